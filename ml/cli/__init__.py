@@ -3,7 +3,8 @@
 A command module offers ``add_parser(subparsers) -> None``, which adds a parser of the command's
 name, and ``run(args) -> Mapping``, which does the work and returns what ``--json OUT`` writes. It
 may offer ``describe(result) -> str``, the text for people; without it every plain value is one
-line. The dispatcher adds ``--json`` to every leaf parser, so that a module need not.
+line. The dispatcher adds ``--json`` and ``--figures`` to every leaf parser, so that a module need
+not.
 
 Exit codes: 0 done, 2 bad input (one line on standard error), 130 interrupted, 1 a bug (traceback).
 """
@@ -18,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 
-from ml.cli.output import check_writable, describe_result, show, write_json
+from ml.cli.output import check_writable, describe_result, show, write_figures, write_json
 from ml.errors import MlError
 
 COMMANDS: Mapping[str, str] = {
@@ -70,11 +71,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(module: ModuleType, args: argparse.Namespace) -> int:
     out: str | None = args.json
-    if out is not None and out != "-":
-        check_writable(Path(out))
+    for path in (out, args.figures):
+        if path is not None and path != "-":
+            check_writable(Path(path))
     result: Mapping[str, object] = module.run(args)
     if out is not None:
         write_json(result, out)
+    if args.figures is not None:
+        write_figures(result, Path(args.figures))
     if out != "-":
         show(getattr(module, "describe", describe_result)(result))
     return 0
@@ -95,7 +99,7 @@ def _parser(name: str | None, module: ModuleType | None) -> argparse.ArgumentPar
         if command == name and module is not None:
             module.add_parser(subparsers)
             for leaf in _leaves(subparsers.choices[command]):
-                _add_json_option(leaf)
+                _add_json_options(leaf)
         else:
             subparsers.add_parser(command, help=line)
     return parser
@@ -111,11 +115,16 @@ def _leaves(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser
             yield from _leaves(child)
 
 
-def _add_json_option(parser: argparse.ArgumentParser) -> None:
+def _add_json_options(parser: argparse.ArgumentParser) -> None:
     if "--json" not in parser._option_string_actions:
         parser.add_argument(
             "--json", metavar="OUT", default=None, help="write the result as JSON; - for the screen"
         )
+    parser.add_argument(
+        "--figures",
+        metavar="OUT",
+        help="the same without times, rows of single pairs and points of curves (docs/results)",
+    )
 
 
 def _refuse(message: str) -> int:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
-import math
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -12,9 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from ml.files import write_text
+from ml import files
+from ml.reports.figures import figures_of, to_jsonable
 from ml.types import Progress, no_progress
 
 
@@ -40,23 +37,6 @@ def terminal_progress() -> Iterator[Progress]:
         bar.close()
 
 
-def to_jsonable(value: Any) -> Any:
-    """``value`` in JSON's own types: arrays become lists, dataclasses objects, NaN null."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        value = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): to_jsonable(item) for key, item in value.items()}
-    if isinstance(value, np.ndarray | np.generic):
-        value = value.tolist()
-    if isinstance(value, list | tuple | set | frozenset):
-        return [to_jsonable(item) for item in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    return str(value)
-
-
 def show(text: str) -> None:
     """Print ``text`` for people, if there is any."""
     if text:
@@ -70,7 +50,12 @@ def write_json(result: Mapping[str, Any], out: str) -> None:
     if out == "-":
         show(text)
         return
-    write_text(Path(out), text + "\n")
+    files.write_text(Path(out), text + "\n")
+
+
+def write_figures(result: Mapping[str, Any], out: Path) -> None:
+    """Write the figures of ``result`` alone, see ``figures_of``, whole or not at all."""
+    files.write_json(out, figures_of(result))
 
 
 def check_writable(path: Path) -> None:

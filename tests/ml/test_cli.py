@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from ml.cli import COMMANDS, main
-from ml.cli.output import terminal_progress, to_jsonable
+from ml.cli.output import terminal_progress
 from ml.types import no_progress
 
 
@@ -141,18 +141,6 @@ def test_progress_is_drawn_on_a_terminal_only(capsys):
     os.close(slave)
     os.close(master)
     assert b"frames" in drawn
-
-
-def test_results_become_plain_json():
-    from dataclasses import dataclass
-    from pathlib import Path
-
-    @dataclass
-    class Point:
-        x: float
-
-    value = {"a": np.float32(0.5), 1: [np.nan, np.int64(3)], "p": Point(2.0), "f": Path("x")}
-    assert to_jsonable(value) == {"a": 0.5, "1": [None, 3], "p": {"x": 2.0}, "f": "x"}
 
 
 def test_sigint_is_understood_by_the_real_process(tmp_path):

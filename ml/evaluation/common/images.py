@@ -12,6 +12,7 @@ import numpy as np
 
 from ml.errors import BadInputError
 from ml.keypoints.pixels import to_u8
+from ml.training.common.sequence import folder_name
 from ml.types import ArrayBool, ImageU8
 
 IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".tif", ".tiff", ".bmp", ".webp"})
@@ -107,12 +108,6 @@ def scene_of(path: Path) -> str:
     if path.stem.isdigit():
         return folder
     return f"{folder}/{re.split(r'[-_]', path.stem)[0]}"
-
-
-def folder_name(folder: Path) -> str:
-    """A folder's name; of a folder ``frames`` that of the one above."""
-    resolved = folder.resolve()
-    return resolved.parent.name if resolved.name == "frames" else resolved.name
 
 
 def unrelated_pairs(

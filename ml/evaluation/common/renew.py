@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ml.errors import BadInputError
 from ml.evaluation.common.card_table import read_results
-from ml.files import write_text
+from ml.files import write_json
+from ml.reports.figures import figures_of
 
 SAME = ("options", "data", "sequence", "frames")
 """What two results must agree on to stand in one file."""
@@ -31,10 +30,12 @@ MERGED = (
 """What is held by descriptor, or by detector and descriptor."""
 
 
-def renew(path: Path, result: Mapping[str, Any]) -> dict[str, Any]:
-    """Replace in a file of ``--json`` the rows that ``result`` has anew; the others stay.
+ADDED = ("cross_sequence",)
+"""What a file may lack: it is scored only where it is asked for."""
 
-    Seconds and the points of curves are left out, as they are of the files in ``docs/results``.
+
+def renew(path: Path, result: Mapping[str, Any]) -> dict[str, Any]:
+    """Replace in a file of ``--figures`` the rows that ``result`` has anew; the others stay.
 
     Returns:
         What the file holds then.
@@ -43,7 +44,7 @@ def renew(path: Path, result: Mapping[str, Any]) -> dict[str, Any]:
             options or of other data.
     """
     old = read_results([path])[0]
-    fresh = json.loads(json.dumps(_trimmed(result), default=str))
+    fresh = figures_of(result)
     for key in SAME:
         held, made = old.get(key), fresh.get(key)
         if isinstance(held, dict) and isinstance(made, dict):
@@ -53,25 +54,12 @@ def renew(path: Path, result: Mapping[str, Any]) -> dict[str, Any]:
     for key in MERGED:
         if key not in fresh:
             continue
-        if key not in old:
+        if key not in old and key not in ADDED:
             raise BadInputError(f"{path.name}: {key}: expected rows of that protocol, found none")
         for name, row in fresh[key].items():
             if key == "detectors":
                 old[key].setdefault(name, {}).update(row)
             else:
-                old[key][name] = row
-    write_text(path, json.dumps(old, indent=1, allow_nan=False) + "\n")
+                old.setdefault(key, {})[name] = row
+    write_json(path, old)
     return old
-
-
-def _trimmed(value: Any, *, within: str = "") -> Any:
-    """Without seconds, and without the lists of points in curves; what is not finite is null."""
-    if isinstance(value, Mapping):
-        return {
-            key: _trimmed(item, within="curves" if "curves" in (key, within) else "")
-            for key, item in value.items()
-            if key != "seconds" and not (within == "curves" and isinstance(item, list | tuple))
-        }
-    if isinstance(value, float) and math.isnan(value):
-        return None
-    return [_trimmed(item) for item in value] if isinstance(value, list | tuple) else value

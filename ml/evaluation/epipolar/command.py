@@ -21,7 +21,6 @@ from ml.evaluation.common.features import FeatureCache, seconds_a_pair
 from ml.evaluation.common.images import EvaluationImage, read_image, read_images
 from ml.evaluation.common.pictures import draw_pair, write_picture
 from ml.evaluation.common.renew import renew
-from ml.evaluation.common.sequence import CalibratedSequence, read_sequence
 from ml.evaluation.epipolar.ablation import AblationTables, ablation
 from ml.evaluation.epipolar.dense import dense_counts, dense_scores
 from ml.evaluation.epipolar.noise import TruthNoise, truth_noise
@@ -33,19 +32,23 @@ from ml.evaluation.epipolar.scores import (
     summary,
     t_test,
 )
-from ml.evaluation.epipolar.tables import dense_line, epipolar_tables
+from ml.evaluation.epipolar.tables import (
+    PAPER_GAP,
+    dense_line,
+    elsewhere_table,
+    epipolar_tables,
+    poses_table,
+)
 from ml.evaluation.matching.plots import write_epipolar_plots
 from ml.evaluation.matching.protocols import count_pair
 from ml.evaluation.matching.scores import count_summary
 from ml.keypoints import Descriptor, symmetric_epipolar_px
 from ml.reports.cards import update_card
+from ml.training.common.sequence import CalibratedSequence, read_sequence
 from ml.types import Progress
 
 GAPS = (1, 3, 10, 16, 20)
 """The paper samples at 16 (section IV-A); nearer and farther ones show how quality falls."""
-
-ABLATION_GAP = 16
-"""The gap at which the paper samples (section IV-A)."""
 
 
 class EpipolarOptions(TypedDict):
@@ -75,7 +78,7 @@ class EpipolarReport(TypedDict):
     compared_with: str
     t_test: dict[str, float]
     truth: dict[str, TruthNoise]
-    pairs: dict[str, list[EpipolarScore]]
+    scored_pairs: dict[str, list[EpipolarScore]]
     cross_sequence: NotRequired[dict[str, dict[str, float]]]
     ablation: NotRequired[AblationReport]
     pictures: NotRequired[list[str]]
@@ -93,10 +96,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--others", type=Path, nargs="*", default=[], help="images of elsewhere: none may match")
     add("--other-pairs", type=int, default=10, help="pairs of a frame and an image of elsewhere")
     add("--long-side-px", type=int, default=720, help="of the pairs with images of elsewhere")
-    add("--dense", action="store_true", help="also vit by dense patches, on the same pairs")
+    add(
+        "--dense",
+        nargs="*",
+        metavar="VIT",
+        help="also vit, or vit:FILE of other weights, by dense patches, on the same pairs",
+    )
     add("--ablation", action="store_true", help="what each part adds, at the paper's gap of 16")
     add("--ablation-card", type=Path, help="model card whose lines 'dense' are replaced by it")
     add("--card", type=Path, help="model card whose table 'matching' is replaced")
+    add("--page", type=Path, help="page whose tables 'poses' and 'elsewhere' are replaced")
     add("--renew", type=Path, help="JSON result whose rows of these descriptors are replaced")
     add("--beside", type=Path, nargs="*", default=[], help="JSON results: columns of that table")
     add("--plots", type=Path, help="folder for the plot")
@@ -109,7 +118,7 @@ def run(args: argparse.Namespace, progress: Progress) -> EpipolarReport:
     Returns:
         scores: by descriptor, by gap and ``all``, see ``scores.summary``; t_test: p of
         each descriptor against the last one named; truth: the ground truth's own noise by gap;
-        cross_sequence: matches with images of elsewhere; pairs: every pair's score.
+        cross_sequence: matches with images of elsewhere; scored_pairs: every pair's score.
     Raises:
         BadInputError: no such sequence, gaps out of range, no descriptor that loads.
     """
@@ -120,8 +129,8 @@ def run(args: argparse.Namespace, progress: Progress) -> EpipolarReport:
     cache = FrameCache(sequence, args.max_keypoints)
     pairs = [pair for gap in gaps for pair in chosen[gap]]
     scores = _score_all(cache, descriptors, pairs, progress)
-    if args.dense:
-        scores |= dense_scores(cache, pairs, progress)
+    if args.dense is not None:
+        scores |= dense_scores(cache, pairs, progress, split_names(args.dense) or ["vit"])
     timed = [(cache.masked(a), cache.masked(b)) for a, b in pairs[:: max(1, len(pairs) // 2)][:2]]
     ours = next(reversed(descriptors))
     result: EpipolarReport = {
@@ -139,20 +148,24 @@ def run(args: argparse.Namespace, progress: Progress) -> EpipolarReport:
         "compared_with": ours,
         "t_test": {n: t_test(scores[ours], rows) for n, rows in scores.items() if n != ours},
         "truth": {str(gap): truth_noise(cache, chosen[gap]) for gap in gaps},
-        "pairs": scores,
+        "scored_pairs": scores,
     }
     if args.others:
         result["cross_sequence"] = cross_sequence(args, sequence, descriptors, progress)
     if args.ablation:
-        gap = ABLATION_GAP if ABLATION_GAP in chosen else gaps[-1]
+        gap = PAPER_GAP if PAPER_GAP in chosen else gaps[-1]
         result["ablation"] = {"gap": gap, **ablation(cache, chosen[gap], ours, progress)}
         if args.ablation_card is not None:
             update_card(args.ablation_card, "dense", dense_line(result))
     if args.pictures is not None:
         result["pictures"] = write_pictures(args.pictures, cache, descriptors, chosen)
-    if args.plots is not None:
-        result["plots"] = write_epipolar_plots(args.plots, result)
     whole = result if args.renew is None else renew(args.renew, result)
+    if args.plots is not None:
+        result["plots"] = write_epipolar_plots(args.plots, whole)
+    if args.page is not None:
+        update_card(args.page, "poses", poses_table(whole))
+        if "cross_sequence" in whole:
+            update_card(args.page, "elsewhere", elsewhere_table(whole))
     if args.card is not None:
         update_card(args.card, "matching", card_table([whole, *read_results(args.beside)]))
     return result
@@ -189,8 +202,9 @@ def cross_sequence(
             keypoints = args.max_keypoints
             rows.append(count_pair(descriptor, a, b, name=name, keypoints=keypoints, cache=cache))
         table[name] = count_summary(rows, []).get("unrelated", {"pairs": 0})
-    if args.dense:
-        for name, found in dense_counts(pairs, progress).items():
+    if args.dense is not None:
+        names = split_names(args.dense) or ["vit"]
+        for name, found in dense_counts(pairs, progress, names).items():
             table[name] = count_summary(found, []).get("unrelated", {"pairs": 0})
     return table
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 
+from ml.errors import BadInputError
 from ml.evaluation.common.images import EvaluationImage
 from ml.evaluation.epipolar.scores import EpipolarScore, FrameCache, scored
 from ml.evaluation.matching.protocols import CountScore, epipolar_inliers, planar_inliers
@@ -15,34 +17,43 @@ from ml.types import ArrayBool, ImageU8, Matches, Progress
 DenseMatcher = Callable[[ImageU8, ImageU8], Matches]
 
 
-def dense_matchers() -> dict[str, DenseMatcher]:
-    """``vit`` by dense matching under our rule, and under the paper's with its finer maps.
+def dense_matchers(names: Sequence[str] = ("vit",)) -> dict[str, DenseMatcher]:
+    """Each by dense matching under our rule, and under the paper's.
 
+    Args:
+        names: ``vit``, or ``vit:FILE`` of other weights, which the rows call by the file's folder.
     Raises:
-        MlError: it does not load.
+        BadInputError: no name of a transformer. MlError: it does not load.
     """
     from ml.keypoints.descriptors.vit import load
     from ml.keypoints.descriptors.vit_dense import DenseConfig, match_dense
 
-    load_descriptor("vit")  # refused here, by its name, where it cannot be used
-    descriptor = load("vit")
-
-    def matcher(config: DenseConfig) -> DenseMatcher:
+    def matcher(name: str, config: DenseConfig) -> DenseMatcher:
+        descriptor = load(name)
         return lambda a, b: match_dense(a, b, descriptor=descriptor, config=config)
 
-    return {
-        "vit (dense)": matcher(DenseConfig()),
-        "vit (dense, the paper's rule)": matcher(DenseConfig.of_the_paper(resample=2)),
-    }
+    found: dict[str, DenseMatcher] = {}
+    for name in names:
+        kind, _, path = name.partition(":")
+        if kind != "vit":
+            raise BadInputError(f"dense: expected vit or vit:FILE, got {name}")
+        load_descriptor(name)  # refused here, by its name, where it cannot be used
+        told = f"vit {Path(path).resolve().parent.name}" if path else "vit"
+        found[f"{told} (dense)"] = matcher(name, DenseConfig())
+        found[f"{told} (dense, the paper's rule)"] = matcher(name, DenseConfig.of_the_paper())
+    return found
 
 
 def dense_scores(
-    cache: FrameCache, pairs: Sequence[tuple[int, int]], progress: Progress
+    cache: FrameCache,
+    pairs: Sequence[tuple[int, int]],
+    progress: Progress,
+    names: Sequence[str] = ("vit",),
 ) -> dict[str, list[EpipolarScore]]:
     """The scores of every pair; what lies outside the sequence's mask is left out."""
     table: dict[str, list[EpipolarScore]] = {}
     mask = cache.sequence.mask
-    for name, match in dense_matchers().items():
+    for name, match in dense_matchers(names).items():
         rows = []
         for done, (a, b) in enumerate(pairs):
             progress(done, len(pairs), f"{name}, gap {b - a}")
@@ -53,11 +64,13 @@ def dense_scores(
 
 
 def dense_counts(
-    pairs: Sequence[tuple[EvaluationImage, EvaluationImage]], progress: Progress
+    pairs: Sequence[tuple[EvaluationImage, EvaluationImage]],
+    progress: Progress,
+    names: Sequence[str] = ("vit",),
 ) -> dict[str, list[CountScore]]:
     """Matches and inliers of pairs of images, within their masks: no geometry comes before."""
     table: dict[str, list[CountScore]] = {}
-    for name, match in dense_matchers().items():
+    for name, match in dense_matchers(names).items():
         rows = []
         for done, (a, b) in enumerate(pairs):
             progress(done, len(pairs), f"{name}, elsewhere")

@@ -10,10 +10,10 @@ from scipy import stats
 
 from ml.errors import BadInputError, NotEnoughMatchesError
 from ml.evaluation.common.features import FeatureCache, MaskedImage
-from ml.evaluation.common.sequence import CalibratedSequence
 from ml.evaluation.matching.metrics import fundamental_error, pose_auc, precision
 from ml.evaluation.matching.pairs import as_u8
 from ml.keypoints import Descriptor, estimate_fundamental, estimate_pose, symmetric_epipolar_px
+from ml.training.common.sequence import CalibratedSequence
 from ml.types import ArrayF64, ImageU8, Matches
 
 AUC_DEG = (5, 10, 20)

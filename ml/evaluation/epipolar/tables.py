@@ -36,6 +36,20 @@ _BY_GAP = (
 )
 
 
+PAPER_GAP = 16
+"""The gap at which the paper samples (section IV-A)."""
+
+_PAPER_COLUMNS = (
+    ("sd", "epipolar_px_sd"),
+    ("< 1 px", "under_1px"),
+    ("< 3 px", "under_3px"),
+    ("F error", "fundamental_error"),
+    ("raw inliers", "inliers"),
+    ("matches", "matches"),
+    ("partner found", "partner_found"),
+)
+
+
 def epipolar_tables(result: Mapping[str, Any]) -> str:
     """Every table of ``evaluate epipolar``."""
     options, scores = result["options"], result["scores"]
@@ -116,6 +130,42 @@ def _cross_sequence(result: Mapping[str, Any]) -> list[str]:
     heads = ["descriptor", "pairs", "matches", "inliers", "mutual NN: matches", "inliers"]
     title = "**Images of elsewhere (table II): totals, fewer is better**"
     return [title, markdown_table(heads, rows)] if rows else []
+
+
+def poses_table(result: Mapping[str, Any]) -> str:
+    """Table I of dinov2-adaptation for a page: its gap, and the error over all of them.
+
+    Where its gap was not asked for, the last one that was stands for it.
+    """
+    gaps, compared = result["options"]["gaps"], result["compared_with"]
+    gap = PAPER_GAP if PAPER_GAP in gaps else gaps[-1]
+    rows = [
+        [
+            name,
+            by_gap[str(gap)]["epipolar_px"],
+            *(by_gap[str(gap)][key] for _, key in _PAPER_COLUMNS),
+            by_gap["all"]["epipolar_px"],
+            result["t_test"].get(name),
+        ]
+        for name, by_gap in result["scores"].items()
+    ]
+    heads = [
+        "method",
+        f"epipolar error at gap {gap}, px",
+        *(title for title, _ in _PAPER_COLUMNS),
+        "error over all gaps, px",
+        f"p against {compared}",
+    ]
+    told = ", ".join(map(str, gaps))
+    return (
+        f"{result['sequence']}: {result['options']['pairs']} pairs at gaps {told}.\n\n"
+        + markdown_table(heads, rows)
+    )
+
+
+def elsewhere_table(result: Mapping[str, Any]) -> str:
+    """Table II of dinov2-adaptation for a page."""
+    return "\n\n".join(_cross_sequence(result))
 
 
 def dense_line(result: Mapping[str, Any]) -> str:

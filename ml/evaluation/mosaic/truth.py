@@ -20,8 +20,8 @@ REFERENCE_DISTANCES = (1, 5, 20)
 """Frames apart: neighbours, and two distances at which small errors have added up."""
 VIEW_POINTS = 9
 """A side of the grid of points in the view: as fine as a mesh."""
-AGREEMENT_DISTANCES = (5, 20, 60)
-"""Frames apart: wider, for two runs hardly differ between neighbours."""
+AGREEMENT_DISTANCES = (1, 5, 20, 60)
+"""Frames apart: wider too, for two runs hardly differ between neighbours."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from ml.evaluation.retrieval.protocols import RetrievalOptions, other_patients_s
 from ml.evaluation.retrieval.splits import SplitConfig, split_patients
 from ml.files import write_json
 from ml.networks.graph_encoders import GRAPH_ENCODERS
+from ml.reports.cards import update_card
 from ml.reports.tables import markdown_table
 from ml.roi import load_graph_encoder
 from ml.roi.graph import RoiGraph
@@ -55,6 +56,8 @@ class SettingsReport(TypedDict):
     encoder: str
     network: str
     trials: int
+    steps: int
+    seed: int
     choices: dict[str, list[Choice]]
 
 
@@ -91,6 +94,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--trials", type=int, default=12, help="settings drawn, beside the default")
     parser.add_argument("--steps", type=int, default=150, help="of each training")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--card", type=Path, help="page whose table 'settings' is replaced")
 
 
 def run(args: argparse.Namespace, progress: Progress) -> SettingsReport:
@@ -114,13 +118,18 @@ def run(args: argparse.Namespace, progress: Progress) -> SettingsReport:
             progress(test, FOLDS, f"settings, {scheme}")
             found = chosen(regions, trials, test, labelled=labelled, folder=args.out / scheme)
             choices.setdefault(scheme, []).append(found)
-    return {
+    result: SettingsReport = {
         "data_set": args.folder.resolve().name,
         "encoder": f"{encoder.name} {encoder.version}",
         "network": args.network,
         "trials": args.trials,
+        "steps": args.steps,
+        "seed": args.seed,
         "choices": choices,
     }
+    if args.card is not None:
+        update_card(args.card, "settings", describe(result))
+    return result
 
 
 def chosen(
@@ -200,7 +209,8 @@ def describe(result: SettingsReport) -> str:
         rows.append([scheme, "mean", *(f"{mean:.3f}" for mean in means), ""])
     head = (
         f"{result['data_set']}: {result['network']} over features of {result['encoder']}; mAP@10 in"
-        f" the fold, same patient excluded; best of {result['trials']} settings and the default."
+        f" the fold, same patient excluded; best of {result['trials']} settings and the default,"
+        f" {result['steps']} steps each; seed {result['seed']}."
     )
     columns = ["training", "test fold", "validation", "test", "test of the defaults", "chosen"]
     return f"{head}\n\n{markdown_table(columns, rows)}\n"

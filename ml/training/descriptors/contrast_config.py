@@ -36,3 +36,14 @@ class ContrastConfig:
     steps: int = 430
     checkpoint_every: int = 50  # steps
     seed: int = 0
+
+
+SHORT_STEPS = 150
+"""Of each of the five runs of a comparison or a cross-validation."""
+
+
+def short_config() -> ContrastConfig:
+    """For many runs: stills of one size, smaller than those of the shipped networks."""
+    return ContrastConfig(
+        steps=SHORT_STEPS, stills=StillsConfig(long_sides_px=(432,), keypoints=250)
+    )

@@ -26,19 +26,17 @@ from ml.keypoints import Descriptor, load_descriptor
 from ml.keypoints.descriptors.learned import descriptor_from_file
 from ml.networks.device import REFERENCE, Compute
 from ml.networks.keypoint_gnn import normalised_positions
+from ml.reports.cards import update_card
 from ml.reports.tables import markdown_table
 from ml.training.common.run import History, TrainingRun, add_run_arguments
 from ml.training.common.steps import descend, half_cosine, set_rate
 from ml.training.descriptors.cnn import train_contrast
 from ml.training.descriptors.contrast import ContrastLearner, ViewPair, kept_rows
-from ml.training.descriptors.contrast_config import ContrastConfig
+from ml.training.descriptors.contrast_config import ContrastConfig, short_config
 from ml.training.descriptors.graph import joint_config
 from ml.training.descriptors.validate import FAMILIES, validate
-from ml.training.descriptors.views import KeypointStill, StillsConfig, read_stills
+from ml.training.descriptors.views import KeypointStill, read_stills
 from ml.types import ArrayF32, ArrayI64, ImageU8, Progress
-
-STEPS = 150
-"""Of each: short, there are five."""
 
 CNN_LOSSES = ("contrast", "sosnet", "hynet")
 MATCHER = "superglue"
@@ -62,19 +60,14 @@ class Rivals(TypedDict):
     table: str
 
 
-def rivals_config() -> ContrastConfig:
-    """One size of stills, smaller than that of the shipped networks, and fewer key points."""
-    return ContrastConfig(steps=STEPS, stills=StillsConfig(long_sides_px=(432,), keypoints=250))
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``python -m ml train rivals``."""
-    add_run_arguments(parser)
+    add_run_arguments(parser, has_card=True)
 
 
 def run(args: argparse.Namespace, progress: Progress) -> Rivals:
     """Train and compare by command line arguments; see ``compare``."""
-    config = config_from_file(rivals_config(), args.config)
+    config = config_from_file(short_config(), args.config)
     stills, held_out = read_stills(args.data, config.stills, progress=progress)
     return compare(TrainingRun.of(args, config, progress), stills, held_out)
 
@@ -90,6 +83,8 @@ def compare(
     held_out: Sequence[KeypointStill],
 ) -> Rivals:
     """Train each method in a folder of its own, from where it stopped; score all alike.
+
+    The run's ``card`` gets the table.
 
     The graph network and the matcher start from the CNN by contrast, which the matcher leaves as it
     is; so both have seen twice as many steps as the CNNs.
@@ -114,12 +109,20 @@ def compare(
     last = _part(run, dataclasses.replace(config, name=MATCHER, train_cnn=False), MATCHER, cnn)
     rows[MATCHER] = _once(last, lambda: validate(train_matcher(last, stills, held_out), held_out))
     rows["sift"] = validate(load_descriptor("sift"), held_out)
+    head = (
+        f"{config.steps} steps each over {len(stills)} stills; nearest neighbours on stills of"
+        f" operations {' and '.join(config.stills.held_out)}, {config.stills.keypoints} key points"
+        " each."
+    )
+    table = f"{head}\n\n{rivals_table(rows)}"
+    if run.card is not None:
+        update_card(run.card, "rivals", table)
     return {
         "steps": config.steps,
         "stills": len(stills),
         "held_out": len(held_out),
         "rows": rows,
-        "table": rivals_table(rows),
+        "table": table,
     }
 
 

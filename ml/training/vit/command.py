@@ -21,6 +21,7 @@ from ml.training.vit.config import VitTrainConfig, paper_config
 from ml.training.vit.depth import DptDepth, folder_depth
 from ml.training.vit.learner import VitLearner
 from ml.training.vit.pairs import DepthOf, MaskedStill, make_still
+from ml.training.vit.poses import pose_motions
 from ml.types import Progress, no_progress
 
 
@@ -76,9 +77,16 @@ def train_vit(
     config = run.config
     files = source_files(config.sources, data)
     stills, held_out = read_stills(config, files, depth_of=depth_of, progress=run.progress)
+    poses = pose_motions(data / config.poses) if config.poses else None
     with run.learning():
         learner = VitLearner(
-            config, stills, held_out, start=run.start, compute=run.compute, views_on=run.views_on
+            config,
+            stills,
+            held_out,
+            start=run.start,
+            compute=run.compute,
+            views_on=run.views_on,
+            poses=poses,
         )
         run.train(learner, steps=config.last_step, checkpoint_every=config.checkpoint_every)
         learner.network.eval()

@@ -41,6 +41,7 @@ class VitTrainConfig:
     photometric: bool = True  # random looks of the novel view
     novel_view: bool = True  # rigid motion by depth; off: photometric shifts alone
     mask_rim: bool = False  # black outside the scope's view in both views; the shipped saw the rim
+    poses: str = ""  # sequence in the data whose camera motions are used; empty: random ones
     depth_relief: float = 0.35  # of the synthetic depth
     depth_inverse: bool = False  # what the DPT head gives, see ``DptDepth``
     validation_pairs: int = 24  # synthetic pairs of the held-out stills

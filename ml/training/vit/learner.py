@@ -29,6 +29,7 @@ from ml.training.vit.mining import (
     triplet_loss,
 )
 from ml.training.vit.pairs import MaskedStill, NovelViewPair, draw_pair
+from ml.training.vit.poses import PoseMotions
 from ml.training.vit.score import score_pairs, score_rules
 
 _VALIDATION = 1 << 20
@@ -47,12 +48,15 @@ class VitLearner:
         start: Path | None = None,
         compute: Compute = REFERENCE,
         views_on: Compute | None = None,
+        poses: PoseMotions | None = None,
     ) -> None:
-        """``views_on``: where pairs are made; None: by OpenCV, as those with a masked rim are."""
+        """``views_on``: where pairs are made; None: by OpenCV, as those with a masked rim are, and
+        those whose camera moves as in ``poses``."""
         self.config, self.stills, self.device = config, stills, compute.device
         self.compute = compute
         self._on_device = None
-        if views_on is not None and not config.mask_rim:
+        self._poses = poses
+        if views_on is not None and not config.mask_rim and poses is None:
             self._on_device = DevicePairs(config, views_on)
         self.batch = config.batch
         self.network = VitMatcher(config.network)
@@ -174,6 +178,7 @@ class VitLearner:
             look=config.look if config.photometric else None,
             relief=config.depth_relief,
             mask_rim=config.mask_rim,
+            poses=self._poses,
         )
 
     def _validation_pairs(self, held_out: Sequence[MaskedStill]) -> list[NovelViewPair]:

@@ -20,6 +20,7 @@ from ml.training.vit.novel_view import (
     random_motion,
     synthesise_view,
 )
+from ml.training.vit.poses import PoseMotions
 from ml.types import ArrayBool, ArrayF64, ImageU8
 
 BURNT_IN: tuple[Area, ...] = (
@@ -103,6 +104,7 @@ def draw_pair(
     look: LookConfig | None = None,
     relief: float = 0.35,
     mask_rim: bool = False,
+    poses: PoseMotions | None = None,
 ) -> NovelViewPair:
     """A random crop and its novel view.
 
@@ -110,8 +112,10 @@ def draw_pair(
         zoom_out: the crop covers so many times its side of the still, drawn from this range.
         motion: None leaves the camera where it is. look: None leaves the colours as they are.
         relief: of the synthetic depth, where the still has none.
-        mask_rim: both views are black outside of what the still may be trusted for: the rim of the
-            scope stands still in a video, and here it would move with the tissue.
+        mask_rim: both views are black outside of what the still may be trusted for, at the same
+            place in either: the rim of the scope stands still in a video, and here it would move
+            with the tissue.
+        poses: the camera moves as there, whatever ``motion`` says of it.
     Source: dinov2-adaptation-endoscopic-matching, section III-B and III-D.
     """
     margin = round(crop_px * CONTEXT)
@@ -126,15 +130,31 @@ def draw_pair(
     else:
         depth = depth ** rng.uniform(*motion.depth_scale)
     distance = float(depth[side // 2, side // 2])
-    camera, T_t_from_s = moved_camera(rng, distance, crop_px, motion)
+    if poses is None:
+        camera, T_t_from_s = moved_camera(rng, distance, crop_px, motion)
+    else:
+        width_px = still.image.shape[1] / matrix[0, 0]
+        camera, T_t_from_s = poses.moved_camera(
+            rng, distance=distance, side_px=side, width_px=width_px
+        )
     view = synthesise_view(image, depth, camera=camera, T_t_from_s=T_t_from_s)
     view = _inner(view, margin, crop_px)
+    if mask_rim:
+        view = _behind_rim(view, mask[margin : margin + crop_px, margin : margin + crop_px])
     if look is not None:
         shown = np.asarray(view.image.any(axis=2)) if mask_rim else view.covered
         seen = with_look(rng, view.image, look) * shown[:, :, None]
         view = NovelView(seen, view.xy_t, view.xy_s, view.visible)
     inner = slice(margin, margin + crop_px)
     return NovelViewPair(np.ascontiguousarray(image[inner, inner]), view, mask[inner, inner])
+
+
+def _behind_rim(view: NovelView, mask: ArrayBool) -> NovelView:
+    """The view through the still's rim: what moved behind it is black, and no longer visible."""
+    whole = np.nan_to_num(view.xy_t).round().astype(np.int64)
+    column, row = (whole[:, :, axis].clip(0, mask.shape[1 - axis] - 1) for axis in (0, 1))
+    image = view.image * mask[:, :, None]
+    return NovelView(image, view.xy_t, view.xy_s, view.visible & mask[row, column])
 
 
 def with_look(rng: np.random.Generator, image: ImageU8, config: LookConfig) -> ImageU8:

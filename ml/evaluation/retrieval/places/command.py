@@ -16,7 +16,6 @@ from typing import Any, TypedDict
 import numpy as np
 
 from ml.errors import BadInputError
-from ml.evaluation.common.sequence import read_sequence
 from ml.evaluation.retrieval.closeness import CalledClose
 from ml.evaluation.retrieval.places.methods import (
     Method,
@@ -45,6 +44,7 @@ from ml.reports.cards import update_card
 from ml.reports.tables import markdown_table
 from ml.roi import KeypointEncoder, load_encoder
 from ml.roi.keypoints.rerank import region_features, reranked
+from ml.training.common.sequence import read_sequence
 from ml.training.common.sources import source_files
 from ml.training.roi.endoscopy import EndoscopyTrainConfig, drawn_views
 from ml.types import ArrayF32, ImageU8, Progress

@@ -9,8 +9,8 @@ import cv2
 import numpy as np
 
 from ml.errors import BadInputError
-from ml.evaluation.common.sequence import CalibratedSequence
 from ml.evaluation.retrieval.places.scenes import PlaceRegion, Scene, sees, square
+from ml.training.common.sequence import CalibratedSequence
 from ml.types import ArrayBool, ArrayF64, ArrayI64
 
 

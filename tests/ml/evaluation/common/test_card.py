@@ -50,3 +50,17 @@ def test_the_committed_cards_say_what_the_committed_results_say(
     chosen = ["--descriptors", *CARDS[name]] if CARDS[name] else []
     assert main([*words, *chosen, "--card", str(card)]) == 0
     assert card.read_text() == committed.read_text()
+
+
+def test_the_joint_graph_is_told_beside_the_one_that_ships(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    committed = ROOT / "docs" / "models" / "graph.md"
+    card = tmp_path / "card.md"
+    card.write_text(committed.read_text())
+    results = [f"{ROOT}/docs/results/{name}.json" for name in ("graph.joint", "keypoints.hard")]
+    words = ["evaluate", "card", "--section", "joint", "--card", str(card)]
+    assert main([*words, *results]) == 0
+    assert card.read_text() == committed.read_text()
+    assert main([*words, results[0]]) == 2
+    assert "and graph in the hard protocol" in capsys.readouterr().err

@@ -39,6 +39,15 @@ def test_only_the_rows_scored_anew_change(tmp_path: Path) -> None:
     assert whole == found  # what a card is written from
 
 
+def test_images_of_elsewhere_may_come_later(tmp_path: Path) -> None:
+    path = tmp_path / "old.json"
+    path.write_text(json.dumps(OLD))
+    for name in "ab":
+        whole = renew(path, {"options": {"pairs": 3}, "cross_sequence": {name: {"pairs": 1}}})
+    assert whole["cross_sequence"] == {"a": {"pairs": 1}, "b": {"pairs": 1}}
+    assert whole == json.loads(path.read_text())
+
+
 def test_a_result_of_other_options_or_protocols_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "old.json"
     path.write_text(json.dumps(OLD))

@@ -8,7 +8,6 @@ import cv2
 import numpy as np
 import pytest
 
-from ml.evaluation.common.sequence import CalibratedSequence
 from ml.evaluation.epipolar.ablation import ablation, vit_matchers
 from ml.evaluation.epipolar.scores import FrameCache, epipolar_rates
 from ml.evaluation.epipolar.tables import _ablation
@@ -16,6 +15,7 @@ from ml.imaging.samples.packaged import packaged_image
 from ml.keypoints import load_descriptor, match_images
 from ml.keypoints.descriptors.vit import VitDescriptor
 from ml.networks.vit_adapter import SMALL, SmallVitConfig, VitConfig, VitMatcher
+from ml.training.common.sequence import CalibratedSequence
 from ml.types import no_progress
 
 

@@ -11,11 +11,6 @@ import numpy as np
 import pytest
 
 from ml.errors import BadInputError, CorruptFileError
-from ml.evaluation.common.sequence import (
-    CalibratedSequence,
-    fundamental_from_poses,
-    read_sequence,
-)
 from ml.evaluation.epipolar.command import add_arguments, describe, run
 from ml.evaluation.epipolar.dense import dense_matchers, inside_mask
 from ml.evaluation.epipolar.noise import truth_noise
@@ -31,7 +26,13 @@ from ml.evaluation.epipolar.scores import (
 )
 from ml.imaging.samples.packaged import packaged_image
 from ml.keypoints import match_images, symmetric_epipolar_px
+from ml.keypoints.descriptors.vit import WEIGHTS
 from ml.keypoints.descriptors.vit_dense import DenseConfig
+from ml.training.common.sequence import (
+    CalibratedSequence,
+    fundamental_from_poses,
+    read_sequence,
+)
 from ml.types import Matches, no_progress
 
 CAMERA = np.array([[500, 0, 320], [0, 500, 240], [0, 0, 1.0]])
@@ -211,7 +212,8 @@ def _args(*words: Any) -> argparse.Namespace:
 
 
 def test_a_sliding_camera_is_scored_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def quick() -> dict[str, object]:
+    def quick(names: list[str]) -> dict[str, object]:
+        assert names == ["vit"]
         return {"dense": lambda a, b: match_images(a, b, "akaze", max_keypoints=200)}
 
     monkeypatch.setattr("ml.evaluation.epipolar.dense.dense_matchers", quick)
@@ -221,7 +223,11 @@ def test_a_sliding_camera_is_scored_right(tmp_path: Path, monkeypatch: pytest.Mo
     words = ["--descriptors", "orb", "--gaps", "1", "2", "--max-keypoints", 300, "--pairs", 1]
     words += ["--plots", tmp_path / "out", "--pictures", tmp_path / "out"]
     words += ["--others", other, "--other-pairs", 1, "--dense"]
-    result = run(_args(film, *words), no_progress)
+    page, sections = tmp_path / "page.md", ("poses", "elsewhere")
+    page.write_text("".join(f"<!-- figures: {s} -->\n<!-- end figures -->\n" for s in sections))
+    result = run(_args(film, *words, "--page", page), no_progress)
+    assert "| method | epipolar error at gap 2, px |" in page.read_text()
+    assert page.read_text().count("| dense |") == 2
     written = {path.name for path in (tmp_path / "out").iterdir()}
     assert written == {"epipolar-by-gap.png", "gap-1-orb.jpg", "gap-2-orb.jpg"}
     score = result["scores"]["orb"]["all"]
@@ -293,4 +299,14 @@ def test_the_transformers_own_protocol_has_two_rules(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("ml.keypoints.descriptors.vit_dense.match_dense", told)
     image = np.zeros((8, 8, 3), np.uint8)
     assert [match(image, image) for match in dense_matchers().values()] == ["matches"] * 2
-    assert asked == [DenseConfig(), DenseConfig.of_the_paper(resample=2)]
+    assert asked == [DenseConfig(), DenseConfig.of_the_paper()]
+
+
+def test_dense_weights_of_other_files_are_called_by_their_folder(tmp_path: Path) -> None:
+    file = tmp_path / "rim" / "vit.safetensors"
+    file.parent.mkdir()
+    file.write_bytes(WEIGHTS.read_bytes())
+    rows = dense_matchers(["vit", f"vit:{file}"])
+    assert list(rows)[2:] == ["vit rim (dense)", "vit rim (dense, the paper's rule)"]
+    with pytest.raises(BadInputError, match="dense: expected vit or vit:FILE, got sift"):
+        dense_matchers(["sift"])

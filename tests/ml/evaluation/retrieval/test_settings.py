@@ -81,8 +81,11 @@ def test_settings_are_drawn_by_the_seed_and_the_table_has_every_fold() -> None:
             "encoder": "e 1",
             "network": "gcn",
             "trials": 3,
+            "steps": 20,
+            "seed": 4,
             "choices": {"supervised": choices},
         }
     )
+    assert "the default, 20 steps each; seed 4." in text
     assert "| supervised | 3 | 0.500 | 0.250 | 0.500 | learning_rate 0.001, out_dim 8 |" in text
     assert "| supervised | mean | 0.500 | 0.250 | 0.500 |  |" in text

@@ -87,7 +87,10 @@ def test_what_has_no_partner_belongs_into_the_bin():
 def test_a_comparison_trains_every_rival_and_goes_on_where_it_stopped(data, tmp_path):  # noqa: F811
     config = dataclasses.replace(TINY, steps=2, network=dataclasses.replace(TINY.network, dim=8))
     stills, held_out = read_stills(data, config.stills, progress=no_progress)
-    found = compare(TrainingRun(config, tmp_path), stills, held_out)
+    card = tmp_path / "card.md"
+    card.write_text("<!-- figures: rivals -->\n<!-- end figures -->\n")
+    found = compare(TrainingRun(config, tmp_path, card=card), stills, held_out)
+    assert found["table"] in card.read_text()
     assert list(found["rows"]) == ["contrast", "sosnet", "hynet", "graph", MATCHER, "sift"]
     for row in found["rows"].values():
         assert 0 <= row["all"]["precision"] <= 1

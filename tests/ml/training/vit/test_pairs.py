@@ -129,3 +129,17 @@ def test_a_masked_rim_is_black_in_both_views_and_the_rest_is_as_it_was():
     look = LookConfig(brightness=0.5, noise=6.0)
     dark = draw_pair(np.random.default_rng(2), still, crop_px=64, look=look, mask_rim=True)
     assert not dark.view.image[~dark.valid].any()
+
+
+def test_the_rim_stands_still_where_the_tissue_moves():
+    image = np.random.default_rng(5).integers(60, 200, (96, 96, 3), dtype=np.uint8)
+    mask = np.zeros((96, 96), bool)
+    mask[:, :48] = True
+    still = MaskedStill("half", image, mask, None)
+    motion = MotionConfig(tilt_deg=0, roll_deg=0, shift=0.5, zoom=0)
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        pair = draw_pair(rng, still, crop_px=64, motion=motion, relief=0.0, mask_rim=True)
+        assert not pair.view.image[~pair.valid].any()
+        lands = pair.view.xy_t[pair.view.visible & pair.valid].round().astype(int)
+        assert len(lands) and pair.valid[lands[:, 1], lands[:, 0]].all()

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from ml.errors import BadInputError
-from ml.evaluation.common.sequence import read_sequence
 from ml.evaluation.retrieval.places.sequences import SequenceConfig, sequence_scene
+from ml.training.common.sequence import read_sequence
 from tests.ml.evaluation.retrieval.places.conftest import FRAMES, HEIGHT, STEP_PX, WIDTH
 
 CONFIG = SequenceConfig(step=4, spacing_share=0.3)

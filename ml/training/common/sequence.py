@@ -11,7 +11,6 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from ml.errors import BadInputError, CorruptFileError
-from ml.evaluation.common.images import folder_name
 from ml.types import ArrayBool, ArrayF64, ArrayI64, ImageU8
 
 NO_POINTS = np.zeros((0, 3), np.float64)
@@ -123,6 +122,12 @@ def read_sequence(folder: Path) -> CalibratedSequence:
         points=points,
         seen=seen,
     )
+
+
+def folder_name(folder: Path) -> str:
+    """A folder's name; of a folder ``frames`` that of the one above."""
+    resolved = folder.resolve()
+    return resolved.parent.name if resolved.name == "frames" else resolved.name
 
 
 def _read_points(folder: Path, indexes: list[int]) -> tuple[ArrayF64, ArrayI64]:

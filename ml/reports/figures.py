@@ -1,0 +1,51 @@
+"""The figures of a result: what of it stays the same when the same command runs again."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+OF_ONE_RUN = frozenset(
+    ("seconds", "wall_s", "cpu_s", "cpu_seconds", "cpu_ms_a_frame", "plots", "pictures")
+)
+"""What depends on the machine, or names files that only that run wrote."""
+
+ROWS = frozenset(("scored_pairs", "history"))
+"""What a summary was made of: as long as the data."""
+
+
+def figures_of(result: Mapping[str, Any]) -> dict[str, Any]:
+    """A result in JSON's own types without times, rows of single pairs and points of curves."""
+    figures: dict[str, Any] = _trimmed(to_jsonable(result))
+    return figures
+
+
+def to_jsonable(value: Any) -> Any:
+    """``value`` in JSON's own types: arrays become lists, dataclasses objects, NaN null."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): to_jsonable(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, list | tuple | set | frozenset):
+        return [to_jsonable(item) for item in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    return str(value)
+
+
+def _trimmed(value: Any, *, in_curves: bool = False) -> Any:
+    if isinstance(value, Mapping):
+        return {
+            key: _trimmed(item, in_curves=in_curves or key == "curves")
+            for key, item in value.items()
+            if key not in OF_ONE_RUN | ROWS and not (in_curves and isinstance(item, list))
+        }
+    return [_trimmed(item) for item in value] if isinstance(value, list) else value
