@@ -106,6 +106,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--ablation-card", type=Path, help="model card whose lines 'dense' are replaced by it")
     add("--card", type=Path, help="model card whose table 'matching' is replaced")
     add("--page", type=Path, help="page whose tables 'poses' and 'elsewhere' are replaced")
+    add("--section", default="poses", help="what the page calls the table of this run's poses")
     add("--renew", type=Path, help="JSON result whose rows of these descriptors are replaced")
     add("--beside", type=Path, nargs="*", default=[], help="JSON results: columns of that table")
     add("--plots", type=Path, help="folder for the plot")
@@ -163,7 +164,7 @@ def run(args: argparse.Namespace, progress: Progress) -> EpipolarReport:
     if args.plots is not None:
         result["plots"] = write_epipolar_plots(args.plots, whole)
     if args.page is not None:
-        update_card(args.page, "poses", poses_table(whole))
+        update_card(args.page, args.section, poses_table(whole))
         if "cross_sequence" in whole:
             update_card(args.page, "elsewhere", elsewhere_table(whole))
     if args.card is not None:

@@ -40,7 +40,7 @@ class VitTrainConfig:
     near_patches: float = 1.0  # patches so near to p_gt are no negatives; 0: its own alone (paper)
     photometric: bool = True  # random looks of the novel view
     novel_view: bool = True  # rigid motion by depth; off: photometric shifts alone
-    mask_rim: bool = False  # black outside the scope's view in both views; the shipped saw the rim
+    mask_rim: bool = False  # the scope's rim stands still and black in both views
     poses: str = ""  # sequence in the data whose camera motions are used; empty: random ones
     depth_relief: float = 0.35  # of the synthetic depth
     depth_inverse: bool = False  # what the DPT head gives, see ``DptDepth``

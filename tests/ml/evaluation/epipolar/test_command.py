@@ -223,9 +223,9 @@ def test_a_sliding_camera_is_scored_right(tmp_path: Path, monkeypatch: pytest.Mo
     words = ["--descriptors", "orb", "--gaps", "1", "2", "--max-keypoints", 300, "--pairs", 1]
     words += ["--plots", tmp_path / "out", "--pictures", tmp_path / "out"]
     words += ["--others", other, "--other-pairs", 1, "--dense"]
-    page, sections = tmp_path / "page.md", ("poses", "elsewhere")
+    page, sections = tmp_path / "page.md", ("here", "elsewhere")
     page.write_text("".join(f"<!-- figures: {s} -->\n<!-- end figures -->\n" for s in sections))
-    result = run(_args(film, *words, "--page", page), no_progress)
+    result = run(_args(film, *words, "--page", page, "--section", "here"), no_progress)
     assert "| method | epipolar error at gap 2, px |" in page.read_text()
     assert page.read_text().count("| dense |") == 2
     written = {path.name for path in (tmp_path / "out").iterdir()}
