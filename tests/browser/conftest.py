@@ -153,6 +153,39 @@ def run_job(job: Any) -> None:
         pytest.fail(f"{job.title}: {job.error_message}\n{job.traceback}", pytrace=False)
 
 
+def run_queued() -> None:
+    """Run what is queued, and what that queues, as ``run_job`` does."""
+    from portal.jobs.models import Job, JobState
+
+    while True:
+        with DATABASE:
+            waiting = list(Job.objects.filter(state=JobState.QUEUED).order_by("created_at", "pk"))
+        if not waiting:
+            return
+        for job in waiting:
+            run_job(job)
+
+
+@pytest.fixture
+def shoot() -> Callable[[Any, str], None]:
+    """``shoot(page, name)``: a picture to be looked at, where ``TESSERA_SHOTS`` names a folder.
+
+    A file's bytes are kept as they are.
+    """
+    folder = os.environ.get("TESSERA_SHOTS")
+
+    def run(page: Any, name: str) -> None:
+        if not folder:
+            return
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        if isinstance(page, bytes):
+            (Path(folder) / f"{name}.pdf").write_bytes(page)
+        else:
+            page.screenshot(path=str(Path(folder) / f"{name}.png"))
+
+    return run
+
+
 @pytest.fixture
 def ingest(storage: Path, annotator: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], Any]:
     """``ingest(path)``: through the services of an upload and the ledger; gives the canvas.

@@ -2,10 +2,10 @@
 import { toast } from "../app/toasts";
 import { element, required } from "../dom/elements";
 import { API_ROOT, ApiError, postJson } from "../dom/http";
+import { stepsOf } from "./points";
 import type { MapPoints } from "./points";
 
 const PART = 30; // rows that are added at once
-const STEPS = 5_000; // of one request
 
 export interface Addresses {
   viewer(canvas: string, roi: string): string;
@@ -80,37 +80,20 @@ export class Chosen {
     button.disabled = true;
     let done = 0;
     const failed: string[] = [];
-    for (const [canvas, ids] of this.byCanvas()) {
-      for (let start = 0; start < ids.length; start += STEPS) {
-        const part = ids.slice(start, start + STEPS);
-        const changes = part.map((at) => ({
-          do: "update",
-          id: this.points.rois[at],
-          version: this.versions[at],
-          label,
-        }));
-        try {
-          const answer = await postJson<{ rois: { version: number }[] }>(`${API_ROOT}/rois/bulk/`, { canvas, changes });
-          answer.rois.forEach((roi, row) => (this.versions[part[row] ?? -1] = roi.version));
-          done += part.length;
-        } catch (error) {
-          if (!(error instanceof ApiError)) throw error;
-          failed.push(error.message);
-        }
+    for (const { canvas, ids } of stepsOf(this.ids, this.points)) {
+      const changes = ids.map((at) => ({ do: "update", id: this.points.rois[at], version: this.versions[at], label }));
+      try {
+        const answer = await postJson<{ rois: { version: number }[] }>(`${API_ROOT}/rois/bulk/`, { canvas, changes });
+        answer.rois.forEach((roi, row) => (this.versions[ids[row] ?? -1] = roi.version));
+        done += ids.length;
+      } catch (error) {
+        if (!(error instanceof ApiError)) throw error;
+        failed.push(error.message);
       }
     }
     button.disabled = false;
     if (done) toast(`${done.toLocaleString("en")} ${done === 1 ? "region is" : "regions are"} relabelled.`, "success");
     if (failed.length) toast(`${failed.length} of the images were left as they are: ${failed[0] ?? ""}`, "error");
     if (done) this.root.dispatchEvent(new CustomEvent("relabelled", { bubbles: true }));
-  }
-
-  private byCanvas(): Map<string, number[]> {
-    const found = new Map<string, number[]>();
-    for (const at of this.ids) {
-      const id = this.points.canvases[this.points.canvas[at] ?? 0]?.id ?? "";
-      found.set(id, [...(found.get(id) ?? []), at]);
-    }
-    return found;
   }
 }

@@ -37,3 +37,15 @@ export function shades(colouring: Colouring): Shade[] {
   if (without) rows.push({ name: "None", color: NONE, count: without, values: [-1] });
   return rows;
 }
+
+/** The colour of each point; null for those whose value is `hidden`. */
+export function colorsOf(colouring: Colouring, rows: readonly Shade[], hidden: ReadonlySet<number>): (string | null)[] {
+  const colors = new Map(rows.flatMap((row) => row.values.map((value) => [value, row.color] as const)));
+  return colouring.at.map((value) => (hidden.has(value) ? null : (colors.get(value) ?? NONE)));
+}
+
+/** The points that a row of the legend stands for. */
+export function pointsOf(colouring: Colouring, shade: Shade): number[] {
+  const wanted = new Set(shade.values);
+  return colouring.at.flatMap((value, at) => (wanted.has(value) ? [at] : []));
+}

@@ -3,12 +3,13 @@ import { element, required } from "../dom/elements";
 import { ApiError, getJson } from "../dom/http";
 import { Chosen } from "./chosen";
 import type { Addresses } from "./chosen";
-import { NONE, shades } from "./colours";
+import { colorsOf, pointsOf, shades } from "./colours";
 import type { Shade } from "./colours";
 import { Plane } from "./plane";
 import type { Colouring, MapPoints } from "./points";
 
 const ZOOM_STEP = 1.6; // of the buttons
+const REST_MS = 120; // of the pointer on a point before its picture is asked for: it crosses many on its way
 
 export async function startRegionMap(root: HTMLElement): Promise<void> {
   const state = required(root, "output");
@@ -25,8 +26,9 @@ export async function startRegionMap(root: HTMLElement): Promise<void> {
 class RegionMap {
   private readonly plane: Plane;
   private readonly chosen: Chosen;
-  private readonly hidden = new Set<string>();
+  private readonly hidden = new Set<number>(); // values: two labels may have one name
   private readonly legend: HTMLElement;
+  private resting = 0;
   private readonly addresses: Addresses;
   private colouring: Colouring;
 
@@ -83,37 +85,31 @@ class RegionMap {
 
   private colour(): void {
     const rows = shades(this.colouring);
-    const of = new Map(rows.flatMap((row) => row.values.map((value) => [value, row] as const)));
-    const shadeOf = (at: number): Shade | undefined => of.get(this.colouring.at[at] ?? -1);
-    this.plane.color(
-      this.points.rois.map((_, at) => {
-        const shade = shadeOf(at);
-        return shade && this.hidden.has(shade.name) ? null : (shade?.color ?? NONE);
-      }),
-    );
-    this.legend.replaceChildren(...rows.map((row) => this.row(row, shadeOf)));
+    this.plane.color(colorsOf(this.colouring, rows, this.hidden));
+    this.legend.replaceChildren(...rows.map((row) => this.row(row)));
   }
 
-  private row(shade: Shade, shadeOf: (at: number) => Shade | undefined): HTMLElement {
+  private row(shade: Shade): HTMLElement {
     const tick = element("input", { type: "checkbox", "aria-label": `Show ${shade.name}` });
-    tick.checked = !this.hidden.has(shade.name);
+    tick.checked = shade.values.some((value) => !this.hidden.has(value));
     tick.addEventListener("change", () => {
-      if (tick.checked) this.hidden.delete(shade.name);
-      else this.hidden.add(shade.name);
+      for (const value of shade.values) {
+        if (tick.checked) this.hidden.delete(value);
+        else this.hidden.add(value);
+      }
       this.colour();
     });
     const dot = element("span", { class: "swatch", "aria-hidden": "true" });
     dot.style.setProperty("--swatch", shade.color);
     const count = element("span", { class: "num muted" }, shade.count.toLocaleString("en"));
     const pick = element("button", { type: "button", class: "region-map__value", title: "Select these" }, dot, shade.name);
-    pick.addEventListener("click", () =>
-      this.choose([...this.points.rois.keys()].filter((at) => shadeOf(at)?.name === shade.name)),
-    );
+    pick.addEventListener("click", () => this.choose(pointsOf(this.colouring, shade)));
     return element("li", {}, tick, pick, count);
   }
 
   private tip(at: number, x: number, y: number): void {
     const tip = required(this.root, ".region-map__tip");
+    clearTimeout(this.resting);
     tip.hidden = at < 0;
     if (at < 0) return;
     const canvas = this.points.canvases[this.points.canvas[at] ?? 0];
@@ -124,7 +120,10 @@ class RegionMap {
     required(tip, "div").textContent = words.filter(Boolean).join(" · ");
     const address = this.addresses.thumbnail(this.points.rois[at] ?? "", this.points.versions[at] ?? 1);
     const picture = required<HTMLImageElement>(tip, "img");
-    if (picture.getAttribute("src") !== address) picture.src = address;
+    if (picture.getAttribute("src") !== address) {
+      picture.removeAttribute("src");
+      this.resting = window.setTimeout(() => (picture.src = address), REST_MS);
+    }
     const { clientWidth: width, clientHeight: height } = required(this.root, ".region-map__plane");
     tip.style.left = `${Math.max(0, x + 16 + tip.offsetWidth > width ? x - 16 - tip.offsetWidth : x + 16)}px`;
     tip.style.top = `${Math.max(0, Math.min(y + 16, height - tip.offsetHeight))}px`;

@@ -1,12 +1,13 @@
 /** The points on a canvas: moved and zoomed by hand, one outlined, some selected by an outline. */
 import { required } from "../dom/elements";
+import { DotPicture, HIDDEN, inkOf } from "./dots";
 import type { MapPoints, Place } from "./points";
-import { PLANE, PointGrid } from "./points";
+import { PointGrid } from "./points";
+import { PlaneView } from "./view";
 
-const MARGIN = 0.04; // of the canvas' smaller side, around the whole map
-const ZOOM_MOST = 200; // at which a hundred thousand points lie apart
 const WHEEL = 0.0015; // of a zoom, per pixel of the wheel
 const REACH_PX = 8; // of the pointer to a point: half a fingertip
+const LARGEST_PX = 14; // a point, however near
 
 export interface PlaneEvents {
   /** The pointer is over a point, or over none (-1). */
@@ -16,15 +17,16 @@ export interface PlaneEvents {
 }
 
 export class Plane {
-  /** Colour of each point; null hides it. */
-  private colors: (string | null)[] = [];
-  private chosen = new Set<number>();
+  private inks: Uint32Array;
+  /** 1 for each point that is selected; null where none is. */
+  private chosen: Uint8Array | null = null;
+  private picture: DotPicture | null = null;
+  private isStale = true; // the picture: where the points lie, how large, or in which colours
   private hovered = -1;
-  private zoom = 1;
-  private middle: [number, number] = [PLANE / 2, PLANE / 2];
   private outline: Place[] | null = null;
   private moved = false;
   private isQueued = false;
+  private readonly view = new PlaneView();
   private readonly grid: PointGrid;
   private readonly canvas: HTMLCanvasElement;
   isSelecting = false;
@@ -35,6 +37,7 @@ export class Plane {
     private readonly events: PlaneEvents,
   ) {
     this.grid = new PointGrid(points);
+    this.inks = new Uint32Array(points.rois.length);
     this.canvas = required<HTMLCanvasElement>(root, "canvas");
     this.canvas.addEventListener("pointerdown", (event) => this.press(event));
     this.canvas.addEventListener("pointermove", (event) => this.move(event));
@@ -52,13 +55,17 @@ export class Plane {
     new ResizeObserver(() => this.draw()).observe(root);
   }
 
-  color(colors: (string | null)[]): void {
-    this.colors = colors;
+  /** The colour of each point, `#rrggbb`; null hides it. */
+  color(colors: readonly (string | null)[]): void {
+    const known = new Map([...new Set(colors)].map((color) => [color, color === null ? HIDDEN : inkOf(color)]));
+    this.inks = Uint32Array.from(colors, (color) => known.get(color) ?? HIDDEN);
     this.draw();
   }
 
-  choose(chosen: Iterable<number>): void {
-    this.chosen = new Set(chosen);
+  choose(chosen: readonly number[]): void {
+    const marks = new Uint8Array(this.inks.length);
+    for (const at of chosen) marks[at] = 1;
+    this.chosen = chosen.length ? marks : null;
     this.draw();
   }
 
@@ -66,15 +73,11 @@ export class Plane {
   point(at: number): void {
     if (this.hovered === at) return;
     this.hovered = at;
-    this.draw();
+    this.queue();
   }
 
-  zoomBy(factor: number, about: Place = this.middle): void {
-    const before = this.zoom;
-    this.zoom = Math.max(1, Math.min(ZOOM_MOST, this.zoom * factor));
-    const share = before / this.zoom;
-    this.middle = [about[0] + (this.middle[0] - about[0]) * share, about[1] + (this.middle[1] - about[1]) * share];
-    if (this.zoom === 1) this.middle = [PLANE / 2, PLANE / 2];
+  zoomBy(factor: number, about?: Place): void {
+    this.view.zoomBy(factor, about);
     this.draw();
   }
 
@@ -82,17 +85,9 @@ export class Plane {
     this.zoomBy(0);
   }
 
-  private get scale(): number {
-    const side = Math.min(this.root.clientWidth, this.root.clientHeight);
-    return ((side * (1 - 2 * MARGIN)) / PLANE) * this.zoom;
-  }
-
-  private placeOf(event: MouseEvent): [number, number] {
+  private placeOf(event: MouseEvent): Place {
     const box = this.canvas.getBoundingClientRect();
-    return [
-      (event.clientX - box.left - box.width / 2) / this.scale + this.middle[0],
-      (event.clientY - box.top - box.height / 2) / this.scale + this.middle[1],
-    ];
+    return this.view.place(event.clientX - box.left, event.clientY - box.top);
   }
 
   private press(event: PointerEvent): void {
@@ -104,16 +99,16 @@ export class Plane {
 
   private move(event: PointerEvent): void {
     if (!this.canvas.hasPointerCapture(event.pointerId)) {
-      const found = this.grid.nearest(this.placeOf(event), REACH_PX / this.scale, (at) => this.colors[at] !== null);
+      const found = this.grid.nearest(this.placeOf(event), REACH_PX / this.view.scale, (at) => this.isShown(at));
       const box = this.root.getBoundingClientRect();
       return this.hover(found, event.clientX - box.left, event.clientY - box.top);
     }
     this.moved ||= Math.abs(event.movementX) + Math.abs(event.movementY) > 0;
-    if (this.outline) this.outline.push(this.placeOf(event));
-    else {
-      this.middle[0] -= event.movementX / this.scale;
-      this.middle[1] -= event.movementY / this.scale;
+    if (this.outline) {
+      this.outline.push(this.placeOf(event));
+      return this.queue();
     }
+    this.view.drag(event.movementX, event.movementY);
     this.draw();
   }
 
@@ -122,14 +117,13 @@ export class Plane {
     this.canvas.releasePointerCapture(event.pointerId);
     const outline = this.outline;
     this.drop();
-    if (outline && this.moved) {
-      this.events.select(this.grid.inside(outline).filter((at) => this.colors[at] !== null));
-    } else if (!this.moved && this.hovered >= 0) this.events.open(this.hovered);
+    if (outline && this.moved) this.events.select(this.grid.inside(outline).filter((at) => this.isShown(at)));
+    else if (!this.moved && this.hovered >= 0) this.events.open(this.hovered);
   }
 
   private drop(): void {
     this.outline = null;
-    this.draw();
+    this.queue();
   }
 
   private hover(at: number, x: number, y: number): void {
@@ -138,8 +132,18 @@ export class Plane {
     this.events.hover(at, x, y);
   }
 
-  /** Once a frame at most, however much changed. */
+  private isShown(at: number): boolean {
+    return this.inks[at] !== HIDDEN;
+  }
+
+  /** The points and all; once a frame at most, however much changed. */
   private draw(): void {
+    this.isStale = true;
+    this.queue();
+  }
+
+  /** What lies above the points alone. */
+  private queue(): void {
     if (this.isQueued) return;
     this.isQueued = true;
     requestAnimationFrame(() => {
@@ -149,52 +153,30 @@ export class Plane {
   }
 
   private paint(): void {
-    const { clientWidth: width, clientHeight: height } = this.root;
+    const { clientWidth, clientHeight } = this.root;
     const ratio = window.devicePixelRatio;
-    if (this.canvas.width !== Math.round(width * ratio) || this.canvas.height !== Math.round(height * ratio)) {
-      this.canvas.width = Math.round(width * ratio);
-      this.canvas.height = Math.round(height * ratio);
-    }
+    const [width, height] = [Math.round(clientWidth * ratio), Math.round(clientHeight * ratio)];
     const context = this.canvas.getContext("2d");
-    if (!context) return;
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    context.clearRect(0, 0, width, height);
-    const { scale, middle } = this;
-    const left = width / 2 - middle[0] * scale;
-    const top = height / 2 - middle[1] * scale;
-    const size = this.size();
-    const isDimmed = this.chosen.size > 0;
-    for (const [color, own] of this.byColor()) {
-      context.fillStyle = color;
-      for (const isChosen of isDimmed ? [false, true] : [true]) {
-        context.globalAlpha = isChosen ? 0.9 : 0.15;
-        context.beginPath();
-        for (const at of own) {
-          if (isDimmed && this.chosen.has(at) !== isChosen) continue;
-          const x = (this.points.x[at] ?? 0) * scale + left;
-          const y = (this.points.y[at] ?? 0) * scale + top;
-          if (x < -size || y < -size || x > width + size || y > height + size) continue;
-          if (size > 4) {
-            context.moveTo(x + size / 2, y);
-            context.arc(x, y, size / 2, 0, 2 * Math.PI);
-          } else context.rect(x - size / 2, y - size / 2, size, size);
-        }
-        context.fill();
-      }
+    if (!context || width === 0 || height === 0) return;
+    if (this.canvas.width !== width || this.canvas.height !== height) {
+      this.canvas.width = width;
+      this.canvas.height = height;
     }
-    context.globalAlpha = 1;
-    const ink = getComputedStyle(this.root).color;
+    this.view.size(clientWidth, clientHeight);
+    const picture = this.painted(width, height, ratio);
+    context.putImageData(new ImageData(picture.bytes, picture.width), -picture.margin, -picture.margin);
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.strokeStyle = getComputedStyle(this.root).color;
+    const { scale, left, top } = this.view.dots(1);
     if (this.hovered >= 0) {
-      context.strokeStyle = ink;
       context.lineWidth = 2;
       context.beginPath();
       const x = (this.points.x[this.hovered] ?? 0) * scale + left;
       const y = (this.points.y[this.hovered] ?? 0) * scale + top;
-      context.arc(x, y, size / 2 + 4, 0, 2 * Math.PI);
+      context.arc(x, y, this.size() / 2 + 4, 0, 2 * Math.PI);
       context.stroke();
     }
     if (this.outline) {
-      context.strokeStyle = ink;
       context.setLineDash([4, 3]);
       context.beginPath();
       for (const [x, y] of this.outline) context.lineTo(x * scale + left, y * scale + top);
@@ -204,21 +186,23 @@ export class Plane {
     }
   }
 
-  /** Points of each colour: one path a colour is painted many times faster than one a point. */
-  private byColor(): Map<string, number[]> {
-    const found = new Map<string, number[]>();
-    this.colors.forEach((color, at) => {
-      if (color === null) return;
-      const own = found.get(color);
-      if (own) own.push(at);
-      else found.set(color, [at]);
-    });
-    return found;
+  /** The points as they lie now; the same as before where nothing of them changed. */
+  private painted(width: number, height: number, ratio: number): DotPicture {
+    const margin = Math.ceil(LARGEST_PX * ratio);
+    if (!this.picture?.fits(width, height, margin)) {
+      this.picture = new DotPicture(width, height, margin);
+      this.isStale = true;
+    }
+    if (this.isStale) {
+      this.picture.paint(this.points, this.inks, this.chosen, this.view.dots(ratio), this.size() * ratio);
+    }
+    this.isStale = false;
+    return this.picture;
   }
 
   /** Of a point in pixels: a few are large, many are small; closer they grow. */
   private size(): number {
     const whole = Math.max(2, Math.min(9, 220 / Math.sqrt(this.points.rois.length)));
-    return Math.min(14, whole * this.zoom ** 0.35);
+    return Math.min(LARGEST_PX, whole * this.view.zoom ** 0.35);
   }
 }

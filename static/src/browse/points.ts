@@ -65,7 +65,7 @@ export class PointGrid {
     const ys = outline.map(([, y]) => y);
     const bounds = [Math.min(...xs), Math.min(...ys), Math.max(...xs), Math.max(...ys)] as const;
     const found = [...this.within(...bounds)].filter((at) =>
-      isInside([this.points.x[at] ?? 0, this.points.y[at] ?? 0], outline),
+      isInside(this.points.x[at] ?? 0, this.points.y[at] ?? 0, xs, ys),
     );
     return found.sort((a, b) => a - b);
   }
@@ -83,13 +83,34 @@ export class PointGrid {
   }
 }
 
-/** By the even-odd rule. */
-export function isInside([x, y]: Place, outline: readonly Place[]): boolean {
+/** By the even-odd rule; an outline in columns, for a hundred thousand points are asked of it. */
+export function isInside(x: number, y: number, xs: readonly number[], ys: readonly number[]): boolean {
   let inside = false;
-  for (let at = 0, before = outline.length - 1; at < outline.length; before = at++) {
-    const [ax, ay] = outline[at] ?? [0, 0];
-    const [bx, by] = outline[before] ?? [0, 0];
-    if (ay > y !== by > y && x < ((bx - ax) * (y - ay)) / (by - ay) + ax) inside = !inside;
+  for (let at = 0, before = xs.length - 1; at < xs.length; before = at++) {
+    const ay = ys[at] ?? 0;
+    const by = ys[before] ?? 0;
+    if (ay > y === by > y) continue;
+    const ax = xs[at] ?? 0;
+    if (x < (((xs[before] ?? 0) - ax) * (y - ay)) / (by - ay) + ax) inside = !inside;
   }
   return inside;
+}
+
+const STEPS = 5_000; // of one request
+
+/** Points by their image, so many at once as one request changes: an image is one step of its history. */
+export function stepsOf(ids: readonly number[], points: MapPoints): { canvas: string; ids: number[] }[] {
+  const found = new Map<string, number[]>();
+  for (const at of ids) {
+    const canvas = points.canvases[points.canvas[at] ?? 0]?.id ?? "";
+    const own = found.get(canvas);
+    if (own) own.push(at);
+    else found.set(canvas, [at]);
+  }
+  return [...found].flatMap(([canvas, own]) =>
+    Array.from({ length: Math.ceil(own.length / STEPS) }, (_, part) => ({
+      canvas,
+      ids: own.slice(part * STEPS, (part + 1) * STEPS),
+    })),
+  );
 }

@@ -25,6 +25,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 NAMES = ("Tumour", "Stroma", "Gland")
 COLORS = ("#b02f5a", "#2a7fb8", "#3f9e4d")
 DIM = 8
+MOVES = 30  # of the hand, each a frame or more
+PAGE_MS = 25  # of the page's thread, a move
 SHOTS = os.environ.get("TESSERA_BROWSE_SHOTS")
 """A folder: pictures of each tab are written there, to be looked at."""
 
@@ -185,6 +187,88 @@ def test_no_tab_breaks_a_rule_of_wcag(open_page: Any, open_server: Any, archive:
     for tab in ("near-duplicates/", "unlike/", "unannotated/"):
         seen.go(f"/browse/{tab}")
     assert not seen.complaints, "\n".join(seen.complaints)
+
+
+def _many(count: int) -> dict[str, Any]:
+    """A map of so many points in thirty heaps, as the server sends it."""
+    rng = np.random.default_rng(8)
+    heap = rng.integers(0, 30, count)
+    at = rng.uniform(8_000, 57_000, (30, 2))[heap] + rng.normal(0, 2_500, (count, 2))
+    x, y = at.clip(0, 65_535).astype(int).T.tolist()
+    names = [
+        {"value": str(n), "name": f"Kind {n}", "color": COLORS[n % 3], "count": int(held)}
+        for n, held in enumerate(np.bincount(heap))
+    ]
+    return {
+        "rois": [f"roi-{n}" for n in range(count)],
+        "versions": [1] * count,
+        "x": x,
+        "y": y,
+        "canvas": [0] * count,
+        "canvases": [{"id": "canvas", "name": "Section", "accession": "A-1"}],
+        "colourings": [{"name": "label", "values": names, "at": heap.tolist()}],
+    }
+
+
+def _used_s(page: Any, hand: Callable[[], None]) -> float:
+    """Processor time of the page's thread, in seconds, while the hand moves."""
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def used() -> float:
+        told = session.send("Performance.getMetrics")["metrics"]
+        return float(next(one["value"] for one in told if one["name"] == "TaskDuration"))
+
+    before = used()
+    hand()
+    page.wait_for_timeout(100)
+    after = used()
+    session.detach()
+    return after - before
+
+
+def test_a_hundred_thousand_points_move_with_the_hand(
+    open_page: Any, archive: Any, shoot: Callable[[Any, str], None]
+) -> None:
+    """Thirty frames a second leave 33 ms each: what the page computes in one stays well below."""
+    page = open_page("/browse/")
+    points = _many(100_000)
+    page.route("**/points/", lambda route: route.fulfill(json=points))
+    page.reload()
+    expect(page.locator("[data-map-legend] li")).to_have_count(30)
+    box = page.locator(".region-map__plane canvas").bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+    def moves(dx: float, dy: float) -> None:
+        for n in range(MOVES):
+            page.mouse.move(x + dx * n, y + dy * n)
+            page.wait_for_timeout(20)  # more than a frame of the browser
+
+    def drag() -> None:
+        page.mouse.down()
+        moves(3, 1)
+        page.mouse.up()
+
+    def wheel() -> None:
+        for n in range(MOVES):
+            page.mouse.wheel(0, -120 if n < MOVES // 2 else 120)
+            page.wait_for_timeout(20)
+
+    used: dict[str, float] = {}
+    page.mouse.move(x, y)
+    for what, hand in (("wheel", wheel), ("drag", drag), ("hover", lambda: moves(3, 2))):
+        used[what] = 1000 * _used_s(page, hand) / MOVES
+        page.mouse.move(x, y)
+    page.keyboard.down("Shift")
+    used["outline"] = 1000 * _used_s(page, drag) / MOVES
+    page.keyboard.up("Shift")
+    page.locator("[data-map-legend] button").first.click()
+    expect(page.locator("[data-map-count]")).to_contain_text("regions")
+    page.mouse.move(x, y)
+    used["drag, some chosen"] = 1000 * _used_s(page, drag) / MOVES
+    shoot(page, "map-many")
+    assert max(used.values()) < PAGE_MS, used
+    assert page.complaints == []
 
 
 @pytest.mark.skipif(not SHOTS, reason="pictures are taken where they are asked for")

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { NONE, shades } from "@/browse/colours";
+import { NONE, colorsOf, pointsOf, shades } from "@/browse/colours";
 import type { Colouring } from "@/browse/points";
 
 function colouring(name: string, count: number, at: number[] = [], color = ""): Colouring {
@@ -46,5 +46,27 @@ describe("the legend", () => {
     const [first, second] = shades(colouring("label", 2));
     expect(first?.color).toMatch(/^#[0-9a-f]{6}$/);
     expect(first?.color).not.toBe(second?.color);
+  });
+});
+
+describe("the colours of points", () => {
+  const labels = colouring("label", 2, [0, -1, 1, 1], "#123456");
+
+  it("are those of their rows of the legend, and none where their value is hidden", () => {
+    expect(colorsOf(labels, shades(labels), new Set())).toEqual(["#123456", NONE, "#123456", "#123456"]);
+    expect(colorsOf(labels, shades(labels), new Set([1, -1]))).toEqual(["#123456", null, null, null]);
+  });
+
+  it("go by the value where two labels have one name", () => {
+    const values = labels.values.map((value) => ({ ...value, name: "Tumour" }));
+    const twins = { ...labels, values };
+    expect(colorsOf(twins, shades(twins), new Set([0]))).toEqual([null, NONE, "#123456", "#123456"]);
+    expect(shades(twins).map((row) => pointsOf(twins, row))).toEqual([[0], [2, 3], [1]]);
+  });
+
+  it("put the points of the values together that one row stands for", () => {
+    const organs = colouring("organ", 15, [14, 0, 12, -1]);
+    const rows = shades(organs);
+    expect(rows.map((row) => pointsOf(organs, row)).filter((found) => found.length)).toEqual([[1], [0, 2], [3]]);
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 
 import type { MapPoints, Place } from "@/browse/points";
-import { PLANE, PointGrid, isInside } from "@/browse/points";
+import { PLANE, PointGrid, isInside, stepsOf } from "@/browse/points";
 
 function points(...places: Place[]): MapPoints {
   return {
@@ -25,6 +25,8 @@ function scattered(count: number, seed: number): Place[] {
   const one = (): number => Math.round((next.next().value as number) * PLANE);
   return Array.from({ length: count }, () => [one(), one()] as const);
 }
+
+const columns = (ring: readonly Place[]): [number[], number[]] => [ring.map(([x]) => x), ring.map(([, y]) => y)];
 
 const every = (): boolean => true;
 
@@ -67,7 +69,7 @@ describe("points in an outline", () => {
       const turn = (at / 14) * 2 * Math.PI;
       return [30_000 + radius * Math.cos(turn), 30_000 + radius * Math.sin(turn)];
     });
-    const slow = places.flatMap((place, at) => (isInside(place, star) ? [at] : []));
+    const slow = places.flatMap((place, at) => (isInside(...place, ...columns(star)) ? [at] : []));
     expect(slow.length).toBeGreaterThan(100);
     expect(new PointGrid(points(...places)).inside(star)).toEqual(slow);
   });
@@ -80,8 +82,25 @@ describe("points in an outline", () => {
 
   it("go by the even-odd rule where the outline crosses itself", () => {
     const twice: Place[] = [[0, 0], [10, 0], [10, 10], [0, 10], [0, 0], [8, 2], [8, 8], [2, 8], [2, 2], [8, 2]]; // prettier-ignore
-    expect(isInside([1, 9], twice)).toBe(true);
-    expect(isInside([5, 6], twice)).toBe(false); // around it twice
-    expect(isInside([11, 5], twice)).toBe(false);
+    expect(isInside(1, 9, ...columns(twice))).toBe(true);
+    expect(isInside(5, 6, ...columns(twice))).toBe(false); // around it twice
+    expect(isInside(11, 5, ...columns(twice))).toBe(false);
+  });
+});
+
+describe("changes of many regions", () => {
+  it("are made image by image, thousands at once", () => {
+    const places = Array.from({ length: 12_003 }, (): Place => [1, 1]);
+    const map = { ...points(...places), canvas: places.map((_, at) => Number(at >= 12_000)) };
+    const canvases = ["one", "two"].map((id) => ({ id, name: id, accession: "" }));
+    const steps = stepsOf([...places.keys()], { ...map, canvases });
+    expect(steps.map(({ canvas, ids }) => [canvas, ids.length])).toEqual([
+      ["one", 5_000],
+      ["one", 5_000],
+      ["one", 2_000],
+      ["two", 3],
+    ]);
+    expect(steps.flatMap(({ ids }) => ids)).toEqual([...places.keys()]);
+    expect(stepsOf([], map)).toEqual([]);
   });
 });

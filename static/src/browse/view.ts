@@ -1,0 +1,56 @@
+/** Which part of the plane is seen: a middle and a zoom, moved and zoomed by hand. */
+import type { DotView } from "./dots";
+import { PLANE } from "./points";
+import type { Place } from "./points";
+
+const MARGIN = 0.04; // of the smaller side, around the whole map
+const ZOOM_MOST = 200; // at which a hundred thousand points lie apart
+const HALF = PLANE / 2;
+
+export class PlaneView {
+  /** 1: the whole map. */
+  zoom = 1;
+  private middle: Place = [HALF, HALF];
+  private width = 0;
+  private height = 0;
+
+  /** What the plane is seen through, in pixels. */
+  size(width: number, height: number): void {
+    this.width = width;
+    this.height = height;
+  }
+
+  /** Pixels of a step on the plane. */
+  get scale(): number {
+    return ((Math.min(this.width, this.height) * (1 - 2 * MARGIN)) / PLANE) * this.zoom;
+  }
+
+  /** Where the plane lies, for pictures that have `ratio` pixels a pixel. */
+  dots(ratio: number): DotView {
+    const scale = this.scale * ratio;
+    return {
+      scale,
+      left: (this.width / 2) * ratio - this.middle[0] * scale,
+      top: (this.height / 2) * ratio - this.middle[1] * scale,
+    };
+  }
+
+  /** The place of the plane at a pixel. */
+  place(x: number, y: number): Place {
+    return [(x - this.width / 2) / this.scale + this.middle[0], (y - this.height / 2) / this.scale + this.middle[1]];
+  }
+
+  /** Closer by `factor`, so that the place `about` stays where it is seen. */
+  zoomBy(factor: number, about: Place = this.middle): void {
+    const before = this.zoom;
+    this.zoom = Math.max(1, Math.min(ZOOM_MOST, before * factor));
+    const share = before / this.zoom;
+    const between = (end: number, now: number): number => (this.zoom === 1 ? HALF : end + (now - end) * share);
+    this.middle = [between(about[0], this.middle[0]), between(about[1], this.middle[1])];
+  }
+
+  /** Take the plane along by so many pixels. */
+  drag(x: number, y: number): void {
+    this.middle = [this.middle[0] - x / this.scale, this.middle[1] - y / this.scale];
+  }
+}
