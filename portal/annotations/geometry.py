@@ -2,8 +2,9 @@
 
 What comes from a browser or another tool may be open, twisted, partly outside or nonsense. It is
 repaired where the intent is clear and refused with a reason where it is not; what is stored is
-always finite, valid, inside its canvas, closed, rounded to two decimals and oriented one way
-(outer rings counter-clockwise in the x, y plane). Storing it again changes nothing.
+always finite, valid, inside its canvas, closed and rounded to two decimals. Its vertices keep their
+order, so that a file goes out as it came; where they had to be made anew, outer rings turn
+counter-clockwise in the x, y plane. Storing it again changes nothing.
 """
 
 from __future__ import annotations
@@ -234,15 +235,12 @@ def _refuse_hopeless(shape: BaseGeometry) -> None:
 
 
 def _polygons_of(shape: BaseGeometry) -> Polygon | MultiPolygon:
-    """The polygonal parts: a repair may leave lines and points behind."""
-    if isinstance(shape, Polygon | MultiPolygon):
-        return shape
-    parts: list[Polygon] = []
-    for part in _flat(shape):
-        if isinstance(part, Polygon) and not part.is_empty:
-            parts.append(part)
-    merged = shapely.union_all(parts)
-    return merged if isinstance(merged, Polygon | MultiPolygon) else Polygon()
+    """The polygonal parts, turning one way: a repair may leave lines and points behind."""
+    if not isinstance(shape, Polygon | MultiPolygon):
+        shape = shapely.union_all([part for part in _flat(shape) if isinstance(part, Polygon)])
+    if isinstance(shape, Polygon):
+        return orient(shape, 1.0)
+    return MultiPolygon([orient(one, 1.0) for one in getattr(shape, "geoms", [])])
 
 
 def _flat(shape: BaseGeometry) -> Iterable[BaseGeometry]:
@@ -285,8 +283,8 @@ def _refuse_without_area(shape: BaseGeometry) -> None:
 
 def _described(shape: BaseGeometry, notes: tuple[str, ...]) -> RoiShape:
     polygons = list(shape.geoms) if isinstance(shape, MultiPolygon) else [shape]
-    oriented = [orient(p, 1.0) for p in polygons if isinstance(p, Polygon) and not p.is_empty]
-    rings = [[_tuples(p.exterior), *map(_tuples, p.interiors)] for p in oriented]
+    areas = [part for part in polygons if isinstance(part, Polygon) and not part.is_empty]
+    rings = [[_tuples(part.exterior), *map(_tuples, part.interiors)] for part in areas]
     geometry = (
         WrittenOnce(type="Polygon", coordinates=rings[0])
         if len(rings) == 1

@@ -20,16 +20,14 @@ from tests.portal.annotations.support import box
 def make_canvas(lab: Lab, *, kind: str = "slide", accession: str = "A-1", **more: Any) -> Canvas:
     """A canvas of 1000 x 800 px at 0.5 um per pixel."""
     case, _ = Case.objects.get_or_create(lab=lab, accession=accession)
-    fields = {"name": "Section 1", "mpp_x": 0.5, "mpp_y": 0.5} | more
+    fields = {"name": "Section 1", "mpp_x": 0.5, "mpp_y": 0.5, "width_px": 1000, "height_px": 800}
     return Canvas.objects.create(
         lab=lab,
         case=case,
         kind=kind,
-        width_px=1000,
-        height_px=800,
         pixels_path="assets/none",
         content_hash=uuid.uuid4().hex,
-        **fields,
+        **fields | more,
     )
 
 

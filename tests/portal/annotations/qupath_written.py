@@ -1,6 +1,6 @@
 """Documents in the form in which each version of QuPath writes them: its members, their order, its
 numbers and spaces. Outlines and classes are ours; no class is one of a lab's first labels, whose
-colours would stand. No file of QuPath's or of anybody else's is copied.
+colours would stand. Files that QuPath itself wrote are in ``formats/written``.
 """
 
 from __future__ import annotations

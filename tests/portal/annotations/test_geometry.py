@@ -40,11 +40,18 @@ def test_a_rectangle_keeps_its_vertices_and_has_bounds_centroid_and_area() -> No
     assert found.notes == ()
 
 
-def test_an_open_ring_is_closed_and_every_outer_ring_turns_one_way() -> None:
-    clockwise = _stored(_polygon((10, 20), (10, 70), (110, 70), (110, 20)))
-    ring = clockwise.geometry["coordinates"][0]
-    assert ring[0] == ring[-1]
-    assert shapely.LinearRing(ring).is_ccw
+def test_an_open_ring_is_closed_and_keeps_the_order_of_its_vertices() -> None:
+    clockwise = [(10, 20), (10, 70), (110, 70), (110, 20)]
+    for ring in (clockwise, clockwise[::-1]):
+        stored = _stored(_polygon(*ring)).geometry["coordinates"][0]
+        assert stored == [list(vertex) for vertex in (*ring, ring[0])]
+
+
+def test_what_was_made_anew_turns_one_way() -> None:
+    clipped = _stored(_polygon((-10, 20), (-10, 70), (110, 70), (110, 20)))
+    twisted = _stored(_polygon((0, 0), (10, 10), (10, 0), (0, 10)))
+    parts = [clipped.geometry["coordinates"], *twisted.geometry["coordinates"]]
+    assert all(shapely.LinearRing(rings[0]).is_ccw for rings in parts)
 
 
 def test_a_bow_tie_becomes_its_two_triangles() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,13 +14,16 @@ from portal.annotations.models import Roi
 from portal.annotations.services import roi_import
 from portal.annotations.services.reading import file_source
 from portal.archive.models import Canvas
-from portal.labs.models import User
+from portal.labs.models import Lab, User
 from tests.portal.annotations import qupath_written as written
+from tests.portal.annotations.conftest import make_canvas
 from tests.portal.annotations.support import exported, statuses
 
 pytestmark = pytest.mark.django_db
 DERIVED = ("Area px^2", "Area um^2", "Length px", "Length um", "Num points")
 """Measurements that an export adds."""
+QUPATHS_OWN = Path(__file__).parents[1] / "formats" / "written"
+"""Files that QuPath wrote, of other projects; NOTICE names them."""
 
 
 def brought(canvas: Canvas, user: User, text: str) -> list[dict[str, Any]]:
@@ -49,6 +53,17 @@ def test_a_plane_and_metadata_that_stands_twice(video_canvas: Canvas, manager: U
         brought(video_canvas, manager, written.V07_VIDEO)
         == json.loads(written.V07_VIDEO)["features"]
     )
+
+
+@pytest.mark.parametrize("name", ["qupath05.geojson", "qupath_classes.geojson"])
+def test_a_file_that_qupath_wrote_goes_out_exactly_as_it_came(
+    lab: Lab, manager: User, name: str
+) -> None:
+    slide = make_canvas(lab, width_px=60_000, height_px=40_000)
+    text = (QUPATHS_OWN / name).read_text()
+    assert brought(slide, manager, text) == json.loads(text)["features"]
+    again = roi_import(canvas=slide, user=manager, document=json.loads(text))
+    assert set(statuses(again)) == {"unchanged"}
 
 
 @pytest.mark.parametrize("text", [written.V02, written.V03, written.V05], ids=["0.2", "0.3", "0.5"])

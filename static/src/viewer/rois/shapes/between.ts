@@ -47,7 +47,7 @@ const mix = (a: number, b: number, share: number): number => a + (b - a) * share
 const round = (value: number): number => Math.round(value * 100) / 100 + 0;
 
 function ringBetween(from: Position[], to: Position[], share: number): Position[] {
-  const [a, b] = corresponding(open(from), open(to));
+  const [a, b] = corresponding(open(from), turnedAs(open(from), open(to)));
   const ring = a.map(([x, y], at): Position => {
     const [toX, toY] = b[at] ?? [x, y];
     return [round(mix(x, toX, share)), round(mix(y, toY, share))];
@@ -60,6 +60,20 @@ function ringBetween(from: Position[], to: Position[], share: number): Position[
 function open(ring: Position[]): Position[] {
   const [first, last] = [ring[0], ring.at(-1)];
   return first && last && first[0] === last[0] && first[1] === last[1] ? ring.slice(0, -1) : ring;
+}
+
+/** `ring` turning the way `like` does: files and hands draw both ways around. It begins where it began. */
+function turnedAs(like: Position[], ring: Position[]): Position[] {
+  const [first, ...others] = ring;
+  return first && turning(like) * turning(ring) < 0 ? [first, ...others.reverse()] : ring;
+}
+
+/** Twice the area within, below zero where it turns the other way. */
+function turning(ring: Position[]): number {
+  return ring.reduce((sum, [x, y], at) => {
+    const [nextX, nextY] = ring[(at + 1) % ring.length] as Position;
+    return sum + x * nextY - nextX * y;
+  }, 0);
 }
 
 /** Two rings of equal length whose vertices belong together. */

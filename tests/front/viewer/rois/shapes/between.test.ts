@@ -26,6 +26,12 @@ describe("between", () => {
     expect(halfway(SQUARE, rolled)).toEqual(moved(SQUARE, [50, 0]));
   });
 
+  it("takes a ring that turns the other way for the same square", () => {
+    const other = polygon([100, 0], [100, 10], [110, 10], [110, 0]);
+    expect(halfway(SQUARE, other)).toEqual(moved(SQUARE, [50, 0]));
+    expect(halfway(other, SQUARE)).toEqual(moved(other, [-50, 0]));
+  });
+
   it("goes by equal shares of the length where one has more vertices", () => {
     const finer = polygon([100, 0], [105, 0], [110, 0], [110, 10], [100, 10], [100, 5]);
     const middle = halfway(SQUARE, finer);
