@@ -35,21 +35,31 @@ SETTLED_MS = 2_000
 LONGEST_MS = 120_000
 BUDGET = "under 50 ms, 30 a second"
 
-# Tiles are pictures and ROIs are lines on the canvases of the map: the first frame after each.
+# Tiles are pictures on the canvases of the map, ROIs are lines: on them, or on a picture of
+# thousands that is painted aside and seen when it is put there. The first frame after each.
 _FIRST = """
 window.first = {};
-for (const [name, what] of [["drawImage", "first tiles"], ["stroke", "first ROIs"]]) {
-  const plain = CanvasRenderingContext2D.prototype[name];
-  CanvasRenderingContext2D.prototype[name] = function (...given) {
-    const isTile = name !== "drawImage" || given[0] instanceof HTMLImageElement
-      || given[0] instanceof ImageBitmap;
-    if (isTile && !(what in window.first)) {
-      window.first[what] = null;
-      requestAnimationFrame(() => { window.first[what] = performance.now(); });
-    }
-    return plain.apply(this, given);
-  };
-}
+const lined = new WeakSet();
+const seen = (what, on) => {
+  if (what in window.first || !on.isConnected) return;
+  window.first[what] = null;
+  requestAnimationFrame(() => { window.first[what] = performance.now(); });
+};
+const plain = CanvasRenderingContext2D.prototype;
+const { drawImage, stroke } = plain;
+plain.drawImage = function (image, ...given) {
+  if (image instanceof HTMLImageElement || image instanceof ImageBitmap) {
+    seen("tiles seen", this.canvas);
+  } else if (lined.has(image)) {
+    seen("ROIs seen", this.canvas);
+  }
+  return drawImage.call(this, image, ...given);
+};
+plain.stroke = function (...given) {
+  lined.add(this.canvas);
+  seen("ROIs seen", this.canvas);
+  return stroke.apply(this, given);
+};
 """
 _FRAMES = """() => {
   window.frames = null;
@@ -127,7 +137,10 @@ HANDS: dict[str, Callable[[Page], None]] = {
 
 
 def first_content(open_page: Callable[[], Page], url: str, count: int) -> list[Row]:
-    """When a page shows text, tiles, ROIs, and when all of it can be used; medians."""
+    """When a page shows text, tiles and ROIs, and when its tools can be used; medians.
+
+    The tools do not wait for the ROIs of the window: where there are thousands these come after.
+    """
     found: dict[str, list[float]] = {}
     for _ in range(OPENED):
         page = open_page()
@@ -137,16 +150,16 @@ def first_content(open_page: Callable[[], Page], url: str, count: int) -> list[R
         ready_ms = page.evaluate("performance.now()")
         page.wait_for_timeout(SETTLED_MS)
         seen: dict[str, Any] = page.evaluate("window.first")
-        for what in ("first tiles", "first ROIs"):
+        for what in ("tiles seen", "ROIs seen"):
             if not seen.get(what):
                 raise RuntimeError(f"not painted: {what}, {seen}")
-        seen |= {"first text": page.evaluate(_TEXT), "all ready": ready_ms}
+        seen |= {"text seen": page.evaluate(_TEXT), "tools ready": ready_ms}
         for what, ms in seen.items():
             found.setdefault(what, []).append(ms)
         page.context.close()
     return [
         Row(f"{count:,} ROIs, {what}", float(np.median(found[what])), "ms")
-        for what in ("first text", "first tiles", "first ROIs", "all ready")
+        for what in ("text seen", "tiles seen", "tools ready", "ROIs seen")
     ]
 
 
@@ -176,8 +189,9 @@ def measured(portal: BenchPortal, counts: Sequence[int]) -> Section:
         TITLE,
         f"A slide with so many ROIs in headless chromium, which paints without a graphics card, "
         f"{VIEWPORT['width']} x {VIEWPORT['height']} px, at the portal as `make serve` starts it "
-        f"without its worker. When the page first paints text, tiles and ROIs, and when all of it "
-        f"is ready, from the navigation on: medians of {OPENED} with an empty cache. Then frames: "
+        "without its worker. When the page first shows text, tiles and ROIs, and when its tools "
+        "can be used, which do not wait for thousands of ROIs, from the navigation on: medians of "
+        f"{OPENED} with an empty cache. Then frames: "
         "from one to the next while the hand moves.",
     )
     path = f"/canvases/{portal.canvas.pk}/"
