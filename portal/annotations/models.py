@@ -218,6 +218,7 @@ class ImportStage(models.TextChoices):
     PREVIEWED = "previewed", "Previewed"
     IMPORTING = "importing", "Being imported"
     IMPORTED = "imported", "Imported"
+    UNDOING = "undoing", "Being taken back"
 
 
 class RoiImport(LabOwned):
@@ -229,6 +230,8 @@ class RoiImport(LabOwned):
     Attributes:
         done: features of the document that were dealt with. report: of these.
         table_bytes: how long the table of these is, one line a feature.
+        undone: of an import that is taken back, how many ROIs ended how so far.
+        undo_after: in the order of their ids, those up to this one were dealt with.
         client_key, client_digest: the request that brought it, see ``services.once``.
     """
 
@@ -237,6 +240,8 @@ class RoiImport(LabOwned):
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
     )
     undone_at = models.DateTimeField(null=True, blank=True)
+    undone = models.JSONField(null=True, blank=True, help_text="services.imports.ImportUndone")
+    undo_after = models.UUIDField(null=True, blank=True)
     stage = models.CharField(
         max_length=10, choices=ImportStage.choices, default=ImportStage.IMPORTED
     )

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import asdict
 
 from portal.annotations.models import RoiImport
+from portal.annotations.services.imports import UNDO_KIND, import_undo_work
 from portal.annotations.services.staged import IMPORT_KIND, import_work
 from portal.archive.models import Canvas
 from portal.core.errors import PortalError, StorageFullError
 from portal.core.tasks import JobContext, JobResult, Priority, UserError, task
+from portal.labs.models import User
 
 
 @task(IMPORT_KIND, title="Import regions", priority=Priority.INGEST, retry_on=(OSError,))
 def rois_import(context: JobContext, *, import_id: str) -> JobResult:
     """Preview or import a document part by part; killed in between, the next attempt goes on."""
-    rows = RoiImport.objects.select_related("canvas__lab", "author")
-    row = rows.filter(pk=uuid.UUID(import_id)).first()
-    if row is None or not Canvas.objects.filter(pk=row.canvas_id).exists():
+    row = _row(import_id)
+    if row is None:
         return {"skipped": "deleted"}
     try:
         return dict(import_work(row, context))
@@ -24,3 +26,23 @@ def rois_import(context: JobContext, *, import_id: str) -> JobResult:
         raise
     except PortalError as error:
         raise UserError(error.message, code=error.code) from error
+
+
+@task(UNDO_KIND, title="Take an import back", priority=Priority.INGEST, retry_on=(OSError,))
+def rois_import_undo(context: JobContext, *, import_id: str, user_id: str) -> JobResult:
+    """Take a large import back part by part; killed or stopped, the next time goes on."""
+    row = _row(import_id)
+    if row is None:
+        return {"skipped": "deleted"}
+    user = User.objects.filter(pk=uuid.UUID(user_id)).first()
+    try:
+        return dict(asdict(import_undo_work(row, user, context)))
+    except PortalError as error:
+        raise UserError(error.message, code=error.code) from error
+
+
+def _row(import_id: str) -> RoiImport | None:
+    rows = RoiImport.objects.select_related("canvas__lab", "author")
+    row: RoiImport | None = rows.filter(pk=uuid.UUID(import_id)).first()
+    is_there = row is not None and Canvas.objects.filter(pk=row.canvas_id).exists()
+    return row if is_there else None

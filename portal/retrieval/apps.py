@@ -74,9 +74,10 @@ def _roi_saved(event: Event) -> None:
 def _rois_saved_in_bulk(event: Event) -> None:
     from portal.retrieval.services import rois_saved_in_bulk
 
+    user_id = event.payload["user_id"]
     rois_saved_in_bulk(
         canvas_id=uuid.UUID(event.payload["canvas_id"]),
-        user_id=uuid.UUID(event.payload["user_id"]),
+        user_id=uuid.UUID(user_id) if user_id else None,
     )
 
 

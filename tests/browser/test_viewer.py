@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import DATABASE, FRAME_BITS, FRAME_SIZE, run_job
+from tests.browser.conftest import FRAME_BITS, FRAME_SIZE
 from tests.browser.viewer_page import settle
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -175,48 +174,6 @@ def test_the_viewer_role_looks_and_does_not_draw(
     assert page.page.locator("#roi-name").is_disabled()
     page.key("Delete")
     assert page.count() == 1
-
-
-def test_a_file_is_previewed_imported_and_undone(open_viewer: Any, slide: Any) -> None:
-    ring = [[10, 10], [90, 10], [90, 80], [10, 10]]
-    good = {"type": "Polygon", "coordinates": [ring]}
-    flat = {"type": "Polygon", "coordinates": [[[5, 5], [9, 9], [5, 5], [5, 5]]]}
-    features = [
-        {"type": "Feature", "geometry": geometry, "properties": {"objectType": "annotation"}}
-        for geometry in (good, flat)
-    ]
-    content = json.dumps({"type": "FeatureCollection", "features": features}).encode()
-    file = {"name": "a.geojson", "mimeType": "application/geo+json", "buffer": content}
-    viewer = open_viewer(slide)
-    page, dialog = viewer.page, "[data-dialog=import]"
-    page.click("[data-import-open]")
-    page.set_input_files("[data-import-file]", file)
-    _run_import(page)
-    page.wait_for_selector(f"{dialog}[data-step=preview]")
-    summary = page.inner_text(f"{dialog} [data-import-summary]")
-    assert ("1 new" in summary, "1 refused" in summary) == (True, True)
-    assert "encloses no area" in page.inner_text("[data-import-reason-rows]")
-    assert page.locator("[data-import-map] .import-line").count() == 1
-    page.keyboard.press("Enter")  # the button has the focus
-    _run_import(page)
-    page.wait_for_selector(f"{dialog}[data-step=done]")
-    viewer.wait_count(1)
-    page.click("[data-import-undo]")
-    viewer.wait_count(0)
-    assert page.locator(f"{dialog}[open]").count() == 0
-
-
-def _run_import(page: Any) -> None:
-    """The worker's part, as soon as the page has asked for it."""
-    from portal.jobs.models import Job
-
-    for _ in range(100):
-        with DATABASE:
-            job = Job.objects.filter(kind="rois_import", state="queued").first()
-        if job is not None:
-            return run_job(job)
-        page.wait_for_timeout(100)
-    raise AssertionError("the page asked for no import")
 
 
 def test_the_question_mark_shows_the_keys(open_viewer: Any, slide: Any) -> None:

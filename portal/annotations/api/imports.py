@@ -21,7 +21,7 @@ from portal.annotations.services import (
     ImportChoices,
     import_folder,
     roi_import_start,
-    roi_import_undo,
+    roi_import_undo_start,
 )
 from portal.core.errors import NotFoundError
 from portal.core.http.acting import about
@@ -61,6 +61,9 @@ class RoiImportSerializer(serializers.ModelSerializer[RoiImport]):
     report = serializers.SerializerMethodField(
         help_text="null until something is known; of an import under way, so far"
     )
+    undone = ImportUndoneSerializer(
+        allow_null=True, read_only=True, help_text="Of one that is taken back, so far"
+    )
 
     class Meta:
         model = RoiImport
@@ -73,6 +76,7 @@ class RoiImportSerializer(serializers.ModelSerializer[RoiImport]):
             "done",
             "job",
             "report",
+            "undone",
             "undone_at",
             "created_at",
         )
@@ -199,13 +203,19 @@ class RoiImportUndoApi(APIView):
 
     @extend_schema(
         request=None,
-        responses=ImportUndoneSerializer,
+        responses={200: ImportUndoneSerializer, 202: RoiImportSerializer},
         parameters=[_ID],
         summary="Undo an import",
     )
     def post(self, request: Request, import_id: uuid.UUID) -> Response:
-        """Delete what it made and revert what it changed; what was changed since stays."""
+        """Delete what it made and revert what it changed; what was changed since stays.
+
+        Of more than a thousand ROIs by a job (202): `Location` names it, and `undone` counts. One
+        that was cancelled goes on where it was.
+        """
         found = selectors.roi_import_get(user_of(request), import_id)
         about(request, found.canvas_id)
-        undone = roi_import_undo(roi_import=found, user=user_of(request))
+        undone = roi_import_undo_start(roi_import=found, user=user_of(request))
+        if undone is None:
+            return accepted(found)
         return Response(ImportUndoneSerializer(undone).data)

@@ -3,7 +3,11 @@
 from portal.annotations.services.bulk import RoiStep, rois_change
 from portal.annotations.services.exchange import ImportChoices, roi_import, roi_import_preview
 from portal.annotations.services.fields import RoiChanges, require_as_stored
-from portal.annotations.services.imports import ImportUndone, roi_import_undo
+from portal.annotations.services.imports import (
+    ImportUndone,
+    roi_import_undo,
+    roi_import_undo_start,
+)
 from portal.annotations.services.labels import (
     DEPTH_MOST,
     KEYS,
@@ -85,6 +89,7 @@ __all__ = [
     "roi_import_stage",
     "roi_import_start",
     "roi_import_undo",
+    "roi_import_undo_start",
     "roi_restore",
     "roi_update",
     "rois_change",

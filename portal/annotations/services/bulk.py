@@ -246,12 +246,16 @@ def _prepared(
 
 def rois_save(
     canvas: Canvas,
-    user: User,
+    user: User | None,
     new: list[Roi],
     changed: list[Written],
     once: Once | None = None,
 ) -> None:
-    """Rows, revisions and events by a few statements for each ``CHUNK``, however many there are."""
+    """Rows, revisions and events by a few statements for each ``CHUNK``, however many there are.
+
+    Args:
+        user: in whose name; None for an account that is gone.
+    """
     Roi.everything.bulk_create(new, batch_size=CHUNK)
     _update(changed)
     written = [Written(roi, RoiAction.CREATE, {}) for roi in new] + changed

@@ -10,6 +10,7 @@ import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from django.db import IntegrityError, transaction
 
@@ -112,10 +113,10 @@ def _run_whole(row: RoiImport, source: Source, choices: ImportChoices) -> Import
     """All of it or, where it breaks off, nothing that stays."""
     lives_s = time.monotonic()
 
-    def progress(done: int, total: int) -> None:
+    def progress(run: ImportRun) -> None:
         nonlocal lives_s
         if time.monotonic() - lives_s > LIVES_EVERY_S:
-            import_kept(row, done=done)
+            import_kept(row, done=run.read)
             lives_s = time.monotonic()
 
     work = ImportWork(kept=lambda run: import_kept(row, done=run.read), progress=progress)
@@ -173,8 +174,13 @@ def roi_import_preview(
     document: object,
     choices: ImportChoices = ImportChoices(),
     work: ImportWork = AT_ONCE,
+    kept: Mapping[str, Any] | None = None,
 ) -> ImportReport:
-    """What ``roi_import`` would do now; nothing is written."""
+    """What ``roi_import`` would do now; nothing is written.
+
+    Args:
+        kept: the report of the first ``work.done`` features, to go on from.
+    """
     may_create = _may_create(canvas, user, choices)
     source = source_of(document)
     total, classes = document_survey(source, work)
@@ -189,10 +195,18 @@ def roi_import_preview(
     row = RoiImport(lab_id=canvas.lab_id, canvas=canvas, author=user)
     tally = Tally(total, work.told, format=format_of(source))
     run = ImportRun(canvas, user, row, decided, tally, work)
+    if work.done and kept:
+        tally.restore(kept)
+        run.outlines = kept["outlines"]
     for plans in plans_read(run, source):
         for plan, roi in plans_known(run, plans, lock=False):
             _foresee(run, plan, roi)
-    report = run.tally.report(decided.all, is_preview=True)
+    return preview_report(run)
+
+
+def preview_report(run: ImportRun) -> ImportReport:
+    """Of a preview, so far."""
+    report = run.tally.report(run.classes.all, is_preview=True)
     return replace(report, outlines=tuple(run.outlines))
 
 

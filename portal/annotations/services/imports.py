@@ -1,13 +1,17 @@
-"""An import taken back, as the one step it was: by a person, or because its writer is gone."""
+"""An import taken back, as the one step it was: by a person, or because its writer is gone.
+
+Part by part, in the order of the ROIs' ids. The row keeps in the transaction of each part how far
+that came, so whoever goes on takes nothing back twice and counts nothing twice.
+"""
 
 from __future__ import annotations
 
 import logging
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -19,16 +23,22 @@ from portal.annotations.models import ImportStage, Roi, RoiAction, RoiImport, Ro
 from portal.annotations.rules import require_annotate
 from portal.annotations.services.bulk import Written, rois_save
 from portal.annotations.services.fields import RoiChanges, changed_fields
-from portal.annotations.services.rois import roi_delete, roi_update
 from portal.core.errors import ConflictError, PortalError
+from portal.core.tasks import JobContext
 from portal.jobs.models import Job, JobState
+from portal.jobs.services import job_submit
 from portal.labs.models import User
 
 logger = logging.getLogger(__name__)
 
+UNDO_KIND = "rois_import_undo"
 CHUNK = 100  # as an import: others save in between
+AT_ONCE = 1_000
+"""ROIs taken back within a request, or a pass of the chore: a second. More are a job's work."""
 SILENT = timedelta(minutes=5)
 """An import within a request writes a part, or says that it lives, every few seconds."""
+_OPEN = (JobState.QUEUED, JobState.RUNNING)
+_ONLY_LOOKED_AT = (ImportStage.PREVIEWING, ImportStage.PREVIEWED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +50,23 @@ class ImportUndone:
         kept: left alone, because somebody changed them since.
     """
 
-    removed: int
-    reverted: int
-    kept: int
+    removed: int = 0
+    reverted: int = 0
+    kept: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class UndoWork:
+    """How an import is taken back, and who hears of it.
+
+    Attributes:
+        part: the transaction of a part. progress: ROIs dealt with so far, of how many.
+        most: so many at most; the rest is left for the next time.
+    """
+
+    part: Callable[[], AbstractContextManager[None]] = transaction.atomic
+    progress: Callable[[int, int], None] | None = None
+    most: int | None = None
 
 
 def roi_import_undo(*, roi_import: RoiImport, user: User) -> ImportUndone:
@@ -52,13 +76,69 @@ def roi_import_undo(*, roi_import: RoiImport, user: User) -> ImportUndone:
     had before was retired since. A second time finds nothing to do.
 
     Raises:
-        ConflictError: it is still running. ForbiddenError.
+        ConflictError: it is still running, or being taken back by a job. ForbiddenError.
     """
     require_annotate(user, roi_import.lab_id)
-    if roi_import.undone_at is not None:
-        return ImportUndone(0, 0, 0)
+    if roi_import.undone_at is not None or roi_import.stage in _ONLY_LOOKED_AT:
+        return ImportUndone()
     _refuse_running(roi_import)
-    return _undo(roi_import, user)
+    if roi_import.stage == ImportStage.UNDOING and _is_open(roi_import):
+        raise ConflictError("This import is being taken back already.", code="import-undoing")
+    undone, _ = _undo(roi_import, user, UndoWork())
+    RoiImport.objects.filter(pk=roi_import.pk).update(
+        undone_at=timezone.now(), stage=ImportStage.IMPORTED
+    )
+    return undone
+
+
+def roi_import_undo_start(*, roi_import: RoiImport, user: User) -> ImportUndone | None:
+    """Take an import back at once or, where it is a large one, by a job: None then.
+
+    The row's ``stage`` and ``job_id`` are those of the job. One that is under way is not begun a
+    second time; one that was stopped goes on.
+
+    Raises:
+        As ``roi_import_undo``.
+    """
+    require_annotate(user, roi_import.lab_id)
+    with transaction.atomic():
+        row = RoiImport.objects.select_for_update().get(pk=roi_import.pk)
+        if row.undone_at is None:
+            _refuse_running(row)
+            if row.stage == ImportStage.UNDOING and _is_open(row):
+                roi_import.stage, roi_import.job_id = row.stage, row.job_id
+                return None
+            if row.revisions.order_by()[AT_ONCE : AT_ONCE + 1].exists():
+                job = job_submit(
+                    kind=UNDO_KIND,
+                    args={"import_id": str(row.pk), "user_id": str(user.pk)},
+                    lab=row.canvas.lab,
+                    user=user,
+                    target=row.canvas,
+                )
+                roi_import.stage, roi_import.job_id = ImportStage.UNDOING, job.pk
+                roi_import.save(update_fields=["stage", "job_id", "updated_at"])
+                return None
+    return roi_import_undo(roi_import=roi_import, user=user)
+
+
+def import_undo_work(row: RoiImport, user: User | None, context: JobContext) -> ImportUndone:
+    """What the job does: go on where it was left.
+
+    Args:
+        user: who asked; None where the account is gone since. It was theirs to ask, so it ends.
+    """
+
+    def progress(done: int, total: int) -> None:
+        context.progress(done, total, "taking back")
+        context.give_way()
+
+    undone, _ = _undo(row, user, UndoWork(part=context.part, progress=progress))
+    with context.effect():
+        RoiImport.objects.filter(pk=row.pk).update(
+            undone_at=timezone.now(), stage=ImportStage.IMPORTED
+        )
+    return undone
 
 
 def import_kept(roi_import: RoiImport, **fields: Any) -> None:
@@ -75,103 +155,118 @@ def import_kept(roi_import: RoiImport, **fields: Any) -> None:
 def imports_lost_undo() -> int:
     """Take back imports within requests whose process is gone: nobody else knows of their half.
 
-    Those that run as jobs go on. A chore: safe at any time and twice. One that cannot be taken back
-    now is tried again later. Returns how many were.
+    Those that run as jobs go on. A chore: safe at any time and twice, and short: the rest of a
+    large one is left for the next time, and one that cannot be taken back now is tried again
+    later. Returns how many were taken back to the end.
     """
     silent = RoiImport.objects.filter(
         stage=ImportStage.IMPORTING, job_id=None, updated_at__lt=Now() - SILENT
-    ).exclude(author=None)
+    )
     count = 0
     for row in silent.select_related("canvas", "author"):
         rows = silent.filter(pk=row.pk)
         if not rows.update(undone_at=Now()):
             continue  # it was only slow, and has ended meanwhile
         try:
-            import_undo_unasked(row)
-            count += 1
+            count += import_undo_unasked(row, most=AT_ONCE)
         except PortalError:
             logger.exception("import %s cannot be taken back", row.pk)
             rows.update(updated_at=Now())
     return count
 
 
-def import_undo_unasked(roi_import: RoiImport) -> None:
+def import_undo_unasked(roi_import: RoiImport, *, most: int | None = None) -> bool:
     """Take back an import that broke off; killed in between, the chore does the rest.
 
-    Its key is free again: the request can be sent once more.
+    In its author's name, or in nobody's where that account is gone. Its key is free again: the
+    request can be sent once more.
+
+    Args:
+        most: so many ROIs at most. Returns whether that were all.
     """
     rows = RoiImport.objects.filter(pk=roi_import.pk)
     rows.update(undone_at=Now())  # first: a process that was only paused writes no further part
-    if roi_import.author is not None:
-        _undo(roi_import, roi_import.author)
-    rows.update(stage=ImportStage.IMPORTED, client_key="")
+    _, is_all = _undo(roi_import, roi_import.author, UndoWork(most=most))
+    if is_all:
+        rows.update(stage=ImportStage.IMPORTED, client_key="")
+    return is_all
 
 
 def _refuse_running(roi_import: RoiImport) -> None:
     """What is undone while it is written would be written on."""
     if roi_import.stage != ImportStage.IMPORTING:
         return
-    job = Job.objects.filter(pk=roi_import.job_id) if roi_import.job_id else None
-    if job is None or job.filter(state__in=(JobState.QUEUED, JobState.RUNNING)).exists():
+    if roi_import.job_id is None or _is_open(roi_import):
         raise ConflictError(
             "This import is still running. Stop it first, then undo it.", code="import-running"
         )
 
 
-def _undo(roi_import: RoiImport, user: User) -> ImportUndone:
-    revisions = roi_import.revisions.order_by("version").defer("geometry", "track")
+def _is_open(roi_import: RoiImport) -> bool:
+    """Whether its job waits or runs."""
+    job_id = roi_import.job_id
+    return job_id is not None and Job.objects.filter(pk=job_id, state__in=_OPEN).exists()
+
+
+def _undo(row: RoiImport, user: User | None, work: UndoWork) -> tuple[ImportUndone, bool]:
+    """What became of the ROIs so far, those of earlier times too, and whether that were all."""
+    row.refresh_from_db(fields=["undone", "undo_after"])
+    revisions = row.revisions.order_by("roi_id")
+    left = revisions.filter(roi_id__gt=row.undo_after) if row.undo_after else revisions
+    ids = list(left.values_list("roi_id", flat=True).distinct())
+    before = sum((row.undone or {}).values())
+    now = ids[: work.most]
+    for start in range(0, len(now), CHUNK):
+        part = now[start : start + CHUNK]
+        with work.part():
+            _keep_undone(row, Counter(row.undone) + _part_undone(row, part, user), part[-1])
+        if work.progress:
+            work.progress(before + start + len(part), before + len(ids))
+    return ImportUndone(**(row.undone or {})), len(now) == len(ids)
+
+
+def _keep_undone(row: RoiImport, count: Counter[str], after: uuid.UUID) -> None:
+    """In the transaction of a part. Another that takes it back at the same time is found out."""
+    undone = asdict(ImportUndone(**count))
+    rows = RoiImport.objects.filter(pk=row.pk, undo_after=row.undo_after)
+    if not rows.update(undone=undone, undo_after=after):
+        raise ConflictError("This import is being taken back already.", code="import-undoing")
+    row.undone, row.undo_after = undone, after
+
+
+def _part_undone(row: RoiImport, ids: Sequence[uuid.UUID], user: User | None) -> Counter[str]:
+    """Some ROIs, by a few statements for all of them."""
     first: dict[uuid.UUID, RoiRevision] = {}
     last: dict[uuid.UUID, int] = {}
-    for revision in revisions.iterator(chunk_size=2_000):
+    revisions = row.revisions.filter(roi__in=ids).order_by("version")
+    for revision in revisions.defer("geometry", "track"):
         first.setdefault(revision.roi_id, revision)
         last[revision.roi_id] = revision.version
-    ids = list(first)
-    count: Counter[str] = Counter()
-    for start in range(0, len(ids), CHUNK):
-        with transaction.atomic():
-            rows = Roi.objects.select_for_update().filter(pk__in=ids[start : start + CHUNK])
-            rois = list(rows.order_by("pk"))
-            for roi in rois:
-                roi.canvas = roi_import.canvas
-            as_imported = [roi for roi in rois if roi.version == last[roi.pk]]
-            count["kept"] += len(rois) - len(as_imported)
-            count += _take_back(roi_import, as_imported, first, user)
-    RoiImport.objects.filter(pk=roi_import.pk).update(undone_at=timezone.now())
-    return ImportUndone(count["removed"], count["reverted"], count["kept"])
-
-
-def _take_back(
-    roi_import: RoiImport, rois: Sequence[Roi], first: dict[uuid.UUID, RoiRevision], user: User
-) -> Counter[str]:
-    """What was made or changed by a few statements for all of them."""
-    made = [roi for roi in rois if first[roi.pk].action == RoiAction.CREATE]
-    changed = [roi for roi in rois if first[roi.pk].action == RoiAction.UPDATE]
-    before = _before(changed, first)
-    now = timezone.now()
-    written = [_written(roi, RoiAction.DELETE, {"deleted_at": now}, now) for roi in made]
-    count = Counter(removed=len(made))
-    for roi in changed:
-        with _counted(count, "reverted"):
-            if fields := changed_fields(roi, before[roi.pk])[0]:
-                written.append(_written(roi, RoiAction.UPDATE, fields, now))
-    rois_save(roi_import.canvas, user, [], written)
+    rois = list(Roi.objects.select_for_update().filter(pk__in=ids).order_by("pk"))
     for roi in rois:
-        if first[roi.pk].action == RoiAction.RESTORE:  # two steps each, and rare
-            with _counted(count, "removed"), transaction.atomic():
-                changes = _before([roi], first)[roi.pk]
-                roi_update(roi=roi, user=user, expected_version=roi.version, changes=changes)
-                roi_delete(roi=roi, user=user, expected_version=roi.version, despite_lock=True)
+        roi.canvas = row.canvas
+    as_imported = [roi for roi in rois if roi.version == last[roi.pk]]
+    count = Counter(kept=len(rois) - len(as_imported))
+    before = _before([roi for roi in as_imported if not _made(first[roi.pk])], first)
+    now, written = timezone.now(), list[Written]()
+    for roi in as_imported:
+        action = first[roi.pk].action
+        gone = {} if action == RoiAction.UPDATE else {"deleted_at": now}
+        try:
+            fields = changed_fields(roi, before.get(roi.pk, {}))[0]
+        except PortalError:
+            count["kept"] += 1  # it cannot be as it was
+            continue
+        count["removed" if gone else "reverted"] += 1
+        if fields or gone:
+            done = RoiAction.DELETE if gone else RoiAction.UPDATE
+            written.append(_written(roi, done, fields | gone, now))
+    rois_save(row.canvas, user, [], written)
     return count
 
 
-@contextmanager
-def _counted(count: Counter[str], word: str) -> Iterator[None]:
-    """An ROI under the word; as kept where it cannot be as it was."""
-    try:
-        yield
-        count[word] += 1
-    except PortalError:
-        count["kept"] += 1
+def _made(first: RoiRevision) -> bool:
+    return first.action == RoiAction.CREATE
 
 
 def _before(

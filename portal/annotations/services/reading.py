@@ -93,7 +93,7 @@ class ImportWork:
 
     Attributes:
         part: the transaction of a part. kept: called in it, when all of the part was written.
-        progress: features read so far, of how many; outside of it, and between previewed parts.
+        progress: called outside of it, and between previewed parts.
         counted: features counted so far, before it is known how many there are.
         done: so many features were dealt with before. trail: what is known of them.
         survey: the file in which what the first pass found is kept, for the next time.
@@ -102,7 +102,7 @@ class ImportWork:
 
     part: Callable[[], AbstractContextManager[None]] = transaction.atomic
     kept: Callable[[ImportRun], None] | None = None
-    progress: Callable[[int, int], None] | None = None
+    progress: Callable[[ImportRun], None] | None = None
     counted: Callable[[int], None] | None = None
     done: int = 0
     told: Callable[[ImportItem], None] | None = None
@@ -220,7 +220,7 @@ def plans_read(run: ImportRun, source: Source) -> Iterator[list[Plan]]:
         run.part_ends()
         gc.collect(1)
         if run.work.progress:
-            run.work.progress(run.read, run.tally.total)
+            run.work.progress(run)
 
 
 @contextmanager

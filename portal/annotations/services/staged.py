@@ -6,7 +6,7 @@ import csv
 import shutil
 import uuid
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from django.conf import settings
 from django.db import transaction
@@ -16,18 +16,19 @@ from portal.annotations.models import ImportStage, RoiImport
 from portal.annotations.rules import require_annotate, require_manage_labels
 from portal.annotations.services.exchange import (
     ImportChoices,
+    preview_report,
     roi_import_preview,
     roi_import_run,
 )
 from portal.annotations.services.imports import import_kept
 from portal.annotations.services.once import Once
 from portal.annotations.services.reading import ImportRun, ImportWork, file_source
-from portal.annotations.services.reports import ImportItem, report_json
+from portal.annotations.services.reports import ImportItem, ImportReport, report_json
 from portal.annotations.trail import Trail
 from portal.archive.models import Canvas
 from portal.core.disk import full_disk_refused, require_room
 from portal.core.errors import ConflictError, InvalidInputError, KeyReusedError
-from portal.core.tasks import JobContext, Priority
+from portal.core.tasks import JobContext, JobYielded, Priority
 from portal.jobs.models import Job, JobState
 from portal.jobs.services import job_submit
 from portal.labs.models import User
@@ -112,7 +113,7 @@ def roi_import_start(
         row = RoiImport.objects.select_for_update().get(pk=row.pk)
         if row.job_id and Job.objects.filter(pk=row.job_id, state__in=_OPEN).exists():
             raise ConflictError("This document is being read already.", code="import-running")
-        if row.undone_at or row.stage in {ImportStage.IMPORTED, ImportStage.IMPORTING}:
+        if row.undone_at or row.stage not in {ImportStage.PREVIEWING, ImportStage.PREVIEWED}:
             raise ConflictError("This document was imported already.", code="imported")
         if not (import_folder(row.pk) / "document").exists():
             raise ConflictError("This document is no longer kept. Send it again.", code="gone")
@@ -168,24 +169,26 @@ def import_work(row: RoiImport, context: JobContext) -> dict[str, int]:
         raise ConflictError(
             "This document is no longer kept. Send it again.", code="gone"
         ) from None
-    with file, _Table(folder / "report.csv", row.table_bytes) as table:
+    is_preview = row.stage == ImportStage.PREVIEWING
+    with (
+        file,
+        _Table(folder / "report.csv", row.table_bytes) as table,
+        Trail(folder / "trail", row.done) as trail,
+    ):
         source = file_source(file, row.canvas, named=row.format)
-        if row.stage == ImportStage.PREVIEWING:
-            work = ImportWork(
-                progress=lambda done, total: context.progress(done, total, "previewing"),
-                counted=lambda count: context.progress(count, 0, "counting"),
-                told=table.add,
-                survey=folder / "survey.json",
-            )
+        if is_preview:
             report = roi_import_preview(
-                canvas=row.canvas, user=_user(row), document=source, choices=choices, work=work
+                canvas=row.canvas,
+                user=_user(row),
+                document=source,
+                choices=choices,
+                work=_preview_work(row, context, table, trail),
+                kept=row.report,
             )
         else:
-            with Trail(folder / "trail", row.done) as trail:
-                work = _import_work(row, context, table, trail)
-                report = roi_import_run(row=row, source=source, choices=choices, work=work)
-        kept = report_json(report) | {"outlines": list(report.outlines)}
-        is_preview = report.is_preview
+            work = _import_work(row, context, table, trail)
+            report = roi_import_run(row=row, source=source, choices=choices, work=work)
+        kept = _kept(report)
         with context.effect():
             RoiImport.objects.filter(pk=row.pk).update(
                 stage=ImportStage.PREVIEWED if is_preview else ImportStage.IMPORTED,
@@ -199,10 +202,38 @@ def import_work(row: RoiImport, context: JobContext) -> dict[str, int]:
     return dict(report.counts)
 
 
+def _kept(report: ImportReport) -> dict[str, Any]:
+    return report_json(report) | {"outlines": list(report.outlines)}
+
+
 def _user(row: RoiImport) -> User:
     if row.author is None:
         raise InvalidInputError("Whoever brought this document has no account any more.")
     return row.author
+
+
+def _preview_work(row: RoiImport, context: JobContext, table: _Table, trail: Trail) -> ImportWork:
+    """A preview writes only when it gives way, how far it came: killed, it begins anew."""
+
+    def progress(run: ImportRun) -> None:
+        context.progress(run.read, run.tally.total, "previewing")
+        try:
+            context.give_way()
+        except JobYielded:
+            with context.part():
+                RoiImport.objects.filter(pk=row.pk).update(
+                    done=run.read, report=_kept(preview_report(run)), table_bytes=table.flush()
+                )
+            raise
+
+    return ImportWork(
+        progress=progress,
+        counted=lambda count: context.progress(count, 0, "counting"),
+        done=row.done,
+        told=table.add,
+        trail=trail,
+        survey=import_folder(row.pk) / "survey.json",
+    )
 
 
 def _import_work(row: RoiImport, context: JobContext, table: _Table, trail: Trail) -> ImportWork:
@@ -210,8 +241,8 @@ def _import_work(row: RoiImport, context: JobContext, table: _Table, trail: Trai
         report = run.tally.report(run.classes.all, import_id=row.pk)
         import_kept(row, done=run.read, report=report_json(report), table_bytes=table.flush())
 
-    def progress(done: int, total: int) -> None:
-        context.progress(done, total, "importing")
+    def progress(run: ImportRun) -> None:
+        context.progress(run.read, run.tally.total, "importing")
         context.give_way()
 
     return ImportWork(

@@ -76,10 +76,10 @@ def roi_record(
         bulk_tell(canvas_id=roi.canvas_id, lab_id=roi.lab_id, user=user)
 
 
-def bulk_tell(*, canvas_id: uuid.UUID, lab_id: uuid.UUID, user: User) -> None:
+def bulk_tell(*, canvas_id: uuid.UUID, lab_id: uuid.UUID, user: User | None) -> None:
     """Emit ``rois.saved_in_bulk``, one event beside those of the ROIs (``is_bulk``): what follows
     for each of a few follows for a canvas of many."""
-    payload = {"canvas_id": str(canvas_id), "user_id": str(user.pk)}
+    payload = {"canvas_id": str(canvas_id), "user_id": str(user.pk) if user else None}
     event_emit("rois.saved_in_bulk", lab_id=lab_id, payload=payload)
 
 
@@ -100,7 +100,7 @@ def label_words(lab_id: uuid.UUID) -> LabelWords:
 def roi_revision(
     roi: Roi,
     action: RoiAction,
-    user: User,
+    user: User | None,
     roi_import: RoiImport | None = None,
     *,
     words: LabelWords,

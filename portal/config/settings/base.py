@@ -233,6 +233,7 @@ TESSERA_JOB_LIMITS_S = {
     "tissue_sample": 1800.0,  # a minute of embedding, and one square may be large and slow
     "canvas_embed": 3600.0,  # it goes back into the queue by itself long before, between two parts
     "rois_import": 6 * 3600.0,  # a million features; it goes back into the queue now and then
+    "rois_import_undo": 3600.0,  # a million ROIs; it goes back into the queue now and then
     "index_build": 3600.0,  # a million vectors read and written: minutes
     "metric_learn": 3600.0,  # eight thousand regions compared with each other: minutes
     "metric_embed": 3600.0,  # a million vectors multiplied by a matrix and written: minutes

@@ -54,10 +54,11 @@ def roi_changed(
     )
 
 
-def rois_saved_in_bulk(*, canvas_id: uuid.UUID, user_id: uuid.UUID) -> Job:
+def rois_saved_in_bulk(*, canvas_id: uuid.UUID, user_id: uuid.UUID | None) -> Job:
     """Many ROIs of a canvas were written at once: see to it that it has a job that embeds them."""
     canvas = Canvas.everything.select_related("lab").get(pk=canvas_id)
-    return canvas_embed_submit(canvas=canvas, user=User.objects.filter(pk=user_id).first())
+    user = User.objects.filter(pk=user_id).first() if user_id else None
+    return canvas_embed_submit(canvas=canvas, user=user)
 
 
 def canvas_scaled(*, canvas_id: uuid.UUID, user_id: uuid.UUID) -> Job | None:

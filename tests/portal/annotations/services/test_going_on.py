@@ -135,6 +135,36 @@ def test_an_import_gives_way_and_goes_on(
 
 
 @pytest.mark.django_db(transaction=True)
+def test_a_preview_gives_way_and_goes_on_and_foresees_the_same(
+    canvas: Canvas, annotator: User, storage: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "CHUNK", 4)
+    features = json.loads(document(10))["features"]
+    twice = json.dumps(collection(*features, features[1], {"type": "Odd"})).encode()
+    whole = run(stage(canvas, annotator, twice, is_preview=True))
+    row = stage(canvas, annotator, twice, is_preview=True)
+    gives_way_at(monkeypatch, 2)
+    row = run(row)
+    assert (state(row), row.stage, row.done) == ("queued", "previewing", 8)
+    read: list[int] = []
+    planned = reading._planned
+
+    def seen(run: Any, index: int, raw: object) -> Any:
+        read.append(index)
+        return planned(run, index, raw)
+
+    monkeypatch.setattr(reading, "_planned", seen)
+    monkeypatch.delattr(reading, "_surveyed")
+    row = run(row)
+    assert read == list(range(8, 13))
+    assert (state(row), row.stage, row.report) == ("succeeded", "previewed", whole.report)
+    tables = [(import_folder(one.pk) / "report.csv").read_text() for one in (row, whole)]
+    assert tables[0] == tables[1] and not Roi.objects.exists()
+    row = run(roi_import_start(row=row, user=annotator, choices=ImportChoices(), is_preview=False))
+    assert (state(row), counts(row)) == ("succeeded", (10, 0, 0, 0, 3))
+
+
+@pytest.mark.django_db(transaction=True)
 def test_an_import_of_a_format_without_places_goes_on(
     canvas: Canvas, annotator: User, storage: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -90,14 +90,14 @@ def test_undoing_lets_others_write_between_its_parts(
 ) -> None:
     report = roi_import(canvas=canvas, user=annotator, document=document(5))
     left: list[int] = []
-    take_back = imports._take_back
+    take_back = imports._part_undone
 
     def seen(*arguments: Any) -> Any:
         transaction.on_commit(lambda: left.append(Roi.objects.live().count()))
         return take_back(*arguments)
 
     monkeypatch.setattr(imports, "CHUNK", 2)
-    monkeypatch.setattr(imports, "_take_back", seen)
+    monkeypatch.setattr(imports, "_part_undone", seen)
     roi_import_undo(roi_import=RoiImport.objects.get(pk=report.import_id), user=annotator)
     assert left == [3, 1, 0]  # each part was committed before the next began
 
@@ -181,9 +181,12 @@ def broken_off(
     monkeypatch: pytest.MonkeyPatch,
     error: type[BaseException],
     once: Once | None = None,
+    first: str | None = None,
 ) -> RoiImport:
-    """An import of five that ended after two."""
+    """An import of five that ended after two, the first with an id if one is given."""
     monkeypatch.setattr(reading, "CHUNK", 2)
+    five = document(5)
+    five["features"][0] |= {"id": first} if first else {}
     write = exchange._write
 
     def dies(run: Any, plans: Any) -> None:
@@ -194,7 +197,7 @@ def broken_off(
     with monkeypatch.context() as patch:
         patch.setattr(exchange, "_write", dies)
         with pytest.raises(error):
-            roi_import(canvas=canvas, user=user, document=document(5), once=once)
+            roi_import(canvas=canvas, user=user, document=five, once=once)
     return RoiImport.objects.get()
 
 
@@ -224,10 +227,10 @@ def test_an_import_that_ends_while_the_chore_looks_at_others_stays(
     RoiImport.objects.update(updated_at=timezone.now() - 2 * imports.SILENT)
     undo = imports.import_undo_unasked
 
-    def meanwhile(row: RoiImport) -> None:
+    def meanwhile(row: RoiImport, **more: Any) -> bool:
         other = slow if row.pk == lost.pk else lost
         RoiImport.objects.filter(pk=other.pk).update(stage=ImportStage.IMPORTED)
-        undo(row)
+        return undo(row, **more)
 
     monkeypatch.setattr(imports, "import_undo_unasked", meanwhile)
     assert imports.imports_lost_undo() == 1
@@ -259,7 +262,7 @@ def test_a_chore_that_is_killed_takes_back_the_rest_next_time(
     row = broken_off(canvas, annotator, monkeypatch, KeyboardInterrupt)
     RoiImport.objects.update(updated_at=timezone.now() - 2 * imports.SILENT)
     monkeypatch.setattr(imports, "CHUNK", 1)
-    take_back, calls = imports._take_back, []
+    take_back, calls = imports._part_undone, []
 
     def dies(*arguments: Any) -> Any:
         calls.append(1)
@@ -268,7 +271,7 @@ def test_a_chore_that_is_killed_takes_back_the_rest_next_time(
         return take_back(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(imports, "_take_back", dies)
+        patch.setattr(imports, "_part_undone", dies)
         with pytest.raises(KeyboardInterrupt):
             imports.imports_lost_undo()
     assert Roi.objects.live().count() == 1
@@ -276,6 +279,34 @@ def test_a_chore_that_is_killed_takes_back_the_rest_next_time(
     assert not Roi.objects.live().exists()
     with pytest.raises(ConflictError, match="taken back"):
         imports.import_kept(row)  # of a process that was only paused
+
+
+def test_an_import_whose_author_is_gone_is_taken_back_in_nobodys_name(
+    canvas: Canvas, annotator: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = roi_create(canvas=canvas, user=annotator, geometry=box(9, 9, 80, 80)).roi
+    roi_delete(roi=old, user=annotator, expected_version=1)
+    row = broken_off(canvas, annotator, monkeypatch, KeyboardInterrupt, first=str(old.pk))
+    RoiImport.objects.update(author=None, updated_at=timezone.now() - 2 * imports.SILENT)
+    assert imports.imports_lost_undo() == 1
+    row.refresh_from_db()
+    assert (row.stage, row.undone) == ("imported", {"removed": 2, "reverted": 0, "kept": 0})
+    assert not Roi.objects.live().exists()
+    said = RoiRevision.objects.filter(action="delete").exclude(version=2, roi=old)
+    assert set(said.values_list("author", flat=True)) == {None}
+
+
+def test_the_chore_takes_a_large_import_back_in_several_passes(
+    canvas: Canvas, annotator: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reaper has jobs to look after."""
+    row = broken_off(canvas, annotator, monkeypatch, KeyboardInterrupt)
+    RoiImport.objects.update(updated_at=timezone.now() - 2 * imports.SILENT)
+    monkeypatch.setattr(imports, "AT_ONCE", 1)
+    assert (imports.imports_lost_undo(), Roi.objects.live().count()) == (0, 1)
+    assert [imports.imports_lost_undo() for _ in range(2)] == [1, 0]
+    row.refresh_from_db()
+    assert row.undone == {"removed": 2, "reverted": 0, "kept": 0}
 
 
 def test_an_import_that_meets_an_error_leaves_nothing(

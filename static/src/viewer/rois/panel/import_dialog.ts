@@ -3,15 +3,20 @@
 import { element, required } from "../../../dom/elements";
 import { ApiError } from "../../lib/http";
 import type { CanvasData } from "../../lib/types";
-import { countsOf, importButtonText, progressText, undoneText, writtenOf } from "../saved/import_text";
+import { countsOf, importButtonText, progressText, stageText, undoneText, writtenOf } from "../saved/import_text";
 import { importGet, importSend, importStart, importStop, importTableUrl, importUndo, jobEnded } from "../saved/imports";
-import type { ImportLabels, RoiImport } from "../saved/imports";
+import type { ImportLabels, ImportUndone, RoiImport } from "../saved/imports";
 import type { Labels } from "../saved/labels";
 import { UNLABELLED_COLOR } from "../saved/labels";
 import { importMap } from "../shown/import_map";
 import { classRows, reasonRows } from "./import_rows";
 
 type Step = "choose" | "busy" | "preview" | "done";
+
+const NONE_UNDONE: ImportUndone = { removed: 0, reverted: 0, kept: 0 };
+
+/** Whether its job writes: it goes on without the page. */
+const goesOn = ({ stage }: RoiImport): boolean => stage === "importing" || stage === "undoing";
 
 export interface ImportHost {
   root: HTMLElement;
@@ -97,17 +102,17 @@ export class ImportDialog {
     });
   }
 
-  /** An import that goes on since the page was left. */
+  /** An import, or its undoing, that goes on since the page was left. */
   private async goOn(): Promise<void> {
     const id = localStorage.getItem(this.key);
     if (!id) return;
     try {
       const row = await importGet(id);
-      if (row.stage !== "importing" || !row.job || !["queued", "running"].includes(row.job.state)) {
+      if (!goesOn(row) || !row.job || !["queued", "running"].includes(row.job.state)) {
         localStorage.removeItem(this.key);
         return;
       }
-      await this.work("Importing", () => this.follow(row));
+      await this.work(stageText(row), () => this.follow(row));
     } catch {
       localStorage.removeItem(this.key);
     }
@@ -119,24 +124,27 @@ export class ImportDialog {
 
   private async follow(row: RoiImport): Promise<void> {
     this.row = row;
-    const isImport = row.stage === "importing";
-    if (isImport) localStorage.setItem(this.key, row.id);
-    this.part("[data-import-what]").textContent = isImport ? `Importing ${row.name}` : `Reading ${row.name}`;
-    this.part("[data-import-leave]").hidden = !isImport;
+    const writes = goesOn(row);
+    if (writes) localStorage.setItem(this.key, row.id);
+    this.part("[data-import-what]").textContent = stageText(row);
+    this.part("[data-import-leave]").hidden = !writes;
     if (!row.job) return;
+    const what = row.stage === "undoing" ? "ROIs" : "features";
     const job = await jobEnded(
       row.job.id,
-      ({ progress: { done, total }, seconds_left }) => this.bar(done, total, progressText(done, total, seconds_left)),
+      ({ progress: { done, total }, seconds_left }) => this.bar(done, total, progressText(done, total, seconds_left, what)),
       this.stop.signal,
     );
     this.row = await importGet(row.id);
-    if (isImport) {
+    if (writes) {
       localStorage.removeItem(this.key);
       await this.host.reload();
     }
     if (job.state === "failed") throw new ApiError(400, "failed", job.error?.message ?? "It failed.");
-    if (job.state === "cancelled" && !isImport) this.choose();
-    else if (isImport) this.showDone(job.state === "cancelled");
+    const wasStopped = job.state === "cancelled";
+    if (row.stage === "undoing" && !wasStopped) this.undone(this.row.undone);
+    else if (writes) this.showDone(wasStopped);
+    else if (wasStopped) this.choose();
     else this.showPreview();
   }
 
@@ -152,10 +160,13 @@ export class ImportDialog {
     } catch (error) {
       if (error instanceof DOMException && error.name === "AbortError") return this.choose();
       const text = error instanceof ApiError ? error.message : "Something went wrong in this page.";
-      this.choose();
-      this.part("[data-import-problem]").textContent = `Nothing was imported: ${text}`;
+      const wasUndoing = this.row?.stage === "undoing";
+      const title = wasUndoing ? "Not all of it was taken back" : "Nothing was imported";
+      if (wasUndoing) this.showDone(true);
+      else this.choose();
+      this.part("[data-import-problem]").textContent = `${title}: ${text}`;
       this.part("[data-import-problem]").hidden = false;
-      if (!this.dialog.open) this.host.tell(`The import did not go through: ${text}`);
+      if (!this.dialog.open) this.host.tell(`${wasUndoing ? title : "The import did not go through"}: ${text}`);
     }
   }
 
@@ -175,14 +186,22 @@ export class ImportDialog {
     const button = this.part<HTMLButtonElement>("[data-import-undo]");
     button.disabled = true;
     try {
-      this.host.tell(undoneText(await importUndo(this.row.id)));
+      const answer = await importUndo(this.row.id);
+      if ("stage" in answer) return await this.work(stageText(answer), () => this.follow(answer));
       await this.host.reload();
-      this.dialog.close();
+      this.undone(answer);
     } catch (error) {
       this.host.tell(`The import was not undone: ${error instanceof ApiError ? error.message : "unknown error"}`);
     } finally {
       button.disabled = false;
     }
+  }
+
+  private undone(counts: ImportUndone | null): void {
+    if (counts) this.host.tell(undoneText(counts));
+    this.show("done");
+    this.dialog.close();
+    this.row = null;
   }
 
   private showPreview(): void {
@@ -215,11 +234,14 @@ export class ImportDialog {
     const report = this.row?.report;
     this.madeLabels = (report?.labels_created.length ?? 0) > 0;
     const undo = this.part<HTMLButtonElement>("[data-import-undo]");
-    undo.hidden = !report || writtenOf(report) === 0;
+    const wasUndoing = this.row?.stage === "undoing";
+    undo.textContent = wasUndoing ? "Undo the rest" : "Undo this import";
     if (report) this.fill(true);
-    const title = wasStopped ? "Stopped. What was imported until then stays." : "Imported.";
+    let title = wasStopped ? "Stopped. What was imported until then stays." : "Imported.";
+    if (wasUndoing) title = `Stopped. ${undoneText(this.row?.undone ?? NONE_UNDONE, "Undone so far")}`;
     this.part("[data-import-summary]").prepend(element("strong", {}, report ? title : "Stopped. Nothing was imported."));
     this.show("done");
+    undo.hidden = !report || writtenOf(report) === 0;
     if (!this.dialog.open && report) {
       this.host.tell(`${title} ${countsOf(report, true).map(({ text }) => text).join(", ")}.`);
     }
@@ -258,7 +280,7 @@ export class ImportDialog {
 
   /** Closing stops what is only being looked at; an import goes on. */
   private closed(): void {
-    if (this.dialog.dataset.step === "busy" && this.row?.stage !== "importing") {
+    if (this.dialog.dataset.step === "busy" && !(this.row && goesOn(this.row))) {
       void this.cancel();
     } else if (this.dialog.dataset.step === "done") {
       this.row = null;

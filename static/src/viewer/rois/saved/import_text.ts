@@ -1,6 +1,6 @@
 /** What became of a document, in words. */
 
-import type { ImportClass, ImportGroup, ImportReport, ImportUndone } from "./imports";
+import type { ImportClass, ImportGroup, ImportReport, ImportUndone, RoiImport } from "./imports";
 
 const number = (value: number): string => value.toLocaleString("en-US");
 const rois = (value: number): string => `${number(value)} ${value === 1 ? "ROI" : "ROIs"}`;
@@ -45,15 +45,21 @@ export function fateText({ fate, name, label_name }: ImportClass): string {
   return label_name || "No label";
 }
 
-export function progressText(done: number, total: number, secondsLeft: number | null): string {
+export function progressText(done: number, total: number, secondsLeft: number | null, what = "features"): string {
   if (!total) return "Waiting for a worker…";
   const left = secondsLeft === null ? "" : ` · about ${Math.max(1, Math.round(secondsLeft))} s left`;
-  return `${number(done)} of ${number(total)} features${left}`;
+  return `${number(done)} of ${number(total)} ${what}${left}`;
 }
 
-export function undoneText({ removed, reverted, kept }: ImportUndone): string {
+/** What a job does to a document. */
+export function stageText({ stage, name }: Pick<RoiImport, "stage" | "name">): string {
+  const acts = { undoing: "Taking back", importing: "Importing" };
+  return `${stage === "undoing" || stage === "importing" ? acts[stage] : "Reading"} ${name || "the import"}`;
+}
+
+export function undoneText({ removed, reverted, kept }: ImportUndone, title = "Import undone"): string {
   const counts = [`${number(removed)} removed`];
   if (reverted) counts.push(`${number(reverted)} as before`);
   if (kept) counts.push(`${number(kept)} changed since and kept`);
-  return `Import undone: ${counts.join(", ")}.`;
+  return `${title}: ${counts.join(", ")}.`;
 }

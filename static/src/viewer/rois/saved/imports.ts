@@ -54,10 +54,12 @@ export interface RoiImport {
   id: string;
   format: string;
   name: string;
-  stage: "previewing" | "previewed" | "importing" | "imported";
+  stage: "previewing" | "previewed" | "importing" | "imported" | "undoing";
   done: number;
   job: ImportJob | null;
   report: ImportReport | null;
+  /** Of one that is taken back, so far. */
+  undone: ImportUndone | null;
   undone_at: string | null;
 }
 
@@ -96,8 +98,9 @@ export function importGet(id: string): Promise<RoiImport> {
 
 export const importTableUrl = (id: string): string => `${one(id)}report.csv`;
 
-export async function importUndo(id: string): Promise<ImportUndone> {
-  return (await call(`${one(id)}undo/`, { method: "POST" })).json() as Promise<ImportUndone>;
+/** What became of it, or of a large one the row whose job takes it back. */
+export async function importUndo(id: string): Promise<ImportUndone | RoiImport> {
+  return (await call(`${one(id)}undo/`, { method: "POST" })).json() as Promise<ImportUndone | RoiImport>;
 }
 
 export async function importStop(job: string): Promise<void> {

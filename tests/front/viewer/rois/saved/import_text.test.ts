@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { countsOf, fateText, importButtonText, placesText, progressText, undoneText } from "@/viewer/rois/saved/import_text";
+import { countsOf, fateText, importButtonText, placesText, progressText, stageText, undoneText } from "@/viewer/rois/saved/import_text";
 import type { ImportReport } from "@/viewer/rois/saved/imports";
 import { pathOfFlat } from "@/viewer/rois/shown/import_map";
 
@@ -37,6 +37,9 @@ describe("the text of an import", () => {
 
   it("tells progress and undo", () => {
     expect(progressText(0, 0, null)).toBe("Waiting for a worker…");
+    expect(progressText(30, 120, null, "ROIs")).toBe("30 of 120 ROIs");
+    expect(stageText({ stage: "undoing", name: "cells.geojson" })).toBe("Taking back cells.geojson");
+    expect(stageText({ stage: "previewing", name: "" })).toBe("Reading the import");
     expect(progressText(3000, 12000, 8.6)).toBe("3,000 of 12,000 features · about 9 s left");
     expect(undoneText({ removed: 3, reverted: 1, kept: 2 })).toBe(
       "Import undone: 3 removed, 1 as before, 2 changed since and kept.",
