@@ -12,6 +12,7 @@ from tests.browser.screenshots.pages import PAGES
 from tests.browser.screenshots.portal import ROOT, served
 from tests.browser.screenshots.states import STATES
 from tests.browser.screenshots.studio import studio
+from tests.browser.screenshots.work import WORK
 
 OUT = ROOT / "docs" / "screenshots"
 
@@ -25,7 +26,7 @@ def main() -> int:
     asked = parser.parse_args()
     wanted = {
         name: take
-        for name, take in (PAGES | STATES).items()
+        for name, take in (PAGES | STATES | WORK).items()
         if not asked.only or name in asked.only
     }
     began = time.monotonic()

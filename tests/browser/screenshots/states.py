@@ -13,7 +13,8 @@ SQUARE: tuple[Point, ...] = ((-160, -110), (150, -130), (170, 90), (20, 140), (-
 """From the middle of the image on screen, in pixels of it."""
 
 
-def _clicks(page: Any, points: Iterable[Point]) -> None:
+def clicks(page: Any, points: Iterable[Point]) -> None:
+    """One after the other, from the middle of the image."""
     box = page.locator("[data-map]").bounding_box()
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     for right, down in points:
@@ -21,13 +22,15 @@ def _clicks(page: Any, points: Iterable[Point]) -> None:
         page.wait_for_timeout(300)  # two clicks at once would be a double click
 
 
-def _polygon(page: Any, points: Iterable[Point] = SQUARE) -> None:
+def polygon(page: Any, points: Iterable[Point] = SQUARE) -> None:
+    """Drawn by hand."""
     page.keyboard.press("p")
-    _clicks(page, points)
+    clicks(page, points)
     page.keyboard.press("Enter")
 
 
-def _keep(studio: Studio, page: Any, name: str) -> None:
+def keep(studio: Studio, page: Any, name: str) -> None:
+    """The picture, once what follows has settled."""
     page.wait_for_timeout(SETTLED_MS)
     studio.keep(page, f"{FOLDER}/{name}")
 
@@ -35,38 +38,38 @@ def _keep(studio: Studio, page: Any, name: str) -> None:
 def empty(studio: Studio) -> None:
     """A lab that has nothing yet: its cases, its map, its work."""
     for path, name in (("/cases/", "cases"), ("/browse/", "browse"), ("/jobs/", "jobs")):
-        _keep(studio, studio.open(path, "newcomer"), f"empty-{name}")
-    _keep(studio, studio.viewer("video", person="endoscopist"), "empty-video")
+        keep(studio, studio.open(path, "newcomer"), f"empty-{name}")
+    keep(studio, studio.viewer("video", person="endoscopist"), "empty-video")
 
 
 def crowded(studio: Studio) -> None:
     """Ten thousand ROIs: all of the slide, and near."""
     page = studio.viewer("D-1003")
-    _keep(studio, page, "crowded")
+    keep(studio, page, "crowded")
     for _ in range(3):
         page.keyboard.press("+")
         page.wait_for_timeout(400)
-    _keep(studio, page, "crowded-near")
+    keep(studio, page, "crowded-near")
 
 
 def draft(studio: Studio) -> None:
     """An outline left open for another tool: kept, dashed."""
     page = studio.viewer("D-1002")
     page.keyboard.press("p")
-    _clicks(page, SQUARE[:4])
+    clicks(page, SQUARE[:4])
     page.keyboard.press("m")
-    _keep(studio, page, "draft")
+    keep(studio, page, "draft")
 
 
 def offline(studio: Studio) -> None:
     """No network: what was drawn waits on this computer."""
     page = studio.viewer("D-1002")
     page.context.set_offline(True)
-    _polygon(page)
+    polygon(page)
     page.wait_for_selector("[data-save-state=retry]", timeout=30_000)
-    _keep(studio, page, "offline")
+    keep(studio, page, "offline")
     page.locator("[data-save-details]").click()
-    _keep(studio, page, "offline-waiting")
+    keep(studio, page, "offline-waiting")
 
 
 def conflict(studio: Studio) -> None:
@@ -81,7 +84,7 @@ def conflict(studio: Studio) -> None:
         page.keyboard.press(turn)
         page.wait_for_timeout(SETTLED_MS)
     mine.wait_for_selector("[data-dialog=conflict][open]", timeout=30_000)
-    _keep(studio, mine, "conflict")
+    keep(studio, mine, "conflict")
 
 
 def history(studio: Studio) -> None:
@@ -89,7 +92,7 @@ def history(studio: Studio) -> None:
     page = studio.viewer("D-1001", f"roi={studio.portal.roi}")
     page.locator("[data-roi-revisions] summary").click()
     page.locator("[data-roi-revisions] button").first.wait_for()
-    _keep(studio, page, "history")
+    keep(studio, page, "history")
 
 
 def error(studio: Studio) -> None:
@@ -98,18 +101,18 @@ def error(studio: Studio) -> None:
     page.route("**/tiles/**", lambda route: route.abort())
     page.goto(f"{studio.portal.base}/canvases/{studio.portal.canvases['D-1001']}/")
     page.wait_for_selector("[data-tile-errors]:not([hidden])", timeout=60_000)
-    _keep(studio, page, "error-tiles")
+    keep(studio, page, "error-tiles")
     page.goto(f"{studio.portal.base}/no/such/page/")
-    _keep(studio, page, "error-not-found")
+    keep(studio, page, "error-not-found")
 
 
 def selected(studio: Studio) -> None:
     """Several ROIs at once, and the sheet of keys."""
     page = studio.viewer("D-1001")
     page.keyboard.press("Control+a")
-    _keep(studio, page, "selected")
+    keep(studio, page, "selected")
     page.keyboard.press("?")
-    _keep(studio, page, "keys")
+    keep(studio, page, "keys")
 
 
 def video(studio: Studio) -> None:
@@ -118,7 +121,7 @@ def video(studio: Studio) -> None:
     page.keyboard.press("v")
     page.keyboard.press("o")
     page.keyboard.press("Enter")
-    _keep(studio, page, "video")
+    keep(studio, page, "video")
     page.keyboard.press("Delete")
     page.wait_for_selector("[data-save-state=saved]")
 
@@ -127,8 +130,8 @@ def stitched(studio: Studio) -> None:
     """A mosaic and the frames that saw a place of it."""
     page = studio.viewer("mosaic", person="endoscopist")
     page.keyboard.press("Shift+W")
-    _clicks(page, [(0, 0)])
-    _keep(studio, page, "mosaic")
+    clicks(page, [(0, 0)])
+    keep(studio, page, "mosaic")
 
 
 def beside(studio: Studio) -> None:
@@ -141,41 +144,41 @@ def beside(studio: Studio) -> None:
             path = f"/canvases/{ids['D-1001']}/beside/?{query}"
             more = {"size": size} if size else {}
             page = studio.open(path, ready=ready, scheme=scheme, **more)
-            _keep(studio, page, f"beside-{number}-{name}")
+            keep(studio, page, f"beside-{number}-{name}")
 
 
 def dark(studio: Studio) -> None:
     """The pages of README, dark."""
-    _keep(studio, studio.open("/cases/", scheme="dark"), "dark-cases")
+    keep(studio, studio.open("/cases/", scheme="dark"), "dark-cases")
     roi = f"roi={studio.portal.roi}"
-    _keep(studio, studio.viewer("D-1001", roi, scheme="dark"), "dark-viewer")
+    keep(studio, studio.viewer("D-1001", roi, scheme="dark"), "dark-viewer")
     page = studio.open("/browse/", scheme="dark", ready="[data-map-legend] li")
-    _keep(studio, page, "dark-browse")
-    _keep(studio, studio.open("/jobs/", scheme="dark"), "dark-jobs")
+    keep(studio, page, "dark-browse")
+    keep(studio, studio.open("/jobs/", scheme="dark"), "dark-jobs")
 
 
 def large(studio: Studio) -> None:
     """A large window."""
     roi = f"roi={studio.portal.roi}"
-    _keep(studio, studio.viewer("D-1001", roi, size=LARGE), "large-viewer")
+    keep(studio, studio.viewer("D-1001", roi, size=LARGE), "large-viewer")
     page = studio.open("/browse/", size=LARGE, ready="[data-map-legend] li")
-    _keep(studio, page, "large-browse")
+    keep(studio, page, "large-browse")
 
 
 def tablet(studio: Studio) -> None:
     """Held upright, with fingers."""
     touch = {"size": TABLET, "has_touch": True, "is_mobile": True}
     roi = f"roi={studio.portal.roi}"
-    _keep(studio, studio.viewer("D-1001", roi, **touch), "tablet-viewer")
-    _keep(studio, studio.viewer("video", person="endoscopist", **touch), "tablet-video")
-    _keep(studio, studio.open("/cases/", **touch), "tablet-cases")
+    keep(studio, studio.viewer("D-1001", roi, **touch), "tablet-viewer")
+    keep(studio, studio.viewer("video", person="endoscopist", **touch), "tablet-video")
+    keep(studio, studio.open("/cases/", **touch), "tablet-cases")
 
 
 def enlarged(studio: Studio) -> None:
     """A laptop's window at 200 and at 400 percent."""
     for percent, size in ENLARGED.items():
         page = studio.viewer("D-1001", f"roi={studio.portal.roi}", size=size)
-        _keep(studio, page, f"zoom-{percent}")
+        keep(studio, page, f"zoom-{percent}")
 
 
 STATES: dict[str, Callable[[Studio], None]] = {

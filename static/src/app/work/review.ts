@@ -1,4 +1,4 @@
-/** The queue of review: J and K walk through it, A, R and S judge what is ticked, or what is shown. */
+/** The queue of review: J accepts and K rejects what is ticked, or what is shown; the arrows walk through it. */
 import { required } from "../../dom/elements";
 import { isTyping } from "../../dom/focus";
 import { ApiError } from "../../dom/http";
@@ -59,11 +59,11 @@ class Queue {
     }
     const to = (state: string) => () => this.root.querySelector<HTMLElement>(`[data-review-to=${state}]`)?.click();
     const keys: Record<string, () => void> = {
-      j: () => this.step(1),
-      k: () => this.step(-1),
-      a: to("accepted"),
-      r: to("rejected"),
+      j: to("accepted"),
+      k: to("rejected"),
       s: to("submitted"),
+      arrowdown: () => this.step(1),
+      arrowup: () => this.step(-1),
       c: () => this.text.focus(),
       x: () => this.tick(),
     };
@@ -138,7 +138,7 @@ class Queue {
     const words = this.text.value.trim();
     if (state === "rejected" && !words) {
       this.text.focus();
-      return toast("Say why it is rejected, then reject it: Esc, R.", "info");
+      return toast("Say why it is rejected, then reject it: Esc, K.", "info");
     }
     await this.send(rows, state, words);
   }

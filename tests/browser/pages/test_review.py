@@ -1,0 +1,88 @@
+"""The queue of review by its keys: J accepts, K rejects with a reason, the arrows walk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+from playwright.sync_api import expect
+
+from portal.annotations.models import Roi
+from portal.annotations.services import roi_create, roi_update
+from tests.browser.conftest import DATABASE
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def waiting(ingest: Any, slide_file: Any, annotator: Any) -> list[Roi]:
+    """Three regions that were submitted."""
+    canvas = ingest(slide_file)
+    rois = []
+    for n, name in enumerate(("first", "second", "third")):
+        ring = [[x + 200 * n, y] for x, y in ((100, 100), (220, 100), (220, 220), (100, 100))]
+        geometry = {"type": "Polygon", "coordinates": [ring]}
+        roi = roi_create(canvas=canvas, user=annotator, geometry=geometry, name=name).roi
+        changes = {"review_state": "submitted"}
+        roi_update(roi=roi, user=annotator, expected_version=1, changes=changes)
+        rois.append(roi)
+    return rois
+
+
+@pytest.fixture
+def open_queue(browser: Any, open_server: Any, reviewer: Any) -> Any:
+    """The page of the queue, as a reviewer."""
+    contexts: list[Any] = []
+
+    def run() -> Any:
+        context = browser.new_context()
+        contexts.append(context)
+        with DATABASE:
+            client = Client()
+            client.force_login(reviewer)
+        cookie = {"name": "sessionid", "value": client.cookies["sessionid"].value}
+        context.add_cookies([cookie | {"url": open_server.url}])
+        page = context.new_page()
+        page.goto(f"{open_server.url}/review/")
+        page.wait_for_selector("[data-review]")
+        return page
+
+    yield run
+    for context in contexts:
+        context.close()
+
+
+def state_of(roi: Roi) -> str:
+    with DATABASE:
+        roi.refresh_from_db()
+    return roi.review_state
+
+
+def test_regions_are_walked_through_and_judged_by_keys(
+    waiting: list[Roi], open_queue: Callable[[], Any]
+) -> None:
+    page = open_queue()
+    title = page.locator("[data-review-title]")
+    names = page.locator("[data-review-pick]").evaluate_all(
+        "all => all.map((o) => o.dataset.title)"
+    )
+    rois = {roi.name: roi for roi in waiting}
+    first, second, third = names
+    expect(title).to_have_text(first)
+    page.keyboard.press("ArrowDown")
+    expect(title).to_have_text(second)
+    page.keyboard.press("ArrowUp")
+    expect(title).to_have_text(first)
+    page.keyboard.press("j")
+    expect(title).to_have_text(second)
+    assert state_of(rois[first]) == "accepted"
+    page.keyboard.press("k")
+    expect(page.locator("#review-text")).to_be_focused()  # a rejection says why
+    assert state_of(rois[second]) == "submitted"
+    page.keyboard.type("Too wide: jk")
+    page.keyboard.press("Escape")
+    page.keyboard.press("k")
+    expect(title).to_have_text(third)
+    assert (state_of(rois[second]), state_of(rois[third])) == ("rejected", "submitted")
