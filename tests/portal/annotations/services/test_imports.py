@@ -8,10 +8,9 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
-from portal.annotations.models import ImportStage, Label, Roi, RoiImport, RoiRevision
+from portal.annotations.models import Label, Roi, RoiImport, RoiRevision
 from portal.annotations.services import (
     ImportChoices,
-    Once,
     exchange,
     imports,
     label_set_ensure,
@@ -24,7 +23,7 @@ from portal.annotations.services import (
     roi_update,
 )
 from portal.archive.models import Canvas
-from portal.core.errors import ConflictError, ForbiddenError, InvalidInputError
+from portal.core.errors import ForbiddenError, InvalidInputError
 from portal.core.models import Event
 from portal.jobs.models import Job
 from portal.labs.models import User
@@ -173,148 +172,6 @@ def test_what_was_undone_is_back_when_it_is_imported_again(canvas: Canvas, annot
     row = RoiImport.objects.get(pk=again.import_id)
     assert roi_import_undo(roi_import=row, user=annotator).removed == 2
     assert not Roi.objects.live().exists()
-
-
-def broken_off(
-    canvas: Canvas,
-    user: User,
-    monkeypatch: pytest.MonkeyPatch,
-    error: type[BaseException],
-    once: Once | None = None,
-    first: str | None = None,
-) -> RoiImport:
-    """An import of five that ended after two, the first with an id if one is given."""
-    monkeypatch.setattr(reading, "CHUNK", 2)
-    five = document(5)
-    five["features"][0] |= {"id": first} if first else {}
-    write = exchange._write
-
-    def dies(run: Any, plans: Any) -> None:
-        if Roi.objects.live().count() == 2:
-            raise error
-        write(run, plans)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(exchange, "_write", dies)
-        with pytest.raises(error):
-            roi_import(canvas=canvas, user=user, document=five, once=once)
-    return RoiImport.objects.get()
-
-
-def test_an_import_whose_process_is_gone_is_taken_back(
-    canvas: Canvas, annotator: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    once = Once.of(annotator, key="a key", request="five")
-    row = broken_off(canvas, annotator, monkeypatch, KeyboardInterrupt, once)
-    assert (row.done, Roi.objects.live().count()) == (2, 2)
-    assert imports.imports_lost_undo() == 0  # it may be alive still
-    with pytest.raises(ConflictError, match="still running"):
-        roi_import_undo(roi_import=row, user=annotator)
-    RoiImport.objects.update(updated_at=timezone.now() - 2 * imports.SILENT)
-    assert (imports.imports_lost_undo(), imports.imports_lost_undo()) == (1, 0)
-    assert not Roi.objects.live().exists()
-    report = roi_import(canvas=canvas, user=annotator, document=document(5), once=once)
-    assert (report.count("restored"), report.count("created")) == (2, 3)
-
-
-def test_an_import_that_ends_while_the_chore_looks_at_others_stays(
-    canvas: Canvas, annotator: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lost = broken_off(canvas, annotator, monkeypatch, KeyboardInterrupt)
-    slow = RoiImport.objects.create(
-        lab_id=canvas.lab_id, canvas=canvas, author=annotator, stage=ImportStage.IMPORTING
-    )
-    RoiImport.objects.update(updated_at=timezone.now() - 2 * imports.SILENT)
-    undo = imports.import_undo_unasked
-
-    def meanwhile(row: RoiImport, **more: Any) -> bool:
-        other = slow if row.pk == lost.pk else lost
-        RoiImport.objects.filter(pk=other.pk).update(stage=ImportStage.IMPORTED)
-        return undo(row, **more)
-
-    monkeypatch.setattr(imports, "import_undo_unasked", meanwhile)
-    assert imports.imports_lost_undo() == 1
-    assert RoiImport.objects.filter(undone_at=None).count() == 1
-
-
-def test_an_import_that_cannot_be_taken_back_keeps_nothing_else_from_its_work(
-    canvas: Canvas, annotator: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    row = broken_off(canvas, annotator, monkeypatch, KeyboardInterrupt)
-    RoiImport.objects.update(updated_at=timezone.now() - 2 * imports.SILENT)
-
-    def refuses(*_: Any) -> None:
-        raise ForbiddenError("not any more")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(imports, "_undo", refuses)
-        assert imports.imports_lost_undo() == 0  # and raises nothing: the reaper would end
-    assert imports.imports_lost_undo() == 0  # not at each of its passes
-    RoiImport.objects.update(updated_at=timezone.now() - 2 * imports.SILENT)
-    assert imports.imports_lost_undo() == 1
-    row.refresh_from_db()
-    assert row.stage == ImportStage.IMPORTED and not Roi.objects.live().exists()
-
-
-def test_a_chore_that_is_killed_takes_back_the_rest_next_time(
-    canvas: Canvas, annotator: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    row = broken_off(canvas, annotator, monkeypatch, KeyboardInterrupt)
-    RoiImport.objects.update(updated_at=timezone.now() - 2 * imports.SILENT)
-    monkeypatch.setattr(imports, "CHUNK", 1)
-    take_back, calls = imports._part_undone, []
-
-    def dies(*arguments: Any) -> Any:
-        calls.append(1)
-        if len(calls) == 2:
-            raise KeyboardInterrupt
-        return take_back(*arguments)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(imports, "_part_undone", dies)
-        with pytest.raises(KeyboardInterrupt):
-            imports.imports_lost_undo()
-    assert Roi.objects.live().count() == 1
-    assert imports.imports_lost_undo() == 1
-    assert not Roi.objects.live().exists()
-    with pytest.raises(ConflictError, match="taken back"):
-        imports.import_kept(row)  # of a process that was only paused
-
-
-def test_an_import_whose_author_is_gone_is_taken_back_in_nobodys_name(
-    canvas: Canvas, annotator: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    old = roi_create(canvas=canvas, user=annotator, geometry=box(9, 9, 80, 80)).roi
-    roi_delete(roi=old, user=annotator, expected_version=1)
-    row = broken_off(canvas, annotator, monkeypatch, KeyboardInterrupt, first=str(old.pk))
-    RoiImport.objects.update(author=None, updated_at=timezone.now() - 2 * imports.SILENT)
-    assert imports.imports_lost_undo() == 1
-    row.refresh_from_db()
-    assert (row.stage, row.undone) == ("imported", {"removed": 2, "reverted": 0, "kept": 0})
-    assert not Roi.objects.live().exists()
-    said = RoiRevision.objects.filter(action="delete").exclude(version=2, roi=old)
-    assert set(said.values_list("author", flat=True)) == {None}
-
-
-def test_the_chore_takes_a_large_import_back_in_several_passes(
-    canvas: Canvas, annotator: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The reaper has jobs to look after."""
-    row = broken_off(canvas, annotator, monkeypatch, KeyboardInterrupt)
-    RoiImport.objects.update(updated_at=timezone.now() - 2 * imports.SILENT)
-    monkeypatch.setattr(imports, "AT_ONCE", 1)
-    assert (imports.imports_lost_undo(), Roi.objects.live().count()) == (0, 1)
-    assert [imports.imports_lost_undo() for _ in range(2)] == [1, 0]
-    row.refresh_from_db()
-    assert row.undone == {"removed": 2, "reverted": 0, "kept": 0}
-
-
-def test_an_import_that_meets_an_error_leaves_nothing(
-    canvas: Canvas, annotator: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    row = broken_off(canvas, annotator, monkeypatch, RuntimeError)
-    assert row.undone_at and not Roi.objects.live().exists()
-    assert RoiRevision.objects.filter(roi_import=row).count() == 2  # the history tells of it
 
 
 def test_an_import_that_writes_nothing_for_long_says_that_it_lives(
