@@ -97,6 +97,31 @@ def _bare_numbers(path: Path) -> Iterator[str]:
             yield f"{path.name}:{number + 1}: {line}"
 
 
+_CLASS = {
+    ".py": r"^class ([A-Z]\w+)",
+    ".ts": r"^export (?:abstract )?(?:class|interface|type) (\w+)",
+}
+
+
+def _named_twice(paths: Iterable[Path]) -> dict[str, list[str]]:
+    """Names of public classes that stand in several modules; Django wants each ``Command``."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for path in paths:
+        for name in re.findall(_CLASS[path.suffix], path.read_text(), re.MULTILINE):
+            found[name].append(path.name)
+    return {name: at for name, at in found.items() if len(at) > 1 and name != "Command"}
+
+
+def test_no_two_classes_share_a_name() -> None:
+    assert (_named_twice(PYTHON), _named_twice(TS)) == ({}, {})
+
+
+def test_a_name_that_two_classes_have_is_found(tmp_path: Path) -> None:
+    for name in ("a.py", "b.py"):
+        (tmp_path / name).write_text("class Pair:\n    class Meta: ...\nclass _Own: ...\n")
+    assert _named_twice(sorted(tmp_path.glob("*.py"))) == {"Pair": ["a.py", "b.py"]}
+
+
 def test_a_class_has_its_look_in_one_file() -> None:
     files: dict[str, set[str]] = defaultdict(set)
     for path in sorted((ROOT / "static" / "css").rglob("*.css")):

@@ -16,12 +16,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     ablation.add_arguments(parser)
 
 
-def run(args: argparse.Namespace) -> ablation.AblationReport:
+def run(args: argparse.Namespace) -> ablation.GraphAblation:
     """Train every combination and score it; see ``ablation.run``."""
     with terminal_progress() as progress:
         return ablation.run(args, progress)
 
 
-def describe(result: ablation.AblationReport) -> str:
+def describe(result: ablation.GraphAblation) -> str:
     """The table as Markdown."""
     return ablation.describe(result)

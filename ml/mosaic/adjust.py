@@ -14,7 +14,7 @@ from ml.geometry import transform_points
 from ml.mosaic.links import Link
 from ml.mosaic.motion_model import SIMILAR, motion_generators
 from ml.mosaic.normal_equations import (
-    Problem,
+    AdjustmentProblem,
     make_problem,
     normal_equations,
     project,
@@ -47,7 +47,7 @@ class Adjustment:
     transforms: dict[int, ArrayF64]
     generators: ArrayF64
     anchor: int
-    problem: Problem
+    problem: AdjustmentProblem
 
     @property
     def unit(self) -> ArrayF64:
@@ -106,7 +106,9 @@ def link_residuals(link: Link, placed: dict[int, ArrayF64]) -> ArrayF64:
     return np.asarray(np.hypot(*(transform_points(matrix, link.xy_a) - link.xy_b).T))
 
 
-def _descend(state: ArrayF64, problem: Problem, generators: ArrayF64, fixed: int) -> ArrayF64:
+def _descend(
+    state: ArrayF64, problem: AdjustmentProblem, generators: ArrayF64, fixed: int
+) -> ArrayF64:
     cost, damping = robust_cost(state, problem), DAMPING
     for _ in range(MAX_ITERATIONS):
         normal, right = normal_equations(state, problem, generators)
@@ -145,7 +147,9 @@ def _solved(
     return step.reshape(n, k)
 
 
-def _covariances(state: ArrayF64, problem: Problem, generators: ArrayF64, fixed: int) -> ArrayF64:
+def _covariances(
+    state: ArrayF64, problem: AdjustmentProblem, generators: ArrayF64, fixed: int
+) -> ArrayF64:
     """(n, K, K): diagonal blocks of the inverse normal matrix times the variance factor."""
     n, k = len(state), len(generators)
     normal, _ = normal_equations(state, problem, generators)

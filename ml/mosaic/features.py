@@ -23,7 +23,7 @@ STATIC_PX = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Features:
+class FrameFeatures:
     """A frame's key points, (N, D) float32 ``rows`` that are compared, and its view."""
 
     view: FrameView
@@ -31,15 +31,15 @@ class Features:
     rows: ArrayF32
 
 
-def describe_view(view: FrameView, descriptor: Descriptor, *, max_keypoints: int) -> Features:
+def describe_view(view: FrameView, descriptor: Descriptor, *, max_keypoints: int) -> FrameFeatures:
     """Key points and descriptors of one frame, the fixed pattern taken off before."""
     detector = DetectorConfig(name=descriptor.detector, max_keypoints=max_keypoints)
     keypoints = detect_keypoints(view.grey, config=detector, mask=view.mask)
-    return Features(view, keypoints, descriptor.describe_keypoints(view.grey, keypoints))
+    return FrameFeatures(view, keypoints, descriptor.describe_keypoints(view.grey, keypoints))
 
 
 def link_features(
-    a: Features, b: Features, *, descriptor: Descriptor, model: str, config: MosaicConfig
+    a: FrameFeatures, b: FrameFeatures, *, descriptor: Descriptor, model: str, config: MosaicConfig
 ) -> Link | None:
     """Match two frames; None where too few points agree on a plausible motion."""
     pairs, score = match_mutual(a.rows, b.rows, ratio=descriptor.ratio)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ml.mosaic.direct_views import DirectView
-from ml.mosaic.features import Features
+from ml.mosaic.features import FrameFeatures
 from ml.mosaic.views import FrameView
 from ml.types import Keypoints
 
@@ -26,7 +26,7 @@ class LoopKeyframeStore:
         self.positions: list[int] = []
         folder.mkdir(parents=True, exist_ok=True)
 
-    def add(self, features: Features) -> None:
+    def add(self, features: FrameFeatures) -> None:
         """Keep a loop keyframe."""
         if self._take(features.view.position):
             self._write(features)
@@ -60,7 +60,7 @@ class LoopKeyframeStore:
             self._every *= 2
         return self.positions[-1] == position
 
-    def load(self, position: int) -> Features:
+    def load(self, position: int) -> FrameFeatures:
         """Read a loop keyframe back."""
         with np.load(self._path(position)) as data:
             count = int(data["levels"])
@@ -70,9 +70,9 @@ class LoopKeyframeStore:
             )
             view = FrameView(position, data["grey"], data["mask"], direct, data["colour"])
             points = Keypoints(data["xy"], data["response"], data["size"], data["angle"])
-            return Features(view, points, data["rows"].astype(np.float32))
+            return FrameFeatures(view, points, data["rows"].astype(np.float32))
 
-    def _write(self, features: Features) -> None:
+    def _write(self, features: FrameFeatures) -> None:
         view, points = features.view, features.keypoints
         levels: dict[str, Any] = {  # savez has a bool among its own keywords
             f"image{i}": m.astype(np.float16) for i, m in enumerate(view.direct.images)

@@ -27,7 +27,7 @@ LINKS_AT_ONCE = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class AdjustmentProblem:
     """All links' points in unit coordinates (centred on the view, radius 1), end to end."""
 
     a: ArrayI64
@@ -41,7 +41,7 @@ class Problem:
     from_unit: ArrayF64
     unit_px: float
 
-    def parts(self) -> Iterator[Problem]:
+    def parts(self) -> Iterator[AdjustmentProblem]:
         """The same, some links at a time: a point takes a kilobyte of derivatives."""
         ends = np.r_[self.starts[1:], len(self.x)]
         for first in range(0, len(self.starts), LINKS_AT_ONCE):
@@ -59,7 +59,7 @@ class Problem:
             )
 
 
-def make_problem(links: Sequence[Link], row: dict[int, int], mask: ArrayBool) -> Problem:
+def make_problem(links: Sequence[Link], row: dict[int, int], mask: ArrayBool) -> AdjustmentProblem:
     """All links between the frames of ``row`` (frame -> row of the state) as one problem."""
     rows, columns = np.nonzero(mask)
     radius = 0.5 * max(float(np.ptp(rows)), float(np.ptp(columns)), 2.0)
@@ -70,7 +70,7 @@ def make_problem(links: Sequence[Link], row: dict[int, int], mask: ArrayBool) ->
     one = np.ones((int(counts.sum()), 1))
     centre = np.array([cx, cy])
     x = np.hstack([(np.concatenate([link.xy_a for link in used]) - centre) / radius, one])
-    return Problem(
+    return AdjustmentProblem(
         a=np.array([row[link.a] for link in used]),
         b=np.array([row[link.b] for link in used]),
         starts=np.r_[0, np.cumsum(counts)[:-1]].astype(np.int64),
@@ -92,7 +92,7 @@ def _floored(root: ArrayF64) -> ArrayF64:
     return np.asarray(vectors * kept[:, None, :], np.float64)
 
 
-def project(state: ArrayF64, problem: Problem) -> tuple[ArrayF64, ArrayF64, ArrayF64]:
+def project(state: ArrayF64, problem: AdjustmentProblem) -> tuple[ArrayF64, ArrayF64, ArrayF64]:
     """Per point: b^-1 a (3, 3), the projected homogeneous point, the whitened residual (2,)."""
     between = np.linalg.solve(state[problem.b], state[problem.a])
     relative: ArrayF64 = between[problem.link].astype(np.float64)
@@ -114,7 +114,7 @@ def _prior_rows(state: ArrayF64) -> ArrayF64:
     )
 
 
-def robust_cost(state: ArrayF64, problem: Problem) -> float:
+def robust_cost(state: ArrayF64, problem: AdjustmentProblem) -> float:
     """What is minimised: Cauchy costs of all points and the priors; infinite behind a plane."""
     robust = 0.0
     for part in problem.parts():
@@ -126,7 +126,7 @@ def robust_cost(state: ArrayF64, problem: Problem) -> float:
 
 
 def normal_equations(
-    state: ArrayF64, problem: Problem, generators: ArrayF64
+    state: ArrayF64, problem: AdjustmentProblem, generators: ArrayF64
 ) -> tuple[sparse.csc_matrix, ArrayF64]:
     """J^T W J and J^T W r over all frames' increments."""
     n, k = len(state), len(generators)
@@ -144,7 +144,7 @@ def normal_equations(
 
 
 def _link_equations(
-    state: ArrayF64, problem: Problem, generators: ArrayF64
+    state: ArrayF64, problem: AdjustmentProblem, generators: ArrayF64
 ) -> tuple[ArrayF64, ArrayF64]:
     """(L, 2K, 2K) and (L, 2K): of each link, over the increments of its frames a and b."""
     relative, point, residual = project(state, problem)
@@ -173,7 +173,7 @@ def _prior_equations(state: ArrayF64, generators: ArrayF64) -> tuple[sparse.csc_
     return sparse.block_diag(list(blocks), format="csc") if n else sparse.csc_matrix((0, 0)), pull
 
 
-def unit_state(placed: dict[int, ArrayF64], problem: Problem) -> ArrayF64:
+def unit_state(placed: dict[int, ArrayF64], problem: AdjustmentProblem) -> ArrayF64:
     """(n, 3, 3): the transforms in unit coordinates, in the order given."""
     state = np.stack([problem.to_unit @ m @ problem.from_unit for m in placed.values()])
     return np.asarray(state / state[:, 2:, 2:], np.float64)

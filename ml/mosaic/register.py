@@ -20,7 +20,7 @@ from ml.keypoints import Descriptor, load_descriptor
 from ml.mosaic.config import MosaicConfig
 from ml.mosaic.direct import DirectAlignment, align_views
 from ml.mosaic.direct_links import SURE_NCC, believed, refined
-from ml.mosaic.features import Features, describe_view, link_features
+from ml.mosaic.features import FrameFeatures, describe_view, link_features
 from ml.mosaic.growing import GrowingPreview
 from ml.mosaic.link_queue import LinkQueue
 from ml.mosaic.links import Link
@@ -93,7 +93,7 @@ class _Keyframe:
     view: FrameView
     start: int
     H_start_from_key: ArrayF64
-    features: Features | None = None
+    features: FrameFeatures | None = None
 
 
 class _Registrar:
@@ -255,7 +255,7 @@ class _Registrar:
             return None
         return refined([link], [(key.view, other.view)], model=self.model)[0]
 
-    def _features(self, key: _Keyframe) -> Features:
+    def _features(self, key: _Keyframe) -> FrameFeatures:
         if key.features is None:
             key.features = describe_view(
                 key.view, self.descriptor, max_keypoints=self.config.max_keypoints

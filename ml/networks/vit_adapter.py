@@ -45,7 +45,7 @@ class VitConfig:
     max_tokens: int = 3600  # larger images are scaled down to about this many patches
 
 
-class Block(nn.Module):
+class TransformerBlock(nn.Module):
     """A pre-norm transformer layer.
 
     Source: Dosovitskiy et al. 2020, eq. 2-3; dinov2-adaptation-endoscopic-matching, eq. 4 (Psi).
@@ -90,7 +90,8 @@ class SmallBackbone(nn.Module):
         self.embed = nn.Conv2d(before, config.width, 1)
         self.position = nn.Conv2d(config.width, config.width, 3, 1, 1, groups=config.width)
         self.blocks = nn.ModuleList(
-            Block(config.width, config.heads, config.mlp_ratio) for _ in range(config.depth)
+            TransformerBlock(config.width, config.heads, config.mlp_ratio)
+            for _ in range(config.depth)
         )
         self.norm = nn.LayerNorm(config.width)
 
@@ -148,7 +149,8 @@ class VitMatcher(nn.Module):
                 f" got {config.heads}"
             )
         self.adapter = nn.ModuleList(
-            Block(self.width, config.heads, config.mlp_ratio) for _ in range(config.layers)
+            TransformerBlock(self.width, config.heads, config.mlp_ratio)
+            for _ in range(config.layers)
         )
         self.register_buffer("mean", torch.tensor(_MEAN).view(1, 3, 1, 1), persistent=False)
         self.register_buffer("std", torch.tensor(_STD).view(1, 3, 1, 1), persistent=False)

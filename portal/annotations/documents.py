@@ -34,7 +34,7 @@ class DocumentError(InvalidInputError):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ResumePoint:
     """Behind a feature of a document: whoever goes on there reads nothing that stands before.
 
     Attributes:
@@ -45,7 +45,7 @@ class Place:
     in_object: bool
 
 
-def features_read(stream: IO[bytes], *, since: Place | None = None) -> Features:
+def features_read(stream: IO[bytes], *, since: ResumePoint | None = None) -> FeatureStream:
     """The features of a FeatureCollection, a bare array, or a single Feature, parsed, in order.
 
     Args:
@@ -55,13 +55,13 @@ def features_read(stream: IO[bytes], *, since: Place | None = None) -> Features:
         DocumentError: no JSON, none of these, cut short, nested too deeply, or in a coordinate
             system that is not the image's. It may come after features that were read.
     """
-    return Features(stream, since)
+    return FeatureStream(stream, since)
 
 
-class Features(Iterator[Any]):
+class FeatureStream(Iterator[Any]):
     """Features one after the other, and the place that was reached."""
 
-    def __init__(self, stream: IO[bytes], since: Place | None) -> None:
+    def __init__(self, stream: IO[bytes], since: ResumePoint | None) -> None:
         self._start = since.at_byte if since else 0
         self._in_object: bool | None = since.in_object if since else None
         if since:
@@ -75,11 +75,11 @@ class Features(Iterator[Any]):
     def __next__(self) -> Any:
         return next(self._given)
 
-    def place(self) -> Place | None:
+    def place(self) -> ResumePoint | None:
         """Behind the feature that was given last; None where the document is that feature."""
         if self._in_object is None:
             return None
-        return Place(self._start + self._text.byte_at(), self._in_object)
+        return ResumePoint(self._start + self._text.byte_at(), self._in_object)
 
     def _all(self) -> Iterator[Any]:
         text = self._text
@@ -94,7 +94,7 @@ class Features(Iterator[Any]):
         if text.peek():
             text.fail("the document goes on after its end")
 
-    def _rest(self, since: Place) -> Iterator[Any]:
+    def _rest(self, since: ResumePoint) -> Iterator[Any]:
         """What the document is was found out by whoever read it first."""
         yield from _items_on(self._text)
         if since.in_object and self._text.take(",", "}") == ",":

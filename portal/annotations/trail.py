@@ -12,7 +12,7 @@ import uuid
 from pathlib import Path
 from types import TracebackType
 
-from portal.annotations.documents import Place
+from portal.annotations.documents import ResumePoint
 
 _RECORD = struct.Struct("<16sQ?")  # id, place behind the feature: byte, whether in an object
 _NONE = bytes(16)  # the feature was refused before it had an id
@@ -31,7 +31,7 @@ class Trail:
     def __init__(self, path: Path, done: int) -> None:
         self._ids: dict[int, bytes] = {}
         self.seen: dict[int, int] = {}
-        self.place: Place | None = None
+        self.place: ResumePoint | None = None
         self._file = path.open("r+b" if path.exists() else "w+b")
         is_whole = path.stat().st_size >= done * _RECORD.size
         self.goes_on = done > 0 and is_whole
@@ -56,7 +56,7 @@ class Trail:
         """A feature of the part that is being read, and the id that its ROI would have."""
         self._ids[index] = roi_id.bytes
 
-    def write(self, through: int, place: Place | None) -> None:
+    def write(self, through: int, place: ResumePoint | None) -> None:
         """A part was read: all features before this index, and where the document goes on."""
         at_byte, in_object = (place.at_byte, place.in_object) if place else (0, False)
         ids = (self._ids.get(index, _NONE) for index in range(self._written, through))
@@ -74,4 +74,4 @@ class Trail:
                     self.seen.setdefault(int.from_bytes(found), index)
             last = data[-_RECORD.size :]
         _, at_byte, in_object = _RECORD.unpack(last)
-        self.place = Place(at_byte, in_object) if at_byte else None
+        self.place = ResumePoint(at_byte, in_object) if at_byte else None

@@ -21,7 +21,7 @@ and room that is only held."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedFile:
     """A file to copy; ``sha256`` where its name tells it."""
 
     path: str
@@ -29,11 +29,11 @@ class Wanted:
     size_bytes: int = 0
 
 
-def assets_of(ask: Query) -> list[Wanted]:
+def assets_of(ask: Query) -> list[WantedFile]:
     """The originals that the rows of the dump name."""
     rows = ask(f"SELECT lab_id, sha256, size_bytes FROM {Asset._meta.db_table}")  # noqa: S608
     return [
-        Wanted(storage.asset_name(uuid.UUID(str(lab)), sha256), sha256, size)
+        WantedFile(storage.asset_name(uuid.UUID(str(lab)), sha256), sha256, size)
         for lab, sha256, size in rows
     ]
 
@@ -45,7 +45,7 @@ def paths_of(ask: Query) -> set[str]:
     return {path for row in [*ask(canvases), *ask(videos)] for path in row if path}
 
 
-def others() -> Iterator[Wanted]:
+def others() -> Iterator[WantedFile]:
     """Every other file worth keeping, by what lies there now."""
     root = storage.root()
     for room in sorted(root.iterdir()) if root.is_dir() else ():
@@ -53,7 +53,7 @@ def others() -> Iterator[Wanted]:
             continue
         for path in [room] if room.is_file() else sorted(room.rglob("*")):
             if path.is_file() and not path.is_symlink():
-                yield Wanted(storage.relative(path))
+                yield WantedFile(storage.relative(path))
 
 
 def is_plain(path: str) -> bool:

@@ -59,7 +59,7 @@ class DumpFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class GenerationManifest:
     """What a generation is.
 
     Attributes:
@@ -172,7 +172,7 @@ class Vault:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def publish(self, made: Path, manifest: Manifest) -> None:
+    def publish(self, made: Path, manifest: GenerationManifest) -> None:
         """Write the manifest and put the generation in its place by one rename."""
         text = json.dumps(asdict(manifest), indent=1) + "\n"
         write_text(made / "manifest.json", text, durable=True)
@@ -182,7 +182,7 @@ class Vault:
         made.replace(self.generation(manifest.name))
         sync_folder(self.generations_folder)
 
-    def manifest(self, name: str) -> Manifest:
+    def manifest(self, name: str) -> GenerationManifest:
         """What a generation is.
 
         Raises:
@@ -206,7 +206,7 @@ class Vault:
                 f"{name}: format {values['format']}; this version reads format {FORMAT}."
             )
         values["dump"] = [DumpFile(**row) for row in values["dump"]]
-        return Manifest(**values)
+        return GenerationManifest(**values)
 
     def files(self, name: str) -> Iterator[StoredFile]:
         """The files that a generation names, one after the other."""

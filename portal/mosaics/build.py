@@ -52,7 +52,7 @@ class BuiltComponent:
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
+class BuiltMosaic:
     """A finished build in a temporary folder.
 
     Attributes:

@@ -29,7 +29,7 @@ SAME_LABEL_FIRST = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
+class DrawnRegion:
     """What a reader drew: ``id`` of the revision, ``frame`` of a video."""
 
     id: uuid.UUID
@@ -40,7 +40,7 @@ class Region:
 
 
 @dataclass(slots=True)
-class Tally:
+class LabelTally:
     """What the figures of a label come from; tallies of several images are added.
 
     Attributes:
@@ -57,8 +57,8 @@ class Tally:
     area_both: float = 0.0
     plane: float = 0.0
 
-    def __add__(self, other: Tally) -> Tally:
-        return Tally(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+    def __add__(self, other: LabelTally) -> LabelTally:
+        return LabelTally(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
 
     @property
     def iou(self) -> float | None:
@@ -90,13 +90,13 @@ class Tally:
 class PairAgreement:
     """Two readers' readings, by label; ``named``: how often a matched region was called what."""
 
-    labels: dict[str, Tally] = field(default_factory=dict)
+    labels: dict[str, LabelTally] = field(default_factory=dict)
     named: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def add(self, other: PairAgreement) -> None:
         """Of another image."""
         for label, tally in other.labels.items():
-            self.labels[label] = self.labels.get(label, Tally()) + tally
+            self.labels[label] = self.labels.get(label, LabelTally()) + tally
         for names, count in other.named.items():
             self.named[names] = self.named.get(names, 0) + count
 
@@ -128,12 +128,12 @@ class Finding:
 
     id: uuid.UUID
     state: str
-    regions: tuple[tuple[int, Region], ...]
+    regions: tuple[tuple[int, DrawnRegion], ...]
     iou: float | None
 
 
 def matches(
-    a: Sequence[Region], b: Sequence[Region], *, iou_least: float, by_label: bool
+    a: Sequence[DrawnRegion], b: Sequence[DrawnRegion], *, iou_least: float, by_label: bool
 ) -> list[tuple[int, int, float]]:
     """Places in ``a`` and ``b`` of matched regions, with their overlap; each at most once.
 
@@ -162,7 +162,7 @@ def matches(
 
 
 def pair_agreement(
-    a: Sequence[Region], b: Sequence[Region], *, plane_px: float, iou_least: float
+    a: Sequence[DrawnRegion], b: Sequence[DrawnRegion], *, plane_px: float, iou_least: float
 ) -> PairAgreement:
     """Two readings of one image, whose area is ``plane_px``, by label."""
     result = PairAgreement()
@@ -172,7 +172,9 @@ def pair_agreement(
         of_a = [region for region in a if region.label == label]
         of_b = [region for region in b if region.label == label]
         pairs = matches(of_a, of_b, iou_least=iou_least, by_label=True)
-        tally = Tally(len(of_a), len(of_b), len(pairs), sum(iou for *_, iou in pairs), plane=plane)
+        tally = LabelTally(
+            len(of_a), len(of_b), len(pairs), sum(iou for *_, iou in pairs), plane=plane
+        )
         for frame in frames:
             area_a, area_b = _united(of_a, frame), _united(of_b, frame)
             tally.area_a += area_a.area
@@ -185,7 +187,7 @@ def pair_agreement(
     return result
 
 
-def findings(readings: Sequence[Sequence[Region]], *, iou_least: float) -> list[Finding]:
+def findings(readings: Sequence[Sequence[DrawnRegion]], *, iou_least: float) -> list[Finding]:
     """What any reader drew, put together over all readers, the least agreed first."""
     places = [(k, i) for k, reading in enumerate(readings) for i in range(len(reading))]
     above = {place: place for place in places}
@@ -213,7 +215,7 @@ def merged(outlines: Sequence[BaseGeometry], *, readers: int) -> BaseGeometry:
 
 
 def _finding(
-    readings: Sequence[Sequence[Region]],
+    readings: Sequence[Sequence[DrawnRegion]],
     group: Sequence[tuple[int, int]],
     overlap: Mapping[frozenset[tuple[int, int]], float],
 ) -> Finding:
@@ -232,7 +234,7 @@ def _kappa(*, observed: float, expected: float) -> float | None:
     return None if 1 - expected < 1e-12 else (observed - expected) / (1 - expected)
 
 
-def _united(regions: Iterable[Region], frame: int | None) -> BaseGeometry:
+def _united(regions: Iterable[DrawnRegion], frame: int | None) -> BaseGeometry:
     return shapely.union_all([region.outline for region in regions if region.frame == frame])
 
 
@@ -241,7 +243,7 @@ def _iou(a: BaseGeometry, b: BaseGeometry) -> float:
     return float(both / (a.area + b.area - both)) if both else 0.0
 
 
-def _meeting(a: Sequence[Region], b: Sequence[Region]) -> Iterator[tuple[int, int]]:
+def _meeting(a: Sequence[DrawnRegion], b: Sequence[DrawnRegion]) -> Iterator[tuple[int, int]]:
     """Places of regions of the same frame that touch."""
     if not a or not b:
         return

@@ -11,7 +11,7 @@ from portal.archive.models import Canvas
 from portal.labs.models import Lab, User
 from portal.reading.models import IOU_LEAST, NOTE_MAX, BlindUntil
 from portal.reading.selectors.choosing import able_to_draw, images_to_choose
-from portal.reading.services import Wanted
+from portal.reading.services import WantedReadings
 
 _DAY = forms.DateInput(attrs={"type": "date"})
 
@@ -33,10 +33,10 @@ class AssignForm(forms.Form):
         self.fields["canvases"].queryset = images_to_choose(user, lab)  # type: ignore[attr-defined]
         self.fields["people"].queryset = able_to_draw(lab)  # type: ignore[attr-defined]
 
-    def wanted(self) -> Wanted:
+    def wanted(self) -> WantedReadings:
         """What a valid form asks for."""
         given = self.cleaned_data
-        return Wanted(
+        return WantedReadings(
             canvases=list(given["canvases"]),
             people=list(given["people"]),
             due_on=given["due_on"],

@@ -18,7 +18,7 @@ from portal.labs.models import TokenScope
 from portal.labs.services import token_create
 from portal.mosaics.services import mosaic_create
 from portal.reading.services import (
-    Wanted,
+    WantedReadings,
     assignment_submit,
     readings_assign,
     study_create,
@@ -152,7 +152,7 @@ def look_through(roi: Any, encoder: Any, user: Any) -> None:
 
 def read(canvas: Any, user: Any, readers: list[Any]) -> Any:
     """A study of one slide that both have read, and a slide that is still to be done."""
-    wanted = Wanted(canvases=[canvas], people=readers, note="Glands only")
+    wanted = WantedReadings(canvases=[canvas], people=readers, note="Glands only")
     study = study_create(lab=canvas.lab, user=user, name="Glands", note="Outline every gland")
     label = label_set_ensure(lab=canvas.lab).labels.first()
     for at, reading in enumerate(readings_assign(study=study, user=user, wanted=wanted)):
@@ -160,7 +160,7 @@ def read(canvas: Any, user: Any, readers: list[Any]) -> Any:
         for one in boxes:
             roi_create(canvas=canvas, user=reading.person, geometry=square(*one), label=label)
         assignment_submit(assignment=reading, user=reading.person)
-    due = Wanted(canvases=[canvas], people=[user, *readers], due_on=date.today())
+    due = WantedReadings(canvases=[canvas], people=[user, *readers], due_on=date.today())
     work_assign(lab=canvas.lab, user=user, wanted=due)
     return study
 

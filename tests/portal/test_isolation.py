@@ -26,7 +26,7 @@ from portal.hooks.services import webhook_create
 from portal.keeping.models import Erasure
 from portal.labs.models import Lab, Membership, Role, User
 from portal.labs.services import invitation_create
-from portal.reading.services import Wanted, study_create, work_assign
+from portal.reading.services import WantedReadings, study_create, work_assign
 from tests import world
 
 pytestmark = pytest.mark.django_db
@@ -94,7 +94,7 @@ def _ids(swept: world.World, lab: Lab, manager: User) -> dict[str, str]:
     share = share_offer(case=swept.case, with_lab="third", until=until, user=manager)
     invitation, _ = invitation_create(lab, email="new@ours.example", role=Role.VIEWER, by=manager)
     study = study_create(lab=lab, user=manager, name="Grades")
-    wanted = Wanted(canvases=[swept.canvas], people=[manager])
+    wanted = WantedReadings(canvases=[swept.canvas], people=[manager])
     (work,) = work_assign(lab=lab, user=manager, wanted=wanted)
     url = "https://lis.north.example/"
     hook, _ = webhook_create(lab=lab, user=manager, name="LIS", url=url)

@@ -59,7 +59,7 @@ class EpipolarOptions(TypedDict):
     pairs: int
 
 
-class AblationReport(AblationTables):
+class EpipolarAblation(AblationTables):
     """What each part adds, at a gap."""
 
     gap: int
@@ -80,7 +80,7 @@ class EpipolarReport(TypedDict):
     truth: dict[str, TruthNoise]
     scored_pairs: dict[str, list[EpipolarScore]]
     cross_sequence: NotRequired[dict[str, dict[str, float]]]
-    ablation: NotRequired[AblationReport]
+    ablation: NotRequired[EpipolarAblation]
     pictures: NotRequired[list[str]]
     plots: NotRequired[list[str]]
 

@@ -29,7 +29,7 @@ RIGHT_PX = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class Candidates:
+class MutualNeighbours:
     """Mutual neighbours of one pair of images.
 
     Attributes:
@@ -50,7 +50,7 @@ def candidates(
     keypoints: int,
     cache: FeatureCache,
     H_b_from_a: ArrayF64 | None,
-) -> Candidates:
+) -> MutualNeighbours:
     """The candidates of a pair; without a true map none is right."""
     one, other = (cache.extract(image, descriptor, keypoints) for image in (a, b))
     found = agreeing(one, other, MatchConfig())
@@ -58,11 +58,13 @@ def candidates(
     is_right = np.zeros(len(xy_a), np.bool_)
     if H_b_from_a is not None:
         is_right = np.linalg.norm(transform_points(H_b_from_a, xy_a) - xy_b, axis=1) <= RIGHT_PX
-    return Candidates(_told(one, other, found.pairs, found.score), is_right, found.keep)
+    return MutualNeighbours(_told(one, other, found.pairs, found.score), is_right, found.keep)
 
 
 def compared(
-    related: Sequence[Candidates], unrelated: Sequence[Candidates], halves: Sequence[int]
+    related: Sequence[MutualNeighbours],
+    unrelated: Sequence[MutualNeighbours],
+    halves: Sequence[int],
 ) -> dict[str, dict[str, float]]:
     """Both rules over all pairs.
 
@@ -114,7 +116,7 @@ class _Tally:
     kept_right: float = 0
     unrelated: float = 0
 
-    def add(self, c: Candidates, keep: ArrayBool) -> None:
+    def add(self, c: MutualNeighbours, keep: ArrayBool) -> None:
         self.kept += int(keep.sum())
         self.right += int(c.is_right.sum())
         self.kept_right += int((keep & c.is_right).sum())
@@ -149,7 +151,7 @@ def _told(
     return np.stack(columns, axis=1).astype(np.float64)
 
 
-def _learned(taught: Iterable[Candidates]) -> tuple[ArrayF64, ArrayF64, ArrayF64]:
+def _learned(taught: Iterable[MutualNeighbours]) -> tuple[ArrayF64, ArrayF64, ArrayF64]:
     """Weights (the last one is the offset), and what standardises the features."""
     taught = list(taught)
     features = np.concatenate([c.features for c in taught])
@@ -167,11 +169,11 @@ def _learned(taught: Iterable[Candidates]) -> tuple[ArrayF64, ArrayF64, ArrayF64
     return np.asarray(found.x, np.float64), middle, spread
 
 
-def _score(c: Candidates, weights: ArrayF64, middle: ArrayF64, spread: ArrayF64) -> ArrayF64:
+def _score(c: MutualNeighbours, weights: ArrayF64, middle: ArrayF64, spread: ArrayF64) -> ArrayF64:
     return np.asarray((c.features - middle) / spread @ weights[:-1] + weights[-1], np.float64)
 
 
-def _recall(of: Iterable[Candidates]) -> float:
+def _recall(of: Iterable[MutualNeighbours]) -> float:
     tally = _Tally()
     for c in of:
         tally.add(c, c.is_kept)

@@ -32,7 +32,7 @@ MIN_MATCHES = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class BaselineMosaic:
     """What a method made of a sweep.
 
     Attributes:
@@ -57,7 +57,7 @@ class Attempt:
 
 
 class _Found(TypedDict):
-    """What a method says of its work; see ``Attempt``."""
+    """What a method says of its work; see ``BaselineMosaic``."""
 
     placed: dict[int, ArrayF64]
     given: tuple[int, ...]
@@ -68,18 +68,18 @@ class _Found(TypedDict):
     meshes: NotRequired[dict[int, ArrayF64]]
 
 
-def attempt(method: str, sweep: SweepConfig) -> Attempt:
+def attempt(method: str, sweep: SweepConfig) -> BaselineMosaic:
     """Run a method on a simulated sweep in a fresh process."""
     context = multiprocessing.get_context("spawn")
     with context.Pool(1) as pool:
         return pool.apply(_attempt, (method, sweep))
 
 
-def _attempt(method: str, sweep: SweepConfig) -> Attempt:
+def _attempt(method: str, sweep: SweepConfig) -> BaselineMosaic:
     frames = simulate_sweep(sweep).frames
     before, wall, cpu = peak_mib(), time.perf_counter(), time.process_time()
     found = _METHODS[method](frames)
-    return Attempt(
+    return BaselineMosaic(
         wall_s=time.perf_counter() - wall,
         cpu_s=time.process_time() - cpu,
         peak_mib=peak_mib() - before,

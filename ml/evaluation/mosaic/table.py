@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ml.errors import BadInputError
-from ml.evaluation.mosaic.baselines import METHODS, Attempt, attempt
+from ml.evaluation.mosaic.baselines import METHODS, BaselineMosaic, attempt
 from ml.evaluation.mosaic.relief import pair_errors
 from ml.evaluation.mosaic.simulate import SimulatedSweep, SweepConfig, simulate_sweep
 from ml.geometry import FrameMaps, box_corners, transform_points
@@ -113,7 +113,9 @@ def simulate_table(
     return {"data_set": "simulated", "sweeps": {n: SWEEPS[n] for n in names}, "rows": rows}
 
 
-def score_attempt(found: Attempt, sweep: SimulatedSweep, *, relief: float = 0.0) -> SweepScores:
+def score_attempt(
+    found: BaselineMosaic, sweep: SimulatedSweep, *, relief: float = 0.0
+) -> SweepScores:
     """Corner errors to the truth, seams, faults, cost; over hills what pairs of frames agree on."""
     size = sweep.frames[0].shape[1]
     usable = [i for i in found.given if i not in sweep.faults]
@@ -155,7 +157,7 @@ def score_attempt(found: Attempt, sweep: SimulatedSweep, *, relief: float = 0.0)
 
 
 def _maps(
-    found: Attempt, common: Sequence[int], size: int, meshes: Mapping[int, ArrayF64]
+    found: BaselineMosaic, common: Sequence[int], size: int, meshes: Mapping[int, ArrayF64]
 ) -> dict[int, FrameMaps]:
     """Index -> the map of a frame, with its mesh where it has one."""
     return {
@@ -210,7 +212,7 @@ def _corners(
     return np.asarray(xy[:, 0] + 1j * xy[:, 1])
 
 
-def seam_visibility(found: Attempt, sweep: SimulatedSweep) -> float:
+def seam_visibility(found: BaselineMosaic, sweep: SimulatedSweep) -> float:
     """95th percentile of the gradient that the mosaic has and the picture has not.
 
     Grey levels a px, both smoothed by 2 px: steps of brightness where frames meet, doubled

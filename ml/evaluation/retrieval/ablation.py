@@ -33,7 +33,7 @@ class EncoderName(TypedDict):
     version: str
 
 
-class AblationReport(TypedDict):
+class GraphAblation(TypedDict):
     """What ``run`` returns; ``map_at_10`` by "graph network, training, sampling"."""
 
     data_set: str
@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--report", type=Path, help="write the table as Markdown")
 
 
-def run(args: argparse.Namespace, progress: Progress) -> AblationReport:
+def run(args: argparse.Namespace, progress: Progress) -> GraphAblation:
     """Train every combination on all folds but one and score that one's queries.
 
     Raises:
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace, progress: Progress) -> AblationReport:
                     name, records, graphs, folds, labelled=labelled, args=args
                 )
                 progress(len(rows), 2 * len(GRAPH_ENCODERS) + 2, "combinations")
-    result: AblationReport = {
+    result: GraphAblation = {
         "data_set": args.folder.resolve().name,
         "encoder": {"name": encoder.name, "version": encoder.version},
         "folds": args.folds,
@@ -93,7 +93,7 @@ def run(args: argparse.Namespace, progress: Progress) -> AblationReport:
     return result
 
 
-def describe(result: AblationReport) -> str:
+def describe(result: GraphAblation) -> str:
     """The table as Markdown."""
     about = result["encoder"]
     rows = [[*key.split(", "), f"{value:.3f}"] for key, value in result["map_at_10"].items()]

@@ -39,7 +39,7 @@ SCHEMES = {"self-supervised": False, "supervised": True}
 """Whether labels are learned from."""
 
 
-class Choice(TypedDict):
+class FoldChoice(TypedDict):
     """A test fold: what was chosen for it, and mAP@10 of that and of the defaults."""
 
     fold: int
@@ -58,7 +58,7 @@ class SettingsReport(TypedDict):
     trials: int
     steps: int
     seed: int
-    choices: dict[str, list[Choice]]
+    choices: dict[str, list[FoldChoice]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ def run(args: argparse.Namespace, progress: Progress) -> SettingsReport:
     regions = Regions(records, graphs, np.array([fold_of[record.patient] for record in records]))
     default = GraphTrainConfig(encoder=args.network, steps=args.steps, seed=args.seed)
     trials = [default, *drawn_settings(default, args.trials)]
-    choices: dict[str, list[Choice]] = {}
+    choices: dict[str, list[FoldChoice]] = {}
     for scheme, labelled in SCHEMES.items():
         for test in range(FOLDS):
             progress(test, FOLDS, f"settings, {scheme}")
@@ -139,7 +139,7 @@ def chosen(
     *,
     labelled: bool,
     folder: Path,
-) -> Choice:
+) -> FoldChoice:
     """The best of the trials on the validation fold, tested; the first of them is the default."""
     validation = validation_of(test)
 

@@ -124,8 +124,8 @@ class SlideReaders:
     """A small pool of readers; regions are read in the order they were begun."""
 
     def __init__(self, count: int) -> None:
-        self._idle: queue.SimpleQueue[Reader] = queue.SimpleQueue()
-        self.readers = [Reader() for _ in range(count)]
+        self._idle: queue.SimpleQueue[ReadingProcess] = queue.SimpleQueue()
+        self.readers = [ReadingProcess() for _ in range(count)]
         for reader in self.readers:
             self._idle.put(reader)
         self._threads = ThreadPoolExecutor(count, thread_name_prefix="patches")
@@ -165,7 +165,7 @@ class SlideReaders:
             self._idle.put(reader)
 
 
-class Reader:
+class ReadingProcess:
     """One process that reads, started when it is needed."""
 
     def __init__(self) -> None:

@@ -23,7 +23,7 @@ PRECISION, FIRST = "precision_at_10", "first_right"
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
+class FigureChange:
     """One figure, old and new: means over patients of the means of their regions.
 
     Attributes:
@@ -80,7 +80,7 @@ class Comparison:
     judges_by: str
     is_better: bool
     kept_aside: int
-    measures: tuple[Measure, ...]
+    measures: tuple[FigureChange, ...]
     labels: tuple[LabelChange, ...]
     examples: tuple[Example, ...]
 
@@ -166,7 +166,7 @@ def _scores(material: Material, row: int, ranked: ArrayI64) -> dict[str, float]:
     }
 
 
-def _measure(name: str, old: ArrayF64, new: ArrayF64, patients: np.ndarray) -> Measure | None:
+def _measure(name: str, old: ArrayF64, new: ArrayF64, patients: np.ndarray) -> FigureChange | None:
     known = np.isfinite(old) & np.isfinite(new)
     if not known.any():
         return None
@@ -176,7 +176,7 @@ def _measure(name: str, old: ArrayF64, new: ArrayF64, patients: np.ndarray) -> M
     gain = after - before
     drawn = np.random.default_rng(0).integers(0, len(gain), (RESAMPLES, len(gain)))
     low, high = np.percentile(gain[drawn].mean(axis=1), LEVEL)
-    return Measure(
+    return FigureChange(
         name,
         regions=int(known.sum()),
         patients=len(gain),

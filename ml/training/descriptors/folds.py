@@ -56,7 +56,7 @@ class Fold(TypedDict):
     validation: dict[str, dict[str, float]]
 
 
-class Folds(TypedDict):
+class CrossValidation(TypedDict):
     """What a cross-validation returns; ``table`` is Markdown."""
 
     name: str
@@ -74,18 +74,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(args: argparse.Namespace, progress: Progress) -> Folds:
+def run(args: argparse.Namespace, progress: Progress) -> CrossValidation:
     """Cross-validate by command line arguments; see ``cross_validate``."""
     config = config_from_file(CONFIGS[args.of](), args.config)
     return cross_validate(TrainingRun.of(args, config, progress), args.data, folds=args.folds)
 
 
-def describe(result: Folds) -> str:
+def describe(result: CrossValidation) -> str:
     """The table alone."""
     return f"{result['table']}\n"
 
 
-def cross_validate(run: TrainingRun[ContrastConfig], data: Path, *, folds: int) -> Folds:
+def cross_validate(run: TrainingRun[ContrastConfig], data: Path, *, folds: int) -> CrossValidation:
     """Train once for each fold on the operations of the others, and score it on its own.
 
     Args:
@@ -108,7 +108,11 @@ def cross_validate(run: TrainingRun[ContrastConfig], data: Path, *, folds: int) 
             found = _trained(run, data, folder, operations)
             write_json(folder / DONE, found)
         done.append(found)
-    result: Folds = {"name": config.name, "folds": done, "table": folds_table(config.name, done)}
+    result: CrossValidation = {
+        "name": config.name,
+        "folds": done,
+        "table": folds_table(config.name, done),
+    }
     if run.card is not None:
         update_card(run.card, "folds", result["table"])
     return result

@@ -33,7 +33,7 @@ POINTS = 128
 """Patches sampled at once: with 32 x 32 samples some megabytes a ring's level."""
 
 
-class DeviceViews:
+class DeviceStillViews:
     """Makes views of stills on a device; images are (1, 1, H, W) float32, whole numbers to 255."""
 
     def __init__(self, compute: Compute, config: TesseraViewConfig) -> None:

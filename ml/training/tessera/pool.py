@@ -17,7 +17,7 @@ from ml.keypoints.descriptors.polar import PolarGrid, polar_patches, visible_are
 from ml.keypoints.detect import DetectorConfig, detect_keypoints
 from ml.networks.device import Compute
 from ml.training.common.stills import read_still
-from ml.training.tessera.device_views import DeviceViews
+from ml.training.tessera.device_views import DeviceStillViews
 from ml.training.tessera.views import TesseraViewConfig, degraded, random_homography, warped
 from ml.types import ArrayF32, ArrayF64, ImageU8
 
@@ -60,7 +60,7 @@ class PolarPatchPairs:
 
 
 class OpenCvViews:
-    """Makes views by OpenCV: the reference of ``DeviceViews``."""
+    """Makes views by OpenCV: the reference of ``DeviceStillViews``."""
 
     def __init__(self, config: TesseraViewConfig) -> None:
         self._config = config
@@ -119,7 +119,7 @@ def draw_pool(
 
     Views and patches are made on ``compute``; None: by OpenCV. Key points are always found by it.
     """
-    maker: Any = OpenCvViews(view) if compute is None else DeviceViews(compute, view)
+    maker: Any = OpenCvViews(view) if compute is None else DeviceStillViews(compute, view)
     drawn = rng.permutation(len(stills))[: pool.stills]
     bases = []
     for number in drawn:

@@ -11,9 +11,9 @@ from portal.annotations.formats.registry import (
 from portal.annotations.formats.seams import (
     ExportChoices,
     FormatError,
+    FormatReader,
+    FormatWriter,
     Plane,
-    Reader,
-    Writer,
     plane_of,
 )
 from portal.annotations.formats.tables import cell
@@ -25,9 +25,9 @@ __all__ = [
     "WRITERS",
     "ExportChoices",
     "FormatError",
+    "FormatReader",
+    "FormatWriter",
     "Plane",
-    "Reader",
-    "Writer",
     "cell",
     "plane_of",
     "reader_of",

@@ -11,14 +11,14 @@ from portal.annotations.formats.dicom import DicomAnnotations
 from portal.annotations.formats.geojson import GeoJson
 from portal.annotations.formats.masks import LabelMask
 from portal.annotations.formats.pictures import Picture
-from portal.annotations.formats.seams import FormatError, Reader, Writer
+from portal.annotations.formats.seams import FormatError, FormatReader, FormatWriter
 from portal.annotations.formats.sniffing import HEAD_BYTES, head_clean
 from portal.annotations.formats.tables import Table
 from portal.annotations.formats.web import WebAnnotations
 from portal.core.errors import InvalidInputError
 
-_READERS: tuple[Reader, ...] = (GeoJson(), Asap(), Coco(), Cvat())
-_WRITERS: tuple[Writer, ...] = (
+_READERS: tuple[FormatReader, ...] = (GeoJson(), Asap(), Coco(), Cvat())
+_WRITERS: tuple[FormatWriter, ...] = (
     GeoJson(),
     Asap(),
     Coco(),
@@ -34,7 +34,7 @@ WRITERS = {writer.name: writer for writer in _WRITERS}
 AUTO, GEOJSON = "auto", GeoJson.name
 
 
-def reader_of(stream: IO[bytes], *, named: str = AUTO) -> Reader:
+def reader_of(stream: IO[bytes], *, named: str = AUTO) -> FormatReader:
     """The reader that a document asks for by its content, or by name.
 
     Raises:
@@ -54,7 +54,7 @@ def reader_of(stream: IO[bytes], *, named: str = AUTO) -> Reader:
     )
 
 
-def writer_named(name: str) -> Writer:
+def writer_named(name: str) -> FormatWriter:
     """The writer of this name; ``InvalidInputError`` where there is none."""
     if name not in WRITERS:
         raise InvalidInputError(f"format: one of {', '.join(WRITERS)}.")

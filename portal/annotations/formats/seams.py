@@ -60,7 +60,7 @@ def _time_base_s(canvas: Canvas) -> float:
     return float(video.time_base_s) if video else 0.0
 
 
-class Reader(Protocol):
+class FormatReader(Protocol):
     """A format that comes in.
 
     Attributes:
@@ -106,7 +106,7 @@ class ExportChoices:
     frame: tuple[int | None, int | None] = (0, None)
 
 
-class Writer(Protocol):
+class FormatWriter(Protocol):
     """A format that goes out.
 
     Attributes:

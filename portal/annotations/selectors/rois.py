@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from django.db.models import F, Q, QuerySet
 
-from portal.annotations.formats import ExportChoices, Writer, plane_of
+from portal.annotations.formats import ExportChoices, FormatWriter, plane_of
 from portal.annotations.models import Roi, RoiImport, RoiQuerySet, RoiRevision
 from portal.archive.models import Canvas
 from portal.core.errors import NotFoundError
@@ -93,7 +93,7 @@ def roi_revisions(roi: Roi) -> QuerySet[RoiRevision]:
 
 
 def roi_export(
-    user: User, canvas: Canvas, *, writer: Writer, choices: ExportChoices
+    user: User, canvas: Canvas, *, writer: FormatWriter, choices: ExportChoices
 ) -> Iterator[bytes]:
     """The live ROIs of a canvas that the person may see in a format, piece by piece.
 

@@ -35,7 +35,7 @@ from portal.annotations.services.reading import (
 )
 from portal.annotations.services.reports import (
     ImportReport,
-    Tally,
+    ImportTally,
     classes_kept,
     report_json,
 )
@@ -139,7 +139,7 @@ def roi_import_run(
     canvas, user = row.canvas, _author(row)
     may_create = _may_create(canvas, user, choices)
     total, classes = document_survey(source, work)
-    tally = Tally(total, work.told, format=format_of(source))
+    tally = ImportTally(total, work.told, format=format_of(source))
     with work.part():
         decided = Classes(
             classes,
@@ -193,7 +193,7 @@ def roi_import_preview(
         is_preview=True,
     )
     row = RoiImport(lab_id=canvas.lab_id, canvas=canvas, author=user)
-    tally = Tally(total, work.told, format=format_of(source))
+    tally = ImportTally(total, work.told, format=format_of(source))
     run = ImportRun(canvas, user, row, decided, tally, work)
     if work.done and kept:
         tally.restore(kept)

@@ -17,8 +17,8 @@ import shapely
 from django.db import transaction
 from shapely.geometry import Polygon
 
-from portal.annotations.documents import Features, features_read
-from portal.annotations.formats import AUTO, GEOJSON, Plane, Reader, plane_of, reader_of
+from portal.annotations.documents import FeatureStream, features_read
+from portal.annotations.formats import AUTO, GEOJSON, FormatReader, Plane, plane_of, reader_of
 from portal.annotations.geometry import RoiShape
 from portal.annotations.marks import mark_kind
 from portal.annotations.models import Label, Roi, RoiImport
@@ -26,7 +26,7 @@ from portal.annotations.qupath import Feature, FeatureError, class_of, feature_r
 from portal.annotations.selectors import FrameRef, frame_resolve
 from portal.annotations.services.classes import Classes, ClassesFound
 from portal.annotations.services.fields import require_area, roi_shape
-from portal.annotations.services.reports import ImportItem, Tally
+from portal.annotations.services.reports import ImportItem, ImportTally
 from portal.annotations.services.tracks import KeyFrame, track_clean
 from portal.annotations.trail import Trail
 from portal.archive.models import Canvas, CanvasKind
@@ -50,7 +50,7 @@ class FileSource:
 
     stream: IO[bytes]
     plane: Plane
-    reader: Reader
+    reader: FormatReader
 
     def __call__(self) -> Iterator[Any]:
         """Its features, from the first one."""
@@ -125,7 +125,7 @@ class ImportRun:
     user: User
     row: RoiImport
     classes: Classes
-    tally: Tally
+    tally: ImportTally
     work: ImportWork = AT_ONCE
     read: int = 0
     frames: dict[int, FrameRef | None] = field(default_factory=dict)
@@ -214,7 +214,7 @@ def plans_read(run: ImportRun, source: Source) -> Iterator[list[Plan]]:
         plans = [plan for index, raw in part if (plan := _planned(run, index, raw))]
         run.read = part[-1][0] + 1
         if trail:
-            trail.write(run.read, given.place() if isinstance(given, Features) else None)
+            trail.write(run.read, given.place() if isinstance(given, FeatureStream) else None)
         if run.read > done and (new := [p for p in plans if p.index >= done]):
             yield new
         run.part_ends()

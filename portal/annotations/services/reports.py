@@ -106,7 +106,7 @@ STATUSES = ("created", "updated", "restored", "unchanged", "refused")
 
 
 def report_json(report: ImportReport) -> dict[str, Any]:
-    """As programs see it, and as it is kept; ``Tally.restore`` goes on from it."""
+    """As programs see it, and as it is kept; ``ImportTally.restore`` goes on from it."""
     return {
         "total": report.total,
         "format": report.format,
@@ -160,7 +160,7 @@ def classes_kept(kept: Mapping[str, Any]) -> tuple[ImportClass, ...]:
     )
 
 
-class Tally:
+class ImportTally:
     """Counts items as they come; its size does not grow with their number."""
 
     def __init__(

@@ -34,7 +34,7 @@ UNFINISHED = frozenset({".part", ".partial", ".tmp", ".crdownload", ".filepart"}
 _PASSING = (StorageFullError, TooManyRequestsError, UnavailableError)
 
 
-class Outcome(Enum):
+class WatchOutcome(Enum):
     """What became of a file."""
 
     RECEIVED = "received"
@@ -48,7 +48,7 @@ class Taken:
     """A file that was looked at, by its path below the folder, and why where it is not in."""
 
     path: Path
-    outcome: Outcome
+    outcome: WatchOutcome
     reason: str = ""
 
 
@@ -108,18 +108,18 @@ class FolderWatch:
             with path.open("rb") as file:
                 item = item_receive(case=case, file=file, filename=path.name, user=self.user)
         except _PASSING as error:
-            return Taken(shown, Outcome.LATER, error.message)
+            return Taken(shown, WatchOutcome.LATER, error.message)
         except PortalError as error:
             if error.status == 403:
                 raise
             self._away(path, REFUSED, error.message)
-            return Taken(shown, Outcome.REFUSED, error.message)
+            return Taken(shown, WatchOutcome.REFUSED, error.message)
         except OSError as error:
             if isinstance(error, FileNotFoundError) or is_disk_full(error):
-                return Taken(shown, Outcome.LATER, str(error))
+                return Taken(shown, WatchOutcome.LATER, str(error))
             raise
         self._away(path, RECEIVED)
-        return Taken(shown, Outcome.RECEIVED if item.is_new else Outcome.KNOWN)
+        return Taken(shown, WatchOutcome.RECEIVED if item.is_new else WatchOutcome.KNOWN)
 
     def _case(self, accession: str) -> Case:
         """The lab's case; made where it has none, or none but one in the bin."""

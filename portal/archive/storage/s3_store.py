@@ -44,7 +44,7 @@ class S3Settings:
     attempts: int = 3  # of one call, before the storage counts as away
 
 
-class Client(Protocol):
+class S3Client(Protocol):
     """What is asked of boto3's client, which carries no types."""
 
     def get_object(self, **asked: Any) -> dict[str, Any]: ...  # noqa: D102
@@ -263,7 +263,7 @@ def _stored(name: str, size_bytes: int, changed: datetime) -> Stored:
     return Stored(name, size_bytes, changed.timestamp())
 
 
-def _client(settings: S3Settings) -> Client:
+def _client(settings: S3Settings) -> S3Client:
     import boto3
     from botocore.config import Config
 
@@ -281,4 +281,4 @@ def _client(settings: S3Settings) -> Client:
         aws_secret_access_key=settings.secret_key or None,
         config=config,
     )
-    return cast(Client, client)
+    return cast(S3Client, client)

@@ -47,7 +47,7 @@ class TileRef(NamedTuple):
     y: int
 
 
-class Region(NamedTuple):
+class ReadRegion(NamedTuple):
     """What was read: a tile's own JPEG, or pixels with the file's ICC profile."""
 
     jpeg: bytes | None
@@ -72,7 +72,7 @@ def scale_factors(canvas: Canvas) -> dict[tuple[int, int], list[int]]:
     return dict(found)
 
 
-def region_read(canvas: Canvas, box: Box, out: tuple[int, int]) -> Region:
+def region_read(canvas: Canvas, box: Box, out: tuple[int, int]) -> ReadRegion:
     """Read a rectangle at a size.
 
     Raises:
@@ -96,7 +96,7 @@ def region_read(canvas: Canvas, box: Box, out: tuple[int, int]) -> Region:
             )
         with _turn():
             rgb = source.region((box.left, box.top), (box.width, box.height), out)
-        return Region(None, rgb, source.icc_profile)
+        return ReadRegion(None, rgb, source.icc_profile)
     except (OSError, MlError) as error:
         raise UnavailableError("This cannot be read from the stored file.") from error
 
@@ -141,12 +141,12 @@ def _tile_of(canvas: Canvas, box: Box, out: tuple[int, int]) -> TileRef | None:
     return None
 
 
-def _cut(data: bytes, level: dict[str, int], tile: TileRef, out: tuple[int, int]) -> Region:
+def _cut(data: bytes, level: dict[str, int], tile: TileRef, out: tuple[int, int]) -> ReadRegion:
     """A tile without what lies beyond the image; its own bytes where nothing does."""
     size = (level["tile_width_px"], level["tile_height_px"])
     if out == size:
         with Image.open(io.BytesIO(data)) as image:
-            return Region(data, None, image.info.get("icc_profile"))
+            return ReadRegion(data, None, image.info.get("icc_profile"))
     left = (level["width_px"] - tile.x * size[0], level["height_px"] - tile.y * size[1])
     with Image.open(io.BytesIO(data)) as image:
         profile = image.info.get("icc_profile")
@@ -154,4 +154,4 @@ def _cut(data: bytes, level: dict[str, int], tile: TileRef, out: tuple[int, int]
         cut = image.convert("RGB").crop((0, 0, *seen))
     if seen != out:  # a level whose size was rounded down has a pixel less than IIIF counts
         cut = cut.resize(out, Image.Resampling.BILINEAR)
-    return Region(None, np.asarray(cut), profile)
+    return ReadRegion(None, np.asarray(cut), profile)

@@ -13,7 +13,7 @@ from portal.annotations.models import Roi
 from portal.annotations.services import roi_create
 from portal.archive.models import Canvas, Slide
 from portal.archive.storage import resolve
-from portal.config.demo.material import Material
+from portal.config.demo.material import DemoFile
 from portal.config.demo.people import Cast
 
 ROIS_PER_SLIDE = 6  # enough for neighbours, few enough to embed in a minute
@@ -26,7 +26,7 @@ Circle = tuple[float, float, float]
 NAMESPACE = uuid.UUID("6f1d8a44-3f5e-4a55-9b0e-2f4f4c9a7e10")
 
 
-def marks_draw(slide: Slide, piece: Material, people: Cast) -> list[Roi]:
+def marks_draw(slide: Slide, piece: DemoFile, people: Cast) -> list[Roi]:
     """Draw the piece's ROIs on the slide's canvas; drawn once, found afterwards."""
     if not piece.marks or slide.canvas is None:
         return []
@@ -48,7 +48,7 @@ def marks_draw(slide: Slide, piece: Material, people: Cast) -> list[Roi]:
     return drawn
 
 
-def _shapes(canvas: Canvas, piece: Material) -> list[tuple[str, dict[str, object], str]]:
+def _shapes(canvas: Canvas, piece: DemoFile) -> list[tuple[str, dict[str, object], str]]:
     if piece.marks == "whole":
         width, height = canvas.width_px, canvas.height_px
         box = [[0, 0], [width, 0], [width, height], [0, height], [0, 0]]

@@ -23,7 +23,7 @@ FETOSCOPY_FPS = 25  # that of the recordings
 
 
 @dataclass(frozen=True, slots=True)
-class Material:
+class DemoFile:
     """A file and the case it goes into.
 
     Attributes:
@@ -42,14 +42,14 @@ class Material:
     label: str = ""
 
 
-def sample_material(folder: Path) -> Iterator[Material]:
+def sample_material(folder: Path) -> Iterator[DemoFile]:
     """Three slides and a video, made in ``folder`` where they are missing."""
     folder.mkdir(parents=True, exist_ok=True)
     for seed, accession, patient in SAMPLE_SLIDES:
         path = folder / f"colon-ihc-{seed}.tif"
         if not path.exists():
             make_sample_slide(path, seed=seed)
-        yield Material(
+        yield DemoFile(
             path,
             accession,
             patient,
@@ -61,7 +61,7 @@ def sample_material(folder: Path) -> Iterator[Material]:
     path = folder / "retina-sweep.mp4"
     if not path.exists():
         make_sample_video(path)
-    yield Material(
+    yield DemoFile(
         path,
         "D-2001",
         "demo-p4",
@@ -72,7 +72,7 @@ def sample_material(folder: Path) -> Iterator[Material]:
     )
 
 
-def development_material(folder: Path) -> Iterator[Material]:
+def development_material(folder: Path) -> Iterator[DemoFile]:
     """Real slides, stills and a fetoscopy, where ``TESSERA_DATA`` points at them."""
     root = os.environ.get("TESSERA_DATA")
     if not root:
@@ -83,8 +83,8 @@ def development_material(folder: Path) -> Iterator[Material]:
     yield from _fetoscopy(data / "endoscopy" / "fetoscopy-anon001" / "frames", folder)
 
 
-def _slides(slides: Path) -> Iterator[Material]:
-    yield Material(
+def _slides(slides: Path) -> Iterator[DemoFile]:
+    yield DemoFile(
         slides / "cmu-1-small-region.svs",
         "CMU-1",
         "cmu-1",
@@ -96,7 +96,7 @@ def _slides(slides: Path) -> Iterator[Material]:
         ("her2st-c2.tif", "HER2ST-C2", "her2st-c"),
         ("her2st-b-d2.tif", "HER2ST-B-D2", "her2st-b"),
     ):
-        yield Material(
+        yield DemoFile(
             slides / name,
             accession,
             patient,
@@ -107,7 +107,7 @@ def _slides(slides: Path) -> Iterator[Material]:
         )
 
 
-def _glas(folder: Path) -> Iterator[Material]:
+def _glas(folder: Path) -> Iterator[DemoFile]:
     wanted = dict(GLAS_PER_GRADE)
     seen: set[tuple[str, str]] = set()
     with (folder / "rois.csv").open(newline="") as lines:
@@ -118,7 +118,7 @@ def _glas(folder: Path) -> Iterator[Material]:
                 continue
             seen.add((grade, patient))
             wanted[grade] -= 1
-            yield Material(
+            yield DemoFile(
                 folder / row["image"],
                 f"GLAS-{Path(row['image']).stem}",
                 f"glas-{patient}",
@@ -131,11 +131,11 @@ def _glas(folder: Path) -> Iterator[Material]:
             )
 
 
-def _fetoscopy(frames: Path, folder: Path) -> Iterator[Material]:
+def _fetoscopy(frames: Path, folder: Path) -> Iterator[DemoFile]:
     path = folder / "fetoscopy-anon001.mp4"
     if not path.exists():
         _encode(sorted(frames.glob("*.jpg")), path)
-    yield Material(
+    yield DemoFile(
         path,
         "FETO-001",
         "feto-anon001",

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from portal.archive.models import ItemState
 from portal.config.demo.people import PASSWORD, Cast
-from portal.config.demo.run import Outcome, Say
+from portal.config.demo.run import DemoResult, Say
 from portal.core.errors import PortalError
 from portal.retrieval.selectors import SimilarQuery, encoder_default, similar_search
 
 TOP = 5  # hits named on the terminal
 
 
-def report(outcome: Outcome, *, people: Cast, say: Say) -> None:
+def report(outcome: DemoResult, *, people: Cast, say: Say) -> None:
     """Say what was made, the similar cases of one ROI, the mosaics, and the time of each step."""
     say("")
     say(f"Ingested   {len(outcome.slides)} slides and stills, {len(outcome.videos)} videos")
@@ -39,7 +39,7 @@ def sign_in(people: Cast, *, say: Say) -> None:
         say(f"Sign in    {user.email:<28} password: {PASSWORD}")
 
 
-def _similar(outcome: Outcome, people: Cast, say: Say) -> None:
+def _similar(outcome: DemoResult, people: Cast, say: Say) -> None:
     encoder = encoder_default()
     if not outcome.rois or encoder is None:
         return

@@ -12,7 +12,7 @@ from portal.annotations.models import Roi
 from portal.archive.models import Case, ItemState, Slide, Video
 from portal.archive.services import case_create, item_receive
 from portal.config.demo.marks import marks_draw
-from portal.config.demo.material import Material
+from portal.config.demo.material import DemoFile
 from portal.config.demo.people import Cast
 from portal.config.demo.watch import jobs_wait
 from portal.jobs.models import Job, JobState
@@ -24,7 +24,7 @@ Say = Callable[[str], Any]
 
 
 @dataclass
-class Outcome:
+class DemoResult:
     """What the demo made, for the report."""
 
     slides: list[Slide] = field(default_factory=list)
@@ -35,9 +35,9 @@ class Outcome:
     failures: list[str] = field(default_factory=list)
 
 
-def demo_run(material: Iterable[Material], *, people: Cast, say: Say) -> Outcome:
+def demo_run(material: Iterable[DemoFile], *, people: Cast, say: Say) -> DemoResult:
     """Run every step; finished work of an earlier run is found and not done again."""
-    outcome = Outcome()
+    outcome = DemoResult()
     for name, step in (
         ("ingest", _ingest),
         ("draw and embed", _embed),
@@ -49,8 +49,8 @@ def demo_run(material: Iterable[Material], *, people: Cast, say: Say) -> Outcome
     return outcome
 
 
-def _ingest(outcome: Outcome, material: list[Material], people: Cast, say: Say) -> None:
-    items: list[tuple[Material, Slide | Video]] = []
+def _ingest(outcome: DemoResult, material: list[DemoFile], people: Cast, say: Say) -> None:
+    items: list[tuple[DemoFile, Slide | Video]] = []
     jobs: list[uuid.UUID] = []
     for piece in material:
         user = getattr(people, piece.by)
@@ -68,7 +68,7 @@ def _ingest(outcome: Outcome, material: list[Material], people: Cast, say: Say) 
             (outcome.slides if isinstance(item, Slide) else outcome.videos).append(item)  # type: ignore[arg-type]
 
 
-def _case(piece: Material, people: Cast, user: User) -> Case:
+def _case(piece: DemoFile, people: Cast, user: User) -> Case:
     known = Case.objects.visible_to(user).filter(lab=people.lab, accession=piece.accession).first()
     return known or case_create(
         lab=people.lab,
@@ -82,7 +82,7 @@ def _case(piece: Material, people: Cast, user: User) -> Case:
     )
 
 
-def _embed(outcome: Outcome, material: list[Material], people: Cast, say: Say) -> None:
+def _embed(outcome: DemoResult, material: list[DemoFile], people: Cast, say: Say) -> None:
     by_accession = {piece.accession: piece for piece in material}
     for slide in outcome.slides:
         piece = by_accession[slide.case.accession]
@@ -92,7 +92,7 @@ def _embed(outcome: Outcome, material: list[Material], people: Cast, say: Say) -
     _note_failures(outcome, jobs_wait(list(jobs), what="regions of interest embedded"))
 
 
-def _mosaics(outcome: Outcome, material: list[Material], people: Cast, say: Say) -> None:
+def _mosaics(outcome: DemoResult, material: list[DemoFile], people: Cast, say: Say) -> None:
     for video in outcome.videos:
         made = mosaic_create(video=video, user=people.endoscopist)
         mosaic = made.mosaic
@@ -102,7 +102,7 @@ def _mosaics(outcome: Outcome, material: list[Material], people: Cast, say: Say)
         outcome.mosaics.append(mosaic)
 
 
-def _note_failures(outcome: Outcome, jobs: list[Job]) -> None:
+def _note_failures(outcome: DemoResult, jobs: list[Job]) -> None:
     for job in jobs:
         if job.state != JobState.SUCCEEDED:
             outcome.failures.append(f"{job.title} of {job.target_name}: {job.error_message}")

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 from portal.config.doctor import machine, pages, running, servers
-from portal.config.doctor.findings import Finding, Level
+from portal.config.doctor.findings import DoctorFinding, Level
 
-CHECKS: tuple[Callable[[], list[Finding]], ...] = (
+CHECKS: tuple[Callable[[], list[DoctorFinding]], ...] = (
     servers.database,
     servers.broker,
     servers.cached,
@@ -20,9 +20,9 @@ CHECKS: tuple[Callable[[], list[Finding]], ...] = (
 )
 
 
-def examine() -> list[Finding]:
+def examine() -> list[DoctorFinding]:
     """Every finding, in the order of the checks."""
     return [finding for check in CHECKS for finding in check()]
 
 
-__all__ = ["CHECKS", "Finding", "Level", "examine"]
+__all__ = ["CHECKS", "DoctorFinding", "Level", "examine"]

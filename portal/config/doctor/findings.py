@@ -9,7 +9,7 @@ Level = Literal["ok", "warning", "error"]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DoctorFinding:
     """One line of the doctor.
 
     Attributes:
@@ -25,16 +25,16 @@ class Finding:
     do: str = ""
 
 
-def ok(part: str, says: str) -> Finding:
+def ok(part: str, says: str) -> DoctorFinding:
     """All is well."""
-    return Finding(part, "ok", says)
+    return DoctorFinding(part, "ok", says)
 
 
-def warning(part: str, says: str, do: str) -> Finding:
+def warning(part: str, says: str, do: str) -> DoctorFinding:
     """It will not stay well."""
-    return Finding(part, "warning", says, do)
+    return DoctorFinding(part, "warning", says, do)
 
 
-def error(part: str, says: str, do: str) -> Finding:
+def error(part: str, says: str, do: str) -> DoctorFinding:
     """It does not work, or is not safe."""
-    return Finding(part, "error", says, do)
+    return DoctorFinding(part, "error", says, do)

@@ -17,7 +17,7 @@ from ml.errors import MlError
 from ml.imaging.sandbox import confinement
 from portal.archive.services.identity import identity_problem
 from portal.archive.storage import s3_settings, the_store
-from portal.config.doctor.findings import Finding, error, ok, warning
+from portal.config.doctor.findings import DoctorFinding, error, ok, warning
 
 LOW_SHARE, LOW_BYTES = 0.10, 20 * 2**30  # one largest upload has to fit
 MODELS_WAIT_S = 300  # a slow machine reads foundation models for minutes
@@ -39,7 +39,7 @@ print(json.dumps(found))
 """
 
 
-def storage() -> list[Finding]:
+def storage() -> list[DoctorFinding]:
     """Writable, with room, and of this database."""
     root = settings.TESSERA_STORAGE
     try:
@@ -62,7 +62,7 @@ def storage() -> list[Finding]:
     return found
 
 
-def objects() -> list[Finding]:
+def objects() -> list[DoctorFinding]:
     """The bucket of originals, where there is one: written, read and deleted."""
     bucket = s3_settings()
     if bucket is None:
@@ -76,7 +76,7 @@ def objects() -> list[Finding]:
     return [ok("object storage", f"The bucket {bucket.bucket} is written, read and deleted from.")]
 
 
-def sandbox() -> list[Finding]:
+def sandbox() -> list[DoctorFinding]:
     """How the kernel shuts in the child that opens users' files."""
     try:
         means = confinement()
@@ -97,7 +97,7 @@ def sandbox() -> list[Finding]:
     return [ok("sandbox", f"Shut in: {named}.")]
 
 
-def libraries() -> list[Finding]:
+def libraries() -> list[DoctorFinding]:
     """Versions of what reads pixels and finds neighbours."""
     found = {name: _version(name) for name in _LIBRARIES}
     index = next((f"{name} {known}" for name in _INDEX if (known := _version(name))), "")
@@ -109,7 +109,7 @@ def libraries() -> list[Finding]:
     return [ok("libraries", f"{says}, {index}.")]
 
 
-def models() -> list[Finding]:
+def models() -> list[DoctorFinding]:
     """The device, and each encoder as a worker would load it."""
     try:
         found = _loaded()

@@ -7,7 +7,7 @@ from pathlib import Path
 from django.conf import settings
 from django.contrib.staticfiles.storage import staticfiles_storage
 
-from portal.config.doctor.findings import Finding, error, ok, warning
+from portal.config.doctor.findings import DoctorFinding, error, ok, warning
 
 SCRIPT = "app.js"  # on every page: where it is not found, no page is shown
 SOURCES = ("src", "css")  # beside what is built; images are shipped without them
@@ -15,7 +15,7 @@ COLLECT = "Run: manage.py collectstatic --no-input, then start the portal again.
 BUILD = "Run: npm ci && npm run build"
 
 
-def front_end() -> list[Finding]:
+def front_end() -> list[DoctorFinding]:
     """Styles and scripts are built, of these sources, and collected."""
     built = Path(settings.STATICFILES_DIRS[0])
     return [_collected(built, Path(settings.STATIC_ROOT)) or _built(built) or _WELL]
@@ -27,7 +27,7 @@ def front_end_problem() -> str:
     return f"{found.says} {found.do}" if found.level == "error" else ""
 
 
-def _collected(built: Path, root: Path) -> Finding | None:
+def _collected(built: Path, root: Path) -> DoctorFinding | None:
     """Only where pages are served from what was collected: on a server."""
     if not hasattr(staticfiles_storage, "manifest_name"):
         return None
@@ -41,7 +41,7 @@ def _collected(built: Path, root: Path) -> Finding | None:
     return None
 
 
-def _built(built: Path) -> Finding | None:
+def _built(built: Path) -> DoctorFinding | None:
     script = built / SCRIPT
     sources = [
         path.stat().st_mtime

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import DatabaseError
 
-from portal.config.doctor.findings import Finding, error, ok, warning
+from portal.config.doctor.findings import DoctorFinding, error, ok, warning
 from portal.core.tasks import QUEUES, REGISTRY
 from portal.jobs import selectors as jobs
 from portal.jobs.models import Job, JobState
@@ -18,7 +18,7 @@ INDEX_BEHIND = 20_000  # searched from the database each time: slower, never wro
 INSECURE = "development-only-"
 
 
-def settings_are_safe() -> list[Finding]:
+def settings_are_safe() -> list[DoctorFinding]:
     """Secret key and debug pages."""
     found = []
     if settings.DEBUG:
@@ -36,7 +36,7 @@ def settings_are_safe() -> list[Finding]:
     return found
 
 
-def workers() -> list[Finding]:
+def workers() -> list[DoctorFinding]:
     """A worker for each queue was heard of lately."""
     served = {queue for sign in jobs.workers_alive() for queue in sign.queues.split(",")}
     silent = [queue for queue in QUEUES if queue not in served]
@@ -46,7 +46,7 @@ def workers() -> list[Finding]:
     return [ok("worker", f"{jobs.workers_alive().count()} heard of in the last minute.")]
 
 
-def beat() -> list[Finding]:
+def beat() -> list[DoctorFinding]:
     """The reaper was heard of lately."""
     if not jobs.reapers_alive().exists():
         do = "Start the role beat (manage.py reaper): it takes lost jobs back and does the chores."
@@ -54,7 +54,7 @@ def beat() -> list[Finding]:
     return [ok("beat", "Heard of in the last minute.")]
 
 
-def queue() -> list[Finding]:
+def queue() -> list[DoctorFinding]:
     """Nothing waits for long, and every waiting kind is known."""
     found = []
     unknown = sorted(
@@ -74,7 +74,7 @@ def queue() -> list[Finding]:
     return found or [ok("jobs", "None waits for long.")]
 
 
-def index() -> list[Finding]:
+def index() -> list[DoctorFinding]:
     """Index files keep up with what is embedded, and their server answers."""
     where = settings.TESSERA_QDRANT
     if where and not retrieval.index_server_answers():
@@ -93,7 +93,7 @@ def index() -> list[Finding]:
     return [ok("index", "Files keep up with the embeddings.")]
 
 
-def backup() -> list[Finding]:
+def backup() -> list[DoctorFinding]:
     """The newest backup is not old."""
     newest = Backup.objects.filter(gone_at=None).order_by("-taken_at").first()
     if newest is None:
@@ -105,7 +105,7 @@ def backup() -> list[Finding]:
     return [ok("backup", says)]
 
 
-def of_database() -> list[Finding]:
+def of_database() -> list[DoctorFinding]:
     """What only a database that answers can tell."""
     try:
         return [*workers(), *beat(), *queue(), *index(), *backup()]

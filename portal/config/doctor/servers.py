@@ -19,7 +19,7 @@ from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 from kombu.exceptions import KombuError
 
-from portal.config.doctor.findings import Finding, error, ok, warning
+from portal.config.doctor.findings import DoctorFinding, error, ok, warning
 from portal.core.mail import mail_works
 from portal.jobs.selectors import database_now
 
@@ -28,7 +28,7 @@ SKEW_S = 5.0  # sessions and tokens are checked by the machine's clock, leases b
 BROKER_WAIT_S = 3  # somebody is watching the doctor work
 
 
-def database() -> list[Finding]:
+def database() -> list[DoctorFinding]:
     """Reachable, quick, migrated, and at one time with this machine."""
     try:
         connection.ensure_connection()
@@ -58,14 +58,14 @@ def _read_only() -> str:
     return f"{file} can be read but not written."
 
 
-def _speed(took_s: float) -> Finding:
+def _speed(took_s: float) -> DoctorFinding:
     says = f"{connection.vendor} answers in {1000 * took_s:.1f} ms."
     if took_s > SLOW_DATABASE_S:
         return warning("database", says, "Bring it closer, or look at what keeps it busy.")
     return ok("database", says)
 
 
-def _migrations() -> Finding:
+def _migrations() -> DoctorFinding:
     executor = MigrationExecutor(connection)
     plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
     if plan:
@@ -74,7 +74,7 @@ def _migrations() -> Finding:
     return ok("migrations", "All migrations are applied.")
 
 
-def _clock(ahead_s: float) -> Finding:
+def _clock(ahead_s: float) -> DoctorFinding:
     if abs(ahead_s) > SKEW_S:
         word = "ahead of" if ahead_s > 0 else "behind"
         says = f"This machine's clock is {abs(ahead_s):.0f} s {word} the database's."
@@ -82,7 +82,7 @@ def _clock(ahead_s: float) -> Finding:
     return ok("clock", f"Within {SKEW_S:.0f} s of the database's.")
 
 
-def broker() -> list[Finding]:
+def broker() -> list[DoctorFinding]:
     """Reachable."""
     try:
         with current_app.connection_for_read(connect_timeout=BROKER_WAIT_S) as found:
@@ -95,7 +95,7 @@ def broker() -> list[Finding]:
     return [ok("broker", f"{urlsplit(settings.CELERY_BROKER_URL).scheme} answers.")]
 
 
-def cached() -> list[Finding]:
+def cached() -> list[DoctorFinding]:
     """What is put into the cache comes out again."""
     key, value = "doctor", secrets.token_hex(8)
     try:
@@ -114,7 +114,7 @@ def cached() -> list[Finding]:
     return [ok("cache", "Keeps what is put into it.")]
 
 
-def mail() -> list[Finding]:
+def mail() -> list[DoctorFinding]:
     """Set up, and the server answers."""
     if not mail_works():
         says = "No mail is sent; invitations and new passwords are shown as links."

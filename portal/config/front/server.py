@@ -11,7 +11,7 @@ import time
 import uvloop
 
 from portal.config.front.connection import Connection
-from portal.config.front.limits import Limits
+from portal.config.front.limits import FrontLimits
 from portal.config.front.shared import Front
 
 STOP_WAIT_S = 5.0  # for answers under way; below the 8 s after which the supervisor kills
@@ -40,7 +40,7 @@ async def serve(front: Front, host: str, port: int) -> None:
     front.threads.shutdown(wait=False, cancel_futures=True)
 
 
-def run(*, host: str, port: int, api: str, limits: Limits, access_log: bool) -> None:
+def run(*, host: str, port: int, api: str, limits: FrontLimits, access_log: bool) -> None:
     """Serve until told to stop."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 65_536 if most == resource.RLIM_INFINITY else min(most, 65_536)

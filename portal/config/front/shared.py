@@ -10,7 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar
 
-from portal.config.front.limits import Limits
+from portal.config.front.limits import FrontLimits
 from portal.config.front.live import LiveAnswers
 from portal.config.front.messages import Request
 from portal.config.front.turns import Turns
@@ -52,7 +52,7 @@ class Client(Protocol):
 class Front:
     """Counts, turns, threads and the clock."""
 
-    def __init__(self, *, api: str, limits: Limits, access_log: bool = False) -> None:
+    def __init__(self, *, api: str, limits: FrontLimits, access_log: bool = False) -> None:
         self.api, self.limits, self.access_log = api, limits, access_log
         self.turns = Turns(
             calls=limits.calls, bulk=limits.bulk, queue=limits.queue, queue_s=limits.queue_s

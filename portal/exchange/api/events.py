@@ -84,7 +84,7 @@ class EventsApi(APIView):
             body = _ended(selectors.event_latest(), has_more=False)
         else:
             token = request.auth if isinstance(request.auth, ApiToken) else None
-            wanted = selectors.Wanted(asked["types"], canvas_id, token)
+            wanted = selectors.WantedEvents(asked["types"], canvas_id, token)
             stretch = selectors.event_stretch(user, after, wanted)
             told = "".join(_told(event) for event in stretch.events)
             body = told + _ended(stretch.until, has_more=stretch.has_more)

@@ -8,11 +8,11 @@ import numpy as np
 from PIL import Image
 
 from ml.imaging.slides.jpeg import TILE_QUALITY
-from portal.archive.tiles.regions import Region
+from portal.archive.tiles.regions import ReadRegion
 from portal.exchange.formats.image_requests import ImageRequest
 
 
-def picture(region: Region, asked: ImageRequest) -> bytes:
+def picture(region: ReadRegion, asked: ImageRequest) -> bytes:
     """Mirror, turn, take colour out, encode; a stored tile goes out as it is where it can."""
     plain = not asked.mirrored and not asked.turns and asked.quality in {"default", "color"}
     if plain and asked.extension == "jpg" and region.jpeg is not None:

@@ -1,7 +1,7 @@
 """Reads for other systems."""
 
 from portal.exchange.selectors.canvases import case_canvases, image_get, roi_page
-from portal.exchange.selectors.events import Stretch, Wanted, event_latest, event_stretch
+from portal.exchange.selectors.events import Stretch, WantedEvents, event_latest, event_stretch
 from portal.exchange.selectors.whole import (
     EXPORT_KIND,
     WholeCase,
@@ -17,7 +17,7 @@ from portal.exchange.selectors.whole import (
 __all__ = [
     "EXPORT_KIND",
     "Stretch",
-    "Wanted",
+    "WantedEvents",
     "WholeCase",
     "case_canvases",
     "case_to_export",

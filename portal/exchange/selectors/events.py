@@ -41,7 +41,7 @@ HOLE_S = 15.0  # a write takes less (as ``portal.review`` counts on too); what i
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedEvents:
     """What a reader asks for.
 
     Attributes:
@@ -85,7 +85,7 @@ def event_latest() -> int:
     return newest or 0
 
 
-def event_stretch(user: User, after: int, wanted: Wanted) -> Stretch:
+def event_stretch(user: User, after: int, wanted: WantedEvents) -> Stretch:
     """What came after an id, of the person's labs and less what is hidden from them."""
     rows = list(
         Event.objects.filter(id__gt=after).order_by("id").values_list("id", "created_at")[:AT_ONCE]

@@ -32,7 +32,7 @@ def staging_folder(rows: CaseRows) -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class Original:
+class PlacedFile:
     """A file to be placed.
 
     Attributes:
@@ -51,7 +51,7 @@ class Original:
         return self.ours.sha256 if self.ours else self.asset.sha256
 
 
-def originals_stage(rows: CaseRows, went_on: WentOn) -> list[Original]:
+def originals_stage(rows: CaseRows, went_on: WentOn) -> list[PlacedFile]:
     """Take out what the lab has not; each was looked at in the sandbox, as an upload is.
 
     Fills in ``rows.assets``.
@@ -83,7 +83,7 @@ def originals_stage(rows: CaseRows, went_on: WentOn) -> list[Original]:
         for item in rows.items.values():
             if item.asset_id == asset.pk and isinstance(item, Slide) == (kind == "video"):
                 raise CrateError(f"originals/{asset.sha256} is not what its record says: {kind}.")
-        staged.append(Original(asset, kind, ours, None if ours else path))
+        staged.append(PlacedFile(asset, kind, ours, None if ours else path))
     return staged
 
 

@@ -31,7 +31,7 @@ from portal.exchange.formats.crate_reading import CrateReader, WentOn
 from portal.exchange.formats.crate_rows import columns_of
 from portal.exchange.rules import require_import
 from portal.exchange.services.import_files import (
-    Original,
+    PlacedFile,
     mosaics_stage,
     originals_stage,
     staging_folder,
@@ -106,7 +106,7 @@ def case_import(
     return done
 
 
-def _write(rows: CaseRows, originals: list[Original], mosaics: dict[str, Path]) -> CaseImported:
+def _write(rows: CaseRows, originals: list[PlacedFile], mosaics: dict[str, Path]) -> CaseImported:
     published: list[Path] = []
     received = {one.sha256: one.path for one in originals}
     try:
@@ -150,7 +150,7 @@ def _write(rows: CaseRows, originals: list[Original], mosaics: dict[str, Path]) 
     return CaseImported(rows.case, True, count + vectors, len(new), left_out)
 
 
-def _keep_originals(rows: CaseRows, originals: list[Original]) -> None:
+def _keep_originals(rows: CaseRows, originals: list[PlacedFile]) -> None:
     """As files that were uploaded by the person; an asset has its id unless the lab had one."""
     names = {item.asset_id: item.name for item in rows.items.values()}
     for one in originals:

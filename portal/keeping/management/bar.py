@@ -8,14 +8,14 @@ from typing import Any
 
 from tqdm import tqdm
 
-from portal.keeping.progress import Progress, silent
+from ml.types import Progress, no_progress
 
 
 @contextmanager
 def bar(stream: Any) -> Iterator[Progress]:
     """Progress shown on ``stream`` if it is a terminal."""
     if not stream.isatty():
-        yield silent
+        yield no_progress
         return
     shown: tqdm[Any] = tqdm(total=0, leave=False, dynamic_ncols=True, file=stream)
 

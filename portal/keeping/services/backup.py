@@ -9,14 +9,14 @@ from typing import IO
 
 from django.utils import timezone
 
+from ml.types import Progress, no_progress
 from portal.archive import storage
 from portal.keeping import rooms
 from portal.keeping.dumps import engine_name, engine_of
 from portal.keeping.models import Backup
-from portal.keeping.progress import Progress, silent
-from portal.keeping.rooms import Wanted
+from portal.keeping.rooms import WantedFile
 from portal.keeping.services.erasing import erasures_pass_on
-from portal.keeping.vault import BackupDamagedError, DumpFile, Manifest, StoredFile, Vault
+from portal.keeping.vault import BackupDamagedError, DumpFile, GenerationManifest, StoredFile, Vault
 
 ROUNDS = 3
 """Dumps before a file that rows name and nobody finds counts as missing: each round, what was
@@ -28,7 +28,7 @@ NAMED = 20  # damaged files in a message; the rest is counted
 class BackupReport:
     """What a backup did; ``holding``: older generations that hold what was erased since."""
 
-    manifest: Manifest
+    manifest: GenerationManifest
     new_files: int
     new_bytes: int
     pruned: tuple[str, ...]
@@ -50,7 +50,7 @@ def backup_take(
     destination: Path,
     keep: int | None = None,
     forget_erased: bool = False,
-    progress: Progress = silent,
+    progress: Progress = no_progress,
 ) -> BackupReport:
     """Make a new generation beside a running portal; what the destination has is not copied again.
 
@@ -92,8 +92,8 @@ def backup_take(
 
 
 def backup_verify(
-    *, destination: Path, name: str | None = None, progress: Progress = silent
-) -> Manifest:
+    *, destination: Path, name: str | None = None, progress: Progress = no_progress
+) -> GenerationManifest:
     """Read every byte of a generation (the newest unless named) and compare it with its hash.
 
     Raises:
@@ -123,7 +123,7 @@ def backup_prune(*, destination: Path, keep: int) -> tuple[str, ...]:
         return _prune(vault, keep)
 
 
-def dump_damage(vault: Vault, manifest: Manifest) -> list[str]:
+def dump_damage(vault: Vault, manifest: GenerationManifest) -> list[str]:
     """What of the dump and of the list of files is not as it was written."""
     folder = vault.generation(manifest.name)
     wanted = {file.name: file.sha256 for file in manifest.dump}
@@ -138,7 +138,7 @@ def dump_damage(vault: Vault, manifest: Manifest) -> list[str]:
     return damaged
 
 
-def require_whole(manifest: Manifest, damaged: list[str]) -> None:
+def require_whole(manifest: GenerationManifest, damaged: list[str]) -> None:
     """Raise ``BackupDamagedError`` naming what is damaged, if anything is."""
     if damaged:
         more = f"; and {len(damaged) - NAMED} more" if len(damaged) > NAMED else ""
@@ -150,7 +150,7 @@ def require_whole(manifest: Manifest, damaged: list[str]) -> None:
 
 def _round(
     vault: Vault, made: Path, name: str, known: dict[str, StoredFile], progress: Progress
-) -> tuple[Manifest, _Copied]:
+) -> tuple[GenerationManifest, _Copied]:
     """One dump and the files it names."""
     engine = engine_name()
     progress(0, 0, "database")
@@ -174,7 +174,7 @@ def _round(
                 missing.append(one.path)
             progress(at, len(wanted), "files")
     missing += sorted(named - found - set(missing))
-    manifest = Manifest(
+    manifest = GenerationManifest(
         name=name,
         taken_at=taken_at.isoformat(),
         engine=engine,
@@ -190,7 +190,7 @@ def _round(
 
 
 def _copy(
-    vault: Vault, one: Wanted, known: dict[str, StoredFile], copied: _Copied, lines: IO[str]
+    vault: Vault, one: WantedFile, known: dict[str, StoredFile], copied: _Copied, lines: IO[str]
 ) -> bool:
     """Bring a file into the vault and into the list; False where it is not there, or not itself.
 

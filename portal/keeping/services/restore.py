@@ -13,6 +13,7 @@ from django.db import connection
 from django.db.utils import DatabaseError
 
 from ml.files import replacing, sync_folder, write_text
+from ml.types import Progress, no_progress
 from portal.archive import storage
 from portal.archive.models import Upload
 from portal.archive.services import identity_adopt
@@ -21,10 +22,9 @@ from portal.jobs.models import WorkerSign
 from portal.keeping import rooms
 from portal.keeping.dumps import engine_of, require_known
 from portal.keeping.models import Backup
-from portal.keeping.progress import Progress, silent
 from portal.keeping.services.backup import dump_damage, require_whole
 from portal.keeping.services.erasing import erasures_repeat
-from portal.keeping.vault import Manifest, StoredFile, Vault
+from portal.keeping.vault import GenerationManifest, StoredFile, Vault
 from portal.labs.models import Lab, User
 from portal.retrieval.services import indexes_forget
 
@@ -36,7 +36,7 @@ UNDER_WAY = "restore-under-way"
 class RestoreReport:
     """What a restore brought back."""
 
-    manifest: Manifest
+    manifest: GenerationManifest
     labs: int
     people: int
     indexes: int
@@ -47,7 +47,7 @@ def restore(
     source: Path,
     name: str | None = None,
     overwrite: bool = False,
-    progress: Progress = silent,
+    progress: Progress = no_progress,
 ) -> RestoreReport:
     """Make this installation what a generation (the newest unless named) holds.
 
@@ -103,7 +103,7 @@ def _require_empty() -> None:
         )
 
 
-def _missing(vault: Vault, manifest: Manifest) -> list[str]:
+def _missing(vault: Vault, manifest: GenerationManifest) -> list[str]:
     return [
         f"{file.path} is missing"
         for file in vault.files(manifest.name)
@@ -111,7 +111,7 @@ def _missing(vault: Vault, manifest: Manifest) -> list[str]:
     ]
 
 
-def _copy_back(vault: Vault, manifest: Manifest, progress: Progress) -> None:
+def _copy_back(vault: Vault, manifest: GenerationManifest, progress: Progress) -> None:
     done, damaged, folders = 0, [], set()
     for file in vault.files(manifest.name):
         if not _copy_file(vault, file):
@@ -152,7 +152,7 @@ def _copy_original(vault: Vault, file: StoredFile) -> bool:
     return is_whole
 
 
-def _settle(vault: Vault, manifest: Manifest) -> RestoreReport:
+def _settle(vault: Vault, manifest: GenerationManifest) -> RestoreReport:
     """What the dump says of files and processes that are no more."""
     WorkerSign.objects.all().delete()
     for upload in Upload.objects.filter(asset=None):

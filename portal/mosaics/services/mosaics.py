@@ -24,7 +24,7 @@ from portal.jobs.models import Job
 from portal.jobs.selectors import job_latest_for
 from portal.jobs.services import job_submit
 from portal.labs.models import User
-from portal.mosaics.build import Built, BuiltComponent, BuiltFrame
+from portal.mosaics.build import BuiltComponent, BuiltFrame, BuiltMosaic
 from portal.mosaics.models import FrameStatus, Mosaic, MosaicComponent, MosaicFrame
 from portal.mosaics.options import options_clean, options_hash, options_words
 from portal.mosaics.planes import frame_maps, view_polygon
@@ -88,7 +88,7 @@ def mosaic_create(
     return MosaicRequested(mosaic, jobs.get(mosaic.pk), is_new=False)
 
 
-def mosaic_ready(*, mosaic: Mosaic, folder: Path, built: Built) -> Canvas:
+def mosaic_ready(*, mosaic: Mosaic, folder: Path, built: BuiltMosaic) -> Canvas:
     """Publish a build: the folder by one rename, canvases, frames and state. Call in ``effect()``.
 
     A second run replaces what the first left. Emits ``mosaic.finished``.

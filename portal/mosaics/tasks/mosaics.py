@@ -15,7 +15,7 @@ from ml.errors import MlError
 from portal.archive import storage
 from portal.archive.models import ItemState
 from portal.core.tasks import JobContext, JobResult, Priority, UserError, task
-from portal.mosaics.build import Built, BuiltComponent, BuiltFrame
+from portal.mosaics.build import BuiltComponent, BuiltFrame, BuiltMosaic
 from portal.mosaics.build_cache import build_cache_claim
 from portal.mosaics.models import Mosaic
 from portal.mosaics.selectors import span_frames
@@ -59,7 +59,7 @@ def _mosaic(mosaic_id: str) -> Mosaic:
     return mosaic
 
 
-def _build(context: JobContext, mosaic: Mosaic, folder: Path, stages: Path | None) -> Built:
+def _build(context: JobContext, mosaic: Mosaic, folder: Path, stages: Path | None) -> BuiltMosaic:
     from ml.mosaic import NothingRegisteredError, build_mosaic
 
     canvas = mosaic.video.canvas
@@ -113,8 +113,8 @@ def _config(mosaic: Mosaic) -> MosaicConfig:
     return MosaicConfig(**chosen)
 
 
-def _built(result: MosaicResult, folder: Path, *, seconds: float) -> Built:
-    return Built(
+def _built(result: MosaicResult, folder: Path, *, seconds: float) -> BuiltMosaic:
+    return BuiltMosaic(
         components=tuple(_component(component, folder) for component in result.components),
         motion_model=result.motion_model,
         frames=tuple(_frame(frame) for frame in result.frames),

@@ -69,7 +69,7 @@ class AssignmentApi(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericVie
         if not canvases:
             raise InvalidInputError("canvases, cases: name at least one image.")
         lab = canvases[0].lab
-        wanted = services.Wanted(
+        wanted = services.WantedReadings(
             canvases=canvases,
             people=people_named(lab, asked["people"]),
             due_on=asked.get("due_on"),

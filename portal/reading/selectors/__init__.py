@@ -7,7 +7,7 @@ from portal.reading.selectors.results import (
     image_results,
     label_key,
 )
-from portal.reading.selectors.studies import Progress, progress_of, study_get, study_list
+from portal.reading.selectors.studies import ImageReadings, progress_of, study_get, study_list
 from portal.reading.selectors.work import (
     Load,
     WorkFilter,
@@ -20,9 +20,9 @@ from portal.reading.selectors.work import (
 )
 
 __all__ = [
+    "ImageReadings",
     "ImageResult",
     "Load",
-    "Progress",
     "WorkFilter",
     "agreement_of",
     "assignment_get",

@@ -19,7 +19,7 @@ from shapely.geometry import shape
 from portal.annotations.models import Label
 from portal.archive.models import Canvas
 from portal.core.errors import ConflictError
-from portal.reading.agreement import Finding, PairAgreement, Region, findings, pair_agreement
+from portal.reading.agreement import DrawnRegion, Finding, PairAgreement, findings, pair_agreement
 from portal.reading.models import Assignment, Study, SubmittedRegion
 
 KEPT_S = 24 * 3600.0  # named by what was submitted, it never goes stale: a day frees the place
@@ -108,10 +108,10 @@ def _name(study: Study, rows: Iterable[Assignment]) -> str:
     return f"agreement:{hashlib.sha256(told.encode()).hexdigest()[:40]}"
 
 
-def _regions(rows: list[Assignment]) -> tuple[list[list[Region]], int]:
+def _regions(rows: list[Assignment]) -> tuple[list[list[DrawnRegion]], int]:
     """Of each reading, as they were handed in; and how many have no area."""
     place = {one.pk: k for k, one in enumerate(rows)}
-    found: list[list[Region]] = [[] for _ in rows]
+    found: list[list[DrawnRegion]] = [[] for _ in rows]
     left_out = 0
     submitted = SubmittedRegion.objects.filter(assignment__in=rows).order_by("revision_id")
     for one in submitted.select_related("revision__roi").defer("revision__roi__geometry"):
@@ -119,7 +119,7 @@ def _regions(rows: list[Assignment]) -> tuple[list[list[Region]], int]:
         if not outline.area:
             left_out += 1
             continue
-        region = Region(
+        region = DrawnRegion(
             id=one.revision_id,
             roi=one.revision.roi_id,
             label=str(one.revision.label_id or ""),

@@ -16,7 +16,7 @@ from portal.reading.models import Assignment, Study
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class ImageReadings:
     """One image of a study: its readings in the order of ``readers`` (None: not this reader's).
 
     Attributes:
@@ -59,7 +59,7 @@ def study_get(user: User, study_id: uuid.UUID) -> Study:
     return found
 
 
-def progress_of(study: Study) -> tuple[list[User], list[Progress]]:
+def progress_of(study: Study) -> tuple[list[User], list[ImageReadings]]:
     """The readers by name, and the images in the order they were added. Two queries."""
     readings = list(
         Assignment.objects.filter(study=study)
@@ -75,9 +75,9 @@ def progress_of(study: Study) -> tuple[list[User], list[Progress]]:
     ]
 
 
-def _progress(canvas: Canvas, rows: Iterable[Assignment], readers: Iterable[User]) -> Progress:
+def _progress(canvas: Canvas, rows: Iterable[Assignment], readers: Iterable[User]) -> ImageReadings:
     by_reader = {one.person_id: one for one in rows}
     is_blind = any(one.is_blind for one in by_reader.values())
     handed_in = sum(one.submitted_at is not None for one in by_reader.values())
     readings = tuple(by_reader.get(reader.pk) for reader in readers)
-    return Progress(canvas, readings, is_blind, not is_blind and handed_in > 1)
+    return ImageReadings(canvas, readings, is_blind, not is_blind and handed_in > 1)

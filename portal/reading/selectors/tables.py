@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from uuid import UUID
 
 from portal.annotations.formats.tables import cell
-from portal.reading.agreement import PairAgreement, Tally
+from portal.reading.agreement import LabelTally, PairAgreement
 from portal.reading.selectors.results import ImageResult, agreement_of
 
 COLUMNS = (
@@ -46,7 +46,7 @@ def _lines(
             yield _line((*places, *named, cell(labels.get(label, "No label")), *figures, last))
 
 
-def _figures(tally: Tally) -> tuple[str, ...]:
+def _figures(tally: LabelTally) -> tuple[str, ...]:
     areas = (f"{area:.1f}" for area in (tally.area_a, tally.area_b, tally.area_both))
     rates = (_number(one) for one in (tally.iou, tally.f1, tally.dice, tally.kappa))
     return (str(tally.n_a), str(tally.n_b), str(tally.matched), *rates, *areas)

@@ -3,7 +3,7 @@
 from portal.reading.services.adjudication import decision_undo, findings_decide
 from portal.reading.services.assignments import (
     MOST_AT_ONCE,
-    Wanted,
+    WantedReadings,
     assignment_remove,
     assignment_reopen,
     assignment_submit,
@@ -14,7 +14,7 @@ from portal.reading.services.studies import readings_assign, study_create, study
 
 __all__ = [
     "MOST_AT_ONCE",
-    "Wanted",
+    "WantedReadings",
     "assignment_remove",
     "assignment_reopen",
     "assignment_submit",

@@ -22,7 +22,7 @@ MOST_AT_ONCE = 5_000  # images times people
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedReadings:
     """Each of these images for each of these people."""
 
     canvases: Sequence[Canvas]
@@ -32,7 +32,12 @@ class Wanted:
 
 
 def work_assign(
-    *, lab: Lab, user: User, wanted: Wanted, study: Study | None = None, is_blind: bool = False
+    *,
+    lab: Lab,
+    user: User,
+    wanted: WantedReadings,
+    study: Study | None = None,
+    is_blind: bool = False,
 ) -> list[Assignment]:
     """Hand out work; who has an image to do already does not get it twice.
 
@@ -188,7 +193,7 @@ def _revisions(assignment: Assignment, study: Study) -> list[uuid.UUID]:
     return [pk for pk, roi_id, version in found if versions.get(roi_id) == version]
 
 
-def _check(lab: Lab, wanted: Wanted) -> None:
+def _check(lab: Lab, wanted: WantedReadings) -> None:
     if not wanted.canvases or not wanted.people:
         raise InvalidInputError("Choose at least one image and one person.")
     if (count := len(wanted.canvases) * len(wanted.people)) > MOST_AT_ONCE:

@@ -12,7 +12,7 @@ from portal.core.errors import ConflictError, InvalidInputError
 from portal.labs.models import Lab, User
 from portal.reading.models import IOU_LEAST, NOTE_MAX, Assignment, BlindUntil, Study
 from portal.reading.rules import require_assign
-from portal.reading.services.assignments import Wanted, work_assign
+from portal.reading.services.assignments import WantedReadings, work_assign
 from portal.reading.services.telling import study_tell
 
 LEAST_READERS = 2  # of one there is nothing to compare
@@ -63,7 +63,7 @@ def study_create(
     return study
 
 
-def readings_assign(*, study: Study, user: User, wanted: Wanted) -> list[Assignment]:
+def readings_assign(*, study: Study, user: User, wanted: WantedReadings) -> list[Assignment]:
     """Have images read, by two people at least; who reads one already does not get it twice.
 
     Raises:

@@ -11,7 +11,7 @@ import shapely
 
 from portal.annotations.models import Label
 from portal.labs.models import User
-from portal.reading.agreement import Finding, PairAgreement, Tally
+from portal.reading.agreement import Finding, LabelTally, PairAgreement
 from portal.reading.models import Choice, Decision, Study
 from portal.reading.selectors import ImageResult
 from portal.review.selectors.live import initials_of
@@ -31,7 +31,7 @@ class AgreementRow:
     pair: str
     initials: str
     label: Label | None
-    tally: Tally
+    tally: LabelTally
     kappa_of_labels: float | None
 
 

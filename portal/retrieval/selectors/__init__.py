@@ -132,7 +132,7 @@ from portal.retrieval.selectors.search import (
     roi_to_search,
     similar_search,
 )
-from portal.retrieval.selectors.votes import Tally, Vote
+from portal.retrieval.selectors.votes import Vote, VoteTally
 
 __all__ = [
     "BACKFILL_KIND",
@@ -174,8 +174,8 @@ __all__ = [
     "SimilarOptions",
     "SimilarQuery",
     "SimilarResult",
-    "Tally",
     "Vote",
+    "VoteTally",
     "backfill_jobs_open",
     "bar_length",
     "canvas_job_open",

@@ -30,7 +30,7 @@ from portal.retrieval.selectors.filters import CaseScope, Filters
 from portal.retrieval.selectors.hits import Hit, Meaning, calibration_for, hit_of, one_a_case
 from portal.retrieval.selectors.nearest import Candidates, Examples, IndexUsed, Ranking
 from portal.retrieval.selectors.queries import NotEmbeddedError, QueryVector, query_vector
-from portal.retrieval.selectors.votes import Tally, diagnosis_tally, label_tally
+from portal.retrieval.selectors.votes import VoteTally, diagnosis_tally, label_tally
 
 K_MOST = 200  # what a page can show; more belongs into an export
 EXPAND_MOST = 10  # beyond the few nearest, what is found is no longer surely alike
@@ -147,8 +147,8 @@ class SimilarResult:
     embedding_id: int | None
     roi_version: int | None
     hits: tuple[Hit, ...]
-    labels: Tally
-    diagnoses: Tally
+    labels: VoteTally
+    diagnoses: VoteTally
     facets: Facets | None
     index: IndexUsed
     expanded_by: tuple[int, ...]

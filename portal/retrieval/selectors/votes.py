@@ -41,7 +41,7 @@ class Vote:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class VoteTally:
     """The votes on one question.
 
     Attributes:
@@ -64,7 +64,7 @@ class _Voice:
     label: Label | None
 
 
-def label_tally(hits: Sequence[Hit], facets: Facets | None = None) -> Tally:
+def label_tally(hits: Sequence[Hit], facets: Facets | None = None) -> VoteTally:
     """What the labels of the hits say."""
 
     def value_of(hit: Hit) -> tuple[str, str, Label | None] | None:
@@ -74,7 +74,7 @@ def label_tally(hits: Sequence[Hit], facets: Facets | None = None) -> Tally:
     return _tally("label", hits, value_of, facets)
 
 
-def diagnosis_tally(hits: Sequence[Hit], facets: Facets | None = None) -> Tally:
+def diagnosis_tally(hits: Sequence[Hit], facets: Facets | None = None) -> VoteTally:
     """What the diagnoses of the hits' cases say, upper and lower case alike."""
 
     def value_of(hit: Hit) -> tuple[str, str, Label | None] | None:
@@ -89,7 +89,7 @@ def _tally(
     hits: Sequence[Hit],
     value_of: Callable[[Hit], tuple[str, str, Label | None] | None],
     facets: Facets | None,
-) -> Tally:
+) -> VoteTally:
     voters = [hit for hit in hits if hit.is_close is not False]
     named = [(hit, found) for hit in voters if (found := value_of(hit))]
     weights = _weights([hit for hit, _ in named])
@@ -103,7 +103,7 @@ def _tally(
         key=lambda vote: (-vote.weight, -vote.regions, vote.name.lower()),
     )
     dissent = next((voice.hit for voice in voices if voice.value != votes[0].value), None)
-    return Tally(tuple(votes), len(_cases(voices)), len(voters) - len(named), dissent)
+    return VoteTally(tuple(votes), len(_cases(voices)), len(voters) - len(named), dissent)
 
 
 def _vote(facet: str, group: list[_Voice], total: float, facets: Facets | None) -> Vote:

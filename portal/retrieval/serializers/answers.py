@@ -10,7 +10,7 @@ from rest_framework import serializers
 from portal.annotations.models import Label
 from portal.archive.models import CanvasKind
 from portal.retrieval.models import Encoder
-from portal.retrieval.selectors import FACETS, Facets, Hit, SimilarResult, Tally, Vote
+from portal.retrieval.selectors import FACETS, Facets, Hit, SimilarResult, Vote, VoteTally
 
 
 class EncoderSerializer(serializers.ModelSerializer[Encoder]):
@@ -232,7 +232,7 @@ def similar_represent(result: SimilarResult) -> dict[str, Any]:
     }
 
 
-def _tally(tally: Tally) -> dict[str, Any]:
+def _tally(tally: VoteTally) -> dict[str, Any]:
     return {
         "votes": [_vote(vote) for vote in tally.votes],
         "cases": tally.cases,

@@ -22,7 +22,7 @@ from portal.retrieval.services.explanations import (
 )
 from portal.retrieval.services.indexes import (
     INDEX_KIND,
-    Built,
+    BuiltIndex,
     index_build_if_due,
     index_build_submit,
     index_name,
@@ -88,7 +88,7 @@ __all__ = [
     "PLACES_MOST",
     "QUERY_DAYS",
     "REPORT_HITS",
-    "Built",
+    "BuiltIndex",
     "EncoderFacts",
     "QueryAsked",
     "SamplePart",

@@ -90,7 +90,7 @@ def indexes_forget(*, lab_id: uuid.UUID | None = None) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
+class BuiltIndex:
     """An index that is whole and that nobody names yet.
 
     Attributes:
@@ -102,7 +102,7 @@ class Built:
     seconds: float
 
 
-def index_publish(*, scope: Scope, built: Built, made: Path) -> IndexSnapshot:
+def index_publish(*, scope: Scope, built: BuiltIndex, made: Path) -> IndexSnapshot:
     """Put a finished index folder in place by one rename and name it. Call inside ``effect()``.
 
     A reader that knows an older snapshot goes on with its folder, which stays for an hour.
@@ -115,7 +115,7 @@ def index_publish(*, scope: Scope, built: Built, made: Path) -> IndexSnapshot:
     return _snapshot_create(scope, built, **named)
 
 
-def index_name(*, scope: Scope, built: Built, name: str) -> IndexSnapshot:
+def index_name(*, scope: Scope, built: BuiltIndex, name: str) -> IndexSnapshot:
     """Name an index that was filled on the server. Call inside ``effect()``.
 
     A reader that knows the snapshot before goes on with it; what is older goes.
@@ -129,7 +129,7 @@ def index_version_next(scope: Scope) -> int:
     return (snapshots.aggregate(last=Max("version"))["last"] or 0) + 1
 
 
-def _snapshot_create(scope: Scope, built: Built, **named: Any) -> IndexSnapshot:
+def _snapshot_create(scope: Scope, built: BuiltIndex, **named: Any) -> IndexSnapshot:
     snapshots = IndexSnapshot.objects.filter(lab_id=scope.lab_id, encoder=scope.encoder)
     source, stats = built.source, built.stats
     snapshot = IndexSnapshot.objects.create(

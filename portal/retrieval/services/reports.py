@@ -25,7 +25,7 @@ from portal.retrieval.selectors import (
     Hit,
     SimilarOptions,
     SimilarResult,
-    Tally,
+    VoteTally,
 )
 from portal.retrieval.services.search import similar_or_embed, similar_to_query
 
@@ -234,7 +234,7 @@ def _options(frozen: Frozen) -> SimilarOptions:
     return options
 
 
-def _votes(tally: Tally) -> list[dict[str, Any]]:
+def _votes(tally: VoteTally) -> list[dict[str, Any]]:
     return [
         asdict(selectors.FrozenVote(vote.name, vote.weight, vote.cases, vote.regions, vote.base))
         for vote in tally.votes[:5]

@@ -41,7 +41,7 @@ def index_build(context: JobContext, *, encoder_id: str, lab_id: str) -> JobResu
         folder = scratch / "index"
         index = open_index(folder, dim=scope.encoder.dim, tag=indexes.encoder_tag(scope.encoder))
         index.build(ids, vectors, progress=context.progress)
-        built = services.Built(source, index.stats, time.monotonic() - began)
+        built = services.BuiltIndex(source, index.stats, time.monotonic() - began)
         with context.effect():
             snapshot = services.index_publish(scope=scope, built=built, made=folder)
     return _told(snapshot)
@@ -66,7 +66,7 @@ def _filled(
             context.progress(done, source.count, "filling")
         index.finish(filling)
     source = selectors.source_of(index.source)
-    built = services.Built(source, index.stats, time.monotonic() - began)
+    built = services.BuiltIndex(source, index.stats, time.monotonic() - began)
     with context.effect():
         snapshot = services.index_name(scope=scope, built=built, name=name)
     return _told(snapshot)

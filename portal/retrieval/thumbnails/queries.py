@@ -16,8 +16,8 @@ from portal.core.errors import NotFoundError
 from portal.retrieval.models import Query
 from portal.retrieval.thumbnails.regions import (
     SMALL,
-    Picture,
     Scale,
+    ThumbnailSize,
     Window,
     region_render,
     scale_of,
@@ -30,7 +30,7 @@ _QUALITY = 85  # of JPEG, as thumbnails
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a query shows of a canvas; see ``thumbnails.Region``."""
+    """What a query shows of a canvas; see ``thumbnails.Showable``."""
 
     left: float
     top: float
@@ -52,7 +52,7 @@ def query_region(query: Query) -> Shown | None:
     return Shown(*bounds, query.geometry, canvas, query.frame_pts)
 
 
-def query_scale(query: Query, picture: Picture = SMALL) -> Scale | None:
+def query_scale(query: Query, picture: ThumbnailSize = SMALL) -> Scale | None:
     """How wide its hits are shown to be compared with it; None: each as it is."""
     region = query_region(query)
     if region is not None:  # how wide all of a canvas is says nothing of its hits
@@ -64,7 +64,7 @@ def query_scale(query: Query, picture: Picture = SMALL) -> Scale | None:
     return next((scale for scale in scales if scale and scale.width >= wanted), None)
 
 
-def query_window(query: Query, picture: Picture, scale: Scale | None) -> Window:
+def query_window(query: Query, picture: ThumbnailSize, scale: Scale | None) -> Window:
     """What a picture of the query shows, in level-0 pixels, or pixels of what is kept of it."""
     region = query_region(query)
     if region is None:
@@ -74,7 +74,9 @@ def query_window(query: Query, picture: Picture, scale: Scale | None) -> Window:
     return window_of(region, replace(picture, margin_share=0.0))
 
 
-def query_picture(query: Query, picture: Picture = SMALL, scale: Scale | None = None) -> bytes:
+def query_picture(
+    query: Query, picture: ThumbnailSize = SMALL, scale: Scale | None = None
+) -> bytes:
     """JPEG, 320 x 240 unless another size is asked for.
 
     Args:
@@ -101,7 +103,7 @@ def query_picture(query: Query, picture: Picture = SMALL, scale: Scale | None = 
     return data
 
 
-def _window_of_picture(query: Query, picture: Picture, scale: Scale | None) -> Window:
+def _window_of_picture(query: Query, picture: ThumbnailSize, scale: Scale | None) -> Window:
     aspect = picture.width_px / picture.height_px
     width = max(float(query.width_px), query.height_px * aspect)
     if scale and query.picture_mpp:
@@ -110,7 +112,7 @@ def _window_of_picture(query: Query, picture: Picture, scale: Scale | None) -> W
     return (query.width_px - width) / 2, (query.height_px - height) / 2, width, height
 
 
-def _of_picture(query: Query, picture: Picture, window: Window) -> bytes:
+def _of_picture(query: Query, picture: ThumbnailSize, window: Window) -> bytes:
     if not query.picture:
         raise NotFoundError("This query has no picture.")
     with Image.open(io.BytesIO(bytes(query.picture)), formats=("JPEG",)) as stored:

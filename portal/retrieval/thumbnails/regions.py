@@ -22,7 +22,7 @@ from portal.core.errors import NotFoundError
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class ThumbnailSize:
     """How a region is shown: 4:3.
 
     Attributes:
@@ -37,9 +37,9 @@ class Picture:
     line_px: int
 
 
-SMALL = Picture("", 320, 240, 0.18, 2)  # sharp on a card; the outline stands free
-LARGE = Picture("-large", 960, 720, 0.75, 4)  # to judge a region by, with what is around it
-CLOSE = Picture("-close", 960, 720, 0.1, 3)  # to see the patches of a region in
+SMALL = ThumbnailSize("", 320, 240, 0.18, 2)  # sharp on a card; the outline stands free
+LARGE = ThumbnailSize("-large", 960, 720, 0.75, 4)  # to judge a region by, with what is around it
+CLOSE = ThumbnailSize("-close", 960, 720, 0.1, 3)  # to see the patches of a region in
 PICTURES = {"small": SMALL, "large": LARGE, "close": CLOSE}
 WIDTH_PX, HEIGHT_PX = SMALL.width_px, SMALL.height_px
 _LEAST_PX = 24.0
@@ -52,7 +52,7 @@ Window = tuple[float, float, float, float]
 """left, top, width, height in level-0 pixels."""
 
 
-class Region(Protocol):
+class Showable(Protocol):
     """What a picture is made of: an ROI, or what a query shows of a canvas."""
 
     @property
@@ -108,11 +108,11 @@ class Scale:
         """The scale of a tag; None where there is none of that name."""
         return _SCALES.get(tag)
 
-    def key(self, roi: Region) -> str:
+    def key(self, roi: Showable) -> str:
         """Names a picture of the ROI at this scale; another pixel size is another picture."""
         return f"{self.tag}-{self.width_px(roi) or 0:.0f}px"
 
-    def width_px(self, roi: Region) -> float | None:
+    def width_px(self, roi: Showable) -> float | None:
         """The window's width in level-0 pixels; None where the canvas has no such scale."""
         mpp = roi.canvas.mpp_x
         if self.unit == "px":
@@ -133,7 +133,7 @@ _SCALES = {
 }
 
 
-def scale_of(roi: Region, picture: Picture = SMALL) -> Scale:
+def scale_of(roi: Showable, picture: ThumbnailSize = SMALL) -> Scale:
     """The smallest scale whose window holds the ROI with its margin.
 
     Args:
@@ -147,7 +147,7 @@ def scale_of(roi: Region, picture: Picture = SMALL) -> Scale:
     return next((scale for scale in steps if scale.width >= width), steps[-1])
 
 
-def roi_thumbnail(roi: Roi, picture: Picture = SMALL, scale: Scale | None = None) -> bytes:
+def roi_thumbnail(roi: Roi, picture: ThumbnailSize = SMALL, scale: Scale | None = None) -> bytes:
     """JPEG of the ROI, read from the cache or made and kept there.
 
     Args:
@@ -172,7 +172,9 @@ def roi_thumbnail(roi: Roi, picture: Picture = SMALL, scale: Scale | None = None
     return data
 
 
-def window_of(roi: Region, picture: Picture = SMALL, width_px: float | None = None) -> Window:
+def window_of(
+    roi: Showable, picture: ThumbnailSize = SMALL, width_px: float | None = None
+) -> Window:
     """The ROI's bounds with a margin, in the picture's aspect; or so wide about their centre."""
     aspect = picture.width_px / picture.height_px
     if width_px is not None:
@@ -192,7 +194,7 @@ def window_of(roi: Region, picture: Picture = SMALL, width_px: float | None = No
     )
 
 
-def region_render(roi: Region, color: str, picture: Picture, window: Window) -> bytes:
+def region_render(roi: Showable, color: str, picture: ThumbnailSize, window: Window) -> bytes:
     """JPEG of a window with the outline of what lies in it."""
     image = Image.fromarray(_pixels(roi, window, picture))
     image.paste(*_outline(roi, window, color, picture))
@@ -201,7 +203,7 @@ def region_render(roi: Region, color: str, picture: Picture, window: Window) -> 
     return stream.getvalue()
 
 
-def _pixels(roi: Region, window: Window, picture: Picture) -> ImageU8:
+def _pixels(roi: Showable, window: Window, picture: ThumbnailSize) -> ImageU8:
     """(height_px, width_px, 3) of the window, white outside of the canvas."""
     path: Path = storage.resolve(roi.canvas.pixels_path)
     left, top, width, height = window
@@ -221,7 +223,7 @@ def _pixels(roi: Region, window: Window, picture: Picture) -> ImageU8:
 
 
 def _outline(
-    roi: Region, window: Window, color: str, picture: Picture
+    roi: Showable, window: Window, color: str, picture: ThumbnailSize
 ) -> tuple[Image.Image, tuple[int, int], Image.Image]:
     """What ``Image.paste`` takes: the line in its colour over a halo, readable on any tissue."""
     size = (picture.width_px, picture.height_px)
@@ -236,7 +238,7 @@ def _outline(
     return small.convert("RGB"), (0, 0), small.getchannel("A")
 
 
-def _rings(roi: Region) -> list[list[list[float]]]:
+def _rings(roi: Showable) -> list[list[list[float]]]:
     return rings_of(roi.geometry) if roi.geometry else []
 
 

@@ -21,7 +21,7 @@ from portal.labs.models import TokenArea
 from portal.labs.requests import user_of
 from portal.review.api.told import (
     TOLD_AGAIN_S,
-    Told,
+    TaggedAnswer,
     change_text,
     person_text,
     rois_carried,
@@ -149,7 +149,7 @@ class CanvasLiveApi(APIView):
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
-def _told(now: CanvasNow, since: datetime) -> Told:
+def _told(now: CanvasNow, since: datetime) -> TaggedAnswer:
     """With the ROIs that changed since the cursor; those of before it were told, mostly."""
     after = since - timedelta(seconds=TOLD_AGAIN_S)
     rois = rois_carried([one for one in now.changed if one.changed_at > after])

@@ -18,7 +18,7 @@ from portal.labs.models import Membership
 from portal.review.api.told import (
     CARRIED_CHARS,
     TOLD_AGAIN_S,
-    Told,
+    TaggedAnswer,
     change_text,
     person_text,
     rois_carried,
@@ -122,7 +122,7 @@ class CanvasPulse:
         """Whether all that changed since then is kept here."""
         return self._from is not None and since >= self._from
 
-    def told(self, *, since: datetime, user_id: uuid.UUID, tab: uuid.UUID | None) -> Told:
+    def told(self, *, since: datetime, user_id: uuid.UUID, tab: uuid.UUID | None) -> TaggedAnswer:
         """The answer to a page whose cursor is covered."""
         after = since - timedelta(seconds=TOLD_AGAIN_S)
         news = [seen for seen in self._seen.values() if seen.at > after]

@@ -22,7 +22,7 @@ RENEWED_S = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class TaggedAnswer:
     """An answer, and its ETag."""
 
     etag: str
@@ -35,13 +35,13 @@ class Told:
 
 def told(
     *, cursor: datetime, changes: Iterable[str], people: Iterable[str], has_more: bool
-) -> Told:
+) -> TaggedAnswer:
     """The answer out of its parts; the ETag is of everything but the cursor."""
     more = "true" if has_more else "false"
     rest = f'"changed":[{",".join(changes)}],"has_more":{more},"people":[{",".join(people)}]'
     etag = f'"{hashlib.blake2b(rest.encode(), digest_size=16).hexdigest()}"'
     at = cursor.isoformat().replace("+00:00", "Z")
-    return Told(etag, JsonText(f'{{"cursor":"{at}",{rest}}}'))
+    return TaggedAnswer(etag, JsonText(f'{{"cursor":"{at}",{rest}}}'))
 
 
 def change_text(change: RoiChanged, roi: str | None) -> str:

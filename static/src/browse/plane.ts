@@ -1,7 +1,7 @@
 /** The points on a canvas: moved and zoomed by hand, one outlined, some selected by an outline. */
 import { required } from "../dom/elements";
 import { DotPicture, HIDDEN, inkOf } from "./dots";
-import type { MapPoints, Place } from "./points";
+import type { MapPoints, PlanePoint } from "./points";
 import { PointGrid } from "./points";
 import { PlaneView } from "./view";
 
@@ -23,7 +23,7 @@ export class Plane {
   private picture: DotPicture | null = null;
   private isStale = true; // the picture: where the points lie, how large, or in which colours
   private hovered = -1;
-  private outline: Place[] | null = null;
+  private outline: PlanePoint[] | null = null;
   private moved = false;
   private isQueued = false;
   private readonly view = new PlaneView();
@@ -76,7 +76,7 @@ export class Plane {
     this.queue();
   }
 
-  zoomBy(factor: number, about?: Place): void {
+  zoomBy(factor: number, about?: PlanePoint): void {
     this.view.zoomBy(factor, about);
     this.draw();
   }
@@ -85,7 +85,7 @@ export class Plane {
     this.zoomBy(0);
   }
 
-  private placeOf(event: MouseEvent): Place {
+  private placeOf(event: MouseEvent): PlanePoint {
     const box = this.canvas.getBoundingClientRect();
     return this.view.place(event.clientX - box.left, event.clientY - box.top);
   }

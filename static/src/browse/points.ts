@@ -29,7 +29,7 @@ export const PLANE = 65_535; // the side of the plane, as the server counts it
 
 const CELLS = 128; // along each side: of 100,000 points spread evenly a cell holds six
 
-export type Place = readonly [number, number];
+export type PlanePoint = readonly [number, number];
 
 /** Points by cells of the plane: which is nearest, and which lie in an outline. */
 export class PointGrid {
@@ -45,7 +45,7 @@ export class PointGrid {
   }
 
   /** The nearest point within `reach` of the plane that `isShown`; -1 where there is none. */
-  nearest([x, y]: Place, reach: number, isShown: (at: number) => boolean): number {
+  nearest([x, y]: PlanePoint, reach: number, isShown: (at: number) => boolean): number {
     let best = -1;
     let least = reach * reach;
     for (const at of this.within(x - reach, y - reach, x + reach, y + reach)) {
@@ -59,7 +59,7 @@ export class PointGrid {
   }
 
   /** Points inside an outline, in their order. */
-  inside(outline: readonly Place[]): number[] {
+  inside(outline: readonly PlanePoint[]): number[] {
     if (outline.length < 3) return [];
     const xs = outline.map(([x]) => x);
     const ys = outline.map(([, y]) => y);

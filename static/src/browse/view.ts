@@ -1,7 +1,7 @@
 /** Which part of the plane is seen: a middle and a zoom, moved and zoomed by hand. */
 import type { DotView } from "./dots";
 import { PLANE } from "./points";
-import type { Place } from "./points";
+import type { PlanePoint } from "./points";
 
 const MARGIN = 0.04; // of the smaller side, around the whole map
 const ZOOM_MOST = 200; // at which a hundred thousand points lie apart
@@ -10,7 +10,7 @@ const HALF = PLANE / 2;
 export class PlaneView {
   /** 1: the whole map. */
   zoom = 1;
-  private middle: Place = [HALF, HALF];
+  private middle: PlanePoint = [HALF, HALF];
   private width = 0;
   private height = 0;
 
@@ -36,12 +36,12 @@ export class PlaneView {
   }
 
   /** The place of the plane at a pixel. */
-  place(x: number, y: number): Place {
+  place(x: number, y: number): PlanePoint {
     return [(x - this.width / 2) / this.scale + this.middle[0], (y - this.height / 2) / this.scale + this.middle[1]];
   }
 
   /** Closer by `factor`, so that the place `about` stays where it is seen. */
-  zoomBy(factor: number, about: Place = this.middle): void {
+  zoomBy(factor: number, about: PlanePoint = this.middle): void {
     const before = this.zoom;
     this.zoom = Math.max(1, Math.min(ZOOM_MOST, before * factor));
     const share = before / this.zoom;

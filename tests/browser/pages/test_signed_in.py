@@ -8,7 +8,7 @@ import pytest
 from django.conf import settings as django_settings
 
 from portal.labs.models import ApiToken
-from portal.reading.services import Wanted, assignment_submit, work_assign
+from portal.reading.services import WantedReadings, assignment_submit, work_assign
 from tests.browser.conftest import DATABASE
 
 pytestmark = pytest.mark.browser
@@ -162,7 +162,7 @@ def test_tables_of_work_fit_a_telephone(
 ) -> None:
     canvas = ingest(slide_file)
     with DATABASE:
-        wanted = Wanted(canvases=[canvas], people=[manager], due_on=date.today())
+        wanted = WantedReadings(canvases=[canvas], people=[manager], due_on=date.today())
         (work,) = work_assign(lab=canvas.lab, user=manager, wanted=wanted)
     page = open_page("/work/", user=manager)
     paths = ["/work/", "/work/lab/"]

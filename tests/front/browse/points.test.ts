@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 
-import type { MapPoints, Place } from "@/browse/points";
+import type { MapPoints, PlanePoint } from "@/browse/points";
 import { PLANE, PointGrid, isInside, stepsOf } from "@/browse/points";
 
-function points(...places: Place[]): MapPoints {
+function points(...places: PlanePoint[]): MapPoints {
   return {
     rois: places.map((_, at) => `roi-${at}`),
     versions: places.map(() => 1),
@@ -20,13 +20,13 @@ function* numbers(seed: number): Generator<number> {
   for (let value = seed; ; value = (value * 48_271) % 2_147_483_647) yield value / 2_147_483_647;
 }
 
-function scattered(count: number, seed: number): Place[] {
+function scattered(count: number, seed: number): PlanePoint[] {
   const next = numbers(seed);
   const one = (): number => Math.round((next.next().value as number) * PLANE);
   return Array.from({ length: count }, () => [one(), one()] as const);
 }
 
-const columns = (ring: readonly Place[]): [number[], number[]] => [ring.map(([x]) => x), ring.map(([, y]) => y)];
+const columns = (ring: readonly PlanePoint[]): [number[], number[]] => [ring.map(([x]) => x), ring.map(([, y]) => y)];
 
 const every = (): boolean => true;
 
@@ -64,7 +64,7 @@ describe("the nearest point", () => {
 describe("points in an outline", () => {
   it("are those that a look at all of them finds, in their order", () => {
     const places = scattered(3_000, 3);
-    const star: Place[] = Array.from({ length: 14 }, (_, at) => {
+    const star: PlanePoint[] = Array.from({ length: 14 }, (_, at) => {
       const radius = at % 2 ? 8_000 : 28_000;
       const turn = (at / 14) * 2 * Math.PI;
       return [30_000 + radius * Math.cos(turn), 30_000 + radius * Math.sin(turn)];
@@ -81,7 +81,7 @@ describe("points in an outline", () => {
   });
 
   it("go by the even-odd rule where the outline crosses itself", () => {
-    const twice: Place[] = [[0, 0], [10, 0], [10, 10], [0, 10], [0, 0], [8, 2], [8, 8], [2, 8], [2, 2], [8, 2]]; // prettier-ignore
+    const twice: PlanePoint[] = [[0, 0], [10, 0], [10, 10], [0, 10], [0, 0], [8, 2], [8, 8], [2, 8], [2, 2], [8, 2]]; // prettier-ignore
     expect(isInside(1, 9, ...columns(twice))).toBe(true);
     expect(isInside(5, 6, ...columns(twice))).toBe(false); // around it twice
     expect(isInside(11, 5, ...columns(twice))).toBe(false);
@@ -90,7 +90,7 @@ describe("points in an outline", () => {
 
 describe("changes of many regions", () => {
   it("are made image by image, thousands at once", () => {
-    const places = Array.from({ length: 12_003 }, (): Place => [1, 1]);
+    const places = Array.from({ length: 12_003 }, (): PlanePoint => [1, 1]);
     const map = { ...points(...places), canvas: places.map((_, at) => Number(at >= 12_000)) };
     const canvases = ["one", "two"].map((id) => ({ id, name: id, accession: "" }));
     const steps = stepsOf([...places.keys()], { ...map, canvases });

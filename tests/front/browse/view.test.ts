@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 
 import { PLANE } from "@/browse/points";
-import type { Place } from "@/browse/points";
+import type { PlanePoint } from "@/browse/points";
 import { PlaneView } from "@/browse/view";
 
 function view(): PlaneView {
@@ -10,12 +10,12 @@ function view(): PlaneView {
   return made;
 }
 
-function pixelOf(of: PlaneView, [x, y]: Place): Place {
+function pixelOf(of: PlaneView, [x, y]: PlanePoint): PlanePoint {
   const { scale, left, top } = of.dots(1);
   return [x * scale + left, y * scale + top];
 }
 
-function expectClose([x, y]: Place, [toX, toY]: Place): void {
+function expectClose([x, y]: PlanePoint, [toX, toY]: PlanePoint): void {
   expect(x).toBeCloseTo(toX);
   expect(y).toBeCloseTo(toY);
 }
@@ -37,7 +37,7 @@ describe("the part of the plane that is seen", () => {
 
   it("comes closer about the place that is pointed at", () => {
     const closer = view();
-    const about: Place = [20_000, 15_000];
+    const about: PlanePoint = [20_000, 15_000];
     const before = pixelOf(closer, about);
     closer.zoomBy(3, about);
     expectClose(pixelOf(closer, about), before);

@@ -10,8 +10,8 @@ from torch import nn
 
 from ml.errors import WeightsError
 from ml.networks.vit_adapter import (
-    Block,
     SmallVitConfig,
+    TransformerBlock,
     TransformersBackbone,
     VitConfig,
     VitMatcher,
@@ -58,7 +58,7 @@ def slow_block(block, x):
 
 def test_the_layer_agrees_with_attention_written_out():
     torch.manual_seed(0)
-    block, x = Block(8, 2, 2.0), torch.randn(2, 5, 8)
+    block, x = TransformerBlock(8, 2, 2.0), torch.randn(2, 5, 8)
     with torch.no_grad():
         assert torch.allclose(block(x), slow_block(block, x), atol=1e-5)
 

@@ -28,7 +28,7 @@ from portal.labs.models import BrowserSession, Lab, Membership, Role, TokenScope
 from portal.labs.services import invitation_create, program_create, token_create
 from portal.mosaics.build_cache import build_cache_preview
 from portal.reading.models import Assignment, Study
-from portal.reading.services import Wanted, readings_assign, study_create, work_assign
+from portal.reading.services import WantedReadings, readings_assign, study_create, work_assign
 from tests import world
 from tests.portal.access.actors import Cast, cast_of
 
@@ -175,10 +175,12 @@ def _handed_out(made: world.World, cast: Cast) -> tuple[Study, Assignment]:
     readers = [cast.users["annotator"], cast.users["deactivated"]]
     User.objects.filter(pk=readers[1].pk).update(is_active=True)
     readings_assign(
-        study=study, user=manager, wanted=Wanted(canvases=[made.video.canvas], people=readers)
+        study=study,
+        user=manager,
+        wanted=WantedReadings(canvases=[made.video.canvas], people=readers),
     )
     User.objects.filter(pk=readers[1].pk).update(is_active=False)
-    own = Wanted(canvases=[made.canvas], people=[manager])
+    own = WantedReadings(canvases=[made.canvas], people=[manager])
     return study, work_assign(lab=lab, user=manager, wanted=own)[0]
 
 

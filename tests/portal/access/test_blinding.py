@@ -20,7 +20,7 @@ from portal.archive.tiles.server import TILES
 from portal.config.auditing.middleware import NOTED
 from portal.jobs.models import Job
 from portal.reading.models import Study
-from portal.reading.services import Wanted, readings_assign, study_create, study_unblind
+from portal.reading.services import WantedReadings, readings_assign, study_create, study_unblind
 from portal.retrieval.models import Embedding
 from portal.review.services import comment_add, presence_note
 from tests.portal.access.actors import send
@@ -76,7 +76,7 @@ def _blind(scene: Scene) -> Iterator[Study]:
     with transaction.atomic():
         study = study_create(lab=scene.world.case.lab, user=manager, name="Blind")
         canvases = [scene.world.canvas, scene.world.video.canvas]
-        wanted = Wanted(canvases=canvases, people=[manager, other])
+        wanted = WantedReadings(canvases=canvases, people=[manager, other])
         readings_assign(study=study, user=manager, wanted=wanted)
         NOTED.clear()
         yield study

@@ -15,7 +15,7 @@ from portal.core.models import Event
 from portal.exchange.selectors import events
 from portal.labs.models import ApiToken, Lab, Membership, Role, TokenScope, User
 from portal.labs.session_life import session_is_over
-from portal.reading.services import Wanted, readings_assign, study_create
+from portal.reading.services import WantedReadings, readings_assign, study_create
 from tests.portal.exchange.conftest import Lab1
 
 PATH = "/api/v1/events/"
@@ -150,7 +150,7 @@ def test_a_blind_reading_is_told_to_nobody_and_others_work_not_to_its_reader(hel
     for person in (reader, second):
         Membership.objects.create(user=person, lab=held.lab, role=Role.ANNOTATOR)
     study = study_create(lab=held.lab, user=held.manager, name="Blind")
-    wanted = Wanted(canvases=[held.world.canvas], people=[reader, second])
+    wanted = WantedReadings(canvases=[held.world.canvas], people=[reader, second])
     readings_assign(study=study, user=held.manager, wanted=wanted)
     _, start, _ = _read(held.client(), None)
     hidden = roi_create(canvas=held.world.canvas, user=reader, geometry=RING).roi

@@ -27,7 +27,7 @@ from portal.jobs.models import Job, JobState
 from portal.jobs.worker.runner import job_run
 from portal.keeping.services.erasing.inventory import inventory_of
 from portal.labs.models import Membership, Role, User
-from portal.reading.services import Wanted, readings_assign, study_create
+from portal.reading.services import WantedReadings, readings_assign, study_create
 from portal.retrieval.models import Embedding
 from tests.portal.exchange.conftest import Lab1
 
@@ -211,7 +211,7 @@ def test_a_manager_who_reads_blindly_takes_along_what_they_see(held: Lab1) -> No
     boss = User.objects.create_user("boss@exchange.example", "correct horse battery")
     Membership.objects.create(user=boss, lab=held.lab, role=Role.MANAGER)
     study = study_create(lab=held.lab, user=boss, name="Blind")
-    wanted = Wanted(canvases=[made.canvas], people=[held.manager, other])
+    wanted = WantedReadings(canvases=[made.canvas], people=[held.manager, other])
     readings_assign(study=study, user=boss, wanted=wanted)
     ring = [[500, 10], [600, 10], [600, 90], [500, 90], [500, 10]]
     drawn = {

@@ -32,7 +32,7 @@ from portal.hooks.services import (
 )
 from portal.hooks.worker import Sender
 from portal.labs.models import Lab, User
-from portal.reading.services import Wanted, readings_assign, study_create
+from portal.reading.services import WantedReadings, readings_assign, study_create
 from tests.portal.annotations.conftest import make_canvas
 from tests.portal.annotations.support import box
 from tests.portal.hooks.conftest import Receiver
@@ -252,7 +252,7 @@ def test_what_a_blind_reader_draws_is_told_to_nobody(
 ) -> None:
     canvas = make_canvas(lab)
     study = study_create(lab=lab, user=manager, name="Grades")
-    wanted = Wanted(canvases=[canvas], people=[annotator, reviewer])
+    wanted = WantedReadings(canvases=[canvas], people=[annotator, reviewer])
     readings_assign(study=study, user=manager, wanted=wanted)
     drawn = [
         roi_create(canvas=canvas, user=one, geometry=box(10, 10, 90, 90)).roi

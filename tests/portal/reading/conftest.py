@@ -11,7 +11,7 @@ from portal.annotations.services import label_set_ensure, roi_create
 from portal.archive.models import Canvas
 from portal.labs.models import Lab, Membership, User
 from portal.reading.models import Assignment, Study
-from portal.reading.services import Wanted, readings_assign, study_create
+from portal.reading.services import WantedReadings, readings_assign, study_create
 from tests.portal.annotations.conftest import make_canvas
 from tests.portal.annotations.support import box
 
@@ -40,7 +40,7 @@ def second(lab: Lab) -> User:
 def study(lab: Lab, manager: User, canvas: Canvas, annotator: User, second: User) -> Study:
     """Read by ``annotator`` and ``second``."""
     study = study_create(lab=lab, user=manager, name="Grades")
-    wanted = Wanted(canvases=[canvas], people=[annotator, second])
+    wanted = WantedReadings(canvases=[canvas], people=[annotator, second])
     readings_assign(study=study, user=manager, wanted=wanted)
     return study
 

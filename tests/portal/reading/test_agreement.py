@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from shapely import box
 
-from portal.reading.agreement import Region, findings, matches, merged, pair_agreement
+from portal.reading.agreement import DrawnRegion, findings, matches, merged, pair_agreement
 
 
-def region(*bounds: float, label: str = "t", frame: int | None = None) -> Region:
-    return Region(uuid.uuid4(), uuid.uuid4(), label, box(*bounds), frame)
+def region(*bounds: float, label: str = "t", frame: int | None = None) -> DrawnRegion:
+    return DrawnRegion(uuid.uuid4(), uuid.uuid4(), label, box(*bounds), frame)
 
 
 def test_figures_of_two_halves() -> None:

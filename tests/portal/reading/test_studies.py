@@ -15,7 +15,7 @@ from portal.core.errors import ConflictError, ForbiddenError, InvalidInputError,
 from portal.labs.models import Lab, User
 from portal.reading.models import Study
 from portal.reading.services import (
-    Wanted,
+    WantedReadings,
     assignment_remove,
     assignment_reopen,
     assignment_submit,
@@ -127,7 +127,7 @@ def test_unblinding_is_noted_and_ends_blind_reading(
     assert (entry.actor_id, entry.object_id, entry.details["unfinished"]) == (None, study.pk, 2)
     study.refresh_from_db()
     with pytest.raises(ConflictError, match="unblinded"):
-        wanted = Wanted(canvases=[canvas], people=[annotator, manager])
+        wanted = WantedReadings(canvases=[canvas], people=[annotator, manager])
         readings_assign(study=study, user=manager, wanted=wanted)
     with pytest.raises(ConflictError):
         study_unblind(study=study, user=manager)
@@ -140,7 +140,7 @@ def test_blind_until_everybody_has_handed_in_everything(
 
     other = make_canvas(lab, name="Section 2")
     study = study_create(lab=lab, user=manager, name="Strict", blind_until="study")
-    wanted = Wanted(canvases=[canvas, other], people=[annotator, second])
+    wanted = WantedReadings(canvases=[canvas, other], people=[annotator, second])
     readings_assign(study=study, user=manager, wanted=wanted)
     draw(canvas, second, 0, 0, 100, 90)
     first = study.readings.filter(canvas=canvas)
@@ -180,10 +180,10 @@ def test_what_makes_no_study(
         study_create(lab=lab, user=manager, name="Grades")
     with pytest.raises(InvalidInputError, match="two readers"):
         alone = study_create(lab=lab, user=manager, name="Alone")
-        wanted = Wanted(canvases=[canvas], people=[annotator])
+        wanted = WantedReadings(canvases=[canvas], people=[annotator])
         readings_assign(study=alone, user=manager, wanted=wanted)
     with pytest.raises(InvalidInputError, match="may not draw"):
-        wanted = Wanted(canvases=[canvas], people=[annotator, viewer])
+        wanted = WantedReadings(canvases=[canvas], people=[annotator, viewer])
         readings_assign(study=study, user=manager, wanted=wanted)
     with pytest.raises(InvalidInputError, match="iou_least"):
         study_create(lab=lab, user=manager, name="Wide", iou_least=2)

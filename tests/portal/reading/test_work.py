@@ -14,7 +14,7 @@ from portal.core.mail import mail_flush
 from portal.labs.models import Lab, User
 from portal.reading.models import Assignment
 from portal.reading.selectors import load_of
-from portal.reading.services import Wanted, work_assign
+from portal.reading.services import WantedReadings, work_assign
 from tests.portal.annotations.conftest import make_canvas
 from tests.portal.reading.conftest import draw
 
@@ -28,7 +28,9 @@ def handed(lab: Lab, manager: User, annotator: User, second: User) -> list[Assig
     for k, due in enumerate((None, today() - timedelta(days=1), today() + timedelta(days=1))):
         canvas = make_canvas(lab, name=f"Section {k}")
         people = [annotator, second] if k == 0 else [annotator]
-        wanted = Wanted(canvases=[canvas], people=people, due_on=due, note="Look at the rim.")
+        wanted = WantedReadings(
+            canvases=[canvas], people=people, due_on=due, note="Look at the rim."
+        )
         rows += work_assign(lab=lab, user=manager, wanted=wanted)
     return rows
 
@@ -74,7 +76,9 @@ def test_who_gets_work_is_told_and_no_patient_is_named(
     annotator: User,
 ) -> None:
     with django_capture_on_commit_callbacks(execute=True):
-        wanted = Wanted(canvases=[canvas], people=[annotator, manager], note="Look at the rim.")
+        wanted = WantedReadings(
+            canvases=[canvas], people=[annotator, manager], note="Look at the rim."
+        )
         work_assign(lab=lab, user=manager, wanted=wanted)
     mail_flush()
     (message,) = mail.outbox  # who hands out is told nothing

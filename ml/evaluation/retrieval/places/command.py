@@ -18,7 +18,7 @@ import numpy as np
 from ml.errors import BadInputError
 from ml.evaluation.retrieval.closeness import CalledClose
 from ml.evaluation.retrieval.places.methods import (
-    Method,
+    PlaceMethod,
     baseline_methods,
     encoder_method,
     region_view,
@@ -26,8 +26,8 @@ from ml.evaluation.retrieval.places.methods import (
 from ml.evaluation.retrieval.places.scenes import Scene
 from ml.evaluation.retrieval.places.scores import (
     DISTANCES,
+    PlaceQuery,
     PlaceScore,
-    Query,
     by_truth,
     called_close,
     nearest,
@@ -37,7 +37,7 @@ from ml.evaluation.retrieval.places.scores import (
     summed,
 )
 from ml.evaluation.retrieval.places.sequences import SequenceConfig, sequence_scene
-from ml.evaluation.retrieval.places.sweeps import SweepConfig, sweep_scene
+from ml.evaluation.retrieval.places.sweeps import StillSweepConfig, sweep_scene
 from ml.imaging.slides import open_slide
 from ml.index.answers.calibration import calibration_of
 from ml.reports.cards import update_card
@@ -137,7 +137,7 @@ def read_scenes(data: Path, config: PlacesConfig, progress: Progress) -> list[Sc
     for number, index in enumerate(chosen):
         still = _read(files[index])
         seed = config.seed + int(index)
-        scenes.append(sweep_scene(still, files[index].stem, SweepConfig(), seed=seed))
+        scenes.append(sweep_scene(still, files[index].stem, StillSweepConfig(), seed=seed))
         progress(number + 1, len(chosen) + 1, "filming")
     scenes.append(sequence_scene(read_sequence(data / SEQUENCE), SequenceConfig()))
     progress(len(chosen) + 1, len(chosen) + 1, "filming")
@@ -192,7 +192,7 @@ def _views(encoders: Sequence[object]) -> KeypointEncoder:
     return shipped
 
 
-def _vectors(method: Method, scenes: Sequence[Scene], progress: Progress) -> list[ArrayF32]:
+def _vectors(method: PlaceMethod, scenes: Sequence[Scene], progress: Progress) -> list[ArrayF32]:
     found = []
     for number, scene in enumerate(scenes):
         rows = [method.vector(scene, index) for index in range(len(scene.regions))]
@@ -235,7 +235,7 @@ def _again(
     return {f"the same, {count} queries": before, "with a second look": after}
 
 
-def _looked_again(query: Query, vectors: ArrayF32, of: Any) -> tuple[float, float]:
+def _looked_again(query: PlaceQuery, vectors: ArrayF32, of: Any) -> tuple[float, float]:
     away = np.linalg.norm(vectors[query.gallery] - vectors[query.index], axis=1)
     candidates = [of(query.scene, int(index)) for index in query.gallery]
     order, _ = reranked(of(query.scene, query.index), candidates, away.astype(np.float32))

@@ -26,7 +26,7 @@ _POINTS, _CONTRAST = 400, 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Method:
+class PlaceMethod:
     """One way to compare regions by vectors.
 
     Attributes:
@@ -38,7 +38,7 @@ class Method:
     vector: Callable[[Scene, int], ArrayF32]
 
 
-def encoder_method(encoder: RegionEncoder) -> Method:
+def encoder_method(encoder: RegionEncoder) -> PlaceMethod:
     """An encoder; a region that it cannot embed is far from all others."""
 
     def vector(scene: Scene, index: int) -> ArrayF32:
@@ -48,12 +48,12 @@ def encoder_method(encoder: RegionEncoder) -> Method:
         except EmptyRegionError:
             return np.full(encoder.dim, np.inf, np.float32)
 
-    return Method(f"{encoder.name} {encoder.version}", vector)
+    return PlaceMethod(f"{encoder.name} {encoder.version}", vector)
 
 
 def baseline_methods(
     views: KeypointEncoder, training: Sequence[RegionView], *, seed: int
-) -> tuple[Method, ...]:
+) -> tuple[PlaceMethod, ...]:
     """A colour histogram and a bag of RootSIFT, on the same views as our encoder.
 
     Args:
@@ -71,7 +71,7 @@ def baseline_methods(
     def bag(scene: Scene, index: int) -> ArrayF32:
         return bag_of_words(_root_sift(region_view(views, scene, index)), words)
 
-    return Method("HSV histogram", colour), Method("bag of RootSIFT", bag)
+    return PlaceMethod("HSV histogram", colour), PlaceMethod("bag of RootSIFT", bag)
 
 
 def region_view(views: KeypointEncoder, scene: Scene, index: int) -> RegionView:

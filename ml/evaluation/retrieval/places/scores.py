@@ -38,7 +38,7 @@ class PlaceScore:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class PlaceQuery:
     """One search.
 
     Attributes:
@@ -52,7 +52,7 @@ class Query:
     same: ArrayBool
 
 
-def queries(scenes: Sequence[Scene], truth: str, distance: str) -> Iterator[Query]:
+def queries(scenes: Sequence[Scene], truth: str, distance: str) -> Iterator[PlaceQuery]:
     """Every region whose place is in its gallery together with another one."""
     for number, scene in enumerate(scenes):
         if scene.truth != truth:
@@ -62,7 +62,7 @@ def queries(scenes: Sequence[Scene], truth: str, distance: str) -> Iterator[Quer
             gallery = scene.gallery(index, distance)
             same = place[gallery] == place[index]
             if same.any() and not same.all():
-                yield Query(number, index, gallery, same)
+                yield PlaceQuery(number, index, gallery, same)
 
 
 def score_vectors(
@@ -80,21 +80,23 @@ def score_vectors(
     return found
 
 
-def nearest(vectors: ArrayF32, query: Query) -> ArrayI64:
+def nearest(vectors: ArrayF32, query: PlaceQuery) -> ArrayI64:
     """(M,) order of the gallery by Euclidean distance, ties by index."""
     away = vectors[query.gallery] - vectors[query.index]
     distance = np.linalg.norm(np.nan_to_num(away, nan=np.inf), axis=1)
     return np.argsort(distance, kind="stable").astype(np.int64)
 
 
-def ranked_score(query: Query, order: ArrayI64) -> float:
+def ranked_score(query: PlaceQuery, order: ArrayI64) -> float:
     """Average precision of the first ten of an order of the gallery."""
     return average_precision_at_k(
         np.asarray(query.same[order], np.bool_), k=K, n_relevant=int(query.same.sum())
     )
 
 
-def summed(scenes: Sequence[Scene], asked: Sequence[Query], values: Sequence[float]) -> PlaceScore:
+def summed(
+    scenes: Sequence[Scene], asked: Sequence[PlaceQuery], values: Sequence[float]
+) -> PlaceScore:
     """Mean and interval over queries, whole places drawn anew."""
     groups = [
         f"{scenes[query.scene].name}/{scenes[query.scene].regions[query.index].place}"
@@ -140,7 +142,7 @@ def called_close(
     return dict(nested)
 
 
-def _chance(query: Query) -> float:
+def _chance(query: PlaceQuery) -> float:
     """Expected score of a random order, the mean of 200 orders: there is no short closed form."""
     rng = np.random.default_rng(query.index)
     count = len(query.gallery)

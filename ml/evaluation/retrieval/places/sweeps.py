@@ -35,7 +35,7 @@ AGAIN = VisitConfig((0.6, 1.45), 1.4, 6e-4, 4.0, 0.25, 0.05, (0.3, 1.4))
 
 
 @dataclass(frozen=True, slots=True)
-class SweepConfig:
+class StillSweepConfig:
     """A sweep over one still."""
 
     size_px: int = 400  # side of a frame
@@ -47,7 +47,7 @@ class SweepConfig:
     near_gap: int = 3  # frames
 
 
-def sweep_scene(still: ImageU8, name: str, config: SweepConfig, *, seed: int) -> Scene:
+def sweep_scene(still: ImageU8, name: str, config: StillSweepConfig, *, seed: int) -> Scene:
     """Two visits over a still (H, W, 3) uint8 RGB, and the places that are seen at least twice."""
     rng = np.random.default_rng(seed)
     side = config.size_px
@@ -78,7 +78,7 @@ def _pose(
     number: int,
     shape: tuple[int, ...],
     visit: VisitConfig,
-    config: SweepConfig,
+    config: StillSweepConfig,
     rng: np.random.Generator,
 ) -> ArrayF64:
     """(3, 3) H_still_from_frame: along a wave through the window, there and back."""
@@ -137,7 +137,7 @@ def _regions(
     shape: tuple[int, ...],
     maps: list[ArrayF64],
     mask: ArrayBool,
-    config: SweepConfig,
+    config: StillSweepConfig,
     rng: np.random.Generator,
 ) -> tuple[PlaceRegion, ...]:
     """A grid of squares of the still, each where the searched frames see it whole."""

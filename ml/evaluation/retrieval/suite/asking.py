@@ -9,7 +9,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from ml.errors import BadInputError
-from ml.evaluation.retrieval.suite.sets import Query, Task
+from ml.evaluation.retrieval.suite.sets import SuiteQuery, Task
 from ml.index.answers.diffusion import diffused_distances
 from ml.index.answers.expansion import expanded_query
 from ml.index.learning.metric import LearnedMetric, learn_metric
@@ -39,7 +39,7 @@ PLAINLY = Asking()
 
 def asker(
     task: Task, queries: ArrayF32, gallery: ArrayF32, asking: Asking
-) -> Callable[[Query], ArrayF64]:
+) -> Callable[[SuiteQuery], ArrayF64]:
     """Distances of a query's gallery to it.
 
     Args:
@@ -47,7 +47,7 @@ def asker(
     """
     learned: dict[str, LearnedMetric | None] = {}
 
-    def ask(query: Query) -> ArrayF64:
+    def ask(query: SuiteQuery) -> ArrayF64:
         vector, found = queries[query.item][None], gallery[query.gallery]
         if asking.learn and task.labels:
             if query.group not in learned:
@@ -60,7 +60,7 @@ def asker(
     return ask
 
 
-def _learned(task: Task, query: Query, found: ArrayF32) -> LearnedMetric | None:
+def _learned(task: Task, query: SuiteQuery, found: ArrayF32) -> LearnedMetric | None:
     """None where the others have too few labels or patients to learn from."""
     labels = [task.labels[item] for item in query.gallery]
     patients = [task.patients[item] for item in query.gallery]

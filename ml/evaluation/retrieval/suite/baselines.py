@@ -22,7 +22,7 @@ from ml.evaluation.retrieval.baselines import (
 )
 from ml.evaluation.retrieval.regions import RegionImage
 from ml.evaluation.retrieval.suite.config import TrainingConfig
-from ml.evaluation.retrieval.suite.methods import Method
+from ml.evaluation.retrieval.suite.methods import SuiteMethod
 from ml.files import write_npz
 from ml.networks.textons import TextonConfig
 from ml.roi.encoders.textons import (
@@ -74,7 +74,7 @@ class _Words:
 
 def baseline_methods(
     training: TrainingConfig, data: Path, *, seed: int, cache: Path | None, progress: Progress
-) -> tuple[Method, ...]:
+) -> tuple[SuiteMethod, ...]:
     """All of them, with their words learned, or read from the cache.
 
     Raises:
@@ -87,10 +87,12 @@ def baseline_methods(
     words = _sift_words(learned, sift, progress)
     dictionary = _dictionary(learned, textons, progress)
     return (
-        Method(HSV, "hsv-1", True, hsv_vector),
-        Method(LBP, "lbp-2", True, lbp_vector),
-        Method(SIFT, f"sift-2-{key}", True, lambda region: sift_vector(region, words, sift)),
-        Method(TEXTONS, f"textons-1-{key}", True, lambda region: texton_vector(region, dictionary)),
+        SuiteMethod(HSV, "hsv-1", True, hsv_vector),
+        SuiteMethod(LBP, "lbp-2", True, lbp_vector),
+        SuiteMethod(SIFT, f"sift-2-{key}", True, lambda region: sift_vector(region, words, sift)),
+        SuiteMethod(
+            TEXTONS, f"textons-1-{key}", True, lambda region: texton_vector(region, dictionary)
+        ),
     )
 
 

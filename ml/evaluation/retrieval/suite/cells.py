@@ -17,7 +17,7 @@ from ml.evaluation.retrieval.sections.alignment import (
 )
 from ml.evaluation.retrieval.sections.pairs import section_pairs, square
 from ml.evaluation.retrieval.suite.config import SetConfig
-from ml.evaluation.retrieval.suite.sets import Item, Query, SuiteSet, task_of
+from ml.evaluation.retrieval.suite.sets import Item, SuiteQuery, SuiteSet, task_of
 from ml.types import ArrayF64, ArrayI64, Progress
 
 _BLOCK_UM = 1000.0
@@ -36,7 +36,7 @@ def section_set(config: SetConfig, data: Path, progress: Progress) -> SuiteSet:
         BadInputError: fewer than two sections, or two whose outlines do not fit on each other.
     """
     items: list[Item] = []
-    queries: list[Query] = []
+    queries: list[SuiteQuery] = []
     gallery: list[int] = []
     pairs = section_pairs(data / config.path)
     last: tuple[Path, Section] | None = None
@@ -57,11 +57,11 @@ def section_set(config: SetConfig, data: Path, progress: Progress) -> SuiteSet:
 
 def _queries(
     found: PairedCells, own: ArrayI64, other: ArrayI64, reach_px: float, pair: str
-) -> list[Query]:
+) -> list[SuiteQuery]:
     near = cdist(found.xy_a, found.xy_a, "chebyshev") <= reach_px * 1.01
     blocks = np.floor(found.xy_a * READ_MPP / _BLOCK_UM).astype(int)
     return [
-        Query(int(item), other, near[row], pair, f"{pair} {blocks[row, 0]} {blocks[row, 1]}")
+        SuiteQuery(int(item), other, near[row], pair, f"{pair} {blocks[row, 0]} {blocks[row, 1]}")
         for row, item in enumerate(own)
     ]
 

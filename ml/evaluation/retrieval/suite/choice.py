@@ -37,7 +37,7 @@ class Margin:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class ChoiceWithout:
     """The choice made without one set.
 
     Attributes:
@@ -52,7 +52,7 @@ class LeftOut:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class SuiteChoice:
     """What is chosen, and by how much a choice like it overstates itself.
 
     Attributes:
@@ -64,7 +64,7 @@ class Choice:
     chosen: str
     passes: bool
     margins: dict[str, Margin]
-    left_out: dict[str, LeftOut]
+    left_out: dict[str, ChoiceWithout]
     cost: float | None
 
 
@@ -83,7 +83,7 @@ def margins_of(
     return out
 
 
-def choose(margins: Mapping[str, Margin]) -> Choice:
+def choose(margins: Mapping[str, Margin]) -> SuiteChoice:
     """Apply the rule, with all sets and without each.
 
     Args:
@@ -93,7 +93,7 @@ def choose(margins: Mapping[str, Margin]) -> Choice:
     sets = list(margins[chosen].sets)
     left_out = {name: _without(margins, name) for name in sets} if len(sets) > 1 else {}
     honest = [left.margin for left in left_out.values()]
-    return Choice(
+    return SuiteChoice(
         chosen=chosen,
         passes=margins[chosen].passes,
         margins=dict(margins),
@@ -108,14 +108,14 @@ def _best(margins: Mapping[str, Margin]) -> str:
     return max(allowed, key=lambda name: allowed[name].mean)
 
 
-def _without(margins: Mapping[str, Margin], name: str) -> LeftOut:
+def _without(margins: Mapping[str, Margin], name: str) -> ChoiceWithout:
     others = {
         encoder: _margin({key: value for key, value in m.sets.items() if key != name})
         for encoder, m in margins.items()
     }
     chosen = _best(others)
     best = max(margins, key=lambda encoder: margins[encoder].sets[name])
-    return LeftOut(chosen, margins[chosen].sets[name], best, margins[best].sets[name])
+    return ChoiceWithout(chosen, margins[chosen].sets[name], best, margins[best].sets[name])
 
 
 def _margin(sets: dict[str, float]) -> Margin:

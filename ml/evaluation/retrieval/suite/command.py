@@ -14,7 +14,7 @@ from ml.errors import BadInputError
 from ml.evaluation.retrieval.suite.asking import Asking
 from ml.evaluation.retrieval.suite.baselines import baseline_methods
 from ml.evaluation.retrieval.suite.config import SHIPPED, SuiteConfig, read_suite
-from ml.evaluation.retrieval.suite.methods import Method, encoder_methods
+from ml.evaluation.retrieval.suite.methods import SuiteMethod, encoder_methods
 from ml.evaluation.retrieval.suite.run import SuiteResult, read_sets, run_suite
 from ml.evaluation.retrieval.suite.table import card_figures, card_lines
 from ml.reports.cards import update_card
@@ -104,7 +104,9 @@ def write_card(card: Path, section: str, result: SuiteReport) -> None:
     update_card(card, section, figures(result))
 
 
-def _asked_otherwise(encoders: Sequence[Method], args: argparse.Namespace) -> list[Method]:
+def _asked_otherwise(
+    encoders: Sequence[SuiteMethod], args: argparse.Namespace
+) -> list[SuiteMethod]:
     """The same vectors asked in the other ways that were chosen, a row each."""
     ways = {
         "expanded": Asking(expand=args.expand) if args.expand else None,

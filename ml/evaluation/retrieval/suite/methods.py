@@ -31,7 +31,7 @@ class MethodAbout(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Method:
+class SuiteMethod:
     """One row of the table.
 
     Attributes:
@@ -50,7 +50,7 @@ class Method:
     asking: Asking = PLAINLY
 
 
-def encoder_methods(names: Sequence[str]) -> tuple[Method, ...]:
+def encoder_methods(names: Sequence[str]) -> tuple[SuiteMethod, ...]:
     """Shipped encoders by name, and encoders from weights files, named by their file.
 
     Raises:
@@ -84,7 +84,7 @@ class _SharedGraphs:
         return self._last[1]
 
 
-def _encoder_method(name: str, shared: dict[str, _SharedGraphs]) -> Method:
+def _encoder_method(name: str, shared: dict[str, _SharedGraphs]) -> SuiteMethod:
     is_file = name.endswith(".safetensors")
     encoder = load_encoder(name)
     about: MethodAbout = {
@@ -92,7 +92,7 @@ def _encoder_method(name: str, shared: dict[str, _SharedGraphs]) -> Method:
         "config_hash": encoder.config_hash,
         "dim": encoder.dim,
     }
-    return Method(
+    return SuiteMethod(
         name=Path(name).stem if is_file else encoder.name,
         key=encoder.config_hash,
         baseline=False,

@@ -13,11 +13,11 @@ from ml.evaluation.retrieval.closeness import CalledClose
 from ml.evaluation.retrieval.regions import RegionImage
 from ml.evaluation.retrieval.suite.asking import PLAINLY
 from ml.evaluation.retrieval.suite.cells import section_set
-from ml.evaluation.retrieval.suite.choice import Cell, Choice, choose, margins_of
+from ml.evaluation.retrieval.suite.choice import Cell, SuiteChoice, choose, margins_of
 from ml.evaluation.retrieval.suite.config import SetConfig, SuiteConfig
-from ml.evaluation.retrieval.suite.methods import Method, MethodAbout
+from ml.evaluation.retrieval.suite.methods import MethodAbout, SuiteMethod
 from ml.evaluation.retrieval.suite.scores import (
-    TaskScores,
+    SuiteTaskScores,
     called_close,
     chance,
     labels_alone_pull,
@@ -56,7 +56,7 @@ class TaskResult(TypedDict):
     classes: dict[str, int]
     unscored: int
     chance: float
-    methods: dict[str, TaskScores]
+    methods: dict[str, SuiteTaskScores]
     called_close: dict[str, CalledClose]
 
 
@@ -83,7 +83,7 @@ class SuiteResult(TypedDict):
     options: SuiteConfig
     methods: dict[str, MethodResult]
     sets: dict[str, SetResult]
-    choice: Choice | None
+    choice: SuiteChoice | None
 
 
 def read_sets(config: SuiteConfig, data: Path, progress: Progress) -> tuple[SuiteSet, ...]:
@@ -104,7 +104,7 @@ def read_sets(config: SuiteConfig, data: Path, progress: Progress) -> tuple[Suit
 def run_suite(
     config: SuiteConfig,
     sets: Sequence[SuiteSet],
-    methods: Sequence[Method],
+    methods: Sequence[SuiteMethod],
     *,
     cache: Path | None,
     progress: Progress,
@@ -167,7 +167,7 @@ def _swaps(
 def _set_result(
     suite_set: SuiteSet,
     all_vectors: dict[str, dict[str, SetVectors]],
-    methods: Sequence[Method],
+    methods: Sequence[SuiteMethod],
     config: SuiteConfig,
 ) -> SetResult:
     vectors = all_vectors[suite_set.config.name]
@@ -199,7 +199,7 @@ def _close(
     suite_set: SuiteSet,
     task: Task,
     vectors: dict[str, dict[str, SetVectors]],
-    methods: Sequence[Method],
+    methods: Sequence[SuiteMethod],
 ) -> dict[str, CalledClose]:
     """By the distances of the vectors, as the portal says it: once for each encoder."""
     names = suite_set.config.unrelated
@@ -223,7 +223,7 @@ def _pull(suite_set: SuiteSet, vectors: dict[str, SetVectors]) -> Pull | None:
     }
 
 
-def _choice(found: dict[str, SetResult], methods: Sequence[Method]) -> Choice | None:
+def _choice(found: dict[str, SetResult], methods: Sequence[SuiteMethod]) -> SuiteChoice | None:
     # A row that is told labels is no candidate: the baselines are not told any.
     encoders = [m.name for m in methods if not (m.baseline or m.asking.learn)]
     baselines = [m.name for m in methods if m.baseline]

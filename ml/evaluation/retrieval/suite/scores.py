@@ -44,7 +44,7 @@ class Scores:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskScores:
+class SuiteTaskScores:
     """A method on a task, as it is and with the gallery stained anew, with the loss in percent."""
 
     as_is: Scores
@@ -54,18 +54,18 @@ class TaskScores:
 
 def task_scores(
     task: Task, vectors: SetVectors, config: SuiteConfig, asking: Asking = PLAINLY
-) -> TaskScores:
+) -> SuiteTaskScores:
     """Score a method on a task, asked in one of the ways that ``asking`` has."""
     clean = query_precisions(task, vectors.clean, vectors.clean, config.k, asking)
     as_is = _scores(task, [clean], config)
     if not vectors.swapped:
-        return TaskScores(as_is, None, None)
+        return SuiteTaskScores(as_is, None, None)
     draws = [
         query_precisions(task, vectors.clean, other, config.k, asking) for other in vectors.swapped
     ]
     swapped = _scores(task, draws, config)
     lost = 100 * (as_is.score - swapped.score) / as_is.score if as_is.score else 0.0
-    return TaskScores(as_is, swapped, lost)
+    return SuiteTaskScores(as_is, swapped, lost)
 
 
 def query_precisions(

@@ -45,7 +45,7 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class SuiteQuery:
     """One question.
 
     Attributes:
@@ -71,7 +71,7 @@ class Task:
     """
 
     name: str
-    queries: tuple[Query, ...]
+    queries: tuple[SuiteQuery, ...]
     unscored: int
     labels: tuple[str, ...] = ()
     patients: tuple[str, ...] = ()
@@ -135,7 +135,7 @@ def label_task(name: str, records: Sequence[RoiRecord]) -> Task:
     """
     labels = np.array([record.label for record in records])
     queries = [
-        Query(item, gallery, labels[gallery] == labels[item], str(labels[item]), patient)
+        SuiteQuery(item, gallery, labels[gallery] == labels[item], str(labels[item]), patient)
         for (item, gallery), patient in zip(
             other_patients(records), (record.patient for record in records), strict=True
         )
@@ -143,7 +143,7 @@ def label_task(name: str, records: Sequence[RoiRecord]) -> Task:
     return task_of(name, queries)
 
 
-def task_of(name: str, queries: Sequence[Query]) -> Task:
+def task_of(name: str, queries: Sequence[SuiteQuery]) -> Task:
     """A task of the queries that have a right answer.
 
     Raises:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ml.evaluation.retrieval.suite.choice import Choice
-from ml.evaluation.retrieval.suite.scores import Scores, TaskScores
+from ml.evaluation.retrieval.suite.choice import SuiteChoice
+from ml.evaluation.retrieval.suite.scores import Scores, SuiteTaskScores
 from ml.reports.tables import markdown_table
 
 
@@ -85,7 +85,7 @@ def score_table(result: Mapping[str, Any], methods: Sequence[str] | None = None)
     )
 
 
-def _cells(scores: TaskScores) -> list[str]:
+def _cells(scores: SuiteTaskScores) -> list[str]:
     swapped = scores.swapped
     cells = [_with_interval(scores.as_is)]
     if swapped is not None:
@@ -143,7 +143,7 @@ def _close_line(result: Mapping[str, Any], method: str) -> str:
 
 def _margin_lines(result: Mapping[str, Any]) -> list[str]:
     """How far all candidates are ahead, and what was chosen."""
-    choice: Choice | None = result["choice"]
+    choice: SuiteChoice | None = result["choice"]
     if not choice:
         return []
     margins = [
@@ -158,7 +158,7 @@ def _margin_lines(result: Mapping[str, Any]) -> list[str]:
 
 
 def _margin_table(result: Mapping[str, Any]) -> str:
-    choice: Choice | None = result["choice"]
+    choice: SuiteChoice | None = result["choice"]
     if not choice:
         return ""
     sets = list(next(iter(choice.margins.values())).sets)
@@ -169,7 +169,7 @@ def _margin_table(result: Mapping[str, Any]) -> str:
     return markdown_table(["ahead of the best baseline", *sets, "mean", "worst"], rows)
 
 
-def _choice_text(choice: Choice) -> str:
+def _choice_text(choice: SuiteChoice) -> str:
     heads = ["left out", "chosen without it", "its margin there", "best there", "its margin"]
     rows = [
         [
@@ -184,7 +184,7 @@ def _choice_text(choice: Choice) -> str:
     return f"{_verdict(choice)}\n\n{markdown_table(heads, rows)}"
 
 
-def _verdict(choice: Choice) -> str:
+def _verdict(choice: SuiteChoice) -> str:
     verdict = f"Chosen: {choice.chosen}."
     if not choice.passes:
         verdict += " No candidate passes: each is below the best baseline on some set."

@@ -12,7 +12,7 @@ import numpy as np
 
 from ml.errors import BadInputError, MlError
 from ml.evaluation.retrieval.regions import RegionImage
-from ml.evaluation.retrieval.suite.methods import Method
+from ml.evaluation.retrieval.suite.methods import SuiteMethod
 from ml.evaluation.retrieval.suite.sets import SuiteSet
 from ml.evaluation.retrieval.suite.swap import Recolouring, restained
 from ml.files import write_npz
@@ -49,7 +49,7 @@ def set_vectors(  # noqa: PLR0917
     suite_set: SuiteSet,
     regions: Sequence[RegionImage],
     swaps: Sequence[Mapping[str, Recolouring]],
-    methods: Sequence[Method],
+    methods: Sequence[SuiteMethod],
     cache: Path | None,
     progress: Progress,
 ) -> dict[str, SetVectors]:
@@ -92,7 +92,7 @@ def _part_vectors(  # noqa: PLR0917
     suite_set: SuiteSet,
     regions: Sequence[RegionImage],
     part: _Part,
-    methods: Sequence[Method],
+    methods: Sequence[SuiteMethod],
     cache: Path | None,
     progress: Progress,
 ) -> dict[str, _Found]:
@@ -125,14 +125,14 @@ def _recoloured(suite_set: SuiteSet, region: RegionImage, number: int, part: _Pa
     return RegionImage(restained(region.pixels, change), region.polygon, region.mpp)
 
 
-def _embedded(method: Method, region: RegionImage, key: str) -> ArrayF32:
+def _embedded(method: SuiteMethod, region: RegionImage, key: str) -> ArrayF32:
     try:
         return method.embed(region)
     except MlError as error:
         raise BadInputError(f"{method.name}: {key.split(maxsplit=1)[0]}: {error}") from error
 
 
-def _path(cache: Path | None, method: Method, suite_set: SuiteSet, part: _Part) -> Path | None:
+def _path(cache: Path | None, method: SuiteMethod, suite_set: SuiteSet, part: _Part) -> Path | None:
     if cache is None:
         return None
     digest = hashlib.sha256(method.key.encode())

@@ -26,7 +26,7 @@ from ml.training.common.steps import descend, set_rate
 from ml.training.common.watch import looking, watch
 from ml.training.roi.patches.blocks import WATCHED, Blocks, read_blocks
 from ml.training.roi.patches.config import PatchTrainConfig
-from ml.training.roi.patches.device_views import DeviceViews
+from ml.training.roi.patches.device_views import DeviceTissueViews
 from ml.training.roi.patches.ssl import Scheme
 from ml.training.roi.patches.views import draw_pair, restained
 from ml.types import Progress
@@ -68,7 +68,9 @@ def train_patches(run: TrainingRun[PatchTrainConfig], *, data: Path) -> PatchSum
     with run.learning():
         where = run.views_on
         views: Views = (
-            TissueViews(config, blocks) if where is None else DeviceViews(config, blocks, where)
+            TissueViews(config, blocks)
+            if where is None
+            else DeviceTissueViews(config, blocks, where)
         )
         learner = PatchLearner(
             config,

@@ -38,7 +38,7 @@ class Windows:
     matrix: ArrayF64
 
 
-class DeviceViews:
+class DeviceTissueViews:
     """Draws the batch of a step, as ``TissueViews`` does, on the device of ``compute``."""
 
     def __init__(self, config: PatchTrainConfig, blocks: Blocks, compute: Compute) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db import close_old_connections
 
-from portal.archive.services.watching import FolderWatch, Outcome
+from portal.archive.services.watching import FolderWatch, WatchOutcome
 from portal.core.errors import PortalError
 from portal.labs.models import Lab, User
 
@@ -64,9 +64,9 @@ class Command(BaseCommand):
         try:
             for taken in watch.look(time.monotonic()):
                 line = f"{taken.path}: {taken.outcome.value}"
-                if taken.outcome is not Outcome.LATER:
+                if taken.outcome is not WatchOutcome.LATER:
                     told.pop(taken.path, None)
-                    out = self.stderr if taken.outcome is Outcome.REFUSED else self.stdout
+                    out = self.stderr if taken.outcome is WatchOutcome.REFUSED else self.stdout
                     out.write(f"{line}: {taken.reason}" if taken.reason else line)
                 elif told.get(taken.path) != taken.reason:  # said once, not at every look
                     told[taken.path] = taken.reason

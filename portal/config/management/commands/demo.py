@@ -13,7 +13,7 @@ from django.core.management.base import BaseCommand, CommandError
 from portal.config.demo.material import development_material, sample_material
 from portal.config.demo.people import cast
 from portal.config.demo.report import report, sign_in
-from portal.config.demo.run import Outcome, demo_run
+from portal.config.demo.run import DemoResult, demo_run
 from portal.config.processes import free_port, reaper, web, worker
 from portal.config.supervision import ProcessTree
 
@@ -65,12 +65,12 @@ class Command(BaseCommand):
         self.stdout.write(line)
         self.stdout.flush()  # also where the output is a file
 
-    def _run(self, people: Any) -> Outcome:
+    def _run(self, people: Any) -> DemoResult:
         folder = settings.TESSERA_STORAGE.parent / "demo"
         self.stdout.write("Making the demo slides and video (once)")
         material = [*sample_material(folder), *development_material(folder)]
         return demo_run(material, people=people, say=self.stdout.write)
 
-    def _fail_if_any(self, outcome: Outcome) -> None:
+    def _fail_if_any(self, outcome: DemoResult) -> None:
         if outcome.failures:
             raise CommandError(f"{len(outcome.failures)} jobs failed; see above.")

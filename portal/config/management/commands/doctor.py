@@ -13,7 +13,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from portal.config.doctor import Finding, examine
+from portal.config.doctor import DoctorFinding, examine
 
 WORDS = {"ok": "ok     ", "warning": "WARNING", "error": "ERROR  "}
 
@@ -42,6 +42,6 @@ class Command(BaseCommand):
             sys.exit(1)
 
 
-def _line(finding: Finding) -> str:
+def _line(finding: DoctorFinding) -> str:
     says = f"{WORDS[finding.level]} {finding.part}: {finding.says}"
     return f"{says} {finding.do}".rstrip()

@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from portal.config import environment
-from portal.config.front.limits import Limits
+from portal.config.front.limits import FrontLimits
 from portal.config.front.server import run
 
 
@@ -23,7 +23,7 @@ class Command(BaseCommand):
         parser.add_argument("--host", default="127.0.0.1")
         parser.add_argument("--port", type=int, required=True)
         parser.add_argument("--api", required=True, help="UNIX socket of the API processes")
-        parser.add_argument("--calls", type=int, default=Limits().calls)
+        parser.add_argument("--calls", type=int, default=FrontLimits().calls)
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Serve until told to stop."""
@@ -31,7 +31,7 @@ class Command(BaseCommand):
         is_proxied = environment.number("TESSERA_TRUSTED_PROXIES", default=0, minimum=0) > 0
         most = environment.number("TESSERA_CONNECTIONS_PER_ADDRESS", default=500, minimum=0)
         calls = options["calls"]
-        limits = Limits(
+        limits = FrontLimits(
             per_address=0 if is_proxied else int(most), calls=calls, bulk=max(1, calls // 2)
         )
         run(

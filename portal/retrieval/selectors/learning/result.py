@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ml.index.learning.archive import FromArchive
-from ml.index.learning.comparison import LabelChange, Measure
+from ml.index.learning.comparison import FigureChange, LabelChange
 from ml.index.learning.material import RULE
 from portal.retrieval.selectors.learning.archive import REGIONS_MOST, LabMaterial
 
@@ -59,7 +59,7 @@ class LearningResult:
     rule: str
     chosen: str
     judges_by: str
-    measures: tuple[Measure, ...]
+    measures: tuple[FigureChange, ...]
     changes: tuple[LabelChange, ...]
     examples: tuple[ExampleFound, ...]
     regions_most: int = REGIONS_MOST
@@ -77,7 +77,7 @@ class LearningResult:
     def of_json(cls, said: Mapping[str, Any]) -> LearningResult:
         """What ``as_json`` gave."""
         parts = {
-            "measures": tuple(Measure(**one) for one in said["measures"]),
+            "measures": tuple(FigureChange(**one) for one in said["measures"]),
             "changes": tuple(LabelChange(**one) for one in said["changes"]),
             "examples": tuple(
                 ExampleFound(one["roi"], one["gain"], tuple(one["old"]), tuple(one["new"]))

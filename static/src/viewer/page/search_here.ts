@@ -2,6 +2,7 @@
 
 import { boundsFromExtent } from "../map/pixel_plane";
 import type { Extent } from "ol/extent";
+import type { Bounds } from "../rois/shapes/outlines";
 import type { Tools } from "../rois/tools/tools";
 import type { Parts } from "./parts";
 
@@ -39,8 +40,6 @@ export function connectSearch({ root, canvas, player, mapView, notice }: Parts, 
 }
 
 const field = (form: HTMLFormElement, name: string): HTMLInputElement => form.elements.namedItem(name) as HTMLInputElement;
-
-type Bounds = [number, number, number, number];
 
 function clipped([left, top, right, bottom]: Bounds, { width, height }: { width: number; height: number }): Bounds {
   return [Math.max(left, 0), Math.max(top, 0), Math.min(right, width), Math.min(bottom, height)];

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ml.evaluation.matching.confidence import Candidates, compared, confidence_line
+from ml.evaluation.matching.confidence import MutualNeighbours, compared, confidence_line
 
 
-def _pair(seed: int, *, telling: float, share: float = 0.5) -> Candidates:
+def _pair(seed: int, *, telling: float, share: float = 0.5) -> MutualNeighbours:
     """Half of 400 candidates are right; agreement keeps half of these and nothing else."""
     rng = np.random.default_rng(seed)
     right = np.arange(400) < 400 * share
     features = rng.normal(size=(400, 5))
     features[:, 1] += telling * right
-    return Candidates(features, right, right & (np.arange(400) % 2 == 0))
+    return MutualNeighbours(features, right, right & (np.arange(400) % 2 == 0))
 
 
 def test_both_rules_are_judged_at_the_same_recall() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ml.errors import BadInputError
-from ml.evaluation.mosaic.baselines import Attempt, sift_chain
+from ml.evaluation.mosaic.baselines import BaselineMosaic, sift_chain
 from ml.evaluation.mosaic.command import frames_markdown
 from ml.evaluation.mosaic.ncc import clean_frames, ncc_table
 from ml.evaluation.mosaic.relief import pair_errors, picture_points
@@ -77,7 +77,7 @@ def test_an_exact_attempt_scores_no_error_and_names_its_faults(sweep: SimulatedS
     shift = np.array([[1, 0, 3.0], [0, 1, 0], [0, 0, 1]])
     wrong = {**usable, min(usable): usable[min(usable)] @ shift}
     given = tuple(range(40))
-    found = Attempt(wrong, given, None, 1.0, 1.0, 5.0, dropped=dict(sweep.faults))
+    found = BaselineMosaic(wrong, given, None, 1.0, 1.0, 5.0, dropped=dict(sweep.faults))
     scores = score_attempt(found, sweep)
     assert scores["median_px"] < 0.3
     assert scores["max_px"] == pytest.approx(3.0, abs=0.5)

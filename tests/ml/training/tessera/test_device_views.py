@@ -14,7 +14,7 @@ from ml.networks.device import REFERENCE
 from ml.training.common.device.jpeg import grey_compressed
 from ml.training.common.run import TrainingRun
 from ml.training.tessera.command import train_tessera
-from ml.training.tessera.device_views import DeviceViews, visible_area_of
+from ml.training.tessera.device_views import DeviceStillViews, visible_area_of
 from ml.training.tessera.pool import draw_pool
 from ml.training.tessera.views import TesseraViewConfig, degraded, random_homography, warped
 from tests.ml.training.tessera.test_command import GRID, TINY, _still, data
@@ -39,7 +39,7 @@ def whole(tensor):
 @pytest.mark.parametrize("black", [0.0, 1.0])
 def test_a_view_is_that_of_opencv(fast, black):
     config = dataclasses.replace(NOTHING, black_border=black)
-    views = DeviceViews(fast, config)
+    views = DeviceStillViews(fast, config)
     matrix = random_homography(np.random.default_rng(1), width=200, height=160, config=config)
     found = views.warped(views.image(_still(0)), matrix, np.random.default_rng(0))
     wanted = warped(_still(0), matrix, np.random.default_rng(0), config)
@@ -49,7 +49,7 @@ def test_a_view_is_that_of_opencv(fast, black):
 
 def test_what_is_not_random_of_a_degraded_view_is_the_same(fast):
     """Exposure alone is left: its numbers are drawn after the one that seeds the noise."""
-    views = DeviceViews(fast, NOTHING)
+    views = DeviceStillViews(fast, NOTHING)
     found = views.degraded(views.image(scope()), np.random.default_rng(4))
     rng = np.random.default_rng(4)
     rng.integers(1 << 62)
@@ -58,7 +58,7 @@ def test_what_is_not_random_of_a_degraded_view_is_the_same(fast):
 
 @pytest.mark.parametrize("name", CHANCES)
 def test_each_degradation_changes_the_view_and_leaves_an_image(fast, name):
-    views = [DeviceViews(fast, dataclasses.replace(NOTHING, **{name: p})) for p in (0.0, 1.0)]
+    views = [DeviceStillViews(fast, dataclasses.replace(NOTHING, **{name: p})) for p in (0.0, 1.0)]
     found = [whole(one.degraded(one.image(_still(0)), np.random.default_rng(2))) for one in views]
     assert np.abs(found[0] - found[1]).mean() > 0.2
     assert found[1].min() >= 0 and found[1].max() <= 255
@@ -87,7 +87,7 @@ def test_polar_patches_are_those_of_the_descriptor(fast):
     xy = rng.uniform((0, 0), (199, 159), (60, 2)).astype(np.float32)
     zoom = np.exp(rng.uniform(-0.4, 0.8, 60)).astype(np.float32)
     wanted = polar_patches(image, xy, grid=GRID, zoom=zoom)
-    views = DeviceViews(fast, NOTHING)
+    views = DeviceStillViews(fast, NOTHING)
     found = views.patches(views.image(image), xy, GRID, zoom).float().cpu().numpy()
     apart = np.abs(found - wanted)
     # OpenCV rounds places to 1/32 px, which counts at the edge of the surround

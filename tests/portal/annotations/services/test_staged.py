@@ -172,7 +172,7 @@ def test_large_outlines_are_written_in_smaller_parts(
         reading.Classes(
             {}, canvas=canvas, user=annotator, chosen={}, may_create=False, is_preview=True
         ),
-        reading.Tally(8, None, format="geojson"),
+        reading.ImportTally(8, None, format="geojson"),
     )
     source = reading.source_of(collection(*(feature(one) for one in geometries)))
     for plans in reading.plans_read(run, source):

@@ -11,7 +11,7 @@ from django.core.management import CommandError, call_command
 
 from portal.archive.models import Case, Slide
 from portal.archive.services import case_delete, watching
-from portal.archive.services.watching import FolderWatch, Outcome
+from portal.archive.services.watching import FolderWatch, WatchOutcome
 from portal.core.errors import ForbiddenError, StorageFullError
 from portal.labs.models import Lab, Membership, Role, User
 from tests.portal.archive.support import picture
@@ -38,7 +38,7 @@ def put(folder: Path, name: str, content: bytes) -> Path:
     return path
 
 
-def looked(watch: FolderWatch, *times: float) -> list[tuple[str, Outcome]]:
+def looked(watch: FolderWatch, *times: float) -> list[tuple[str, WatchOutcome]]:
     return [(str(one.path), one.outcome) for now in times for one in watch.look(now)]
 
 
@@ -49,7 +49,7 @@ def test_a_file_is_received_once_it_stays_as_it_is(
     assert looked(watch, 0, 9) == []
     path.write_bytes(picture())  # the scanner goes on
     assert looked(watch, 11, 20) == []
-    assert looked(watch, 21) == [("S-1/a.png", Outcome.RECEIVED)]
+    assert looked(watch, 21) == [("S-1/a.png", WatchOutcome.RECEIVED)]
     slide = Slide.objects.get(case__lab=lab, case__accession="S-1")
     assert slide.name == "a.png" and not path.exists()
     assert (folder / ".received/S-1/a.png").read_bytes() == picture()
@@ -62,14 +62,14 @@ def test_the_same_bytes_again_are_known_and_lie_beside_the_first(
     for now in (0, 20):
         put(folder, "S-1/a.png", picture())
         found = looked(watch, now, now + 10)
-    assert found == [("S-1/a.png", Outcome.KNOWN)]
+    assert found == [("S-1/a.png", WatchOutcome.KNOWN)]
     assert Slide.objects.count() == 1
     assert {p.name for p in (folder / ".received/S-1").iterdir()} == {"a.png", "a-2.png"}
 
 
 def test_what_is_refused_is_put_aside_with_the_reason(watch: FolderWatch, folder: Path) -> None:
     put(folder, "S-1/words.svs", b"no slide at all" * 50)
-    assert looked(watch, 0, 10) == [("S-1/words.svs", Outcome.REFUSED)]
+    assert looked(watch, 0, 10) == [("S-1/words.svs", WatchOutcome.REFUSED)]
     reason = (folder / ".refused/S-1/words.svs.reason.txt").read_text()
     assert len(reason) > 10 and (folder / ".refused/S-1/words.svs").exists()
 
@@ -79,7 +79,7 @@ def test_the_number_of_a_case_in_the_bin_is_a_new_case(
 ) -> None:
     case_delete(case=case, user=annotator)
     put(folder, f"{case.accession}/a.png", picture())
-    assert looked(watch, 0, 10) == [(f"{case.accession}/a.png", Outcome.RECEIVED)]
+    assert looked(watch, 0, 10) == [(f"{case.accession}/a.png", WatchOutcome.RECEIVED)]
     assert Slide.objects.get().case_id != case.pk
 
 
@@ -105,8 +105,8 @@ def test_without_room_a_file_stays_and_comes_later(
             raise StorageFullError("No room is left.")
 
         patch.setattr(watching, "item_receive", full)
-        assert looked(watch, 0, 10) == [("S-1/a.png", Outcome.LATER)]
-    assert path.exists() and looked(watch, 15) == [("S-1/a.png", Outcome.RECEIVED)]
+        assert looked(watch, 0, 10) == [("S-1/a.png", WatchOutcome.LATER)]
+    assert path.exists() and looked(watch, 15) == [("S-1/a.png", WatchOutcome.RECEIVED)]
 
 
 def test_a_file_that_is_taken_away_meanwhile_ends_nothing(watch: FolderWatch, folder: Path) -> None:
@@ -114,9 +114,9 @@ def test_a_file_that_is_taken_away_meanwhile_ends_nothing(watch: FolderWatch, fo
         put(folder, name, picture())
     assert looked(watch, 0) == []
     taking = watch.look(10)
-    assert next(taking).outcome is Outcome.RECEIVED
+    assert next(taking).outcome is WatchOutcome.RECEIVED
     (folder / "S-1/b.png").unlink()
-    assert [one.outcome for one in taking] == [Outcome.LATER]
+    assert [one.outcome for one in taking] == [WatchOutcome.LATER]
     assert looked(watch, 20) == []
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from portal.config.doctor.findings import Finding
+from portal.config.doctor.findings import DoctorFinding
 
 
-def only(findings: list[Finding], part: str = "") -> Finding:
+def only(findings: list[DoctorFinding], part: str = "") -> DoctorFinding:
     (found,) = [finding for finding in findings if not part or finding.part == part]
     assert (found.do == "") == (found.level == "ok"), "what is wrong has something to do"
     return found

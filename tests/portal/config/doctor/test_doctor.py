@@ -20,7 +20,7 @@ from django.utils import timezone
 from ml.imaging.sandbox import Confinement
 from portal.config import doctor
 from portal.config.doctor import machine, pages, running
-from portal.config.doctor.findings import Finding, error, ok, warning
+from portal.config.doctor.findings import DoctorFinding, error, ok, warning
 from portal.config.settings.base import STORAGES_PRODUCTION
 from portal.core.tasks import REGISTRY, task
 from portal.jobs import selectors as jobs
@@ -240,7 +240,7 @@ def run(*arguments: str) -> tuple[int, str]:
     ],
 )
 def test_exit_codes(
-    monkeypatch: pytest.MonkeyPatch, findings: list[Finding], code: int, strict: int
+    monkeypatch: pytest.MonkeyPatch, findings: list[DoctorFinding], code: int, strict: int
 ) -> None:
     monkeypatch.setattr(doctor, "CHECKS", (lambda: findings,))
     assert run()[0] == code

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from portal.config.front.limits import Limits
+from portal.config.front.limits import FrontLimits
 from tests.portal.config.front.running import QUICK, Api, Running
 
 
@@ -17,7 +17,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Runn
     """``run(limits=..., **api)``: a front that is running."""
     with contextlib.ExitStack() as stack:
 
-        def start(*, limits: Limits = QUICK, **api: Any) -> Running:
+        def start(*, limits: FrontLimits = QUICK, **api: Any) -> Running:
             folder = tmp_path_factory.mktemp("f")
             return stack.enter_context(Running(folder, Api(**api), limits))
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from portal.config.front.connection import Connection
-from portal.config.front.limits import Limits
+from portal.config.front.limits import FrontLimits
 from portal.config.front.shared import Front
 
-QUICK = Limits(head_s=1, idle_s=2, gap_s=1, write_s=1, queue_s=1)
+QUICK = FrontLimits(head_s=1, idle_s=2, gap_s=1, write_s=1, queue_s=1)
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok"
 
 
@@ -59,7 +59,7 @@ class Api:
 class Running:
     """A front and an API in a thread of their own."""
 
-    def __init__(self, folder: Path, api: Api, limits: Limits) -> None:
+    def __init__(self, folder: Path, api: Api, limits: FrontLimits) -> None:
         self.api, self.limits = api, limits
         self.path = str(folder / "api.sock")
         self.port = 0

@@ -24,7 +24,7 @@ from portal.exchange.selectors.whole import rows_of
 from portal.jobs.models import JobState
 from portal.jobs.worker.runner import job_run
 from portal.labs.models import Lab, Membership, Role, User
-from portal.mosaics.build import Built, BuiltComponent, BuiltFrame
+from portal.mosaics.build import BuiltComponent, BuiltFrame, BuiltMosaic
 from portal.mosaics.models import Mosaic
 from portal.mosaics.services import mosaic_ready
 from portal.retrieval.models import Embedding, Encoder
@@ -41,7 +41,7 @@ class Exported:
         self.path, self.rows, self.files, self.encoder = path, rows, files, encoder
 
 
-def _built(folder: Path) -> Built:
+def _built(folder: Path) -> BuiltMosaic:
     folder.mkdir()
     rng = np.random.default_rng(6)
     plane = np.kron(rng.integers(0, 255, (4, 5, 3), np.uint8), np.ones((64, 64, 1), np.uint8))
@@ -81,7 +81,7 @@ def _built(folder: Path) -> Built:
         registered_count=3,
         layers=[layer],
     )
-    return Built((component,), "affine", frames, 1.5)
+    return BuiltMosaic((component,), "affine", frames, 1.5)
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from portal.archive.services import item_rename
 from portal.core.errors import ConflictError, ForbiddenError, InvalidInputError
 from portal.jobs.models import Job
 from portal.labs.models import User
-from portal.mosaics.build import Built, BuiltComponent
+from portal.mosaics.build import BuiltComponent, BuiltMosaic
 from portal.mosaics.models import Mosaic
 from portal.mosaics.services import (
     mosaic_create,
@@ -135,7 +135,7 @@ def test_a_title_that_changes_while_its_mosaic_is_built_stays(
     )
     (tmp_path / "made").mkdir()
     canvas = mosaic_ready(
-        mosaic=at_work, folder=tmp_path / "made", built=Built((made,), "affine", (), 1.0)
+        mosaic=at_work, folder=tmp_path / "made", built=BuiltMosaic((made,), "affine", (), 1.0)
     )
     assert canvas.name.startswith("Second look mosaic")
     assert Mosaic.objects.get(pk=built.pk).name.startswith("Second look mosaic")

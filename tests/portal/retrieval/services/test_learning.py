@@ -8,7 +8,7 @@ import pytest
 from portal.core.errors import ConflictError, ForbiddenError, NotFoundError
 from portal.jobs.models import Job, JobState
 from portal.jobs.worker.runner import job_run
-from portal.reading.services import Wanted, readings_assign, study_create
+from portal.reading.services import WantedReadings, readings_assign, study_create
 from portal.retrieval import selectors, services
 from portal.retrieval.models import Embedding, Encoder, EncoderKind, Judgement, Learning
 from portal.retrieval.selectors import LearningResult
@@ -313,7 +313,7 @@ def test_what_is_drawn_in_a_blind_reading_is_not_learned_from(world, manager, an
     base = encoder_registered()
     canvas = rois[0][0].canvas
     study = study_create(lab=world.lab, user=manager, name="Blind")
-    wanted = Wanted(canvases=[canvas], people=[annotator, reviewer])
+    wanted = WantedReadings(canvases=[canvas], people=[annotator, reviewer])
     readings_assign(study=study, user=manager, wanted=wanted)
     drawn = world.roi(canvas, 5, 5, 44)
     embedded(drawn, base)

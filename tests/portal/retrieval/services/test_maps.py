@@ -13,7 +13,7 @@ from portal.annotations.services import roi_delete
 from portal.core.errors import ConflictError, ForbiddenError, InvalidInputError
 from portal.jobs.models import Job
 from portal.labs.models import Membership, Role, User
-from portal.reading.services import Wanted, readings_assign, study_create
+from portal.reading.services import WantedReadings, readings_assign, study_create
 from portal.retrieval.models import EncoderKind, LabelConfirmation, RegionMap
 from portal.retrieval.selectors.browse import (
     Between,
@@ -130,7 +130,7 @@ def test_what_a_blind_reading_hides_is_on_no_map(archive, manager):
     seen = drawn(archive)
     canvas = archive.canvases[0]
     study = study_create(lab=archive.lab, user=manager, name="Agreement")
-    wanted = Wanted(canvases=[canvas], people=[reader, member(archive.lab, "second")])
+    wanted = WantedReadings(canvases=[canvas], people=[reader, member(archive.lab, "second")])
     readings_assign(study=study, user=manager, wanted=wanted)
     hidden = {archive.left[0].pk, archive.right[0].pk}
     blind = seen_by(archive, reader)

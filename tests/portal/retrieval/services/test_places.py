@@ -16,7 +16,7 @@ from ml.errors import EmptyRegionError
 from portal.annotations.services import roi_create, roi_delete
 from portal.core.errors import ConflictError, InvalidInputError
 from portal.jobs.models import Job, JobState
-from portal.reading.services import Wanted, readings_assign, study_create, study_unblind
+from portal.reading.services import WantedReadings, readings_assign, study_create, study_unblind
 from portal.retrieval.models import TissueSample
 from portal.retrieval.selectors import PlacesFound
 from portal.retrieval.services import places_or_job, samples_sweep
@@ -204,7 +204,7 @@ def test_a_blinded_reader_learns_neither_where_nor_that_others_drew(
     """Two readers of one slide: the same answers as alone, and no answer sooner than alone."""
     other = reviewer
     study = study_create(lab=lab, user=manager, name="Blind")
-    wanted = Wanted(canvases=[slide], people=[world.user, other])
+    wanted = WantedReadings(canvases=[slide], people=[world.user, other])
     readings_assign(study=study, user=manager, wanted=wanted)
     first = found(world, roi)
     theirs = world.embedded(slide, 100, 100, 32, user=other)

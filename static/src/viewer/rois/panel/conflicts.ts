@@ -6,7 +6,7 @@ import type { Labels } from "../saved/labels";
 import { allOf, clearChoices, differing, merged } from "../saved/merge";
 import type { Choices, MergeField, Side } from "../saved/merge";
 import { propertiesText } from "./properties";
-import type { Shown } from "../shown/merge_layer";
+import type { MergeShapes } from "../shown/merge_layer";
 import type { RoiEdits } from "../saved/edits";
 import { versionOf } from "../saved/state";
 import type { Version } from "../saved/state";
@@ -25,7 +25,7 @@ const NAMES: Record<MergeField, string> = {
 };
 
 /** Where the outlines are drawn; null takes them off. */
-export type DrawMerge = (shown: Shown | null, chosen: Side | null) => void;
+export type DrawMerge = (shown: MergeShapes | null, chosen: Side | null) => void;
 
 export class Conflicts {
   private readonly waiting: Conflict[] = [];
@@ -100,7 +100,7 @@ export class Conflicts {
   private chosen({ state, theirs, base }: Conflict): void {
     const [mine, other] = [state.version, versionOf(theirs)];
     this.save.disabled = merged(mine, other, this.choices) === null;
-    const shown: Shown = { mine: mine.geometry, theirs: other.geometry, ...(base ? { base: base.geometry } : {}) };
+    const shown: MergeShapes = { mine: mine.geometry, theirs: other.geometry, ...(base ? { base: base.geometry } : {}) };
     this.draw(shown, this.choices.geometry ?? null);
   }
 

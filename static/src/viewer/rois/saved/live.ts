@@ -7,6 +7,7 @@ import { ApiError, API_ROOT, call } from "../../lib/http";
 import { Emitter } from "../../lib/events";
 import type { Roi } from "../../lib/types";
 import { randomUuid } from "../../lib/uuid";
+import type { Bounds } from "../shapes/outlines";
 import { roisByIds } from "./api";
 import type { RoiStore } from "./store";
 
@@ -20,8 +21,6 @@ const MOVE_MS = 2000;
 const PAUSE_MS = 8000;
 /** Of one request for ROIs. */
 const IDS_AT_ONCE = 100;
-
-export type Bounds = [number, number, number, number];
 
 export interface Person {
   id: string;

@@ -1,7 +1,7 @@
 /** Places of a slide that look like one of its ROIs; the slide may have to be looked through first. */
 
 import { ApiError, API_ROOT, call, getJson } from "../../lib/http";
-import type { Bounds } from "./live";
+import type { Bounds } from "../shapes/outlines";
 
 export interface Place {
   bounds: Bounds;

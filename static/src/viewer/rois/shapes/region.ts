@@ -2,7 +2,7 @@
 
 import type { Position } from "../../lib/types";
 
-export interface Picture {
+export interface Pixels {
   width: number;
   height: number;
   /** RGBA, row by row. */
@@ -16,7 +16,7 @@ export type Mask = Uint8Array;
 const SEED_REACH_PX = 2;
 
 /** All pixels connected to the seed whose colour is no further from the seed's than the tolerance (0 to 441). */
-export function grown(picture: Picture, [seedX, seedY]: Position, tolerance: number): Mask {
+export function grown(picture: Pixels, [seedX, seedY]: Position, tolerance: number): Mask {
   const { width, height, data } = picture;
   const mask = new Uint8Array(width * height);
   const [red, green, blue] = meanAround(picture, seedX, seedY);
@@ -39,7 +39,7 @@ export function grown(picture: Picture, [seedX, seedY]: Position, tolerance: num
   return mask;
 }
 
-function meanAround({ width, height, data }: Picture, x: number, y: number): [number, number, number] {
+function meanAround({ width, height, data }: Pixels, x: number, y: number): [number, number, number] {
   const sum: [number, number, number] = [0, 0, 0];
   let count = 0;
   for (let row = Math.max(y - SEED_REACH_PX, 0); row <= Math.min(y + SEED_REACH_PX, height - 1); row += 1) {

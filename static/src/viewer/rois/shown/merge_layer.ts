@@ -11,7 +11,7 @@ import { geometryFromL0 } from "../../map/pixel_plane";
 import type { GeometryOnMap } from "../../map/pixel_plane";
 import type { RoiGeometry } from "../../lib/types";
 
-export type Shown = Partial<Record<"base" | "mine" | "theirs", RoiGeometry>>;
+export type MergeShapes = Partial<Record<"base" | "mine" | "theirs", RoiGeometry>>;
 
 /** Colours that tell apart for every kind of colour vision; viewer/merge.css has the same. */
 const LINES = {
@@ -28,7 +28,7 @@ export class MergeLayer {
   readonly layer = new VectorLayer({ source: this.source, className: "merge-outlines" });
 
   /** `chosen` is drawn thicker. */
-  show(shown: Shown, chosen: "mine" | "theirs" | null): void {
+  show(shown: MergeShapes, chosen: "mine" | "theirs" | null): void {
     this.source.clear();
     for (const name of ["base", "theirs", "mine"] as const) {
       const geometry = shown[name];

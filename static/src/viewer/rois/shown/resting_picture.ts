@@ -15,7 +15,7 @@ import type Style from "ol/style/Style";
 
 import type { GeometryOnMap } from "../../map/pixel_plane";
 import { SlicedPaint, marksOf } from "./sliced_paint";
-import type { Picture } from "./sliced_paint";
+import type { PaintedView } from "./sliced_paint";
 
 /** After the last change of the zoom. A hand that turns on clicks again within it. */
 const REST_MS = 300;
@@ -34,7 +34,7 @@ export class RestingPicture extends VectorImageLayer<VectorSource<Feature<Geomet
 /** What of the ROIs is shown, and where. */
 interface Shown {
   revision: number;
-  place: Picture;
+  place: PaintedView;
 }
 
 class RestingRenderer extends CanvasVectorImageLayerRenderer {
@@ -123,7 +123,7 @@ class RestingRenderer extends CanvasVectorImageLayerRenderer {
       return whole + 2 * Math.round((whole * (ratio - 1)) / 2);
     });
     const extent = getForViewAndSize(center, resolution, rotation, [width / pixelRatio, height / pixelRatio]);
-    const place: Picture = { center: [...center], resolution, rotation, pixelRatio, size: [width, height], extent };
+    const place: PaintedView = { center: [...center], resolution, rotation, pixelRatio, size: [width, height], extent };
     return { revision: this.picture.getRevision(), place };
   }
 }

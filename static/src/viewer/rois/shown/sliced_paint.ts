@@ -9,7 +9,7 @@ import { compose, create } from "ol/transform";
 export const FEATURES_A_FRAME = 100;
 
 /** What a picture shows: in units of the map, but for its pixels. */
-export interface Picture {
+export interface PaintedView {
   center: number[];
   resolution: number;
   rotation: number;
@@ -33,7 +33,7 @@ export class SlicedPaint {
 
   /** Begins with the next frame; says when it is done. */
   constructor(
-    picture: Picture,
+    picture: PaintedView,
     private readonly marks: Mark[],
     canvas: HTMLCanvasElement,
     private readonly done: () => void,

@@ -2,7 +2,7 @@
 
 import { Emitter } from "../../lib/events";
 import { ApiError } from "../../lib/http";
-import type { Bounds } from "../saved/live";
+import type { Bounds } from "../shapes/outlines";
 import type { Place, PlacesFound, Told } from "../saved/places";
 
 /** A place that lies over one before by more than this is that one again. */

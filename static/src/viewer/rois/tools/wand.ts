@@ -15,7 +15,7 @@ import { oncePerRedraw } from "../../lib/redraw";
 import { areaOf, simplified } from "../shapes/areas";
 import type { Painting } from "./painting";
 import { grown, ringsOf, smoothed } from "../shapes/region";
-import type { Picture } from "../shapes/region";
+import type { Pixels } from "../shapes/region";
 import { sketchStyle } from "../shown/style";
 import type { Position, RoiGeometry } from "../../lib/types";
 
@@ -30,7 +30,7 @@ const LAYERS_OF_THE_IMAGE = ".canvas-thumbnail, .canvas-tiles, .canvas-frame";
 export class Wand extends PointerInteraction {
   private readonly source = new VectorSource<Feature>();
   private readonly preview: VectorLayer;
-  private picture: Picture | null = null;
+  private picture: Pixels | null = null;
   private seed: Position = [0, 0];
   private seedX = 0;
   private tolerance = FIRST_TOLERANCE;
@@ -112,7 +112,7 @@ export class Wand extends PointerInteraction {
 }
 
 /** What is on screen of the image, one pixel for each of the page's; null where it cannot be read. */
-function pictureOf(map: OlMap): Picture | null {
+function pictureOf(map: OlMap): Pixels | null {
   const [width = 0, height = 0] = (map.getSize() ?? [0, 0]).map(Math.round);
   const canvas = document.createElement("canvas");
   [canvas.width, canvas.height] = [width, height];

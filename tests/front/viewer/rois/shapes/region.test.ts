@@ -2,10 +2,10 @@ import { describe, expect, it } from "vitest";
 
 import { areaOf, areaPx, polygonsOf } from "@/viewer/rois/shapes/areas";
 import { grown, ringsOf, smoothed } from "@/viewer/rois/shapes/region";
-import type { Mask, Picture } from "@/viewer/rois/shapes/region";
+import type { Mask, Pixels } from "@/viewer/rois/shapes/region";
 
 /** A picture of letters: one shade for each. */
-function picture(...rows: string[]): Picture {
+function picture(...rows: string[]): Pixels {
   const width = rows[0]?.length ?? 0;
   const shades: Record<string, number> = { ".": 0, a: 100, b: 110, c: 200 };
   const data = new Uint8ClampedArray(rows.join("").split("").flatMap((letter) => Array<number>(4).fill(shades[letter] ?? 0)));

@@ -15,14 +15,14 @@ from ml.evaluation.retrieval.places import command
 from ml.evaluation.retrieval.places.command import PlacesConfig, read_scenes, scores_table
 from ml.evaluation.retrieval.places.scores import PlaceScore
 from ml.evaluation.retrieval.places.sequences import SequenceConfig
-from ml.evaluation.retrieval.places.sweeps import SweepConfig
+from ml.evaluation.retrieval.places.sweeps import StillSweepConfig
 from ml.networks.vlad import Vlad, VladConfig
 from ml.roi.keypoints.encoder import KeypointEncoderConfig
 from ml.roi.keypoints.weights import save_keypoint_encoder
 from ml.types import no_progress
 from tests.ml.roi.conftest import draw_mucosa
 
-SWEEP = SweepConfig(size_px=200, frames=4, step=1, side_px=50.0, spacing_px=60.0, near_gap=1)
+SWEEP = StillSweepConfig(size_px=200, frames=4, step=1, side_px=50.0, spacing_px=60.0, near_gap=1)
 SFM = SequenceConfig(step=6, spacing_share=0.35, near_gap=3, far_gap=12)
 
 
@@ -40,7 +40,7 @@ def data(sequence, tmp_path_factory):
 
 @pytest.fixture
 def small(monkeypatch):
-    monkeypatch.setattr(command, "SweepConfig", lambda: SWEEP)
+    monkeypatch.setattr(command, "StillSweepConfig", lambda: SWEEP)
     monkeypatch.setattr(command, "SequenceConfig", lambda: SFM)
     monkeypatch.setattr(command, "PlacesConfig", lambda stills=9: PlacesConfig(stills, 12))
 

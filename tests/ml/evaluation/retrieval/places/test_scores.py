@@ -8,7 +8,7 @@ import pytest
 from ml.evaluation.retrieval.closeness import CalledClose
 from ml.evaluation.retrieval.places.scenes import PlaceRegion, Scene, square
 from ml.evaluation.retrieval.places.scores import (
-    Query,
+    PlaceQuery,
     by_truth,
     called_close,
     nearest,
@@ -39,7 +39,7 @@ def scene(pairs, truth="sweep", name="s", far_gap=100):
 
 def query(same):
     same = np.array(same, np.bool_)
-    return Query(0, 0, np.arange(1, len(same) + 1), same)
+    return PlaceQuery(0, 0, np.arange(1, len(same) + 1), same)
 
 
 def test_average_precision_by_hand():

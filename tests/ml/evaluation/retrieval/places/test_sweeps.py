@@ -6,9 +6,9 @@ import cv2
 import numpy as np
 import pytest
 
-from ml.evaluation.retrieval.places.sweeps import SweepConfig, sweep_scene
+from ml.evaluation.retrieval.places.sweeps import StillSweepConfig, sweep_scene
 
-SMALL = SweepConfig(size_px=200, frames=6, step=1, side_px=60.0, spacing_px=40.0)
+SMALL = StillSweepConfig(size_px=200, frames=6, step=1, side_px=60.0, spacing_px=40.0)
 MARK = (245, 190)
 
 
@@ -69,12 +69,12 @@ def test_outlines_lie_in_the_view_of_the_scope(scene):
 
 
 def test_only_every_second_frame_is_searched(still):
-    scene = sweep_scene(still, "op", SweepConfig(size_px=160, frames=4, step=2), seed=0)
+    scene = sweep_scene(still, "op", StillSweepConfig(size_px=160, frames=4, step=2), seed=0)
     assert {region.frame for region in scene.regions} <= {0, 2, 4, 6}
 
 
 def test_the_same_seed_films_the_same(still):
-    config = SweepConfig(size_px=120, frames=3, side_px=40.0)
+    config = StillSweepConfig(size_px=120, frames=3, side_px=40.0)
     one, again, other = (sweep_scene(still, "op", config, seed=seed) for seed in (0, 0, 1))
     assert all(np.array_equal(a, b) for a, b in zip(one.frames, again.frames, strict=True))
     assert not np.array_equal(one.frames[0], other.frames[0])

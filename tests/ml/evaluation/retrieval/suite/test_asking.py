@@ -9,13 +9,13 @@ import numpy as np
 from ml.evaluation.retrieval.manifest import RoiRecord
 from ml.evaluation.retrieval.suite import asking as module
 from ml.evaluation.retrieval.suite.asking import Asking, asker
-from ml.evaluation.retrieval.suite.sets import Query, Task, _told, label_task
+from ml.evaluation.retrieval.suite.sets import SuiteQuery, Task, _told, label_task
 
 
 def order(vectors, query, asking):
     count = len(vectors)
     stacked = np.array([*vectors, query], np.float32)
-    asked = Query(count, np.arange(count), np.ones(count, bool), "x", "A")
+    asked = SuiteQuery(count, np.arange(count), np.ones(count, bool), "x", "A")
     task = Task("t", (asked,), 0)
     return np.argsort(asker(task, stacked, stacked, asking)(asked)).tolist()
 

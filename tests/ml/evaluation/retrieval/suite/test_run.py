@@ -18,7 +18,7 @@ from ml.evaluation.retrieval.suite import run
 from ml.evaluation.retrieval.suite.asking import Asking
 from ml.evaluation.retrieval.suite.command import write_card
 from ml.evaluation.retrieval.suite.config import read_suite
-from ml.evaluation.retrieval.suite.methods import Method, encoder_methods
+from ml.evaluation.retrieval.suite.methods import SuiteMethod, encoder_methods
 from ml.evaluation.retrieval.suite.run import read_sets, run_suite
 from ml.evaluation.retrieval.suite.table import card_figures, card_lines, describe
 from ml.index.answers.calibration import Calibration
@@ -51,8 +51,8 @@ def roughness(region):
 def result(data):
     config = read_suite(data / "suite.toml")
     methods = [
-        Method("colour", "c", True, mean_colour),
-        Method("structure", "s", False, roughness, {"version": "1"}),
+        SuiteMethod("colour", "c", True, mean_colour),
+        SuiteMethod("structure", "s", False, roughness, {"version": "1"}),
     ]
     sets = read_sets(config, data, no_progress)
     return run_suite(config, sets, methods, cache=None, progress=no_progress)
@@ -93,12 +93,12 @@ def test_the_same_vectors_asked_otherwise_are_computed_once_and_labels_are_no_ca
         calls.append(1)
         return roughness(region)
 
-    plain = Method("structure", "s", False, counted)
+    plain = SuiteMethod("structure", "s", False, counted)
     ways = {"expanded": Asking(expand=1), "learned": Asking(learn=True)}
     methods = [
         plain,
         *(replace(plain, name=name, asking=asking) for name, asking in ways.items()),
-        Method("colour", "c", True, mean_colour),
+        SuiteMethod("colour", "c", True, mean_colour),
     ]
     sets = read_sets(config, data, no_progress)
     found = run_suite(config, sets, methods, cache=None, progress=no_progress)
@@ -121,9 +121,9 @@ def test_what_is_called_close_stands_on_the_card_of_an_encoder_that_is_calibrate
     dots = replace(config.sets[0], unrelated=("more",), swap=False)
     config = replace(config, sets=(dots, replace(dots, name="more", unrelated=())), draws=0)
     methods = [
-        Method("colour", "c", True, mean_colour),
-        Method("structure", "s", False, roughness, {"config_hash": "known"}),
-        Method("structure, diffused", "s", False, roughness, asking=Asking(diffuse=True)),
+        SuiteMethod("colour", "c", True, mean_colour),
+        SuiteMethod("structure", "s", False, roughness, {"config_hash": "known"}),
+        SuiteMethod("structure, diffused", "s", False, roughness, asking=Asking(diffuse=True)),
     ]
     everything = Calibration.from_quantiles([0.001, 0.9], [10.0, 20.0])
     monkeypatch.setattr(run, "calibration_of", {"known": everything}.get)

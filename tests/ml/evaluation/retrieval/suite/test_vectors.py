@@ -7,7 +7,7 @@ import pytest
 
 from ml.errors import BadInputError, EmptyRegionError
 from ml.evaluation.retrieval.suite.config import SetConfig
-from ml.evaluation.retrieval.suite.methods import Method
+from ml.evaluation.retrieval.suite.methods import SuiteMethod
 from ml.evaluation.retrieval.suite.sets import labelled_set
 from ml.evaluation.retrieval.suite.swap import Recolouring
 from ml.evaluation.retrieval.suite.vectors import set_vectors
@@ -39,7 +39,7 @@ class Counting:
 
 
 def method(embed, key="1"):
-    return Method("mean", key, False, embed)
+    return SuiteMethod("mean", key, False, embed)
 
 
 def vectors(dots, embed, cache, *, key="1", swaps=1):

@@ -15,7 +15,7 @@ from ml.training.common.run import TrainingRun
 from ml.training.roi.patches.blocks import Blocks, make_block
 from ml.training.roi.patches.command import train_patches
 from ml.training.roi.patches.config import PatchTrainConfig
-from ml.training.roi.patches.device_views import DeviceViews, _blurred
+from ml.training.roi.patches.device_views import DeviceTissueViews, _blurred
 from ml.training.roi.patches.views import ViewConfig
 from tests.ml.training.roi.conftest import dense_tissue
 
@@ -34,7 +34,7 @@ def blocks():
 
 
 def views_of(blocks, fast, view=VIEW, batch=24):
-    return DeviceViews(PatchTrainConfig(batch=batch, view=view), blocks, fast)
+    return DeviceTissueViews(PatchTrainConfig(batch=batch, view=view), blocks, fast)
 
 
 def test_a_window_is_what_opencv_would_cut(blocks, fast):
