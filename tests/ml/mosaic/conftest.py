@@ -78,8 +78,8 @@ def write_video(
 
 @pytest.fixture(scope="session")
 def slow_sweep() -> Sweep:
-    """Fifty good frames, half as fast."""
-    return make_sweep(50, pace=0.5)
+    """Thirty good frames, half as fast."""
+    return make_sweep(30, pace=0.5)
 
 
 def registered_frame(index: int, shift: float = 0.0, **more: object) -> FrameResult:

@@ -36,10 +36,10 @@ def test_a_variable_frame_rate_keeps_its_time_stamps(slow_sweep: Sweep, tmp_path
     pts_ms = np.cumsum(pauses).tolist()
     video = write_video(tmp_path / "a.mkv", slow_sweep.frames, pts_ms=pts_ms)
     result = build_mosaic(video, tmp_path / "out", config=GLOBAL)
-    assert_nothing_lost(result, 50)
+    assert_nothing_lost(result, 30)
     assert [frame.pts for frame in result.frames] == pts_ms
     np.testing.assert_allclose([f.time_s for f in result.frames], np.array(pts_ms) / 1000)
-    assert result.registered_count == 50
+    assert result.registered_count == 30
     assert score_against_truth(result, slow_sweep.truth, size_px=(200, 200)).mean_px < 1.5
 
 
@@ -47,12 +47,12 @@ def test_a_resolution_that_changes_half_way_goes_on_in_the_first_ones_pixels(
     slow_sweep: Sweep, tmp_path: Path
 ) -> None:
     """In another shape, too: wider and lower."""
-    video, half = tmp_path / "a.ts", [cv2.resize(f, (240, 176)) for f in slow_sweep.frames[25:]]
-    write_video(video, slow_sweep.frames[:25], pts_ms=range(0, 1000, 40))
-    write_video(video, half, pts_ms=range(1000, 2000, 40))
+    video, half = tmp_path / "a.ts", [cv2.resize(f, (240, 176)) for f in slow_sweep.frames[15:]]
+    write_video(video, slow_sweep.frames[:15], pts_ms=range(0, 600, 40))
+    write_video(video, half, pts_ms=range(600, 1200, 40))
     result = build_mosaic(video, tmp_path / "out", config=GLOBAL)
     assert_nothing_lost(result, len(result.frames))
-    assert len(result.frames) >= 48, "a decoder may lose a frame where the stream begins anew"
+    assert len(result.frames) >= 28, "a decoder may lose a frame where the stream begins anew"
     assert result.frame_size_px == (200, 200)
     assert len(result.components) == 1
     assert {f.reason_code for f in result.frames} <= {"", "blurred"}
@@ -71,54 +71,54 @@ def _smoke(frame: np.ndarray, seed: int) -> np.ndarray:
 def test_ten_seconds_of_smoke_are_named_and_both_sides_kept(
     is_moving: bool, tmp_path: Path
 ) -> None:
-    sweep = make_sweep(110, pace=0.25).frames
-    smoked = sweep[30:80] if is_moving else [sweep[30]] * 50
-    after = sweep[80:] if is_moving else sweep[31:61]
-    frames = [*sweep[:30], *(_smoke(f, i) for i, f in enumerate(smoked)), *after]
-    video = write_video(tmp_path / "a.mp4", frames, pts_ms=range(0, 200 * len(frames), 200))
+    sweep = make_sweep(55, pace=0.5).frames
+    smoked = sweep[15:40] if is_moving else [sweep[15]] * 25
+    after = sweep[40:] if is_moving else sweep[16:31]
+    frames = [*sweep[:15], *(_smoke(f, i) for i, f in enumerate(smoked)), *after]
+    video = write_video(tmp_path / "a.mp4", frames, pts_ms=range(0, 400 * len(frames), 400))
     result = build_mosaic(video, tmp_path / "out", config=GLOBAL)
-    assert_nothing_lost(result, 110)
-    assert {f.reason_code for f in result.frames[30:80]} == {"smoke"}
+    assert_nothing_lost(result, 55)
+    assert {f.reason_code for f in result.frames[15:40]} == {"smoke"}
     (gap,) = result.gaps
-    assert (gap.frames, gap.reason_code) == (50, "smoke")
-    assert (gap.span.first_s, gap.span.last_s) == (6.0, 15.8)
-    assert gap.text == "0:06.0 to 0:15.8 (50 frames): veiled by smoke or water"
-    sides = {frame.component for i, frame in enumerate(result.frames) if not 30 <= i < 80}
+    assert (gap.frames, gap.reason_code) == (25, "smoke")
+    assert (gap.span.first_s, gap.span.last_s) == (6.0, 15.6)
+    assert gap.text == "0:06.0 to 0:15.6 (25 frames): veiled by smoke or water"
+    sides = {frame.component for i, frame in enumerate(result.frames) if not 15 <= i < 40}
     assert sides == ({0, 1} if is_moving else {0})
 
 
 def test_a_cut_in_a_video_gives_two_components_each_with_its_seconds(
     slow_sweep: Sweep, tmp_path: Path
 ) -> None:
-    other = [np.ascontiguousarray(f[::-1, :, ::-1]) for f in slow_sweep.frames[:20]]
-    frames = [*slow_sweep.frames[:30], *other]
-    video = write_video(tmp_path / "a.mp4", frames, pts_ms=range(0, 2000, 40))
+    other = [np.ascontiguousarray(f[::-1, :, ::-1]) for f in slow_sweep.frames[:10]]
+    frames = [*slow_sweep.frames[:15], *other]
+    video = write_video(tmp_path / "a.mp4", frames, pts_ms=range(0, 1000, 40))
     result = build_mosaic(video, tmp_path / "out", config=GLOBAL)
-    assert_nothing_lost(result, 50)
+    assert_nothing_lost(result, 25)
     spans = [[(s.first_s, s.last_s) for s in component.spans] for component in result.components]
-    assert spans == [[(0.0, 1.16)], [(1.2, 1.96)]]
+    assert spans == [[(0.0, 0.56)], [(0.6, 0.96)]]
 
 
 def test_a_scope_that_starts_and_ends_in_the_dark_is_mapped_between(
     slow_sweep: Sweep, tmp_path: Path
 ) -> None:
     black = [np.zeros((200, 200, 3), np.uint8)] * 15
-    frames = [*black, *slow_sweep.frames[:30], *black[:5]]
-    video = write_video(tmp_path / "a.mp4", frames, pts_ms=range(0, 2000, 40))
+    frames = [*black, *slow_sweep.frames[:15], *black[:5]]
+    video = write_video(tmp_path / "a.mp4", frames, pts_ms=range(0, 1400, 40))
     result = build_mosaic(video, tmp_path / "out", config=GLOBAL)
-    assert_nothing_lost(result, 50)
+    assert_nothing_lost(result, 35)
     assert [gap.reason_code for gap in result.gaps] == ["dark", "dark"]
-    assert [f.status for f in result.frames[15:45]] == ["registered"] * 30
+    assert [f.status for f in result.frames[15:30]] == ["registered"] * 15
 
 
 def test_a_static_video_is_one_view_whatever_its_noise(slow_sweep: Sweep, tmp_path: Path) -> None:
     rng, still = np.random.default_rng(0), slow_sweep.frames[3]
-    noisy = [np.clip(still + rng.normal(0, 3, still.shape), 0, 255) for _ in range(30)]
+    noisy = [np.clip(still + rng.normal(0, 3, still.shape), 0, 255) for _ in range(20)]
     frames = [frame.astype(np.uint8) for frame in noisy]
-    video = write_video(tmp_path / "a.mp4", frames, pts_ms=range(0, 1200, 40))
+    video = write_video(tmp_path / "a.mp4", frames, pts_ms=range(0, 800, 40))
     result = build_mosaic(video, tmp_path / "out", config=GLOBAL)
-    assert_nothing_lost(result, 30)
-    assert result.registered_count == 30
+    assert_nothing_lost(result, 20)
+    assert result.registered_count == 20
     assert sum(frame.is_key for frame in result.frames) == 1
     assert max(result.width_px, result.height_px) <= 200
 
@@ -131,7 +131,7 @@ def test_two_frames_are_a_map_and_two_strangers_are_refused(
     assert_nothing_lost(result, 2)
     assert result.registered_count == 2
     before = (tmp_path / "out/mosaic.json").read_bytes()
-    strangers = [slow_sweep.frames[0], slow_sweep.frames[40][::-1]]
+    strangers = [slow_sweep.frames[0], slow_sweep.frames[29][::-1]]
     apart = write_video(tmp_path / "apart.mp4", strangers, pts_ms=[0, 40])
     with pytest.raises(NothingRegisteredError, match="no two of 2 usable frames, out of 2, show"):
         build_mosaic(apart, tmp_path / "out", config=GLOBAL)
