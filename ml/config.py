@@ -54,14 +54,27 @@ def config_from_json(cls: type[T], text: str, *, where: str = "config") -> T:
 
 
 def config_from_file(default: T, path: Path | None) -> T:
-    """The configuration, of the default's class, in a JSON file; without a file the default.
+    """A configuration with what a JSON file names, and all else as in ``default``.
 
     Raises:
         BadInputError: as ``config_from_json``.
     """
     if path is None:
         return default
-    return config_from_json(type(default), path.read_text(encoding="utf-8"), where=path.name)
+    text = path.read_text(encoding="utf-8")
+    given = config_from_json(type(default), text, where=path.name)
+    return _named(default, given, json.loads(text))
+
+
+def _named(default: T, given: T, names: Mapping[str, Any]) -> T:
+    """``default`` with the fields of ``given`` that ``names`` has, at any depth."""
+    changes = {}
+    for name, value in names.items():
+        own, new = getattr(default, name), getattr(given, name)
+        is_nested = isinstance(value, Mapping) and type(own) is type(new)
+        changes[name] = _named(own, new, value) if is_nested else new
+    changed: T = dataclasses.replace(default, **changes)  # type: ignore[type-var]
+    return changed
 
 
 def config_hash(config: Any, *more: bytes) -> str:

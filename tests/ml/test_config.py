@@ -11,6 +11,7 @@ import pytest
 from ml.config import config_from_dict, config_from_file, config_from_json, config_hash
 from ml.errors import BadInputError
 from ml.roi.config import EncoderConfig
+from ml.training.descriptors.graph import joint_config
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,14 @@ def test_what_is_no_json_object_is_refused(tmp_path: Path):
     with pytest.raises(BadInputError, match=r"shape\.json: expected an object, got \[1\]"):
         config_from_file(Shape(), tmp_path / "shape.json")
     assert config_from_file(Shape(is_open=True), None) == Shape(is_open=True)
+
+
+def test_what_a_file_does_not_name_is_as_in_the_default_it_is_read_over(tmp_path: Path):
+    file = tmp_path / "config.json"
+    file.write_text('{"steps": 3, "graph": {"hidden": 8}}')
+    default = joint_config()
+    graph = dataclasses.replace(default.graph, hidden=8)
+    assert config_from_file(default, file) == dataclasses.replace(default, steps=3, graph=graph)
 
 
 def test_every_change_changes_the_hash():
