@@ -42,7 +42,6 @@ CNN_LOSSES = ("contrast", "sosnet", "hynet")
 MATCHER = "superglue"
 FIGURES = {"nnt_precision": "NNT precision, all", "nnt_score": "NNT score, all"}
 
-
 DONE = "done.json"
 """In the folder of a method whose training is over: its validation."""
 
@@ -98,12 +97,8 @@ def compare(
         rows[loss] = _once(own, partial(_trained, own, stills, held_out))
     cnn = run.out / "contrast" / f"{config.name}.safetensors"
     joint = joint_config()
-    graph = dataclasses.replace(
-        config, name="graph", has_graph=True, graph=joint.graph, far=joint.far
-    )
-    graph = dataclasses.replace(
-        graph, graph=dataclasses.replace(joint.graph, dim=config.network.dim)
-    )
+    network = dataclasses.replace(joint.graph, dim=config.network.dim)
+    graph = dataclasses.replace(config, name="graph", has_graph=True, graph=network, far=joint.far)
     part = _part(run, graph, "graph", cnn)
     rows["graph"] = _once(part, partial(_trained, part, stills, held_out))
     last = _part(run, dataclasses.replace(config, name=MATCHER, train_cnn=False), MATCHER, cnn)
@@ -152,8 +147,15 @@ class PairMatcherConfig:
     sinkhorn: int = 20  # rounds of the assignment
 
 
+TEMPERATURE = 0.08
+"""Of the cosines that an untrained matcher assigns by: that of the contrastive loss."""
+
+
 class PairMatcher(nn.Module):
     """Features and places of two sets of points to an assignment, with a bin for what has none.
+
+    Untrained it assigns by the features' own cosines, as the graph network begins with what the
+    CNN says: from random weights a short run learns nothing.
 
     Source: Sarlin et al. 2020 (SuperGlue), section 3.
     """
@@ -173,6 +175,11 @@ class PairMatcher(nn.Module):
         )
         self.last = nn.Linear(dim, dim)
         self.bin = nn.Parameter(torch.tensor(1.0))
+        with torch.no_grad():
+            for layer in (self.last, *(each[-1] for each in (self.position, *self.update))):
+                for parameter in layer.parameters():
+                    parameter.zero_()
+            self.last.weight.fill_diagonal_(math.sqrt(math.sqrt(dim) / TEMPERATURE))
 
     def forward(self, a: tuple[Tensor, Tensor], b: tuple[Tensor, Tensor]) -> Tensor:
         """Logarithms of the assignment.

@@ -69,11 +69,26 @@ def test_an_assignment_sums_to_one_and_the_bin_takes_the_rest():
 def test_the_matcher_does_not_care_for_the_order_of_points():
     torch.manual_seed(0)
     matcher = PairMatcher(PairMatcherConfig(dim=8, heads=2, layers=1)).eval()
+    for parameter in matcher.parameters():  # as after training: an untrained one has no attention
+        torch.nn.init.normal_(parameter, std=0.3)
     a, b = ((torch.randn(n, 8), torch.rand(n, 2)) for n in (4, 5))
     order = torch.tensor([2, 0, 3, 1])
     with torch.no_grad():
         one, other = matcher(a, b), matcher((a[0][order], a[1][order]), b)
     assert torch.allclose(one[order], other[:-1], atol=1e-4)
+
+
+def test_an_untrained_matcher_takes_the_nearest_neighbour():
+    torch.manual_seed(0)
+    matcher = PairMatcher(PairMatcherConfig(dim=16)).eval()
+    a = torch.randn(30, 16)
+    order = torch.randperm(30)
+    b = (a + 0.3 * torch.randn(30, 16))[order]
+    with torch.no_grad():
+        found = matcher((3 * a, torch.rand(30, 2)), (b, torch.rand(30, 2)))[:-1, :-1].argmax(dim=1)
+    assert (order[found] == torch.arange(30)).float().mean() > 0.95
+    one, other = (torch.nn.functional.normalize(side, dim=1) for side in (a, b))
+    assert ((one @ other.T).argmax(dim=1) == found).float().mean() > 0.9
 
 
 def test_what_has_no_partner_belongs_into_the_bin():
