@@ -55,7 +55,7 @@ def test_two_runs_in_different_planes_agree_by_their_motions() -> None:
     own = placed_maps(_result([3.0 * i for i in range(21)]))
     other = placed_maps(_result([100 + 3.1 * i for i in range(21)]))
     scores = run_agreement(own, other, np.array([[0.0, 0.0], [8.0, 8.0]]))
-    assert (scores["5"], scores["20"]) == (0.5, 2.0)
+    assert (scores["1"], scores["5"], scores["20"]) == (0.1, 0.5, 2.0)
     assert np.isnan(scores["60"])
     view = np.zeros((9, 40), bool)
     view[2:7, :30] = True
