@@ -84,7 +84,7 @@ def suggestion(studio: Studio) -> None:
         keep(studio, page, f"suggestion-{said}")
         page = studio.viewer("D-1001", f"roi={studio.portal.roi}", scheme=scheme, **sized)
         page.keyboard.press("Shift+N")
-        page.wait_for_selector("[data-similar-next]:visible", timeout=WORKED_MS)
+        page.wait_for_selector("[data-similar-next]:enabled", timeout=WORKED_MS)
         keep(studio, page, f"next-similar-{said}")
 
 
@@ -104,7 +104,7 @@ def bin(studio: Studio) -> None:
     page.wait_for_selector("[data-save-state=saved]")
     page.keyboard.press("Delete")
     page.wait_for_timeout(SETTLED_MS)
-    _each(studio, "/bin/", "bin", person="manager")
+    _each(studio, "/bin/?what=regions", "bin", person="manager")
 
 
 _SUBMIT = """async (canvas) => {

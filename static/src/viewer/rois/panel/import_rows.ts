@@ -1,7 +1,7 @@
 /** The tables of an import's preview: classes with what they become, and reasons. */
 
 import { element, swatch } from "../../../dom/elements";
-import { fateText, placesText } from "../saved/import_text";
+import { fateText, placesText, reasonText } from "../saved/import_text";
 import type { ImportClass, ImportGroup, ImportLabels } from "../saved/imports";
 import { UNLABELLED_COLOR } from "../saved/labels";
 import type { Labels } from "../saved/labels";
@@ -54,7 +54,7 @@ export function reasonRows(groups: ImportGroup[]): HTMLElement[] {
         element("span", { class: `pill pill--${group.status === "refused" ? "bad" : "warn"}` }, group.status),
       ),
       element("td", { class: "num" }, group.count.toLocaleString("en-US")),
-      element("td", {}, group.reason, element("span", { class: "import-places" }, placesText(group))),
+      element("td", {}, reasonText(group), element("span", { class: "import-places" }, placesText(group))),
     ),
   );
 }

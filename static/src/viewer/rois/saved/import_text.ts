@@ -38,6 +38,11 @@ export function placesText({ first, count }: ImportGroup): string {
   return `${count === 1 ? "feature" : "features"} ${shown}${more > 0 ? ` and ${number(more)} more` : ""}`;
 }
 
+/** Without the name of the field, which programs need, and the word that the row begins with. */
+export function reasonText({ reason }: Pick<ImportGroup, "reason">): string {
+  return reason.replace(/^(geometry|repaired): /, "");
+}
+
 /** What a class becomes if nothing is chosen for it. */
 export function fateText({ fate, name, label_name }: ImportClass): string {
   if (fate === "created") return `New label “${name}”`;

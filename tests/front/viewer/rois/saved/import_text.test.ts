@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { countsOf, fateText, importButtonText, placesText, progressText, stageText, undoneText } from "@/viewer/rois/saved/import_text";
+import { countsOf, fateText, importButtonText, placesText, progressText, reasonText, stageText, undoneText } from "@/viewer/rois/saved/import_text";
 import type { ImportReport } from "@/viewer/rois/saved/imports";
 import { pathOfFlat } from "@/viewer/rois/shown/import_map";
 
@@ -26,6 +26,12 @@ describe("the text of an import", () => {
   it("counts features from one", () => {
     expect(placesText({ status: "refused", reason: "", count: 1, first: [0] })).toBe("feature 1");
     expect(placesText({ status: "refused", reason: "", count: 9, first: [2, 4] })).toBe("features 3, 5 and 7 more");
+  });
+
+  it("says a reason to people", () => {
+    expect(reasonText({ reason: "geometry: the outline has no area." })).toBe("the outline has no area.");
+    expect(reasonText({ reason: "repaired: self-intersection" })).toBe("self-intersection");
+    expect(reasonText({ reason: "class 'A': no such label" })).toBe("class 'A': no such label");
   });
 
   it("says what a class becomes", () => {
