@@ -25,6 +25,7 @@ ACTIONS: Mapping[str, str] = {
     "bin.put": "Deleted into the bin",
     "bin.restored": "Restored from the bin",
     "bin.viewed": "Looked into the bin",
+    "canvas.exported": "Took a slide out as DICOM",
     "canvas.listed": "Listed images to put beside one",
     "canvas.opened": "Opened in the viewer",
     "canvas.read": "Read pixels or regions",

@@ -19,6 +19,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils import timezone
 from drf_spectacular.generators import SchemaGenerator
 
+from ml.imaging.dicom.uids import instance_id, uid_of
 from portal.annotations.models import LabelMerge, RoiImport
 from portal.archive.serializers import tile_url
 from portal.archive.services import case_create, case_delete, share_offer, upload_begin
@@ -40,6 +41,9 @@ PARTS = {
     "{rotation}": "0",
     "{quality}": "default",
     "{extension}": "jpg",
+    "{digest}": "0" * 32,
+    "{frame}": "1",
+    "{frames}": "1",
 }
 
 
@@ -101,6 +105,7 @@ def _ids(swept: world.World, lab: Lab, manager: User) -> dict[str, str]:
     rows = {
         "assignments": work,
         "bin": deleted,
+        "dicomweb": swept.case,
         "erasures": Erasure.objects.create(lab=lab, requested_by=manager),
         "invitations": invitation,
         "members": Membership.objects.get(lab=lab, user=manager),
@@ -130,6 +135,10 @@ def _operations() -> Iterator[tuple[str, str]]:
 def _filled(path: str, ids: dict[str, str]) -> str:
     found = re.sub(r"\{(id|roi_id|other_id|import_id|delivery_id)\}", ids[path.split("/")[3]], path)
     found = found.replace("{pts}", FRAME_PTS).replace("{rank}", "1").replace("{name}", "time")
+    for word, row in (("{case_id}", "cases"), ("{canvas_id}", "canvases")):
+        found = found.replace(word, uid_of(uuid.UUID(ids[row])))
+    first_level = instance_id(uuid.UUID(ids["canvases"]), 1)
+    found = found.replace("{instance_id}", uid_of(first_level))
     for word, part in PARTS.items():
         found = found.replace(word, part)
     return re.sub(r"\{[zxy]\}", "0", found)

@@ -22,6 +22,7 @@ TILE_QUALITY = 88
 """Quality of tiles that had to be decoded: visually lossless at about 1.5 bits a pixel."""
 
 _SOI, _EOI = b"\xff\xd8", b"\xff\xd9"
+_SOS, _ICC_MARK = 0xDA, b"ICC_PROFILE\0"
 _ICC_CHUNK_BYTES = 65_519  # 65,533 of a segment less the 14 of "ICC_PROFILE\0", number, count
 
 
@@ -98,7 +99,7 @@ def _icc_segments(profile: bytes) -> list[bytes]:
     return [
         b"\xff\xe2"
         + (len(chunk) + 16).to_bytes(2, "big")
-        + b"ICC_PROFILE\0"
+        + _ICC_MARK
         + bytes([number, len(chunks)])
         + chunk
         for number, chunk in enumerate(chunks, start=1)
@@ -106,10 +107,46 @@ def _icc_segments(profile: bytes) -> list[bytes]:
 
 
 def encode_jpeg(
-    rgb: ImageU8, *, quality: int = TILE_QUALITY, icc_profile: bytes | None = None
+    rgb: ImageU8,
+    *,
+    quality: int = TILE_QUALITY,
+    icc_profile: bytes | None = None,
+    as_rgb: bool = False,
 ) -> bytes:
-    """Encode (H, W, 3) uint8 RGB, with the ICC profile where there is one."""
+    """Encode (H, W, 3) uint8 RGB, with the ICC profile where there is one.
+
+    Args:
+        as_rgb: store samples as RGB, as an Adobe segment then says; else as YCbCr.
+    """
     out = io.BytesIO()
     image = Image.fromarray(np.ascontiguousarray(rgb))
-    image.save(out, "JPEG", quality=quality, subsampling="4:2:0", icc_profile=icc_profile)
+    image.save(
+        out,
+        "JPEG",
+        quality=quality,
+        subsampling="4:4:4" if as_rgb else "4:2:0",
+        icc_profile=icc_profile,
+        keep_rgb=as_rgb,
+    )
     return out.getvalue()
+
+
+def without_profile(data: bytes) -> bytes:
+    """The same JPEG without its ICC profile: where every tile would carry it in vain.
+
+    Raises:
+        CorruptFileError: no start marker.
+    """
+    if data[:2] != _SOI:
+        raise CorruptFileError("a tile is not JPEG")
+    parts, start, position = [], 0, 2
+    while position + 4 <= len(data) and data[position] == 0xFF and data[position + 1] != _SOS:
+        if data[position + 1] == 0xFF:  # a fill byte
+            position += 1
+            continue
+        end = position + 2 + int.from_bytes(data[position + 2 : position + 4], "big")
+        if data[position + 1] == 0xE2 and data[position + 4 : position + 16] == _ICC_MARK:
+            parts.append(data[start:position])
+            start = end
+        position = end
+    return data if not parts else b"".join([*parts, data[start:]])

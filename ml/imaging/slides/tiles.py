@@ -21,6 +21,7 @@ from ml.imaging.limits import MAX_TILE_BYTES
 from ml.imaging.slides.jpeg import (
     MEDIA_TYPE,
     TILE_QUALITY,
+    JpegFrame,
     encode_jpeg,
     read_frame_header,
     standalone_header,
@@ -29,6 +30,7 @@ from ml.imaging.slides.slide import SlideImage, open_slide
 from ml.types import ImageU8, Level
 
 _HEADER_BYTES = 64 * 1024  # tables, comments and profiles of one tile
+_LEAST_BYTES = 2  # less is no tile: its start marker is left out already
 _SOF_BASELINE, _SOF_EXTENDED, _SOF_PROGRESSIVE = 0xC0, 0xC1, 0xC2  # ITU-T T.81, table B.1
 
 
@@ -40,10 +42,23 @@ class EncodedTile(NamedTuple):
     passthrough: bool
 
 
+class StoredCoding(NamedTuple):
+    """How the stored tiles of a level are coded.
+
+    Attributes:
+        is_rgb: samples are RGB, not YCbCr.
+        is_baseline: sequential, 8 bits: what every decoder of JPEG knows.
+    """
+
+    is_rgb: bool
+    is_baseline: bool
+
+
 class _Index(NamedTuple):
     """Where the stored tiles of a level lie, as plain sequences of int for speed.
 
     Offsets and counts leave out each tile's start marker (2 bytes): the header begins with one.
+    ``plain_header`` is the same without the colour profile.
     """
 
     columns: int
@@ -51,6 +66,8 @@ class _Index(NamedTuple):
     offsets: memoryview
     counts: memoryview
     header: bytes
+    plain_header: bytes
+    coding: StoredCoding
 
 
 class TileOutsideError(BadInputError):
@@ -83,9 +100,11 @@ class TileSource:
             self.close()
             raise
 
-    def tile(self, level: int, col: int, row: int) -> EncodedTile:
+    def tile(self, level: int, col: int, row: int, *, with_profile: bool = True) -> EncodedTile:
         """One tile as JPEG.
 
+        Args:
+            with_profile: carry the colour profile, where the file has one.
         Raises:
             TileOutsideError: no such level, column or row.
             CorruptFileError: the stored tile cannot be read.
@@ -94,17 +113,24 @@ class TileSource:
             raise TileOutsideError(f"no level {level}: the slide has 0 to {len(self.levels) - 1}")
         index = self._indexes[level]
         if index is None:
-            return self._decoded(level, col, row)
+            return self._decoded(level, col, row, with_profile=with_profile)
         if not (0 <= col < index.columns and 0 <= row < index.rows):
             raise self._outside(level, col, row)
         at = row * index.columns + col
         count = index.counts[at]
-        if count < 2:  # a sparse tile
-            return self._decoded(level, col, row)
+        if count < _LEAST_BYTES:  # a sparse tile
+            return self._decoded(
+                level,
+                col,
+                row,
+                with_profile=with_profile,
+                as_rgb=index.coding.is_rgb and not with_profile,
+            )
         body = os.pread(self._fd, count, index.offsets[at])
         if len(body) != count:
             raise CorruptFileError(f"the file is cut: tile ({col}, {row}) of level {level}")
-        return EncodedTile(index.header + body, MEDIA_TYPE, True)
+        header = index.header if with_profile else index.plain_header
+        return EncodedTile(header + body, MEDIA_TYPE, True)
 
     def pixels_read(self, size_l0: tuple[int, int], out_px: tuple[int, int]) -> int:
         """What ``region`` costs: see ``SlideImage.pixels_read``."""
@@ -119,6 +145,25 @@ class TileSource:
     def passes_through(self, level: int) -> bool:
         """Whether stored JPEG tiles of that level go out undecoded."""
         return self._indexes[level] is not None
+
+    def coding(self, level: int) -> StoredCoding | None:
+        """How the tiles of a level are stored that go out undecoded; None where none do."""
+        index = self._indexes[level]
+        return None if index is None else index.coding
+
+    def lengths(self, level: int) -> npt.NDArray[np.int64] | None:
+        """Bytes of each tile that goes out undecoded without the colour profile: (N,) int64.
+
+        Row by row; 0 where a tile is missing and white goes out instead. None where none does.
+        """
+        index = self._indexes[level]
+        if index is None:
+            return None
+        counts = np.asarray(index.counts)[: index.columns * index.rows]
+        found: npt.NDArray[np.int64] = np.where(
+            counts < _LEAST_BYTES, 0, counts + len(index.plain_header)
+        )
+        return found
 
     def close(self) -> None:
         """Close the file; twice is harmless."""
@@ -156,38 +201,28 @@ class TileSource:
         if not len(present):
             return None
         first = int(present[0])
-        header = self._header(directory, int(offsets[first]), int(counts[first]))
-        if header is None:
-            return None
-        return _Index(
-            directory.columns, directory.rows, _plain(offsets, 2), _plain(counts, -2), header
-        )
-
-    def _header(self, directory: TiffDirectory, offset: int, count: int) -> bytes | None:
-        """What stands before each tile, None where a browser would see other pixels."""
         try:
-            frame = read_frame_header(os.pread(self._fd, count, offset))
+            frame = read_frame_header(os.pread(self._fd, int(counts[first]), int(offsets[first])))
         except CorruptFileError:
             return None
-        size = (directory.tile_width_px, directory.tile_height_px)
-        plain = frame.coding in (_SOF_BASELINE, _SOF_EXTENDED, _SOF_PROGRESSIVE)
-        if not plain or frame.precision != 8 or frame.components != 3:
+        header, plain_header = (
+            _header(directory, frame, profile) for profile in (self.icc_profile, None)
+        )
+        if header is None or plain_header is None:
             return None
-        if (frame.width_px, frame.height_px) != size:
-            return None
-        transform = 0 if directory.photometric == RGB else 1
-        if transform == 0 and frame.has_jfif:
-            return None  # JFIF means YCbCr to every decoder, whatever stands beside it
-        if frame.adobe_transform not in (None, transform):
-            return None
-        told = frame.has_jfif or frame.adobe_transform is not None
-        return standalone_header(
-            directory.jpeg_tables,
-            adobe_transform=None if told else transform,
-            icc_profile=self.icc_profile,
+        return _Index(
+            directory.columns,
+            directory.rows,
+            _plain(offsets, 2),
+            _plain(counts, -2),
+            header,
+            plain_header,
+            StoredCoding(directory.photometric == RGB, frame.coding == _SOF_BASELINE),
         )
 
-    def _decoded(self, level: int, col: int, row: int) -> EncodedTile:
+    def _decoded(
+        self, level: int, col: int, row: int, *, with_profile: bool, as_rgb: bool = False
+    ) -> EncodedTile:
         grid = self.levels[level]
         width, height = grid.tile_width_px, grid.tile_height_px
         x, y = col * width, row * height
@@ -200,7 +235,8 @@ class TileSource:
             rgb = self._slide.read_region(
                 (x * scale, y * scale), (width * scale, height * scale), (width, height)
             )
-        data = encode_jpeg(rgb, quality=TILE_QUALITY, icc_profile=self.icc_profile)
+        profile = self.icc_profile if with_profile else None
+        data = encode_jpeg(rgb, quality=TILE_QUALITY, icc_profile=profile, as_rgb=as_rgb)
         return EncodedTile(data, MEDIA_TYPE, False)
 
     def _outside(self, level: int, col: int, row: int) -> TileOutsideError:
@@ -210,6 +246,31 @@ class TileSource:
         return TileOutsideError(
             f"no tile ({col}, {row}) at level {level}: it has {columns} x {rows} tiles"
         )
+
+
+def _header(directory: TiffDirectory, frame: JpegFrame, icc_profile: bytes | None) -> bytes | None:
+    """What stands before each tile, None where a browser would see other pixels.
+
+    Args:
+        frame: of one of the tiles.
+    """
+    size = (directory.tile_width_px, directory.tile_height_px)
+    plain = frame.coding in (_SOF_BASELINE, _SOF_EXTENDED, _SOF_PROGRESSIVE)
+    if not plain or frame.precision != 8 or frame.components != 3:
+        return None
+    if (frame.width_px, frame.height_px) != size:
+        return None
+    transform = 0 if directory.photometric == RGB else 1
+    if transform == 0 and frame.has_jfif:
+        return None  # JFIF means YCbCr to every decoder, whatever stands beside it
+    if frame.adobe_transform not in (None, transform):
+        return None
+    told = frame.has_jfif or frame.adobe_transform is not None
+    return standalone_header(
+        directory.jpeg_tables,
+        adobe_transform=None if told else transform,
+        icc_profile=icc_profile,
+    )
 
 
 def _plain(values: npt.NDArray[np.uint64], shift: int) -> memoryview:

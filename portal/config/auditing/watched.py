@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from portal.config.auditing.watch import HOUR_S, ITEM, MINUTE_S, Watch
 from portal.config.auditing.watch import told as _told
+from portal.config.auditing.watched_dicom import DICOM
 from portal.config.auditing.watched_search import SEARCHES
 
 _CASE = Watch("case.viewed", "case", "case_id")
@@ -304,6 +305,7 @@ WATCHED: Mapping[str, Mapping[str, Watch]] = {
     "reading:work": {"GET": Watch("work.viewed", every_s=HOUR_S)},
     "review:queue": {"GET": Watch("review.viewed", every_s=HOUR_S)},
     "review:rules": {"POST": _told("review_rules.changed")},
+    **DICOM,
     **SEARCHES,
 }
 NOTHING = frozenset(

@@ -17,7 +17,7 @@ CROSSING = {
 }
 _ASKED_BEFORE = {
     "Access-Control-Allow-Methods": "GET, HEAD, OPTIONS",
-    "Access-Control-Allow-Headers": "Authorization, If-None-Match",
+    "Access-Control-Allow-Headers": "Accept, Authorization, If-None-Match",
     "Access-Control-Max-Age": "86400",
 }
 

@@ -1,6 +1,14 @@
 """Reads for other systems."""
 
 from portal.exchange.selectors.canvases import case_canvases, image_get, roi_page
+from portal.exchange.selectors.dicom import (
+    dicom_instances,
+    dicom_object,
+    dicom_series,
+    dicom_slide,
+    dicom_studies,
+    dicom_study,
+)
 from portal.exchange.selectors.events import Stretch, WantedEvents, event_latest, event_stretch
 from portal.exchange.selectors.whole import (
     EXPORT_KIND,
@@ -22,6 +30,12 @@ __all__ = [
     "case_canvases",
     "case_to_export",
     "case_whole",
+    "dicom_instances",
+    "dicom_object",
+    "dicom_series",
+    "dicom_slide",
+    "dicom_studies",
+    "dicom_study",
     "event_latest",
     "event_stretch",
     "export_folder",

@@ -15,6 +15,7 @@ from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.renderers import OpenApiYamlRenderer
 from drf_spectacular.settings import spectacular_settings
 
+from ml.imaging.dicom.uids import instance_id
 from portal.annotations.models import Label, LabelMerge, Roi, RoiImport
 from portal.annotations.services import label_create, label_merge, roi_create, roi_delete
 from portal.archive import storage
@@ -123,6 +124,7 @@ def _built(folder: Path) -> Scene:
         "shares": str(share.pk),
         "erasures": str(Erasure.objects.create(lab=lab, certificate={"format": 1}).pk),
         "passkeys": "918273645546",  # there is none
+        "instances": str(instance_id(made.canvas.pk, 1)),
         "invitations": str(invitation.pk),
         "labs": str(lab.pk),
         "memberships": str(viewer.pk),

@@ -13,6 +13,9 @@ METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 # What stands in a path, by the name of its parameter; ids of objects come from the world.
 WORDS: Mapping[str, Any] = {
     "address": "0/0/0.jpg",
+    "digest": "0" * 32,
+    "frame": 1,
+    "frames": "1",
     "key": "set-password",
     "kind": "slide",
     "name": "time",
@@ -44,6 +47,7 @@ OBJECTS: Mapping[str, str] = {
     "erasure": "erasures",
     "followup": "followups",
     "import": "roi-imports",
+    "instance": "instances",
     "invitation": "invitations",
     "item": "slides",
     "job": "jobs",

@@ -23,6 +23,7 @@ OF_WORD = {
     "canvas": TokenArea.CASES,
     "case": TokenArea.CASES,
     "encoder": TokenArea.SEARCH,
+    "dicom": TokenArea.CASES,
     "erasure": TokenArea.LAB,
     "followup": TokenArea.MOSAICS,
     "invitation": TokenArea.LAB,

@@ -29,12 +29,13 @@ from tests.portal.access.actors import answer_of, send
 from tests.portal.access.conftest import Scene
 from tests.portal.access.endpoints import endpoints, filled
 from tests.portal.access.rules import RULES
+from tests.portal.access.rules.dicom import DICOM_READS
 from tests.portal.access.rules.kinds import Rule
 
 ENDPOINTS = dict(endpoints())
 CELLS = [(name, method) for name, rules in sorted(RULES.items()) for method in rules]
 WRITES = [(name, method) for name, method in CELLS if method != "GET"]
-READS = {
+READS = DICOM_READS | {
     "annotations:case_measurements",
     "annotations:measurements",
     "annotations:roi_open",

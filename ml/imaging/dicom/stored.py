@@ -1,0 +1,225 @@
+"""A DICOM object of a slide as it lies on disk: its data set, and its frames found by offset.
+
+Only the data set before the pixels is read, and of the pixels where each frame lies: by the
+object's own offset tables, or, where it has none, by the length of each frame.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from ml.errors import BadInputError, CorruptFileError
+from ml.imaging.limits import MAX_TILE_BYTES
+
+if TYPE_CHECKING:
+    from pydicom.dataset import Dataset
+
+MOST_FRAMES = 4_000_000  # tiles of 256 px of the largest slide that is taken in
+_UNDEFINED, _ITEM = 0xFFFFFFFF, b"\xfe\xff\x00\xe0"
+_END = b"\xfe\xff\xdd\xe0\0\0\0\0"
+_ITEM_HEAD = struct.Struct("<4sI")
+_CHUNK_BYTES = 2**20  # copied at once
+
+
+class FrameOutsideError(BadInputError):
+    """The object has no frame of that number."""
+
+    code = "frame-outside"
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Where frames lie: (N,) int64 positions in the file; coded ones with the heads of their items.
+
+    ``stop``: behind the last of them.
+    """
+
+    starts: npt.NDArray[np.int64]
+    ends: npt.NDArray[np.int64]
+    stop: int
+
+
+class StoredObject:
+    """One object. Nothing is kept open; thread-safe.
+
+    Attributes:
+        data: the data set without pixels.
+        syntax: the UID of the transfer syntax.
+        frame_count: how many frames it says it has.
+
+    Raises:
+        CorruptFileError: no DICOM object, or cut before its pixels.
+    """
+
+    def __init__(self, path: Path) -> None:
+        from pydicom import dcmread
+        from pydicom.errors import InvalidDicomError
+        from pydicom.uid import UID
+
+        self.path = path
+        try:
+            with path.open("rb") as file:
+                self.data: Dataset = dcmread(file, stop_before_pixels=True)
+                self._at = file.tell()
+            syntax = UID(self.data.file_meta.TransferSyntaxUID)
+            self.frame_count = int(self.data.get("NumberOfFrames") or 1)
+        except (InvalidDicomError, AttributeError, EOFError, ValueError, struct.error) as error:
+            raise CorruptFileError("the DICOM object is cut or damaged") from error
+        if not 0 < self.frame_count <= MOST_FRAMES:
+            raise CorruptFileError(f"the DICOM object says it has {self.frame_count} frames")
+        self.syntax = str(syntax)
+        self.is_coded = bool(syntax.is_encapsulated)
+        self._head_bytes = 8 if syntax.is_implicit_VR else 12
+
+    def is_without_names(self) -> bool:
+        """Whether it says that patients were taken out of it, as our gate does."""
+        return str(self.data.get("PatientIdentityRemoved", "")) == "YES"
+
+    def is_of_tissue(self) -> bool:
+        """Whether it is neither a label nor an overview, which may show a name."""
+        return not {"LABEL", "OVERVIEW"} & set(self.data.get("ImageType") or ())
+
+    def frame(self, index: int) -> bytes:
+        """The bytes of a frame as they are stored, without padding of items.
+
+        Args:
+            index: from 0.
+        Raises:
+            FrameOutsideError: there is none.
+            CorruptFileError: it is not where it should be.
+        """
+        places = self._places
+        if not 0 <= index < len(places.starts):
+            raise FrameOutsideError(f"no frame {index + 1}: the object has {len(places.starts)}")
+        start, end = int(places.starts[index]), int(places.ends[index])
+        if not 0 <= end - start <= MAX_TILE_BYTES:
+            raise CorruptFileError(f"frame {index + 1} of the DICOM object has {end - start} bytes")
+        with self.path.open("rb") as file:
+            found = os.pread(file.fileno(), end - start, start)
+        if len(found) != end - start:
+            raise CorruptFileError(f"the DICOM object is cut: frame {index + 1} is missing")
+        return _unpacked(found) if self.is_coded else found
+
+    def pixel_pieces(self) -> Iterator[bytes]:
+        """The element of pixel data, tag and all, byte for byte, in pieces."""
+        left = self._places.stop + (len(_END) if self.is_coded else 0) - self._at
+        with self.path.open("rb") as file:
+            file.seek(self._at)
+            while left and (chunk := file.read(min(left, _CHUNK_BYTES))):
+                left -= len(chunk)
+                yield chunk
+        if left:
+            raise CorruptFileError("the DICOM object is cut inside its pixels")
+
+    def pixel_bytes(self) -> int:
+        """Of the element of pixel data: what ``pixel_pieces`` gives."""
+        return self._places.stop + (len(_END) if self.is_coded else 0) - self._at
+
+    @cached_property
+    def _places(self) -> _Places:
+        with self.path.open("rb") as file:
+            fd, size = file.fileno(), os.fstat(file.fileno()).st_size
+            if not self.is_coded:
+                return self._plain(size)
+            table, first = _offset_table(fd, self._at + self._head_bytes)
+            found = self._by_extended_table(fd, first) or self._by_table(fd, first, table)
+            if found is None:
+                found = self._by_walking(fd, first)
+        inside = (found.starts >= first) & (found.ends <= size) & (found.starts <= found.ends)
+        if not bool(np.all(inside)):
+            raise CorruptFileError("the DICOM object is cut: frames of it lie beyond its end")
+        return found
+
+    def _plain(self, size: int) -> _Places:
+        """Frames one after the other, all of one length."""
+        data = self.data
+        bits = int(data.Rows) * int(data.Columns) * int(data.SamplesPerPixel)
+        length = bits * int(data.BitsAllocated) // 8
+        start = self._at + self._head_bytes
+        starts = start + np.arange(self.frame_count, dtype=np.int64) * length
+        total = length * self.frame_count
+        if start + total > size:
+            raise CorruptFileError("the DICOM object is cut inside its pixels")
+        return _Places(starts, starts + length, start + total + total % 2)
+
+    def _by_extended_table(self, fd: int, first: int) -> _Places | None:
+        offsets = self.data.get("ExtendedOffsetTable")
+        lengths = self.data.get("ExtendedOffsetTableLengths")
+        if not offsets or not lengths:
+            return None
+        starts = np.frombuffer(bytes(offsets), "<u8").astype(np.int64) + first
+        sizes = np.frombuffer(bytes(lengths), "<u8").astype(np.int64)
+        if len(starts) != self.frame_count or len(sizes) != self.frame_count:
+            return None
+        return _Places(starts, starts + _ITEM_HEAD.size + sizes, _end_from(fd, int(starts[-1])))
+
+    def _by_table(self, fd: int, first: int, table: bytes) -> _Places | None:
+        """None where there is none, or it ran over 4 GiB."""
+        offsets = np.frombuffer(table, "<u4").astype(np.int64)
+        if len(offsets) != self.frame_count or bool(np.any(np.diff(offsets) <= 0)):
+            return None
+        starts = offsets + first
+        stop = _end_from(fd, int(starts[-1]))
+        return _Places(starts, np.append(starts[1:], stop), stop)
+
+    def _by_walking(self, fd: int, first: int) -> _Places:
+        items = list(_items(fd, first))
+        starts = np.array([start for start, _ in items], np.int64)
+        ends = np.array([end for _, end in items], np.int64)
+        if self.frame_count == 1 and len(items) > 1:
+            starts, ends = starts[:1], ends[-1:]
+        if len(starts) != self.frame_count:
+            raise CorruptFileError(
+                f"the DICOM object says it has {self.frame_count:,} frames and holds {len(items):,}"
+            )
+        return _Places(starts, ends, int(ends[-1]))
+
+
+def _offset_table(fd: int, at: int) -> tuple[bytes, int]:
+    """The basic offset table, which may be empty, and where the first item behind it begins."""
+    head = os.pread(fd, _ITEM_HEAD.size, at)
+    tag, length = _ITEM_HEAD.unpack(head) if len(head) == _ITEM_HEAD.size else (b"", 0)
+    if tag != _ITEM or length > 4 * MOST_FRAMES:
+        raise CorruptFileError("the DICOM object's pixels have no offset table")
+    at += _ITEM_HEAD.size
+    return os.pread(fd, length - length % 4, at), at + length
+
+
+def _items(fd: int, at: int) -> Iterator[tuple[int, int]]:
+    """Start and end of each item, heads included, up to the end of the pixels."""
+    while True:
+        head = os.pread(fd, _ITEM_HEAD.size, at)
+        if head == _END:
+            return
+        tag, length = _ITEM_HEAD.unpack(head) if len(head) == _ITEM_HEAD.size else (b"", 0)
+        if tag != _ITEM or length == _UNDEFINED:
+            raise CorruptFileError("the DICOM object is damaged: the end of its pixels is missing")
+        yield at, at + _ITEM_HEAD.size + length
+        at += _ITEM_HEAD.size + length
+
+
+def _end_from(fd: int, at: int) -> int:
+    """Where the last item ends, walking from one near the end."""
+    return max((end for _, end in _items(fd, at)), default=at)
+
+
+def _unpacked(items: bytes) -> bytes:
+    """The content of one or several items."""
+    parts, at = [], 0
+    while at + _ITEM_HEAD.size <= len(items):
+        tag, length = _ITEM_HEAD.unpack_from(items, at)
+        at += _ITEM_HEAD.size
+        if tag != _ITEM or at + length > len(items):
+            raise CorruptFileError("a frame of the DICOM object is damaged")
+        parts.append(items[at : at + length])
+        at += length
+    return b"".join(parts)

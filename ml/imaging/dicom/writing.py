@@ -1,0 +1,97 @@
+"""From data sets and frames to files (DICOM PS3.10) and to JSON (PS3.18, F)."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import logging
+import struct
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from pydicom.dataelem import DataElement
+    from pydicom.dataset import Dataset
+
+logger = logging.getLogger(__name__)
+
+INLINE_BYTES = 240
+"""Larger values stand in JSON as the address of their bytes: a profile has up to a megabyte."""
+_PIXELS_OF_UNKNOWN_LENGTH = struct.pack("<HH2sHI", 0x7FE0, 0x0010, b"OB", 0, 0xFFFFFFFF)
+_ITEM = struct.Struct("<HHI")
+_NO_TABLE = _ITEM.pack(0xFFFE, 0xE000, 0)
+_END = _ITEM.pack(0xFFFE, 0xE0DD, 0)
+
+
+def head_of(data: Dataset, syntax: str) -> bytes:
+    """Preamble, file meta information and data set: a file up to its pixels."""
+    from pydicom import dcmwrite
+    from pydicom.dataset import Dataset, FileMetaDataset
+    from pydicom.uid import UID
+
+    whole, meta = Dataset(), FileMetaDataset()
+    whole.update(data)
+    meta.MediaStorageSOPClassUID = data.SOPClassUID
+    meta.MediaStorageSOPInstanceUID = data.SOPInstanceUID
+    meta.TransferSyntaxUID = UID(syntax)
+    whole.file_meta = meta
+    out = io.BytesIO()
+    dcmwrite(out, whole, enforce_file_format=True)
+    return out.getvalue()
+
+
+def add_offsets(data: Dataset, lengths: npt.NDArray[np.int64]) -> None:
+    """The extended offset table, so that a reader of the file finds a frame at once.
+
+    Args:
+        lengths: (N,) bytes of each frame before padding.
+    """
+    padded = lengths + lengths % 2
+    starts = np.concatenate([[0], np.cumsum(padded + _ITEM.size)[:-1]])
+    data.ExtendedOffsetTable = starts.astype("<u8").tobytes()
+    data.ExtendedOffsetTableLengths = padded.astype("<u8").tobytes()
+
+
+def coded_pixels(frames: Iterator[bytes]) -> Iterator[bytes]:
+    """The element of pixel data of coded frames, an item each."""
+    yield _PIXELS_OF_UNKNOWN_LENGTH + _NO_TABLE
+    for frame in frames:
+        padding = b"\0" * (len(frame) % 2)
+        yield _ITEM.pack(0xFFFE, 0xE000, len(frame) + len(padding)) + frame + padding
+    yield _END
+
+
+def json_of(data: Dataset, address: Callable[[str], str]) -> dict[str, Any]:
+    """A data set in DICOM's JSON model; file meta information is no part of it.
+
+    Args:
+        address: from a name that ``bulk_value`` knows to where its bytes can be had.
+    """
+    found: dict[str, Any] = {}
+    for tag in data.keys():  # noqa: SIM118 - the values are read one by one, each may be damaged
+        try:
+            element = data[tag]
+            found[f"{tag:08X}"] = element.to_json_dict(
+                bulk_data_element_handler=lambda one: address(_name_of(one)),
+                bulk_data_threshold=INLINE_BYTES // 3 * 4,  # of base64
+            )
+        except (ValueError, TypeError, AttributeError, NotImplementedError) as error:
+            logger.warning("dicom: %s is left out of JSON: %s", tag, type(error).__name__)
+    return found
+
+
+def bulk_value(data: Dataset, name: str) -> bytes | None:
+    """The value that stands in JSON by its address; None where no such value is there."""
+    for element in data.iterall():
+        is_bytes = isinstance(element.value, bytes) and len(element.value) > INLINE_BYTES
+        if is_bytes and _name_of(element) == name:
+            return bytes(element.value)
+    return None
+
+
+def _name_of(element: DataElement) -> str:
+    """By its content: the same wherever it stands."""
+    return hashlib.sha256(element.value).hexdigest()[:32]

@@ -1,0 +1,222 @@
+"""``/api/v1/dicomweb/``: WADO-RS, frames and pictures."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.http import HttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.exceptions import NotAcceptable
+from rest_framework.request import Request
+
+from ml.errors import MlError
+from ml.imaging.dicom.coding import DECODED, OCTETS, decoded, drawn, picture, plain_pixels
+from portal.archive.tiles.regions import Box, region_read
+from portal.core.errors import InvalidInputError, NotFoundError, UnavailableError
+from portal.core.http.files import bytes_response, etag_matches
+from portal.exchange import selectors
+from portal.exchange.api.crossing import CrossingApi
+from portal.exchange.api.dicom_retrieve import INSTANCE, accepts, frames_address
+from portal.exchange.api.dicom_search import CANVAS, CASE
+from portal.exchange.api.images import CACHE
+from portal.exchange.formats.dicom_media import (
+    AnswerPart,
+    FrameCoding,
+    boundary,
+    frame_coding,
+    in_parts,
+    parts_type,
+    picture_kind,
+    wanted,
+)
+from portal.exchange.formats.image_requests import largest
+from portal.exchange.selectors.dicom import Series
+from portal.exchange.selectors.dicom_objects import SlideObject
+from portal.labs.requests import user_of
+
+MOST_FRAMES = 256  # of one request
+MOST_BYTES = 64 * 2**20  # of their pixels: they are put together in memory
+_NUMBER_LETTERS = 8  # more frames than any slide has
+_IDS = [CASE, CANVAS, INSTANCE]
+_PICTURES = {
+    (200, "image/jpeg"): OpenApiTypes.BINARY,
+    (200, "image/png"): OpenApiTypes.BINARY,
+}
+
+
+class FramesApi(CrossingApi):
+    """Tiles."""
+
+    @extend_schema(
+        operation_id="dicom_frames",
+        summary="DICOMweb: frames of an instance",
+        parameters=[
+            *_IDS,
+            OpenApiParameter(
+                "frames", str, OpenApiParameter.PATH, description="`1,2,3`, from 1", default="1"
+            ),
+        ],
+        responses={(200, "multipart/related"): OpenApiTypes.BINARY},
+    )
+    def get(
+        self,
+        request: Request,
+        case_id: uuid.UUID,
+        canvas_id: uuid.UUID,
+        instance_id: uuid.UUID,
+        frames: str,
+    ) -> HttpResponse:
+        """Stored frames as they are, for `image/jpeg` (or what they are), `*/*`, or octets of any
+        transfer syntax; plain pixels for `application/octet-stream` of explicit VR.
+        """
+        series, one = selectors.dicom_object(user_of(request), case_id, canvas_id, instance_id)
+        numbers = _numbers(frames, one)
+        coding = frame_coding(wanted(accepts(request)), one.syntax)
+        if coding is None or (not coding.in_parts and len(numbers) > 1):
+            raise NotAcceptable(f"Frames are given as they are stored ({one.syntax}), in parts.")
+        etag = _etag(series, one, frames, coding)
+        line = boundary(etag)
+        media_type = (
+            coding.media_type if not coding.in_parts else parts_type(coding.media_type, line)
+        )
+        if etag_matches(request._request, etag):
+            body = b""
+        else:
+            data = [_frame(one, number, coding) for number in numbers]
+            body = (
+                data[0]
+                if not coding.in_parts
+                else b"".join(
+                    in_parts(
+                        [
+                            AnswerPart(
+                                f"{coding.media_type}; transfer-syntax={coding.syntax}",
+                                frames_address(request, series, one, number),
+                                [frame],
+                            )
+                            for number, frame in zip(numbers, data, strict=True)
+                        ],
+                        line,
+                    )
+                )
+            )
+        response = bytes_response(
+            request._request, body, etag=etag, media_type=media_type, cache=CACHE
+        )
+        response["Vary"] = "Accept"
+        return response
+
+
+class FrameRenderedApi(CrossingApi):
+    """A tile for a browser."""
+
+    @extend_schema(
+        operation_id="dicom_frame_rendered",
+        summary="DICOMweb: a frame as a picture",
+        parameters=[*_IDS, OpenApiParameter("frame", int, OpenApiParameter.PATH)],
+        responses=_PICTURES,
+    )
+    def get(
+        self,
+        request: Request,
+        case_id: uuid.UUID,
+        canvas_id: uuid.UUID,
+        instance_id: uuid.UUID,
+        frame: int,
+    ) -> HttpResponse:
+        """JPEG or PNG; a stored JPEG is not coded anew. Colours are the stored ones."""
+        series, one = selectors.dicom_object(user_of(request), case_id, canvas_id, instance_id)
+        (number,) = _numbers(str(frame), one)
+        kind = _picture_kind(request)
+        data = _drawn(one, number, as_png=kind == "image/png")
+        return _picture(
+            request, data, f"{series.canvas.content_hash[:16]}-{one.number}-{number}", kind
+        )
+
+
+class InstanceRenderedApi(CrossingApi):
+    """A level for a browser."""
+
+    @extend_schema(
+        operation_id="dicom_instance_rendered",
+        summary="DICOMweb: an instance as a picture",
+        parameters=_IDS,
+        responses=_PICTURES,
+    )
+    def get(
+        self, request: Request, case_id: uuid.UUID, canvas_id: uuid.UUID, instance_id: uuid.UUID
+    ) -> HttpResponse:
+        """The whole slide at the size of this level, at most 2,048 px a side."""
+        series, one = selectors.dicom_object(user_of(request), case_id, canvas_id, instance_id)
+        kind, canvas, brief = _picture_kind(request), series.canvas, one.brief()
+        size = (int(brief.TotalPixelMatrixColumns), int(brief.TotalPixelMatrixRows))
+        width, height = largest(*size)
+        out = (min(width, canvas.width_px), min(height, canvas.height_px))
+        region = region_read(canvas, Box(0, 0, canvas.width_px, canvas.height_px), out)
+        data = drawn(region.pixels(), as_png=kind == "image/png")
+        return _picture(request, data, f"{canvas.content_hash[:16]}-{one.number}-0", kind)
+
+
+def _numbers(text: str, one: SlideObject) -> list[int]:
+    """Frames of a request, from 1."""
+    words = text.split(",")
+    if len(words) > MOST_FRAMES:
+        raise InvalidInputError(f"frames: at most {MOST_FRAMES} at once.")
+    if not all(w.isascii() and w.isdecimal() and len(w) <= _NUMBER_LETTERS for w in words):
+        raise InvalidInputError("frames: numbers from 1, separated by commas.")
+    numbers = [int(word) for word in words]
+    for number in numbers:
+        if not 1 <= number <= one.frame_count:
+            raise NotFoundError(f"There is no frame {number}: this has {one.frame_count:,}.")
+    brief = one.brief()
+    samples = 3 * int(brief.Rows) * int(brief.Columns) * max(1, int(brief.BitsAllocated) // 8)
+    if samples * len(numbers) > max(MOST_BYTES, samples):
+        raise InvalidInputError(f"frames: at most {MOST_BYTES // samples} of these at once.")
+    return numbers
+
+
+def _frame(one: SlideObject, number: int, coding: FrameCoding) -> bytes:
+    data = one.frame(number - 1)
+    if not coding.is_decoded:
+        return data
+    try:
+        return decoded(data, is_rgb=_is_rgb(one))
+    except MlError as error:
+        raise UnavailableError("This frame cannot be decoded.") from error
+
+
+def _drawn(one: SlideObject, number: int, *, as_png: bool) -> bytes:
+    data, whole = one.frame(number - 1), one.data()
+    try:
+        if one.syntax in DECODED:
+            return picture(data, is_rgb=_is_rgb(one), as_png=as_png)
+        pixels = plain_pixels(data, int(whole.Rows), int(whole.Columns), int(whole.SamplesPerPixel))
+        return drawn(pixels, as_png=as_png)
+    except MlError as error:
+        raise NotAcceptable(f"Frames of {one.syntax} are not drawn: {error}.") from error
+
+
+def _is_rgb(one: SlideObject) -> bool:
+    return str(one.data().PhotometricInterpretation) == "RGB"
+
+
+def _picture_kind(request: Request) -> str:
+    kind = picture_kind(wanted(accepts(request)))
+    if kind is None:
+        raise NotAcceptable("Pictures are given as image/jpeg or image/png.")
+    return kind
+
+
+def _picture(request: Request, data: bytes, name: str, kind: str) -> HttpResponse:
+    etag = f'"r-{name}-{kind.rpartition("/")[2]}"'
+    response = bytes_response(request._request, data, etag=etag, media_type=kind, cache=CACHE)
+    response["Vary"] = "Accept"
+    return response
+
+
+def _etag(series: Series, one: SlideObject, frames: str, coding: FrameCoding) -> str:
+    """Of the content; ``frames`` are digits and commas."""
+    said = frames.replace(",", ".")
+    how = f"{coding.syntax}-{coding.media_type == OCTETS:d}{coding.in_parts:d}"
+    return f'"f-{series.canvas.content_hash[:24]}-{one.number}-{said}-{how}"'

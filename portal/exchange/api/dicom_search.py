@@ -1,0 +1,204 @@
+"""``/api/v1/dicomweb/``: QIDO-RS, the search for studies, series and instances."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.http import HttpRequest
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from ml.imaging.dicom.whose import add_all
+from portal.exchange import selectors
+from portal.exchange.api.crossing import CrossingApi
+from portal.exchange.api.dicom_addresses import address_of
+from portal.exchange.formats import dicom_json
+from portal.exchange.formats.dicom_media import JSON
+from portal.exchange.formats.dicom_search import MOST_LIMIT, SEARCHED, Asked, asked
+from portal.exchange.selectors.dicom import Series
+from portal.exchange.selectors.dicom_objects import SlideObject, object_uid
+from portal.labs.requests import user_of
+
+CASE = OpenApiParameter(
+    "case_id", str, OpenApiParameter.PATH, description="Of the study: 2.25 and the case's number"
+)
+CANVAS = OpenApiParameter(
+    "canvas_id", str, OpenApiParameter.PATH, description="Of the series: 2.25 and the canvas'"
+)
+FOUND = {(200, JSON): OpenApiTypes.OBJECT}
+_QUERY = [
+    *(
+        OpenApiParameter(word, str, description="Of QIDO-RS")
+        for word in ("StudyInstanceUID", "PatientID", "AccessionNumber", "ModalitiesInStudy")
+    ),
+    OpenApiParameter(
+        "includefield", str, description=f"`all`, or keywords. Searched are {', '.join(SEARCHED)}"
+    ),
+    OpenApiParameter("limit", int, description=f"Up to {MOST_LIMIT:,}, 100 usually"),
+    OpenApiParameter("offset", int, description="How many to leave out"),
+]
+_LITERAL = (
+    '299 tessera "The fuzzymatching parameter is not supported.'
+    ' Only literal matching has been performed."'
+)
+
+
+class _SearchApi(CrossingApi):
+    """Answers a list of data sets."""
+
+    def _answer(self, request: Request, rows: list[dict[str, Any]]) -> Response:
+        is_fuzzy = request.query_params.get("fuzzymatching", "").lower() == "true"
+        headers = {"Warning": _LITERAL} if is_fuzzy else {}
+        return Response(rows, content_type=JSON, headers=headers)
+
+
+class StudySearchApi(_SearchApi):
+    """Cases."""
+
+    @extend_schema(
+        operation_id="dicom_studies",
+        summary="DICOMweb: search for studies",
+        parameters=_QUERY,
+        responses=FOUND,
+    )
+    def get(self, request: Request) -> Response:
+        """The cases of one's labs that have slides of a known pixel size, the newest first."""
+        rows = []
+        for found in selectors.dicom_studies(user_of(request), _asked(request)):
+            whose = found.series[0].whose
+            rows.append(
+                dicom_json.study_json(
+                    whose,
+                    series=len(found.series),
+                    instances=found.instance_count(),
+                    address=address_of(request, whose.study_uid),
+                )
+            )
+        return self._answer(request, rows)
+
+
+class _SeriesSearchApi(_SearchApi):
+    def _found(self, request: Request, case_id: uuid.UUID | None = None) -> Response:
+        user, wanted = user_of(request), _asked(request)
+        rows = [
+            dicom_json.series_json(
+                one.whose,
+                instances=len(one.objects()),
+                address=address_of(request, one.whose.study_uid, one.whose.series_uid),
+            )
+            for one in selectors.dicom_series(user, wanted, case_id=case_id)
+        ]
+        return self._answer(request, rows)
+
+
+class SeriesSearchApi(_SeriesSearchApi):
+    """Slides."""
+
+    @extend_schema(
+        operation_id="dicom_series",
+        summary="DICOMweb: search for series",
+        parameters=_QUERY,
+        responses=FOUND,
+    )
+    def get(self, request: Request) -> Response:
+        """The slides of one's labs."""
+        return self._found(request)
+
+
+class StudySeriesSearchApi(_SeriesSearchApi):
+    """Slides of a case."""
+
+    @extend_schema(
+        operation_id="dicom_study_series",
+        summary="DICOMweb: the series of a study",
+        parameters=[CASE, *_QUERY],
+        responses=FOUND,
+    )
+    def get(self, request: Request, case_id: uuid.UUID) -> Response:
+        """The slides of a case, a shared one too."""
+        return self._found(request, case_id)
+
+
+class _InstanceSearchApi(_SearchApi):
+    def _found(
+        self,
+        request: Request,
+        case_id: uuid.UUID | None = None,
+        canvas_id: uuid.UUID | None = None,
+    ) -> Response:
+        wanted = _asked(request)
+        rows = [
+            _instance(request, series, one, wanted)
+            for series, one in selectors.dicom_instances(
+                user_of(request), wanted, case_id=case_id, canvas_id=canvas_id
+            )
+        ]
+        return self._answer(request, rows)
+
+
+class InstanceSearchApi(_InstanceSearchApi):
+    """Levels."""
+
+    @extend_schema(
+        operation_id="dicom_instances",
+        summary="DICOMweb: search for instances",
+        parameters=_QUERY,
+        responses=FOUND,
+    )
+    def get(self, request: Request) -> Response:
+        """The levels of the slides of one's labs."""
+        return self._found(request)
+
+
+class StudyInstanceSearchApi(_InstanceSearchApi):
+    """Levels of a case's slides."""
+
+    @extend_schema(
+        operation_id="dicom_study_instances",
+        summary="DICOMweb: the instances of a study",
+        parameters=[CASE, *_QUERY],
+        responses=FOUND,
+    )
+    def get(self, request: Request, case_id: uuid.UUID) -> Response:
+        """The levels of all slides of a case."""
+        return self._found(request, case_id)
+
+
+class SeriesInstanceSearchApi(_InstanceSearchApi):
+    """Levels of a slide."""
+
+    @extend_schema(
+        operation_id="dicom_series_instances",
+        summary="DICOMweb: the instances of a series",
+        parameters=[CASE, CANVAS, *_QUERY],
+        responses=FOUND,
+    )
+    def get(self, request: Request, case_id: uuid.UUID, canvas_id: uuid.UUID) -> Response:
+        """The levels of a slide, the finest first."""
+        return self._found(request, case_id, canvas_id)
+
+
+def _asked(request: Request) -> Asked:
+    sent: HttpRequest = request._request
+    return asked(sent.GET)
+
+
+def _instance(request: Request, series: Series, one: SlideObject, wanted: Asked) -> dict[str, Any]:
+    whose, uid = series.whose, object_uid(series.canvas, one)
+    brief = one.brief()
+    if wanted.fields is None or wanted.fields:
+        whole = one.data()
+        add_all(whole, whose, uid)
+        for element in whole:
+            if wanted.fields is None or element.keyword in wanted.fields:
+                brief[element.tag] = element
+    return dicom_json.instance_json(
+        brief,
+        whose,
+        uid=uid,
+        syntax=one.syntax,
+        address=address_of(request, whose.study_uid, whose.series_uid, uid),
+    )

@@ -1,0 +1,71 @@
+"""Answers of DICOMweb in DICOM's JSON model: studies, series, instances, whole data sets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ml.imaging.dicom.uids import WHOLE_SLIDE
+from ml.imaging.dicom.whose import Belongs, add_patient, add_series, add_study
+from ml.imaging.dicom.writing import json_of
+
+if TYPE_CHECKING:
+    from pydicom.dataset import Dataset
+
+ONLINE = "ONLINE"
+
+
+def study_json(whose: Belongs, *, series: int, instances: int, address: str) -> dict[str, Any]:
+    """A study of a search.
+
+    Args:
+        address: where it is retrieved.
+    """
+    data = _of_study(whose)
+    data.ModalitiesInStudy = ["SM"]
+    data.SOPClassesInStudy = WHOLE_SLIDE
+    data.NumberOfStudyRelatedSeries, data.NumberOfStudyRelatedInstances = series, instances
+    return _found(data, address)
+
+
+def series_json(whose: Belongs, *, instances: int, address: str) -> dict[str, Any]:
+    """A series of a search."""
+    data = _of_study(whose)
+    add_series(data, whose)
+    data.NumberOfSeriesRelatedInstances = instances
+    return _found(data, address)
+
+
+def instance_json(
+    brief: Dataset, whose: Belongs, *, uid: str, syntax: str, address: str
+) -> dict[str, Any]:
+    """An instance of a search."""
+    data = _of_study(whose)
+    add_series(data, whose)
+    data.update(brief)
+    data.SOPInstanceUID = uid
+    data.AvailableTransferSyntaxUID = syntax
+    return _found(data, address)
+
+
+def data_json(data: Dataset, *, syntax: str, bulk: Callable[[str], str]) -> dict[str, Any]:
+    """A whole data set, without pixels."""
+    data.AvailableTransferSyntaxUID = syntax
+    data.SpecificCharacterSet = "ISO_IR 192"
+    return json_of(data, bulk)
+
+
+def _of_study(whose: Belongs) -> Dataset:
+    from pydicom.dataset import Dataset
+
+    data = Dataset()
+    data.SpecificCharacterSet = "ISO_IR 192"  # JSON is in UTF-8
+    add_patient(data, whose)
+    add_study(data, whose)
+    return data
+
+
+def _found(data: Dataset, address: str) -> dict[str, Any]:
+    data.InstanceAvailability = ONLINE
+    data.RetrieveURL = address
+    return json_of(data, lambda _: address)

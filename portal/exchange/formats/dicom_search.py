@@ -1,0 +1,151 @@
+"""What a search of DICOMweb asks (QIDO-RS: DICOM PS3.18, 10.6): attributes, pages, fields."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+
+from django.http import QueryDict
+
+from ml.imaging.dicom.uids import uuid_of
+from portal.core.errors import InvalidInputError
+
+USUAL_LIMIT, MOST_LIMIT = 100, 1000
+MOST_OFFSET = 10_000_000  # beyond, a number is a mistake
+MOST_VALUES = 50  # UIDs of one search
+UIDS = ("StudyInstanceUID", "SeriesInstanceUID", "SOPInstanceUID")
+TEXTS = ("PatientID", "AccessionNumber", "StudyDescription", "SeriesDescription")
+"""With * for any letters and ? for one."""
+CODES = ("Modality", "ModalitiesInStudy", "SOPClassUID", "PatientSex")
+EMPTY = ("PatientName", "PatientBirthDate", "ReferringPhysicianName", "StudyID")
+"""Of no value here: only a search for any value finds something."""
+OTHER = ("StudyDate", "InstanceNumber")
+SEARCHED = (*UIDS, *TEXTS, *CODES, *EMPTY, *OTHER)
+_CONTROLS = {"limit", "offset", "includefield", "fuzzymatching", "accept", "charset"}
+_TAG = re.compile(r"[0-9A-Fa-f]{8}")
+_MOST_LETTERS, _MOST_STARS = 64, 4  # of a text with wildcards: a match takes no long
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One search.
+
+    Attributes:
+        ids: by UID attribute the UUIDs that it names; a UID of others is none of them.
+        texts: by attribute a text, or a regular expression that stands for one with wildcards.
+        codes: by attribute the values that will do.
+        dates: first and last day, either may be open.
+        is_empty: it asks for a value of what has none here.
+        fields: keywords to add; ``None``: all.
+    """
+
+    limit: int = USUAL_LIMIT
+    offset: int = 0
+    ids: dict[str, list[uuid.UUID]] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+    codes: dict[str, list[str]] = field(default_factory=dict)
+    dates: tuple[date | None, date | None] = (None, None)
+    numbers: Sequence[int] | None = None
+    is_empty: bool = False
+    fields: frozenset[str] | None = frozenset()
+
+
+def asked(query: QueryDict) -> Asked:
+    """Read a search.
+
+    Raises:
+        InvalidInputError: an attribute that is not searched, or a value of the wrong form.
+    """
+    given: dict[str, list[str]] = {}
+    for key in query:
+        if key not in _CONTROLS:
+            given.setdefault(_keyword(key), []).extend(_values(query.getlist(key)))
+    said = {key: values for key, values in given.items() if _says(values)}
+    numbers = said.get("InstanceNumber")
+    return Asked(
+        limit=_number(query.get("limit"), "limit", USUAL_LIMIT, MOST_LIMIT),
+        offset=_number(query.get("offset"), "offset", 0, MOST_OFFSET),
+        ids={name: _ids(said[name]) for name in UIDS if name in said},
+        texts={name: _pattern(name, said[name]) for name in TEXTS if name in said},
+        codes={name: said[name] for name in CODES if name in said},
+        dates=_dates(said.get("StudyDate")),
+        numbers=[_number(one, "InstanceNumber", 0, MOST_OFFSET) for one in numbers]
+        if numbers
+        else None,
+        is_empty=any(name in said for name in EMPTY),
+        fields=_fields(query.getlist("includefield")),
+    )
+
+
+def _values(sent: Iterable[str]) -> list[str]:
+    return [word.strip() for value in sent for word in re.split(r"[,\\]", value)]
+
+
+def _says(values: Iterable[str]) -> bool:
+    """An empty value, or stars alone, match anything."""
+    return any(value.strip("*") for value in values)
+
+
+def _keyword(key: str) -> str:
+    from pydicom.datadict import keyword_for_tag
+
+    name = keyword_for_tag(int(key, 16)) if _TAG.fullmatch(key) else key
+    if name not in SEARCHED:
+        raise InvalidInputError(
+            f"{key[:60]} is not searched here; known are {', '.join(SEARCHED)}."
+        )
+    return name
+
+
+def _ids(values: Sequence[str]) -> list[uuid.UUID]:
+    if len(values) > MOST_VALUES:
+        raise InvalidInputError(f"At most {MOST_VALUES} UIDs of a kind are searched at once.")
+    return [found for value in values if (found := uuid_of(value)) is not None]
+
+
+def _pattern(name: str, values: Sequence[str]) -> str:
+    """A regular expression, of the whole value."""
+    text = values[0]
+    if len(values) > 1 or len(text) > _MOST_LETTERS or text.count("*") > _MOST_STARS:
+        raise InvalidInputError(
+            f"{name}: one text of at most {_MOST_LETTERS} letters with at most {_MOST_STARS} *."
+        )
+    return f"^{re.escape(text).replace(re.escape('*'), '.*').replace(re.escape('?'), '.')}$"
+
+
+def _dates(values: Sequence[str] | None) -> tuple[date | None, date | None]:
+    if not values:
+        return None, None
+    first, dash, last = values[0].partition("-")
+    return _day(first), _day(last if dash else first)
+
+
+def _day(text: str) -> date | None:
+    if not text:
+        return None
+    try:
+        return datetime.strptime(text, "%Y%m%d").date()
+    except ValueError as error:
+        raise InvalidInputError("StudyDate: 20260131, or 20260101-20260131.") from error
+
+
+def _number(text: str | None, name: str, usual: int, most: int) -> int:
+    if not text:
+        return usual
+    if not (text.isascii() and text.isdecimal()) or int(text[:10]) > most:
+        raise InvalidInputError(f"{name}: a number up to {most:,}.")
+    return int(text)
+
+
+def _fields(sent: Sequence[str]) -> frozenset[str] | None:
+    from pydicom.datadict import keyword_for_tag
+
+    names = _values(sent)
+    if "all" in names:
+        return None
+    return frozenset(
+        keyword_for_tag(int(name, 16)) if _TAG.fullmatch(name) else name for name in names if name
+    )

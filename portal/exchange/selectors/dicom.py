@@ -1,0 +1,230 @@
+"""Studies, series and instances of DICOMweb: cases, their slides, and the objects of a slide.
+
+Each begins from what the person may see. A search shows what is of their own labs; what is named
+by its study may be shared by another lab, and its patient stays unknown then.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.db.models import Q, QuerySet
+
+from ml.imaging.dicom.uids import WHOLE_SLIDE, instance_id, instance_number, series_of, uid_of
+from ml.imaging.dicom.whose import Belongs
+from portal.archive.models import Canvas, CanvasKind, Case, Sex
+from portal.core.errors import NotFoundError
+from portal.exchange.formats.dicom_search import Asked
+from portal.exchange.selectors.dicom_objects import VENDOR, SlideObject, objects_of
+from portal.labs.models import Membership, User
+
+_SEX = {Sex.FEMALE: "F", Sex.MALE: "M", Sex.OTHER: "O"}
+_ACCESSION_LETTERS, _NAME_LETTERS = 16, 64  # of SH and LO: DICOM PS3.5, table 6.2-1
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A slide and to what it belongs."""
+
+    canvas: Canvas
+    whose: Belongs
+
+    def objects(self) -> list[SlideObject]:
+        """Its objects, the finest level first."""
+        return objects_of(self.canvas)
+
+
+@dataclass(frozen=True, slots=True)
+class StudyFound:
+    """A case of a search."""
+
+    series: Sequence[Series]
+
+    def instance_count(self) -> int:
+        """Objects of all its slides."""
+        return sum(len(one.objects()) for one in self.series)
+
+
+def dicom_studies(user: User, asked: Asked) -> list[StudyFound]:
+    """The cases with slides that are asked for, the newest first."""
+    if _is_of_others(asked):
+        return []
+    canvases = _filtered(_slides(user, asked, ids=asked.ids.get("StudyInstanceUID")), asked)
+    cases = Case.objects.visible_to(user).filter(pk__in=canvases.order_by().values("case_id"))
+    ids = list(
+        cases.order_by("-created_at", "id").values_list("pk", flat=True)[
+            asked.offset : asked.offset + asked.limit
+        ]
+    )
+    by_case: defaultdict[uuid.UUID, list[Series]] = defaultdict(list)
+    mine = _labs_of(user)
+    shown = _slides(user, asked, ids=ids).filter(case__in=ids)
+    for canvas in shown.order_by("created_at", "id"):
+        by_case[canvas.case_id].append(Series(canvas, _whose(canvas, mine)))
+    return [StudyFound(by_case[pk]) for pk in ids if by_case[pk]]
+
+
+def dicom_series(user: User, asked: Asked, *, case_id: uuid.UUID | None = None) -> list[Series]:
+    """The slides that are asked for; of one case where it is given.
+
+    Raises:
+        NotFoundError: no such case, or it has no slide.
+    """
+    found = _series(user, asked, case_id=case_id)
+    if found is None:
+        return []
+    mine = _labs_of(user)
+    rows = found[asked.offset : asked.offset + asked.limit]
+    return [Series(canvas, _whose(canvas, mine)) for canvas in rows]
+
+
+def dicom_instances(
+    user: User,
+    asked: Asked,
+    *,
+    case_id: uuid.UUID | None = None,
+    canvas_id: uuid.UUID | None = None,
+) -> list[tuple[Series, SlideObject]]:
+    """The objects that are asked for; of one case or one slide where it is given."""
+    if canvas_id is not None and case_id is not None:
+        dicom_slide(user, case_id, canvas_id)
+    found = _series(user, asked, case_id=case_id)
+    if found is None:
+        return []
+    if canvas_id is not None:
+        found = found.filter(pk=canvas_id)
+    named = asked.ids.get("SOPInstanceUID")
+    if named is not None:
+        found = found.filter(pk__in=[one for uid in named for one in series_of(uid)])
+    mine, left, taken = _labs_of(user), asked.offset, list[tuple[Series, SlideObject]]()
+    for canvas in found.iterator(chunk_size=100):
+        objects = list(_wanted(canvas, asked, named))
+        taken += [(Series(canvas, _whose(canvas, mine)), one) for one in objects[left:]]
+        left = max(0, left - len(objects))
+        if len(taken) >= asked.limit:
+            break
+    return taken[: asked.limit]
+
+
+def dicom_study(user: User, case_id: uuid.UUID) -> list[Series]:
+    """All slides of a case; ``NotFoundError`` where it has none."""
+    found = list(_slides(user, Asked(), ids=[case_id]).filter(case=case_id))
+    if not found:
+        raise NotFoundError("No such study.")
+    mine = _labs_of(user)
+    return [Series(canvas, _whose(canvas, mine)) for canvas in found]
+
+
+def dicom_slide(user: User, case_id: uuid.UUID, canvas_id: uuid.UUID) -> Series:
+    """One slide, or ``NotFoundError``."""
+    found = _slides(user, Asked(), ids=[case_id]).filter(case=case_id, pk=canvas_id).first()
+    if found is None:
+        raise NotFoundError("No such series.")
+    return Series(found, _whose(found, _labs_of(user)))
+
+
+def dicom_object(
+    user: User, case_id: uuid.UUID, canvas_id: uuid.UUID, instance: uuid.UUID
+) -> tuple[Series, SlideObject]:
+    """One object, or ``NotFoundError``."""
+    series = dicom_slide(user, case_id, canvas_id)
+    number = instance_number(canvas_id, instance)
+    one = next((one for one in series.objects() if one.number == number), None)
+    if one is None:
+        raise NotFoundError("No such instance.")
+    return series, one
+
+
+def _series(user: User, asked: Asked, *, case_id: uuid.UUID | None) -> QuerySet[Canvas] | None:
+    """None where nothing can match."""
+    if case_id is not None:
+        dicom_study(user, case_id)
+        found = _slides(user, asked, ids=[case_id]).filter(case=case_id)
+    else:
+        found = _slides(user, asked, ids=asked.ids.get("StudyInstanceUID"))
+    if _is_of_others(asked):
+        return None
+    return _filtered(found, asked).order_by("-case__created_at", "case_id", "created_at", "id")
+
+
+def _slides(user: User, asked: Asked, *, ids: Collection[uuid.UUID] | None) -> QuerySet[Canvas]:
+    """Slides that can be told as DICOM: of one's labs, or where they are of named cases also those
+    that are shared, unless it is by the patient that they are looked for.
+    """
+    named = ids is not None and "PatientID" not in asked.texts
+    rows = Canvas.objects.visible_to(user) if named else Canvas.objects.owned_by(user)
+    is_told = Q(mpp_x__isnull=False, mpp_y__isnull=False) | Q(slide__vendor=VENDOR)
+    return (
+        rows.filter(is_told, kind=CanvasKind.SLIDE, slide__isnull=False)
+        .exclude(levels=[])
+        .select_related("case", "slide")
+        .order_by("created_at", "id")
+    )
+
+
+def _filtered(found: QuerySet[Canvas], asked: Asked) -> QuerySet[Canvas]:
+    fields = {
+        "PatientID": "case__patient_key",
+        "AccessionNumber": "case__accession",
+        "StudyDescription": "case__procedure",
+        "SeriesDescription": "name",
+    }
+    for word, pattern in asked.texts.items():
+        found = found.filter(**{f"{fields[word]}__regex": pattern})
+    for word, column in (("StudyInstanceUID", "case_id"), ("SeriesInstanceUID", "pk")):
+        if word in asked.ids:
+            found = found.filter(**{f"{column}__in": asked.ids[word]})
+    if sexes := asked.codes.get("PatientSex"):
+        found = found.filter(case__sex__in=[sex for sex, code in _SEX.items() if code in sexes])
+    first, last = asked.dates
+    if first is not None:
+        found = found.filter(case__created_at__date__gte=first)
+    if last is not None:
+        found = found.filter(case__created_at__date__lt=last + timedelta(days=1))
+    return found
+
+
+def _is_of_others(asked: Asked) -> bool:
+    """Whether it asks for what no slide is."""
+    codes = asked.codes
+    return (
+        asked.is_empty
+        or "SM" not in codes.get("Modality", ["SM"])
+        or "SM" not in codes.get("ModalitiesInStudy", ["SM"])
+        or WHOLE_SLIDE not in codes.get("SOPClassUID", [WHOLE_SLIDE])
+    )
+
+
+def _wanted(
+    canvas: Canvas, asked: Asked, named: Collection[uuid.UUID] | None
+) -> Iterator[SlideObject]:
+    for one in objects_of(canvas):
+        if asked.numbers is not None and one.brief().get("InstanceNumber") not in asked.numbers:
+            continue
+        if named is None or instance_id(canvas.pk, one.number) in named:
+            yield one
+
+
+def _labs_of(user: User) -> set[uuid.UUID]:
+    return set(Membership.objects.of(user).values_list("lab_id", flat=True))
+
+
+def _whose(canvas: Canvas, mine: Collection[uuid.UUID]) -> Belongs:
+    """An accession that is longer than DICOM's stands before the description."""
+    case = canvas.case
+    is_short = len(case.accession) <= _ACCESSION_LETTERS
+    name = case.procedure if is_short else f"{case.accession} {case.procedure}".strip()
+    return Belongs(
+        patient_id=case.patient_key if case.lab_id in mine else "",
+        sex=_SEX.get(Sex(case.sex), ""),
+        study_uid=uid_of(case.pk),
+        accession=case.accession if is_short else "",
+        study_at=case.created_at,
+        study_name=name[:_NAME_LETTERS],
+        series_uid=uid_of(canvas.pk),
+        series_name=canvas.name[:_NAME_LETTERS],
+    )

@@ -1,0 +1,255 @@
+"""The DICOM objects of a slide: those of its own file, or one for each level of any other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property, lru_cache
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from ml.errors import CorruptFileError, MlError
+from ml.imaging.dicom import told
+from ml.imaging.dicom.coding import baseline
+from ml.imaging.dicom.stored import StoredObject
+from ml.imaging.dicom.told import JPEG_BASELINE, Coding, SlideTold
+from ml.imaging.dicom.uids import MOST_INSTANCES, instance_id, uid_of
+from ml.imaging.dicom.writing import add_offsets, coded_pixels, head_of
+from ml.imaging.formats.sniff import is_dicom_slide, read_head
+from ml.types import Level
+from portal.archive import storage
+from portal.archive.models import Canvas
+from portal.archive.tiles.cache import SOURCES
+from portal.archive.tiles.reading import plane_of, tile_read
+from portal.core.errors import InvalidInputError, NotFoundError, UnavailableError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    from pydicom.dataset import Dataset
+
+VENDOR = "dicom"
+"""What OpenSlide calls slides that came as DICOM."""
+_OPEN_SERIES = 16  # data sets of series are kept: some 100 kB each, and 16 bytes a frame
+MOST_CODED_FRAMES = 4096
+"""Of a level whose tiles have to be coded for a file: some ten seconds of a processor."""
+_USUAL_RATIO = 16.0  # of tiles that are coded here: about 1.5 bits a pixel
+_BRIEF = (
+    *("SOPClassUID", "InstanceNumber", "Modality", "ImageType", "NumberOfFrames", "Rows"),
+    *("Columns", "TotalPixelMatrixColumns", "TotalPixelMatrixRows", "BitsAllocated"),
+)
+
+
+class SlideObject(Protocol):
+    """One object of a series; nothing in it says whose it is.
+
+    Attributes:
+        number: in the series, from 1.
+        syntax: the UID of the transfer syntax that it is stored in.
+    """
+
+    number: int
+    syntax: str
+
+    @property
+    def frame_count(self) -> int:
+        """How many frames it has."""
+        ...
+
+    def brief(self) -> Dataset:
+        """What a search says of it."""
+        ...
+
+    def data(self) -> Dataset:
+        """All but its pixels, and but what lists each of its frames where that can be reckoned."""
+        ...
+
+    def frame(self, index: int) -> bytes:
+        """A frame as it is stored; ``NotFoundError`` where there is none."""
+        ...
+
+    def file(self, data: Dataset) -> Iterator[bytes]:
+        """The object as a file with this data set, in pieces."""
+        ...
+
+
+class OwnObject:
+    """An object of the file that the slide came as."""
+
+    def __init__(self, number: int, stored: StoredObject) -> None:
+        self.number, self.syntax, self._stored = number, stored.syntax, stored
+        self.frame_count = stored.frame_count
+
+    def brief(self) -> Dataset:
+        """As the file has it."""
+        from pydicom.dataset import Dataset
+
+        found = Dataset()
+        for word in _BRIEF:
+            if word in self._stored.data:
+                found[word] = self._stored.data[word]
+        return found
+
+    def data(self) -> Dataset:
+        """A copy whose elements may be replaced."""
+        from pydicom.dataset import Dataset
+
+        found = Dataset()
+        found.update(self._stored.data)
+        for word in ("ExtendedOffsetTable", "ExtendedOffsetTableLengths"):
+            if word in found:
+                del found[word]
+        if found.get("DimensionOrganizationType") == "TILED_FULL":
+            found.pop("PerFrameFunctionalGroupsSequence", None)
+        return found
+
+    def frame(self, index: int) -> bytes:
+        """Its bytes."""
+        if not 0 <= index < self.frame_count:
+            raise _no_frame(index, self.frame_count)
+        try:
+            return self._stored.frame(index)
+        except (OSError, MlError) as error:
+            raise UnavailableError("This frame cannot be read from the stored file.") from error
+
+    def file(self, data: Dataset) -> Iterator[bytes]:
+        """The stored pixels behind another head."""
+        try:
+            self._stored.pixel_bytes()
+        except (OSError, MlError) as error:
+            raise UnavailableError("This object cannot be read from the stored file.") from error
+        kept = self._stored.data
+        for word in ("ExtendedOffsetTable", "ExtendedOffsetTableLengths"):
+            if word in kept:
+                data[word] = kept[word]
+        if "PerFrameFunctionalGroupsSequence" in kept:
+            data["PerFrameFunctionalGroupsSequence"] = kept["PerFrameFunctionalGroupsSequence"]
+        return chain([head_of(data, self.syntax)], self._stored.pixel_pieces())
+
+
+class ToldObject:
+    """A level of a slide of another format; its frames are the level's tiles."""
+
+    syntax = JPEG_BASELINE
+
+    def __init__(self, canvas: Canvas, slide: SlideTold, number: int) -> None:
+        self.number, self._canvas, self._slide = number, canvas, slide
+        self._level = number - 1
+        self._columns = told.columns_of(slide.levels[self._level])
+        self.frame_count = self._columns * told.rows_of(slide.levels[self._level])
+
+    def brief(self) -> Dataset:
+        """Out of the row alone."""
+        return told.brief_of(self._slide, self.number)
+
+    def data(self) -> Dataset:
+        """Takes the file for its colours."""
+        return told.level_of(self._slide, self.number, self._coding)
+
+    def frame(self, index: int) -> bytes:
+        """A stored tile as it lies in the file, with the tables and the mark of its colours."""
+        if not 0 <= index < self.frame_count:
+            raise _no_frame(index, self.frame_count)
+        row, column = divmod(index, self._columns)
+        plane = plane_of(self._canvas)
+        try:
+            source = SOURCES.get(plane.path)
+            coding = source.coding(self._level)
+            if coding is not None and coding.is_baseline:
+                return source.tile(self._level, column, row, with_profile=False).data
+            return baseline(tile_read(plane, len(plane.grid) - 1 - self._level, column, row))
+        except (OSError, MlError) as error:
+            raise UnavailableError("This frame cannot be read from the stored file.") from error
+
+    def file(self, data: Dataset) -> Iterator[bytes]:
+        """Frame by frame; with a table of offsets where all of them are stored."""
+        lengths = self._lengths
+        if lengths is not None:
+            add_offsets(data, lengths)
+        elif self.frame_count > MOST_CODED_FRAMES:
+            raise InvalidInputError(
+                f"The {self.frame_count:,} frames of this level are coded when they are asked for:"
+                " retrieve them as frames, or a coarser level.",
+                code="too-costly",
+            )
+        frames = (self.frame(index) for index in range(self.frame_count))
+        return chain([head_of(data, self.syntax)], coded_pixels(frames))
+
+    @property
+    def _lengths(self) -> npt.NDArray[np.int64] | None:
+        source = SOURCES.get(self._canvas.pixels_path)
+        coding, lengths = source.coding(self._level), source.lengths(self._level)
+        if coding is None or lengths is None or not coding.is_baseline or not lengths.all():
+            return None
+        return lengths
+
+    @cached_property
+    def _coding(self) -> Coding:
+        level = self._slide.levels[self._level]
+        try:
+            source = SOURCES.get(self._canvas.pixels_path)
+        except (OSError, MlError) as error:
+            raise UnavailableError("This slide cannot be read from the stored file.") from error
+        coding, lengths = source.coding(self._level), source.lengths(self._level)
+        if coding is None or lengths is None or not coding.is_baseline:
+            return Coding(is_rgb=False, ratio=_USUAL_RATIO, icc_profile=source.icc_profile)
+        pixels = 3 * level.tile_width_px * level.tile_height_px * int((lengths > 0).sum())
+        ratio = pixels / max(int(lengths.sum()), 1)
+        return Coding(is_rgb=coding.is_rgb, ratio=ratio, icc_profile=source.icc_profile)
+
+
+def objects_of(canvas: Canvas) -> list[SlideObject]:
+    """The objects of a slide, the finest level first; none of a slide of unknown pixel size."""
+    if canvas.slide.vendor == VENDOR:
+        own = _own_objects(str(storage.resolve(canvas.pixels_path).parent), canvas.content_hash)
+        if own:
+            return list(own)
+    if canvas.mpp_x is None or canvas.mpp_y is None:
+        return []
+    slide = _slide_of(canvas, (canvas.mpp_x, canvas.mpp_y))
+    numbers = range(1, min(len(slide.levels), MOST_INSTANCES) + 1)
+    return [ToldObject(canvas, slide, number) for number in numbers]
+
+
+def object_uid(canvas: Canvas, one: SlideObject) -> str:
+    """The UID of an object: it follows from the canvas and the number."""
+    return uid_of(instance_id(canvas.pk, one.number))
+
+
+def _slide_of(canvas: Canvas, mpp: tuple[float, float]) -> SlideTold:
+    return SlideTold(
+        slide_id=canvas.pk,
+        levels=[Level(**level) for level in canvas.levels],
+        mpp=mpp,
+        vendor=canvas.slide.vendor,
+        objective_power=canvas.slide.objective_power,
+        made_at=canvas.created_at,
+    )
+
+
+@lru_cache(maxsize=_OPEN_SERIES)
+def _own_objects(folder: str, _content: str) -> tuple[OwnObject, ...]:
+    """What lies in the folder of a slide that came as DICOM, without label and overview.
+
+    An object that does not say that patients were taken out of it is left out.
+    """
+    found = []
+    for path in sorted(Path(folder).iterdir()):
+        if not path.is_file() or not is_dicom_slide(read_head(path)):
+            continue
+        try:
+            stored = StoredObject(path)
+        except (CorruptFileError, OSError):
+            continue
+        if stored.is_without_names() and stored.is_of_tissue():
+            found.append(stored)
+    found.sort(key=lambda one: (-_width(one), str(one.data.SOPInstanceUID)))
+    return tuple(OwnObject(number, one) for number, one in enumerate(found[:MOST_INSTANCES], 1))
+
+
+def _width(one: StoredObject) -> int:
+    return int(one.data.get("TotalPixelMatrixColumns") or one.data.get("Columns") or 0)
+
+
+def _no_frame(index: int, count: int) -> NotFoundError:
+    return NotFoundError(f"There is no frame {index + 1}: this object has {count:,}.")

@@ -1,0 +1,71 @@
+"""A level of a slide told as DICOM: geometry, colours, and no list of frames."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from datetime import UTC, datetime
+
+import pytest
+
+from ml.imaging.dicom.told import Coding, SlideTold, level_of, srgb_profile
+from ml.imaging.dicom.uids import (
+    instance_id,
+    instance_number,
+    series_of,
+    uid_of,
+    uuid_of,
+)
+from ml.imaging.dicom.writing import bulk_value, json_of
+from ml.types import Level
+
+SLIDE = uuid.UUID("12345678-1234-5678-9234-567812345678")
+
+
+def _slide() -> SlideTold:
+    """Of 102,400 frames."""
+    base, half = Level(81_920, 81_920, 1, 256, 256), Level(40_959, 40_960, 2, 256, 256)
+    made = datetime(2026, 1, 31, 12, tzinfo=UTC)
+    return SlideTold(SLIDE, [base, half], (0.25, 0.5), "aperio", 40.0, made)
+
+
+def test_a_hundred_thousand_frames_are_not_listed() -> None:
+    data = level_of(_slide(), 1, Coding(is_rgb=False, ratio=20, icc_profile=b"p" * 100_000))
+    assert data.NumberOfFrames == 102_400
+    assert data.DimensionOrganizationType == "TILED_FULL"
+    assert "PerFrameFunctionalGroupsSequence" not in data
+    told = json_of(data, lambda name: f"https://x/{name}")
+    assert len(json.dumps(told)) < 8_000
+    address = told["00480105"]["Value"][0]["00282000"]["BulkDataURI"]
+    assert bulk_value(data, address.rpartition("/")[2]) == b"p" * 100_000
+    assert bulk_value(data, "0" * 32) is None
+
+
+def test_the_same_slide_measures_the_same_on_each_level() -> None:
+    for number in (1, 2):
+        data = level_of(_slide(), number, Coding(is_rgb=True, ratio=10, icc_profile=None))
+        (shared,) = data.SharedFunctionalGroupsSequence
+        down_mm, across_mm = shared.PixelMeasuresSequence[0].PixelSpacing
+        assert float(across_mm) * data.TotalPixelMatrixColumns == pytest.approx(20.48)
+        assert float(down_mm) * data.TotalPixelMatrixRows == pytest.approx(40.96)
+        assert (data.ImagedVolumeWidth, data.ImagedVolumeHeight) == pytest.approx((20.48, 40.96))
+        assert data.PhotometricInterpretation == "RGB"
+        assert data.OpticalPathSequence[0].ICCProfile == srgb_profile()
+
+
+def test_uids_lead_back_to_what_they_stand_for() -> None:
+    assert uuid_of(uid_of(SLIDE)) == SLIDE
+    for wrong in ("1.2.3", "2.25.", "2.25.-1", "2.25.01", "2.25." + "9" * 39, "2.25.1a", "2.25.٣"):
+        assert uuid_of(wrong) is None
+    one = instance_id(SLIDE, 7)
+    assert instance_number(SLIDE, one) == 7 and SLIDE in series_of(one)
+    assert instance_number(SLIDE, SLIDE) is None
+    assert instance_number(SLIDE, uuid.uuid4()) is None
+    assert len(uid_of(uuid.UUID(int=2**128 - 1))) <= 64
+
+
+def test_the_profile_is_the_same_each_time() -> None:
+    first = srgb_profile()
+    srgb_profile.cache_clear()
+    assert srgb_profile() == first
+    assert first[36:40] == b"acsp"

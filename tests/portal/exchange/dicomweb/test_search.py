@@ -1,0 +1,203 @@
+"""QIDO-RS: what a search asks and finds; whose it is."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from ml.imaging.dicom.uids import instance_id, uid_of
+from portal.archive.models import Canvas, Case, today
+from portal.archive.services import share_accept, share_offer
+from portal.labs.models import Lab, Membership, Role, User
+from tests.portal.exchange.conftest import Lab1
+
+ROOT = "/api/v1/dicomweb"
+SLIDES = "1.2.840.10008.5.1.4.1.1.77.1.6"
+
+
+def _found(held: Lab1, path: str, **query: Any) -> list[dict[str, Any]]:
+    answer = held.client().get(f"{ROOT}/{path}", query)
+    assert answer.status_code == 200, answer.content
+    assert answer["Content-Type"] == "application/dicom+json"
+    rows: list[dict[str, Any]] = answer.json()
+    return rows
+
+
+def _study(held: Lab1) -> str:
+    return f"studies/{uid_of(held.world.case.pk)}"
+
+
+@pytest.fixture
+def told(held: Lab1) -> Lab1:
+    Case.objects.filter(pk=held.world.case.pk).update(
+        patient_key="pseudonym-7", sex="male", procedure="Biopsy", accession="W-1"
+    )
+    return held
+
+
+@pytest.mark.parametrize(
+    ("query", "count"),
+    [
+        ({}, 1),
+        ({"ModalitiesInStudy": "SM", "limit": "10", "offset": "0"}, 1),
+        ({"offset": "1"}, 0),
+        ({"ModalitiesInStudy": "CT"}, 0),
+        ({"PatientID": "pseudonym-7"}, 1),
+        ({"00100020": "pseudonym-7"}, 1),
+        ({"PatientID": "pseudonym*"}, 1),
+        ({"PatientID": "pseudonym-?"}, 1),
+        ({"PatientID": "pseudonym"}, 0),
+        ({"PatientID": "pseudonym.7"}, 0),
+        ({"PatientName": "Doe*"}, 0),
+        ({"PatientName": "*"}, 1),
+        ({"PatientSex": "M"}, 1),
+        ({"PatientSex": "F"}, 0),
+        ({"AccessionNumber": "W-1"}, 1),
+        ({"StudyDescription": "*ops*"}, 1),
+        ({"StudyInstanceUID": "1.2.3"}, 0),
+        ({"StudyDate": "19000101-19991231"}, 0),
+        ({"StudyDate": "20000101-"}, 1),
+    ],
+)
+def test_studies_are_found_by_what_they_are(told: Lab1, query: Any, count: int) -> None:
+    assert len(_found(told, "studies", **query)) == count
+
+
+def test_a_study_says_what_the_standard_asks_for(told: Lab1) -> None:
+    (study,) = _found(told, "studies", StudyInstanceUID=uid_of(told.world.case.pk))
+    said = {tag: row.get("Value") for tag, row in study.items()}
+    assert said["00080061"] == ["SM"] and said["00201206"] == [1]
+    assert said["00201208"] == [len(told.world.canvas.levels)]
+    assert said["00100040"] == ["M"] and said["00081030"] == ["Biopsy"]
+    assert said["00080050"] == ["W-1"]
+    (series,) = _found(told, f"{_study(told)}/series", Modality="SM")
+    assert series["0020000E"]["Value"] == [uid_of(told.world.canvas.pk)]
+    assert "video" not in str(_found(told, f"{_study(told)}/instances"))
+
+
+def test_an_accession_too_long_for_dicom_stands_in_the_description(told: Lab1) -> None:
+    Case.objects.filter(pk=told.world.case.pk).update(accession="HISTOLOGY-2026-000017")
+    (study,) = _found(told, "studies")
+    assert "Value" not in study["00080050"]
+    assert study["00081030"]["Value"] == ["HISTOLOGY-2026-000017 Biopsy"]
+
+
+@pytest.mark.parametrize("path", ["instances", "study", "series"])
+def test_instances_are_found_by_uid_number_and_page(told: Lab1, path: str) -> None:
+    canvas = told.world.canvas
+    where = {
+        "instances": "instances",
+        "study": f"{_study(told)}/instances",
+        "series": f"{_study(told)}/series/{uid_of(canvas.pk)}/instances",
+    }[path]
+    rows = _found(told, where)
+    assert [row["00200013"]["Value"][0] for row in rows] == [
+        number for number, _ in enumerate(canvas.levels, 1)
+    ]
+    uid = uid_of(instance_id(canvas.pk, 1))
+    for query in ({"SOPInstanceUID": uid}, {"InstanceNumber": "1"}, {"limit": "1"}):
+        (one,) = _found(told, where, **query, SOPClassUID=SLIDES)
+        assert one["00080018"]["Value"] == [uid]
+        assert one["00080056"]["Value"] == ["ONLINE"]
+    assert _found(told, where, offset=str(len(rows))) == []
+    assert _found(told, where, SOPInstanceUID=uid_of(uuid.uuid4())) == []
+    (one,) = _found(told, where, limit="1", includefield="PhotometricInterpretation,00480001")
+    assert one["00280004"]["Value"] == ["RGB"]
+    assert one["00480001"]["Value"][0] > 0
+    (whole,) = _found(told, where, limit="1", includefield="all")
+    assert "52009229" in whole and "52009230" not in whole
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ({"InstitutionName": "x"}, "InstitutionName is not searched"),
+        ({"limit": "5000"}, "limit: a number up to 1,000"),
+        ({"offset": "-1"}, "offset"),
+        ({"StudyDate": "yesterday"}, "StudyDate: 20260131"),
+        ({"PatientID": "*a*b*c*d*e*"}, "at most 4 *"),
+    ],
+)
+def test_what_is_not_searched_is_said(told: Lab1, query: Any, said: str) -> None:
+    answer = told.client().get(f"{ROOT}/studies", query)
+    assert answer.status_code == 400
+    assert said in answer.json()["detail"]
+
+
+def test_fuzzy_matching_is_refused_aloud(told: Lab1) -> None:
+    answer = told.client().get(f"{ROOT}/studies", {"fuzzymatching": "true"})
+    assert answer["Warning"].startswith("299 ")
+
+
+def test_another_lab_finds_nothing_and_a_guest_no_patient(told: Lab1) -> None:
+    guest = User.objects.create_user("guest@elsewhere.example", "correct horse battery")
+    lab = Lab.objects.create(name="Elsewhere", slug="elsewhere")
+    Membership.objects.create(user=guest, lab=lab, role=Role.MANAGER)
+    client = Client()
+    client.force_login(guest)
+    study = f"{ROOT}/{_study(told)}"
+    series = f"{study}/series/{uid_of(told.world.canvas.pk)}"
+    instance = f"{series}/instances/{uid_of(instance_id(told.world.canvas.pk, 1))}"
+    named = [f"{study}/series", f"{series}/metadata", instance, f"{instance}/frames/1"]
+    for path in named:
+        assert client.get(path).status_code == 404
+    for path in ("studies", "series", "instances"):
+        assert client.get(f"{ROOT}/{path}").json() == []
+    until = today() + timedelta(days=9)
+    share = share_offer(case=told.world.case, with_lab="elsewhere", until=until, user=told.manager)
+    share_accept(share=share, user=guest)
+    for path in named:
+        answer = client.get(path)
+        assert answer.status_code == 200
+        body = b"".join(answer.streaming_content) if answer.streaming else answer.content
+        assert b"pseudonym-7" not in body
+    assert client.get(f"{ROOT}/studies").json() == []  # a list is of one's own
+    uid = uid_of(told.world.case.pk)
+    asked: dict[str, str] = {"StudyInstanceUID": uid}
+    assert len(client.get(f"{ROOT}/studies", asked).json()) == 1
+    asked["PatientID"] = "pseudonym-7"  # nor can it be guessed
+    assert client.get(f"{ROOT}/studies", asked).json() == []
+
+
+def test_a_slide_of_unknown_pixel_size_is_not_told(told: Lab1) -> None:
+    Canvas.objects.filter(pk=told.world.canvas.pk).update(mpp_x=None, mpp_y=None)
+    assert _found(told, "studies") == []
+    assert told.client().get(f"{ROOT}/{_study(told)}/metadata").status_code == 404
+
+
+def test_frames_are_asked_rightly(told: Lab1) -> None:
+    canvas = told.world.canvas
+    instance = (
+        f"{ROOT}/{_study(told)}/series/{uid_of(canvas.pk)}"
+        f"/instances/{uid_of(instance_id(canvas.pk, 1))}"
+    )
+    for frames, status in (("0", 404), ("9999", 404), ("a", 400), ("1," * 300 + "1", 400)):
+        assert told.client().get(f"{instance}/frames/{frames}").status_code == status
+    kind = {"Accept": "image/jpeg"}
+    single = told.client().get(f"{instance}/frames/2", headers=kind)
+    assert single["Content-Type"] == "image/jpeg"
+    assert told.client().get(f"{instance}/frames/1,2", headers=kind).status_code == 406
+    again = told.client().get(
+        f"{instance}/frames/2", headers=kind | {"If-None-Match": single["ETag"]}
+    )
+    assert (again.status_code, again.content) == (304, b"")
+    xml = {"Accept": 'multipart/related; type="application/dicom+xml"'}
+    assert told.client().get(f"{instance}/metadata", headers=xml).status_code == 406
+    deflated = {"Accept": "application/dicom; transfer-syntax=1.2.840.10008.1.2.1.99"}
+    assert told.client().get(instance, headers=deflated).status_code == 406
+    file = told.client().get(instance, headers={"Accept": "application/dicom"})
+    assert b"".join(file.streaming_content)[128:132] == b"DICM"
+    asked = Client().options(f"{instance}/frames/1", headers={"Origin": "https://slim.example"})
+    assert "Accept" in asked["Access-Control-Allow-Headers"].split(", ")
+
+
+def test_a_search_asks_no_more_for_more_slides(
+    told: Lab1, django_assert_max_num_queries: Any
+) -> None:
+    canvas = told.world.canvas
+    with django_assert_max_num_queries(11):  # token, membership, rows, the audit log's five
+        assert len(_found(told, f"{_study(told)}/instances")) == len(canvas.levels)
