@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ml.imaging.dicom.uids import derived_uid, instance_id, uid_of
 from portal.annotations.formats.pieces import single_rings
 from portal.annotations.formats.seams import ExportChoices, Plane, Rois
 from portal.annotations.marks import mark_kind, mark_parts
@@ -32,8 +33,7 @@ class DicomAnnotations:
     def write(self, rois: Rois, plane: Plane, choices: ExportChoices) -> Iterator[bytes]:
         """The whole instance: highdicom builds it in memory.
 
-        Study, series and frame of reference are derived from the canvas, since slides that are not
-        DICOM have none; the instance says which image they stand for by the same rule each time.
+        The image that they are of is the finest instance of the slide, as DICOMweb gives it.
         """
         if plane.is_video:
             raise InvalidInputError("DICOM annotations are of a slide, not of a video.")
@@ -97,10 +97,10 @@ def _source(plane: Plane) -> Any:
 
     image = Dataset()
     image.SOPClassUID = VLWholeSlideMicroscopyImageStorage
-    image.SOPInstanceUID = _uid(plane, "image")
-    image.StudyInstanceUID = _uid(plane, "study")
-    image.SeriesInstanceUID = _uid(plane, "series")
-    image.FrameOfReferenceUID = _uid(plane, "frame of reference")
+    image.SOPInstanceUID = uid_of(instance_id(plane.canvas_id, 1))
+    image.StudyInstanceUID = uid_of(plane.case_id) if plane.case_id else _uid(plane, "study")
+    image.SeriesInstanceUID = uid_of(plane.canvas_id)
+    image.FrameOfReferenceUID = derived_uid(plane.canvas_id, "frame of reference")
     image.PositionReferenceIndicator = "SLIDE_CORNER"
     image.Modality = "SM"
     image.TotalPixelMatrixColumns, image.TotalPixelMatrixRows = plane.width_px, plane.height_px
@@ -114,7 +114,7 @@ def _source(plane: Plane) -> Any:
 
 def _uid(plane: Plane, what: str) -> str:
     """Of a UUID, as the standard allows (PS3.5 B.2): the same for the same canvas."""
-    return f"2.25.{uuid.uuid5(_IDS, f'{plane.canvas_id} {what}').int}"
+    return derived_uid(_IDS, f"{plane.canvas_id} {what}")
 
 
 def _pieces(instance: Any) -> Iterator[bytes]:

@@ -38,6 +38,7 @@ class Plane:
     is_video: bool = False
     pixels_path: str = ""
     time_base_s: float = 0.0
+    case_id: uuid.UUID | None = None
 
 
 def plane_of(canvas: Canvas) -> Plane:
@@ -52,6 +53,7 @@ def plane_of(canvas: Canvas) -> Plane:
         is_video=canvas.kind == CanvasKind.VIDEO,
         pixels_path=canvas.pixels_path,
         time_base_s=_time_base_s(canvas),
+        case_id=canvas.case_id,
     )
 
 

@@ -19,7 +19,7 @@ from portal.exchange.formats import dicom_json
 from portal.exchange.formats.dicom_media import JSON
 from portal.exchange.formats.dicom_search import MOST_LIMIT, SEARCHED, Asked, asked
 from portal.exchange.selectors.dicom import Series
-from portal.exchange.selectors.dicom_objects import SlideObject, object_uid
+from portal.exchange.selectors.dicom_objects import SlideObject, object_count, object_uid
 from portal.labs.requests import user_of
 
 CASE = OpenApiParameter(
@@ -86,7 +86,7 @@ class _SeriesSearchApi(_SearchApi):
         rows = [
             dicom_json.series_json(
                 one.whose,
-                instances=len(one.objects()),
+                instances=object_count(one.canvas),
                 address=address_of(request, one.whose.study_uid, one.whose.series_uid),
             )
             for one in selectors.dicom_series(user, wanted, case_id=case_id)

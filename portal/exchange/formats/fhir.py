@@ -12,6 +12,7 @@ from typing import Any
 
 from django.urls import reverse
 
+from ml.imaging.dicom.uids import instance_id, uid_of
 from portal.archive.models import Canvas, CanvasKind, Case, Sex
 
 MEDIA_TYPE = "application/fhir+json"
@@ -99,7 +100,7 @@ def _study(case: Case, canvases: Sequence[Canvas], subject: dict[str, Any]) -> d
     found: dict[str, Any] = {
         "resourceType": "ImagingStudy",
         "identifier": [
-            {"system": "urn:dicom:uid", "value": f"urn:oid:{_uid(case.pk)}"},
+            {"system": "urn:dicom:uid", "value": f"urn:oid:{uid_of(case.pk)}"},
             _accession(case),
         ],
         "status": "available",
@@ -108,7 +109,7 @@ def _study(case: Case, canvases: Sequence[Canvas], subject: dict[str, Any]) -> d
         "started": case.created_at.isoformat(),
         "endpoint": [{"reference": _urn(_within(case, "endpoint"))}],
         "numberOfSeries": len(canvases),
-        "numberOfInstances": len(canvases),
+        "numberOfInstances": sum(_instance_count(canvas) for canvas in canvases),
         "series": [_series(case, canvas, number) for number, canvas in enumerate(canvases, 1)],
     }
     if case.procedure:
@@ -117,26 +118,34 @@ def _study(case: Case, canvases: Sequence[Canvas], subject: dict[str, Any]) -> d
 
 
 def _series(case: Case, canvas: Canvas, number: int) -> dict[str, Any]:
-    """One a canvas, with one instance."""
+    """One a canvas: a slide with its levels, as DICOMweb has them, anything else with one."""
     kind = CanvasKind(canvas.kind)
-    instance = {
-        "uid": _uid(uuid.uuid5(canvas.pk, "instance")),
-        "sopClass": {"system": "urn:ietf:rfc:3986", "code": f"urn:oid:{_CLASS[kind]}"},
-        "number": 1,
-        "title": canvas.name,
-    }
+    count = _instance_count(canvas)
+    instances = [
+        {
+            "uid": uid_of(instance_id(canvas.pk, one)),
+            "sopClass": {"system": "urn:ietf:rfc:3986", "code": f"urn:oid:{_CLASS[kind]}"},
+            "number": one,
+            "title": canvas.name,
+        }
+        for one in range(1, count + 1)
+    ]
     found: dict[str, Any] = {
-        "uid": _uid(canvas.pk),
+        "uid": uid_of(canvas.pk),
         "number": number,
         "modality": _modality(*_MODALITY[kind]),
         "description": canvas.name,
-        "numberOfInstances": 1,
+        "numberOfInstances": count,
         "started": canvas.created_at.isoformat(),
-        "instance": [instance],
+        "instance": instances,
     }
     if case.organ:
         found["bodySite"] = {"display": case.organ}
     return found
+
+
+def _instance_count(canvas: Canvas) -> int:
+    return max(1, len(canvas.levels)) if canvas.kind == CanvasKind.SLIDE else 1
 
 
 def _endpoint(case: Case, base: str) -> dict[str, Any]:
@@ -174,7 +183,3 @@ def _within(case: Case, name: str) -> uuid.UUID:
 
 def _urn(one: uuid.UUID) -> str:
     return f"urn:uuid:{one}"
-
-
-def _uid(one: uuid.UUID) -> str:
-    return f"2.25.{one.int}"

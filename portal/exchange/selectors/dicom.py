@@ -19,7 +19,12 @@ from ml.imaging.dicom.whose import Belongs
 from portal.archive.models import Canvas, CanvasKind, Case, Sex
 from portal.core.errors import NotFoundError
 from portal.exchange.formats.dicom_search import Asked
-from portal.exchange.selectors.dicom_objects import VENDOR, SlideObject, objects_of
+from portal.exchange.selectors.dicom_objects import (
+    VENDOR,
+    SlideObject,
+    object_count,
+    objects_of,
+)
 from portal.labs.models import Membership, User
 
 _SEX = {Sex.FEMALE: "F", Sex.MALE: "M", Sex.OTHER: "O"}
@@ -46,7 +51,7 @@ class StudyFound:
 
     def instance_count(self) -> int:
         """Objects of all its slides."""
-        return sum(len(one.objects()) for one in self.series)
+        return sum(object_count(one.canvas) for one in self.series)
 
 
 def dicom_studies(user: User, asked: Asked) -> list[StudyFound]:

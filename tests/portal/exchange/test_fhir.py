@@ -46,6 +46,11 @@ def test_every_resource_is_valid_and_every_reference_is_in_the_bundle(held: Lab1
     for series in study.series:
         for uid in (series.uid, series.instance[0].uid):
             assert UID(uid).is_valid
+    (found,) = held.client().get("/api/v1/dicomweb/studies").json()
+    assert study.identifier[0].value == f"urn:oid:{found['0020000D']['Value'][0]}"
+    levels = held.client().get("/api/v1/dicomweb/instances").json()
+    told = [one["00080018"]["Value"][0] for one in levels]
+    assert [instance.uid for instance in study.series[0].instance] == told
     report = _of(bundle, "DiagnosticReport")
     assert (report["status"], report["conclusion"]) == ("preliminary", "Adenoma")
     assert report["identifier"][0]["value"] == held.world.case.accession

@@ -192,6 +192,8 @@ def test_a_slide_that_came_as_dicom_goes_out_as_its_own_objects(
     }
     objects = client.retrieve_series(study, series)
     assert len(objects) == len(before)
+    (row,) = client.search_for_series(study)
+    assert row["00201209"]["Value"] == [len(before)]
     folder = tmp_path / "again"
     folder.mkdir()
     for number, one in enumerate(objects):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import uuid
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.test import Client
+from pydicom import dcmread
 
 from ml.imaging.dicom.uids import instance_id, uid_of
 from portal.archive.models import Canvas, Case, today
@@ -201,3 +203,15 @@ def test_a_search_asks_no_more_for_more_slides(
     canvas = told.world.canvas
     with django_assert_max_num_queries(11):  # token, membership, rows, the audit log's five
         assert len(_found(told, f"{_study(told)}/instances")) == len(canvas.levels)
+
+
+def test_annotations_as_dicom_are_of_the_instance_that_dicomweb_gives(told: Lab1) -> None:
+    path = f"/api/v1/canvases/{told.world.canvas.pk}/roi-file/"
+    answer = told.client().get(path, {"format": "dicom"})
+    assert answer.status_code == 200
+    body = b"".join(answer.streaming_content) if answer.streaming else answer.content
+    written = dcmread(io.BytesIO(body))
+    (one,) = _found(told, "instances", limit="1")
+    (image,) = written.ReferencedImageSequence
+    assert image.ReferencedSOPInstanceUID == one["00080018"]["Value"][0]
+    assert written.StudyInstanceUID == one["0020000D"]["Value"][0]
