@@ -77,6 +77,12 @@ def sync_folder(folder: Path) -> None:
     _sync(folder)
 
 
+def sync_tree(path: Path) -> None:
+    """Bring a file to the disk, or a folder with all that is in it."""
+    for one in (path, *path.rglob("*")):
+        _sync(one)
+
+
 def _create(path: Path) -> int:
     """Create the file with the permissions any new file gets, and return them."""
     handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)

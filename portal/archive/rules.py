@@ -45,6 +45,11 @@ def require_edit(user: User, lab_id: uuid.UUID) -> None:
     require_role(user, lab_id, at_least=Role.ANNOTATOR)
 
 
+def require_crate(user: User, lab_id: uuid.UUID) -> None:
+    """Raise ``ForbiddenError`` unless they may send a lab a crate, and have it imported."""
+    require_role(user, lab_id, at_least=Role.MANAGER)
+
+
 def may_share(user: User, lab_id: uuid.UUID) -> bool:
     """Offer the lab's cases to another lab, answer for the lab what it is offered, end either."""
     return has_role(user, lab_id, at_least=Role.MANAGER)

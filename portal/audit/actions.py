@@ -34,6 +34,7 @@ ACTIONS: Mapping[str, str] = {
     "case.created": "Created a case",
     "case.export_ordered": "Ordered the export of a whole case",
     "case.exported": "Took out a case as FHIR",
+    "case.import_ordered": "Asked to bring in a whole case",
     "case.imported": "Brought in a whole case",
     "case.listed": "Listed or searched cases",
     "case.taken_along": "Downloaded a whole case",

@@ -18,7 +18,9 @@ class ExchangeConfig(AppConfig):
     label = "exchange"
 
     def ready(self) -> None:
-        """Put the export on the page of a case; hear of images that were prepared."""
+        """Put the export on the page of a case; hear of images that were prepared,
+        and of imports that ended.
+        """
         from portal.archive import extensions
         from portal.archive.models import Case
         from portal.core.events import subscribe
@@ -30,6 +32,13 @@ class ExchangeConfig(AppConfig):
             extensions.case_sections.append(case_section)
         for name in ("slide.ready", "video.ready"):
             subscribe(name)(_ready)
+        subscribe("job.ended")(_job_ended)
+
+
+def _job_ended(event: Event) -> None:
+    from portal.exchange.services import case_import_ended
+
+    case_import_ended(payload=event.payload)
 
 
 def _ready(event: Event) -> None:

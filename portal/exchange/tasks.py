@@ -4,11 +4,28 @@ from __future__ import annotations
 
 import uuid
 
+from portal.archive.models import Upload
 from portal.core.errors import PortalError, StorageFullError
 from portal.core.tasks import JobContext, JobResult, Priority, UserError, task
-from portal.exchange.selectors import EXPORT_KIND
-from portal.exchange.services import case_export_write
+from portal.exchange.selectors import EXPORT_KIND, IMPORT_KIND
+from portal.exchange.services import case_export_write, case_import_work
 from portal.labs.models import User
+
+
+@task(IMPORT_KIND, title="Import case", priority=Priority.INGEST, retry_on=(OSError,))
+def case_import(context: JobContext, *, upload_id: str, user_id: str) -> JobResult:
+    """Bring in the case of a crate; killed, the next attempt goes on."""
+    user = User.objects.filter(pk=uuid.UUID(user_id), is_active=True).first()
+    upload = Upload.objects.select_related("lab").filter(pk=uuid.UUID(upload_id)).first()
+    if user is None or upload is None:
+        gone = "crate was deleted" if user else "account that asked for this import is gone"
+        raise UserError(f"The {gone}.", code="gone")
+    try:
+        return case_import_work(user=user, upload=upload, context=context)
+    except PortalError as error:
+        if isinstance(error, OSError):
+            raise  # the store is away for the moment
+        raise UserError(error.message, code=error.code) from error
 
 
 @task(

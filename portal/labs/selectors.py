@@ -101,8 +101,11 @@ def lab_of_id(user: User, lab_id: uuid.UUID | None) -> Lab | None:
     Raises:
         NotFoundError: it is none of theirs.
     """
-    if lab_id is None:
-        return None
+    return None if lab_id is None else lab_named(user, lab_id)
+
+
+def lab_named(user: User, lab_id: uuid.UUID) -> Lab:
+    """The lab of that id, or ``NotFoundError`` where it is none of theirs."""
     lab: Lab | None = Lab.objects.visible_to(user).filter(pk=lab_id).first()
     if lab is None:
         raise NotFoundError("No such lab.")

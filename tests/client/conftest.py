@@ -23,11 +23,12 @@ HOST, PORT_FROM, PATIENCE_S = "127.0.0.1", 8850, 120.0
 
 @dataclass(frozen=True)
 class Seat:
-    """Where the portal answers, and to whom: an annotator, and a manager of another lab."""
+    """Where the portal answers, and to whom: an annotator, and managers of two other labs."""
 
     url: str
     token: str
     managers: str
+    others: str
 
 
 @pytest.fixture(scope="session")
@@ -38,6 +39,7 @@ def seat(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seat]:
     try:
         token = portal.ask(CONTROL, "seat", "client")["token"]
         managers = portal.ask(CONTROL, "seat", "managed", "manager")["token"]
+        others = portal.ask(CONTROL, "seat", "others", "manager")["token"]
         portal.env["TESSERA_JOB_LEASE_S"] = "60"  # nobody is killed here
         url = f"http://{HOST}:{free_port(HOST, PORT_FROM)}"
         portal.start([sys.executable, "manage.py", "serve", "--port", url.rpartition(":")[2]])
@@ -48,7 +50,7 @@ def seat(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seat]:
                 break
             assert time.monotonic() < deadline, portal.output.read_text()[-2000:]
             time.sleep(0.2)
-        yield Seat(url, token, managers)
+        yield Seat(url, token, managers, others)
     finally:
         portal.ask_no_more()
         portal.close()

@@ -227,6 +227,65 @@ def test_a_whole_case_is_taken_along_by_a_manager(seat, tessera, tmp_path):
     assert not (tmp_path / "none.zip").exists()
 
 
+def test_a_case_moves_to_another_lab_with_the_ids_it_had(seat, tmp_path, monkeypatch):
+    outline = [[10, 10], [200, 10], [200, 160], [10, 160], [10, 10]]
+    with Client(seat.url, seat.managers, transfers=tmp_path / "one.json") as manager:
+        case = manager.create_case("MOVES-1", organ="Colon")
+        slide = manager.upload(case, slide_file(tmp_path))
+        roi = manager.change_roi(manager.create_roi(slide.canvas, outline), name="Gland")
+        tile = manager.tile(slide.canvas, 0, 0, 0)
+        written = manager.export_case(case, tmp_path / "case.zip")
+        other = Client(seat.url, seat.others, transfers=tmp_path / "no.json")
+        with other, pytest.raises(JobError) as refused:  # it is there still
+            other.import_case(written)
+        assert refused.value.code == "import-conflict" and case.id not in refused.value.detail
+        manager.ask("DELETE", f"cases/{case.id}/")
+        entry = next(one for one in manager.get("bin/")["results"] if one["target_id"] == case.id)
+        manager.ask("DELETE", f"bin/{entry['id']}/")
+
+    monkeypatch.setattr(files, "PIECE_BYTES", 64 * 1024)
+
+    def die(done, size):
+        if done:
+            raise KeyboardInterrupt
+
+    transfers, seen, jobs = tmp_path / "two.json", [], []
+    other = Client(seat.url, seat.others, transfers=transfers)
+    with other, pytest.raises(KeyboardInterrupt):
+        other.import_case(written, progress=die)
+
+    async def again():
+        async with AsyncClient(seat.url, seat.others, transfers=transfers) as there:
+            return await there.import_case(
+                written, progress=lambda done, size: seen.append(done), on_job=jobs.append
+            )
+
+    came = asyncio.run(again())
+    assert seen[0] == files.PIECE_BYTES  # what had arrived is not sent again
+    assert jobs[-1].state == "succeeded" and json.loads(transfers.read_text()) == {}
+    assert (came.id, came.accession, came.organ) == (case.id, "MOVES-1", "Colon")
+    assert came.lab != case.lab
+    with Client(seat.url, seat.others, transfers=transfers) as other:
+        for job in other.get("jobs/", kind="slide_ingest")["results"]:
+            other.wait(job["id"])
+        assert [one.id for one in other.slides(case=came.id)] == [slide.id]
+        (found,) = other.rois(slide.canvas)
+        assert (found.id, found.name, found.version) == (roi.id, "Gland", 2)
+        assert other.tile(slide.canvas, 0, 0, 0) == tile
+        assert other.import_case(written).id == case.id  # all of it is here already
+    with Client(seat.url, seat.managers, transfers=tmp_path / "one.json") as manager:
+        with pytest.raises(NotFoundError):
+            manager.case(case)
+        damaged = tmp_path / "damaged.zip"
+        damaged.write_bytes(written.read_bytes()[:-30])
+        with pytest.raises(JobError) as refused:
+            manager.import_case(damaged)
+        assert refused.value.code == "crate" and "damaged.zip" in refused.value.detail
+    annotator = Client(seat.url, seat.token, transfers=tmp_path / "no.json")
+    with annotator, pytest.raises(NotAllowedError):
+        annotator.import_case(written)
+
+
 def test_the_same_for_an_event_loop(seat, tmp_path):
     async def walk():
         async with AsyncClient(seat.url, seat.token, transfers=tmp_path / "t.json") as tessera:

@@ -7,10 +7,9 @@ from django.http.response import HttpResponseBase
 
 from portal.archive import storage
 from portal.archive.models import Canvas, Video
+from portal.archive.selectors import video_media_type
 from portal.core.errors import NotFoundError, UnavailableError
 from portal.core.http.files import bytes_response, range_response
-
-_WEBM = ("matroska", "webm")
 
 
 def thumbnail_response(request: HttpRequest, canvas: Canvas) -> HttpResponse:
@@ -29,12 +28,9 @@ def media_response(request: HttpRequest, video: Video) -> HttpResponseBase:
     if not video.media_path:
         raise NotFoundError(f"{video.name} is not ready: there is nothing to play yet.")
     is_original = storage.is_original(video.media_path)
-    media_type = "video/mp4"
-    if is_original and any(word in video.container.lower() for word in _WEBM):
-        media_type = "video/webm"
     etag = f'"{"o" if is_original else "r"}-{video.asset.sha256[:24]}"'
     try:
         path = storage.resolve(video.media_path)
-        return range_response(request, path, etag=etag, media_type=media_type)
+        return range_response(request, path, etag=etag, media_type=video_media_type(video))
     except OSError as error:
         raise UnavailableError("The video cannot be read from storage.") from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import uuid
+from collections.abc import Mapping
 
 from django.http import HttpRequest
 
@@ -36,12 +37,14 @@ def metadata_of(sent: str) -> dict[str, str]:
     return said
 
 
-def case_id_of(said: dict[str, str]) -> uuid.UUID:
-    """The case that metadata name."""
+def id_of(said: Mapping[str, str], what: str) -> uuid.UUID:
+    """The case or the lab that metadata name."""
     try:
-        return uuid.UUID(said.get("case", ""))
+        return uuid.UUID(said.get(what, ""))
     except ValueError as error:
-        raise InvalidInputError("Upload-Metadata: name the case by its id, as case.") from error
+        raise InvalidInputError(
+            f"Upload-Metadata: name the {what} as {what}, by its id."
+        ) from error
 
 
 def checksum_of(sent: str) -> Checksum | None:

@@ -7,7 +7,7 @@ JSON, like anything else of the API: what became of it, and of which slide or vi
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -28,17 +28,17 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.archive import selectors, services, storage
-from portal.archive.api.tus import base64_of, case_id_of, checksum_of, metadata_of, whole_of
+from portal.archive.api.tus import base64_of, checksum_of, id_of, metadata_of, whole_of
 from portal.archive.models import Upload, UploadState
-from portal.archive.rules import require_edit
 from portal.archive.selectors import UploadSeen
-from portal.archive.services import CHECKSUMS
+from portal.archive.services import CHECKSUMS, require_send
 from portal.core.errors import InvalidInputError, PortalError
 from portal.core.http.acting import about
 from portal.core.http.bodies import body_length
 from portal.jobs.serializers import JobSerializer
 from portal.labs.models import TokenArea
 from portal.labs.requests import user_of
+from portal.labs.selectors import lab_named
 
 VERSION = "1.0.0"
 EXTENSIONS = "creation,expiration,checksum,termination,concatenation"
@@ -87,7 +87,9 @@ class UploadSerializer(serializers.Serializer[Any]):
     """A transfer: how far it is, and what became of it."""
 
     id = serializers.UUIDField(source="upload.pk")
-    case = serializers.UUIDField(source="upload.case_id")
+    case = serializers.UUIDField(
+        source="upload.case_id", allow_null=True, help_text="Null: a crate that was not imported"
+    )
     filename = serializers.CharField(source="upload.filename")
     state = serializers.ChoiceField(choices=UploadState.choices, source="upload.state")
     offset = serializers.IntegerField(source="upload.received_bytes")
@@ -182,8 +184,9 @@ class UploadViewSet(viewsets.GenericViewSet[Any]):
             _header(
                 "Upload-Metadata",
                 str,
-                "`filename` and `case` (its id), and where wanted `name`, `sha256` of the file:"
-                " keys with base64 values, separated by commas",
+                "`filename` and `case` (its id), and where wanted `name`, `sha256` of the file; of"
+                " a crate, which holds a whole case, `filename` and `lab` (its id): keys with"
+                " base64 values, separated by commas",
                 required=True,
             ),
             _header("Upload-Concat", str, "`partial`, or `final;` and the addresses of the parts"),
@@ -208,9 +211,11 @@ class UploadViewSet(viewsets.GenericViewSet[Any]):
             )
         elif concat not in ("", "partial"):
             raise InvalidInputError("Upload-Concat: expected partial, or final; and addresses.")
+        elif "lab" in said and "case" not in said:
+            upload = self._crate(said, filename, is_part=bool(concat))
         else:
             upload = services.upload_begin(
-                case=selectors.case_get(user=user_of(request), case_id=case_id_of(said)),
+                case=selectors.case_get(user=user_of(request), case_id=id_of(said, "case")),
                 filename=filename,
                 name=name,
                 size_bytes=whole_of(http, "Upload-Length"),
@@ -246,7 +251,7 @@ class UploadViewSet(viewsets.GenericViewSet[Any]):
     def append(self, request: Request, pk: uuid.UUID) -> Response:
         """Send a piece. With the last one the file is checked, by a job."""
         http, upload = request._request, self._upload(pk)
-        require_edit(user_of(request), upload.lab_id)
+        require_send(user_of(request), upload)
         _require_version(http)
         if http.content_type != PIECE_TYPE:
             raise WrongTypeError(f"Send the piece as {PIECE_TYPE}.")
@@ -269,6 +274,16 @@ class UploadViewSet(viewsets.GenericViewSet[Any]):
 
     def _upload(self, pk: uuid.UUID) -> Upload:
         return selectors.upload_get(user=user_of(self.request), upload_id=pk)
+
+    def _crate(self, said: Mapping[str, str], filename: str, *, is_part: bool) -> Upload:
+        if is_part:
+            raise InvalidInputError("Upload-Concat: a crate comes in one transfer, without parts.")
+        return services.crate_begin(
+            lab=lab_named(user_of(self.request), id_of(said, "lab")),
+            filename=filename,
+            size_bytes=whole_of(self.request._request, "Upload-Length"),
+            user=user_of(self.request),
+        )
 
     def _parts(self, concat: str) -> Sequence[Upload]:
         """The parts that a final upload names by their addresses, whole or path only."""

@@ -197,7 +197,7 @@ class Migration(migrations.Migration):
                 ('is_part', models.BooleanField(default=False)),
                 ('part_number', models.PositiveIntegerField(default=0)),
                 ('asset', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='uploads', to='archive.asset')),
-                ('case', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='uploads', to='archive.case')),
+                ('case', models.ForeignKey(help_text='Empty: a crate that was not imported', null=True, on_delete=django.db.models.deletion.CASCADE, related_name='uploads', to='archive.case')),
                 ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('lab', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='labs.lab')),
                 ('whole', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='parts', to='archive.upload')),

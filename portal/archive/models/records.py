@@ -184,9 +184,16 @@ class Upload(LabOwned):
     """A transfer of one file into a case, at once or in pieces; once stored, it has an asset.
 
     In pieces it may arrive as several parts at once: rows of their own, of which ``whole`` is made.
+    A crate brings a whole case: it has none before that was imported, and never an asset.
     """
 
-    case = models.ForeignKey(Case, on_delete=models.CASCADE, related_name="uploads")
+    case = models.ForeignKey(
+        Case,
+        null=True,
+        on_delete=models.CASCADE,
+        related_name="uploads",
+        help_text="Empty: a crate that was not imported",
+    )
     filename = models.CharField(max_length=255)
     name = models.CharField(max_length=200, blank=True, help_text="The title it shall have")
     size_bytes = models.BigIntegerField(default=0)

@@ -34,6 +34,7 @@ from portal.archive.selectors.items import (
     slide_list,
     video_get,
     video_list,
+    video_media_type,
 )
 from portal.archive.selectors.sharing import (
     share_get,
@@ -46,6 +47,7 @@ from portal.archive.selectors.sharing import (
 )
 from portal.archive.selectors.uploads import (
     UploadSeen,
+    crates_kept,
     upload_get,
     upload_list,
     uploads_interrupted,
@@ -68,6 +70,7 @@ __all__ = [
     "case_search",
     "case_tagged",
     "case_tagged_q",
+    "crates_kept",
     "filmstrip_count",
     "filmstrip_jpeg",
     "frame_etag",
@@ -93,5 +96,6 @@ __all__ = [
     "uploads_seen",
     "video_get",
     "video_list",
+    "video_media_type",
     "with_thumbnails",
 ]

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from django.db.models import QuerySet
 
+from portal.archive import storage
 from portal.archive.models import CaseItem, Slide, Video
 from portal.core.errors import NotFoundError
 from portal.jobs.models import Job
@@ -16,6 +17,7 @@ from portal.jobs.selectors import job_latest_for
 from portal.labs.models import User
 
 _Item = TypeVar("_Item", Slide, Video)
+_WEBM = ("matroska", "webm")  # FFmpeg's name of both
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,3 +78,9 @@ def _get(items: QuerySet[_Item], item_id: uuid.UUID, word: str) -> _Item:
     if item is None:
         raise NotFoundError(f"No such {word}.")
     return item
+
+
+def video_media_type(video: Video) -> str:
+    """Of what a browser plays: a rendition is MP4, an original what its container is."""
+    is_webm = any(word in video.container.lower() for word in _WEBM)
+    return "video/webm" if is_webm and storage.is_original(video.media_path) else "video/mp4"

@@ -12,7 +12,7 @@ from portal.archive.models import Case, Slide, Upload, UploadState, Video
 from portal.core.errors import NotFoundError
 from portal.jobs.models import Job
 from portal.jobs.selectors import job_latest_for
-from portal.labs.models import Membership, Role, User
+from portal.labs.models import Lab, Membership, Role, User
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +40,19 @@ def upload_get(*, user: User, upload_id: uuid.UUID) -> Upload:
 
 
 def _shown(user: User) -> QuerySet[Upload]:
-    """Of files in quarantine, one's own and those of labs that one manages."""
+    """Of crates and of files in quarantine, one's own and those of labs that one manages."""
     managed = Membership.objects.of(user).filter(role=Role.MANAGER).values("lab_id")
-    held = Q(state=UploadState.QUARANTINED) & ~Q(created_by=user) & ~Q(lab_id__in=managed)
-    uploads: QuerySet[Upload] = Upload.objects.owned_by(user).exclude(held)
+    kept = Q(state=UploadState.QUARANTINED) | Q(case=None)
+    uploads: QuerySet[Upload] = Upload.objects.owned_by(user).exclude(
+        kept & ~Q(created_by=user) & ~Q(lab_id__in=managed)
+    )
     return uploads
+
+
+def crates_kept(*, lab: Lab, user: User) -> list[Upload]:
+    """What was sent to a lab as a whole case and is not imported yet, newest first."""
+    crates = upload_list(user=user).filter(lab=lab, case=None)
+    return list(crates.exclude(state=UploadState.CHECKING).exclude(state=UploadState.STORED))
 
 
 def uploads_interrupted(*, case: Case, user: User) -> list[Upload]:
@@ -57,7 +65,7 @@ def uploads_seen(uploads: Sequence[Upload]) -> list[UploadSeen]:
     """What became of transfers, in as many queries for one as for a page of them."""
     jobs = job_latest_for(target_type="upload", target_ids=[upload.pk for upload in uploads])
     assets = {upload.asset_id for upload in uploads if upload.asset_id}
-    items: dict[tuple[uuid.UUID, uuid.UUID], Slide | Video] = {}
+    items: dict[tuple[uuid.UUID | None, uuid.UUID], Slide | Video] = {}
     for model in (Slide, Video) if assets else ():
         for item in model.objects.filter(asset__in=assets):
             items[(item.case_id, item.asset_id)] = item

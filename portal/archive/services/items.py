@@ -197,7 +197,7 @@ def _create(
     is_again: bool = False,
 ) -> ItemReceived:
     require_edit(user, upload.lab_id)
-    if upload.asset is None:
+    if upload.asset is None or upload.case_id is None:
         raise ConflictError("This upload is not complete.", code="upload-incomplete")
     with transaction.atomic():
         item, is_new = model.objects.get_or_create(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 
 from django.conf import settings
-from django.db.models import F, Sum
+from django.db.models import F, Q, Sum
 
 from portal.archive.models import Asset, LabQuota, Upload, UploadState
 from portal.archive.storage import human_size
@@ -28,11 +28,15 @@ def quota_limit_bytes(lab_id: uuid.UUID) -> int:
 
 
 def quota_used_bytes(lab_id: uuid.UUID) -> int:
-    """Bytes of a lab's originals, and what transfers under way have still announced."""
+    """Bytes of a lab's originals, and what transfers under way have still announced.
+
+    A refused crate counts too: it is kept, to be tried again.
+    """
     stored = Asset.objects.filter(lab_id=lab_id).aggregate(sum=Sum("size_bytes"))["sum"] or 0
-    under_way = Upload.objects.filter(
-        lab_id=lab_id, whole=None, state__in=(UploadState.RECEIVING, UploadState.CHECKING)
-    )  # a whole counts for its parts
+    is_open = Q(state__in=(UploadState.RECEIVING, UploadState.CHECKING))
+    is_kept = Q(state=UploadState.REFUSED, case=None)
+    under_way = Upload.objects.filter(is_open | is_kept, lab_id=lab_id, whole=None)
+    # a whole counts for its parts
     coming = under_way.aggregate(sum=Sum(F("size_bytes")))
     return int(stored + (coming["sum"] or 0))
 

@@ -187,6 +187,7 @@ WATCHED: Mapping[str, Mapping[str, Watch]] = {
         "PATCH": Watch("upload.sent", "upload", "pk", every_s=HOUR_S),
         "DELETE": Watch("upload.discarded", "upload", "pk"),
     },
+    "api:upload-import": {"POST": Watch("case.import_ordered", "upload", "id")},
     "api:upload-list": {"GET": Watch("upload.listed"), "POST": Watch("upload.begun", "upload")},
     "api:video-detail": {
         "GET": Watch("item.viewed", "video", "pk"),

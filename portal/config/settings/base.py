@@ -241,6 +241,7 @@ TESSERA_JOB_LIMITS_S = {
     "mosaic_build": 24 * 3600.0,  # hours for a long video at every frame
     "erasure_run": 4 * 3600.0,  # files, indexes written anew, free pages emptied
     "case_export": 4 * 3600.0,  # 100 GB to read, to hash and to write
+    "case_import": 12 * 3600.0,  # the same twice, and once more to hash what was taken out
     "roi_track": 3600.0,  # a minute of video, a tenth of a second a frame
     "followup_find": 3600.0,  # one place against the frames of one examination
 } | environment.limits()

@@ -10,6 +10,7 @@ from portal.exchange.api.events import EventsApi
 from portal.exchange.api.export import CaseExportApi
 from portal.exchange.api.fhir import CaseFhirApi
 from portal.exchange.api.images import CanvasImageApi, CanvasImageBaseApi, CanvasImageInfoApi
+from portal.exchange.api.imports import CaseImportApi
 from portal.exchange.api.presentation import (
     CanvasAnnotationsApi,
     CanvasManifestApi,
@@ -56,6 +57,7 @@ urlpatterns = [
         name="canvas-annotations",
     ),
     path("cases/<uuid:id>/export/", CaseExportApi.as_view(), name="case-export"),
+    path("uploads/<uuid:id>/import/", CaseImportApi.as_view(), name="upload-import"),
     path("cases/<uuid:id>/fhir/", CaseFhirApi.as_view(), name="case-fhir"),
     path("cases/<uuid:id>/manifest/", CaseManifestApi.as_view(), name="case-manifest"),
 ]

@@ -14,6 +14,7 @@ from portal.annotations.formats import plane_of
 from portal.annotations.formats.web import CONTEXTS, annotation, canvas_address, page_address
 from portal.annotations.models import Roi
 from portal.archive.models import Canvas, CanvasKind, Case, Video
+from portal.archive.selectors import video_media_type
 from portal.archive.tiles.regions import scale_factors
 from portal.exchange.formats.image_requests import MOST_SIDE_PX, largest
 
@@ -152,7 +153,7 @@ def _video(video: Video, canvas: Canvas, base: str) -> dict[str, Any]:
     return {
         "id": f"{base}{reverse('api:video-media', args=[video.pk])}",
         "type": "Video",
-        "format": "video/mp4",
+        "format": video_media_type(video),
         "width": canvas.width_px,
         "height": canvas.height_px,
         "duration": max(video.duration_s, video.time_base_s),

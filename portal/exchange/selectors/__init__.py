@@ -10,6 +10,12 @@ from portal.exchange.selectors.dicom import (
     dicom_study,
 )
 from portal.exchange.selectors.events import Stretch, WantedEvents, event_latest, event_stretch
+from portal.exchange.selectors.imports import (
+    IMPORT_KIND,
+    Imports,
+    import_job,
+    imports_of,
+)
 from portal.exchange.selectors.whole import (
     EXPORT_KIND,
     WholeCase,
@@ -18,12 +24,15 @@ from portal.exchange.selectors.whole import (
     export_folder,
     export_job,
     export_path,
+    import_folder,
     mosaic_files,
     rows_of,
 )
 
 __all__ = [
     "EXPORT_KIND",
+    "IMPORT_KIND",
+    "Imports",
     "Stretch",
     "WantedEvents",
     "WholeCase",
@@ -42,6 +51,9 @@ __all__ = [
     "export_job",
     "export_path",
     "image_get",
+    "import_folder",
+    "import_job",
+    "imports_of",
     "mosaic_files",
     "roi_page",
     "rows_of",

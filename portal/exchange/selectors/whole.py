@@ -117,6 +117,11 @@ def export_folder(case_id: uuid.UUID) -> Path:
     return storage.root() / "scratch" / f"case-{case_id}"
 
 
+def import_folder(lab_id: uuid.UUID, case_id: uuid.UUID) -> Path:
+    """What an import has taken out of its crate, with scratch: an erasure takes it along."""
+    return storage.root() / "scratch" / f"import-{lab_id}-{case_id}"
+
+
 def _row(row: Model) -> dict[str, Any]:
     values = {name: getattr(row, name) for name in columns_of(type(row))}
     for name, value in values.items():

@@ -5,6 +5,11 @@ from portal.exchange.services.exporting import (
     case_export_to,
     case_export_write,
 )
+from portal.exchange.services.import_jobs import (
+    case_import_ended,
+    case_import_request,
+    case_import_work,
+)
 from portal.exchange.services.importing import CaseImported, case_import
 
 __all__ = [
@@ -13,4 +18,7 @@ __all__ = [
     "case_export_to",
     "case_export_write",
     "case_import",
+    "case_import_ended",
+    "case_import_request",
+    "case_import_work",
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 import uuid
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 from django.db import transaction
 from django.utils import timezone
 
-from ml.files import sync_folder
+from ml.files import sync_folder, sync_tree
 from portal.archive import storage
 from portal.archive.models import Case
 from portal.core.connections import snapshot
@@ -65,8 +64,7 @@ def case_export_write(*, user: User, case_id: uuid.UUID, context: JobContext) ->
         path = scratch / "case.zip"
         with full_disk_refused():
             whole, rows = _write(user, case, CrateWriter(path, went_on=went_on))
-        with path.open("rb") as file:
-            os.fsync(file.fileno())
+        sync_tree(path)
         size = path.stat().st_size
         with context.effect():
             target = selectors.export_path(case.pk, user)
@@ -93,7 +91,9 @@ def case_export_to(*, user: User, case: Case, out: Path, as_folder: bool) -> Job
         crate = CrateWriter(path, went_on=lambda _: None, as_folder=as_folder)
         with full_disk_refused():
             whole, rows = _write(user, case, crate)
+            sync_tree(path)
         path.replace(out)
+    sync_folder(out.parent)
     payload = {"case_id": str(case.pk), "user_id": str(user.pk)}
     event_emit("case.taken_along", lab_id=case.lab_id, payload=payload)
     size_bytes = _originals_bytes(whole)

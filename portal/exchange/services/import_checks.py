@@ -13,7 +13,7 @@ from portal.annotations.services import require_as_stored
 from portal.archive.models import Canvas, CanvasKind
 from portal.archive.services import name_clean
 from portal.core.errors import InvalidInputError
-from portal.exchange.formats.crate_reading import CrateError, shown
+from portal.exchange.formats.crate_reading import CrateError, CrateReader, shown
 from portal.mosaics.models import Mosaic, MosaicComponent, MosaicFrame
 from portal.mosaics.options import options_clean
 from portal.retrieval.models import Embedding, Encoder
@@ -25,19 +25,35 @@ _MESH = (9, 9, 2)  # nodes down and across, and a displacement at each
 _LEAST_AREA = 1e-12  # of a frame in its mosaic, in parts of its own: less cannot be turned round
 
 
-def roi_check(row: Roi | RoiRevision, canvas: Canvas, frame_index: int | None, where: str) -> None:
-    """An outline that is whole and plain, with its measures, its track and what is said of it."""
+def roi_check(
+    row: Roi | RoiRevision, canvas: Canvas, frame_index: int | None, frames: int, where: str
+) -> None:
+    """An outline that is whole and plain, with its measures, its track and what is said of it.
+
+    Args:
+        frame_index: of the region. frames: how many its video has.
+    """
     is_video = canvas.kind == CanvasKind.VIDEO
     if is_video != (frame_index is not None):
         raise CrateError(f"{where}: frame_index: of a region on a video, and of no other.")
     if isinstance(row, Roi) and (row.frame_index is None) != (row.frame_pts is None):
         raise CrateError(f"{where}: frame_pts: it goes with frame_index.")
+    if frame_index is not None:
+        frame_known(frame_index, frames, where)
     if row.version < 1:
         raise CrateError(f"{where}: version: counted from 1.")
     try:
         require_as_stored(row, canvas=canvas, own_index=frame_index)
     except InvalidInputError as error:
         raise CrateError(f"{where}: {error.message}") from error
+    for key in row.track:
+        frame_known(key["index"], frames, where)
+
+
+def frame_known(index: int, frames: int, where: str) -> None:
+    """One of the frames that the crate says its video has."""
+    if not 0 <= index < frames:
+        raise CrateError(f"{where}: frame {index} is none of the {frames:,} of its video.")
 
 
 def vector_check(row: Embedding, encoder: Encoder, where: str) -> None:
@@ -65,6 +81,15 @@ def mosaic_check(mosaic: Mosaic, where: str) -> None:
     mosaic.name = name_clean(mosaic.name)
 
 
+def mosaic_file(component: MosaicComponent, path: str, crate: CrateReader, ending: str) -> str:
+    """The name in the crate of what a mosaic's canvas calls by a path of the storage."""
+    folder = f"derived/{component.mosaic_id}/"
+    name = f"mosaics/{component.mosaic_id}/{path.removeprefix(folder)}"
+    if not path.startswith(folder) or name not in crate.files or not name.endswith(ending):
+        raise CrateError(f"canvas {component.canvas_id}: {shown(path)} is no file of its mosaic.")
+    return name
+
+
 def component_check(component: MosaicComponent, files: Mapping[str, object], where: str) -> None:
     """Runs of frames, and layers whose pictures are files of its mosaic."""
     _objects(component.spans, f"{where}: spans")
@@ -80,8 +105,9 @@ def component_check(component: MosaicComponent, files: Mapping[str, object], whe
             raise CrateError(f"{where}: layers: {', '.join(_LAYER_NUMBERS)} are numbers.")
 
 
-def frame_check(frame: MosaicFrame, components: set[int], where: str) -> None:
-    """A transform that can be turned round, and where it leads to."""
+def frame_check(frame: MosaicFrame, components: set[int], frames: int, where: str) -> None:
+    """A frame of the video, a transform that can be turned round, and where it leads to."""
+    frame_known(frame.index, frames, where)
     matrix = frame.H_mosaic_from_frame
     if matrix is not None:
         found = _numbers(matrix)

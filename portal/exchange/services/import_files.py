@@ -5,6 +5,7 @@ An import that was killed finds there what it had taken out, and believes it by 
 
 from __future__ import annotations
 
+import os
 import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,22 +14,60 @@ from typing import Any
 from ml.errors import BadInputError
 from ml.files import replacing
 from ml.imaging.formats.sniff import FileKind
-from ml.types import no_progress
+from ml.imaging.sandbox import Limits, run_limited
+from ml.types import Progress, no_progress
 from portal.archive import inspection, storage
 from portal.archive.models import Asset, Canvas, Slide
 from portal.archive.selectors.intake import asset_received
 from portal.archive.services import MEDIA_TYPES, content_kind, content_kind_of, require_quota
 from portal.core.disk import full_disk_refused, require_room
-from portal.exchange.formats.crate_reading import CrateError, CrateReader, WentOn, shown
-from portal.exchange.services.import_rows import CaseRows, mosaic_file
+from portal.exchange.formats.crate_reading import CrateError, CrateReader, shown
+from portal.exchange.selectors import import_folder
+from portal.exchange.services.import_checks import mosaic_file
+from portal.exchange.services.import_rows import CaseRows
 
 _PICTURES = (".png", ".jpg")
 _NAMES = (*_PICTURES, ".tif", ".json")
 
 
-def staging_folder(rows: CaseRows) -> Path:
-    """With scratch, so that the sweep takes what nobody went on with."""
-    return storage.root() / "scratch" / f"import-{rows.lab.pk}-{rows.case.pk}"
+_LEAST_S = 600  # of a look at a crate: records shrink to a hundredth, and lines are parsed
+_S_PER_MIB = 0.05  # of processor time: 20 MB/s, a tenth of what a slow core hashes
+
+
+def crate_look(source: Path, name: str, *, progress: Progress) -> None:
+    """Open a crate in a child that sees it alone, before any other process reads it.
+
+    Raises:
+        CrateError: it is damaged, of another version, or made to do harm; or takes too much.
+        OSError: it cannot be read.
+    """
+    size_mib = sum(one.stat().st_size for one in _files(source)) / 2**20
+    cpu_s = _LEAST_S + round(size_mib * _S_PER_MIB)
+    limits = Limits(cpu_s=cpu_s, wall_s=4.0 * cpu_s, file_bytes=2**20)
+    target = "portal.exchange.formats.crate_opening:crate_open"
+    try:
+        refused = run_limited(
+            target,
+            {"path": str(source), "name": name},
+            reads=(source,),
+            limits=limits,
+            progress=progress,
+        )
+    except BadInputError as error:
+        raise CrateError(f"{name}: {error}.") from error
+    if refused:
+        raise CrateError(str(refused["message"]), code=str(refused["code"]))
+
+
+def _files(source: Path) -> list[Path]:
+    return [path for path in source.rglob("*") if path.is_file()] if source.is_dir() else [source]
+
+
+def staging_keep(rows: CaseRows) -> None:
+    """What was taken out before is young again: the sweep takes what nobody goes on with."""
+    folder = import_folder(rows.lab.pk, rows.case.pk)
+    if folder.exists():
+        os.utime(folder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +90,13 @@ class PlacedFile:
         return self.ours.sha256 if self.ours else self.asset.sha256
 
 
-def originals_stage(rows: CaseRows, went_on: WentOn) -> list[PlacedFile]:
+def originals_stage(rows: CaseRows, *, frees_bytes: int) -> list[PlacedFile]:
     """Take out what the lab has not; each was looked at in the sandbox, as an upload is.
 
     Fills in ``rows.assets``.
 
+    Args:
+        frees_bytes: of the lab's quota, once the import is done.
     Raises:
         CrateError: another kind of file than its record says. InvalidInputError: none we open.
         StorageFullError, TooLargeInputError: before anything was written.
@@ -65,16 +106,17 @@ def originals_stage(rows: CaseRows, went_on: WentOn) -> list[PlacedFile]:
     new = [one for one in assets if kept[one.pk] is None]
     for asset in new:
         storage.require_size(asset.size_bytes)
-    folder = staging_folder(rows) / "originals"
-    require_quota(rows.lab.pk, sum(one.size_bytes for one in new))
+    folder = import_folder(rows.lab.pk, rows.case.pk) / "originals"
+    require_quota(rows.lab.pk, sum(one.size_bytes for one in new) - frees_bytes)
     require_room(sum(one.size_bytes for one in new if not (folder / one.sha256).exists()))
     staged = []
     for asset in assets:
         ours, path = kept[asset.pk], folder / asset.sha256
         if ours is None:
-            file_take(rows.crate, f"originals/{asset.sha256}", path, went_on)
+            file_take(rows.crate, f"originals/{asset.sha256}", path)
             kind = content_kind(path, filename=asset.sha256)
         else:
+            rows.crate.passed(f"originals/{asset.sha256}")
             kind = content_kind_of(ours)
         row = ours or Asset.objects.filter(lab=rows.lab, sha256=asset.sha256).first()
         if row is not None:  # without its bytes, perhaps
@@ -87,44 +129,45 @@ def originals_stage(rows: CaseRows, went_on: WentOn) -> list[PlacedFile]:
     return staged
 
 
-def mosaics_stage(rows: CaseRows, went_on: WentOn) -> dict[str, Path]:
+def mosaics_stage(rows: CaseRows) -> dict[str, Path]:
     """A folder for each mosaic that has files, by its id; pictures were opened in the sandbox."""
     found: dict[str, Path] = {}
-    _drop_others(rows)
+    staged = import_folder(rows.lab.pk, rows.case.pk)
+    _drop_others(staged, rows.crate)
     ids = {str(pk) for pk in rows.mosaics}
     names = [name for name in rows.crate.files if name.startswith("mosaics/")]
-    missing = [name for name in names if not (staging_folder(rows) / name).exists()]
+    missing = [name for name in names if not (staged / name).exists()]
     require_room(sum(rows.crate.files[name].size_bytes for name in missing))
     for name in names:
         _, mosaic, *rest = name.split("/")
         if mosaic not in ids or not rest or Path(name).suffix not in _NAMES:
             raise CrateError(f"{shown(name)} is no file of a mosaic of the crate.")
-        path = staging_folder(rows) / name
-        file_take(rows.crate, name, path, went_on)
+        path = staged / name
+        file_take(rows.crate, name, path)
         if path.suffix in _PICTURES and _kind(path, name) != "still":
             raise CrateError(f"{shown(name)} is no picture.")
-        found[mosaic] = staging_folder(rows) / "mosaics" / mosaic
+        found[mosaic] = staged / "mosaics" / mosaic
     for component in rows.components.values():
         canvas = rows.canvases[component.canvas_id]
         name = mosaic_file(component, canvas.pixels_path, rows.crate, ".tif")
-        canvas.levels = _pyramid_levels(staging_folder(rows), name, canvas)
+        canvas.levels = _pyramid_levels(staged, name, canvas)
         canvas.content_hash = rows.crate.files[name].sha256
     return found
 
 
-def _drop_others(rows: CaseRows) -> None:
+def _drop_others(folder: Path, crate: CrateReader) -> None:
     """Of mosaics: halves of files, and what another crate of the same case had."""
-    folder = staging_folder(rows)
     for path in (folder / "mosaics").rglob("*"):
-        if path.is_file() and path.relative_to(folder).as_posix() not in rows.crate.files:
+        if path.is_file() and path.relative_to(folder).as_posix() not in crate.files:
             path.unlink()
 
 
-def file_take(crate: CrateReader, name: str, path: Path, went_on: WentOn) -> None:
+def file_take(crate: CrateReader, name: str, path: Path) -> None:
     """Write a file of the crate, verified and on the disk, unless those bytes are there already."""
     known = crate.files[name]
     is_there = path.is_file() and path.stat().st_size == known.size_bytes
     if is_there and storage.file_sha256(path) == known.sha256:
+        crate.passed(name)
         return
     written = 0
     with full_disk_refused():
@@ -136,7 +179,6 @@ def file_take(crate: CrateReader, name: str, path: Path, went_on: WentOn) -> Non
                 if written >= storage.ROOM_EVERY_BYTES:
                     written = 0
                     require_room()
-                went_on(len(chunk))
 
 
 def _kind(path: Path, name: str) -> str:

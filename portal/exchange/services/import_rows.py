@@ -30,6 +30,7 @@ from portal.exchange.services.import_checks import (
     component_check,
     frame_check,
     mosaic_check,
+    mosaic_file,
     roi_check,
     vector_check,
 )
@@ -77,6 +78,7 @@ class CaseRows:
     """See ``rows_read``. All are by the ids of the crate.
 
     Attributes:
+        frames: how many the video of a canvas has, as the crate says.
         rois: where each region lies. indexes: of the components of each mosaic.
         used: labels of regions and of their history.
         labels, encoders, assets: which of the lab's stand for those of the crate; filled in by who
@@ -94,6 +96,7 @@ class CaseRows:
     items: dict[uuid.UUID, Item]
     mosaics: dict[uuid.UUID, Mosaic]
     components: dict[uuid.UUID, MosaicComponent]
+    frames: dict[uuid.UUID, int]
     vocabulary: dict[uuid.UUID, Label]
     described: dict[uuid.UUID, Encoder]
     rois: dict[uuid.UUID, RoiPlace] = field(default_factory=dict)
@@ -118,17 +121,19 @@ class CaseRows:
     def _check(self, row: models.Model, where: str) -> None:
         if isinstance(row, Roi):
             canvas = _of(self.canvases, row.canvas_id, where)
-            roi_check(row, canvas, row.frame_index, where)
+            roi_check(row, canvas, row.frame_index, self.frames.get(canvas.pk, 0), where)
         elif isinstance(row, RoiRevision):
             place = _of(self.rois, row.roi_id, where)
-            roi_check(row, self.canvases[place.canvas_id], place.frame_index, where)
+            canvas = self.canvases[place.canvas_id]
+            roi_check(row, canvas, place.frame_index, self.frames.get(canvas.pk, 0), where)
             if row.version > place.version:
                 raise CrateError(f"{where}: version: its region has fewer.")
         elif isinstance(row, MosaicFrame):
-            _of(self.mosaics, row.mosaic_id, where)
+            mosaic = _of(self.mosaics, row.mosaic_id, where)
             if row.pk != frame_id(row.mosaic_id, row.index):
                 raise CrateError(f"{where}: its id does not follow from its mosaic's.")
-            frame_check(row, self.indexes[row.mosaic_id], where)
+            frames = self.frames[canvas_id_of(mosaic.video_id)]
+            frame_check(row, self.indexes[row.mosaic_id], frames, where)
         elif isinstance(row, Embedding):
             vector_check(row, _of(self.described, row.encoder_id, where), where)
             if row.canvas_id != _of(self.rois, row.roi_id, where).canvas_id:
@@ -181,6 +186,7 @@ def rows_read(crate: CrateReader, *, lab: Lab, user: User) -> CaseRows:
         canvases=_held(crate, "canvases", Canvas),
         items={**slides, **videos},
         mosaics=mosaics,
+        frames={canvas_id_of(video.pk): video.frame_count for video in videos.values()},
         components=_held(crate, "mosaic_components", MosaicComponent),
         vocabulary=_held(crate, "labels", Label),
         described=_held(crate, "encoders", Encoder),
@@ -332,15 +338,6 @@ def _canvases(rows: CaseRows) -> None:
             canvas.pixels_path, canvas.thumbnail_path = f"derived/{item.pk}/preparing", ""
         else:
             raise CrateError(f"{where}: no image, video or mosaic of the crate shows on it.")
-
-
-def mosaic_file(component: MosaicComponent, path: str, crate: CrateReader, ending: str) -> str:
-    """The name in the crate of what a mosaic's canvas calls by a path of the storage."""
-    folder = f"derived/{component.mosaic_id}/"
-    name = f"mosaics/{component.mosaic_id}/{path.removeprefix(folder)}"
-    if not path.startswith(folder) or name not in crate.files or not name.endswith(ending):
-        raise CrateError(f"canvas {component.canvas_id}: {shown(path)} is no file of its mosaic.")
-    return name
 
 
 def _require_case(rows: CaseRows, row: Item | Mosaic | Canvas, where: str) -> None:

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import io
 import json
+import os
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from portal.archive.models import Asset
 from portal.audit.models import AuditEntry
 from portal.exchange.formats.crate_reading import CrateReader
 from portal.exchange.selectors import case_whole, export_folder
+from portal.exchange.services import case_export_to
 from portal.jobs.models import Job, JobState
 from portal.jobs.worker.runner import job_run
 from portal.keeping.services.erasing.inventory import inventory_of
@@ -202,6 +204,25 @@ def test_by_the_command_as_a_folder_or_a_zip(held: Lab1, tmp_path: Path, name: s
     with pytest.raises(CommandError, match="manager"):
         call_command("case_export", "W-1", *who, "--out", str(tmp_path / "more"))
     assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize("name", ["crate", "crate.zip"])
+def test_all_of_it_is_on_the_disk_before_it_is_told_done(
+    held: Lab1, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    synced: set[int] = set()
+    sync = os.fsync
+
+    def noted(file: int) -> None:
+        synced.add(os.fstat(file).st_ino)
+        sync(file)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    case_export_to(
+        user=held.manager, case=held.world.case, out=tmp_path / name, as_folder=name == "crate"
+    )
+    written = [tmp_path, tmp_path / name, *(tmp_path / name).rglob("*")]
+    assert [path for path in written if path.stat().st_ino not in synced] == []
 
 
 def test_a_manager_who_reads_blindly_takes_along_what_they_see(held: Lab1) -> None:

@@ -13,6 +13,7 @@ from django.test import Client
 from PIL import Image
 
 from portal.annotations.services import roi_create
+from portal.archive.models import Video
 from portal.exchange.selectors import canvases
 from portal.labs.models import Lab, Membership, Role, User
 from tests.portal.exchange.conftest import Lab1
@@ -85,6 +86,16 @@ def test_a_video_has_a_manifest_and_no_image(held: Lab1) -> None:
     assert body["type"] == "Video" and body["duration"] > 0
     media = held.client().get(re.sub("^http://[^/]+", "", body["id"]))
     assert media.status_code == 200
+
+
+def test_a_manifest_names_a_video_by_what_its_address_gives(held: Lab1) -> None:
+    video = held.world.video
+    path = f"assets/{video.lab_id}/{video.asset.sha256[:2]}/{video.asset.sha256}"
+    Video.objects.filter(pk=video.pk).update(container="matroska,webm", media_path=path)
+    manifest = held.client().get(f"/api/v1/canvases/{video.canvas_id}/manifest/").json()
+    body = manifest["items"][0]["items"][0]["items"][0]["body"]
+    media = held.client().get(re.sub("^http://[^/]+", "", body["id"]))
+    assert body["format"] == media["Content-Type"] == "video/webm"
 
 
 def test_manifests_are_valid_and_lead_to_what_they_name(held: Lab1) -> None:

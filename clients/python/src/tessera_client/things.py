@@ -194,10 +194,13 @@ class UploadItem:
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A file in pieces. ``state``: receiving, checking, stored, refused or quarantined."""
+    """A file in pieces. ``state``: receiving, checking, stored, refused or quarantined.
+
+    ``case`` is None for a crate that was not imported.
+    """
 
     id: str
-    case: str
+    case: str | None
     filename: str
     state: str
     offset: int

@@ -105,7 +105,7 @@ def quarantine_delete(*, upload: Upload, user: User) -> None:
         _taken(upload, UploadState.QUARANTINED)
         _tell("quarantine.deleted", upload, user)
         Upload.objects.filter(
-            case_id=upload.case_id, asset=asset, state=UploadState.QUARANTINED
+            case=upload.case_id, asset=asset, state=UploadState.QUARANTINED
         ).delete()
         if asset is not None:
             asset_release(asset, purge=True)
@@ -120,7 +120,7 @@ def item_is_released(item: Slide | Video) -> bool:
 def _taken(upload: Upload, state: UploadState, **changes: str) -> None:
     """Move all transfers of this file into this case out of quarantine, once."""
     there = Upload.objects.filter(
-        case_id=upload.case_id, asset=upload.asset_id, state=UploadState.QUARANTINED
+        case=upload.case_id, asset=upload.asset_id, state=UploadState.QUARANTINED
     )
     cleared = {} if state == UploadState.QUARANTINED else {"error_code": "", "error_message": ""}
     if not there.filter(pk=upload.pk).exists() or not there.update(

@@ -6,11 +6,18 @@ several parts may arrive at once (``is_part``), which ``upload_join`` makes one 
 """
 
 from portal.archive.services.transfers.arriving import (
+    require_send,
     upload_append,
     upload_begin,
     upload_discard,
     upload_expires,
     upload_join,
+)
+from portal.archive.services.transfers.crates import (
+    crate_begin,
+    crate_check,
+    crate_refused,
+    crate_stored,
 )
 from portal.archive.services.transfers.finishing import (
     upload_finish,
@@ -30,6 +37,11 @@ __all__ = [
     "Checksum",
     "ChecksumError",
     "UploadBusyError",
+    "crate_begin",
+    "crate_check",
+    "crate_refused",
+    "crate_stored",
+    "require_send",
     "upload_append",
     "upload_begin",
     "upload_discard",

@@ -9,7 +9,7 @@ from django.db import transaction
 
 from portal.archive import storage
 from portal.archive.models import Case, Upload, UploadState
-from portal.archive.rules import KEPT, require_edit
+from portal.archive.rules import KEPT, require_crate, require_edit
 from portal.archive.services.transfers.writing import (
     Checksum,
     bytes_drop,
@@ -88,6 +88,8 @@ def upload_join(
     if not all(part.is_part for part in parts) or len({part.case_id for part in parts}) > 1:
         raise InvalidInputError("Name parts of one case only.", code="upload-parts")
     case = parts[0].case
+    if case is None:
+        raise InvalidInputError("Name parts of one case only.", code="upload-parts")
     require_edit(user, case.lab_id)
     size_bytes = sum(part.size_bytes for part in parts)
     storage.require_size(size_bytes)
@@ -125,7 +127,7 @@ def upload_append(
 ) -> Upload:
     """Append at ``offset``, which must be where the last piece ended. Keeps what arrived.
 
-    With the last byte the job is submitted that checks the whole.
+    With the last byte the job is submitted that checks the whole; a crate waits for its import.
 
     Raises:
         ConflictError: another offset is due (``details["offset"]``), or it is complete.
@@ -133,7 +135,7 @@ def upload_append(
         ChecksumError: the piece is damaged; nothing of it is kept.
         StorageFullError: the disk has no room left; the transfer is discarded.
     """
-    require_edit(user, upload.lab_id)
+    require_send(user, upload)
     with transfer_writing(upload) as file:
         if upload.state != UploadState.RECEIVING or offset != upload.received_bytes:
             raise ConflictError(
@@ -149,7 +151,8 @@ def upload_append(
             raise
         with transaction.atomic():  # a row that has all its bytes has its job
             upload.save(update_fields=["received_bytes", "updated_at"])
-            if upload.received_bytes == upload.size_bytes and not upload.is_part:
+            is_whole = upload.received_bytes == upload.size_bytes
+            if is_whole and upload.case_id is not None and not upload.is_part:
                 _submit_finish(upload, user)
     return upload
 
@@ -163,7 +166,7 @@ def upload_discard(*, upload: Upload, user: User | None = None) -> None:
         ConflictError: it is being checked.
     """
     if user is not None:
-        require_edit(user, upload.lab_id)
+        require_send(user, upload)
     names = [str(upload.pk), *(str(part.pk) for part in upload.parts.all())]
     with transaction.atomic():
         open_ones = Upload.objects.filter(pk=upload.pk, asset=None).exclude(
@@ -180,6 +183,11 @@ def upload_discard(*, upload: Upload, user: User | None = None) -> None:
 def upload_expires(upload: Upload) -> datetime:
     """Until when the sweep lets a transfer be if nothing more arrives."""
     return upload.updated_at + KEPT
+
+
+def require_send(user: User, upload: Upload) -> None:
+    """Raise ``ForbiddenError``: annotators send files to a case, managers crates to a lab."""
+    (require_crate if upload.case_id is None else require_edit)(user, upload.lab_id)
 
 
 def _submit_finish(upload: Upload, user: User) -> Job:

@@ -77,12 +77,13 @@ def upload_store(*, upload: Upload, received: Path | None, kind: FileKind) -> It
         ConflictError: its case was deleted meanwhile, or the account that sent it.
     """
     user = upload.created_by
-    if user is None or not Case.objects.filter(pk=upload.case_id).exists():
+    case = Case.objects.filter(uploads=upload.pk).first()
+    if user is None or case is None:
         gone = "case" if user else "account that sent it"
         raise ConflictError(f"{upload.filename}: the {gone} was deleted meanwhile.", code="gone")
     known = asset_received(upload.lab_id, upload.sha256)
     upload_keep(
-        case=upload.case,
+        case=case,
         received=None if known else received,
         known=known,
         sha256=upload.sha256,

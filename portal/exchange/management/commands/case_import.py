@@ -8,10 +8,13 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from ml.types import Progress
 from portal.archive.storage import human_size
 from portal.core.errors import PortalError
 from portal.exchange.services import case_import
 from portal.labs.models import Lab, User
+
+TOLD_EVERY_BYTES = 2**30
 
 
 class Command(BaseCommand):
@@ -26,13 +29,13 @@ class Command(BaseCommand):
         parser.add_argument("--user", required=True, help="e-mail address of a manager of the lab")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Say what was read every GiB, and what was written at the end."""
+        """Say how far it is every GiB, and what was written at the end."""
         lab = Lab.objects.filter(slug=options["lab"]).first()
         user = User.objects.filter(email__iexact=options["user"], is_active=True).first()
         if lab is None or user is None:
             raise CommandError(f"There is no {'account' if lab else 'lab'} of that name.")
         try:
-            done = case_import(source=options["crate"], lab=lab, user=user, went_on=self._went_on())
+            done = case_import(source=options["crate"], lab=lab, user=user, progress=self._told())
         except PortalError as error:
             raise CommandError(error.message) from error
         except OSError as error:
@@ -49,14 +52,14 @@ class Command(BaseCommand):
                 f"{done.left_out} embeddings are of encoders that this portal does not have."
             )
 
-    def _went_on(self) -> Any:
-        read = told = 0
+    def _told(self) -> Progress:
+        told = ("", 0)
 
-        def went_on(count: int) -> None:
-            nonlocal read, told
-            read += count
-            if read - told >= 2**30:
-                told = read
-                self.stdout.write(f"{human_size(read)} read")
+        def progress(done: int, total: int, phase: str) -> None:
+            nonlocal told
+            now = (phase, done // TOLD_EVERY_BYTES)
+            if now != told:
+                told = now
+                self.stdout.write(f"{phase}: {human_size(done)} of {human_size(total)}")
 
-        return went_on
+        return progress

@@ -22,7 +22,7 @@ from portal.archive.models import (
     Video,
 )
 from portal.core.models import Event
-from portal.exchange.selectors import export_folder
+from portal.exchange.selectors import export_folder, import_folder
 from portal.mosaics.build_cache import build_cache_folder
 from portal.mosaics.models import Followup, Mosaic, MosaicComponent, MosaicFrame
 from portal.retrieval.models import CanvasStain, Embedding, Report, ReportRegion
@@ -93,6 +93,7 @@ def inventory_of(case_ids: Collection[uuid.UUID]) -> Inventory:
     folders += [storage.cache_folder(pk) for pk in rows["canvas"]]
     folders += [build_cache_folder(mosaic) for mosaic in mosaics]
     lab_id = next(iter(cases)).lab_id if cases else uuid.UUID(int=0)
+    folders += [import_folder(lab_id, pk) for pk in rows["case"]]
     originals = [*_originals(rows), *_in_trash(case_ids, lab_id)]
     going = [one.sha256 for one in originals if not one.is_shared]
     names = [storage.asset_name(lab_id, sha256) for sha256 in going]

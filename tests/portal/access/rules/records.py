@@ -107,6 +107,9 @@ RECORDS: Mapping[str, Mapping[str, Rule]] = {
         "PATCH": rest(415, at_least="annotator", writes=True, headers=_TUS),  # JSON is no piece
         "DELETE": rest(204, at_least="annotator", writes=True, headers=_TUS),
     },
+    "api:upload-import": {
+        "POST": rest(409, at_least="manager", writes=True),  # a file of a case is no crate
+    },
     "api:video-list": {
         "GET": rest(elsewhere=200),
         "POST": rest(200, at_least="annotator", writes=True, body=video_body),  # there already

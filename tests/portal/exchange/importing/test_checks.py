@@ -15,9 +15,10 @@ from portal.annotations.models import Roi
 from portal.archive import storage
 from portal.archive.models import Asset, Case, Slide, Video
 from portal.core.errors import ConflictError
-from portal.exchange.services import case_import, import_rows
+from portal.exchange.services import case_import, import_checks, import_rows
 from portal.labs.models import Lab
 from portal.mosaics.models import Mosaic
+from portal.mosaics.services import frame_id
 from tests.portal.exchange.conftest import Lab1
 from tests.portal.exchange.importing.conftest import Exported
 from tests.portal.exchange.importing.harm import Entity, file_put, refused, row_change
@@ -119,8 +120,9 @@ def test_what_is_derived_of_an_image_of_another_lab_is_out_of_reach(
     folder = storage.derived_folder(slide.pk)
     folder.mkdir(parents=True)
     (folder / "thumbnail.jpg").write_bytes(b"theirs")
-    with pytest.raises(ConflictError, match=f"videos: {video} is here already"):
+    with pytest.raises(ConflictError, match="cannot come in here under the ids") as refused:
         case_import(source=unpacked, lab=elsewhere.lab, user=elsewhere.manager)
+    assert refused.value.details == {} and video not in refused.value.message
     assert not Video.objects.exists() and not Mosaic.objects.exists()
     assert (folder / "thumbnail.jpg").read_bytes() == b"theirs"
 
@@ -201,9 +203,9 @@ def test_many_regions_take_few_statements_and_are_checked_once(
     checked: list[str] = []
     check = import_rows.roi_check
 
-    def noted(row: Any, canvas: Any, frame_index: Any, where: str) -> None:
+    def noted(row: Any, canvas: Any, frame_index: Any, frames: int, where: str) -> None:
         checked.append(where)
-        check(row, canvas, frame_index, where)
+        check(row, canvas, frame_index, frames, where)
 
     monkeypatch.setattr(import_rows, "roi_check", noted)
     with CaptureQueriesContext(connection) as asked:
@@ -214,3 +216,29 @@ def test_many_regions_take_few_statements_and_are_checked_once(
     first = json.loads((unpacked / "records" / "rois.jsonl").read_text().splitlines()[0])
     assert Roi.objects.count() == 201
     assert {str(one.created_at.isoformat()) for one in Roi.objects.all()} == {first["created_at"]}
+
+
+def test_a_frame_that_the_video_does_not_have_is_named(
+    unpacked: Path, exported: Exported, elsewhere: Lab1, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    video = exported.rows["videos"][0]
+    count = video["frame_count"]
+
+    def onto_the_video(row: Entity) -> None:
+        row |= {"canvas_id": video["canvas_id"], "frame_index": count, "frame_pts": 0}
+
+    before = (unpacked / "records" / "rois.jsonl").read_bytes()
+    row_change(unpacked, "rois", onto_the_video)
+    refused(elsewhere, unpacked, f"frame {count} is none of the {count} of its video")
+    monkeypatch.setattr(import_checks, "require_as_stored", lambda *_, **__: None)
+    row_change(unpacked, "rois", lambda row: row.update(frame_index=0, track=[_key(count)]))
+    refused(elsewhere, unpacked, f"frame {count} is none of the {count} of its video")
+    file_put(unpacked, "records/rois.jsonl", before)
+    mosaic = uuid.UUID(exported.rows["mosaics"][0]["id"])
+    beyond = {"index": count, "id": str(frame_id(mosaic, count))}
+    row_change(unpacked, "mosaic_frames", lambda row: row.update(beyond))
+    refused(elsewhere, unpacked, f"frame {count} is none of the {count} of its video")
+
+
+def _key(index: int) -> Entity:
+    return KEY_FRAME | {"index": index, "pts": 512 * index}

@@ -20,7 +20,7 @@ from portal.archive.services import item_retry
 from portal.audit.models import AuditEntry
 from portal.core.errors import ConflictError, ForbiddenError, StorageFullError
 from portal.exchange.formats import crate_reading
-from portal.exchange.selectors import case_whole
+from portal.exchange.selectors import case_whole, import_folder
 from portal.exchange.selectors.whole import rows_of
 from portal.exchange.services import case_import, import_files
 from portal.jobs.models import Job, JobState
@@ -157,8 +157,11 @@ def test_a_case_of_another_lab_and_a_taken_number_are_refused(
     with pytest.raises(ConflictError, match="another case W-1"):
         _import(elsewhere, exported.path)
     case_import(source=exported.path, lab=other, user=elsewhere.manager)
-    with pytest.raises(ConflictError, match=f"case: {_case_id(exported)} is here already"):
+    Case.objects.filter(lab=elsewhere.lab).delete()
+    with pytest.raises(ConflictError, match="cannot come in here under the ids") as refused:
         _import(elsewhere, exported.path)
+    assert refused.value.details == {}
+    assert not Case.objects.filter(lab=elsewhere.lab).exists()
 
 
 def test_only_a_manager_of_the_lab_may(exported: Exported, elsewhere: Lab1) -> None:
@@ -297,7 +300,7 @@ def test_killed_while_files_are_taken_out_it_goes_on(
     assert _import(elsewhere, exported.path).is_new
     files = [name for name in taken if not name.startswith("records/")]
     total = sum(not name.startswith(("records/", "ro-crate")) for name in exported.files)
-    assert len(files) == total + (total - at)  # each is verified; what was taken out is not again
+    assert len(files) == total - at  # the child verifies each; what was taken out is not again
     _prepared()
 
 
@@ -341,3 +344,14 @@ def test_by_the_command_from_a_folder(
     with zipfile.ZipFile(exported.path) as crate, pytest.raises(CommandError, match="neither"):
         crate.extract("ro-crate-metadata.json", unpacked.parent)
         call_command("case_import", str(unpacked.parent / "ro-crate-metadata.json"), *who)
+
+
+def test_what_was_taken_out_long_ago_is_not_swept_while_it_is_used(
+    exported: Exported, elsewhere: Lab1, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = import_folder(elsewhere.lab.pk, Case(pk=_case_id(exported)).pk)
+    folder.mkdir(parents=True)
+    touched: list[Path] = []
+    monkeypatch.setattr(import_files.os, "utime", touched.append)
+    _import(elsewhere, exported.path)
+    assert touched == [folder]

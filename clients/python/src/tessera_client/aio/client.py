@@ -13,7 +13,8 @@ from tessera_client.aio.events import Events
 from tessera_client.aio.rois import Rois
 from tessera_client.aio.uploads import Uploads
 from tessera_client.answers import Learning, RegionMap, Report, Similar
-from tessera_client.problems import ConflictError, JobError
+from tessera_client.files import LocalFile, Progress, transfer_key
+from tessera_client.problems import ConflictError, InvalidError, JobError
 from tessera_client.reading import made
 from tessera_client.things import (
     Canvas,
@@ -24,10 +25,11 @@ from tessera_client.things import (
     Mosaic,
     Roi,
     Slide,
+    Upload,
     Video,
     id_of,
 )
-from tessera_client.waiting import a_sleep
+from tessera_client.waiting import a_call, a_sleep
 
 OnJob = Callable[[Job], None]
 
@@ -69,6 +71,39 @@ class AsyncClient(Uploads, Rois, Events):
         where = f"cases/{id_of(case)}/export/"
         await self.wait((await self.ask("POST", where)).json()["id"], on_job)
         return await self._download(where, path, {})
+
+    async def import_case(
+        self,
+        path: str | Path,
+        *,
+        lab: str | None = None,
+        progress: Progress | bool = False,
+        on_job: OnJob | None = None,
+    ) -> Case:
+        """Bring in a whole case that was exported, with the ids it had; for managers.
+
+        Sent in pieces as ``upload`` does; where this process ends on the way, or the import is
+        refused, the same call goes on where it was. Its images are prepared afterwards.
+
+        Args:
+            path: of the zip. lab: id of the lab it goes to, where one is in several.
+            progress: as of ``upload``. on_job: as of ``wait``, of the job that imports it.
+        Raises:
+            JobError: the portal refused it; ``code`` says why.
+        """
+        file = await a_call(LocalFile.of, path)
+        if lab is None:
+            mine = await self.memberships()
+            if len(mine) != 1:
+                raise InvalidError("Name the lab by its id: the token is for several.", code="lab")
+            lab = mine[0].lab.id
+        key = transfer_key(self.url, lab, file)
+        address = await self._sent(key, file, {"lab": lab}, progress)
+        if (await self._one(Upload, address)).case is None:
+            await self.wait((await self.ask("POST", f"{address}import/")).json()["id"], on_job)
+        case = (await self._one(Upload, address)).case
+        self._transfers.put(key, None)
+        return await self.case(str(case))
 
     def labels(self, **filters: Any) -> AsyncIterator[Label]:
         """Labels of one's labs."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from tessera_client import asking
@@ -37,15 +38,25 @@ class Uploads(Requests):
             OSError: the file cannot be read.
         """
         file = await a_call(LocalFile.of, path)
-        shown = bar(file.path.name) if progress is True else progress or None
         key = transfer_key(self.url, id_of(case), file)
-        address, offset = await self._transfer(key, id_of(case), file, name)
-        await self._send(address, file, offset, shown)
+        said = {"case": id_of(case), "name": name, "sha256": file.sha256}
+        address = await self._sent(key, file, said, progress)
         item = await self._stored(address)
         self._transfers.put(key, None)
         return item
 
-    async def _transfer(self, key: str, case: str, file: LocalFile, name: str) -> tuple[str, int]:
+    async def _sent(
+        self, key: str, file: LocalFile, said: Mapping[str, str], progress: Progress | bool
+    ) -> str:
+        """The address of a transfer of which every byte has arrived."""
+        shown = bar(file.path.name) if progress is True else progress or None
+        address, offset = await self._transfer(key, file, said)
+        await self._send(address, file, offset, shown)
+        return address
+
+    async def _transfer(
+        self, key: str, file: LocalFile, said: Mapping[str, str]
+    ) -> tuple[str, int]:
         """The address of a transfer, one that was begun before or a new one, and how far it is."""
         known = self._transfers.get(key)
         if known:
@@ -53,8 +64,8 @@ class Uploads(Requests):
                 return known, await self._offset(known)
             except NotFoundError:
                 self._transfers.put(key, None)  # it stood still for too long
-        said = metadata(case=case, filename=file.path.name, name=name, sha256=file.sha256)
-        headers = {**asking.TUS, "Upload-Length": str(file.size), "Upload-Metadata": said}
+        sent = metadata(filename=file.path.name, **said)
+        headers = {**asking.TUS, "Upload-Length": str(file.size), "Upload-Metadata": sent}
         answer = await self.ask("POST", "uploads/", headers=headers)
         address = answer.headers["Location"].partition("/api/v1/")[2]
         self._transfers.put(key, address)

@@ -11,7 +11,8 @@ import httpx2 as httpx
 
 from tessera_client import asking
 from tessera_client.answers import Learning, RegionMap, Report, Similar
-from tessera_client.problems import ConflictError, JobError
+from tessera_client.files import LocalFile, Progress, transfer_key
+from tessera_client.problems import ConflictError, InvalidError, JobError
 from tessera_client.reading import made
 from tessera_client.sync.events import Events
 from tessera_client.sync.rois import Rois
@@ -25,10 +26,11 @@ from tessera_client.things import (
     Mosaic,
     Roi,
     Slide,
+    Upload,
     Video,
     id_of,
 )
-from tessera_client.waiting import sleep
+from tessera_client.waiting import call, sleep
 
 OnJob = Callable[[Job], None]
 
@@ -70,6 +72,39 @@ class Client(Uploads, Rois, Events):
         where = f"cases/{id_of(case)}/export/"
         self.wait((self.ask("POST", where)).json()["id"], on_job)
         return self._download(where, path, {})
+
+    def import_case(
+        self,
+        path: str | Path,
+        *,
+        lab: str | None = None,
+        progress: Progress | bool = False,
+        on_job: OnJob | None = None,
+    ) -> Case:
+        """Bring in a whole case that was exported, with the ids it had; for managers.
+
+        Sent in pieces as ``upload`` does; where this process ends on the way, or the import is
+        refused, the same call goes on where it was. Its images are prepared afterwards.
+
+        Args:
+            path: of the zip. lab: id of the lab it goes to, where one is in several.
+            progress: as of ``upload``. on_job: as of ``wait``, of the job that imports it.
+        Raises:
+            JobError: the portal refused it; ``code`` says why.
+        """
+        file = call(LocalFile.of, path)
+        if lab is None:
+            mine = self.memberships()
+            if len(mine) != 1:
+                raise InvalidError("Name the lab by its id: the token is for several.", code="lab")
+            lab = mine[0].lab.id
+        key = transfer_key(self.url, lab, file)
+        address = self._sent(key, file, {"lab": lab}, progress)
+        if (self._one(Upload, address)).case is None:
+            self.wait((self.ask("POST", f"{address}import/")).json()["id"], on_job)
+        case = (self._one(Upload, address)).case
+        self._transfers.put(key, None)
+        return self.case(str(case))
 
     def labels(self, **filters: Any) -> Iterator[Label]:
         """Labels of one's labs."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from tessera_client import asking
@@ -38,15 +39,23 @@ class Uploads(Requests):
             OSError: the file cannot be read.
         """
         file = call(LocalFile.of, path)
-        shown = bar(file.path.name) if progress is True else progress or None
         key = transfer_key(self.url, id_of(case), file)
-        address, offset = self._transfer(key, id_of(case), file, name)
-        self._send(address, file, offset, shown)
+        said = {"case": id_of(case), "name": name, "sha256": file.sha256}
+        address = self._sent(key, file, said, progress)
         item = self._stored(address)
         self._transfers.put(key, None)
         return item
 
-    def _transfer(self, key: str, case: str, file: LocalFile, name: str) -> tuple[str, int]:
+    def _sent(
+        self, key: str, file: LocalFile, said: Mapping[str, str], progress: Progress | bool
+    ) -> str:
+        """The address of a transfer of which every byte has arrived."""
+        shown = bar(file.path.name) if progress is True else progress or None
+        address, offset = self._transfer(key, file, said)
+        self._send(address, file, offset, shown)
+        return address
+
+    def _transfer(self, key: str, file: LocalFile, said: Mapping[str, str]) -> tuple[str, int]:
         """The address of a transfer, one that was begun before or a new one, and how far it is."""
         known = self._transfers.get(key)
         if known:
@@ -54,8 +63,8 @@ class Uploads(Requests):
                 return known, self._offset(known)
             except NotFoundError:
                 self._transfers.put(key, None)  # it stood still for too long
-        said = metadata(case=case, filename=file.path.name, name=name, sha256=file.sha256)
-        headers = {**asking.TUS, "Upload-Length": str(file.size), "Upload-Metadata": said}
+        sent = metadata(filename=file.path.name, **said)
+        headers = {**asking.TUS, "Upload-Length": str(file.size), "Upload-Metadata": sent}
         answer = self.ask("POST", "uploads/", headers=headers)
         address = answer.headers["Location"].partition("/api/v1/")[2]
         self._transfers.put(key, address)

@@ -1,0 +1,82 @@
+"""A crate brings a whole case to a lab. It arrives in pieces like a file, and is imported by a job.
+
+No last byte submits that job: who sent the crate asks for it, and again after what refused it was
+mended. So a crate is kept until it was imported, given up, or swept.
+"""
+
+from __future__ import annotations
+
+import uuid
+from functools import partial
+
+from django.db import transaction
+from django.utils import timezone
+
+from portal.archive import storage
+from portal.archive.models import Upload, UploadState
+from portal.archive.rules import require_crate
+from portal.archive.services.quotas import require_quota
+from portal.archive.services.transfers.writing import bytes_drop
+from portal.archive.services.uploads import name_clean
+from portal.core.disk import require_room
+from portal.core.errors import ConflictError, InvalidInputError
+from portal.labs.models import Lab, User
+
+
+def crate_begin(*, lab: Lab, filename: str, size_bytes: int, user: User) -> Upload:
+    """Open the transfer of a crate. Pieces follow with ``upload_append``.
+
+    The limit of one file does not hold for a crate, but for each file in it.
+
+    Raises:
+        ForbiddenError: no manager of the lab. InvalidInputError: an empty file.
+        StorageFullError: no room for it on the disk, or within the lab's quota.
+    """
+    require_crate(user, lab.pk)
+    if size_bytes < 1:
+        raise InvalidInputError("The file is empty.", code="empty-file")
+    require_quota(lab.pk, size_bytes)
+    require_room(size_bytes)
+    upload = Upload(lab=lab, filename=name_clean(filename), size_bytes=size_bytes, created_by=user)
+    storage.incoming_path(str(upload.pk)).touch()
+    upload.save()
+    return upload
+
+
+def crate_check(*, upload: Upload) -> bool:
+    """Mark a crate that arrived whole as being checked; False where it is being checked already.
+
+    Raises:
+        ConflictError: it is none, has not arrived, or was imported.
+    """
+    whole = Upload.objects.filter(pk=upload.pk, case=None, received_bytes=upload.size_bytes)
+    changed = whole.filter(state__in=(UploadState.RECEIVING, UploadState.REFUSED)).update(
+        state=UploadState.CHECKING, error_code="", error_message="", updated_at=timezone.now()
+    )
+    upload.refresh_from_db()
+    if changed or (upload.state == UploadState.CHECKING and upload.case_id is None):
+        return bool(changed)
+    if upload.case_id is not None and upload.state == UploadState.STORED and not upload.asset_id:
+        raise ConflictError(f"{upload.filename} was imported already.", code="imported")
+    if upload.case_id is not None:
+        raise ConflictError(f"{upload.filename} is a file of a case, no crate.", code="no-crate")
+    raise ConflictError(
+        f"Of {upload.filename}, {upload.received_bytes} of {upload.size_bytes} bytes have arrived.",
+        code="upload-incomplete",
+        details={"offset": upload.received_bytes},
+    )
+
+
+def crate_stored(*, upload: Upload, case_id: uuid.UUID) -> None:
+    """Its case is here: the row says which, and the bytes go. Call in the import's transaction."""
+    Upload.objects.filter(pk=upload.pk).update(
+        state=UploadState.STORED, case_id=case_id, updated_at=timezone.now()
+    )
+    transaction.on_commit(partial(bytes_drop, [str(upload.pk)]), robust=True)
+
+
+def crate_refused(*, upload_id: uuid.UUID, code: str, message: str) -> None:
+    """Its import failed or was cancelled; the bytes are kept, for it to be asked for again."""
+    Upload.objects.filter(pk=upload_id, state=UploadState.CHECKING, case=None).update(
+        state=UploadState.REFUSED, error_code=code, error_message=message, updated_at=timezone.now()
+    )

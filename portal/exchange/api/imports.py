@@ -1,0 +1,37 @@
+"""``/api/v1/uploads/{id}/import/``: a whole case from a crate that was sent."""
+
+from __future__ import annotations
+
+import uuid
+
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from portal.exchange.services import case_import_request
+from portal.jobs.api import job_accepted
+from portal.jobs.serializers import JobSerializer
+from portal.labs.models import TokenArea
+from portal.labs.requests import user_of
+
+
+class CaseImportApi(APIView):
+    """Managers only, into a lab of their own."""
+
+    area = TokenArea.CASES
+
+    @extend_schema(
+        operation_id="case_import",
+        summary="Import a whole case",
+        parameters=[OpenApiParameter("id", uuid.UUID, OpenApiParameter.PATH)],
+        request=None,
+        responses={202: OpenApiResponse(JobSerializer, "Being imported")},
+    )
+    def post(self, request: Request, id: uuid.UUID) -> Response:
+        """Of an upload whose metadata named a `lab`: an RO-Crate as an export has it.
+
+        The job checks all of it first; `result` has the case and how many records came. Where it
+        failed, the crate is kept for two days: ask again once the reason is mended.
+        """
+        return job_accepted(case_import_request(user=user_of(request), upload_id=id), request)

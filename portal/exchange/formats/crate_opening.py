@@ -1,0 +1,31 @@
+"""The first look at a crate, for a confined child: nothing here knows of the portal's data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ml.types import Progress
+from portal.exchange.formats.crate_reading import CrateError, CrateReader
+
+
+def crate_open(*, path: str, name: str, progress: Progress) -> dict[str, Any]:
+    """Read all of a crate once, as ``CrateReader.verify`` does.
+
+    Returns:
+        ``code`` and ``message`` of what is wrong with it; nothing where it is sound.
+    """
+    done = 0
+
+    def went_on(count: int) -> None:
+        nonlocal done
+        done += count
+        progress(min(done, crate.size_bytes), crate.size_bytes, "Checking the crate")
+
+    crate = CrateReader(Path(path), name=name, went_on=went_on)
+    try:
+        with crate:
+            crate.verify()
+    except CrateError as error:
+        return {"code": error.code, "message": error.message}
+    return {}

@@ -1,0 +1,106 @@
+"""A crate that was sent over REST, imported by a job."""
+
+from __future__ import annotations
+
+import fcntl
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from django.db import transaction
+
+from portal.archive import storage
+from portal.archive.models import Case, Upload
+from portal.archive.selectors import upload_get
+from portal.archive.services import crate_check, crate_refused, crate_stored
+from portal.core.errors import ConflictError
+from portal.core.tasks import JobContext, JobResult
+from portal.exchange import selectors
+from portal.exchange.rules import require_import
+from portal.exchange.services.importing import case_import
+from portal.jobs.models import Job
+from portal.jobs.services import job_submit
+from portal.labs.models import User
+
+_COUNTED = ("slides", "videos", "mosaics", "rois", "roi_revisions", "labels", "embeddings")
+HERE_ALREADY = "all of it is here already"
+
+
+def case_import_request(*, user: User, upload_id: uuid.UUID) -> Job:
+    """The job that imports a crate; one that is under way is it already.
+
+    Raises:
+        NotFoundError, ForbiddenError: no such transfer; no manager of its lab.
+        ConflictError: it has not arrived whole, is none, or was imported.
+    """
+    upload = upload_get(user=user, upload_id=upload_id)
+    require_import(user, upload.lab_id)
+    with transaction.atomic():
+        Upload.objects.select_for_update().get(pk=upload.pk)
+        if not crate_check(upload=upload):
+            job = selectors.import_job(upload)
+            if job is not None and not job.has_ended:
+                return job
+        return job_submit(
+            kind=selectors.IMPORT_KIND,
+            args={"upload_id": str(upload.pk), "user_id": str(user.pk)},
+            lab=upload.lab,
+            user=user,
+            target=upload,
+            target_name=upload.filename,
+        )
+
+
+def case_import_work(*, user: User, upload: Upload, context: JobContext) -> JobResult:
+    """What the job does; killed, the next attempt goes on, and so does a later job.
+
+    Raises:
+        PortalError: as ``case_import``. OSError: another process is at it.
+    """
+    crate_check(upload=upload)  # a job that is tried again finds it refused
+    path = storage.incoming_path(str(upload.pk))
+    if not path.exists():
+        raise ConflictError(f"{upload.filename} is no longer kept: send it again.", code="gone")
+
+    @contextmanager
+    def effect(case: Case) -> Iterator[None]:
+        with context.effect():
+            crate_stored(upload=upload, case_id=case.pk)
+            yield
+
+    with _held(path):
+        done = case_import(
+            source=path,
+            lab=upload.lab,
+            user=user,
+            progress=context.progress,
+            effect=effect,
+            frees_bytes=upload.size_bytes,
+            name=upload.filename,
+        )
+    told: JobResult = {"case_id": str(done.case.pk), "originals": done.originals}
+    told |= {name: done.counts.get(name, 0) for name in _COUNTED}
+    told["left_out"] = done.left_out
+    if not done.is_new:
+        told["outcome"] = HERE_ALREADY
+    return told
+
+
+def case_import_ended(*, payload: Mapping[str, Any]) -> None:
+    """Keep the crate of a failed or cancelled job, with the reason. Heard from ``job.ended``."""
+    if payload.get("kind") == selectors.IMPORT_KIND and payload["state"] != "succeeded":
+        crate_refused(
+            upload_id=uuid.UUID(payload["target_id"]),
+            code=str(payload.get("error_code") or payload["state"]),
+            message=str(payload.get("error_message") or "The work was cancelled."),
+        )
+
+
+@contextmanager
+def _held(path: Path) -> Iterator[None]:
+    """By this process alone: two imports of a crate would take the files from each other."""
+    with path.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
