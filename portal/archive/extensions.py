@@ -13,9 +13,13 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString, mark_safe
 
 from portal.archive.models import Canvas, Case, Video
+from portal.labs.models import Lab
 
 case_sections: list[Callable[[HttpRequest, Case], str]] = []
 """Sections below slides and videos on a case's page (mosaics)."""
+
+list_actions: list[Callable[[HttpRequest, Lab | None], str]] = []
+"""Buttons beside "New case" ("Import a case")."""
 
 video_actions: list[Callable[[HttpRequest, Video], str]] = []
 """Buttons on the card of a ready video ("Build mosaic")."""

@@ -24,12 +24,14 @@ class ExchangeConfig(AppConfig):
         from portal.archive import extensions
         from portal.archive.models import Case
         from portal.core.events import subscribe
-        from portal.exchange.views import case_section
+        from portal.exchange.views import case_section, import_action
         from portal.jobs.selectors import target_register
 
         target_register("case", Case.objects.all)
         if case_section not in extensions.case_sections:
             extensions.case_sections.append(case_section)
+        if import_action not in extensions.list_actions:
+            extensions.list_actions.append(import_action)
         for name in ("slide.ready", "video.ready"):
             subscribe(name)(_ready)
         subscribe("job.ended")(_job_ended)

@@ -1,4 +1,4 @@
-"""Pages of standards: the whole case as a file. Other systems come by REST."""
+"""Pages of standards: the whole case as a file, out and in. Other systems come by REST."""
 
 from __future__ import annotations
 
@@ -8,5 +8,10 @@ from portal.exchange import views
 
 app_name = "exchange"
 urlpatterns = [
+    path("cases/import/", views.case_imports, name="case_imports"),
+    path("cases/import/<uuid:upload_id>/", views.case_import, name="case_import"),
+    path(
+        "cases/import/<uuid:upload_id>/cancel/", views.case_import_cancel, name="case_import_cancel"
+    ),
     path("cases/<uuid:case_id>/export/", views.case_export, name="case_export"),
 ]

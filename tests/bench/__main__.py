@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.bench.measure import Section
 
-APART = ("mixed --servers", "frames")
+APART = ("mixed --servers", "uploads", "frames")
 OF_DATA = ("outlines",)
 """Measured in processes of their own, one after the other: Django is set up on SQLite in this one,
 and a browser forbids the database. Those of the second kind need ``TESSERA_DATA``."""

@@ -189,6 +189,7 @@ def test_no_page_breaks_a_rule_of_wcag(
     for path in (
         "/cases/",
         "/cases/new/",
+        "/cases/import/",
         case,
         f"{case}upload/",
         f"{case}shares/",

@@ -240,7 +240,7 @@ def test_a_case_moves_to_another_lab_with_the_ids_it_had(seat, tmp_path, monkeyp
             other.import_case(written)
         assert refused.value.code == "import-conflict" and case.id not in refused.value.detail
         manager.ask("DELETE", f"cases/{case.id}/")
-        entry = next(one for one in manager.get("bin/")["results"] if one["target_id"] == case.id)
+        entry = next(one for one in manager.get("bin/")["results"] if one["target"] == case.id)
         manager.ask("DELETE", f"bin/{entry['id']}/")
 
     monkeypatch.setattr(files, "PIECE_BYTES", 64 * 1024)

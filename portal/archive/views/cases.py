@@ -43,6 +43,7 @@ def case_list(request: HttpRequest) -> HttpResponse:
         "shared_count": selectors.shared_count(user, lab=lab),
         "facets": selectors.case_facets(user=user),
         "may_create": labs_with_role(user, at_least=Role.ANNOTATOR).exists(),
+        "actions": extensions.rendered(extensions.list_actions, request, lab),
     }
     return render(request, "archive/case_list.html", context)
 

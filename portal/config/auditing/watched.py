@@ -257,6 +257,9 @@ WATCHED: Mapping[str, Mapping[str, Watch]] = {
     "keeping:bin": {"GET": Watch("bin.viewed")},
     "keeping:bin_purge": {"POST": _told("bin.purged")},
     "keeping:bin_restore": {"POST": _told("bin.restored")},
+    "exchange:case_import": {"POST": Watch("case.import_ordered", "upload", "upload_id")},
+    "exchange:case_import_cancel": {"POST": Watch("job.cancelled", "upload", "upload_id")},
+    "exchange:case_imports": {"GET": Watch("upload.listed", "lab", every_s=HOUR_S)},
     "exchange:case_export": {
         "GET": Watch("case.taken_along", "case", "case_id"),
         "POST": Watch("case.export_ordered", "case", "case_id"),

@@ -2,7 +2,8 @@
 
 Ids are given when an event is written and seen when its transaction commits, so a lower id may
 appear after a higher one. A reader is not led past a hole while what would fill it may still be on
-its way; a hole that stays was a transaction that was rolled back.
+its way; a hole that stays was a transaction that was rolled back. PostgreSQL says who is writing to
+the outbox: where nobody is, whoever took the id of a hole has ended, and the hole stays.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.db import connection
 from django.utils import timezone
 
 from portal.annotations.models import Roi
@@ -37,6 +39,14 @@ STREAMED: Mapping[str, TokenArea | None] = {
 """Types of events, and the area a token needs to hear of them; None: every token. Who reads what,
 shares and deletions are for webhooks, which managers make."""
 AT_ONCE = 500  # rows of the outbox looked at for one answer, of all labs: some milliseconds
+_WRITERS = """
+    SELECT EXISTS (
+        SELECT 1 FROM pg_locks
+        WHERE relation = to_regclass(%s) AND mode = 'RowExclusiveLock' AND granted
+            AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+            AND pid <> pg_backend_pid()
+    )
+"""
 HOLE_S = 15.0  # a write takes less (as ``portal.review`` counts on too); what is older is no hole
 
 
@@ -87,10 +97,11 @@ def event_latest() -> int:
 
 def event_stretch(user: User, after: int, wanted: WantedEvents) -> Stretch:
     """What came after an id, of the person's labs and less what is hidden from them."""
-    rows = list(
-        Event.objects.filter(id__gt=after).order_by("id").values_list("id", "created_at")[:AT_ONCE]
-    )
+    rows = _ahead(after)
     until = _settled(after, rows, timezone.now())
+    if rows and until < rows[-1][0] and not _is_being_written():
+        ended, rows = rows[-1][0], _ahead(after)
+        until = _settled(after, rows, timezone.now(), ended=ended)
     found: list[Event] = []
     if until > after:
         mine = Membership.objects.of(user).values("lab_id")
@@ -106,16 +117,36 @@ def event_stretch(user: User, after: int, wanted: WantedEvents) -> Stretch:
     return Stretch(found, until, is_cut)
 
 
-def _settled(after: int, rows: Sequence[tuple[int, datetime]], now: datetime) -> int:
+def _ahead(after: int) -> list[tuple[int, datetime]]:
+    rows = Event.objects.filter(id__gt=after).order_by("id")
+    return list(rows.values_list("id", "created_at")[:AT_ONCE])
+
+
+def _is_being_written() -> bool:
+    """Whether a transaction is open that has written an event, or is about to.
+
+    Each holds the lock of the table from before it takes an id until it ends.
+    """
+    if connection.vendor != "postgresql":
+        return True
+    with connection.cursor() as cursor:
+        cursor.execute(_WRITERS, [Event._meta.db_table])
+        return bool(cursor.fetchone()[0])
+
+
+def _settled(
+    after: int, rows: Sequence[tuple[int, datetime]], now: datetime, *, ended: int = 0
+) -> int:
     """The last id before a hole that may still be filled.
 
     Args:
         rows: ids, ascending, with their times, as they are there now.
+        ended: whoever took an id up to this had ended before ``rows`` were read.
     """
     held = timedelta(seconds=HOLE_S)
     until = after
     for pk, at in rows:
-        if pk != until + 1 and now - held < at < now + held:
+        if pk != until + 1 and pk > ended and now - held < at < now + held:
             break
         until = pk
     return until

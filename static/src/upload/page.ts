@@ -1,10 +1,11 @@
 /**
- * `form[data-upload]`: files that were chosen or dropped are sent two at a time, each with a bar, its pace
+ * `form[data-upload]` (with `data-crate`: whole cases for a lab): files that were chosen or dropped are sent two at a time, each with a bar, its pace
  * and, where it is refused, the reason. Without this script the form sends all of them at once.
  */
 
 import { toast } from "../app/toasts";
 import { Transfer, giveUp } from "./transfer";
+import type { Goal } from "./transfer";
 
 /** The portal takes so many long bodies at once; the others wait for their turn here. */
 const AT_ONCE = 2;
@@ -15,6 +16,7 @@ class UploadPage {
 
   constructor(
     private readonly form: HTMLFormElement,
+    private readonly goal: Goal,
     private readonly caseUrl: string,
   ) {
     this.list = form.querySelector("[data-upload-list]");
@@ -22,14 +24,13 @@ class UploadPage {
   }
 
   add(files: File[]): void {
-    const caseId = this.form.dataset.upload ?? "";
     for (const file of files) {
       const known = this.transfers.find(({ file: other, row }) => isSame(other, file) && row.state !== "gone");
       if (known) {
         if (known.row.state === "refused" || known.row.state === "paused") known.row.show("waiting");
         continue;
       }
-      const transfer = new Transfer(file, caseId, () => this.next());
+      const transfer = new Transfer(file, this.goal, () => this.next());
       this.transfers.push(transfer);
       this.list?.append(transfer.row.element);
       document.querySelector(`[data-interrupted="${CSS.escape(file.name)}"]`)?.remove();
@@ -75,7 +76,9 @@ function isSame(one: File, other: File): boolean {
 const pages = new WeakMap<HTMLFormElement, UploadPage>();
 
 function pageOf(form: HTMLFormElement): UploadPage {
-  const known = pages.get(form) ?? new UploadPage(form, form.dataset.case ?? window.location.href);
+  const { upload = "", crate } = form.dataset;
+  const goal = crate === undefined ? { case: upload } : { lab: crate };
+  const known = pages.get(form) ?? new UploadPage(form, goal, form.dataset.case ?? window.location.href);
   pages.set(form, known);
   return known;
 }

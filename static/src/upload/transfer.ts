@@ -24,6 +24,9 @@ interface Seen {
   error: { message: string } | null;
 }
 
+/** Where a file goes: into a case, or, as the crate of a whole case, into a lab. */
+export type Goal = { case: string } | { lab: string };
+
 export class Transfer {
   readonly row: Row;
   private readonly upload: Upload;
@@ -31,7 +34,7 @@ export class Transfer {
 
   constructor(
     readonly file: File,
-    readonly caseId: string,
+    readonly goal: Goal,
     private readonly changed: () => void,
   ) {
     this.row = new Row(file, {
@@ -43,16 +46,16 @@ export class Transfer {
       endpoint: `${API_ROOT}/uploads/`,
       chunkSize: PIECE_BYTES,
       retryDelays: RETRY_MS,
-      metadata: { filename: file.name, case: caseId },
+      metadata: { filename: file.name, ...goal },
       removeFingerprintOnSuccess: true,
-      fingerprint: () => Promise.resolve(["tessera", caseId, file.name, file.size, file.lastModified].join("/")),
+      fingerprint: () => Promise.resolve(["tessera", ...Object.values(goal), file.name, file.size, file.lastModified].join("/")),
       onBeforeRequest: (request) => {
         request.setHeader("X-CSRFToken", csrfToken());
         request.setHeader("Accept", "application/json");
       },
       onShouldRetry: (error, _attempt, _options) => this.shouldRetry(error),
       onProgress: (bytes) => this.row.sent(bytes),
-      onSuccess: () => void this.watch(),
+      onSuccess: () => void ("lab" in goal ? this.import() : this.watch()),
       onError: (error) => this.failed(error),
     });
   }
@@ -98,6 +101,20 @@ export class Transfer {
     if (GONE.includes(status)) this.upload.url = null;
     this.row.refused(reasonOf(response?.getBody() ?? "", status), status === 413);
     this.changed();
+  }
+
+  /** All bytes of a crate have arrived: its case is asked for, and the page shows what becomes of it. */
+  private async import(): Promise<void> {
+    this.row.show("checking", "Arrived; asking for its import");
+    try {
+      await call(`${this.upload.url ?? ""}import/`, { method: "POST" });
+    } catch (error) {
+      this.row.refused(error instanceof Error ? error.message : "It could not be imported.", false);
+      return this.changed();
+    }
+    this.row.element.remove();
+    document.body.dispatchEvent(new Event("case-import"));
+    this.changedTo("gone");
   }
 
   /** All bytes have arrived: the server checks them. */

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import threading
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection, transaction
 from django.test import Client
 from django.utils import timezone
 
 from portal.annotations.services import roi_create
+from portal.core.events import event_emit
 from portal.core.models import Event
 from portal.exchange.selectors import events
 from portal.labs.models import ApiToken, Lab, Membership, Role, TokenScope, User
@@ -68,6 +71,7 @@ def test_no_hole_is_passed_while_it_may_be_filled(
     held: Lab1, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(events, "HOLE_S", 15.0)
+    monkeypatch.setattr(events, "_is_being_written", lambda: True)
     _, start, _ = _read(held.client(), None)
     first, hole, third = start + 1, start + 2, start + 3
     payload = {"roi_id": str(held.world.roi.pk), "canvas_id": str(held.world.canvas.pk)}
@@ -81,6 +85,63 @@ def test_no_hole_is_passed_while_it_may_be_filled(
     Event.objects.filter(pk=hole).delete()
     Event.objects.filter(pk=third).update(created_at=late)
     assert _read(held.client(), after)[1] == third
+
+
+def test_a_hole_that_nobody_can_fill_holds_nothing_up(
+    held: Lab1, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events, "HOLE_S", 15.0)
+    _, start, _ = _read(held.client(), None)
+    payload = {"roi_id": str(held.world.roi.pk), "canvas_id": str(held.world.canvas.pk)}
+    Event.objects.create(pk=start + 2, name="roi.saved", lab_id=held.lab.pk, payload=payload)
+    monkeypatch.setattr(events, "_is_being_written", lambda: True)
+    assert _read(held.client(), start)[1] == start
+    late = {"pk": start + 3, "name": "roi.saved", "lab_id": held.lab.pk, "payload": payload}
+
+    def ended() -> bool:
+        """Whoever held the lower id commits; another one takes a higher one and goes on."""
+        if not Event.objects.filter(pk=start + 1).exists():
+            Event.objects.create(**(late | {"pk": start + 1}))
+            Event.objects.create(**(late | {"pk": start + 5}))
+        return False
+
+    monkeypatch.setattr(events, "_is_being_written", ended)
+    told, after, _ = _read(held.client(), start)
+    assert [one["at"] for one in told] == [start + 1, start + 2]
+    assert after == start + 2  # of the later hole nothing is known yet
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="asks PostgreSQL for its locks")
+def test_an_event_that_was_rolled_back_makes_nobody_wait() -> None:
+    lab = Lab.objects.create(name="Events", slug="events")
+    user = User.objects.create_user("events@exchange.example", "correct horse battery")
+    Membership.objects.create(user=user, lab=lab, role=Role.MANAGER)
+    start = events.event_latest()
+    payload = {"case_id": str(lab.pk)}
+    begun, end = threading.Event(), threading.Event()
+
+    def writes() -> None:
+        try:
+            with transaction.atomic():
+                event_emit("slide.ready", lab_id=lab.pk, payload=payload)
+                begun.set()
+                end.wait(30)
+                transaction.set_rollback(True)
+        finally:
+            connection.close()
+
+    other = threading.Thread(target=writes)
+    other.start()
+    begun.wait(30)
+    mine = event_emit("video.ready", lab_id=lab.pk, payload=payload)
+    wanted = events.Wanted()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(events, "HOLE_S", 15.0)
+        assert events.event_stretch(user, start, wanted).until < mine.pk  # it may be filled still
+        end.set()
+        other.join()
+        assert events.event_stretch(user, start, wanted).until == mine.pk
 
 
 def test_what_comes_at_once_is_bounded_and_led_on(

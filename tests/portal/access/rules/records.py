@@ -136,6 +136,9 @@ RECORDS: Mapping[str, Mapping[str, Rule]] = {
         "GET": rest(404, at_least="manager"),  # none is written yet
         "POST": rest(202, at_least="manager", writes=True),
     },
+    "exchange:case_import": {"POST": page(302, at_least="manager")},
+    "exchange:case_import_cancel": {"POST": page(302, at_least="manager")},
+    "exchange:case_imports": {"GET": page(at_least="manager", elsewhere=200, removed=403)},
     "exchange:case_export": {
         "GET": page(404, at_least="manager"),
         "POST": page(302, at_least="manager"),

@@ -1,0 +1,164 @@
+"""A whole case, dropped on a page in a real browser: sent, imported, refused, tried again."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings as django_settings
+
+from portal.annotations.services import roi_create
+from portal.archive.models import Case, Upload
+from portal.archive.services import bin_purge, case_create, case_delete, item_receive
+from portal.exchange.services import case_export_to
+from portal.jobs.models import Job
+from portal.labs.models import Membership, Role
+from tests.browser.conftest import DATABASE, run_job
+
+pytestmark = pytest.mark.browser
+RING = [[20, 20], [300, 20], [300, 300], [20, 300], [20, 20]]
+WIDE = {"width": 1366, "height": 900}
+
+
+@pytest.fixture(params=["light", "dark"])
+def open_page(
+    browser: Any, open_server: Any, storage: Path, annotator: Any, lab: Any, request: Any
+) -> Iterator[Callable[[str], Any]]:
+    """``open_page(path)``: chromium on that page as a manager, in both themes."""
+    from django.test import Client
+
+    with DATABASE:
+        Membership.objects.filter(user=annotator, lab=lab).update(role=Role.MANAGER)
+        client = Client()
+        client.force_login(annotator)
+    cookie = client.cookies[django_settings.SESSION_COOKIE_NAME].value
+    context = browser.new_context(viewport=WIDE, color_scheme=request.param)
+    context.add_cookies([{"name": "sessionid", "value": cookie, "url": open_server.url}])
+
+    def run(path: str) -> Any:
+        page = context.new_page()
+        page.theme, page.complaints = request.param, []
+        page.on("pageerror", lambda error: page.complaints.append(str(error)))
+        page.goto(open_server.url + path)
+        return page
+
+    yield run
+    context.close()
+
+
+@pytest.fixture
+def crate(lab: Any, annotator: Any, slide_file: Path, storage: Path, tmp_path: Path) -> Path:
+    """Of a case with a slide and a region, which is here no more."""
+    with DATABASE:
+        Membership.objects.filter(user=annotator, lab=lab).update(role=Role.MANAGER)
+        case = case_create(lab=lab, user=annotator, accession="S-1", organ="colon")
+        with slide_file.open("rb") as file:
+            received = item_receive(case=case, file=file, filename="a.tif", user=annotator)
+    run_job(received.job)
+    with DATABASE:
+        received.item.refresh_from_db()
+        polygon = {"type": "Polygon", "coordinates": [RING]}
+        roi_create(canvas=received.item.canvas, user=annotator, geometry=polygon)
+        path = tmp_path / "S-1.zip"
+        case_export_to(user=annotator, case=case, out=path, as_folder=False)
+        bin_purge(entry=case_delete(case=case, user=annotator), user=annotator)
+    return path
+
+
+def _job(state: str = "queued") -> Job:
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        with DATABASE:
+            job = Job.objects.filter(kind="case_import", state=state).first()
+        if job is not None:
+            return job
+        time.sleep(0.1)
+    raise AssertionError("no import was asked for")
+
+
+def _seen(page: Any, name: str) -> None:
+    """A picture for a person to look at, where a folder for it is named."""
+    if folder := os.environ.get("TESSERA_PICTURES"):
+        page.screenshot(path=f"{folder}/import-{name}-{page.theme}.png", full_page=True)
+
+
+def test_a_case_is_dropped_and_told_what_of_it_came_in(
+    open_page: Callable[[str], Any], crate: Path
+) -> None:
+    page = open_page("/cases/")
+    page.get_by_role("link", name="Import", exact=True).click()
+    page.wait_for_url("**/cases/import/")
+    _seen(page, "empty")
+    page.locator("input[type=file]").set_input_files([crate])
+    page.get_by_role("button", name="Import", exact=True).click()
+    page.locator(".case-import").get_by_role("button", name="Cancel").wait_for()
+    _seen(page, "waiting")
+    run_job(_job())
+    page.get_by_role("link", name="S-1", exact=True).wait_for()
+    told = page.locator("#case-imports .facts").inner_text().split()
+    assert told[told.index("Slides") + 1] == told[told.index("Regions") + 1].rstrip(",") == "1"
+    _seen(page, "done")
+    page.get_by_role("link", name="S-1", exact=True).click()
+    page.get_by_role("heading", name="S-1").wait_for()
+    assert page.complaints == []
+
+
+def test_what_is_refused_says_why_and_is_tried_again_without_being_sent(
+    open_page: Callable[[str], Any], crate: Path, lab: Any, annotator: Any, tmp_path: Path
+) -> None:
+    with DATABASE:
+        mine = case_create(lab=lab, user=annotator, accession="S-1")
+    page = open_page("/cases/import/")
+    words = tmp_path / "words.zip"
+    words.write_text("only words")
+    page.locator("input[type=file]").set_input_files([crate, words])
+    page.get_by_role("button", name="Import", exact=True).click()
+    page.locator("#case-imports .case-import").nth(1).wait_for()
+    for _ in range(2):
+        job = _job()
+        with DATABASE:
+            from portal.jobs.worker.runner import job_run
+
+            job_run(job.pk)
+    page.get_by_text("The lab has another case S-1 already.").wait_for()
+    page.get_by_text("words.zip is neither a zip nor a folder").wait_for()
+    _seen(page, "refused")
+    panel = page.locator(".case-import", has_text="words.zip")
+    panel.get_by_role("button", name="Delete the zip").click()
+    panel.wait_for(state="detached")
+    with DATABASE:
+        Case.objects.filter(pk=mine.pk).delete()
+        assert Upload.objects.count() == 1
+    page.get_by_role("button", name="Try again").click()
+    page.get_by_role("button", name="Cancel").click()
+    page.get_by_text("Cancelled").first.wait_for()
+    _seen(page, "cancelled")
+    page.get_by_role("button", name="Try again").click()
+    page.get_by_role("button", name="Cancel").wait_for()
+    run_job(_job())
+    page.get_by_role("link", name="S-1", exact=True).wait_for()
+    assert page.complaints == []
+
+
+def test_half_a_case_goes_on_at_another_visit(open_page: Callable[[str], Any], crate: Path) -> None:
+    page = open_page("/cases/import/")
+    page.on("dialog", lambda dialog: dialog.accept())  # it asks before one leaves
+    page.route("**/api/v1/uploads/*/", lambda route: route.abort())
+    page.locator("input[type=file]").set_input_files([crate])
+    page.get_by_role("button", name="Import", exact=True).click()
+    page.get_by_text("trying again").wait_for()
+    page.unroute("**/api/v1/uploads/*/")
+    page.reload()
+    page.locator(f'[data-interrupted="{crate.name}"]').wait_for()
+    _seen(page, "half")
+    page.locator("input[type=file]").set_input_files([crate])
+    page.get_by_role("button", name="Import", exact=True).click()
+    run_job(_job())
+    page.get_by_role("link", name="S-1", exact=True).wait_for()
+    with DATABASE:
+        assert Upload.objects.filter(asset=None).count() == 1  # the same transfer
+    assert page.complaints == []
