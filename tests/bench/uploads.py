@@ -242,8 +242,8 @@ def rois_measured(portal: BenchPortal, sender: Sender) -> Section:
     canvas = portal.canvas
     section = Section(
         ROIS,
-        f"{COUNT:,} squares by `/rois/bulk/`, {MAX_STEPS:,} in a call, beside {SINGLY} singly; then "
-        "all of them as one GeoJSON file for QuPath, beside Python reading and writing that file's "
+        f"{COUNT:,} squares by `/rois/bulk/`, {MAX_STEPS:,} in a call, beside {SINGLY} singly; "
+        "then all of them as one GeoJSON file for QuPath, beside Python reading and writing its "
         "text again. The portal as `make serve` starts it, on SQLite; the worker embeds meanwhile.",
     )
     squares = document(COUNT, width_px=canvas.width_px, height_px=canvas.height_px)

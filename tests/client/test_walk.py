@@ -243,7 +243,7 @@ def test_a_case_moves_to_another_lab_with_the_ids_it_had(seat, tmp_path, monkeyp
         entry = next(one for one in manager.get("bin/")["results"] if one["target"] == case.id)
         manager.ask("DELETE", f"bin/{entry['id']}/")
 
-    monkeypatch.setattr(files, "PIECE_BYTES", 64 * 1024)
+    monkeypatch.setattr(files, "PIECE_BYTES", 16 * 1024)
 
     def die(done, size):
         if done:

@@ -118,13 +118,12 @@ def test_an_event_that_was_rolled_back_makes_nobody_wait() -> None:
     user = User.objects.create_user("events@exchange.example", "correct horse battery")
     Membership.objects.create(user=user, lab=lab, role=Role.MANAGER)
     start = events.event_latest()
-    payload = {"case_id": str(lab.pk)}
     begun, end = threading.Event(), threading.Event()
 
     def writes() -> None:
         try:
             with transaction.atomic():
-                event_emit("slide.ready", lab_id=lab.pk, payload=payload)
+                event_emit("tests.happened", lab_id=lab.pk, payload={})
                 begun.set()
                 end.wait(30)
                 transaction.set_rollback(True)
@@ -134,7 +133,7 @@ def test_an_event_that_was_rolled_back_makes_nobody_wait() -> None:
     other = threading.Thread(target=writes)
     other.start()
     begun.wait(30)
-    mine = event_emit("video.ready", lab_id=lab.pk, payload=payload)
+    mine = event_emit("tests.happened", lab_id=lab.pk, payload={})
     wanted = events.Wanted()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(events, "HOLE_S", 15.0)

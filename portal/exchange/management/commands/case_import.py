@@ -14,7 +14,7 @@ from portal.core.errors import PortalError
 from portal.exchange.services import case_import
 from portal.labs.models import Lab, User
 
-TOLD_EVERY_BYTES = 2**30
+TOLD_EVERY_BYTES = 2**30  # some seconds of reading
 
 
 class Command(BaseCommand):

@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 import pytest
 from django.apps import apps
-from django.test import override_settings
+from django.test import Client, override_settings
 
 from ml.imaging.slides.pyramids import write_pyramid
 from ml.types import no_progress
@@ -29,6 +29,7 @@ from portal.mosaics.models import Mosaic
 from portal.mosaics.services import mosaic_ready
 from portal.retrieval.models import Embedding, Encoder
 from tests.portal.exchange.conftest import Lab1
+from tests.portal.exchange.importing.sending import client
 
 LEFT_ALONE = {"contenttypes", "auth", "sites", "audit"}
 Rows = dict[str, list[dict[str, Any]]]
@@ -142,3 +143,9 @@ def unpacked(exported: Exported, tmp_path: Path) -> Path:
     with zipfile.ZipFile(exported.path) as crate:
         crate.extractall(folder)
     return folder
+
+
+@pytest.fixture
+def browser(elsewhere: Lab1) -> Client:
+    """Of the manager."""
+    return client(elsewhere.manager)

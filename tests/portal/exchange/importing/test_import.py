@@ -20,7 +20,7 @@ from portal.archive.services import item_retry
 from portal.audit.models import AuditEntry
 from portal.core.errors import ConflictError, ForbiddenError, StorageFullError
 from portal.exchange.formats import crate_reading
-from portal.exchange.selectors import case_whole, import_folder
+from portal.exchange.selectors import case_whole
 from portal.exchange.selectors.whole import rows_of
 from portal.exchange.services import case_import, import_files
 from portal.jobs.models import Job, JobState
@@ -344,14 +344,3 @@ def test_by_the_command_from_a_folder(
     with zipfile.ZipFile(exported.path) as crate, pytest.raises(CommandError, match="neither"):
         crate.extract("ro-crate-metadata.json", unpacked.parent)
         call_command("case_import", str(unpacked.parent / "ro-crate-metadata.json"), *who)
-
-
-def test_what_was_taken_out_long_ago_is_not_swept_while_it_is_used(
-    exported: Exported, elsewhere: Lab1, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = import_folder(elsewhere.lab.pk, Case(pk=_case_id(exported)).pk)
-    folder.mkdir(parents=True)
-    touched: list[Path] = []
-    monkeypatch.setattr(import_files.os, "utime", touched.append)
-    _import(elsewhere, exported.path)
-    assert touched == [folder]

@@ -1,0 +1,163 @@
+"""A crate sent over REST that does not come in: by whom, of what kind, for want of room."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from portal.archive import storage
+from portal.archive.models import Case, Slide, Upload
+from portal.archive.services import quota_used_bytes
+from portal.core.disk import MESSAGE
+from portal.core.errors import StorageFullError
+from portal.exchange.services import import_files
+from portal.jobs.models import Job, JobState
+from portal.labs.models import Lab, Membership, Role, User
+from tests.portal.exchange.conftest import Lab1
+from tests.portal.exchange.importing.conftest import Exported
+from tests.portal.exchange.importing.sending import (
+    TUS,
+    URL,
+    asked,
+    begun,
+    client,
+    nothing_came,
+    piece,
+    run,
+    sent,
+)
+
+
+def test_only_managers_of_the_lab_send_and_see_a_crate(
+    browser: Client, elsewhere: Lab1, exported: Exported
+) -> None:
+    address = sent(browser, elsewhere.lab, exported.path.read_bytes())
+    other = Lab.objects.create(name="Other", slug="other")
+    people = {}
+    for name, lab, role in (
+        ("annotator", elsewhere.lab, Role.ANNOTATOR),
+        ("stranger", other, Role.MANAGER),
+    ):
+        user = User.objects.create_user(f"{name}@e.example", "correct horse battery")
+        Membership.objects.create(user=user, lab=lab, role=role)
+        people[name] = client(user)
+    for who in people.values():
+        for answer in (
+            who.get(address),
+            who.post(f"{address}import/"),
+            who.delete(address, headers=TUS),
+            piece(who, address, 0, b"x"),
+        ):
+            assert answer.status_code == 404
+        assert who.get(URL).json()["results"] == []
+    assert begun(people["annotator"], elsewhere.lab, 9).status_code == 403
+    assert begun(people["stranger"], elsewhere.lab, 9).status_code == 404
+    Membership.objects.filter(user=elsewhere.manager).update(role=Role.REVIEWER)
+    assert browser.post(f"{address}import/").status_code == 403
+    assert begun(browser, elsewhere.lab, 9).status_code == 403
+    assert Upload.objects.count() == 1 and not Job.objects.exists()
+
+
+def test_a_manager_who_is_none_any_more_imports_nothing(
+    browser: Client, elsewhere: Lab1, exported: Exported
+) -> None:
+    job = asked(browser, sent(browser, elsewhere.lab, exported.path.read_bytes()))
+    Membership.objects.filter(user=elsewhere.manager).update(role=Role.ANNOTATOR)
+    assert (run(job).state, job.error_code) == (JobState.FAILED, "forbidden")
+    nothing_came()
+
+
+def test_half_a_crate_a_part_and_a_file_of_a_case_are_not_imported(
+    browser: Client, elsewhere: Lab1
+) -> None:
+    opened = begun(browser, elsewhere.lab, 9)
+    answer = browser.post(f"{opened['Location']}import/")
+    assert (answer.status_code, answer.json()["code"]) == (409, "upload-incomplete")
+    assert answer.json()["offset"] == 0
+    part = begun(browser, elsewhere.lab, 9, **{"Upload-Concat": "partial"})
+    assert (part.status_code, "without parts" in part.json()["detail"]) == (400, True)
+    case = Case.objects.create(lab=elsewhere.lab, accession="OWN")
+    Upload.objects.create(lab=elsewhere.lab, case=case, filename="a.png", size_bytes=1)
+    file = Upload.objects.get(filename="a.png")
+    answer = browser.post(f"{URL}{file.pk}/import/")
+    assert (answer.status_code, answer.json()["code"]) == (409, "no-crate")
+
+
+@pytest.mark.parametrize(
+    ("harm", "match"),
+    [
+        (lambda data: b"no zip at all", "W-1.zip is neither a zip nor a folder"),
+        (lambda data: data[:-40], "W-1.zip: .*cut"),
+        (lambda data: data.replace(b"originals/", b"../ginals/"), "W-1.zip: .*leads out of it"),
+    ],
+)
+def test_a_harmful_crate_is_refused_with_its_name_and_kept_for_a_look(
+    browser: Client, elsewhere: Lab1, exported: Exported, harm: Any, match: str
+) -> None:
+    address = sent(browser, elsewhere.lab, harm(exported.path.read_bytes()))
+    job = run(asked(browser, address))
+    assert (job.state, job.error_code) == (JobState.FAILED, "crate")
+    assert re.search(match, job.error_message), job.error_message
+    said = browser.get(address).json()
+    assert (said["state"], said["error"]["message"]) == ("refused", job.error_message)
+    nothing_came()
+    assert browser.delete(address, headers=TUS).status_code == 204
+    assert not list((storage.root() / "incoming").iterdir())
+
+
+def test_it_is_opened_in_a_child_before_this_process_reads_it(
+    browser: Client, elsewhere: Lab1, exported: Exported, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(*_: Any, **__: Any) -> None:
+        raise AssertionError("read before the child had a look")
+
+    monkeypatch.setattr("portal.exchange.services.importing.CrateReader", read)
+    job = run(asked(browser, sent(browser, elsewhere.lab, exported.path.read_bytes()[:-40])))
+    assert (job.state, job.error_code) == (JobState.FAILED, "crate")
+
+
+def test_ids_of_another_lab_are_neither_named_nor_overwritten(
+    browser: Client, elsewhere: Lab1, exported: Exported
+) -> None:
+    other = Lab.objects.create(name="Other", slug="other")
+    case = exported.rows["case"][0]
+    theirs = Case.objects.create(pk=case["id"], lab=other, accession="THEIRS")
+    job = run(asked(browser, sent(browser, elsewhere.lab, exported.path.read_bytes())))
+    assert (job.state, job.error_code) == (JobState.FAILED, "import-conflict")
+    for word in (case["id"], "case:", "Other", "THEIRS"):
+        assert word not in job.error_message
+    theirs.refresh_from_db()
+    assert (theirs.lab_id, theirs.accession) == (other.pk, "THEIRS")
+    assert not Slide.objects.exists()
+
+
+def test_over_the_quota_and_without_room_nothing_is_sent_or_imported(
+    browser: Client, elsewhere: Lab1, exported: Exported, settings: Any, monkeypatch: Any
+) -> None:
+    data = exported.path.read_bytes()
+    settings.TESSERA_LAB_QUOTA_BYTES = len(data) - 1
+    refused = begun(browser, elsewhere.lab, len(data))
+    assert (refused.status_code, refused.json()["code"]) == (507, "lab-quota")
+    settings.TESSERA_LAB_QUOTA_BYTES = len(data) + 1000  # of the crate or of what is in it
+    address = sent(browser, elsewhere.lab, data)
+    settings.TESSERA_LAB_QUOTA_BYTES = 1000
+    job = run(asked(browser, address))
+    assert (job.state, job.error_code) == (JobState.FAILED, "lab-quota")
+    assert quota_used_bytes(elsewhere.lab.pk) == len(data)  # it is kept
+    settings.TESSERA_LAB_QUOTA_BYTES = len(data) + 1000
+
+    def full(size_bytes: int = 0) -> None:
+        if size_bytes:
+            raise StorageFullError(MESSAGE)
+
+    monkeypatch.setattr(import_files, "require_room", full)
+    job = run(asked(browser, address))
+    assert (job.state, job.error_message) == (JobState.FAILED, MESSAGE)
+    nothing_came()
+    monkeypatch.undo()
+    settings.TESSERA_LAB_QUOTA_BYTES = len(data) + 1000
+    assert run(asked(browser, address)).state == JobState.SUCCEEDED
+    assert quota_used_bytes(elsewhere.lab.pk) < len(data)  # the crate counts no more
