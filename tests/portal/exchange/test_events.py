@@ -134,7 +134,7 @@ def test_an_event_that_was_rolled_back_makes_nobody_wait() -> None:
     other.start()
     begun.wait(30)
     mine = event_emit("tests.happened", lab_id=lab.pk, payload={})
-    wanted = events.Wanted()
+    wanted = events.WantedEvents()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(events, "HOLE_S", 15.0)
         assert events.event_stretch(user, start, wanted).until < mine.pk  # it may be filled still
