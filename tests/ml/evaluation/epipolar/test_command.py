@@ -10,6 +10,7 @@ import cv2
 import numpy as np
 import pytest
 
+from ml.cli import main
 from ml.errors import BadInputError, CorruptFileError
 from ml.evaluation.epipolar.command import add_arguments, describe, run
 from ml.evaluation.epipolar.dense import dense_matchers, inside_mask
@@ -262,6 +263,19 @@ def test_true_points_where_the_image_says_so_have_no_noise(tmp_path: Path) -> No
         np.zeros((0, 2), np.int64),
     )
     assert truth_noise(FrameCache(without, 100), [(0, 1)]) == {"points": 0}
+
+
+def test_the_plot_is_drawn_again_from_what_was_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = Path(__file__).resolve().parents[4] / "docs" / "results"
+    words = ["evaluate", "plots", "--out", str(tmp_path)]
+    assert main([*words, str(root / "keypoints.epipolar.json")]) == 0
+    assert cv2.imread(str(tmp_path / "epipolar-by-gap.png")).shape[2] == 3
+    assert main([*words, str(root / "keypoints.papers.json")]) == 2
+    assert "keypoints.papers.json: expected the JSON of evaluate epipolar" in (
+        capsys.readouterr().err
+    )
 
 
 def test_options_out_of_range_are_refused(tmp_path: Path) -> None:
