@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
+from ml.cli import main
 from ml.evaluation.retrieval.manifest import RoiRecord
 from ml.evaluation.retrieval.settings import (
     DRAWN,
@@ -89,3 +92,29 @@ def test_settings_are_drawn_by_the_seed_and_the_table_has_every_fold() -> None:
     assert "the default, 20 steps each; seed 4." in text
     assert "| supervised | 3 | 0.500 | 0.250 | 0.500 | learning_rate 0.001, out_dim 8 |" in text
     assert "| supervised | mean | 0.500 | 0.250 | 0.500 |  |" in text
+
+
+def test_the_command_writes_its_table_and_goes_on_where_it_was(tmp_path: Path) -> None:
+    rows = ["image,patient,label,mpp,geometry\n"]
+    rng = np.random.default_rng(0)
+    for patient in range(8):
+        for label in ("a", "b"):
+            name = f"{patient}{label}.png"
+            noise = rng.integers(80, 220, (20 if label == "a" else 5, 20, 3), dtype=np.uint8)
+            Image.fromarray(noise).resize((500, 500)).save(tmp_path / name)
+            rows.append(f"{name},P{patient},{label},,\n")
+    (tmp_path / "rois.csv").write_text("".join(rows))
+    card, out = tmp_path / "card.md", tmp_path / "out"
+    card.write_text("<!-- figures: settings -->\n<!-- end figures -->\n")
+    words = ["evaluate", "settings", str(tmp_path), "--trials", "1", "--steps", "1", "--seed", "4"]
+    words += ["--out", str(out), "--card", str(card), "--figures", str(tmp_path / "f.json")]
+    assert main(words) == 0
+    first = card.read_text()
+    assert describe(json.loads((tmp_path / "f.json").read_text())).strip() in first
+    assert first.count("| self-supervised |") == FOLDS + 1
+    kept = sorted(out.rglob("*.json"))
+    (out / "supervised" / kept[-1].name).write_text('{"map_at_10": 0.125}')
+    before = {path: path.stat().st_mtime_ns for path in kept}
+    assert main(words) == 0
+    assert {path: path.stat().st_mtime_ns for path in sorted(out.rglob("*.json"))} == before
+    assert "0.125" in card.read_text()
