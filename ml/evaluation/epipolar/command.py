@@ -35,9 +35,8 @@ from ml.evaluation.epipolar.scores import (
 from ml.evaluation.epipolar.tables import (
     PAPER_GAP,
     dense_line,
-    elsewhere_table,
     epipolar_tables,
-    poses_table,
+    write_page,
 )
 from ml.evaluation.matching.plots import write_epipolar_plots
 from ml.evaluation.matching.protocols import count_pair
@@ -164,9 +163,7 @@ def run(args: argparse.Namespace, progress: Progress) -> EpipolarReport:
     if args.plots is not None:
         result["plots"] = write_epipolar_plots(args.plots, whole)
     if args.page is not None:
-        update_card(args.page, args.section, poses_table(whole))
-        if "cross_sequence" in whole:
-            update_card(args.page, "elsewhere", elsewhere_table(whole))
+        write_page(args.page, whole, section=args.section)
     if args.card is not None:
         update_card(args.card, "matching", card_table([whole, *read_results(args.beside)]))
     return result

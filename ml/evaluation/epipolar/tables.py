@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from ml.evaluation.common.descriptors import versions_line
 from ml.evaluation.matching.tables import skipped_line
+from ml.reports.cards import update_card
 from ml.reports.tables import markdown_table
 
 _COLUMNS = (
@@ -166,6 +168,17 @@ def poses_table(result: Mapping[str, Any]) -> str:
 def elsewhere_table(result: Mapping[str, Any]) -> str:
     """Table II of dinov2-adaptation for a page."""
     return "\n\n".join(_cross_sequence(result))
+
+
+def write_page(page: Path, result: Mapping[str, Any], *, section: str = "poses") -> None:
+    """Replace the two tables of a page; that of images of elsewhere where there is one.
+
+    Raises:
+        BadInputError: see ``update_card``.
+    """
+    update_card(page, section, poses_table(result))
+    if "cross_sequence" in result:
+        update_card(page, "elsewhere", elsewhere_table(result))
 
 
 def dense_line(result: Mapping[str, Any]) -> str:
