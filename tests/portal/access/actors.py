@@ -10,6 +10,7 @@ from typing import Any
 from django.conf import settings
 from django.http.response import HttpResponseBase
 from django.test import Client
+from django.test.client import ClientHandler
 
 from portal.labs.models import Lab, Membership, Role, TokenScope, User
 from portal.labs.services import token_create
@@ -40,6 +41,7 @@ class Cast:
     users: dict[str, User] = field(default_factory=dict)
     cookies: dict[str, str] = field(default_factory=dict)
     secrets: dict[str, str] = field(default_factory=dict)
+    handlers: dict[bool, ClientHandler] = field(default_factory=dict)
 
     def client(self, actor: str, **options: Any) -> Client:
         """A fresh client that is signed in as the actor."""
@@ -47,6 +49,8 @@ class Cast:
         if secret := self.secrets.get(actor):
             headers["Authorization"] = f"Bearer {secret}"
         client = Client(raise_request_exception=True, headers=headers, **options)
+        is_strict = options.get("enforce_csrf_checks", False)  # middleware is loaded once for each
+        client.handler = self.handlers.setdefault(is_strict, client.handler)
         if cookie := self.cookies.get(actor):
             client.cookies[settings.SESSION_COOKIE_NAME] = cookie
         return client

@@ -29,12 +29,14 @@ def test_every_address_has_a_rule_and_every_rule_an_address() -> None:
     assert sorted(set(RULES) - set(ENDPOINTS)) == [], "these addresses are no more"
 
 
-@pytest.mark.parametrize("name", sorted(RULES))
-def test_methods_without_a_rule_are_refused(scene: Scene, name: str) -> None:
-    path = filled(name, ENDPOINTS[name], scene.ids)
-    for method in set(METHODS) - set(RULES[name]):
-        said = answer_of(_sent(scene, "manager", method, path))
-        assert said == 405, f"{method} {path} answers {said}: it needs a rule"
+def test_methods_without_a_rule_are_refused(scene: Scene) -> None:
+    paths = {name: filled(name, ENDPOINTS[name], scene.ids) for name in RULES}
+    said = {
+        (name, method): answer_of(_sent(scene, "manager", method, path))
+        for name, path in paths.items()
+        for method in set(METHODS) - set(RULES[name])
+    }
+    assert {cell: answer for cell, answer in said.items() if answer != 405} == {}, "need a rule"
 
 
 @pytest.mark.parametrize(("name", "method"), CELLS)
@@ -53,18 +55,16 @@ def test_everybody_gets_the_answer_of_the_rule(scene: Scene, name: str, method: 
     assert wrong == {}, "answered, expected"
 
 
-@pytest.mark.parametrize(
-    ("name", "method"),
-    [
-        (name, method)
-        for name, method in CELLS
-        if method != "GET" and not RULES[name][method].is_csrf_exempt
-    ],
-)
-def test_no_session_writes_without_the_forms_token(scene: Scene, name: str, method: str) -> None:
-    rule = RULES[name][method]
-    path = _path(scene, rule, name, "manager")
-    assert answer_of(_sent(scene, "manager", method, path, rule, enforce_csrf_checks=True)) == 403
+def test_no_session_writes_without_the_forms_token(scene: Scene) -> None:
+    said = {}
+    for name, method in CELLS:
+        rule = RULES[name][method]
+        if method != "GET" and not rule.is_csrf_exempt:
+            path = _path(scene, rule, name, "manager")
+            answer = _sent(scene, "manager", method, path, rule, enforce_csrf_checks=True)
+            said[name, method] = answer_of(answer)
+    assert len(said) > 100
+    assert {cell: answer for cell, answer in said.items() if answer != 403} == {}
 
 
 def _path(scene: Scene, rule: Rule, name: str, actor: str) -> str:

@@ -13,7 +13,7 @@ import pytest
 from tests import databases, services
 
 ROOT = Path(__file__).resolve().parents[3]
-PROCESSES, ENTRIES = 3, 60
+PROCESSES, ENTRIES = 3, 30
 
 
 def _race(url: str) -> None:

@@ -40,6 +40,7 @@ def test_the_portal_serves_under_production_settings(tmp_path: Path) -> None:
         "TESSERA_STORAGE": str(tmp_path / "storage"),
         "TESSERA_BROKER_FOLDER": str(tmp_path / "broker"),
         "TESSERA_STATIC_ROOT": str(tmp_path / "static"),
+        "TESSERA_WEB_WORKERS": "1",  # each takes seconds of a processor to start
     }
     collect = [sys.executable, "manage.py", "collectstatic", "--no-input", "-v", "0"]
     subprocess.run(collect, cwd=ROOT, env=env, check=True)
