@@ -95,7 +95,7 @@ def fixed_stains(pixels: ImageU8, *, reason: str = "asked for") -> StainEstimate
     Args:
         pixels: (..., 3) uint8 RGB, a thinned sample of the region is enough.
     """
-    return _estimate(_optical_densities(pixels), _unit(RUIFROK_HE), "ruifrok", reason)
+    return _estimate(_optical_densities(pixels), unit_rows(RUIFROK_HE), "ruifrok", reason)
 
 
 def with_strength_kept(stains: StainEstimate, share: float) -> StainEstimate:
@@ -121,7 +121,7 @@ def estimate_stains(pixels: ImageU8) -> StainEstimate:
         of the angle); departs from it by falling back where the vectors are not those of H&E.
     """
     od = _optical_densities(pixels)
-    published = _unit(RUIFROK_HE)
+    published = unit_rows(RUIFROK_HE)
     tissue = od[(od.max(axis=1) > MIN_TISSUE_OD) & (od.mean(axis=1) < 1.5)]
     if tissue.shape[0] < _MIN_PIXELS:
         return _estimate(
@@ -136,7 +136,7 @@ def estimate_stains(pixels: ImageU8) -> StainEstimate:
 
 def doubt_about(matrix: ArrayF64) -> str:
     """Why these vectors (2, 3) cannot be those of haematoxylin and eosin; empty if they can."""
-    published = _unit(RUIFROK_HE)
+    published = unit_rows(RUIFROK_HE)
     angle_deg = np.degrees(np.arccos(np.clip((matrix * published).sum(axis=1), -1, 1)))
     spread_deg = float(np.degrees(np.arccos(np.clip(matrix[0] @ matrix[1], -1, 1))))
     if spread_deg < MIN_SPREAD_DEG:
@@ -179,7 +179,7 @@ def macenko_vectors(od: ArrayF64) -> ArrayF64:
     angles = np.arctan2(projected[:, 1], projected[:, 0])
     low, high = np.percentile(angles, [1, 99])
     ends = np.array([[np.cos(a), np.sin(a)] for a in (low, high)]) @ plane.T
-    ends = _unit(np.maximum(ends, 1e-6))
+    ends = unit_rows(np.maximum(ends, 1e-6))
     red_first = ends[np.argsort(-ends[:, 0])]
     return np.asarray(red_first)
 
@@ -196,5 +196,12 @@ def _estimate(od: ArrayF64, matrix: ArrayF64, method: str, reason: str) -> Stain
     return StainEstimate(matrix, np.maximum(scale, 0.15), max(density_scale, 0.2), method, reason)
 
 
-def _unit(matrix: ArrayF64) -> ArrayF64:
+def unit_rows(matrix: ArrayF64) -> ArrayF64:
+    """(N, 3) directions of optical density, each of length 1."""
     return np.asarray(matrix / np.linalg.norm(matrix, axis=1, keepdims=True))
+
+
+def with_residual(matrix: ArrayF64) -> ArrayF64:
+    """(3, 3): the two stains (2, 3) and the direction that is neither."""
+    third = np.cross(matrix[0], matrix[1])
+    return np.vstack([matrix, third / np.linalg.norm(third)])

@@ -24,6 +24,7 @@ from ml.roi.stain.deconvolution import (
     fixed_stains,
     macenko_vectors,
     optical_density,
+    unit_rows,
 )
 from ml.roi.stain.fields import TissueFields, tissue_fields
 from ml.roi.stain.nuclei import MAX_MPP, nucleus_mask
@@ -119,7 +120,7 @@ def _vectors(
     if mpp > MAX_MPP:
         reason = f"{mpp:.1f} um per pixel is too coarse to see nuclei"
         return macenko_vectors(pixels), "macenko", reason
-    matrix = _unit(RUIFROK_HE)
+    matrix = unit_rows(RUIFROK_HE)
     for _ in range(config.iterations):
         inside = [_nuclei(od, matrix, mpp) & m for od, m in zip(density, tissue, strict=True)]
         nuclear = np.concatenate([od[m] for od, m in zip(density, inside, strict=True)])
@@ -158,7 +159,7 @@ def pure_directions(nuclear: ArrayF64, other: ArrayF64, purity: float) -> ArrayF
     angle = [np.arctan2(*(od @ plane.T).T[::-1]) for od in (nuclear, other)]
     ends = (np.quantile(angle[0], 1 - purity), np.quantile(angle[1], purity))
     vectors = np.array([[np.cos(a), np.sin(a)] for a in ends]) @ plane
-    return _unit(np.maximum(vectors, 1e-6))
+    return unit_rows(np.maximum(vectors, 1e-6))
 
 
 def brown_share(od: ArrayF64) -> float:
@@ -207,10 +208,6 @@ def _median_direction(od: ArrayF64) -> ArrayF64:
     unit = od / np.linalg.norm(od, axis=1, keepdims=True)
     middle = np.median(unit, axis=0)
     return np.asarray(middle / np.linalg.norm(middle))
-
-
-def _unit(matrix: ArrayF64) -> ArrayF64:
-    return np.asarray(matrix / np.linalg.norm(matrix, axis=1, keepdims=True))
 
 
 def _checked(config: StainConfig | None) -> StainConfig:

@@ -10,7 +10,7 @@ from PIL import Image, ImageFilter
 
 from ml.errors import ShapeError
 from ml.roi.patches import Corner, PatchSource
-from ml.roi.stain.deconvolution import StainEstimate
+from ml.roi.stain.deconvolution import StainEstimate, with_residual
 from ml.types import ArrayF64, ImageU8
 
 TABLE_SIDE = 65
@@ -71,7 +71,7 @@ _Key = tuple[bytes, bytes, bytes]
 
 def _mapped(rgb: np.ndarray, own: _Stains, target: _Stains) -> ArrayF64:
     od = np.log10(own[2] + 1) - np.log10(np.asarray(rgb, np.float64) + 1)
-    basis, target_basis = _with_residual(own[0]), _with_residual(target[0])
+    basis, target_basis = with_residual(own[0]), with_residual(target[0])
     concentration = od @ np.linalg.inv(basis)
     for channel in range(2):
         concentration[..., channel] = _matched(
@@ -93,12 +93,6 @@ def _matched(values: ArrayF64, own: ArrayF64, target: ArrayF64) -> ArrayF64:
     y = np.r_[0.0, GLASS_OD, np.maximum(gained, GLASS_OD)]
     above = y[-1] + (values - x[-1]) * (y[-1] / x[-1])
     return np.where(values > x[-1], above, np.interp(values, x, y))
-
-
-def _with_residual(matrix: ArrayF64) -> ArrayF64:
-    """(3, 3): the two stains and the direction that is neither."""
-    third = np.cross(matrix[0], matrix[1])
-    return np.vstack([matrix, third / np.linalg.norm(third)])
 
 
 def _key(stains: StainEstimate) -> _Key:

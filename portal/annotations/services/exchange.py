@@ -136,7 +136,7 @@ def roi_import_run(
 
     The row is written where it is new. Raises as ``roi_import``.
     """
-    canvas, user = row.canvas, _author(row)
+    canvas, user = row.canvas, import_author(row)
     may_create = _may_create(canvas, user, choices)
     total, classes = document_survey(source, work)
     tally = ImportTally(total, work.told, format=format_of(source))
@@ -160,7 +160,12 @@ def roi_import_run(
     return tally.report(decided.all, import_id=row.pk)
 
 
-def _author(row: RoiImport) -> User:
+def import_author(row: RoiImport) -> User:
+    """Whoever brought the document.
+
+    Raises:
+        InvalidInputError: the account is gone.
+    """
     if row.author is None:
         raise InvalidInputError("Whoever brought this document has no account any more.")
     return row.author

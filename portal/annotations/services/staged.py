@@ -16,6 +16,7 @@ from portal.annotations.models import ImportStage, RoiImport
 from portal.annotations.rules import require_annotate, require_manage_labels
 from portal.annotations.services.exchange import (
     ImportChoices,
+    import_author,
     preview_report,
     roi_import_preview,
     roi_import_run,
@@ -179,7 +180,7 @@ def import_work(row: RoiImport, context: JobContext) -> dict[str, int]:
         if is_preview:
             report = roi_import_preview(
                 canvas=row.canvas,
-                user=_user(row),
+                user=import_author(row),
                 document=source,
                 choices=choices,
                 work=_preview_work(row, context, table, trail),
@@ -204,12 +205,6 @@ def import_work(row: RoiImport, context: JobContext) -> dict[str, int]:
 
 def _kept(report: ImportReport) -> dict[str, Any]:
     return report_json(report) | {"outlines": list(report.outlines)}
-
-
-def _user(row: RoiImport) -> User:
-    if row.author is None:
-        raise InvalidInputError("Whoever brought this document has no account any more.")
-    return row.author
 
 
 def _preview_work(row: RoiImport, context: JobContext, table: _Table, trail: Trail) -> ImportWork:

@@ -17,12 +17,11 @@ from portal.archive import selectors, services
 from portal.archive.models import IntakeRules, Upload
 from portal.archive.rules import require_intake
 from portal.archive.services import IntakeWanted, ItemReceived
-from portal.core.errors import NotFoundError
 from portal.jobs.api import job_answered
 from portal.jobs.serializers import JobSerializer
-from portal.labs.models import Lab, TokenArea
+from portal.labs.models import TokenArea
 from portal.labs.requests import UUID_REGEX, user_of
-from portal.labs.selectors import lab_of_id
+from portal.labs.selectors import lab_named
 
 
 class QuarantinedSerializer(serializers.ModelSerializer[Upload]):
@@ -144,7 +143,7 @@ class IntakeRulesApi(APIView):
     )
     def get(self, request: Request, id: uuid.UUID) -> Response:
         """For its members."""
-        return Response(_rules(selectors.intake_rules_of(_lab(request, id).pk)))
+        return Response(_rules(selectors.intake_rules_of(lab_named(user_of(request), id).pk)))
 
     @extend_schema(
         operation_id="intake_rules_update",
@@ -154,7 +153,7 @@ class IntakeRulesApi(APIView):
     )
     def put(self, request: Request, id: uuid.UUID) -> Response:
         """For its managers. Files that are there already stay as they are."""
-        lab = _lab(request, id)
+        lab = lab_named(user_of(request), id)
         require_intake(user_of(request), lab.pk)
         body = IntakeRulesSerializer(data=request.data)
         body.is_valid(raise_exception=True)
@@ -173,13 +172,6 @@ def _answered(request: Request, received: ItemReceived) -> Response:
         kind=str(item._meta.model_name),
         name=item.name,
     )
-
-
-def _lab(request: Request, lab_id: uuid.UUID) -> Lab:
-    lab = lab_of_id(user_of(request), lab_id)
-    if lab is None:
-        raise NotFoundError("No such lab.")
-    return lab
 
 
 def _rules(rules: IntakeRules) -> Any:

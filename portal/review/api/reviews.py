@@ -16,9 +16,9 @@ from portal.annotations.models import ReviewRules, Roi
 from portal.annotations.selectors import review_rules_of, roi_get
 from portal.annotations.services import review_rules_set
 from portal.core.errors import NotFoundError
-from portal.labs.models import Lab, TokenArea
+from portal.labs.models import TokenArea
 from portal.labs.requests import user_of
-from portal.labs.selectors import lab_of_id
+from portal.labs.selectors import lab_named
 from portal.review import selectors
 from portal.review.serializers import (
     CommentCreateSerializer,
@@ -134,7 +134,7 @@ class ReviewRulesApi(APIView):
     )
     def get(self, request: Request, id: uuid.UUID) -> Response:
         """For its members."""
-        return Response(_represented(review_rules_of(_lab(request, id).pk)))
+        return Response(_represented(review_rules_of(lab_named(user_of(request), id).pk)))
 
     @extend_schema(
         operation_id="review_rules_update",
@@ -144,7 +144,7 @@ class ReviewRulesApi(APIView):
     )
     def put(self, request: Request, id: uuid.UUID) -> Response:
         """For its managers."""
-        lab = _lab(request, id)
+        lab = lab_named(user_of(request), id)
         body = ReviewRulesSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         rules = review_rules_set(lab=lab, user=user_of(request), **body.validated_data)
@@ -156,13 +156,6 @@ def _roi(request: Request, roi_id: uuid.UUID) -> Roi:
     if roi.deleted_at is not None:
         raise NotFoundError("This ROI was deleted.")
     return roi
-
-
-def _lab(request: Request, lab_id: uuid.UUID) -> Lab:
-    lab = lab_of_id(user_of(request), lab_id)
-    if lab is None:
-        raise NotFoundError("No such lab.")
-    return lab
 
 
 def _represented(rules: ReviewRules) -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 from ml.errors import BadInputError
 from ml.evaluation.retrieval.suite.sets import Item
 from ml.roi.stain import StainEstimate, estimate_stain_of_image
+from ml.roi.stain.deconvolution import with_residual
 from ml.types import ArrayF64, ImageU8
 
 _IMAGES = 12
@@ -115,8 +116,8 @@ def od_map(own: StainEstimate, donor: StainEstimate) -> ArrayF64:
     Haematoxylin and eosin change vector and strength; what neither explains keeps its strength.
     """
     gain = np.append(donor.scale / own.scale, 1.0)
-    unmix = np.linalg.inv(_with_residual(own.matrix))
-    return np.asarray(unmix @ np.diag(gain) @ _with_residual(donor.matrix))
+    unmix = np.linalg.inv(with_residual(own.matrix))
+    return np.asarray(unmix @ np.diag(gain) @ with_residual(donor.matrix))
 
 
 def restained(image: ImageU8, change: Recolouring) -> ImageU8:
@@ -126,11 +127,6 @@ def restained(image: ImageU8, change: Recolouring) -> ImageU8:
     density = after - (before - levels[image]) @ change.od.astype(np.float32)
     # Half a level up, so that the cut to whole numbers rounds; one down for the + 1 of densities.
     return np.clip(np.power(np.float32(10), density) - 0.5, 0, 255).astype(np.uint8)
-
-
-def _with_residual(matrix: ArrayF64) -> ArrayF64:
-    third = np.cross(matrix[0], matrix[1])
-    return np.vstack([matrix, third / np.linalg.norm(third)])
 
 
 def _spread(own: Sequence[int]) -> list[int]:
