@@ -78,10 +78,19 @@ def test_a_file_is_previewed_imported_and_undone(open_viewer: Any, slide: Any) -
     assert "encloses no area" in page.inner_text("[data-import-reason-rows]")
     assert page.locator("[data-import-map] .import-line").count() == 1
     page.click("[data-dialog-close] >> visible=true")
+    assert page.locator("[data-import-last]").is_hidden()
     _imported(viewer)
+    page.click(f"{DIALOG} .btn--primary[data-dialog-close]")
+    page.reload()  # it can be taken back still
+    page.wait_for_selector("[data-viewer][data-ready]", timeout=30_000)
+    page.click("[data-import-open]")
+    page.click("[data-import-last]")
+    assert "1 made" in page.inner_text(f"{DIALOG} [data-import-summary]")
     page.click("[data-import-undo]")
     viewer.wait_count(0)
     assert page.locator(f"{DIALOG}[open]").count() == 0
+    page.click("[data-import-open]")
+    assert page.locator("[data-import-last]").is_hidden()
     assert viewer.problems == []
 
 

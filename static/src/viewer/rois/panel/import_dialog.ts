@@ -34,6 +34,8 @@ export class ImportDialog {
   private row: RoiImport | null = null;
   private stop = new AbortController();
   private madeLabels = false;
+  /** Imported last from this browser, and not taken back: it can be still. */
+  private last: RoiImport | null = null;
 
   constructor(private readonly host: ImportHost) {
     this.dialog = required<HTMLDialogElement>(host.root, "[data-dialog=import]");
@@ -44,6 +46,7 @@ export class ImportDialog {
     on("[data-import-go]", () => void this.go(false));
     on("[data-import-stop]", () => void this.cancel());
     on("[data-import-undo]", () => void this.undo());
+    on("[data-import-last]", () => this.showLast());
     this.input.addEventListener("change", () => {
       const file = this.input.files?.[0];
       this.input.value = "";
@@ -80,6 +83,14 @@ export class ImportDialog {
     this.row = null;
     this.labels = {};
     this.show("choose");
+    const button = this.part("[data-import-last]");
+    button.textContent = `Last import: ${this.last?.name || "a file"}…`;
+    button.hidden = !this.last;
+  }
+
+  private showLast(): void {
+    this.row = this.last;
+    if (this.row) this.showDone(false);
   }
 
   private async send(file: File): Promise<void> {
@@ -105,7 +116,7 @@ export class ImportDialog {
   /** An import, or its undoing, that goes on since the page was left. */
   private async goOn(): Promise<void> {
     const id = localStorage.getItem(this.key);
-    if (!id) return;
+    if (!id) return this.findLast();
     try {
       const row = await importGet(id);
       if (!goesOn(row) || !row.job || !["queued", "running"].includes(row.job.state)) {
@@ -118,8 +129,26 @@ export class ImportDialog {
     }
   }
 
+  private async findLast(): Promise<void> {
+    const id = localStorage.getItem(this.lastKey);
+    const row = id ? await importGet(id).catch(() => null) : null;
+    if (row?.stage === "imported" && row.report && !row.undone_at) this.last = row;
+    else localStorage.removeItem(this.lastKey);
+    if (this.dialog.dataset.step === "choose") this.choose();
+  }
+
   private get key(): string {
     return `tessera-import-${this.host.canvas.id}`;
+  }
+
+  private get lastKey(): string {
+    return `${this.key}-last`;
+  }
+
+  private keepLast(row: RoiImport | null): void {
+    this.last = row;
+    if (row) localStorage.setItem(this.lastKey, row.id);
+    else localStorage.removeItem(this.lastKey);
   }
 
   private async follow(row: RoiImport): Promise<void> {
@@ -199,6 +228,7 @@ export class ImportDialog {
 
   private undone(counts: ImportUndone | null): void {
     if (counts) this.host.tell(undoneText(counts));
+    this.keepLast(null);
     this.show("done");
     this.dialog.close();
     this.row = null;
@@ -242,6 +272,7 @@ export class ImportDialog {
     this.part("[data-import-summary]").prepend(element("strong", {}, report ? title : "Stopped. Nothing was imported."));
     this.show("done");
     undo.hidden = !report || writtenOf(report) === 0;
+    if (!undo.hidden) this.keepLast(this.row);
     if (!this.dialog.open && report) {
       this.host.tell(`${title} ${countsOf(report, true).map(({ text }) => text).join(", ")}.`);
     }
