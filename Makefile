@@ -103,8 +103,8 @@ gpu-wheels: setup ## packages that a lent machine with a GPU lacks, into build/g
 chaos: setup ## ten minutes of killed processes, servers and clocks; reports what was lost (SEED=1)
 	$(BIN)/python -m tests.chaos --minutes $(or $(MINUTES),10) --seed $(or $(SEED),1)
 
-swapping: setup ## 10,000 searches while four writers add and delete and the index is swapped
-	$(BIN)/python -m tests.swapping --json docs/results/swapping.json
+swapping: setup ## 10,000 searches while regions come and go and indexes are swapped (POSTGRESQL=1)
+	$(BIN)/python -m tests.swapping $(if $(POSTGRESQL),--postgresql) --json docs/results/swapping$(if $(POSTGRESQL),.postgresql).json
 
 screenshots: setup ## take the pictures of docs/screenshots in a real browser
 	$(BIN)/python -m tests.browser.screenshots

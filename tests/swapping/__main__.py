@@ -3,7 +3,7 @@
 Every search is held against what was surely true while it ran: a region that was deleted before
 it began may not come back, and one that was saved before it began, and is not being deleted, may
 not be missing where it is nearer than the last hit. A process that ends with an error fails the
-run. It runs on SQLite, unless ``TESSERA_DATABASE_URL`` names an empty PostgreSQL.
+run. It runs on SQLite, or with ``--postgresql`` on a cluster of its own.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
-import os
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from multiprocessing.synchronize import Event
 from pathlib import Path
@@ -172,12 +173,26 @@ def search(story: Story, n: int, count: int) -> None:
     (story.folder / f"searcher-{n}.json").write_text(json.dumps(told))
 
 
-def run(searches: int, folder: Path) -> dict[str, Any]:
+@contextmanager
+def cluster() -> Iterator[dict[str, str]]:
+    """The settings of an empty PostgreSQL, which ends with the run."""
+    from tests.chaos.clusters import Postgres
+
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)  # PostgreSQL runs as another user below root
+        postgres = Postgres(Path(name))
+        try:
+            postgres.wait()
+            yield {"TESSERA_DATABASE_URL": postgres.url}
+        finally:
+            postgres.kill()
+
+
+def run(searches: int, folder: Path, servers: dict[str, str] | None = None) -> dict[str, Any]:
     """Start the processes, wait, and add up what they found."""
     from tests.bench.portal import portal_open
 
-    url = os.environ.get("TESSERA_DATABASE_URL")
-    portal = portal_open(folder, {"TESSERA_DATABASE_URL": url} if url else None)
+    portal = portal_open(folder, servers)
     from django.db import connections
 
     from portal.archive.models import Canvas, Case
@@ -246,9 +261,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--searches", type=int, default=10_000)
     parser.add_argument("--json", type=Path, help="also here, without what hangs on the machine")
+    parser.add_argument("--postgresql", action="store_true", help="instead of SQLite")
     asked = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        told = run(asked.searches, Path(name))
+    servers = cluster() if asked.postgresql else nullcontext()
+    with tempfile.TemporaryDirectory() as name, servers as addresses:
+        told = run(asked.searches, Path(name), addresses)
     told["wrong"] = told["wrong"][:20]
     print(json.dumps(told, indent=1))
     if asked.json:

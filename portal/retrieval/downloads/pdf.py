@@ -54,11 +54,11 @@ class ReportHit:
     picture: bytes | None
 
 
-def report_pdf(report: Report, hits: Sequence[ReportHit], *, address: str) -> bytes:
+def report_pdf(report: Report, hits: Sequence[ReportHit], *, marks: str, address: str) -> bytes:
     """The report on A4 pages, numbered, each with the lab's name.
 
     Args:
-        hits: those that are left, the best first.
+        hits: those that are left, the best first. marks: as ``report_marks`` says.
         address: where the report stands in the portal.
     """
     frozen, style = Frozen.of_json(report.content), _styles()
@@ -69,7 +69,7 @@ def report_pdf(report: Report, hits: Sequence[ReportHit], *, address: str) -> by
             style["muted"],
         ),
         Spacer(1, 4 * mm),
-        _head(report, frozen, style),
+        _head(report, frozen, marks, style),
         Spacer(1, 3 * mm),
         *_tallies(frozen, style),
         *_remarks(frozen, len(hits), style),
@@ -133,13 +133,14 @@ class _Shown(Flowable):
         pdf.drawCentredString(left + length / 2, low + 1.5 * mm, length_text(length_um))
 
 
-def _head(report: Report, frozen: Frozen, style: dict[str, ParagraphStyle]) -> Table:
+def _head(report: Report, frozen: Frozen, marks: str, style: dict[str, ParagraphStyle]) -> Table:
     encoder, index = frozen.encoder, frozen.index
     rows = [
         *frozen.facts,
         ("Filters", "; ".join(f"{title}: {text}" for title, text in frozen.filters) or "none"),
         ("Same patient", "left out" if frozen.leaves_patient_out else "searched as well"),
         ("Results", f"{frozen.hits}, {frozen.order}"),
+        *([("Marks", marks)] if marks else []),
         *_searched(frozen),
         ("Encoder", f"{encoder[0]} {encoder[1]}"),
         (

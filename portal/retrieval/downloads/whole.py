@@ -8,7 +8,7 @@ from django.urls import reverse
 from portal.labs.models import User
 from portal.retrieval.downloads.pdf import ReportHit, report_pdf
 from portal.retrieval.models import Report
-from portal.retrieval.selectors import FrozenRegion, report_regions
+from portal.retrieval.selectors import FrozenRegion, report_marks, report_regions
 
 
 def report_response(request: HttpRequest, user: User, report: Report) -> HttpResponse:
@@ -23,7 +23,7 @@ def report_response(request: HttpRequest, user: User, report: Report) -> HttpRes
         for region in regions
     ]
     address = request.build_absolute_uri(reverse("retrieval:report", args=[report.pk]))
-    made = report_pdf(report, hits, address=address)
+    made = report_pdf(report, hits, marks=report_marks(user, report), address=address)
     response = HttpResponse(made, content_type="application/pdf")
     name = f"similar-cases-{report.created_at:%Y-%m-%d}-{str(report.pk)[:8]}.pdf"
     response["Content-Disposition"] = f'attachment; filename="{name}"'

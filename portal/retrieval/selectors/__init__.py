@@ -119,6 +119,7 @@ from portal.retrieval.selectors.reports import (
     report_changes,
     report_get,
     report_list,
+    report_marks,
     report_picture,
     report_regions,
 )
@@ -235,6 +236,7 @@ __all__ = [
     "report_changes",
     "report_get",
     "report_list",
+    "report_marks",
     "report_picture",
     "report_regions",
     "require_pixels",

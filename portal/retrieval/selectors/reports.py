@@ -113,7 +113,8 @@ class Frozen(_Kept):
     def order(self) -> str:
         """In which order the hits stand, in words."""
         if self.refined_by:
-            return f"by what was searched with and {self.refined_by} marks"
+            marks = "1 mark" if self.refined_by == 1 else f"{self.refined_by} marks"
+            return f"by what was searched with and {marks}"
         ways = []
         if self.expanded_by:
             ways.append(f"together with its {self.expanded_by} nearest")
@@ -217,6 +218,13 @@ def report_regions(
         .defer("picture", "canvas__levels", "roi__geometry", "roi__foreign")
     )
     return rows
+
+
+def report_marks(user: User, report: Report) -> str:
+    """How many regions were marked when it was asked, of those that the person may see."""
+    roles = (RegionRole.LIKED, RegionRole.UNLIKED)
+    liked, unliked = (report_regions(user, report, role=role).count() for role in roles)
+    return f"{liked} alike, {unliked} not alike" if liked or unliked else ""
 
 
 def report_picture(user: User, report: Report, rank: int) -> bytes:

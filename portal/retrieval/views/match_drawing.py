@@ -20,6 +20,7 @@ _CELL_PX = 16  # of the heat: a patch is drawn by a hundred cells, and its edge 
 _POINTS_MOST = 40  # key points that are joined by lines: more hide what lies below
 _FOR, _AGAINST = (255, 176, 0), (20, 24, 31)  # amber, clear of stained tissue; ink
 _DENSEST = 140  # of 255: below the heat the tissue is still seen
+_BADGE_PX = 18  # from the middle of a number's disc to its rim
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +41,33 @@ class Pane:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A square around a matched patch; ``x`` and ``y`` of its upper left corner."""
+    """A square around a matched patch; ``x`` and ``y`` of its upper left corner.
+
+    Patches may be larger than what the picture shows: the square is cut by it, and its number and
+    the end of its line stay within.
+
+    Attributes:
+        left: of its picture.
+    """
 
     x: float
     y: float
     side: float
+    left: int
 
     @property
     def middle(self) -> Point:
         """Where its line begins."""
-        return self.x + self.side / 2, self.y + self.side / 2
+        return self._within(self.x + self.side / 2, self.y + self.side / 2, 0)
+
+    @property
+    def badge(self) -> Point:
+        """Where its number stands."""
+        return self._within(self.x, self.y, _BADGE_PX)
+
+    def _within(self, x: float, y: float, margin: int) -> Point:
+        left, right = self.left + margin, self.left + CLOSE.width_px - margin
+        return min(max(x, left), right), min(max(y, margin), CLOSE.height_px - margin)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +140,11 @@ def _of_points(a: Pane, b: Pane, right: int) -> tuple[Line, ...]:
     )
 
 
-def _mark(box: Box, window: Window, offset: float) -> Mark:
+def _mark(box: Box, window: Window, offset: int) -> Mark:
     left, top, width, _ = window
     scale = CLOSE.width_px / width
     x, y = (box[0] - left) * scale + offset, (box[1] - top) * scale
-    return Mark(round(x, 1), round(y, 1), round((box[2] - box[0]) * scale, 1))
+    return Mark(round(x, 1), round(y, 1), round((box[2] - box[0]) * scale, 1), offset)
 
 
 def _heat(pane: Pane, strongest: float) -> str:

@@ -26,7 +26,6 @@ from portal.labs.rules import has_role
 from portal.retrieval import selectors, services
 from portal.retrieval.downloads import report_response
 from portal.retrieval.forms import SimilarForm
-from portal.retrieval.models import RegionRole
 from portal.retrieval.selectors import Frozen, FrozenRegion, SimilarResult
 from portal.retrieval.thumbnails import report_keep
 
@@ -97,10 +96,7 @@ def report(request: HttpRequest, report_id: uuid.UUID) -> HttpResponse:
         "frozen": frozen,
         "hits": [(region, FrozenRegion.of_json(region.content)) for region in regions],
         "missing": frozen.hits - len(regions),
-        "marks": {
-            role: selectors.report_regions(user, found, role=role).count()
-            for role in (RegionRole.LIKED, RegionRole.UNLIKED)
-        },
+        "marks": selectors.report_marks(user, found),
         "may_delete": is_own or has_role(user, found.lab_id, at_least=Role.MANAGER),
     }
     return render(request, "retrieval/report.html", context)

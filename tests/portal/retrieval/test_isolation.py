@@ -19,11 +19,20 @@ from portal.retrieval.indexes import Scope
 from portal.retrieval.models import (
     Encoder,
     EncoderKind,
+    Explanation,
     IndexSnapshot,
     QuerySource,
     RegionMap,
+    Report,
 )
-from portal.retrieval.services import QueryAsked, index_build_submit, map_draw, query_create
+from portal.retrieval.selectors import MatchFound
+from portal.retrieval.services import (
+    QueryAsked,
+    explanation_save,
+    index_build_submit,
+    map_draw,
+    query_create,
+)
 from tests.portal.retrieval.conftest import World, square
 
 ROUNDS = 16  # searches: each role of each lab asks twice, and each source comes up
@@ -79,10 +88,32 @@ class Lab:
         )
         self.queries.append(query_create(asked=QueryAsked(**asked), user=user))
 
+    def freeze_and_explain(self):
+        """A report of an answer, and why its first hit was found, as the job would have told it."""
+        page, api = _signed_in(self.people[Role.ANNOTATOR])
+        asked = {"roi": str(self.rois[0].pk), "exclude_same_patient": False}
+        assert api.post("/api/v1/reports/", asked, format="json").status_code == 202
+        self.world.run_jobs()  # its pictures
+        made = api.post("/api/v1/reports/", asked, format="json")
+        assert made.status_code == 201, made.content
+        self.report = Report.objects.get(pk=made.json()["id"])
+        self.hit = self.rois[1].pk
+        assert page.get(f"/rois/{self.rois[0].pk}/similar/why/{self.hit}/").status_code == 200
+        found = MatchFound(
+            similarity=0.5,
+            distance=1.0,
+            boxes_a=((0, 0, 9, 9),),
+            boxes_b=((0, 0, 9, 9),),
+            adds_a=(0.5,),
+            adds_b=(0.5,),
+            colour=0.1,
+        )
+        explanation_save(explanation_id=Explanation.objects.get(lab=self.lab).pk, found=found)
+
     def secrets(self):
         """What nobody of the other lab may read: words, and ids of everything."""
         rows = [self.label, *self.canvases, *self.rois, *self.queries]
-        rows += [RegionMap.objects.get(lab=self.lab)]
+        rows += [RegionMap.objects.get(lab=self.lab), self.report]
         rows += [canvas.case for canvas in self.canvases]
         return [*self.words.values(), *(str(row.pk) for row in rows)]
 
@@ -100,6 +131,7 @@ def labs(lab, other_lab, storage, encoder):
         one.rois.append(one.world.embedded(one.canvases[0], 50, 50, label=one.label))
         for _ in range(6):
             one.ask()
+        one.freeze_and_explain()
     both[0].world.run_jobs()
     assert IndexSnapshot.objects.values("lab").distinct().count() == 2
     return both
@@ -138,6 +170,14 @@ def test_no_search_tells_of_another_lab(labs):
             api.get(f"/api/v1/rois/{roi.pk}/similar/", rest | asked),
             api.get(f"/api/v1/queries/{query.pk}/similar/", rest | asked),
             api.get("/api/v1/queries/"),
+            page.get(f"/rois/{own.rois[0].pk}/similar/why/{own.hit}/"),
+            api.get(f"/api/v1/rois/{own.rois[0].pk}/similar/{own.hit}/"),
+            page.get("/reports/"),
+            page.get(f"/reports/{own.report.pk}/"),
+            page.get(f"/reports/{own.report.pk}/again/"),
+            api.get("/api/v1/reports/"),
+            api.get(f"/api/v1/reports/{own.report.pk}/"),
+            api.get(f"/api/v1/reports/{own.report.pk}/again/"),
             api.get(f"/api/v1/rois/{roi.pk}/judgements/"),
             *(page.get(f"/browse/{tab}") for tab in TABS),
             api.get("/api/v1/maps/"),
@@ -168,6 +208,26 @@ ADDRESSES = (
     ("get", "/queries/{query}/picture.jpg"),
     ("post", "/queries/{query}/mark/"),
     ("post", "/queries/{query}/remove/"),
+    ("get", "/rois/{roi}/similar/why/{hit}/"),
+    ("get", "/rois/{own}/similar/why/{hit}/"),
+    ("post", "/rois/{own}/similar/why/{hit}/"),
+    ("get", "/queries/{query}/why/{hit}/"),
+    ("get", "/api/v1/rois/{roi}/similar/{hit}/"),
+    ("get", "/api/v1/rois/{own}/similar/{hit}/"),
+    ("get", "/api/v1/queries/{query}/similar/{hit}/"),
+    ("post", "/rois/{roi}/similar/report/"),
+    ("post", "/queries/{query}/report/"),
+    ("get", "/reports/{report}/"),
+    ("get", "/reports/{report}/again/"),
+    ("post", "/reports/{report}/again/keep/"),
+    ("post", "/reports/{report}/delete/"),
+    ("get", "/reports/{report}/report.pdf"),
+    ("get", "/reports/{report}/pictures/0.jpg"),
+    ("get", "/reports/{report}/pictures/1.jpg"),
+    ("get", "/api/v1/reports/{report}/"),
+    ("get", "/api/v1/reports/{report}/again/"),
+    ("get", "/api/v1/reports/{report}/pdf/"),
+    ("delete", "/api/v1/reports/{report}/"),
     ("get", "/api/v1/rois/{roi}/similar/"),
     ("get", "/api/v1/rois/{roi}/judgements/"),
     ("get", "/api/v1/queries/{query}/"),
@@ -201,17 +261,18 @@ def test_what_is_anothers_is_not_found_as_what_never_was(labs):
         page, api = _signed_in(user)
         for method, address in ADDRESSES:
             client, found = api if "/api/" in address else page, []
-            theirs = (
-                other.rois[0].pk,
-                other.queries[0].pk,
-                other.map.pk,
-                other.canvases[0].pk,
-            )
-            nobodys = tuple(uuid.uuid4() for _ in theirs)
+            theirs = {
+                "roi": other.rois[0].pk,
+                "hit": other.hit,
+                "query": other.queries[0].pk,
+                "map": other.map.pk,
+                "canvas": other.canvases[0].pk,
+                "report": other.report.pk,
+            }
+            nobodys = {word: uuid.uuid4() for word in theirs}
             for keys in (nobodys, theirs, nobodys):  # what a session keeps is read at first
-                named = dict(zip(("roi", "query", "map", "canvas"), keys, strict=True))
-                ask = partial(getattr(client, method), address.format(**named))
-                found.append(_told(ask, *keys))
+                named = address.format(**keys, own=own.rois[0].pk)
+                found.append(_told(partial(getattr(client, method), named), *keys.values()))
             assert found[1] == found[2], (role, address)
             assert found[1][0] == 404, (role, address)
 
