@@ -37,7 +37,8 @@ from portal.retrieval.serializers import (
 from portal.retrieval.thumbnails import report_keep
 
 _PENDING = OpenApiResponse(
-    EmbeddingPendingSerializer, description="What is searched with is being embedded; ask again"
+    EmbeddingPendingSerializer,
+    description="What is searched with is being embedded, or pictures are made; ask again",
 )
 
 
@@ -59,13 +60,14 @@ class ReportViewSet(mixins.ListModelMixin, viewsets.GenericViewSet[Report]):
     def create(self, request: Request) -> Response:
         """Search with `roi` or `query` and keep the answer, up to 50 results, with its pictures.
 
-        The other fields are those of a search. `202` where what is searched with has no vector yet.
+        The other fields are those of a search. `202` where what is searched with has no vector
+        yet, and while a job makes the pictures of many results: ask again when it has ended.
         """
         user = user_of(request)
         asked = ReportAskSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         wanted = asked.validated_data
-        found: SimilarResult | Job
+        found: SimilarResult | Report | Job
         if wanted.get("roi"):
             roi = roi_get(user, wanted["roi"], with_shared=False)
             options = options_of(user, roi.lab_id, wanted)
@@ -78,13 +80,14 @@ class ReportViewSet(mixins.ListModelMixin, viewsets.GenericViewSet[Report]):
             found = services.similar_to_query(query=query, user=user, options=options)
         else:
             raise InvalidInputError("roi, query: name one of them.")
+        if isinstance(found, SimilarResult):
+            found = report_keep(found, user)
         if isinstance(found, Job):
             response = job_accepted(found, request, report=None)
             response["Retry-After"] = str(RETRY_AFTER_S)
             return response
-        made = report_keep(found, user)
-        about(request, made.pk)
-        return Response(_whole(request, selectors.report_get(user, made.pk)), status=201)
+        about(request, found.pk)
+        return Response(_whole(request, selectors.report_get(user, found.pk)), status=201)
 
     @extend_schema(responses=ReportWholeSerializer)
     def retrieve(self, request: Request, pk: str) -> Response:

@@ -109,6 +109,7 @@ from portal.retrieval.selectors.queries import (
     rois_seen,
 )
 from portal.retrieval.selectors.reports import (
+    PICTURES_KIND,
     Change,
     Changes,
     Frozen,
@@ -122,6 +123,7 @@ from portal.retrieval.selectors.reports import (
     report_marks,
     report_picture,
     report_regions,
+    rois_to_show,
 )
 from portal.retrieval.selectors.search import (
     EXAMPLES_MOST,
@@ -149,6 +151,7 @@ __all__ = [
     "MEASURES",
     "NO_AREA",
     "NO_TISSUE",
+    "PICTURES_KIND",
     "QUERY_KIND",
     "SAMPLE_KIND",
     "CaseScope",
@@ -245,6 +248,7 @@ __all__ = [
     "rois_embedded",
     "rois_seen",
     "rois_to_embed",
+    "rois_to_show",
     "rois_with_embedding",
     "rois_without_embedding",
     "sample_of",

@@ -11,11 +11,14 @@ from typing import Any, Self
 
 from django.db.models import QuerySet
 
+from portal.annotations.models import Roi
 from portal.core.errors import NotFoundError
 from portal.labs.models import User
 from portal.retrieval.models import RegionRole, Report, ReportRegion
 from portal.retrieval.selectors.hits import Hit, closer_than
 from portal.retrieval.selectors.search import SimilarResult
+
+PICTURES_KIND = "report_pictures"
 
 
 class _Kept:
@@ -205,6 +208,12 @@ def report_get(user: User, report_id: uuid.UUID) -> Report:
     if found is None:
         raise NotFoundError("There is no such report. It may have been deleted.")
     return found
+
+
+def rois_to_show(ids: list[uuid.UUID]) -> list[Roi]:
+    """For a task: those of the ROIs that are live, with what their pictures need."""
+    rows = Roi.objects.live().filter(pk__in=ids).select_related("canvas", "label").order_by("pk")
+    return list(rows)
 
 
 def report_regions(

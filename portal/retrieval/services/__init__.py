@@ -68,6 +68,7 @@ from portal.retrieval.services.reports import (
     report_again,
     report_create,
     report_delete,
+    report_pictures_make,
 )
 from portal.retrieval.services.search import similar_or_embed, similar_to_query
 from portal.retrieval.services.submissions import (
@@ -136,6 +137,7 @@ __all__ = [
     "report_again",
     "report_create",
     "report_delete",
+    "report_pictures_make",
     "roi_changed",
     "roi_match_explain",
     "rois_saved_in_bulk",

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, fields
-from datetime import date
+from datetime import date, timedelta
 from typing import Any
 
 from django.db import transaction
+from django.utils import timezone
 
 from portal.annotations.models import Label, Roi
 from portal.core.errors import ConflictError, InvalidInputError
 from portal.core.events import event_emit
 from portal.jobs.models import Job
-from portal.labs.models import Role, User
+from portal.jobs.services import job_submit
+from portal.labs.models import Lab, Role, User
 from portal.labs.rules import require_role
 from portal.retrieval import selectors
 from portal.retrieval.models import Query, RegionRole, Report, ReportRegion
 from portal.retrieval.selectors import (
+    PICTURES_KIND,
     CaseScope,
     Filters,
     Frozen,
@@ -30,6 +34,8 @@ from portal.retrieval.selectors import (
 from portal.retrieval.services.search import similar_or_embed, similar_to_query
 
 REPORT_HITS = 50  # a report is read; a list of more belongs into an export
+
+_MADE_FOR = timedelta(hours=1)  # what a job could not make by then is tried again
 
 Picture = tuple[bytes | None, float | None]
 """JPEG, None where it cannot be made; its width in microns, None where that is not known."""
@@ -90,6 +96,28 @@ def report_create(
             payload={"report_id": str(report.pk), "user_id": str(user.pk)},
         )
     return report
+
+
+def report_pictures_make(
+    *, lab_id: uuid.UUID, user: User, roi_ids: Sequence[uuid.UUID], width: str
+) -> Job | None:
+    """The job that makes the pictures of a report; None where it has done so, or failed to.
+
+    Args:
+        roi_ids: of the hits, as ``user`` sees them. width: the tag of their scale.
+    """
+    args = {"roi_ids": [str(pk) for pk in roi_ids], "width": width}
+    known = Job.objects.filter(lab_id=lab_id, kind=PICTURES_KIND, created_by=user, args=args)
+    job = known.filter(created_at__gt=timezone.now() - _MADE_FOR).order_by("-created_at").first()
+    if job is not None:
+        return None if job.has_ended else job
+    return job_submit(
+        kind=PICTURES_KIND,
+        args=args,
+        lab=Lab.objects.get(pk=lab_id),
+        user=user,
+        target_name="Pictures of a report",
+    )
 
 
 def report_again(*, report: Report, user: User) -> SimilarResult | Job:

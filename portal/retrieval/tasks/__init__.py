@@ -7,6 +7,7 @@ from portal.retrieval.tasks.learning import metric_embed, metric_learn
 from portal.retrieval.tasks.maps import map_draw
 from portal.retrieval.tasks.places import tissue_sample
 from portal.retrieval.tasks.queries import query_embed
+from portal.retrieval.tasks.reports import report_pictures
 
 __all__ = [
     "canvas_embed",
@@ -17,6 +18,7 @@ __all__ = [
     "metric_embed",
     "metric_learn",
     "query_embed",
+    "report_pictures",
     "roi_embed",
     "tissue_sample",
 ]

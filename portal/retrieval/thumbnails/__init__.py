@@ -19,6 +19,7 @@ from portal.retrieval.thumbnails.regions import (
     Window,
     roi_thumbnail,
     scale_of,
+    thumbnail_is_kept,
     window_of,
 )
 
@@ -39,5 +40,6 @@ __all__ = [
     "report_keep",
     "roi_thumbnail",
     "scale_of",
+    "thumbnail_is_kept",
     "window_of",
 ]

@@ -155,21 +155,33 @@ def roi_thumbnail(roi: Roi, picture: ThumbnailSize = SMALL, scale: Scale | None 
     Raises:
         NotFoundError: the canvas' pixels cannot be read.
     """
-    color = roi.label.color if isinstance(roi.label, Label) else _UNLABELLED
-    width_px = scale.width_px(roi) if scale else None
-    tag = f"-{scale.key(roi)}" if scale and width_px else ""
-    name = f"{roi.pk}-{roi.version}-{color.lstrip('#')}{picture.name}{tag}.jpg"
-    path = storage.cache_folder(roi.canvas_id) / "rois" / name
+    path = _path(roi, picture, scale)
     try:
         return path.read_bytes()
     except FileNotFoundError:
         pass
+    width_px = scale.width_px(roi) if scale else None
     try:
-        data = region_render(roi, color, picture, window_of(roi, picture, width_px))
+        data = region_render(roi, _color(roi), picture, window_of(roi, picture, width_px))
     except (MlError, OSError) as error:
         raise NotFoundError("The pixels of this ROI cannot be read.") from error
     storage.file_publish(path, data)
     return data
+
+
+def thumbnail_is_kept(roi: Roi, picture: ThumbnailSize = SMALL, scale: Scale | None = None) -> bool:
+    """``roi_thumbnail`` would have nothing to make."""
+    return _path(roi, picture, scale).exists()
+
+
+def _path(roi: Roi, picture: ThumbnailSize, scale: Scale | None) -> Path:
+    tag = f"-{scale.key(roi)}" if scale and scale.width_px(roi) else ""
+    name = f"{roi.pk}-{roi.version}-{_color(roi).lstrip('#')}{picture.name}{tag}.jpg"
+    return storage.cache_folder(roi.canvas_id) / "rois" / name
+
+
+def _color(roi: Roi) -> str:
+    return roi.label.color if isinstance(roi.label, Label) else _UNLABELLED
 
 
 def window_of(

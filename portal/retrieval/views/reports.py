@@ -19,6 +19,7 @@ from portal.archive.models import Case
 from portal.archive.selectors import case_get
 from portal.core.errors import ConflictError, InvalidInputError, NotFoundError
 from portal.core.http.acting import about
+from portal.core.http.htmx import wants_part
 from portal.jobs.models import Job
 from portal.labs.models import Role
 from portal.labs.requests import user_of
@@ -169,8 +170,17 @@ def report_file(request: HttpRequest, report_id: uuid.UUID) -> HttpResponse:
 
 
 def _frozen(request: HttpRequest, found: SimilarResult | Job, back: str) -> HttpResponse:
+    """The report; or a page that asks for it again while a job makes its pictures."""
     if isinstance(found, Job):
         messages.info(request, "The search is still being prepared. Try again in a moment.")
         return redirect(back)
     made = report_keep(found, user_of(request))
-    return redirect("retrieval:report", report_id=made.pk)
+    if isinstance(made, Job):
+        context = {"job": made, "here": request.get_full_path(), "back": back}
+        part = "retrieval/_report_made.html"
+        template = part if wants_part(request) else "retrieval/report_made.html"
+        return render(request, template, context, status=202)
+    address = reverse("retrieval:report", args=[made.pk])
+    if wants_part(request):
+        return HttpResponse(status=204, headers={"HX-Redirect": address})
+    return redirect(address)

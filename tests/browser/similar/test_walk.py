@@ -157,6 +157,7 @@ def test_drawn_found_marked_compared_explained_and_printed(
     page.goto(address)
 
     page.get_by_role("button", name="Report").click()
+    run_queued()  # pictures that the page has not shown
     page.wait_for_url("**/reports/**")
     expect(page.get_by_text("1 alike, 1 not alike")).to_be_visible()
     expect(page.locator(".card-grid > li")).to_have_count(2 * COUNT - 1)
