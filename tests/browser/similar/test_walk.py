@@ -120,8 +120,12 @@ def test_drawn_found_marked_compared_explained_and_printed(
     viewer.key("u")
     expect(page.locator(f"#{other}")).to_have_count(0)
     expect(page.get_by_text("1 region marked as not alike, left out")).to_be_visible()
-    viewer.key("k")
+    expect(hits.nth(before.index(other)).locator(".card__link")).to_be_focused()  # at its place
     first.focus()
+    viewer.key("j")
+    expect(hits.nth(1).locator(".card__link")).to_be_focused()
+    viewer.key("k")
+    expect(first).to_be_focused()
     viewer.key("l")
     expect(page.get_by_text("ordered by this region and your 2 marks")).to_be_visible()
     expect(hits).to_have_count(2 * COUNT - 1)
