@@ -248,8 +248,7 @@ TESSERA_JOB_LIMITS_S = {
 } | environment.limits()
 TESSERA_JOB_RING_AFTER_S = environment.number("TESSERA_JOB_RING_AFTER_S", default=15, minimum=0.1)
 
-# allauth's rate limits are counted here, on the broker's Redis where there is one. Sign-in itself
-# is counted in the database and needs no cache.
+# allauth counts its limits here, on the broker's Redis if any; sign-in is counted in the database.
 CACHES = {"default": environment.cache(CELERY_BROKER_URL, folder=VAR / "cache")}
 
 # --- Encoders (portal/retrieval, docs/encoders.md) ----------------------------------------------
