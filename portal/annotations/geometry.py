@@ -122,8 +122,11 @@ def _read(geometry: object, notes: list[str]) -> Polygon | MultiPolygon:
     if not isinstance(polygons, list) or not polygons:
         raise InvalidRoiGeometryError(f"geometry: a {kind} needs coordinates; there are none.")
     _refuse_too_many(polygons)
-    parts = [_polygon(rings, f"polygon {i}, ", notes) for i, rings in enumerate(polygons)]
-    return parts[0] if kind == "Polygon" else MultiPolygon(parts)
+    if kind == "Polygon":
+        return _polygon(coordinates, "", notes)
+    return MultiPolygon(
+        [_polygon(rings, f"part {i}, ", notes) for i, rings in enumerate(polygons, start=1)]
+    )
 
 
 def _refuse_too_many(polygons: list[Any]) -> None:
@@ -142,9 +145,11 @@ def _refuse_too_many(polygons: list[Any]) -> None:
 
 
 def _polygon(rings: object, where: str, notes: list[str]) -> Polygon:
+    """Messages name a ring and count from one as people do, not by its place in the document."""
     if not isinstance(rings, list) or not rings:
         raise InvalidRoiGeometryError(f"geometry: {where}expected a list of rings, found none.")
-    arrays = [_ring(ring, f"{where}ring {i}", notes) for i, ring in enumerate(rings)]
+    names = ["the outline", *(f"hole {i}" for i in range(1, len(rings)))]
+    arrays = [_ring(ring, where + name, notes) for name, ring in zip(names, rings, strict=True)]
     return Polygon(arrays[0], arrays[1:])
 
 
@@ -154,7 +159,7 @@ def _ring(ring: object, where: str, notes: list[str]) -> Ring:
         raise InvalidRoiGeometryError(f"geometry: {where} is not a list of vertices.")
     values = _plain_pairs(ring)
     if values is None:
-        values = np.array([vertex(v, f"{where}, vertex {i}") for i, v in enumerate(ring)])
+        values = np.array([vertex(v, f"{where}, vertex {i}") for i, v in enumerate(ring, start=1)])
         if any(len(vertex) > 2 for vertex in ring):
             note(notes, "Z coordinates left out")
     if not _has_three(values):

@@ -92,7 +92,7 @@ def _lines(geometry: Mapping[str, Any], notes: list[str]) -> BaseGeometry:
             f"geometry: {len(lines):,} lines; an ROI may have {MAX_RINGS:,}."
         )
     _refuse_too_many(sum(map(len, lines)))
-    made = [_line(line, f"line {number}", notes) for number, line in enumerate(lines)]
+    made = [_line(line, f"line {number}", notes) for number, line in enumerate(lines, start=1)]
     return shapely.multilinestrings(made)
 
 
@@ -108,7 +108,7 @@ def _line(line: list[Any], where: str, notes: list[str]) -> LineString:
 
 def _vertices(points: list[Any], where: str, notes: list[str]) -> np.ndarray[Any, Any]:
     """(N, 2) float64, rounded as they are stored."""
-    found = np.array([vertex(point, f"{where} {i}") for i, point in enumerate(points)])
+    found = np.array([vertex(point, f"{where} {i}") for i, point in enumerate(points, start=1)])
     if any(len(point) > 2 for point in points):
         note(notes, "Z coordinates left out")
     rounded: np.ndarray[Any, Any] = np.round(found.reshape(-1, 2), DECIMALS)

@@ -257,7 +257,7 @@ def _table(
 
     def told(item: ImportItem) -> None:
         words = ("; ".join(item.notes), item.reason)
-        writer.writerow([item.index, item.status, *map(cell, words)])
+        writer.writerow([item.index + 1, item.status, *map(cell, words)])  # as people count
 
     work = ImportWork(told=told)
     roi_import_preview(canvas=canvas, user=user, document=document, choices=choices, work=work)

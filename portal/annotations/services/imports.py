@@ -84,10 +84,10 @@ def roi_import_undo(*, roi_import: RoiImport, user: User) -> ImportUndone:
     _refuse_running(roi_import)
     if roi_import.stage == ImportStage.UNDOING and _is_open(roi_import):
         raise ConflictError("This import is being taken back already.", code="import-undoing")
+    rows = RoiImport.objects.filter(pk=roi_import.pk)
+    rows.update(stage=ImportStage.UNDOING)  # first: its own job, tried again, writes no more
     undone, _ = _undo(roi_import, user, UndoWork())
-    RoiImport.objects.filter(pk=roi_import.pk).update(
-        undone_at=timezone.now(), stage=ImportStage.IMPORTED
-    )
+    rows.update(undone_at=timezone.now(), stage=ImportStage.IMPORTED)
     return undone
 
 
@@ -145,10 +145,10 @@ def import_kept(roi_import: RoiImport, **fields: Any) -> None:
     """Say, in the transaction of a part, how far an import came.
 
     Raises:
-        ConflictError: it was taken back meanwhile; the part must not last.
+        ConflictError: it was taken back meanwhile, or is; the part must not last.
     """
     rows = RoiImport.objects.filter(pk=roi_import.pk, undone_at=None)
-    if not rows.update(updated_at=Now(), **fields):
+    if not rows.exclude(stage=ImportStage.UNDOING).update(updated_at=Now(), **fields):
         raise ConflictError("This import was taken back.", code="import-undone")
 
 

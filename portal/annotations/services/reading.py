@@ -297,7 +297,7 @@ def _planned(run: ImportRun, index: int, raw: object) -> Plan | None:
     first = run.seen.setdefault(roi_id.int, index)
     key = feature.label.lower()
     if first != index:
-        run.refuse(index, f"the same object as feature {first}")
+        run.refuse(index, f"the same object as feature {first + 1}")
     elif key in run.classes.problems:
         run.refuse(index, run.classes.problems[key])
     else:

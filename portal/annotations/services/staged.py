@@ -36,6 +36,7 @@ from portal.labs.models import User
 
 IMPORT_KIND = "rois_import"
 _OPEN = (JobState.QUEUED, JobState.RUNNING)
+_BEING_READ = (ImportStage.PREVIEWING, ImportStage.IMPORTING)
 _COPY_BYTES = 2**20  # at once: few calls, little memory
 
 
@@ -160,7 +161,15 @@ def import_work(row: RoiImport, context: JobContext) -> dict[str, int]:
 
     Returns:
         How many features ended how.
+    Raises:
+        ConflictError: this job was tried again after another one had read the document to its end,
+            or while its ROIs are taken back; or the document is no longer kept.
     """
+    if row.stage not in _BEING_READ:
+        raise ConflictError(
+            "This document is not being read any more: see what became of its import.",
+            code="import-ended",
+        )
     chosen = {name: pk and uuid.UUID(pk) for name, pk in row.choices["labels"].items()}
     choices = ImportChoices(row.choices["create_labels"], chosen)
     folder = import_folder(row.pk)
@@ -270,7 +279,7 @@ class _Table:
 
     def add(self, item: ImportItem) -> None:
         words = (cell("; ".join(item.notes)), cell(item.reason))
-        self._writer.writerow([item.index, item.status, *words])
+        self._writer.writerow([item.index + 1, item.status, *words])  # people count from one
 
     def flush(self) -> int:
         self._file.flush()

@@ -94,6 +94,26 @@ def test_a_file_is_previewed_imported_and_undone(open_viewer: Any, slide: Any) -
     assert viewer.problems == []
 
 
+def test_one_that_ends_without_its_page_can_be_taken_back_on_a_later_visit(
+    open_viewer: Any, slide: Any
+) -> None:
+    viewer = open_viewer(slide)
+    page, address = viewer.page, viewer.page.url
+    _previewed(page)
+    page.click("[data-import-go]")
+    job = _job(page, "rois_import")
+    page.goto("about:blank")
+    run_job(job)
+    page.goto(address)
+    page.wait_for_selector("[data-viewer][data-ready]", timeout=30_000)
+    page.click("[data-import-open]")
+    page.click("[data-import-last]")
+    assert "1 made" in page.inner_text(f"{DIALOG} [data-import-summary]")
+    page.click("[data-import-undo]")
+    viewer.wait_count(0)
+    assert viewer.problems == []
+
+
 def test_a_large_one_is_taken_back_by_a_job(
     open_viewer: Any, slide: Any, undone_by_jobs: None
 ) -> None:
@@ -130,6 +150,11 @@ def test_taking_back_goes_on_without_the_page_and_after_a_stop(
     page.wait_for_selector(f"{DIALOG}[data-step=done]")
     assert "Stopped. Undone so far: 0 removed." in page.inner_text("[data-import-summary]")
     assert page.inner_text("[data-import-undo]") == "Undo the rest"
+    page.reload()
+    page.wait_for_selector("[data-viewer][data-ready]", timeout=30_000)
+    page.click("[data-import-open]")
+    page.click("[data-import-last]")
+    assert "Stopped. Undone so far: 0 removed." in page.inner_text("[data-import-summary]")
     page.click("[data-import-undo]")
     _run(page, "rois_import_undo")
     viewer.wait_count(0)

@@ -18,6 +18,8 @@ from portal.annotations.geometry import (
     shape_from_geojson,
 )
 
+RING = [[0, 0], [9, 0], [9, 9], [0, 0]]
+
 
 def _polygon(*ring: tuple[Any, Any]) -> dict[str, Any]:
     return {"type": "Polygon", "coordinates": [[list(vertex) for vertex in ring]]}
@@ -88,14 +90,14 @@ def test_an_outline_outside_the_canvas_is_refused() -> None:
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_a_number_that_is_not_finite_is_refused_naming_its_vertex(value: float) -> None:
     with pytest.raises(
-        InvalidRoiGeometryError, match=r"ring 0, vertex 2: y is .* not a finite number"
+        InvalidRoiGeometryError, match=r"the outline, vertex 3: y is .* not a finite number"
     ):
         _stored(_polygon((0, 0), (10, 0), (10, value), (0, 10)))
 
 
 @pytest.mark.parametrize("value", ["NaN", None, True, [], {}])
 def test_what_is_no_number_is_refused(value: object) -> None:
-    with pytest.raises(InvalidRoiGeometryError, match=r"vertex 1: x is .* not a number"):
+    with pytest.raises(InvalidRoiGeometryError, match=r"vertex 2: x is .* not a number"):
         _stored(_polygon((0, 0), (value, 0), (10, 10)))
 
 
@@ -136,9 +138,13 @@ def test_a_scribble_that_would_take_minutes_to_repair_is_refused() -> None:
         ({"type": "Polygon", "coordinates": []}, "expected a list of rings"),
         ({"type": "MultiPolygon", "coordinates": []}, "needs coordinates"),
         ({"type": "MultiPolygon", "coordinates": {}}, "needs coordinates"),
-        ({"type": "Polygon", "coordinates": [7]}, "ring 0 is not a list"),
-        ({"type": "Polygon", "coordinates": [[7]]}, "vertex 0 is not a pair"),
-        ({"type": "MultiPolygon", "coordinates": [7]}, "expected a list of rings"),
+        ({"type": "Polygon", "coordinates": [7]}, "the outline is not a list"),
+        ({"type": "Polygon", "coordinates": [[7]]}, "vertex 1 is not a pair"),
+        ({"type": "MultiPolygon", "coordinates": [7]}, "part 1, expected a list of rings"),
+        (
+            {"type": "MultiPolygon", "coordinates": [[RING], [RING, RING, [[7]]]]},
+            "part 2, hole 2, vertex 1 is not a pair",
+        ),
         (_polygon((0, 0), (5, 5)), "fewer than 3 different vertices"),
         (_polygon((0, 0), (5, 5), (10, 10)), "no area"),
         (_polygon((0, 0), (0.5, 0), (0.5, 0.5)), "no area"),
@@ -187,5 +193,5 @@ def test_what_is_stored_is_valid_inside_rounded_and_stored_again_unchanged(
 @pytest.mark.parametrize("bad", [True, "3", None, math.nan, math.inf, 10**400, 1e12, [1], {"x": 1}])
 def test_what_is_no_number_is_refused_by_its_place_among_plain_pairs(bad: object) -> None:
     ring = [[10, 10], [90.5, 10], [90, 80], [bad, 20], [10, 10]]
-    with pytest.raises(InvalidRoiGeometryError, match="ring 0, vertex 3"):
+    with pytest.raises(InvalidRoiGeometryError, match="the outline, vertex 4"):
         shape_from_geojson({"type": "Polygon", "coordinates": [ring]}, width_px=100, height_px=100)

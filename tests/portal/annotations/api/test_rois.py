@@ -72,8 +72,8 @@ def test_the_same_request_twice_makes_one_roi(api: APIClient, canvas: Canvas) ->
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('{"type":"Polygon","coordinates":[[[0,0],[9,NaN],[9,9]]]}', "vertex 1: y is nan"),
-        ('{"type":"Polygon","coordinates":[[[0,0],[9,1e999],[9,9]]]}', "vertex 1: y is inf"),
+        ('{"type":"Polygon","coordinates":[[[0,0],[9,NaN],[9,9]]]}', "vertex 2: y is nan"),
+        ('{"type":"Polygon","coordinates":[[[0,0],[9,1e999],[9,9]]]}', "vertex 2: y is inf"),
         ('{"type":"Polygon","coordinates":[[[0,0],["NaN",9],[9,9]]]}', "x is 'NaN', not a number"),
         ('{"type":"Curve","coordinates":[[0,0],[9,9]]}', "not 'Curve'"),
         ('"POLYGON((0 0, 1 1, 2 2))"', "expected a GeoJSON object"),

@@ -166,7 +166,7 @@ def test_each_refusal_has_its_reason_and_the_rest_is_imported(
     for index, words in enumerate(
         (
             "outside the canvas",
-            "vertex 1: x is nan, not a finite number",
+            "the outline, vertex 2: x is nan, not a finite number",
             "not 'Circle'",
             "objectType 'root' is not an ROI",
             "class 'Unheard of': the lab has no such label",
@@ -178,7 +178,7 @@ def test_each_refusal_has_its_reason_and_the_rest_is_imported(
     ):
         assert words in reasons[index]
     assert statuses(report)[9:] == ["created", "refused", "created"]
-    assert reasons[10] == "the same object as feature 9"
+    assert reasons[10] == "the same object as feature 10"
     assert report.items[9].notes == ("open ring closed", "repaired: self-intersection")
     assert (report.repaired, report.count("refused")) == (1, 10)
     assert Roi.objects.get(name="kept").label.name == "Tumor"  # type: ignore[union-attr]

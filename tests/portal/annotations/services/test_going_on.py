@@ -56,7 +56,7 @@ def test_a_worker_that_is_killed_loses_and_doubles_nothing(
     assert (state(row), counts(row)) == ("succeeded", (14, 0, 0, 0, 1))
     assert RoiRevision.objects.filter(roi_import=row).count() == Roi.objects.count() == 14
     table = (import_folder(row.pk) / "report.csv").read_text().splitlines()
-    assert [line.split(",")[0] for line in table] == ["feature", *map(str, range(15))]
+    assert [line.split(",")[0] for line in table] == ["feature", *map(str, range(1, 16))]
 
 
 def staged_insert() -> Any:
@@ -129,7 +129,7 @@ def test_an_import_gives_way_and_goes_on(
     row = run(row)
     assert read == list(range(8 if kept else 0, 13))
     assert (state(row), counts(row)) == ("succeeded", (10, 0, 0, 0, 3))
-    assert row.report and "the same object as feature 1" in str(row.report["items"])
+    assert row.report and "the same object as feature 2" in str(row.report["items"])
     assert [item["index"] for item in row.report["items"]] == list(range(13))
     assert sorted(path.name for path in import_folder(row.pk).iterdir()) == ["report.csv"]
 

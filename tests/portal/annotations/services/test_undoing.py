@@ -11,7 +11,9 @@ import pytest
 from portal.annotations.models import Roi, RoiImport, RoiRevision
 from portal.annotations.services import (
     ImportChoices,
+    exchange,
     imports,
+    reading,
     roi_import,
     roi_import_start,
     roi_import_undo,
@@ -21,7 +23,7 @@ from portal.annotations.services import (
 from portal.archive.models import Canvas
 from portal.core.errors import ConflictError, ForbiddenError
 from portal.jobs.models import Job, JobState
-from portal.jobs.services import job_cancel
+from portal.jobs.services import job_cancel, job_retry
 from portal.jobs.worker.runner import job_run
 from portal.labs.models import User
 from tests.portal.annotations.staging import document, run, stage
@@ -188,6 +190,35 @@ def test_a_document_that_was_only_looked_at_has_nothing_to_take_back(
     assert row.undone_at is None  # it can be imported still
     row = run(roi_import_start(row=row, user=annotator, choices=ImportChoices(), is_preview=False))
     assert Roi.objects.live().count() == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_import_that_is_taken_back_is_not_gone_on_with_by_its_job(
+    canvas: Canvas, annotator: User, storage: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cancelled job is tried again from the list of jobs, which knows nothing of the undo."""
+    monkeypatch.setattr(reading, "CHUNK", 10)
+    row = stage(canvas, annotator, document(14))
+    insert = exchange.rois_insert
+
+    def cancels(**more: Any) -> None:
+        insert(**more)
+        Job.objects.filter(pk=row.job_id).update(cancel_requested=True)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(exchange, "rois_insert", cancels)
+        row = run(row)
+    first = Job.objects.get(pk=row.job_id)
+    assert (first.state, Roi.objects.live().count()) == ("cancelled", 10)
+    asked(row, annotator)
+    again = job_retry(job=first, user=annotator)
+    job_run(again.pk)
+    again.refresh_from_db()
+    assert (again.state, again.error_code) == ("failed", "import-ended")
+    assert Roi.objects.live().count() == 10
+    with pytest.raises(ConflictError, match="taken back"):
+        imports.import_kept(row)  # of one that was under way
+    assert is_taken_back(run(row))
 
 
 def test_over_rest_a_large_one_is_followed_by_its_job(

@@ -4,7 +4,18 @@ import { element, required } from "../../../dom/elements";
 import { ApiError } from "../../lib/http";
 import type { CanvasData } from "../../lib/types";
 import { countsOf, importButtonText, progressText, stageText, undoneText, writtenOf } from "../saved/import_text";
-import { importGet, importSend, importStart, importStop, importTableUrl, importUndo, jobEnded } from "../saved/imports";
+import {
+  goesOn,
+  importGet,
+  importSend,
+  importStart,
+  importStop,
+  importTableUrl,
+  importUndo,
+  isUnderWay,
+  isUndoable,
+  jobEnded,
+} from "../saved/imports";
 import type { ImportLabels, ImportUndone, RoiImport } from "../saved/imports";
 import type { Labels } from "../saved/labels";
 import { UNLABELLED_COLOR } from "../saved/labels";
@@ -14,9 +25,6 @@ import { classRows, reasonRows } from "./import_rows";
 type Step = "choose" | "busy" | "preview" | "done";
 
 const NONE_UNDONE: ImportUndone = { removed: 0, reverted: 0, kept: 0 };
-
-/** Whether its job writes: it goes on without the page. */
-const goesOn = ({ stage }: RoiImport): boolean => stage === "importing" || stage === "undoing";
 
 export interface ImportHost {
   root: HTMLElement;
@@ -90,7 +98,7 @@ export class ImportDialog {
 
   private showLast(): void {
     this.row = this.last;
-    if (this.row) this.showDone(false);
+    if (this.row) this.showDone(goesOn(this.row));
   }
 
   private async send(file: File): Promise<void> {
@@ -117,23 +125,17 @@ export class ImportDialog {
   private async goOn(): Promise<void> {
     const id = localStorage.getItem(this.key);
     if (!id) return this.findLast();
-    try {
-      const row = await importGet(id);
-      if (!goesOn(row) || !row.job || !["queued", "running"].includes(row.job.state)) {
-        localStorage.removeItem(this.key);
-        return;
-      }
-      await this.work(stageText(row), () => this.follow(row));
-    } catch {
-      localStorage.removeItem(this.key);
-    }
+    const row = await importGet(id).catch(() => null);
+    if (row && isUnderWay(row)) return this.work(stageText(row), () => this.follow(row));
+    localStorage.removeItem(this.key);
+    if (row && isUndoable(row)) this.keepLast(row); // it ended while nobody looked
+    return this.findLast();
   }
 
   private async findLast(): Promise<void> {
     const id = localStorage.getItem(this.lastKey);
     const row = id ? await importGet(id).catch(() => null) : null;
-    if (row?.stage === "imported" && row.report && !row.undone_at) this.last = row;
-    else localStorage.removeItem(this.lastKey);
+    this.keepLast(row && isUndoable(row) ? row : null);
     if (this.dialog.dataset.step === "choose") this.choose();
   }
 

@@ -1,6 +1,7 @@
 /** Documents of other tools: sent once, previewed, imported by a job, undone. */
 
 import { API_ROOT, call, getJson, postJson, upload } from "../../lib/http";
+import { writtenOf } from "./import_text";
 
 export interface ImportClass {
   name: string;
@@ -94,6 +95,19 @@ export function importStart(id: string, labels: ImportLabels, dryRun: boolean): 
 
 export function importGet(id: string): Promise<RoiImport> {
   return getJson(one(id));
+}
+
+/** Whether its job writes: it goes on without the page. */
+export const goesOn = ({ stage }: RoiImport): boolean => stage === "importing" || stage === "undoing";
+
+/** Whether such a job waits or runs. */
+export const isUnderWay = (row: RoiImport): boolean =>
+  goesOn(row) && row.job !== null && ["queued", "running"].includes(row.job.state);
+
+/** Whether what it wrote can be taken back now, all of it or the rest: it ended, or was stopped. */
+export function isUndoable(row: RoiImport): boolean {
+  const isOver = row.stage === "imported" || (goesOn(row) && !isUnderWay(row));
+  return isOver && !row.undone_at && row.report !== null && writtenOf(row.report) > 0;
 }
 
 export const importTableUrl = (id: string): string => `${one(id)}report.csv`;
