@@ -108,9 +108,11 @@ def report_pictures_make(
     """
     args = {"roi_ids": [str(pk) for pk in roi_ids], "width": width}
     known = Job.objects.filter(lab_id=lab_id, kind=PICTURES_KIND, created_by=user, args=args)
-    job = known.filter(created_at__gt=timezone.now() - _MADE_FOR).order_by("-created_at").first()
-    if job is not None:
-        return None if job.has_ended else job
+    job = known.order_by("-created_at").first()
+    if job is not None and not job.has_ended:
+        return job
+    if job is not None and job.created_at > timezone.now() - _MADE_FOR:
+        return None
     return job_submit(
         kind=PICTURES_KIND,
         args=args,

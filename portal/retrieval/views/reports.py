@@ -173,14 +173,18 @@ def _frozen(request: HttpRequest, found: SimilarResult | Job, back: str) -> Http
     """The report; or a page that asks for it again while a job makes its pictures."""
     if isinstance(found, Job):
         messages.info(request, "The search is still being prepared. Try again in a moment.")
-        return redirect(back)
+        return _led(request, back)
     made = report_keep(found, user_of(request))
     if isinstance(made, Job):
         context = {"job": made, "here": request.get_full_path(), "back": back}
         part = "retrieval/_report_made.html"
         template = part if wants_part(request) else "retrieval/report_made.html"
         return render(request, template, context, status=202)
-    address = reverse("retrieval:report", args=[made.pk])
+    return _led(request, reverse("retrieval:report", args=[made.pk]))
+
+
+def _led(request: HttpRequest, address: str) -> HttpResponse:
+    """To another page, also where only a part of this one was asked for."""
     if wants_part(request):
         return HttpResponse(status=204, headers={"HX-Redirect": address})
     return redirect(address)

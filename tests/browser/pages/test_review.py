@@ -86,3 +86,14 @@ def test_regions_are_walked_through_and_judged_by_keys(
     page.keyboard.press("k")
     expect(title).to_have_text(third)
     assert (state_of(rois[second]), state_of(rois[third])) == ("rejected", "submitted")
+
+
+def test_a_key_that_is_held_down_judges_one_region(
+    waiting: list[Roi], open_queue: Callable[[], Any]
+) -> None:
+    page = open_queue()
+    page.keyboard.down("j")
+    expect(page.locator(".review__row.is-done")).to_have_count(1)
+    page.keyboard.down("j")  # still held: as a keyboard repeats it
+    page.wait_for_timeout(300)
+    assert [state_of(roi) for roi in waiting].count("accepted") == 1

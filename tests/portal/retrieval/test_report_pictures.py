@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from django.test import Client
+from django.utils import timezone
 from rest_framework.test import APIClient
 
+from portal.annotations.models import Roi
+from portal.annotations.services import roi_update
 from portal.archive import storage
 from portal.archive.models import Canvas
 from portal.jobs.models import Job, JobState
@@ -14,6 +19,7 @@ from portal.jobs.worker.runner import job_run
 from portal.retrieval.models import Report, ReportRegion
 from portal.retrieval.selectors import PICTURES_KIND
 from portal.retrieval.thumbnails import frozen, regions
+from tests.portal.retrieval.conftest import square
 
 pytestmark = pytest.mark.django_db
 COUNT = 2 * frozen.AT_ONCE
@@ -74,6 +80,23 @@ def test_the_page_waits_for_its_pictures_and_leads_to_the_report(page, address, 
     assert answer["HX-Redirect"] == f"/reports/{report.pk}/"
     assert len(made) == COUNT + 1  # what is searched with
     assert ReportRegion.objects.filter(report=report, picture__isnull=False).count() == COUNT
+
+
+def test_a_job_that_waits_for_long_is_waited_for(page, address):
+    page.post(address)
+    Job.objects.filter(pk=job().pk).update(created_at=timezone.now() - timedelta(hours=2))
+    assert page.post(address).status_code == 202
+    assert Job.objects.filter(kind=PICTURES_KIND).count() == 1
+
+
+def test_a_page_that_waits_is_led_back_where_the_region_is_drawn_anew(world, page, address):
+    page.post(address)
+    roi = Roi.objects.select_related("canvas").get(pk=address.split("/")[2])
+    changes = {"geometry": square(60, 60)}
+    roi_update(roi=roi, user=world.user, expected_version=roi.version, changes=changes)
+    answer = page.post(address, HTTP_HX_REQUEST="true")
+    assert answer.status_code == 204
+    assert answer["HX-Redirect"] == f"/rois/{roi.pk}/similar/"
 
 
 def test_what_was_looked_at_before_needs_no_job(page, address, found, made):

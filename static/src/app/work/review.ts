@@ -57,7 +57,10 @@ class Queue {
       if (event.key === "Escape") (event.target as HTMLElement).blur();
       return;
     }
-    const to = (state: string) => () => this.root.querySelector<HTMLElement>(`[data-review-to=${state}]`)?.click();
+    // A key that is held down judges one region, not one after the other.
+    const to = (state: string) => () => {
+      if (!event.repeat) this.root.querySelector<HTMLElement>(`[data-review-to=${state}]`)?.click();
+    };
     const keys: Record<string, () => void> = {
       j: to("accepted"),
       k: to("rejected"),
