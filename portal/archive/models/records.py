@@ -260,6 +260,13 @@ class Canvas(Binnable):
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def mpp(self) -> float | None:
+        """Microns per pixel, of pixels that are not square the geometric mean; None if unknown."""
+        if self.mpp_x is None or self.mpp_y is None:
+            return None
+        return float((self.mpp_x * self.mpp_y) ** 0.5)
+
 
 class ItemState(models.TextChoices):
     """Where a slide, video or mosaic stands."""

@@ -29,7 +29,7 @@ from ml.types import ImageU8, Progress, no_progress
 from portal.annotations.marks import MARKS
 from portal.annotations.models import ReviewState, Roi
 from portal.archive import storage
-from portal.archive.models import Canvas, CanvasKind
+from portal.archive.models import CanvasKind
 from portal.audit.services import entry_note
 from portal.core.errors import InvalidInputError
 from portal.labs.models import Lab, Role, User
@@ -177,7 +177,7 @@ def _written(rois: Any, watched: set[str], out: Path, mpp: float) -> Iterator[_R
             continue
         (out / folder).mkdir(parents=True, exist_ok=True)
         Image.fromarray(pixels).save(out / name)
-        native, scale = _native_mpp(roi.canvas), 1 / downsample
+        native, scale = roi.canvas.mpp, 1 / downsample
         moved = (scale, 0, 0, scale, -corner[0] * scale, -corner[1] * scale)
         yield _Region(
             file=name,
@@ -193,7 +193,7 @@ def _written(rois: Any, watched: set[str], out: Path, mpp: float) -> Iterator[_R
 def _pixels(roi: Roi, mpp: float) -> tuple[ImageU8, tuple[int, int], float]:
     """The box of the region, its corner, and by how much it was reduced."""
     canvas = roi.canvas
-    native = _native_mpp(canvas) if canvas.kind != CanvasKind.VIDEO else None
+    native = canvas.mpp if canvas.kind != CanvasKind.VIDEO else None
     wanted = max(1.0, mpp / native) if native else 1.0
     left, right = _grown(roi.left, roi.right, LEAST_PX * wanted, canvas.width_px)
     top, bottom = _grown(roi.top, roi.bottom, LEAST_PX * wanted, canvas.height_px)
@@ -212,12 +212,6 @@ def _grown(low: float, high: float, least: float, size: int) -> tuple[int, int]:
     start = min(max(0, int(low - more)), max(0, size - int(least)))
     end = max(int(np.ceil(high)), min(size, start + int(least)))
     return start, min(size, max(start + 1, end))
-
-
-def _native_mpp(canvas: Canvas) -> float | None:
-    if canvas.mpp_x is None or canvas.mpp_y is None:
-        return None
-    return float((canvas.mpp_x * canvas.mpp_y) ** 0.5)
 
 
 def _tables(regions: Sequence[_Region], out: Path) -> None:

@@ -7,8 +7,6 @@ import uuid
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from django.db.models import QuerySet
-
 from ml.errors import BadInputError, EmptyRegionError
 from portal.annotations.marks import MARKS
 from portal.annotations.models import Roi
@@ -17,6 +15,7 @@ from portal.core.tasks import JobContext, JobResult, Priority, task
 from portal.retrieval import selectors, services
 from portal.retrieval.models import Encoder
 from portal.retrieval.tasks.ahead import EMBED_AHEAD, EmbeddedAhead
+from portal.retrieval.tasks.ending import has_ended
 from portal.retrieval.tasks.regions import EmbedRegions, encoder_ready, regions_open
 
 if TYPE_CHECKING:
@@ -117,7 +116,7 @@ def canvas_embed(context: JobContext, *, canvas_id: str, encoder_id: str) -> Job
         with regions_open(network, canvas) as embed:
             while True:
                 rois = list(waiting[:size])
-                if not rois and _has_ended(context, waiting):
+                if not rois and has_ended(context, lambda: not waiting.exists()):
                     return dict(counts)
                 if not rois:
                     continue
@@ -157,22 +156,6 @@ def _embed_part(  # noqa: PLR0917
         counts["no_tissue" if is_blank else "failed" if is_error else "embedded"] += 1
     done, total = selectors.canvas_progress(canvas, encoder)
     tell()
-    return True
-
-
-class _MoreToDoError(Exception):
-    """An ROI came in while the job was about to end."""
-
-
-def _has_ended(context: JobContext, waiting: QuerySet[Roi]) -> bool:
-    """End the job, unless there is more to do by now: seen in the transaction that ends it, for
-    which whoever brings more has to wait (``canvas_embed_submit``)."""
-    try:
-        with context.effect():
-            if waiting.exists():
-                raise _MoreToDoError
-    except _MoreToDoError:
-        return False
     return True
 
 

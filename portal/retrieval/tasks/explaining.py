@@ -22,7 +22,7 @@ from portal.retrieval import selectors, services
 from portal.retrieval.models import EncoderKind, Explanation, Query, QuerySource
 from portal.retrieval.selectors import EXPLAIN_KIND, MatchFound
 from portal.retrieval.selectors.explanations import PairFound
-from portal.retrieval.tasks.regions import canvas_mpp, canvas_stain, encoder_ready
+from portal.retrieval.tasks.regions import canvas_stain, encoder_ready
 
 if TYPE_CHECKING:
     from ml.roi import RegionEncoder
@@ -104,7 +104,7 @@ class _Open:
         scale: float = 1.0,
         is_tissue: bool = False,
     ) -> None:
-        path, mpp = storage.resolve(canvas.pixels_path), canvas_mpp(canvas)
+        path, mpp = storage.resolve(canvas.pixels_path), canvas.mpp
         self.canvas, self.mpp = canvas, mpp * scale if mpp else mpp
         self.polygon = shape(geometry) if geometry else None
         if canvas.kind == CanvasKind.VIDEO:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from functools import partial
 
 from django.db import OperationalError
 
@@ -12,6 +13,7 @@ from portal.core.tasks import JobContext, JobResult, Priority, UserError, task
 from portal.retrieval import selectors, services
 from portal.retrieval.models import Encoder
 from portal.retrieval.selectors import LEARN_KIND, MAP_KIND
+from portal.retrieval.tasks.ending import has_ended
 
 
 @task(
@@ -67,24 +69,10 @@ def metric_embed(context: JobContext, *, encoder_id: str) -> JobResult:
         done += looked_at
         if looked_at:
             context.give_way()
-        elif _has_switched(context, encoder):
+        elif has_ended(context, partial(services.metric_switch, encoder)):
             return {"regions": done, "mapped": done - before}
         encoder = _wanted(encoder_id)
     return {"skipped": "no longer wanted"}
-
-
-class _MoreToDoError(Exception):
-    """A vector came in while the job was about to end."""
-
-
-def _has_switched(context: JobContext, encoder: Encoder) -> bool:
-    try:
-        with context.effect():
-            if not services.metric_switch(encoder):
-                raise _MoreToDoError
-    except _MoreToDoError:
-        return False
-    return True
 
 
 def _wanted(encoder_id: str) -> Encoder | None:

@@ -19,7 +19,7 @@ from portal.retrieval import selectors, services
 from portal.retrieval.models import EncoderKind
 from portal.retrieval.selectors import SAMPLE_KIND, SampleKey
 from portal.retrieval.services import SamplePart
-from portal.retrieval.tasks.regions import canvas_mpp, canvas_stain, encoder_ready
+from portal.retrieval.tasks.regions import canvas_stain, encoder_ready
 
 if TYPE_CHECKING:
     from ml.roi import Embedded
@@ -105,8 +105,6 @@ def tissue_sample(context: JobContext, *, canvas_id: str, side_px: int, user_id:
 
         def embed(some: ArrayF64) -> list[Embedded | BadInputError]:
             outlines = [box(*one) for one in some]
-            return network.embed_regions(
-                slide, outlines, canvas_mpp(canvas), work.tell, stain=stain
-            )
+            return network.embed_regions(slide, outlines, canvas.mpp, work.tell, stain=stain)
 
         return work.run(embed)

@@ -23,7 +23,7 @@ from portal.archive import storage
 from portal.core.tasks import JobContext, JobResult, UserError, task
 from portal.retrieval import selectors, services
 from portal.retrieval.models import EncoderKind, Query, QuerySource
-from portal.retrieval.tasks.regions import canvas_mpp, canvas_stain, encoder_ready
+from portal.retrieval.tasks.regions import canvas_stain, encoder_ready
 
 if TYPE_CHECKING:
     from ml.roi import Embedded, RegionEncoder
@@ -83,7 +83,7 @@ def _embedded(
     if canvas is None:
         raise UserError("There is nothing to search with.", code="query-empty")
     outline = shape(query.geometry) if query.geometry else None
-    path, mpp = storage.resolve(canvas.pixels_path), _scaled(canvas_mpp(canvas), scale)
+    path, mpp = storage.resolve(canvas.pixels_path), _scaled(canvas.mpp, scale)
     if query.frame_pts is not None:
         return network.embed_image(
             read_frame(path, query.frame_pts), outline, mpp=mpp, progress=progress

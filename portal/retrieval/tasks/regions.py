@@ -53,7 +53,7 @@ def regions_open(network: RegionEncoder, canvas: Canvas) -> Iterator[EmbedRegion
     What it is given are ROIs of this canvas and who is told of progress, who may stop it; for each
     ROI it gives its vector, or the error that it alone raised.
     """
-    path, mpp = storage.resolve(canvas.pixels_path), canvas_mpp(canvas)
+    path, mpp = storage.resolve(canvas.pixels_path), canvas.mpp
     if canvas.kind == CanvasKind.VIDEO:
         yield lambda rois, progress: _on_frames(network, path, mpp, rois, progress)
         return
@@ -88,7 +88,7 @@ def canvases_embed(
                 slide = stack.enter_context(open_slide(storage.resolve(canvas.pixels_path)))
                 outlines = [shape(roi.geometry) for roi in rois]
                 stain = canvas_stain(network, canvas, slide)
-                slides[at] = SlideRegions(slide, outlines, canvas_mpp(canvas), stain)
+                slides[at] = SlideRegions(slide, outlines, canvas.mpp, stain)
         results = network.embed_slides(list(slides.values()), progress)
     return [
         own if at not in slides else results[list(slides).index(at)] for at, own in enumerate(found)
@@ -137,13 +137,6 @@ def canvas_stain(network: RegionEncoder, canvas: Canvas, slide: SlideImage) -> S
     known = selectors.stain_of(canvas, method=method)
     if known is not None:
         return stain_from_dict(known)
-    estimate = estimate_stain(slide, mpp=canvas_mpp(canvas), config=StainConfig(method=method))
+    estimate = estimate_stain(slide, mpp=canvas.mpp, config=StainConfig(method=method))
     services.stain_save(canvas=canvas, method=method, estimate=stain_to_dict(estimate))
     return estimate
-
-
-def canvas_mpp(canvas: Canvas) -> float | None:
-    """Microns per pixel as recorded for the canvas; the file's own where it is not."""
-    if canvas.mpp_x is None or canvas.mpp_y is None:
-        return None
-    return float((canvas.mpp_x * canvas.mpp_y) ** 0.5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -117,13 +118,13 @@ def _scale_for(a: Scale, b: Scale) -> Scale | None:
 
 
 def _address(address: str, scale: Scale | None, version: int | None) -> str:
-    fields: dict[str, Any] = {"size": "close"}
+    fields: dict[str, str | int] = {"size": "close"}
     fields |= {"width": scale.tag} if scale else {}
     fields |= {"v": version} if version is not None else {}
     return f"{address}?{urlencode(fields)}"
 
 
-def _outcome(find: Any) -> dict[str, Any]:
+def _outcome(find: Callable[[], MatchFound | Job]) -> dict[str, Any]:
     """One of ``found``, ``job`` (under way), or ``failure`` with ``may_retry``."""
     try:
         found = find()

@@ -71,14 +71,14 @@ def test_what_is_imported_while_the_job_looks_its_last_is_embedded_by_it(
     world, canvas, monkeypatch
 ):
     imported(world, canvas, 3)
-    real, brought = embedding._has_ended, []
+    real, brought = embedding.has_ended, []
 
-    def late(context, waiting):
+    def late(context, is_done):
         if not brought:
             brought.append(roi_import(canvas=canvas, user=world.user, document=features(1, 60)))
-        return real(context, waiting)
+        return real(context, is_done)
 
-    monkeypatch.setattr(embedding, "_has_ended", late)
+    monkeypatch.setattr(embedding, "has_ended", late)
     (job,) = jobs("canvas_embed")
     job_run(job.pk)
     assert (Embedding.objects.count(), jobs("canvas_embed")) == (4, [job])
