@@ -5,9 +5,10 @@ from __future__ import annotations
 import io
 
 import numpy as np
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 
 from ml.errors import CorruptFileError, UnsupportedFormatError
+from ml.imaging.limits import require_tile_size
 from ml.imaging.slides.jpeg import (
     encode_jpeg,
     read_frame_header,
@@ -55,7 +56,7 @@ def baseline(data: bytes) -> bytes:
     plain = without_profile(data)
     if read_frame_header(plain).coding == _BASELINE:
         return plain
-    return encode_jpeg(_pixels(plain))
+    return encode_jpeg(_pixels(plain, None))
 
 
 def self_told(data: bytes, *, is_rgb: bool) -> bytes:
@@ -68,27 +69,32 @@ def self_told(data: bytes, *, is_rgb: bool) -> bytes:
     return standalone_header(b"", adobe_transform=0, icc_profile=None) + data[2:]
 
 
-def decoded(data: bytes, *, is_rgb: bool) -> bytes:
+def decoded(data: bytes, *, size: tuple[int, int], is_rgb: bool) -> bytes:
     """The samples of a coded frame: RGB pixel by pixel, or grey.
 
     Args:
+        size: width and height, as the object says them.
         is_rgb: the object says that its samples are RGB.
     Raises:
-        CorruptFileError: it cannot be decoded.
+        CorruptFileError: it cannot be decoded, or is of another size.
+        TooLargeError: a frame of this size is not decoded.
     """
-    return _pixels(self_told(data, is_rgb=is_rgb)).tobytes()
+    return _pixels(self_told(data, is_rgb=is_rgb), size).tobytes()
 
 
-def picture(data: bytes, *, is_rgb: bool, as_png: bool) -> bytes:
+def picture(data: bytes, *, size: tuple[int, int], is_rgb: bool, as_png: bool) -> bytes:
     """A coded frame as a picture that browsers show: JPEG, or PNG.
 
+    Args:
+        size: width and height, as the object says them.
     Raises:
-        CorruptFileError: it cannot be decoded.
+        CorruptFileError: it cannot be decoded, or is of another size.
+        TooLargeError: a frame of this size is not decoded.
     """
     told = self_told(data, is_rgb=is_rgb)
     if not as_png and told[:2] == b"\xff\xd8":
         return told
-    return drawn(_pixels(told), as_png=as_png)
+    return drawn(_pixels(told, size), as_png=as_png)
 
 
 def drawn(pixels: np.ndarray, *, as_png: bool) -> bytes:
@@ -114,9 +120,17 @@ def plain_pixels(data: bytes, rows: int, columns: int, samples: int) -> np.ndarr
     return np.frombuffer(data, np.uint8).reshape(shape)
 
 
-def _pixels(data: bytes) -> np.ndarray:
+def _pixels(data: bytes, size: tuple[int, int] | None) -> np.ndarray:
+    """Nothing is decoded before its size is known to be the expected one."""
     try:
         with Image.open(io.BytesIO(data)) as image:
+            if size is not None and image.size != size:
+                raise CorruptFileError(
+                    "a frame of the slide has {} x {} px, expected {} x {}".format(
+                        *image.size, *size
+                    )
+                )
+            require_tile_size(*image.size)
             return np.asarray(image if image.mode == "L" else image.convert("RGB"))
-    except (OSError, UnidentifiedImageError, ValueError) as error:
+    except (OSError, ValueError, Image.DecompressionBombError) as error:
         raise CorruptFileError("a frame of the slide cannot be decoded") from error

@@ -167,6 +167,8 @@ def _add_image(data: Dataset, slide: SlideTold, number: int) -> None:
     data.AcquisitionDateTime = TIME_UNKNOWN
     data.AcquisitionContextSequence = []
     data.VolumetricProperties = "VOLUME"
+    # Of type 1. A level is the scan of the tissue: label and overview, which may show a name, are
+    # other pictures and never told. Nobody looks for letters in the tissue's own pixels.
     data.SpecimenLabelInImage = data.BurnedInAnnotation = "NO"
     data.FocusMethod, data.ExtendedDepthOfField = "AUTO", "NO"
     data.NumberOfOpticalPaths = data.TotalPixelMatrixFocalPlanes = 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import logging
+import math
 import struct
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ _PIXELS_OF_UNKNOWN_LENGTH = struct.pack("<HH2sHI", 0x7FE0, 0x0010, b"OB", 0, 0xF
 _ITEM = struct.Struct("<HHI")
 _NO_TABLE = _ITEM.pack(0xFFFE, 0xE000, 0)
 _END = _ITEM.pack(0xFFFE, 0xE0DD, 0)
+_DAMAGED = (ValueError, TypeError, AttributeError, ArithmeticError, NotImplementedError)
 
 
 def head_of(data: Dataset, syntax: str) -> bytes:
@@ -70,17 +72,29 @@ def json_of(data: Dataset, address: Callable[[str], str]) -> dict[str, Any]:
     Args:
         address: from a name that ``bulk_value`` knows to where its bytes can be had.
     """
+    from pydicom.errors import BytesLengthException
+
     found: dict[str, Any] = {}
     for tag in data.keys():  # noqa: SIM118 - the values are read one by one, each may be damaged
         try:
             element = data[tag]
-            found[f"{tag:08X}"] = element.to_json_dict(
+            told = element.to_json_dict(
                 bulk_data_element_handler=lambda one: address(_name_of(one)),
                 bulk_data_threshold=INLINE_BYTES // 3 * 4,  # of base64
             )
-        except (ValueError, TypeError, AttributeError, NotImplementedError) as error:
+            found[f"{tag:08X}"] = _finite(told)
+        except (*_DAMAGED, BytesLengthException) as error:
             logger.warning("dicom: %s is left out of JSON: %s", tag, type(error).__name__)
     return found
+
+
+def _finite(told: Any) -> Any:
+    """Null for what JSON has no number for."""
+    if isinstance(told, float):
+        return told if math.isfinite(told) else None
+    if isinstance(told, list):
+        return [_finite(one) for one in told]
+    return {key: _finite(one) for key, one in told.items()} if isinstance(told, dict) else told
 
 
 def bulk_value(data: Dataset, name: str) -> bytes | None:

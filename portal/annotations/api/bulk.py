@@ -92,7 +92,7 @@ class RoiBulkApi(APIView):
         summary="Change many ROIs as one step",
     )
     def post(self, request: Request) -> Response:
-        """One transaction. Each ROI gets a version of its own, as by a request of its own.
+        """Up to 5,000 changes in one transaction. Each ROI gets a version of its own, as ever.
 
         A change that finds its ROI as it wants it does nothing: the request can be sent again. With
         its Idempotency-Key it can be even where others changed the ROIs since, and changes nothing.

@@ -32,7 +32,7 @@ from portal.core.errors import ConflictError, InvalidInputError, NotFoundError, 
 from portal.core.events import events_emit
 from portal.labs.models import User
 
-MAX_STEPS = 5_000  # what a page holds at most
+MAX_STEPS = 5_000  # a page's; twice as many come near the 15 s after which readers look no more
 CHUNK = 500  # rows of one statement
 BULK_FROM = 25  # so many new outlines are embedded as one piece of work, a few each at once
 MOST_ALIKE = 10  # kinds of change with a statement each; beyond, every row brings its values

@@ -181,7 +181,7 @@ def _frame(one: SlideObject, number: int, coding: FrameCoding) -> bytes:
     if not coding.is_decoded:
         return data
     try:
-        return decoded(data, is_rgb=_is_rgb(one))
+        return decoded(data, size=_size(one), is_rgb=_is_rgb(one))
     except MlError as error:
         raise UnavailableError("This frame cannot be decoded.") from error
 
@@ -190,11 +190,16 @@ def _drawn(one: SlideObject, number: int, *, as_png: bool) -> bytes:
     data, whole = one.frame(number - 1), one.data()
     try:
         if one.syntax in DECODED:
-            return picture(data, is_rgb=_is_rgb(one), as_png=as_png)
+            return picture(data, size=_size(one), is_rgb=_is_rgb(one), as_png=as_png)
         pixels = plain_pixels(data, int(whole.Rows), int(whole.Columns), int(whole.SamplesPerPixel))
         return drawn(pixels, as_png=as_png)
     except MlError as error:
         raise NotAcceptable(f"Frames of {one.syntax} are not drawn: {error}.") from error
+
+
+def _size(one: SlideObject) -> tuple[int, int]:
+    brief = one.brief()
+    return int(brief.Columns), int(brief.Rows)
 
 
 def _is_rgb(one: SlideObject) -> bool:

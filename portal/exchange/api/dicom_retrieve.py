@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterable
 from typing import Any
 
 from django.http import HttpResponse, StreamingHttpResponse
@@ -15,7 +16,7 @@ from rest_framework.response import Response
 
 from ml.imaging.dicom.whose import add_all
 from ml.imaging.dicom.writing import bulk_value
-from portal.core.errors import NotFoundError
+from portal.core.errors import InvalidInputError, NotFoundError
 from portal.core.http.files import bytes_response
 from portal.exchange import selectors
 from portal.exchange.api.crossing import CrossingApi
@@ -42,6 +43,8 @@ INSTANCE = OpenApiParameter(
     "instance_id", str, OpenApiParameter.PATH, description="Of the instance, as a search gives it"
 )
 Objects = list[tuple[Series, SlideObject]]
+MOST_CODED_FRAMES = 4096
+"""Of one answer, where tiles have to be coded for files: some ten seconds of a processor."""
 _FILES = {(200, "multipart/related"): OpenApiTypes.BINARY, (200, DICOM): OpenApiTypes.BINARY}
 
 
@@ -67,7 +70,10 @@ class _ObjectsApi(CrossingApi):
             found = [selectors.dicom_slide(user, case_id, canvas_id)]
         else:
             return [selectors.dicom_object(user, case_id, canvas_id, instance_id)]
-        return [(series, one) for series in found for one in series.objects()]
+        objects = [(series, one) for series in found for one in series.objects()]
+        if not objects:
+            raise NotFoundError("It has no instances.")
+        return objects
 
     def _metadata(self, request: Request, *ids: uuid.UUID) -> Response:
         objects = self._objects(request, *ids)
@@ -81,14 +87,11 @@ class _ObjectsApi(CrossingApi):
         for _, one in objects:
             if file_kind(kinds, one.syntax) is None:
                 raise NotAcceptable(f"Objects are given as they are stored: {one.syntax}.")
-        kind = file_kind(kinds, objects[0][1].syntax) if objects else None
-        if (
-            kind is not None
-            and len(objects) == 1
-            and kind.media_type == DICOM
-            and not kind.in_parts
-        ):
-            series, one = objects[0]
+        _require_cheap(one for _, one in objects)
+        series, one = objects[0]
+        kind = file_kind(kinds, one.syntax)
+        is_plain = kind is not None and kind.media_type == DICOM and not kind.in_parts
+        if is_plain and len(objects) == 1:
             return StreamingHttpResponse(
                 one.file(_data(series, one)),
                 content_type=f"{DICOM}; transfer-syntax={one.syntax}",
@@ -234,6 +237,16 @@ class BulkApi(_ObjectsApi):
             etag=f'"b-{digest}-{int(is_whole)}"',
             media_type=part.media_type if is_whole else parts_type(part.media_type, line),
             cache=CACHE,
+        )
+
+
+def _require_cheap(objects: Iterable[SlideObject]) -> None:
+    count = sum(one.coded_count for one in objects)
+    if count > MOST_CODED_FRAMES:
+        raise InvalidInputError(
+            f"{count:,} frames of this would be coded first, and at most {MOST_CODED_FRAMES:,} are:"
+            " retrieve frames, or single coarser levels.",
+            code="too-costly",
         )
 
 

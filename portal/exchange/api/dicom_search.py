@@ -187,14 +187,16 @@ def _asked(request: Request) -> Asked:
 
 
 def _instance(request: Request, series: Series, one: SlideObject, wanted: Asked) -> dict[str, Any]:
+    from pydicom.datadict import keyword_for_tag
+
     whose, uid = series.whose, object_uid(series.canvas, one)
     brief = one.brief()
     if wanted.fields is None or wanted.fields:
         whole = one.data()
         add_all(whole, whose, uid)
-        for element in whole:
-            if wanted.fields is None or element.keyword in wanted.fields:
-                brief[element.tag] = element
+        for tag in whole.keys():  # noqa: SIM118 - each as it is stored: it may be damaged
+            if wanted.fields is None or keyword_for_tag(tag) in wanted.fields:
+                brief[tag] = whole.get_item(tag)
     return dicom_json.instance_json(
         brief,
         whose,

@@ -60,9 +60,11 @@ def asked(query: QueryDict) -> Asked:
         InvalidInputError: an attribute that is not searched, or a value of the wrong form.
     """
     given: dict[str, list[str]] = {}
-    for key in query:
+    for key, sent in query.lists():
+        if any("\0" in value for value in sent):
+            raise InvalidInputError("A value holds what no text may.")
         if key not in _CONTROLS:
-            given.setdefault(_keyword(key), []).extend(_values(query.getlist(key)))
+            given.setdefault(_keyword(key), []).extend(_values(sent))
     said = {key: values for key, values in given.items() if _says(values)}
     numbers = said.get("InstanceNumber")
     return Asked(
@@ -135,7 +137,8 @@ def _day(text: str) -> date | None:
 def _number(text: str | None, name: str, usual: int, most: int) -> int:
     if not text:
         return usual
-    if not (text.isascii() and text.isdecimal()) or int(text[:10]) > most:
+    is_short = len(text) <= len(str(most)) and text.isascii() and text.isdecimal()
+    if not is_short or int(text) > most:
         raise InvalidInputError(f"{name}: a number up to {most:,}.")
     return int(text)
 

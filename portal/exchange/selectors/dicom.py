@@ -10,14 +10,13 @@ import uuid
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 
 from django.db.models import Q, QuerySet
 
 from ml.imaging.dicom.uids import WHOLE_SLIDE, instance_id, instance_number, series_of, uid_of
 from ml.imaging.dicom.whose import Belongs
 from portal.archive.models import Canvas, CanvasKind, Case, Sex
-from portal.core.errors import NotFoundError
+from portal.core.errors import NotFoundError, UnavailableError
 from portal.exchange.formats.dicom_search import Asked
 from portal.exchange.selectors.dicom_objects import (
     VENDOR,
@@ -107,7 +106,12 @@ def dicom_instances(
         found = found.filter(pk__in=[one for uid in named for one in series_of(uid)])
     mine, left, taken = _labs_of(user), asked.offset, list[tuple[Series, SlideObject]]()
     for canvas in found.iterator(chunk_size=100):
-        objects = list(_wanted(canvas, asked, named))
+        try:
+            objects = list(_wanted(canvas, asked, named))
+        except UnavailableError:
+            if canvas_id is not None:
+                raise
+            continue  # one slide whose file is away does not hide all others
         taken += [(Series(canvas, _whose(canvas, mine)), one) for one in objects[left:]]
         left = max(0, left - len(objects))
         if len(taken) >= asked.limit:
@@ -189,7 +193,7 @@ def _filtered(found: QuerySet[Canvas], asked: Asked) -> QuerySet[Canvas]:
     if first is not None:
         found = found.filter(case__created_at__date__gte=first)
     if last is not None:
-        found = found.filter(case__created_at__date__lt=last + timedelta(days=1))
+        found = found.filter(case__created_at__date__lte=last)
     return found
 
 

@@ -21,18 +21,19 @@ from portal.archive import storage
 from portal.archive.models import Canvas
 from portal.archive.tiles.cache import SOURCES
 from portal.archive.tiles.reading import plane_of, tile_read
-from portal.core.errors import InvalidInputError, NotFoundError, UnavailableError
+from portal.core.errors import NotFoundError, UnavailableError
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
     from pydicom.dataset import Dataset
 
+    from ml.imaging.slides.tiles import TileSource
+
 VENDOR = "dicom"
 """What OpenSlide calls slides that came as DICOM."""
 _OPEN_SERIES = 16  # data sets of series are kept: some 100 kB each, and 16 bytes a frame
-MOST_CODED_FRAMES = 4096
-"""Of a level whose tiles have to be coded for a file: some ten seconds of a processor."""
+_AWAY = "This slide cannot be read from the stored file."
 _USUAL_RATIO = 16.0  # of tiles that are coded here: about 1.5 bits a pixel
 _BRIEF = (
     *("SOPClassUID", "InstanceNumber", "Modality", "ImageType", "NumberOfFrames", "Rows"),
@@ -56,6 +57,11 @@ class SlideObject(Protocol):
         """How many frames it has."""
         ...
 
+    @property
+    def coded_count(self) -> int:
+        """How many of them are coded when the whole object is asked for."""
+        ...
+
     def brief(self) -> Dataset:
         """What a search says of it."""
         ...
@@ -75,6 +81,8 @@ class SlideObject(Protocol):
 
 class OwnObject:
     """An object of the file that the slide came as."""
+
+    coded_count = 0
 
     def __init__(self, number: int, stored: StoredObject) -> None:
         self.number, self.syntax, self._stored = number, stored.syntax, stored
@@ -138,6 +146,11 @@ class ToldObject:
         self._columns = told.columns_of(slide.levels[self._level])
         self.frame_count = self._columns * told.rows_of(slide.levels[self._level])
 
+    @property
+    def coded_count(self) -> int:
+        """0 where the file has all of them."""
+        return 0 if self._lengths is not None else self.frame_count
+
     def brief(self) -> Dataset:
         """Out of the row alone."""
         return told.brief_of(self._slide, self.number)
@@ -166,18 +179,19 @@ class ToldObject:
         lengths = self._lengths
         if lengths is not None:
             add_offsets(data, lengths)
-        elif self.frame_count > MOST_CODED_FRAMES:
-            raise InvalidInputError(
-                f"The {self.frame_count:,} frames of this level are coded when they are asked for:"
-                " retrieve them as frames, or a coarser level.",
-                code="too-costly",
-            )
         frames = (self.frame(index) for index in range(self.frame_count))
         return chain([head_of(data, self.syntax)], coded_pixels(frames))
 
     @property
+    def _source(self) -> TileSource:
+        try:
+            return SOURCES.get(self._canvas.pixels_path)
+        except (OSError, MlError) as error:
+            raise UnavailableError(_AWAY) from error
+
+    @property
     def _lengths(self) -> npt.NDArray[np.int64] | None:
-        source = SOURCES.get(self._canvas.pixels_path)
+        source = self._source
         coding, lengths = source.coding(self._level), source.lengths(self._level)
         if coding is None or lengths is None or not coding.is_baseline or not lengths.all():
             return None
@@ -185,11 +199,7 @@ class ToldObject:
 
     @cached_property
     def _coding(self) -> Coding:
-        level = self._slide.levels[self._level]
-        try:
-            source = SOURCES.get(self._canvas.pixels_path)
-        except (OSError, MlError) as error:
-            raise UnavailableError("This slide cannot be read from the stored file.") from error
+        level, source = self._slide.levels[self._level], self._source
         coding, lengths = source.coding(self._level), source.lengths(self._level)
         if coding is None or lengths is None or not coding.is_baseline:
             return Coding(is_rgb=False, ratio=_USUAL_RATIO, icc_profile=source.icc_profile)
@@ -201,7 +211,11 @@ class ToldObject:
 def objects_of(canvas: Canvas) -> list[SlideObject]:
     """The objects of a slide, the finest level first; none of a slide of unknown pixel size."""
     if canvas.slide.vendor == VENDOR:
-        own = _own_objects(str(storage.resolve(canvas.pixels_path).parent), canvas.content_hash)
+        folder = storage.resolve(canvas.pixels_path).parent
+        try:
+            own = _own_objects(str(folder), canvas.content_hash)
+        except OSError as error:
+            raise UnavailableError(_AWAY) from error
         if own:
             return list(own)
     if canvas.mpp_x is None or canvas.mpp_y is None:
@@ -215,10 +229,14 @@ def object_count(canvas: Canvas) -> int:
     """How many objects a slide has, without reading any: what a list says of each slide."""
     if canvas.slide.vendor == VENDOR:
         folder = storage.resolve(canvas.pixels_path).parent
-        own = sum(path.is_file() and is_dicom_slide(read_head(path)) for path in folder.iterdir())
+        try:
+            own = sum(one.is_file() and is_dicom_slide(read_head(one)) for one in folder.iterdir())
+        except OSError:
+            return 0  # a list does not fail for one slide whose file is away
         if own:
             return min(own, MOST_INSTANCES)
-    return min(len(canvas.levels), MOST_INSTANCES)
+    is_told = canvas.mpp_x is not None and canvas.mpp_y is not None
+    return min(len(canvas.levels), MOST_INSTANCES) if is_told else 0
 
 
 def object_uid(canvas: Canvas, one: SlideObject) -> str:
@@ -241,7 +259,8 @@ def _slide_of(canvas: Canvas, mpp: tuple[float, float]) -> SlideTold:
 def _own_objects(folder: str, _content: str) -> tuple[OwnObject, ...]:
     """What lies in the folder of a slide that came as DICOM, without label and overview.
 
-    An object that does not say that patients were taken out of it is left out.
+    An object that does not say that patients were taken out of it is left out. ``OSError`` where
+    one cannot be read: that is not remembered.
     """
     found = []
     for path in sorted(Path(folder).iterdir()):
@@ -249,7 +268,7 @@ def _own_objects(folder: str, _content: str) -> tuple[OwnObject, ...]:
             continue
         try:
             stored = StoredObject(path)
-        except (CorruptFileError, OSError):
+        except CorruptFileError:
             continue
         if stored.is_without_names() and stored.is_of_tissue():
             found.append(stored)

@@ -1,4 +1,4 @@
-"""Answers ``make COUNT FOLDER``, ``lab`` and ``came``: a case with files, and what was imported."""
+"""Answers ``make COUNT FOLDER``, ``lab``, ``send ZIP`` and ``came``: a case, and its import."""
 
 from __future__ import annotations
 
@@ -14,8 +14,14 @@ from PIL import Image  # noqa: E402
 
 from portal.archive import storage  # noqa: E402
 from portal.archive.models import Asset, Case, Slide  # noqa: E402
-from portal.archive.services import case_create, item_receive  # noqa: E402
-from portal.exchange.services import case_export_to  # noqa: E402
+from portal.archive.services import (  # noqa: E402
+    case_create,
+    crate_begin,
+    item_receive,
+    upload_append,
+)
+from portal.exchange.selectors import IMPORT_KIND  # noqa: E402
+from portal.exchange.services import case_export_to, case_import_request  # noqa: E402
 from portal.jobs.models import Job  # noqa: E402
 from portal.labs.models import Lab, Membership, Role, User  # noqa: E402
 from tests.killing.answers import answer  # noqa: E402
@@ -49,6 +55,18 @@ def lab() -> object:
     return str(_manager()[0].pk)
 
 
+def send(path: str) -> object:
+    """A crate of the lab's, as REST takes it, and its import asked for."""
+    lab, user = Lab.objects.get(), User.objects.get()
+    file = Path(path)
+    upload = crate_begin(lab=lab, filename=file.name, size_bytes=file.stat().st_size, user=user)
+    with file.open("rb") as sent:
+        upload_append(
+            upload=upload, offset=0, chunks=iter(lambda: sent.read(2**20), b""), user=user
+        )
+    return str(case_import_request(user=user, upload_id=upload.pk).pk)
+
+
 def came() -> object:
     """Rows, files that were taken out so far, and files in place with the hash of their name."""
     scratch = storage.root() / "scratch"
@@ -56,7 +74,9 @@ def came() -> object:
     return {
         "cases": Case.objects.count(),
         "slides": Slide.objects.count(),
-        "jobs": Job.objects.count(),
+        "jobs": Job.objects.exclude(kind=IMPORT_KIND).count(),
+        "import": Job.objects.filter(kind=IMPORT_KIND).values_list("state", flat=True).first(),
+        "sent": len(list((storage.root() / "incoming").glob("*"))),
         "assets": sorted(Asset.objects.values_list("sha256", flat=True)),
         "placed": sorted(p.name for p in placed if storage.file_sha256(p) == p.name),
         "odd": [p.name for p in placed if storage.file_sha256(p) != p.name],
@@ -65,4 +85,4 @@ def came() -> object:
 
 
 if __name__ == "__main__":
-    answer({"make": make, "lab": lab, "came": came})
+    answer({"make": make, "lab": lab, "send": send, "came": came})

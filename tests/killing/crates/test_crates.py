@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.killing.harness import Portal
+from tests.killing.harness import Portal, children_of
 
-CONTROL, COUNT = "tests.killing.crates.control", 24
+CONTROL, COUNT, PATIENCE_S = "tests.killing.crates.control", 24, 240.0
 IMPORT = ["manage.py", "case_import", "--lab", "crates", "--user", "crates@kill.example"]
 pytestmark = [
     pytest.mark.slow,
@@ -68,3 +68,37 @@ def test_killed_again_and_again_a_case_is_there_whole_or_not_at_all(
     assert end["assets"] == end["placed"] == hashes
     assert (end["odd"], end["taken"]) == ([], 0)
     assert "here already" in target.call(*IMPORT, str(tmp_path / "case.zip"))
+
+
+def test_a_crate_that_was_sent_survives_the_kills_of_the_process_that_imports_it(
+    portals: list[Portal], tmp_path: Path
+) -> None:
+    origin, target = portals
+    hashes = origin.ask(CONTROL, "make", str(COUNT), str(tmp_path / "case.zip"))
+    target.ask(CONTROL, "lab")
+    target.ask(CONTROL, "send", str(tmp_path / "case.zip"))
+    worker = target.start_worker(places=1)
+    target.start_reaper()
+    taken = 0
+    for more in (2, 5):
+        least = taken + more
+        target.wait_until(
+            lambda n=least: came(target)["taken"] >= n,  # type: ignore[misc]
+            "files",
+            within_s=PATIENCE_S,
+        )
+        for pid in children_of(worker.pid):
+            os.kill(pid, signal.SIGKILL)
+        half = came(target)
+        assert least <= half["taken"] < COUNT
+        assert (half["cases"], half["slides"], half["jobs"], half["placed"]) == (0, 0, 0, [])
+        assert (half["import"], half["sent"]) == ("running", 1)
+        taken = half["taken"]
+    target.wait_until(
+        lambda: came(target)["import"] == "succeeded", "the import", within_s=PATIENCE_S
+    )
+    target.wait_until(lambda: came(target)["sent"] == 0, "the crate's bytes to go")
+    end = came(target)
+    assert (end["cases"], end["slides"]) == (1, COUNT) and end["jobs"] >= COUNT
+    assert end["assets"] == hashes and set(hashes) <= {*end["placed"]}
+    assert end["taken"] == 0

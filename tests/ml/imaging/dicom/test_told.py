@@ -7,6 +7,9 @@ import uuid
 from datetime import UTC, datetime
 
 import pytest
+from pydicom.dataelem import RawDataElement
+from pydicom.dataset import Dataset
+from pydicom.tag import Tag
 
 from ml.imaging.dicom.told import Coding, SlideTold, level_of, srgb_profile
 from ml.imaging.dicom.uids import (
@@ -69,3 +72,24 @@ def test_the_profile_is_the_same_each_time() -> None:
     srgb_profile.cache_clear()
     assert srgb_profile() == first
     assert first[36:40] == b"acsp"
+
+
+@pytest.mark.filterwarnings("ignore:Invalid value for VR IS")
+def test_what_json_has_no_number_for_is_null_and_what_is_damaged_is_left_out() -> None:
+    data, inner = Dataset(), Dataset()
+    data.ImagedVolumeWidth = float("nan")
+    data.Rows = 7
+    inner.ImagedVolumeHeight = float("inf")
+    data.SharedFunctionalGroupsSequence = [inner]
+    for word, kind, value in (
+        ("ImagedVolumeDepth", "FL", b"abc"),
+        ("NumberOfFrames", "IS", b"1e999 "),
+    ):
+        tag = Tag(word)
+        data[tag] = RawDataElement(tag, kind, len(value), value, 0, False, True)
+    told = json_of(data, str)
+    assert json.loads(json.dumps(told, allow_nan=False)) == {
+        "00480001": {"vr": "FL", "Value": [None]},
+        "00280010": {"vr": "US", "Value": [7]},
+        "52009229": {"vr": "SQ", "Value": [{"00480002": {"vr": "FL", "Value": [None]}}]},
+    }

@@ -10,10 +10,14 @@ from typing import Any
 import pytest
 from django.test import Client
 from pydicom import dcmread
+from pydicom.dataelem import RawDataElement
+from pydicom.tag import Tag
 
 from ml.imaging.dicom.uids import instance_id, uid_of
-from portal.archive.models import Canvas, Case, today
+from portal.archive import storage
+from portal.archive.models import Canvas, Case, Slide, today
 from portal.archive.services import share_accept, share_offer
+from portal.exchange.selectors import dicom_objects
 from portal.labs.models import Lab, Membership, Role, User
 from tests.portal.exchange.conftest import Lab1
 
@@ -63,6 +67,7 @@ def told(held: Lab1) -> Lab1:
         ({"StudyInstanceUID": "1.2.3"}, 0),
         ({"StudyDate": "19000101-19991231"}, 0),
         ({"StudyDate": "20000101-"}, 1),
+        ({"StudyDate": "20000101-99991231"}, 1),
     ],
 )
 def test_studies_are_found_by_what_they_are(told: Lab1, query: Any, count: int) -> None:
@@ -119,7 +124,9 @@ def test_instances_are_found_by_uid_number_and_page(told: Lab1, path: str) -> No
     [
         ({"InstitutionName": "x"}, "InstitutionName is not searched"),
         ({"limit": "5000"}, "limit: a number up to 1,000"),
+        ({"limit": f"{5000:014}"}, "limit: a number up to 1,000"),
         ({"offset": "-1"}, "offset"),
+        ({"PatientID": "a\0b"}, "what no text may"),
         ({"StudyDate": "yesterday"}, "StudyDate: 20260131"),
         ({"PatientID": "*a*b*c*d*e*"}, "at most 4 *"),
     ],
@@ -169,6 +176,47 @@ def test_a_slide_of_unknown_pixel_size_is_not_told(told: Lab1) -> None:
     Canvas.objects.filter(pk=told.world.canvas.pk).update(mpp_x=None, mpp_y=None)
     assert _found(told, "studies") == []
     assert told.client().get(f"{ROOT}/{_study(told)}/metadata").status_code == 404
+
+
+def test_a_slide_whose_file_is_away_hides_no_other(told: Lab1) -> None:
+    canvas = told.world.canvas
+    Slide.objects.filter(canvas=canvas).update(vendor="dicom")
+    gone = f"derived/{uuid.uuid4()}"
+    Canvas.objects.filter(pk=canvas.pk).update(pixels_path=f"{gone}/1.dcm", mpp_x=None)
+    (study,) = _found(told, "studies")
+    assert study["00201208"]["Value"] == [0]
+    assert _found(told, "instances") == []
+    path = f"{ROOT}/{_study(told)}/metadata"
+    assert told.client().get(path).status_code == 503
+    (storage.root() / gone).mkdir(parents=True)  # and is found as soon as it is back
+    assert told.client().get(path).status_code == 404  # no object in it
+
+
+def test_a_damaged_value_is_left_out(told: Lab1, monkeypatch: pytest.MonkeyPatch) -> None:
+    level_of = dicom_objects.told.level_of
+    tag = Tag("VolumeLocalizationTechnique")
+
+    def damaged(*arguments: Any) -> Any:
+        data = level_of(*arguments)
+        data[tag] = RawDataElement(tag, "FL", 3, b"abc", 0, False, True)
+        return data
+
+    monkeypatch.setattr(dicom_objects.told, "level_of", damaged)
+    (one,) = _found(told, "instances", limit="1", includefield="all")
+    assert f"{tag:08X}" not in one and "00480001" in one
+
+
+def test_a_study_of_many_tiles_to_be_coded_is_refused_as_a_whole(
+    told: Lab1, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    canvas = told.world.canvas
+    assert len(canvas.levels) > 1
+    monkeypatch.setattr(dicom_objects.ToldObject, "coded_count", 4000)
+    refused = told.client().get(f"{ROOT}/{_study(told)}")
+    assert (refused.status_code, refused.json()["code"]) == (400, "too-costly")
+    series = f"{ROOT}/{_study(told)}/series/{uid_of(canvas.pk)}"
+    one = told.client().get(f"{series}/instances/{uid_of(instance_id(canvas.pk, 1))}")
+    assert one.status_code == 200 and b"".join(one.streaming_content)
 
 
 def test_frames_are_asked_rightly(told: Lab1) -> None:
