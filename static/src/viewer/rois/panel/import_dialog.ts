@@ -3,7 +3,7 @@
 import { element, required } from "../../../dom/elements";
 import { ApiError } from "../../lib/http";
 import type { CanvasData } from "../../lib/types";
-import { countsOf, importButtonText, progressText, stageText, undoneText, writtenOf } from "../saved/import_text";
+import { countsOf, importButtonText, progressText, stageText, undoneText } from "../saved/import_text";
 import {
   goesOn,
   importGet,
@@ -15,6 +15,7 @@ import {
   isUnderWay,
   isUndoable,
   jobEnded,
+  writtenOf,
 } from "../saved/imports";
 import type { ImportLabels, ImportUndone, RoiImport } from "../saved/imports";
 import type { Labels } from "../saved/labels";

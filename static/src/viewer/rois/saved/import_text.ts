@@ -1,5 +1,6 @@
 /** What became of a document, in words. */
 
+import { writtenOf } from "./imports";
 import type { ImportClass, ImportGroup, ImportReport, ImportUndone, RoiImport } from "./imports";
 
 const number = (value: number): string => value.toLocaleString("en-US");
@@ -22,9 +23,6 @@ export function countsOf(report: ImportReport, isDone: boolean): Count[] {
   ];
   return all.filter(([count]) => count > 0).map(([count, word, tone]) => ({ text: `${number(count)} ${word}`, tone }));
 }
-
-/** How many ROIs an import would write. */
-export const writtenOf = ({ created, updated, restored }: ImportReport): number => created + updated + restored;
 
 export function importButtonText(report: ImportReport): string {
   const count = writtenOf(report);

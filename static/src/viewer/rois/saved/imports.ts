@@ -1,7 +1,6 @@
 /** Documents of other tools: sent once, previewed, imported by a job, undone. */
 
 import { API_ROOT, call, getJson, postJson, upload } from "../../lib/http";
-import { writtenOf } from "./import_text";
 
 export interface ImportClass {
   name: string;
@@ -96,6 +95,9 @@ export function importStart(id: string, labels: ImportLabels, dryRun: boolean): 
 export function importGet(id: string): Promise<RoiImport> {
   return getJson(one(id));
 }
+
+/** How many ROIs an import would write. */
+export const writtenOf = ({ created, updated, restored }: ImportReport): number => created + updated + restored;
 
 /** Whether its job writes: it goes on without the page. */
 export const goesOn = ({ stage }: RoiImport): boolean => stage === "importing" || stage === "undoing";
