@@ -41,16 +41,18 @@ def quota_used_bytes(lab_id: uuid.UUID) -> int:
     return int(stored + (coming["sum"] or 0))
 
 
-def require_quota(lab_id: uuid.UUID, size_bytes: int) -> None:
+def require_quota(lab_id: uuid.UUID, size_bytes: int, *, frees_bytes: int = 0) -> None:
     """Refuse what would take a lab beyond its limit.
 
+    Args:
+        frees_bytes: of what is taken now, and goes once this is in.
     Raises:
         StorageFullError: code ``lab-quota``, naming limit and use.
     """
     limit = quota_limit_bytes(lab_id)
     if not limit:
         return
-    used = quota_used_bytes(lab_id)
+    used = quota_used_bytes(lab_id) - frees_bytes
     if used + size_bytes > limit:
         raise StorageFullError(
             f"The lab's room is used up: {human_size(used)} of {human_size(limit)} are taken, and"

@@ -107,7 +107,8 @@ def originals_stage(rows: CaseRows, *, frees_bytes: int) -> list[PlacedFile]:
     for asset in new:
         storage.require_size(asset.size_bytes)
     folder = import_folder(rows.lab.pk, rows.case.pk) / "originals"
-    require_quota(rows.lab.pk, sum(one.size_bytes for one in new) - frees_bytes)
+    size_bytes = sum(one.size_bytes for one in new)
+    require_quota(rows.lab.pk, size_bytes, frees_bytes=frees_bytes)
     require_room(sum(one.size_bytes for one in new if not (folder / one.sha256).exists()))
     staged = []
     for asset in assets:
