@@ -31,7 +31,7 @@ class Refusal extends Exception {
 class Portal {
     final String url
     final String token
-    // It follows no redirect, so the token stays with this host. HTTP/1.1: offering HTTP/2 on a plain connection loses bodies.
+    // It follows no redirect, so the token stays with this host. HTTP/1.1: the portal takes no body with an offer of HTTP/2.
     private final HttpClient http = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1)
         .connectTimeout(Duration.ofSeconds(20)).build()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import uuid
+from collections.abc import Mapping
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any, cast
 
@@ -36,6 +37,7 @@ from portal.annotations.services import (
 from portal.annotations.services.reading import ImportWork, Source, file_source
 from portal.archive.models import Canvas, CanvasKind
 from portal.archive.selectors import canvas_get
+from portal.core.errors import InvalidInputError
 from portal.labs.models import TokenArea, User
 from portal.labs.requests import user_of
 
@@ -204,6 +206,8 @@ class CanvasRoiFileApi(APIView):
         asked = query.validated_data
         choices = ImportChoices(asked["create_labels"], asked["labels"], asked["strict"])
         user = user_of(request)
+        if isinstance(request.data, Mapping):  # where no length is told, no parser is asked
+            raise InvalidInputError("There is no document: the request has no body.")
         file = cast(IO[bytes], request.data)
         once = None if asked["dry_run"] else once_of_file(request, file)
         known = roi_import_known(once) if once else None

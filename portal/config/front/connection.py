@@ -125,6 +125,9 @@ class Connection(asyncio.Protocol):
             return
         length = int(fields[b"content-length"]) if b"content-length" in fields else None
         has_body = length or b"transfer-encoding" in fields
+        if has_body and self._parser.should_upgrade():  # the parser takes no body then
+            self.refuse("400 Bad Request", "Send a body without Upgrade: only HTTP/1.1 is spoken.")
+            return
         self._request = Request(
             method=self._parser.get_method(),
             target=self._target,

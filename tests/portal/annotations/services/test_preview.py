@@ -230,6 +230,14 @@ def test_a_document_that_cannot_be_read_changes_nothing(
     assert not Roi.objects.exists() and not RoiImport.objects.exists()
 
 
+@pytest.mark.parametrize("query", ["", "?dry_run=1", "?background=1", "?dry_run=1&report=csv"])
+def test_a_request_without_a_body_is_refused(
+    canvas: Canvas, annotator: User, api_as: Any, query: str
+) -> None:
+    answer = api_as(annotator).post(f"/api/v1/canvases/{canvas.pk}/roi-file/{query}")
+    assert answer.status_code == 400 and "no document" in answer.json()["detail"]
+
+
 def test_a_document_beyond_the_limit_is_refused_by_its_length(
     canvas: Canvas, annotator: User, api_as: Any
 ) -> None:

@@ -102,6 +102,16 @@ def test_what_two_servers_might_read_differently_is_refused(run: Any, sent: byte
     assert not running.api.requests
 
 
+def test_an_offer_of_another_protocol_loses_no_body(run: Any) -> None:
+    running = run()
+    offer = b"Host: t\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n"
+    sent = b"POST /a HTTP/1.1\r\n" + offer + b"Content-Length: 3\r\n\r\nabc"
+    got = running.ask(sent)
+    assert got.startswith(b"HTTP/1.1 400 ") and b"Upgrade" in got
+    assert not running.api.requests
+    assert running.ask(b"GET /a HTTP/1.1\r\n" + offer + b"\r\n").endswith(b"ok")
+
+
 def test_a_second_request_in_the_same_packet_is_not_mixed_with_the_first(run: Any) -> None:
     running = run(wait_s=0.2)
     got = running.ask(b"GET /one HTTP/1.1\r\nHost: t\r\n\r\nGET /two HTTP/1.1\r\nHost: t\r\n\r\n")
