@@ -13,13 +13,11 @@ import argparse
 import asyncio
 import json
 import random
-import re
 import sys
 import tempfile
 import time
 import uuid
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -27,7 +25,7 @@ from urllib.parse import quote
 import numpy as np
 
 from tests.bench import report
-from tests.bench.measure import Row, Section
+from tests.bench.measure import Row, Section, constant_of
 from tests.bench.mixed.people import HOST, Person, scene_of
 from tests.bench.mixed.run import ROOT, _free_port, _person, _serving
 from tests.bench.portal import BenchPortal, portal_open
@@ -46,15 +44,6 @@ ON_SERVERS = "Others' edits on PostgreSQL and Redis"
 PAGE = ROOT / "static/src/viewer/rois/saved/live.ts"
 
 
-@cache
-def of_page(name: str) -> int:
-    """A constant of the page: a pause in milliseconds, or a number."""
-    found = re.search(rf"const {name} = ([\d_]+);", PAGE.read_text())
-    if found is None:
-        raise LookupError(f"{PAGE.name} has no {name}")
-    return int(found[1].replace("_", ""))
-
-
 @dataclass(slots=True)
 class Seen:
     """When edits were sent, and how long each took to each viewer."""
@@ -68,7 +57,7 @@ class Seen:
 async def watch(port: int, person: Person, canvas: str, seen: Seen, dice: random.Random) -> None:
     """One page that is open."""
     connections = Connections(HOST, port, 2)
-    poll, sign = of_page("POLL_MS") / 1e3, of_page("SIGN_MS") / 1e3
+    poll, sign = constant_of(PAGE, "POLL_MS") / 1e3, constant_of(PAGE, "SIGN_MS") / 1e3
     tab, cursor, etag, known = uuid.uuid4(), "", "", set[str]()
     url, told_at = f"/api/v1/canvases/{canvas}/live/", 0.0
     await asyncio.sleep(dice.uniform(0, WARM_UP_S / 2))
@@ -105,7 +94,7 @@ async def _told(
     news = {one["id"]: one["roi"] for one in changed if one["id"] not in known}
     missing = [number for number, roi in news.items() if roi is None]
     arrived = news.keys() - set(missing)
-    step = of_page("IDS_AT_ONCE")
+    step = constant_of(PAGE, "IDS_AT_ONCE")
     for start in range(0, len(missing), step):
         path = f"/api/v1/rois/?canvas={canvas}&ids={','.join(missing[start : start + step])}"
         rois = json.loads((await connections.ask("GET", path, person.cookie)).body)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
@@ -68,3 +71,12 @@ def median_ms(seconds: np.ndarray) -> float:
 def p95_ms(seconds: np.ndarray) -> float:
     """The 95th percentile, in milliseconds."""
     return float(np.percentile(seconds, 95) * 1e3)
+
+
+@cache
+def constant_of(module: Path, name: str) -> int:
+    """A whole number that a TypeScript module names: a bench does as the page does."""
+    found = re.search(rf"const {name} = ([\d_]+);", module.read_text())
+    if found is None:
+        raise LookupError(f"{module.name} has no {name}")
+    return int(found[1].replace("_", ""))

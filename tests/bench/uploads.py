@@ -30,16 +30,16 @@ import tifffile
 
 from tests.bench import report
 from tests.bench.imports import document
-from tests.bench.measure import Row, Section
+from tests.bench.measure import Row, Section, constant_of
 from tests.bench.mixed.people import HOST, Person
-from tests.bench.mixed.run import _free_port, _person, _serving
+from tests.bench.mixed.run import ROOT, _free_port, _person, _serving
 from tests.bench.mixed.told import memory_over_time
 from tests.bench.portal import BenchPortal, portal_open
 from tests.bench.processes import Usage, usage_of
 
 TITLE, ROIS = "Uploads", "Regions by the thousand"
 NUMBER = 2_000  # of the person: those of other measures may be there already
-PIECE_BYTES = 16 * 2**20  # as static/src/upload/transfer.ts sends them
+PACE = ROOT / "static/src/upload/pace.ts"
 BLOCK_BYTES = 64 * 2**20  # of noise, again and again
 LOOK_EVERY_S = 1.0
 PATIENCE_S = 3_600.0
@@ -83,11 +83,14 @@ class Sender:
         place, offset = "/" + address.partition("://")[2].partition("/")[2], 0
         place = place if "://" in address else address
         with path.open("rb") as file:
-            while piece := file.read(PIECE_BYTES):
+            size = mib_of("PIECE_FIRST_MIB")
+            while piece := file.read(size):
+                began = time.perf_counter()
                 at = {"Upload-Offset": str(offset)}
                 kind = {"Content-Type": "application/offset+octet-stream"}
                 self.ask("PATCH", place, piece, **TUS, **at, **kind)
                 offset += len(piece)
+                size = next_piece(size, time.perf_counter() - began)
         return place
 
     def until(self, path: str, is_over: Callable[[Any], bool]) -> Any:
@@ -98,6 +101,20 @@ class Sender:
                 raise SystemExit(f"{path}: not over after {PATIENCE_S:.0f} s")
             time.sleep(0.2)
         return found
+
+
+def mib_of(name: str) -> int:
+    """A size that the page names, in bytes."""
+    return constant_of(PACE, name) * 2**20
+
+
+def next_piece(size_bytes: int, seconds: float) -> int:
+    """As ``nextPiece`` of the page has it."""
+    if seconds < constant_of(PACE, "GROWS_BELOW_S"):
+        return min(2 * size_bytes, mib_of("PIECE_MOST_MIB"))
+    if seconds > constant_of(PACE, "SHRINKS_ABOVE_S"):
+        return max(size_bytes // 2, mib_of("PIECE_LEAST_MIB"))
+    return size_bytes
 
 
 @contextmanager
@@ -175,8 +192,8 @@ def upload_measured(
     size = int(gib * 2**30)
     section = Section(
         TITLE,
-        f"A file of {gib:g} GiB by tus in pieces of {PIECE_BYTES >> 20} MiB over one connection, "
-        "each piece on the disk before it is answered, to the portal as `make serve` starts it, on "
+        f"A file of {gib:g} GiB by tus over one connection in pieces that grow as the page's do, "
+        "each on the disk before it is answered, to the portal as `make serve` starts it, on "
         "SQLite; then a pyramid of JPEG tiles. `cat` writes the same file to the same disk and "
         "syncs it, once before and once after. Own memory is what a process shares with no other "
         "and no file.",

@@ -43,7 +43,7 @@ from portal.labs.selectors import lab_named
 VERSION = "1.0.0"
 EXTENSIONS = "creation,expiration,checksum,termination,concatenation"
 PIECE_TYPE = "application/offset+octet-stream"
-READ_BYTES = 2**20  # as large as what is hashed and written at once
+READ_BYTES = 2**18  # larger blocks are memory fresh from the system each time, and zeroed
 
 
 class ProtocolError(PortalError):

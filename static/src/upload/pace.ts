@@ -1,8 +1,26 @@
-/** How fast a transfer goes and how long it will take, and both in words. */
+/** How fast a transfer goes, how long it will take, both in words, and how much of it a request carries. */
 
 /** Of the last so many seconds: long enough not to jump, short enough to follow a change. */
 const WINDOW_S = 8;
 const UNITS = ["bytes", "KiB", "MiB", "GiB", "TiB"];
+
+const PIECE_FIRST_MIB = 16;
+const PIECE_LEAST_MIB = 4;
+const PIECE_MOST_MIB = 128;
+const GROWS_BELOW_S = 2;
+const SHRINKS_ABOVE_S = 10;
+
+export const FIRST_PIECE_BYTES = PIECE_FIRST_MIB * 2 ** 20;
+
+/**
+ * What the next piece of a file weighs. Each costs the server a look at who sends it and a sync of its disk, so
+ * fast lines send large ones; on slow lines several people's transfers take turns, and small ones do not hold others up.
+ */
+export function nextPiece(bytes: number, seconds: number): number {
+  if (seconds < GROWS_BELOW_S) return Math.min(2 * bytes, PIECE_MOST_MIB * 2 ** 20);
+  if (seconds > SHRINKS_ABOVE_S) return Math.max(bytes / 2, PIECE_LEAST_MIB * 2 ** 20);
+  return bytes;
+}
 
 export class Pace {
   private seen: { at: number; bytes: number }[] = [];

@@ -7,10 +7,9 @@ import { Upload } from "tus-js-client";
 import type { DetailedError } from "tus-js-client";
 
 import { API_ROOT, call, csrfToken, getJson } from "../dom/http";
+import { FIRST_PIECE_BYTES, nextPiece } from "./pace";
 import { Row } from "./row";
 
-/** Small enough that several people's transfers take turns, large enough to cost no speed. */
-const PIECE_BYTES = 16 * 2 ** 20;
 /** A server that restarts is back within a minute. */
 const RETRY_MS = [0, 1000, 3000, 5000, 10_000, 20_000, 30_000, 60_000];
 const LOOK_EVERY_MS = 1000;
@@ -31,6 +30,7 @@ export class Transfer {
   readonly row: Row;
   private readonly upload: Upload;
   private isRemoved = false;
+  private asked = 0; // when the last request began, in milliseconds
 
   constructor(
     readonly file: File,
@@ -44,17 +44,21 @@ export class Transfer {
     });
     this.upload = new Upload(file, {
       endpoint: `${API_ROOT}/uploads/`,
-      chunkSize: PIECE_BYTES,
+      chunkSize: FIRST_PIECE_BYTES,
       retryDelays: RETRY_MS,
       metadata: { filename: file.name, ...goal },
       removeFingerprintOnSuccess: true,
       fingerprint: () => Promise.resolve(["tessera", ...Object.values(goal), file.name, file.size, file.lastModified].join("/")),
       onBeforeRequest: (request) => {
+        this.asked = performance.now();
         request.setHeader("X-CSRFToken", csrfToken());
         request.setHeader("Accept", "application/json");
       },
       onShouldRetry: (error, _attempt, _options) => this.shouldRetry(error),
       onProgress: (bytes) => this.row.sent(bytes),
+      onChunkComplete: (bytes) => {
+        this.upload.options.chunkSize = nextPiece(bytes, (performance.now() - this.asked) / 1000);
+      },
       onSuccess: () => void ("lab" in goal ? this.import() : this.watch()),
       onError: (error) => this.failed(error),
     });

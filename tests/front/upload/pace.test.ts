@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { Pace, sizeText, timeText } from "@/upload/pace";
+import { FIRST_PIECE_BYTES, nextPiece, Pace, sizeText, timeText } from "@/upload/pace";
 import { reasonOf } from "@/upload/transfer";
 
 describe("the pace of a transfer", () => {
@@ -39,6 +39,20 @@ describe("the pace of a transfer", () => {
     [75, "1 min"],
     [5400, "1 h 30 min"],
   ])("says %d seconds as %s", (seconds, text) => expect(timeText(seconds)).toBe(text));
+});
+
+describe("the pieces of a file", () => {
+  const after = (seconds: number, count: number) => {
+    let bytes = FIRST_PIECE_BYTES;
+    for (let n = 0; n < count; n++) bytes = nextPiece(bytes, seconds);
+    return bytes / 2 ** 20;
+  };
+
+  it("grow on a fast line and shrink on a slow one, within bounds", () => {
+    expect([after(0.1, 1), after(0.1, 2), after(0.1, 9)]).toEqual([32, 64, 128]);
+    expect([after(30, 1), after(30, 9)]).toEqual([8, 4]);
+    expect(after(5, 9)).toBe(16);
+  });
 });
 
 describe("why a transfer was refused", () => {
