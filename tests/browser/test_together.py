@@ -28,10 +28,10 @@ def test_edits_and_a_verdict_reach_the_other_page(
     mine.page.get_by_text("Submitted", exact=True).wait_for(timeout=SOON_MS)
     theirs.page.goto(f"{theirs.base}/review/")
     theirs.page.locator("[data-review-row][aria-current]").wait_for()
-    theirs.key("r")  # without a reason
+    theirs.key("k")  # without a reason
     theirs.page.keyboard.type("Too wide at the left.")
     theirs.key("Escape")
-    theirs.key("r")
+    theirs.key("k")
     theirs.page.locator("[data-review-row].is-done").wait_for()
     mine.page.get_by_text("Rejected", exact=True).wait_for(timeout=SOON_MS)
     mine.page.click("[data-review-talk] summary")

@@ -260,7 +260,7 @@ def test_a_case_moves_to_another_lab_with_the_ids_it_had(seat, tmp_path, monkeyp
                 written, progress=lambda done, size: seen.append(done), on_job=jobs.append
             )
 
-    came = asyncio.run(again())
+    came = in_a_loop(again())
     assert seen[0] == files.PIECE_BYTES  # what had arrived is not sent again
     assert jobs[-1].state == "succeeded" and json.loads(transfers.read_text()) == {}
     assert (came.id, came.accession, came.organ) == (case.id, "MOVES-1", "Colon")
@@ -286,6 +286,12 @@ def test_a_case_moves_to_another_lab_with_the_ids_it_had(seat, tmp_path, monkeyp
         annotator.import_case(written)
 
 
+def in_a_loop(steps):
+    """Run in a thread of its own: this one has a loop where a browser was driven before."""
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(asyncio.run, steps).result()
+
+
 def test_the_same_for_an_event_loop(seat, tmp_path):
     async def walk():
         async with AsyncClient(seat.url, seat.token, transfers=tmp_path / "t.json") as tessera:
@@ -297,8 +303,7 @@ def test_the_same_for_an_event_loop(seat, tmp_path):
             path = await tessera.export_rois(slides[0].canvas, tmp_path / "rois.csv", format="csv")
             return {slide.id for slide in slides} == set(listed), len(rois), path.read_text()
 
-    with ThreadPoolExecutor(1) as threads:  # this one has a loop where a browser was driven before
-        both, drawn, table = threads.submit(asyncio.run, walk()).result()
+    both, drawn, table = in_a_loop(walk())
     assert both and drawn == 1 and table.count("\n") >= 2
 
 

@@ -6,7 +6,6 @@ import uuid
 from typing import Any
 
 from django.http import HttpRequest
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -28,7 +27,9 @@ CASE = OpenApiParameter(
 CANVAS = OpenApiParameter(
     "canvas_id", str, OpenApiParameter.PATH, description="Of the series: 2.25 and the canvas'"
 )
-FOUND = {(200, JSON): OpenApiTypes.OBJECT}
+FOUND = {
+    (200, JSON): {"type": "array", "items": {"type": "object"}}
+}  # a data set each, as DICOM JSON
 _QUERY = [
     *(
         OpenApiParameter(word, str, description="Of QIDO-RS")

@@ -8,7 +8,7 @@ from typing import Any
 from django.db import models
 
 from portal.annotations.models import RoiRevision
-from portal.archive.models import Asset, Case, Slide, Video
+from portal.archive.models import Case, Slide, Video
 from portal.core.errors import ConflictError
 from portal.exchange.formats.crate_rows import columns_of
 from portal.exchange.services.import_rows import TABLES, CaseRows
@@ -36,10 +36,6 @@ def require_free(rows: CaseRows) -> None:
                 first = model._base_manager.filter(pk__in=ids).first()
                 if first is not None:
                     raise _taken(table, first.pk) if _is_ours(rows, first) else _unnamed()
-    mine = Asset.objects.filter(pk__in=rows.originals)
-    for asset in mine:
-        if (asset.lab_id, asset.sha256) != (rows.lab.pk, rows.originals[asset.pk].sha256):
-            raise _taken("assets", asset.pk) if _is_ours(rows, asset) else _unnamed()
 
 
 def require_same(rows: CaseRows) -> None:

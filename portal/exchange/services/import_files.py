@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import uuid
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -122,6 +123,8 @@ def originals_stage(rows: CaseRows, *, frees_bytes: int) -> list[PlacedFile]:
         row = ours or Asset.objects.filter(lab=rows.lab, sha256=asset.sha256).first()
         if row is not None:  # without its bytes, perhaps
             rows.assets[asset.pk] = row.pk
+        elif Asset.objects.filter(pk=asset.pk).exists():  # as another lab's: cases share files
+            rows.assets[asset.pk] = uuid.uuid4()
         asset.media_type = MEDIA_TYPES[kind]
         for item in rows.items.values():
             if item.asset_id == asset.pk and isinstance(item, Slide) == (kind == "video"):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from django.db.models.sql import InsertQuery
 
 from ml.types import Progress, no_progress
 from portal.archive import storage
-from portal.archive.models import Case
+from portal.archive.models import Asset, Case
 from portal.archive.services import (
     assets_placing,
     item_submit,
@@ -194,11 +195,13 @@ def _write(
 
 
 def _keep_originals(rows: CaseRows, originals: list[PlacedFile]) -> None:
-    """As files that were uploaded by the person; an asset has its id unless the lab had one."""
+    """As files that were uploaded by the person; an asset has its id unless that is taken."""
     names = {item.asset_id: item.name for item in rows.items.values()}
     for one in originals:
-        if one.asset.pk not in rows.assets:
-            _insert([one.asset])
+        asset = copy(one.asset)
+        asset.pk = rows.assets.get(asset.pk, asset.pk)
+        if not Asset.objects.filter(pk=asset.pk).exists():
+            _insert([asset])
         upload_keep(
             case=rows.case,
             received=one.path,

@@ -73,7 +73,7 @@ def test_the_list_costs_the_same_for_one_row_and_thirty(
 ) -> None:
     for number in range(count):
         case_create(lab=lab, user=annotator, accession=f"N-{number}", tags=["x"])
-    with django_assert_max_num_queries(13):
+    with django_assert_max_num_queries(14):
         page.get("/cases/")
 
 

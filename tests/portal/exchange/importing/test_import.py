@@ -214,6 +214,19 @@ def test_a_file_that_the_lab_has_is_not_placed_again(exported: Exported, elsewhe
     _prepared()
 
 
+def test_a_file_that_another_lab_has_too_comes_in_under_another_id(
+    exported: Exported, elsewhere: Lab1
+) -> None:
+    row = next(one for one in exported.rows["assets"] if one["media_type"].endswith("slide"))
+    other = Lab.objects.create(name="Third", slug="third")
+    said = {name: row[name] for name in ("id", "sha256", "size_bytes", "media_type")}
+    Asset.objects.create(lab=other, **said)
+    assert _import(elsewhere, exported.path).originals == 2
+    mine = Asset.objects.get(lab=elsewhere.lab, sha256=row["sha256"])
+    assert str(mine.pk) != row["id"] and Slide.objects.get(asset=mine).case.lab == elsewhere.lab
+    _prepared()
+
+
 @pytest.mark.parametrize(("of_file", "expected"), [(None, (0.25, True)), (0.5, (0.5, False))])
 def test_a_pixel_size_that_somebody_said_stays_where_the_file_names_none(
     exported: Exported,
