@@ -4,11 +4,11 @@
 const WINDOW_S = 8;
 const UNITS = ["bytes", "KiB", "MiB", "GiB", "TiB"];
 
-const PIECE_FIRST_MIB = 16;
-const PIECE_LEAST_MIB = 4;
-const PIECE_MOST_MIB = 128;
-const GROWS_BELOW_S = 2;
-const SHRINKS_ABOVE_S = 10;
+const PIECE_FIRST_MIB = 16; // a line of 100 Mbit/s sends it in little more than a second
+const PIECE_LEAST_MIB = 4; // smaller ones would spend more on asking than on sending
+const PIECE_MOST_MIB = 128; // beyond it asking costs too little to be saved
+const GROWS_BELOW_S = 2; // of one piece: shorter, and the asking is felt
+const SHRINKS_ABOVE_S = 10; // longer, and others wait for their turn
 
 export const FIRST_PIECE_BYTES = PIECE_FIRST_MIB * 2 ** 20;
 

@@ -21,7 +21,8 @@ from portal.annotations.services import roi_update
 from portal.archive import inspection, storage
 from portal.exchange.selectors import case_whole, export_path
 from portal.exchange.selectors.whole import rows_of
-from portal.jobs.models import JobState
+from portal.exchange.services import case_import
+from portal.jobs.models import Job, JobState
 from portal.jobs.worker.runner import job_run
 from portal.labs.models import Lab, Membership, Role, User
 from portal.mosaics.build import BuiltComponent, BuiltFrame, BuiltMosaic
@@ -149,3 +150,16 @@ def unpacked(exported: Exported, tmp_path: Path) -> Path:
 def browser(elsewhere: Lab1) -> Client:
     """Of the manager."""
     return client(elsewhere.manager)
+
+
+def case_back(portal: Lab1, path: Path) -> Any:
+    """A crate imported by the lab's manager."""
+    return case_import(source=path, lab=portal.lab, user=portal.manager)
+
+
+def all_prepared() -> None:
+    """What came in is prepared as uploads are."""
+    for job in Job.objects.filter(kind__in=("slide_ingest", "video_ingest")):
+        job_run(job.pk)
+        job.refresh_from_db()
+        assert job.state == JobState.SUCCEEDED, job.error_message

@@ -29,7 +29,7 @@ from portal.labs.models import Lab, Membership, Role, User
 from portal.mosaics.models import Mosaic
 from portal.retrieval.models import Embedding, Encoder
 from tests.portal.exchange.conftest import Lab1
-from tests.portal.exchange.importing.conftest import Exported
+from tests.portal.exchange.importing.conftest import Exported, all_prepared, case_back
 
 HERE = {"lab_id", "created_by_id", "author_id", "updated_at"}  # of the importing lab, or nobody
 REMADE = {  # as docs/api.md says
@@ -45,25 +45,14 @@ def _rows(portal: Lab1, case_id: Any) -> dict[str, list[dict[str, Any]]]:
     return {name: list(rows_of(query)) for name, query in whole.tables.items()}
 
 
-def _import(portal: Lab1, path: Path) -> Any:
-    return case_import(source=path, lab=portal.lab, user=portal.manager)
-
-
-def _prepared() -> None:
-    for job in Job.objects.filter(kind__in=("slide_ingest", "video_ingest")):
-        job_run(job.pk)
-        job.refresh_from_db()
-        assert job.state == JobState.SUCCEEDED, job.error_message
-
-
 def _case_id(exported: Exported) -> str:
     return str(exported.rows["case"][0]["id"])
 
 
 def test_a_case_comes_back_with_all_that_it_had(exported: Exported, elsewhere: Lab1) -> None:
-    done = _import(elsewhere, exported.path)
+    done = case_back(elsewhere, exported.path)
     assert (done.is_new, done.originals, done.left_out) == (True, 2, 0)
-    _prepared()
+    all_prepared()
     found = _rows(elsewhere, _case_id(exported))
     used = {row["label_id"] for row in exported.rows["rois"]}
     exported.rows["labels"] = [row for row in exported.rows["labels"] if row["id"] in used]
@@ -96,7 +85,7 @@ def test_who_made_a_record_is_a_member_of_that_id_or_nobody(
 ) -> None:
     roi = exported.rows["rois"][0]
     assert roi["created_by_id"] is not None
-    _import(elsewhere, exported.path)
+    case_back(elsewhere, exported.path)
     assert Roi.objects.get(pk=roi["id"]).created_by_id is None
 
 
@@ -106,7 +95,7 @@ def test_a_member_of_that_id_made_it(exported: Exported, elsewhere: Lab1) -> Non
     User.objects.filter(pk=author.pk).update(id=roi["created_by_id"])
     author = User.objects.get(pk=roi["created_by_id"])
     Membership.objects.create(user=author, lab=elsewhere.lab, role=Role.ANNOTATOR)
-    _import(elsewhere, exported.path)
+    case_back(elsewhere, exported.path)
     assert Roi.objects.get(pk=roi["id"]).created_by_id == author.pk
     assert set(Upload.objects.values_list("created_by_id", flat=True)) == {elsewhere.manager.pk}
 
@@ -114,7 +103,7 @@ def test_a_member_of_that_id_made_it(exported: Exported, elsewhere: Lab1) -> Non
 def test_until_an_image_is_prepared_nobody_reads_its_pixels(
     exported: Exported, elsewhere: Lab1
 ) -> None:
-    _import(elsewhere, exported.path)
+    case_back(elsewhere, exported.path)
     slide = Slide.objects.get()
     assert (slide.state, slide.canvas_id) == (ItemState.PREPARING, None)
     from django.test import Client
@@ -130,21 +119,21 @@ def test_until_an_image_is_prepared_nobody_reads_its_pixels(
 
 
 def test_again_changes_nothing(exported: Exported, elsewhere: Lab1) -> None:
-    _import(elsewhere, exported.path)
-    _prepared()
+    case_back(elsewhere, exported.path)
+    all_prepared()
     before = _rows(elsewhere, _case_id(exported))
-    assert not _import(elsewhere, exported.path).is_new
+    assert not case_back(elsewhere, exported.path).is_new
     assert _rows(elsewhere, _case_id(exported)) == before
 
 
 def test_what_was_changed_here_since_is_named_and_stays(
     exported: Exported, elsewhere: Lab1
 ) -> None:
-    _import(elsewhere, exported.path)
+    case_back(elsewhere, exported.path)
     roi = Roi.objects.get()
     roi_update(roi=roi, user=elsewhere.manager, expected_version=2, changes={"name": "Mine"})
     with pytest.raises(ConflictError, match=f"rois: {roi.pk} is here already with other content"):
-        _import(elsewhere, exported.path)
+        case_back(elsewhere, exported.path)
     assert Roi.objects.get().name == "Mine"
 
 
@@ -155,11 +144,11 @@ def test_a_case_of_another_lab_and_a_taken_number_are_refused(
     Membership.objects.create(user=elsewhere.manager, lab=other, role=Role.MANAGER)
     Case.objects.create(lab=elsewhere.lab, accession=exported.rows["case"][0]["accession"])
     with pytest.raises(ConflictError, match="another case W-1"):
-        _import(elsewhere, exported.path)
+        case_back(elsewhere, exported.path)
     case_import(source=exported.path, lab=other, user=elsewhere.manager)
     Case.objects.filter(lab=elsewhere.lab).delete()
     with pytest.raises(ConflictError, match="cannot come in here under the ids") as refused:
-        _import(elsewhere, exported.path)
+        case_back(elsewhere, exported.path)
     assert refused.value.details == {}
     assert not Case.objects.filter(lab=elsewhere.lab).exists()
 
@@ -167,7 +156,7 @@ def test_a_case_of_another_lab_and_a_taken_number_are_refused(
 def test_only_a_manager_of_the_lab_may(exported: Exported, elsewhere: Lab1) -> None:
     Membership.objects.filter(user=elsewhere.manager).update(role=Role.REVIEWER)
     with pytest.raises(ForbiddenError):
-        _import(elsewhere, exported.path)
+        case_back(elsewhere, exported.path)
     assert not Case.objects.exists()
 
 
@@ -177,14 +166,14 @@ def test_labels_of_the_lab_stand_for_those_of_the_same_name(
     from portal.annotations.services import label_create
 
     mine = label_create(lab=elsewhere.lab, user=elsewhere.manager, name="sWEPT")
-    _import(elsewhere, exported.path)
+    case_back(elsewhere, exported.path)
     assert Roi.objects.get().label_id == mine.pk
     assert Label.objects.filter(name__iexact="swept").count() == 1
 
 
 def test_vectors_of_an_unknown_encoder_are_left_out(exported: Exported, elsewhere: Lab1) -> None:
     Encoder.objects.update(config_hash="f" * 64)
-    assert _import(elsewhere, exported.path).left_out == 1
+    assert case_back(elsewhere, exported.path).left_out == 1
     assert not Embedding.objects.exists()
 
 
@@ -192,39 +181,11 @@ def test_regions_without_a_vector_are_queued_once_their_image_is_prepared(
     exported: Exported, elsewhere: Lab1
 ) -> None:
     Encoder.objects.update(config_hash="f" * 64, is_default=True)
-    _import(elsewhere, exported.path)
+    case_back(elsewhere, exported.path)
     assert not Job.objects.filter(kind="canvas_embed").exists()
-    _prepared()
+    all_prepared()
     job = Job.objects.get(kind="canvas_embed")
     assert job.target_id == Roi.objects.get().canvas_id
-
-
-def test_a_file_that_the_lab_has_is_not_placed_again(exported: Exported, elsewhere: Lab1) -> None:
-    from portal.archive.services import case_create, item_receive
-
-    row = next(one for one in exported.rows["assets"] if one["media_type"].endswith("slide"))
-    path = storage.root() / "slide.tif"
-    path.parent.mkdir(exist_ok=True)
-    path.write_bytes(exported.files[f"originals/{row['sha256']}"])
-    case = case_create(lab=elsewhere.lab, user=elsewhere.manager, accession="OWN")
-    with path.open("rb") as file:
-        item_receive(case=case, file=file, filename="slide.tif", user=elsewhere.manager)
-    assert _import(elsewhere, exported.path).originals == 1
-    assert Asset.objects.filter(sha256=row["sha256"]).count() == 1
-    _prepared()
-
-
-def test_a_file_that_another_lab_has_too_comes_in_under_another_id(
-    exported: Exported, elsewhere: Lab1
-) -> None:
-    row = next(one for one in exported.rows["assets"] if one["media_type"].endswith("slide"))
-    other = Lab.objects.create(name="Third", slug="third")
-    said = {name: row[name] for name in ("id", "sha256", "size_bytes", "media_type")}
-    Asset.objects.create(lab=other, **said)
-    assert _import(elsewhere, exported.path).originals == 2
-    mine = Asset.objects.get(lab=elsewhere.lab, sha256=row["sha256"])
-    assert str(mine.pk) != row["id"] and Slide.objects.get(asset=mine).case.lab == elsewhere.lab
-    _prepared()
 
 
 @pytest.mark.parametrize(("of_file", "expected"), [(None, (0.25, True)), (0.5, (0.5, False))])
@@ -235,7 +196,7 @@ def test_a_pixel_size_that_somebody_said_stays_where_the_file_names_none(
     of_file: float | None,
     expected: tuple[float, bool],
 ) -> None:
-    _import(elsewhere, exported.path)
+    case_back(elsewhere, exported.path)
     mine = Canvas.objects.filter(kind="slide")
     mine.update(mpp_x=0.25, mpp_y=0.25, is_scaled_by_hand=True)
     look = inspection.slide_inspect
@@ -244,7 +205,7 @@ def test_a_pixel_size_that_somebody_said_stays_where_the_file_names_none(
         return replace(look(*arguments, **options), mpp_x=of_file, mpp_y=of_file)
 
     monkeypatch.setattr(inspection, "slide_inspect", found)
-    _prepared()
+    all_prepared()
     canvas = mine.get()
     assert (canvas.mpp_x, canvas.is_scaled_by_hand) == expected
 
@@ -255,7 +216,7 @@ def test_an_image_that_does_not_pass_the_gate_keeps_its_regions(
     def fails(*_: Any, **__: Any) -> None:
         raise CorruptFileError("it is cut")
 
-    _import(elsewhere, exported.path)
+    case_back(elsewhere, exported.path)
     monkeypatch.setattr(inspection, "slide_inspect", fails)
     job_run(Job.objects.get(kind="slide_ingest").pk)
     slide = Slide.objects.get()
@@ -306,15 +267,15 @@ def test_killed_while_files_are_taken_out_it_goes_on(
 
     monkeypatch.setattr(import_files, "file_take", killed)
     with pytest.raises(_Killed):
-        _import(elsewhere, exported.path)
+        case_back(elsewhere, exported.path)
     assert not Case.everything.exists() and not Asset.objects.exists()
     monkeypatch.setattr(import_files, "file_take", take)
     taken.clear()
-    assert _import(elsewhere, exported.path).is_new
+    assert case_back(elsewhere, exported.path).is_new
     files = [name for name in taken if not name.startswith("records/")]
     total = sum(not name.startswith(("records/", "ro-crate")) for name in exported.files)
     assert len(files) == total - at  # the child verifies each; what was taken out is not again
-    _prepared()
+    all_prepared()
 
 
 def test_what_fails_at_the_end_leaves_neither_rows_nor_files(
@@ -325,14 +286,14 @@ def test_what_fails_at_the_end_leaves_neither_rows_nor_files(
 
     monkeypatch.setattr("portal.exchange.services.importing.event_emit", fails)
     with pytest.raises(OSError, match="stopped"):
-        _import(elsewhere, exported.path)
+        case_back(elsewhere, exported.path)
     for model in (Case, Canvas, Slide, Roi, Mosaic):
         assert not model._base_manager.exists()
     assert not Asset.objects.exists() and not Job.objects.exists()
     assert not [path for path in (storage.root() / "assets").rglob("*") if path.is_file()]
     assert not list((storage.root() / "derived").glob("*"))
     monkeypatch.undo()
-    assert _import(elsewhere, exported.path).is_new
+    assert case_back(elsewhere, exported.path).is_new
 
 
 def test_beyond_the_quota_nothing_is_written(
@@ -340,7 +301,7 @@ def test_beyond_the_quota_nothing_is_written(
 ) -> None:
     settings.TESSERA_LAB_QUOTA_BYTES = 1000
     with pytest.raises(StorageFullError):
-        _import(elsewhere, exported.path)
+        case_back(elsewhere, exported.path)
     assert not storage.root().exists() or not list(storage.root().rglob("*"))
 
 

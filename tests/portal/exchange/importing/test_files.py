@@ -1,0 +1,36 @@
+"""Files that the lab of an import, or another, has already."""
+
+from __future__ import annotations
+
+from portal.archive import storage
+from portal.archive.models import Asset, Slide
+from portal.archive.services import case_create, item_receive
+from portal.labs.models import Lab
+from tests.portal.exchange.conftest import Lab1
+from tests.portal.exchange.importing.conftest import Exported, all_prepared, case_back
+
+
+def test_a_file_that_the_lab_has_is_not_placed_again(exported: Exported, elsewhere: Lab1) -> None:
+    row = next(one for one in exported.rows["assets"] if one["media_type"].endswith("slide"))
+    path = storage.root() / "slide.tif"
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(exported.files[f"originals/{row['sha256']}"])
+    case = case_create(lab=elsewhere.lab, user=elsewhere.manager, accession="OWN")
+    with path.open("rb") as file:
+        item_receive(case=case, file=file, filename="slide.tif", user=elsewhere.manager)
+    assert case_back(elsewhere, exported.path).originals == 1
+    assert Asset.objects.filter(sha256=row["sha256"]).count() == 1
+    all_prepared()
+
+
+def test_a_file_that_another_lab_has_too_comes_in_under_another_id(
+    exported: Exported, elsewhere: Lab1
+) -> None:
+    row = next(one for one in exported.rows["assets"] if one["media_type"].endswith("slide"))
+    other = Lab.objects.create(name="Third", slug="third")
+    said = {name: row[name] for name in ("id", "sha256", "size_bytes", "media_type")}
+    Asset.objects.create(lab=other, **said)
+    assert case_back(elsewhere, exported.path).originals == 2
+    mine = Asset.objects.get(lab=elsewhere.lab, sha256=row["sha256"])
+    assert str(mine.pk) != row["id"] and Slide.objects.get(asset=mine).case.lab == elsewhere.lab
+    all_prepared()
