@@ -125,7 +125,7 @@ def _cross_sequence(result: Mapping[str, Any]) -> list[str]:
     found = result.get("cross_sequence", {})
     keys = ("matches", "inliers", "raw_matches", "raw_inliers")
     rows = [
-        [name, f"{row['pairs']}", *(row[key] for key in keys)]
+        [name, *(f"{row[key]:.0f}" for key in ("pairs", *keys))]
         for name, row in found.items()
         if row["pairs"]
     ]
