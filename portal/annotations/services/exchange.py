@@ -340,7 +340,7 @@ def _refusal(report: ImportReport) -> InvalidInputError:
     first = refused[0]
     return InvalidInputError(
         f"Nothing was imported: {report.count('refused')} of {report.total} features would be"
-        f" refused; the first is feature {first.index + 1}: {first.reason}.",
+        f" refused; the first is feature {first.index + 1}: {first.reason.rstrip('.')}.",
         code="import-refused",
         details={"refused": [{"index": item.index, "reason": item.reason} for item in refused]},
     )

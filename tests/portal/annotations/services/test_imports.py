@@ -214,7 +214,7 @@ def test_ids_that_another_import_wrote_in_between_are_met_again(
 
 def test_a_strict_import_that_is_refused_leaves_nothing(canvas: Canvas, annotator: User) -> None:
     features = [*document(2)["features"], feature({"type": "Circle", "coordinates": [1, 1]})]
-    with pytest.raises(InvalidInputError, match="feature 2"):
+    with pytest.raises(InvalidInputError, match="feature 3"):
         roi_import(
             canvas=canvas, user=annotator, document=features, choices=ImportChoices(strict=True)
         )

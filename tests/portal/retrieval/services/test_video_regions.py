@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ml.errors import EmptyRegionError
-from portal.archive.models import CanvasKind
+from portal.archive.models import Canvas, CanvasKind
 from portal.retrieval.tasks import regions
 
 SQUARE = {"type": "Polygon", "coordinates": [[[1, 1], [9, 1], [9, 9], [1, 9], [1, 1]]]}
@@ -34,7 +34,7 @@ def test_vectors_come_in_order_and_each_frame_is_read_once(monkeypatch, readers)
 
     monkeypatch.setattr(regions, "read_frame", read_frame)
     monkeypatch.setattr(regions.storage, "resolve", lambda name: name)
-    canvas = SimpleNamespace(kind=CanvasKind.VIDEO, pixels_path="a.mp4", mpp_x=0.25, mpp_y=1.0)
+    canvas = Canvas(kind=CanvasKind.VIDEO, pixels_path="a.mp4", mpp_x=0.25, mpp_y=1.0)
     with regions.regions_open(SimpleNamespace(embed_image=embed_image), canvas) as embed:
         found = embed([roi(20), roi(20), roi(None), roi(40), roi(60)], None)
     assert found[:2] == [(20, 0.5)] * 2 and found[4] == (60, 0.5)
