@@ -137,7 +137,7 @@ def looked_at(pid: int) -> Iterator[list[Usage]]:
 
 
 def noise_file(path: Path, size_bytes: int) -> None:
-    """Of no kind that is known: it is hashed, looked at and refused, and lies nowhere after."""
+    """Of no kind that is known: it is looked at and refused, and lies nowhere after."""
     block = os.urandom(min(BLOCK_BYTES, size_bytes))
     with path.open("wb") as file:
         for _ in range(size_bytes // len(block)):
@@ -221,7 +221,11 @@ def upload_measured(
     if end["state"] != "refused":
         raise SystemExit(f"noise was taken for an image: {end}")
     section.rows.append(
-        Row("hashed and looked at", size / 2**20 / (time.perf_counter() - began), "MiB/s")
+        Row(
+            "looked at and refused, bytes a second",
+            size / 2**20 / (time.perf_counter() - began),
+            "MiB/s",
+        )
     )
     section.rows += _slide(portal, sender, pid, case, int(slide_gb * 1e9))
     return section
