@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 VENDOR = "dicom"
 """What OpenSlide calls slides that came as DICOM."""
-_OPEN_SERIES = 16  # data sets of series are kept: some 100 kB each, and 16 bytes a frame
+_OPEN_SERIES = 16  # data sets kept: some 100 kB and 16 bytes a frame; with per-frame groups more
 _AWAY = "This slide cannot be read from the stored file."
 _USUAL_RATIO = 16.0  # of tiles that are coded here: about 1.5 bits a pixel
 _BRIEF = (
