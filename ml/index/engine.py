@@ -18,7 +18,13 @@ from ml.index.base.segment import write_segment
 from ml.index.delta import added, append_records, removed
 from ml.index.exact import Allowed
 from ml.index.inputs import checked_entries, checked_ids, checked_k, checked_query
-from ml.index.manifest import Manifest, manifest_stamp, write_manifest, writer_lock
+from ml.index.manifest import (
+    Manifest,
+    manifest_file,
+    manifest_stamp,
+    write_manifest,
+    writer_lock,
+)
 from ml.index.protocol import IndexStats
 from ml.index.selection import Selection
 from ml.index.snapshot import Snapshot, open_snapshot
@@ -49,6 +55,7 @@ class FaissIndex:
 
     def __init__(self, folder: Path, *, dim: int, tag: str = "", config: IndexConfig) -> None:
         self._folder, self._dim, self._tag, self._config = folder, dim, tag, config
+        self._manifest = manifest_file(folder)
         self._lock = threading.Lock()
         self._stamp: tuple[int, int, int] | None = None
         self._snapshot: Snapshot | None = None
@@ -179,13 +186,13 @@ class FaissIndex:
 
     def _current(self) -> Snapshot:
         """The newest version, opened. Opens again when a writer cleared files under our feet."""
-        stamp = manifest_stamp(self._folder)
+        stamp = manifest_stamp(self._manifest)
         snapshot = self._snapshot
         if snapshot is not None and stamp == self._stamp:
             return snapshot
         with self._lock:
             for attempt in range(_READ_ATTEMPTS):
-                stamp = manifest_stamp(self._folder)
+                stamp = manifest_stamp(self._manifest)
                 if self._snapshot is not None and stamp == self._stamp:
                     return self._snapshot
                 try:

@@ -41,10 +41,15 @@ class Manifest:
     format: int = _FORMAT
 
 
-def manifest_stamp(folder: Path) -> tuple[int, int, int] | None:
+def manifest_file(folder: Path) -> Path:
+    """Where it is; kept by who looks at it before each search: to join a path costs more."""
+    return folder / _NAME
+
+
+def manifest_stamp(file: Path) -> tuple[int, int, int] | None:
     """What changes whenever the manifest is replaced; None where there is none. One stat call."""
     try:
-        stat = (folder / _NAME).stat()
+        stat = file.stat()
     except FileNotFoundError:
         return None
     return stat.st_ino, stat.st_mtime_ns, stat.st_size

@@ -10,12 +10,13 @@ import faiss
 import numpy as np
 import numpy.typing as npt
 
-from ml.types import ArrayBool, ArrayF32, ArrayI64
+from ml.types import ArrayBool, ArrayF32, ArrayF64, ArrayI64
 
 Bits = npt.NDArray[np.uint8]
 """(ceil(N / 8),) a bit a row of a base, the lowest of a byte first."""
 
 _bitmap_selector: Any = faiss.IDSelectorBitmap
+_search_parameters: Any = faiss.SearchParameters
 
 PART_SHARE = 5
 """Up to one row in five gets lists of its own; with more, testing a bit a row costs less than the
@@ -48,6 +49,8 @@ class RowSet:
         self._bits: Bits | None = None
         self._per_list: ArrayI64 | None = None
         self._part: Part | None = None
+        self._copies: ArrayF64 | None = None
+        self._by_number: Any = None
         self._uses = 0
 
     def __len__(self) -> int:
@@ -56,12 +59,18 @@ class RowSet:
     @property
     def nbytes(self) -> int:
         """Memory of all that was prepared."""
-        kept = (self.rows, self._bits, self._per_list, self._part)
+        kept = (self.rows, self._bits, self._per_list, self._part, self._copies)
         return sum(int(one.nbytes) for one in kept if one is not None)
 
-    def common(self, gone: ArrayI64) -> ArrayI64:
-        """Those of ``gone`` (G,), ascending, that are among the rows."""
-        return gone[_holds(self.rows, gone)]
+    def places(self, gone: ArrayI64) -> ArrayI64:
+        """Where among the rows those of ``gone`` (G,), ascending, are that stand there."""
+        return places_of(self.rows, gone)
+
+    def copies(self, vectors: ArrayF32) -> ArrayF64:
+        """(M, D) its own of a base's ``vectors`` (N, D), as they are measured; for few rows."""
+        if self._copies is None:
+            self._copies = vectors[self.rows].astype(np.float64)
+        return self._copies
 
     def bits(self) -> Bits:
         """The rows as bits."""
@@ -70,6 +79,12 @@ class RowSet:
             mask[self.rows] = True
             self._bits = np.packbits(mask, bitorder="little")
         return self._bits
+
+    def by_number(self) -> Any:
+        """FAISS' form of a search of these rows alone, by their numbers."""
+        if self._by_number is None:
+            self._by_number = _search_parameters(sel=faiss.IDSelectorArray(self.rows))
+        return self._by_number
 
     def per_list(self, list_of: npt.NDArray[np.int32], n_lists: int) -> ArrayI64:
         """(L,) how many of the rows each list has. ``list_of``: (N,) the list of each row."""
@@ -97,18 +112,19 @@ class LeftOut:
     def __init__(self, rows: ArrayI64, count: int) -> None:
         """``rows``: (G,) of a base of ``count``, ascending and unique."""
         self._rows, self._count = rows, count
-        self.n_dropped = len(rows) if len(rows) <= _DROPPED_MOST else 0
+        self.is_dropped = len(rows) <= _DROPPED_MOST
+        self.n_dropped = len(rows) if self.is_dropped else 0
 
     def __len__(self) -> int:
         return len(self._rows)
 
     def masked(self, bits: Bits | None) -> Bits | None:
         """``bits`` (None: all) of what to look for: without the rows, unless they are dropped."""
-        return bits if self.n_dropped else bits_without(bits, self._rows, self._count)
+        return bits if self.is_dropped else bits_without(bits, self._rows, self._count)
 
     def without(self, rows: ArrayI64) -> ArrayI64:
         """``rows`` (M,) to look for: without these, unless they are dropped."""
-        return rows if self.n_dropped else rows[~_holds(self._rows, rows)]
+        return rows if self.is_dropped else rows[~_holds(self._rows, rows)]
 
     def dropped(self, found: ArrayI64) -> ArrayI64:
         """``found`` (M,) without them."""
@@ -119,10 +135,32 @@ def _holds(rows: ArrayI64, asked: ArrayI64) -> ArrayBool:
     """(M,) bool: which of ``asked`` (M,) are among ``rows``, which ascend."""
     if not len(rows):
         return np.zeros(len(asked), dtype=np.bool_)
-    places = np.searchsorted(rows, asked)
-    places[places == len(rows)] = 0
-    held: ArrayBool = rows[places] == asked
+    held: ArrayBool = rows[_nearest_places(rows, asked)] == asked
     return held
+
+
+def places_of(numbers: ArrayI64, asked: ArrayI64) -> ArrayI64:
+    """Where in ``numbers``, which ascend, those of ``asked`` (M,) are that stand there."""
+    if not len(asked) or not len(numbers):
+        return np.empty(0, dtype=np.int64)
+    places = _nearest_places(numbers, asked)
+    found: ArrayI64 = places[numbers[places] == asked]
+    return found
+
+
+def _nearest_places(numbers: ArrayI64, asked: ArrayI64) -> ArrayI64:
+    places = numbers.searchsorted(asked)
+    places[places == len(numbers)] = 0  # what is past the end is not there, nor is it the first
+    return places
+
+
+def ascending(rows: ArrayI64) -> ArrayI64:
+    """``rows`` sorted, each once: as numpy's own, for the few that a search leaves out."""
+    rows = np.sort(rows)
+    is_new = np.empty(len(rows), dtype=np.bool_)
+    is_new[:1] = True
+    np.not_equal(rows[1:], rows[:-1], out=is_new[1:])
+    return rows if is_new.all() else rows[is_new]
 
 
 def bits_without(bits: Bits | None, gone: ArrayI64, count: int) -> Bits | None:

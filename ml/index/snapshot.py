@@ -12,6 +12,7 @@ from ml.index.base.segment import Segment, read_segment
 from ml.index.delta import Delta, read_delta
 from ml.index.exact import Found, exact_merge, exact_search
 from ml.index.manifest import Manifest, read_manifest
+from ml.index.rows import ascending
 from ml.index.selection import Selection
 from ml.types import ArrayF32, ArrayI64
 
@@ -85,7 +86,7 @@ class Snapshot:
             chosen = None if allowed is None else allowed.rows_in(self.segment)
             gone = self.gone
             if excluded is not None and len(excluded):
-                more = np.unique(self.segment.rows_of(excluded))
+                more = ascending(self.segment.rows_of(excluded))
                 gone = np.union1d(gone, more) if len(gone) else more
             parts.append(self.segment.search(query, k, chosen, gone))
         return parts[0] if len(parts) == 1 else exact_merge(parts, k)

@@ -23,8 +23,8 @@ import numpy as np
 from ml.errors import IndexFormatError
 from ml.index.base.gpu import GpuRows, rows_on_gpu
 from ml.index.base.lists import SCAN_MOST, Lists, read_lists, write_lists
-from ml.index.exact import Found, exact_distances, nearest
-from ml.index.rows import Bits, LeftOut, RowSet, bits_without, selector
+from ml.index.exact import Found, exact_distances, nearest_of_ascending
+from ml.index.rows import Bits, LeftOut, RowSet, bits_without, places_of, selector
 from ml.types import ArrayBool, ArrayF32, ArrayI64, Progress, no_progress
 
 # FAISS' Python classes take keyword arguments that its type information does not know.
@@ -36,6 +36,7 @@ _MARGIN = 16
 _ROUNDING = 1e-4
 """Relative slack between FAISS' float32 squared distances and the exact ones: hundreds of times
 float32's own rounding, for sums over a vector's length."""
+_TINY = float(np.finfo(np.float32).tiny)  # of an exact hit, whose distance is nothing
 _MEASURED_MOST = 256
 """So few rows are measured in float64 at once, without FAISS."""
 _BY_NUMBER_SHARE = 2
@@ -68,13 +69,7 @@ class Segment:
 
     def rows_of(self, ids: ArrayI64) -> ArrayI64:
         """Rows of those ``ids`` (M,) that the base holds."""
-        if not len(ids) or not len(self.ids):
-            return np.empty(0, dtype=np.int64)
-        rows = np.searchsorted(self.ids, ids)
-        inside = rows < len(self.ids)
-        rows, ids = rows[inside], ids[inside]
-        result: ArrayI64 = rows[self.ids[rows] == ids]
-        return result
+        return places_of(self.ids, ids)
 
     def search(self, q: ArrayF32, k: int, chosen: RowSet | None, gone: ArrayI64) -> Found:
         """The ``k`` nearest rows of ``chosen`` (None: of all) that are not in ``gone``.
@@ -83,11 +78,18 @@ class Segment:
             gone: (G,) rows, ascending and unique.
         """
         held = len(self.ids) if chosen is None else len(chosen)
-        left_out = LeftOut(gone if chosen is None else chosen.common(gone), len(self.ids))
+        if chosen is not None:
+            places = chosen.places(gone)
+            gone = chosen.rows[places]
+        left_out = LeftOut(gone, len(self.ids))
         n_permitted = held - len(left_out)
         k = min(k, n_permitted)
         if k == 0:
             return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float64)
+        if chosen is not None and held <= _MEASURED_MOST:
+            distance = exact_distances(q, chosen.copies(self.vectors))
+            distance[places] = np.inf  # behind the k, which are fewer than the others
+            return nearest_of_ascending(self.ids[chosen.rows], distance, k)
         if chosen is not None and n_permitted <= _MEASURED_MOST:
             return self._ranked(q, left_out.dropped(chosen.rows), k)
         if self.gpu is not None and not (chosen is not None and n_permitted <= SCAN_MOST):
@@ -132,17 +134,19 @@ class Segment:
         self, q: ArrayF32, k: int, chosen: RowSet | None, left_out: LeftOut, n_permitted: int
     ) -> Found:
         bits = left_out.masked(None if chosen is None else chosen.bits())
-        if chosen is not None and n_permitted * _BY_NUMBER_SHARE <= len(self.ids):
+        if chosen is None or n_permitted * _BY_NUMBER_SHARE > len(self.ids):
+            parameters = None if bits is None else _search_parameters(sel=selector(bits))
+        elif left_out.is_dropped:
+            parameters = chosen.by_number()
+        else:
             # Kept in a name of its own: FAISS reads it while it searches.
             numbers = np.ascontiguousarray(left_out.without(chosen.rows))
             parameters = _search_parameters(sel=faiss.IDSelectorArray(numbers))
-        else:
-            parameters = _search_parameters(sel=selector(bits))
         n_fetch = min(k + _MARGIN, n_permitted) + left_out.n_dropped
         squared, rows = self.flat.search(q[None], n_fetch, params=parameters)
         ids, distance = self._ranked(q, left_out.dropped(rows[0]), k)
         # Exact, unless something as near as the k-th may have been left outside the margin.
-        bound = float(distance[-1]) ** 2 * (1 + _ROUNDING) + np.finfo(np.float32).tiny
+        bound = float(distance[-1]) ** 2 * (1 + _ROUNDING) + _TINY
         if k + _MARGIN >= n_permitted or squared[0, -1] > bound * (1 + _ROUNDING):
             return ids, distance
         parameters = _search_parameters(sel=selector(bits))
@@ -150,7 +154,8 @@ class Segment:
         return self._ranked(q, left_out.dropped(rows), k)
 
     def _ranked(self, q: ArrayF32, rows: ArrayI64, k: int) -> Found:
-        return nearest(self.ids[rows], exact_distances(q, self.vectors[rows]), k)
+        rows = np.sort(rows)  # so do their ids; and memory is read in its order
+        return nearest_of_ascending(self.ids[rows], exact_distances(q, self.vectors[rows]), k)
 
 
 def _mask(chosen: RowSet | None, gone: ArrayI64, count: int) -> ArrayBool | None:

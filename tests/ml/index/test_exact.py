@@ -6,9 +6,10 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
 
 from ml.index import exact_merge, exact_search
-from ml.index.exact import exact_distances
+from ml.index.exact import exact_distances, nearest, nearest_of_ascending
 
 
 def part(*pairs):
@@ -52,3 +53,14 @@ def test_equal_vectors_have_equal_distances_whatever_surrounds_them():
 def test_the_index_never_loads_torch():
     code = "import sys, ml.index, ml.cli.index; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("n", [1, 5, 12, 90])
+def test_ids_that_ascend_are_ordered_as_any_others(n):
+    rng = np.random.default_rng(n)
+    ids, distance = np.arange(n) * 7, rng.integers(0, 4, n).astype(np.float64)
+    for k in (1, 3, n):
+        for one, other in zip(
+            nearest_of_ascending(ids, distance, k), nearest(ids, distance, k), strict=True
+        ):
+            assert np.array_equal(one, other)
