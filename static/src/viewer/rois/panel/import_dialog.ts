@@ -117,6 +117,7 @@ export class ImportDialog {
   private async go(dryRun: boolean): Promise<void> {
     const { row } = this;
     if (!row) return;
+    if (!dryRun) this.remember(row); // before the answer, which may come when the page has been left
     await this.work(dryRun ? "Looking again" : "Importing", async () => {
       await this.follow(await importStart(row.id, this.labels, dryRun));
     });
@@ -148,6 +149,10 @@ export class ImportDialog {
     return `${this.key}-last`;
   }
 
+  private remember(row: RoiImport): void {
+    localStorage.setItem(this.key, row.id);
+  }
+
   private keepLast(row: RoiImport | null): void {
     this.last = row;
     if (row) localStorage.setItem(this.lastKey, row.id);
@@ -157,7 +162,7 @@ export class ImportDialog {
   private async follow(row: RoiImport): Promise<void> {
     this.row = row;
     const writes = goesOn(row);
-    if (writes) localStorage.setItem(this.key, row.id);
+    if (writes) this.remember(row);
     this.part("[data-import-what]").textContent = stageText(row);
     this.part("[data-import-leave]").hidden = !writes;
     if (!row.job) return;
@@ -218,6 +223,7 @@ export class ImportDialog {
     const button = this.part<HTMLButtonElement>("[data-import-undo]");
     button.disabled = true;
     try {
+      this.remember(this.row);
       const answer = await importUndo(this.row.id);
       if ("stage" in answer) return await this.work(stageText(answer), () => this.follow(answer));
       await this.host.reload();
