@@ -48,7 +48,7 @@ class AppendOnlyQuerySet(models.QuerySet[Any]):
         """The rows of the labs that this person manages, less what is hidden from them for now."""
         if not user.is_authenticated or not user.is_active:
             return self.none()
-        managed = Membership.objects.filter(user=user, role=Role.MANAGER)
+        managed = Membership.objects.of(user).filter(role=Role.MANAGER)
         rows = self.filter(lab_id__in=managed.values("lab_id"))
         hidden = hidden_q(self.model, user)
         return rows if hidden is None else rows.exclude(hidden)

@@ -9,6 +9,8 @@ import pytest
 from django.test import Client
 
 from portal.archive.services import case_create
+from portal.audit.models import AuditEntry
+from portal.audit.services import entry_note
 from portal.core.errors import NotFoundError
 from portal.labs import services
 from portal.labs.models import Lab, Membership, Role, TokenScope, User
@@ -84,3 +86,10 @@ def test_the_page_offers_ones_labs(both: User, other_lab: Lab) -> None:
     sent = {"name": "LIS", "scope": "read", "days": "90", "lab": str(other_lab.pk)}
     text = client.post("/account/tokens/", sent).content.decode()
     assert "<td>South</td>" in text
+
+
+def test_its_owner_sees_the_log_of_its_lab_alone(both: User, lab: Lab, other_lab: Lab) -> None:
+    entry_note("case.viewed", lab_ids=[lab.pk, other_lab.pk], actor_id=both.pk)
+    both.only_lab_id = lab.pk
+    seen = AuditEntry.objects.visible_to(both).values_list("lab_id", flat=True)
+    assert set(seen) == {lab.pk}
