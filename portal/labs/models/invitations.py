@@ -34,9 +34,7 @@ class InvitationQuerySet(models.QuerySet["Invitation"]):
 
     def visible_to(self, user: User | AnonymousUser) -> Self:
         """Those to the labs this person is an active member of."""
-        if not user.is_authenticated or not user.is_active:
-            return self.none()
-        return self.filter(lab_id__in=Membership.objects.of(user).values("lab_id"))
+        return self.filter(lab_id__in=Membership.objects.reached_by(user).values("lab_id"))
 
     def open(self) -> Self:
         """Neither accepted nor declined nor revoked; perhaps expired."""

@@ -57,9 +57,7 @@ class LabQuerySet(models.QuerySet["Lab"]):
 
     def visible_to(self, user: User | AnonymousUser) -> Self:
         """The labs this person is an active member of."""
-        if not user.is_authenticated or not user.is_active:
-            return self.none()
-        return self.filter(pk__in=Membership.objects.of(user).values("lab_id"))
+        return self.filter(pk__in=Membership.objects.reached_by(user).values("lab_id"))
 
 
 class Lab(BaseModel):
@@ -95,11 +93,13 @@ class MembershipQuerySet(models.QuerySet["Membership"]):
         mine = self.filter(user=user)
         return mine if user.only_lab_id is None else mine.filter(lab_id=user.only_lab_id)
 
+    def reached_by(self, user: User | AnonymousUser) -> Self:
+        """As ``of``; none of who is not signed in or no longer active."""
+        return self.of(user) if user.is_authenticated and user.is_active else self.none()
+
     def visible_to(self, user: User | AnonymousUser) -> Self:
         """Everybody's memberships in the labs this person is an active member of."""
-        if not user.is_authenticated or not user.is_active:
-            return self.none()
-        return self.filter(lab_id__in=Membership.objects.of(user).values("lab_id"))
+        return self.filter(lab_id__in=Membership.objects.reached_by(user).values("lab_id"))
 
 
 class Membership(BaseModel):
