@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 
 from ml.errors import CorruptFileError
-from ml.imaging.formats.tiff import MAX_DIRECTORIES, MAX_ENTRIES, is_ndpi
+from ml.imaging.formats.tiff import MAX_DIRECTORIES, MAX_ENTRIES, TiffBytes, is_ndpi
 from ml.imaging.limits import MAX_TAG_BYTES
 
 _SIZES = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 1, 7: 1, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8} | {
@@ -46,16 +46,13 @@ class Directory:
     following: int
 
 
-class TiffFields:
+class TiffFields(TiffBytes):
     """A TIFF file open for overwriting. Use as a context manager."""
 
     def __init__(self, path: Path) -> None:
         self.is_ndpi = is_ndpi(path)
         self._file = path.open("r+b")
-        self.size = os.fstat(self._file.fileno()).st_size
-        head = self.read(0, 16)
-        self.order = "<" if head[:2] == b"II" else ">"
-        self.is_big = head[2:4] in (b"+\0", b"\0+")
+        super().__init__(self._file.fileno())
 
     def __enter__(self) -> TiffFields:
         return self
@@ -88,7 +85,7 @@ class TiffFields:
         for index in range(count):
             at = index * entry_size
             tag, kind = struct.unpack_from(self.order + "HH", body, at)
-            n = self._unpack("Q" if self.is_big else "I", body[at + 4 : at + 4 + word])
+            n = self.unpack("Q" if self.is_big else "I", body[at + 4 : at + 4 + word])
             size = n * _SIZES.get(kind, 0)
             if size > MAX_TAG_BYTES:
                 raise CorruptFileError(f"TIFF tag {tag} claims {size:,} bytes")
@@ -96,24 +93,19 @@ class TiffFields:
             if size > word:
                 far = self._high(start, count, index) << 32 if self.is_ndpi else 0
                 place = far + self._number("Q" if self.is_big else "I", place)
-            self._require(place, size)
+            self.require(place, size)
             fields[tag] = Field(tag, kind, n, place, size)
         following_at = start + count * entry_size
         return Directory(fields, following_at, self._pointer(following_at))
 
-    def read(self, at: int, size: int) -> bytes:
-        """Bytes of the file."""
-        self._require(at, size)
-        return os.pread(self._file.fileno(), size, at)
-
     def write(self, at: int, data: bytes) -> None:
         """Overwrite bytes of the file; it never grows."""
-        self._require(at, len(data))
-        os.pwrite(self._file.fileno(), data, at)
+        self.require(at, len(data))
+        os.pwrite(self.fd, data, at)
 
     def blank(self, at: int, size: int, byte: bytes = b"\0") -> None:
         """Overwrite a stretch with one byte."""
-        self._require(at, size)
+        self.require(at, size)
         for start in range(at, at + size, _CHUNK_BYTES):
             self.write(start, byte * min(_CHUNK_BYTES, at + size - start))
 
@@ -153,14 +145,4 @@ class TiffFields:
         return self._number("I", start + count * 12 + 8 + 4 * index)
 
     def _number(self, code: str, at: int) -> int:
-        return self._unpack(code, self.read(at, struct.calcsize(code)))
-
-    def _unpack(self, code: str, data: bytes) -> int:
-        return int(struct.unpack(self.order + code, data)[0])
-
-    def _require(self, at: int, size: int) -> None:
-        if at < 0 or at + size > self.size:
-            raise CorruptFileError(
-                f"the TIFF file is cut: it ends at {self.size:,} bytes, "
-                f"its directory points to byte {at + size:,}"
-            )
+        return self.unpack(code, self.read(at, struct.calcsize(code)))

@@ -120,27 +120,53 @@ def check_complete(directory: TiffDirectory, file_size: int) -> None:
         )
 
 
-class _Reader:
+class TiffBytes:
+    """The bytes of an open TIFF file, up to its end, and the numbers in them."""
+
     def __init__(self, fd: int) -> None:
+        """Raises UnsupportedFormatError, CorruptFileError: the head is none, or cut."""
         self.fd = fd
         self.size = os.fstat(fd).st_size
-        head = os.pread(fd, 16, 0)
-        if not is_tiff(head):
+        self.head = os.pread(fd, 16, 0)
+        if not is_tiff(self.head):
             raise UnsupportedFormatError("not a TIFF file: the first four bytes are no TIFF header")
-        self.order = "<" if head[:2] == b"II" else ">"
-        self.big = head[2:4] in (b"+\0", b"\0+")
-        if len(head) < (16 if self.big else 8):
+        self.order = "<" if self.head[:2] == b"II" else ">"
+        self.is_big = self.head[2:4] in (b"+\0", b"\0+")
+        if len(self.head) < (16 if self.is_big else 8):
             raise CorruptFileError("the TIFF header is cut: the file ends inside it")
-        self.first = self._unpack("Q", head[8:16]) if self.big else self._unpack("I", head[4:8])
+
+    def read(self, at: int, size: int) -> bytes:
+        """Bytes of the file; raises ``CorruptFileError`` beyond its end."""
+        self.require(at, size)
+        return os.pread(self.fd, size, at)
+
+    def require(self, at: int, size: int) -> None:
+        """Raise ``CorruptFileError`` where these bytes are not in the file."""
+        if at < 0 or at + size > self.size:
+            raise CorruptFileError(
+                f"the TIFF file is cut: it ends at {self.size:,} bytes, "
+                f"its directory points to byte {at + size:,}"
+            )
+
+    def unpack(self, code: str, data: bytes) -> int:
+        """A number of the file's byte order."""
+        return int(struct.unpack(self.order + code, data)[0])
+
+
+class _Reader(TiffBytes):
+    def __init__(self, fd: int) -> None:
+        super().__init__(fd)
+        head = self.head
+        self.first = self.unpack("Q", head[8:16]) if self.is_big else self.unpack("I", head[4:8])
         self.far_first = int.from_bytes(head[4:12], "little")
         self.tags_bytes = 0
 
     def is_ndpi(self) -> bool:
-        if self.big or self.order != "<":
+        if self.is_big or self.order != "<":
             return False
         try:
-            count = self._unpack("H", self._read(self.far_first, 2))
-            body = self._read(self.far_first + 2, min(count, MAX_ENTRIES) * 12)
+            count = self.unpack("H", self.read(self.far_first, 2))
+            body = self.read(self.far_first + 2, min(count, MAX_ENTRIES) * 12)
         except CorruptFileError:
             return False
         return any(struct.unpack_from("<H", body, at)[0] == _NDPI for at in range(0, len(body), 12))
@@ -159,31 +185,20 @@ class _Reader:
             raise CorruptFileError("the TIFF file holds no image directory")
         return found
 
-    def _unpack(self, code: str, data: bytes) -> int:
-        return int(struct.unpack(self.order + code, data)[0])
-
-    def _read(self, offset: int, count: int) -> bytes:
-        if offset + count > self.size:
-            raise CorruptFileError(
-                f"the TIFF file is cut: it ends at {self.size:,} bytes, "
-                f"its directory points to byte {offset + count:,}"
-            )
-        return os.pread(self.fd, count, offset)
-
     def _directory(self, offset: int) -> tuple[TiffDirectory, int]:
-        count_size, entry_size, code = (8, 20, "Q") if self.big else (2, 12, "H")
-        count = self._unpack(code, self._read(offset, count_size))
+        count_size, entry_size, code = (8, 20, "Q") if self.is_big else (2, 12, "H")
+        count = self.unpack(code, self.read(offset, count_size))
         if not 0 < count <= MAX_ENTRIES:
             raise CorruptFileError(f"a TIFF directory claims {count:,} tags")
-        word = 8 if self.big else 4
-        body = self._read(offset + count_size, count * entry_size + word)
+        word = 8 if self.is_big else 4
+        body = self.read(offset + count_size, count * entry_size + word)
         tags: dict[int, tuple[int, int, bytes]] = {}
         for start in range(0, count * entry_size, entry_size):
             tag, kind = struct.unpack_from(self.order + "HH", body, start)
-            n = self._unpack("Q" if self.big else "I", body[start + 4 : start + 4 + word])
+            n = self.unpack("Q" if self.is_big else "I", body[start + 4 : start + 4 + word])
             self._check(tag, kind, n)
             tags[tag] = (kind, n, body[start + 4 + word : start + entry_size])
-        following = self._unpack("Q" if self.big else "I", body[-word:])
+        following = self.unpack("Q" if self.is_big else "I", body[-word:])
         return self._build(tags), following
 
     def _check(self, tag: int, kind: int, count: int) -> None:
@@ -212,7 +227,7 @@ class _Reader:
             return np.empty(0, np.uint64)
         wanted = (count if most is None else min(count, most)) * _size(kind)
         if count * _size(kind) > len(inline):
-            inline = self._read(self._unpack("Q" if self.big else "I", inline), wanted)
+            inline = self.read(self.unpack("Q" if self.is_big else "I", inline), wanted)
         return np.frombuffer(inline[:wanted], np.dtype(self.order + _DTYPES[kind]))
 
     def _build(self, tags: dict[int, tuple[int, int, bytes]]) -> TiffDirectory:
