@@ -19,7 +19,7 @@ import numpy as np
 from ml.geometry import box_corners, transform_points, translation
 from ml.keypoints import specular_mask
 from ml.keypoints.device import accelerator
-from ml.mosaic.canvas import MosaicCanvas
+from ml.mosaic.canvas import MosaicCanvas, tile_file
 from ml.mosaic.deghost import CommonHue, find_common_hue
 from ml.mosaic.local_views import mesh_maps
 from ml.mosaic.sources import FrameSource
@@ -297,15 +297,12 @@ class TileStore:
     def _get(self, key: tuple[int, int]) -> ArrayF32:
         tile = self._tiles.pop(key, None)
         if tile is None and key in self._stored:
-            tile = np.load(self._path(key))
+            tile = np.load(tile_file(self._folder, key))
         if tile is None:
             tile = np.zeros((TILE_PX, TILE_PX, 8), np.float32)
         self._tiles[key] = tile
         if len(self._tiles) > self._capacity:
             old, oldest = self._tiles.popitem(last=False)
-            np.save(self._path(old), oldest)
+            np.save(tile_file(self._folder, old), oldest)
             self._stored.add(old)
         return tile
-
-    def _path(self, key: tuple[int, int]) -> Path:
-        return self._folder / f"{key[0]}-{key[1]}.npy"

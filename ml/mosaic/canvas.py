@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import cv2
 import numpy as np
@@ -86,3 +87,8 @@ def view_outline(survey: Survey) -> ArrayF64:
     points = cv2.convexHull(cv2.findNonZero(survey.mask.astype(np.uint8))).reshape(-1, 2)
     corners = points.astype(np.float64)
     return transform_points(np.linalg.inv(work_from_frame(survey.scale)), corners)
+
+
+def tile_file(folder: Path, key: tuple[int, int]) -> Path:
+    """Where an accumulator tile waits that is not in memory, by its column and row."""
+    return folder / f"{key[0]}-{key[1]}.npy"

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from ml.geometry import box_corners, transform_points, translation
 from ml.keypoints.device.planes import blurred, eroded, grown, shrunk, warped
+from ml.mosaic.canvas import tile_file
 from ml.mosaic.deghost import COARSER, DARK, LEAST_SHARE, SAME_HUE, CommonHue
 from ml.networks.device import Compute
 from ml.types import ArrayF32, ArrayF64, ImageU8
@@ -268,14 +269,11 @@ class DeviceTiles:
 
     def _made(self, key: tuple[int, int]) -> Tensor:
         if key in self._stored:
-            return torch.from_numpy(np.load(self._path(key))).to(self._device)
+            return torch.from_numpy(np.load(tile_file(self._folder, key))).to(self._device)
         return torch.zeros(8, self._px, self._px, device=self._device)
 
     def _spill(self, kept: int) -> None:
         while len(self._tiles) > kept:
             old, oldest = self._tiles.popitem(last=False)
-            np.save(self._path(old), oldest.cpu().numpy())
+            np.save(tile_file(self._folder, old), oldest.cpu().numpy())
             self._stored.add(old)
-
-    def _path(self, key: tuple[int, int]) -> Path:
-        return self._folder / f"{key[0]}-{key[1]}.npy"

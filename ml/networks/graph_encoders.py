@@ -15,14 +15,10 @@ from ml.networks.topk import TopKConfig, TopKEncoder
 GRAPH_ENCODERS = ("mean", "gcn", "gat", "diffpool", "topk")
 
 
-class GcnEncoder(nn.Module):
-    """Two graph convolutions, then the mean: equations 3 and 4 of the retrieval paper."""
+class _Convolved(nn.Module):
+    """Convolutions of a graph one after the other, then the mean of its vertices."""
 
-    def __init__(self, in_dim: int, hidden_dim: int, out_dim: int) -> None:
-        super().__init__()
-        self.convs = nn.ModuleList(
-            GCNConv(a, b) for a, b in pairwise((in_dim, hidden_dim, out_dim))
-        )
+    convs: nn.ModuleList
 
     def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
         """See ``DiffPoolEncoder.forward``."""
@@ -31,7 +27,17 @@ class GcnEncoder(nn.Module):
         return torch.as_tensor(global_mean_pool(x, batch))
 
 
-class GatEncoder(nn.Module):
+class GcnEncoder(_Convolved):
+    """Two graph convolutions, then the mean: equations 3 and 4 of the retrieval paper."""
+
+    def __init__(self, in_dim: int, hidden_dim: int, out_dim: int) -> None:
+        super().__init__()
+        self.convs = nn.ModuleList(
+            GCNConv(a, b) for a, b in pairwise((in_dim, hidden_dim, out_dim))
+        )
+
+
+class GatEncoder(_Convolved):
     """Two layers of graph attention, four heads and then one, then the mean.
 
     Source: Velickovic et al. 2018, equations 3 to 6.
@@ -44,12 +50,6 @@ class GatEncoder(nn.Module):
         self.convs = nn.ModuleList(
             [GATConv(in_dim, width, heads=heads), GATConv(width * heads, out_dim)]
         )
-
-    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
-        """See ``DiffPoolEncoder.forward``."""
-        for conv in self.convs:
-            x = torch.relu(conv(x, edge_index))
-        return torch.as_tensor(global_mean_pool(x, batch))
 
 
 class MeanEncoder(nn.Module):

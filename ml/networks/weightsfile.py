@@ -132,6 +132,20 @@ def whole(network: nn.Module) -> dict[str, Tensor]:
     return {key: value.detach().cpu().contiguous() for key, value in network.state_dict().items()}
 
 
+def write_halved(
+    path: str | Path, network: nn.Module, *, architecture: str, name: str, version: str, config: Any
+) -> None:
+    """Write a network's weights in half precision, whole or not at all; see ``write_tensors``."""
+    write_tensors(
+        Path(path),
+        halved(network),
+        architecture=architecture,
+        name=name,
+        version=version,
+        config=config,
+    )
+
+
 def halved(network: nn.Module) -> dict[str, Tensor]:
     """The tensors of a network, floating ones in half precision."""
     return {

@@ -17,7 +17,7 @@ from ml.keypoints.descriptors.polar import PolarGrid, polar_patches
 from ml.keypoints.pixels import to_grey
 from ml.networks.device import REFERENCE, Compute, chosen_compute
 from ml.networks.tessera_descriptor import TesseraConfig, TesseraNet
-from ml.networks.weightsfile import filled, halved, read_tensors, stored_config, write_tensors
+from ml.networks.weightsfile import filled, read_tensors, stored_config, write_halved
 from ml.types import ArrayF32, Keypoints
 
 ARCHITECTURE = "tessera"
@@ -134,13 +134,9 @@ def grid_of(config: TesseraConfig) -> PolarGrid:
 
 def save_tessera(path: str | Path, *, name: str, version: str, network: TesseraNet) -> None:
     """Write the weights in half precision, whole or not at all."""
-    write_tensors(
-        Path(path),
-        halved(network),
-        architecture=ARCHITECTURE,
-        name=name,
-        version=version,
-        config=network.config,
+    config = network.config
+    write_halved(
+        path, network, architecture=ARCHITECTURE, name=name, version=version, config=config
     )
 
 

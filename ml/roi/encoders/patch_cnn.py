@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ml.networks.device import REFERENCE, Compute, chosen_compute, compiled
 from ml.networks.patch_cnn import PatchCnn, PatchCnnConfig, standardised
-from ml.networks.weightsfile import filled, halved, read_tensors, stored_config, write_tensors
+from ml.networks.weightsfile import filled, read_tensors, stored_config, write_halved
 from ml.roi.stain import StainEstimate, optical_density
 from ml.types import ArrayF32, ImageU8
 
@@ -66,13 +66,9 @@ class PatchCnnEncoder:
 
 def save_patch_cnn(path: str | Path, *, name: str, version: str, network: PatchCnn) -> None:
     """Write the weights in half precision, whole or not at all."""
-    write_tensors(
-        Path(path),
-        halved(network),
-        architecture=ARCHITECTURE,
-        name=name,
-        version=version,
-        config=network.config,
+    config = network.config
+    write_halved(
+        path, network, architecture=ARCHITECTURE, name=name, version=version, config=config
     )
 
 

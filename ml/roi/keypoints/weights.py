@@ -8,7 +8,7 @@ from ml.config import config_hash
 from ml.keypoints.descriptors.tessera import WEIGHTS as DESCRIPTOR_WEIGHTS
 from ml.keypoints.descriptors.tessera import load_tessera
 from ml.networks.vlad import Vlad
-from ml.networks.weightsfile import filled, halved, read_tensors, stored_config, write_tensors
+from ml.networks.weightsfile import filled, read_tensors, stored_config, write_halved
 from ml.roi.keypoints.encoder import KeypointEncoder, KeypointEncoderConfig
 
 ARCHITECTURE = "roi-vlad"
@@ -18,8 +18,8 @@ def save_keypoint_encoder(
     path: Path, *, name: str, version: str, config: KeypointEncoderConfig, network: Vlad
 ) -> None:
     """Write vocabulary, projection and configuration, in half precision, whole or not at all."""
-    write_tensors(
-        path, halved(network), architecture=ARCHITECTURE, name=name, version=version, config=config
+    write_halved(
+        path, network, architecture=ARCHITECTURE, name=name, version=version, config=config
     )
 
 
