@@ -28,7 +28,7 @@ FILMSTRIP_NAME = "filmstrip.jpg"
 SNIFF_LIMITS = Limits(memory_bytes=1024**3, cpu_s=20, wall_s=60, file_bytes=2**20)
 """Of a look at the first bytes and tags, within a request."""
 _CPU_S_PER_MEGAPIXEL = 0.25  # x264 veryfast and the decoder take a tenth on a slow core
-_COPY_GROWTH_BYTES = 16 * 2**20  # what a series gains when it is packed anew without compression
+_COPY_GROWTH_BYTES = 16 * 2**20  # what a file gains when it is written anew
 _NAME_LENGTH = 200  # of a field's name, which comes from the file
 _RENDITION_GROWTH = 8  # a rendition is smaller than most originals; the first GiB is free
 
@@ -55,12 +55,14 @@ def names_take_out(
     head = read_head(source)
     arguments = {"path": str(source), "out_dir": str(folder)}
     is_set = is_dicom_slide(head) or is_zip(head)
+    grown = source.stat().st_size + _COPY_GROWTH_BYTES
     found = run_limited(
         f"ml.imaging.deidentify.{'series' if is_set else 'copy'}:deidentify",
         arguments | ({"key": key} if is_set else {}),
         reads=(source,),
         writes=(folder,),
-        limits=replace(INSPECT_LIMITS, file_bytes=source.stat().st_size + _COPY_GROWTH_BYTES),
+        # an archive's own limits bound what it unpacks to, and it is packed without compression
+        limits=INSPECT_LIMITS if is_zip(head) else replace(INSPECT_LIMITS, file_bytes=grown),
         progress=progress,
     )
     cleaned = Cleaned(

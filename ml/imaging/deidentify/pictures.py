@@ -55,6 +55,32 @@ def clean_jpeg(source: Path, target: Path, cleaned: Cleaned) -> None:
     target.write_bytes(bytes(out))
 
 
+def blank_notes(path: Path, cleaned: Cleaned) -> None:
+    """Overwrite a JPEG's comments and notes before its pixels where they stand: none moves.
+
+    Raises:
+        CorruptFileError: no JPEG, or cut before its pixels.
+    """
+    with path.open("r+b") as file:
+        at, marker = 0, _SOI
+        while marker != _SOS:
+            file.seek(at)
+            head = file.read(4)
+            if len(head) < 4 or head[0] != 0xFF:
+                raise CorruptFileError("a JPEG file of the slide is damaged or cut")
+            marker = head[1]
+            if marker in (_SOI, 0xFF):  # a start, or a fill byte
+                at += 2 if marker == _SOI else 1
+                continue
+            (size,) = struct.unpack(">H", head[2:])
+            body = file.read(max(0, size - 2))
+            if not _is_kept(marker, body) and body.strip(b"\0"):
+                cleaned.took("JPEG comment" if marker == _COM else _segment_name(body))
+                file.seek(at + 4)
+                file.write(bytes(len(body)))
+            at += 2 + size
+
+
 def clean_png(source: Path, target: Path, cleaned: Cleaned) -> None:
     """Keep the chunks that say how the picture looks."""
     data = source.read_bytes()

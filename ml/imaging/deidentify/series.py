@@ -1,4 +1,4 @@
-"""Archives: a DICOM series is written anew without label and overview; other sets stay whole."""
+"""Archives: a slide of several files is written anew, without label and names, in plain files."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from typing import Any
 
 from ml.imaging.deidentify.cleaned import CLEAN_NAME, Cleaned
 from ml.imaging.deidentify.dicom import SecondaryImageError, clean_dicom
-from ml.imaging.formats.archives import open_archive
-from ml.imaging.formats.sniff import is_dicom_slide, read_head
+from ml.imaging.deidentify.mrxs import clean_mrxs
+from ml.imaging.deidentify.vms import clean_vms
+from ml.imaging.formats.archives import LONG_AGO, open_archive, pack
+from ml.imaging.formats.sets import unpack_set
+from ml.imaging.formats.sniff import INDEXES, is_dicom_slide, read_head
 from ml.types import Progress, no_progress
 
-_LONG_AGO = (1980, 1, 1, 0, 0, 0)
-"""The earliest date of an archive: the same series gives the same bytes."""
 _HEAD_BYTES = 1024  # an object names its class within it
 _CHUNK_BYTES = 2**20  # copied at once
 _UNNAMED = "names of files"
@@ -41,13 +42,24 @@ def deidentify(
 
 
 def clean_archive(source: Path, target: Path, cleaned: Cleaned, *, key: bytes) -> None:
-    """Clean each object of a series. Of MRXS and VMS sets, what is inside stays and is named."""
-    member, made = target.with_suffix(".member"), target.with_suffix(".dcm")
-    number = 0
-    with (
-        open_archive(source) as (archive, files),
-        zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as out,
-    ):
+    """Clean an MRXS, VMS or VMU set, or each object of a DICOM series."""
+    with open_archive(source) as (archive, files):
+        has_index = any(Path(entry.filename).suffix.lower() in INDEXES for entry in files)
+        if not has_index:
+            _clean_series(archive, files, target, cleaned, key)
+    if has_index:
+        _clean_indexed(source, target, cleaned, key)
+
+
+def _clean_series(
+    archive: zipfile.ZipFile,
+    files: list[zipfile.ZipInfo],
+    target: Path,
+    cleaned: Cleaned,
+    key: bytes,
+) -> None:
+    member, made, number = target.with_suffix(".member"), target.with_suffix(".dcm"), 0
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as out:
         for entry in sorted(files, key=lambda one: one.filename):
             if not _unpacked(archive, entry, member):
                 continue
@@ -57,16 +69,32 @@ def clean_archive(source: Path, target: Path, cleaned: Cleaned, *, key: bytes) -
                 cleaned.took(f"{error.name} image")
                 continue
             number += 1
-            info = zipfile.ZipInfo(f"{number:04}.dcm", date_time=_LONG_AGO)
+            info = zipfile.ZipInfo(f"{number:04}.dcm", date_time=LONG_AGO)
             with made.open("rb") as clean, out.open(info, "w", force_zip64=True) as packed:
                 shutil.copyfileobj(clean, packed, _CHUNK_BYTES)
     for path in (member, made):
         path.unlink(missing_ok=True)
     if number:
         cleaned.took(_UNNAMED)
-    else:
+    else:  # nothing is left of it: the look that follows says what it is
         cleaned.removed.clear()
-        cleaned.leaves("label image and notes inside the files of the set")
+
+
+def _clean_indexed(source: Path, target: Path, cleaned: Cleaned, key: bytes) -> None:
+    folder = target.with_suffix(".set")
+    try:
+        index = unpack_set(source, folder)
+        clean = clean_mrxs if index.suffix.lower() == ".mrxs" else clean_vms
+        members = clean(index, cleaned, key=key)
+        sent = {path for path in folder.rglob("*") if path.is_file()}
+        if sent - {path for _, path in members}:
+            cleaned.took("files that the slide can do without")
+        if {path.relative_to(folder).as_posix() for path in sent} - {name for name, _ in members}:
+            cleaned.took(_UNNAMED)
+        with target.open("wb") as out:
+            out.writelines(pack(members))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _unpacked(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, target: Path) -> bool:

@@ -6,19 +6,23 @@ twice. Declared sizes are bounded, and so is what really comes out.
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from ml.errors import CorruptFileError, TooLargeError, UnsupportedFormatError
 from ml.imaging.limits import MAX_ARCHIVE_ENTRIES, MAX_ARCHIVE_LISTING_BYTES, MAX_UNPACKED_BYTES
 from ml.types import Progress, no_progress
 
+LONG_AGO = (1980, 1, 1, 0, 0, 0)
+"""The earliest date of an archive: the same files give the same bytes."""
 GROWTH = 20
 """Unpacked bytes for each packed one: a slide's JPEG hardly shrinks. The first 64 MiB are free."""
 _FREE_BYTES = 64 * 1024 * 1024
@@ -79,6 +83,43 @@ def unpack(path: Path, folder: Path, progress: Progress = no_progress) -> None:
                     os.write(out, chunk)
                     progress((done + written) * 100 // max(total, 1), 100, "unpacking")
             done += written
+
+
+def pack(members: Iterable[tuple[str, Path]]) -> Iterator[bytes]:
+    """The bytes of an archive of files, by the names that they get in it; nothing is compressed.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    made = _Made()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_STORED) as archive:
+        for name, path in members:
+            info = zipfile.ZipInfo(name, date_time=LONG_AGO)
+            with path.open("rb") as plain, archive.open(info, "w", force_zip64=True) as packed:
+                while chunk := plain.read(_CHUNK_BYTES):
+                    packed.write(chunk)
+                    yield made.taken()
+    yield made.taken()
+
+
+class _Made(io.RawIOBase):
+    """Keeps what is written until it is taken."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._parts: list[bytes] = []
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self._parts.append(bytes(data))
+        return len(data)
+
+    def taken(self) -> bytes:
+        whole = b"".join(self._parts)
+        self._parts.clear()
+        return whole
 
 
 def _check_listing(path: Path) -> None:

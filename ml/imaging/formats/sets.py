@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import os
 import re
+import struct
 from pathlib import Path
+
+from pydicom.errors import InvalidDicomError
+from pydicom.filereader import read_partial
 
 from ml.errors import CorruptFileError, UnsupportedFormatError
 from ml.imaging.formats.archives import unpack
+from ml.imaging.formats.indexes import incomplete, index_of, missing_from, read_index
 from ml.imaging.formats.sniff import INDEXES, SETS, is_dicom_slide, read_head
 from ml.types import Progress, no_progress
 
-_MRXS_INDEX = "Slidedat.ini"
-_MAX_INDEX_BYTES = 4 * 1024 * 1024  # a real one has some hundred kilobytes
+_SERIES_UID = 0x0020000E  # tag of the attribute; nothing after it is read
 _UPWARDS = re.compile(rb"\.\.[/\\]|[/\\]\.\.|=\s*\.\.")
 """Literal in every spelling that leads up: no escape of a key file makes a dot or a slash."""
 
@@ -42,32 +46,30 @@ def unpack_set(path: Path, folder: Path, progress: Progress = no_progress) -> Pa
     if indexes:
         check_index(indexes[0])
         return indexes[0]
+    if len({uid for uid in map(_series_of, series) if uid}) > 1:
+        raise UnsupportedFormatError(
+            "the ZIP archive holds several DICOM series; upload each in an archive of its own"
+        )
     return series[0]
 
 
 def check_index(path: Path) -> None:
-    """Refuse a slide whose index names files outside its folder.
+    """Refuse a slide whose index names files outside its folder, or files that are not there.
 
     Raises:
         UnsupportedFormatError: it does, or a link stands in for a file of the set.
-        CorruptFileError: the index is missing or far too long.
+        CorruptFileError: the index or a file that it names is missing, or it is far too long.
     """
-    index = path
-    if path.suffix.lower() == ".mrxs":
-        index = path.with_suffix("") / _MRXS_INDEX
+    index = index_of(path)
     if not index.is_file():
-        raise CorruptFileError(
-            f"the slide is incomplete: {_MRXS_INDEX} is missing; "
-            "upload the .mrxs file and its folder in one archive"
-        )
+        raise CorruptFileError(incomplete(path, [index]))
     if index.is_symlink() or index.parent.is_symlink():
         raise UnsupportedFormatError("the slide's index is a link; expected a plain file")
-    with index.open("rb") as file:
-        text = file.read(_MAX_INDEX_BYTES + 1)
-    if len(text) > _MAX_INDEX_BYTES:
-        raise CorruptFileError(f"the slide's index has more than {_MAX_INDEX_BYTES:,} bytes")
-    if _UPWARDS.search(text):
+    read_index(path)  # no longer than it may be
+    if _UPWARDS.search(index.read_bytes()):
         raise UnsupportedFormatError("the slide's index names files outside its own folder")
+    if missing := missing_from(path):
+        raise CorruptFileError(incomplete(path, missing))
 
 
 def is_index(path: Path) -> bool:
@@ -76,3 +78,14 @@ def is_index(path: Path) -> bool:
         return False
     check_index(path)
     return True
+
+
+def _series_of(path: Path) -> str:
+    """UID of the series of an object, "" of a label or an overview, which may have one apart."""
+    try:
+        with path.open("rb") as file:
+            head = read_partial(file, stop_when=lambda tag, *_: tag > _SERIES_UID)
+        is_beside = not {"LABEL", "OVERVIEW"}.isdisjoint(head.get("ImageType") or ())
+        return "" if is_beside else str(head.get("SeriesInstanceUID", ""))
+    except (InvalidDicomError, AttributeError, EOFError, ValueError, struct.error) as error:
+        raise CorruptFileError("a DICOM object of the archive is cut or damaged") from error

@@ -176,6 +176,10 @@ def _describe(head: bytes) -> str:
             start.startswith((b"<!doctype html", b"<html")),
             "a web page (was a download link saved instead of the file?)",
         ),
+        (
+            b"virtual microscope specimen]" in start,
+            "the index of a VMS or VMU slide; send it together with the files that it names",
+        ),
         (_is_text(head), "a text file"),
     )
     for holds, text in tests:

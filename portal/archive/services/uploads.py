@@ -127,7 +127,10 @@ def content_kind(
     filename: str,
     only: tuple[FileKind, ...] = ("slide", "still", "video"),
 ) -> FileKind:
-    """What a file is, by its bytes; ``InvalidInputError`` names what was found instead."""
+    """What a file is, by its bytes; ``InvalidInputError`` names what was found instead.
+
+    The name counts for one thing alone: the picture in front of an MRXS slide is not the slide.
+    """
     shown = name_clean(filename)
     try:
         kind = inspection.file_kind(path)
@@ -135,6 +138,13 @@ def content_kind(
         raise InvalidInputError(
             f"{shown} was not stored: {error}.", code=error.code, details={"filename": shown}
         ) from error
+    if kind == "still" and shown.lower().endswith(".mrxs"):
+        raise InvalidInputError(
+            f"{shown} was not stored: it is only the preview of an MRXS slide; "
+            f"send it together with its folder {shown[: -len('.mrxs')]}.",
+            code="incomplete-set",
+            details={"filename": shown},
+        )
     if kind not in only:
         found = {"slide": "a slide", "still": "an image", "video": "a video"}[kind]
         wanted = "a video" if only == ("video",) else "a slide or an image"

@@ -118,8 +118,18 @@ def test_a_text_naming_other_files_is_refused_on_arrival(
     case: Case, annotator: User, children: list[str]
 ) -> None:
     index = b"[Virtual Microscope Specimen]\nNoLayers=1\nImageFile=../../../../etc/passwd\n"
-    with pytest.raises(InvalidInputError, match="a text file"):
+    with pytest.raises(InvalidInputError, match="index of a VMS or VMU slide; send it together"):
         upload_receive(case=case, file=io.BytesIO(index), filename="a.vms", user=annotator)
+    with pytest.raises(InvalidInputError, match="a text file"):
+        upload_receive(case=case, file=io.BytesIO(b"[A]\nB=1\n"), filename="a", user=annotator)
+
+
+def test_the_preview_of_an_mrxs_slide_is_not_taken_for_the_slide(
+    case: Case, annotator: User, tmp_path: Path, children: list[str]
+) -> None:
+    alone = write_mrxs(tmp_path)
+    with alone.open("rb") as file, pytest.raises(InvalidInputError, match="with its folder Slide"):
+        upload_receive(case=case, file=file, filename="Slide.MRXS", user=annotator)
 
 
 def test_a_slide_of_several_files_arrives_as_one_archive(

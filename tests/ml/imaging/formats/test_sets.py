@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import openslide
 import pytest
+from pydicom import dcmread
 
 from ml.errors import BadInputError, CorruptFileError, UnsupportedFormatError
+from ml.imaging.formats.archives import pack, unpack
 from ml.imaging.formats.sniff import sniff
 from ml.imaging.ingest import inspect_slide
 from ml.imaging.sandbox import run_limited
 from ml.imaging.slides import open_slide
+from tests.ml.imaging.deidentify.support import write_dicom
 from tests.ml.imaging.several import picture, write_mrxs, write_vms, zipped
 
 Write = Callable[..., Path]
@@ -77,14 +81,47 @@ def test_the_kernel_refuses_what_a_check_would_have_missed(
 
 
 @pytest.mark.parametrize(
-    "left_out", ["slide/Slidedat.ini", "slide/Index.dat", "slide/Data0000.dat"]
+    ("write", "left_out"),
+    [
+        (write_mrxs, "slide/Slidedat.ini"),
+        (write_mrxs, "slide/Index.dat"),
+        (write_mrxs, "slide/Data0000.dat"),
+        (write_vms, "image.jpg"),
+        (write_vms, "map.jpg"),
+    ],
 )
-def test_an_incomplete_mrxs_is_refused(left_out: str, tmp_path: Path) -> None:
-    write_mrxs(tmp_path / "from")
+def test_an_incomplete_set_is_refused_and_the_file_is_named(
+    write: Write, left_out: str, tmp_path: Path
+) -> None:
+    write(tmp_path / "from")
     (tmp_path / "from" / left_out).unlink()
     archive = zipped(tmp_path / "from", tmp_path / "a.zip")
-    with pytest.raises(CorruptFileError):
+    with pytest.raises(CorruptFileError, match=f"incomplete: {re.escape(left_out)} is missing"):
         inspect_slide(path=str(archive), out_dir=str(tmp_path / "out"))
+
+
+def test_two_series_in_one_archive_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "from").mkdir()
+    for number in (1, 2):
+        path = write_dicom(tmp_path / "from" / f"{number}.dcm")
+        data = dcmread(path)
+        data.SeriesInstanceUID = f"1.2.3.{number}"
+        data.save_as(path)
+    archive = zipped(tmp_path / "from", tmp_path / "a.zip")
+    with pytest.raises(UnsupportedFormatError, match="several DICOM series"):
+        inspect_slide(path=str(archive), out_dir=str(tmp_path / "out"))
+
+
+def test_an_archive_is_packed_as_it_is_unpacked(tmp_path: Path) -> None:
+    write_mrxs(tmp_path / "from")
+    files = [path for path in sorted((tmp_path / "from").rglob("*")) if path.is_file()]
+    members = [(path.relative_to(tmp_path / "from").as_posix(), path) for path in files]
+    packed = b"".join(pack(members))
+    assert packed == b"".join(pack(members))
+    (tmp_path / "a.zip").write_bytes(packed)
+    unpack(tmp_path / "a.zip", tmp_path / "to")
+    for name, path in members:
+        assert (tmp_path / "to" / name).read_bytes() == path.read_bytes()
 
 
 def test_two_slides_in_one_archive_are_refused(tmp_path: Path) -> None:

@@ -1,0 +1,226 @@
+"""MRXS without names: label, overview and notes blanked in the data, the index written anew.
+
+``Slidedat.ini`` keeps what places and colours tiles; texts, dates and bar codes go. Layers beside
+the pixels (label, overview, preview, notes of the scanner) are overwritten where they lie, so that
+tiles keep their places. The picture in front of the folder, which may show the label, is emptied.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from ml.errors import CorruptFileError
+from ml.imaging.deidentify.cleaned import Cleaned
+from ml.imaging.formats.indexes import MRXS_INDEX, Sections, index_of, read_index
+
+Members = list[tuple[str, Path]]
+"""Files of the set by the names that they get."""
+_VERSION_BYTES = 5  # "01.02", before the slide's id
+_HEAD_BYTES = 256  # of a data file, which repeats that id
+_CHUNK_BYTES = 2**20  # overwritten at once
+_MOST_PAGES, _MOST_ENTRIES = 10_000, 1_000_000  # of one record; a label is one entry of one page
+_HASHED_HEAD = "00000000"  # of a pseudonym: whoever takes names out twice changes nothing
+_POSITIONS = ("VIMSLIDE_POSITION_BUFFER", "StitchingIntensityLayer")
+"""Layers beside the pixels that say where these belong."""
+_DROPPED = {
+    "ScanDataLayer_SlideBarcode": "label image",
+    "ScanDataLayer_SlideThumbnail": "macro image",
+    "ScanDataLayer_SlidePreview": "thumbnail image",
+}
+_KEPT = {
+    "GENERAL": re.compile(
+        r"SLIDE_VERSION|CURRENT_SLIDE_VERSION|SLIDE_TYPE|SLIDE_CONTENT|IMAGENUMBER_[XY]"
+        r"|OBJECTIVE_\w+|CAMERA_TYPE|CAMERA_BITDEPTH|OUTPUT_RESOLUTION|ADAPTER_SIZE"
+        r"|CameraImageDivisionsPerSide|TRANSFORMED_IMAGE_TYPE"
+    ),
+    "HIERARCHICAL": re.compile(r"(NON)?HIER_COUNT|(NON)?HIER_\d+_COUNT|HIER_\d+_\w+|\w*_MODE"),
+    "DATAFILE": re.compile(r"FILE_COUNT"),
+}
+_KEPT_OF_LEVELS = re.compile(
+    r"OVERLAP_[XY]|MICROMETER_PER_PIXEL_[XY]|IMAGE_\w+|DIGITIZER_\w+|FILTER_\w+|COLOR_\w+"
+    r"|STORING_\w+|DATA_IN_THIS_CHANNEL|EXPOSURE_TIME|HORIZONTAL_\w+|VERTICAL_\w+|FOCUS_STEP\w*"
+)
+_KEPT_OF_POSITIONS = re.compile(r"VIMSLIDE_POSITION_\w+|COMPRESSS?ED_STITCHING_\w+")
+_TELLING = re.compile(r"[A-Z][A-Z_]{2,39}")  # a field's name, and hardly anybody's
+
+
+def clean_mrxs(path: Path, cleaned: Cleaned, *, key: bytes) -> Members:
+    """Clean a set where it lies, and say which of its files make the slide.
+
+    Raises:
+        CorruptFileError: the index cannot be followed.
+    """
+    old, folder = read_index(path), index_of(path).parent
+    slide_id = old.get("GENERAL", {}).get("SLIDE_ID", "")
+    names = _data_files(old)
+    index = folder / old.get("HIERARCHICAL", {}).get("INDEXFILE", "Index.dat")
+    _blank_layers(old, index, [folder / name for name in names], len(slide_id), cleaned)
+    pseudonym = _pseudonym(slide_id, key)
+    if pseudonym != slide_id:
+        cleaned.took("SLIDE_ID")
+        for file in (index, *(folder / name for name in dict.fromkeys(names))):
+            _rename(file, slide_id.encode(), pseudonym.encode())
+    if path.read_bytes():
+        cleaned.took("preview in front of the folder")
+        path.write_bytes(b"")
+    members = [("slide.mrxs", path), (f"slide/{MRXS_INDEX}", index_of(path))]
+    members.append(("slide/Index.dat", index))
+    numbered = {name: f"Data{number:04}.dat" for number, name in enumerate(dict.fromkeys(names))}
+    members += [(f"slide/{new}", folder / name) for name, new in numbered.items()]
+    new_index = _index(old, cleaned, pseudonym, [numbered[name] for name in names])
+    index_of(path).write_bytes(b"\xef\xbb\xbf" + new_index.encode("utf-8", "replace"))
+    return members
+
+
+def _data_files(sections: Sections) -> list[str]:
+    listed = sections.get("DATAFILE", {})
+    count = _number(listed.get("FILE_COUNT", "0"))
+    try:
+        return [listed[f"FILE_{number}"] for number in range(min(count, len(listed)))]
+    except KeyError as error:
+        raise CorruptFileError(f"the slide's index lacks {error.args[0]}") from error
+
+
+def _index(old: Sections, cleaned: Cleaned, slide_id: str, files: list[str]) -> str:
+    """``Slidedat.ini`` with the fields that are kept."""
+    tree = old.get("HIERARCHICAL", {})
+    levels = {
+        value for key, value in tree.items() if re.fullmatch(r"HIER_\d+_VAL_\d+_SECTION", key)
+    }
+    new: Sections = {}
+    positions: set[str] = set()
+    for layer, _, name, level in _layers(tree):
+        if name in _POSITIONS:
+            positions.update(
+                {
+                    tree.get(f"NONHIER_{layer}_VAL_{level}_SECTION", ""),
+                    f"NONHIERLAYER_{layer}_SECTION",
+                }
+            )
+    for section, fields in old.items():
+        allowed = _KEPT.get(section)
+        if section in levels:
+            allowed = _KEPT_OF_LEVELS
+        elif section in positions:
+            allowed = _KEPT_OF_POSITIONS
+        kept = {k: v for k, v in fields.items() if allowed is not None and allowed.fullmatch(k)}
+        if section != "HIERARCHICAL":
+            _tell(fields, kept, cleaned)
+        if kept:
+            new[section] = kept
+    new.setdefault("GENERAL", {})["SLIDE_ID"] = slide_id
+    written = new.setdefault("HIERARCHICAL", {})
+    written["INDEXFILE"] = "Index.dat"
+    for layer, _, name, level in _layers(tree):
+        keeps = name in _POSITIONS
+        written[f"NONHIER_{layer}_NAME"] = name if keeps else "Removed"
+        for end in ("", "_SECTION", "_IMAGENUMBER_X", "_IMAGENUMBER_Y"):
+            said = f"NONHIER_{layer}_VAL_{level}{end}"
+            if keeps and said in tree:
+                written[said] = tree[said]
+            elif not end:
+                written[said] = f"Removed_{level}"
+    data = new.setdefault("DATAFILE", {})
+    data.update({f"FILE_{number}": name for number, name in enumerate(files)})
+    parts = ("".join(f"{k} = {v}\r\n" for k, v in fields.items()) for fields in new.values())
+    return "".join(f"[{name}]\r\n{part}" for name, part in zip(new, parts, strict=True))
+
+
+def _tell(fields: dict[str, str], kept: dict[str, str], cleaned: Cleaned) -> None:
+    for key, value in fields.items():
+        if key not in kept and value and not re.fullmatch(r"FILE_\d+|SLIDE_ID", key):
+            cleaned.took(key if _TELLING.fullmatch(key) else "other fields of Slidedat.ini")
+
+
+def _layers(tree: dict[str, str]) -> Iterator[tuple[int, int, str, int]]:
+    """(layer, record, the layer's name, level) of what lies beside the pixels, in its order."""
+    record = 0
+    for layer in range(min(_number(tree.get("NONHIER_COUNT", "0")), len(tree))):
+        count = _number(tree.get(f"NONHIER_{layer}_COUNT", "0"))
+        for level in range(min(count, len(tree))):
+            yield layer, record, tree.get(f"NONHIER_{layer}_NAME", ""), level
+            record += 1
+
+
+def _blank_layers(
+    old: Sections, index: Path, files: list[Path], id_length: int, cleaned: Cleaned
+) -> None:
+    """Overwrite the data of each layer that does not say where pixels belong."""
+    tree = old.get("HIERARCHICAL", {})
+    left = sum(file.stat().st_size for file in dict.fromkeys(files))
+    with index.open("rb") as listing:
+        for layer, record, name, level in _layers(tree):
+            if name in _POSITIONS:
+                continue
+            value = tree.get(f"NONHIER_{layer}_VAL_{level}", "")
+            for offset, length, number in _entries(listing, _VERSION_BYTES + id_length, record):
+                left -= length
+                if number >= len(files) or left < 0:
+                    raise CorruptFileError("the slide's index points out of its data files")
+                if length and _blank(files[number], offset, length):
+                    cleaned.took(_DROPPED.get(value, "notes beside the pixels"))
+
+
+def _entries(listing: BinaryIO, roots: int, record: int) -> Iterator[tuple[int, int, int]]:
+    """(offset, length, file) of a record: pages of entries, each page naming the next."""
+    (root,) = _read(listing, roots + 4, 1)
+    (page,) = _read(listing, root + 4 * record, 1)
+    for _ in range(_MOST_PAGES):
+        if page == 0:
+            return
+        count, following = _read(listing, page, 2)
+        if count > _MOST_ENTRIES:
+            break
+        for number in range(count):
+            yield _read(listing, page + 8 + 20 * number, 5)[2:]  # after two words of padding
+        page = following
+    raise CorruptFileError("the slide's Index.dat is damaged: a list in it has no end")
+
+
+def _read(file: BinaryIO, at: int, words: int) -> tuple[int, ...]:
+    file.seek(at)
+    data = file.read(4 * words)
+    if len(data) < 4 * words:
+        raise CorruptFileError("the slide's Index.dat is cut or damaged")
+    return struct.unpack(f"<{words}I", data)
+
+
+def _blank(path: Path, offset: int, length: int) -> bool:
+    """Overwrite; whether there was something."""
+    held = False
+    with path.open("r+b") as file:
+        if offset + length > path.stat().st_size:
+            raise CorruptFileError("the slide's index points out of its data files")
+        for at in range(offset, offset + length, _CHUNK_BYTES):
+            size = min(_CHUNK_BYTES, offset + length - at)
+            file.seek(at)
+            held = held or bool(file.read(size).strip(b"\0"))
+            file.seek(at)
+            file.write(bytes(size))
+    return held
+
+
+def _pseudonym(slide_id: str, key: bytes) -> str:
+    """As long as the id, for it stands in the middle of files."""
+    if slide_id.startswith(_HASHED_HEAD) or len(slide_id) <= len(_HASHED_HEAD):
+        return slide_id
+    digest = hmac.new(key, f"mrxs:{slide_id}".encode(), hashlib.sha512).hexdigest().upper()
+    return (_HASHED_HEAD + digest)[: len(slide_id)].ljust(len(slide_id), "0")
+
+
+def _rename(path: Path, before: bytes, after: bytes) -> None:
+    with path.open("r+b") as file:
+        at = file.read(_HEAD_BYTES).find(before)
+        if at >= 0:
+            file.seek(at)
+            file.write(after)
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() else 0
