@@ -178,7 +178,8 @@ def _entries(listing: BinaryIO, roots: int, record: int) -> Iterator[tuple[int, 
         if count > _MOST_ENTRIES:
             break
         for number in range(count):
-            yield _read(listing, page + 8 + 20 * number, 5)[2:]  # after two words of padding
+            _, _, offset, length, file = _read(listing, page + 8 + 20 * number, 5)
+            yield offset, length, file
         page = following
     raise CorruptFileError("the slide's Index.dat is damaged: a list in it has no end")
 

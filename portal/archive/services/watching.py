@@ -1,18 +1,23 @@
 """A folder that scanners write to: what has arrived whole in it is received as from a page.
 
 ``<folder>/<accession>/<file>`` becomes a slide or video of the case with that accession number,
-which is made where the lab has none. What was received is moved below ``.received``, what was
-refused below ``.refused`` with a text beside it that says why. Nothing is deleted here.
+which is made where the lab has none. So does a slide of several files, there or in a folder below:
+MRXS with its folder, VMS or VMU with its files, a DICOM series in a folder of its own. What was
+received is moved below ``.received``, what was refused below ``.refused`` with a text beside it
+that says why. Nothing is deleted here.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+from typing import BinaryIO, cast
 
+from ml.imaging.formats.folders import FoundSet, sets_in
 from portal.archive.models import Case
 from portal.archive.services.cases import case_create
 from portal.archive.services.items import item_receive
@@ -40,7 +45,8 @@ class WatchOutcome(Enum):
     RECEIVED = "received"
     KNOWN = "known"  # the case has these bytes already
     REFUSED = "refused"
-    LATER = "later"  # no room, or a part of the portal does not answer: the file stays
+    LATER = "later"
+    """No room, a part of the portal does not answer, or a set lacks a file: all of it stays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +60,14 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """A file as it was seen: it is whole when nothing of this changes for a while."""
+    """A file or a set as it was seen: it is whole when nothing of this changes for a while.
 
-    size: int
-    changed_ns: int
+    Attributes:
+        found: of a set, None of a file. state: size and time of change of each file.
+    """
+
+    found: FoundSet | None
+    state: tuple[tuple[int, int], ...]
     since: float
 
 
@@ -79,47 +89,67 @@ class FolderWatch:
             ForbiddenError: the person may not write in this lab any more.
         """
         seen: dict[Path, _Look] = {}
-        for path in self._files():
+        for path, found in self._units():
             try:
-                about = path.stat()
+                about = [file.stat() for file in (found.files if found else (path,))]
             except FileNotFoundError:
                 continue  # taken away or renamed since it was listed
+            state = tuple((one.st_size, one.st_mtime_ns) for one in about)
             last = self._seen.get(path)
-            if last is None or (last.size, last.changed_ns) != (about.st_size, about.st_mtime_ns):
-                last = _Look(about.st_size, about.st_mtime_ns, now_s)
+            if last is None or last.state != state:
+                last = _Look(found, state, now_s)
             seen[path] = last
         self._seen = seen
-        for path in [path for path, one in seen.items() if now_s - one.since >= self.settle_s]:
-            yield self._take(path)
+        whole = {path: one for path, one in seen.items() if now_s - one.since >= self.settle_s}
+        for path, one in whole.items():
+            yield self._take(path, one.found)
 
     def stray(self) -> list[str]:
         """Names of files that lie in no folder of a case: nobody knows whose they are."""
         return sorted(path.name for path in self.folder.iterdir() if _is_file(path))
 
-    def _files(self) -> Iterator[Path]:
+    def _units(self) -> Iterator[tuple[Path, FoundSet | None]]:
+        """Sets by the file that is opened, and the files of a case's folder that are in none."""
         for case in sorted(self.folder.iterdir()):
-            if not case.name.startswith(".") and case.is_dir() and not case.is_symlink():
-                yield from (path for path in sorted(case.iterdir()) if _is_file(path))
+            if case.name.startswith(".") or case.is_symlink() or not case.is_dir():
+                continue
+            sets = sets_in(case)
+            taken = {file for found in sets for file in found.files}
+            for found in sets:
+                if not any(
+                    file.suffix.lower() in UNFINISHED for file in found.main.parent.iterdir()
+                ):
+                    yield found.main, found
+            for path in sorted(case.iterdir()):
+                if path not in taken and _is_file(path):
+                    yield path, None
 
-    def _take(self, path: Path) -> Taken:
+    def _take(self, path: Path, found: FoundSet | None) -> Taken:
         shown = path.relative_to(self.folder)
+        if found is not None and found.missing:
+            return Taken(shown, WatchOutcome.LATER, found.missing)
         try:
-            case = self._case(path.parent.name)
-            with path.open("rb") as file:
-                item = item_receive(case=case, file=file, filename=path.name, user=self.user)
+            is_new = self._receive(path, found, self._case(shown.parts[0]))
         except _PASSING as error:
             return Taken(shown, WatchOutcome.LATER, error.message)
         except PortalError as error:
             if error.status == 403:
                 raise
-            self._away(path, REFUSED, error.message)
+            self._away(path, found, REFUSED, error.message)
             return Taken(shown, WatchOutcome.REFUSED, error.message)
         except OSError as error:
             if isinstance(error, FileNotFoundError) or is_disk_full(error):
                 return Taken(shown, WatchOutcome.LATER, str(error))
             raise
-        self._away(path, RECEIVED)
-        return Taken(shown, WatchOutcome.RECEIVED if item.is_new else WatchOutcome.KNOWN)
+        self._away(path, found, RECEIVED)
+        return Taken(shown, WatchOutcome.RECEIVED if is_new else WatchOutcome.KNOWN)
+
+    def _receive(self, path: Path, found: FoundSet | None, case: Case) -> bool:
+        if found is not None:
+            packed, name = cast(BinaryIO, _Packed(found)), f"{path.stem}.zip"
+            return item_receive(case=case, file=packed, filename=name, user=self.user).is_new
+        with path.open("rb") as file:
+            return item_receive(case=case, file=file, filename=path.name, user=self.user).is_new
 
     def _case(self, accession: str) -> Case:
         """The lab's case; made where it has none, or none but one in the bin."""
@@ -132,18 +162,57 @@ class FolderWatch:
         except ConflictError:
             return own.get()  # made by somebody else meanwhile
 
-    def _away(self, path: Path, where: str, reason: str = "") -> None:
-        """Move a file out of sight, beside what has its name already."""
-        target = self.folder / where / path.parent.name / path.name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        number = 1
-        while target.exists():
-            number += 1
-            target = target.with_name(f"{path.stem}-{number}{path.suffix}")
-        path.rename(target)
+    def _away(self, path: Path, found: FoundSet | None, where: str, reason: str = "") -> None:
+        """Move a file or a set out of sight, beside what has its name already."""
+        shown = path.relative_to(self.folder)
+        case, target = self.folder / shown.parts[0], self.folder / where / shown
+        if found is None:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target = _free(target)
+            path.rename(target)
+        else:
+            root = self.folder / where / case.name
+            number = 1
+            while any((root / file.relative_to(case)).exists() for file in found.files):
+                number += 1  # a folder of its own: its files name each other
+                root = root.with_name(f"{case.name}-{number}")
+            for file in found.files:
+                moved = root / file.relative_to(case)
+                moved.parent.mkdir(parents=True, exist_ok=True)
+                file.rename(moved)
+            _remove_empty(case, found)
+            target = root / path.relative_to(case)
         if reason:
             target.with_name(f"{target.name}.reason.txt").write_text(f"{reason}\n")
         self._seen.pop(path, None)
+
+
+def _free(target: Path) -> Path:
+    """The path, or one beside it that nothing has."""
+    free, number = target, 1
+    while free.exists():
+        number += 1
+        free = target.with_name(f"{target.stem}-{number}{target.suffix}")
+    return free
+
+
+class _Packed:
+    """A set read as the archive that it becomes."""
+
+    def __init__(self, found: FoundSet) -> None:
+        self._parts = found.packed()
+
+    def read(self, _size: int = -1) -> bytes:
+        """The next piece, of whatever length; b"" at the end."""
+        return next((part for part in self._parts if part), b"")
+
+
+def _remove_empty(case: Path, found: FoundSet) -> None:
+    """The folders that a set leaves behind, the deepest first; never that of the case."""
+    folders = {above for file in found.files for above in file.parents if case in above.parents}
+    for folder in sorted(folders, key=lambda one: len(one.parts), reverse=True):
+        with suppress(OSError):  # something else is in it
+            folder.rmdir()
 
 
 def _is_file(path: Path) -> bool:

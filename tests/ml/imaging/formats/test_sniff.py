@@ -94,11 +94,11 @@ def test_a_text_that_names_other_files_is_no_slide(
         "ImageFile=../theirs/secret.jpg\nMapFile=../theirs/secret.jpg\n"
     )
     assert openslide.OpenSlide.detect_format(str(index)) == "hamamatsu"  # it would
-    with pytest.raises(UnsupportedFormatError, match="a text file"):
+    with pytest.raises(UnsupportedFormatError, match="index of a VMS or VMU slide"):
         sniff(index)
-    with pytest.raises(UnsupportedFormatError, match="a text file"):
+    with pytest.raises(UnsupportedFormatError, match="index of a VMS or VMU slide"):
         open_slide(index)
-    with pytest.raises(UnsupportedFormatError, match="a text file"):
+    with pytest.raises(UnsupportedFormatError, match="index of a VMS or VMU slide"):
         inspect_slide(path=str(index), out_dir=str(tmp_path))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,17 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
+from portal.archive import storage
 from portal.archive.models import Case, Slide
 from portal.archive.services import case_delete, watching
 from portal.archive.services.watching import FolderWatch, WatchOutcome
+from portal.archive.tiles.reading import plane_of, tile_read
 from portal.core.errors import ForbiddenError, StorageFullError
+from portal.jobs.models import Job
 from portal.labs.models import Lab, Membership, Role, User
-from tests.portal.archive.support import picture
+from tests.ml.imaging.deidentify.support import write_dicom
+from tests.ml.imaging.several import SECRET, write_mrxs, write_vms
+from tests.portal.archive.support import picture, run_job
 
 pytestmark = pytest.mark.django_db
 
@@ -149,3 +155,76 @@ def test_the_command_takes_what_is_there_and_names_what_is_wrong(
         words = [wrong.get(number, word) for number, word in enumerate(asked)]
         with pytest.raises(CommandError, match=said):
             call_command(*words)
+
+
+@pytest.mark.parametrize(
+    ("write", "main", "vendor"),
+    [
+        (write_mrxs, "slide.mrxs", "mirax"),
+        (partial(write_mrxs, named=True), "glass 1/slide.mrxs", "mirax"),
+        (partial(write_vms, named=True), "glass 1/slide.vms", "hamamatsu"),
+    ],
+)
+def test_a_slide_of_several_files_becomes_one_item_without_names(
+    watch: FolderWatch, folder: Path, lab: Lab, write: Any, main: str, vendor: str
+) -> None:
+    written = write((folder / "S-1" / main).parent)
+    files = sum(path.is_file() for path in (folder / "S-1").rglob("*"))
+    assert looked(watch, 0, 9, 10) == [(f"S-1/{main}", WatchOutcome.RECEIVED)]
+    slide = Slide.objects.get()
+    assert slide.name == "slide.zip"
+    job = run_job(Job.objects.get(kind="slide_ingest"))
+    assert job.state == "succeeded", job.error_message
+    slide.refresh_from_db()
+    assert (slide.state, slide.vendor) == ("ready", vendor)
+    assert slide.canvas is not None and slide.canvas.width_px == 512
+    assert tile_read(plane_of(slide.canvas), 0, 0, 0)[:2] == b"\xff\xd8"
+    if "glass" in main:
+        assert "macro image" in slide.asset.removed
+        assert SECRET.encode() not in storage.asset_path(lab.pk, slide.asset.sha256).read_bytes()
+    moved = folder / ".received" / "S-1"
+    assert (moved / main).exists() and not written.exists()
+    assert sum(path.is_file() for path in moved.rglob("*")) == files
+    assert list((folder / "S-1").iterdir()) == []
+    write((folder / "S-1" / main).parent)
+    assert looked(watch, 20, 30) == [(f"S-1/{main}", WatchOutcome.KNOWN)]
+    assert (folder / ".received/S-1-2" / main).exists()
+
+
+def test_an_incomplete_set_stays_until_the_file_comes_that_is_named(
+    watch: FolderWatch, folder: Path
+) -> None:
+    write_mrxs(folder / "S-1")
+    (folder / "S-1/slide/Data0000.dat").rename(folder / "late")
+    assert looked(watch, 0, 10) == [("S-1/slide.mrxs", WatchOutcome.LATER)]
+    (taken,) = watch.look(11)
+    assert "slide/Data0000.dat is missing" in taken.reason
+    (folder / "late").rename(folder / "S-1/slide/Data0000.dat")
+    assert looked(watch, 12, 22) == [("S-1/slide.mrxs", WatchOutcome.RECEIVED)]
+
+
+def test_a_dicom_series_in_a_folder_of_its_own_is_one_item(
+    watch: FolderWatch, folder: Path
+) -> None:
+    for number in (1, 2):
+        (folder / f"S-1/series {number}").mkdir(parents=True)
+        for level in range(number):
+            write_dicom(folder / f"S-1/series {number}/{level}.dcm")
+    found = looked(watch, 0, 10)
+    assert [path for path, _ in found] == ["S-1/series 1", "S-1/series 2"]
+    assert set(Slide.objects.values_list("name", flat=True)) == {
+        "series 1.zip",
+        "series 2.zip",
+    }
+    assert list((folder / "S-1").iterdir()) == []
+
+
+def test_a_set_that_leads_out_of_its_folder_takes_nothing_from_there(
+    watch: FolderWatch, folder: Path
+) -> None:
+    put(folder, "S-2/b/secret.jpg", picture())
+    write_vms(folder / "S-1/a", image="../../S-2/b/secret.jpg")
+    assert looked(watch, 0, 10) == [("S-1/a/slide.vms", WatchOutcome.RECEIVED)]
+    job = run_job(Job.objects.get(kind="slide_ingest"))
+    assert job.state == "failed" and "outside its own folder" in job.error_message
+    assert (folder / "S-2/b/secret.jpg").exists()
