@@ -24,7 +24,7 @@ from tests import databases
 from tests.browser.killed_portal import ORDER
 from tests.browser.viewer_page import ViewerPage
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = [pytest.mark.browser, pytest.mark.endurance]
 
 HOST = "127.0.0.1"
 FIRST = [(700, 500), (1000, 500), (1000, 800), (700, 800)]

@@ -42,13 +42,13 @@ def _race(url: str) -> None:
     assert sum(int(head.split(":")[1]) for head in heads) == wanted
 
 
-@pytest.mark.slow
+@pytest.mark.endurance
 def test_many_processes_leave_one_chain_on_sqlite(tmp_path: Path) -> None:
     _race(databases.migrated(tmp_path / "race.sqlite3"))
 
 
 @pytest.mark.services
-@pytest.mark.slow
+@pytest.mark.endurance
 def test_many_processes_leave_one_chain_on_postgresql() -> None:
     with services.own_database() as url:
         databases.migrate_server(url)

@@ -154,6 +154,7 @@ def _options(rng, own, other):
     return chosen
 
 
+@pytest.mark.endurance
 def test_no_search_tells_of_another_lab(labs):
     rng = random.Random(21)
     seen = drawn = 0
