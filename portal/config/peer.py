@@ -1,14 +1,18 @@
-"""Who is connected, where the front stands between: the address it names becomes the client's."""
+"""Who is connected, where the front stands between: the address it names becomes the client's.
+
+Believed with it is what the front says of a body that it writes itself.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from portal.core.http.files import FRONT
+from portal.core.http.files import FRONT, HELD
 
 Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 _PEER = "HTTP_X_TESSERA_PEER"
+_PIECE = "HTTP_X_TESSERA_PIECE"
 
 
 class BehindFront:
@@ -24,7 +28,8 @@ class BehindFront:
         self, environ: dict[str, Any], start_response: Callable[..., Any]
     ) -> Iterable[bytes]:
         """WSGI."""
-        peer = environ.pop(_PEER, "")
+        peer, piece = environ.pop(_PEER, ""), environ.pop(_PIECE, "")
         if peer and not environ.get("REMOTE_ADDR"):
             environ["REMOTE_ADDR"], environ[FRONT] = peer, True
+            environ[HELD] = piece
         return self.application(environ, start_response)

@@ -170,6 +170,19 @@ class Connection(asyncio.Protocol):
         if self._request.is_tile():
             self._tile(self._request)
 
+    def take_over(self) -> tuple[int, bytes]:
+        """The socket, and what was read of the body: the rest is read by somebody else."""
+        self.transport.pause_reading()
+        self.deadline = None
+        early = b"" if self._request is None else self._request.body.taken()
+        return self.transport.get_extra_info("socket").fileno(), early
+
+    def taken_over(self) -> None:
+        """All of the body was read by somebody else: another request may follow."""
+        self._parser = httptools.HttpRequestParser(self)
+        if self._request is not None:
+            self._request.body.finish()
+
     # --- answers -----------------------------------------------------------------------------
     def write(self, data: bytes) -> None:
         """Part of an answer."""

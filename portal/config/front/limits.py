@@ -22,6 +22,7 @@ class FrontLimits:
         connections, per_address: open at once, all together and from one address (0: no limit).
         calls: requests that the API works on at once; bulk: of these, with streamed bodies.
         queue: requests that wait for their turn.
+        landings: large pieces of uploads that are written at once, none of which takes a call.
     """
 
     head_s: float = 15
@@ -38,3 +39,4 @@ class FrontLimits:
     calls: int = 4
     bulk: int = 2
     queue: int = 500
+    landings: int = 16

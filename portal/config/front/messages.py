@@ -8,8 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 Fields = list[tuple[bytes, bytes]]
-PEER = b"x-tessera-peer"
-"""Tells the API who is connected to the front; see ``portal.config.wsgi``."""
+PEER, PIECE = b"x-tessera-peer", b"x-tessera-piece"
+"""Tell the API who is connected to the front, and of a body that it writes; see
+``portal.config.peer``.
+"""
 _HOP_BY_HOP = frozenset(
     {b"connection", b"keep-alive", b"proxy-connection", b"te", b"trailer", b"transfer-encoding",
      b"upgrade", b"expect", b"content-length"}
@@ -60,10 +62,15 @@ class Body:
         """The next part; empty at the end."""
         while not self._chunks and not self.is_complete:
             await self._wait()
+        data = self.taken()
+        self._on_read()
+        return data
+
+    def taken(self) -> bytes:
+        """What is held, by somebody who reads the rest from the socket."""
         data = b"".join(self._chunks)
         self._chunks.clear()
         self.held = 0
-        self._on_read()
         return data
 
     async def _wait(self) -> None:
@@ -102,17 +109,22 @@ class Request:
         return self.target.startswith(b"/tiles/") and self.method in (b"GET", b"HEAD")
 
 
-def forwarded_head(request: Request, peer: str, *, is_whole: bool) -> bytes:
+def forwarded_head(request: Request, peer: str, *, is_whole: bool, said: str = "") -> bytes:
     """The head for the API: the client's, without what concerns one connection only.
 
     Names that begin like ours, or that CGI cannot tell from another, never pass.
+
+    Args:
+        said: of a body that stays here, instead of the body.
     """
     lines = [b"%s %s HTTP/%s" % (request.method, request.target, request.version.encode())]
     for name, value in request.fields:
         if name not in _HOP_BY_HOP and not name.startswith(b"x-tessera-") and b"_" not in name:
             lines.append(b"%s: %s" % (name, value))
     lines += [b"%s: %s" % (PEER, peer.encode()), b"connection: close"]
-    if is_whole and (request.body.received or request.method in (b"POST", b"PUT", b"PATCH")):
+    if said:
+        lines += [b"%s: %s" % (PIECE, said.encode()), b"content-length: 0"]
+    elif is_whole and (request.body.received or request.method in (b"POST", b"PUT", b"PATCH")):
         lines.append(b"content-length: %d" % request.body.received)
     elif not is_whole and request.body.length is not None:
         lines.append(b"content-length: %d" % request.body.length)

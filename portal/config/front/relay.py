@@ -10,7 +10,9 @@ from urllib.parse import unquote
 
 import httptools
 
-from portal.config.front.messages import BodyError, Fields, Request, forwarded_head
+from portal.archive.services.transfers.held import Allowed, Held
+from portal.config.front.messages import PIECE, BodyError, Fields, Request, forwarded_head
+from portal.config.front.pieces import landing_of, transfer_named
 from portal.config.front.shared import Client, Front
 from portal.config.front.turns import FullError
 from portal.core.http.files import FILE_HEADER
@@ -26,11 +28,11 @@ async def relay(front: Front, connection: Client, request: Request) -> None:
     """Answer one request by the API."""
     try:
         is_whole = await request.body.gathered(front.limits.buffer_bytes)
-        await front.turns.take(is_bulk=not is_whole)
-        try:
-            answer = await _exchange(front, connection, request, is_whole=is_whole)
-        finally:
-            front.turns.give_back(is_bulk=not is_whole)
+        transfer = "" if is_whole else transfer_named(request)
+        if transfer:
+            answer = await _land(front, connection, request, transfer)
+        else:
+            answer = await _asked(front, connection, request, is_whole=is_whole)
         if answer.file:
             await _send_file(front, connection, answer.file)
     except BodyError:
@@ -47,6 +49,34 @@ async def relay(front: Front, connection: Client, request: Request) -> None:
         connection.done(str(answer.status))
 
 
+async def _asked(
+    front: Front, connection: Client, request: Request, *, is_whole: bool, said: str = ""
+) -> _Answer:
+    """What the API says, once it is this request's turn."""
+    is_bulk = not is_whole and not said
+    await front.turns.take(is_bulk=is_bulk)
+    try:
+        return await _exchange(front, connection, request, is_whole=is_whole, said=said)
+    finally:
+        front.turns.give_back(is_bulk=is_bulk)
+
+
+async def _land(front: Front, connection: Client, request: Request, transfer: str) -> _Answer:
+    """Write a piece of a transfer, in the stretches that the API allows; its last answer."""
+    await front.landing_turns.take(is_bulk=False)
+    try:
+        async with landing_of(front, connection, request) as landing:
+            held = Held(landing.rest)
+            while True:
+                answer = await _asked(front, connection, request, is_whole=False, said=held.line())
+                if not answer.stretch:
+                    return answer
+                landed = await landing.land(transfer, Allowed.of(answer.stretch))
+                held = Held(landing.rest, landed)
+    finally:
+        front.landing_turns.give_back(is_bulk=False)
+
+
 class _NoAnswer(Exception):
     """The API is not there, or went away before it answered."""
 
@@ -54,14 +84,14 @@ class _NoAnswer(Exception):
 class _Answer:
     """What the API says, passed on as it comes (callbacks of httptools)."""
 
-    def __init__(self, connection: Client, request: Request) -> None:
-        self._connection, self._request = connection, request
+    def __init__(self, connection: Client, request: Request, *, is_held: bool) -> None:
+        self._connection, self._request, self._is_held = connection, request, is_held
         self._reason = b""
         self._fields = Fields()
         self._chunked = False
         self._out: list[bytes] = []
         self.status = 0
-        self.file = ""
+        self.file = self.stretch = ""
         self.is_complete = self.until_close = False
         self.parser = httptools.HttpResponseParser(self)
 
@@ -73,10 +103,13 @@ class _Answer:
 
     def on_headers_complete(self) -> None:
         self.status = self.parser.get_status_code()
-        names = {name.lower() for name, _ in self._fields}
+        said = {name.lower(): value for name, value in self._fields}
+        if self._is_held and PIECE in said:  # to the front alone
+            self.stretch, self.is_complete = said[PIECE].decode("latin-1"), True
+            return
         has_body = self._request.method != b"HEAD" and self.status not in _BODILESS
-        if has_body and b"content-length" not in names:
-            self.until_close = b"transfer-encoding" not in names
+        if has_body and b"content-length" not in said:
+            self.until_close = b"transfer-encoding" not in said
             self._chunked = self._request.version == "1.1"
             self._request.keep_alive = self._request.keep_alive and self._chunked
         lines = [b"HTTP/1.1 %d %s" % (self.status, self._reason)]
@@ -109,19 +142,19 @@ class _Answer:
 
 
 async def _exchange(
-    front: Front, connection: Client, request: Request, *, is_whole: bool
+    front: Front, connection: Client, request: Request, *, is_whole: bool, said: str
 ) -> _Answer:
     try:
         reader, writer = await asyncio.open_unix_connection(front.api, limit=READ_BYTES)
     except OSError:
         raise _NoAnswer from None
-    answer = _Answer(connection, request)
+    answer = _Answer(connection, request, is_held=bool(said))
     sender: asyncio.Task[None] | None = None
     try:
-        writer.write(forwarded_head(request, connection.peer, is_whole=is_whole))
+        writer.write(forwarded_head(request, connection.peer, is_whole=is_whole, said=said))
         if is_whole:
             writer.write(await request.body.read())
-        else:
+        elif not said:
             sender = asyncio.create_task(_send_body(request, writer))
         while not answer.is_complete:
             data = await _read(reader, sender)

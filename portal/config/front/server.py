@@ -38,6 +38,7 @@ async def serve(front: Front, host: str, port: int) -> None:
         await asyncio.sleep(0.05)
     sweeper.cancel()
     front.threads.shutdown(wait=False, cancel_futures=True)
+    front.landings.shutdown(wait=False, cancel_futures=True)
 
 
 def run(*, host: str, port: int, api: str, limits: FrontLimits, access_log: bool) -> None:

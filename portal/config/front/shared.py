@@ -39,6 +39,12 @@ class Client(Protocol):
     def refuse(self, status: str, text: str) -> None:
         """Say what is wrong, and end."""
 
+    def take_over(self) -> tuple[int, bytes]:
+        """The socket, and what was read of the body."""
+
+    def taken_over(self) -> None:
+        """The rest of the body was read from the socket."""
+
     def abort(self) -> None:
         """End at once."""
 
@@ -57,11 +63,16 @@ class Front:
         self.turns = Turns(
             calls=limits.calls, bulk=limits.bulk, queue=limits.queue, queue_s=limits.queue_s
         )
+        most = limits.landings
+        self.landing_turns = Turns(
+            calls=most, bulk=most, queue=limits.queue, queue_s=limits.queue_s
+        )
         self.is_stopping = False
         self.now = time.monotonic
         self.connections: set[Client] = set()
         self._by_address: Counter[str] = Counter()
         self.threads = ThreadPoolExecutor(TILE_THREADS, thread_name_prefix="tile")
+        self.landings = ThreadPoolExecutor(most, thread_name_prefix="landing")
         self.live = LiveAnswers(self.in_thread)
 
     def admit(self, connection: Client) -> bool:

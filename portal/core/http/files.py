@@ -15,6 +15,8 @@ IMMUTABLE = "private, max-age=31536000, immutable"
 REVALIDATE = "private, no-cache"
 FRONT = "tessera.front"
 """In the request's ``META`` where the front asks: it sends files by itself, see ``FILE_HEADER``."""
+HELD = "tessera.held"
+"""Beside it: what the front says of a body that it holds and writes, where it does."""
 FILE_HEADER = "X-Tessera-File"
 """``<first>-<stop> <path>``: bytes that the front sends, so that no thread waits for a reader."""
 CHUNK_BYTES = 256 * 1024  # a seek in a video is answered with little read in vain

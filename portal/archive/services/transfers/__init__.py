@@ -8,6 +8,7 @@ several parts may arrive at once (``is_part``), which ``upload_join`` makes one 
 from portal.archive.services.transfers.arriving import (
     require_send,
     upload_append,
+    upload_append_held,
     upload_begin,
     upload_discard,
     upload_expires,
@@ -25,6 +26,7 @@ from portal.archive.services.transfers.finishing import (
     upload_placing,
     upload_store,
 )
+from portal.archive.services.transfers.held import PIECE_HEADER, Held
 from portal.archive.services.transfers.writing import (
     CHECKSUMS,
     Checksum,
@@ -34,8 +36,10 @@ from portal.archive.services.transfers.writing import (
 
 __all__ = [
     "CHECKSUMS",
+    "PIECE_HEADER",
     "Checksum",
     "ChecksumError",
+    "Held",
     "UploadBusyError",
     "crate_begin",
     "crate_check",
@@ -43,6 +47,7 @@ __all__ = [
     "crate_stored",
     "require_send",
     "upload_append",
+    "upload_append_held",
     "upload_begin",
     "upload_discard",
     "upload_expires",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 
 from django.db import transaction
@@ -10,10 +11,13 @@ from django.db import transaction
 from portal.archive import storage
 from portal.archive.models import Case, Upload, UploadState
 from portal.archive.rules import KEPT, require_crate, require_edit
+from portal.archive.services.transfers.held import Allowed, Held
 from portal.archive.services.transfers.writing import (
     Checksum,
     bytes_drop,
     has_content,
+    stretch_open,
+    stretch_take,
     transfer_write,
     transfer_writing,
 )
@@ -137,24 +141,62 @@ def upload_append(
     """
     require_send(user, upload)
     with transfer_writing(upload) as file:
-        if upload.state != UploadState.RECEIVING or offset != upload.received_bytes:
-            raise ConflictError(
-                f"The next piece of this upload begins at byte {upload.received_bytes},"
-                f" not {offset}.",
-                code="upload-offset",
-                details={"offset": upload.received_bytes},
-            )
-        try:
+        _require_due(upload, offset)
+        with _given_up_when_full(upload):
             transfer_write(file, upload, chunks, checksum)
-        except StorageFullError:
-            upload_discard(upload=upload)  # what cannot be finished must not hold the room
-            raise
-        with transaction.atomic():  # a row that has all its bytes has its job
-            upload.save(update_fields=["received_bytes", "updated_at"])
-            is_whole = upload.received_bytes == upload.size_bytes
-            if is_whole and upload.case_id is not None and not upload.is_part:
-                _submit_finish(upload, user)
+        _note(upload, user)
     return upload
+
+
+def upload_append_held(
+    *, upload: Upload, offset: int, held: Held, user: User, checksum: Checksum | None = None
+) -> Allowed | None:
+    """``upload_append`` of a piece that the front holds and writes, in stretches.
+
+    Returns:
+        What the front may write next, after which it calls again; None once it is all there.
+    Raises:
+        What ``upload_append`` does. What came before is kept alike.
+    """
+    require_send(user, upload)
+    landed = held.landed
+    with transfer_writing(upload) as file:
+        _require_due(upload, offset if landed is None else landed.begin)
+        if landed is not None:
+            with _given_up_when_full(upload):
+                stretch_take(file, upload, landed, checksum)
+            _note(upload, user)
+            if landed.failed:
+                raise InvalidInputError("The piece broke off.", code="body-incomplete")
+        return stretch_open(file, upload, held.rest, checksum) if held.rest else None
+
+
+def _require_due(upload: Upload, offset: int) -> None:
+    if upload.state != UploadState.RECEIVING or offset != upload.received_bytes:
+        raise ConflictError(
+            f"The next piece of this upload begins at byte {upload.received_bytes}, not {offset}.",
+            code="upload-offset",
+            details={"offset": upload.received_bytes},
+        )
+
+
+@contextmanager
+def _given_up_when_full(upload: Upload) -> Iterator[None]:
+    """What cannot be finished must not hold the room."""
+    try:
+        yield
+    except StorageFullError:
+        upload_discard(upload=upload)
+        raise
+
+
+def _note(upload: Upload, user: User) -> None:
+    """In one step: a row that has all its bytes has its job."""
+    with transaction.atomic():
+        upload.save(update_fields=["received_bytes", "updated_at"])
+        is_whole = upload.received_bytes == upload.size_bytes
+        if is_whole and upload.case_id is not None and not upload.is_part:
+            _submit_finish(upload, user)
 
 
 def upload_discard(*, upload: Upload, user: User | None = None) -> None:

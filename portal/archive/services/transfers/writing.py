@@ -13,11 +13,13 @@ from io import RawIOBase
 from portal.archive import storage
 from portal.archive.models import Upload, UploadState
 from portal.archive.selectors.intake import asset_received
-from portal.core.disk import full_disk_refused, require_room
+from portal.archive.services.transfers.held import BUSY, FULL, Allowed, Landed
+from portal.core.disk import MESSAGE, full_disk_refused, require_room
 from portal.core.errors import InvalidInputError, PortalError, StorageFullError
 
-CERTAIN_EVERY_BYTES = 64 * 2**20
-"""How often a piece is brought to the disk and noted: a crash costs at most so much."""
+CERTAIN_EVERY_BYTES = 128 * 2**20
+"""How often a piece is brought to the disk and noted: a crash costs at most so much. The largest
+piece of a page is noted once."""
 CHECKSUMS = ("sha1", "sha256", "md5")
 
 
@@ -47,20 +49,35 @@ def transfer_writing(upload: Upload) -> Iterator[RawIOBase]:
 
     ``upload`` is read again, and promises no more than the file has.
     """
-    path = storage.incoming_path(str(upload.pk))
-    with full_disk_refused():
-        path.touch()
-    with path.open("r+b", buffering=0) as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise UploadBusyError(
-                "Another request is still sending to this upload. Try again in a moment.",
-                details={"retry_after_s": 2},
-            ) from error
+    with file_held(str(upload.pk), os.O_CREAT) as file:
         upload.refresh_from_db()
         _no_more_than_there_is(file, upload)
         yield file
+
+
+@contextmanager
+def file_held(name: str, flags: int = 0) -> Iterator[RawIOBase]:
+    """A transfer's file, open for writing and locked. Its times stay as they are.
+
+    Raises:
+        UploadBusyError: somebody else holds it. FileNotFoundError: without ``O_CREAT``.
+    """
+    with full_disk_refused():
+        number = os.open(storage.incoming_path(name), os.O_RDWR | os.O_CLOEXEC | flags, 0o666)
+    with os.fdopen(number, "r+b", buffering=0) as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise busy() from error
+        yield file
+
+
+def busy() -> UploadBusyError:
+    """Somebody else holds the file."""
+    return UploadBusyError(
+        "Another request is still sending to this upload. Try again in a moment.",
+        details={"retry_after_s": 2},
+    )
 
 
 def _no_more_than_there_is(file: RawIOBase, upload: Upload) -> None:
@@ -91,10 +108,7 @@ def transfer_write(
         with full_disk_refused():
             for chunk in chunks:
                 if end + len(chunk) > upload.size_bytes:
-                    raise InvalidInputError(
-                        f"This upload was announced with {upload.size_bytes} bytes; more arrived.",
-                        code="upload-size",
-                    )
+                    raise too_many(upload)
                 if end % storage.ROOM_EVERY_BYTES < len(chunk):
                     require_room()
                 storage.write_whole(file, chunk)
@@ -109,14 +123,69 @@ def transfer_write(
         # A piece that broke off is good as far as it came, unless its hash was to be checked.
         _certain(file, upload, begin if checksum else end)
         raise
-    if checksum and hashed and hashed.digest() != checksum.digest:
+    if checksum and hashed:
+        _require_undamaged(file, begin, checksum, hashed.hexdigest())
+    _sync(file, end)
+    upload.received_bytes = end
+
+
+def stretch_open(file: RawIOBase, upload: Upload, rest: int, checksum: Checksum | None) -> Allowed:
+    """What the front may write next of a piece of which it holds so much.
+
+    The file ends where the stretch begins. So the front, which takes the lock after this process
+    let go of it, sees whether somebody else wrote meanwhile.
+
+    Raises:
+        InvalidInputError: more bytes than announced.
+    """
+    begin = upload.received_bytes
+    if begin + rest > upload.size_bytes:
+        raise too_many(upload)
+    file.truncate(begin)
+    if checksum:
+        return Allowed(begin, begin + rest, checksum.algorithm)
+    return Allowed(begin, begin + min(rest, CERTAIN_EVERY_BYTES))
+
+
+def stretch_take(
+    file: RawIOBase, upload: Upload, landed: Landed, checksum: Checksum | None
+) -> None:
+    """Count what the front has written and synced. The caller saves ``received_bytes``.
+
+    Raises:
+        UploadBusyError: somebody else wrote instead, or since. ChecksumError: a damaged piece.
+        StorageFullError: no room is left; nothing is noted.
+    """
+    if landed.failed == FULL:
+        raise StorageFullError(MESSAGE)
+    found = os.fstat(file.fileno())
+    told = (landed.begin, landed.end, landed.mtime_ns)
+    if landed.failed == BUSY or told != (upload.received_bytes, found.st_size, found.st_mtime_ns):
+        raise busy()
+    if checksum and landed.failed:
+        file.truncate(landed.begin)
+    elif checksum:
+        _require_undamaged(file, landed.begin, checksum, landed.digest)
+        upload.received_bytes = landed.end
+    else:
+        upload.received_bytes = landed.end
+
+
+def too_many(upload: Upload) -> InvalidInputError:
+    """More came than was announced."""
+    return InvalidInputError(
+        f"This upload was announced with {upload.size_bytes} bytes; more arrived.",
+        code="upload-size",
+    )
+
+
+def _require_undamaged(file: RawIOBase, begin: int, checksum: Checksum, digest: str) -> None:
+    if digest != checksum.digest.hex():
         file.truncate(begin)
         raise ChecksumError(
             f"The piece from byte {begin} on arrived damaged: its {checksum.algorithm} is"
-            f" {hashed.hexdigest()}, not {checksum.digest.hex()}. Send it again."
+            f" {digest}, not {checksum.digest.hex()}. Send it again."
         )
-    _sync(file, end)
-    upload.received_bytes = end
 
 
 def _sync(file: RawIOBase, end: int) -> None:
