@@ -14,7 +14,7 @@ import reprlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +36,18 @@ _CROSSING_CANDIDATES_PER_VERTEX = 50  # beyond it a repair would take minutes
 _CHUNK = 200  # segments asked about at once, so that a hopeless outline is noticed early
 
 Ring = npt.NDArray[np.float64]
+
+
+class GeoJsonGeometry(TypedDict):
+    """A geometry of GeoJSON in level-0 pixels, as an ROI keeps it and documents bring it.
+
+    Attributes:
+        type: ``Polygon``, ``MultiPolygon``, or of ``marks`` one for points or lines.
+        coordinates: lists as deep as the type wants; of a document, as it was said.
+    """
+
+    type: str
+    coordinates: list[Any]
 
 
 class InvalidRoiGeometryError(InvalidInputError):
@@ -98,6 +110,12 @@ def is_ellipse(shape: RoiShape) -> bool:
     away = (np.array(rings[0]) - [(left + right) / 2, (top + bottom) / 2]) / radii
     is_on_it = np.abs(np.hypot(*away.T) - 1).max() <= ELLIPSE_TOLERANCE
     return bool(is_on_it) and shape.area_px >= (1 - ELLIPSE_TOLERANCE) * math.pi * radii.prod()
+
+
+def polygons_of(geometry: Mapping[str, Any]) -> list[list[list[list[float]]]]:
+    """The rings of each polygon of an outline, the outer one first."""
+    coordinates: list[Any] = geometry["coordinates"]
+    return [coordinates] if geometry["type"] == "Polygon" else coordinates
 
 
 def area_um2(area_px: float, mpp_x: float | None, mpp_y: float | None) -> float | None:

@@ -21,6 +21,7 @@ from portal.annotations.geometry import (
     InvalidRoiGeometryError,
     RoiShape,
     note,
+    polygons_of,
     shape_from_geojson,
     vertex,
 )
@@ -188,6 +189,4 @@ def rings_of(geometry: Mapping[str, Any]) -> list[list[list[float]]]:
     """What is to be drawn: rings of areas, vertices of lines, each point alone."""
     if mark_kind(geometry):
         return mark_parts(geometry)
-    coordinates = geometry["coordinates"]
-    polygons = [coordinates] if geometry["type"] == "Polygon" else coordinates
-    return [ring for polygon in polygons for ring in polygon]
+    return [ring for polygon in polygons_of(geometry) for ring in polygon]

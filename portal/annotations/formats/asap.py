@@ -11,6 +11,7 @@ from portal.annotations.formats.pieces import closed, single_rings
 from portal.annotations.formats.seams import ExportChoices, Plane, Rois
 from portal.annotations.formats.sniffing import root_name
 from portal.annotations.formats.xml import attribute, elements
+from portal.annotations.geometry import GeoJsonGeometry
 from portal.annotations.marks import mark_kind, mark_parts
 from portal.annotations.models import Label, RoiKind
 from portal.annotations.qupath import Feature, Problem, name_read, one_line
@@ -64,7 +65,7 @@ class Asap:
         yield b"\t</AnnotationGroups>\n</ASAP_Annotations>\n"
 
 
-def _pieces(geometry: dict[str, Any]) -> list[tuple[str, list[list[float]]]]:
+def _pieces(geometry: GeoJsonGeometry) -> list[tuple[str, list[list[float]]]]:
     kind = mark_kind(geometry)
     if kind is None:
         return [("Polygon", ring) for ring in single_rings(geometry)]
@@ -111,7 +112,7 @@ def _feature(found: Any, colors: dict[str, str | None]) -> Feature | Problem:
     )
 
 
-def _geometry(kind: str, points: list[list[float]]) -> dict[str, Any]:
+def _geometry(kind: str, points: list[list[float]]) -> GeoJsonGeometry:
     if kind in _POINTS:
         return {"type": "MultiPoint", "coordinates": points}
     if kind == _LINE:

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from portal.annotations.documents import Window, items, members
 from portal.annotations.formats.pieces import MAX_RUNS, closed, runs_outline, single_rings, united
 from portal.annotations.formats.seams import ExportChoices, FormatError, Plane, Rois
 from portal.annotations.formats.sniffing import first_key
+from portal.annotations.geometry import GeoJsonGeometry
 from portal.annotations.marks import mark_kind, mark_parts
 from portal.annotations.models import Label, RoiKind
 from portal.annotations.qupath import Feature, FeatureError, Problem, name_read, one_line
@@ -106,7 +107,7 @@ class Coco:
         yield f'],\n"images":{_json(images)},\n"categories":{_json(listed)},{ends}'.encode()
 
 
-def _key_points(geometry: dict[str, Any]) -> dict[str, Any]:
+def _key_points(geometry: GeoJsonGeometry) -> dict[str, int | list[float]]:
     if mark_kind(geometry) != RoiKind.POINT:
         return {}
     points = [point for part in mark_parts(geometry) for point in part]
@@ -122,9 +123,18 @@ def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _image(number: int, frame: int, plane: Plane) -> dict[str, Any]:
+def _image(number: int, frame: int, plane: Plane) -> dict[str, str | int]:
     name = f"frame_{frame:06d}.png" if plane.is_video else plane.name
     return {"id": number, "file_name": name, "width": plane.width_px, "height": plane.height_px}
+
+
+class _Image(NamedTuple):
+    """An image of the document, as it was said; only the id was looked at."""
+
+    id: int | str
+    file_name: object
+    width: object
+    height: object
 
 
 def _members(text: Window) -> Iterator[str]:
@@ -135,7 +145,7 @@ def _members(text: Window) -> Iterator[str]:
 
 def _tables(stream: IO[bytes], plane: Plane) -> _Tables:
     tables = _Tables()
-    images: list[dict[str, Any]] = []
+    images: list[_Image] = []
     text = Window(stream, kind="COCO")
     for name in _members(text):
         if name not in {"images", "categories"} or text.peek() != "[":
@@ -149,29 +159,30 @@ def _tables(stream: IO[bytes], plane: Plane) -> _Tables:
             elif len(images) >= _MOST_IMAGES:
                 raise FormatError(f"COCO: more than {_MOST_IMAGES:,} images.")
             else:
-                images.append({key: raw.get(key) for key in ("id", "file_name", "width", "height")})
+                size = raw.get("width"), raw.get("height")
+                images.append(_Image(raw["id"], raw.get("file_name"), *size))
     _images_sort(images, tables, plane)
     return tables
 
 
-def _images_sort(images: list[dict[str, Any]], tables: _Tables, plane: Plane) -> None:
+def _images_sort(images: list[_Image], tables: _Tables, plane: Plane) -> None:
     """Which images are this canvas."""
     size = (plane.width_px, plane.height_px)
-    fit = [raw for raw in images if (raw["width"], raw["height"]) == size]
+    fit = [image for image in images if (image.width, image.height) == size]
     if not plane.is_video and len(fit) > 1:
-        named = [raw for raw in fit if _stem(raw["file_name"]) == _stem(plane.name)]
+        named = [image for image in fit if _stem(image.file_name) == _stem(plane.name)]
         fit = named[:1]
-    for raw in fit:
-        number = _LAST_NUMBER.search(str(raw["file_name"])) if plane.is_video else None
+    for image in fit:
+        number = _LAST_NUMBER.search(str(image.file_name)) if plane.is_video else None
         if plane.is_video and number is None:
-            tables.others[raw["id"]] = "the name of its image has no number of a frame"
+            tables.others[image.id] = "the name of its image has no number of a frame"
         else:
-            tables.frames[raw["id"]] = int(number[1]) if number else 0
-    for raw in images:
-        if raw["id"] not in tables.frames and raw["id"] not in tables.others:
-            named_so = one_line(str(raw["file_name"]))[:60]
-            said = f"{raw['width']!s:.9} x {raw['height']!s:.9} pixels"
-            tables.others[raw["id"]] = f"it belongs to another image: {named_so}, {said}"
+            tables.frames[image.id] = int(number[1]) if number else 0
+    for image in images:
+        if image.id not in tables.frames and image.id not in tables.others:
+            named_so = one_line(str(image.file_name))[:60]
+            said = f"{image.width!s:.9} x {image.height!s:.9} pixels"
+            tables.others[image.id] = f"it belongs to another image: {named_so}, {said}"
 
 
 def _stem(name: object) -> str:
@@ -221,7 +232,7 @@ def _foreign(raw: Mapping[str, Any], attributes: Mapping[str, Any]) -> dict[str,
     return {"metadata": kept} | ({"measurements": {"score": score}} if is_score else {})
 
 
-def _geometry(raw: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+def _geometry(raw: Mapping[str, Any]) -> tuple[GeoJsonGeometry, tuple[str, ...]]:
     found = raw.get("segmentation")
     if isinstance(found, Mapping):
         return _mask(found), ()
@@ -258,7 +269,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e12
 
 
-def _mask(found: Mapping[str, Any]) -> dict[str, Any]:
+def _mask(found: Mapping[str, Any]) -> GeoJsonGeometry:
     """Runs go down the columns of the image."""
     size, counts = found.get("size"), found.get("counts")
     if (

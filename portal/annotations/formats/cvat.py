@@ -16,6 +16,7 @@ from portal.annotations.formats.pieces import closed, runs_outline
 from portal.annotations.formats.seams import ExportChoices, FormatError, Plane, Rois
 from portal.annotations.formats.sniffing import root_name
 from portal.annotations.formats.xml import elements
+from portal.annotations.geometry import GeoJsonGeometry
 from portal.annotations.models import RoiKind
 from portal.annotations.qupath import Feature, FeatureError, Problem, one_line
 
@@ -156,7 +157,7 @@ def _frame(value: str | None) -> int | None:
     return int(value) if value and value.isascii() and value.isdigit() and len(value) < 10 else None
 
 
-def _geometry(shape: Any) -> tuple[dict[str, Any], str]:
+def _geometry(shape: Any) -> tuple[GeoJsonGeometry, str]:
     if shape.tag == "polygon":
         return {"type": "Polygon", "coordinates": [closed(_points(shape))]}, RoiKind.POLYGON
     if shape.tag == "points":
@@ -183,7 +184,7 @@ def _points(shape: Any) -> list[list[float]]:
     return [[float(value) for value in point.split(",")] for point in points]
 
 
-def _turned(ring: list[list[float]], middle: tuple[float, float], shape: Any) -> dict[str, Any]:
+def _turned(ring: list[list[float]], middle: tuple[float, float], shape: Any) -> GeoJsonGeometry:
     angle = math.radians(float(shape.get("rotation", "0") or 0))
     if angle:
         c, s = math.cos(angle), math.sin(angle)
@@ -192,7 +193,7 @@ def _turned(ring: list[list[float]], middle: tuple[float, float], shape: Any) ->
     return {"type": "Polygon", "coordinates": [closed(ring)]}
 
 
-def _mask(shape: Any) -> dict[str, Any]:
+def _mask(shape: Any) -> GeoJsonGeometry:
     """CVAT's runs go along rows of the mask's box."""
     left, top, width, height = (int(shape.get(key)) for key in ("left", "top", "width", "height"))
     runs = np.array([int(run) for run in shape.get("rle", "").split(",")], np.int64)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 from portal.annotations.formats.pieces import pieces_of
 from portal.annotations.models import Roi
@@ -18,6 +18,15 @@ from portal.annotations.qupath import Feature, Problem
 
 Read = Callable[[Any], Feature | Problem]
 _NOTES_MOST = 5  # of key frames left out; the first ones say enough
+
+
+class _Key(TypedDict):
+    """A key frame as the file says it, unchecked: what ``Feature.track`` holds."""
+
+    index: int
+    geometry: object
+    outside: bool
+    shape: NotRequired[str]
 
 
 def track_feature(shapes: Sequence[Any], *, read: Read) -> Feature | Problem | None:
@@ -30,7 +39,7 @@ def track_feature(shapes: Sequence[Any], *, read: Read) -> Feature | Problem | N
     """
     first: Feature | None = None
     problem: Problem | None = None
-    track: list[dict[str, Any]] = []
+    track: list[_Key] = []
     notes: list[str] = []
     for shape in _keys(shapes):
         number = shape.get("frame") or ""
@@ -45,8 +54,14 @@ def track_feature(shapes: Sequence[Any], *, read: Read) -> Feature | Problem | N
         elif first is None:
             first = found
         else:
-            key = {"index": found.t, "geometry": found.geometry, "shape": found.kind}
-            track.append({**key, "outside": False})
+            track.append(
+                {
+                    "index": found.t,
+                    "geometry": found.geometry,
+                    "shape": found.kind,
+                    "outside": False,
+                }
+            )
     if first is None:
         return problem
     _trim(track, first.t)
@@ -63,11 +78,13 @@ def _keys(shapes: Sequence[Any]) -> Iterator[Any]:
             yield shape
 
 
-def _trim(track: list[dict[str, Any]], own: int) -> None:
+def _trim(track: list[_Key], own: int) -> None:
     """Leave out an end right after the last key frame: a region ends there anyway."""
     if track and track[-1]["outside"]:
-        before = track[-2] if len(track) > 1 else {"index": own, "outside": False}
-        if before["outside"] or track[-1]["index"] <= before["index"] + 1:
+        is_there, index = True, own
+        if len(track) > 1:
+            is_there, index = not track[-2]["outside"], track[-2]["index"]
+        if not is_there or track[-1]["index"] <= index + 1:
             track.pop()
 
 

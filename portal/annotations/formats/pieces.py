@@ -12,7 +12,7 @@ import shapely
 from shapely.geometry import Polygon
 from shapely.geometry.base import BaseGeometry
 
-from portal.annotations.geometry import DECIMALS
+from portal.annotations.geometry import DECIMALS, GeoJsonGeometry
 from portal.annotations.marks import mark_kind, mark_parts
 from portal.annotations.models import RoiKind
 from portal.annotations.qupath import FeatureError
@@ -65,7 +65,7 @@ def closed(ring: list[list[float]]) -> list[list[float]]:
     return ring if len(ring) < 3 or ring[0] == ring[-1] else [*ring, ring[0]]
 
 
-def united(polygons: Sequence[Any]) -> dict[str, Any]:
+def united(polygons: Sequence[Any]) -> GeoJsonGeometry:
     """One outline of rings that are to be taken together, as a GeoJSON geometry.
 
     Args:
@@ -81,7 +81,7 @@ def united(polygons: Sequence[Any]) -> dict[str, Any]:
     return geometry_of(shapely.union_all(parts))
 
 
-def geometry_of(shape: BaseGeometry) -> dict[str, Any]:
+def geometry_of(shape: BaseGeometry) -> GeoJsonGeometry:
     """Its areas as a GeoJSON geometry of lists."""
     parts = [p for p in shapely.get_parts(shape) if isinstance(p, Polygon) and not p.is_empty]
     rings = [
@@ -93,7 +93,7 @@ def geometry_of(shape: BaseGeometry) -> dict[str, Any]:
 
 def runs_outline(
     runs: npt.NDArray[np.int64], *, line_px: int, is_by_column: bool, left: float, top: float
-) -> dict[str, Any]:
+) -> GeoJsonGeometry:
     """The outline of a mask along the edges of its pixels; the mask itself is never made.
 
     Args:

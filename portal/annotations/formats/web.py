@@ -15,6 +15,7 @@ from django.conf import settings
 from django.urls import reverse
 
 from portal.annotations.formats.seams import ExportChoices, Plane, Rois
+from portal.annotations.geometry import GeoJsonGeometry, polygons_of
 from portal.annotations.marks import mark_kind, mark_parts
 from portal.annotations.models import Label, Roi, RoiKind
 
@@ -107,7 +108,7 @@ def _selectors(roi: Roi, plane: Plane, color: str) -> list[dict[str, str]]:
     return [svg, fragment]
 
 
-def _svg(geometry: dict[str, Any], plane: Plane, color: str) -> str:
+def _svg(geometry: GeoJsonGeometry, plane: Plane, color: str) -> str:
     kind = mark_kind(geometry)
     style = f'fill="none" stroke="{color}" stroke-width="2" vector-effect="non-scaling-stroke"'
     if kind == RoiKind.POINT:
@@ -123,14 +124,12 @@ def _svg(geometry: dict[str, Any], plane: Plane, color: str) -> str:
     return f'<svg xmlns="{_SVG}" {box}>{shapes}</svg>'
 
 
-def _lines(geometry: dict[str, Any]) -> str:
+def _lines(geometry: GeoJsonGeometry) -> str:
     return " ".join(_path(part) for part in mark_parts(geometry))
 
 
-def _rings(geometry: dict[str, Any]) -> str:
-    parts = geometry["coordinates"]
-    polygons = [parts] if geometry["type"] == "Polygon" else parts
-    return " ".join(f"{_path(ring[:-1])}Z" for polygon in polygons for ring in polygon)
+def _rings(geometry: GeoJsonGeometry) -> str:
+    return " ".join(f"{_path(ring[:-1])}Z" for part in polygons_of(geometry) for ring in part)
 
 
 def _path(points: list[list[float]]) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from ml.errors import BadInputError
 from ml.outline import OutlineConfig, propose_outline
 from portal.annotations.formats.pictures import Window, window_pixels
 from portal.annotations.formats.seams import plane_of
+from portal.annotations.geometry import GeoJsonGeometry
 from portal.annotations.rules import require_annotate
 from portal.annotations.selectors.frames import FrameRef
 from portal.archive.models import Canvas, CanvasKind
@@ -26,7 +26,7 @@ _STAINED = (CanvasKind.SLIDE, CanvasKind.STILL)
 class ProposedOutlines:
     """Polygons in level-0 pixels, each inside the next, and the one to show first."""
 
-    geometries: list[dict[str, Any]]
+    geometries: list[GeoJsonGeometry]
     likely: int
 
 
@@ -70,6 +70,6 @@ def outlines_propose(
     return ProposedOutlines(polygons, found.likely)
 
 
-def _polygon(ring: list[list[float]]) -> dict[str, Any]:
+def _polygon(ring: list[list[float]]) -> GeoJsonGeometry:
     points = [[round(x, 2), round(y, 2)] for x, y in ring]
     return {"type": "Polygon", "coordinates": [[*points, points[0]]]}

@@ -14,7 +14,7 @@ from typing import Any, TypedDict
 import numpy as np
 import numpy.typing as npt
 
-from portal.annotations.geometry import is_ellipse, shape_from_geojson
+from portal.annotations.geometry import is_ellipse, polygons_of, shape_from_geojson
 from portal.annotations.models import RoiKind
 from portal.annotations.selectors.frames import frame_pts
 from portal.archive.models import Canvas, CanvasKind
@@ -135,10 +135,5 @@ def _drift(value: object) -> float:
     return round(float(value), 3)  # type: ignore[arg-type]
 
 
-def _vertices(geometry: dict[str, Any] | None) -> int:
-    if geometry is None:
-        return 0
-    polygons = geometry["coordinates"]
-    if geometry["type"] == "Polygon":
-        polygons = [polygons]
-    return sum(len(ring) for rings in polygons for ring in rings)
+def _vertices(geometry: Mapping[str, Any] | None) -> int:
+    return sum(len(ring) for rings in polygons_of(geometry) for ring in rings) if geometry else 0

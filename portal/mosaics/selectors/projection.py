@@ -19,6 +19,7 @@ from shapely.geometry.base import BaseGeometry
 
 from ml.geometry import FrameMaps
 from ml.types import ArrayBool, ArrayF64
+from portal.annotations.geometry import GeoJsonGeometry, polygons_of
 from portal.annotations.marks import mark_kind, mark_parts
 from portal.annotations.models import Roi, RoiKind
 from portal.core.errors import NotFoundError
@@ -55,7 +56,7 @@ class ProjectedRoi:
     """
 
     roi: Roi
-    geometry: dict[str, Any]
+    geometry: GeoJsonGeometry
     share: float
     uncertainty_px: float | None
 
@@ -65,7 +66,7 @@ class RoiInFrame:
     """A frame that sees an ROI of the mosaic: as for a point, with the outline in the frame."""
 
     frame: FrameAtPoint
-    geometry: dict[str, Any]
+    geometry: GeoJsonGeometry
     share: float
 
 
@@ -145,8 +146,8 @@ def piece_px(maps: FrameMaps) -> float | None:
 
 
 def projected_geometry(
-    geometry: dict[str, Any], move: Move, seen: BaseGeometry, piece: float | None = None
-) -> tuple[dict[str, Any], float] | None:
+    geometry: GeoJsonGeometry, move: Move, seen: BaseGeometry, piece: float | None = None
+) -> tuple[GeoJsonGeometry, float] | None:
     """A GeoJSON outline on another plane, cut to what is seen, with the share that is left.
 
     None where nothing is left, or a corner lies behind the plane.
@@ -156,11 +157,8 @@ def projected_geometry(
     """
     if mark_kind(geometry):
         return _projected_mark(geometry, move, seen, piece)
-    polygons = geometry["coordinates"]
-    if geometry["type"] == "Polygon":
-        polygons = [polygons]
     moved = []
-    for rings in polygons:
+    for rings in polygons_of(geometry):
         corners = [move(_cut(ring, piece)) for ring in rings]
         if not all(is_front.all() for _, is_front in corners):
             return None
@@ -176,8 +174,8 @@ def projected_geometry(
 
 
 def _projected_mark(
-    geometry: dict[str, Any], move: Move, seen: BaseGeometry, piece: float | None
-) -> tuple[dict[str, Any], float] | None:
+    geometry: GeoJsonGeometry, move: Move, seen: BaseGeometry, piece: float | None
+) -> tuple[GeoJsonGeometry, float] | None:
     """Points or lines; the share is that of the points, or of the length."""
     is_line = mark_kind(geometry) == RoiKind.LINE
     moved = []

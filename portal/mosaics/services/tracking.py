@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
+from portal.annotations.geometry import GeoJsonGeometry
 from portal.annotations.marks import MARKS
 from portal.annotations.models import Roi
 from portal.annotations.rules import require_annotate
@@ -32,6 +33,16 @@ class TrackSpan:
 
     first: int
     last: int
+
+
+class TrackedKeyFrame(TypedDict):
+    """A key frame that the computer made; the fields are those of a track's."""
+
+    index: int
+    pts: int
+    geometry: GeoJsonGeometry
+    by: str
+    drift_px: float
 
 
 def roi_track(
@@ -101,17 +112,17 @@ def track_span(roi: Roi, *, from_index: int | None, backward: bool, frames: int)
     return TrackSpan(first, last)
 
 
-def outline_at(roi: Roi, index: int) -> dict[str, Any] | None:
+def outline_at(roi: Roi, index: int) -> GeoJsonGeometry | None:
     """The outline on a key frame; None where that is none, or outside."""
     found = next((key for key in roi.track if key["index"] == index), None)
     if found is not None:
-        geometry: dict[str, Any] | None = found["geometry"]
+        geometry: GeoJsonGeometry | None = found["geometry"]
         return geometry
     return roi.geometry if index == roi.frame_index else None
 
 
 def track_written(
-    *, roi: Roi, user: User, version: int, span: TrackSpan, found: Sequence[dict[str, Any]]
+    *, roi: Roi, user: User, version: int, span: TrackSpan, found: Sequence[TrackedKeyFrame]
 ) -> Roi:
     """Put tracked key frames in the place of those that an earlier tracking made of these frames.
 

@@ -5,20 +5,27 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ml.errors import MlError
 from ml.imaging.videos import iter_frames
 from ml.types import ArrayF64, FrameTable, ImageU8
+from portal.annotations.geometry import GeoJsonGeometry, polygons_of
 from portal.annotations.models import Roi
 from portal.archive import storage
 from portal.archive.selectors import canvas_video, frame_table
 from portal.core.errors import PortalError
 from portal.core.tasks import JobContext, JobResult, UserError, task
 from portal.jobs.models import Job
-from portal.mosaics.services.tracking import TRACK_KIND, TrackSpan, outline_at, track_written
+from portal.mosaics.services.tracking import (
+    TRACK_KIND,
+    TrackedKeyFrame,
+    TrackSpan,
+    outline_at,
+    track_written,
+)
 from portal.mosaics.tasks.errors import sentence
 
 if TYPE_CHECKING:
@@ -57,7 +64,7 @@ def roi_track(
     return told
 
 
-def _followed(context: JobContext, roi: Roi, outline: dict[str, Any], span: TrackSpan) -> Track:
+def _followed(context: JobContext, roi: Roi, outline: GeoJsonGeometry, span: TrackSpan) -> Track:
     from ml.mosaic import track_outline
 
     total = abs(span.last - span.first)
@@ -95,20 +102,15 @@ def _decoded(
     return ((index, rgb) for index, _, rgb in frames)
 
 
-def _rings(geometry: dict[str, Any]) -> list[list[list[list[float]]]]:
-    parts: list[list[list[list[float]]]] = geometry["coordinates"]
-    return [parts] if geometry["type"] == "Polygon" else parts  # type: ignore[list-item]
-
-
-def _vertices(geometry: dict[str, Any]) -> ArrayF64:
+def _vertices(geometry: GeoJsonGeometry) -> ArrayF64:
     """(V, 2): every vertex of every ring, as it stands in the geometry."""
-    rings = [ring for part in _rings(geometry) for ring in part]
+    rings = [ring for part in polygons_of(geometry) for ring in part]
     return np.concatenate([np.array(ring, np.float64) for ring in rings])
 
 
 def _key_frames(
-    track: Track, outline: dict[str, Any], table: FrameTable
-) -> Iterator[dict[str, Any]]:
+    track: Track, outline: GeoJsonGeometry, table: FrameTable
+) -> Iterator[TrackedKeyFrame]:
     """The tracked outlines as key frames, less the first, which is there already."""
     from ml.mosaic import TrackConfig, key_outlines
 
@@ -123,11 +125,11 @@ def _key_frames(
         }
 
 
-def _moved(geometry: dict[str, Any], xy: ArrayF64) -> dict[str, Any]:
+def _moved(geometry: GeoJsonGeometry, xy: ArrayF64) -> GeoJsonGeometry:
     """The same rings with other vertices."""
     at = 0
     parts = []
-    for part in _rings(geometry):
+    for part in polygons_of(geometry):
         rings = []
         for ring in part:
             rings.append(np.round(xy[at : at + len(ring)], 2).tolist())
