@@ -61,6 +61,15 @@ class VideoInspection:
 
 
 @dataclass(frozen=True, slots=True)
+class MadePicture:
+    """A picture that was decoded: its size as written, and pixels of the original a pixel."""
+
+    width_px: int
+    height_px: int
+    reduced_by: float
+
+
+@dataclass(frozen=True, slots=True)
 class MadeRendition:
     """The rendition of a video.
 

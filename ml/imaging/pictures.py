@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from PIL import Image
 
 from ml.errors import UnsupportedFormatError
 from ml.imaging.formats.sniff import sniff
+from ml.imaging.inspections import MadePicture
 from ml.imaging.limits import require_still_size
 from ml.imaging.slides import open_slide
 from ml.types import Progress, no_progress
@@ -21,7 +23,7 @@ def make_picture(*, path: str, out_dir: str, progress: Progress = no_progress) -
     """Decode a picture upright, reduced to ``LONGEST_PX``, into ``PICTURE_NAME`` of ``out_dir``.
 
     Returns:
-        width_px, height_px: of what was written; reduced_by: pixels of the original a pixel.
+        ``MadePicture`` as JSON.
     Raises:
         UnsupportedFormatError: no still image.
         CorruptFileError, TooLargeError: as ``open_slide``.
@@ -37,4 +39,4 @@ def make_picture(*, path: str, out_dir: str, progress: Progress = no_progress) -
     Image.fromarray(pixels).save(Path(out_dir) / PICTURE_NAME)
     progress(1, 1, "decoding")
     height_px, width_px = pixels.shape[:2]
-    return {"width_px": width_px, "height_px": height_px, "reduced_by": width / width_px}
+    return asdict(MadePicture(width_px, height_px, reduced_by=width / width_px))

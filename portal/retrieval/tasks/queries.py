@@ -13,7 +13,9 @@ import numpy as np
 from PIL import Image
 from shapely.geometry import shape
 
+from ml.config import config_from_dict
 from ml.errors import MlError
+from ml.imaging.inspections import MadePicture
 from ml.imaging.pictures import PICTURE_NAME
 from ml.imaging.sandbox import Limits, run_limited
 from ml.imaging.slides import open_slide
@@ -114,7 +116,8 @@ def _picture(context: JobContext, query: Query) -> _Picture:
             progress=context.progress,
         )
         pixels = _read(made / PICTURE_NAME)
-    mpp = query.mpp * float(found["reduced_by"]) if query.mpp else None
+    told = config_from_dict(MadePicture, found, where="picture")
+    mpp = query.mpp * told.reduced_by if query.mpp else None
     return _Picture(pixels, mpp)
 
 
