@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
-from typing import Any, Self
+from typing import Any, Self, TypedDict
 
 from django.db.models import QuerySet
 
@@ -67,9 +67,19 @@ class FrozenRegion(_Kept):
         return closer_than(self.p_value)
 
 
-@dataclass(frozen=True, slots=True)
-class FrozenVote:
-    """What spoke for a value."""
+class KeptOptions(TypedDict):
+    """How a search was asked, as JSON: ``SimilarOptions`` less marks and what is not asked for."""
+
+    k: int
+    exclude_same_patient: bool
+    expand: int
+    diffuse: bool
+    by_case: bool
+    filters: dict[str, bool | str]
+
+
+class FrozenVote(TypedDict):
+    """What spoke for a value; ``base``: of how many regions how many have it, where counted."""
 
     name: str
     weight: float
@@ -93,7 +103,7 @@ class Frozen(_Kept):
 
     facts: list[tuple[str, str]]
     filters: list[tuple[str, str]]
-    options: dict[str, Any]
+    options: KeptOptions
     encoder: tuple[str, str, str]
     index: tuple[int, int, int]
     searched: tuple[int, int] | None
@@ -102,12 +112,12 @@ class Frozen(_Kept):
     refined_by: int
     expanded_by: int
     is_diffused: bool
-    votes: dict[str, list[dict[str, Any]]]
+    votes: dict[str, list[FrozenVote]]
     hits: int
     width_um: float | None = None
 
     @property
-    def tallies(self) -> list[tuple[str, list[dict[str, Any]]]]:
+    def tallies(self) -> list[tuple[str, list[FrozenVote]]]:
         """Title and votes of each question that somebody voted on."""
         both = (("Labels", self.votes["label"]), ("Diagnoses", self.votes["diagnosis"]))
         return [(title, votes) for title, votes in both if votes]

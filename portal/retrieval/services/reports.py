@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields
 from datetime import date, timedelta
 from typing import Any
 
@@ -26,7 +26,9 @@ from portal.retrieval.selectors import (
     Filters,
     Frozen,
     FrozenRegion,
+    FrozenVote,
     Hit,
+    KeptOptions,
     SimilarOptions,
     SimilarResult,
     VoteTally,
@@ -230,7 +232,7 @@ def _filters(filters: Filters) -> list[tuple[str, str]]:
     return found
 
 
-def _kept_options(query: selectors.SimilarQuery) -> dict[str, Any]:
+def _kept_options(query: selectors.SimilarQuery) -> KeptOptions:
     kept = {
         field.name: getattr(query.filters, field.name)
         for field in fields(Filters)
@@ -249,8 +251,8 @@ def _kept_options(query: selectors.SimilarQuery) -> dict[str, Any]:
 
 
 def _options(frozen: Frozen) -> SimilarOptions:
-    kept = dict(frozen.options)
-    filters = dict(kept.pop("filters"))
+    kept = frozen.options
+    filters: dict[str, Any] = dict(kept["filters"])
     for name in ("since", "until"):
         if name in filters:
             filters[name] = date.fromisoformat(filters[name])
@@ -260,13 +262,26 @@ def _options(frozen: Frozen) -> SimilarOptions:
             raise InvalidInputError("The label that this search was narrowed to was deleted.")
         filters["label_id"] = label.pk
     filters["case"] = CaseScope(filters.get("case", ""))
-    options: SimilarOptions = {**kept, "filters": Filters(**filters), "with_facets": True}  # type: ignore[typeddict-item]
-    return options
+    return {
+        "k": kept["k"],
+        "exclude_same_patient": kept["exclude_same_patient"],
+        "expand": kept["expand"],
+        "diffuse": kept["diffuse"],
+        "by_case": kept["by_case"],
+        "filters": Filters(**filters),
+        "with_facets": True,
+    }
 
 
-def _votes(tally: VoteTally) -> list[dict[str, Any]]:
+def _votes(tally: VoteTally) -> list[FrozenVote]:
     return [
-        asdict(selectors.FrozenVote(vote.name, vote.weight, vote.cases, vote.regions, vote.base))
+        FrozenVote(
+            name=vote.name,
+            weight=vote.weight,
+            cases=vote.cases,
+            regions=vote.regions,
+            base=vote.base,
+        )
         for vote in tally.votes[:5]
     ]
 
@@ -286,7 +301,7 @@ def _region(report: Report, hit: Hit, picture: Picture) -> ReportRegion:
         rank=hit.rank,
         roi=hit.roi,
         canvas=hit.roi.canvas,
-        content=content,
+        content=content.as_json(),
         picture=picture[0],
     )
 
@@ -299,11 +314,11 @@ def _mark(report: Report, role: RegionRole, rank: int, roi: Roi) -> ReportRegion
         rank=rank,
         roi=roi,
         canvas=roi.canvas,
-        content=_said(roi),
+        content=_said(roi).as_json(),
     )
 
 
-def _said(roi: Roi, **found: Any) -> dict[str, Any]:
+def _said(roi: Roi, **found: Any) -> FrozenRegion:
     label, case = roi.label, roi.canvas.case
     return FrozenRegion(
         roi=str(roi.pk),
@@ -316,4 +331,4 @@ def _said(roi: Roi, **found: Any) -> dict[str, Any]:
         diagnosis=case.diagnosis,
         image=roi.canvas.name,
         **found,
-    ).as_json()
+    )

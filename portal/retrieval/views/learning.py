@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import dataclass
 from typing import Any
 
 from django.contrib import messages
@@ -21,7 +22,7 @@ from portal.labs.requests import lab_chosen_by, user_of
 from portal.labs.rules import require_manager, require_role
 from portal.labs.selectors import lab_get
 from portal.retrieval import selectors, services
-from portal.retrieval.models import EncoderKind, Learning
+from portal.retrieval.models import Encoder, EncoderKind, Learning
 from portal.retrieval.selectors import MEASURES, LearningResult
 
 _PAGE = 20  # learnings of a page: one screen
@@ -106,36 +107,65 @@ def _ask(request: HttpRequest, lab: Lab, user: User) -> HttpResponse:
     return redirect("retrieval:learning", made.pk)
 
 
-def _kind(lab: Lab, kind: EncoderKind) -> dict[str, Any]:
-    """What there is of a kind, and what searches of it go by."""
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """What there is of a kind, and what searches of it go by; nothing without ``base``.
+
+    Attributes:
+        base: what would be learned on. problem: why nothing can be learned yet, or empty.
+    """
+
+    kind: EncoderKind
+    base: Encoder | None
+    regions: int = 0
+    labelled: int = 0
+    patients: int = 0
+    judgements: int = 0
+    problem: str = ""
+    searches_by: Encoder | None = None
+    under_way: Learning | None = None
+
+
+def _kind(lab: Lab, kind: EncoderKind) -> _Kind:
     base = selectors.encoder_default(kind)
-    said: dict[str, Any] = {"kind": kind, "base": base}
     if base is None:
-        return said
+        return _Kind(kind, base)
     found, enough = selectors.learning_enough(lab.pk, base)
-    return said | {
-        "regions": len(found.rois),
-        "labelled": int((found.material.labels != "").sum()),
-        "patients": enough.patients,
-        "judgements": len(found.material.judged),
-        "problem": enough.problem,
-        "searches_by": selectors.encoder_of_lab(kind, lab.pk),
-        "under_way": selectors.learning_under_way(lab.pk, kind),
-    }
+    return _Kind(
+        kind,
+        base,
+        regions=len(found.rois),
+        labelled=int((found.material.labels != "").sum()),
+        patients=enough.patients,
+        judgements=len(found.material.judged),
+        problem=enough.problem,
+        searches_by=selectors.encoder_of_lab(kind, lab.pk),
+        under_way=selectors.learning_under_way(lab.pk, kind),
+    )
 
 
-def _examples(user: User, result: LearningResult) -> list[dict[str, Any]]:
+@dataclass(frozen=True, slots=True)
+class _Example:
+    """A region searched with, and the nearest before and now; None for one not to be seen."""
+
+    roi: Roi
+    gain: float
+    old: list[Roi | None]
+    new: list[Roi | None]
+
+
+def _examples(user: User, result: LearningResult) -> list[_Example]:
     """Those whose region is still there and may be seen by this person. One query."""
     keys = {key for one in result.examples for key in (one.roi, *one.old, *one.new)}
     rois = Roi.objects.owned_by(user).filter(pk__in=keys, deleted_at__isnull=True)
     known = {str(roi.pk): roi for roi in rois.select_related("canvas__case", "label")}
     return [
-        {
-            "roi": known[one.roi],
-            "gain": one.gain,
-            "old": [known.get(key) for key in one.old],
-            "new": [known.get(key) for key in one.new],
-        }
+        _Example(
+            known[one.roi],
+            one.gain,
+            old=[known.get(key) for key in one.old],
+            new=[known.get(key) for key in one.new],
+        )
         for one in result.examples
         if one.roi in known
     ]
