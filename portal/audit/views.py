@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
 
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
@@ -19,7 +19,7 @@ from portal.audit.actions import ACTIONS
 from portal.audit.downloads import FORMATS, export_response
 from portal.audit.forms import EntryForm
 from portal.audit.models import AuditEntry
-from portal.audit.naming import names_of
+from portal.audit.naming import Named, names_of
 from portal.audit.rules import require_read
 from portal.core.errors import InvalidInputError, NotFoundError
 from portal.core.http.acting import about
@@ -80,18 +80,29 @@ def _lab(request: HttpRequest) -> Lab:
     return lab
 
 
-def _rows(entries: list[AuditEntry], user: User) -> list[dict[str, Any]]:
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """An entry in words: who did what, in which case, about what; None where nobody knows."""
+
+    entry: AuditEntry
+    who: str | None
+    what: str
+    case: Named | None
+    about: str
+
+
+def _rows(entries: list[AuditEntry], user: User) -> list[_Row]:
     members = {e.object_id for e in entries if e.kind == "member" and e.object_id}
     people = selectors.people_names({e.actor_id for e in entries if e.actor_id} | members)
     cases = names_of("case", {entry.case_id for entry in entries if entry.case_id}, user)
     return [
-        {
-            "entry": entry,
-            "who": people.get(entry.actor_id) if entry.actor_id else None,
-            "what": ACTIONS.get(entry.action, entry.action),
-            "case": cases.get(entry.case_id) if entry.case_id else None,
-            "about": _about(entry, people),
-        }
+        _Row(
+            entry,
+            who=people.get(entry.actor_id) if entry.actor_id else None,
+            what=ACTIONS.get(entry.action, entry.action),
+            case=cases.get(entry.case_id) if entry.case_id else None,
+            about=_about(entry, people),
+        )
         for entry in entries
     ]
 

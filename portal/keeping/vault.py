@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from ml.files import sync_folder, write_json, write_text
 from portal.core.errors import ConflictError, NotFoundError
@@ -80,6 +80,14 @@ class GenerationManifest:
     size_bytes: int
     missing: list[str] = field(default_factory=list)
     format: int = FORMAT
+
+
+class ErasedCases(TypedDict):
+    """An erasure as a vault keeps it: its id, its cases' ids, and when it was done (ISO 8601)."""
+
+    erasure: str
+    cases: list[str]
+    at: str
 
 
 class Vault:
@@ -230,12 +238,12 @@ class Vault:
                 count += 1
         return count
 
-    def erasures(self) -> list[dict[str, Any]]:
+    def erasures(self) -> list[ErasedCases]:
         """What was erased from the portal since the first backup, as ``erasures_write`` had it."""
         path = self.folder / "erasures.json"
-        found: list[dict[str, Any]] = json.loads(path.read_text()) if path.exists() else []
+        found: list[ErasedCases] = json.loads(path.read_text()) if path.exists() else []
         return found
 
-    def erasures_write(self, erasures: list[dict[str, Any]]) -> None:
+    def erasures_write(self, erasures: list[ErasedCases]) -> None:
         """Keep what was erased beside the generations that were made before."""
         write_json(self.folder / "erasures.json", erasures, durable=True)
