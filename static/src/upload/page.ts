@@ -1,11 +1,18 @@
 /**
  * `form[data-upload]` (with `data-crate`: whole cases for a lab): files that were chosen or dropped are sent two at a time, each with a bar, its pace
- * and, where it is refused, the reason. Without this script the form sends all of them at once.
+ * and, where it is refused, the reason. Files that make one slide go as one archive, also out of folders. Without this
+ * script the form sends all files at once.
  */
 
 import { toast } from "../app/toasts";
+import { element } from "../dom/elements";
+import { archived } from "./archive";
+import { chosen, dropped, thingsOf } from "./sets";
+import type { Found, Thing } from "./sets";
 import { Transfer, giveUp } from "./transfer";
 import type { Goal } from "./transfer";
+
+const PERCENT = 100; // of a whole
 
 /** The portal takes so many long bodies at once; the others wait for their turn here. */
 const AT_ONCE = 2;
@@ -13,6 +20,11 @@ const AT_ONCE = 2;
 class UploadPage {
   private readonly transfers: Transfer[] = [];
   private readonly list: Element | null;
+  /** What was dropped as folders and waits for the button. */
+  private waiting: Found[] = [];
+  /** Sets that are read for their checksums, and those that lack a file. */
+  private reading = 0;
+  private incomplete = 0;
 
   constructor(
     private readonly form: HTMLFormElement,
@@ -23,7 +35,50 @@ class UploadPage {
     form.querySelector("[data-upload-all]")?.addEventListener("click", (event) => this.all(event));
   }
 
-  add(files: File[]): void {
+  /** Keep what was dropped until the button is pressed. */
+  keep(found: Found[]): void {
+    this.waiting = found;
+  }
+
+  /** Send what was chosen and what was dropped. */
+  async send(found: Found[]): Promise<void> {
+    const all = [...this.waiting, ...found];
+    this.waiting = [];
+    const things = await thingsOf(all);
+    this.add(things.filter(({ isSet }) => !isSet).flatMap(({ files }) => files.map(({ file }) => file)));
+    for (const thing of things.filter(({ isSet }) => isSet)) await this.pack(thing);
+  }
+
+  /** Read a set for its checksums, and send it. */
+  private async pack(thing: Thing): Promise<void> {
+    const note = element("p", { class: "small", role: "listitem" });
+    this.list?.append(note);
+    if (thing.missing) return this.refuse(note, thing.missing);
+    const total = thing.files.reduce((sum, { file }) => sum + file.size, 0);
+    const read = (bytes: number) => {
+      note.textContent = `${thing.name}: reading its ${thing.files.length} files, ${Math.floor((PERCENT * bytes) / Math.max(total, 1))} %`;
+    };
+    read(0);
+    this.reading += 1;
+    try {
+      const file = await archived(`${thing.name.replace(/\.(mrxs|vms|vmu)$/i, "")}.zip`, thing.files, read);
+      note.remove();
+      this.reading -= 1;
+      this.add([file]);
+    } catch {
+      this.reading -= 1;
+      this.refuse(note, `${thing.name} could not be read: a file of it was moved, changed or locked.`);
+    }
+  }
+
+  private refuse(note: HTMLElement, reason: string): void {
+    this.incomplete += 1;
+    note.textContent = reason;
+    note.className = "field__error";
+    note.setAttribute("role", "alert");
+  }
+
+  private add(files: File[]): void {
     for (const file of files) {
       const known = this.transfers.find(({ file: other, row }) => isSame(other, file) && row.state !== "gone");
       if (known) {
@@ -39,7 +94,7 @@ class UploadPage {
   }
 
   get isBusy(): boolean {
-    return this.transfers.some(({ row }) => row.state === "sending" || row.state === "waiting");
+    return this.reading > 0 || this.transfers.some(({ row }) => row.state === "sending" || row.state === "waiting");
   }
 
   private next(): void {
@@ -53,6 +108,7 @@ class UploadPage {
       all.textContent = this.isBusy ? "Pause all" : "Go on with all";
     }
     const kept = this.transfers.filter(({ row }) => row.state !== "gone");
+    if (this.reading + this.incomplete > 0) return;
     if (kept.length > 0 && kept.every(({ row }) => row.state === "stored")) window.location.assign(this.caseUrl);
   }
 
@@ -92,12 +148,28 @@ export function watchUploads(): void {
       if (!form.matches("[data-upload]")) return;
       event.preventDefault();
       event.stopPropagation();
-      const input = form.querySelector<HTMLInputElement>("input[type=file]");
-      const files = Array.from(input?.files ?? []);
-      if (files.length === 0) return;
-      pageOf(form).add(files);
+      const inputs = Array.from(form.querySelectorAll<HTMLInputElement>("input[type=file]"));
+      void pageOf(form).send(inputs.flatMap(({ files }) => chosen(files)));
       form.reset();
-      input?.dispatchEvent(new Event("change", { bubbles: true }));
+      for (const input of inputs) input.dispatchEvent(new Event("change", { bubbles: true }));
+    },
+    { capture: true },
+  );
+  // Captured: the drop zone would take a folder for a file.
+  document.addEventListener(
+    "drop",
+    (event) => {
+      const zone = (event.target as Element).closest(".dropzone");
+      const form = zone?.closest<HTMLFormElement>("[data-upload]");
+      const found = form && event.dataTransfer ? dropped(event.dataTransfer) : null;
+      if (!zone || !form || !found) return;
+      event.preventDefault();
+      event.stopPropagation();
+      zone.classList.remove("is-over");
+      void found.then((files) => {
+        pageOf(form).keep(files);
+        form.requestSubmit();
+      });
     },
     { capture: true },
   );

@@ -15,6 +15,7 @@ from portal.archive.services import case_create, item_receive
 from portal.archive.storage import file_sha256
 from portal.jobs.models import Job
 from tests.browser.conftest import DATABASE, run_job
+from tests.ml.imaging.several import write_mrxs, write_vms
 
 pytestmark = pytest.mark.browser
 
@@ -92,7 +93,7 @@ def test_each_file_is_sent_with_its_own_answer(
     words = tmp_path / "notes.svs"
     words.write_text("only words")
     page = open_page(f"/cases/{case.pk}/upload/")
-    page.locator("input[type=file]").set_input_files([words, slide_file])
+    page.locator("input[name=file]").set_input_files([words, slide_file])
     page.get_by_role("button", name="Upload").click()
     page.get_by_text("Arrived; being checked").first.wait_for()
     _check_uploads(2)
@@ -106,13 +107,36 @@ def test_each_file_is_sent_with_its_own_answer(
     assert page.complaints == []
 
 
+def test_the_slides_of_a_folder_are_sent_whole_and_what_lacks_a_file_is_named(
+    open_page: Callable[[str], Any], case: Any, tmp_path: Path
+) -> None:
+    folder = tmp_path / "scanner"
+    write_mrxs(folder, named=True)
+    write_vms(folder / "glass", named=True)
+    write_mrxs(folder / "cut")
+    (folder / "cut/slide/Data0000.dat").unlink()
+    page = open_page(f"/cases/{case.pk}/upload/")
+    page.locator("[data-upload-folder]").set_input_files(folder)
+    page.get_by_role("button", name="Upload").click()
+    page.get_by_text("slide.mrxs is incomplete: slide/Data0000.dat is missing").wait_for()
+    _check_uploads(2)
+    page.locator("[data-state=stored]").nth(1).wait_for()
+    assert page.url.endswith("/upload/")  # what was not sent is read before one leaves
+    with DATABASE:
+        for job in Job.objects.filter(kind="slide_ingest"):
+            run_job(job)
+        found = set(Slide.objects.values_list("vendor", "state", "canvas__width_px"))
+        assert found == {("mirax", "ready", 512), ("hamamatsu", "ready", 512)}
+    assert page.complaints == []
+
+
 def test_a_transfer_goes_on_after_pauses_lost_connections_and_another_visit(
     open_page: Callable[[str], Any], case: Any, slide_file: Path
 ) -> None:
     page = open_page(f"/cases/{case.pk}/upload/")
     page.on("dialog", lambda dialog: dialog.accept())  # it asks before one leaves
     page.route("**/api/v1/uploads/*/", lambda route: route.abort())
-    page.locator("input[type=file]").set_input_files([slide_file])
+    page.locator("input[name=file]").set_input_files([slide_file])
     page.get_by_role("button", name="Upload").click()
     page.get_by_text("trying again").wait_for()
     page.get_by_role("button", name="Pause").first.click()
@@ -120,7 +144,7 @@ def test_a_transfer_goes_on_after_pauses_lost_connections_and_another_visit(
     page.unroute("**/api/v1/uploads/*/")
     page.reload()
     page.locator(f'[data-interrupted="{slide_file.name}"]').wait_for()
-    page.locator("input[type=file]").set_input_files([slide_file])
+    page.locator("input[name=file]").set_input_files([slide_file])
     page.get_by_role("button", name="Upload").click()
     page.locator("[data-interrupted]").wait_for(state="detached")
     _check_uploads(1)

@@ -1,4 +1,7 @@
-"""``tessera-upload --case T-1001 FILES``: send slides and videos from a command line."""
+"""``tessera-upload --case T-1001 FILES``: send slides and videos from a command line.
+
+Of a folder everything in it is sent; files that make one slide (MRXS, VMS, VMU, DICOM) go together.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from pathlib import Path
 
 from tessera_client.files import bar
 from tessera_client.problems import SignInError, TesseraError, UnreachableError
+from tessera_client.sets import things_in
 from tessera_client.sync import Client
 from tessera_client.things import Case
 
@@ -28,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         except TesseraError as error:
             print(f"{given.case}: {error}", file=sys.stderr)
             return 1
-        for path in given.files:
+        for path in (one for named in given.files for one in _sent(named)):
             try:
                 item = tessera.upload(case, path, progress=bar(path.name) if given.bar else False)
             except (SignInError, UnreachableError) as error:
@@ -42,9 +46,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 1 if failed else 0
 
 
+def _sent(path: Path) -> list[Path]:
+    return things_in(path) if path.is_dir() else [path]
+
+
 def _arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="tessera-upload", description=__doc__)
-    parser.add_argument("files", nargs="+", type=Path)
+    parser.add_argument("files", nargs="+", type=Path, help="and folders")
     parser.add_argument("--case", required=True, help="accession number")
     parser.add_argument("--create", action="store_true", help="make the case where there is none")
     parser.add_argument("--url", default=os.environ.get("TESSERA_URL"), help="else TESSERA_URL")

@@ -13,6 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
+from tessera_client.sets import PackedSet, set_of
+
 Progress = Callable[[int, int], None]
 """Called with the bytes that the portal has, and those of the file."""
 
@@ -29,22 +31,30 @@ class LocalFile:
     sha256: str
 
     @classmethod
-    def of(cls, path: str | Path) -> LocalFile:
-        """Read it through once.
+    def of(cls, path: str | Path) -> LocalFile | PackedSet:
+        """Read it through once; of a slide of several files all of them, as one archive.
 
         Raises:
             OSError: it cannot be read.
+            InvalidError: a slide of several files lacks one.
         """
         path = Path(path)
+        files = set_of(path)
+        if files is not None:
+            return PackedSet.of(path, files)
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
             return cls(path, os.fstat(file.fileno()).st_size, digest)
 
-    def piece(self, offset: int) -> bytes:
-        """The bytes from ``offset`` on, ``PIECE_BYTES`` at most."""
+    def bytes_from(self, offset: int, most: int) -> bytes:
+        """``most`` bytes from ``offset`` on, fewer at the end."""
         with self.path.open("rb") as file:
             file.seek(offset)
-            return file.read(PIECE_BYTES)
+            return file.read(most)
+
+
+Sent = LocalFile | PackedSet
+"""What is sent in pieces."""
 
 
 def checksum(piece: bytes) -> str:
@@ -57,7 +67,7 @@ def metadata(**said: str) -> str:
     return ",".join(f"{k} {base64.b64encode(v.encode()).decode()}" for k, v in said.items() if v)
 
 
-def transfer_key(server: str, case: str, file: LocalFile) -> str:
+def transfer_key(server: str, case: str, file: Sent) -> str:
     """What names a transfer that is gone on with later."""
     return hashlib.sha256(f"{server} {case} {file.sha256}".encode()).hexdigest()
 

@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from tessera_client import asking
+from tessera_client import asking, files
 from tessera_client.aio.requests import Requests
-from tessera_client.files import LocalFile, Progress, bar, checksum, metadata, transfer_key
+from tessera_client.files import (
+    LocalFile,
+    Progress,
+    Sent,
+    bar,
+    checksum,
+    metadata,
+    transfer_key,
+)
 from tessera_client.problems import InvalidError, JobError, NotFoundError, TesseraError
 from tessera_client.things import Case, Slide, Upload, Video, id_of
 from tessera_client.waiting import a_call, a_sleep
@@ -30,10 +38,12 @@ class Uploads(Requests):
         way, the same call goes on where it was. Bytes that the lab has already are not sent again.
 
         Args:
+            path: of a file; of a slide of several files its ``.mrxs``, ``.vms`` or ``.vmu``, or the
+                folder of a DICOM series or of any of these, which is sent as one archive.
             name: title; the file's name unless given.
             progress: called with bytes sent and bytes in all; True draws a bar (tqdm).
         Raises:
-            InvalidError: the portal refused the file; ``code`` says why.
+            InvalidError: the portal refused the file, or it lacks others; ``code`` says why.
             JobError: the file could not be prepared.
             OSError: the file cannot be read.
         """
@@ -46,7 +56,7 @@ class Uploads(Requests):
         return item
 
     async def _sent(
-        self, key: str, file: LocalFile, said: Mapping[str, str], progress: Progress | bool
+        self, key: str, file: Sent, said: Mapping[str, str], progress: Progress | bool
     ) -> str:
         """The address of a transfer of which every byte has arrived."""
         shown = bar(file.path.name) if progress is True else progress or None
@@ -54,9 +64,7 @@ class Uploads(Requests):
         await self._send(address, file, offset, shown)
         return address
 
-    async def _transfer(
-        self, key: str, file: LocalFile, said: Mapping[str, str]
-    ) -> tuple[str, int]:
+    async def _transfer(self, key: str, file: Sent, said: Mapping[str, str]) -> tuple[str, int]:
         """The address of a transfer, one that was begun before or a new one, and how far it is."""
         known = self._transfers.get(key)
         if known:
@@ -75,14 +83,12 @@ class Uploads(Requests):
         answer = await self.ask("HEAD", address, headers=asking.TUS)
         return int(answer.headers["Upload-Offset"])
 
-    async def _send(
-        self, address: str, file: LocalFile, offset: int, progress: Progress | None
-    ) -> None:
+    async def _send(self, address: str, file: Sent, offset: int, progress: Progress | None) -> None:
         failed = 0
         while offset < file.size:
             if progress:
                 progress(offset, file.size)
-            piece = await a_call(file.piece, offset)
+            piece = await a_call(file.bytes_from, offset, files.PIECE_BYTES)
             headers = {
                 **asking.TUS,
                 "Content-Type": "application/offset+octet-stream",

@@ -1,0 +1,205 @@
+"""Slides of several files: found in a folder, and sent as the one archive that a portal takes.
+
+The archive is never written: each piece of it is read from the files when it is sent. The same
+files give the same bytes, so that a transfer is gone on with and a slide is known again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import struct
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tessera_client.problems import InvalidError
+
+_INDEXES = (".mrxs", ".vms", ".vmu")
+_NAMED = re.compile(
+    r"^[ \t]*(INDEXFILE|FILE_\d+|ImageFile(?:\([\d,]+\))?|MapFile|OptimisationFile|MacroImage)"
+    r"[ \t]*=[ \t]*(.*?)[ \t\r]*$",
+    re.MULTILINE,
+)
+"""What an index says of other files, of MRXS and of VMS alike."""
+_CAN_DO_WITHOUT = ("OptimisationFile", "MacroImage")
+_DICOM_SLIDE = b"1.2.840.10008.5.1.4.1.1.77.1.6"  # the class of whole-slide images
+_HEAD_BYTES = 1024  # a DICOM object names its class within it
+_READ_BYTES = 2**20  # at once
+_LONG, _DAY = 0xFFFFFFFF, 0x21  # "see the long field", and the first day of 1980
+_VERSION, _UTF8, _PLAIN_FILE = 45, 0x0800, 0o100644 << 16
+"""Of APPNOTE.TXT, 4.4: sizes of 64 bits, names in UTF-8, an ordinary file."""
+
+
+@dataclass(frozen=True, slots=True)
+class PackedSet:
+    """As a ``LocalFile``: an archive of files, whose bytes are made when they are read.
+
+    Attributes:
+        path: of the archive, were it written. size, sha256: of the archive.
+        parts: bytes as they are, and files by path and size, in their order.
+    """
+
+    path: Path
+    size: int
+    sha256: str
+    parts: tuple[tuple[bytes | Path, int], ...]
+
+    @classmethod
+    def of(cls, path: Path, files: Iterable[Path]) -> PackedSet:
+        """Read the files through twice: for their checksums, and for that of the whole.
+
+        Args:
+            path: that is sent. files: of it, beside it or below.
+        Raises:
+            OSError: one cannot be read.
+        """
+        parts = tuple(_parts(path.parent, sorted(files)))
+        digest = hashlib.sha256()
+        for part, size in parts:
+            for chunk in _read(part, 0, size):
+                digest.update(chunk)
+        size = sum(one for _, one in parts)
+        return cls(path.with_name(f"{path.stem}.zip"), size, digest.hexdigest(), parts)
+
+    def bytes_from(self, offset: int, most: int) -> bytes:
+        """``most`` bytes from ``offset`` on, fewer at the end."""
+        found: list[bytes] = []
+        for part, size in self.parts:
+            if offset < size and most:
+                chunks = list(_read(part, offset, min(size - offset, most)))
+                found += chunks
+                most -= sum(map(len, chunks))
+                offset = size
+            offset -= size
+        return b"".join(found)
+
+
+def set_of(path: Path) -> list[Path] | None:
+    """The files of a slide of several files by what is sent of it; None where it is one file.
+
+    Args:
+        path: an ``.mrxs``, ``.vms`` or ``.vmu``, or a folder with one of these or with the objects
+            of a DICOM series.
+    Raises:
+        InvalidError: a file of it is missing, or a folder holds no such slide, or several.
+    """
+    if path.is_dir():
+        found = [one for one in things_in(path) if one.is_dir() or one.suffix.lower() in _INDEXES]
+        if len(found) != 1:
+            shown = ", ".join(one.name for one in found[:5]) or "none"
+            raise InvalidError(
+                f"{path} has to hold one slide of several files; found {shown}", code="set"
+            )
+        return _objects(path) if found[0] == path else set_of(found[0])
+    return _members(path) if path.suffix.lower() in _INDEXES else None
+
+
+def things_in(folder: Path) -> list[Path]:
+    """What is sent of a folder: sets by the file that is opened (of a DICOM series its folder), and
+    every other file.
+    """
+    files = sorted(_files(folder))
+    mains = [file for file in files if file.suffix.lower() in _INDEXES]
+    taken: set[Path] = set()
+    for main in mains:
+        taken |= {main, *_named(main)[0]}
+        if main.suffix.lower() == ".mrxs":
+            taken |= {file for file in files if main.with_suffix("") in file.parents}
+    rest = [file for file in files if file not in taken]
+    series = {file.parent for file in rest if _is_dicom_slide(file)}
+    return sorted([*mains, *series, *(one for one in rest if not _is_of(one, series))])
+
+
+def _is_of(file: Path, series: set[Path]) -> bool:
+    return file.parent in series and _is_dicom_slide(file)
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for path in folder.iterdir():
+        if path.name.startswith(".") or path.is_symlink():
+            continue
+        if path.is_dir():
+            yield from _files(path)
+        else:
+            yield path
+
+
+def _objects(folder: Path) -> list[Path]:
+    return [file for file in folder.iterdir() if file.is_file() and _is_dicom_slide(file)]
+
+
+def _is_dicom_slide(path: Path) -> bool:
+    with path.open("rb") as file:
+        head = file.read(_HEAD_BYTES)
+    return head[128:132] == b"DICM" and _DICOM_SLIDE in head
+
+
+def _members(main: Path) -> list[Path]:
+    named, missing = _named(main)
+    if missing:
+        first = missing[0].relative_to(main.parent).as_posix()
+        raise InvalidError(f"{main.name} is incomplete: {first} is missing", code="incomplete-set")
+    inner = list(_files(main.with_suffix(""))) if main.suffix.lower() == ".mrxs" else []
+    return [main, *dict.fromkeys([*named, *inner])]
+
+
+def _named(main: Path) -> tuple[list[Path], list[Path]]:
+    """Files that an index names and that are there, and those that are needed and are not."""
+    index = main.with_suffix("") / "Slidedat.ini" if main.suffix.lower() == ".mrxs" else main
+    if not index.is_file():
+        return [], [index]
+    text = index.read_bytes().decode("utf-8", "surrogateescape")
+    there: list[Path] = []
+    missing: list[Path] = []
+    for key, name in _NAMED.findall(text):
+        file = index.parent / name
+        if name and file.is_file() and main.parent.resolve() in file.resolve().parents:
+            there.append(file)
+        elif name and key not in _CAN_DO_WITHOUT:
+            missing.append(file)
+    return there, missing
+
+
+def _parts(base: Path, files: list[Path]) -> Iterator[tuple[bytes | Path, int]]:
+    """A ZIP archive with sizes of 64 bits throughout: APPNOTE.TXT, 4.3. Nothing is compressed."""
+    listing, at = b"", 0
+    for file in files:
+        name = file.relative_to(base).as_posix().encode("utf-8", "replace")
+        size, checksum = file.stat().st_size, 0
+        for chunk in _read(file, 0, size):
+            checksum = zlib.crc32(chunk, checksum)
+        about = struct.pack("<HHHHHIII", _VERSION, _UTF8, 0, 0, _DAY, checksum, _LONG, _LONG)
+        head = b"PK\3\4" + about + struct.pack("<HH", len(name), 20) + name
+        head += struct.pack("<HHQQ", 1, 16, size, size)
+        listing += b"PK\1\2" + struct.pack("<H", 3 << 8 | _VERSION) + about
+        listing += struct.pack("<HHHHHII", len(name), 28, 0, 0, 0, _PLAIN_FILE, _LONG) + name
+        listing += struct.pack("<HHQQQ", 1, 24, size, size, at)
+        yield head, len(head)
+        yield file, size
+        at += len(head) + size
+    count, end = len(files), at + len(listing)
+    tail = b"PK\6\6" + struct.pack("<QHHIIQQ", 44, _VERSION, _VERSION, 0, 0, count, count)
+    tail += struct.pack("<QQ", len(listing), at) + b"PK\6\7" + struct.pack("<IQI", 0, end, 1)
+    tail += b"PK\5\6" + struct.pack("<HHHHIIH", 0, 0, 0xFFFF, 0xFFFF, _LONG, _LONG, 0)
+    yield listing + tail, len(listing) + len(tail)
+
+
+def _read(part: bytes | Path, offset: int, size: int) -> Iterator[bytes]:
+    """``size`` bytes of a part.
+
+    Raises:
+        OSError: a file has become shorter.
+    """
+    if isinstance(part, bytes):
+        yield part[offset : offset + size]
+        return
+    with part.open("rb") as file:
+        file.seek(offset)
+        while size:
+            chunk = file.read(min(size, _READ_BYTES))
+            if not chunk:
+                raise OSError(f"{part} has become shorter while it was sent")
+            yield chunk
+            size -= len(chunk)

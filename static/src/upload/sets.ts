@@ -1,0 +1,114 @@
+/**
+ * Which files make one slide: an MRXS with its folder, a VMS or VMU with what it names, the objects of a DICOM
+ * series in a folder. The other files are sent each by itself.
+ */
+
+/** A file by its path below what was chosen or dropped. */
+export interface Found {
+  path: string;
+  file: File;
+}
+
+/** What is sent at once. */
+export interface Thing {
+  name: string;
+  /** One file, or all of a set, by the paths that they have in its archive. */
+  files: Found[];
+  isSet: boolean;
+  /** What it lacks, in words. */
+  missing: string;
+}
+
+const INDEXES = [".mrxs", ".vms", ".vmu"];
+const NAMED = /^[ \t]*(INDEXFILE|FILE_\d+|ImageFile(?:\([\d,]+\))?|MapFile|OptimisationFile|MacroImage)[ \t]*=[ \t]*(.*?)[ \t\r]*$/gm;
+const CAN_DO_WITHOUT = ["OptimisationFile", "MacroImage"];
+const INDEX_BYTES = 2 ** 22; // more of a text nobody writes, and the portal refuses it
+const HEAD_BYTES = 1024; // a DICOM object names its class within it
+const MAGIC_AT = 128; // where it says what it is
+const DICOM_SLIDE = "1.2.840.10008.5.1.4.1.1.77.1.6";
+
+export async function thingsOf(found: Found[]): Promise<Thing[]> {
+  const seen = found.filter(({ path }) => !path.split("/").some((part) => part.startsWith(".")));
+  const byPath = new Map(seen.map((one) => [one.path, one]));
+  const sets: Thing[] = [];
+  const taken = new Set<Found>();
+  for (const main of seen.filter(({ path }) => INDEXES.some((ending) => path.toLowerCase().endsWith(ending)))) {
+    const set = await indexed(main, byPath);
+    sets.push(set);
+    for (const { file } of set.files) for (const one of seen) if (one.file === file) taken.add(one);
+  }
+  const series = new Map<string, Found[]>();
+  for (const one of seen.filter((other) => !taken.has(other))) {
+    const folder = folderOf(one.path);
+    if (!folder || !(await isDicomSlide(one.file))) continue;
+    series.set(folder, [...(series.get(folder) ?? []), one]);
+    taken.add(one);
+  }
+  for (const [folder, files] of series) sets.push(setOf(folder.split("/").at(-2) ?? folder, folder, files, ""));
+  const single = seen.filter((one) => !taken.has(one));
+  return [...sets, ...single.map((one) => ({ name: one.file.name, files: [one], isSet: false, missing: "" }))];
+}
+
+/** What was dropped, folders with all that is in them; null where there is no folder among it. */
+export function dropped(transfer: DataTransfer): Promise<Found[]> | null {
+  const entries = Array.from(transfer.items, (item) => item.webkitGetAsEntry()).filter((entry) => entry !== null);
+  if (!entries.some((entry) => entry.isDirectory)) return null;
+  return Promise.all(entries.map((entry) => within(entry, ""))).then((lists) => lists.flat());
+}
+
+/** What was chosen, by the paths below the folder where one was. */
+export function chosen(files: FileList | null): Found[] {
+  return Array.from(files ?? [], (file) => ({ path: file.webkitRelativePath || file.name, file }));
+}
+
+async function within(entry: FileSystemEntry, above: string): Promise<Found[]> {
+  const path = above + entry.name;
+  if (entry.isFile) {
+    const file = await new Promise<File>((done, failed) => (entry as FileSystemFileEntry).file(done, failed));
+    return [{ path, file }];
+  }
+  const reader = (entry as FileSystemDirectoryEntry).createReader();
+  const found: Found[] = [];
+  for (;;) {
+    // a folder is told in parts, the last of which is empty
+    const some = await new Promise<FileSystemEntry[]>((done, failed) => reader.readEntries(done, failed));
+    if (some.length === 0) return found;
+    for (const one of some) found.push(...(await within(one, `${path}/`)));
+  }
+}
+
+async function indexed(main: Found, byPath: Map<string, Found>): Promise<Thing> {
+  const stem = main.path.replace(/\.[^.]*$/, "");
+  const isMrxs = main.path.toLowerCase().endsWith(".mrxs");
+  const inner = isMrxs ? `${stem}/` : folderOf(main.path);
+  const index = isMrxs ? byPath.get(`${inner}Slidedat.ini`) : main;
+  const files = [main];
+  const lacks: string[] = [];
+  if (!index) lacks.push(`${inner}Slidedat.ini`);
+  for (const [, key = "", name = ""] of ((await index?.file.slice(0, INDEX_BYTES).text()) ?? "").matchAll(NAMED)) {
+    const one = byPath.get(inner + name);
+    if (one && !files.includes(one)) files.push(one);
+    else if (!one && name && !CAN_DO_WITHOUT.includes(key)) lacks.push(inner + name);
+  }
+  if (isMrxs) for (const [path, one] of byPath) if (path.startsWith(inner) && !files.includes(one)) files.push(one);
+  const shown = lacks[0]?.slice(folderOf(main.path).length);
+  const more = lacks.length > 1 ? ` and ${lacks.length - 1} more are missing` : " is missing";
+  const missing = shown ? `${main.file.name} is incomplete: ${shown}${more}. Choose the folder that holds all its files.` : "";
+  return setOf(main.file.name, folderOf(main.path), files, missing);
+}
+
+function setOf(name: string, folder: string, files: Found[], missing: string): Thing {
+  const inside = files.map(({ path, file }) => ({ path: path.slice(folder.length), file }));
+  inside.sort((one, other) => (one.path < other.path ? -1 : 1));
+  return { name, files: inside, isSet: true, missing };
+}
+
+/** With the slash at its end; "" of a file that lies in none. */
+function folderOf(path: string): string {
+  return path.slice(0, path.lastIndexOf("/") + 1);
+}
+
+async function isDicomSlide(file: File): Promise<boolean> {
+  const head = new TextDecoder("latin1").decode(await file.slice(0, HEAD_BYTES).arrayBuffer());
+  return head.startsWith("DICM", MAGIC_AT) && head.includes(DICOM_SLIDE);
+}

@@ -1,0 +1,108 @@
+"""Slides of several files as one archive that is read and never written."""
+
+from __future__ import annotations
+
+import io
+import random
+import zipfile
+
+import pytest
+
+from tessera_client import files, sets
+from tessera_client.__main__ import main
+from tessera_client.problems import InvalidError
+from tests.client.test_walk import flaky, noise
+from tests.ml.imaging.deidentify.support import write_dicom
+from tests.ml.imaging.several import write_mrxs, write_vms
+
+
+def test_any_piece_is_that_of_the_whole_and_the_whole_is_an_archive(tmp_path):
+    main = write_mrxs(tmp_path / "Ünï")
+    (tmp_path / "Ünï/notes.txt").write_text("not of the slide")
+    packed = files.LocalFile.of(main)
+    whole = packed.bytes_from(0, packed.size + 99)
+    assert (packed.path.name, len(whole)) == ("slide.zip", packed.size)
+    drawn = random.Random(4)
+    for _ in range(200):
+        at, most = drawn.randrange(packed.size), drawn.randrange(1, 9000)
+        assert packed.bytes_from(at, most) == whole[at : at + most]
+    with zipfile.ZipFile(io.BytesIO(whole)) as archive:
+        assert archive.testzip() is None
+        for name in archive.namelist():
+            assert archive.read(name) == (main.parent / name).read_bytes()
+        inner = ["slide/Data0000.dat", "slide/Index.dat", "slide/Slidedat.ini"]
+        assert sorted(archive.namelist()) == ["slide.mrxs", *inner]
+    assert files.LocalFile.of(main).sha256 == packed.sha256
+
+
+def test_what_belongs_together_in_a_folder_is_found(tmp_path):
+    write_mrxs(tmp_path)
+    write_vms(tmp_path / "glass", named=True)
+    (tmp_path / "series").mkdir()
+    write_dicom(tmp_path / "series/1.dcm")
+    write_dicom(tmp_path / "series/2.dcm")
+    for name in ("a.png", "series/notes.txt", ".hidden"):
+        (tmp_path / name).write_bytes(b"x")
+    found = [path.relative_to(tmp_path).as_posix() for path in sets.things_in(tmp_path)]
+    assert found == ["a.png", "glass/slide.vms", "series", "series/notes.txt", "slide.mrxs"]
+    objects = sets.set_of(tmp_path / "series")
+    assert objects is not None and {path.name for path in objects} == {"1.dcm", "2.dcm"}
+    assert sets.set_of(tmp_path / "a.png") is None
+    with pytest.raises(InvalidError, match=r"found slide\.vms, series"):
+        sets.set_of(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("write", "gone"), [(write_mrxs, "slide/Index.dat"), (write_vms, "map.jpg")]
+)
+def test_a_missing_file_is_named_before_anything_is_sent(write, gone, tmp_path):
+    main = write(tmp_path)
+    (tmp_path / gone).unlink()
+    with pytest.raises(InvalidError, match=f"incomplete: {gone} is missing"):
+        files.LocalFile.of(main)
+
+
+def test_a_file_that_gets_shorter_while_it_is_sent_is_no_zeros(tmp_path):
+    main = write_vms(tmp_path)
+    packed = files.LocalFile.of(main)
+    (tmp_path / "image.jpg").write_bytes(b"short")
+    with pytest.raises(OSError, match="has become shorter"):
+        packed.bytes_from(0, packed.size)
+
+
+def test_a_slide_of_several_files_goes_as_one_also_over_a_bad_line(seat, tmp_path):
+    lost = []
+
+    def lose(request):
+        if request.method == "PATCH" and len(lost) < 2:
+            lost.append(request)
+            return True
+        return False
+
+    client, _ = flaky(seat, tmp_path, lose)
+    case = client.create_case("SETS-1")
+    one = client.upload(case, write_mrxs(tmp_path / "a", named=True))
+    other = client.upload(case, write_vms(tmp_path / "b", named=True).parent)
+    assert lost and (one.canvas, one.name) != (None, "")
+    assert [slide.vendor for slide in (one, other)] == ["mirax", "hamamatsu"]
+    assert len(list(client.slides(case=case.id))) == 2
+
+
+def test_the_command_sends_the_sets_of_a_folder_and_names_what_lacks(
+    seat, tmp_path, monkeypatch, capsys
+):
+    settings = {"TESSERA_URL": seat.url, "TESSERA_TOKEN": seat.token}
+    for name, value in (settings | {"XDG_CACHE_HOME": str(tmp_path)}).items():
+        monkeypatch.setenv(name, value)
+    folder = tmp_path / "scanner"
+    write_mrxs(folder / "whole")
+    write_mrxs(folder / "cut")
+    (folder / "cut/slide/Data0000.dat").unlink()
+    noise(folder / "still.png", 8)
+    assert main(["--create", "--case", "SHELL-2", str(folder)]) == 1
+    said = capsys.readouterr()
+    assert [line.partition(": ")[0] for line in said.out.splitlines()] == [
+        str(folder / "still.png"),
+        str(folder / "whole/slide.mrxs"),
+    ]
+    assert "slide/Data0000.dat is missing" in said.err
