@@ -17,8 +17,7 @@ from portal.core.errors import InvalidInputError, NotFoundError, UnavailableErro
 from portal.core.http.files import bytes_response, etag_matches
 from portal.exchange import selectors
 from portal.exchange.api.crossing import CrossingApi
-from portal.exchange.api.dicom_retrieve import INSTANCE, accepts, frames_address
-from portal.exchange.api.dicom_search import CANVAS, CASE
+from portal.exchange.api.dicom_retrieve import IDS, accepts, frames_address
 from portal.exchange.api.images import CACHE
 from portal.exchange.formats.dicom_media import (
     AnswerPart,
@@ -38,7 +37,6 @@ from portal.labs.requests import user_of
 MOST_FRAMES = 256  # of one request
 MOST_BYTES = 64 * 2**20  # of their pixels: they are put together in memory
 _NUMBER_LETTERS = 8  # more frames than any slide has
-_IDS = [CASE, CANVAS, INSTANCE]
 _PICTURES = {
     (200, "image/jpeg"): OpenApiTypes.BINARY,
     (200, "image/png"): OpenApiTypes.BINARY,
@@ -52,7 +50,7 @@ class FramesApi(CrossingApi):
         operation_id="dicom_frames",
         summary="DICOMweb: frames of an instance",
         parameters=[
-            *_IDS,
+            *IDS,
             OpenApiParameter(
                 "frames", str, OpenApiParameter.PATH, description="`1,2,3`, from 1", default="1"
             ),
@@ -114,7 +112,7 @@ class FrameRenderedApi(CrossingApi):
     @extend_schema(
         operation_id="dicom_frame_rendered",
         summary="DICOMweb: a frame as a picture",
-        parameters=[*_IDS, OpenApiParameter("frame", int, OpenApiParameter.PATH)],
+        parameters=[*IDS, OpenApiParameter("frame", int, OpenApiParameter.PATH)],
         responses=_PICTURES,
     )
     def get(
@@ -141,7 +139,7 @@ class InstanceRenderedApi(CrossingApi):
     @extend_schema(
         operation_id="dicom_instance_rendered",
         summary="DICOMweb: an instance as a picture",
-        parameters=_IDS,
+        parameters=IDS,
         responses=_PICTURES,
     )
     def get(

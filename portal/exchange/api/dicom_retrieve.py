@@ -42,6 +42,8 @@ from portal.labs.requests import user_of
 INSTANCE = OpenApiParameter(
     "instance_id", str, OpenApiParameter.PATH, description="Of the instance, as a search gives it"
 )
+IDS = [CASE, CANVAS, INSTANCE]
+"""Of an instance."""
 Objects = list[tuple[Series, SlideObject]]
 MOST_CODED_FRAMES = 4096
 """Of one answer, where tiles have to be coded for files: some ten seconds of a processor."""
@@ -141,7 +143,7 @@ class InstanceMetadataApi(_ObjectsApi):
     @extend_schema(
         operation_id="dicom_instance_metadata",
         summary="DICOMweb: metadata of an instance",
-        parameters=[CASE, CANVAS, INSTANCE],
+        parameters=IDS,
         responses=FOUND,
     )
     def get(
@@ -185,7 +187,7 @@ class InstanceApi(_ObjectsApi):
     @extend_schema(
         operation_id="dicom_instance",
         summary="DICOMweb: retrieve an instance",
-        parameters=[CASE, CANVAS, INSTANCE],
+        parameters=IDS,
         responses=_FILES,
     )
     def get(
@@ -205,9 +207,7 @@ class BulkApi(_ObjectsApi):
         operation_id="dicom_bulk_data",
         summary="DICOMweb: a long value",
         parameters=[
-            CASE,
-            CANVAS,
-            INSTANCE,
+            *IDS,
             OpenApiParameter(
                 "digest", str, OpenApiParameter.PATH, description="As metadata name it"
             ),
