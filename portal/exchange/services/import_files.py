@@ -5,9 +5,12 @@ An import that was killed finds there what it had taken out, and believes it by 
 
 from __future__ import annotations
 
+import fcntl
 import os
 import tempfile
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -62,6 +65,26 @@ def crate_look(source: Path, name: str, *, progress: Progress) -> None:
 
 def _files(source: Path) -> list[Path]:
     return [path for path in source.rglob("*") if path.is_file()] if source.is_dir() else [source]
+
+
+@contextmanager
+def staging_held(folder: Path) -> Iterator[Path]:
+    """The folder of an import, by this process alone: two crates may hold the same case.
+
+    Raises:
+        BlockingIOError: another process imports this case.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not folder.exists() or not os.path.samestat(os.fstat(held), folder.stat()):
+            raise BlockingIOError(f"{folder.name} was taken away by another import")
+        yield folder
+    finally:
+        with suppress(OSError):  # what was taken out stays for the next attempt
+            folder.rmdir()
+        os.close(held)
 
 
 def staging_keep(rows: CaseRows) -> None:

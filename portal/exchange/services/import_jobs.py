@@ -15,7 +15,7 @@ from portal.archive import storage
 from portal.archive.models import Case, Upload
 from portal.archive.selectors import upload_get
 from portal.archive.services import crate_check, crate_refused, crate_stored
-from portal.core.errors import ConflictError
+from portal.core.errors import ConflictError, NotFoundError
 from portal.core.tasks import JobContext, JobResult
 from portal.exchange import selectors
 from portal.exchange.rules import require_import
@@ -35,10 +35,11 @@ def case_import_request(*, user: User, upload_id: uuid.UUID) -> Job:
         NotFoundError, ForbiddenError: no such transfer; no manager of its lab.
         ConflictError: it has not arrived whole, is none, or was imported.
     """
-    upload = upload_get(user=user, upload_id=upload_id)
-    require_import(user, upload.lab_id)
+    require_import(user, upload_get(user=user, upload_id=upload_id).lab_id)
     with transaction.atomic():
-        Upload.objects.select_for_update().get(pk=upload.pk)
+        upload = Upload.objects.select_for_update().filter(pk=upload_id).first()
+        if upload is None:  # deleted between the two looks
+            raise NotFoundError("No such upload.")
         if not crate_check(upload=upload):
             job = selectors.import_job(upload)
             if job is not None and not job.has_ended:

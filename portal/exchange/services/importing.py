@@ -36,6 +36,7 @@ from portal.exchange.services.import_files import (
     crate_look,
     mosaics_stage,
     originals_stage,
+    staging_held,
     staging_keep,
 )
 from portal.exchange.services.import_rows import CaseRows, rows_read
@@ -101,7 +102,7 @@ def case_import(
         CrateError: the crate is damaged, of another version, or made to do harm.
         ConflictError: an id or the accession number is taken by something else.
         StorageFullError, TooLargeInputError: no room, on the disk or within the lab's quota.
-        OSError: the crate cannot be read.
+        OSError: the crate cannot be read, or the same case is being imported by another process.
     """
     require_import(user, lab.pk)
     name = name or source.name
@@ -112,20 +113,21 @@ def case_import(
         step.begin("Reading the records", records)
         rows = rows_read(crate, lab=lab, user=user)
         encoders_match(rows)
-        if Case.everything.filter(pk=rows.case.pk).exists():
-            labels_match(rows)
-            require_same(rows)
-            with transaction.atomic(), effect(rows.case):
-                done = CaseImported(rows.case, is_new=False)
-        else:
-            require_free(rows)
-            staging_keep(rows)
-            step.begin("Taking out the files", crate.size_bytes - records)
-            originals = originals_stage(rows, frees_bytes=frees_bytes)
-            mosaics = mosaics_stage(rows)
-            step.begin("Writing the records", records)
-            done = _write(rows, originals, mosaics, effect)
-    storage.folder_drop(import_folder(lab.pk, rows.case.pk))
+        with staging_held(import_folder(lab.pk, rows.case.pk)) as folder:
+            if Case.everything.filter(pk=rows.case.pk).exists():
+                labels_match(rows)
+                require_same(rows)
+                with transaction.atomic(), effect(rows.case):
+                    done = CaseImported(rows.case, is_new=False)
+            else:
+                require_free(rows)
+                staging_keep(rows)
+                step.begin("Taking out the files", crate.size_bytes - records)
+                originals = originals_stage(rows, frees_bytes=frees_bytes)
+                mosaics = mosaics_stage(rows)
+                step.begin("Writing the records", records)
+                done = _write(rows, originals, mosaics, effect)
+            storage.folder_drop(folder)
     return done
 
 
@@ -197,10 +199,12 @@ def _write(
 def _keep_originals(rows: CaseRows, originals: list[PlacedFile]) -> None:
     """As files that were uploaded by the person; an asset has its id unless that is taken."""
     names = {item.asset_id: item.name for item in rows.items.values()}
-    for one in originals:
-        asset = copy(one.asset)
-        asset.pk = rows.assets.get(asset.pk, asset.pk)
-        if not Asset.objects.filter(pk=asset.pk).exists():
+    ours = [rows.assets.get(one.asset.pk, one.asset.pk) for one in originals]
+    here = set(Asset.objects.filter(pk__in=ours).values_list("pk", flat=True))
+    for pk, one in zip(ours, originals, strict=True):
+        if pk not in here:
+            asset = copy(one.asset)
+            asset.pk = pk
             _insert([asset])
         upload_keep(
             case=rows.case,

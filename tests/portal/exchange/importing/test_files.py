@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
 from portal.archive import storage
 from portal.archive.models import Asset, Slide
 from portal.archive.services import case_create, item_receive
+from portal.exchange.selectors import import_folder
+from portal.exchange.services import case_import
 from portal.labs.models import Lab
 from tests.portal.exchange.conftest import Lab1
 from tests.portal.exchange.importing.conftest import Exported, all_prepared, case_back
@@ -34,3 +42,39 @@ def test_a_file_that_another_lab_has_too_comes_in_under_another_id(
     mine = Asset.objects.get(lab=elsewhere.lab, sha256=row["sha256"])
     assert str(mine.pk) != row["id"] and Slide.objects.get(asset=mine).case.lab == elsewhere.lab
     all_prepared()
+
+
+def test_two_crates_of_a_case_at_once_do_not_take_files_from_each_other(
+    exported: Exported, elsewhere: Lab1, tmp_path: Path
+) -> None:
+    twin = tmp_path / "twin.zip"
+    twin.write_bytes(exported.path.read_bytes())
+    refused: list[str] = []
+
+    def meanwhile(_done: int, _total: int, phase: str) -> None:
+        if phase == "Taking out the files" and not refused:
+            refused.append(phase)
+            with pytest.raises(BlockingIOError):
+                case_import(source=twin, lab=elsewhere.lab, user=elsewhere.manager)
+
+    done = case_import(
+        source=exported.path, lab=elsewhere.lab, user=elsewhere.manager, progress=meanwhile
+    )
+    assert refused and done.is_new
+    again = case_import(source=twin, lab=elsewhere.lab, user=elsewhere.manager)
+    assert not again.is_new
+    assert not import_folder(elsewhere.lab.pk, done.case.pk).exists()
+
+
+def test_what_is_here_of_the_originals_is_asked_for_once(
+    exported: Exported, elsewhere: Lab1
+) -> None:
+    with CaptureQueriesContext(connection) as asked:
+        case_import(source=exported.path, lab=elsewhere.lab, user=elsewhere.manager)
+    begun = next(
+        n for n, one in enumerate(asked) if one["sql"].startswith('INSERT INTO "archive_case"')
+    )
+    where = 'FROM "archive_asset" WHERE "archive_asset"."id" '
+    said = [one["sql"] for one in asked.captured_queries[begun:]]
+    looks = [sql for sql in said if sql.startswith("SELECT") and where in sql]
+    assert len(looks) == 1 and Asset.objects.count() == 2

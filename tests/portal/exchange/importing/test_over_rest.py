@@ -18,7 +18,7 @@ from portal.archive.models import Case, Upload, UploadState
 from portal.archive.services import storage_sweep
 from portal.audit.models import AuditEntry
 from portal.exchange.selectors import import_folder
-from portal.exchange.services import case_import, import_files
+from portal.exchange.services import case_import, import_files, import_jobs
 from portal.jobs.models import Job, JobState
 from portal.jobs.worker.runner import job_run
 from portal.keeping.services.erasing.inventory import inventory_of
@@ -170,3 +170,19 @@ def test_what_was_taken_out_long_ago_is_not_swept_while_it_is_used(
     monkeypatch.setattr(import_files.os, "utime", touched.append)
     case_import(source=exported.path, lab=elsewhere.lab, user=elsewhere.manager)
     assert touched == [folder]
+
+
+def test_a_transfer_that_goes_while_its_import_is_asked_for_is_not_found(
+    browser: Client, elsewhere: Lab1, exported: Exported, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = sent(browser, elsewhere.lab, exported.path.read_bytes())
+    look = import_jobs.upload_get
+
+    def looked(**said: Any) -> Upload:
+        found = look(**said)
+        Upload.objects.filter(pk=found.pk).delete()
+        return found
+
+    monkeypatch.setattr(import_jobs, "upload_get", looked)
+    assert browser.post(f"{address}import/").status_code == 404
+    assert not Job.objects.exists()
