@@ -12,6 +12,7 @@ from django.http import HttpRequest
 from portal.audit.actions import told
 from portal.audit.models import AuditEntry
 from portal.audit.services import entries_for, entry_note, keyed_hash, labs_of
+from portal.core.database.rows import rows_insert
 from portal.core.events import EVERY, subscribe_batches
 from portal.core.models import Event
 from portal.labs.models import User
@@ -28,8 +29,7 @@ def listen() -> None:
 def events_heard(events: Sequence[Event]) -> None:
     """Note writes in the transaction that makes them: neither is there without the other."""
     entries = [entry for event in events for entry in _entries(event)]
-    if entries:
-        AuditEntry.objects.bulk_create(entries)
+    rows_insert(entries)
 
 
 def _entries(event: Event) -> list[AuditEntry]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.db import transaction
 
+from portal.core.database.rows import rows_insert
 from portal.core.models import Event
 
 EVERY = "*"
@@ -72,12 +73,15 @@ def event_emit(name: str, *, lab_id: uuid.UUID | None, payload: Mapping[str, Any
 
 def events_emit(
     name: str, *, lab_id: uuid.UUID | None, payloads: Sequence[Mapping[str, Any]]
-) -> list[Event]:
-    """``event_emit`` for each payload, with one insert for all rows."""
+) -> None:
+    """``event_emit`` for each payload, with one insert for all rows.
+
+    Subscribers are given the events without their ids, which the database counts.
+    """
+    events = [_event(name, lab_id, payload) for payload in payloads]
     with transaction.atomic():
-        events = Event.objects.bulk_create(_event(name, lab_id, payload) for payload in payloads)
+        rows_insert(events)
         _tell(name, events)
-    return events
 
 
 def _event(name: str, lab_id: uuid.UUID | None, payload: Mapping[str, Any]) -> Event:

@@ -21,8 +21,8 @@ from django.db.models import F, Q
 from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
 
+from portal.core.database.locks import transaction_lock
 from portal.core.events import event_emit
-from portal.core.locks import transaction_lock
 from portal.core.models import Event
 from portal.hooks.catalogue import message_of
 from portal.hooks.models import (

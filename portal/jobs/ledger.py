@@ -17,8 +17,8 @@ from django.db import transaction
 from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Coalesce, Now
 
+from portal.core.database.locks import transaction_lock
 from portal.core.events import event_emit, events_emit
-from portal.core.locks import transaction_lock
 from portal.core.tasks import Ahead
 from portal.jobs.models import Job, JobState, JobTurn
 from portal.jobs.selectors.jobs import processes_of

@@ -41,7 +41,7 @@ class RetrievalConfig(AppConfig):
         from portal.retrieval.views.queries import canvas_action
         from portal.retrieval.views.reports import case_section
 
-        subscribe("roi.saved")(_roi_saved)
+        subscribe_batches("roi.saved")(_rois_saved)
         subscribe("rois.saved_in_bulk")(_rois_saved_in_bulk)
         subscribe("canvas.scaled")(_canvas_scaled)
         subscribe_batches("roi.deleted")(_rois_deleted)
@@ -58,16 +58,18 @@ class RetrievalConfig(AppConfig):
             extensions.case_sections.append(case_section)
 
 
-def _roi_saved(event: Event) -> None:
-    from portal.retrieval.services import roi_changed
+def _rois_saved(events: Sequence[Event]) -> None:
+    from portal.retrieval.services import RoiSave, rois_changed
 
-    payload = event.payload
-    roi_changed(
-        roi_id=uuid.UUID(payload["roi_id"]),
-        version=payload["version"],
-        action=payload["action"],
-        geometry_changed=payload["geometry_changed"],
-        is_bulk=payload["is_bulk"],
+    rois_changed(
+        RoiSave(
+            roi_id=uuid.UUID(event.payload["roi_id"]),
+            version=event.payload["version"],
+            action=event.payload["action"],
+            geometry_changed=event.payload["geometry_changed"],
+            is_bulk=event.payload["is_bulk"],
+        )
+        for event in events
     )
 
 

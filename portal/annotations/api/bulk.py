@@ -15,6 +15,7 @@ from rest_framework.views import APIView
 from portal.annotations import selectors
 from portal.annotations.api.conditions import IDEMPOTENCY_KEY, once
 from portal.annotations.api.parsers import GeometryJsonParser
+from portal.annotations.api.rows import RoiRowsRenderer, rows_text
 from portal.annotations.models import Label, RoiAction, RoiKind
 from portal.annotations.serializers import (
     INT32_MAX,
@@ -84,6 +85,7 @@ class RoiBulkApi(APIView):
 
     area = TokenArea.ROIS
     parser_classes = (GeometryJsonParser,)
+    renderer_classes = (RoiRowsRenderer,)
 
     @extend_schema(
         request=RoiBulkSerializer,
@@ -92,7 +94,7 @@ class RoiBulkApi(APIView):
         summary="Change many ROIs as one step",
     )
     def post(self, request: Request) -> Response:
-        """Up to 5,000 changes in one transaction. Each ROI gets a version of its own, as ever.
+        """Up to 10,000 changes in one transaction. Each ROI gets a version of its own, as ever.
 
         A change that finds its ROI as it wants it does nothing: the request can be sent again. With
         its Idempotency-Key it can be even where others changed the ROIs since, and changes nothing.
@@ -112,8 +114,8 @@ class RoiBulkApi(APIView):
             stale = [uuid.UUID(one) for one in error.details["stale"]]
             error.details["stale"] = rois_represent(selectors.rois_by_id(user, canvas, stale))
             raise
-        rois = selectors.rois_by_id(user, canvas, [step.roi_id for step in steps])
-        return Response({"rois": rois_represent(rois)})
+        rows = selectors.roi_rows_by_id(user, canvas, [step.roi_id for step in steps])
+        return Response({"rois": rows_text(rows)})
 
 
 def _labels(canvas: Canvas, changes: list[Mapping[str, Any]]) -> dict[uuid.UUID, Label]:

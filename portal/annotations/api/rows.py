@@ -14,6 +14,8 @@ from portal.annotations.selectors import RoiRow, rois_embedded
 from portal.annotations.serializers import frame_represent
 from portal.archive.models import CanvasKind
 
+_LISTS = ("results", "rois")
+
 
 class JsonText(str):
     """An object that is JSON already."""
@@ -22,7 +24,7 @@ class JsonText(str):
 
 
 class RoiRowsRenderer(JSONRenderer):
-    """As everywhere, but an answer, or its ``results``, that is JSON already goes in as it is."""
+    """As everywhere, but an answer, or a list in it, that is JSON already goes in as it is."""
 
     def render(
         self,
@@ -33,12 +35,13 @@ class RoiRowsRenderer(JSONRenderer):
         """The bytes of the answer, UTF-8."""
         if isinstance(data, JsonText):
             return data.encode()
-        rows = data.get("results") if isinstance(data, dict) else None
-        if not (rows and isinstance(rows[0], JsonText)):
+        name = next((one for one in _LISTS if isinstance(data, dict) and data.get(one)), None)
+        if name is None or not isinstance(data[name][0], JsonText):
             return super().render(data, accepted_media_type, renderer_context)
-        around = {name: value for name, value in data.items() if name != "results"}
-        head: bytes = super().render(around, accepted_media_type, renderer_context)
-        return b"".join((head[:-1], b',"results":[', ",".join(rows).encode(), b"]}"))
+        around = {one: value for one, value in data.items() if one != name}
+        head: bytes = super().render(around, accepted_media_type, renderer_context)[:-1]
+        begin = f'{"," if around else ""}"{name}":['
+        return b"".join((head, begin.encode(), ",".join(data[name]).encode(), b"]}"))
 
 
 def rows_text(rows: Sequence[RoiRow]) -> list[JsonText]:

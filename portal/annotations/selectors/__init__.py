@@ -27,7 +27,7 @@ from portal.annotations.selectors.rois import (
     roi_revisions,
     rois_by_id,
 )
-from portal.annotations.selectors.rows import RoiRow, RoiRows, roi_rows_small
+from portal.annotations.selectors.rows import RoiRow, RoiRows, roi_rows_by_id, roi_rows_small
 
 __all__ = [
     "MOST_ROWS",
@@ -59,6 +59,7 @@ __all__ = [
     "roi_get",
     "roi_import_get",
     "roi_revisions",
+    "roi_rows_by_id",
     "roi_rows_small",
     "rois_by_id",
     "rois_embedded",

@@ -14,7 +14,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from portal.annotations.geometry import RoiShape
-from portal.annotations.models import Label, Roi, RoiAction, RoiKind, RoiRevision
+from portal.annotations.models import Label, Roi, RoiAction, RoiKind
 from portal.annotations.rules import require_annotate
 from portal.annotations.selectors import FrameRef, frame_resolve
 from portal.annotations.services.fields import (
@@ -28,13 +28,14 @@ from portal.annotations.services.once import Once
 from portal.annotations.services.rois import roi_prepare
 from portal.annotations.services.writing import bulk_tell, event_payload, label_words, roi_revision
 from portal.archive.models import Canvas
+from portal.core.database.rows import rows_insert, rows_update
 from portal.core.errors import ConflictError, InvalidInputError, NotFoundError, StaleVersionError
 from portal.core.events import events_emit
 from portal.labs.models import User
 
-MAX_STEPS = 5_000  # a page's; twice as many come near the 15 s after which readers look no more
+MAX_STEPS = 10_000  # some seconds: far from the 15 s after which readers look no more
 CHUNK = 500  # rows of one statement
-BULK_FROM = 25  # so many new outlines are embedded as one piece of work, a few each at once
+BULK_FROM = 25  # so many outlines are embedded as one piece of work, a few each at once
 MOST_ALIKE = 10  # kinds of change with a statement each; beyond, every row brings its values
 
 
@@ -68,6 +69,11 @@ class Written:
     def geometry_changed(self) -> bool:
         """Whether what follows from the outline has to be made again."""
         return self.action == RoiAction.CREATE or "geometry" in self.fields
+
+    @property
+    def asks_for_vector(self) -> bool:
+        """Whether it has to be embedded, or to get back the vector it had."""
+        return self.geometry_changed or self.action == RoiAction.RESTORE
 
     @property
     def is_its_own(self) -> bool:
@@ -251,12 +257,12 @@ def rois_save(
     changed: list[Written],
     once: Once | None = None,
 ) -> None:
-    """Rows, revisions and events by a few statements for each ``CHUNK``, however many there are.
+    """Rows, revisions and events by a statement each, however many there are.
 
     Args:
         user: in whose name; None for an account that is gone.
     """
-    Roi.everything.bulk_create(new, batch_size=CHUNK)
+    rows_insert(new)
     _update(changed)
     written = [Written(roi, RoiAction.CREATE, {}) for roi in new] + changed
     words = label_words(canvas.lab_id)
@@ -264,8 +270,8 @@ def rois_save(
     if once:
         for revision in revisions:
             once.sign(revision)
-    RoiRevision.objects.bulk_create(revisions, batch_size=CHUNK)
-    is_bulk = sum(one.geometry_changed for one in written) > BULK_FROM
+    rows_insert(revisions)
+    is_bulk = sum(one.asks_for_vector for one in written) > BULK_FROM
     for name, is_deleted in (("roi.saved", False), ("roi.deleted", True)):
         payloads = [
             event_payload(
@@ -293,7 +299,4 @@ def _update(changed: list[Written]) -> None:
             ids = [roi.pk for roi in rois[start : start + CHUNK]]
             Roi.objects.filter(pk__in=ids).update(**given)
     names = {name for one in apart for name in one.fields}
-    rows = [one.roi for one in apart]
-    if rows:
-        columns = [*sorted(names), "version", "updated_at"]
-        Roi.everything.bulk_update(rows, columns, batch_size=CHUNK)
+    rows_update([one.roi for one in apart], [*sorted(names), "version", "updated_at"])

@@ -13,6 +13,7 @@ from django.utils import timezone
 from portal.annotations.models import Label, LabelMerge, Roi, RoiAction, RoiRevision
 from portal.annotations.rules import require_manage_labels
 from portal.annotations.services.writing import event_payload, label_words, roi_revision
+from portal.core.database.rows import rows_insert
 from portal.core.errors import ConflictError, InvalidInputError
 from portal.core.events import event_emit, events_emit
 from portal.labs.models import User
@@ -138,7 +139,7 @@ def _relabel(rois: QuerySet[Roi], label: Label, user: User, merge: LabelMerge) -
         revisions = [roi_revision(roi, RoiAction.UPDATE, user, words=words) for roi in part]
         for revision in revisions:
             revision.label_merge = merge
-        RoiRevision.objects.bulk_create(revisions)
+        rows_insert(revisions)
         payloads = [event_payload(roi, RoiAction.UPDATE, geometry_changed=False) for roi in part]
         events_emit("roi.saved", lab_id=merge.lab_id, payloads=payloads)
         count += len(part)

@@ -10,7 +10,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from portal.annotations.geometry import RoiShape
-from portal.annotations.models import Label, Roi, RoiAction, RoiImport, RoiKind, RoiRevision
+from portal.annotations.models import Label, Roi, RoiAction, RoiImport, RoiKind
 from portal.annotations.properties import description_clean, properties_clean
 from portal.annotations.rules import require_annotate
 from portal.annotations.selectors import FrameRef, frame_resolve
@@ -39,6 +39,7 @@ from portal.annotations.services.writing import (
     stale_version,
 )
 from portal.archive.models import Canvas
+from portal.core.database.rows import rows_insert
 from portal.core.errors import ConflictError, InvalidInputError, NotFoundError
 from portal.core.events import events_emit
 from portal.labs.models import User
@@ -176,11 +177,9 @@ def rois_insert(*, rois: list[Roi], user: User, roi_import: RoiImport) -> None:
     action = RoiAction.CREATE
     with transaction.atomic():
         _require_canvas(rois[0].canvas_id)
-        Roi.everything.bulk_create(rois)
+        rows_insert(rois)
         words = label_words(roi_import.lab_id)
-        RoiRevision.objects.bulk_create(
-            roi_revision(roi, action, user, roi_import, words=words) for roi in rois
-        )
+        rows_insert([roi_revision(roi, action, user, roi_import, words=words) for roi in rois])
         payloads = [event_payload(roi, action, geometry_changed=True, is_bulk=True) for roi in rois]
         events_emit("roi.saved", lab_id=roi_import.lab_id, payloads=payloads)
         bulk_tell(canvas_id=roi_import.canvas_id, lab_id=roi_import.lab_id, user=user)

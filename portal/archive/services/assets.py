@@ -17,7 +17,7 @@ from django.db import DatabaseError, transaction
 
 from portal.archive import storage
 from portal.archive.models import Asset, Slide, Upload, Video
-from portal.core.locks import transaction_lock
+from portal.core.database.locks import transaction_lock
 
 logger = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from portal.archive import storage
 from portal.archive.models import StorageIdentity
-from portal.core.locks import transaction_lock
+from portal.core.database.locks import transaction_lock
 
 
 def identity_mark() -> None:

@@ -13,8 +13,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from django.db import IntegrityError, connection, models, transaction
-from django.db.models.sql import InsertQuery
+from django.db import IntegrityError, models, transaction
 
 from ml.types import Progress, no_progress
 from portal.archive import storage
@@ -25,6 +24,7 @@ from portal.archive.services import (
     require_quota,
     upload_keep,
 )
+from portal.core.database.rows import rows_insert
 from portal.core.errors import ConflictError
 from portal.core.events import event_emit
 from portal.exchange.formats.crate_reading import RECORDS, CrateReader
@@ -219,19 +219,11 @@ def _keep_originals(rows: CaseRows, originals: list[PlacedFile]) -> None:
 
 
 def _insert(rows: Iterable[models.Model]) -> int:
-    """As they are, with their times: ``bulk_create`` would write the present one. How many."""
+    """As they are, with their times. How many."""
     count = 0
     for batch in batches(rows):
-        model, count = type(batch[0]), count + len(batch)
-        is_numbered = batch[0].pk is None  # by the database
-        fields = [
-            one for one in model._meta.concrete_fields if not (is_numbered and one.primary_key)
-        ]
-        step = max(connection.ops.bulk_batch_size(fields, batch), 1)
-        for start in range(0, len(batch), step):
-            query = InsertQuery(model)
-            query.insert_values(fields, batch[start : start + step], raw=True)
-            query.get_compiler(connection=connection).execute_sql()
+        rows_insert(batch, keeps_times=True)
+        count += len(batch)
     return count
 
 

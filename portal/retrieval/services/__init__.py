@@ -2,6 +2,7 @@
 
 from portal.retrieval.services.embeddings import (
     embedding_save,
+    embeddings_carry_over,
     embeddings_supersede,
     is_scaled_so,
     stain_save,
@@ -72,12 +73,13 @@ from portal.retrieval.services.reports import (
 )
 from portal.retrieval.services.search import similar_or_embed, similar_to_query
 from portal.retrieval.services.submissions import (
+    RoiSave,
     canvas_embed_submit,
     canvas_scaled,
     canvases_restored,
     embed_request,
     embed_submit_missing,
-    roi_changed,
+    rois_changed,
     rois_saved_in_bulk,
 )
 from portal.retrieval.services.titles import titles_follow
@@ -92,6 +94,7 @@ __all__ = [
     "BuiltIndex",
     "EncoderFacts",
     "QueryAsked",
+    "RoiSave",
     "SamplePart",
     "TrainingSet",
     "canvas_embed_submit",
@@ -100,6 +103,7 @@ __all__ = [
     "embed_request",
     "embed_submit_missing",
     "embedding_save",
+    "embeddings_carry_over",
     "embeddings_supersede",
     "encoder_approve",
     "encoder_register",
@@ -138,8 +142,8 @@ __all__ = [
     "report_create",
     "report_delete",
     "report_pictures_make",
-    "roi_changed",
     "roi_match_explain",
+    "rois_changed",
     "rois_saved_in_bulk",
     "sample_add",
     "samples_sweep",

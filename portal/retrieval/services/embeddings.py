@@ -80,6 +80,13 @@ def embedding_carry_over(roi: Roi) -> bool:
     return True
 
 
+def embeddings_carry_over(rois: Sequence[Roi], *, encoder: Encoder) -> list[Roi]:
+    """Give back vectors of present outlines; returns the ROIs that have none to be given."""
+    rows = Embedding.objects.filter(encoder=encoder, roi__in=[roi.pk for roi in rois])
+    seen = set(rows.order_by().values_list("roi_id", flat=True))
+    return [roi for roi in rois if roi.pk not in seen or not embedding_carry_over(roi)]
+
+
 def stain_save(*, canvas: Canvas, method: str, estimate: Mapping[str, object]) -> None:
     """Store a slide's stains. Two workers find the same; the first one's row stays."""
     CanvasStain.objects.get_or_create(canvas=canvas, method=method, defaults={"estimate": estimate})

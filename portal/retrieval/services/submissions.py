@@ -4,7 +4,8 @@ canvas for whatever came in bulk."""
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 
 from django.db import transaction
 
@@ -25,33 +26,49 @@ from portal.retrieval.services.embeddings import (
     embeddings_supersede,
 )
 
+_SUPERSEDED_AT_ONCE = 500  # ids of one statement, as everywhere where ROIs are written
 
-def roi_changed(
-    *, roi_id: uuid.UUID, version: int, action: str, geometry_changed: bool, is_bulk: bool
-) -> Job | None:
-    """An ROI was saved: mask vectors of an old outline at once, submit the embedding of the new.
 
-    A change of name or label leaves the vector as it is. A restored ROI gets its vector back
-    without work if its outline is the one that was embedded.
+@dataclass(frozen=True, slots=True)
+class RoiSave:
+    """What happened to an ROI.
 
-    Args:
+    Attributes:
         is_bulk: one of many, whose canvas has a job for all of them (``rois_saved_in_bulk``).
     """
-    if action == "create" and is_bulk:
-        return None
-    roi = Roi.everything.select_related("canvas", "lab").get(pk=roi_id)
-    if action == "create":
-        pass  # it has no vector yet
-    elif geometry_changed:
-        embeddings_supersede(roi_ids=[roi.pk])
-    elif action != "restore" or embedding_carry_over(roi):
-        return None
-    if is_bulk or roi.shape in MARKS:
-        return None
-    author = RoiRevision.objects.select_related("author").filter(roi=roi, version=version).first()
-    return _embed_submit(
-        roi, author.author if author else None, key=f"{EMBED_KIND}:{roi.pk}:{version}"
-    )
+
+    roi_id: uuid.UUID
+    version: int
+    action: str
+    geometry_changed: bool
+    is_bulk: bool
+
+
+def rois_changed(saves: Iterable[RoiSave]) -> None:
+    """ROIs were saved: mask vectors of old outlines at once, submit the embedding of the new.
+
+    A change of name or label leaves the vector as it is. A restored ROI gets its vector back
+    without work if its outline is the one that was embedded. Of many at once nothing is asked one
+    by one: the job of their canvas sees to it.
+    """
+    changed = [one for one in saves if one.geometry_changed or one.action == "restore"]
+    redrawn = [one.roi_id for one in changed if one.geometry_changed and one.action != "create"]
+    for start in range(0, len(redrawn), _SUPERSEDED_AT_ONCE):
+        embeddings_supersede(roi_ids=redrawn[start : start + _SUPERSEDED_AT_ONCE])
+    for one in changed:
+        if not one.is_bulk:
+            _follow(one)
+
+
+def _follow(save: RoiSave) -> None:
+    roi = Roi.everything.select_related("canvas", "lab").get(pk=save.roi_id)
+    if not save.geometry_changed and embedding_carry_over(roi):
+        return
+    if roi.shape not in MARKS:
+        of_it = RoiRevision.objects.select_related("author").filter(roi=roi, version=save.version)
+        author = of_it.first()
+        key = f"{EMBED_KIND}:{roi.pk}:{save.version}"
+        _embed_submit(roi, author.author if author else None, key=key)
 
 
 def rois_saved_in_bulk(*, canvas_id: uuid.UUID, user_id: uuid.UUID | None) -> Job:

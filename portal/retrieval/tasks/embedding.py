@@ -145,11 +145,16 @@ def _embed_part(  # noqa: PLR0917
 
     done, total = selectors.canvas_progress(canvas, encoder)
     tell()
-    found = embed(rois, tell)
     with context.part():
         if not services.is_scaled_so(canvas, lock=False):
             return False
-        for roi, result in zip(rois, found, strict=True):
+        new = services.embeddings_carry_over(rois, encoder=encoder)
+    counts["embedded"] += len(rois) - len(new)
+    found = embed(new, tell) if new else []
+    with context.part():
+        if not services.is_scaled_so(canvas, lock=False):
+            return False
+        for roi, result in zip(new, found, strict=True):
             _save(roi, encoder, result)
     for result in found:
         is_error, is_blank = isinstance(result, BadInputError), isinstance(result, EmptyRegionError)

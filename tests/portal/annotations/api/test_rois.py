@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections import defaultdict
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from rest_framework.test import APIClient
 from portal.annotations.models import Label, Roi
 from portal.annotations.services import roi_create, roi_update
 from portal.archive.models import Canvas
+from portal.core import events
 from portal.labs.models import User
 from tests.portal.annotations.support import LABELS, box
 
@@ -319,7 +319,7 @@ def test_listing_asks_the_same_for_1_and_300_rois(
     label: Label,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("portal.core.events._HANDLERS", defaultdict(list))
+    monkeypatch.setitem(events._BATCH_HANDLERS, "roi.saved", [])
 
     def draw() -> None:
         roi_create(canvas=canvas, user=annotator, geometry=box(1, 1, 9, 9), label=label)
@@ -340,6 +340,6 @@ def test_listing_asks_the_same_for_1_and_300_rois(
 def test_writing_asks_a_fixed_number_of_times(
     api: APIClient, roi: Roi, monkeypatch: pytest.MonkeyPatch, django_assert_max_num_queries: Any
 ) -> None:
-    monkeypatch.setattr("portal.core.events._HANDLERS", defaultdict(list))  # mine alone
+    monkeypatch.setitem(events._BATCH_HANDLERS, "roi.saved", [])  # mine alone
     with django_assert_max_num_queries(15):
         api.patch(url(roi), {"geometry": box(0, 0, 5, 5)}, headers=if_match(1))

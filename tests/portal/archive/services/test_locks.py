@@ -11,7 +11,7 @@ import pytest
 from django.db import connection, transaction
 
 from portal.archive.services.assets import asset_lock, asset_placing
-from portal.core.locks import transaction_lock
+from portal.core.database.locks import transaction_lock
 from portal.labs.models import Lab
 
 FIRST, SECOND = "1" * 64, "2" * 64

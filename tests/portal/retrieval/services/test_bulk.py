@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ml.errors import EmptyRegionError, InvalidGeometryError
+from portal.annotations.models import Roi, RoiAction
 from portal.annotations.selectors import rois_embedded
-from portal.annotations.services import roi_import
+from portal.annotations.services import RoiStep, roi_import, rois_change
 from portal.archive.models import Canvas
 from portal.archive.services import canvas_scale_set
 from portal.core.errors import ConflictError
@@ -53,6 +54,20 @@ def test_an_import_makes_one_job_for_its_canvas(world, canvas, encoder):
     assert (job.state, job.result["embedded"]) == (JobState.SUCCEEDED, 60)
     assert (job.progress_done, job.progress_total) == (60, 60)
     assert Embedding.objects.count() == encoder.calls == 60
+
+
+def test_many_that_are_restored_get_back_the_vectors_they_had(world, canvas, encoder):
+    imported(world, canvas, 30)
+    world.run_jobs()
+    rois = list(Roi.objects.filter(canvas=canvas))
+    for action, version in ((RoiAction.DELETE, 1), (RoiAction.RESTORE, 2)):
+        steps = [RoiStep(action, roi.pk, version) for roi in rois]
+        rois_change(canvas=canvas, user=world.user, steps=steps)
+    ids = [roi.pk for roi in rois]
+    assert (len(rois_embedded(ids)), jobs()) == (0, [])
+    world.run_jobs()
+    assert len(rois_embedded(ids)) == encoder.calls == 30  # none was computed again
+    assert jobs("canvas_embed")[-1].result["embedded"] == 30
 
 
 def test_a_second_import_joins_the_job_that_waits_and_follows_one_that_ended(world, canvas):

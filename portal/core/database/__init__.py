@@ -1,0 +1,1 @@
+"""Statements and locks that Django's own are too slow or too narrow for."""

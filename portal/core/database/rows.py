@@ -1,0 +1,131 @@
+"""Many rows of a model written at once, at a fraction of what Django's own statements cost.
+
+``bulk_create`` prepares every value by itself and writes a statement of a few rows each;
+``bulk_update`` writes a ``CASE`` with a branch a row for every column, which took a minute of a
+processor for ten thousand ROIs. Here a column is prepared as a whole, and the driver is given one
+short statement with the values of all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db import DEFAULT_DB_ALIAS, connections, models
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.utils import timezone
+
+_NONE: type = type(None)
+_WHOLE: set[type] = {int, _NONE}
+_PLAIN: dict[str, set[type]] = {
+    "CharField": {str, _NONE},
+    "TextField": {str, _NONE},
+    "IntegerField": _WHOLE,
+    "PositiveIntegerField": _WHOLE,
+    "BigIntegerField": _WHOLE,
+    "PositiveBigIntegerField": _WHOLE,
+    "FloatField": {float, _NONE},
+    "BooleanField": {bool, _NONE},
+}
+"""By kind of field the types that a driver takes as they are."""
+
+
+def rows_insert(rows: Sequence[models.Model], *, keeps_times: bool = False) -> None:
+    """Insert rows of one model by one statement. Ids that the database gives stay unknown here.
+
+    Args:
+        rows: with plain values: no expressions.
+        keeps_times: times that are set by themselves otherwise are written as they stand.
+    """
+    if not rows:
+        return
+    first, database = rows[0], connections[DEFAULT_DB_ALIAS]
+    meta, is_numbered = first._meta, first.pk is None
+    fields: list[Any] = [
+        one for one in meta.concrete_fields if not (is_numbered and one.primary_key)
+    ]
+    columns = [_column(one, rows, database, sets_times=not keeps_times) for one in fields]
+    quote = database.ops.quote_name
+    names = ", ".join(quote(one.column) for one in fields)
+    marks = ", ".join(["%s"] * len(fields))
+    with database.cursor() as cursor:
+        cursor.executemany(
+            f"INSERT INTO {quote(meta.db_table)} ({names}) VALUES ({marks})",  # noqa: S608
+            list(zip(*columns, strict=True)),
+        )
+    for row in rows:
+        row._state.adding, row._state.db = False, database.alias
+
+
+def rows_update(rows: Sequence[models.Model], names: Iterable[str]) -> None:
+    """Write these fields of rows of one model by their ids, as they stand."""
+    if not rows:
+        return
+    meta, database = rows[0]._meta, connections[DEFAULT_DB_ALIAS]
+    fields: list[Any] = [meta.get_field(name) for name in names]
+    key: Any = meta.pk
+    columns = [_column(one, rows, database, sets_times=False) for one in (*fields, key)]
+    quote = database.ops.quote_name
+    sets = ", ".join(f"{quote(one.column)} = %s" for one in fields)
+    with database.cursor() as cursor:
+        cursor.executemany(
+            f"UPDATE {quote(meta.db_table)} SET {sets} WHERE {quote(key.column)} = %s",  # noqa: S608
+            list(zip(*columns, strict=True)),
+        )
+
+
+def _column(
+    field: Any,
+    rows: Sequence[models.Model],
+    database: BaseDatabaseWrapper,
+    *,
+    sets_times: bool,
+) -> list[Any]:
+    """The values of a field as the driver takes them."""
+    if sets_times and (getattr(field, "auto_now", False) or getattr(field, "auto_now_add", False)):
+        _set_times(field, rows)
+    values = [getattr(row, field.attname) for row in rows]
+    while field.remote_field:  # a key is stored as what it points to
+        field = field.target_field
+    types = {*map(type, values)}
+    kind = field.get_internal_type()
+    if types <= _PLAIN.get(kind, set()):
+        return values
+    if kind == "UUIDField" and types <= {UUID, _NONE}:
+        is_known = database.features.has_native_uuid_field
+        return values if is_known else [value and value.hex for value in values]
+    if types <= {dict, list}:
+        return _json(field, values, database)
+    return _prepared(field, values, database)
+
+
+def _set_times(field: Any, rows: Sequence[models.Model]) -> None:
+    """Now, each a microsecond after the one before it: ordered by time they stay as they came."""
+    now = timezone.now()
+    for place, row in enumerate(rows):
+        setattr(row, field.attname, now + timedelta(microseconds=place))
+
+
+def _prepared(field: Any, values: list[Any], database: BaseDatabaseWrapper) -> list[Any]:
+    """Each by the field, equal ones once: most columns have few values."""
+    known: dict[Any, Any] = {}
+    found = []
+    for value in values:
+        try:
+            key = (type(value), value)
+            if key not in known:
+                known[key] = field.get_db_prep_save(value, database)
+            found.append(known[key])
+        except TypeError:  # cannot be a key
+            found.append(field.get_db_prep_save(value, database))
+    return found
+
+
+def _json(field: Any, values: list[Any], database: BaseDatabaseWrapper) -> list[Any]:
+    """Each by the field, but what is empty once: most are."""
+    empty = {kind: field.get_db_prep_save(kind(), database) for kind in (dict, list)}
+    return [
+        field.get_db_prep_save(value, database) if value else empty[type(value)] for value in values
+    ]
