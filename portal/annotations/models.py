@@ -11,6 +11,7 @@ from django.db.models.functions import Lower
 from portal.archive.models import Canvas, canvases_in_bin, cases_shared_with
 from portal.core.models import BaseModel
 from portal.core.written import OnceEncoder
+from portal.jobs.models import Job
 from portal.labs.models import LabOwned, LabOwnedQuerySet, ShownManager, User
 
 
@@ -251,7 +252,7 @@ class RoiImport(LabOwned):
     done = models.PositiveIntegerField(default=0)
     report = models.JSONField(null=True, blank=True)
     table_bytes = models.PositiveBigIntegerField(default=0)
-    job_id = models.UUIDField(null=True, blank=True)
+    job = models.ForeignKey(Job, null=True, on_delete=models.SET_NULL, related_name="+")
     client_key = models.CharField(max_length=64, blank=True, default="")
     client_digest = models.CharField(max_length=64, blank=True, default="")
 

@@ -148,7 +148,10 @@ def jobs_cancel(*, jobs: QuerySet[Job], user: User) -> JobsCancelled:
 
 
 def job_retry(*, job: Job, user: User) -> Job:
-    """Submit the work of a failed or cancelled job again, as a new row."""
+    """Submit the work of a failed or cancelled job again, as a new row.
+
+    What points to the job, of whatever model, points to the new one: there its work is followed.
+    """
     require_role(user, job.lab_id, at_least=Role.ANNOTATOR)
     if job.state not in (JobState.FAILED, JobState.CANCELLED):
         raise ConflictError("Only a failed or cancelled job can be tried again.", code="job-state")
@@ -169,8 +172,22 @@ def job_retry(*, job: Job, user: User) -> Job:
     )
     with transaction.atomic():
         again.save(force_insert=True)
+        for pointer in _pointers():
+            rows = pointer.model._base_manager.filter(**{pointer.name: job})
+            rows.update(**{pointer.name: again})
         transaction.on_commit(partial(ring, again.pk, queue=again.queue))
     return again
+
+
+def _pointers() -> list[models.ForeignKey[Any, Any]]:
+    """The keys of other apps' models that name a job."""
+    relations = Job._meta.get_fields(include_hidden=True)
+    return [
+        relation.field
+        for relation in relations
+        if isinstance(relation, models.ManyToOneRel)
+        and isinstance(relation.field, models.ForeignKey)
+    ]
 
 
 def signs_prune() -> int:

@@ -14,6 +14,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('archive', '0001_initial'),
+        ('jobs', '0001_initial'),
         ('labs', '0001_initial'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
@@ -152,7 +153,7 @@ class Migration(migrations.Migration):
                 ('done', models.PositiveIntegerField(default=0)),
                 ('report', models.JSONField(blank=True, null=True)),
                 ('table_bytes', models.PositiveBigIntegerField(default=0)),
-                ('job_id', models.UUIDField(blank=True, null=True)),
+                ('job', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='jobs.job')),
                 ('client_key', models.CharField(blank=True, default='', max_length=64)),
                 ('client_digest', models.CharField(blank=True, default='', max_length=64)),
                 ('author', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),

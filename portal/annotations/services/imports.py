@@ -160,7 +160,7 @@ def imports_lost_undo() -> int:
     later. Returns how many were taken back to the end.
     """
     silent = RoiImport.objects.filter(
-        stage=ImportStage.IMPORTING, job_id=None, updated_at__lt=Now() - SILENT
+        stage=ImportStage.IMPORTING, job=None, updated_at__lt=Now() - SILENT
     )
     count = 0
     for row in silent.select_related("canvas", "author"):

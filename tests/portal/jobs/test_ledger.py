@@ -8,10 +8,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.db import OperationalError
 from django.utils import timezone
 
 from ml.errors import CorruptFileError
+from portal.annotations.models import RoiImport
 from portal.core.errors import ConflictError, ForbiddenError
 from portal.core.models import Event
 from portal.core.tasks import LeaseLost, UserError
@@ -21,6 +23,7 @@ from portal.jobs.services import job_cancel, job_retry, job_submit
 from portal.jobs.worker.reaper import reap, reap_forever
 from portal.jobs.worker.runner import job_run
 from portal.labs.models import Lab, User
+from tests.portal.annotations.conftest import make_canvas
 
 pytestmark = pytest.mark.django_db
 Kind = Callable[..., str]
@@ -285,3 +288,27 @@ def test_a_retry_is_a_new_row(job: Job, annotator: User) -> None:
     job_cancel(job=job, user=annotator)
     again = job_retry(job=job, user=annotator)
     assert again.pk != job.pk and again.state == JobState.QUEUED
+
+
+def test_what_names_a_job_names_the_one_that_goes_on_with_its_work(
+    job: Job, annotator: User, lab: Lab
+) -> None:
+    canvas = make_canvas(lab)
+    mine, others = (RoiImport.objects.create(lab=lab, canvas=canvas) for _ in range(2))
+    RoiImport.objects.filter(pk=mine.pk).update(job=job)
+    job_cancel(job=job, user=annotator)
+    again = job_retry(job=job, user=annotator)
+    mine.refresh_from_db()
+    others.refresh_from_db()
+    assert (mine.job_id, others.job_id) == (again.pk, None)
+
+
+def test_every_model_that_keeps_a_job_points_to_it() -> None:
+    """By a key, so that ``job_retry`` finds it; a bare id would stay with the job that ended."""
+    bare = [
+        f"{model.__name__}.{field.name}"
+        for model in apps.get_models()
+        for field in model._meta.concrete_fields
+        if field.attname in {"job_id", "task_id"} and field.related_model is not Job
+    ]
+    assert bare == []
