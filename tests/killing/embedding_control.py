@@ -1,4 +1,7 @@
-"""Answers ``draw COUNT`` (ROIs on a still) and ``embedded`` (what became of their jobs)."""
+"""Answers ``draw COUNT`` (ROIs on a still) and ``embedded`` (what became of their jobs).
+
+And ``picture COUNT`` (a report of so many ROIs) and ``pictured`` (its pictures that there are).
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ django.setup()
 import numpy as np  # noqa: E402
 from PIL import Image  # noqa: E402
 
+from portal.annotations.models import Roi  # noqa: E402
 from portal.annotations.services import roi_create  # noqa: E402
 from portal.archive import storage  # noqa: E402
 from portal.archive.models import Canvas, CanvasKind, Case  # noqa: E402
@@ -16,6 +20,9 @@ from portal.core.models import Event  # noqa: E402
 from portal.jobs.models import Job  # noqa: E402
 from portal.labs.models import Lab, Membership, Role, User  # noqa: E402
 from portal.retrieval.models import Embedding  # noqa: E402
+from portal.retrieval.selectors import PICTURES_KIND  # noqa: E402
+from portal.retrieval.services import report_pictures_make  # noqa: E402
+from portal.retrieval.thumbnails import SMALL, scale_of  # noqa: E402
 from tests.killing.answers import answer  # noqa: E402
 
 SIDE = 2600
@@ -24,8 +31,14 @@ SIDE = 2600
 
 def draw(count: str) -> object:
     """That many ROIs, drawn by hand: a job each."""
-    lab = Lab.objects.create(slug="embedded", name="Embedded")
-    user = User.objects.create_user("draws@kill.example", "correct horse battery")
+    _drawn(count)
+    return None
+
+
+def _drawn(count: str) -> Canvas:
+    number = Lab.objects.count()
+    lab = Lab.objects.create(slug=f"embedded-{number}", name=f"Embedded {number}")
+    user = User.objects.create_user(f"draws-{number}@kill.example", "correct horse battery")
     Membership.objects.create(user=user, lab=lab, role=Role.ANNOTATOR)
     path = storage.resolve("kill/tissue.png")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -48,7 +61,7 @@ def draw(count: str) -> object:
         left, right = 10 * number, SIDE - 10 * number
         ring = [[left, left], [right, left], [right, right], [left, right], [left, left]]
         roi_create(canvas=canvas, user=user, geometry={"type": "Polygon", "coordinates": [ring]})
-    return None
+    return canvas
 
 
 def embedded() -> object:
@@ -68,5 +81,33 @@ def embedded() -> object:
     }
 
 
+def picture(count: str) -> object:
+    """That many ROIs on a still, and the job that makes their pictures at one scale."""
+    canvas = _drawn(count)
+    Job.objects.all().delete()  # their vectors are not wanted here
+    rois = list(Roi.objects.filter(canvas=canvas).select_related("canvas").order_by("pk"))
+    report_pictures_make(
+        lab_id=canvas.lab_id,
+        user=rois[0].created_by,
+        roi_ids=[roi.pk for roi in rois],
+        width=scale_of(rois[0], SMALL).tag,
+    )
+    return None
+
+
+def pictured() -> object:
+    """How the job stands, and when each picture was written, by name."""
+    job = Job.objects.get(kind=PICTURES_KIND)
+    canvas = Canvas.objects.order_by("-created_at")[0]
+    pictures = (storage.cache_folder(canvas.pk) / "rois").glob("*.jpg")
+    return {
+        "state": job.state,
+        "attempts": job.attempts,
+        "ended": Event.objects.filter(name="job.ended", payload__job_id=str(job.pk)).count(),
+        "result": job.result,
+        "pictures": {path.name: path.stat().st_mtime_ns for path in pictures},
+    }
+
+
 if __name__ == "__main__":
-    answer({"draw": draw, "embedded": embedded})
+    answer({"draw": draw, "embedded": embedded, "picture": picture, "pictured": pictured})

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -267,6 +268,30 @@ def test_regions_embedded_together_survive_the_kill_in_the_middle_of_their_batch
     for number, job in jobs().items():
         assert (job["state"], job["ended"], job["vectors"]) == ("succeeded", 1, 1), job
         assert job["attempts"] == 2 or number not in batch, job
+
+
+@one_engine
+def test_a_report_s_pictures_survive_the_kill_and_are_made_once(portal: Portal) -> None:
+    """Killed among them: the next attempt makes the rest, and leaves alone what was made."""
+
+    def made() -> dict[str, Any]:
+        found: dict[str, Any] = portal.ask(CONTROL, "pictured")
+        return found
+
+    portal.ask(CONTROL, "picture", "40")
+    portal.start_reaper()
+    worker = portal.start_worker(places=1)
+    portal.wait_until(lambda: len(made()["pictures"]) >= 2, "some pictures")
+    for pid in children_of(worker.pid):
+        os.kill(pid, signal.SIGKILL)
+    before = made()
+    assert before["state"] == "running" and 2 <= len(before["pictures"]) < 40, before
+    portal.wait_until(lambda: made()["state"] not in {"queued", "running"}, "all pictures")
+    after = made()
+    assert (after["state"], after["attempts"], after["ended"]) == ("succeeded", 2, 1), after
+    assert after["result"] == {"pictures": 40, "unreadable": 0}
+    assert len(after["pictures"]) == 40
+    assert before["pictures"].items() <= after["pictures"].items()
 
 
 @one_engine
