@@ -51,7 +51,15 @@ def load_encoder(name: str = "default") -> RegionEncoder:
         UnknownNameError: no such encoder.
         WeightsError: its file is missing or damaged.
     """
-    path = _path(name)
+    return encoder_of_file(_path(name))
+
+
+def encoder_of_file(path: Path) -> RegionEncoder:
+    """An encoder of whatever kind from its file, read anew each time.
+
+    Raises:
+        WeightsError: the file is missing or damaged.
+    """
     if architecture_of(path) == KEYPOINTS:
         return load_keypoint_encoder(path)
     return encoder_from_file(path)

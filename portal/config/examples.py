@@ -77,7 +77,7 @@ REQUESTS: dict[str, Any] = {
     "labels_merge_create": {"into": _LABEL, "preview": True},
     "labels_order": {"lab": _LAB, "labels": [{"id": _LABEL}]},
     "labels_partial_update": {"name": "Adenoma", "color": "#3d7ea6"},
-    "learnings_create": {"lab": _LAB, "kind": "histology"},
+    "learnings_create": {"lab": _LAB, "kind": "histology", "method": "metric"},
     "maps_create": {"lab": _LAB, "kind": "histology"},
     "members_partial_update": {"role": "annotator"},
     "mosaics_create": {"video": _VIDEO, "config": {}},

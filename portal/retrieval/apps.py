@@ -108,7 +108,8 @@ def _restored(event: Event) -> None:
 
 def _job_ended(event: Event) -> None:
     from portal.retrieval.selectors import BACKFILL_KIND, CANVAS_KIND
-    from portal.retrieval.services import encoder_switch_if_complete
+    from portal.retrieval.services import encoder_switch_if_complete, training_ended
 
+    training_ended(payload=event.payload)
     if event.payload["kind"] in (CANVAS_KIND, BACKFILL_KIND):
         encoder_switch_if_complete()

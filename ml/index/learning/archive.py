@@ -1,4 +1,4 @@
-"""From a lab's archive to a metric and a verdict on it."""
+"""From a lab's archive to a metric, or a trained encoder, and a verdict on it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from ml.index.learning.material import (
     kept_aside,
     require_enough,
 )
-from ml.index.learning.metric import LearnedMetric, MetricConfig, learn_metric
-from ml.types import ArrayF32, Progress
+from ml.index.learning.metric import IDENTITY, LearnedMetric, MetricConfig, learn_metric
+from ml.types import ArrayBool, ArrayF32, Progress
 
 PROBABILITIES = (
     *(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1),
@@ -32,22 +32,29 @@ class FromArchive:
     """What was learned, and what it is worth.
 
     Attributes:
-        metric: the identity where nothing helped on the patients that were learned from.
+        chosen: of what was tried; ``identity`` where nothing helped on the patients learned from.
         calibration: of distances under it; None where too few pairs are unrelated.
         learned_regions, learned_patients: it was learned from.
+        metric: None where an encoder was trained.
     """
 
-    metric: LearnedMetric
+    chosen: str
     enough: Enough
     comparison: Comparison
     calibration: Calibration | None
     learned_regions: int
     learned_patients: int
+    metric: LearnedMetric | None = None
+
+    @property
+    def is_identity(self) -> bool:
+        """Nothing was learned that helped."""
+        return self.chosen == IDENTITY
 
     @property
     def is_better(self) -> bool:
         """The rule that was written down before: the interval of the gain lies above zero."""
-        return not self.metric.is_identity and self.comparison.is_better
+        return not self.is_identity and self.comparison.is_better
 
 
 def learn_from_archive(
@@ -81,13 +88,41 @@ def learn_from_archive(
     comparison = compare(material, aside, mapped, judges_by=found.judges_by, progress=progress)
     calibration = None if metric.is_identity else _calibration(material, mapped)
     return FromArchive(
-        metric,
+        metric.chosen,
         found,
         comparison,
         calibration,
         learned_regions=len(train.vectors),
         learned_patients=len(np.unique(train.patients)),
+        metric=metric,
     )
+
+
+def judge_vectors(
+    material: Material,
+    aside: ArrayBool,
+    vectors: ArrayF32,
+    *,
+    chosen: str,
+    learned_regions: int,
+    learned_patients: int,
+    progress: Progress | None = None,
+    aside_least: int = ASIDE_LEAST,
+) -> FromArchive:
+    """What a trained encoder is worth, compared as ``learn_from_archive`` compares.
+
+    Args:
+        aside: (N,) regions of patients that it was not trained on.
+        vectors: (N, D) of the material's regions by it.
+        chosen: in words, what was trained.
+        learned_regions, learned_patients: it was trained on.
+    Raises:
+        TooLittleError: too few patients, labels or judgements to compare on.
+    """
+    found = require_enough(material, aside, aside_least=aside_least)
+    comparison = compare(material, aside, vectors, judges_by=found.judges_by, progress=progress)
+    calibration = _calibration(material, vectors)
+    return FromArchive(chosen, found, comparison, calibration, learned_regions, learned_patients)
 
 
 def _calibration(material: Material, mapped: ArrayF32) -> Calibration | None:

@@ -102,7 +102,7 @@ def _told(found: FromArchive, material: Material) -> str:
     return (
         f"{len(material.vectors)} regions of {found.enough.patients} patients, "
         f"{found.learned_patients} of them learned from. {RULE} "
-        f"Chosen: {found.metric.chosen}. Verdict: {'better' if found.is_better else 'not better'}."
+        f"Chosen: {found.chosen}. Verdict: {'better' if found.is_better else 'not better'}."
     )
 
 

@@ -196,6 +196,7 @@ SPECTACULAR_SETTINGS = {
         "FrameStatusEnum": "portal.mosaics.models.FrameStatus",
         "QuerySourceEnum": "portal.retrieval.models.QuerySource",
         "EncoderKindEnum": "portal.retrieval.models.EncoderKind",
+        "LearningMethodEnum": "portal.retrieval.models.LearningMethod",
         "CanvasKindEnum": "portal.archive.models.CanvasKind",
     },
 }
@@ -219,8 +220,7 @@ CELERY_WORKER_MAX_MEMORY_PER_CHILD = int(  # KiB: a child beyond it is replaced
 CELERY_ACCEPT_CONTENT = ["json"]
 TESSERA_JOB_LEASE_S = environment.number("TESSERA_JOB_LEASE_S", default=30, minimum=0.5)
 TESSERA_JOB_REAP_EVERY_S = environment.number("TESSERA_JOB_REAP_EVERY_S", default=5, minimum=0.1)
-# Seconds that one attempt may take before its process is killed and the job has failed. Far above
-# what honest work takes on two slow cores: they end what hangs, not what is slow.
+# Seconds until an attempt is killed: they end what hangs, far above what two slow cores need.
 TESSERA_JOB_LIMIT_S = 6 * 3600.0  # kinds not named below
 TESSERA_JOB_LIMITS_S = {
     "upload_finish": 4 * 3600.0,  # 100 GiB to join, to hash and, to a bucket, to send
@@ -238,6 +238,8 @@ TESSERA_JOB_LIMITS_S = {
     "index_build": 3600.0,  # a million vectors read and written: minutes
     "metric_learn": 3600.0,  # eight thousand regions compared with each other: minutes
     "metric_embed": 3600.0,  # a million vectors multiplied by a matrix and written: minutes
+    "encoder_learn": 6 * 3600.0,  # it goes back into the queue by itself, checkpoint by checkpoint
+    "encoder_embed": 3600.0,  # it goes back into the queue by itself, between two parts
     "lab_embed": 3600.0,  # one row for each ROI of a lab
     "mosaic_build": 24 * 3600.0,  # hours for a long video at every frame
     "erasure_run": 4 * 3600.0,  # files, indexes written anew, free pages emptied
@@ -252,8 +254,7 @@ TESSERA_JOB_RING_AFTER_S = environment.number("TESSERA_JOB_RING_AFTER_S", defaul
 CACHES = {"default": environment.cache(CELERY_BROKER_URL, folder=VAR / "cache")}
 
 # --- Encoders (portal/retrieval, docs/encoders.md) ----------------------------------------------
-# By kind: a name of ml.roi, or the path of a file that `python -m ml encoder make` wrote.
-TESSERA_ENCODERS = {
+TESSERA_ENCODERS = {  # by kind: a name of ml.roi, or a file that `python -m ml encoder make` wrote
     "histology": environment.text("TESSERA_ENCODER_HISTOLOGY", "default"),
     "endoscopy": environment.text("TESSERA_ENCODER_ENDOSCOPY", "endoscopy"),
 }
@@ -287,8 +288,7 @@ TESSERA_RESERVE_BYTES = int(
 )
 TESSERA_TRASH_DAYS = environment.number("TESSERA_TRASH_DAYS", default=30, minimum=0)
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2**20  # fields of a form; JSON has a limit of its own
-# Views that take files bring their own handlers.
-FILE_UPLOAD_HANDLERS = ["portal.core.http.bodies.NoFilesHandler"]
+FILE_UPLOAD_HANDLERS = ["portal.core.http.bodies.NoFilesHandler"]  # views that take files: others
 
 TESSERA_BIN_DAYS = environment.number("TESSERA_BIN_DAYS", default=30, minimum=0)
 

@@ -86,16 +86,20 @@ class LedgerContext:
         self.close()
 
     def progress(self, done: int, total: int, phase: str) -> None:
-        """Write progress at most every 0.4 s and at each new phase; see ``JobContext``."""
+        """Write progress at most every 0.4 s and at each new phase; see ``JobContext``.
+
+        What follows a comma in a phase are details that may change from step to step.
+        """
         self._raise_if_stopped()
         now = time.monotonic()
         last_at, last_phase = self._last
         is_last = 0 < total <= done  # a total of 0 is not known yet: no step is its last
-        if phase == last_phase and now - last_at < PROGRESS_EVERY_S and not is_last:
+        name = phase.partition(",")[0]
+        if name == last_phase and now - last_at < PROGRESS_EVERY_S and not is_last:
             return
-        self._last = (now, phase)
+        self._last = (now, name)
         try:
-            begun = {} if phase == last_phase else {"phase_at": Now(), "phase_from": done}
+            begun = {} if name == last_phase else {"phase_at": Now(), "phase_from": done}
             self._tell(progress_done=done, progress_total=total, phase=phase[:80], **begun)
         except DatabaseError as error:
             # Hours of work are not thrown away for a bar that stands still. Whether the lease was

@@ -1,4 +1,4 @@
-"""REST: learning a metric from a lab's archive, for managers."""
+"""REST: learning a metric or an encoder from a lab's archive, for managers."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from portal.labs.requests import user_of
 from portal.labs.rules import require_role
 from portal.labs.selectors import lab_chosen, labs_with_role
 from portal.retrieval import selectors, services
-from portal.retrieval.models import EncoderKind, Learning
+from portal.retrieval.models import EncoderKind, Learning, LearningMethod
 from portal.retrieval.serializers import LearningAskSerializer, LearningSerializer
 
 
 class LearningViewSet(mixins.ListModelMixin, viewsets.GenericViewSet[Learning]):
-    """Metrics learned from the archives of the labs that one manages, the newest first."""
+    """What was learned from the archives of the labs that one manages, the newest first."""
 
     area = TokenArea.LAB
     serializer_class = LearningSerializer
@@ -40,8 +40,10 @@ class LearningViewSet(mixins.ListModelMixin, viewsets.GenericViewSet[Learning]):
 
     @extend_schema(request=LearningAskSerializer, responses={202: LearningSerializer})
     def create(self, request: Request) -> Response:
-        """Learn a metric from a lab's labels and judgements; the one under way, if there is one.
+        """Learn from a lab's archive; the learning under way, if there is one.
 
+        A `metric` is learned from labels and judgements, over kept vectors: minutes. An `encoder`
+        learns on from the pixels of the regions, for `steps` or `hours`, whichever ends first.
         `job` does it. `409` where there is too little to learn from: `detail` says how much it
         takes and how much there is.
         """
@@ -50,7 +52,10 @@ class LearningViewSet(mixins.ListModelMixin, viewsets.GenericViewSet[Learning]):
         user = user_of(request)
         lab = lab_chosen(user, sent.validated_data.get("lab"), at_least=Role.MANAGER)
         kind = EncoderKind(sent.validated_data["kind"])
-        made = services.learning_ask(lab=lab, kind=kind, user=user)
+        asked = sent.validated_data
+        is_encoder = asked["method"] == LearningMethod.ENCODER
+        training = services.WantedTraining(asked["steps"], asked["hours"]) if is_encoder else None
+        made = services.learning_ask(lab=lab, kind=kind, user=user, training=training)
         about(request, made.pk)
         return Response(LearningSerializer(made).data, status=202)
 

@@ -1,6 +1,6 @@
 """Rows of retrieval: vectors and what makes them, searches, and reports of their answers."""
 
-from portal.retrieval.models.learning import Learning
+from portal.retrieval.models.learning import Learning, LearningMethod
 from portal.retrieval.models.maps import LabelConfirmation, RegionMap
 from portal.retrieval.models.reports import RegionRole, Report, ReportRegion
 from portal.retrieval.models.searches import (
@@ -36,6 +36,7 @@ __all__ = [
     "Judgement",
     "LabelConfirmation",
     "Learning",
+    "LearningMethod",
     "Query",
     "QuerySource",
     "RegionMap",

@@ -1,4 +1,4 @@
-"""Metrics learned from a lab's archive."""
+"""Metrics learned from a lab's archive, and encoders trained on it."""
 
 from __future__ import annotations
 
@@ -10,19 +10,35 @@ from portal.labs.models import LabOwned
 from portal.retrieval.models.vectors import Encoder, EncoderKind
 
 
-class Learning(LabOwned):
-    """One attempt to learn a metric from a lab's regions and judgements, and what it is worth.
+class LearningMethod(models.TextChoices):
+    """What is learned."""
 
-    Its weights stay in the database, beside the vectors that they make: a backup has both or none.
+    METRIC = "metric", "Metric"
+    ENCODER = "encoder", "Encoder"
+
+
+class Learning(LabOwned):
+    """One attempt to learn from a lab's regions and judgements, and what it is worth.
+
+    A metric maps the vectors of the base; an encoder begins as the base and learns on from the
+    pixels of the regions. Its weights stay in the database, beside the vectors that they make: a
+    backup has both or none.
     """
 
     kind = models.CharField(max_length=20, choices=EncoderKind.choices)
+    method = models.CharField(
+        max_length=8, choices=LearningMethod.choices, default=LearningMethod.METRIC
+    )
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
     )
     base = models.ForeignKey(
-        Encoder, on_delete=models.CASCADE, related_name="+", help_text="Whose vectors it maps"
+        Encoder, on_delete=models.CASCADE, related_name="+", help_text="What it is learned over"
     )
+    steps = models.PositiveIntegerField(null=True, help_text="Of an encoder's training, at most")
+    hours = models.FloatField(null=True, help_text="After which it ends with fewer")
+    trained_s = models.FloatField(default=0, help_text="Of those hours, spent so far")
+    training = models.JSONField(null=True, help_text="As TrainingTold; null until it is done")
     job = models.ForeignKey(Job, null=True, on_delete=models.SET_NULL, related_name="+")
     result = models.JSONField(null=True, help_text="As LearningResult; null until it is done")
     is_better = models.BooleanField(null=True, help_text="By the rule that the result names")
@@ -39,7 +55,7 @@ class Learning(LabOwned):
         ordering = ("-created_at", "id")
 
     def __str__(self) -> str:
-        return str(self.encoder or f"Metric over {self.base}")
+        return str(self.encoder or f"{self.get_method_display()} over {self.base}")
 
     @property
     def use(self) -> str:

@@ -33,8 +33,9 @@ CANVASES_OF = {
 class Encoder(BaseModel):
     """What turns an ROI into a vector: name + version + hash of its configuration.
 
-    One of a ``lab`` is a metric learned from that lab's archive: a linear map of the vectors of its
-    ``base``. Nobody else sees it or searches with it.
+    One of a ``lab`` was learned from that lab's archive: a linear map of the vectors of its
+    ``base``, or what the base became where it ``is_trained``. Nobody else sees it or searches with
+    it.
     """
 
     name = models.CharField(max_length=80)
@@ -53,6 +54,9 @@ class Encoder(BaseModel):
     )
     base = models.ForeignKey(
         "self", null=True, on_delete=models.CASCADE, related_name="+", help_text="Whose it maps"
+    )
+    is_trained = models.BooleanField(
+        default=False, help_text="A lab's own that reads pixels itself, and maps no vectors"
     )
     calibration = models.JSONField(null=True, help_text="Of a lab's own, as Calibration")
 

@@ -67,6 +67,7 @@ from portal.retrieval.selectors.hits import Hit, closer_than, p_value_of
 from portal.retrieval.selectors.judgements import judgements_of, judgements_to_go_by
 from portal.retrieval.selectors.learning.archive import (
     LEARN_KIND,
+    TRAIN_KIND,
     LabMaterial,
     lab_material,
     learning_enough,
@@ -75,17 +76,22 @@ from portal.retrieval.selectors.learning.archive import (
     learning_under_way,
     learnings_of,
 )
+from portal.retrieval.selectors.learning.folders import learning_folder, learning_folders
 from portal.retrieval.selectors.learning.maps import (
     MAP_KIND,
+    OWN_KIND,
     embeddings_to_map,
     encoders_to_keep_up,
     map_job_open,
     map_progress,
     mapped,
+    own_weights,
+    rois_to_own,
 )
 from portal.retrieval.selectors.learning.result import (
     MEASURES,
     LearningResult,
+    TrainingTold,
     learning_result,
 )
 from portal.retrieval.selectors.places import (
@@ -152,9 +158,11 @@ __all__ = [
     "MEASURES",
     "NO_AREA",
     "NO_TISSUE",
+    "OWN_KIND",
     "PICTURES_KIND",
     "QUERY_KIND",
     "SAMPLE_KIND",
+    "TRAIN_KIND",
     "CaseScope",
     "Change",
     "Changes",
@@ -180,6 +188,7 @@ __all__ = [
     "SimilarOptions",
     "SimilarQuery",
     "SimilarResult",
+    "TrainingTold",
     "Vote",
     "VoteTally",
     "backfill_jobs_open",
@@ -221,6 +230,8 @@ __all__ = [
     "judgements_to_go_by",
     "lab_material",
     "learning_enough",
+    "learning_folder",
+    "learning_folders",
     "learning_get",
     "learning_result",
     "learning_to_run",
@@ -231,6 +242,7 @@ __all__ = [
     "map_progress",
     "mapped",
     "match_of",
+    "own_weights",
     "p_value_of",
     "query_examples",
     "query_get",
@@ -250,6 +262,7 @@ __all__ = [
     "rois_embedded",
     "rois_seen",
     "rois_to_embed",
+    "rois_to_own",
     "rois_to_show",
     "rois_with_embedding",
     "rois_without_embedding",

@@ -83,11 +83,16 @@ def encoder_of_query(query: Query) -> Encoder | None:
 
 
 def encoder_to_search_query(query: Query) -> Encoder | None:
-    """Whose vectors a query is compared with: the lab's own, where its base embedded the query."""
+    """Whose vectors a query is compared with: the lab's own, where its base embedded the query.
+
+    What an own encoder embedded that is no longer in use is to be embedded anew, and so is what
+    the base embedded of one that reads pixels: ``query_vector`` says so.
+    """
     own = encoder_of_lab(query.kind, query.lab_id)
     if own is not None and query.encoder_id in (None, own.pk, own.base_id):
         return own
-    return query.encoder or own
+    is_own = query.encoder is not None and query.encoder.lab_id is not None
+    return own if is_own else query.encoder or own
 
 
 def query_examples(user: User, query: Query) -> tuple[list[Roi], list[Roi]]:
@@ -124,7 +129,8 @@ def query_vector(user: User, query: Query, encoder: Encoder) -> QueryVector:
         ConflictError: none of the ROIs that it goes by has a vector.
     """
     if query.source in EMBEDDED_SOURCES:
-        is_mapped = encoder.base_id is not None and query.encoder_id == encoder.base_id
+        is_map = encoder.base_id is not None and not encoder.is_trained
+        is_mapped = is_map and query.encoder_id == encoder.base_id
         if query.vector is None or not (is_mapped or query.encoder_id == encoder.pk):
             raise NotEmbeddedError("This query is still being embedded. Try again in a moment.")
         vector = np.frombuffer(bytes(query.vector), dtype="<f4").astype(np.float32)

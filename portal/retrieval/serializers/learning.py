@@ -1,4 +1,4 @@
-"""Metrics learned from a lab's archive as the API shows them."""
+"""What is learned from a lab's archive as the API shows it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from portal.retrieval.models import EncoderKind, Learning
+from portal.retrieval.models import EncoderKind, Learning, LearningMethod
 from portal.retrieval.serializers.answers import EncoderSerializer
+from portal.retrieval.services import HOURS, HOURS_MOST, STEPS, STEPS_LEAST, STEPS_MOST
 
 USES = (("no", "no"), ("preparing", "preparing"), ("yes", "yes"))
 
@@ -18,6 +19,23 @@ class LearningAskSerializer(serializers.Serializer[Any]):
 
     lab = serializers.UUIDField(required=False, help_text="Where you manage several")
     kind = serializers.ChoiceField(EncoderKind.choices, default=EncoderKind.HISTOLOGY)
+    method = serializers.ChoiceField(
+        LearningMethod.choices,
+        default=LearningMethod.METRIC,
+        help_text="metric: minutes, over kept vectors; encoder: hours, from the pixels",
+    )
+    steps = serializers.IntegerField(
+        min_value=STEPS_LEAST,
+        max_value=STEPS_MOST,
+        default=STEPS,
+        help_text="Of an encoder's training, at most; of endoscopy it takes none",
+    )
+    hours = serializers.FloatField(
+        min_value=0,
+        max_value=HOURS_MOST,
+        default=HOURS,
+        help_text="After which an encoder's training ends as it stands",
+    )
 
 
 class LearningMeasureSerializer(serializers.Serializer[Any]):
@@ -78,22 +96,42 @@ class LearningResultSerializer(serializers.Serializer[Any]):
     examples = LearningExampleSerializer(many=True)
 
 
+class TrainingToldSerializer(serializers.Serializer[Any]):
+    """How an encoder was trained."""
+
+    regions = serializers.IntegerField(help_text="Whose pixels it learned from")
+    patients = serializers.IntegerField()
+    device = serializers.CharField()
+    steps = serializers.IntegerField(help_text="Taken; 0 where the scheme takes none")
+    loss = serializers.ListField(child=serializers.FloatField(), help_text="200 points at most")
+    held_out = serializers.ListField(
+        child=serializers.FloatField(), help_text="As loss, on patients kept aside"
+    )
+    stopped_early = serializers.BooleanField(help_text="The hours were over first")
+
+
 class LearningSerializer(serializers.ModelSerializer[Learning]):
-    """A metric learned, or being learned, from a lab's archive."""
+    """What is learned, or being learned, from a lab's archive: a metric or an encoder."""
 
     base = EncoderSerializer(read_only=True)
     encoder = EncoderSerializer(read_only=True, allow_null=True)
     result = serializers.SerializerMethodField()
+    training = serializers.SerializerMethodField()
     use = serializers.ChoiceField(USES, read_only=True, help_text="Whether searches go by it")
 
     class Meta:
         model = Learning
         fields = (
-            *("id", "lab", "kind", "created_at", "job", "base", "encoder", "is_better"),
-            *("use", "result"),
+            *("id", "lab", "kind", "method", "steps", "hours", "created_at", "job", "base"),
+            *("encoder", "is_better", "use", "result", "training"),
         )
 
     @extend_schema_field(LearningResultSerializer(allow_null=True))
     def get_result(self, learning: Learning) -> dict[str, Any] | None:
         """As it was written when it was learned."""
         return learning.result
+
+    @extend_schema_field(TrainingToldSerializer(allow_null=True))
+    def get_training(self, learning: Learning) -> dict[str, Any] | None:
+        """Of an encoder, once it is known what it is worth."""
+        return learning.training

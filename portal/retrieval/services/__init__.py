@@ -1,6 +1,7 @@
 """Writes of retrieval."""
 
 from portal.retrieval.services.embeddings import (
+    OwnVectors,
     embedding_save,
     embeddings_carry_over,
     embeddings_supersede,
@@ -33,12 +34,26 @@ from portal.retrieval.services.indexes import (
 )
 from portal.retrieval.services.judgements import judgement_clear, judgement_set
 from portal.retrieval.services.learning import (
+    HOURS,
+    HOURS_MOST,
+    STEPS,
+    STEPS_LEAST,
+    STEPS_MOST,
+    WantedTraining,
+    archive_embed_submit,
     learning_ask,
+    learning_folder_claim,
+    learning_folder_drop,
     learning_promote,
     learning_roll_back,
     learning_save,
+    learning_trained_for,
+    learning_trained_save,
+    metric_part,
+    metric_switch,
+    own_save,
+    training_ended,
 )
-from portal.retrieval.services.mapping import metric_part, metric_switch
 from portal.retrieval.services.maps import (
     label_confirm,
     label_confirmation_clear,
@@ -83,20 +98,28 @@ from portal.retrieval.services.submissions import (
     rois_saved_in_bulk,
 )
 from portal.retrieval.services.titles import titles_follow
-from portal.retrieval.services.training_sets import TrainingSet, training_set_write
+from portal.retrieval.services.training_sets import TrainingSet, patient_of, training_set_write
 
 __all__ = [
+    "HOURS",
+    "HOURS_MOST",
     "INDEX_KIND",
     "PICTURE_BYTES",
     "PLACES_MOST",
     "QUERY_DAYS",
     "REPORT_HITS",
+    "STEPS",
+    "STEPS_LEAST",
+    "STEPS_MOST",
     "BuiltIndex",
     "EncoderFacts",
+    "OwnVectors",
     "QueryAsked",
     "RoiSave",
     "SamplePart",
     "TrainingSet",
+    "WantedTraining",
+    "archive_embed_submit",
     "canvas_embed_submit",
     "canvas_scaled",
     "canvases_restored",
@@ -123,13 +146,19 @@ __all__ = [
     "label_confirm",
     "label_confirmation_clear",
     "learning_ask",
+    "learning_folder_claim",
+    "learning_folder_drop",
     "learning_promote",
     "learning_roll_back",
     "learning_save",
+    "learning_trained_for",
+    "learning_trained_save",
     "map_draw",
     "map_save",
     "metric_part",
     "metric_switch",
+    "own_save",
+    "patient_of",
     "places_or_job",
     "queries_sweep",
     "query_create",
@@ -152,6 +181,7 @@ __all__ = [
     "slide_look_through",
     "stain_save",
     "titles_follow",
+    "training_ended",
     "training_set_write",
     "unembeddable_save",
 ]

@@ -19,7 +19,6 @@ from portal.core.events import event_emit
 from portal.retrieval import selectors
 from portal.retrieval.indexes import Scope
 from portal.retrieval.models import (
-    CURRENT,
     CanvasStain,
     Embedding,
     Encoder,
@@ -28,6 +27,10 @@ from portal.retrieval.models import (
 )
 from portal.retrieval.selectors import NO_TISSUE
 from portal.retrieval.services.indexes import index_build_if_due
+from portal.retrieval.services.learning.own import archive_embed_submit, own_write
+
+OwnVectors = Mapping[uuid.UUID, tuple[ArrayF32, int]]
+"""By the key of a lab's own encoder: a vector and the patches it is of."""
 
 
 def embeddings_supersede(*, roi_ids: Sequence[uuid.UUID]) -> int:
@@ -73,6 +76,7 @@ def embedding_carry_over(roi: Roi) -> bool:
     _write_embedding(
         roi,
         encoder,
+        {},
         vector=bytes(newest.vector),
         patch_count=newest.patch_count,
         seconds=newest.seconds,
@@ -100,11 +104,14 @@ def embedding_save(
     vector: ArrayF32,
     patch_count: int,
     seconds: float,
+    own: OwnVectors | None = None,
 ) -> Embedding | None:
     """Write the vector of an outline, unless the ROI was deleted or redrawn in the meantime.
 
     Call inside ``effect()``. Emits ``roi.embedded``; submits a new index file where one is due.
 
+    Args:
+        own: what encoders of the lab's own that read pixels made of it. Without it a job embeds it.
     Returns:
         The row; None where the outline is no longer the ROI's.
     """
@@ -113,7 +120,9 @@ def embedding_save(
         if roi is None or roi.geometry != geometry:
             return None
         data = np.ascontiguousarray(vector, dtype="<f4").tobytes()
-        return _write_embedding(roi, encoder, vector=data, patch_count=patch_count, seconds=seconds)
+        return _write_embedding(
+            roi, encoder, own or {}, vector=data, patch_count=patch_count, seconds=seconds
+        )
 
 
 def unembeddable_save(
@@ -128,7 +137,7 @@ def unembeddable_save(
             Unembeddable.objects.update_or_create(encoder=encoder, roi=roi, defaults=facts)
 
 
-def _write_embedding(roi: Roi, encoder: Encoder, **fields: Any) -> Embedding:
+def _write_embedding(roi: Roi, encoder: Encoder, given: OwnVectors, **fields: Any) -> Embedding:
     """Insert under the encoder's lock, so that ids become visible in their order."""
     Encoder.objects.select_for_update().get(pk=encoder.pk)
     current = Embedding.objects.filter(roi=roi, superseded_at__isnull=True)
@@ -149,25 +158,16 @@ def _write_embedding(roi: Roi, encoder: Encoder, **fields: Any) -> Embedding:
         )
         index_build_if_due(scope=Scope(encoder, roi.lab_id))
     for own in selectors.encoders_to_keep_up(encoder, roi.lab_id):
-        _write_mapped(roi, row, own)
+        _follow(row, own, given.get(own.pk))
     return row
 
 
-def _write_mapped(roi: Roi, row: Embedding, own: Encoder) -> None:
-    """The vector once more, as the lab's own encoder has it; it is no event of its own."""
-    Encoder.objects.select_for_update().get(pk=own.pk)
-    current = Embedding.objects.filter(CURRENT, encoder=own, roi=roi)
-    current.exclude(roi_version=row.roi_version).update(superseded_at=Now())
-    vector = selectors.mapped(own, selectors.vector_of(row)[None])[0]
-    Embedding.objects.get_or_create(
-        encoder=own,
-        roi=roi,
-        roi_version=row.roi_version,
-        defaults={
-            "lab_id": roi.lab_id,
-            "canvas_id": roi.canvas_id,
-            "vector": np.ascontiguousarray(vector, dtype="<f4").tobytes(),
-            "patch_count": row.patch_count,
-        },
-    )
-    index_build_if_due(scope=Scope(own, roi.lab_id))
+def _follow(row: Embedding, own: Encoder, found: tuple[ArrayF32, int] | None) -> None:
+    """The lab's own encoder gets its vector too, now or by a job."""
+    if not own.is_trained:
+        vector = selectors.mapped(own, selectors.vector_of(row)[None])[0]
+        own_write(row, own, vector, patch_count=row.patch_count)
+    elif found is not None:
+        own_write(row, own, found[0], patch_count=found[1])
+    else:
+        archive_embed_submit(own, None)

@@ -25,6 +25,7 @@ from portal.retrieval.services.embeddings import (
     embeddings_forget,
     embeddings_supersede,
 )
+from portal.retrieval.services.learning.own import archive_embed_submit
 
 _SUPERSEDED_AT_ONCE = 500  # ids of one statement, as everywhere where ROIs are written
 
@@ -190,6 +191,11 @@ def canvases_restored(*, lab_id: uuid.UUID, canvas_ids: Collection[uuid.UUID]) -
         missing = selectors.rois_without_embedding(lab_id=lab_id, encoder=encoder)
         rois = missing.filter(canvas__in=canvas_ids).order_by()
         _canvases_submit(set(rois.values_list("canvas_id", flat=True)), None)
+        for own in selectors.encoders_to_keep_up(encoder, lab_id):
+            if own.is_trained:  # a map follows in the bin as well
+                with transaction.atomic():
+                    Encoder.objects.select_for_update().get(pk=encoder.pk)
+                    archive_embed_submit(own, None)
 
 
 def _canvases_submit(canvas_ids: Collection[uuid.UUID], encoder: Encoder | None) -> int:

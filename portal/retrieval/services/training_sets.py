@@ -11,7 +11,8 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+import uuid
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,7 @@ class TrainingSet:
     Attributes:
         patients, held_out: all of them, and those that nothing is learned from.
         labels: different ones. unreadable: regions whose pixels cannot be read.
+        learned_regions: of patients that are learned from.
     """
 
     regions: int
@@ -63,6 +65,7 @@ class TrainingSet:
     held_out: int
     labels: int
     unreadable: int
+    learned_regions: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +89,9 @@ def training_set_write(
     mpp: float = 0.5,
     kinds: Sequence[str] = (),
     accepted: bool = False,
-    held_out: float = HELD_OUT,
+    held_out: float | Collection[str] = HELD_OUT,
+    only: Collection[uuid.UUID] | None = None,
+    largest_px: int = LARGEST_PX,
     progress: Progress = no_progress,
 ) -> TrainingSet:
     """Write the lab's live areas as PNG files, their tables, and a configuration a scheme.
@@ -100,7 +105,10 @@ def training_set_write(
         mpp: microns per pixel of what is cut from slides whose scale is known.
         kinds: of canvases; () for all.
         accepted: regions that were accepted in review, or all.
-        held_out: share of the patients that nothing is learned from; of two or more always one.
+        held_out: share of the patients that nothing is learned from; of two or more always one. Or
+            these, by their keys (``patient_of``).
+        only: these ROIs, as far as the person may see them; None for all.
+        largest_px: a region is read up to this side.
         progress: told of every region; may raise ``CancelledError``.
     Raises:
         ForbiddenError: the person is no manager of this lab.
@@ -109,11 +117,13 @@ def training_set_write(
     require_role(user, lab.pk, at_least=Role.MANAGER)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InvalidInputError(f"{out.name}: choose an empty folder.")
-    if not 0 <= held_out < 1:
+    if isinstance(held_out, float) and not 0 <= held_out < 1:
         raise InvalidInputError(f"held out: expected a share below 1, got {held_out}.")
     rois = Roi.objects.live().owned_by(user).filter(lab=lab).exclude(shape__in=MARKS)
     if kinds:
         rois = rois.filter(canvas__kind__in=kinds)
+    if only is not None:
+        rois = rois.filter(pk__in=only)
     if accepted:
         rois = rois.filter(review_state=ReviewState.ACCEPTED)
     total = rois.count()
@@ -125,10 +135,10 @@ def training_set_write(
         actor_id=user.pk,
         details={"format": "training set", "count": total},
     )
-    watched = _held_out(lab, rois, held_out)
+    watched = _held_out(lab, rois, held_out) if isinstance(held_out, float) else set(held_out)
     found: list[_Region] = []
     ordered = rois.select_related("canvas__case", "label").order_by("canvas_id", "pk")
-    for done, region in enumerate(_written(ordered, watched, out, mpp), 1):
+    for done, region in enumerate(_written(ordered, watched, out, (mpp, largest_px)), 1):
         found += [region] if region else []
         progress(done, total, "regions")
     _tables(found, out)
@@ -141,10 +151,11 @@ def training_set_write(
         held_out=len({region.patient for region in found if region.use == WATCHED}),
         labels=len({region.label for region in found if region.label}),
         unreadable=total - len(found),
+        learned_regions=sum(region.use == TRAIN for region in found),
     )
 
 
-def _patient(case_id: object, key: str) -> str:
+def patient_of(case_id: object, key: str) -> str:
     """Whose: a case without a patient's key is a patient of its own."""
     return key or str(case_id)
 
@@ -154,7 +165,7 @@ def _held_out(lab: Lab, rois: Any, share: float) -> set[str]:
     pairs = rois.order_by().values_list("canvas__case_id", "canvas__case__patient_key").distinct()
     place = {
         patient: int(hashlib.sha256(f"{lab.pk}:{patient}".encode()).hexdigest()[:8], 16) / 2**32
-        for patient in {_patient(*pair) for pair in pairs}
+        for patient in {patient_of(*pair) for pair in pairs}
     }
     ordered = sorted(place, key=lambda patient: place[patient])
     if not share or len(ordered) < 2:
@@ -162,16 +173,22 @@ def _held_out(lab: Lab, rois: Any, share: float) -> set[str]:
     return set(ordered[:1]) | {p for p in ordered[:-1] if place[p] < share}
 
 
-def _written(rois: Any, watched: set[str], out: Path, mpp: float) -> Iterator[_Region | None]:
-    """Each region once its picture is written; None where its pixels cannot be read."""
+def _written(
+    rois: Any, watched: set[str], out: Path, size: tuple[float, int]
+) -> Iterator[_Region | None]:
+    """Each region once its picture is written; None where its pixels cannot be read.
+
+    Args:
+        size: microns per pixel that are wanted, and the largest side.
+    """
     numbers: dict[str, str] = {}
     for count, roi in enumerate(rois.iterator(chunk_size=500), 1):
-        key = _patient(roi.canvas.case_id, roi.canvas.case.patient_key)
+        key = patient_of(roi.canvas.case_id, roi.canvas.case.patient_key)
         patient = numbers.setdefault(key, f"p{len(numbers) + 1:05d}")
         folder = str(encoder_kind_for(roi.canvas))
         name = f"{folder}/{patient}-r{count:07d}.png"
         try:
-            pixels, corner, downsample = _pixels(roi, mpp)
+            pixels, corner, downsample = _pixels(roi, *size)
         except (MlError, OSError):
             yield None
             continue
@@ -190,7 +207,7 @@ def _written(rois: Any, watched: set[str], out: Path, mpp: float) -> Iterator[_R
         )
 
 
-def _pixels(roi: Roi, mpp: float) -> tuple[ImageU8, tuple[int, int], float]:
+def _pixels(roi: Roi, mpp: float, largest_px: int) -> tuple[ImageU8, tuple[int, int], float]:
     """The box of the region, its corner, and by how much it was reduced."""
     canvas = roi.canvas
     native = canvas.mpp if canvas.kind != CanvasKind.VIDEO else None
@@ -200,7 +217,7 @@ def _pixels(roi: Roi, mpp: float) -> tuple[ImageU8, tuple[int, int], float]:
     path = storage.resolve(canvas.pixels_path)
     if canvas.kind == CanvasKind.VIDEO:
         return read_frame(path, roi.frame_pts or 0)[top:bottom, left:right], (left, top), 1.0
-    downsample = max(wanted, (right - left) / LARGEST_PX, (bottom - top) / LARGEST_PX)
+    downsample = max(wanted, (right - left) / largest_px, (bottom - top) / largest_px)
     with open_slide(path) as slide:
         pixels = slide.read_scaled((left, top), (right - left, bottom - top), downsample)
     return pixels, (left, top), downsample

@@ -5,12 +5,16 @@ from portal.retrieval.tasks.explaining import match_explain
 from portal.retrieval.tasks.indexes import index_build, lab_embed
 from portal.retrieval.tasks.learning import metric_embed, metric_learn
 from portal.retrieval.tasks.maps import map_draw
+from portal.retrieval.tasks.own import encoder_embed
 from portal.retrieval.tasks.places import tissue_sample
 from portal.retrieval.tasks.queries import query_embed
 from portal.retrieval.tasks.reports import report_pictures
+from portal.retrieval.tasks.training import encoder_learn
 
 __all__ = [
     "canvas_embed",
+    "encoder_embed",
+    "encoder_learn",
     "index_build",
     "lab_embed",
     "map_draw",

@@ -16,6 +16,7 @@ from portal.retrieval import selectors, services
 from portal.retrieval.models import Encoder
 from portal.retrieval.tasks.ahead import EMBED_AHEAD, EmbeddedAhead
 from portal.retrieval.tasks.ending import has_ended
+from portal.retrieval.tasks.own import own_vectors
 from portal.retrieval.tasks.regions import EmbedRegions, encoder_ready, regions_open
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ def roi_embed(context: JobContext, *, roi_id: str) -> JobResult:
         return {"embedding_id": known.pk, "skipped": "embedded already"}
     context.progress(0, 0, "reading")
     found = _found(context, network, row, roi)
+    own = own_vectors(context, roi, row)
     while True:
         if isinstance(found, BadInputError) and not isinstance(found, EmptyRegionError):
             raise found
@@ -50,13 +52,14 @@ def roi_embed(context: JobContext, *, roi_id: str) -> JobResult:
                 # the image may have been given another pixel size while this was computed
                 if not services.is_scaled_so(roi.canvas, lock=True):
                     raise _ScaledMeanwhileError
-                embedding_id = _save(roi, row, found)
+                embedding_id = _save(roi, row, found, own)
             return _told(found, embedding_id)
         except _ScaledMeanwhileError:
             roi = selectors.roi_to_embed(roi.pk)
             if roi is None:
                 return {"skipped": "deleted"}
             found = _embedded(context, network, roi)
+            own = own_vectors(context, roi, row)
 
 
 class _ScaledMeanwhileError(Exception):
@@ -164,7 +167,12 @@ def _embed_part(  # noqa: PLR0917
     return True
 
 
-def _save(roi: Roi, encoder: Encoder, result: Embedded | BadInputError) -> int | None:
+def _save(
+    roi: Roi,
+    encoder: Encoder,
+    result: Embedded | BadInputError,
+    own: services.OwnVectors | None = None,
+) -> int | None:
     """The vector's id; None where there is none, or the outline is no longer the ROI's."""
     if isinstance(result, BadInputError):
         services.unembeddable_save(
@@ -178,5 +186,6 @@ def _save(roi: Roi, encoder: Encoder, result: Embedded | BadInputError) -> int |
         vector=result.vector,
         patch_count=result.n_patches,
         seconds=result.seconds,
+        own=own,
     )
     return saved.pk if saved else None

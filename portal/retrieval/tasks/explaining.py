@@ -22,6 +22,7 @@ from portal.retrieval import selectors, services
 from portal.retrieval.models import EncoderKind, Explanation, Query, QuerySource
 from portal.retrieval.selectors import EXPLAIN_KIND, MatchFound
 from portal.retrieval.selectors.explanations import PairFound
+from portal.retrieval.tasks.own import own_network
 from portal.retrieval.tasks.regions import canvas_stain, encoder_ready
 
 if TYPE_CHECKING:
@@ -39,7 +40,10 @@ def match_explain(context: JobContext, *, explanation_id: str) -> JobResult:
         return {"skipped": "deleted"}
     if row.result is not None:
         return {"skipped": "explained already"}
-    network, encoder = encoder_ready(EncoderKind(row.hit.encoder.kind))
+    own = row.hit.encoder
+    network, encoder = (
+        (own_network(own), own) if own.is_trained else encoder_ready(EncoderKind(own.kind))
+    )
     outdated = any(one and one.superseded_at for one in (row.embedding, row.hit))
     if encoder.pk != row.hit.encoder_id or outdated:
         raise UserError("A region or the encoder has changed. Search again.", code="outdated")

@@ -25,6 +25,7 @@ from portal.archive import storage
 from portal.core.tasks import JobContext, JobResult, UserError, task
 from portal.retrieval import selectors, services
 from portal.retrieval.models import EncoderKind, Query, QuerySource
+from portal.retrieval.tasks.own import own_network
 from portal.retrieval.tasks.regions import canvas_stain, encoder_ready
 
 if TYPE_CHECKING:
@@ -50,7 +51,12 @@ def query_embed(context: JobContext, *, query_id: str) -> JobResult:
     query = selectors.query_to_embed(uuid.UUID(query_id))
     if query is None:
         return {"skipped": "deleted"}
-    network, encoder = encoder_ready(EncoderKind(query.kind))
+    own = selectors.encoder_of_lab(query.kind, query.lab_id)
+    network, encoder = (
+        (own_network(own), own)
+        if own and own.is_trained
+        else encoder_ready(EncoderKind(query.kind))
+    )
     if query.vector is not None and query.encoder_id == encoder.pk:
         return {"skipped": "embedded already"}
     context.progress(0, 0, "reading")

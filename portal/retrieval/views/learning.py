@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,17 +16,19 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from ml.index.learning.material import RULE
 from portal.annotations.models import Roi
-from portal.core.errors import PortalError
+from portal.core.errors import InvalidInputError, PortalError
 from portal.jobs.selectors import devices_alive
 from portal.labs.models import Lab, Role, User
 from portal.labs.requests import lab_chosen_by, user_of
 from portal.labs.rules import require_manager, require_role
 from portal.labs.selectors import lab_get
 from portal.retrieval import selectors, services
-from portal.retrieval.models import Encoder, EncoderKind, Learning
+from portal.retrieval.models import Encoder, EncoderKind, Learning, LearningMethod
 from portal.retrieval.selectors import MEASURES, LearningResult
 
 _PAGE = 20  # learnings of a page: one screen
+_CURVE = (400, 120)  # of a plot, as the template's viewBox has it
+_LINES = {"loss": "learned from", "held_out": "kept aside"}
 
 
 @login_required
@@ -43,6 +46,9 @@ def learnings(request: HttpRequest) -> HttpResponse:
         "page_obj": page.get_page(request.GET.get("page")),
         "kinds": [_kind(lab, kind) for kind in EncoderKind],
         "rule": RULE,
+        "training": services.WantedTraining(),
+        "steps": (services.STEPS_LEAST, services.STEPS_MOST),
+        "hours_most": services.HOURS_MOST,
         "devices": devices_alive(),
     }
     return render(request, "retrieval/learnings.html", context)
@@ -63,6 +69,10 @@ def learning(request: HttpRequest, learning_id: uuid.UUID) -> HttpResponse:
             "judges_by": MEASURES[result.judges_by],
             "examples": _examples(user, result),
         }
+    if found.training is not None:
+        context["curves"] = [
+            (name, _curve(found.training[key], found.training)) for key, name in _LINES.items()
+        ]
     if found.use == "preparing" and found.encoder is not None:
         context["map_job"] = selectors.map_job_open(found.encoder)
     return render(request, "retrieval/learning.html", context)
@@ -100,11 +110,34 @@ def _ask(request: HttpRequest, lab: Lab, user: User) -> HttpResponse:
     if request.POST.get("kind") in EncoderKind.values:
         kind = EncoderKind(request.POST["kind"])
     try:
-        made = services.learning_ask(lab=lab, kind=kind, user=user)
+        made = services.learning_ask(lab=lab, kind=kind, user=user, training=_wanted(request))
     except PortalError as error:
         messages.error(request, error.message)
         return redirect(request.get_full_path())
     return redirect("retrieval:learning", made.pk)
+
+
+def _wanted(request: HttpRequest) -> services.WantedTraining | None:
+    """How long an encoder is to be trained; None where a metric is asked for."""
+    if request.POST.get("method") != LearningMethod.ENCODER:
+        return None
+    try:
+        steps, hours = int(request.POST["steps"]), float(request.POST["hours"])
+    except (KeyError, ValueError) as error:
+        raise InvalidInputError("Give the steps and the hours as numbers.") from error
+    return services.WantedTraining(steps, hours)
+
+
+def _curve(line: Sequence[float], training: Mapping[str, Any]) -> str:
+    """Points of a polyline in a box of ``_CURVE`` for the loss of each step; empty for none."""
+    both = [*training["loss"], *training["held_out"]]
+    if len(line) < 2 or max(both) == min(both):
+        return ""
+    width, height = _CURVE
+    step, scale = width / (len(line) - 1), height / (max(both) - min(both))
+    return " ".join(
+        f"{at * step:.1f},{(max(both) - value) * scale:.1f}" for at, value in enumerate(line)
+    )
 
 
 @dataclass(frozen=True, slots=True)

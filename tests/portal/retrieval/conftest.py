@@ -116,6 +116,11 @@ class World:
         labels = LabelSet.objects.create(lab=self.lab, name="Findings")
         return [Label.objects.create(lab=self.lab, label_set=labels, name=name) for name in names]
 
+    def run_jobs_of(self, kind):
+        """Run what is queued of one kind."""
+        for job in Job.objects.filter(state=JobState.QUEUED, kind=kind):
+            job_run(job.pk)
+
     def run_jobs(self):
         """Run what is queued until nothing is."""
         while queued := list(Job.objects.filter(state=JobState.QUEUED).order_by("created_at")):

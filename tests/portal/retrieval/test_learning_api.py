@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from portal.jobs.models import WorkerSign
 from portal.retrieval import services
-from portal.retrieval.models import Embedding, EncoderKind
+from portal.retrieval.models import Embedding, EncoderKind, Learning
 from tests.portal.retrieval.archives import filled, learned
 
 URL = "/api/v1/learnings/"
@@ -92,7 +92,7 @@ def test_the_pages_tell_and_act(world, manager):
     page.force_login(manager)
     filled(world)
     url = f"/lab/learning/?lab={world.lab.slug}"
-    assert "Learn from the archive" in page.get(url).content.decode()
+    assert "Learn a metric" in page.get(url).content.decode()
     made = page.post(url, {"kind": EncoderKind.HISTOLOGY})
     assert made.status_code == 302
     assert "Waiting for a worker" in page.get(made["Location"]).content.decode()
@@ -108,6 +108,29 @@ def test_the_pages_tell_and_act(world, manager):
     assert "learned here" in page.get(url).content.decode()
     page.post(f"{made['Location']}roll-back/")
     assert "Put in use" in page.get(made["Location"]).content.decode()
+
+
+def test_the_page_asks_for_an_encoder_with_its_length(world, manager):
+    page = Client()
+    page.force_login(manager)
+    filled(world)
+    url = f"/lab/learning/?lab={world.lab.slug}"
+    assert "Train an encoder" in page.get(url).content.decode()
+    said = {"kind": EncoderKind.HISTOLOGY, "method": "encoder"}
+    for more, words in (
+        ({}, "as numbers"),
+        ({"steps": "x", "hours": "1"}, "as numbers"),
+        ({"steps": "5", "hours": "1"}, "expected 20 to 20,000, got 5"),
+        ({"steps": "50", "hours": "nan"}, "expected more than 0"),
+    ):
+        refused = page.post(url, said | more, follow=True).content.decode()
+        assert words in refused
+    assert not Learning.objects.exists()
+    made = page.post(url, said | {"steps": "50", "hours": "1.5"})
+    shown = page.get(made["Location"]).content.decode()
+    assert "Encoder over box 1" in shown and "Waiting for a worker" in shown
+    learning = Learning.objects.get()
+    assert (learning.method, learning.steps, learning.hours) == ("encoder", 50, 1.5)
 
 
 def test_the_page_of_the_encoders_says_what_they_run_on(world, manager):

@@ -113,18 +113,22 @@ class RegionMap:
 
 @dataclass(frozen=True, slots=True)
 class Learning:
-    """A metric learned from a lab's archive. ``use``: no, preparing or yes.
+    """A metric or an encoder learned from a lab's archive. ``use``: no, preparing or yes.
 
     ``encoder`` is what was learned, None where nothing helped; ``result`` what it is worth, None
-    until it is known.
+    until it is known; ``training`` how an encoder was trained.
     """
 
     id: str
     lab: str
     kind: str
+    method: str
+    steps: int | None
+    hours: float | None
     job: str | None
     is_better: bool | None
     use: str
     base: Mapping[str, Any]
     encoder: Mapping[str, Any] | None
     result: Mapping[str, Any] | None
+    training: Mapping[str, Any] | None

@@ -16,7 +16,7 @@ from portal.jobs.models import ENDED, Job
 from portal.labs.models import User
 from portal.retrieval.models import CURRENT, Embedding, Encoder, Judgement, Learning, Verdict
 
-LEARN_KIND = "metric_learn"
+LEARN_KIND, TRAIN_KIND = "metric_learn", "encoder_learn"
 REGIONS_MOST = 8_000
 """That are learned from and compared on, the newest: their distances take minutes on two cores."""
 
@@ -91,7 +91,7 @@ def learning_get(user: User, learning_id: uuid.UUID) -> Learning:
 
 def learning_to_run(learning_id: uuid.UUID) -> Learning | None:
     """For a task: the row with its lab and base; None where it is gone."""
-    rows = Learning.objects.select_related("lab", "base", "encoder")
+    rows = Learning.objects.select_related("lab", "base", "encoder", "user").defer("weights")
     found: Learning | None = rows.filter(pk=learning_id).first()
     return found
 
@@ -99,7 +99,7 @@ def learning_to_run(learning_id: uuid.UUID) -> Learning | None:
 def learning_under_way(lab_id: uuid.UUID, kind: str) -> Learning | None:
     """The one whose job has not ended."""
     rows = Learning.objects.select_related("job").filter(lab_id=lab_id, kind=kind)
-    open_jobs = Job.objects.filter(kind=LEARN_KIND).exclude(state__in=ENDED)
+    open_jobs = Job.objects.filter(kind__in=(LEARN_KIND, TRAIN_KIND)).exclude(state__in=ENDED)
     found: Learning | None = rows.filter(job__in=open_jobs, result__isnull=True).first()
     return found
 

@@ -36,6 +36,30 @@ class ExampleFound:
 
 
 @dataclass(frozen=True, slots=True)
+class TrainingTold:
+    """How an encoder was trained.
+
+    Attributes:
+        regions, patients: whose pixels it learned from. device: that it learned on.
+        steps: taken; none where the scheme takes none. loss, held_out: of some of them, spread
+            evenly, on what is learned from and on patients kept aside.
+        stopped_early: the hours were over first.
+    """
+
+    regions: int
+    patients: int
+    device: str
+    steps: int
+    loss: tuple[float, ...]
+    held_out: tuple[float, ...]
+    stopped_early: bool
+
+    def as_json(self) -> dict[str, Any]:
+        """As ``Learning.training`` holds it."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
 class LearningResult:
     """The card of a learned metric.
 
@@ -101,7 +125,7 @@ def learning_result(found: FromArchive, of: LabMaterial) -> LearningResult:
         kept_aside=len(np.unique(material.patients)) - found.learned_patients,
         split=RULE,
         rule=VERDICT_RULE.format(measure=MEASURES[comparison.judges_by]),
-        chosen=found.metric.chosen,
+        chosen=found.chosen,
         judges_by=comparison.judges_by,
         measures=comparison.measures,
         changes=tuple(

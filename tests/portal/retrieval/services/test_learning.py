@@ -183,7 +183,7 @@ def test_redrawn_and_deleted_regions_leave_the_own_encoder_too(world, manager):
 
 def test_a_job_killed_in_between_goes_on_where_it_was(world, manager, monkeypatch):
     _, learning = promoted(world, manager)
-    monkeypatch.setattr("portal.retrieval.services.mapping.PART_ROWS", 25)
+    monkeypatch.setattr("portal.retrieval.services.learning.mapping.PART_ROWS", 25)
     (job,) = jobs("metric_embed")
     parts = []
     plain = services.metric_part

@@ -265,10 +265,11 @@ class Client(Uploads, Rois, Events):
         return self._all(Learning, "learnings/", {})
 
     def learn(self, *, on_job: OnJob | None = None, **fields: Any) -> Learning:
-        """Learn a metric from a lab's labels and judgements, and wait for the verdict.
+        """Learn from a lab's labels, judgements and pixels, and wait for the verdict.
 
         Args:
-            fields: ``lab`` (an id) where one manages several, ``kind``.
+            fields: ``lab`` (an id) where one manages several, ``kind``, ``method`` (``metric`` or
+                ``encoder``), and of an encoder ``steps`` and ``hours`` at most.
         """
         accepted = (self.ask("POST", "learnings/", json=fields)).json()
         if accepted["job"]:

@@ -1,28 +1,58 @@
-"""Writes of what is learned from a lab's archive: asked for, kept, put in use, taken back."""
+"""What managers do with what is learned from a lab's archive: asked for, put in use, taken back."""
 
 from __future__ import annotations
 
-import hashlib
-from dataclasses import asdict
+from dataclasses import dataclass
 
 from django.db import transaction
 
-from ml.index.learning.archive import FromArchive
-from ml.index.learning.weights import matrix_bytes
-from portal.core.errors import ConflictError
+from portal.core.errors import ConflictError, InvalidInputError
 from portal.core.events import event_emit
 from portal.jobs.models import Job
 from portal.jobs.services import job_submit
 from portal.labs.models import Lab, Role, User
 from portal.labs.rules import require_role
 from portal.retrieval import selectors
-from portal.retrieval.models import Encoder, EncoderKind, Learning
-from portal.retrieval.selectors import LEARN_KIND, MAP_KIND, LabMaterial
+from portal.retrieval.models import Encoder, EncoderKind, Learning, LearningMethod
+from portal.retrieval.selectors import LEARN_KIND, TRAIN_KIND
+from portal.retrieval.services.learning.own import archive_embed_submit
+
+STEPS, STEPS_MOST = 600, 20_000
+"""Of an encoder's training unless told, and at most: six times what the shipped one took."""
+STEPS_LEAST = 20  # the first checkpoint
+HOURS, HOURS_MOST = 8.0, 72.0
+"""After which a training ends unless told, and at most: a night, and a weekend."""
 
 
-def learning_ask(*, lab: Lab, kind: EncoderKind, user: User) -> Learning:
-    """Submit the learning of a metric from a lab's archive; the one under way where there is one.
+@dataclass(frozen=True, slots=True)
+class WantedTraining:
+    """How long an encoder may be trained: whichever ends first.
 
+    Raises:
+        InvalidInputError: out of bounds.
+    """
+
+    steps: int = STEPS
+    hours: float = HOURS
+
+    def __post_init__(self) -> None:
+        if not STEPS_LEAST <= self.steps <= STEPS_MOST:
+            raise InvalidInputError(
+                f"steps: expected {STEPS_LEAST} to {STEPS_MOST:,}, got {self.steps}."
+            )
+        if not 0 < self.hours <= HOURS_MOST:
+            raise InvalidInputError(
+                f"hours: expected more than 0, {HOURS_MOST:g} at most, got {self.hours:g}."
+            )
+
+
+def learning_ask(
+    *, lab: Lab, kind: EncoderKind, user: User, training: WantedTraining | None = None
+) -> Learning:
+    """Submit the learning from a lab's archive; the one under way where there is one.
+
+    Args:
+        training: of an encoder; None for a metric.
     Raises:
         ForbiddenError: less than a manager of the lab.
         ConflictError: nothing is embedded yet, the common encoder is being replaced, or there is
@@ -45,57 +75,31 @@ def learning_ask(*, lab: Lab, kind: EncoderKind, user: User) -> Learning:
         known = selectors.learning_under_way(lab.pk, kind)
         if known is not None:
             return known
-        learning = Learning.objects.create(lab=lab, kind=kind, user=user, base=base)
+        learning = Learning.objects.create(
+            lab=lab,
+            kind=kind,
+            user=user,
+            base=base,
+            method=LearningMethod.ENCODER if training else LearningMethod.METRIC,
+            steps=training.steps if training else None,
+            hours=training.hours if training else None,
+        )
         learning.job = job_submit(
-            kind=LEARN_KIND,
+            kind=TRAIN_KIND if training else LEARN_KIND,
             args={"learning_id": str(learning.pk)},
             lab=lab,
             user=user,
-            target_name=f"Metric over {base}",
+            target_name=str(learning),
         )
         learning.save(update_fields=["job", "updated_at"])
         _tell("learning.asked", learning, user)
     return learning
 
 
-def learning_save(*, learning: Learning, found: FromArchive, of: LabMaterial) -> Learning:
-    """Keep what was learned, as an encoder of the lab where it is one. Inside ``effect()``."""
-    learning.result = selectors.learning_result(found, of).as_json()
-    learning.is_better = found.is_better
-    if not found.metric.is_identity:
-        _encoder_make(learning, found)
-    learning.save(update_fields=["result", "is_better", "encoder", "weights", "updated_at"])
-    return learning
-
-
-def _encoder_make(learning: Learning, found: FromArchive) -> None:
-    base, lab = learning.base, learning.lab
-    before = Encoder.objects.filter(lab=lab, kind=learning.kind).count()
-    about = {"base": f"{base.name}/{base.version}/{base.config_hash}", "lab": str(lab.pk)}
-    weights = matrix_bytes(found.metric.matrix, about)
-    # The same regions learned from anew make the same map, which is another encoder all the same.
-    identity = "/".join([str(learning.pk), *about.values()]).encode() + weights
-    calibration = None
-    if found.calibration is not None:
-        said = asdict(found.calibration)
-        calibration = {key: said[key] for key in ("probabilities", "distances")}
-    learning.weights = weights
-    learning.encoder = Encoder.objects.create(
-        name=f"{base.name}-{lab.slug}"[:80],
-        version=str(before + 1),
-        config_hash=hashlib.sha256(identity).hexdigest(),
-        dim=base.dim,
-        kind=learning.kind,
-        lab=lab,
-        base=base,
-        calibration=calibration,
-    )
-
-
 def learning_promote(*, learning: Learning, user: User) -> Job:
-    """Let the lab's searches go by what was learned, once it has mapped the lab's archive.
+    """Let the lab's searches go by what was learned, once it has embedded the lab's archive.
 
-    Until then they go on with what they have. Returns the job that maps it.
+    Until then they go on with what they have. Returns the job that embeds it.
 
     Raises:
         ForbiddenError: less than a manager of the lab.
@@ -110,13 +114,7 @@ def learning_promote(*, learning: Learning, user: User) -> Job:
         rows = Encoder.objects.filter(lab=learning.lab, kind=learning.kind)
         rows.exclude(pk=encoder.pk).update(is_next=False)
         rows.filter(pk=encoder.pk).update(is_next=True)
-        job = selectors.map_job_open(encoder) or job_submit(
-            kind=MAP_KIND,
-            args={"encoder_id": str(encoder.pk)},
-            lab=learning.lab,
-            user=user,
-            target_name=f"All ROIs with {encoder}",
-        )
+        job = archive_embed_submit(encoder, user)
         _tell("learning.promoted", learning, user)
     return job
 
@@ -133,8 +131,8 @@ def _promotable(learning: Learning) -> Encoder:
     is_next_coming = selectors.encoder_next(learning.kind) is not None
     if not learning.base.is_default or is_next_coming:
         raise ConflictError(
-            f"It maps the vectors of {learning.base}, which the portal no longer makes or is about "
-            "to stop making. Learn from the archive once more.",
+            f"It was learned over {learning.base}, whose vectors the portal no longer makes or is "
+            "about to stop making. Learn from the archive once more.",
             code="encoder-changing",
         )
     return learning.encoder

@@ -1,0 +1,215 @@
+"""An encoder of a lab's own: the portal's, learning on from what ``training_set`` wrote of the lab.
+
+Of histology the patch encoder learns on without labels, and the metric over its features is learned
+anew; of endoscopy the vocabulary moves to what the lab's stills show, which takes no steps.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+
+from ml.config import config_from_file
+from ml.errors import BadInputError
+from ml.networks.patch_cnn import STAGES, PatchCnn
+from ml.roi.embed import RoiEncoder
+from ml.roi.encoders.patch_cnn import PatchCnnEncoder, save_patch_cnn
+from ml.roi.keypoints.encoder import KeypointEncoder
+from ml.roi.keypoints.weights import save_keypoint_encoder
+from ml.roi.protocol import RegionEncoder
+from ml.roi.weights import save_encoder
+from ml.training.common.run import TrainingRun
+from ml.training.roi.encoder.command import train_roi
+from ml.training.roi.encoder.config import RoiTrainConfig
+from ml.training.roi.endoscopy import EndoscopyTrainConfig, train_endoscopy
+from ml.training.roi.patches.command import train_patches
+from ml.training.roi.patches.config import PatchTrainConfig
+from ml.types import Progress, no_progress
+
+CHECKPOINT_EVERY = 20
+"""Steps that a killed training loses at most: about a minute of two cores."""
+MOST_BYTES = 2**30
+"""Of pictures that are held at once: a worker may take three times as much."""
+_HELD = 3 * 4 / 3 * 5 / 4  # bytes a pixel of a picture: its mips, and blocks of twice the size
+_GRAPH_STEPS = 200  # of graph layers, where the encoder has some: they are small and settle soon
+PATCHES = PatchTrainConfig(
+    name="patches",
+    atlas="",
+    batch=96,  # half of what it was trained by: a processor takes seconds for it
+    learning_rate=3e-4,  # a fifth of what it was trained by: it is to move, not to begin anew
+    warmup=20,  # steps
+    checkpoint_every=CHECKPOINT_EVERY,
+)
+"""How the patch encoder learns on; sources and length are the lab's."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabTrained:
+    """What came of it.
+
+    Attributes:
+        weights: the encoder's file.
+        losses, held_out: of each step, on what is learned from and on patients kept aside; empty
+            where nothing is learned by steps.
+        stopped_early: the hours were over before the steps.
+    """
+
+    weights: Path
+    losses: tuple[float, ...]
+    held_out: tuple[float, ...]
+    stopped_early: bool
+
+
+def train_lab_encoder(
+    base: RegionEncoder,
+    data: Path,
+    work: Path,
+    *,
+    steps: int,
+    hours: float | None = None,
+    patches: PatchTrainConfig | None = None,
+    progress: Progress = no_progress,
+) -> LabTrained:
+    """Let an encoder learn on from a lab's regions; called again it goes on from its checkpoint.
+
+    Args:
+        base: what it starts from.
+        data: folder that ``manage.py training_set`` writes.
+        work: folder for checkpoints and weights.
+        steps: of the patch encoder. hours: after which it ends with fewer.
+        patches: how it learns on; None for ``PATCHES``.
+        progress: told of every step, with the losses; may raise to stop.
+    Raises:
+        BadInputError: the folder holds nothing to learn from; or the encoder cannot learn on, for
+            its features are not our own.
+    """
+    work.mkdir(parents=True, exist_ok=True)
+    if isinstance(base, KeypointEncoder):
+        return _endoscopy(base, data, work, progress)
+    if not isinstance(base, RoiEncoder) or not isinstance(base.patches, PatchCnnEncoder):
+        raise BadInputError(
+            f"{base.name}: only encoders over our own patch encoder learn on; a metric can be"
+            " learned over any"
+        )
+    config = _config(data, patches or PATCHES, steps)
+    return _histology(base, base.patches, data, work, config, hours, progress)
+
+
+def _config(data: Path, patches: PatchTrainConfig, steps: int) -> PatchTrainConfig:
+    path = data / "patches.json"
+    if not path.is_file():
+        raise BadInputError("no region of a slide or still to learn from")
+    found = config_from_file(patches, path)
+    return dataclasses.replace(
+        found,
+        slides=within_memory(found.slides, data),
+        held_out=within_memory(found.held_out, data, MOST_BYTES // 4),
+        steps=steps,
+        cooldown=max(1, steps // 4),
+    )
+
+
+def within_memory(
+    slides: Sequence[tuple[str, str, float]], data: Path, most_bytes: int = MOST_BYTES
+) -> tuple[tuple[str, str, float], ...]:
+    """As many of the pictures as may be held at once, of each patient in turn."""
+    own: dict[str, list[tuple[str, str, float]]] = {}
+    for name, patient, mpp in slides:
+        own.setdefault(patient, []).append((name, patient, mpp))
+    turns = sorted((turn, slide) for rows in own.values() for turn, slide in enumerate(rows))
+    kept: list[tuple[str, str, float]] = []
+    held = 0.0
+    for _, slide in turns:
+        with Image.open(data / slide[0]) as image:
+            held += image.width * image.height * _HELD
+        if kept and held > most_bytes:
+            break
+        kept.append(slide)
+    return tuple(kept)
+
+
+def _histology(  # noqa: PLR0917
+    base: RoiEncoder,
+    own: PatchCnnEncoder,
+    data: Path,
+    work: Path,
+    config: PatchTrainConfig,
+    hours: float | None,
+    progress: Progress,
+) -> LabTrained:
+    # It is trained by another readout than it is used by, of the same weights.
+    sizes = dataclasses.replace(own.network.config, readout=STAGES)
+    config = dataclasses.replace(config, network=sizes)
+    network = PatchCnn(sizes)
+    network.load_state_dict(own.network.state_dict())
+    start = work / "start.safetensors"
+    if not start.is_file():
+        save_patch_cnn(start, name=config.name, version=base.version, network=network)
+    run = TrainingRun(
+        config, work / "patches", start=start, hours=hours, compute=own.compute, progress=progress
+    )
+    train_patches(run, data=data)
+    graph = RoiTrainConfig(
+        name=base.name,
+        version=base.version,
+        atlas="",
+        slides=config.slides,
+        sources=tuple(name for name, _, _ in config.slides),
+        held_out=tuple(name for name, _, _ in config.held_out),
+        steps=_GRAPH_STEPS,
+        checkpoint_every=CHECKPOINT_EVERY,
+        encoder=base.config,
+    )
+    whole = _saved(base, work / "base.safetensors") if base.config.network.layers else None
+    roi = TrainingRun(graph, work / "roi", start=whole, compute=own.compute, progress=progress)
+    train_roi(roi, data=data, patch_weights=run.weights)
+    return _told(roi.weights, run)
+
+
+def _saved(base: RoiEncoder, path: Path) -> Path:
+    if not path.is_file():
+        save_encoder(
+            path,
+            name=base.name,
+            version=base.version,
+            config=base.config,
+            network=base.network,
+            patches=base.patches,
+        )
+    return path
+
+
+def _endoscopy(base: KeypointEncoder, data: Path, work: Path, progress: Progress) -> LabTrained:
+    path = data / "endoscopy.json"
+    if not path.is_file():
+        raise BadInputError("no region of a video or mosaic to learn from")
+    start = work / "start.safetensors"
+    if not start.is_file():
+        save_keypoint_encoder(
+            start, name=base.name, version=base.version, config=base.config, network=base.network
+        )
+    config = dataclasses.replace(
+        config_from_file(EndoscopyTrainConfig(), path),
+        name=base.name,
+        version=base.version,
+        encoder=base.config,
+    )
+    run = TrainingRun(config, work / "endoscopy", start=start, progress=progress)
+    train_endoscopy(run, data=data)
+    return _told(run.weights, run)
+
+
+def _told(weights: Path, run: TrainingRun[Any]) -> LabTrained:
+    history = json.loads((run.out / "log.json").read_text(encoding="utf-8"))["history"]
+    return LabTrained(
+        weights,
+        tuple(history.get("loss", ())),
+        tuple(history.get("held_out", ())),
+        run.stopped_early,
+    )

@@ -1,0 +1,18 @@
+"""Where a training of a lab's encoder works: its pictures, its checkpoint, what it embedded."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+
+from portal.archive import storage
+
+
+def learning_folder(lab_id: uuid.UUID, learning_id: uuid.UUID) -> Path:
+    """Of one training, with scratch: a killed one finds it, and it is swept after two days."""
+    return storage.root() / "scratch" / f"learning-{lab_id}-{learning_id}"
+
+
+def learning_folders(lab_id: uuid.UUID) -> list[Path]:
+    """Those of a lab that are there; they hold pictures of its regions: an erasure needs them."""
+    return sorted((storage.root() / "scratch").glob(f"learning-{lab_id}-*"))

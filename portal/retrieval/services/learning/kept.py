@@ -1,0 +1,80 @@
+"""What was learned from a lab's archive, kept as an encoder of the lab."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import asdict
+
+from django.db.models import F
+
+from ml.index.learning.archive import FromArchive
+from ml.index.learning.weights import matrix_bytes
+from portal.retrieval import selectors
+from portal.retrieval.models import Encoder, Learning
+from portal.retrieval.selectors import LabMaterial, TrainingTold
+
+
+def learning_save(*, learning: Learning, found: FromArchive, of: LabMaterial) -> Learning:
+    """Keep what was learned, as an encoder of the lab where it is one. Inside ``effect()``."""
+    weights = None if found.metric is None else matrix_bytes(found.metric.matrix, _about(learning))
+    return _save(learning, found, of, weights, learning.base.dim)
+
+
+def learning_trained_save(
+    *,
+    learning: Learning,
+    found: FromArchive,
+    of: LabMaterial,
+    weights: bytes,
+    dim: int,
+    training: TrainingTold,
+) -> Learning:
+    """Keep a trained encoder, what it is worth, and how it was trained. Inside ``effect()``."""
+    learning.training = training.as_json()
+    return _save(learning, found, of, weights, dim)
+
+
+def learning_trained_for(*, learning: Learning, seconds: float) -> None:
+    """Count time that a training took, which its hours are counted by. Inside ``part()``."""
+    Learning.everything.filter(pk=learning.pk).update(trained_s=F("trained_s") + seconds)
+
+
+def _save(
+    learning: Learning, found: FromArchive, of: LabMaterial, weights: bytes | None, dim: int
+) -> Learning:
+    learning.result = selectors.learning_result(found, of).as_json()
+    learning.is_better = found.is_better
+    if weights is not None and not found.is_identity:
+        _encoder_make(learning, found, weights, dim)
+    learning.save(
+        update_fields=["result", "training", "is_better", "encoder", "weights", "updated_at"]
+    )
+    return learning
+
+
+def _about(learning: Learning) -> dict[str, str]:
+    base = learning.base
+    return {"base": f"{base.name}/{base.version}/{base.config_hash}", "lab": str(learning.lab_id)}
+
+
+def _encoder_make(learning: Learning, found: FromArchive, weights: bytes, dim: int) -> None:
+    base, lab = learning.base, learning.lab
+    before = Encoder.objects.filter(lab=lab, kind=learning.kind).count()
+    # The same regions learned from anew make the same map, which is another encoder all the same.
+    identity = "/".join([str(learning.pk), *_about(learning).values()]).encode() + weights
+    calibration = None
+    if found.calibration is not None:
+        said = asdict(found.calibration)
+        calibration = {key: said[key] for key in ("probabilities", "distances")}
+    learning.weights = weights
+    learning.encoder = Encoder.objects.create(
+        name=f"{base.name}-{lab.slug}"[:80],
+        version=str(before + 1),
+        config_hash=hashlib.sha256(identity).hexdigest(),
+        dim=dim,
+        kind=learning.kind,
+        lab=lab,
+        base=base,
+        is_trained=found.metric is None,
+        calibration=calibration,
+    )

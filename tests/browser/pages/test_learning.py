@@ -1,0 +1,117 @@
+"""An encoder asked for on the page Learning, watched, cancelled; and what one came to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from django.conf import settings as django_settings
+from django.test import Client
+from playwright.sync_api import expect
+
+from portal.jobs.models import Job, JobState
+from portal.labs.models import Membership, Role
+from portal.retrieval.models import Learning
+from portal.retrieval.selectors import TrainingTold
+from tests.browser.conftest import DATABASE
+from tests.portal.retrieval.archives import filled, learned
+from tests.portal.retrieval.conftest import World
+
+pytestmark = pytest.mark.browser
+WIDE = {"width": 1366, "height": 900}
+DETAILS = "details:has-text('Train an encoder')"
+
+
+@pytest.fixture(params=["light", "dark"])
+def open_page(
+    browser: Any, open_server: Any, annotator: Any, lab: Any, request: Any
+) -> Iterator[Callable[[str], Any]]:
+    """``open_page(path)``: chromium on that page as a manager, in both themes."""
+    with DATABASE:
+        Membership.objects.filter(user=annotator, lab=lab).update(role=Role.MANAGER)
+        client = Client()
+        client.force_login(annotator)
+    cookie = client.cookies[django_settings.SESSION_COOKIE_NAME].value
+    context = browser.new_context(viewport=WIDE, color_scheme=request.param)
+    context.add_cookies([{"name": "sessionid", "value": cookie, "url": open_server.url}])
+
+    def run(path: str) -> Any:
+        page = context.new_page()
+        page.theme = request.param
+        page.goto(open_server.url + path)
+        return page
+
+    yield run
+    context.close()
+
+
+def is_within(page: Any) -> bool:
+    """Nothing is wider than the window."""
+    found: bool = page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    return found
+
+
+def test_an_encoder_is_asked_for_with_its_length_and_cancelled(
+    open_page: Callable[[str], Any], lab: Any, annotator: Any, storage: Any, shoot: Any
+) -> None:
+    with DATABASE:
+        filled(World(lab, annotator, storage))
+    page = open_page(f"/lab/learning/?lab={lab.slug}")
+    expect(page.get_by_role("button", name="Learn a metric")).to_be_visible()
+    page.locator(f"{DETAILS} > summary").click()
+    shoot(page, f"learning-ask-{page.theme}")
+    page.get_by_label("Steps").fill("40")
+    page.get_by_label("Hours").fill("0.5")
+    assert is_within(page)
+    page.get_by_role("button", name="Train an encoder").click()
+    page.wait_for_url("**/lab/learning/*-*/")
+    with DATABASE:
+        learning = Learning.objects.get()
+        assert (learning.method, learning.steps, learning.hours) == ("encoder", 40, 0.5)
+        running = {"state": JobState.RUNNING, "phase": "training, loss 3.21, held out 3.4"}
+        running |= {"progress_done": 12, "progress_total": 40}
+        Job.objects.filter(pk=learning.job_id).update(**running)
+    expect(page.get_by_text("Training, loss 3.21, held out 3.4")).to_be_visible()
+    expect(page.get_by_text("12 of 40")).to_be_visible()
+    shoot(page, f"learning-trains-{page.theme}")
+    with DATABASE:
+        Job.objects.filter(pk=learning.job_id).update(state=JobState.QUEUED)
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.get_by_text("Cancelled").first).to_be_visible()
+
+
+def test_what_came_of_an_encoder_is_drawn(
+    open_page: Callable[[str], Any],
+    lab: Any,
+    annotator: Any,
+    storage: Any,
+    shoot: Any,
+) -> None:
+    world = World(lab, annotator, storage)
+    page = open_page("/lab/learning/")  # makes the person a manager
+    with DATABASE:
+        filled(world)
+        learning = learned(world, annotator)
+        loss = 4 * np.exp(-np.arange(120) / 40) + 0.2 * np.cos(np.arange(120))
+        told = TrainingTold(
+            regions=40,
+            patients=10,
+            device="CPU (cpu)",
+            steps=600,
+            loss=tuple(loss.tolist()),
+            held_out=tuple((loss + 0.4).tolist()),
+            stopped_early=False,
+        )
+        Learning.objects.filter(pk=learning.pk).update(
+            method="encoder", steps=600, hours=8, training=told.as_json()
+        )
+    page.goto(page.url.split("/lab/")[0] + f"/lab/learning/{learning.pk}/")
+    expect(page.get_by_role("heading", name="Training", exact=True)).to_be_visible()
+    lines = page.locator(".learned__losses polyline")
+    assert lines.count() == 2
+    assert all(lines.nth(at).bounding_box()["height"] > 60 for at in range(2))
+    assert is_within(page)
+    page.locator(".learned__losses").scroll_into_view_if_needed()
+    shoot(page, f"learning-came-{page.theme}")

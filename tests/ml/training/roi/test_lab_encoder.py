@@ -1,0 +1,88 @@
+"""A lab's own encoder on a tiny training set: it learns, goes on, and says what is missing."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+from safetensors.numpy import load_file
+
+from ml.errors import BadInputError, CancelledError
+from ml.roi import encoder_from_file, load_encoder
+from ml.training.roi.lab_encoder import PATCHES, train_lab_encoder, within_memory
+from ml.training.roi.patches.views import ViewConfig
+
+TINY = dataclasses.replace(
+    PATCHES, batch=4, warmup=1, checkpoint_every=2, view=ViewConfig(crop_px=32)
+)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory, tissue):
+    """Four patients to learn from and one to look at, as a lab's training set has them."""
+    folder = tmp_path_factory.mktemp("lab")
+    (folder / "histology").mkdir()
+    rows = []
+    for number in range(5):
+        pixels = tissue(520, 520, seed=number, nuclei_per_mpx=500 + 300 * number)
+        name = f"histology/p{number}-r1.png"
+        Image.fromarray(pixels).save(folder / name)
+        rows.append([name, f"p{number}", 0.5])
+    told = {"atlas": "", "slides": rows[:4], "held_out": rows[4:]}
+    (folder / "patches.json").write_text(json.dumps(told))
+    return folder
+
+
+def test_an_encoder_learns_on_and_a_killed_one_ends_as_if_it_was_not(data, tmp_path):
+    base = load_encoder("default")
+    plain = train_lab_encoder(base, data, tmp_path / "plain", steps=5, patches=TINY)
+    assert len(plain.losses) == len(plain.held_out) == 5
+    assert np.isfinite(plain.losses).all() and not plain.stopped_early
+
+    def killed(done, total, phase):
+        if phase.startswith("training") and done == 3:
+            raise CancelledError
+
+    work = tmp_path / "killed"
+    with pytest.raises(CancelledError):
+        train_lab_encoder(base, data, work, steps=5, patches=TINY, progress=killed)
+    steps = []
+
+    def told(done, total, phase):
+        if phase.startswith("training"):
+            steps.append(done)
+
+    again = train_lab_encoder(base, data, work, steps=5, patches=TINY, progress=told)
+    assert steps == [3, 4, 5]  # from the checkpoint of the second step
+    assert again.losses == plain.losses
+    files = [load_file(one.weights) for one in (plain, again)]
+    assert all(np.array_equal(files[0][key], files[1][key]) for key in files[0])
+    own = encoder_from_file(plain.weights)
+    assert (own.dim, own.config) == (base.dim, base.config)
+    image = np.asarray(Image.open(data / "histology/p4-r1.png"))
+    moved = np.linalg.norm(own.embed(image, mpp=0.5) - base.embed(image, mpp=0.5))
+    assert 0 < moved < 2  # unit vectors: another encoder, and one at all
+
+
+def test_the_hours_end_it_with_weights(data, tmp_path):
+    base = load_encoder("default")
+    found = train_lab_encoder(base, data, tmp_path, steps=9, hours=1e-9, patches=TINY)
+    assert found.stopped_early and len(found.losses) == 1
+    assert encoder_from_file(found.weights).dim == base.dim
+
+
+def test_what_cannot_be_learned_from_is_said(tmp_path):
+    for name, words in (("default", "slide or still"), ("endoscopy", "video or mosaic")):
+        with pytest.raises(BadInputError, match=words):
+            train_lab_encoder(load_encoder(name), tmp_path, tmp_path / name, steps=1)
+
+
+def test_more_pictures_than_fit_are_left_out_of_each_patient_alike(data):
+    rows = [(f"histology/p{n}-r1.png", f"p{n % 2}", 0.5) for n in range(4)]
+    assert within_memory(rows, data) == (rows[0], rows[1], rows[2], rows[3])
+    one = 520 * 520 * 5
+    assert within_memory(rows, data, 2 * one) == (rows[0], rows[1])
+    assert within_memory(rows, data, 1) == (rows[0],)  # one at least

@@ -1,0 +1,231 @@
+"""An encoder trained on a lab's archive: really, on a processor, from the question to searches."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from django.test import Client
+from PIL import Image
+
+from ml.training.roi import lab_encoder
+from ml.training.roi.patches.views import ViewConfig
+from portal.audit.models import AuditEntry
+from portal.core.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
+from portal.jobs.models import Job, JobState
+from portal.jobs.worker.runner import job_run
+from portal.retrieval import selectors, services
+from portal.retrieval.models import Embedding, Encoder, EncoderKind, Learning
+from portal.retrieval.selectors import LearningResult
+from portal.retrieval.services import WantedTraining
+from portal.retrieval.tasks import training
+from tests.ml.training.roi.conftest import dense_tissue
+from tests.portal.retrieval.conftest import World, jobs
+
+HISTOLOGY = EncoderKind.HISTOLOGY
+PATIENTS, SIDE_PX = 14, 256
+TINY = dataclasses.replace(
+    lab_encoder.PATCHES, batch=4, warmup=1, checkpoint_every=4, view=ViewConfig(crop_px=32)
+)
+SHORT = WantedTraining(steps=20, hours=1.0)
+URL = "/api/v1/learnings/"
+PLAIN = training._Checkpoints.__call__
+
+
+@pytest.fixture
+def archive(lab, annotator, storage, monkeypatch):
+    """Regions of two labels of enough patients, embedded by the encoder that ships."""
+    monkeypatch.setattr(lab_encoder, "PATCHES", TINY)
+    monkeypatch.setattr(lab_encoder, "CHECKPOINT_EVERY", TINY.checkpoint_every)
+    world = World(lab, annotator, storage)
+    world.names = world.labels("dense", "sparse")
+    world.made = [drawn(world, patient) for patient in range(PATIENTS)]
+    world.run_jobs()
+    return world
+
+
+def drawn(world, patient):
+    """A still of 1 um per pixel with a region on either half; the labels lie side by side."""
+    canvas = world.canvas(world.case(f"T{patient}", f"patient {patient}"))
+    halves = [
+        dense_tissue(SIDE_PX, SIDE_PX, seed=2 * patient + at, nuclei_per_mpx=1200 + 1500 * at)
+        for at in range(2)
+    ]
+    Image.fromarray(np.concatenate(halves, axis=1)).save(world.storage / canvas.pixels_path)
+    canvas.width_px, canvas.height_px = 2 * SIDE_PX, SIDE_PX
+    canvas.mpp_x = canvas.mpp_y = 1.0
+    canvas.save()
+    return [
+        world.roi(canvas, SIDE_PX * at + 4, 4, SIDE_PX - 8, label=world.names[at])
+        for at in range(2)
+    ]
+
+
+def asked(world, manager, wanted=SHORT):
+    return services.learning_ask(lab=world.lab, kind=HISTOLOGY, user=manager, training=wanted)
+
+
+def folder_of(learning):
+    return selectors.learning_folder(learning.lab_id, learning.pk)
+
+
+def again(job_id):
+    """As the reaper does with the job of a worker that was killed."""
+    Job.objects.filter(pk=job_id).update(state=JobState.QUEUED, lease_token=None)
+
+
+def told_steps(monkeypatch, ends_at=None):
+    """The steps that are taken; at one of them this process dies."""
+    steps = []
+
+    def told(self, done, total, phase):
+        if phase.startswith("training"):
+            steps.append(done)
+            if done == ends_at:
+                raise KeyboardInterrupt
+        PLAIN(self, done, total, phase)
+
+    monkeypatch.setattr(training._Checkpoints, "__call__", told)
+    return steps
+
+
+def test_an_encoder_is_trained_compared_put_in_use_and_rolled_back(
+    archive, manager, stranger, api_as, monkeypatch
+):
+    api = api_as(manager)
+    said = {"method": "encoder", "steps": 20, "hours": 1}
+    made = api.post(URL, said, format="json").json()
+    assert (made["method"], made["steps"], made["hours"]) == ("encoder", 20, 1.0)
+    learning = selectors.learning_get(manager, made["id"])
+    assert asked(archive, manager) == learning  # one at a time
+    steps = told_steps(monkeypatch, ends_at=10)
+    with pytest.raises(KeyboardInterrupt):
+        job_run(learning.job_id)  # killed after the second checkpoint
+    assert folder_of(learning).is_dir()
+    assert not Encoder.objects.filter(lab=archive.lab).exists()
+    again(learning.job_id)
+    told_after = told_steps(monkeypatch)
+    archive.run_jobs()
+    assert steps == list(range(1, 11)) and told_after[-1] == 20
+    assert told_after[0] == 9  # from its checkpoint, not from the start
+    assert not folder_of(learning).exists()
+
+    learning = selectors.learning_get(manager, learning.pk)
+    result = LearningResult.of_json(learning.result)
+    assert (result.regions, result.patients, result.kept_aside) == (28, 14, 5)
+    assert (result.learned_regions, result.learned_patients) == (18, 9)
+    assert {one.label for one in result.changes} == {"dense", "sparse"}
+    assert result.chosen == f"20 steps from {learning.base}"
+    assert len(learning.training["loss"]) == len(learning.training["held_out"]) == 20
+    assert learning.trained_s > 0
+    own = learning.encoder
+    assert (own.lab, own.base, own.is_trained) == (archive.lab, learning.base, True)
+    (entry,) = AuditEntry.objects.filter(action="roi.exported")  # written once, by two attempts
+    assert (entry.actor_id, entry.details["count"]) == (manager.pk, 28)
+    told = api.get(f"{URL}{learning.pk}/").json()
+    assert told["training"]["steps"] == 20 and told["encoder"]["lab"] == str(archive.lab.pk)
+    assert api_as(stranger).get(f"{URL}{learning.pk}/").status_code == 404
+    assert api_as(stranger).get(f"/api/v1/encoders/{own.pk}/").status_code == 404
+
+    page = Client()
+    page.force_login(manager)
+    shown = page.get(f"/lab/learning/{learning.pk}/").content.decode()
+    for words in ("20 of 20", "18 regions of 9 patients", "Loss by step", "is-line-2", "CPU (cpu)"):
+        assert words in shown
+    if not learning.is_better:  # twenty steps prove little; what follows does not depend on it
+        with pytest.raises(ConflictError, match="not better"):
+            services.learning_promote(learning=learning, user=manager)
+        Learning.objects.filter(pk=learning.pk).update(is_better=True)
+    query = archive.made[0][0]
+    before = searched(manager, query)
+    services.learning_promote(learning=learning, user=manager)
+    assert searched(manager, query).query.encoder == learning.base
+    archive.run_jobs()
+    assert selectors.learning_get(manager, learning.pk).use == "yes"
+    after = searched(manager, query)
+    assert after.query.encoder == own
+    assert Embedding.objects.filter(encoder=own).count() == 28
+    vectors = {
+        row.encoder_id: selectors.vector_of(row) for row in Embedding.objects.filter(roi=query)
+    }
+    assert 0 < np.linalg.norm(vectors[own.pk] - vectors[learning.base_id]) < 2
+
+    new = drawn(archive, PATIENTS)[0]
+    archive.run_jobs()
+    assert Embedding.objects.filter(roi=new, encoder=own).exists()
+    assert searched(manager, new).query.encoder == own
+    assert new.pk in {hit.roi.pk for hit in searched(manager, query, k=60).hits}
+
+    services.learning_roll_back(learning=learning, user=manager)
+    back = searched(manager, query)
+    assert back.query.encoder == learning.base
+    old = {hit.roi.pk: hit.distance for hit in before.hits}
+    assert old.items() <= {hit.roi.pk: hit.distance for hit in back.hits}.items()
+    by_name = searched(manager, query, encoder_id=own.pk)
+    assert [hit.roi.pk for hit in by_name.hits][: len(after.hits)]
+
+
+def searched(user, roi, *, k=40, encoder_id=None):
+    options = {"k": k, "expand": 0, "diffuse": False}
+    return services.similar_or_embed(roi=roi, user=user, options=options, encoder_id=encoder_id)
+
+
+def test_a_cancelled_training_leaves_no_picture(archive, manager, monkeypatch):
+    learning = asked(archive, manager)
+
+    def told(self, done, total, phase):
+        assert list(folder_of(learning).glob("set/histology/*.png"))
+        Job.objects.filter(pk=learning.job_id).update(cancel_requested=True)
+        self.context._look_for_cancel()
+        PLAIN(self, done, total, phase)
+
+    monkeypatch.setattr(training._Checkpoints, "__call__", told)
+    archive.run_jobs()
+    assert Job.objects.get(pk=learning.job_id).state == JobState.CANCELLED
+    assert not folder_of(learning).exists()
+    learning.refresh_from_db()
+    assert learning.result is None and learning.encoder is None
+
+
+def test_what_is_kept_aside_is_not_learned_from_whoever_comes_meanwhile(
+    archive, manager, monkeypatch
+):
+    learning = asked(archive, manager)
+    told_steps(monkeypatch, ends_at=1)
+    with pytest.raises(KeyboardInterrupt):
+        job_run(learning.job_id)
+    of = selectors.lab_material(archive.lab.pk, learning.base)
+    before = {str(p) for p in of.material.patients[training._split(of, folder_of(learning))]}
+    for patient in range(PATIENTS, PATIENTS + 6):
+        drawn(archive, patient)
+    archive.run_jobs_of("roi_embed")
+    of = selectors.lab_material(archive.lab.pk, learning.base)
+    assert len(of.rois) == 40
+    after = {str(p) for p in of.material.patients[training._split(of, folder_of(learning))]}
+    assert before == after
+
+
+def test_too_little_and_lengths_out_of_bounds_are_refused(lab, annotator, storage, manager, api_as):
+    world = World(lab, annotator, storage)
+    world.names = world.labels("dense", "sparse")
+    drawn(world, 0)
+    world.run_jobs()
+    with pytest.raises(ConflictError, match="14 patients or more"):
+        asked(world, manager)
+    with pytest.raises(ForbiddenError):
+        asked(world, annotator)
+    for steps, hours in ((19, 1), (20_001, 1), (20, 0), (20, 72.5)):
+        with pytest.raises(InvalidInputError, match="expected"):
+            WantedTraining(steps, hours)
+    refused = api_as(manager).post(URL, {"method": "encoder", "steps": 3}, format="json")
+    assert refused.status_code == 400 and "steps" in refused.content.decode()
+    assert jobs("encoder_learn") == [] and not Learning.objects.exists()
+
+
+def test_another_lab_sees_nothing_of_a_training(archive, manager, stranger):
+    learning = asked(archive, manager)
+    with pytest.raises(NotFoundError):
+        selectors.learning_get(stranger, learning.pk)
+    with pytest.raises(ForbiddenError):
+        asked(archive, stranger)
