@@ -140,12 +140,18 @@ class KeypointEncoder(RegionEncoder):
         started = time.perf_counter()
         return self._embedded(self.view_of_region(slide, polygon_l0), started, progress)
 
-    def view_of_region(self, slide: SlideImage, polygon_l0: BaseGeometry | None) -> RegionView:
-        """What is described of a region of a mosaic or still; raises as ``embed`` does."""
+    def view_of_region(
+        self, slide: SlideImage, polygon_l0: BaseGeometry | None, *, zoom: float = 1.0
+    ) -> RegionView:
+        """What is described of a region of a mosaic or still; raises as ``embed`` does.
+
+        Args:
+            zoom: pixels of the view per pixel that the encoder would have.
+        """
         info = slide.info
         region = checked_region(polygon_l0, width_px=info.width_px, height_px=info.height_px)
         left, top, right, bottom = self._window(region, (info.width_px, info.height_px))
-        downsample = self._downsample(region)
+        downsample = self._downsample(region, zoom)
         image = slide.read_scaled((left, top), (right - left, bottom - top), downsample)
         inside = _drawn(region, (left, top), downsample, image.shape[:2])
         inside &= image.max(axis=2) > _RIM_LEVEL
@@ -170,15 +176,21 @@ class KeypointEncoder(RegionEncoder):
                 found.append(error)
         return found
 
-    def view_of_image(self, image: ImageU8, polygon: BaseGeometry | None = None) -> RegionView:
-        """What is described of a region of an image; raises as ``embed`` does."""
+    def view_of_image(
+        self, image: ImageU8, polygon: BaseGeometry | None = None, *, zoom: float = 1.0
+    ) -> RegionView:
+        """What is described of a region of an image; raises as ``embed`` does.
+
+        Args:
+            zoom: pixels of the view per pixel that the encoder would have.
+        """
         image = checked_image(image)
         region = checked_region(polygon, width_px=image.shape[1], height_px=image.shape[0])
         grey = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)
         sees = scope_mask(np.asarray(grey, np.uint8))
         left, top, right, bottom = self._window(region, (image.shape[1], image.shape[0]))
         cut = image[top:bottom, left:right]
-        downsample = self._downsample(region)
+        downsample = self._downsample(region, zoom)
         size = (
             max(1, round((right - left) / downsample)),
             max(1, round((bottom - top) / downsample)),
@@ -231,8 +243,8 @@ class KeypointEncoder(RegionEncoder):
             density=1.0,
         )
 
-    def _downsample(self, region: Region) -> float:
-        return max(math.sqrt(region.area) / self.config.side_px, 1 / _MAX_UPSAMPLING)
+    def _downsample(self, region: Region, zoom: float) -> float:
+        return max(math.sqrt(region.area) / (self.config.side_px * zoom), 1 / _MAX_UPSAMPLING)
 
     def _window(self, region: Region, size: tuple[int, int]) -> tuple[int, int, int, int]:
         """Left, top, right, bottom of the region with its surroundings, whole pixels."""

@@ -23,6 +23,7 @@ from portal.retrieval.selectors.embeddings import embedding_current
 from portal.retrieval.selectors.queries import NotEmbeddedError
 
 EXPLAIN_KIND = "match_explain"
+NO_POINTS = "No common key points: similar by appearance only."
 Point = tuple[float, float]
 Box = tuple[float, float, float, float]
 
@@ -49,6 +50,7 @@ class MatchFound:
         normalises: the encoder brings both to one stain before it looks. other_distance: with
             stain treated the other way; None where that was not possible, as ``other_note`` says.
         points_a, points_b: key points that match, of endoscopic pictures, and of how many.
+        views: pairs of sizes at which they were compared.
     """
 
     similarity: float | None = None
@@ -68,11 +70,17 @@ class MatchFound:
     points_b: tuple[Point, ...] = ()
     of_a: int = 0
     of_b: int = 0
+    views: int = 1
 
     @property
     def is_of_points(self) -> bool:
         """Key points were matched, not patches."""
         return self.similarity is None
+
+    @property
+    def note(self) -> str:
+        """In words, that there is nothing to draw; empty where there is."""
+        return NO_POINTS if self.is_of_points and not self.points_a else ""
 
     def as_json(self) -> dict[str, Any]:
         """As ``Explanation.result`` holds it."""

@@ -43,6 +43,16 @@ class MatchPointSerializer(serializers.Serializer[Any]):
     hit = serializers.ListField(child=serializers.FloatField(), min_length=2, max_length=2)
 
 
+class MatchComparedSerializer(serializers.Serializer[Any]):
+    """What key points there were to match."""
+
+    query = serializers.IntegerField()
+    hit = serializers.IntegerField()
+    views = serializers.IntegerField(
+        help_text="Pairs of sizes: where the first shows nothing in common, others are tried"
+    )
+
+
 class MatchStainSerializer(serializers.Serializer[Any]):
     """What stain has to do with it."""
 
@@ -75,6 +85,10 @@ class MatchSerializer(serializers.Serializer[Any]):
     pairs = MatchPairSerializer(many=True, help_text="The best first, none close to another")
     stain = MatchStainSerializer()
     key_points = MatchPointSerializer(many=True, help_text="The best first")
+    key_points_compared = MatchComparedSerializer(
+        allow_null=True, help_text="null where patches are compared"
+    )
+    note = serializers.CharField(help_text="Where there is nothing to point at; else empty")
 
 
 def match_represent(found: MatchFound, encoder: Encoder | None) -> dict[str, Any]:
@@ -105,6 +119,12 @@ def match_represent(found: MatchFound, encoder: Encoder | None) -> dict[str, Any
             {"query": list(a), "hit": list(b)}
             for a, b in zip(found.points_a, found.points_b, strict=True)
         ],
+        "key_points_compared": (
+            {"query": found.of_a, "hit": found.of_b, "views": found.views}
+            if found.is_of_points
+            else None
+        ),
+        "note": found.note,
     }
 
 

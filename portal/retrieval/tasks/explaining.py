@@ -66,12 +66,14 @@ def _found(context: JobContext, network: RegionEncoder, row: Explanation) -> Mat
         hit = _Open(stack, row.hit.roi.canvas, row.hit.roi.geometry, row.hit.roi.frame_pts)
         both = (searched_with, hit)
         if isinstance(network, KeypointEncoder):
-            matches = match_regions(network, *(one.placed(network) for one in both))
+            placed = (one.placed(network) for one in both)
+            matches = match_regions(network, *placed, progress=context.progress)
             return MatchFound(
                 points_a=_rounded(matches.xy_a),
                 points_b=_rounded(matches.xy_b),
                 of_a=matches.found_a,
                 of_b=matches.found_b,
+                views=matches.views,
             )
         if not isinstance(network, RoiEncoder):
             raise UserError("This encoder's searches cannot be explained.", code="no-explanation")

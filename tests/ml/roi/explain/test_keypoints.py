@@ -8,6 +8,7 @@ from shapely.geometry import box
 
 from ml.roi import load_encoder
 from ml.roi.explain import PlacedRegion, match_regions
+from ml.roi.explain.keypoints import LEAST_FOUND, ZOOMS
 
 
 def test_key_points_of_one_place_are_matched_where_they_lie(mucosa):
@@ -25,3 +26,37 @@ def test_key_points_of_one_place_are_matched_where_they_lie(mucosa):
         np.tile([40.0, 0.0], (len(found.score), 1)), abs=3
     )
     assert list(found.score) == sorted(found.score, reverse=True)
+
+
+def test_a_region_inside_a_larger_one_is_matched_at_other_sizes(mucosa):
+    encoder = load_encoder("endoscopy")
+    image = mucosa(480, 560, seed=5)
+    region = box(140, 120, 340, 320)
+    for other in (box(20, 20, 540, 460), box(240, 220, 340, 320)):
+        found = match_regions(encoder, *(PlacedRegion(image, one) for one in (region, other)))
+        assert len(found.score) >= LEAST_FOUND and found.views > 1
+        assert found.xy_b == pytest.approx(found.xy_a, abs=3)
+
+
+def test_a_turned_region_needs_no_other_size(mucosa):
+    image = mucosa(480, 560, seed=5)
+    turned = np.ascontiguousarray(np.rot90(image))
+    found = match_regions(
+        load_encoder("endoscopy"),
+        PlacedRegion(image, box(140, 120, 340, 320)),
+        PlacedRegion(turned, box(120, 220, 320, 420)),
+    )
+    assert found.views == 1 and len(found.score) >= LEAST_FOUND
+    back = np.stack([560 - 1 - found.xy_b[:, 1], found.xy_b[:, 0]], axis=1)
+    assert back == pytest.approx(found.xy_a, abs=3)
+
+
+def test_other_tissue_has_nothing_in_common_at_any_size(mucosa):
+    steps = []
+    found = match_regions(
+        load_encoder("endoscopy"),
+        *(PlacedRegion(mucosa(480, 560, seed=n), box(140, 120, 340, 320)) for n in (5, 6)),
+        progress=lambda *step: steps.append(step),
+    )
+    assert not len(found.score) and found.views == 1 + len(ZOOMS) == 1 + len(steps)
+    assert min(found.found_a, found.found_b) > 0

@@ -120,6 +120,27 @@ def test_what_was_redrawn_is_worked_out_anew(world, two):
     assert isinstance(explain(world, *two), Job)
 
 
+@pytest.mark.parametrize("points", [0, 2])
+def test_key_points_are_told_and_none_in_common_is_said(world, two, api_as, points):
+    sys.modules["ml.roi"].KeypointEncoder = BoxEncoder
+    rows = np.arange(2.0 * points).reshape(points, 2)
+    sys.modules["ml.roi.explain"].match_regions = lambda network, a, b, *, progress: (
+        SimpleNamespace(xy_a=rows, xy_b=rows + 1, found_a=31, found_b=24, views=6)
+    )
+    explain(world, *two)
+    world.run_jobs()
+    said = api_as(world.user).get(f"/api/v1/rois/{two[0].pk}/similar/{two[1].pk}/").json()
+    page = page_of(world.user).get(f"/rois/{two[0].pk}/similar/why/{two[1].pk}/").content.decode()
+    assert said["key_points_compared"] == {"query": 31, "hit": 24, "views": 6}
+    assert len(said["key_points"]) == points
+    nothing = "No common key points: similar by appearance only."
+    assert said["note"] == ("" if points else nothing)
+    assert (nothing in page) is not bool(points) and ("at 6 pairs of sizes" in page) is not bool(
+        points
+    )
+    assert ("<strong>2 places</strong>" in page) is bool(points)
+
+
 def test_the_page_and_rest_wait_and_then_show_it(world, two, api_as):
     page, api = page_of(world.user), api_as(world.user)
     address = f"/rois/{two[0].pk}/similar/why/{two[1].pk}/"
@@ -134,6 +155,7 @@ def test_the_page_and_rest_wait_and_then_show_it(world, two, api_as):
     assert "data:image/png;base64," in text and "2.7×" in text
     assert len(asked) < 25
     said = api.get(rest).json()
+    assert said["key_points_compared"] is None and said["note"] == ""
     assert said["pairs"] == [{"query": 0, "hit": 1, "adds": 0.5, "share": 0.625}]
     assert sum(patch["adds"] for patch in said["query_patches"]) == pytest.approx(0.75)
     assert said["stain"]["same_colours"] == 0.61
