@@ -11,10 +11,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from portal.archive.models import CanvasKind
 from portal.archive.selectors import share_seen
 from portal.exchange import selectors
 from portal.exchange.api.crossing import base_of
 from portal.exchange.formats.fhir import MEDIA_TYPE, case_bundle
+from portal.exchange.selectors.dicom_objects import object_count
 from portal.labs.models import TokenArea
 from portal.labs.requests import user_of
 
@@ -41,5 +43,7 @@ class CaseFhirApi(APIView):
         user = user_of(request)
         case, canvases = selectors.case_canvases(user=user, case_id=id)
         is_own = share_seen(user, case) is None
-        bundle = case_bundle(case, canvases, base_of(request), with_patient=is_own)
+        slides = [one for one in canvases if one.kind == CanvasKind.SLIDE]
+        counts = {one.pk: object_count(one) for one in slides}
+        bundle = case_bundle(case, canvases, base_of(request), counts=counts, with_patient=is_own)
         return Response(bundle, content_type=MEDIA_TYPE)

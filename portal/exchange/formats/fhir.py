@@ -7,7 +7,7 @@ of the UUID, DICOM PS3.5 B.2): those of files were taken out on the way in.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.urls import reverse
@@ -36,19 +36,25 @@ _GENDER = {Sex.FEMALE: "female", Sex.MALE: "male", Sex.OTHER: "other"}
 
 
 def case_bundle(
-    case: Case, canvases: Sequence[Canvas], base: str, *, with_patient: bool
+    case: Case,
+    canvases: Sequence[Canvas],
+    base: str,
+    *,
+    counts: Mapping[uuid.UUID, int],
+    with_patient: bool,
 ) -> dict[str, Any]:
     """A Bundle of the report, the study, where its images are, and the patient's pseudonym.
 
     Args:
         base: of addresses: scheme and host.
+        counts: of the DICOM objects of each slide; what is no slide is one.
         with_patient: whether the reader may know the pseudonym: members of the case's lab.
     """
     patient = _patient(case) if with_patient and case.patient_key else None
     subject: dict[str, Any] = {"display": "Pseudonymous patient"}
     if patient is not None:
         subject = {"reference": _urn(_within(case, "patient"))}
-    endpoint, study = _endpoint(case, base), _study(case, canvases, subject)
+    endpoint, study = _endpoint(case, base), _study(case, canvases, subject, counts)
     report = _report(case, subject, has_images=bool(canvases))
     entries = {"report": report}
     entries |= {"study": study, "endpoint": endpoint} if canvases else {}
@@ -95,7 +101,12 @@ def _report(case: Case, subject: dict[str, Any], *, has_images: bool) -> dict[st
     return found
 
 
-def _study(case: Case, canvases: Sequence[Canvas], subject: dict[str, Any]) -> dict[str, Any]:
+def _study(
+    case: Case,
+    canvases: Sequence[Canvas],
+    subject: dict[str, Any],
+    counts: Mapping[uuid.UUID, int],
+) -> dict[str, Any]:
     kinds = sorted({_MODALITY[CanvasKind(canvas.kind)] for canvas in canvases})
     found: dict[str, Any] = {
         "resourceType": "ImagingStudy",
@@ -109,18 +120,20 @@ def _study(case: Case, canvases: Sequence[Canvas], subject: dict[str, Any]) -> d
         "started": case.created_at.isoformat(),
         "endpoint": [{"reference": _urn(_within(case, "endpoint"))}],
         "numberOfSeries": len(canvases),
-        "numberOfInstances": sum(_instance_count(canvas) for canvas in canvases),
-        "series": [_series(case, canvas, number) for number, canvas in enumerate(canvases, 1)],
+        "numberOfInstances": sum(counts.get(canvas.pk, 1) for canvas in canvases),
+        "series": [
+            _series(case, canvas, number, counts.get(canvas.pk, 1))
+            for number, canvas in enumerate(canvases, 1)
+        ],
     }
     if case.procedure:
         found["description"] = case.procedure
     return found
 
 
-def _series(case: Case, canvas: Canvas, number: int) -> dict[str, Any]:
+def _series(case: Case, canvas: Canvas, number: int, count: int) -> dict[str, Any]:
     """One a canvas: a slide with its levels, as DICOMweb has them, anything else with one."""
     kind = CanvasKind(canvas.kind)
-    count = _instance_count(canvas)
     instances = [
         {
             "uid": uid_of(instance_id(canvas.pk, one)),
@@ -142,10 +155,6 @@ def _series(case: Case, canvas: Canvas, number: int) -> dict[str, Any]:
     if case.organ:
         found["bodySite"] = {"display": case.organ}
     return found
-
-
-def _instance_count(canvas: Canvas) -> int:
-    return max(1, len(canvas.levels)) if canvas.kind == CanvasKind.SLIDE else 1
 
 
 def _endpoint(case: Case, base: str) -> dict[str, Any]:

@@ -10,10 +10,18 @@ import uuid
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import Func, IntegerField, Q, QuerySet
 
-from ml.imaging.dicom.uids import WHOLE_SLIDE, instance_id, instance_number, series_of, uid_of
+from ml.imaging.dicom.uids import (
+    MOST_INSTANCES,
+    WHOLE_SLIDE,
+    instance_id,
+    instance_number,
+    series_of,
+    uid_of,
+)
 from ml.imaging.dicom.whose import Belongs
 from portal.archive.models import Canvas, CanvasKind, Case, Sex
 from portal.core.errors import NotFoundError, UnavailableError
@@ -23,10 +31,12 @@ from portal.exchange.selectors.dicom_objects import (
     SlideObject,
     object_count,
     objects_of,
+    own_count,
 )
 from portal.labs.models import Membership, User
 
 _SEX = {Sex.FEMALE: "F", Sex.MALE: "M", Sex.OTHER: "O"}
+_COUNTED = 2_000  # slides at once where only their objects are counted: some 200 kB
 _ACCESSION_LETTERS, _NAME_LETTERS = 16, 64  # of SH and LO: DICOM PS3.5, table 6.2-1
 
 
@@ -105,6 +115,8 @@ def dicom_instances(
     if named is not None:
         found = found.filter(pk__in=[one for uid in named for one in series_of(uid)])
     mine, left, taken = _labs_of(user), asked.offset, list[tuple[Series, SlideObject]]()
+    if left and named is None and asked.numbers is None:
+        found, left = _beyond(found, left)
     for canvas in found.iterator(chunk_size=100):
         try:
             objects = list(_wanted(canvas, asked, named))
@@ -117,6 +129,38 @@ def dicom_instances(
         if len(taken) >= asked.limit:
             break
     return taken[: asked.limit]
+
+
+def _beyond(found: QuerySet[Canvas], left: int) -> tuple[QuerySet[Canvas], int]:
+    """The slides from the first one that is not left out whole, and what is left out of it.
+
+    Objects of slides that are told are counted by their rows, without their data.
+    """
+    rows = found.annotate(count=_Length("levels")).values_list(
+        "pk", "slide__vendor", "mpp_x", "mpp_y", "count"
+    )
+    passed = 0
+    for pk, vendor, mpp_x, mpp_y, levels in rows.iterator(chunk_size=_COUNTED):
+        if vendor == VENDOR:
+            count = own_count(found.get(pk=pk))
+        else:
+            count = 0 if None in (mpp_x, mpp_y) else min(levels, MOST_INSTANCES)
+        if count > left:
+            break
+        left, passed = left - count, passed + 1
+    return found[passed:], left
+
+
+class _Length(Func):
+    """How many elements a list of JSON has."""
+
+    output_field = IntegerField()
+
+    def as_sqlite(self, compiler: Any, connection: Any, **more: Any) -> Any:
+        return self.as_sql(compiler, connection, function="json_array_length", **more)
+
+    def as_postgresql(self, compiler: Any, connection: Any, **more: Any) -> Any:
+        return self.as_sql(compiler, connection, function="jsonb_array_length", **more)
 
 
 def dicom_study(user: User, case_id: uuid.UUID) -> list[Series]:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 VENDOR = "dicom"
 """What OpenSlide calls slides that came as DICOM."""
 _OPEN_SERIES = 16  # data sets kept: some 100 kB and 16 bytes a frame; with per-frame groups more
+_MOST_COUNTS = 100_000  # of slides, some 200 bytes each
 _AWAY = "This slide cannot be read from the stored file."
 _USUAL_RATIO = 16.0  # of tiles that are coded here: about 1.5 bits a pixel
 _BRIEF = (
@@ -237,6 +238,23 @@ def object_count(canvas: Canvas) -> int:
             return min(own, MOST_INSTANCES)
     is_told = canvas.mpp_x is not None and canvas.mpp_y is not None
     return min(len(canvas.levels), MOST_INSTANCES) if is_told else 0
+
+
+def own_count(canvas: Canvas) -> int:
+    """As many as ``objects_of`` has of a slide that came as DICOM; 0 where its file is away."""
+    key = (canvas.content_hash, canvas.mpp_x is None or canvas.mpp_y is None)
+    if key not in _COUNTS:
+        try:
+            count = len(objects_of(canvas))
+        except UnavailableError:
+            return 0
+        if len(_COUNTS) >= _MOST_COUNTS:
+            _COUNTS.clear()
+        _COUNTS[key] = count
+    return _COUNTS[key]
+
+
+_COUNTS: dict[tuple[str, bool], int] = {}
 
 
 def object_uid(canvas: Canvas, one: SlideObject) -> str:

@@ -13,7 +13,8 @@ from fhir.resources.R4B.diagnosticreport import DiagnosticReport
 from fhir.resources.R4B.imagingstudy import ImagingStudy
 from pydicom.uid import UID
 
-from portal.archive.models import Case, today
+from ml.imaging.dicom.uids import MOST_INSTANCES
+from portal.archive.models import Canvas, Case, today
 from portal.archive.services import share_accept, share_offer
 from portal.labs.models import Lab, Membership, Role, User
 from tests.portal.exchange.conftest import Lab1
@@ -84,3 +85,24 @@ def test_a_guest_of_a_shared_case_is_not_told_the_pseudonym(held: Lab1) -> None:
     Bundle.model_validate(bundle)
     assert "pseudonym-7" not in json.dumps(bundle)
     assert "pseudonym-7" in json.dumps(_bundle(held.client(), held))
+
+
+def test_instances_are_as_many_as_dicomweb_lists_of_the_slides(held: Lab1) -> None:
+    def told() -> tuple[int, int]:
+        study = _of(_bundle(held.client(), held), "ImagingStudy")
+        slides = [one for one in study["series"] if one["modality"]["code"] == "SM"]
+        assert study["numberOfInstances"] == sum(
+            one["numberOfInstances"] for one in study["series"]
+        )
+        assert all(len(one["instance"]) == one["numberOfInstances"] for one in slides)
+        listed = held.client().get("/api/v1/dicomweb/instances").json()
+        return sum(one["numberOfInstances"] for one in slides), len(listed)
+
+    canvas = held.world.canvas
+    fhir, listed = told()
+    assert fhir == listed == len(canvas.levels)
+    Canvas.objects.filter(pk=canvas.pk).update(mpp_x=None, mpp_y=None)
+    assert told() == (0, 0)  # of unknown pixel size it is no DICOM
+    Canvas.objects.filter(pk=canvas.pk).update(mpp_x=1, mpp_y=1, levels=canvas.levels * 300)
+    fhir, listed = told()
+    assert fhir == MOST_INSTANCES and listed == min(100, MOST_INSTANCES)

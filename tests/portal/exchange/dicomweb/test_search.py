@@ -15,9 +15,9 @@ from pydicom.tag import Tag
 
 from ml.imaging.dicom.uids import instance_id, uid_of
 from portal.archive import storage
-from portal.archive.models import Canvas, Case, Slide, today
+from portal.archive.models import Asset, Canvas, Case, Slide, today
 from portal.archive.services import share_accept, share_offer
-from portal.exchange.selectors import dicom_objects
+from portal.exchange.selectors import dicom, dicom_objects
 from portal.labs.models import Lab, Membership, Role, User
 from tests.portal.exchange.conftest import Lab1
 
@@ -251,6 +251,33 @@ def test_a_search_asks_no_more_for_more_slides(
     canvas = told.world.canvas
     with django_assert_max_num_queries(11):  # token, membership, rows, the audit log's five
         assert len(_found(told, f"{_study(told)}/instances")) == len(canvas.levels)
+
+
+def test_what_is_left_out_is_counted_and_not_read(
+    told: Lab1, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = told.world.canvas
+    slide = Slide.objects.get(canvas=first)
+    for number in range(30):
+        asset = Asset.objects.create(lab=told.lab, sha256=f"{number:064}", size_bytes=1)
+        canvas = Canvas.objects.get(pk=first.pk)
+        canvas.pk = uuid.uuid4()
+        canvas.save(force_insert=True)
+        Slide.objects.create(
+            lab=told.lab, case=slide.case, asset=asset, canvas=canvas, state=slide.state, name="a"
+        )
+    each = len(first.levels)
+    whole = _found(told, "instances", limit="1000")
+    assert len(whole) == 31 * each
+    read: list[uuid.UUID] = []
+    objects_of = dicom.objects_of
+    monkeypatch.setattr(dicom, "objects_of", lambda one: read.append(one.pk) or objects_of(one))
+    for offset in (1, 7 * each, 7 * each + 1, 31 * each - 1):
+        read.clear()
+        assert _found(told, "instances", offset=str(offset), limit="1") == [whole[offset]]
+        assert len(read) == 1
+    read.clear()
+    assert _found(told, "instances", offset="10000000") == [] and read == []
 
 
 def test_annotations_as_dicom_are_of_the_instance_that_dicomweb_gives(told: Lab1) -> None:
