@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from django.db import OperationalError
 
-from ml.errors import BadInputError, CancelledError, MlError
+from ml.errors import BadInputError, CancelledError, MlError, WeightsError
 from portal.annotations.models import Roi
 from portal.core.errors import NotFoundError
-from portal.core.tasks import JobContext, JobResult, Priority, task
+from portal.core.tasks import JobContext, JobResult, Priority, UserError, task
 from portal.retrieval import selectors, services
 from portal.retrieval.models import Encoder
 from portal.retrieval.selectors import OWN_KIND
@@ -57,14 +57,18 @@ def own_vectors(context: JobContext, roi: Roi, base: Encoder) -> OwnVectors:
     for own in selectors.encoders_to_keep_up(base, roi.lab_id):
         if not own.is_trained:
             continue
-        (one,) = _embedded(context, own, [roi])
+        try:
+            network = own_network(own)
+        except WeightsError:  # its job says so
+            continue
+        (one,) = _embedded(context, network, [roi])
         if not isinstance(one, MlError | OSError):
             found = {**found, own.pk: (one.vector, one.n_patches)}
     return found
 
 
 def _embedded(
-    context: JobContext, encoder: Encoder, rois: Sequence[Roi]
+    context: JobContext, network: RegionEncoder, rois: Sequence[Roi]
 ) -> Sequence[Embedded | MlError | OSError]:
     """Of ROIs of one canvas; of each the error where its file cannot be read."""
     canvas = rois[0].canvas
@@ -73,7 +77,7 @@ def _embedded(
         context.progress(0, 0, "embedding with the lab's own encoder")
 
     try:
-        with regions_open(own_network(encoder), canvas) as embed:
+        with regions_open(network, canvas) as embed:
             return embed(rois, tell)
     except CancelledError:
         raise
@@ -95,12 +99,16 @@ def encoder_embed(context: JobContext, *, encoder_id: str) -> JobResult:
     """
     encoder = own_wanted(encoder_id)
     done = 0
-    while encoder is not None:
+    try:
+        network = own_network(encoder) if encoder else None
+    except WeightsError as error:
+        raise UserError(f"{encoder}: {error}.", code=error.code) from error
+    while encoder is not None and network is not None:
         before, total = selectors.map_progress(encoder)
         context.progress(before, total, "embedding regions")
         rois = selectors.rois_to_own(encoder, PART)
         if rois:
-            done += _part(context, encoder, rois)
+            done += _part(context, network, encoder, rois)
             context.give_way()
         elif has_ended(context, partial(services.metric_switch, encoder)):
             return {"regions": done}
@@ -108,8 +116,10 @@ def encoder_embed(context: JobContext, *, encoder_id: str) -> JobResult:
     return {"skipped": "no longer wanted"}
 
 
-def _part(context: JobContext, encoder: Encoder, rois: Sequence[Roi]) -> int:
-    found = _embedded(context, encoder, rois)
+def _part(
+    context: JobContext, network: RegionEncoder, encoder: Encoder, rois: Sequence[Roi]
+) -> int:
+    found = _embedded(context, network, rois)
     with context.part():
         if not services.is_scaled_so(rois[0].canvas, lock=False):
             return 0

@@ -16,7 +16,7 @@ from portal.core.errors import ConflictError, ForbiddenError, InvalidInputError,
 from portal.jobs.models import Job, JobState
 from portal.jobs.worker.runner import job_run
 from portal.retrieval import selectors, services
-from portal.retrieval.models import Embedding, Encoder, EncoderKind, Learning
+from portal.retrieval.models import Embedding, Encoder, EncoderKind, Learning, Unembeddable
 from portal.retrieval.selectors import LearningResult
 from portal.retrieval.services import WantedTraining
 from portal.retrieval.tasks import training
@@ -169,6 +169,33 @@ def test_an_encoder_is_trained_compared_put_in_use_and_rolled_back(
 def searched(user, roi, *, k=40, encoder_id=None):
     options = {"k": k, "expand": 0, "diffuse": False}
     return services.similar_or_embed(roi=roi, user=user, options=options, encoder_id=encoder_id)
+
+
+def test_damaged_weights_spoil_neither_new_regions_nor_the_archive(archive, manager):
+    """They fail the job that goes by them, and no region is called impossible for it."""
+    base = selectors.encoder_default()
+    own = Encoder.objects.create(
+        name="own",
+        version="1",
+        config_hash="o",
+        dim=base.dim,
+        lab=archive.lab,
+        base=base,
+        is_trained=True,
+        is_default=True,
+    )
+    Learning.objects.create(
+        lab=archive.lab, kind=HISTOLOGY, base=base, encoder=own, weights=b"no weights"
+    )
+    new = drawn(archive, PATIENTS)[0]
+    archive.run_jobs()
+    assert Embedding.objects.filter(roi=new, encoder=base).exists()
+    assert not Embedding.objects.filter(encoder=own).exists()
+    assert not Unembeddable.objects.exists()
+    assert {job.state for job in jobs("roi_embed")} == {JobState.SUCCEEDED}
+    assert {(job.state, job.error_code) for job in jobs("encoder_embed")} == {
+        (JobState.FAILED, "weights")
+    }
 
 
 def test_a_cancelled_training_leaves_no_picture(archive, manager, monkeypatch):
