@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import uuid
 from typing import Any
 
 from django.db.models import QuerySet
-from django.http import JsonResponse
+from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import mixins, viewsets
 from rest_framework.decorators import action
+from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -17,6 +19,7 @@ from rest_framework.views import APIView
 from portal.annotations.selectors import roi_get
 from portal.archive.selectors import canvas_get
 from portal.core.http.acting import about
+from portal.core.http.files import REVALIDATE, bytes_response
 from portal.jobs.api import job_accepted
 from portal.jobs.serializers import JobSerializer
 from portal.labs.models import Role, TokenArea
@@ -26,6 +29,7 @@ from portal.retrieval import selectors, services
 from portal.retrieval.models import EncoderKind, RegionMap
 from portal.retrieval.selectors.browse import (
     Between,
+    map_counted,
     map_list,
     map_points,
     map_seen,
@@ -81,15 +85,25 @@ class MapViewSet(mixins.ListModelMixin, viewsets.GenericViewSet[RegionMap]):
     def retrieve(self, request: Request, pk: str) -> Response:
         """One map, how many regions of it you may see, and how many are newer."""
         user = user_of(request)
-        return Response(map_represent(map_seen(user, self.get_object())))
+        return Response(map_represent(map_counted(user, self.get_object())))
 
     @extend_schema(operation_id="map_points", responses=MapPointsSerializer)
     @action(detail=True, methods=["get"])
-    def points(self, request: Request, pk: str) -> JsonResponse:
-        """All points at once, with the labels, cases and review states of now."""
+    def points(self, request: Request, pk: str) -> HttpResponse:
+        """All points at once, with the labels, cases and review states of now.
+
+        Asked again with `If-None-Match`, what has not changed is `304`.
+        """
         user = user_of(request)
         seen = map_seen(user, self.get_object())
-        return JsonResponse(points_represent(map_points(seen)))
+        data = JSONRenderer().render(points_represent(map_points(seen)))
+        return bytes_response(
+            request._request,
+            data,
+            etag=f'"{hashlib.blake2b(data, digest_size=16).hexdigest()}"',
+            media_type="application/json",
+            cache=REVALIDATE,
+        )
 
     @extend_schema(
         operation_id="map_near_duplicates",

@@ -12,8 +12,8 @@ from portal.retrieval.selectors.browse import (
     COLOURS,
     Between,
     Duplicates,
+    MapCounts,
     MapPoints,
-    SeenMap,
     UnannotatedPage,
     UnlikeFound,
 )
@@ -186,9 +186,9 @@ class UnannotatedListSerializer(serializers.Serializer[Any]):
     found = UnannotatedSerializer(many=True)
 
 
-def map_represent(seen: SeenMap) -> dict[str, Any]:
+def map_represent(counts: MapCounts) -> dict[str, Any]:
     """A map as ``MapWholeSerializer`` says."""
-    return {**MapSerializer(seen.map).data, "regions": len(seen.rows), "newer": seen.newer}
+    return {**MapSerializer(counts.map).data, "regions": counts.shown, "newer": counts.newer}
 
 
 def points_represent(points: MapPoints) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from portal.retrieval.models import EncoderKind, RegionMap
 from portal.retrieval.selectors.browse import (
     NAMES,
     Between,
+    map_counted,
     map_job_open,
     map_latest,
     map_seen,
@@ -84,7 +85,8 @@ def browse(request: HttpRequest) -> HttpResponse:
     """The map; its points are asked for by the page."""
     page = _Page(request, "map")
     labels = Label.objects.filter(lab=page.lab, retired_at=None)
-    context = page.context(seen=_seen(page.user, page.map), labels=labels)
+    counts = map_counted(page.user, page.map) if page.map else None
+    context = page.context(seen=counts, labels=labels)
     return render(request, "retrieval/browse/map.html", context)
 
 

@@ -56,6 +56,15 @@ class SeenRow:
     canvas_id: uuid.UUID
 
 
+@dataclass(frozen=True, slots=True)
+class MapCounts:
+    """How many regions of a map one person may see, and how many that it does not show."""
+
+    map: RegionMap
+    shown: int
+    newer: int
+
+
 @dataclass(frozen=True)
 class SeenMap:
     """What one person may see of a map.
@@ -160,26 +169,43 @@ def map_job_open(*, lab_id: uuid.UUID, encoder_id: uuid.UUID) -> Job | None:
 
 
 def map_seen(user: User, row: RegionMap) -> SeenMap:
-    """What the person may see of a map now. One query, and one of the map's ids."""
-    ids = np.frombuffer(bytes(row.ids), "<i8")
-    rows: dict[int, SeenRow] = {}
-    newer = 0
-    seen = (
-        Embedding.objects.owned_by(user)
-        .filter(CURRENT, lab_id=row.lab_id, encoder_id=row.encoder_id)
-        .filter(roi__deleted_at__isnull=True)
-        .order_by("pk")
-        .values_list(
-            *("pk", "roi_id", "roi__version", "roi__label_id", "roi__review_state", "canvas_id")
-        )
+    """What the person may see of a map now. One query, and one of the map's ids and places."""
+    row.refresh_from_db(fields=["ids", "places"])
+    seen = _current(user, row).values_list(
+        *("pk", "roi_id", "roi__version", "roi__label_id", "roi__review_state", "canvas_id")
     )
-    for pk, *rest in seen.iterator(chunk_size=5_000):
-        number = int(np.searchsorted(ids, pk)) if len(ids) else 0
-        if number < len(ids) and ids[number] == pk:
-            rows[number] = SeenRow(*rest)
-        elif pk > row.last_embedding_id:
-            newer += 1
+    found = list(seen.iterator(chunk_size=5_000))
+    numbers, newer = _placed(row, np.array([one[0] for one in found], np.int64))
+    rows = {
+        number: SeenRow(*one[1:])
+        for number, one in zip(numbers.tolist(), found, strict=True)
+        if number >= 0
+    }
     return SeenMap(row, rows, newer)
+
+
+def map_counted(user: User, row: RegionMap) -> MapCounts:
+    """As ``map_seen``, of numbers alone: what a page says beside the map. Two queries."""
+    keys = _current(user, row).values_list("pk", flat=True)
+    found = np.fromiter(keys.iterator(chunk_size=5_000), np.int64)
+    numbers, newer = _placed(row, found)
+    return MapCounts(row, int((numbers >= 0).sum()), newer)
+
+
+def _current(user: User, row: RegionMap) -> QuerySet[Embedding]:
+    """Of what the map is made of, as far as the person may see it, ascending."""
+    rows = Embedding.objects.owned_by(user).filter(CURRENT, roi__deleted_at__isnull=True)
+    return rows.filter(lab_id=row.lab_id, encoder_id=row.encoder_id).order_by("pk")
+
+
+def _placed(row: RegionMap, keys: ArrayI64) -> tuple[ArrayI64, int]:
+    """(N,) numbers of embeddings in a map, -1 for none, and how many came after it."""
+    ids = np.frombuffer(bytes(row.ids), "<i8").astype(np.int64)
+    if not len(ids):
+        return np.full(len(keys), -1, np.int64), int((keys > row.last_embedding_id).sum())
+    at = np.minimum(np.searchsorted(ids, keys), len(ids) - 1)
+    is_in = ids[at] == keys
+    return np.where(is_in, at, -1), int((~is_in & (keys > row.last_embedding_id)).sum())
 
 
 def _numbered(keys: list[Any]) -> ArrayI64:

@@ -6,9 +6,14 @@ import uuid
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
 
 from portal.annotations.models import Label, ReviewState
-from portal.retrieval.selectors.browse.maps import SeenMap, SeenRow
+from portal.retrieval.selectors.browse.maps import SeenMap
+
+K = TypeVar("K")
 
 COLOURS = ("label", "organ", "diagnosis", "case", "scanner", "review_state")
 """What points are coloured by."""
@@ -63,31 +68,25 @@ def map_points(seen: SeenMap) -> MapPoints:
     canvas = [number.setdefault(row.canvas_id, len(number)) for row in rows]
     known = [seen.canvases[pk] for pk in number]
 
-    def of_canvas(name: str) -> Callable[[SeenRow], tuple[str, str, str]]:
-        def found(row: SeenRow) -> tuple[str, str, str]:
-            word = str(seen.canvases[row.canvas_id][name] or "")
-            return word.lower(), word, ""
+    def word_of(name: str) -> list[_Said]:
+        words = [str(one[name] or "") for one in known]
+        return [(word.lower(), word, "") for word in words]
 
-        return found
-
-    def label_of(row: SeenRow) -> tuple[str, str, str]:
-        label = labels.get(row.label_id) if row.label_id else None
+    def label_of(key: uuid.UUID | None) -> _Said:
+        label = labels.get(key) if key else None
         return (str(label.pk), label.name, label.color) if label else ("", "", "")
 
-    def case_of(row: SeenRow) -> tuple[str, str, str]:
-        of = seen.canvases[row.canvas_id]
-        return str(of["case_id"]), of["case__accession"], ""
-
-    def state_of(row: SeenRow) -> tuple[str, str, str]:
-        return row.review_state, ReviewState(row.review_state).label, ""
-
-    ways: dict[str, Callable[[SeenRow], tuple[str, str, str]]] = {
-        "label": label_of,
-        "organ": of_canvas("case__organ"),
-        "diagnosis": of_canvas("case__diagnosis"),
-        "case": case_of,
-        "scanner": of_canvas("slide__vendor"),
-        "review_state": state_of,
+    cases: list[_Said] = [(str(one["case_id"]), one["case__accession"], "") for one in known]
+    # What many points have is worked out once, and each point names it by a number.
+    ways: dict[str, tuple[list[_Said], list[int]]] = {
+        "label": _numbered([row.label_id for row in rows], label_of),
+        "organ": (word_of("case__organ"), canvas),
+        "diagnosis": (word_of("case__diagnosis"), canvas),
+        "case": (cases, canvas),
+        "scanner": (word_of("slide__vendor"), canvas),
+        "review_state": _numbered(
+            [row.review_state for row in rows], lambda key: (key, ReviewState(key).label, "")
+        ),
     }
     return MapPoints(
         rois=[row.roi_id for row in rows],
@@ -96,20 +95,36 @@ def map_points(seen: SeenMap) -> MapPoints:
         y=places[:, 1].tolist(),
         canvas=canvas,
         canvases=[(one["pk"], one["name"], one["case__accession"]) for one in known],
-        colourings=tuple(_coloured(name, rows, ways[name]) for name in COLOURS),
+        colourings=tuple(_coloured(name, *ways[name]) for name in COLOURS),
     )
 
 
-def _coloured(
-    name: str, rows: list[SeenRow], value_of: Callable[[SeenRow], tuple[str, str, str]]
-) -> Colouring:
-    found = [value_of(row) for row in rows]
-    counts = Counter(value for value, _, _ in found if value)
-    said = {value: (text, color) for value, text, color in reversed(found)}
-    ordered = sorted(counts, key=lambda value: (-counts[value], said[value][0].lower(), value))
-    at = {value: number for number, value in enumerate(ordered)}
+_Said = tuple[str, str, str]
+"""A value, what it is called, and its colour; three times nothing for none."""
+
+
+def _numbered(keys: list[K], said: Callable[[K], _Said]) -> tuple[list[_Said], list[int]]:
+    """What is said of each different key, and the number of each point's."""
+    number: dict[K, int] = {}
+    at = [number.setdefault(key, len(number)) for key in keys]
+    return [said(key) for key in number], at
+
+
+def _coloured(name: str, said: list[_Said], at: list[int]) -> Colouring:
+    """Values that are the same are one, however they are written: as the first point has it."""
+    points = np.array(at, np.int64)
+    own = np.bincount(points, minlength=len(said)).tolist()
+    counts: Counter[str] = Counter()
+    names: dict[str, tuple[str, str]] = {}
+    for (value, text, color), count in zip(said, own, strict=True):
+        if value and count:
+            counts[value] += count
+            names.setdefault(value, (text, color))
+    ordered = sorted(counts, key=lambda value: (-counts[value], names[value][0].lower(), value))
+    number = {value: place for place, value in enumerate(ordered)}
+    places = np.array([number.get(value, -1) for value, _, _ in said], np.int64)
     return Colouring(
         name,
-        tuple(ColourValue(value, *said[value], counts[value]) for value in ordered),
-        [at.get(value, -1) for value, _, _ in found],
+        tuple(ColourValue(value, *names[value], counts[value]) for value in ordered),
+        places[points].tolist() if len(said) else [],
     )

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from django.db import connection
+from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from ml.index.answers.calibration import Calibration
 from portal.annotations.models import Label
 from portal.annotations.services import roi_delete
+from portal.archive.models import Case
 from portal.core.errors import ConflictError, ForbiddenError, InvalidInputError
 from portal.jobs.models import Job
 from portal.labs.models import Membership, Role, User
@@ -17,6 +19,7 @@ from portal.reading.services import WantedReadings, readings_assign, study_creat
 from portal.retrieval.models import EncoderKind, LabelConfirmation, RegionMap
 from portal.retrieval.selectors.browse import (
     Between,
+    map_counted,
     map_latest,
     map_points,
     map_seen,
@@ -250,6 +253,47 @@ def test_an_erasure_takes_the_maps_along(archive):
     drawn(archive)
     indexes_forget(lab_id=archive.lab.pk)
     assert not RegionMap.objects.exists()
+
+
+def test_the_page_counts_without_reading_regions_and_unchanged_points_are_not_sent_again(
+    archive, api_as
+):
+    seen = drawn(archive)
+    counts = map_counted(archive.user, seen.map)
+    assert (counts.shown, counts.newer) == (len(seen.rows), seen.newer) == (12, 0)
+    page = Client()
+    page.force_login(archive.user)
+    url = f"/browse/?lab={archive.lab.slug}"
+    page.get(url)
+    with CaptureQueriesContext(connection) as asked:
+        shown = page.get(url).content.decode()
+    assert "12 regions. Neighbours" in shown
+    of_regions = [one["sql"] for one in asked if "retrieval_embedding" in one["sql"]]
+    assert len(of_regions) == 1  # and of it the keys alone
+    assert "review_state" not in of_regions[0] and "vector" not in of_regions[0]
+    assert len(asked) <= 16
+
+    api, points = api_as(archive.user), f"/api/v1/maps/{seen.map.pk}/points/"
+    api.get(points)
+    with CaptureQueriesContext(connection) as asked:
+        first = api.get(points)
+    assert len(asked) <= 8
+    assert first.json()["rois"] and first["Cache-Control"] == "private, no-cache"
+    same = api.get(points, headers={"if-none-match": first["ETag"]})
+    assert (same.status_code, same.content) == (304, b"")
+    roi_delete(roi=archive.left[0], user=archive.user, expected_version=1)
+    after = api.get(points, headers={"if-none-match": first["ETag"]})
+    assert after.status_code == 200 and len(after.json()["rois"]) == 11
+    assert map_counted(archive.user, seen.map).shown == 11
+
+
+def test_values_that_are_written_in_two_ways_are_one(archive):
+    Case.objects.filter(pk=archive.cases[3].pk).update(organ="Colon")
+    Case.objects.filter(pk=archive.cases[4].pk).update(organ="")
+    organs = next(one for one in map_points(drawn(archive)).colourings if one.name == "organ")
+    (value,) = organs.values
+    assert (value.value, value.name, value.count) == ("colon", "colon", 10)
+    assert sorted(set(organs.at)) == [-1, 0] and organs.at.count(-1) == 2
 
 
 def test_a_map_is_read_by_as_many_queries_whatever_it_holds(archive):
