@@ -14,6 +14,7 @@ PROTOCOLS: Registry = {
         "ml.evaluation.retrieval.places.command",
         "the same tissue in later frames of a scope",
     ),
+    "tissue": ("ml.evaluation.retrieval.tissue", "its like, asked for with a whole slide"),
     "splits": ("ml.evaluation.retrieval.splits", "patient-disjoint folds of similar class shares"),
     "settings": (
         "ml.evaluation.retrieval.settings",

@@ -1,0 +1,82 @@
+"""Searches with whole slides: hand-worked scores, and a small run from files to a table."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from ml.cli import main
+from ml.evaluation.retrieval import tissue
+from ml.evaluation.retrieval.tissue import _Asked, chance_score, middle, tissue_score
+from tests.ml.training.roi.conftest import dense_tissue
+
+
+def asked(places, right):
+    return _Asked(
+        np.zeros(2, np.float32), np.array([[p, 0] for p in places], np.float32), np.array(right)
+    )
+
+
+def test_scores_are_those_worked_by_hand():
+    first = asked([3, 1, 2, 4], [True, False, True, False])  # wrong, right, right, wrong
+    second = asked([1, 2], [True, False])
+    found = tissue_score([first, second])
+    assert (found["slides"], found["gallery"]) == (2, 3.0)
+    assert found["first"] == 0.5
+    assert found["precision"] == 0.5
+    assert found["ap"] == pytest.approx(((1 / 2 + 2 / 3) / 2 + 1) / 2, abs=1e-4)
+
+
+def test_chance_is_the_share_of_what_is_right():
+    found = chance_score([asked(range(40), [at < 10 for at in range(40)])])
+    assert found["first"] == pytest.approx(0.25, abs=0.03)
+    assert found["precision"] == pytest.approx(0.25, abs=0.02)
+
+
+def test_the_middle_points_where_they_do_and_is_as_long():
+    vectors = np.array([[3, 0], [0, 1]], np.float32)
+    found = middle(vectors)
+    assert np.linalg.norm(found) == pytest.approx(2)
+    assert found[0] / found[1] == pytest.approx(3)
+
+
+def test_a_run_tells_its_scores(tmp_path, monkeypatch, capsys):
+    def picture(name, seed, nuclei):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(dense_tissue(600, 600, seed=seed, nuclei_per_mpx=nuclei)).save(path)
+
+    rows = []
+    for patient in range(4):
+        for number in range(2):
+            name = f"p{patient}-{number}.png"
+            picture(f"atlas/{name}", 2 * patient + number, 600 if patient % 2 else 4000)
+            rows.append({"file": name, "patient": str(patient), "label": "ab"[patient % 2]})
+    with (tmp_path / "atlas/index.csv").open("w", newline="") as file:
+        table = csv.DictWriter(file, ["file", "patient", "label"])
+        table.writeheader()
+        table.writerows(rows)
+    for number in range(2):
+        picture(f"sections/s{number}.png", 20 + number, 600)
+    picture("other.png", 30, 5000)
+    monkeypatch.setattr(tissue, "INDEX", "atlas/index.csv")
+    monkeypatch.setattr(tissue, "WHERE", {})
+    monkeypatch.setattr(tissue, "SECTIONS", "sections")
+    monkeypatch.setattr(tissue, "ELSEWHERE", ("other.png",))
+    out = tmp_path / "out.json"
+    words = ["evaluate", "tissue", "--data", str(tmp_path), "--regions", "3", "--json", str(out)]
+    assert main(words) == 0
+    found = json.loads(out.read_text())["scores"]
+    assert set(found) == {"organ", "next section"}
+    for methods in found.values():
+        assert set(methods) == {"roi-default", "HSV histogram", "chance"}
+    organ, sections = found["organ"]["roi-default"], found["next section"]["roi-default"]
+    assert (organ["slides"], organ["gallery"], organ["first"]) == (4, 6.0, 1.0)
+    assert (sections["slides"], sections["gallery"]) == (2, 6.0)
+    assert found["organ"]["chance"]["first"] == pytest.approx(1 / 3, abs=0.05)
+    assert "First is right" in capsys.readouterr().out
+    assert main([*words[:4], "--regions", "0"]) == 2
