@@ -19,7 +19,7 @@ from django.test.utils import override_settings
 from ml.imaging.slides.pyramids import write_pyramid
 from portal.annotations.models import Label, Roi
 from portal.annotations.services import label_create, roi_create
-from portal.archive.models import Canvas, Case, Slide, Upload, UploadState, Video
+from portal.archive.models import Canvas, Case, Evidence, Slide, Upload, UploadState, Video
 from portal.archive.services import case_create, item_receive
 from portal.jobs.models import Job
 from portal.jobs.worker.runner import job_run
@@ -234,8 +234,8 @@ def _report(query: Query) -> Report:
 
 
 def quarantined(made: World, user: User) -> Upload:
-    """A file of a case of its own, held back by a rule."""
-    return Upload.objects.create(
+    """A file of a case of its own, held back for text in its picture."""
+    upload = Upload.objects.create(
         lab=made.case.lab,
         case=case_create(lab=made.case.lab, user=user, accession="W-7"),
         filename="held.tif",
@@ -243,7 +243,10 @@ def quarantined(made: World, user: User) -> Upload:
         sha256=made.slide.asset.sha256,
         asset=made.slide.asset,
         state=UploadState.QUARANTINED,
-        error_code="not-clean",
-        error_message="It may name somebody: titles and dates inside the container.",
+        error_code="seen-in-pixels",
+        error_message="It may show who somebody is. Text in the picture at the upper left.",
         created_by=user,
     )
+    place = {"kind": "text", "x": 0.1, "y": 0.1, "width": 0.2, "height": 0.05, "at_s": None}
+    Evidence.objects.create(lab=upload.lab, upload=upload, found=[place], picture=b"\xff\xd8\xff")
+    return upload

@@ -23,6 +23,7 @@ PROTOCOLS: Registry = {
     "matching": ("ml.evaluation.matching.command", "key point matches against known transforms"),
     "epipolar": ("ml.evaluation.epipolar.command", "key point matches against known camera poses"),
     "mosaic": ("ml.evaluation.mosaic.command", "registration of a video's frames"),
+    "revealing": ("ml.evaluation.revealing.command", "text, faces and the outside in pictures"),
     "plots": ("ml.evaluation.epipolar.drawn", "the plot of epipolar's scores out of what it wrote"),
     "card": ("ml.evaluation.common.card", "a model card's table out of what others wrote"),
 }

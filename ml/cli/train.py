@@ -31,6 +31,7 @@ SCHEMES: Registry = {
     ),
     "endoscopy": ("ml.training.roi.endoscopy", "the ROI encoder of frames and mosaics"),
     "vit": ("ml.training.vit.command", "the adapted vision transformer, by novel-view synthesis"),
+    "letters": ("ml.training.letters.command", "the network that finds text burnt into images"),
     "metric": ("ml.training.roi.lab_metric", "a metric from a lab's own labels, for an encoder"),
     "calibration": ("ml.training.roi.calibration", "what distance means something, for an encoder"),
 }

@@ -7,6 +7,7 @@ imported: the caller must not need one.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from ml.types import Level
 
@@ -79,3 +80,33 @@ class MadeRendition:
 
     rendition: str
     offset_pts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Revealing:
+    """A place in a picture that may reveal somebody.
+
+    Attributes:
+        kind: "text"; "face"; "outside", a whole frame that looks taken outside the body.
+        x, y, width, height: as shares of the picture's sides.
+        at_s: seconds into a video; None in a picture, and of text that stands over a video.
+    """
+
+    kind: Literal["text", "face", "outside"]
+    x: float
+    y: float
+    width: float
+    height: float
+    at_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LookedThrough:
+    """What a look at the pixels found.
+
+    Attributes:
+        picture: name in the folder of a JPEG that shows it; None where nothing was found.
+    """
+
+    found: tuple[Revealing, ...]
+    picture: str | None

@@ -9,6 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
+from math import isfinite
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,14 +17,18 @@ from ml.config import config_from_dict
 from ml.imaging.deidentify.cleaned import CLEAN_NAME, Cleaned
 from ml.imaging.formats.archives import is_zip
 from ml.imaging.formats.sniff import SET_FOLDER, FileKind, is_dicom_slide, read_head
-from ml.imaging.inspections import MadeRendition, SlideInspection, VideoInspection
+from ml.imaging.inspections import LookedThrough, MadeRendition, SlideInspection, VideoInspection
 from ml.imaging.sandbox import Limits, run_limited
 from ml.types import FrameTable, Progress, no_progress
 
 INSPECT_LIMITS = Limits()
 FILMSTRIP_LIMITS = Limits(cpu_s=120, wall_s=120.0, file_bytes=16 * 2**20)
 """Of the small pictures of a timeline, within a request."""
+LOOK_LIMITS = Limits(cpu_s=300, wall_s=900.0, file_bytes=2 * 2**20)
+"""Of a look at the pixels: sixteen frames of a long video, or an overview that is scaled down from
+the finest level of a slide that has no other."""
 DICOM_NAME = "slide.dcm"
+EVIDENCE_NAME = "evidence.jpg"
 FILMSTRIP_NAME = "filmstrip.jpg"
 SNIFF_LIMITS = Limits(memory_bytes=1024**3, cpu_s=20, wall_s=60, file_bytes=2**20)
 """Of a look at the first bytes and tags, within a request."""
@@ -110,6 +115,84 @@ def _video(found: Mapping[str, Any]) -> VideoInspection:
     described = config_from_dict(VideoInspection, found, where="video")
     _inside(described.frames, described.poster)
     return described
+
+
+def slide_look(
+    source: Path,
+    folder: Path,
+    *,
+    progress: Progress,
+    found: SlideInspection,
+    text: bool,
+    faces: bool,
+) -> LookedThrough:
+    """``ml.imaging.revealing.look.look_at_slide`` of what was inspected into ``folder``.
+
+    Args:
+        faces: of stills alone; in tissue there are none.
+    """
+    path = folder / found.pixels if found.pixels else source
+    return _looked(
+        "look_at_slide",
+        {"path": str(path), "text": text, "faces": faces and found.kind == "still"},
+        reads=(folder if found.pixels else source,),
+        folder=folder,
+        progress=progress,
+    )
+
+
+def video_look(
+    source: Path,
+    folder: Path,
+    *,
+    progress: Progress,
+    found: VideoInspection,
+    text: bool,
+    faces: bool,
+) -> LookedThrough:
+    """The same of a video's frames, by the frame table in ``folder``."""
+    from ml.imaging.ingest import load_frame_table
+    from ml.imaging.revealing.look import FRAMES_MOST, is_looked_at_by_key_frames
+    from ml.imaging.videos.filmstrip import evenly
+
+    table = load_frame_table(folder / found.frames)
+    arguments = {
+        "path": str(source),
+        "pts": sorted(set(evenly(table, FRAMES_MOST).tolist())),
+        "time_base_s": table.time_base_s,
+        "is_long": is_looked_at_by_key_frames(len(table), found.width_px * found.height_px),
+        "text": text,
+        "faces": faces,
+    }
+    return _looked("look_at_video", arguments, reads=(source,), folder=folder, progress=progress)
+
+
+def _looked(
+    function: str,
+    arguments: dict[str, Any],
+    *,
+    reads: tuple[Path, ...],
+    folder: Path,
+    progress: Progress,
+) -> LookedThrough:
+    with tempfile.TemporaryDirectory(dir=folder.parent) as made:
+        told = run_limited(
+            f"ml.imaging.revealing.look:{function}",
+            arguments | {"out_dir": made},
+            reads=reads,
+            writes=(Path(made),),
+            limits=LOOK_LIMITS,
+            progress=progress,
+        )
+        seen = config_from_dict(LookedThrough, told, where="look")
+        _inside(seen.picture)
+        if seen.picture is not None:
+            (Path(made) / seen.picture).replace(folder.parent / EVIDENCE_NAME)
+    for one in seen.found:
+        numbers = [one.x, one.y, one.width, one.height, one.at_s or 0.0]
+        if one.kind not in ("text", "face", "outside") or not all(map(isfinite, numbers)):
+            raise ValueError(f"the child told of what cannot be: {one!r}")
+    return seen
 
 
 def rendition_make(

@@ -16,8 +16,9 @@ from typing import TypeVar
 
 from ml.errors import MlError
 from ml.imaging.formats.sniff import PIXELS_NAME
+from ml.imaging.inspections import LookedThrough
 from portal.archive import inspection, services, storage
-from portal.archive.models import ItemState, Slide, Upload, Video
+from portal.archive.models import ItemState, Seen, Slide, Upload, Video
 from portal.archive.selectors.intake import intake_rules_of
 from portal.archive.services import CleanFile, item_preparing, slide_ready, video_ready
 from portal.core.errors import PortalError
@@ -71,7 +72,10 @@ def slide_ingest(context: JobContext, *, slide_id: str) -> JobResult:
         found = _inspected(context, inspection.slide_inspect, source, folder)
         made = found.pixels == PIXELS_NAME
         pixels_hash = storage.file_sha256(folder / PIXELS_NAME) if made else ""
-        with _placed(context, slide, clean):
+        told = _looked_at(
+            context, slide, partial(inspection.slide_look, found=found), source, folder
+        )
+        with _placed(context, slide, clean, told):
             content_hash = pixels_hash or slide.asset.sha256
             canvas = slide_ready(slide=slide, folder=folder, found=found, content_hash=content_hash)
     return {"canvas_id": str(canvas.pk), "width_px": canvas.width_px, "height_px": canvas.height_px}
@@ -94,11 +98,14 @@ def video_ingest(context: JobContext, *, video_id: str) -> JobResult:
         source, clean = _cleaned(context, video, scratch)
         folder = _folder(scratch)
         found = _inspected(context, inspection.video_inspect, source, folder)
+        told = _looked_at(
+            context, video, partial(inspection.video_look, found=found), source, folder
+        )
         made = None
         if not found.browser_playable:
             make = partial(inspection.rendition_make, found=found)
             made = _inspected(context, make, source, folder)
-        with _placed(context, video, clean):
+        with _placed(context, video, clean, told):
             canvas = video_ready(video=video, folder=folder, found=found, made=made)
     return {
         "canvas_id": str(canvas.pk),
@@ -140,8 +147,37 @@ def _cleaned(
     return path or source, clean
 
 
+def _looked_at(
+    context: JobContext,
+    item: Slide | Video,
+    look: Callable[..., LookedThrough],
+    source: Path,
+    folder: Path,
+) -> list[str]:
+    """What the pixels reveal, as sentences; where the lab's rules want it, the file is held back.
+
+    An imported one is never held: regions wait for it.
+    """
+    rules = intake_rules_of(item.lab_id)
+    text, faces = (rule != Seen.OFF for rule in (rules.text_in_pixels, rules.faces_in_pixels))
+    if not (text or faces) or services.item_is_released(item):
+        return []
+    seen = _inspected(context, partial(look, text=text, faces=faces), source, folder)
+    held_for = {"text": rules.text_in_pixels, "face": rules.faces_in_pixels}
+    is_held = any(held_for.get(one.kind) == Seen.HOLD for one in seen.found)
+    told = services.told_of(seen.found)
+    if is_held and not services.item_is_imported(item):
+        picture = (folder.parent / inspection.EVIDENCE_NAME).read_bytes()
+        with context.part():
+            services.evidence_keep(item=item, seen=seen, picture=picture)
+        raise UserError(f"It may show who somebody is. {'. '.join(told)}.", code=services.SEEN)
+    return [f"{sentence}." for sentence in told]
+
+
 @contextmanager
-def _placed(context: JobContext, item: Slide | Video, clean: CleanFile | None) -> Iterator[None]:
+def _placed(
+    context: JobContext, item: Slide | Video, clean: CleanFile | None, told: list[str]
+) -> Iterator[None]:
     """``effect()`` with the file without names in place of the one that arrived."""
     with services.item_placing(item, clean), context.effect():
         if clean is not None:
@@ -152,6 +188,7 @@ def _placed(context: JobContext, item: Slide | Video, clean: CleanFile | None) -
                     raise
                 raise UserError(error.message, code=error.code) from error
             item.warnings = [f"Not taken out: {sentence}." for sentence in clean.left]
+        item.warnings = [*item.warnings, *told]
         yield
 
 

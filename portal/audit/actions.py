@@ -189,7 +189,13 @@ EVENTS: Mapping[str, Told] = {
     "intake_rules.changed": Told(
         "lab",
         "lab_id",
-        ("takes_names_out", "must_be_clean", "titles_from_files"),
+        (
+            "takes_names_out",
+            "must_be_clean",
+            "titles_from_files",
+            "text_in_pixels",
+            "faces_in_pixels",
+        ),
     ),
     "item.deidentified": Told("item", "item_id", ("item_kind", "removed")),
     "item.received": Told("item", "item_id", ("item_kind", "sha256")),

@@ -60,6 +60,8 @@ REQUESTS: dict[str, Any] = {
         "takes_names_out": True,
         "must_be_clean": True,
         "titles_from_files": False,
+        "text_in_pixels": "hold",
+        "faces_in_pixels": "tell",
     },
     "invitations_create": {
         "lab": _LAB,

@@ -39,8 +39,7 @@ def filmstrip(path: str | Path, pts: Sequence[int], *, is_long: bool) -> ImageU8
     Raises:
         NoVideoStreamError, CorruptFileError: as ``probe_video``.
     """
-    frames = _key_frames(path, pts) if is_long else _exact_frames(path, pts)
-    pictures = [_small(frame) for frame in frames]
+    pictures = [_small(rgb) for _, rgb in frames_near(path, pts, is_long=is_long)]
     if not pictures:
         raise CorruptFileError("no frame of the video can be decoded")
     width = pictures[0].shape[1]
@@ -50,6 +49,17 @@ def filmstrip(path: str | Path, pts: Sequence[int], *, is_long: bool) -> ImageU8
         left = number * width
         strip[:, left : left + picture.shape[1]] = picture
     return strip
+
+
+def frames_near(
+    path: str | Path, pts: Sequence[int], *, is_long: bool
+) -> Iterator[tuple[int, ImageU8]]:
+    """Time stamp and pixels of frames, upright RGB, as ``filmstrip`` takes them.
+
+    Of a long video the same key frame may come several times.
+    """
+    for frame in _key_frames(path, pts) if is_long else _exact_frames(path, pts):
+        yield frame.pts or frame.dts or 0, frame_rgb(frame)
 
 
 def _exact_frames(path: str | Path, pts: Sequence[int]) -> Iterator[VideoFrame]:
@@ -76,8 +86,7 @@ def _key_frames(path: str | Path, pts: Sequence[int]) -> Iterator[VideoFrame]:
                 yield last
 
 
-def _small(frame: VideoFrame) -> ImageU8:
-    rgb = frame_rgb(frame)
+def _small(rgb: ImageU8) -> ImageU8:
     height, width = rgb.shape[:2]
     across = min(max(1, round(width * HEIGHT_PX / height)), _WIDEST_PX)
     return np.asarray(cv2.resize(rgb, (across, HEIGHT_PX), interpolation=cv2.INTER_AREA), np.uint8)

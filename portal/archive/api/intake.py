@@ -6,7 +6,9 @@ import uuid
 from typing import Any
 
 from django.db.models import QuerySet
-from drf_spectacular.utils import OpenApiResponse, extend_schema
+from django.http import HttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_field
 from rest_framework import mixins, serializers, status, viewsets
 from rest_framework.decorators import action
 from rest_framework.request import Request
@@ -14,9 +16,11 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from portal.archive import selectors, services
-from portal.archive.models import IntakeRules, Upload
+from portal.archive.models import Evidence, IntakeRules, Seen, Upload
 from portal.archive.rules import require_intake
 from portal.archive.services import IntakeWanted, ItemReceived
+from portal.core.errors import NotFoundError
+from portal.core.http.files import bytes_response
 from portal.jobs.api import job_answered
 from portal.jobs.serializers import JobSerializer
 from portal.labs.models import TokenArea
@@ -24,11 +28,27 @@ from portal.labs.requests import UUID_REGEX, user_of
 from portal.labs.selectors import lab_named
 
 
+class RevealingSerializer(serializers.Serializer[Any]):
+    """A place in the picture of a file that may reveal somebody."""
+
+    kind = serializers.ChoiceField(choices=("text", "face", "outside"))
+    x = serializers.FloatField(help_text="Left edge, as a share of the picture's width")
+    y = serializers.FloatField(help_text="Upper edge, as a share of its height")
+    width = serializers.FloatField()
+    height = serializers.FloatField()
+    at_s = serializers.FloatField(
+        allow_null=True, help_text="Seconds into a video; null: a picture, or over the whole video"
+    )
+
+
 class QuarantinedSerializer(serializers.ModelSerializer[Upload]):
     """A file that did not pass the gate."""
 
     can_release = serializers.SerializerMethodField()
     quarantined_at = serializers.DateTimeField(source="updated_at")
+    found = serializers.SerializerMethodField(
+        help_text="Where its picture may reveal somebody; `picture/` shows it"
+    )
 
     class Meta:
         model = Upload
@@ -43,6 +63,7 @@ class QuarantinedSerializer(serializers.ModelSerializer[Upload]):
             "error_code",
             "error_message",
             "can_release",
+            "found",
             "created_at",
             "quarantined_at",
         )
@@ -50,6 +71,12 @@ class QuarantinedSerializer(serializers.ModelSerializer[Upload]):
     def get_can_release(self, upload: Upload) -> bool:
         """Whether only a rule of the lab held it back."""
         return upload.error_code in services.RELEASABLE
+
+    @extend_schema_field(RevealingSerializer(many=True))
+    def get_found(self, upload: Upload) -> list[dict[str, Any]]:
+        """Of what was seen in its pixels; empty where they were not the reason."""
+        seen: Evidence | None = getattr(upload, "evidence", None)
+        return list(seen.found) if seen else []
 
 
 class ReleaseSerializer(serializers.Serializer[Any]):
@@ -91,6 +118,19 @@ class QuarantineViewSet(
             user=user_of(self.request), upload_id=uuid.UUID(self.kwargs["pk"])
         )
 
+    @extend_schema(
+        responses={(200, "image/jpeg"): OpenApiTypes.BINARY},
+        summary="What was seen in its pixels",
+    )
+    @action(detail=True, methods=["get"])
+    def picture(self, request: Request, pk: str) -> HttpResponse:
+        """An overview with frames around the places, and these enlarged; 404 without."""
+        upload = self.get_object()
+        seen: Evidence | None = getattr(upload, "evidence", None)
+        if seen is None:
+            raise NotFoundError("Nothing was seen in the pixels of this file.")
+        return bytes_response(request, bytes(seen.picture), etag=f'"e-{seen.pk.hex}"')
+
     @extend_schema(request=None, responses=_ACCEPTED)
     @action(detail=True, methods=["post"])
     def retry(self, request: Request, pk: str) -> Response:
@@ -129,6 +169,16 @@ class IntakeRulesSerializer(serializers.Serializer[Any]):
     titles_from_files = serializers.BooleanField(
         help_text="A file without a title gets its file's name as one; else a number in the case"
     )
+    text_in_pixels = serializers.ChoiceField(
+        choices=Seen.choices,
+        required=False,
+        help_text="What becomes of a file with text in its picture; left out, it stays as it is",
+    )
+    faces_in_pixels = serializers.ChoiceField(
+        choices=Seen.choices,
+        required=False,
+        help_text="The same for faces; of frames outside the body a warning tells unless off",
+    )
 
 
 class IntakeRulesApi(APIView):
@@ -157,7 +207,9 @@ class IntakeRulesApi(APIView):
         require_intake(user_of(request), lab.pk)
         body = IntakeRulesSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        wanted = IntakeWanted(**body.validated_data)
+        present = selectors.intake_rules_of(lab.pk)
+        kept = {name: getattr(present, name) for name in ("text_in_pixels", "faces_in_pixels")}
+        wanted = IntakeWanted(**kept | body.validated_data)
         return Response(
             _rules(services.intake_rules_set(lab=lab, user=user_of(request), wanted=wanted))
         )

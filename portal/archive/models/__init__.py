@@ -1,6 +1,6 @@
 """Rows of the archive: cases, what they hold, and who else may read them."""
 
-from portal.archive.models.intake import IntakeRules
+from portal.archive.models.intake import Evidence, IntakeRules, Seen
 from portal.archive.models.records import (
     PRESENT,
     AgeBand,
@@ -37,9 +37,11 @@ __all__ = [
     "CaseItem",
     "CaseShare",
     "CaseShareQuerySet",
+    "Evidence",
     "IntakeRules",
     "ItemState",
     "LabQuota",
+    "Seen",
     "Sex",
     "Slide",
     "StorageIdentity",

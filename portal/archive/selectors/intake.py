@@ -25,7 +25,8 @@ def quarantine_list(*, user: User) -> QuerySet[Upload]:
     held = Upload.objects.owned_by(user).filter(
         state=UploadState.QUARANTINED, lab_id__in=managed, case__bin_entry=None
     )
-    return held.select_related("case", "lab", "created_by", "asset").order_by("-updated_at", "id")
+    held = held.select_related("case", "lab", "created_by", "asset", "evidence")
+    return held.defer("evidence__picture").order_by("-updated_at", "id")
 
 
 def quarantine_get(*, user: User, upload_id: uuid.UUID) -> Upload:

@@ -8,13 +8,14 @@ from collections.abc import Callable
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
 from portal.archive import selectors, services
+from portal.archive.models import Seen
 from portal.archive.rules import require_intake
 from portal.archive.services import IntakeWanted
 from portal.core.errors import PortalError
@@ -42,6 +43,7 @@ def intake(request: HttpRequest) -> HttpResponse:
         "page_obj": page,
         "rules": selectors.intake_rules_of(lab.pk),
         "releasable": services.RELEASABLE,
+        "seen_choices": Seen.choices,
     }
     return render(request, "archive/intake.html", context)
 
@@ -52,10 +54,13 @@ def intake_rules(request: HttpRequest) -> HttpResponse:
     """Say how the lab takes files in."""
     user, sent = user_of(request), request.POST
     lab = lab_get(user, slug=sent.get("lab"), chosen=lab_chosen_by(request))
+    rules = selectors.intake_rules_of(lab.pk)
     wanted = IntakeWanted(
         takes_names_out="takes_names_out" in sent,
         must_be_clean="must_be_clean" in sent,
         titles_from_files="titles_from_files" in sent,
+        text_in_pixels=_chosen(sent, "text_in_pixels", rules.text_in_pixels),
+        faces_in_pixels=_chosen(sent, "faces_in_pixels", rules.faces_in_pixels),
     )
     services.intake_rules_set(lab=lab, user=user, wanted=wanted)
     messages.success(request, f"How {lab.name} takes files in was saved.")
@@ -102,6 +107,12 @@ def quarantine_delete(request: HttpRequest, upload_id: uuid.UUID) -> HttpRespons
         lambda: services.quarantine_delete(upload=upload, user=user),
         f"{upload.name} was deleted.",
     )
+
+
+def _chosen(sent: QueryDict, name: str, present: str) -> str:
+    """What a form chose of ``Seen``; without it what is there stays."""
+    value = sent.get(name, present)
+    return value if value in Seen.values else present
 
 
 def _done(request: HttpRequest, lab: Lab, act: Callable[[], object], said: str) -> HttpResponse:

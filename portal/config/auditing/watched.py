@@ -136,6 +136,9 @@ WATCHED: Mapping[str, Mapping[str, Watch]] = {
         "DELETE": _told("quarantine.deleted", "upload", "pk"),
     },
     "api:quarantine-list": {"GET": Watch("intake.viewed", every_s=HOUR_S)},
+    "api:quarantine-picture": {
+        "GET": Watch("intake.viewed", "upload", "pk", every_s=MINUTE_S),
+    },
     "api:quarantine-release": {"POST": _told("quarantine.released", "upload", "pk")},
     "api:quarantine-retry": {"POST": _told("quarantine.retried", "upload", "pk")},
     "api:review-list": {"GET": Watch("review.viewed", every_s=HOUR_S)},

@@ -191,6 +191,8 @@ SPECTACULAR_SETTINGS = {
         "ShareStateEnum": ("offered", "accepted", "over", "ended"),
         "ImportStageEnum": "portal.annotations.models.ImportStage",
         "UploadStateEnum": "portal.archive.models.UploadState",
+        "SeenEnum": "portal.archive.models.Seen",
+        "SeenKindEnum": ("text", "face", "outside"),
         "ItemKindEnum": ("slide", "video"),
         "ItemStateEnum": "portal.archive.models.ItemState",
         "FrameStatusEnum": "portal.mosaics.models.FrameStatus",
@@ -285,6 +287,9 @@ TESSERA_STORAGE_FLOOR_BYTES = int(
 )
 TESSERA_RESERVE_BYTES = int(
     environment.number("TESSERA_RESERVE_BYTES", default=256 * 2**20, minimum=0)
+)
+TESSERA_SEEN_IN_PIXELS = environment.one_of(  # of labs without rules of their own
+    "TESSERA_SEEN_IN_PIXELS", ("hold", "tell", "off"), default="hold"
 )
 TESSERA_TRASH_DAYS = environment.number("TESSERA_TRASH_DAYS", default=30, minimum=0)
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2**20  # fields of a form; JSON has a limit of its own

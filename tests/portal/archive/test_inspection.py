@@ -110,6 +110,7 @@ def test_an_arriving_file_is_looked_at_once_and_in_a_child(
     assert children[1:] == [
         "ml.imaging.deidentify.copy:deidentify",
         "ml.imaging.ingest:inspect_slide",
+        "ml.imaging.revealing.look:look_at_slide",
     ]
     assert Slide.objects.get().state == "ready"
 
@@ -192,6 +193,7 @@ def test_a_rendition_is_made_in_a_child(
     assert children[1:] == [
         "ml.imaging.deidentify.copy:deidentify",
         "ml.imaging.ingest:inspect_video",
+        "ml.imaging.revealing.look:look_at_video",
         "ml.imaging.ingest:make_rendition",
     ]
     received.item.refresh_from_db()

@@ -6,9 +6,13 @@ from portal.archive.services.gate.cleaning import (
     item_placing,
     lab_key,
 )
+from portal.archive.services.gate.places import told_of
 from portal.archive.services.gate.quarantine import (
     NOT_CLEAN,
     RELEASABLE,
+    SEEN,
+    evidence_keep,
+    item_is_imported,
     item_is_released,
     item_quarantine,
     quarantine_delete,
@@ -20,10 +24,13 @@ from portal.archive.services.gate.rules import IntakeWanted, intake_rules_set
 __all__ = [
     "NOT_CLEAN",
     "RELEASABLE",
+    "SEEN",
     "CleanFile",
     "IntakeWanted",
+    "evidence_keep",
     "intake_rules_set",
     "item_cleaned",
+    "item_is_imported",
     "item_is_released",
     "item_placing",
     "item_quarantine",
@@ -31,4 +38,5 @@ __all__ = [
     "quarantine_delete",
     "quarantine_release",
     "quarantine_retry",
+    "told_of",
 ]

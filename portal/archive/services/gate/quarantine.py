@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from django.db import transaction
 
 import ml.errors
-from portal.archive.models import Canvas, Slide, Upload, UploadState, Video
+from ml.imaging.inspections import LookedThrough
+from portal.archive.models import Canvas, Evidence, Slide, Upload, UploadState, Video
 from portal.archive.rules import require_intake
 from portal.archive.services.assets import asset_lock, asset_release
 from portal.archive.services.items import ItemReceived, canvas_id_of, item_create
@@ -22,7 +24,8 @@ from portal.core.events import event_emit
 from portal.labs.models import User
 
 NOT_CLEAN = "not-clean"
-RELEASABLE = (NOT_CLEAN,)
+SEEN = "seen-in-pixels"
+RELEASABLE = (NOT_CLEAN, SEEN)
 """Refused by a rule of the lab, not because it cannot be opened: somebody may look and let pass."""
 _AT_THE_GATE = frozenset(
     {
@@ -41,13 +44,12 @@ def item_quarantine(*, item: Slide | Video, code: str, message: str) -> bool:
     An imported one stays, failed: regions wait on its canvas. Call in the transaction that ends the
     job. Emits ``quarantine.put``.
     """
-    is_imported = Canvas.everything.filter(pk=canvas_id_of(item.pk)).exists()
-    if code not in _AT_THE_GATE or is_imported:
+    if code not in _AT_THE_GATE or item_is_imported(item):
         return False
-    sent = Upload.objects.filter(case_id=item.case_id, asset=item.asset)
-    first = sent.order_by("created_at", "pk").first()
+    first = transfer_of(item)
     if first is None:
         return False
+    sent = Upload.objects.filter(case_id=item.case_id, asset=item.asset)
     sent.update(
         state=UploadState.QUARANTINED, error_code=code, error_message=message, name=item.name
     )
@@ -111,6 +113,31 @@ def quarantine_delete(*, upload: Upload, user: User) -> None:
             asset_release(asset, purge=True)
 
 
+def transfer_of(item: Slide | Video) -> Upload | None:
+    """The first transfer that brought an item's file."""
+    sent = Upload.objects.filter(case_id=item.case_id, asset=item.asset)
+    return sent.order_by("created_at", "pk").first()
+
+
+def evidence_keep(*, item: Slide | Video, seen: LookedThrough, picture: bytes) -> None:
+    """Keep what the pixels reveal until a manager decides; that of a look before goes."""
+    first = transfer_of(item)
+    if first is not None:
+        Evidence.objects.update_or_create(
+            upload=first,
+            defaults={
+                "lab_id": item.lab_id,
+                "found": [asdict(one) for one in seen.found],
+                "picture": picture,
+            },
+        )
+
+
+def item_is_imported(item: Slide | Video) -> bool:
+    """Whether a canvas waits for it already, as one of a case that came in whole."""
+    return bool(Canvas.everything.filter(pk=canvas_id_of(item.pk)).exists())
+
+
 def item_is_released(item: Slide | Video) -> bool:
     """Whether a manager let this file pass."""
     sent = Upload.objects.filter(case_id=item.case_id, asset=item.asset)
@@ -127,6 +154,7 @@ def _taken(upload: Upload, state: UploadState, **changes: str) -> None:
         state=state, **cleared, **changes
     ):
         raise ConflictError(f"{upload.filename} is not in quarantine any more.", code="not-there")
+    Evidence.objects.filter(upload__case=upload.case_id, upload__asset=upload.asset_id).delete()
     upload.refresh_from_db()
 
 

@@ -19,6 +19,8 @@ class IntakeWanted:
     takes_names_out: bool
     must_be_clean: bool
     titles_from_files: bool
+    text_in_pixels: str
+    faces_in_pixels: str
 
 
 def intake_rules_set(*, lab: Lab, user: User, wanted: IntakeWanted) -> IntakeRules:

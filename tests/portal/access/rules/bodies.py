@@ -119,6 +119,8 @@ def intake_rules_body(scene: Any) -> dict[str, Any]:
         "takes_names_out": True,
         "must_be_clean": True,
         "titles_from_files": False,
+        "text_in_pixels": "hold",
+        "faces_in_pixels": "tell",
     }
 
 

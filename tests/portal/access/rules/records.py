@@ -163,6 +163,7 @@ RECORDS: Mapping[str, Mapping[str, Rule]] = {
         "GET": rest(at_least="manager"),
         "DELETE": rest(204, at_least="manager", writes=True),
     },
+    "api:quarantine-picture": {"GET": rest(at_least="manager")},
     "api:quarantine-release": {
         "POST": rest(202, at_least="manager", writes=True, body=release_body)
     },

@@ -6,15 +6,18 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
+import cv2
 import pytest
 
+from ml.imaging.inspections import Revealing
 from portal.archive import selectors, services
-from portal.archive.models import Asset, Case, Slide, Upload, Video
+from portal.archive.models import Asset, Case, Evidence, Slide, Upload, Video
 from portal.archive.services import IntakeWanted
 from portal.audit.models import AuditEntry
 from portal.core.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
 from portal.labs.models import Lab, User
 from tests.ml.imaging.deidentify.support import SECRET, write_dicom, write_svs
+from tests.ml.imaging.revealing.support import named, tissue, write_frames
 from tests.portal.archive.support import files_below, make_video, picture, run_job
 
 pytestmark = pytest.mark.django_db
@@ -25,6 +28,8 @@ def rules(lab: Lab, user: User, **changes: Any) -> None:
         "takes_names_out": True,
         "must_be_clean": False,
         "titles_from_files": True,
+        "text_in_pixels": "hold",
+        "faces_in_pixels": "hold",
     }
     services.intake_rules_set(lab=lab, user=user, wanted=IntakeWanted(**wanted | changes))
 
@@ -153,6 +158,109 @@ def test_a_deleted_file_leaves_no_byte(
     assert [name for name in files_below(storage) if "assets" in name or "trash" in name] == []
     with pytest.raises(ConflictError, match="not in quarantine any more"):
         services.quarantine_retry(upload=held, user=manager)
+
+
+def still_with_a_name(seed: int = 0) -> bytes:
+    return bytes(cv2.imencode(".png", named(tissue(seed=seed))[..., ::-1])[1])
+
+
+@pytest.fixture
+def seen(case: Case, receive: Any, quick: None) -> Upload:
+    """A still with a name in its picture, which is in quarantine."""
+    run_job(receive(case, still_with_a_name(), "named.png").job)
+    return Upload.objects.get(state="quarantined")
+
+
+def test_a_name_in_the_picture_is_held_back_with_a_picture_of_it(
+    seen: Upload, storage: Path
+) -> None:
+    assert not Slide.everything.exists()
+    assert not [name for name in files_below(storage) if "derived" in name or "scratch" in name]
+    assert seen.error_code == services.SEEN
+    assert seen.error_message == (
+        "It may show who somebody is. Text in the picture at the upper left."
+    )
+    evidence = Evidence.objects.get()
+    assert evidence.found[0]["kind"] == "text"
+    assert bytes(evidence.picture).startswith(b"\xff\xd8")
+    entry = AuditEntry.objects.get(action="quarantine.put")
+    assert entry.details["code"] == services.SEEN
+
+
+def test_a_released_picture_is_shown_and_its_evidence_is_gone(seen: Upload, manager: User) -> None:
+    released = services.quarantine_release(upload=seen, user=manager, reason="A phantom")
+    assert not Evidence.objects.exists()
+    run_job(released.job)
+    slide = Slide.objects.get()
+    assert (slide.state, slide.warnings) == ("ready", [])
+    assert AuditEntry.objects.get(action="quarantine.released").details["reason"] == "A phantom"
+
+
+def test_tried_again_it_is_held_again_or_told_by_the_rules_of_then(
+    seen: Upload, manager: User
+) -> None:
+    run_job(services.quarantine_retry(upload=seen, user=manager).job)
+    seen.refresh_from_db()
+    assert (seen.state, Evidence.objects.count()) == ("quarantined", 1)
+    rules(seen.lab, manager, text_in_pixels="tell")
+    run_job(services.quarantine_retry(upload=seen, user=manager).job)
+    slide = Slide.objects.get()
+    assert (slide.state, Evidence.objects.count()) == ("ready", 0)
+    assert slide.warnings == ["Text in the picture at the upper left."]
+
+
+def test_a_lab_may_look_for_nothing(
+    case: Case, receive: Any, manager: User, quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules(case.lab, manager, text_in_pixels="off", faces_in_pixels="off")
+    monkeypatch.setattr("portal.archive.inspection.slide_look", pytest.fail)
+    run_job(receive(case, still_with_a_name(), "named.png").job)
+    assert Slide.objects.get().warnings == []
+
+
+def test_without_rules_the_setting_says(
+    case: Case, receive: Any, quick: None, settings: Any
+) -> None:
+    settings.TESSERA_SEEN_IN_PIXELS = "tell"
+    run_job(receive(case, still_with_a_name(), "named.png").job)
+    assert Slide.objects.get().warnings == ["Text in the picture at the upper left."]
+
+
+def test_an_imported_item_is_told_of_never_held(
+    case: Case, receive: Any, quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(services, "item_is_imported", lambda item: True)
+    run_job(receive(case, still_with_a_name(), "named.png").job)
+    assert Slide.objects.get().warnings == ["Text in the picture at the upper left."]
+
+
+def test_the_real_child_finds_text_over_a_video(case: Case, receive: Any, tmp_path: Path) -> None:
+    frames = [named(tissue(320, 200, seed=seed), "J. Doe 1961", (20, 180)) for seed in range(12)]
+    job = run_job(receive(case, write_frames(tmp_path / "v.mp4", frames), "v.mp4").job)
+    assert job.error_code == services.SEEN, job.traceback
+    assert "Text in the picture at the lower left" in job.error_message
+    assert not Video.everything.exists()
+
+
+def test_a_deleted_case_takes_the_evidence_along(seen: Upload) -> None:
+    Case.everything.filter(pk=seen.case_id).delete()
+    assert not Evidence.objects.exists()
+
+
+def test_sentences_say_where_and_when() -> None:
+    def one(kind: Any, x: float, y: float, at_s: float | None = None) -> Revealing:
+        return Revealing(kind, x, y, 0.1, 0.1, at_s=at_s)
+
+    found = [one("text", 0, 0), one("text", 0.45, 0.45), one("text", 0.9, 0.9), one("text", 0, 0)]
+    assert services.told_of(found) == [
+        "Text in the picture at the upper left, middle and lower right"
+    ]
+    found = [one("face", 0, 0, 61.9), *(one("outside", 0, 0, at) for at in range(7))]
+    assert services.told_of(found) == [
+        "What looks like a face at 1:01",
+        "Frames that look as if taken outside the body at 0:00, 0:01, 0:02, 0:03 and 3 more",
+    ]
+    assert services.told_of([]) == []
 
 
 def test_only_a_manager_decides(held: Upload, annotator: User) -> None:

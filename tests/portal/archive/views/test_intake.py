@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import cv2
 import pytest
 from django.test import Client
 from django.urls import reverse
 
 from portal.archive.models import Case, IntakeRules, Upload
 from portal.labs.models import User
+from tests.ml.imaging.revealing.support import named, tissue
 from tests.portal.archive.support import picture, run_job, text_of
 
 pytestmark = pytest.mark.django_db
@@ -56,3 +58,36 @@ def test_what_did_not_pass_stands_there_and_asks_as_often_for_many(
     assert held.state == "quarantined"
     page.post(reverse("archive:quarantine_delete", args=[held.pk]))
     assert not Upload.objects.filter(pk=held.pk).exists()
+
+
+def test_a_manager_sees_what_was_seen_and_chooses_what_becomes_of_it(
+    page: Client, case: Case, receive: Any, quick: None, annotator: User, stranger: User
+) -> None:
+    still = bytes(cv2.imencode(".png", named(tissue())[..., ::-1])[1])
+    run_job(receive(case, still, "named.png").job)
+    held = Upload.objects.get(state="quarantined")
+    address = reverse("api:quarantine-picture", args=[held.pk])
+    shown = text_of(page.get(reverse("archive:intake")))
+    assert "Text in the picture at the upper left" in shown
+    assert address in shown
+    assert "Release" in shown
+    answer = page.get(address)
+    assert (answer.status_code, answer["Content-Type"]) == (200, "image/jpeg")
+    found = page.get(reverse("api:quarantine-detail", args=[held.pk])).json()["found"]
+    assert found[0]["kind"] == "text"
+    for user, status in ((annotator, 403), (stranger, 404)):
+        page.force_login(user)
+        assert page.get(address).status_code == status
+
+
+def test_what_becomes_of_text_and_faces_is_chosen(page: Client, case: Case) -> None:
+    sent = {"takes_names_out": "on", "text_in_pixels": "tell", "faces_in_pixels": "burn"}
+    page.post(reverse("archive:intake_rules"), sent)
+    rules = IntakeRules.objects.get()
+    assert (rules.text_in_pixels, rules.faces_in_pixels) == ("tell", "hold")
+    address = reverse("api:intake-rules", args=[case.lab_id])
+    body = {"takes_names_out": True, "must_be_clean": False, "titles_from_files": True}
+    answer = page.put(address, body, content_type="application/json")
+    assert answer.json()["text_in_pixels"] == "tell", "what is left out stays"
+    refused = page.put(address, body | {"text_in_pixels": "x"}, content_type="application/json")
+    assert refused.status_code == 400

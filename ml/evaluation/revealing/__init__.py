@@ -1,0 +1,1 @@
+"""How well what pixels reveal is found: text, faces, frames outside the body."""

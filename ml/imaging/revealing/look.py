@@ -1,0 +1,161 @@
+"""What the limited child process runs after a file was inspected: does its picture reveal somebody?
+
+Time and memory depend on no claim of the file: one picture of at most ``LONG_SIDE_PX``, or
+``FRAMES_MOST`` frames of at most ``FRAME_SIDE_PX``, are looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+
+from ml.imaging.inspections import LookedThrough, Revealing
+from ml.imaging.revealing.evidence import evidence
+from ml.imaging.revealing.faces import FaceBox, face_boxes
+from ml.imaging.revealing.letters import (
+    SURE,
+    SURE_ONCE,
+    TextBox,
+    boxes_of,
+    standing_heat,
+    text_heat,
+)
+from ml.imaging.revealing.outside import outside_frames
+from ml.imaging.slides import open_slide
+from ml.imaging.videos.filmstrip import DECODED_WHOLE, frames_near
+from ml.types import ArrayF32, ImageU8, Progress, no_progress
+
+LONG_SIDE_PX = 2_560
+"""Of a slide's overview or a still; capitals of a 365th of it are found."""
+FRAME_SIDE_PX = 1_280
+FRAMES_MOST = 16
+"""Of a video, at even steps: five seconds of work."""
+MOST_FOUND = 20
+"""Places told of; a page of text has more."""
+EVIDENCE_NAME = "evidence.jpg"
+_DECODED_PIXELS = DECODED_WHOLE * 1_920 * 1_080  # its frames, of 1080p
+_WHOLE = (0.0, 0.0, 1.0, 1.0)
+
+Frame = tuple[float, ImageU8]
+
+
+def look_at_slide(
+    *, path: str, out_dir: str, faces: bool, text: bool, progress: Progress = no_progress
+) -> dict[str, Any]:
+    """Look at a slide's overview or a still.
+
+    Args:
+        faces, text: what to look for.
+    Returns:
+        ``LookedThrough`` as JSON; the picture is written into ``out_dir``.
+    """
+    with open_slide(path) as slide:
+        picture = slide.thumbnail(LONG_SIDE_PX)
+    progress(1, 2, "looking for text")
+    found = [_of_text(box, None) for box in boxes_of(text_heat(picture), sure=SURE)] if text else []
+    found += [_of_face(box, None) for box in face_boxes(picture)] if faces else []
+    return _answer([(one, picture) for one in found], Path(out_dir))
+
+
+def look_at_video(
+    *,
+    path: str,
+    out_dir: str,
+    pts: list[int],
+    time_base_s: float,
+    is_long: bool,
+    faces: bool,
+    text: bool,
+    progress: Progress = no_progress,
+) -> dict[str, Any]:
+    """Look at frames of a video: text that stands still, text of a moment, faces, the outside.
+
+    Args:
+        pts: of the frames, ascending. is_long: take the key frames before them instead.
+        faces: look for faces and for frames outside the body.
+    Returns, Raises: as ``look_at_slide``, and as ``filmstrip``.
+    """
+    frames = _frames(path, pts, time_base_s, is_long=is_long)
+    shown: list[tuple[Revealing, ImageU8]] = []
+    if text:
+        for box, at in text_of_frames([frame for _, frame in frames], progress):
+            at_s = None if at is None else frames[at][0]
+            shown.append((_of_text(box, at_s), frames[at or 0][1]))
+    if faces:
+        for at_s, frame in frames:
+            shown += [(_of_face(box, at_s), frame) for box in face_boxes(frame)]
+        for at in outside_frames([frame for _, frame in frames]):
+            at_s, frame = frames[at]
+            shown.append((Revealing("outside", *_WHOLE, at_s=at_s), frame))
+    return _answer(shown, Path(out_dir))
+
+
+def is_looked_at_by_key_frames(frame_count: int, frame_pixels: int) -> bool:
+    """Whether a video is too long to be decoded from end to end for a look."""
+    return frame_count > DECODED_WHOLE or frame_count * frame_pixels > _DECODED_PIXELS
+
+
+def _frames(path: str, pts: Sequence[int], time_base_s: float, *, is_long: bool) -> list[Frame]:
+    """Frames with their seconds from the first; none twice."""
+    found: dict[int, ImageU8] = {}
+    for at, rgb in frames_near(path, pts[:FRAMES_MOST], is_long=is_long):
+        if at not in found:
+            found[at] = _reduced(rgb)
+    first = next(iter(found.values()), None)
+    return [
+        ((at - pts[0]) * time_base_s, rgb)
+        for at, rgb in found.items()
+        if first is not None and rgb.shape == first.shape
+    ]
+
+
+def _reduced(rgb: ImageU8) -> ImageU8:
+    scale = FRAME_SIDE_PX / max(rgb.shape[:2])
+    if scale >= 1:
+        return rgb
+    size = (max(1, round(rgb.shape[1] * scale)), max(1, round(rgb.shape[0] * scale)))
+    return np.asarray(cv2.resize(rgb, size, interpolation=cv2.INTER_AREA), np.uint8)
+
+
+def text_of_frames(
+    frames: Sequence[ImageU8], progress: Progress = no_progress
+) -> list[tuple[TextBox, int | None]]:
+    """Text that stands over all frames, with None, then that of single frames, with their number.
+
+    Args:
+        frames: (H, W, 3) each, of one size.
+    """
+    heats: list[list[ArrayF32]] = []
+    for done, frame in enumerate(frames):
+        progress(done, len(frames) + 1, "looking for text")
+        heats.append(text_heat(frame))
+    standing = boxes_of(standing_heat(heats), sure=SURE) if heats else []
+    known = list(standing)
+    passing: list[tuple[TextBox, int | None]] = []
+    for at, heat in enumerate(heats):
+        for box in boxes_of(heat, sure=SURE_ONCE):
+            if all(box.overlap(other) == 0 for other in known):
+                known.append(box)
+                passing.append((box, at))
+    return [*((box, None) for box in standing), *passing]
+
+
+def _of_text(box: TextBox, at_s: float | None) -> Revealing:
+    return Revealing("text", box.x, box.y, box.width, box.height, at_s=at_s)
+
+
+def _of_face(box: FaceBox, at_s: float | None) -> Revealing:
+    return Revealing("face", box.x, box.y, box.width, box.height, at_s=at_s)
+
+
+def _answer(shown: Sequence[tuple[Revealing, ImageU8]], folder: Path) -> dict[str, Any]:
+    shown = sorted(shown, key=lambda one: ("face", "text", "outside").index(one[0].kind))
+    if shown:
+        (folder / EVIDENCE_NAME).write_bytes(evidence(shown))
+    found = tuple(one for one, _ in shown[:MOST_FOUND])
+    return asdict(LookedThrough(found, EVIDENCE_NAME if shown else None))

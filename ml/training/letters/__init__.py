@@ -1,0 +1,1 @@
+"""The network that finds text burnt into images: drawn letters, training, measurement."""
