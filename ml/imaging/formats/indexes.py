@@ -6,7 +6,7 @@ Only names are read here. Whether they stay in their folder is ``ml.imaging.form
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from ml.errors import CorruptFileError
 
@@ -54,6 +54,17 @@ def files_named(path: Path, sections: Sections, *, all_of_them: bool = False) ->
         path: the file that is opened. all_of_them: those too that a slide can be read without.
     """
     folder = index_of(path).parent
+    names = _names(path, sections, all_of_them=all_of_them)
+    return [Path(f"{folder}/{name}") for name in dict.fromkeys(names) if name]
+
+
+def names_whole_paths(path: Path, sections: Sections) -> bool:
+    """Whether an index names a file by its whole path, which leads out of any folder."""
+    names = _names(path, sections, all_of_them=True)
+    return any(PurePosixPath(name).is_absolute() for name in names)
+
+
+def _names(path: Path, sections: Sections, *, all_of_them: bool) -> list[str]:
     if path.suffix.lower() == ".mrxs":
         names = [sections.get("HIERARCHICAL", {}).get("INDEXFILE", "")]
         names += [
@@ -61,14 +72,13 @@ def files_named(path: Path, sections: Sections, *, all_of_them: bool = False) ->
             for key, value in sections.get("DATAFILE", {}).items()
             if re.fullmatch(r"FILE_\d+", key)
         ]
-    else:
-        names = [
-            value
-            for section in sections.values()
-            for key, value in section.items()
-            if _VMS_NEEDED.fullmatch(key) or (all_of_them and _VMS_HELPS.fullmatch(key))
-        ]
-    return [Path(f"{folder}/{name}") for name in dict.fromkeys(names) if name]
+        return names
+    return [
+        value
+        for section in sections.values()
+        for key, value in section.items()
+        if _VMS_NEEDED.fullmatch(key) or (all_of_them and _VMS_HELPS.fullmatch(key))
+    ]
 
 
 def missing_from(path: Path) -> list[Path]:

@@ -16,7 +16,13 @@ from pydicom.filereader import read_partial
 
 from ml.errors import CorruptFileError, UnsupportedFormatError
 from ml.imaging.formats.archives import unpack
-from ml.imaging.formats.indexes import incomplete, index_of, missing_from, read_index
+from ml.imaging.formats.indexes import (
+    incomplete,
+    index_of,
+    missing_from,
+    names_whole_paths,
+    read_index,
+)
 from ml.imaging.formats.sniff import INDEXES, SETS, is_dicom_slide, read_head
 from ml.types import Progress, no_progress
 
@@ -65,8 +71,8 @@ def check_index(path: Path) -> None:
         raise CorruptFileError(incomplete(path, [index]))
     if index.is_symlink() or index.parent.is_symlink():
         raise UnsupportedFormatError("the slide's index is a link; expected a plain file")
-    read_index(path)  # no longer than it may be
-    if _UPWARDS.search(index.read_bytes()):
+    sections = read_index(path)  # no longer than it may be
+    if _UPWARDS.search(index.read_bytes()) or names_whole_paths(path, sections):
         raise UnsupportedFormatError("the slide's index names files outside its own folder")
     if missing := missing_from(path):
         raise CorruptFileError(incomplete(path, missing))

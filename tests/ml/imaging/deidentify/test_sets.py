@@ -11,7 +11,7 @@ import numpy as np
 import openslide
 import pytest
 
-from ml.errors import CorruptFileError
+from ml.errors import CorruptFileError, UnsupportedFormatError
 from ml.imaging.formats.sets import unpack_set
 from ml.imaging.slides import open_slide
 from ml.types import ImageU8
@@ -92,6 +92,20 @@ def test_a_vms_without_its_list_of_restart_markers_is_whole(tmp_path: Path) -> N
     made, cleaned = clean(zipped(tmp_path / "from", tmp_path / "a.zip"), tmp_path / "out")
     assert made is not None and "AuthCode" in cleaned.removed
     assert unpack_set(made, tmp_path / "clean").name == "slide.vms"
+
+
+@BOTH
+def test_no_file_is_taken_along_by_its_whole_path(write: Write, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.write_bytes(b"of another lab")
+    index = write(tmp_path / "from", named=True)
+    if write is write_vms:
+        index.write_text(f"{index.read_text()}OptimisationFile={other}\n")
+    else:  # within the folder there is one of that name
+        listing = tmp_path / "from/slide/Slidedat.ini"
+        listing.write_text(listing.read_text().replace("=Data0000.dat", "=/Data0000.dat"))
+    with pytest.raises(UnsupportedFormatError, match="outside its own folder"):
+        clean(zipped(tmp_path / "from", tmp_path / "a.zip"), tmp_path / "out")
 
 
 @pytest.mark.parametrize(
