@@ -66,9 +66,9 @@ ACTIONS: Mapping[str, str] = {
     "label.merged": "Merged a label into another",
     "label.saved": "Saved a label",
     "label_version.published": "Published a version of the labels",
-    "learning.asked": "Asked for a metric learned from the archive",
-    "learning.promoted": "Put a learned metric in use",
-    "learning.rolled_back": "Took a learned metric out of use",
+    "learning.asked": "Asked to learn from the archive",
+    "learning.promoted": "Put in use what was learned",
+    "learning.rolled_back": "Took out of use what was learned",
     "learning.viewed": "Looked at what was learned from the archive",
     "member.added": "Added a member",
     "member.removed": "Removed a member",
@@ -155,7 +155,7 @@ class Told:
 
 _BIN = Told("item", "target_id", ("kind",))
 _INVITATION = Told("invitation", "invitation", ("role",))
-_LEARNING = Told("learning", "learning_id")
+_LEARNING = Told("learning", "learning_id", ("method",))
 _SHARE = Told("share", "share_id", ("owner", "with", "until"))
 _FACTOR = Told("member", "user", ("kind",), of_person="user")
 _ASSIGNMENT = Told("assignment", "assignment_id", ("person", "study"))

@@ -109,11 +109,12 @@ def learning_promote(*, learning: Learning, user: User) -> Job:
     require_role(user, learning.lab_id, at_least=Role.MANAGER)
     with transaction.atomic():
         Encoder.objects.select_for_update().get(pk=learning.base_id)  # new vectors wait
-        learning = Learning.objects.select_related("encoder", "base", "lab").get(pk=learning.pk)
+        rows = Learning.objects.select_related("encoder", "base", "lab").defer("weights")
+        learning = rows.get(pk=learning.pk)
         encoder = _promotable(learning)
-        rows = Encoder.objects.filter(lab=learning.lab, kind=learning.kind)
-        rows.exclude(pk=encoder.pk).update(is_next=False)
-        rows.filter(pk=encoder.pk).update(is_next=True)
+        own = Encoder.objects.filter(lab=learning.lab, kind=learning.kind)
+        own.exclude(pk=encoder.pk).update(is_next=False)
+        own.filter(pk=encoder.pk).update(is_next=True)
         job = archive_embed_submit(encoder, user)
         _tell("learning.promoted", learning, user)
     return job
@@ -158,4 +159,4 @@ def learning_roll_back(*, learning: Learning, user: User) -> Learning:
 
 def _tell(name: str, learning: Learning, user: User) -> None:
     payload = {"learning_id": str(learning.pk), "user_id": str(user.pk)}
-    event_emit(name, lab_id=learning.lab_id, payload=payload)
+    event_emit(name, lab_id=learning.lab_id, payload=payload | {"method": str(learning.method)})
