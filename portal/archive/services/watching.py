@@ -113,16 +113,8 @@ class FolderWatch:
         for case in sorted(self.folder.iterdir()):
             if case.name.startswith(".") or case.is_symlink() or not case.is_dir():
                 continue
-            sets = sets_in(case)
-            taken = {file for found in sets for file in found.files}
-            for found in sets:
-                if not any(
-                    file.suffix.lower() in UNFINISHED for file in found.main.parent.iterdir()
-                ):
-                    yield found.main, found
-            for path in sorted(case.iterdir()):
-                if path not in taken and _is_file(path):
-                    yield path, None
+            with suppress(FileNotFoundError):  # renamed since it was listed: seen at the next look
+                yield from list(_units_of(case))
 
     def _take(self, path: Path, found: FoundSet | None) -> Taken:
         shown = path.relative_to(self.folder)
@@ -185,6 +177,17 @@ class FolderWatch:
         if reason:
             target.with_name(f"{target.name}.reason.txt").write_text(f"{reason}\n")
         self._seen.pop(path, None)
+
+
+def _units_of(case: Path) -> Iterator[tuple[Path, FoundSet | None]]:
+    sets = sets_in(case)
+    taken = {file for found in sets for file in found.files}
+    for found in sets:
+        if not any(file.suffix.lower() in UNFINISHED for file in found.main.parent.iterdir()):
+            yield found.main, found
+    for path in sorted(case.iterdir()):
+        if path not in taken and _is_file(path):
+            yield path, None
 
 
 def _free(target: Path) -> Path:

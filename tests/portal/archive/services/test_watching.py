@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
+from ml.imaging.formats import folders
 from portal.archive import storage
 from portal.archive.models import Case, Slide
 from portal.archive.services import case_delete, watching
@@ -124,6 +125,23 @@ def test_a_file_that_is_taken_away_meanwhile_ends_nothing(watch: FolderWatch, fo
     (folder / "S-1/b.png").unlink()
     assert [one.outcome for one in taking] == [WatchOutcome.LATER]
     assert looked(watch, 20) == []
+
+
+def test_a_file_that_is_renamed_while_its_folder_is_read_ends_nothing(
+    watch: FolderWatch, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    part = put(folder, "S-1/series/0001.dcm.part", b"DICM")
+    put(folder, "S-2/a.png", picture())
+    read = folders.read_head
+
+    def renamed(path: Path) -> bytes:
+        if part.exists():
+            part.rename(part.with_suffix(""))
+        return read(path)
+
+    monkeypatch.setattr(folders, "read_head", renamed)
+    assert looked(watch, 0, 10) == [("S-2/a.png", WatchOutcome.RECEIVED)]
+    assert part.with_suffix("").exists()
 
 
 def test_whoever_may_not_write_ends_the_watch_and_no_file_is_moved(
