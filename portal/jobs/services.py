@@ -16,7 +16,7 @@ from portal.core.errors import ConflictError, InvalidInputError
 from portal.core.observe import ids
 from portal.core.tasks import REGISTRY, Priority
 from portal.jobs import ledger
-from portal.jobs.models import Job, JobState, WorkerSign
+from portal.jobs.models import ENDED, Job, JobState, WorkerSign
 from portal.jobs.worker.bell import ring
 from portal.labs.models import Lab, Role, User
 from portal.labs.rules import has_role, require_role
@@ -148,7 +148,7 @@ def jobs_cancel(*, jobs: QuerySet[Job], user: User) -> JobsCancelled:
 
 
 def job_retry(*, job: Job, user: User) -> Job:
-    """Submit the work of a failed or cancelled job again, as a new row.
+    """Submit the work of a failed or cancelled job again, as a new row; once, whoever asks twice.
 
     What points to the job, of whatever model, points to the new one: there its work is followed.
     """
@@ -171,12 +171,22 @@ def job_retry(*, job: Job, user: User) -> Job:
         target_name=job.target_name,
     )
     with transaction.atomic():
+        Job.objects.select_for_update().get(pk=job.pk)
+        known = _open_again(job)
+        if known is not None:
+            return known
         again.save(force_insert=True)
         for pointer in _pointers():
             rows = pointer.model._base_manager.filter(**{pointer.name: job})
             rows.update(**{pointer.name: again})
         transaction.on_commit(partial(ring, again.pk, queue=again.queue))
     return again
+
+
+def _open_again(job: Job) -> Job | None:
+    """The later job that does its work already."""
+    later = Job.objects.filter(lab=job.lab, created_at__gt=job.created_at).exclude(state__in=ENDED)
+    return later.filter(kind=job.kind, args=job.args).first()
 
 
 def _pointers() -> list[models.ForeignKey[Any, Any]]:

@@ -290,6 +290,15 @@ def test_a_retry_is_a_new_row(job: Job, annotator: User) -> None:
     assert again.pk != job.pk and again.state == JobState.QUEUED
 
 
+def test_two_retries_at_once_are_one_job(job: Job, annotator: User, lab: Lab, kind: Kind) -> None:
+    job_cancel(job=job, user=annotator)
+    job_submit(kind=job.kind, args={"other": 1}, lab=lab, user=annotator)
+    again = job_retry(job=job, user=annotator)
+    assert job_retry(job=job, user=annotator) == again
+    job_cancel(job=again, user=annotator)
+    assert job_retry(job=job, user=annotator) != again
+
+
 def test_what_names_a_job_names_the_one_that_goes_on_with_its_work(
     job: Job, annotator: User, lab: Lab
 ) -> None:
