@@ -1,0 +1,33 @@
+"""Seconds until an attempt of a job is killed, by its kind: they end what hangs.
+
+They lie far above what two slow cores need; ``TESSERA_JOB_LIMITS`` replaces single ones.
+"""
+
+from __future__ import annotations
+
+JOB_LIMITS_S = {
+    "upload_finish": 4 * 3600.0,  # 100 GiB to join, to hash and, to a bucket, to send
+    "slide_ingest": 4 * 3600.0,  # 20 GiB to hash, a large still to tile; its child has an hour
+    "video_ingest": 12 * 3600.0,  # a rendition of two hours of video takes several times as long
+    "roi_embed": 1800.0,  # seconds; a foundation model without a GPU takes minutes
+    "query_embed": 1800.0,  # as roi_embed; a slide's tissue is sampled by as many patches
+    "match_explain": 1800.0,  # as roi_embed, of two regions twice
+    "report_pictures": 1800.0,  # fifty regions, each of a video a second or some
+    "map_draw": 3600.0,  # 100,000 regions: their neighbours take minutes on two cores
+    "tissue_sample": 1800.0,  # a minute of embedding, and one square may be large and slow
+    "canvas_embed": 3600.0,  # it goes back into the queue by itself long before, between two parts
+    "rois_import": 6 * 3600.0,  # a million features; it goes back into the queue now and then
+    "rois_import_undo": 3600.0,  # a million ROIs; it goes back into the queue now and then
+    "index_build": 3600.0,  # a million vectors read and written: minutes
+    "metric_learn": 3600.0,  # eight thousand regions compared with each other: minutes
+    "metric_embed": 3600.0,  # a million vectors multiplied by a matrix and written: minutes
+    "encoder_learn": 6 * 3600.0,  # it goes back into the queue by itself, checkpoint by checkpoint
+    "encoder_embed": 3600.0,  # it goes back into the queue by itself, between two parts
+    "lab_embed": 3600.0,  # one row for each ROI of a lab
+    "mosaic_build": 24 * 3600.0,  # hours for a long video at every frame
+    "erasure_run": 4 * 3600.0,  # files, indexes written anew, free pages emptied
+    "case_export": 4 * 3600.0,  # 100 GB to read, to hash and to write
+    "case_import": 12 * 3600.0,  # the same twice, and once more to hash what was taken out
+    "roi_track": 3600.0,  # a minute of video, a tenth of a second a frame
+    "followup_find": 3600.0,  # one place against the frames of one examination
+}
