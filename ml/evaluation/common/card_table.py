@@ -20,6 +20,7 @@ _COLUMNS: tuple[tuple[str, str, Read], ...] = (
     ("hard", "hard: precision", lambda found: found["families"]["core"]["precision"]),
     ("hard", "hard: right a pair", lambda found: found["families"]["core"]["right"]),
     ("unrelated", "unrelated: matches", lambda found: f"{found['unrelated']['matches']:.0f}"),
+    ("scores", "partner found", lambda found: found["all"]["partner_found"]),
     ("scores", "epipolar error, px", lambda found: found["all"]["epipolar_px"]),
     ("scores", "pose AUC 10", lambda found: found["all"]["auc_10deg"]),
 )
