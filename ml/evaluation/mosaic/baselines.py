@@ -68,15 +68,15 @@ class _Found(TypedDict):
     meshes: NotRequired[dict[int, ArrayF64]]
 
 
-def attempt(method: str, sweep: SweepConfig) -> BaselineMosaic:
-    """Run a method on a simulated sweep in a fresh process."""
+def attempt(method: str, sweep: SweepConfig, stills: Path | None = None) -> BaselineMosaic:
+    """Run a method on a simulated sweep in a fresh process; see ``simulate_sweep``."""
     context = multiprocessing.get_context("spawn")
     with context.Pool(1) as pool:
-        return pool.apply(_attempt, (method, sweep))
+        return pool.apply(_attempt, (method, sweep, stills))
 
 
-def _attempt(method: str, sweep: SweepConfig) -> BaselineMosaic:
-    frames = simulate_sweep(sweep).frames
+def _attempt(method: str, sweep: SweepConfig, stills: Path | None) -> BaselineMosaic:
+    frames = simulate_sweep(sweep, stills).frames
     before, wall, cpu = peak_mib(), time.perf_counter(), time.process_time()
     found = _METHODS[method](frames)
     return BaselineMosaic(

@@ -80,6 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SWEEP",
         help=f"no frames, but sweeps with exact truth against other methods: {', '.join(SWEEPS)}",
     )
+    parser.add_argument("--stills", type=Path, help="folder of the stills of such sweeps")
     parser.add_argument("--pictures", type=Path, help="keep the simulated mosaics in this folder")
     parser.add_argument("--card", type=Path, help="write the figures into this model card")
     parser.add_argument(
@@ -107,7 +108,7 @@ def run(args: argparse.Namespace, progress: Progress) -> SweepTable | FrameScore
     """
     result: SweepTable | FrameScores
     if args.simulate:
-        table = simulate_table(args.simulate, progress, pictures=args.pictures)
+        table = simulate_table(args.simulate, progress, pictures=args.pictures, stills=args.stills)
         result, text = table, to_markdown(table)
     else:
         scores = score_frames(args, progress)

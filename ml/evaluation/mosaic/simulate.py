@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import cv2
 import numpy as np
 
-from ml.evaluation.mosaic.relief import picture_points
-from ml.imaging.samples.packaged import packaged_image
+from ml.errors import BadInputError
+from ml.evaluation.mosaic.ground import Ground, retina, tissue_of
 from ml.imaging.samples.scope import Highlights, scope_light, scope_lit, scope_pose, scope_view
 from ml.types import ArrayF32, ArrayF64, ImageU8
 
@@ -17,9 +18,10 @@ FAULTS: tuple[str, ...] = ("blurred", "dark", "bright", "smoke", "instrument", "
 
 @dataclass(frozen=True, slots=True)
 class SweepConfig:
-    """A sweep over ``retina.jpg`` of scikit-image (1,411 px).
+    """A sweep over ``retina.jpg`` of scikit-image (1,411 px), or over a still.
 
     Attributes:
+        still: name of an image in a folder that is given where the sweep is filmed; empty: none.
         frames: how many. size_px: their side.
         path: "glide" crosses the picture once without coming back over itself; "loops" goes round
             three times on shifted rings, so that every place is seen again much later; "loops-slow"
@@ -29,7 +31,8 @@ class SweepConfig:
         exposure_drift: relative amplitude of slow changes of brightness.
         tilt: standard deviation of the two perspective terms, per px.
         break_at: share of the sweep after which the scope jumps elsewhere; 0 for never.
-        relief: hills of the picture stand out by up to this share of the scope's distance.
+        relief: hills of the picture stand out by up to this share of the scope's distance; a still
+            gets a depth that strays about so far from its median.
         seed: of everything random.
     """
 
@@ -42,6 +45,7 @@ class SweepConfig:
     break_at: float = 0.0
     relief: float = 0.0
     seed: int = 11
+    still: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,57 +57,73 @@ class SimulatedSweep:
     truth: dict[int, ArrayF64]
     mask: ImageU8
     faults: dict[int, str]
+    ground: Ground
 
 
-def simulate_sweep(config: SweepConfig) -> SimulatedSweep:
-    """Film the picture: hand tremor, vignetting, round view, highlights, exposure drift, faults."""
-    picture = packaged_image("retina.jpg")
+def simulate_sweep(config: SweepConfig, stills: Path | None = None) -> SimulatedSweep:
+    """Film the picture: hand tremor, vignetting, round view, highlights, exposure drift, faults.
+
+    Args:
+        stills: folder of ``config.still``.
+    Raises:
+        BadInputError: the sweep is over a still, and there is no folder or no such file in it.
+    """
+    ground = _ground(config, stills)
     rng = np.random.default_rng(config.seed)
-    poses = _poses(rng, config, picture.shape[0])
+    poses = _poses(rng, config, ground.picture.shape)
     faults = _faults(rng, config)
     light, mask = scope_light(config.size_px)
     highlights = _highlights(rng, config.size_px)
     drift = 1 + config.exposure_drift * np.sin(np.linspace(0, 5 * np.pi, config.frames) + 0.4)
     frames = []
     for n, pose in enumerate(poses):
-        seen = _view(picture, pose, config).astype(np.float32)
+        seen = _view(ground, pose, config).astype(np.float32)
         seen = np.asarray(_faulty(seen, faults.get(n, ""), rng) * 1.15 * drift[n], np.float32)
         shown = scope_lit(seen, light, highlights.glare(n, config.size_px))
         if faults.get(n) in ("dark", "bright"):
             shown = shown * (0.06 if faults[n] == "dark" else 3.4) + (faults[n] == "bright") * 60
         noisy = shown * (light[..., None] > 0) + rng.normal(0, 1.5, shown.shape)
         frames.append(np.clip(noisy, 0, 255).astype(np.uint8))
-    return SimulatedSweep(frames, dict(enumerate(poses)), mask, faults)
+    return SimulatedSweep(frames, dict(enumerate(poses)), mask, faults, ground)
 
 
-def _view(picture: ImageU8, pose: ArrayF64, config: SweepConfig) -> ImageU8:
-    """(S, S, 3): the picture, or its hills, evenly lit."""
+def _ground(config: SweepConfig, stills: Path | None) -> Ground:
+    if not config.still:
+        return retina(config.relief)
+    if stills is None:
+        raise BadInputError(f"{config.still}: expected the folder of the stills (--stills)")
+    return tissue_of(stills / config.still, relief=config.relief, seed=config.seed)
+
+
+def _view(ground: Ground, pose: ArrayF64, config: SweepConfig) -> ImageU8:
+    """(S, S, 3): the ground, evenly lit."""
     side = config.size_px
     if not config.relief:
-        return scope_view(picture, pose, side)
+        return scope_view(ground.picture, pose, side)
     rows, columns = np.mgrid[:side, :side]
     xy = np.stack([columns.ravel(), rows.ravel()], axis=1).astype(np.float64)
-    at = picture_points(pose, xy, size_px=side, relief=config.relief)
-    x, y = at.astype(np.float32).T.reshape(2, side, side)
-    return np.asarray(cv2.remap(picture, x, y, cv2.INTER_CUBIC), np.uint8)
+    x, y = ground.seen(pose, xy, size_px=side).astype(np.float32).T.reshape(2, side, side)
+    return np.asarray(cv2.remap(ground.picture, x, y, cv2.INTER_CUBIC), np.uint8)
 
 
-def _poses(rng: np.random.Generator, config: SweepConfig, side: int) -> list[ArrayF64]:
-    """H_picture_from_frame; the middle moves inside the fundus, at most some px a frame."""
+def _poses(rng: np.random.Generator, config: SweepConfig, shape: tuple[int, ...]) -> list[ArrayF64]:
+    """H_picture_from_frame; the middle moves inside the picture, at most some px a frame."""
     n = config.frames
     t = np.linspace(0, 1, n)
-    reach = side * 0.5 - config.size_px * 0.56
+    height, width = shape[:2]
+    reach = height * 0.5 - config.size_px * 0.56
+    across = width * 0.5 - config.size_px * 0.56
     if config.path.startswith("loops"):
         # "loops-slow" moves as slowly over 100 frames as "loops" does over 800
         angle = 2 * np.pi * 3 * t * (n / 800 if config.path == "loops-slow" else 1)
         radius = reach * (0.72 + 0.16 * np.sin(2 * np.pi * t * 1.5))
-        x, y = side / 2 + radius * np.cos(angle), side / 2 + radius * np.sin(angle)
+        x, y = width / 2 + radius * np.cos(angle), height / 2 + radius * np.sin(angle)
     else:
-        x = side / 2 + reach * (1.5 * t - 0.75)
-        y = side / 2 + reach * 0.45 * np.sin(2 * np.pi * t)
+        x = width / 2 + across * (1.5 * t - 0.75)
+        y = height / 2 + reach * 0.45 * np.sin(2 * np.pi * t)
     if config.break_at:
         later = t > config.break_at
-        x, y = np.where(later, side - x, x), np.where(later, y + 0.5 * reach, y)
+        x, y = np.where(later, width - x, x), np.where(later, y + 0.5 * reach, y)
     tremor = np.stack([_smooth(rng, n) for _ in range(6)])
     turn = 0.15 * np.sin(2 * np.pi * t + 0.7) + 0.01 * tremor[2]
     zoom = 0.93 + 0.06 * np.cos(2 * np.pi * t) + 0.004 * tremor[3]

@@ -16,7 +16,6 @@ from ml.evaluation.mosaic.baselines import METHODS, BaselineMosaic, attempt
 from ml.evaluation.mosaic.relief import pair_errors
 from ml.evaluation.mosaic.simulate import SimulatedSweep, SweepConfig, simulate_sweep
 from ml.geometry import FrameMaps, box_corners, transform_points
-from ml.imaging.samples.packaged import packaged_image
 from ml.reports.tables import markdown_table
 from ml.types import ArrayF64, Progress
 
@@ -78,6 +77,9 @@ SWEEPS: dict[str, SweepConfig] = {
     "relief-02": SweepConfig(frames=100, size_px=400, relief=0.02),
     "relief-05": SweepConfig(frames=100, size_px=400, relief=0.05),
     "relief-10": SweepConfig(frames=100, size_px=400, relief=0.1),
+    "bowel": SweepConfig(size_px=256, relief=0.1, still="00001-21711-frame-39008.jpg"),
+    "wall": SweepConfig(size_px=256, relief=0.1, still="00004-22977-frame-60200.jpg"),
+    "fold": SweepConfig(size_px=256, relief=0.1, still="00004-22977-frame-17200.jpg"),
 }
 
 
@@ -87,22 +89,25 @@ def simulate_table(
     *,
     methods: Sequence[str] = METHODS,
     pictures: Path | None = None,
+    stills: Path | None = None,
 ) -> SweepTable:
     """Run the methods on simulated sweeps; rows of plain values.
 
+    Args:
+        stills: folder of the stills that some sweeps are filmed over.
     Raises:
-        BadInputError: no such sweep.
+        BadInputError: no such sweep, or not its still.
     """
     rows: list[SweepRow] = []
     for name in names:
         if name not in SWEEPS:
             raise BadInputError(f"sweep {name!r}: expected one of {', '.join(SWEEPS)}")
         config = SWEEPS[name]
-        sweep = simulate_sweep(config)
+        sweep = simulate_sweep(config, stills)
         for method in methods:
             progress(len(rows), len(names) * len(methods), f"{name} {method}")
-            found = attempt(method, config)
-            scores = score_attempt(found, sweep, relief=config.relief)
+            found = attempt(method, config, stills)
+            scores = score_attempt(found, sweep, has_relief=bool(config.relief))
             rows.append({"sweep": name, "method": method, **scores})
             if pictures is not None and found.pixels is not None:
                 pictures.mkdir(parents=True, exist_ok=True)
@@ -114,7 +119,7 @@ def simulate_table(
 
 
 def score_attempt(
-    found: BaselineMosaic, sweep: SimulatedSweep, *, relief: float = 0.0
+    found: BaselineMosaic, sweep: SimulatedSweep, *, has_relief: bool = False
 ) -> SweepScores:
     """Corner errors to the truth, seams, faults, cost; over hills what pairs of frames agree on."""
     size = sweep.frames[0].shape[1]
@@ -139,13 +144,11 @@ def score_attempt(
         scores["max_px"] = round(float(errors.max()), 2)
         scores["middle_px"] = round(float(seen.mean()), 2)
         bent, flat = (
-            pair_errors(
-                _maps(found, common, size, meshes), sweep.truth, size_px=size, relief=relief
-            )
+            pair_errors(_maps(found, common, size, meshes), sweep.truth, sweep.ground, size_px=size)
             for meshes in (found.meshes, {})
         )
         scores |= {"pair_px": bent, "plane_px": flat}
-        if found.pixels is not None and found.dropped is not None and not relief:
+        if found.pixels is not None and found.dropped is not None and not has_relief:
             scores["seam"] = round(seam_visibility(found, sweep), 3)
     if sweep.faults and found.dropped is not None:
         bad, dropped = set(sweep.faults), set(found.dropped)
@@ -223,9 +226,7 @@ def seam_visibility(found: BaselineMosaic, sweep: SimulatedSweep) -> float:
     anchor = sorted(set(found.placed) & set(sweep.truth))[len(found.placed) // 2]
     mosaic_from_picture = found.placed[anchor] @ np.linalg.inv(sweep.truth[anchor])
     height, width = found.pixels.shape[:2]
-    picture = cv2.warpPerspective(
-        packaged_image("retina.jpg"), mosaic_from_picture, (width, height)
-    )
+    picture = cv2.warpPerspective(sweep.ground.picture, mosaic_from_picture, (width, height))
     seen = cv2.erode((found.pixels.max(axis=2) > 0).astype(np.uint8), np.ones((15, 15), np.uint8))
     inside = seen > 0
     planes = []
@@ -271,6 +272,7 @@ def to_markdown(result: SweepTable) -> str:
             f"* {name}: {config.frames} frames of {config.size_px} px, path {config.path},"
             f" {config.fault_share:.0%} unusable,"
             + (f" relief {config.relief:g}," if config.relief else "")
+            + (f" still {config.still}," if config.still else "")
             + f" seed {config.seed}."
         )
     return "\n".join(lines) + "\n"

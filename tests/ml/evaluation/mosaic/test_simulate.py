@@ -6,14 +6,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
 
 from ml.errors import BadInputError
 from ml.evaluation.mosaic.baselines import BaselineMosaic, sift_chain
 from ml.evaluation.mosaic.command import frames_markdown
+from ml.evaluation.mosaic.ground import Tissue, retina, tissue_of
 from ml.evaluation.mosaic.ncc import clean_frames, ncc_table
-from ml.evaluation.mosaic.relief import pair_errors, picture_points
+from ml.evaluation.mosaic.relief import pair_errors
 from ml.evaluation.mosaic.simulate import FAULTS, SimulatedSweep, SweepConfig, simulate_sweep
 from ml.evaluation.mosaic.table import (
     corner_errors,
@@ -22,7 +24,7 @@ from ml.evaluation.mosaic.table import (
     simulate_table,
     to_markdown,
 )
-from ml.geometry import FrameMaps
+from ml.geometry import FrameMaps, transform_points
 from ml.reports.cards import update_card
 
 SMALL = SweepConfig(frames=40, size_px=160, fault_share=0.3, exposure_drift=0.0)
@@ -96,11 +98,52 @@ def test_over_hills_only_the_true_parallax_makes_pairs_agree() -> None:
     side, relief = 120, 0.1
     poses = {i: np.array([[1, 0, 500.0 + 6 * i], [0, 1, 450], [0, 0, 1]]) for i in (0, 5)}
     flat = {i: FrameMaps(pose[None], None, (side, side)) for i, pose in poses.items()}
-    assert pair_errors(flat, poses, size_px=side, relief=0.0) == {"5": 0.0}
-    assert pair_errors(flat, poses, size_px=side, relief=relief)["5"] > 0.1
+    plane, hills = retina(0.0), retina(relief)
+    assert pair_errors(flat, poses, plane, size_px=side) == {"5": 0.0}
+    assert pair_errors(flat, poses, hills, size_px=side)["5"] > 0.1
     middle = np.array([[(side - 1) / 2, (side - 1) / 2]])
-    seen = picture_points(poses[0], middle, size_px=side, relief=relief)
+    seen = hills.seen(poses[0], middle, size_px=side)
     assert seen[0] == pytest.approx([500 + middle[0, 0], 450 + middle[0, 1]])
+
+
+def test_what_a_scope_sees_of_tissue_lies_on_its_rays() -> None:
+    focal, side = 400.0, 60
+    y, x = np.mgrid[:300, :420]
+    depth = np.exp(0.1 * np.sin(x / 60) * np.cos(y / 50)).astype(np.float32)
+    tissue = Tissue(np.zeros((300, 420, 3), np.uint8), depth)
+    pose = np.array([[1.1, -0.2, 250.0], [0.2, 1.1, 90], [1e-4, -2e-4, 1]])
+    xy = np.random.default_rng(0).uniform(0, side, (40, 2))
+    seen = tissue.seen(pose, xy, size_px=side)
+    z = cv2.remap(depth, seen.astype(np.float32)[None], None, cv2.INTER_LINEAR)[0][:, None]
+    camera = np.array([[focal, 0, 209.5], [0, focal, 149.5], [0, 0, 1]])
+    to_rays = np.linalg.inv(camera)
+    points = z * (np.c_[seen, np.ones(40)] @ to_rays.T)
+    below = transform_points(pose, np.array([[(side - 1) / 2, (side - 1) / 2]]))
+    scope = np.r_[(np.r_[below[0], 1] @ to_rays.T)[:2], 0]
+    met = (scope + (points - scope) / z) @ camera.T  # where the rays meet the plane of depth 1
+    assert met[:, :2] == pytest.approx(transform_points(pose, xy), abs=1e-2)
+    assert np.abs(seen - transform_points(pose, xy)).max() > 2
+
+
+def test_a_sweep_over_a_still_shows_its_window_with_depth(tmp_path: Path) -> None:
+    picture = np.random.default_rng(1).integers(0, 255, (50, 80, 3), np.uint8)
+    large = cv2.resize(picture, (800, 500), interpolation=cv2.INTER_CUBIC)
+    cv2.imwrite(str(tmp_path / "a.png"), large)
+    config = SweepConfig(frames=3, size_px=120, still="a.png")
+    flat, deep, other = (
+        simulate_sweep(replace(config, **change), tmp_path)
+        for change in ({}, {"relief": 0.2}, {"relief": 0.2, "seed": 12})
+    )
+    assert flat.ground.picture.shape == (390, 464, 3)
+    assert np.array_equal(flat.ground.picture, large[10:400, 144:608, ::-1])
+    assert np.abs(flat.frames[0].astype(float) - deep.frames[0])[40:80, 40:80].mean() > 0.5
+    depths = [sweep.ground.depth for sweep in (deep, other)]
+    assert not np.array_equal(*depths)
+    assert 0.1 < np.abs(np.log(depths[0])).max() < 0.4
+    with pytest.raises(BadInputError, match=r"a\.png: expected the folder of the stills"):
+        simulate_sweep(config)
+    with pytest.raises(BadInputError, match=r"b\.png: expected in the folder"):
+        tissue_of(tmp_path / "b.png", relief=0.1, seed=0)
 
 
 def test_frames_over_hills_are_not_those_over_a_plane() -> None:

@@ -1,0 +1,134 @@
+"""What a simulated scope looks at: a picture that is flat, has hills, or is a still with depth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from ml.errors import BadInputError
+from ml.geometry import transform_points
+from ml.imaging.samples.packaged import packaged_image
+from ml.training.common.stills import read_still
+from ml.training.vit.depth import synthetic_depth
+from ml.types import ArrayF32, ArrayF64, ImageU8
+
+HILLS_PX = (92.0, 75.0)
+"""Picture px a radian of the hills, across and down: some three hills in a view of 470 px."""
+
+WINDOW = (0.18, 0.02, 0.76, 0.8)
+"""Left, top, right and bottom of what is used of a still, shares: clear of text, logo and rim."""
+
+NEARING_STEPS = 16
+"""Of the search for what a ray meets: a relief of a fifth leaves half of the error each step."""
+
+AT_ONCE = 1 << 14
+"""Points looked up at once: OpenCV takes rows of less than 2^15."""
+
+
+class Ground(Protocol):
+    """What the scope films."""
+
+    @property
+    def picture(self) -> ImageU8:
+        """(H, W, 3), what is drawn on it."""
+
+    def seen(
+        self, H_picture_from_frame: ArrayF64, xy: npt.NDArray[np.floating], *, size_px: int
+    ) -> ArrayF64:
+        """(P, 2): the picture px that frame px look at; the pose is that over the mean plane."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hills:
+    """A flat picture, or hills of it that stand out by up to ``relief`` of the scope's distance."""
+
+    picture: ImageU8
+    relief: float = 0.0
+
+    def seen(
+        self, H_picture_from_frame: ArrayF64, xy: npt.NDArray[np.floating], *, size_px: int
+    ) -> ArrayF64:
+        """What stands out by z of the distance is seen nearer to the point below the scope.
+
+        By z of its way from there, to first order.
+        """
+        flat = transform_points(H_picture_from_frame, xy)
+        height = np.sin(flat[:, 0] / HILLS_PX[0]) * np.sin(flat[:, 1] / HILLS_PX[1])
+        away = flat - _below(H_picture_from_frame, size_px)
+        return np.asarray(flat - self.relief * height[:, None] * away, np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class Tissue:
+    """A still, and the depth of each of its px along the axis of the camera that took it, median 1.
+
+    The scope films from where the camera stood, or from beside it.
+    """
+
+    picture: ImageU8
+    depth: ArrayF32
+
+    def seen(
+        self, H_picture_from_frame: ArrayF64, xy: npt.NDArray[np.floating], *, size_px: int
+    ) -> ArrayF64:
+        """Where each ray of the scope meets the tissue.
+
+        Scope and camera stand at depth 0. A ray that meets the plane of depth 1 at picture px
+        ``flat`` is at depth z seen by the camera at ``flat + (1 / z - 1) below``, whatever its
+        focal length; ``below`` is where it sees the point of the plane below the scope, px from
+        the middle of the picture.
+
+        Source: dinov2-adaptation-endoscopic-matching, eq. 9 to 12, with the second view given.
+        """
+        height, width = self.depth.shape
+        middle = np.array([(width - 1) / 2, (height - 1) / 2])
+        flat = transform_points(H_picture_from_frame, xy)
+        below = _below(H_picture_from_frame, size_px) - middle
+        found = flat
+        for _ in range(NEARING_STEPS):
+            found = flat + (1 / self._depth_at(found) - 1)[:, None] * below
+        return np.asarray(found, np.float64)
+
+    def _depth_at(self, xy: ArrayF64) -> ArrayF64:
+        """(P,), bilinear; beyond the picture, as at its rim."""
+        border = cv2.BORDER_REPLICATE
+        parts = [
+            cv2.remap(self.depth, part[None], None, cv2.INTER_LINEAR, borderMode=border)[0]  # type: ignore[call-overload]
+            for part in np.split(xy.astype(np.float32), range(AT_ONCE, len(xy), AT_ONCE))
+        ]
+        return np.concatenate(parts).astype(np.float64)
+
+
+def retina(relief: float) -> Hills:
+    """The packaged picture of a retina, with hills."""
+    return Hills(packaged_image("retina.jpg"), relief)
+
+
+def tissue_of(still: Path, *, relief: float, seed: int) -> Tissue:
+    """The window of a still with a smooth random surface: see ``synthetic_depth``.
+
+    Raises:
+        BadInputError: no image there, or one of hardly a px.
+    """
+    if not still.is_file():
+        raise BadInputError(f"{still.name}: expected in the folder of the stills")
+    image = read_still(still)
+    height, width = image.shape[:2]
+    left, top, right, bottom = np.multiply(WINDOW, (width, height, width, height)).astype(int)
+    window = image[top:bottom, left:right]
+    if min(window.shape[:2]) < 1:
+        raise BadInputError(f"{still.name}: expected a larger image, got {width} x {height} px")
+    shape = (window.shape[0], window.shape[1])
+    depth = synthetic_depth(np.random.default_rng(seed), shape, relief=relief)
+    return Tissue(np.ascontiguousarray(window), depth.astype(np.float32))
+
+
+def _below(H_picture_from_frame: ArrayF64, size_px: int) -> ArrayF64:
+    """(2,): the picture px that the middle of the frame sees of a plane."""
+    half = (size_px - 1) / 2
+    return transform_points(H_picture_from_frame, np.array([[half, half]]))[0]
