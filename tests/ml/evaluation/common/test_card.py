@@ -28,7 +28,7 @@ def test_the_table_of_a_card_holds_the_rows_asked_for(
     card.write_text("<!-- figures: matching -->\nold\n<!-- end figures -->\n")
     words = ["evaluate", "card", *map(str, files), "--card", str(card)]
     assert main([*words, "--descriptors", "sift"]) == 0
-    assert "| sift | 0.9000 | 0.8000 | 0.1000 | 1.5000 | 0.2500 |" in card.read_text()
+    assert "| sift | 0.9000 | 0.8000 | 0.1000 | 0.7000 | 1.5000 | 0.2500 |" in card.read_text()
     assert "orb" not in card.read_text() and "old" not in card.read_text()
     assert "| sift | 0.9000 |" in capsys.readouterr().out
     assert main([*words, "--descriptors", "surf"]) == 2
