@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ml.errors import BadInputError
-from ml.evaluation.mosaic.baselines import sift_chain
+from ml.evaluation.mosaic.baselines import METHODS, sift_chain
 from ml.evaluation.mosaic.ncc import (
     DISTANCES,
     Pairwise,
@@ -26,6 +26,7 @@ from ml.evaluation.mosaic.ncc import (
     straightened_frames,
     visible,
 )
+from ml.evaluation.mosaic.renewed import renew_table
 from ml.evaluation.mosaic.table import SWEEPS, SweepTable, simulate_table, to_markdown
 from ml.evaluation.mosaic.truth import (
     TruthScore,
@@ -81,6 +82,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"no frames, but sweeps with exact truth against other methods: {', '.join(SWEEPS)}",
     )
     parser.add_argument("--stills", type=Path, help="folder of the stills of such sweeps")
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
+    parser.add_argument(
+        "--renew", type=Path, help="JSON of sweeps whose rows of these and methods are replaced"
+    )
     parser.add_argument("--pictures", type=Path, help="keep the simulated mosaics in this folder")
     parser.add_argument("--card", type=Path, help="write the figures into this model card")
     parser.add_argument(
@@ -108,7 +113,15 @@ def run(args: argparse.Namespace, progress: Progress) -> SweepTable | FrameScore
     """
     result: SweepTable | FrameScores
     if args.simulate:
-        table = simulate_table(args.simulate, progress, pictures=args.pictures, stills=args.stills)
+        table = simulate_table(
+            args.simulate,
+            progress,
+            methods=args.methods,
+            pictures=args.pictures,
+            stills=args.stills,
+        )
+        if args.renew is not None:
+            table = renew_table(args.renew, table)
         result, text = table, to_markdown(table)
     else:
         scores = score_frames(args, progress)
