@@ -4,9 +4,10 @@ Tissue is no plane. What the joint optimisation leaves between overlapping frame
 tissue that moved: smooth within a frame, different in the next. Each keyframe gets a mesh of
 displacements, bilinear between its nodes. All meshes are found together by Gauss-Newton on the grey
 values of every linked pair, summed in cells as in ``direct``. They are held to zero where nothing
-is seen, and nodes to their neighbours, so that every frame's map can be inverted
-(``ml.geometry.FrameMaps``). No mesh has an affine part: a homography can take that up, the joint
-optimisation has found it from all links at once, and along a chain of meshes it would drift.
+is seen, nodes to their neighbours, so that every frame's map can be inverted
+(``ml.geometry.FrameMaps``), and each mesh to that of the keyframe before it (``local_prior``). No
+mesh has an affine part: a homography can take that up, the joint optimisation has found it from all
+links at once, and along a chain of meshes it would drift.
 
 Cost: one warp and a few sums a link and round, and a sparse system of 162 unknowns a keyframe.
 """
@@ -29,6 +30,7 @@ from ml.mosaic.direct_views import LEVELS
 from ml.mosaic.local_cells import NODES, Cells
 from ml.mosaic.local_gain import parted
 from ml.mosaic.local_pairs import cells_of_pairs, share_lowered
+from ml.mosaic.local_prior import entries, node_places, prior
 from ml.mosaic.local_views import KeyframeViews, LevelPairs
 from ml.mosaic.registration import Tracked
 from ml.mosaic.sources import FrameSource
@@ -37,16 +39,6 @@ from ml.types import ArrayF32, ArrayF64, ArrayI64, Progress
 
 ROUNDS = (0, 0, 0, 1, 1)
 """The level that each round looks at: a coarse one reaches farther, a fine one is exact."""
-
-NEIGHBOUR_SHARE = 0.01
-"""Standard deviation of the difference of two neighbouring nodes, as a share of the view: tissue
-that stands out by a tenth of its distance moves so much between frames half a view apart."""
-
-PRIOR_SHARE = 0.1
-"""The same of a displacement itself, which holds the mesh where nothing is seen."""
-
-BEND = 2.0
-"""How much stiffer a mesh is against bending than against stretching."""
 
 CELL_SIGMA_PX = 0.1
 """No cell is believed to a smaller fraction of a px: its px do not err by themselves alone."""
@@ -109,7 +101,7 @@ def riding_mesh(mesh: ArrayF64, item: Tracked, survey: Survey) -> ArrayF64:
     to_work = work_from_frame(survey.scale)
     to_key = np.linalg.inv(to_work) @ item.matrix @ to_work
     size = survey.size_px
-    nodes = _nodes(size)
+    nodes = node_places(size)
     at_key = transform_points(to_key, nodes)
     moved = at_key + mesh_shift(mesh[None], size, at_key[None])[0]
     back = transform_points(np.linalg.inv(to_key), moved)
@@ -164,7 +156,8 @@ def _round(
         if found is not None:
             i, j = linked.rows[number]
             equations.add(found, i, j, linked.b_from_a[number], plane.size_px)
-    step = equations.solve(own, max(plane.shape), len(pairs) / len(meshes))
+    known = prior(plane.matrices, plane.size_px)
+    step = equations.solve(own, known, len(pairs) / len(meshes))
     return _invertible(own + step, plane.size_px) / plane.per_frame_px
 
 
@@ -200,14 +193,11 @@ class _Equations:
             self._close_block()
 
     def _side(self, jacobian: ArrayF64, xy: ArrayF64, frame: int, size_px: tuple[int, int]) -> None:
-        node, share = _corners(xy, size_px)
-        column = 2 * (frame * NODES**2 + node)[:, None, :, None] + np.arange(2)
-        value = jacobian[:, :, None, :] * share[:, None, :, None]
+        column, value = entries(jacobian, xy, frame, size_px)
         row = self._count + np.arange(2 * len(xy)).reshape(-1, 2)[:, :, None, None]
-        shape = value.shape
-        self._rows.append(np.broadcast_to(row, shape).ravel())
-        self._columns.append(np.broadcast_to(column, shape).ravel())
-        self._values.append(value.astype(np.float32).ravel())
+        self._rows.append(np.broadcast_to(row, value.shape).ravel())
+        self._columns.append(column.ravel())
+        self._values.append(value.ravel())
 
     def _close_block(self) -> None:
         if not self._count:
@@ -219,20 +209,19 @@ class _Equations:
         self._rows, self._columns, self._values, self._right = [], [], [], []
         self._count = 0
 
-    def solve(self, meshes: ArrayF64, side_px: int, links: float) -> ArrayF64:
-        """Increments of the meshes; ``links`` a frame weigh as much as the priors do.
+    def solve(self, meshes: ArrayF64, known: sparse.csr_matrix, links: float) -> ArrayF64:
+        """Increments of the meshes; ``links`` a frame weigh as much as what is known before.
 
         The normal matrix is never formed: it has several times the entries of the rows.
         """
         self._close_block()
-        prior = _prior(len(meshes), side_px)
-        right, diagonal = -(prior @ meshes.ravel()), prior.diagonal()
+        right, diagonal = -(known @ meshes.ravel()), known.diagonal()
         for rows, lack in self._blocks:
             right = right + rows.T @ lack / links
             diagonal = diagonal + np.asarray(rows.power(2).sum(axis=0)).ravel() / links
 
         def product(step: ArrayF64) -> ArrayF64:
-            out = prior @ step
+            out = known @ step
             for rows, _ in self._blocks:
                 out = out + rows.T @ (rows @ step) / links
             return np.asarray(out)
@@ -247,19 +236,6 @@ class _Equations:
         return np.asarray(step, np.float64).reshape(meshes.shape)
 
 
-def _prior(frames: int, side_px: int) -> sparse.csr_matrix:
-    """Meshes are smooth and small: the inverse covariance of all of their nodes."""
-    along = sparse.identity(NODES)
-    slope = sparse.diags([-1.0, 1.0], [0, 1], shape=(NODES - 1, NODES))
-    bend = sparse.diags([1.0, -2.0, 1.0], [0, 1, 2], shape=(NODES - 2, NODES)) * BEND
-    parts = [sparse.kron(along, d) for d in (slope, bend)]
-    parts += [sparse.kron(d, along) for d in (slope, bend)]
-    smooth = sparse.vstack(parts) / (NEIGHBOUR_SHARE * side_px)
-    rows = sparse.vstack([smooth, sparse.identity(NODES**2) / (PRIOR_SHARE * side_px)])
-    one = sparse.kron(rows.T @ rows, sparse.identity(2))
-    return sparse.kron(sparse.identity(frames), one).tocsr()
-
-
 def _without_affine(meshes: ArrayF64) -> ArrayF64:
     """Each mesh less the affine displacement that is nearest to it at its nodes."""
     along = np.linspace(-1.0, 1.0, NODES)
@@ -268,23 +244,6 @@ def _without_affine(meshes: ArrayF64) -> ArrayF64:
     basis = rows / np.linalg.norm(rows, axis=(1, 2), keepdims=True)
     shares = np.einsum("ayx,fyxd->afd", basis, meshes)
     return np.asarray(meshes - np.einsum("ayx,afd->fyxd", basis, shares))
-
-
-def _nodes(size_px: tuple[int, int]) -> ArrayF64:
-    """(81, 2): the nodes' places, px, row by row."""
-    across, down = (np.linspace(0, n - 1, NODES) for n in size_px)
-    return np.stack([axis.ravel() for axis in np.meshgrid(across, down)], axis=1)
-
-
-def _corners(xy: ArrayF64, size_px: tuple[int, int]) -> tuple[ArrayI64, ArrayF64]:
-    """(P, 4) int64, (P, 4): the nodes around each point, and their shares in it."""
-    last = np.array(size_px, np.float64) - 1
-    at = np.clip(xy / last * (NODES - 1), 0, NODES - 1 - 1e-6)
-    low = at.astype(np.int64)
-    x, y = (at - low).T
-    node = low[:, 1] * NODES + low[:, 0]
-    around = node[:, None] + np.array([0, 1, NODES, NODES + 1])
-    return around, np.stack([(1 - x) * (1 - y), x * (1 - y), (1 - x) * y, x * y], axis=1)
 
 
 def _invertible(meshes: ArrayF64, size_px: tuple[int, int]) -> ArrayF64:

@@ -11,9 +11,10 @@ import pytest
 
 from ml.evaluation.mosaic.ncc import ncc_by_distance
 from ml.evaluation.mosaic.simulate import SweepConfig, simulate_sweep
+from ml.evaluation.mosaic.truth import placed_maps, run_agreement, view_points
 from ml.geometry import transform_points
 from ml.imaging.samples.packaged import packaged_image
-from ml.mosaic import MosaicConfig, MosaicResult, build_mosaic
+from ml.mosaic import MosaicConfig, MosaicResult, build_mosaic, local_prior
 from ml.mosaic.local_fit import MAX_SLOPE, riding_mesh
 from ml.mosaic.local_gain import lowered_share, parted
 from ml.mosaic.local_views import mesh_maps
@@ -29,12 +30,12 @@ RELIEF_PX = 10.0
 Hills = tuple[list[np.ndarray], list[np.ndarray]]
 
 
-def _over_hills(count: int) -> Hills:
+def _over_hills(count: int, *, spots_level: float = 120) -> Hills:
     """Frames, and where each of their px comes from in the picture, (200, 200, 2)."""
     picture = cv2.resize(packaged_image("retina.jpg"), None, fx=0.5, fy=0.5, interpolation=3)
     mottle = np.random.default_rng(4).normal(size=picture.shape[:2]).astype(np.float32)
     # spots everywhere, none so bright that it counts as a highlight: what is even cannot be fitted
-    spots = 120 * cv2.GaussianBlur(mottle, (0, 0), 5.0)
+    spots = spots_level * cv2.GaussianBlur(mottle, (0, 0), 5.0)
     picture = np.clip(0.6 * picture + spots[:, :, None], 0, 255).astype(np.uint8)
     rows, columns = np.mgrid[: picture.shape[0], : picture.shape[1]].astype(np.float32)
     hill = np.sin(columns / 38) * np.sin(rows / 31)
@@ -163,3 +164,24 @@ def test_a_frame_that_rides_along_bends_as_its_keyframe_does() -> None:
     added += y * ((1 - x) * mesh[i + 1, j] + x * mesh[i + 1, j + 1])
     back = transform_points(np.linalg.inv(turn), at_key + added)
     assert node[0] + own[4, 4] == pytest.approx(back[0])
+
+
+def _neighbours_apart_px(frames: list[np.ndarray], folder: Path) -> float:
+    """How far apart a run forward and one backward move points from a frame to the next."""
+    runs = [build_mosaic(frames[::way], folder / str(way)) for way in (1, -1)]
+    assert all(frame.mesh is not None for run in runs for frame in run.frames)
+    own = placed_maps(runs[0])
+    other = {len(frames) - 1 - index: found for index, found in placed_maps(runs[1]).items()}
+    view = np.ones((SIDE, SIDE), bool)
+    return run_agreement(own, other, view_points(view), inside=view)["1"]
+
+
+def test_neighbours_lie_alike_in_two_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(5)
+    faint, _ = _over_hills(12, spots_level=40)
+    noisy = [
+        np.clip(frame + rng.normal(0, 16, frame.shape), 0, 255).astype(np.uint8) for frame in faint
+    ]
+    held = _neighbours_apart_px(noisy, tmp_path / "held")
+    monkeypatch.setattr(local_prior, "PARALLAX_SHARE", 1e9)
+    assert held < 0.85 * _neighbours_apart_px(noisy, tmp_path / "free")

@@ -1,0 +1,57 @@
+"""What is known of meshes before any frame is looked at."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ml.geometry import transform_points
+from ml.mosaic.local_cells import NODES
+from ml.mosaic.local_prior import PARALLAX_SHARE, node_places, prior
+
+SIZE = (161, 121)
+STEP = 20.0
+"""px from one keyframe to the next: as far as nodes lie apart across."""
+
+
+def _beside(*at: float) -> np.ndarray:
+    return np.array([[[1, 0, x], [0, 1, 0], [0, 0, 1.0]] for x in at])
+
+
+def _cost(meshes: np.ndarray, matrices: np.ndarray) -> float:
+    """What the prior of all meshes asks beyond that of each by itself."""
+    row = meshes.ravel()
+    alone = sum(mesh.ravel() @ (prior(matrices[:1], SIZE) @ mesh.ravel()) for mesh in meshes)
+    return float(row @ (prior(matrices, SIZE) @ row) - alone)
+
+
+def test_the_same_displacement_of_the_same_tissue_costs_nothing() -> None:
+    tissue = np.random.default_rng(0).normal(size=(NODES, NODES + 1, 2))
+    meshes = np.stack([tissue[:, :NODES], tissue[:, 1:]])
+    assert _cost(meshes, _beside(0, STEP)) == pytest.approx(0, abs=1e-3)
+    assert _cost(meshes, _beside(0, -STEP)) > 20
+
+
+def test_a_change_may_be_as_large_as_parallax_for_the_way_between() -> None:
+    meshes = np.zeros((2, NODES, NODES, 2))
+    meshes[1, :, :, 1] = PARALLAX_SHARE * STEP
+    shared = NODES * (NODES - 1)
+    assert _cost(meshes, _beside(0, STEP)) == pytest.approx(shared, rel=1e-3)
+    assert _cost(meshes, _beside(0, 2 * STEP)) == pytest.approx((shared - NODES) / 4, rel=1e-3)
+
+
+def test_displacements_are_compared_in_px_of_the_earlier_keyframe() -> None:
+    turned = np.stack([np.eye(3), [[0, -1, 140.0], [1, 0, -20], [0, 0, 1]]])
+    nodes = node_places(SIZE)
+    there = transform_points(np.linalg.inv(turned[1]), nodes)
+    assert ((there >= 0) & (there < SIZE)).all(axis=1).sum() > 12
+    meshes = np.zeros((2, NODES, NODES, 2))
+    meshes[0, :, :], meshes[1, :, :] = (3.0, 0.0), (0.0, -3.0)
+    assert _cost(meshes, turned) == pytest.approx(0, abs=1e-3)
+    assert _cost(-meshes[::-1], turned) > 1
+
+
+def test_keyframes_that_share_nothing_say_nothing_of_each_other() -> None:
+    meshes = np.random.default_rng(1).normal(size=(2, NODES, NODES, 2))
+    assert _cost(meshes, _beside(0, 300)) == pytest.approx(0, abs=1e-6)
+    assert _cost(meshes[:1], _beside(0)) == pytest.approx(0, abs=1e-6)
