@@ -27,7 +27,7 @@ from portal.labs.models import Lab, User
 from portal.mosaics.models import Followup, Mosaic
 from portal.mosaics.services import mosaic_create
 from portal.retrieval.models import Encoder, Learning, Query, QuerySource, RegionMap, Report
-from portal.retrieval.selectors import Frozen
+from portal.retrieval.selectors import Frozen, KeptOptions
 from portal.retrieval.services import QueryAsked, query_create
 
 
@@ -216,7 +216,9 @@ def _report(query: Query) -> Report:
     empty = Frozen(
         facts=[],
         filters=[],
-        options={"k": 1, "filters": {}},
+        options=KeptOptions(
+            k=1, exclude_same_patient=True, expand=0, diffuse=False, by_case=True, filters={}
+        ),
         encoder=("box", "1", "0"),
         index=(0, 0, 0),
         searched=None,
