@@ -19,6 +19,7 @@ from portal.annotations.rules import require_annotate
 from portal.annotations.selectors import FrameRef, frame_resolve
 from portal.annotations.services.fields import (
     RoiChanges,
+    RoiColumns,
     changed_fields,
     check_label,
     require_unlocked,
@@ -63,7 +64,7 @@ class Written:
 
     roi: Roi
     action: RoiAction
-    fields: dict[str, Any]
+    fields: RoiColumns
 
     @property
     def geometry_changed(self) -> bool:
@@ -195,7 +196,7 @@ def _is_stale(known: dict[uuid.UUID, Roi], step: RoiStep) -> bool:
     return _difference(roi, step, timezone.now()) != {}
 
 
-def _difference(roi: Roi, step: RoiStep, now: datetime) -> dict[str, Any]:
+def _difference(roi: Roi, step: RoiStep, now: datetime) -> RoiColumns:
     """What the step would write: nothing where the ROI is already as it wants it."""
     if step.action == RoiAction.DELETE:
         return {} if roi.deleted_at else {"deleted_at": now}

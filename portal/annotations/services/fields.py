@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any, TypedDict
+from datetime import datetime
+from typing import Any, Literal, TypedDict
 
 from portal.annotations.geometry import DECIMALS, RoiShape, is_ellipse
 from portal.annotations.marks import MARKS, mark_kind, outline_from_geojson
@@ -14,9 +15,14 @@ from portal.annotations.qupath import MAX_FOREIGN_BYTES
 from portal.annotations.services.tracks import track_clean
 from portal.archive.models import Canvas
 from portal.core.errors import ConflictError, InvalidInputError
+from portal.core.written import WrittenOnce
 
 NAME_MAX = 120  # as the column
 _ALIKE = 1e-6  # of a measure: how far another release of GEOS may come to another figure
+MEASURES: tuple[
+    Literal["left", "top", "right", "bottom", "centroid_x", "centroid_y", "area_px"], ...
+] = ("left", "top", "right", "bottom", "centroid_x", "centroid_y", "area_px")
+"""What follows from an outline."""
 _REVIEWED = {"geometry", "track", "label"}  # a change of these takes a review back
 
 
@@ -33,6 +39,29 @@ class RoiChanges(TypedDict, total=False):
     is_locked: bool
     foreign: dict[str, Any]
     track: object
+
+
+class RoiColumns(TypedDict, total=False):
+    """The columns of an ROI that a change writes."""
+
+    geometry: WrittenOnce
+    left: float
+    top: float
+    right: float
+    bottom: float
+    centroid_x: float
+    centroid_y: float
+    area_px: float
+    foreign: dict[str, Any]
+    track: object
+    shape: str
+    name: str
+    description: str
+    properties: dict[str, str]
+    label: Label | None
+    is_locked: bool
+    review_state: str
+    deleted_at: datetime | None
 
 
 def roi_shape(canvas: Canvas, geometry: object) -> RoiShape:
@@ -53,7 +82,7 @@ def shape_kind(shape: RoiShape, said: str) -> str:
     return said if said == RoiKind.ELLIPSE and is_ellipse(shape) else RoiKind.POLYGON.value
 
 
-def shape_fields(shape: RoiShape) -> dict[str, Any]:
+def shape_fields(shape: RoiShape) -> RoiColumns:
     """The columns that follow from an outline."""
     left, top, right, bottom = shape.bounds
     return {
@@ -68,7 +97,7 @@ def shape_fields(shape: RoiShape) -> dict[str, Any]:
     }
 
 
-def changed_fields(roi: Roi, changes: RoiChanges) -> tuple[dict[str, Any], tuple[str, ...]]:
+def changed_fields(roi: Roi, changes: RoiChanges) -> tuple[RoiColumns, tuple[str, ...]]:
     """The columns that a change writes, and what was done to the outline.
 
     Raises:
@@ -81,8 +110,7 @@ def changed_fields(roi: Roi, changes: RoiChanges) -> tuple[dict[str, Any], tuple
         if track != roi.track:
             fields["track"] = track
     require_area(fields.get("shape", roi.shape), fields.get("track", roi.track))
-    words = _words(changes)
-    fields |= {name: value for name, value in words.items() if value != getattr(roi, name)}
+    fields |= _changed_words(roi, changes)
     if "label" in changes:
         label = changes["label"]
         if (label.pk if label else None) != roi.label_id:
@@ -100,26 +128,31 @@ def changed_fields(roi: Roi, changes: RoiChanges) -> tuple[dict[str, Any], tuple
     return fields, notes
 
 
-def _words(changes: RoiChanges) -> dict[str, Any]:
-    """Name, description and properties, as far as they are given, as they are stored."""
-    words: dict[str, Any] = {}
-    if "name" in changes:
-        words["name"] = clean_name(changes["name"])
+def _changed_words(roi: Roi, changes: RoiChanges) -> RoiColumns:
+    """Name, description and properties, as far as they are given and differ, as they are stored."""
+    words = RoiColumns()
+    if "name" in changes and (name := clean_name(changes["name"])) != roi.name:
+        words["name"] = name
     if "description" in changes:
-        words["description"] = description_clean(changes["description"])
+        description = description_clean(changes["description"])
+        if description != roi.description:
+            words["description"] = description
     if "properties" in changes:
-        words["properties"] = properties_clean(changes["properties"])
+        properties = properties_clean(changes["properties"])
+        if properties != roi.properties:
+            words["properties"] = properties
     return words
 
 
-def _changed_outline(roi: Roi, changes: RoiChanges) -> tuple[dict[str, Any], tuple[str, ...]]:
+def _changed_outline(roi: Roi, changes: RoiChanges) -> tuple[RoiColumns, tuple[str, ...]]:
+    fields = RoiColumns()
     if "geometry" not in changes and "shape" not in changes:
-        return {}, ()
+        return fields, ()
     shape = roi_shape(roi.canvas, changes.get("geometry", roi.geometry))
-    fields: dict[str, Any] = {}
     if shape.geometry != roi.geometry:
         # Measurements and "this is an ellipse" were true of the old outline only.
-        fields |= shape_fields(shape) | {"foreign": changes.get("foreign", {})}
+        fields = shape_fields(shape)
+        fields["foreign"] = changes.get("foreign", {})
     said = changes.get("shape", RoiKind.POLYGON if fields else roi.shape)
     if (kind := shape_kind(shape, said)) != roi.shape:
         fields["shape"] = kind
@@ -148,9 +181,8 @@ def require_as_stored(row: Roi | RoiRevision, *, canvas: Canvas, own_index: int 
     if isinstance(row, Roi):
         if len(json.dumps(row.foreign)) > MAX_FOREIGN_BYTES:
             raise InvalidInputError(f"foreign: longer than {MAX_FOREIGN_BYTES:,} bytes.")
-        measures = shape_fields(shape)
-        del measures["geometry"]
-        odd += [name for name, value in measures.items() if not _alike(getattr(row, name), value)]
+        found = shape_fields(shape)
+        odd += [name for name in MEASURES if not _alike(getattr(row, name), found[name])]
     if odd:
         raise InvalidInputError(f"{odd[0]}: it is not as it is stored.")
     require_area(row.shape, row.track)

@@ -22,7 +22,7 @@ from django.utils import timezone
 from portal.annotations.models import ImportStage, Roi, RoiAction, RoiImport, RoiRevision
 from portal.annotations.rules import require_annotate
 from portal.annotations.services.bulk import Written, rois_save
-from portal.annotations.services.fields import RoiChanges, changed_fields
+from portal.annotations.services.fields import RoiChanges, RoiColumns, changed_fields
 from portal.core.errors import ConflictError, PortalError
 from portal.core.tasks import JobContext
 from portal.jobs.models import Job, JobState
@@ -251,7 +251,7 @@ def _part_undone(row: RoiImport, ids: Sequence[uuid.UUID], user: User | None) ->
     now, written = timezone.now(), list[Written]()
     for roi in as_imported:
         action = first[roi.pk].action
-        gone = {} if action == RoiAction.UPDATE else {"deleted_at": now}
+        gone: RoiColumns = {} if action == RoiAction.UPDATE else {"deleted_at": now}
         try:
             fields = changed_fields(roi, before.get(roi.pk, {}))[0]
         except PortalError:
@@ -293,7 +293,7 @@ def _before(
     }
 
 
-def _written(roi: Roi, action: RoiAction, fields: dict[str, object], now: datetime) -> Written:
+def _written(roi: Roi, action: RoiAction, fields: RoiColumns, now: datetime) -> Written:
     for name, value in fields.items():
         setattr(roi, name, value)
     roi.version += 1

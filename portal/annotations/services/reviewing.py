@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from django.db import transaction
 
 from portal.annotations.models import ReviewRules, ReviewState, Roi
 from portal.annotations.rules import require_manage_labels, require_review
 from portal.annotations.selectors.reviewing import is_own, review_rules_of
+from portal.annotations.services.fields import RoiColumns
 from portal.core.errors import ConflictError, ForbiddenError
 from portal.core.events import event_emit
 from portal.labs.models import Lab, User
@@ -17,7 +15,7 @@ from portal.labs.models import Lab, User
 JUDGED = (ReviewState.ACCEPTED, ReviewState.REJECTED)
 
 
-def require_step(roi: Roi, user: User, fields: Mapping[str, Any]) -> None:
+def require_step(roi: Roi, user: User, fields: RoiColumns) -> None:
     """Raise unless the person may bring the ROI to ``fields["review_state"]``.
 
     Whoever draws submits and takes back; reviewers accept and reject what was submitted.

@@ -16,6 +16,7 @@ from portal.annotations.rules import require_annotate
 from portal.annotations.selectors import FrameRef, frame_resolve
 from portal.annotations.services.fields import (
     RoiChanges,
+    RoiColumns,
     changed_fields,
     check_label,
     clean_name,
@@ -243,8 +244,8 @@ def roi_delete(
         if roi.deleted_at is None:
             if not despite_lock:
                 require_unlocked(roi)
-            fields = {"deleted_at": timezone.now()}
-            _change(roi, fields, RoiAction.DELETE, user, once=once)
+            gone: RoiColumns = {"deleted_at": timezone.now()}
+            _change(roi, gone, RoiAction.DELETE, user, once=once)
     return roi
 
 
@@ -296,7 +297,7 @@ def version_changes(roi: Roi, version: int) -> RoiChanges:
 
 def _change(
     roi: Roi,
-    fields: dict[str, Any],
+    fields: RoiColumns,
     action: RoiAction,
     user: User,
     *,

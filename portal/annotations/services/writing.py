@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from portal.annotations.models import Label, Roi, RoiAction, RoiImport, RoiRevision
 from portal.annotations.selectors.labels import label_version_now
+from portal.annotations.services.fields import RoiColumns
 from portal.annotations.services.once import Once
 from portal.core.errors import NotFoundError, StaleVersionError
 from portal.core.events import event_emit
@@ -34,12 +35,12 @@ def require_version(roi: Roi, expected_version: int) -> None:
         raise stale_version(roi, expected_version)
 
 
-def roi_write(roi: Roi, expected_version: int, fields: dict[str, Any]) -> None:
+def roi_write(roi: Roi, expected_version: int, fields: RoiColumns) -> None:
     """UPDATE guarded by the version: of two writers that saw the same version, one wins."""
-    fields = fields | {"version": expected_version + 1, "updated_at": timezone.now()}
-    if not Roi.objects.filter(pk=roi.pk, version=expected_version).update(**fields):
+    given = {**fields, "version": expected_version + 1, "updated_at": timezone.now()}
+    if not Roi.objects.filter(pk=roi.pk, version=expected_version).update(**given):
         raise stale_version(roi, expected_version)
-    for name, value in fields.items():
+    for name, value in given.items():
         setattr(roi, name, value)
 
 

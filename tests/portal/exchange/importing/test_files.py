@@ -71,9 +71,7 @@ def test_what_is_here_of_the_originals_is_asked_for_once(
 ) -> None:
     with CaptureQueriesContext(connection) as asked:
         case_import(source=exported.path, lab=elsewhere.lab, user=elsewhere.manager)
-    begun = next(
-        n for n, one in enumerate(asked) if 'INSERT INTO "archive_case"' in one["sql"]
-    )
+    begun = next(n for n, one in enumerate(asked) if 'INSERT INTO "archive_case"' in one["sql"])
     where = 'FROM "archive_asset" WHERE "archive_asset"."id" '
     said = [one["sql"] for one in asked.captured_queries[begun:]]
     looks = [sql for sql in said if sql.startswith("SELECT") and where in sql]
