@@ -52,6 +52,8 @@ _NAMED = (
     (b"\xfd7zXZ", "an xz archive; unpack it and upload the slides and videos in it"),
     (b"%PDF", "a PDF document"),
     (b"GIF8", "a GIF image; save it as PNG"),
+    (b"\0\0\0\x0cjP  \r\n", "a JPEG 2000 image; save it as PNG"),
+    (b"\xff\x4f\xff\x51", "a JPEG 2000 image; save it as PNG"),
     (b"ID3", "an audio file"),
     (b"fLaC", "an audio file"),
     (b"\x7fELF", "a program"),

@@ -23,6 +23,7 @@ from ml.errors import (
 )
 from ml.imaging.ingest import inspect_slide, inspect_video, load_frame_table
 from ml.imaging.sandbox import Limits, run_limited
+from ml.imaging.slides import open_slide
 from ml.imaging.slides.pyramids import write_pyramid
 from ml.imaging.slides.tiles import TileSource
 from ml.imaging.videos import probe_video
@@ -285,6 +286,31 @@ def test_real_slides_are_ingested_in_the_child(
     assert result["kind"] == "slide"
     text = str(result).lower()
     assert not any(word in text for word in ("date", "scanscope", "user", "title", "filename"))
+
+
+@pytest.mark.parametrize("bigtiff", [False, True])
+def test_an_ome_tiff_is_a_slide_by_its_first_level(
+    tmp_path: Path, gradient: ImageU8, bigtiff: bool
+) -> None:
+    """Its coarser levels lie in directories of their own kind: they are made anew."""
+    told = {"axes": "YXS", "PhysicalSizeX": 0.25, "PhysicalSizeY": 0.25}
+    tiles = {"tile": (128, 128), "photometric": "rgb", "compression": "deflate"}
+    scale = {"resolution": (40_000, 40_000), "resolutionunit": "CENTIMETER"}
+    with tifffile.TiffWriter(tmp_path / "a", ome=True, bigtiff=bigtiff) as tiff:
+        tiff.write(gradient, subifds=1, metadata=told, **tiles, **scale)
+        tiff.write(gradient[::2, ::2].copy(), subfiletype=1, **tiles)
+    result = _inspect(tmp_path / "a", tmp_path / "out")
+    assert (result["kind"], result["width_px"], result["height_px"]) == ("slide", 700, 600)
+    assert result["mpp_x"] == result["mpp_y"] == pytest.approx(0.25)
+    with open_slide(tmp_path / "a") as slide:
+        assert np.array_equal(slide.read_region((0, 0), (700, 600), (700, 600)), gradient)
+    planes = {**told, "axes": "CYX"}
+    channels = np.moveaxis(gradient, -1, 0)
+    tifffile.imwrite(tmp_path / "b", channels, ome=True, metadata=planes, tile=(128, 128))
+    assert _inspect(tmp_path / "b", tmp_path / "out")["mpp_x"] is None  # told in XML alone
+    with open_slide(tmp_path / "b") as slide:
+        seen = slide.read_region((0, 0), (700, 600), (700, 600))
+    assert np.array_equal(seen, np.repeat(gradient[..., :1], 3, axis=2))
 
 
 def test_writing_a_pyramid_is_all_or_nothing(tmp_path: Path, gradient: ImageU8) -> None:

@@ -18,6 +18,7 @@ from ml.imaging.videos import (
     poster_frame,
     probe_video,
     read_frame,
+    transcode_h264,
     video,
 )
 from ml.imaging.videos.containers import decode_frames
@@ -191,6 +192,32 @@ def test_rotation_is_honoured(make_video: MakeVideo) -> None:
     with av.open(str(path)) as container:
         turned = next(container.decode(video=0)).rotation
     assert number_of(np.rot90(rgb, -turned // 90)) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "codec", "extra", "bits", "is_interlaced"),
+    [
+        ("a.mkv", "libx265", {"pix_fmt": "yuv420p10le"}, 10, False),
+        ("a.mp4", "libx264", {"pix_fmt": "yuv420p10le"}, 10, False),
+        ("a.mpg", "mpeg2video", {"container": "vob", "options": {"flags": "+ildct+ilme"}}, 8, True),
+        ("a.mp4", "libx264", {"options": {"flags": "+ildct+ilme"}}, 8, True),
+    ],
+)
+def test_ten_bits_and_two_fields_lose_no_frame(
+    make_video: MakeVideo, name: str, codec: str, extra: dict[str, object], bits: int,
+    is_interlaced: bool,
+) -> None:  # fmt: skip
+    """Also in the rendition for browsers. The two fields of a frame stay one picture."""
+    path = make_video(name, codec, **extra)
+    with av.open(str(path)) as container:
+        first = next(container.decode(video=0))
+    assert (first.format.components[0].bits, first.interlaced_frame) == (bits, is_interlaced)
+    transcode_h264(path, path.with_name("web.mp4"))
+    assert probe_video(path.with_name("web.mp4")).browser_playable
+    for one in (path, path.with_name("web.mp4")):
+        table = probe_video(one).frames
+        assert [number_of(rgb) for _, _, rgb in iter_frames(one)] == list(range(60))
+        assert number_of(read_frame(one, int(table.pts[31]))) == 31
 
 
 def test_the_poster_is_no_black_lead_in(make_video: MakeVideo) -> None:
