@@ -3,7 +3,7 @@
 At least what the Basic Application Level Confidentiality Profile asks for (DICOM PS3.15, annex E),
 by the other way round: of texts, dates and binary values only those named here stay, of sequences
 only those that describe pixels and optics. What a reader requires gets a dummy value. The pixel
-data keep their bytes.
+data keep their bytes. What is said of each frame is read, cleaned and written frame by frame.
 """
 
 from __future__ import annotations
@@ -14,14 +14,23 @@ import struct
 from pathlib import Path
 from typing import BinaryIO
 
-from pydicom import dcmread, dcmwrite
+from pydicom import dcmwrite
 from pydicom.dataelem import DataElement
 from pydicom.dataset import Dataset, FileMetaDataset
-from pydicom.errors import InvalidDicomError
+from pydicom.filebase import DicomBytesIO
+from pydicom.filewriter import write_dataset, write_sequence_item
 from pydicom.uid import UID, DeflatedExplicitVRLittleEndian, ExplicitVRBigEndian
 
-from ml.errors import CorruptFileError, UnsupportedFormatError
+from ml.errors import CorruptFileError, TooLargeError, UnsupportedFormatError
 from ml.imaging.deidentify.cleaned import Cleaned
+from ml.imaging.formats.frame_groups import (
+    PER_FRAME,
+    each_group,
+    encoding_of,
+    has_groups,
+    read_head,
+    read_rest,
+)
 
 _STANDARD_ROOT = "1.2.840.10008."
 _UUID_ROOT = "2.25."
@@ -98,13 +107,13 @@ def clean_dicom(source: Path, target: Path, cleaned: Cleaned, *, key: bytes) -> 
     Raises:
         SecondaryImageError: it is a label or an overview.
         CorruptFileError, UnsupportedFormatError: it cannot be read, or is packed as a whole.
+        TooLargeError: it has more attributes than any slide.
     """
     with source.open("rb") as file:
         data, meta = _read(file)
         for word in data.get("ImageType", ()):
             if word in _SECONDARY:
                 raise SecondaryImageError(_SECONDARY[word])
-        pixels_at = file.tell()
         _clean(data, cleaned, key)
         _declare(data)
         meta.MediaStorageSOPInstanceUID = data.SOPInstanceUID
@@ -114,8 +123,12 @@ def clean_dicom(source: Path, target: Path, cleaned: Cleaned, *, key: bytes) -> 
         data.file_meta = meta
         data.preamble = b"\0" * 128  # of PS3.10; may hold a TIFF
         dcmwrite(target, data, enforce_file_format=True)
-        with target.open("ab") as out:
-            _copy_pixels(file, out, pixels_at, implicit=meta.TransferSyntaxUID.is_implicit_VR)
+        is_implicit = bool(meta.TransferSyntaxUID.is_implicit_VR)
+        with target.open("r+b") as out:
+            out.seek(0, 2)
+            if has_groups(file):
+                _copy_groups(file, out, data, cleaned, key)
+            _copy_pixels(file, out, implicit=is_implicit)
 
 
 def uid_hashed(uid: str, key: bytes) -> str:
@@ -127,12 +140,11 @@ def uid_hashed(uid: str, key: bytes) -> str:
 
 
 def _read(file: BinaryIO) -> tuple[Dataset, FileMetaDataset]:
-    try:
-        data = dcmread(file, stop_before_pixels=True)
-        meta = data.file_meta
-        syntax = meta.TransferSyntaxUID
-    except (InvalidDicomError, AttributeError, EOFError, ValueError, struct.error) as error:
-        raise CorruptFileError("the DICOM object is cut or damaged") from error
+    data = read_head(file)
+    meta = data.file_meta
+    syntax = meta.get("TransferSyntaxUID")
+    if syntax is None or "SOPInstanceUID" not in data:
+        raise CorruptFileError("the DICOM object is cut or damaged")
     if syntax in (DeflatedExplicitVRLittleEndian, ExplicitVRBigEndian):
         raise UnsupportedFormatError(
             "the DICOM object is deflated or big-endian; expected a little-endian transfer syntax"
@@ -201,9 +213,40 @@ def _declare(data: Dataset) -> None:
     data.LongitudinalTemporalInformationModified = "REMOVED"
 
 
-def _copy_pixels(file: BinaryIO, out: BinaryIO, at: int, *, implicit: bool) -> None:
+def _copy_groups(
+    file: BinaryIO, out: BinaryIO, data: Dataset, cleaned: Cleaned, key: bytes
+) -> None:
+    """What is said of each frame, and the attributes between that and the pixels, both cleaned."""
+    is_implicit, encoding = bool(data.file_meta.TransferSyntaxUID.is_implicit_VR), encoding_of(data)
+    head = struct.pack("<HH", PER_FRAME >> 16, PER_FRAME & 0xFFFF)
+    out.write(head + (b"" if is_implicit else b"SQ\0\0") + bytes(4))
+    start, frames = out.tell(), int(data.get("NumberOfFrames") or 1)
+    for group in each_group(file, is_implicit=is_implicit, encoding=encoding, frames=frames):
+        _clean(group, cleaned, key)
+        part = _little_endian(is_implicit)
+        write_sequence_item(part, group, encoding)
+        out.write(part.getvalue())
+    end = out.tell()
+    if end - start >= _UNDEFINED:
+        raise TooLargeError("the DICOM object tells more than 4 GiB of its frames")
+    out.seek(start - 4)
+    out.write(struct.pack("<I", end - start))
+    out.seek(end)
+    rest = read_rest(file, is_implicit=is_implicit, encoding=encoding)
+    _clean(rest, cleaned, key)
+    part = _little_endian(is_implicit)
+    write_dataset(part, rest, encoding)
+    out.write(part.getvalue())
+
+
+def _little_endian(is_implicit: bool) -> DicomBytesIO:
+    found = DicomBytesIO()
+    found.is_little_endian, found.is_implicit_VR = True, is_implicit
+    return found
+
+
+def _copy_pixels(file: BinaryIO, out: BinaryIO, *, implicit: bool) -> None:
     """The element of pixel data; what follows it (padding, signatures) is left out."""
-    file.seek(at)
     head = file.read(8 if implicit else 12)
     if len(head) < (8 if implicit else 12):
         raise CorruptFileError("the DICOM object holds no pixels")

@@ -1,7 +1,8 @@
 """A DICOM object of a slide as it lies on disk: its data set, and its frames found by offset.
 
-Only the data set before the pixels is read, and of the pixels where each frame lies: by the
-object's own offset tables, or, where it has none, by the length of each frame.
+Only the data set before the pixels is read, without what it says of each frame, and of the pixels
+where each frame lies: by the object's own offset tables, or, where it has none, by the length of
+each frame.
 """
 
 from __future__ import annotations
@@ -17,11 +18,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from ml.errors import BadInputError, CorruptFileError
+from ml.errors import BadInputError, CorruptFileError, UnsupportedFormatError
+from ml.imaging.formats.frame_groups import (
+    each_group,
+    encoding_of,
+    has_groups,
+    pass_over,
+    read_head,
+    read_rest,
+)
 from ml.imaging.limits import MAX_TILE_BYTES
 
 if TYPE_CHECKING:
     from pydicom.dataset import Dataset
+    from pydicom.uid import UID
 
 MOST_FRAMES = 4_000_000  # tiles of 256 px of the largest slide that is taken in
 _UNDEFINED, _ITEM = 0xFFFFFFFF, b"\xfe\xff\x00\xe0"
@@ -52,33 +62,69 @@ class StoredObject:
     """One object. Nothing is kept open; thread-safe.
 
     Attributes:
-        data: the data set without pixels.
+        data: the data set without pixels, and without what it says of each frame.
         syntax: the UID of the transfer syntax.
         frame_count: how many frames it says it has.
 
     Raises:
-        CorruptFileError: no DICOM object, or cut before its pixels.
+        CorruptFileError, UnsupportedFormatError: no DICOM object, cut before its pixels, or packed.
+        TooLargeError: more attributes than any slide has.
     """
 
     def __init__(self, path: Path) -> None:
-        from pydicom import dcmread
-        from pydicom.errors import InvalidDicomError
+        self.path = path
+        with path.open("rb") as file:
+            self.data: Dataset = read_head(file)
+            syntax = self._read_kind()
+            self._groups_at = self._at = file.tell()
+            if has_groups(file):
+                pass_over(file, is_implicit=self._is_implicit, frames=self.frame_count)
+                self._groups_end = file.tell()
+                self.data.update(
+                    read_rest(file, is_implicit=self._is_implicit, encoding=encoding_of(self.data))
+                )
+                self._at = file.tell()
+            else:
+                self._groups_end = self._groups_at
+        self.syntax = str(syntax)
+        self.is_coded = bool(syntax.is_encapsulated)
+        self._head_bytes = 8 if self._is_implicit else 12
+
+    def _read_kind(self) -> UID:
+        """Its transfer syntax, and how many frames it says it has."""
         from pydicom.uid import UID
 
-        self.path = path
         try:
-            with path.open("rb") as file:
-                self.data: Dataset = dcmread(file, stop_before_pixels=True)
-                self._at = file.tell()
             syntax = UID(self.data.file_meta.TransferSyntaxUID)
             self.frame_count = int(self.data.get("NumberOfFrames") or 1)
-        except (InvalidDicomError, AttributeError, EOFError, ValueError, struct.error) as error:
+            self._is_implicit = bool(syntax.is_implicit_VR)
+        except (AttributeError, TypeError, ValueError) as error:
             raise CorruptFileError("the DICOM object is cut or damaged") from error
         if not 0 < self.frame_count <= MOST_FRAMES:
             raise CorruptFileError(f"the DICOM object says it has {self.frame_count} frames")
-        self.syntax = str(syntax)
-        self.is_coded = bool(syntax.is_encapsulated)
-        self._head_bytes = 8 if syntax.is_implicit_VR else 12
+        if not syntax.is_little_endian:
+            raise UnsupportedFormatError("the DICOM object is big-endian")
+        return syntax
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether it says something of each frame."""
+        return self._groups_end > self._groups_at
+
+    def groups(self) -> Iterator[Dataset]:
+        """What it says of each frame, one after the other."""
+        with self.path.open("rb") as file:
+            file.seek(self._groups_at)
+            yield from each_group(
+                file,
+                is_implicit=self._is_implicit,
+                encoding=encoding_of(self.data),
+                frames=self.frame_count,
+            )
+
+    def group_pieces(self) -> Iterator[bytes]:
+        """The same as it is stored, tag and all, in pieces."""
+        return self._pieces(self._groups_at, self._groups_end)
 
     def is_without_names(self) -> bool:
         """Whether it says that patients were taken out of it, as our gate does."""
@@ -111,9 +157,12 @@ class StoredObject:
 
     def pixel_pieces(self) -> Iterator[bytes]:
         """The element of pixel data, tag and all, byte for byte, in pieces."""
-        left = self._places.stop + (len(_END) if self.is_coded else 0) - self._at
+        return self._pieces(self._at, self._at + self.pixel_bytes())
+
+    def _pieces(self, start: int, stop: int) -> Iterator[bytes]:
+        left = stop - start
         with self.path.open("rb") as file:
-            file.seek(self._at)
+            file.seek(start)
             while left and (chunk := file.read(min(left, _CHUNK_BYTES))):
                 left -= len(chunk)
                 yield chunk

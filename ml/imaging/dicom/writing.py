@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ml.imaging.formats.frame_groups import PER_FRAME, encoding_of
+
 if TYPE_CHECKING:
     from pydicom.dataelem import DataElement
     from pydicom.dataset import Dataset
@@ -43,6 +45,22 @@ def head_of(data: Dataset, syntax: str) -> bytes:
     out = io.BytesIO()
     dcmwrite(out, whole, enforce_file_format=True)
     return out.getvalue()
+
+
+def head_parts(data: Dataset, syntax: str) -> tuple[bytes, bytes]:
+    """As ``head_of``, in two: what stands before what is said of each frame, and what behind it."""
+    from pydicom.dataset import Dataset
+    from pydicom.filebase import DicomBytesIO
+    from pydicom.filewriter import write_dataset
+    from pydicom.uid import UID
+
+    first, rest, out = Dataset(), Dataset(), DicomBytesIO()
+    for tag in data.keys():  # noqa: SIM118 - values stay as they are stored
+        if tag != PER_FRAME:
+            (first if tag < PER_FRAME else rest)[tag] = data.get_item(tag)
+    out.is_little_endian, out.is_implicit_VR = True, UID(syntax).is_implicit_VR
+    write_dataset(out, rest, encoding_of(data))
+    return head_of(first, syntax), out.getvalue()
 
 
 def add_offsets(data: Dataset, lengths: npt.NDArray[np.int64]) -> None:

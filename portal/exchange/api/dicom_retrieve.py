@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
+from itertools import chain
 from typing import Any
 
 from django.http import HttpResponse, StreamingHttpResponse
@@ -149,7 +150,10 @@ class InstanceMetadataApi(_ObjectsApi):
     def get(
         self, request: Request, case_id: uuid.UUID, canvas_id: uuid.UUID, instance_id: uuid.UUID
     ) -> Response:
-        """Its data set, without pixels. No frame is listed where frames are a whole grid."""
+        """Its data set, without pixels. No frame is listed where frames are a whole grid.
+
+        Nor where there are more than 10,000: the file has what is said of each.
+        """
         return self._metadata(request, case_id, canvas_id, instance_id)
 
 
@@ -224,7 +228,8 @@ class BulkApi(_ObjectsApi):
     ) -> HttpResponse:
         """The bytes that metadata leave out: a colour profile, a table."""
         ((series, one),) = self._objects(request, case_id, canvas_id, instance_id)
-        value = bulk_value(one.data(), digest)
+        parts = chain([one.data()], one.groups())
+        value = next(filter(None, (bulk_value(data, digest) for data in parts)), None)
         if value is None:
             raise NotFoundError("This instance has no such value.")
         line = boundary(digest)
@@ -261,6 +266,7 @@ def _told(request: Request, series: Series, one: SlideObject) -> dict[str, Any]:
         _data(series, one),
         syntax=one.syntax,
         bulk=lambda digest: _bulk_address(request, series, one, digest),
+        groups=one.groups(),
     )
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from ml.imaging.dicom.uids import WHOLE_SLIDE
 from ml.imaging.dicom.whose import Belongs, add_patient, add_series, add_study
 from ml.imaging.dicom.writing import json_of
+from ml.imaging.formats.frame_groups import PER_FRAME
 
 if TYPE_CHECKING:
     from pydicom.dataset import Dataset
@@ -48,11 +49,20 @@ def instance_json(
     return _found(data, address)
 
 
-def data_json(data: Dataset, *, syntax: str, bulk: Callable[[str], str]) -> dict[str, Any]:
-    """A whole data set, without pixels."""
+def data_json(
+    data: Dataset, *, syntax: str, bulk: Callable[[str], str], groups: Iterable[Dataset]
+) -> dict[str, Any]:
+    """A whole data set, without pixels.
+
+    Args:
+        groups: what is said of each frame.
+    """
     data.AvailableTransferSyntaxUID = syntax
     data.SpecificCharacterSet = "ISO_IR 192"
-    return json_of(data, bulk)
+    found = json_of(data, bulk)
+    if told := [json_of(group, bulk) for group in groups]:
+        found[f"{PER_FRAME:08X}"] = {"vr": "SQ", "Value": told}
+    return dict(sorted(found.items()))
 
 
 def _of_study(whose: Belongs) -> Dataset:

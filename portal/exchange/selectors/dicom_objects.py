@@ -8,13 +8,13 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from ml.errors import CorruptFileError, MlError
+from ml.errors import BadInputError, MlError
 from ml.imaging.dicom import told
 from ml.imaging.dicom.coding import baseline
 from ml.imaging.dicom.stored import StoredObject
 from ml.imaging.dicom.told import JPEG_BASELINE, Coding, SlideTold
 from ml.imaging.dicom.uids import MOST_INSTANCES, instance_id, uid_of
-from ml.imaging.dicom.writing import add_offsets, coded_pixels, head_of
+from ml.imaging.dicom.writing import add_offsets, coded_pixels, head_of, head_parts
 from ml.imaging.formats.sniff import is_dicom_slide, read_head
 from ml.types import Level
 from portal.archive import storage
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 VENDOR = "dicom"
 """What OpenSlide calls slides that came as DICOM."""
-_OPEN_SERIES = 16  # data sets kept: some 100 kB and 16 bytes a frame; with per-frame groups more
+_OPEN_SERIES = 16  # data sets kept: some 100 kB and 16 bytes a frame
+MOST_GROUPS = 10_000  # frames that metadata list: a level of 51,000 px a side in tiles of 512 px
 _MOST_COUNTS = 100_000  # of slides, some 200 bytes each
 _AWAY = "This slide cannot be read from the stored file."
 _USUAL_RATIO = 16.0  # of tiles that are coded here: about 1.5 bits a pixel
@@ -68,7 +69,11 @@ class SlideObject(Protocol):
         ...
 
     def data(self) -> Dataset:
-        """All but its pixels, and but what lists each of its frames where that can be reckoned."""
+        """All but its pixels, and but what it says of each frame."""
+        ...
+
+    def groups(self) -> Iterator[Dataset]:
+        """What it says of each frame; none where that can be reckoned, or of too many frames."""
         ...
 
     def frame(self, index: int) -> bytes:
@@ -108,9 +113,19 @@ class OwnObject:
         for word in ("ExtendedOffsetTable", "ExtendedOffsetTableLengths"):
             if word in found:
                 del found[word]
-        if found.get("DimensionOrganizationType") == "TILED_FULL":
-            found.pop("PerFrameFunctionalGroupsSequence", None)
+        found.pop("PerFrameFunctionalGroupsSequence", None)  # of a kind that is not read by itself
         return found
+
+    def groups(self) -> Iterator[Dataset]:
+        """Read anew each time: nothing of it is kept."""
+        stored = self._stored
+        is_grid = stored.data.get("DimensionOrganizationType") == "TILED_FULL"
+        if is_grid or not stored.has_groups or self.frame_count > MOST_GROUPS:
+            return
+        try:
+            yield from stored.groups()
+        except (OSError, MlError) as error:
+            raise UnavailableError("This object cannot be read from the stored file.") from error
 
     def frame(self, index: int) -> bytes:
         """Its bytes."""
@@ -131,9 +146,9 @@ class OwnObject:
         for word in ("ExtendedOffsetTable", "ExtendedOffsetTableLengths"):
             if word in kept:
                 data[word] = kept[word]
-        if "PerFrameFunctionalGroupsSequence" in kept:
-            data["PerFrameFunctionalGroupsSequence"] = kept["PerFrameFunctionalGroupsSequence"]
-        return chain([head_of(data, self.syntax)], self._stored.pixel_pieces())
+        first, rest = head_parts(data, self.syntax)
+        groups = self._stored.group_pieces()
+        return chain([first], groups, [rest], self._stored.pixel_pieces())
 
 
 class ToldObject:
@@ -159,6 +174,10 @@ class ToldObject:
     def data(self) -> Dataset:
         """Takes the file for its colours."""
         return told.level_of(self._slide, self.number, self._coding)
+
+    def groups(self) -> Iterator[Dataset]:
+        """None: its frames are a whole grid."""
+        return iter(())
 
     def frame(self, index: int) -> bytes:
         """A stored tile as it lies in the file, with the tables and the mark of its colours."""
@@ -286,7 +305,7 @@ def _own_objects(folder: str, _content: str) -> tuple[OwnObject, ...]:
             continue
         try:
             stored = StoredObject(path)
-        except CorruptFileError:
+        except BadInputError:
             continue
         if stored.is_without_names() and stored.is_of_tissue():
             found.append(stored)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -103,4 +104,41 @@ def write_dicom(path: Path, *, image_type: str = "VOLUME", patient: str = SECRET
     data.PixelData = bytes(range(32))
     data.DataSetTrailingPadding = patient.encode() + b"\0"
     data.save_as(path, enforce_file_format=True)
+    return path
+
+
+def write_sparse(path: Path, count: int, *, is_open: bool) -> Path:
+    """``write_dicom`` with ``count`` frames, of each of which it says where it lies, and a name.
+
+    Args:
+        is_open: by sequences of no stated length.
+    """
+    from pydicom import dcmread
+    from pydicom.dataset import Dataset
+    from pydicom.filebase import DicomBytesIO
+    from pydicom.filewriter import write_sequence_item
+
+    data = dcmread(write_dicom(path))
+    data.NumberOfFrames, data.PixelData = count, bytes(16 * count)
+    data.DimensionOrganizationType = "TILED_SPARSE"
+    data.PerFrameFunctionalGroupsSequence = []
+    data.ExtendedOffsetTable = bytes(8)  # stands behind what is said of frames
+    data.save_as(path, enforce_file_format=True)
+    group, content, place = Dataset(), Dataset(), Dataset()
+    content.FrameComments, content.DimensionIndexValues = SECRET, [1, 1]
+    place.ColumnPositionInTotalImagePixelMatrix = 5
+    group.FrameContentSequence, group.PlanePositionSlideSequence = [content], [place]
+    for one in (group, content, place):
+        one.is_undefined_length_sequence_item = is_open
+    for element in group:
+        element.is_undefined_length = is_open
+    part = DicomBytesIO()
+    part.is_little_endian, part.is_implicit_VR = True, False
+    write_sequence_item(part, group, ["iso8859"])
+    body = part.getvalue() * count
+    head, end = struct.pack("<HH2sH", 0x5200, 0x9230, b"SQ", 0), b"\xfe\xff\xdd\xe0\0\0\0\0"
+    told = struct.pack("<I", 0xFFFFFFFF if is_open else len(body)) + body + end * is_open
+    raw = path.read_bytes()
+    assert raw.count(head + bytes(4)) == 1
+    path.write_bytes(raw.replace(head + bytes(4), head + told))
     return path
