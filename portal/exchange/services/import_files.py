@@ -32,6 +32,7 @@ from portal.exchange.services.import_rows import CaseRows
 
 _PICTURES = (".png", ".jpg")
 _NAMES = (*_PICTURES, ".tif", ".json")
+_BUSY = "another process is importing this case; try again when it is done"
 
 
 _LEAST_S = 600  # of a look at a crate: records shrink to a hundredth, and lines are parsed
@@ -77,14 +78,27 @@ def staging_held(folder: Path) -> Iterator[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if not folder.exists() or not os.path.samestat(os.fstat(held), folder.stat()):
-            raise BlockingIOError(f"{folder.name} was taken away by another import")
-        yield folder
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise BlockingIOError(_BUSY) from error
+        if not _is_at(folder, held):
+            raise BlockingIOError(_BUSY)
+        try:
+            yield folder
+        finally:
+            if _is_at(folder, held):  # not what the next import made after this one dropped it
+                with suppress(OSError):  # what was taken out stays for the next attempt
+                    folder.rmdir()
     finally:
-        with suppress(OSError):  # what was taken out stays for the next attempt
-            folder.rmdir()
         os.close(held)
+
+
+def _is_at(folder: Path, held: int) -> bool:
+    try:
+        return os.path.samestat(os.fstat(held), folder.stat())
+    except FileNotFoundError:
+        return False
 
 
 def staging_keep(rows: CaseRows) -> None:

@@ -13,6 +13,7 @@ from portal.archive.models import Asset, Slide
 from portal.archive.services import case_create, item_receive
 from portal.exchange.selectors import import_folder
 from portal.exchange.services import case_import
+from portal.exchange.services.import_files import staging_held
 from portal.labs.models import Lab
 from tests.portal.exchange.conftest import Lab1
 from tests.portal.exchange.importing.conftest import Exported, all_prepared, case_back
@@ -64,6 +65,21 @@ def test_two_crates_of_a_case_at_once_do_not_take_files_from_each_other(
     again = case_import(source=twin, lab=elsewhere.lab, user=elsewhere.manager)
     assert not again.is_new
     assert not import_folder(elsewhere.lab.pk, done.case.pk).exists()
+
+
+def test_only_who_holds_the_folder_of_an_import_takes_it_away(tmp_path: Path) -> None:
+    folder = tmp_path / "imports" / "case"
+    first, second = staging_held(folder), staging_held(folder)
+    with first:
+        for _ in range(2):
+            with pytest.raises(BlockingIOError, match="another process"), staging_held(folder):
+                pass
+        folder.rmdir()  # done with it; and the next one begins before this one is gone
+        second.__enter__()
+    with pytest.raises(BlockingIOError), staging_held(folder):
+        pass
+    second.__exit__(None, None, None)
+    assert not folder.exists()
 
 
 def test_what_is_here_of_the_originals_is_asked_for_once(
