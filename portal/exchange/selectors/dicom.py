@@ -32,6 +32,7 @@ from portal.exchange.selectors.dicom_objects import (
     object_count,
     objects_of,
     own_count,
+    own_count_known,
 )
 from portal.labs.models import Membership, User
 
@@ -137,14 +138,17 @@ def _beyond(found: QuerySet[Canvas], left: int) -> tuple[QuerySet[Canvas], int]:
     Objects of slides that are told are counted by their rows, without their data.
     """
     rows = found.annotate(count=_Length("levels")).values_list(
-        "pk", "slide__vendor", "mpp_x", "mpp_y", "count"
+        "pk", "slide__vendor", "content_hash", "mpp_x", "mpp_y", "count"
     )
     passed = 0
-    for pk, vendor, mpp_x, mpp_y, levels in rows.iterator(chunk_size=_COUNTED):
+    for pk, vendor, content_hash, mpp_x, mpp_y, levels in rows.iterator(chunk_size=_COUNTED):
+        has_size = mpp_x is not None and mpp_y is not None
+        count: int | None = min(levels, MOST_INSTANCES) if has_size else 0
         if vendor == VENDOR:
-            count = own_count(found.get(pk=pk))
-        else:
-            count = 0 if None in (mpp_x, mpp_y) else min(levels, MOST_INSTANCES)
+            count = own_count_known(content_hash, has_size=has_size)
+        if count is None:
+            canvas = found.filter(pk=pk).first()
+            count = 0 if canvas is None else own_count(canvas)  # deleted since it was listed
         if count > left:
             break
         left, passed = left - count, passed + 1

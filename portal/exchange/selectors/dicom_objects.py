@@ -261,16 +261,20 @@ def object_count(canvas: Canvas) -> int:
 
 def own_count(canvas: Canvas) -> int:
     """As many as ``objects_of`` has of a slide that came as DICOM; 0 where its file is away."""
-    key = (canvas.content_hash, canvas.mpp_x is None or canvas.mpp_y is None)
-    if key not in _COUNTS:
-        try:
-            count = len(objects_of(canvas))
-        except UnavailableError:
-            return 0
-        if len(_COUNTS) >= _MOST_COUNTS:
-            _COUNTS.clear()
-        _COUNTS[key] = count
-    return _COUNTS[key]
+    try:
+        count = len(objects_of(canvas))
+    except UnavailableError:
+        return 0
+    if len(_COUNTS) >= _MOST_COUNTS:
+        _COUNTS.clear()
+    has_size = canvas.mpp_x is not None and canvas.mpp_y is not None
+    _COUNTS[canvas.content_hash, has_size] = count
+    return count
+
+
+def own_count_known(content_hash: str, *, has_size: bool) -> int | None:
+    """What ``own_count`` found before; ``has_size``: of its pixels. None where it did not yet."""
+    return _COUNTS.get((content_hash, has_size))
 
 
 _COUNTS: dict[tuple[str, bool], int] = {}

@@ -8,7 +8,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from pydicom import dcmread
 from pydicom.dataelem import RawDataElement
 from pydicom.tag import Tag
@@ -278,6 +280,16 @@ def test_what_is_left_out_is_counted_and_not_read(
         assert len(read) == 1
     read.clear()
     assert _found(told, "instances", offset="10000000") == [] and read == []
+    Slide.objects.update(vendor=dicom.VENDOR)
+    asked = []
+    for _ in range(2):  # what came as DICOM is looked at once
+        with CaptureQueriesContext(connection) as queries:
+            assert _found(told, "instances", offset="10000000") == []
+        asked.append(len(queries))
+    Slide.objects.exclude(canvas=first).delete()
+    with CaptureQueriesContext(connection) as queries:
+        assert _found(told, "instances", offset="10000000") == []
+    assert len(queries) == asked[-1] <= asked[0]
 
 
 def test_annotations_as_dicom_are_of_the_instance_that_dicomweb_gives(told: Lab1) -> None:
