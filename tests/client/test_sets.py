@@ -8,6 +8,7 @@ import zipfile
 
 import pytest
 
+from tessera_client import __main__ as command
 from tessera_client import files, sets
 from tessera_client.__main__ import main
 from tessera_client.problems import InvalidError
@@ -31,7 +32,7 @@ def test_any_piece_is_that_of_the_whole_and_the_whole_is_an_archive(tmp_path):
         for name in archive.namelist():
             assert archive.read(name) == (main.parent / name).read_bytes()
         inner = ["slide/Data0000.dat", "slide/Index.dat", "slide/Slidedat.ini"]
-        assert sorted(archive.namelist()) == ["slide.mrxs", *inner]
+        assert archive.namelist() == ["slide.mrxs", *inner]  # as the page orders them
     assert files.LocalFile.of(main).sha256 == packed.sha256
 
 
@@ -60,6 +61,20 @@ def test_a_missing_file_is_named_before_anything_is_sent(write, gone, tmp_path):
     (tmp_path / gone).unlink()
     with pytest.raises(InvalidError, match=f"incomplete: {gone} is missing"):
         files.LocalFile.of(main)
+
+
+@pytest.mark.parametrize("name", ["/elsewhere/map.jpg", "a" * 300])
+def test_a_name_that_leads_nowhere_is_that_of_a_missing_file(name, tmp_path):
+    main = write_vms(tmp_path)
+    main.write_text(main.read_text().replace("map.jpg", name))
+    with pytest.raises(InvalidError, match=f"incomplete: {name.lstrip('/')} is missing"):
+        files.LocalFile.of(main)
+
+
+def test_an_archive_of_a_series_has_the_whole_name_of_its_folder(tmp_path):
+    (tmp_path / "1.2.840.7").mkdir()
+    write_dicom(tmp_path / "1.2.840.7/1.dcm")
+    assert files.LocalFile.of(tmp_path / "1.2.840.7").path.name == "1.2.840.7.zip"
 
 
 def test_a_file_that_gets_shorter_while_it_is_sent_is_no_zeros(tmp_path):
@@ -99,10 +114,21 @@ def test_the_command_sends_the_sets_of_a_folder_and_names_what_lacks(
     write_mrxs(folder / "cut")
     (folder / "cut/slide/Data0000.dat").unlink()
     noise(folder / "still.png", 8)
-    assert main(["--create", "--case", "SHELL-2", str(folder)]) == 1
+    shut = tmp_path / "shut"
+    shut.mkdir()
+    things_in = sets.things_in
+
+    def some(path):
+        if path == shut:
+            raise PermissionError(13, "Permission denied", str(path))
+        return things_in(path)
+
+    monkeypatch.setattr(command, "things_in", some)
+    assert main(["--create", "--case", "SHELL-2", str(shut), str(folder)]) == 1
     said = capsys.readouterr()
     assert [line.partition(": ")[0] for line in said.out.splitlines()] == [
         str(folder / "still.png"),
         str(folder / "whole/slide.mrxs"),
     ]
     assert "slide/Data0000.dat is missing" in said.err
+    assert f"{shut}: " in said.err and "Permission denied" in said.err

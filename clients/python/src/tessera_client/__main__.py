@@ -25,14 +25,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not given.url or not token:
         print("Set TESSERA_URL (or --url) and TESSERA_TOKEN.", file=sys.stderr)
         return 2
-    failed = 0
+    paths, failed = _sent(given.files)
     with Client(given.url, token) as tessera:
         try:
             case = _case(tessera, given.case, given.create)
         except TesseraError as error:
             print(f"{given.case}: {error}", file=sys.stderr)
             return 1
-        for path in (one for named in given.files for one in _sent(named)):
+        for path in paths:
             try:
                 item = tessera.upload(case, path, progress=bar(path.name) if given.bar else False)
             except (SignInError, UnreachableError) as error:
@@ -46,8 +46,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 1 if failed else 0
 
 
-def _sent(path: Path) -> list[Path]:
-    return things_in(path) if path.is_dir() else [path]
+def _sent(named: Sequence[Path]) -> tuple[list[Path], int]:
+    """What is sent of files and folders, and how many of these could not be read."""
+    paths: list[Path] = []
+    failed = 0
+    for path in named:
+        try:
+            paths += things_in(path) if path.is_dir() else [path]
+        except OSError as error:
+            print(f"{path}: {error}", file=sys.stderr)
+            failed += 1
+    return paths, failed
 
 
 def _arguments() -> argparse.ArgumentParser:

@@ -55,13 +55,15 @@ class PackedSet:
         Raises:
             OSError: one cannot be read.
         """
-        parts = tuple(_parts(path.parent, sorted(files)))
+        named = sorted((file.relative_to(path.parent).as_posix(), file) for file in files)
+        parts = tuple(_parts(named))  # in the order of names, as the portal's page packs them
         digest = hashlib.sha256()
         for part, size in parts:
             for chunk in _read(part, 0, size):
                 digest.update(chunk)
         size = sum(one for _, one in parts)
-        return cls(path.with_name(f"{path.stem}.zip"), size, digest.hexdigest(), parts)
+        name = path.name if path.is_dir() else path.stem
+        return cls(path.with_name(f"{name}.zip"), size, digest.hexdigest(), parts)
 
     def bytes_from(self, offset: int, most: int) -> bytes:
         """``most`` bytes from ``offset`` on, fewer at the end."""
@@ -154,19 +156,26 @@ def _named(main: Path) -> tuple[list[Path], list[Path]]:
     there: list[Path] = []
     missing: list[Path] = []
     for key, name in _NAMED.findall(text):
-        file = index.parent / name
-        if name and file.is_file() and main.parent.resolve() in file.resolve().parents:
+        file = Path(f"{index.parent}/{name}")  # below its folder, also with a slash in front
+        if name and _is_there(file) and main.parent.resolve() in file.resolve().parents:
             there.append(file)
         elif name and key not in _CAN_DO_WITHOUT:
             missing.append(file)
     return there, missing
 
 
-def _parts(base: Path, files: list[Path]) -> Iterator[tuple[bytes | Path, int]]:
+def _is_there(file: Path) -> bool:
+    try:
+        return file.is_file()
+    except OSError:  # too long for a name
+        return False
+
+
+def _parts(files: list[tuple[str, Path]]) -> Iterator[tuple[bytes | Path, int]]:
     """A ZIP archive with sizes of 64 bits throughout: APPNOTE.TXT, 4.3. Nothing is compressed."""
     listing, at = b"", 0
-    for file in files:
-        name = file.relative_to(base).as_posix().encode("utf-8", "replace")
+    for plain, file in files:
+        name = plain.encode("utf-8", "replace")
         size, checksum = file.stat().st_size, 0
         for chunk in _read(file, 0, size):
             checksum = zlib.crc32(chunk, checksum)
