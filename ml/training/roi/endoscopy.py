@@ -120,6 +120,19 @@ def train_endoscopy(run: TrainingRun[EndoscopyTrainConfig], *, data: Path) -> En
     return summary
 
 
+def stills_of(config: EndoscopyTrainConfig, data: Path) -> list[Path]:
+    """The stills that are trained on, in name order.
+
+    Raises:
+        BadInputError: there are none, or all are left out.
+    """
+    found = source_files([config.source], data)
+    files = [path for path in found if not path.name.startswith(config.left_out)]
+    if not files:
+        raise BadInputError(f"{config.source}: every still is left out")
+    return files
+
+
 def drawn_views(
     encoder: KeypointEncoder,
     config: EndoscopyTrainConfig,
@@ -134,13 +147,7 @@ def drawn_views(
     Raises:
         BadInputError: there are none, or all are left out.
     """
-    files = [
-        path
-        for path in source_files([config.source], data)
-        if not path.name.startswith(config.left_out)
-    ]
-    if not files:
-        raise BadInputError(f"{config.source}: every still is left out")
+    files = stills_of(config, data)
     each = -(-config.regions // len(files))
     views: list[RegionView] = []
     for number, path in enumerate(files):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +28,7 @@ from ml.roi.weights import save_encoder
 from ml.training.common.run import TrainingRun
 from ml.training.roi.encoder.command import train_roi
 from ml.training.roi.encoder.config import RoiTrainConfig
-from ml.training.roi.endoscopy import EndoscopyTrainConfig, train_endoscopy
+from ml.training.roi.endoscopy import EndoscopyTrainConfig, stills_of, train_endoscopy
 from ml.training.roi.patches.command import train_patches
 from ml.training.roi.patches.config import PatchTrainConfig
 from ml.types import Progress, no_progress
@@ -55,6 +56,7 @@ class LabTrained:
 
     Attributes:
         weights: the encoder's file.
+        regions, patients: it was learned from: as many as may be held at once.
         losses, held_out: of each step, on what is learned from and on patients kept aside; empty
             where nothing is learned by steps.
         stopped_early: the hours were over before the steps.
@@ -64,6 +66,8 @@ class LabTrained:
     losses: tuple[float, ...]
     held_out: tuple[float, ...]
     stopped_early: bool
+    regions: int
+    patients: int
 
 
 def train_lab_encoder(
@@ -86,19 +90,34 @@ def train_lab_encoder(
         patches: how it learns on; None for ``PATCHES``.
         progress: told of every step, with the losses; may raise to stop.
     Raises:
-        BadInputError: the folder holds nothing to learn from; or the encoder cannot learn on, for
-            its features are not our own.
+        BadInputError: the folder holds nothing to learn from; the loss is no number any more; or as
+            ``require_trainable``.
     """
     work.mkdir(parents=True, exist_ok=True)
     if isinstance(base, KeypointEncoder):
         return _endoscopy(base, data, work, progress)
+    whole, own = _over_our_own(base)
+    config = _config(data, patches or PATCHES, steps)
+    return _histology(whole, own, data, work, config, hours, progress)
+
+
+def require_trainable(base: RegionEncoder) -> None:
+    """Refuse, before anything is written, an encoder that cannot learn on.
+
+    Raises:
+        BadInputError: its features are not our own.
+    """
+    if not isinstance(base, KeypointEncoder):
+        _over_our_own(base)
+
+
+def _over_our_own(base: RegionEncoder) -> tuple[RoiEncoder, PatchCnnEncoder]:
     if not isinstance(base, RoiEncoder) or not isinstance(base.patches, PatchCnnEncoder):
         raise BadInputError(
             f"{base.name}: only encoders over our own patch encoder learn on; a metric can be"
             " learned over any"
         )
-    config = _config(data, patches or PATCHES, steps)
-    return _histology(base, base.patches, data, work, config, hours, progress)
+    return base, base.patches
 
 
 def _config(data: Path, patches: PatchTrainConfig, steps: int) -> PatchTrainConfig:
@@ -108,7 +127,7 @@ def _config(data: Path, patches: PatchTrainConfig, steps: int) -> PatchTrainConf
     found = config_from_file(patches, path)
     return dataclasses.replace(
         found,
-        slides=within_memory(found.slides, data),
+        slides=within_memory(found.slides, data, MOST_BYTES),
         held_out=within_memory(found.held_out, data, MOST_BYTES // 4),
         steps=steps,
         cooldown=max(1, steps // 4),
@@ -116,7 +135,7 @@ def _config(data: Path, patches: PatchTrainConfig, steps: int) -> PatchTrainConf
 
 
 def within_memory(
-    slides: Sequence[tuple[str, str, float]], data: Path, most_bytes: int = MOST_BYTES
+    slides: Sequence[tuple[str, str, float]], data: Path, most_bytes: int
 ) -> tuple[tuple[str, str, float], ...]:
     """As many of the pictures as may be held at once, of each patient in turn."""
     own: dict[str, list[tuple[str, str, float]]] = {}
@@ -155,6 +174,7 @@ def _histology(  # noqa: PLR0917
         config, work / "patches", start=start, hours=hours, compute=own.compute, progress=progress
     )
     train_patches(run, data=data)
+    _require_finite(run)
     graph = RoiTrainConfig(
         name=base.name,
         version=base.version,
@@ -169,7 +189,7 @@ def _histology(  # noqa: PLR0917
     whole = _saved(base, work / "base.safetensors") if base.config.network.layers else None
     roi = TrainingRun(graph, work / "roi", start=whole, compute=own.compute, progress=progress)
     train_roi(roi, data=data, patch_weights=run.weights)
-    return _told(roi.weights, run)
+    return _told(roi.weights, run, [patient for _, patient, _ in config.slides])
 
 
 def _saved(base: RoiEncoder, path: Path) -> Path:
@@ -202,14 +222,27 @@ def _endoscopy(base: KeypointEncoder, data: Path, work: Path, progress: Progress
     )
     run = TrainingRun(config, work / "endoscopy", start=start, progress=progress)
     train_endoscopy(run, data=data)
-    return _told(run.weights, run)
+    files = stills_of(config, data)[: config.regions]
+    return _told(run.weights, run, [path.name.partition("-")[0] for path in files])
 
 
-def _told(weights: Path, run: TrainingRun[Any]) -> LabTrained:
+def _require_finite(run: TrainingRun[Any]) -> None:
+    for line in (run.losses, run.history.get("held_out", [])):
+        wrong = [step for step, loss in enumerate(line, 1) if not math.isfinite(loss)]
+        if wrong:
+            raise BadInputError(
+                f"the training broke down: its loss at step {wrong[0]:,} is no number"
+            )
+
+
+def _told(weights: Path, run: TrainingRun[Any], patients: Sequence[str]) -> LabTrained:
+    """``patients``: of each picture that was learned from."""
     history = json.loads((run.out / "log.json").read_text(encoding="utf-8"))["history"]
     return LabTrained(
         weights,
         tuple(history.get("loss", ())),
         tuple(history.get("held_out", ())),
         run.stopped_early,
+        regions=len(patients),
+        patients=len(set(patients)),
     )

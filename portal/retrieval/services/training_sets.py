@@ -57,7 +57,6 @@ class TrainingSet:
     Attributes:
         patients, held_out: all of them, and those that nothing is learned from.
         labels: different ones. unreadable: regions whose pixels cannot be read.
-        learned_regions: of patients that are learned from.
     """
 
     regions: int
@@ -65,7 +64,6 @@ class TrainingSet:
     held_out: int
     labels: int
     unreadable: int
-    learned_regions: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +133,7 @@ def training_set_write(
         actor_id=user.pk,
         details={"format": "training set", "count": total},
     )
+    out.mkdir(parents=True, exist_ok=True)
     watched = _held_out(lab, rois, held_out) if isinstance(held_out, float) else set(held_out)
     found: list[_Region] = []
     ordered = rois.select_related("canvas__case", "label").order_by("canvas_id", "pk")
@@ -151,7 +150,6 @@ def training_set_write(
         held_out=len({region.patient for region in found if region.use == WATCHED}),
         labels=len({region.label for region in found if region.label}),
         unreadable=total - len(found),
-        learned_regions=sum(region.use == TRAIN for region in found),
     )
 
 
@@ -192,7 +190,7 @@ def _written(
         except (MlError, OSError):
             yield None
             continue
-        (out / folder).mkdir(parents=True, exist_ok=True)
+        (out / folder).mkdir(exist_ok=True)  # without ``out`` itself: who removes it ends this
         Image.fromarray(pixels).save(out / name)
         native, scale = roi.canvas.mpp, 1 / downsample
         moved = (scale, 0, 0, scale, -corner[0] * scale, -corner[1] * scale)
@@ -232,7 +230,6 @@ def _grown(low: float, high: float, least: float, size: int) -> tuple[int, int]:
 
 
 def _tables(regions: Sequence[_Region], out: Path) -> None:
-    out.mkdir(parents=True, exist_ok=True)
     _table(out / "index.csv", COLUMNS, [[getattr(r, c) for c in COLUMNS] for r in regions])
     for use in (TRAIN, WATCHED):
         rows = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -61,24 +61,20 @@ def own_vectors(context: JobContext, roi: Roi, base: Encoder) -> OwnVectors:
             network = own_network(own)
         except WeightsError:  # its job says so
             continue
-        (one,) = _embedded(context, network, [roi])
+        tell = partial(context.progress, 0, 0, "embedding with the lab's own encoder")
+        (one,) = _embedded(network, [roi], tell)
         if not isinstance(one, MlError | OSError):
             found = {**found, own.pk: (one.vector, one.n_patches)}
     return found
 
 
 def _embedded(
-    context: JobContext, network: RegionEncoder, rois: Sequence[Roi]
+    network: RegionEncoder, rois: Sequence[Roi], tell: Callable[[], None]
 ) -> Sequence[Embedded | MlError | OSError]:
     """Of ROIs of one canvas; of each the error where its file cannot be read."""
-    canvas = rois[0].canvas
-
-    def tell(*_: object) -> None:
-        context.progress(0, 0, "embedding with the lab's own encoder")
-
     try:
-        with regions_open(network, canvas) as embed:
-            return embed(rois, tell)
+        with regions_open(network, rois[0].canvas) as embed:
+            return embed(rois, lambda *_: tell())
     except CancelledError:
         raise
     except (MlError, FileNotFoundError) as error:
@@ -105,10 +101,11 @@ def encoder_embed(context: JobContext, *, encoder_id: str) -> JobResult:
         raise UserError(f"{encoder}: {error}.", code=error.code) from error
     while encoder is not None and network is not None:
         before, total = selectors.map_progress(encoder)
-        context.progress(before, total, "embedding regions")
+        tell = partial(context.progress, before, total, "embedding regions")
+        tell()
         rois = selectors.rois_to_own(encoder, PART)
         if rois:
-            done += _part(context, network, encoder, rois)
+            done += _part(context, encoder, rois, _embedded(network, rois, tell))
             context.give_way()
         elif has_ended(context, partial(services.metric_switch, encoder)):
             return {"regions": done}
@@ -117,9 +114,11 @@ def encoder_embed(context: JobContext, *, encoder_id: str) -> JobResult:
 
 
 def _part(
-    context: JobContext, network: RegionEncoder, encoder: Encoder, rois: Sequence[Roi]
+    context: JobContext,
+    encoder: Encoder,
+    rois: Sequence[Roi],
+    found: Sequence[Embedded | MlError | OSError],
 ) -> int:
-    found = _embedded(context, network, rois)
     with context.part():
         if not services.is_scaled_so(rois[0].canvas, lock=False):
             return 0

@@ -6,8 +6,9 @@ import json
 import shutil
 import time
 import uuid
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,12 +21,12 @@ from ml.index.learning.archive import judge_vectors
 from ml.index.learning.material import kept_aside, require_enough
 from ml.types import ArrayBool, ArrayF32
 from portal.annotations.models import Roi
-from portal.core.errors import PortalError
+from portal.core.errors import PortalError, StorageFullError
 from portal.core.tasks import JobContext, JobResult, Priority, UserError, task
 from portal.retrieval import selectors, services
 from portal.retrieval.models import CANVASES_OF, EncoderKind, Learning
 from portal.retrieval.selectors import TRAIN_KIND, LabMaterial, TrainingTold
-from portal.retrieval.services import TrainingSet
+from portal.retrieval.services import TrainingFolder
 from portal.retrieval.tasks.own import PART
 from portal.retrieval.tasks.regions import encoder_ready, regions_open
 
@@ -60,9 +61,9 @@ def encoder_learn(context: JobContext, *, learning_id: str) -> JobResult:
         return {"skipped": "learned already"}
     context.progress(0, 0, "reading")
     try:
-        with services.learning_folder_claim(learning) as folder:
-            better = _learned(context, learning, folder)
-    except CancelledError:
+        with services.learning_folder_claim(learning) as claimed:
+            better = _learned(context, learning, claimed)
+    except (CancelledError, StorageFullError):
         raise
     except MlError as error:
         raise UserError(str(error), code=error.code) from error
@@ -72,21 +73,24 @@ def encoder_learn(context: JobContext, *, learning_id: str) -> JobResult:
     return {"outcome": "better" if better else "not better"}
 
 
-def _learned(context: JobContext, learning: Learning, folder: Path) -> bool:
+def _learned(context: JobContext, learning: Learning, claimed: TrainingFolder) -> bool:
     from ml.networks.device import chosen_compute, device_report
     from ml.roi import encoder_of_file
+    from ml.training.roi.lab_encoder import require_trainable
 
+    folder = claimed.path
     base, row = encoder_ready(EncoderKind(learning.kind))
     if row.pk != learning.base_id:
         raise UserError(
             "The portal has changed its encoder meanwhile. Learn from the archive once more.",
             code="encoder-changing",
         )
+    require_trainable(base)
     of = selectors.lab_material(learning.lab_id, learning.base)
     aside = _split(of, folder)
     require_enough(of.material, aside)
-    made = _training_set(context, learning, of, aside, folder)
-    trained = _trained(context, learning, base, folder)
+    _training_set(context, learning, of, aside, folder)
+    trained = _trained(context, learning, base, claimed)
     network = encoder_of_file(trained.weights)
     of, aside, vectors = _embedded(context, network, of, aside, folder)
     steps = len(trained.losses)
@@ -95,13 +99,13 @@ def _learned(context: JobContext, learning: Learning, folder: Path) -> bool:
         aside,
         vectors,
         chosen=f"{steps:,} steps from {learning.base}" if steps else f"fitted from {learning.base}",
-        learned_regions=made.learned_regions,
-        learned_patients=made.patients - made.held_out,
+        learned_regions=trained.regions,
+        learned_patients=trained.patients,
         progress=context.progress,
     )
     told = TrainingTold(
-        regions=made.learned_regions,
-        patients=made.patients - made.held_out,
+        regions=trained.regions,
+        patients=trained.patients,
         device=str(device_report(str(chosen_compute().device))),
         steps=steps,
         loss=_thinned(trained.losses),
@@ -109,6 +113,7 @@ def _learned(context: JobContext, learning: Learning, folder: Path) -> bool:
         stopped_early=trained.stopped_early,
     )
     with context.effect():
+        claimed.require()
         services.learning_trained_save(
             learning=learning,
             found=found,
@@ -133,16 +138,15 @@ def _split(of: LabMaterial, folder: Path) -> ArrayBool:
 
 def _training_set(
     context: JobContext, learning: Learning, of: LabMaterial, aside: ArrayBool, folder: Path
-) -> TrainingSet:
+) -> None:
     """As ``manage.py training_set`` writes it, by order of who asked for the encoder."""
     if learning.user is None:
         raise UserError("Whoever asked for it has no account any more.", code="forbidden")
-    path, half = folder / "set.json", folder / "set-half"
-    if path.is_file():
-        return TrainingSet(**json.loads(path.read_text(encoding="utf-8")))
+    half = folder / "set-half"
+    if (folder / "set").is_dir():
+        return
     shutil.rmtree(half, ignore_errors=True)
-    shutil.rmtree(folder / "set", ignore_errors=True)
-    made = services.training_set_write(
+    services.training_set_write(
         lab=learning.lab,
         user=learning.user,
         out=half,
@@ -153,8 +157,6 @@ def _training_set(
         progress=context.progress,
     )
     half.rename(folder / "set")
-    write_json(path, asdict(made))
-    return made
 
 
 def _in_turn(of: LabMaterial) -> list[uuid.UUID]:
@@ -169,10 +171,11 @@ def _in_turn(of: LabMaterial) -> list[uuid.UUID]:
 
 
 def _trained(
-    context: JobContext, learning: Learning, base: RegionEncoder, folder: Path
+    context: JobContext, learning: Learning, base: RegionEncoder, claimed: TrainingFolder
 ) -> LabTrained:
     from ml.training.roi.lab_encoder import LabTrained, train_lab_encoder
 
+    folder = claimed.path
     path, weights = folder / "trained.json", folder / "encoder.safetensors"
     if not path.is_file():
         hours = (learning.hours or 0) - learning.trained_s / 3600
@@ -182,15 +185,14 @@ def _trained(
             folder / "work",
             steps=learning.steps or 0,
             hours=max(hours, 1e-9),  # an attempt that has none left ends with what it had
-            progress=_Checkpoints(context, learning, folder),
+            progress=_Checkpoints(context, learning, claimed),
         )
         with replacing(weights) as written:
             shutil.copyfile(trained.weights, written)
         write_json(path, {**asdict(trained), "weights": ""})
     said = json.loads(path.read_text(encoding="utf-8"))
-    return LabTrained(
-        weights, tuple(said["losses"]), tuple(said["held_out"]), bool(said["stopped_early"])
-    )
+    lines = {name: tuple(said[name]) for name in ("losses", "held_out")}
+    return LabTrained(**{**said, **lines, "weights": weights})
 
 
 @dataclass(slots=True)
@@ -199,7 +201,7 @@ class _Checkpoints:
 
     context: JobContext
     learning: Learning
-    folder: Path
+    claimed: TrainingFolder
     since_s: float = 0.0
 
     def __post_init__(self) -> None:
@@ -215,7 +217,7 @@ class _Checkpoints:
         with self.context.part():
             services.learning_trained_for(learning=self.learning, seconds=now_s - self.since_s)
         self.since_s = now_s
-        self.folder.touch()  # it is swept two days after the last checkpoint
+        self.claimed.require()
         self.context.give_way()
 
 
@@ -232,11 +234,12 @@ def _embedded(
     for canvas in _by_canvas(of.rois):
         for start in range(0, len(canvas), PART):
             rois = canvas[start : start + PART]
-            done += len(rois)
-            context.progress(done, len(of.rois), "embedding regions")
             lacking = [roi for roi in rois if _key(roi) not in known]
+            tell = partial(context.progress, done, len(of.rois), "embedding regions")
+            tell()
+            done += len(rois)
             if lacking:
-                made = _part(context, network, lacking)
+                made = _part(network, lacking, tell)
                 write_npz(folder / f"vectors-{len(known):07d}-{lacking[0].pk}.npz", made)
                 known |= made
                 with context.part():
@@ -269,12 +272,12 @@ def _key(roi: Roi) -> str:
     return f"{roi.pk}:{roi.version}"
 
 
-def _part(context: JobContext, network: RegionEncoder, rois: list[Roi]) -> dict[str, ArrayF32]:
+def _part(network: RegionEncoder, rois: list[Roi], tell: Callable[[], None]) -> dict[str, ArrayF32]:
     """Vectors by what tells an outline; empty ones of what cannot be embedded."""
     none = np.empty(0, np.float32)
     try:
         with regions_open(network, rois[0].canvas) as embed:
-            found = embed(rois, lambda *_: context.progress(0, 0, "embedding regions"))
+            found = embed(rois, lambda *_: tell())
     except CancelledError:
         raise
     except (MlError, FileNotFoundError):

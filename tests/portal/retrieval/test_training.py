@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -12,13 +15,22 @@ from PIL import Image
 from ml.training.roi import lab_encoder
 from ml.training.roi.patches.views import ViewConfig
 from portal.audit.models import AuditEntry
-from portal.core.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
+from portal.core.errors import (
+    ConflictError,
+    ForbiddenError,
+    InvalidInputError,
+    NotFoundError,
+    StorageFullError,
+)
 from portal.jobs.models import Job, JobState
+from portal.jobs.services import job_retry
+from portal.jobs.worker.context import LedgerContext
 from portal.jobs.worker.runner import job_run
 from portal.retrieval import selectors, services
 from portal.retrieval.models import Embedding, Encoder, EncoderKind, Learning, Unembeddable
 from portal.retrieval.selectors import LearningResult
 from portal.retrieval.services import WantedTraining
+from portal.retrieval.services.learning import folders
 from portal.retrieval.tasks import training
 from tests.ml.training.roi.conftest import dense_tissue
 from tests.portal.retrieval.conftest import World, jobs
@@ -72,7 +84,7 @@ def folder_of(learning):
 
 def again(job_id):
     """As the reaper does with the job of a worker that was killed."""
-    Job.objects.filter(pk=job_id).update(state=JobState.QUEUED, lease_token=None)
+    Job.objects.filter(pk=job_id).update(state=JobState.QUEUED, lease_token=None, not_before=None)
 
 
 def told_steps(monkeypatch, ends_at=None):
@@ -99,6 +111,7 @@ def test_an_encoder_is_trained_compared_put_in_use_and_rolled_back(
     assert (made["method"], made["steps"], made["hours"]) == ("encoder", 20, 1.0)
     learning = selectors.learning_get(manager, made["id"])
     assert asked(archive, manager) == learning  # one at a time
+    assert AuditEntry.objects.get(action="learning.asked").details["method"] == "encoder"
     steps = told_steps(monkeypatch, ends_at=10)
     with pytest.raises(KeyboardInterrupt):
         job_run(learning.job_id)  # killed after the second checkpoint
@@ -215,6 +228,70 @@ def test_a_cancelled_training_leaves_no_picture(archive, manager, monkeypatch):
     assert learning.result is None and learning.encoder is None
 
 
+def test_a_training_that_is_tried_again_has_all_its_hours(archive, manager):
+    learning = asked(archive, manager, WantedTraining(steps=20, hours=0.5))
+    failed = Job.objects.get(pk=learning.job_id)
+    Job.objects.filter(pk=failed.pk).update(state=JobState.FAILED)
+    Learning.objects.filter(pk=learning.pk).update(trained_s=3600)
+    job_retry(job=Job.objects.get(pk=failed.pk), user=manager)
+    archive.run_jobs()
+    learning = selectors.learning_get(manager, learning.pk)
+    assert (learning.training["steps"], learning.training["stopped_early"]) == (20, False)
+    assert learning.trained_s < 1800
+
+
+def test_an_erasure_under_way_lets_a_training_begin_anew(archive, manager, monkeypatch):
+    learning = asked(archive, manager)
+
+    def told(self, done, total, phase):
+        if phase.startswith("training") and done == 6:
+            services.learning_folders_drop(lab_id=archive.lab.pk)
+        PLAIN(self, done, total, phase)
+
+    monkeypatch.setattr(training._Checkpoints, "__call__", told)
+    job_run(learning.job_id)
+    assert Job.objects.get(pk=learning.job_id).state == JobState.QUEUED
+    assert not Encoder.objects.filter(lab=archive.lab).exists()
+    assert not list(folder_of(learning).parent.glob("learning-*"))
+    steps = told_steps(monkeypatch)
+    again(learning.job_id)
+    archive.run_jobs()
+    assert steps[0] == 1
+    assert Job.objects.get(pk=learning.job_id).state == JobState.SUCCEEDED
+
+
+def test_pictures_end_where_their_folder_is_removed(archive, manager, tmp_path):
+    out = tmp_path / "set"
+    told = Mock(side_effect=lambda done, *_: shutil.rmtree(out) if done == 3 else None)
+    with pytest.raises(FileNotFoundError):
+        services.training_set_write(lab=archive.lab, user=manager, out=out, progress=told)
+    assert not out.exists()
+
+
+def test_a_full_disk_costs_no_checkpoint(archive, manager, monkeypatch):
+    learning = asked(archive, manager)
+    told_steps(monkeypatch, ends_at=10)
+    with pytest.raises(KeyboardInterrupt):
+        job_run(learning.job_id)
+    again(learning.job_id)
+    monkeypatch.setattr(folders, "require_room", Mock(side_effect=StorageFullError("Full.")))
+    job_run(learning.job_id)
+    assert Job.objects.get(pk=learning.job_id).state == JobState.QUEUED
+    assert list(folder_of(learning).glob("work/patches/checkpoint*"))
+
+
+def test_an_encoder_that_cannot_learn_on_is_refused_before_pictures_are_written(
+    archive, manager, monkeypatch
+):
+    _, row = training.encoder_ready(HISTOLOGY)
+    monkeypatch.setattr(training, "encoder_ready", lambda kind: (SimpleNamespace(name="u"), row))
+    learning = asked(archive, manager)
+    archive.run_jobs()
+    job = Job.objects.get(pk=learning.job_id)
+    assert (job.state, job.error_message[:24]) == (JobState.FAILED, "u: only encoders over ou")
+    assert not AuditEntry.objects.filter(action="roi.exported").exists()
+
+
 def test_what_is_kept_aside_is_not_learned_from_whoever_comes_meanwhile(
     archive, manager, monkeypatch
 ):
@@ -231,6 +308,21 @@ def test_what_is_kept_aside_is_not_learned_from_whoever_comes_meanwhile(
     assert len(of.rois) == 40
     after = {str(p) for p in of.material.patients[training._split(of, folder_of(learning))]}
     assert before == after
+    told = []
+    plain = LedgerContext.progress
+
+    def progress(self, done, total, phase):
+        told.append((done, total, phase))
+        plain(self, done, total, phase)
+
+    monkeypatch.setattr(LedgerContext, "progress", progress)
+    told_steps(monkeypatch)
+    again(learning.job_id)
+    archive.run_jobs()
+    result = LearningResult.of_json(selectors.learning_get(manager, learning.pk).result)
+    assert (result.patients, result.learned_patients, result.kept_aside) == (20, 9, 5)
+    bars = [(done, total) for done, total, phase in told if phase == "embedding regions"]
+    assert bars and all(done < total == 40 for done, total in bars)
 
 
 def test_too_little_and_lengths_out_of_bounds_are_refused(lab, annotator, storage, manager, api_as):

@@ -30,7 +30,7 @@ from portal.keeping.services.erasing.inventory import (
 from portal.keeping.services.erasing.scrub import database_rewrite, texts_delete, words_left
 from portal.keeping.vault import Vault
 from portal.labs.models import Lab, User
-from portal.retrieval.services import indexes_forget
+from portal.retrieval.services import indexes_forget, learning_folders_drop
 
 
 def cases_of(*, lab: Lab, accession: str = "", patient_key: str = "") -> list[Case]:
@@ -95,6 +95,7 @@ def erasure_run(erasure: Erasure) -> Erasure:
             bin_purge(entry=entry, user=None, erase=True)
         texts = texts_delete(found, lab_id=erasure.lab_id)
         indexes_forget(lab_id=erasure.lab_id)
+    learning_folders_drop(lab_id=erasure.lab_id)  # a training begins anew, without what is erased
     for original in found.originals:  # copies that lay in the trash already
         asset_purge(lab_id=erasure.lab_id, sha256=original.sha256)
     for folder in found.folders:

@@ -26,7 +26,6 @@ from portal.exchange.selectors import export_folder, import_folder
 from portal.mosaics.build_cache import build_cache_folder
 from portal.mosaics.models import Followup, Mosaic, MosaicComponent, MosaicFrame
 from portal.retrieval.models import CanvasStain, Embedding, Report, ReportRegion
-from portal.retrieval.selectors import learning_folders
 
 WORD_LEAST = 6
 """Shorter words stand in texts of other patients as well; they are not looked for."""
@@ -95,7 +94,6 @@ def inventory_of(case_ids: Collection[uuid.UUID]) -> Inventory:
     folders += [build_cache_folder(mosaic) for mosaic in mosaics]
     lab_id = next(iter(cases)).lab_id if cases else uuid.UUID(int=0)
     folders += [import_folder(lab_id, pk) for pk in rows["case"]]
-    folders += learning_folders(lab_id)  # a training begins anew, without what is erased
     originals = [*_originals(rows), *_in_trash(case_ids, lab_id)]
     going = [one.sha256 for one in originals if not one.is_shared]
     names = [storage.asset_name(lab_id, sha256) for sha256 in going]

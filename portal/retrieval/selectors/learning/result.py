@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
-
 from ml.index.learning.archive import FromArchive
 from ml.index.learning.comparison import FigureChange, LabelChange
 from ml.index.learning.material import RULE
@@ -61,11 +59,11 @@ class TrainingTold:
 
 @dataclass(frozen=True, slots=True)
 class LearningResult:
-    """The card of a learned metric.
+    """The card of what was learned.
 
     Attributes:
         regions, labelled, patients, judgements: of the archive. labels: that were learned from.
-        learned_regions, learned_patients, kept_aside: of the two sides of the split.
+        learned_regions, learned_patients: it was learned from. kept_aside: patients.
         split, rule: how it was split and judged, in words written before.
         chosen: of what was tried, by the patients learned from; "identity" where nothing helped.
         judges_by: the measure that the verdict goes by.
@@ -122,7 +120,7 @@ def learning_result(found: FromArchive, of: LabMaterial) -> LearningResult:
         labels=len(found.enough.labels),
         learned_regions=found.learned_regions,
         learned_patients=found.learned_patients,
-        kept_aside=len(np.unique(material.patients)) - found.learned_patients,
+        kept_aside=comparison.kept_aside,
         split=RULE,
         rule=VERDICT_RULE.format(measure=MEASURES[comparison.judges_by]),
         chosen=found.chosen,

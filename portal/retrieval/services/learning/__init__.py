@@ -12,8 +12,10 @@ from portal.retrieval.services.learning.acts import (
     learning_roll_back,
 )
 from portal.retrieval.services.learning.folders import (
+    TrainingFolder,
     learning_folder_claim,
     learning_folder_drop,
+    learning_folders_drop,
     training_ended,
 )
 from portal.retrieval.services.learning.kept import (
@@ -30,11 +32,13 @@ __all__ = [
     "STEPS",
     "STEPS_LEAST",
     "STEPS_MOST",
+    "TrainingFolder",
     "WantedTraining",
     "archive_embed_submit",
     "learning_ask",
     "learning_folder_claim",
     "learning_folder_drop",
+    "learning_folders_drop",
     "learning_promote",
     "learning_roll_back",
     "learning_save",

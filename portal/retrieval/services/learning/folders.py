@@ -8,18 +8,42 @@ import shutil
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from portal.core.disk import require_room
 from portal.jobs.models import JobState
 from portal.retrieval.models import Learning
-from portal.retrieval.selectors import TRAIN_KIND, learning_folder
+from portal.retrieval.selectors import TRAIN_KIND, learning_folder, learning_folders
+
+LOCK = "lock"
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingFolder:
+    """The folder of a training while this process holds it."""
+
+    path: Path
+    lock: int
+
+    def require(self) -> None:
+        """Keep it for two days more.
+
+        Raises:
+            FileNotFoundError: it was removed meanwhile, as by an erasure; what was read from it
+                must not be kept, and the next attempt begins anew.
+        """
+        os.utime(self.path)
+        if not os.path.samestat((self.path / LOCK).stat(), os.fstat(self.lock)):
+            raise FileNotFoundError(self.path.name)
 
 
 @contextmanager
-def learning_folder_claim(learning: Learning) -> Iterator[Path]:
+def learning_folder_claim(learning: Learning) -> Iterator[TrainingFolder]:
     """The folder for this process alone, with what an attempt that was killed left in it.
+
+    Where nothing is left the training begins anew, and so do its hours.
 
     Raises:
         BlockingIOError: a worker that was thought dead is still in it; try again later.
@@ -28,15 +52,40 @@ def learning_folder_claim(learning: Learning) -> Iterator[Path]:
     require_room()
     folder = learning_folder(learning.lab_id, learning.pk)
     folder.mkdir(parents=True, exist_ok=True)
-    os.utime(folder)  # its two days start again
-    with (folder / "lock").open("ab") as lock:
+    is_new = not (folder / LOCK).exists()
+    with (folder / LOCK).open("ab") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield folder
+        claimed = TrainingFolder(folder, lock.fileno())
+        claimed.require()
+        if is_new:
+            learning.trained_s = 0.0
+            learning.save(update_fields=["trained_s"])
+        yield claimed
 
 
 def learning_folder_drop(learning: Learning) -> None:
     """Remove the pictures, the checkpoint and all else."""
-    shutil.rmtree(learning_folder(learning.lab_id, learning.pk), ignore_errors=True)
+    _drop(learning_folder(learning.lab_id, learning.pk), is_strict=False)
+
+
+def learning_folders_drop(*, lab_id: uuid.UUID) -> None:
+    """Remove those of a lab, for an erasure: a training under way begins anew.
+
+    Raises:
+        OSError: something cannot be removed.
+    """
+    for folder in learning_folders(lab_id):
+        _drop(folder, is_strict=True)
+
+
+def _drop(folder: Path, *, is_strict: bool) -> None:
+    """Moved away first, so that whoever still works in it finds it gone and adds nothing."""
+    gone = folder.with_name(f"{folder.name}.{uuid.uuid4().hex}")
+    try:
+        folder.rename(gone)
+    except FileNotFoundError:
+        return
+    shutil.rmtree(gone, ignore_errors=not is_strict)
 
 
 def training_ended(*, payload: Mapping[str, Any]) -> None:

@@ -12,6 +12,7 @@ from safetensors.numpy import load_file
 
 from ml.errors import BadInputError, CancelledError
 from ml.roi import encoder_from_file, load_encoder
+from ml.training.roi import lab_encoder
 from ml.training.roi.lab_encoder import PATCHES, train_lab_encoder, within_memory
 from ml.training.roi.patches.views import ViewConfig
 
@@ -41,6 +42,7 @@ def test_an_encoder_learns_on_and_a_killed_one_ends_as_if_it_was_not(data, tmp_p
     plain = train_lab_encoder(base, data, tmp_path / "plain", steps=5, patches=TINY)
     assert len(plain.losses) == len(plain.held_out) == 5
     assert np.isfinite(plain.losses).all() and not plain.stopped_early
+    assert (plain.regions, plain.patients) == (4, 4)
 
     def killed(done, total, phase):
         if phase.startswith("training") and done == 3:
@@ -74,6 +76,19 @@ def test_the_hours_end_it_with_weights(data, tmp_path):
     assert encoder_from_file(found.weights).dim == base.dim
 
 
+def test_it_says_what_it_learned_from_where_not_all_fits(data, tmp_path, monkeypatch):
+    monkeypatch.setattr(lab_encoder, "MOST_BYTES", 3 * 520 * 520 * 5)
+    base = load_encoder("default")
+    found = train_lab_encoder(base, data, tmp_path, steps=1, patches=TINY)
+    assert (found.regions, found.patients) == (3, 3)
+
+
+def test_a_training_that_breaks_down_says_so(data, tmp_path):
+    wild = dataclasses.replace(TINY, learning_rate=float("inf"))
+    with pytest.raises(BadInputError, match="broke down: its loss at step 2 is no number"):
+        train_lab_encoder(load_encoder("default"), data, tmp_path, steps=3, patches=wild)
+
+
 def test_what_cannot_be_learned_from_is_said(tmp_path):
     for name, words in (("default", "slide or still"), ("endoscopy", "video or mosaic")):
         with pytest.raises(BadInputError, match=words):
@@ -82,7 +97,7 @@ def test_what_cannot_be_learned_from_is_said(tmp_path):
 
 def test_more_pictures_than_fit_are_left_out_of_each_patient_alike(data):
     rows = [(f"histology/p{n}-r1.png", f"p{n % 2}", 0.5) for n in range(4)]
-    assert within_memory(rows, data) == (rows[0], rows[1], rows[2], rows[3])
     one = 520 * 520 * 5
+    assert within_memory(rows, data, 4 * one) == tuple(rows)
     assert within_memory(rows, data, 2 * one) == (rows[0], rows[1])
     assert within_memory(rows, data, 1) == (rows[0],)  # one at least

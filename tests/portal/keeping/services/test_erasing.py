@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import uuid
 from pathlib import Path
 
 import numpy as np
@@ -27,11 +28,12 @@ from portal.core.models import Event
 from portal.jobs.models import Job
 from portal.keeping.models import Erasure
 from portal.keeping.services import backup_take, cases_of, erasure_begin, erasure_run
-from portal.keeping.services.erasing import erasures_repeat
+from portal.keeping.services.erasing import acts, erasures_repeat
 from portal.keeping.vault import Vault
 from portal.labs.models import Lab, User
 from portal.retrieval.indexes import Scope
 from portal.retrieval.models import Embedding, Encoder, IndexSnapshot
+from portal.retrieval.selectors import learning_folder
 from portal.retrieval.services import embedding_save, index_build_submit
 from portal.retrieval.thumbnails import roi_thumbnail
 from tests import world
@@ -164,6 +166,24 @@ def test_nothing_of_the_patient_is_left_in_storage_database_or_index(
     assert certificate["rows"]["embedding"] == 1
     assert certificate["requested_by"] == manager.email
     assert not any(name in json.dumps(certificate) for name in NAMES)
+
+
+def test_pictures_of_a_training_go_and_one_that_begins_anew_is_nothing_left(
+    patient: Case, manager: User, storage: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    training = learning_folder(patient.lab_id, uuid.uuid4())
+    (training / "set").mkdir(parents=True)
+    (training / "set" / "picture.png").write_bytes(picture())
+    rewrite = acts.database_rewrite
+
+    def meanwhile() -> bool:
+        assert list(training.parent.glob("learning-*")) == []
+        training.mkdir()  # its job is tried again
+        return rewrite()
+
+    monkeypatch.setattr(acts, "database_rewrite", meanwhile)
+    erasure = erasure_run(erasure_begin(lab=patient.lab, cases=[patient], user=manager, reason=""))
+    assert (erasure.state, training.is_dir()) == ("done", True)
 
 
 def test_other_patients_keep_everything(patient: Case, manager: User, storage: Path) -> None:
