@@ -17,15 +17,23 @@ from typing import BinaryIO
 
 from ml.errors import CorruptFileError
 from ml.imaging.deidentify.cleaned import Cleaned
-from ml.imaging.formats.indexes import MRXS_INDEX, Sections, index_of, read_index
+from ml.imaging.formats.indexes import (
+    MRXS_INDEX,
+    Sections,
+    file_named,
+    index_of,
+    is_there,
+    read_index,
+)
 
 Members = list[tuple[str, Path]]
 """Files of the set by the names that they get."""
 _VERSION_BYTES = 5  # "01.02", before the slide's id
 _HEAD_BYTES = 256  # of a data file, which repeats that id
 _CHUNK_BYTES = 2**20  # overwritten at once
+_MOST_DIGITS = 9  # of a count; Python refuses thousands
 _MOST_PAGES, _MOST_ENTRIES = 10_000, 1_000_000  # of one record; a label is one entry of one page
-_HASHED_HEAD = "00000000"  # of a pseudonym: whoever takes names out twice changes nothing
+_HASHED_HEAD = b"00000000"  # of a pseudonym: whoever takes names out twice changes nothing
 _POSITIONS = ("VIMSLIDE_POSITION_BUFFER", "StitchingIntensityLayer")
 """Layers beside the pixels that say where these belong."""
 _DROPPED = {
@@ -56,24 +64,27 @@ def clean_mrxs(path: Path, cleaned: Cleaned, *, key: bytes) -> Members:
     Raises:
         CorruptFileError: the index cannot be followed.
     """
-    old, folder = read_index(path), index_of(path).parent
-    slide_id = old.get("GENERAL", {}).get("SLIDE_ID", "")
-    names = _data_files(old)
-    index = folder / old.get("HIERARCHICAL", {}).get("INDEXFILE", "Index.dat")
-    _blank_layers(old, index, [folder / name for name in names], len(slide_id), cleaned)
+    old = read_index(path)
+    slide_id = old.get("GENERAL", {}).get("SLIDE_ID", "").encode("utf-8", "surrogateescape")
+    files = [file_named(path, name) for name in _data_files(old)]
+    index = file_named(path, old.get("HIERARCHICAL", {}).get("INDEXFILE", ""))
+    if not is_there(index):
+        raise CorruptFileError("the slide's index lacks INDEXFILE")
+    _blank_layers(old, index, files, len(slide_id), cleaned)
     pseudonym = _pseudonym(slide_id, key)
     if pseudonym != slide_id:
         cleaned.took("SLIDE_ID")
-        for file in (index, *(folder / name for name in dict.fromkeys(names))):
-            _rename(file, slide_id.encode(), pseudonym.encode())
-    if path.read_bytes():
+        for file in (index, *dict.fromkeys(files)):
+            _rename(file, slide_id, pseudonym)
+    if path.stat().st_size:
         cleaned.took("preview in front of the folder")
         path.write_bytes(b"")
     members = [("slide.mrxs", path), (f"slide/{MRXS_INDEX}", index_of(path))]
     members.append(("slide/Index.dat", index))
-    numbered = {name: f"Data{number:04}.dat" for number, name in enumerate(dict.fromkeys(names))}
-    members += [(f"slide/{new}", folder / name) for name, new in numbered.items()]
-    new_index = _index(old, cleaned, pseudonym, [numbered[name] for name in names])
+    numbered = {file: f"Data{number:04}.dat" for number, file in enumerate(dict.fromkeys(files))}
+    members += [(f"slide/{new}", file) for file, new in numbered.items()]
+    kept = [numbered[file] for file in files]
+    new_index = _index(old, cleaned, pseudonym.decode("utf-8", "replace"), kept)
     index_of(path).write_bytes(b"\xef\xbb\xbf" + new_index.encode("utf-8", "replace"))
     return members
 
@@ -82,9 +93,12 @@ def _data_files(sections: Sections) -> list[str]:
     listed = sections.get("DATAFILE", {})
     count = _number(listed.get("FILE_COUNT", "0"))
     try:
-        return [listed[f"FILE_{number}"] for number in range(min(count, len(listed)))]
+        names = [listed[f"FILE_{number}"] for number in range(min(count, len(listed)))]
     except KeyError as error:
         raise CorruptFileError(f"the slide's index lacks {error.args[0]}") from error
+    if not all(names):
+        raise CorruptFileError("the slide's index has a data file without a name")
+    return names
 
 
 def _index(old: Sections, cleaned: Cleaned, slide_id: str, files: list[str]) -> str:
@@ -207,12 +221,12 @@ def _blank(path: Path, offset: int, length: int) -> bool:
     return held
 
 
-def _pseudonym(slide_id: str, key: bytes) -> str:
-    """As long as the id, for it stands in the middle of files."""
-    if slide_id.startswith(_HASHED_HEAD) or len(slide_id) <= len(_HASHED_HEAD):
+def _pseudonym(slide_id: bytes, key: bytes) -> bytes:
+    """As long as the id, for it stands in the middle of files; of a short one only zeros."""
+    if slide_id.startswith(_HASHED_HEAD[: len(slide_id)]):
         return slide_id
-    digest = hmac.new(key, f"mrxs:{slide_id}".encode(), hashlib.sha512).hexdigest().upper()
-    return (_HASHED_HEAD + digest)[: len(slide_id)].ljust(len(slide_id), "0")
+    digest = hmac.new(key, b"mrxs:" + slide_id, hashlib.sha512).hexdigest().upper().encode()
+    return (_HASHED_HEAD + digest)[: len(slide_id)].ljust(len(slide_id), b"0")
 
 
 def _rename(path: Path, before: bytes, after: bytes) -> None:
@@ -224,4 +238,6 @@ def _rename(path: Path, before: bytes, after: bytes) -> None:
 
 
 def _number(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() else 0
+    """A count; 0 of what is none, or has more digits than any slide needs."""
+    is_count = text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
+    return int(text) if is_count else 0

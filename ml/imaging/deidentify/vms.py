@@ -12,7 +12,7 @@ from ml.errors import CorruptFileError
 from ml.imaging.deidentify.cleaned import Cleaned
 from ml.imaging.deidentify.mrxs import Members
 from ml.imaging.deidentify.pictures import blank_notes
-from ml.imaging.formats.indexes import read_index
+from ml.imaging.formats.indexes import file_named, is_there, read_index
 
 _GROUPS = ("Virtual Microscope Specimen", "Uncompressed Virtual Microscope Specimen")
 _KEPT = frozenset(
@@ -39,17 +39,22 @@ def clean_vms(path: Path, cleaned: Cleaned, *, key: bytes) -> Members:
     if group is None:
         raise CorruptFileError(f"the slide's index lacks the group [{_GROUPS[0]}]")
     members: Members = [(f"slide{ending}", path)]
+    names: dict[Path, str] = {}
+    given: set[str] = set()
     lines = [f"[{group}]"]
     for field, value in sections[group].items():
         name = _renamed(field, ".ngr" if ending == ".vmu" else ".jpg")
-        file = path.parent / value
+        file = file_named(path, value)
         if field in _KEPT:
             lines.append(f"{field}={value}")
-        elif name and value and file.is_file() and name not in dict(members):
-            lines.append(f"{field}={name}")
-            members.append((name, file))
-            if name.endswith(".jpg"):
-                blank_notes(file, cleaned)
+        elif name and value and name not in given and is_there(file):
+            if file not in names:  # what is named twice is packed once
+                names[file] = name
+                members.append((name, file))
+                if name.endswith(".jpg"):
+                    blank_notes(file, cleaned)
+            given.add(name)
+            lines.append(f"{field}={names[file]}")
         elif value:
             cleaned.took("macro image" if field == "MacroImage" else _told(field))
     if len(sections) > 1:

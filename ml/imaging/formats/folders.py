@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ml.errors import CorruptFileError
 from ml.imaging.formats.archives import pack
-from ml.imaging.formats.indexes import files_named, incomplete, missing_from, read_index
+from ml.imaging.formats.indexes import files_named, incomplete, is_there, missing_from, read_index
 from ml.imaging.formats.sniff import INDEXES, is_dicom_slide, read_head
 
 _MAX_DEPTH = 8  # folders in folders, as in an archive
@@ -81,7 +81,7 @@ def _named(main: Path) -> list[Path]:
     return [
         file
         for file in named
-        if file.is_file() and not file.is_symlink() and within in file.resolve().parents
+        if is_there(file) and not file.is_symlink() and within in file.resolve().parents
     ]
 
 

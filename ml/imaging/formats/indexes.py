@@ -47,15 +47,21 @@ def read_index(path: Path) -> Sections:
     return sections
 
 
+def file_named(path: Path, name: str) -> Path:
+    """The file that the index of a slide means by a name: below its folder, also where it begins
+    with a slash, as OpenSlide puts the two together.
+    """
+    return Path(f"{index_of(path).parent}/{name}")
+
+
 def files_named(path: Path, sections: Sections, *, all_of_them: bool = False) -> list[Path]:
     """The files that an index names, each once, in its order.
 
     Args:
         path: the file that is opened. all_of_them: those too that a slide can be read without.
     """
-    folder = index_of(path).parent
     names = _names(path, sections, all_of_them=all_of_them)
-    return [Path(f"{folder}/{name}") for name in dict.fromkeys(names) if name]
+    return list(dict.fromkeys(file_named(path, name) for name in names if name))
 
 
 def names_whole_paths(path: Path, sections: Sections) -> bool:
@@ -85,7 +91,15 @@ def missing_from(path: Path) -> list[Path]:
     """Files that a slide of several files needs and that are not there."""
     if not index_of(path).is_file():
         return [index_of(path)]
-    return [file for file in files_named(path, read_index(path)) if not file.is_file()]
+    return [file for file in files_named(path, read_index(path)) if not is_there(file)]
+
+
+def is_there(file: Path) -> bool:
+    """Whether it is a file, also where no file can have the name that was given."""
+    try:
+        return file.is_file()
+    except OSError:  # too long for a name, or a folder that may not be entered
+        return False
 
 
 def incomplete(path: Path, missing: list[Path]) -> str:

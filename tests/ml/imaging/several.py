@@ -112,7 +112,7 @@ def _mrxs_layers() -> str:
 
 def _mrxs_index(offset: int, tiles: list[int], layers: list[int]) -> bytes:
     """Version, slide id, two roots; a page of tiles, and one for each layer beside them."""
-    start = 5 + len(SLIDE_ID)
+    start = 5 + len(SLIDE_ID.encode())
     levels = start + 8
     beside = levels + 4 + 16 + 16 * len(tiles)
     body = b"01.02" + SLIDE_ID.encode() + struct.pack("<ii", levels, beside if layers else 0)

@@ -15,6 +15,7 @@ from ml.errors import CorruptFileError, UnsupportedFormatError
 from ml.imaging.formats.sets import unpack_set
 from ml.imaging.slides import open_slide
 from ml.types import ImageU8
+from tests.ml.imaging import several
 from tests.ml.imaging.deidentify.support import clean
 from tests.ml.imaging.several import SECRET, SLIDE_ID, write_mrxs, write_vms, zipped
 
@@ -105,6 +106,45 @@ def test_no_file_is_taken_along_by_its_whole_path(write: Write, tmp_path: Path) 
         listing = tmp_path / "from/slide/Slidedat.ini"
         listing.write_text(listing.read_text().replace("=Data0000.dat", "=/Data0000.dat"))
     with pytest.raises(UnsupportedFormatError, match="outside its own folder"):
+        clean(zipped(tmp_path / "from", tmp_path / "a.zip"), tmp_path / "out")
+
+
+@pytest.mark.parametrize("slide_id", [SECRET, "Jürgen Müller"])
+def test_a_short_or_odd_id_of_an_mrxs_goes_like_any_other(
+    slide_id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(several, "SLIDE_ID", slide_id)
+    before = _pixels(write_mrxs(tmp_path / "from"))
+    made, cleaned = clean(zipped(tmp_path / "from", tmp_path / "a.zip"), tmp_path / "out")
+    assert made is not None and "SLIDE_ID" in cleaned.removed
+    assert slide_id.encode() not in made.read_bytes()
+    assert np.array_equal(_pixels(unpack_set(made, tmp_path / "clean")), before)
+
+
+@BOTH
+def test_a_file_that_is_named_often_is_packed_once(write: Write, tmp_path: Path) -> None:
+    """A short index must not make many copies of a large file."""
+    main = write(tmp_path / "from", named=True)
+    index = main if write is write_vms else tmp_path / "from/slide/Slidedat.ini"
+    plain = next(
+        line for line in index.read_text().splitlines() if line.startswith(("ImageFile", "FILE_0"))
+    ).partition("=")[2]
+    numbered = ("ImageFile(0,{})={}", "FILE_{}={}")[write is write_mrxs]
+    more = "\n".join(numbered.format(one, "./" * one + plain) for one in range(1, 5))
+    text = index.read_text().replace("FILE_COUNT=1", "FILE_COUNT=5")
+    ending = f"={plain}\n"
+    index.write_text(text.replace(ending, f"{ending}{more}\n", 1))
+    made, _ = clean(zipped(tmp_path / "from", tmp_path / "a.zip"), tmp_path / "out")
+    assert made is not None
+    with zipfile.ZipFile(made) as archive:
+        assert sum("mage" in name or "Data" in name for name in archive.namelist()) == 1
+
+
+def test_an_mrxs_with_an_endless_count_has_no_data(tmp_path: Path) -> None:
+    write_mrxs(tmp_path / "from", named=True)
+    index = tmp_path / "from/slide/Slidedat.ini"
+    index.write_text(index.read_text().replace("FILE_COUNT=1", f"FILE_COUNT={'1' * 5000}"))
+    with pytest.raises(CorruptFileError, match="points out of its data files"):
         clean(zipped(tmp_path / "from", tmp_path / "a.zip"), tmp_path / "out")
 
 

@@ -100,6 +100,13 @@ def test_an_incomplete_set_is_refused_and_the_file_is_named(
         inspect_slide(path=str(archive), out_dir=str(tmp_path / "out"))
 
 
+def test_a_name_that_no_file_can_have_is_a_missing_file(tmp_path: Path) -> None:
+    write_vms(tmp_path / "from", image="a" * 300)
+    archive = zipped(tmp_path / "from", tmp_path / "a.zip")
+    with pytest.raises(CorruptFileError, match="a is missing"):
+        inspect_slide(path=str(archive), out_dir=str(tmp_path / "out"))
+
+
 def test_two_series_in_one_archive_are_refused(tmp_path: Path) -> None:
     (tmp_path / "from").mkdir()
     for number in (1, 2):
