@@ -63,11 +63,12 @@ class _Look:
     """A file or a set as it was seen: it is whole when nothing of this changes for a while.
 
     Attributes:
-        found: of a set, None of a file. state: size and time of change of each file.
+        found: of a set, None of a file.
+        state: name, size and time of change of each file: one that is renamed keeps the others.
     """
 
     found: FoundSet | None
-    state: tuple[tuple[int, int], ...]
+    state: tuple[tuple[Path, int, int], ...]
     since: float
 
 
@@ -90,11 +91,12 @@ class FolderWatch:
         """
         seen: dict[Path, _Look] = {}
         for path, found in self._units():
+            files = found.files if found else (path,)
             try:
-                about = [file.stat() for file in (found.files if found else (path,))]
+                about = [(file, file.stat()) for file in files]
             except FileNotFoundError:
                 continue  # taken away or renamed since it was listed
-            state = tuple((one.st_size, one.st_mtime_ns) for one in about)
+            state = tuple((file, one.st_size, one.st_mtime_ns) for file, one in about)
             last = self._seen.get(path)
             if last is None or last.state != state:
                 last = _Look(found, state, now_s)
@@ -138,7 +140,8 @@ class FolderWatch:
 
     def _receive(self, path: Path, found: FoundSet | None, case: Case) -> bool:
         if found is not None:
-            packed, name = cast(BinaryIO, _Packed(found)), f"{path.stem}.zip"
+            packed = cast(BinaryIO, _Packed(found))
+            name = f"{path.name if path.is_dir() else path.stem}.zip"
             return item_receive(case=case, file=packed, filename=name, user=self.user).is_new
         with path.open("rb") as file:
             return item_receive(case=case, file=file, filename=path.name, user=self.user).is_new
@@ -181,10 +184,11 @@ class FolderWatch:
 
 def _units_of(case: Path) -> Iterator[tuple[Path, FoundSet | None]]:
     sets = sets_in(case)
-    taken = {file for found in sets for file in found.files}
     for found in sets:
-        if not any(file.suffix.lower() in UNFINISHED for file in found.main.parent.iterdir()):
+        folders = {file.parent for file in found.files}
+        if not any(file.suffix.lower() in UNFINISHED for one in folders for file in one.iterdir()):
             yield found.main, found
+    taken = {file for found in sets for file in found.files}
     for path in sorted(case.iterdir()):
         if path not in taken and _is_file(path):
             yield path, None

@@ -246,3 +246,39 @@ def test_a_set_that_leads_out_of_its_folder_takes_nothing_from_there(
     job = run_job(Job.objects.get(kind="slide_ingest"))
     assert job.state == "failed" and "outside its own folder" in job.error_message
     assert (folder / "S-2/b/secret.jpg").exists()
+
+
+def test_a_series_of_which_an_object_is_still_written_waits_for_it(
+    watch: FolderWatch, folder: Path
+) -> None:
+    series = folder / "S-1" / "1.2.840.7"
+    series.mkdir(parents=True)
+    write_dicom(series / "0.dcm")
+    write_dicom(series / "1.dcm").rename(series / "1.dcm.part")
+    assert looked(watch, 0, 10, 60) == []
+    (series / "1.dcm.part").rename(series / "1.dcm")
+    assert looked(watch, 61, 71) == [("S-1/1.2.840.7", WatchOutcome.RECEIVED)]
+    assert Slide.objects.get().name == "1.2.840.7.zip"
+
+
+def test_a_file_of_a_set_that_gets_its_name_last_completes_it(
+    watch: FolderWatch, folder: Path
+) -> None:
+    """Neither its size nor its time changes by that."""
+    inner = write_mrxs(folder / "S-1").with_suffix("")
+    (inner / "Data0000.dat").rename(inner / "Data0000.dat_")
+    assert looked(watch, 0, 10) == [("S-1/slide.mrxs", WatchOutcome.LATER)]
+    (inner / "Data0000.dat_").rename(inner / "Data0000.dat")
+    assert looked(watch, 12, 22) == [("S-1/slide.mrxs", WatchOutcome.RECEIVED)]
+
+
+def test_an_index_with_a_name_that_no_file_can_have_holds_up_nothing(
+    watch: FolderWatch, folder: Path
+) -> None:
+    index = f"[Virtual Microscope Specimen]\nMapFile={'a' * 300}\n"
+    put(folder, "S-1/odd.vms", index.encode())
+    put(folder, "S-1/a.png", picture())
+    assert looked(watch, 0, 10) == [
+        ("S-1/odd.vms", WatchOutcome.LATER),
+        ("S-1/a.png", WatchOutcome.RECEIVED),
+    ]
