@@ -6,6 +6,7 @@ Time and memory depend on no claim of the file: one picture of at most ``LONG_SI
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -40,6 +41,7 @@ MOST_FOUND = 20
 EVIDENCE_NAME = "evidence.jpg"
 _DECODED_PIXELS = DECODED_WHOLE * 1_920 * 1_080  # its frames, of 1080p
 _WHOLE = (0.0, 0.0, 1.0, 1.0)
+_KINDS = ("face", "text", "outside")
 
 Frame = tuple[float, ImageU8]
 
@@ -154,8 +156,19 @@ def _of_face(box: FaceBox, at_s: float | None) -> Revealing:
 
 
 def _answer(shown: Sequence[tuple[Revealing, ImageU8]], folder: Path) -> dict[str, Any]:
-    shown = sorted(shown, key=lambda one: ("face", "text", "outside").index(one[0].kind))
+    shown = _by_turns(shown)
     if shown:
         (folder / EVIDENCE_NAME).write_bytes(evidence(shown))
     found = tuple(one for one, _ in shown[:MOST_FOUND])
     return asdict(LookedThrough(found, EVIDENCE_NAME if shown else None))
+
+
+def _by_turns(shown: Sequence[tuple[Revealing, ImageU8]]) -> list[tuple[Revealing, ImageU8]]:
+    """The first of each kind, then the second: however many one has, the others are told too."""
+    turns: Counter[str] = Counter()
+    ranked = []
+    for one in shown:
+        kind = one[0].kind
+        ranked.append((turns[kind], _KINDS.index(kind), one))
+        turns[kind] += 1
+    return [one for *_, one in sorted(ranked, key=lambda row: row[:2])]

@@ -13,6 +13,7 @@ from ml.config import config_from_dict
 from ml.errors import CorruptFileError
 from ml.imaging.inspections import LookedThrough, Revealing
 from ml.imaging.revealing.evidence import evidence
+from ml.imaging.revealing.faces import FaceBox
 from ml.imaging.revealing.look import (
     FRAME_SIDE_PX,
     MOST_FOUND,
@@ -43,6 +44,16 @@ def seen_in_video(path: Path, folder: Path) -> LookedThrough:
         text=True,
     )
     return config_from_dict(LookedThrough, told)
+
+
+def test_many_faces_do_not_push_text_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    faces = [FaceBox(0.01 * n, 0.1, 0.1, 0.1) for n in range(MOST_FOUND + 5)]
+    monkeypatch.setattr("ml.imaging.revealing.look.face_boxes", lambda _: faces)
+    told = look_at_slide(
+        path=still(tmp_path, named(tissue())), out_dir=str(tmp_path), faces=True, text=True
+    )
+    assert len(told["found"]) == MOST_FOUND
+    assert [one["kind"] for one in told["found"][:2]] == ["face", "text"]
 
 
 def test_a_still_with_a_name_has_a_picture_that_shows_it(tmp_path: Path) -> None:
