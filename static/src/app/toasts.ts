@@ -1,4 +1,6 @@
 /** Short messages in the corner: from code, from `HX-Trigger: {"toast": ...}`, from failures. */
+import { stopRefusedPoll } from "./polls";
+
 export type ToastKind = "success" | "info" | "warning" | "error";
 
 /** The worse the news, the longer it stays to be read. */
@@ -65,7 +67,9 @@ export function watchRequests(): void {
     if (text) toast(text, detail.kind ?? "success");
   });
   document.addEventListener("htmx:responseError", (event) => {
-    toast(sentenceOf((event as CustomEvent<{ xhr: XMLHttpRequest }>).detail.xhr), "error");
+    const { elt, xhr } = (event as CustomEvent<{ elt: Element; xhr: XMLHttpRequest }>).detail;
+    const sentence = sentenceOf(xhr);
+    if (!stopRefusedPoll(elt, xhr.status, sentence)) toast(sentence, "error");
   });
   document.addEventListener("htmx:sendError", () => {
     toast("The server cannot be reached. Your work on this page is still here.", "error");

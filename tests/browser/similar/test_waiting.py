@@ -1,0 +1,80 @@
+"""A page that waits for its report: it says why it cannot come, once, and asks no more."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from playwright.sync_api import expect
+
+from portal.annotations.services import roi_create, roi_delete
+from portal.jobs.models import Job
+from tests.browser.conftest import DATABASE
+from tests.portal.annotations.support import box
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+POLLS_MS = 5_000  # two polls and a half
+REPORTS = importlib.import_module("portal.retrieval.views.reports")  # not the view of that name
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_report_whose_region_was_deleted_is_waited_for_no_more(
+    browser: Any,
+    open_server: Any,
+    annotator: Any,
+    ingest: Callable[[Path], Any],
+    slide_file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    shoot: Callable[[Any, str], None],
+    scheme: str,
+) -> None:
+    canvas = ingest(slide_file)
+    client = Client()
+    with DATABASE:
+        roi = roi_create(canvas=canvas, user=annotator, geometry=box(20, 20, 400, 300)).roi
+        client.force_login(annotator)
+        job = Job.objects.create(lab=canvas.lab, kind="report_pictures", created_by=annotator)
+        address = reverse("retrieval:report_roi", args=[roi.pk])
+        monkeypatch.setattr(REPORTS.services, "similar_or_embed", lambda **asked: None)
+        monkeypatch.setattr(REPORTS, "report_keep", lambda found, user: job)
+        waiting = client.post(address).content.decode()
+    context = browser.new_context(
+        viewport={"width": 1366, "height": 768}, base_url=open_server.url, color_scheme=scheme
+    )
+    for name, cookie in client.cookies.items():
+        context.add_cookies([{"name": name, "value": cookie.value, "url": open_server.url}])
+    page = context.new_page()
+    asked: list[int] = []
+    page.on(
+        "response",
+        lambda answer: asked.append(answer.status) if "POST" in answer.request.method else None,
+    )
+    page.route(
+        f"**{address}",
+        lambda route: (
+            route.fulfill(body=waiting, content_type="text/html")
+            if route.request.method == "GET"
+            else route.continue_()
+        ),
+    )
+    page.goto(address)
+    expect(page.get_by_role("heading", name="Making the report")).to_be_visible()
+    shoot(page, f"waiting-{scheme}")
+    with DATABASE:
+        roi_delete(roi=roi, user=annotator, expected_version=roi.version)
+        roi.__class__.everything.filter(pk=roi.pk).delete()
+    refused = page.locator("#report").get_by_role("alert")
+    expect(refused).to_have_text("There is no such ROI.", timeout=10_000)
+    shoot(page, f"refused-{scheme}")
+    before = len(asked)
+    page.wait_for_timeout(POLLS_MS)
+    assert (asked[-1], len(asked)) == (404, before)
+    expect(page.locator("#toasts > *")).to_have_count(0)
+    expect(page.get_by_role("link", name="Back to the results")).to_be_visible()
+    context.close()
