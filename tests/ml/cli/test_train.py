@@ -23,7 +23,9 @@ def asked(monkeypatch):
     return found
 
 
-@pytest.mark.parametrize("scheme", sorted(set(train.SCHEMES) - {"metric", "calibration"}))
+@pytest.mark.parametrize(
+    "scheme", sorted(set(train.SCHEMES) - {"metric", "calibration", "letters"})
+)
 def test_every_training_takes_the_device_that_it_is_given(scheme, asked, monkeypatch):
     monkeypatch.setenv(VARIABLE, "auto")
     assert main(["train", scheme, *OPTIONS, "--device", "cpu"]) == 0
