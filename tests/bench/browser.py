@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -17,9 +16,9 @@ from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
 from tests.bench.portal import BenchPortal, session_of
 from tests.browser.chromium import FLAGS, executable
+from tests.ports import HOST, free_port
 
 ROOT = Path(__file__).resolve().parents[2]
-HOST = "127.0.0.1"
 START_S = 120.0  # until the portal answers
 VIEWPORT: ViewportSize = {"width": 1366, "height": 768}
 
@@ -27,7 +26,7 @@ VIEWPORT: ViewportSize = {"width": 1366, "height": 768}
 @contextlib.contextmanager
 def portal_in_chromium(portal: BenchPortal) -> Iterator[tuple[Browser, str, str]]:
     """A browser, where the portal is, and the key of a session. No worker runs beside them."""
-    port = _free_port()
+    port = free_port()
     base = f"http://{HOST}:{port}"
     command = [sys.executable, "manage.py", "serve", "--web-only", "--port", str(port)]
     key = session_of(portal.user)
@@ -56,13 +55,6 @@ def new_page(browser: Browser, base: str, key: str) -> Page:
     context = browser.new_context(viewport=VIEWPORT)
     context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": key, "url": base}])
     return context.new_page()
-
-
-def _free_port() -> int:
-    """Any: of two benches that look for the next free one, both may find the same."""
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return int(probe.getsockname()[1])
 
 
 def _wait_for(base: str, server: subprocess.Popen[bytes]) -> None:

@@ -13,14 +13,12 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
-from portal.config.processes import free_port
 from tests.bench.measure import Row, Section
 from tests.bench.portal import BenchPortal, session_of
+from tests.ports import HOST, free_port
 
 CLIENTS, SECONDS = 8, 5
 IIPSRV = Path("/usr/lib/iipimage-server/iipsrv.fcgi")
-HOST = "127.0.0.1"
-PORT_FROM = 8900
 
 
 def tiles_over_http(portal: BenchPortal) -> Section:
@@ -61,7 +59,7 @@ def _tessera(portal: BenchPortal) -> float:
     finest = len(portal.canvas.levels) - 1
     template = tile_url(portal.canvas)
     paths = [template.format(z=finest, x=x, y=y) for x, y in _places(portal)]
-    port = free_port(HOST, PORT_FROM)
+    port = free_port()
     cookie = f"sessionid={session_of(portal.user)}"
     command = [sys.executable, "manage.py", "serve", "--web-only", "--port", str(port)]
     with _server(command, portal.env, port, paths[0], cookie=cookie):
@@ -69,7 +67,7 @@ def _tessera(portal: BenchPortal) -> float:
 
 
 def _alternative(portal: BenchPortal, way: str) -> float:
-    port = free_port(HOST, PORT_FROM)
+    port = free_port()
     command = [
         *(sys.executable, "-m", "gunicorn", "tests.bench.deepzoom_wsgi:application"),
         *("--bind", f"{HOST}:{port}", "--worker-class", "gthread", "--reuse-port"),
@@ -82,7 +80,7 @@ def _alternative(portal: BenchPortal, way: str) -> float:
 
 
 def _iipimage(portal: BenchPortal, *, cache_mb: int) -> float:
-    port = free_port(HOST, PORT_FROM)
+    port = free_port()
     config = portal.folder / "lighttpd.conf"
     config.write_text(
         f'server.document-root = "{portal.folder}"\n'

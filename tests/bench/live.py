@@ -27,11 +27,12 @@ import numpy as np
 from tests.bench import report
 from tests.bench.measure import Row, Section, constant_of
 from tests.bench.mixed.people import HOST, Person, scene_of
-from tests.bench.mixed.run import ROOT, _free_port, _person, _serving
+from tests.bench.mixed.run import ROOT, _person, _serving
 from tests.bench.portal import BenchPortal, portal_open
 from tests.bench.processes import Usage, usage_of
 from tests.bench.requests import Connections
 from tests.chaos.clusters import Postgres, Redis
+from tests.ports import free_port
 
 VIEWERS = 50
 FIRST = 1_000  # number of a person: the mixed load's may be there already
@@ -155,7 +156,7 @@ def _of_web(first: Usage, last: Usage) -> float:
 def others_edits(portal: BenchPortal) -> Section:
     """50 people look on while one saves: how long until each of them has the ROI."""
     people = [_person(portal, FIRST + number) for number in range(VIEWERS + 1)]
-    port = _free_port()
+    port = free_port()
     with _serving(portal, port) as serve:
         seen, usage = asyncio.run(_run(port, serve.pid, portal, people))
     on_servers = "TESSERA_BROKER_URL" in portal.env

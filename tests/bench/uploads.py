@@ -33,10 +33,11 @@ from tests.bench import report
 from tests.bench.imports import document
 from tests.bench.measure import Row, Section, constant_of
 from tests.bench.mixed.people import HOST, Person
-from tests.bench.mixed.run import ROOT, _free_port, _person, _serving
+from tests.bench.mixed.run import ROOT, _person, _serving
 from tests.bench.mixed.told import memory_over_time
 from tests.bench.portal import BenchPortal, portal_open
 from tests.bench.processes import Usage, usage_of
+from tests.ports import free_port
 
 TITLE, ROIS = "Uploads", "Regions by the thousand"
 NUMBER = 2_000  # of the person: those of other measures may be there already
@@ -312,7 +313,7 @@ def main() -> int:
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         portal = portal_open(Path(name), {"TESSERA_UPLOAD_MAX_BYTES": str(2**40)})
-        person, port = _person(portal, NUMBER), _free_port()
+        person, port = _person(portal, NUMBER), free_port()
         with _serving(portal, port) as serve:
             _answered(port, person)
             sender = Sender(port, person)

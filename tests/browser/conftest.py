@@ -135,13 +135,6 @@ def sweep_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return moving_video_file(tmp_path_factory.mktemp("videos"))
 
 
-@pytest.fixture(autouse=True)
-def _no_heartbeat(settings: Any) -> None:
-    """Jobs run here, beside the server's one connection: a heartbeat's own, which a slow machine
-    would bring about, finds the in-memory tables locked, and so would the job."""
-    settings.TESSERA_JOB_LEASE_S = 3600
-
-
 def run_job(job: Any) -> None:
     """Run a submitted job now; the test fails with the job's own words where it does."""
     from portal.jobs.worker.runner import job_run

@@ -19,14 +19,13 @@ from typing import Any
 import pytest
 from django.conf import settings as django_settings
 
-from portal.config.processes import free_port
 from tests import databases
 from tests.browser.killed_portal import ORDER
 from tests.browser.viewer_page import ViewerPage
+from tests.ports import HOST, free_port
 
 pytestmark = [pytest.mark.browser, pytest.mark.endurance]
 
-HOST = "127.0.0.1"
 FIRST = [(700, 500), (1000, 500), (1000, 800), (700, 800)]
 SECOND = [(1050, 500), (1250, 500), (1250, 800), (1050, 800)]
 
@@ -36,7 +35,7 @@ class Killable:
 
     def __init__(self, folder: Path, slide: Path) -> None:
         self.database, self.order = folder / "db.sqlite3", folder / "order"
-        self.port = free_port(HOST, 8790)
+        self.port = free_port()
         self.base = f"http://{HOST}:{self.port}"
         self.env = os.environ | {
             "DJANGO_SETTINGS_MODULE": "portal.config.settings.development",

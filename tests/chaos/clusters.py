@@ -6,7 +6,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import time
 from contextlib import suppress
@@ -15,14 +14,7 @@ from pathlib import Path
 import psycopg
 import redis
 
-HOST = "127.0.0.1"
-
-
-def free_port() -> int:
-    """A port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return int(probe.getsockname()[1])
+from tests.ports import HOST, free_port
 
 
 class Postgres:

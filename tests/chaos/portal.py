@@ -17,7 +17,8 @@ from typing import Any
 import psycopg
 
 from tests import databases
-from tests.chaos.clusters import HOST, Postgres, Redis, free_port
+from tests.chaos.clusters import Postgres, Redis
+from tests.ports import HOST, free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 VOLUME_MB = 512  # of the storage, where it can be a volume that fills up

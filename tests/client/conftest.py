@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from portal.config.processes import free_port
 from tests.killing.harness import Portal
 from tests.killing.uploads import CONTROL
+from tests.ports import HOST, free_port
 
 SOURCES = Path(__file__).resolve().parents[2] / "clients" / "python"
-HOST, PORT_FROM, PATIENCE_S = "127.0.0.1", 8850, 120.0
+PATIENCE_S = 120.0
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def seat(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seat]:
         managers = portal.ask(CONTROL, "seat", "managed", "manager")["token"]
         others = portal.ask(CONTROL, "seat", "others", "manager")["token"]
         portal.env["TESSERA_JOB_LEASE_S"] = "60"  # nobody is killed here
-        url = f"http://{HOST}:{free_port(HOST, PORT_FROM)}"
+        url = f"http://{HOST}:{free_port()}"
         portal.start([sys.executable, "manage.py", "serve", "--port", url.rpartition(":")[2]])
         deadline = time.monotonic() + PATIENCE_S
         while True:

@@ -24,8 +24,8 @@ import pytest
 import requests
 import tifffile
 
-from tests.chaos.clusters import free_port
 from tests.docker.image import ROOT, Image, compose
+from tests.ports import free_port
 from tests.services import own_database, own_redis
 
 pytestmark = [

@@ -15,6 +15,9 @@ EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
 TESSERA_STORAGE = Path(tempfile.gettempdir()) / "tessera-test-storage"  # the fixture moves it
 CELERY_BROKER_URL = "memory://"
 CELERY_BROKER_TRANSPORT_OPTIONS = {}
+# A job runs within a test's transaction, and a heartbeat has a connection of its own: it would not
+# see the job, and take it for lost, or find SQLite's tables locked.
+TESSERA_JOB_LEASE_S = 3600
 WHITENOISE_AUTOREFRESH = True
 WHITENOISE_USE_FINDERS = True
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}

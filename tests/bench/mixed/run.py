@@ -16,11 +16,12 @@ from pathlib import Path
 import numpy as np
 
 from tests.bench.measure import Section
-from tests.bench.mixed.people import HOST, USERS, Load, Person, scene_of, sit
+from tests.bench.mixed.people import USERS, Load, Person, scene_of, sit
 from tests.bench.mixed.told import GALLERY, memory_of, section_of
 from tests.bench.portal import BenchPortal, portal_open, session_of
 from tests.bench.processes import Usage, usage_of
 from tests.chaos.clusters import Postgres, Redis
+from tests.ports import free_port
 
 WARM_UP_S = 8.0
 SAMPLE_EVERY_S = 5.0
@@ -30,7 +31,7 @@ ROOT = Path(__file__).resolve().parents[3]
 def mixed_load(portal: BenchPortal, *, minutes: float = 1.0) -> list[Section]:
     """50 people at once, with the worker embedding what they save: times, and memory."""
     people, gallery = _prepare(portal)
-    port = _free_port()
+    port = free_port()
     with _serving(portal, port) as serve:
         load, usage = asyncio.run(_run(port, serve.pid, portal, people, gallery, minutes * 60))
     on_servers = "TESSERA_BROKER_URL" in portal.env
@@ -84,12 +85,6 @@ def _person(portal: BenchPortal, number: int) -> Person:
     member_add(portal.lab, user=user, role=Role.ANNOTATOR)
     csrf = uuid.uuid4().hex
     return Person(f"sessionid={session_of(user)}; csrftoken={csrf}", csrf)
-
-
-def _free_port() -> int:
-    from portal.config.processes import free_port
-
-    return free_port(HOST, 8950)
 
 
 @contextlib.contextmanager

@@ -15,11 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from portal.config.processes import free_port
+from tests.ports import HOST, free_port
 
 ROOT = Path(__file__).resolve().parents[3]
-HOST = "127.0.0.1"
-FIRST_PORT = 8765
 START_S = 60.0  # until the portal answers
 MAP_S = 300.0  # until the worker has drawn the map of all regions, on a busy machine
 CROWD = 10_000
@@ -47,7 +45,7 @@ def served(folder: Path) -> Iterator[Portal]:
         demo = [sys.executable, "manage.py", "demo", "--exit"]
         subprocess.run(demo, cwd=ROOT, env=env, check=True)
         made.touch()
-    port = free_port(HOST, FIRST_PORT)
+    port = free_port()
     with (folder / "serve.log").open("wb") as log:
         server = subprocess.Popen(
             [sys.executable, "manage.py", "serve", "--port", str(port)],

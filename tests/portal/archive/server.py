@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests import databases
+from tests.ports import HOST, free_port
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -67,12 +68,10 @@ def serving(folder: Path, **variables: str) -> Iterator[Server]:
         "TMPDIR": str(folder / "tmp"),
         **variables,
     }
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     command = [
         *(sys.executable, "-m", "gunicorn", "portal.config.wsgi:application"),
-        *("--bind", f"127.0.0.1:{port}", "--worker-class", "gthread"),
+        *("--bind", f"{HOST}:{port}", "--worker-class", "gthread"),
         *("--workers", "1", "--threads", "4", "--log-level", "warning", "--no-control-socket"),
     ]
     with (folder / "web.log").open("wb") as log:
@@ -89,7 +88,7 @@ def _wait_for(port: int) -> None:
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         try:
-            with socket.create_connection(("127.0.0.1", port), timeout=5) as probe:
+            with socket.create_connection((HOST, port), timeout=5) as probe:
                 probe.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
                 if probe.recv(12):
                     return

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from portal.config.processes import free_port
 from tests import databases
+from tests.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[4]
 
@@ -44,7 +44,7 @@ def test_the_portal_serves_under_production_settings(tmp_path: Path) -> None:
     }
     collect = [sys.executable, "manage.py", "collectstatic", "--no-input", "-v", "0"]
     subprocess.run(collect, cwd=ROOT, env=env, check=True)
-    port = free_port("127.0.0.1", 8600)
+    port = free_port()
     command = [sys.executable, "manage.py", "serve", "--web-only", "--port", str(port)]
     server = subprocess.Popen(command, cwd=ROOT, env=env)
     try:
