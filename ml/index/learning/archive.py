@@ -60,6 +60,7 @@ class FromArchive:
 def learn_from_archive(
     material: Material,
     *,
+    before: ArrayF32 | None = None,
     progress: Progress | None = None,
     config: MetricConfig | None = None,
     aside_least: int = ASIDE_LEAST,
@@ -67,6 +68,7 @@ def learn_from_archive(
     """Learn a metric from most patients and compare it on those kept aside.
 
     Args:
+        before: (N, E) vectors that are searched by now; None for the material's own.
         progress: told in each phase; may raise to stop.
         aside_least: patients to compare on; fewer than the default prove little.
     Raises:
@@ -85,7 +87,9 @@ def learn_from_archive(
         progress=progress,
     )
     mapped = metric.apply(material.vectors)
-    comparison = compare(material, aside, mapped, judges_by=found.judges_by, progress=progress)
+    comparison = compare(
+        material, aside, mapped, before=before, judges_by=found.judges_by, progress=progress
+    )
     calibration = None if metric.is_identity else _calibration(material, mapped)
     return FromArchive(
         metric.chosen,
@@ -103,6 +107,7 @@ def judge_vectors(
     aside: ArrayBool,
     vectors: ArrayF32,
     *,
+    before: ArrayF32 | None = None,
     chosen: str,
     learned_regions: int,
     learned_patients: int,
@@ -113,14 +118,16 @@ def judge_vectors(
 
     Args:
         aside: (N,) regions of patients that it was not trained on.
-        vectors: (N, D) of the material's regions by it.
+        vectors: (N, D) of the material's regions by it. before: as ``learn_from_archive``.
         chosen: in words, what was trained.
         learned_regions, learned_patients: it was trained on.
     Raises:
         TooLittleError: too few patients, labels or judgements to compare on.
     """
     found = require_enough(material, aside, aside_least=aside_least)
-    comparison = compare(material, aside, vectors, judges_by=found.judges_by, progress=progress)
+    comparison = compare(
+        material, aside, vectors, before=before, judges_by=found.judges_by, progress=progress
+    )
     calibration = _calibration(material, vectors)
     return FromArchive(chosen, found, comparison, calibration, learned_regions, learned_patients)
 

@@ -1,4 +1,4 @@
-"""Vectors as they are against vectors under a learned metric, asked with patients kept aside."""
+"""Vectors that are searched by against those that were learned, asked with patients kept aside."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What the new metric does for patients that it was not learned from.
+    """What was learned does for patients that it was not learned from.
 
     Attributes:
         judges_by: the measure that the verdict goes by.
@@ -97,8 +97,9 @@ class _Asked:
 def compare(
     material: Material,
     aside: ArrayBool,
-    mapped: ArrayF32,
+    learned: ArrayF32,
     *,
+    before: ArrayF32 | None = None,
     judges_by: str = MAP,
     progress: Progress | None = None,
 ) -> Comparison:
@@ -106,13 +107,14 @@ def compare(
 
     Args:
         aside: (N,) regions of patients that nothing was learned from.
-        mapped: (N, D) the material's vectors under the metric.
+        learned: (N, D) vectors of the material's regions by what was learned.
+        before: (N, E) those that are searched by now; None for the material's own.
         judges_by: the measure that the verdict goes by.
         progress: told twice; may raise to stop.
     """
     told = progress or (lambda done, total, phase: None)
     found = []
-    for number, vectors in enumerate((material.vectors, mapped)):
+    for number, vectors in enumerate((material.vectors if before is None else before, learned)):
         told(number, 2, "comparing")
         found.append(_asked(material, aside, vectors))
     old, new = found

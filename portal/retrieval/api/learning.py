@@ -69,7 +69,8 @@ class LearningViewSet(mixins.ListModelMixin, viewsets.GenericViewSet[Learning]):
     def promote(self, request: Request, pk: str) -> Response:
         """Let the lab's searches go by it, once the job has embedded the archive with it.
 
-        `409` where it is not better by its own rule, or is in use.
+        `409` where it is not better by its own rule, is in use, or was compared with something
+        else than the lab's searches go by now.
         """
         learning = self._managed(request, pk)
         job = services.learning_promote(learning=learning, user=user_of(request))
@@ -80,7 +81,11 @@ class LearningViewSet(mixins.ListModelMixin, viewsets.GenericViewSet[Learning]):
     )
     @action(detail=True, methods=["post"], url_path="roll-back", url_name="roll-back")
     def roll_back(self, request: Request, pk: str) -> Response:
-        """Let the lab's searches go by the encoder of all labs again, at once."""
+        """Let the lab's searches go by what they went by before.
+
+        That is `compared_with`. The encoder of all labs takes over at once; one of the lab's own
+        as soon as a job has embedded what was drawn meanwhile.
+        """
         learning = self._managed(request, pk)
         found = services.learning_roll_back(learning=learning, user=user_of(request))
         return Response(LearningSerializer(found).data)

@@ -58,6 +58,7 @@ class Migration(migrations.Migration):
                 ('is_better', models.BooleanField(help_text='By the rule that the result names', null=True)),
                 ('weights', models.BinaryField(help_text='A safetensors file', null=True)),
                 ('base', models.ForeignKey(help_text='What it is learned over', on_delete=django.db.models.deletion.CASCADE, related_name='+', to='retrieval.encoder')),
+                ('compared_with', models.ForeignKey(help_text="That the lab's searches went by when it was compared; null until then", null=True, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='retrieval.encoder')),
                 ('encoder', models.OneToOneField(help_text='What was learned; null where nothing helped', null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='learning', to='retrieval.encoder')),
                 ('job', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='jobs.job')),
                 ('lab', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='labs.lab')),

@@ -35,6 +35,13 @@ class Learning(LabOwned):
     base = models.ForeignKey(
         Encoder, on_delete=models.CASCADE, related_name="+", help_text="What it is learned over"
     )
+    compared_with = models.ForeignKey(
+        Encoder,
+        null=True,
+        on_delete=models.CASCADE,
+        related_name="+",
+        help_text="That the lab's searches went by when it was compared; null until then",
+    )
     steps = models.PositiveIntegerField(null=True, help_text="Of an encoder's training, at most")
     hours = models.FloatField(null=True, help_text="After which it ends with fewer")
     trained_s = models.FloatField(default=0, help_text="Of those hours, spent so far")

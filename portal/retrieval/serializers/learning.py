@@ -114,6 +114,11 @@ class LearningSerializer(serializers.ModelSerializer[Learning]):
     """What is learned, or being learned, from a lab's archive: a metric or an encoder."""
 
     base = EncoderSerializer(read_only=True)
+    compared_with = EncoderSerializer(
+        read_only=True,
+        allow_null=True,
+        help_text="What the lab's searches went by then: `old` in `result`",
+    )
     encoder = EncoderSerializer(read_only=True, allow_null=True)
     result = serializers.SerializerMethodField()
     training = serializers.SerializerMethodField()
@@ -123,7 +128,7 @@ class LearningSerializer(serializers.ModelSerializer[Learning]):
         model = Learning
         fields = (
             *("id", "lab", "kind", "method", "steps", "hours", "created_at", "job", "base"),
-            *("encoder", "is_better", "use", "result", "training"),
+            *("compared_with", "encoder", "is_better", "use", "result", "training"),
         )
 
     @extend_schema_field(LearningResultSerializer(allow_null=True))

@@ -23,7 +23,7 @@ from portal.retrieval.tasks.ending import has_ended
     retry_on=(OSError,),
 )
 def metric_learn(context: JobContext, *, learning_id: str) -> JobResult:
-    """Learn a metric from a lab's regions and compare it on patients kept aside.
+    """Learn a metric from a lab's regions; compare it, on patients kept aside, with what is in use.
 
     It writes once, at its end: killed before, the next attempt begins anew.
     """
@@ -36,13 +36,15 @@ def metric_learn(context: JobContext, *, learning_id: str) -> JobResult:
 
     context.progress(0, 0, "reading")
     of = selectors.lab_material(learning.lab_id, learning.base)
+    before = selectors.searched_by(learning.lab_id, learning.base, of)
+    of = of.part(before.rows)
     try:
-        found = learn_from_archive(of.material, progress=context.progress)
+        found = learn_from_archive(of.material, before=before.vectors, progress=context.progress)
     except MlError as error:
         raise UserError(str(error), code=error.code) from error
     context.progress(1, 1, "writing")
     with context.effect():
-        services.learning_save(learning=learning, found=found, of=of)
+        services.learning_save(learning=learning, found=found, of=of, before=before)
     return {"outcome": "better" if found.is_better else "not better", "regions": len(of.rois)}
 
 

@@ -7,7 +7,7 @@ import shutil
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -93,11 +93,14 @@ def _learned(context: JobContext, learning: Learning, claimed: TrainingFolder) -
     trained = _trained(context, learning, base, claimed)
     network = encoder_of_file(trained.weights)
     of, aside, vectors = _embedded(context, network, of, aside, folder)
+    before = selectors.searched_by(learning.lab_id, learning.base, of)
+    of, aside, vectors = of.part(before.rows), aside[before.rows], vectors[before.rows]
     steps = len(trained.losses)
     found = judge_vectors(
         of.material,
         aside,
         vectors,
+        before=before.vectors,
         chosen=f"{steps:,} steps from {learning.base}" if steps else f"fitted from {learning.base}",
         learned_regions=trained.regions,
         learned_patients=trained.patients,
@@ -118,6 +121,7 @@ def _learned(context: JobContext, learning: Learning, claimed: TrainingFolder) -
             learning=learning,
             found=found,
             of=of,
+            before=before,
             weights=trained.weights.read_bytes(),
             dim=network.dim,
             training=told,
@@ -247,9 +251,8 @@ def _embedded(
                 context.give_way()
     keys = {str(key).partition(":")[0]: vector for key, vector in known.items()}
     rows = np.array([str(roi) in keys and len(keys[str(roi)]) > 0 for roi in of.rois], bool)
-    kept = tuple(roi for roi, has in zip(of.rois, rows, strict=True) if has)
-    vectors = np.array([keys[str(roi)] for roi in kept], np.float32)
-    return replace(of, material=of.material.part(rows), rois=kept), aside[rows], vectors
+    of = of.part(rows)
+    return of, aside[rows], np.array([keys[str(roi)] for roi in of.rois], np.float32)
 
 
 def _kept(folder: Path) -> dict[str, ArrayF32]:

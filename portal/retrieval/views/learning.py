@@ -60,7 +60,12 @@ def learning(request: HttpRequest, learning_id: uuid.UUID) -> HttpResponse:
     """One of them: what from, by which rules, what it is worth, with examples."""
     user = user_of(request)
     found = _managed(user, learning_id)
-    context: dict[str, Any] = {"learning": found, "lab": found.lab}
+    context: dict[str, Any] = {
+        "learning": found,
+        "lab": found.lab,
+        "in_use": selectors.encoder_of_lab(found.kind, found.lab_id),
+        "way_back": selectors.learning_way_back(found),
+    }
     if found.result is not None:
         result = LearningResult.of_json(found.result)
         context |= {
@@ -94,15 +99,28 @@ def learning_promote(request: HttpRequest, learning_id: uuid.UUID) -> HttpRespon
 @login_required
 @require_POST
 def learning_roll_back(request: HttpRequest, learning_id: uuid.UUID) -> HttpResponse:
-    """Let them go by the encoder of all labs again."""
+    """Let them go by what they went by before."""
     user = user_of(request)
     found = _managed(user, learning_id)
     try:
         services.learning_roll_back(learning=found, user=user)
-        messages.success(request, f"Searches go by {found.base} again.")
+        messages.success(request, _rolled_back(found))
     except PortalError as error:
         messages.error(request, error.message)
     return redirect("retrieval:learning", learning_id)
+
+
+def _rolled_back(learning: Learning) -> str:
+    now = selectors.encoder_of_lab(learning.kind, learning.lab_id)
+    before = selectors.learning_way_back(learning)
+    if learning.use == "preparing":
+        return f"It is not put in use. Searches go by {now}, as they did."
+    if now == before:
+        return f"Searches go by {before} again."
+    return (
+        f"Searches go by {now}, and by {before} again once the regions drawn meanwhile are "
+        "embedded with it."
+    )
 
 
 def _ask(request: HttpRequest, lab: Lab, user: User) -> HttpResponse:

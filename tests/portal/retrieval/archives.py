@@ -101,3 +101,11 @@ def learned(world, manager, kind=EncoderKind.HISTOLOGY):
     learning = services.learning_ask(lab=world.lab, kind=kind, user=manager)
     world.run_jobs()
     return selectors.learning_get(manager, learning.pk)
+
+
+def promoted(world, manager):
+    """An archive, and a metric of it that is being put in use."""
+    rois = filled(world)
+    learning = learned(world, manager)
+    services.learning_promote(learning=learning, user=manager)
+    return rois, learning

@@ -9,7 +9,7 @@ from django.utils import timezone
 from portal.jobs.models import WorkerSign
 from portal.retrieval import services
 from portal.retrieval.models import Embedding, EncoderKind, Learning
-from tests.portal.retrieval.archives import filled, learned
+from tests.portal.retrieval.archives import filled, learned, promoted
 
 URL = "/api/v1/learnings/"
 
@@ -108,6 +108,33 @@ def test_the_pages_tell_and_act(world, manager):
     assert "learned here" in page.get(url).content.decode()
     page.post(f"{made['Location']}roll-back/")
     assert "Put in use" in page.get(made["Location"]).content.decode()
+
+
+def test_what_is_learned_beside_a_metric_in_use_is_told_against_it(world, manager, api_as):
+    page, api = Client(), api_as(manager)
+    page.force_login(manager)
+    _, first = promoted(world, manager)
+    world.run_jobs()
+    own = str(first.encoder)
+    second = learned(world, manager)
+    where, one = f"/lab/learning/{second.pk}/", f"{URL}{second.pk}/"
+    assert api.get(one).json()["compared_with"]["id"] == str(first.encoder_id)
+    shown = page.get(where).content.decode()
+    assert f"<strong>Not better</strong> than {own} by" in shown and f"Before: {own}," in shown
+    Learning.objects.filter(pk=second.pk).update(is_better=True)
+    assert "Put in use" in page.get(where).content.decode()
+    page.post(f"{where}promote/")
+    assert "This is not put in use." in page.get(where).content.decode()
+    world.run_jobs()
+    assert f"go by {own} again?" in page.get(where).content.decode()
+    world.embedded(world.canvas(world.case("new", "patient new")), 100, 100, 41)
+    back = page.post(f"{where}roll-back/", follow=True).content.decode()
+    assert f"Searches go by {first.base}, and by {own} again once the regions drawn" in back
+    assert "It was compared with" not in back and "so it cannot be put in use" in back
+    refused = api.post(f"{one}promote/")
+    assert (refused.status_code, refused.json()["code"]) == (409, "searches-changed")
+    world.run_jobs()
+    assert "Put in use" in page.get(where).content.decode()
 
 
 def test_the_page_asks_for_an_encoder_with_its_length(world, manager):

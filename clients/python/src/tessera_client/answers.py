@@ -115,8 +115,9 @@ class RegionMap:
 class Learning:
     """A metric or an encoder learned from a lab's archive. ``use``: no, preparing or yes.
 
-    ``encoder`` is what was learned, None where nothing helped; ``result`` what it is worth, None
-    until it is known; ``training`` how an encoder was trained.
+    ``encoder`` is what was learned, None where nothing helped; ``result`` what it is worth beside
+    ``compared_with``, by which the lab searched then, None until it is known; ``training`` how an
+    encoder was trained.
     """
 
     id: str
@@ -129,6 +130,7 @@ class Learning:
     is_better: bool | None
     use: str
     base: Mapping[str, Any]
+    compared_with: Mapping[str, Any] | None
     encoder: Mapping[str, Any] | None
     result: Mapping[str, Any] | None
     training: Mapping[str, Any] | None

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from django.db.models import QuerySet
 
 from ml.index.learning.judged import Judged
 from ml.index.learning.material import Enough, Material, enough, kept_aside
+from ml.types import ArrayBool, ArrayF32
 from portal.annotations.models import Label, Roi
 from portal.core.errors import NotFoundError
 from portal.jobs.models import ENDED, Job
 from portal.labs.models import User
 from portal.retrieval.models import CURRENT, Embedding, Encoder, Judgement, Learning, Verdict
+from portal.retrieval.selectors.embeddings import CHUNK_ROWS, vectors_stacked
+from portal.retrieval.selectors.encoders import encoder_of_lab
 
 LEARN_KIND, TRAIN_KIND = "metric_learn", "encoder_learn"
 REGIONS_MOST = 8_000
@@ -32,6 +35,11 @@ class LabMaterial:
     material: Material
     rois: tuple[uuid.UUID, ...]
     labels: dict[str, str]
+
+    def part(self, rows: ArrayBool) -> LabMaterial:
+        """Some of the regions (N,)."""
+        rois = tuple(roi for roi, is_one in zip(self.rois, rows, strict=True) if is_one)
+        return replace(self, material=self.material.part(rows), rois=rois)
 
 
 def lab_material(lab_id: uuid.UUID, base: Encoder, *, with_vectors: bool = True) -> LabMaterial:
@@ -68,6 +76,37 @@ def lab_material(lab_id: uuid.UUID, base: Encoder, *, with_vectors: bool = True)
     return LabMaterial(material, rois, {str(pk): name for pk, name in names})
 
 
+@dataclass(frozen=True, slots=True)
+class SearchedBy:
+    """What a lab's searches go by, as something learned is compared with it.
+
+    Attributes:
+        rows: (N,) which regions of the material searches can find. vectors: (M, E) float32, theirs.
+    """
+
+    encoder: Encoder
+    rows: ArrayBool
+    vectors: ArrayF32
+
+
+def searched_by(lab_id: uuid.UUID, base: Encoder, of: LabMaterial) -> SearchedBy:
+    """What a lab's searches go by now: its own encoder where it has one in use, or the base.
+
+    One query, and one for each ``CHUNK_ROWS`` regions.
+    """
+    encoder = encoder_of_lab(base.kind, lab_id) or base
+    if encoder.pk == base.pk:
+        return SearchedBy(encoder, np.ones(len(of.rois), bool), of.material.vectors)
+    found: dict[uuid.UUID, bytes | memoryview] = {}
+    for start in range(0, len(of.rois), CHUNK_ROWS):
+        rois = of.rois[start : start + CHUNK_ROWS]
+        own = Embedding.objects.filter(CURRENT, encoder=encoder, roi__in=rois).order_by()
+        found |= dict(own.values_list("roi_id", "vector"))
+    rows = np.array([roi in found for roi in of.rois], bool)
+    known = [(at, found[of.rois[at]]) for at in np.flatnonzero(rows).tolist()]
+    return SearchedBy(encoder, rows, vectors_stacked(known, encoder.dim)[1])
+
+
 def learning_enough(lab_id: uuid.UUID, base: Encoder) -> tuple[LabMaterial, Enough]:
     """What there is, without vectors, and whether it suffices."""
     found = lab_material(lab_id, base, with_vectors=False)
@@ -76,7 +115,9 @@ def learning_enough(lab_id: uuid.UUID, base: Encoder) -> tuple[LabMaterial, Enou
 
 def learnings_of(user: User, lab_id: uuid.UUID | None = None) -> QuerySet[Learning]:
     """What was learned in this person's labs, or in one of them, the newest first."""
-    rows = Learning.objects.owned_by(user).select_related("encoder", "base", "job", "user", "lab")
+    rows = Learning.objects.owned_by(user).select_related(
+        "encoder", "base", "compared_with", "job", "user", "lab"
+    )
     rows = rows.defer("weights")
     return rows if lab_id is None else rows.filter(lab_id=lab_id)
 
@@ -102,6 +143,13 @@ def learning_under_way(lab_id: uuid.UUID, kind: str) -> Learning | None:
     open_jobs = Job.objects.filter(kind__in=(LEARN_KIND, TRAIN_KIND)).exclude(state__in=ENDED)
     found: Learning | None = rows.filter(job__in=open_jobs, result__isnull=True).first()
     return found
+
+
+def learning_way_back(learning: Learning) -> Encoder:
+    """What the lab's searches go by once this is rolled back: what it was compared with."""
+    before = learning.compared_with
+    is_ours = before is not None and before.base_id == learning.base_id
+    return before if before is not None and is_ours else learning.base
 
 
 def _blinded() -> QuerySet[Roi]:

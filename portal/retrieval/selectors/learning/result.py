@@ -12,8 +12,8 @@ from ml.index.learning.material import RULE
 from portal.retrieval.selectors.learning.archive import REGIONS_MOST, LabMaterial
 
 VERDICT_RULE = (
-    "Better: the interval of 95 % of the gain of {measure} lies above zero when the patients kept "
-    "aside are drawn again."
+    "Better: the interval of 95 % of the gain of {measure} over what the lab's searches go by lies "
+    "above zero when the patients kept aside are drawn again."
 )
 MEASURES: Mapping[str, str] = {
     "map_at_10": "mAP@10",

@@ -15,6 +15,7 @@ from portal.labs.rules import require_role
 from portal.retrieval import selectors
 from portal.retrieval.models import Encoder, EncoderKind, Learning, LearningMethod
 from portal.retrieval.selectors import LEARN_KIND, TRAIN_KIND
+from portal.retrieval.services.learning.mapping import metric_switch
 from portal.retrieval.services.learning.own import archive_embed_submit
 
 STEPS, STEPS_MOST = 600, 20_000
@@ -104,13 +105,13 @@ def learning_promote(*, learning: Learning, user: User) -> Job:
     Raises:
         ForbiddenError: less than a manager of the lab.
         ConflictError: it is not better by the rule that was written before, nothing was learned,
-            it is in use already, or the common encoder is another by now.
+            it is in use already, or the common encoder, or what the lab's searches go by, is
+            another by now than it was compared with.
     """
     require_role(user, learning.lab_id, at_least=Role.MANAGER)
     with transaction.atomic():
         Encoder.objects.select_for_update().get(pk=learning.base_id)  # new vectors wait
-        rows = Learning.objects.select_related("encoder", "base", "lab").defer("weights")
-        learning = rows.get(pk=learning.pk)
+        learning = _read_again(learning)
         encoder = _promotable(learning)
         own = Encoder.objects.filter(lab=learning.lab, kind=learning.kind)
         own.exclude(pk=encoder.pk).update(is_next=False)
@@ -136,11 +137,22 @@ def _promotable(learning: Learning) -> Encoder:
             "about to stop making. Learn from the archive once more.",
             code="encoder-changing",
         )
+    in_use = selectors.encoder_of_lab(learning.kind, learning.lab_id)
+    if in_use != learning.compared_with:
+        raise ConflictError(
+            f"It was compared with {learning.compared_with}, but the lab's searches go by {in_use} "
+            "now. Learn from the archive once more.",
+            code="searches-changed",
+        )
     return learning.encoder
 
 
 def learning_roll_back(*, learning: Learning, user: User) -> Learning:
-    """Let the lab's searches go by the common encoder again, at once; its vectors are all there.
+    """Let the lab's searches go by what they went by before, at once if it has all vectors.
+
+    The common encoder has them all. An own one of the lab lacks those of regions drawn meanwhile:
+    a job embeds them, and until it is done searches go by the common one. What was to take the
+    place of what is rolled back is not put in use either.
 
     Raises:
         ForbiddenError: less than a manager of the lab.
@@ -148,13 +160,27 @@ def learning_roll_back(*, learning: Learning, user: User) -> Learning:
     """
     require_role(user, learning.lab_id, at_least=Role.MANAGER)
     with transaction.atomic():
-        rows = Encoder.objects.filter(pk=learning.encoder_id or learning.base_id, lab=learning.lab)
-        encoder = rows.select_for_update().first()
-        if encoder is None or not (encoder.is_default or encoder.is_next):
+        Encoder.objects.select_for_update().get(pk=learning.base_id)  # new vectors wait
+        learning = _read_again(learning)
+        if learning.use == "no":
             raise ConflictError("The lab's searches do not go by it.", code="not-in-use")
-        rows.update(is_default=False, is_next=False)
+        own = Encoder.objects.filter(lab=learning.lab, kind=learning.kind)
+        own.update(is_next=False)
+        before = selectors.learning_way_back(learning)
+        if learning.use == "yes":
+            own.update(is_default=False)
+            if before.lab_id is not None:
+                own.filter(pk=before.pk).update(is_next=True)
+                if not metric_switch(before):
+                    archive_embed_submit(before, user)
         _tell("learning.rolled_back", learning, user)
     return selectors.learning_get(user, learning.pk)
+
+
+def _read_again(learning: Learning) -> Learning:
+    rows = Learning.objects.select_related("encoder", "base", "compared_with", "lab")
+    found: Learning = rows.defer("weights").get(pk=learning.pk)
+    return found
 
 
 def _tell(name: str, learning: Learning, user: User) -> None:

@@ -11,12 +11,19 @@ from ml.index.learning.archive import FromArchive
 from ml.index.learning.weights import matrix_bytes
 from portal.retrieval import selectors
 from portal.retrieval.models import Encoder, Learning
-from portal.retrieval.selectors import LabMaterial, TrainingTold
+from portal.retrieval.selectors import LabMaterial, SearchedBy, TrainingTold
 
 
-def learning_save(*, learning: Learning, found: FromArchive, of: LabMaterial) -> Learning:
-    """Keep what was learned, as an encoder of the lab where it is one. Inside ``effect()``."""
+def learning_save(
+    *, learning: Learning, found: FromArchive, of: LabMaterial, before: SearchedBy
+) -> Learning:
+    """Keep what was learned, as an encoder of the lab where it is one. Inside ``effect()``.
+
+    Args:
+        before: what it was compared with.
+    """
     weights = None if found.metric is None else matrix_bytes(found.metric.matrix, _about(learning))
+    learning.compared_with = before.encoder
     return _save(learning, found, of, weights, learning.base.dim)
 
 
@@ -25,12 +32,13 @@ def learning_trained_save(
     learning: Learning,
     found: FromArchive,
     of: LabMaterial,
+    before: SearchedBy,
     weights: bytes,
     dim: int,
     training: TrainingTold,
 ) -> Learning:
     """Keep a trained encoder, what it is worth, and how it was trained. Inside ``effect()``."""
-    learning.training = training.as_json()
+    learning.compared_with, learning.training = before.encoder, training.as_json()
     return _save(learning, found, of, weights, dim)
 
 
@@ -46,9 +54,8 @@ def _save(
     learning.is_better = found.is_better
     if weights is not None and not found.is_identity:
         _encoder_make(learning, found, weights, dim)
-    learning.save(
-        update_fields=["result", "training", "is_better", "encoder", "weights", "updated_at"]
-    )
+    kept = ("result", "training", "is_better", "compared_with", "encoder", "weights", "updated_at")
+    learning.save(update_fields=kept)
     return learning
 
 

@@ -13,17 +13,10 @@ from portal.retrieval import selectors, services
 from portal.retrieval.models import Embedding, Encoder, EncoderKind, Judgement, Learning
 from portal.retrieval.selectors import LearningResult
 from portal.retrieval.services import EncoderFacts
-from tests.portal.retrieval.archives import embedded, encoder_registered, filled, learned
+from tests.portal.retrieval.archives import embedded, encoder_registered, filled, learned, promoted
 from tests.portal.retrieval.conftest import jobs
 
 HISTOLOGY = EncoderKind.HISTOLOGY
-
-
-def promoted(world, manager):
-    rois = filled(world)
-    learning = learned(world, manager)
-    services.learning_promote(learning=learning, user=manager)
-    return rois, learning
 
 
 def asked(user, roi, **options):
@@ -263,17 +256,6 @@ def test_what_is_drawn_after_a_way_back_is_embedded_when_it_is_promoted_again(wo
     services.learning_promote(learning=learning, user=manager)
     world.run_jobs()
     assert drawn.pk in found(asked(manager, rois[0][0], k=60))
-
-
-def test_a_second_one_takes_the_place_of_the_first(world, manager):
-    _, first = promoted(world, manager)
-    world.run_jobs()
-    second = learned(world, manager)
-    assert (first.encoder.version, second.encoder.version) == ("1", "2")
-    services.learning_promote(learning=second, user=manager)
-    world.run_jobs()
-    assert selectors.learning_get(manager, first.pk).use == "no"
-    assert selectors.learning_get(manager, second.pk).use == "yes"
 
 
 def test_a_new_common_encoder_ends_the_use_of_what_maps_the_old_one(world, manager, encoder):
