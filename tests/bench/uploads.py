@@ -47,7 +47,7 @@ LOOK_EVERY_S = 1.0
 PATIENCE_S = 3_600.0
 TILE_PX, TILES = 256, 32  # different ones in the slide
 COUNT, SINGLY = 10_000, 200  # regions in large calls, and one by one
-TUS = {"Tus-Resumable": "1.0.0"}
+TUS, PIECE = {"Tus-Resumable": "1.0.0"}, "application/offset+octet-stream"
 
 
 class Sender:
@@ -88,10 +88,9 @@ class Sender:
             content, size = memoryview(mapped), mib_of("PIECE_FIRST_MIB")
             while offset < len(content):
                 began = time.perf_counter()
-                at = {"Upload-Offset": str(offset)}
-                kind = {"Content-Type": "application/offset+octet-stream"}
+                head = TUS | {"Upload-Offset": str(offset), "Content-Type": PIECE}
                 with content[offset : offset + size] as piece:
-                    self.ask("PATCH", place, piece, **TUS, **at, **kind)
+                    self.ask("PATCH", place, piece, **head)
                 offset = min(offset + size, len(content))
                 size = next_piece(size, time.perf_counter() - began)
             content.release()

@@ -74,7 +74,7 @@ ONCE = (
     "retrieval/selectors/test_unannotated.py",
     "retrieval/services/test_bulk.py",
     "retrieval/services/test_judgements.py",
-    "retrieval/services/test_learning.py",
+    "retrieval/services/learning/test_acts.py",
     "retrieval/services/test_search.py",
     "retrieval/test_api.py",
     "retrieval/test_isolation.py",

@@ -284,7 +284,7 @@ class AsyncClient(Uploads, Rois, Events):
         return await self._one(Learning, where)
 
     async def roll_back(self, learning: Learning | str) -> Learning:
-        """Let the lab's searches go by the encoder of all labs again."""
+        """Let the lab's searches go by what they went by before."""
         answer = await self.ask("POST", f"learnings/{id_of(learning)}/roll-back/")
         return made(Learning, answer.json())
 

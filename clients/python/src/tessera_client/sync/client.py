@@ -283,7 +283,7 @@ class Client(Uploads, Rois, Events):
         return self._one(Learning, where)
 
     def roll_back(self, learning: Learning | str) -> Learning:
-        """Let the lab's searches go by the encoder of all labs again."""
+        """Let the lab's searches go by what they went by before."""
         answer = self.ask("POST", f"learnings/{id_of(learning)}/roll-back/")
         return made(Learning, answer.json())
 
