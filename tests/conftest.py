@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,9 +44,12 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 def pytest_configure(config: pytest.Config) -> None:
     """What is run again is shown at the end, with the reason it failed the first time.
 
-    Until the tests are collected, hardly anything of what is loaded is garbage.
+    Until the tests are collected, hardly anything of what is loaded is garbage. Behind a script's &
+    SIGINT is ignored, and so it would be by every process that a test interrupts.
     """
     gc.disable()
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     config.option.rerun_show_tracebacks = True
 
 
