@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,9 @@ ArrayF32 = npt.NDArray[np.float32]
 ArrayF64 = npt.NDArray[np.float64]
 ArrayI64 = npt.NDArray[np.int64]
 ArrayBool = npt.NDArray[np.bool_]
+
+JsonObject = dict[str, Any]
+"""A JSON document at a boundary: a standard, a file, a serializer or a schema says its shape."""
 
 Progress = Callable[[int, int, str], None]
 """``progress(done, total, phase)``: called often; may raise ``CancelledError`` to stop the work."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -31,14 +30,14 @@ from ml.imaging.slides.pyramids import write_pyramid
 from ml.imaging.slides.tiles import TileSource
 from ml.imaging.videos import poster_frame, probe_video, transcode_h264
 from ml.imaging.videos.filmstrip import FILMSTRIP_QUALITY, filmstrip
-from ml.types import FrameTable, Progress, SlideInfo, no_progress
+from ml.types import FrameTable, JsonObject, Progress, SlideInfo, no_progress
 
 THUMBNAIL_PX = 512  # twice a card of the list, for screens of double density
 THUMBNAIL_NAME = "thumbnail.jpg"
 POSTER_NAME, FRAMES_NAME, RENDITION_NAME = "poster.jpg", "frames.npz", "rendition.mp4"
 
 
-def inspect_slide(*, path: str, out_dir: str, progress: Progress = no_progress) -> dict[str, Any]:
+def inspect_slide(*, path: str, out_dir: str, progress: Progress = no_progress) -> JsonObject:
     """Check a slide or still, write its thumbnail, and for a still its tiled pyramid.
 
     A ZIP archive is a slide of several files: it is unpacked into ``out_dir``.
@@ -77,7 +76,7 @@ def _pixels(source: Path, folder: Path, progress: Progress) -> tuple[FileKind, P
     return kind, _write_pixels(source, folder, progress) if kind == "still" else None
 
 
-def inspect_video(*, path: str, out_dir: str, progress: Progress = no_progress) -> dict[str, Any]:
+def inspect_video(*, path: str, out_dir: str, progress: Progress = no_progress) -> JsonObject:
     """Check a video, write its frame table and poster.
 
     ``frames.npz`` holds pts (N,) int64, key (N,) bool, time_base_s () float64.
@@ -114,7 +113,7 @@ def inspect_video(*, path: str, out_dir: str, progress: Progress = no_progress) 
     return asdict(found)
 
 
-def make_rendition(*, path: str, out_dir: str, progress: Progress = no_progress) -> dict[str, Any]:
+def make_rendition(*, path: str, out_dir: str, progress: Progress = no_progress) -> JsonObject:
     """Write what a browser plays of a video that it would not.
 
     Returns:
@@ -133,7 +132,7 @@ def make_filmstrip(
     pts: list[int],
     is_long: bool,
     progress: Progress = no_progress,
-) -> dict[str, Any]:
+) -> JsonObject:
     """Write the small pictures of a timeline; see ``ml.imaging.videos.filmstrip``.
 
     Returns:

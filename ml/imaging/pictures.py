@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from PIL import Image
 
@@ -13,13 +12,13 @@ from ml.imaging.formats.sniff import sniff
 from ml.imaging.inspections import MadePicture
 from ml.imaging.limits import require_still_size
 from ml.imaging.slides import open_slide
-from ml.types import Progress, no_progress
+from ml.types import JsonObject, Progress, no_progress
 
 PICTURE_NAME = "picture.png"
 LONGEST_PX = 4_096  # 4 mm at 1 um a pixel, the encoder's: more is a slide, and 50 MB in memory
 
 
-def make_picture(*, path: str, out_dir: str, progress: Progress = no_progress) -> dict[str, Any]:
+def make_picture(*, path: str, out_dir: str, progress: Progress = no_progress) -> JsonObject:
     """Decode a picture upright, reduced to ``LONGEST_PX``, into ``PICTURE_NAME`` of ``out_dir``.
 
     Returns:

@@ -1,6 +1,6 @@
 """``mosaic.json``: a ``MosaicResult`` as plain JSON, and back.
 
-Its objects stay ``dict[str, Any]``: the dataclasses of ``result`` declare the fields.
+Its objects stay ``JsonObject``: the dataclasses of ``result`` declare the fields.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from ml.mosaic.result import (
     MosaicResult,
     MosaicSpan,
 )
-from ml.types import ArrayF64
+from ml.types import ArrayF64, JsonObject
 
 MESH_DIGITS = 3
 """Of a displacement: a thousandth of a px shows nowhere."""
 
 
-def to_manifest(result: MosaicResult) -> dict[str, Any]:
+def to_manifest(result: MosaicResult) -> JsonObject:
     """The manifest as plain JSON values; transforms rounded to 12 significant digits."""
     return {
         "format": FORMAT_VERSION,
@@ -76,7 +76,7 @@ def write_manifest(result: MosaicResult, folder: Path) -> None:
     (folder / MANIFEST_NAME).write_text(text + "\n")
 
 
-def _result(data: dict[str, Any], path: Path) -> MosaicResult:
+def _result(data: JsonObject, path: Path) -> MosaicResult:
     width, height = data["frame_size_px"]
     return MosaicResult(
         frames=tuple(_frame(item) for item in data["frames"]),
@@ -98,7 +98,7 @@ def _result(data: dict[str, Any], path: Path) -> MosaicResult:
     )
 
 
-def _component(item: dict[str, Any]) -> ComponentResult:
+def _component(item: JsonObject) -> ComponentResult:
     known = dict(item)
     known["spans"] = tuple(MosaicSpan(**span) for span in item["spans"])
     known["layers"] = tuple(MosaicLayer(**layer) for layer in item["layers"])
@@ -106,11 +106,11 @@ def _component(item: dict[str, Any]) -> ComponentResult:
     return ComponentResult(**known)
 
 
-def _gap(item: dict[str, Any]) -> MosaicGap:
+def _gap(item: JsonObject) -> MosaicGap:
     return MosaicGap(**{**item, "span": MosaicSpan(**item["span"])})
 
 
-def _frame_json(frame: FrameResult) -> dict[str, Any]:
+def _frame_json(frame: FrameResult) -> JsonObject:
     return {
         "index": frame.index,
         "pts": frame.pts,
@@ -131,7 +131,7 @@ def _frame_json(frame: FrameResult) -> dict[str, Any]:
     }
 
 
-def _frame(item: dict[str, Any]) -> FrameResult:
+def _frame(item: JsonObject) -> FrameResult:
     names = ("H_mosaic_from_frame", "covariance", "mesh")
     matrices = {name: _array(item[name]) for name in names}
     return FrameResult(**{**item, **matrices})

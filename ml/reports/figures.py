@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from ml.types import JsonObject
+
 OF_ONE_RUN = frozenset(
     ("seconds", "wall_s", "cpu_s", "cpu_seconds", "cpu_ms_a_frame", "plots", "pictures")
 )
@@ -18,9 +20,9 @@ ROWS = frozenset(("scored_pairs", "history"))
 """What a summary was made of: as long as the data."""
 
 
-def figures_of(result: Mapping[str, Any]) -> dict[str, Any]:
+def figures_of(result: Mapping[str, Any]) -> JsonObject:
     """A result in JSON's own types without times, rows of single pairs and points of curves."""
-    figures: dict[str, Any] = _trimmed(to_jsonable(result))
+    figures: JsonObject = _trimmed(to_jsonable(result))
     return figures
 
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ml.types import JsonObject
 from portal.core.errors import InvalidInputError
 
 DESCRIPTION_MOST = 10_000  # five pages: a report, not a file
@@ -100,11 +101,11 @@ def properties_clean(raw: object) -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
-def metadata_read(metadata: object) -> tuple[str, dict[str, str], dict[str, Any]]:
+def metadata_read(metadata: object) -> tuple[str, dict[str, str], JsonObject]:
     """QuPath's metadata: description, properties, and what neither can hold."""
     description = ""
     said: dict[str, str] = {}
-    carried: dict[str, Any] = {}
+    carried: JsonObject = {}
     for key, value in metadata.items() if isinstance(metadata, Mapping) else ():
         try:
             if key == DESCRIPTION_KEY:

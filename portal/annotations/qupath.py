@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ml.types import JsonObject
 from portal.annotations.geometry import area_um2, brief
 from portal.annotations.marks import mark_kind, mark_measures
 from portal.annotations.models import Roi, RoiKind
@@ -57,7 +58,7 @@ class Feature:
     name: str
     label: str
     color: str | None
-    foreign: dict[str, Any] = field(default_factory=dict)
+    foreign: JsonObject = field(default_factory=dict)
     description: str | None = None
     properties: dict[str, str] | None = None
     kind: str = RoiKind.POLYGON
@@ -239,7 +240,7 @@ def _foreign(
     raw: Mapping[str, Any],
     properties: Mapping[str, Any],
     object_type: str,
-) -> dict[str, Any]:
+) -> JsonObject:
     found = {key: properties[key] for key in CARRIED if properties.get(key)}
     if raw.get("nucleusGeometry"):
         found["nucleusGeometry"] = raw["nucleusGeometry"]
@@ -257,7 +258,7 @@ def _foreign(
             del found[key]
     if object_type != "annotation":
         found["objectType"] = object_type
-    plain: dict[str, Any] = _plain(found)
+    plain: JsonObject = _plain(found)
     return plain
 
 
@@ -287,7 +288,7 @@ def _large(value: int) -> float | str:
         return str(value)[:40]
 
 
-def feature_write(roi: Roi, *, mpp_x: float | None, mpp_y: float | None) -> dict[str, Any]:
+def feature_write(roi: Roi, *, mpp_x: float | None, mpp_y: float | None) -> JsonObject:
     """One ROI as QuPath writes it. Fields of an import are kept, ours win."""
     foreign = roi.foreign
     geometry = dict(roi.geometry)
@@ -295,7 +296,7 @@ def feature_write(roi: Roi, *, mpp_x: float | None, mpp_y: float | None) -> dict
         geometry["plane"] = {"c": -1, "z": 0, "t": roi.frame_index}
     if roi.shape == RoiKind.ELLIPSE:
         geometry["isEllipse"] = True
-    properties: dict[str, Any] = {"objectType": foreign.get("objectType", "annotation")}
+    properties: JsonObject = {"objectType": foreign.get("objectType", "annotation")}
     if roi.name:
         properties["name"] = roi.name
     if roi.label:
@@ -329,11 +330,11 @@ def _measures(roi: Roi, mpp_x: float | None, mpp_y: float | None) -> dict[str, f
     return {AREA_PX: roi.area_px} | ({AREA_UM: um2} if um2 is not None else {})
 
 
-def _mapping(value: object) -> dict[str, Any]:
+def _mapping(value: object) -> JsonObject:
     return dict(value) if isinstance(value, Mapping) else {}
 
 
-def _class_write(name: str, color: str) -> dict[str, Any]:
+def _class_write(name: str, color: str) -> JsonObject:
     rgb = [int(color[i : i + 2], 16) for i in (1, 3, 5)]
     if ": " in name:
         return {"names": name.split(": "), "color": rgb}

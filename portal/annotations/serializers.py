@@ -10,6 +10,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from ml.types import JsonObject
 from portal.annotations.geometry import area_um2
 from portal.annotations.marks import mark_measures
 from portal.annotations.models import ReviewState, Roi, RoiKind, RoiRevision
@@ -22,7 +23,7 @@ GEOMETRY_TYPES = (
     *("Polygon", "MultiPolygon", "Point", "MultiPoint"),
     *("LineString", "MultiLineString"),
 )
-GEOMETRY_SCHEMA: dict[str, Any] = {
+GEOMETRY_SCHEMA: JsonObject = {
     "type": "object",
     "description": "GeoJSON in level-0 pixels, x right, y down: an area, points or lines.",
     "properties": {
@@ -265,19 +266,19 @@ class RoiRevisionSerializer(serializers.Serializer[Any]):
         return str(revision.author) if revision.author else None
 
 
-def rois_represent(rois: Iterable[Roi]) -> list[dict[str, Any]]:
+def rois_represent(rois: Iterable[Roi]) -> list[JsonObject]:
     """Some ROIs; asks once which of them are embedded. A list has ``api.rows`` instead."""
     rows = list(rois)
     embedded = rois_embedded([roi.pk for roi in rows])
     return [_represent(roi, roi.pk in embedded, ()) for roi in rows]
 
 
-def roi_represent(roi: Roi, *, notes: Iterable[str] = ()) -> dict[str, Any]:
+def roi_represent(roi: Roi, *, notes: Iterable[str] = ()) -> JsonObject:
     """One ROI."""
     return _represent(roi, roi.pk in rois_embedded([roi.pk]), notes)
 
 
-def _represent(roi: Roi, embedded: bool, notes: Iterable[str]) -> dict[str, Any]:
+def _represent(roi: Roi, embedded: bool, notes: Iterable[str]) -> JsonObject:
     canvas = roi.canvas
     return {
         "id": str(roi.pk),
@@ -307,7 +308,7 @@ def _represent(roi: Roi, embedded: bool, notes: Iterable[str]) -> dict[str, Any]
     }
 
 
-def _frame(roi: Roi) -> dict[str, Any] | None:
+def _frame(roi: Roi) -> JsonObject | None:
     video = getattr(roi.canvas, "video", None) if roi.canvas.kind == CanvasKind.VIDEO else None
     time_base_s = video.time_base_s if video else None
     return frame_represent(roi.frame_index, roi.frame_pts, time_base_s=time_base_s)
@@ -315,7 +316,7 @@ def _frame(roi: Roi) -> dict[str, Any] | None:
 
 def frame_represent(
     index: int | None, pts: int | None, *, time_base_s: float | None
-) -> dict[str, Any] | None:
+) -> JsonObject | None:
     """A frame of a video and its time in seconds; None for an ROI that is on none."""
     if index is None or pts is None:
         return None

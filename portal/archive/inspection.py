@@ -19,7 +19,7 @@ from ml.imaging.formats.archives import is_zip
 from ml.imaging.formats.sniff import SET_FOLDER, FileKind, is_dicom_slide, read_head
 from ml.imaging.inspections import LookedThrough, MadeRendition, SlideInspection, VideoInspection
 from ml.imaging.sandbox import Limits, run_limited
-from ml.types import FrameTable, Progress, no_progress
+from ml.types import FrameTable, JsonObject, Progress, no_progress
 
 INSPECT_LIMITS = Limits()
 FILMSTRIP_LIMITS = Limits(cpu_s=120, wall_s=120.0, file_bytes=16 * 2**20)
@@ -243,7 +243,7 @@ def _rendition_limits(source: Path, found: VideoInspection) -> Limits:
 
 def _run(
     function: str, source: Path, folder: Path, progress: Progress, limits: Limits
-) -> dict[str, Any]:
+) -> JsonObject:
     shown = source.parent if source.name == DICOM_NAME else source
     return run_limited(
         f"ml.imaging.ingest:{function}",

@@ -10,6 +10,7 @@ from django.urls import reverse
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from ml.types import JsonObject
 from portal.archive.models import (
     AgeBand,
     Canvas,
@@ -253,7 +254,7 @@ class CanvasSerializer(serializers.ModelSerializer[Canvas]):
         return thumbnail_url(canvas)
 
     @extend_schema_field(CanvasVideoSerializer(allow_null=True))
-    def get_video(self, canvas: Canvas) -> dict[str, Any] | None:
+    def get_video(self, canvas: Canvas) -> JsonObject | None:
         """Null unless the canvas shows a video."""
         video: Video | None = getattr(canvas, "video", None)
         if canvas.kind != CanvasKind.VIDEO or video is None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from datetime import UTC
-from typing import Any
 
 from django.core.exceptions import ObjectDoesNotExist
 
+from ml.types import JsonObject
 from portal.audit.models import AuditEntry
 
 FIELDS = (
@@ -42,7 +42,7 @@ def seal_hash(entry: AuditEntry, *, number: int, previous: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def entry_represent(entry: AuditEntry) -> dict[str, Any]:
+def entry_represent(entry: AuditEntry) -> JsonObject:
     """One entry; ask for it with ``seal``."""
     try:
         seal = entry.seal

@@ -12,6 +12,7 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from ml.types import JsonObject
 from portal.core.api.paging import CursorPaging
 from portal.hooks import selectors, services
 from portal.hooks.models import Webhook
@@ -145,7 +146,7 @@ class WebhookViewSet(mixins.ListModelMixin, viewsets.GenericViewSet[Webhook]):
     def _hook(self, request: Request, pk: str) -> Webhook:
         return selectors.webhook_get(user_of(request), webhook_id=uuid.UUID(pk))
 
-    def _shown(self, request: Request, pk: uuid.UUID) -> dict[str, Any]:
+    def _shown(self, request: Request, pk: uuid.UUID) -> JsonObject:
         hook = selectors.webhook_get(user_of(request), webhook_id=pk)
         return dict(WebhookSerializer(hook).data)
 

@@ -8,6 +8,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from ml.types import JsonObject
 from portal.jobs.models import Job, JobPriority, JobState
 from portal.jobs.selectors import Wait, time_left_s, waits
 
@@ -79,7 +80,7 @@ class JobSerializer(serializers.ModelSerializer[Job]):
         return JobPriority(job.priority).name.lower()
 
     @extend_schema_field(WaitSerializer(allow_null=True))
-    def get_wait(self, job: Job) -> dict[str, Any] | None:
+    def get_wait(self, job: Job) -> JsonObject | None:
         """Asked of the database once for a whole list, and only where a job waits."""
         if job.state != JobState.QUEUED:
             return None

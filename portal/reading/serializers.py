@@ -9,6 +9,7 @@ from typing import Any
 from rest_framework import serializers
 from shapely.geometry import mapping
 
+from ml.types import JsonObject
 from portal.reading.agreement import Finding, PairAgreement
 from portal.reading.models import (
     IOU_LEAST,
@@ -237,7 +238,7 @@ def pairs_represent(pairs: Mapping[tuple[uuid.UUID, uuid.UUID], PairAgreement]) 
 
 def finding_represent(
     finding: Finding, result: ImageResult, decision: Decision | None
-) -> dict[str, Any]:
+) -> JsonObject:
     """A finding with each reader's outline and what was decided."""
     return {
         "id": finding.id,

@@ -7,6 +7,7 @@ from typing import Any
 
 from rest_framework import serializers
 
+from ml.types import JsonObject
 from portal.annotations.models import ReviewState
 from portal.annotations.serializers import INT32_MAX
 from portal.review.models import COMMENT_MAX
@@ -106,11 +107,11 @@ class ReviewRulesSerializer(serializers.Serializer[Any]):
     )
 
 
-def thread_represent(entries: Iterable[ThreadEntry]) -> list[dict[str, Any]]:
+def thread_represent(entries: Iterable[ThreadEntry]) -> list[JsonObject]:
     """A thread, first to last."""
     return list(ThreadEntrySerializer(entries, many=True).data)
 
 
-def verdicts_represent(verdicts: Iterable[RoiVerdict]) -> dict[str, Any]:
+def verdicts_represent(verdicts: Iterable[RoiVerdict]) -> JsonObject:
     """What became of each."""
     return {"results": VerdictSerializer(verdicts, many=True).data}

@@ -9,6 +9,7 @@ from typing import Any
 
 from ml.errors import BadInputError
 from ml.reports.tables import Cell, markdown_table
+from ml.types import JsonObject
 
 Read = Callable[[Mapping[str, Any]], Cell]
 
@@ -57,7 +58,7 @@ def card_table(results: Sequence[Mapping[str, Any]], *, names: Sequence[str] = (
     return markdown_table(["descriptor", *(title for _, title, _ in columns)], rows)
 
 
-def read_results(paths: Iterable[Path]) -> list[dict[str, Any]]:
+def read_results(paths: Iterable[Path]) -> list[JsonObject]:
     """What earlier evaluations, of this version or an older one, wrote with ``--json``.
 
     Raises:
@@ -66,7 +67,7 @@ def read_results(paths: Iterable[Path]) -> list[dict[str, Any]]:
     return [_read(path) for path in paths]
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> JsonObject:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

@@ -10,6 +10,7 @@ from ml.errors import BadInputError
 from ml.evaluation.common.card_table import read_results
 from ml.files import write_json
 from ml.reports.figures import figures_of
+from ml.types import JsonObject
 
 SAME = ("options", "data", "sequence", "frames")
 """What two results must agree on to stand in one file."""
@@ -34,7 +35,7 @@ ADDED = ("cross_sequence",)
 """What a file may lack: it is scored only where it is asked for."""
 
 
-def renew(path: Path, result: Mapping[str, Any]) -> dict[str, Any]:
+def renew(path: Path, result: Mapping[str, Any]) -> JsonObject:
     """Replace in a file of ``--figures`` the rows that ``result`` has anew; the others stay.
 
     Returns:

@@ -25,6 +25,7 @@ import torch
 
 from ml.errors import BadInputError
 from ml.files import write_text
+from ml.types import JsonObject
 
 ROOT = Path(__file__).resolve().parents[3]
 LIBRARIES = ("numpy", "scipy", "opencv-python-headless", "torch")
@@ -214,7 +215,7 @@ def _decoded(value: Any) -> Any:
     return value
 
 
-def _read(file: Path, key: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+def _read(file: Path, key: Mapping[str, Any]) -> list[JsonObject] | None:
     """Rows as JSON has them, None where there is no file, or one damaged or of another key."""
     try:
         found = json.loads(file.read_text(encoding="utf-8"))

@@ -10,7 +10,6 @@ import shutil
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from ml.imaging.deidentify.cleaned import CLEAN_NAME, Cleaned
 from ml.imaging.deidentify.movies import clean_avi, clean_mp4
@@ -18,7 +17,7 @@ from ml.imaging.deidentify.pictures import clean_jpeg, clean_png, clean_webp
 from ml.imaging.deidentify.tiff_file import clean_tiff
 from ml.imaging.formats.sniff import read_head, still_format, video_format
 from ml.imaging.formats.tiff import is_tiff
-from ml.types import Progress, no_progress
+from ml.types import JsonObject, Progress, no_progress
 
 InPlace = Callable[[Path, Cleaned], None]
 Rewriter = Callable[[Path, Path, Cleaned], None]
@@ -26,7 +25,7 @@ _STILLS: dict[str, Rewriter] = {"jpeg": clean_jpeg, "png": clean_png, "webp": cl
 _VIDEOS: dict[str, InPlace] = {"mov": clean_mp4, "avi": clean_avi}
 
 
-def deidentify(*, path: str, out_dir: str, progress: Progress = no_progress) -> dict[str, Any]:
+def deidentify(*, path: str, out_dir: str, progress: Progress = no_progress) -> JsonObject:
     """Write ``CLEAN_NAME`` into ``out_dir`` where the file holds something to take out.
 
     Returns:

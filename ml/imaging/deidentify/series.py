@@ -6,7 +6,6 @@ import shutil
 import zipfile
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from ml.imaging.deidentify.cleaned import CLEAN_NAME, Cleaned
 from ml.imaging.deidentify.dicom import SecondaryImageError, clean_dicom
@@ -15,7 +14,7 @@ from ml.imaging.deidentify.vms import clean_vms
 from ml.imaging.formats.archives import LONG_AGO, open_archive, pack
 from ml.imaging.formats.sets import unpack_set
 from ml.imaging.formats.sniff import INDEXES, is_dicom_slide, read_head
-from ml.types import Progress, no_progress
+from ml.types import JsonObject, Progress, no_progress
 
 _HEAD_BYTES = 1024  # an object names its class within it
 _CHUNK_BYTES = 2**20  # copied at once
@@ -24,7 +23,7 @@ _UNNAMED = "names of files"
 
 def deidentify(
     *, path: str, out_dir: str, key: str, progress: Progress = no_progress
-) -> dict[str, Any]:
+) -> JsonObject:
     """As ``ml.imaging.deidentify.copy.deidentify``, of a DICOM object or a ZIP archive.
 
     Args:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ml.imaging.formats.frame_groups import PER_FRAME, encoding_of
+from ml.types import JsonObject
 
 if TYPE_CHECKING:
     from pydicom.dataelem import DataElement
@@ -84,7 +85,7 @@ def coded_pixels(frames: Iterator[bytes]) -> Iterator[bytes]:
     yield _END
 
 
-def json_of(data: Dataset, address: Callable[[str], str]) -> dict[str, Any]:
+def json_of(data: Dataset, address: Callable[[str], str]) -> JsonObject:
     """A data set in DICOM's JSON model; file meta information is no part of it.
 
     Args:
@@ -92,7 +93,7 @@ def json_of(data: Dataset, address: Callable[[str], str]) -> dict[str, Any]:
     """
     from pydicom.errors import BytesLengthException
 
-    found: dict[str, Any] = {}
+    found: JsonObject = {}
     for tag in data.keys():  # noqa: SIM118 - the values are read one by one, each may be damaged
         try:
             element = data[tag]

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import cv2
 import numpy as np
@@ -29,7 +28,7 @@ from ml.imaging.revealing.letters import (
 from ml.imaging.revealing.outside import outside_frames
 from ml.imaging.slides import open_slide
 from ml.imaging.videos.filmstrip import DECODED_WHOLE, frames_near
-from ml.types import ArrayF32, ImageU8, Progress, no_progress
+from ml.types import ArrayF32, ImageU8, JsonObject, Progress, no_progress
 
 LONG_SIDE_PX = 2_560
 """Of a slide's overview or a still; capitals of a 365th of it are found."""
@@ -48,7 +47,7 @@ Frame = tuple[float, ImageU8]
 
 def look_at_slide(
     *, path: str, out_dir: str, faces: bool, text: bool, progress: Progress = no_progress
-) -> dict[str, Any]:
+) -> JsonObject:
     """Look at a slide's overview or a still.
 
     Args:
@@ -74,7 +73,7 @@ def look_at_video(
     faces: bool,
     text: bool,
     progress: Progress = no_progress,
-) -> dict[str, Any]:
+) -> JsonObject:
     """Look at frames of a video: text that stands still, text of a moment, faces, the outside.
 
     Args:
@@ -155,7 +154,7 @@ def _of_face(box: FaceBox, at_s: float | None) -> Revealing:
     return Revealing("face", box.x, box.y, box.width, box.height, at_s=at_s)
 
 
-def _answer(shown: Sequence[tuple[Revealing, ImageU8]], folder: Path) -> dict[str, Any]:
+def _answer(shown: Sequence[tuple[Revealing, ImageU8]], folder: Path) -> JsonObject:
     shown = _by_turns(shown)
     if shown:
         (folder / EVIDENCE_NAME).write_bytes(evidence(shown))

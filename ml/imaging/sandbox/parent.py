@@ -21,7 +21,7 @@ import ml.errors
 from ml.errors import CorruptFileError, LimitExceededError, MlError
 from ml.imaging.sandbox.confine import MEANS
 from ml.imaging.sandbox.terms import Confinement, Limits
-from ml.types import Progress, no_progress
+from ml.types import JsonObject, Progress, no_progress
 
 MAX_REPLY_BYTES = 64 * 1024 * 1024  # a reply is small; this ends a child that floods the pipe
 POLL_S = 0.25  # how soon a cancelled job ends its child
@@ -40,7 +40,7 @@ def run_limited(
     writes: Sequence[Path] = (),
     limits: Limits | None = None,
     progress: Progress = no_progress,
-) -> dict[str, Any]:
+) -> JsonObject:
     """Run ``target`` in a limited, confined child process and return its JSON result.
 
     Args:
@@ -63,7 +63,7 @@ def run_limited(
     with _Child(target, arguments, limits, reads=reads, writes=writes) as child:
         for message in child.messages(progress):
             if "result" in message:
-                result: dict[str, Any] = message["result"]
+                result: JsonObject = message["result"]
                 child.finish()
                 return result
             if "error" in message:
@@ -124,7 +124,7 @@ class _Child:
                 self.process.stdin.write(json.dumps(request).encode())
                 self.process.stdin.close()
 
-    def messages(self, progress: Progress) -> Iterator[dict[str, Any]]:
+    def messages(self, progress: Progress) -> Iterator[JsonObject]:
         """Messages until the pipe closes; passes progress on."""
         last: tuple[int, int, str] = (0, 0, "starting")
         pending = b""
@@ -147,7 +147,7 @@ class _Child:
                     raise LimitExceededError("the description of the file is too long")
                 *lines, pending = (pending + chunk).split(b"\n")
                 for line in lines:
-                    message: dict[str, Any] = json.loads(line)
+                    message: JsonObject = json.loads(line)
                     if "progress" in message:
                         last = _progress(message["progress"])
                         progress(*last)

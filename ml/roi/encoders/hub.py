@@ -16,6 +16,7 @@ from ml.networks.device import chosen_compute
 from ml.roi.encoders.pooling import CLS, MEAN, POOLS, pooled
 from ml.roi.encoders.published import PublishedEncoder
 from ml.roi.encoders.transform import transform_of_processor, transform_of_timm
+from ml.types import JsonObject
 
 HF_PREFIX = "hf:"
 TIMM_PREFIX = "timm:"
@@ -103,7 +104,7 @@ def load_transformers(source: str, where: str) -> tuple[Any, int]:
     return model, int(has_class) + registers
 
 
-def _processor_config(source: str, where: str) -> dict[str, Any]:
+def _processor_config(source: str, where: str) -> JsonObject:
     from transformers import ImageProcessingMixin
 
     try:
@@ -113,7 +114,7 @@ def _processor_config(source: str, where: str) -> dict[str, Any]:
             f"{where}: no preprocessor_config.json beside its weights: what it wants done to an"
             " image is not known"
         ) from error
-    found: dict[str, Any] = values  # the hub's own JSON: keys differ from model to model
+    found: JsonObject = values  # the hub's own JSON: keys differ from model to model
     return found
 
 

@@ -14,6 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from ml.types import JsonObject
 from portal.annotations import selectors
 from portal.annotations.api.reports import ImportReportSerializer, ImportUndoneSerializer
 from portal.annotations.models import RoiImport
@@ -83,7 +84,7 @@ class RoiImportSerializer(serializers.ModelSerializer[RoiImport]):
         read_only_fields = fields
 
     @extend_schema_field(JobSerializer(allow_null=True))
-    def get_job(self, row: RoiImport) -> dict[str, Any] | None:
+    def get_job(self, row: RoiImport) -> JsonObject | None:
         """Of what was last asked for."""
         jobs = Job.objects.select_related("lab", "created_by")
         job = jobs.filter(pk=row.job_id).first() if row.job_id else None
@@ -93,7 +94,7 @@ class RoiImportSerializer(serializers.ModelSerializer[RoiImport]):
         return dict(JobSerializer(job).data)
 
     @extend_schema_field(KeptReportSerializer(allow_null=True))
-    def get_report(self, row: RoiImport) -> dict[str, Any] | None:
+    def get_report(self, row: RoiImport) -> JsonObject | None:
         """As it was kept."""
         return row.report
 

@@ -13,6 +13,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 from rest_framework.viewsets import GenericViewSet
 
+from ml.types import JsonObject
 from portal.annotations import selectors
 from portal.annotations.models import Label, LabelSetVersion
 from portal.annotations.serializers import INT32_MAX
@@ -303,7 +304,7 @@ def _parent(user: User, label_id: uuid.UUID | None) -> Label | None:
     return selectors.label_get(user, label_id) if label_id else None
 
 
-def label_represent(label: Label) -> dict[str, Any]:
+def label_represent(label: Label) -> JsonObject:
     """One label."""
     return {
         "id": str(label.pk),

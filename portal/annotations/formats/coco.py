@@ -10,6 +10,7 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
+from ml.types import JsonObject
 from portal.annotations.documents import Window, items, members
 from portal.annotations.formats.pieces import MAX_RUNS, closed, runs_outline, single_rings, united
 from portal.annotations.formats.seams import ExportChoices, FormatError, Plane, Rois
@@ -221,7 +222,7 @@ def _feature(raw: object, tables: _Tables) -> Feature | Problem:
     )
 
 
-def _foreign(raw: Mapping[str, Any], attributes: Mapping[str, Any]) -> dict[str, Any]:
+def _foreign(raw: Mapping[str, Any], attributes: Mapping[str, Any]) -> JsonObject:
     kept = {"coco.id": one_line(str(raw.get("id", "")))[:40]} | {
         f"coco.{one_line(str(key))[:60]}": one_line(str(value))[:200]
         for key, value in list(attributes.items())[:_METADATA_MOST]

@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
-from typing import Any
 
 from django.conf import settings
 from django.urls import reverse
 
+from ml.types import JsonObject
 from portal.annotations.formats.seams import ExportChoices, Plane, Rois
 from portal.annotations.geometry import GeoJsonGeometry, polygons_of
 from portal.annotations.marks import mark_kind, mark_parts
@@ -55,7 +55,7 @@ def canvas_address(base: str, plane: Plane) -> str:
     return f"{base}{reverse('api:canvas-manifest', args=[plane.canvas_id])}canvas"
 
 
-def annotation(roi: Roi, plane: Plane, base: str) -> dict[str, Any]:
+def annotation(roi: Roi, plane: Plane, base: str) -> JsonObject:
     """An ROI as an annotation of its canvas.
 
     Args:
@@ -64,7 +64,7 @@ def annotation(roi: Roi, plane: Plane, base: str) -> dict[str, Any]:
     """
     label = roi.label if isinstance(roi.label, Label) else None
     color = label.color if label else _PLAIN_COLOR
-    found: dict[str, Any] = {
+    found: JsonObject = {
         "id": f"{base}{reverse('api:roi-detail', args=[roi.pk])}",
         "type": "Annotation",
         "motivation": "tagging" if label else "highlighting",

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ml.types import JsonObject
+
 ITEMS_MOST = 2_000
 """Of a larger document only what was refused or changed is listed, and no more than so many."""
 GROUPS_MOST = 200  # different reasons; further ones are counted together
@@ -90,7 +92,7 @@ class ImportReport:
     import_id: uuid.UUID | None = None
     is_preview: bool = False
     format: str = "geojson"
-    outlines: tuple[dict[str, Any], ...] = ()
+    outlines: tuple[JsonObject, ...] = ()
 
     def count(self, status: str) -> int:
         """How many features ended so."""
@@ -105,7 +107,7 @@ class ImportReport:
 STATUSES = ("created", "updated", "restored", "unchanged", "refused")
 
 
-def report_json(report: ImportReport) -> dict[str, Any]:
+def report_json(report: ImportReport) -> JsonObject:
     """As programs see it, and as it is kept; ``ImportTally.restore`` goes on from it."""
     return {
         "total": report.total,

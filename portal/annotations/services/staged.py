@@ -6,11 +6,12 @@ import csv
 import shutil
 import uuid
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from django.conf import settings
 from django.db import transaction
 
+from ml.types import JsonObject
 from portal.annotations.formats import AUTO, cell
 from portal.annotations.models import ImportStage, RoiImport
 from portal.annotations.rules import require_annotate, require_manage_labels
@@ -212,7 +213,7 @@ def import_work(row: RoiImport, context: JobContext) -> dict[str, int]:
     return dict(report.counts)
 
 
-def _kept(report: ImportReport) -> dict[str, Any]:
+def _kept(report: ImportReport) -> JsonObject:
     return report_json(report) | {"outlines": list(report.outlines)}
 
 

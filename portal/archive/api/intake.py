@@ -15,6 +15,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from ml.types import JsonObject
 from portal.archive import selectors, services
 from portal.archive.models import Evidence, IntakeRules, Seen, Upload
 from portal.archive.rules import require_intake
@@ -73,7 +74,7 @@ class QuarantinedSerializer(serializers.ModelSerializer[Upload]):
         return upload.error_code in services.RELEASABLE
 
     @extend_schema_field(RevealingSerializer(many=True))
-    def get_found(self, upload: Upload) -> list[dict[str, Any]]:
+    def get_found(self, upload: Upload) -> list[JsonObject]:
         """Of what was seen in its pixels; empty where they were not the reason."""
         seen: Evidence | None = getattr(upload, "evidence", None)
         return list(seen.found) if seen else []

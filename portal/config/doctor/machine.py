@@ -9,12 +9,12 @@ import subprocess
 import sys
 import tempfile
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
 
 from django.conf import settings
 
 from ml.errors import MlError
 from ml.imaging.sandbox import confinement
+from ml.types import JsonObject
 from portal.archive.services.identity import identity_problem
 from portal.archive.storage import s3_settings, the_store
 from portal.config.doctor.findings import DoctorFinding, error, ok, warning
@@ -129,7 +129,7 @@ def models() -> list[DoctorFinding]:
     return lines
 
 
-def _loaded() -> dict[str, Any]:
+def _loaded() -> JsonObject:
     done = subprocess.run(
         [sys.executable, "-c", _LOAD, json.dumps(settings.TESSERA_ENCODERS)],
         capture_output=True,
@@ -137,7 +137,7 @@ def _loaded() -> dict[str, Any]:
         timeout=MODELS_WAIT_S,
         check=True,
     )
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    found: JsonObject = json.loads(done.stdout.splitlines()[-1])
     return found
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rest_framework.pagination import CursorPagination, PageNumberPagination
 
+from ml.types import JsonObject
 
-def _said(schema: dict[str, Any]) -> dict[str, Any]:
+
+def _said(schema: JsonObject) -> JsonObject:
     """As OpenAPI 3.1 says that the first page has none before it, and the last none after."""
     for name in ("next", "previous"):
         schema["properties"][name] = {"type": ["string", "null"], "format": "uri"}
@@ -21,7 +21,7 @@ class Paging(PageNumberPagination):
     page_size_query_param = "page_size"
     max_page_size = 200
 
-    def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
+    def get_paginated_response_schema(self, schema: JsonObject) -> JsonObject:
         """What a page looks like."""
         return _said(super().get_paginated_response_schema(schema))
 
@@ -36,6 +36,6 @@ class CursorPaging(CursorPagination):
     max_page_size = Paging.max_page_size
     ordering = ("-created_at", "id")
 
-    def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
+    def get_paginated_response_schema(self, schema: JsonObject) -> JsonObject:
         """What a page looks like."""
         return _said(super().get_paginated_response_schema(schema))

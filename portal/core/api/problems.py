@@ -11,6 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
+from ml.types import JsonObject
 from portal.core.errors import NotFoundError, PortalError
 from portal.core.observe import ids
 
@@ -18,10 +19,10 @@ CONTENT_TYPE = "application/problem+json"
 
 
 def problem(
-    *, status: int, code: str, title: str, detail: str, extra: dict[str, Any] | None = None
-) -> dict[str, Any]:
+    *, status: int, code: str, title: str, detail: str, extra: JsonObject | None = None
+) -> JsonObject:
     """The body of a problem+json answer."""
-    body: dict[str, Any] = {
+    body: JsonObject = {
         "type": f"urn:tessera:problem:{code}",
         "title": title,
         "status": status,
@@ -33,7 +34,7 @@ def problem(
     return body | (extra or {})
 
 
-def problem_of(error: PortalError) -> dict[str, Any]:
+def problem_of(error: PortalError) -> JsonObject:
     """The body for an error that people may read."""
     return problem(
         status=error.status,
@@ -44,7 +45,7 @@ def problem_of(error: PortalError) -> dict[str, Any]:
     )
 
 
-def problem_handler(error: Exception, context: dict[str, Any]) -> Response | None:
+def problem_handler(error: Exception, context: JsonObject) -> Response | None:
     """DRF's exception handler: anything raised on purpose becomes problem+json."""
     if isinstance(error, Http404):
         error = NotFoundError("No such object.")
@@ -73,8 +74,8 @@ def _rate_limit(error: PortalError) -> dict[str, str]:
     }
 
 
-def _from_api_exception(error: exceptions.APIException) -> dict[str, Any]:
-    extra: dict[str, Any] = {}
+def _from_api_exception(error: exceptions.APIException) -> JsonObject:
+    extra: JsonObject = {}
     code = str(getattr(error.detail, "code", None) or error.default_code).replace("_", "-")
     detail = str(error.detail)
     if isinstance(error, exceptions.ValidationError):
@@ -101,7 +102,7 @@ def _first_sentence(detail: Any, path: str = "") -> str:
     return f"{path}: {detail}" if path else str(detail)
 
 
-def _headers(error: exceptions.APIException, context: dict[str, Any]) -> dict[str, str]:
+def _headers(error: exceptions.APIException, context: JsonObject) -> dict[str, str]:
     headers: dict[str, str] = {}
     if (scheme := getattr(error, "auth_header", None)) is not None:
         headers["WWW-Authenticate"] = scheme

@@ -9,6 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from ml.types import JsonObject
 from portal.labs.models import TokenArea
 
 CROSSING = {
@@ -52,7 +53,7 @@ class CrossingApi(APIView):
         return answer
 
 
-def linked_json(request: Request, body: dict[str, Any], *, context: str) -> Response:
+def linked_json(request: Request, body: JsonObject, *, context: str) -> Response:
     """JSON, called JSON-LD where the client asks for it."""
     asked = request.headers.get("Accept", "")
     said = f'application/ld+json;profile="{context}"' if "ld+json" in asked else None

@@ -17,6 +17,7 @@ from rest_framework.response import Response
 
 from ml.imaging.dicom.whose import add_all
 from ml.imaging.dicom.writing import bulk_value
+from ml.types import JsonObject
 from portal.core.errors import InvalidInputError, NotFoundError
 from portal.core.http.files import bytes_response
 from portal.exchange import selectors
@@ -261,7 +262,7 @@ def _data(series: Series, one: SlideObject) -> Any:
     return data
 
 
-def _told(request: Request, series: Series, one: SlideObject) -> dict[str, Any]:
+def _told(request: Request, series: Series, one: SlideObject) -> JsonObject:
     return data_json(
         _data(series, one),
         syntax=one.syntax,

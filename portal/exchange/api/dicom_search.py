@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any
 
 from django.http import HttpRequest
 from drf_spectacular.utils import OpenApiParameter, extend_schema
@@ -11,6 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from ml.imaging.dicom.whose import add_all
+from ml.types import JsonObject
 from portal.exchange import selectors
 from portal.exchange.api.crossing import CrossingApi
 from portal.exchange.api.dicom_addresses import address_of
@@ -50,7 +50,7 @@ _LITERAL = (
 class _SearchApi(CrossingApi):
     """Answers a list of data sets."""
 
-    def _answer(self, request: Request, rows: list[dict[str, Any]]) -> Response:
+    def _answer(self, request: Request, rows: list[JsonObject]) -> Response:
         is_fuzzy = request.query_params.get("fuzzymatching", "").lower() == "true"
         headers = {"Warning": _LITERAL} if is_fuzzy else {}
         return Response(rows, content_type=JSON, headers=headers)
@@ -187,7 +187,7 @@ def _asked(request: Request) -> Asked:
     return asked(sent.GET)
 
 
-def _instance(request: Request, series: Series, one: SlideObject, wanted: Asked) -> dict[str, Any]:
+def _instance(request: Request, series: Series, one: SlideObject, wanted: Asked) -> JsonObject:
     from pydicom.datadict import keyword_for_tag
 
     whose, uid = series.whose, object_uid(series.canvas, one)

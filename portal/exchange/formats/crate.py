@@ -7,7 +7,9 @@ import json
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
+
+from ml.types import JsonObject
 
 METADATA = "ro-crate-metadata.json"
 VERSION = "tessera-case-1"  # of the names of files and columns; raise it where they change
@@ -35,7 +37,7 @@ class CrateWriter:
     ) -> None:
         self._path, self._went_on = path, went_on
         self._zip = None if as_folder else zipfile.ZipFile(path, "w", allowZip64=True)
-        self._entities: list[dict[str, Any]] = []
+        self._entities: list[JsonObject] = []
 
     def add_file(self, name: str, source: Path, *, media_type: str, about: str) -> str:
         """A file as it is, not compressed: images and videos are already. Returns its SHA-256."""
@@ -44,7 +46,7 @@ class CrateWriter:
             told = self._told(chunks)
             return self._add(name, told, zipfile.ZIP_STORED, media_type, about)
 
-    def add_rows(self, name: str, rows: Iterable[dict[str, Any]], *, about: str) -> int:
+    def add_rows(self, name: str, rows: Iterable[JsonObject], *, about: str) -> int:
         """JSON lines, compressed. Returns how many."""
         count = 0
 

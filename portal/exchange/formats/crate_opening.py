@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-from ml.types import Progress
+from ml.types import JsonObject, Progress
 from portal.exchange.formats.crate_reading import CrateError, CrateReader
 
 
-def crate_open(*, path: str, name: str, progress: Progress) -> dict[str, Any]:
+def crate_open(*, path: str, name: str, progress: Progress) -> JsonObject:
     """Read all of a crate once, as ``CrateReader.verify`` does.
 
     Returns:

@@ -23,6 +23,7 @@ from ml.errors import MlError
 from ml.imaging.formats.archives import is_zip, open_archive
 from ml.imaging.formats.sniff import read_head
 from ml.imaging.limits import MAX_ARCHIVE_ENTRIES
+from ml.types import JsonObject
 from portal.core.errors import InvalidInputError
 from portal.exchange.formats.crate import CHUNK_BYTES, METADATA, VERSION
 
@@ -122,7 +123,7 @@ class CrateReader:
         if hashed.hexdigest() != file.sha256:
             raise CrateError(f"{shown(name)} is damaged: it has another SHA-256 than it should.")
 
-    def rows(self, name: str) -> Iterator[dict[str, Any]]:
+    def rows(self, name: str) -> Iterator[JsonObject]:
         """The JSON objects of a file, one a line."""
         for number, line in enumerate(self._lines(name), 1):
             where = f"{shown(name)}, line {number}"
@@ -224,7 +225,7 @@ class CrateReader:
                     f"{shown(name)} has {sizes[name]:,} bytes; {METADATA} says {file.size_bytes:,}."
                 )
 
-    def _read_root(self, graph: list[dict[str, Any]]) -> None:
+    def _read_root(self, graph: list[JsonObject]) -> None:
         roots = [one for one in graph if one.get("@id") == "./"]
         if len(roots) != 1:
             raise CrateError(f"{METADATA}: expected one root './', found {len(roots)}.")
@@ -284,7 +285,7 @@ def _is_text(text: str) -> bool:
     return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
-def _files(graph: list[dict[str, Any]]) -> dict[str, CrateFile]:
+def _files(graph: list[JsonObject]) -> dict[str, CrateFile]:
     found: dict[str, CrateFile] = {}
     for one in graph:
         if one.get("@type") != "File":

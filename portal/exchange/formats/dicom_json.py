@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ml.imaging.dicom.uids import WHOLE_SLIDE
 from ml.imaging.dicom.whose import Belongs, add_patient, add_series, add_study
 from ml.imaging.dicom.writing import json_of
 from ml.imaging.formats.frame_groups import PER_FRAME
+from ml.types import JsonObject
 
 if TYPE_CHECKING:
     from pydicom.dataset import Dataset
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 ONLINE = "ONLINE"
 
 
-def study_json(whose: Belongs, *, series: int, instances: int, address: str) -> dict[str, Any]:
+def study_json(whose: Belongs, *, series: int, instances: int, address: str) -> JsonObject:
     """A study of a search.
 
     Args:
@@ -29,7 +30,7 @@ def study_json(whose: Belongs, *, series: int, instances: int, address: str) -> 
     return _found(data, address)
 
 
-def series_json(whose: Belongs, *, instances: int, address: str) -> dict[str, Any]:
+def series_json(whose: Belongs, *, instances: int, address: str) -> JsonObject:
     """A series of a search."""
     data = _of_study(whose)
     add_series(data, whose)
@@ -39,7 +40,7 @@ def series_json(whose: Belongs, *, instances: int, address: str) -> dict[str, An
 
 def instance_json(
     brief: Dataset, whose: Belongs, *, uid: str, syntax: str, address: str
-) -> dict[str, Any]:
+) -> JsonObject:
     """An instance of a search."""
     data = _of_study(whose)
     add_series(data, whose)
@@ -51,7 +52,7 @@ def instance_json(
 
 def data_json(
     data: Dataset, *, syntax: str, bulk: Callable[[str], str], groups: Iterable[Dataset]
-) -> dict[str, Any]:
+) -> JsonObject:
     """A whole data set, without pixels.
 
     Args:
@@ -75,7 +76,7 @@ def _of_study(whose: Belongs) -> Dataset:
     return data
 
 
-def _found(data: Dataset, address: str) -> dict[str, Any]:
+def _found(data: Dataset, address: str) -> JsonObject:
     data.InstanceAvailability = ONLINE
     data.RetrieveURL = address
     return json_of(data, lambda _: address)

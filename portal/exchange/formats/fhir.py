@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from django.urls import reverse
 
 from ml.imaging.dicom.uids import instance_id, uid_of
+from ml.types import JsonObject
 from portal.archive.models import Canvas, CanvasKind, Case, Sex
 
 MEDIA_TYPE = "application/fhir+json"
@@ -42,7 +42,7 @@ def case_bundle(
     *,
     counts: Mapping[uuid.UUID, int],
     with_patient: bool,
-) -> dict[str, Any]:
+) -> JsonObject:
     """A Bundle of the report, the study, where its images are, and the patient's pseudonym.
 
     Args:
@@ -51,7 +51,7 @@ def case_bundle(
         with_patient: whether the reader may know the pseudonym: members of the case's lab.
     """
     patient = _patient(case) if with_patient and case.patient_key else None
-    subject: dict[str, Any] = {"display": "Pseudonymous patient"}
+    subject: JsonObject = {"display": "Pseudonymous patient"}
     if patient is not None:
         subject = {"reference": _urn(_within(case, "patient"))}
     endpoint, study = _endpoint(case, base), _study(case, canvases, subject, counts)
@@ -74,9 +74,9 @@ def case_bundle(
     }
 
 
-def _report(case: Case, subject: dict[str, Any], *, has_images: bool) -> dict[str, Any]:
+def _report(case: Case, subject: JsonObject, *, has_images: bool) -> JsonObject:
     """Preliminary: who signs a report does so elsewhere."""
-    found: dict[str, Any] = {
+    found: JsonObject = {
         "resourceType": "DiagnosticReport",
         "identifier": [_accession(case)],
         "status": "preliminary" if case.diagnosis else "registered",
@@ -104,11 +104,11 @@ def _report(case: Case, subject: dict[str, Any], *, has_images: bool) -> dict[st
 def _study(
     case: Case,
     canvases: Sequence[Canvas],
-    subject: dict[str, Any],
+    subject: JsonObject,
     counts: Mapping[uuid.UUID, int],
-) -> dict[str, Any]:
+) -> JsonObject:
     kinds = sorted({_MODALITY[CanvasKind(canvas.kind)] for canvas in canvases})
-    found: dict[str, Any] = {
+    found: JsonObject = {
         "resourceType": "ImagingStudy",
         "identifier": [
             {"system": "urn:dicom:uid", "value": f"urn:oid:{uid_of(case.pk)}"},
@@ -131,7 +131,7 @@ def _study(
     return found
 
 
-def _series(case: Case, canvas: Canvas, number: int, count: int) -> dict[str, Any]:
+def _series(case: Case, canvas: Canvas, number: int, count: int) -> JsonObject:
     """One a canvas: a slide with its levels, as DICOMweb has them, anything else with one."""
     kind = CanvasKind(canvas.kind)
     instances = [
@@ -143,7 +143,7 @@ def _series(case: Case, canvas: Canvas, number: int, count: int) -> dict[str, An
         }
         for one in range(1, count + 1)
     ]
-    found: dict[str, Any] = {
+    found: JsonObject = {
         "uid": uid_of(canvas.pk),
         "number": number,
         "modality": _modality(*_MODALITY[kind]),
@@ -157,7 +157,7 @@ def _series(case: Case, canvas: Canvas, number: int, count: int) -> dict[str, An
     return found
 
 
-def _endpoint(case: Case, base: str) -> dict[str, Any]:
+def _endpoint(case: Case, base: str) -> JsonObject:
     """The images themselves, by IIIF."""
     return {
         "resourceType": "Endpoint",
@@ -169,14 +169,14 @@ def _endpoint(case: Case, base: str) -> dict[str, Any]:
     }
 
 
-def _patient(case: Case) -> dict[str, Any]:
+def _patient(case: Case) -> JsonObject:
     """A pseudonym; names are not kept."""
     gender = _GENDER.get(Sex(case.sex), "unknown")
     key = {"use": "secondary", "value": case.patient_key}
     return {"resourceType": "Patient", "identifier": [key], "gender": gender}
 
 
-def _accession(case: Case) -> dict[str, Any]:
+def _accession(case: Case) -> JsonObject:
     kind = {"system": f"{_HL7}/v2-0203", "code": "ACSN", "display": "Accession ID"}
     return {"type": {"coding": [kind]}, "value": case.accession}
 

@@ -6,10 +6,10 @@ Source: IIIF Image API 3.0.0 and Presentation API 3.0.0. Lengths are pixels of l
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from django.urls import reverse
 
+from ml.types import JsonObject
 from portal.annotations.formats import plane_of
 from portal.annotations.formats.web import CONTEXTS, annotation, canvas_address, page_address
 from portal.annotations.models import Roi
@@ -34,7 +34,7 @@ def image_address(base: str, canvas: Canvas) -> str:
     return f"{base}{reverse('api:canvas-image-base', args=[canvas.pk])}"
 
 
-def image_info(canvas: Canvas, base: str) -> dict[str, Any]:
+def image_info(canvas: Canvas, base: str) -> JsonObject:
     """``info.json``: the tiles are those of the file, so that they need not be made."""
     tiles = [
         {"width": width, "height": height, "scaleFactors": factors}
@@ -63,13 +63,13 @@ def image_info(canvas: Canvas, base: str) -> dict[str, Any]:
     }
 
 
-def canvas_manifest(canvas: Canvas, base: str) -> dict[str, Any]:
+def canvas_manifest(canvas: Canvas, base: str) -> JsonObject:
     """The manifest of one canvas, which its case's manifest has as well."""
     manifest_id = f"{base}{reverse('api:canvas-manifest', args=[canvas.pk])}"
     return _manifest(manifest_id, canvas.name, [canvas], base)
 
 
-def case_manifest(case: Case, canvases: Sequence[Canvas], base: str) -> dict[str, Any]:
+def case_manifest(case: Case, canvases: Sequence[Canvas], base: str) -> JsonObject:
     """A case with its canvases in their order."""
     manifest_id = f"{base}{reverse('api:case-manifest', args=[case.pk])}"
     said = {"Organ": case.organ, "Procedure": case.procedure, "Diagnosis": case.diagnosis}
@@ -80,12 +80,12 @@ def case_manifest(case: Case, canvases: Sequence[Canvas], base: str) -> dict[str
 
 def annotation_page(
     canvas: Canvas, rois: Iterable[Roi], base: str, *, number: int, is_last: bool
-) -> dict[str, Any]:
+) -> JsonObject:
     """One page of a canvas' ROIs; ``number`` counts from 1."""
     plane = plane_of(canvas)
     first = page_address(base, plane)
     here = first if number == 1 else f"{first}?page={number}"
-    page: dict[str, Any] = {"@context": list(CONTEXTS), "id": here, "type": "AnnotationPage"}
+    page: JsonObject = {"@context": list(CONTEXTS), "id": here, "type": "AnnotationPage"}
     if not is_last:
         page["next"] = f"{first}?page={number + 1}"
     if number > 1:
@@ -93,9 +93,7 @@ def annotation_page(
     return page | {"items": [annotation(roi, plane, base) for roi in rois]}
 
 
-def _manifest(
-    manifest_id: str, label: str, canvases: Sequence[Canvas], base: str
-) -> dict[str, Any]:
+def _manifest(manifest_id: str, label: str, canvases: Sequence[Canvas], base: str) -> JsonObject:
     return {
         "@context": PRESENTATION,
         "id": manifest_id,
@@ -105,12 +103,12 @@ def _manifest(
     }
 
 
-def _canvas(canvas: Canvas, base: str) -> dict[str, Any]:
+def _canvas(canvas: Canvas, base: str) -> JsonObject:
     plane = plane_of(canvas)
     canvas_id = canvas_address(base, plane)
     video: Video | None = getattr(canvas, "video", None)
     is_video = canvas.kind == CanvasKind.VIDEO and video is not None
-    found: dict[str, Any] = {
+    found: JsonObject = {
         "id": canvas_id,
         "type": "Canvas",
         "label": _text(canvas.name),
@@ -137,7 +135,7 @@ def _canvas(canvas: Canvas, base: str) -> dict[str, Any]:
     }
 
 
-def _image(canvas: Canvas, base: str) -> dict[str, Any]:
+def _image(canvas: Canvas, base: str) -> JsonObject:
     width, height = largest(canvas.width_px, canvas.height_px)
     return {
         "id": f"{image_address(base, canvas)}/full/max/0/default.jpg",
@@ -149,7 +147,7 @@ def _image(canvas: Canvas, base: str) -> dict[str, Any]:
     }
 
 
-def _video(video: Video, canvas: Canvas, base: str) -> dict[str, Any]:
+def _video(video: Video, canvas: Canvas, base: str) -> JsonObject:
     return {
         "id": f"{base}{reverse('api:video-media', args=[video.pk])}",
         "type": "Video",
@@ -160,7 +158,7 @@ def _video(video: Video, canvas: Canvas, base: str) -> dict[str, Any]:
     }
 
 
-def _thumbnail(canvas: Canvas, base: str) -> dict[str, Any]:
+def _thumbnail(canvas: Canvas, base: str) -> JsonObject:
     """Of a slide the image service's own, so that other sizes can be asked for."""
     if canvas.kind == CanvasKind.VIDEO:
         address = f"{base}{reverse('api:canvas-thumbnail', args=[canvas.pk])}"
@@ -178,7 +176,7 @@ def _service(canvas: Canvas, base: str) -> dict[str, str]:
     return {"id": image_address(base, canvas), "type": "ImageService3", "profile": "level2"}
 
 
-def _pair(name: str, value: str) -> dict[str, Any]:
+def _pair(name: str, value: str) -> JsonObject:
     return {"label": {"en": [name]}, "value": _text(value)}
 
 

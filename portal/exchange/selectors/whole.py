@@ -14,6 +14,7 @@ from typing import Any
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db.models import Model, QuerySet
 
+from ml.types import JsonObject
 from portal.annotations.models import Label, Roi, RoiRevision
 from portal.archive import storage
 from portal.archive.models import Asset, Canvas, Case, Slide, Video
@@ -93,7 +94,7 @@ def export_job(*, user: User, case_id: uuid.UUID) -> Job | None:
     return jobs.order_by("-created_at").first()
 
 
-def rows_of(query: QuerySet[Any]) -> Iterator[dict[str, Any]]:
+def rows_of(query: QuerySet[Any]) -> Iterator[JsonObject]:
     """Each row as JSON, by id."""
     for row in query.order_by("pk").iterator(chunk_size=CHUNK):
         yield _row(row)
@@ -122,12 +123,12 @@ def import_folder(lab_id: uuid.UUID, case_id: uuid.UUID) -> Path:
     return storage.root() / "scratch" / f"import-{lab_id}-{case_id}"
 
 
-def _row(row: Model) -> dict[str, Any]:
+def _row(row: Model) -> JsonObject:
     values = {name: getattr(row, name) for name in columns_of(type(row))}
     for name, value in values.items():
         if isinstance(value, bytes | memoryview):
             values[name] = base64.b64encode(value).decode()
         elif isinstance(value, datetime):
             values[name] = value.isoformat()  # the encoder would cut off microseconds
-    found: dict[str, Any] = json.loads(json.dumps(values, cls=DjangoJSONEncoder))
+    found: JsonObject = json.loads(json.dumps(values, cls=DjangoJSONEncoder))
     return found

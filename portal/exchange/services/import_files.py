@@ -13,13 +13,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from ml.errors import BadInputError
 from ml.files import replacing
 from ml.imaging.formats.sniff import FileKind
 from ml.imaging.sandbox import Limits, run_limited
-from ml.types import Progress, no_progress
+from ml.types import JsonObject, Progress, no_progress
 from portal.archive import inspection, storage
 from portal.archive.models import Asset, Canvas, Slide
 from portal.archive.selectors.intake import asset_received
@@ -229,7 +228,7 @@ def _kind(path: Path, name: str) -> str:
         raise CrateError(f"{shown(name)}: {error}.") from error
 
 
-def _pyramid_levels(folder: Path, name: str, canvas: Canvas) -> list[dict[str, Any]]:
+def _pyramid_levels(folder: Path, name: str, canvas: Canvas) -> list[JsonObject]:
     """The tile grid as a confined child finds it, not as the crate says it."""
     with tempfile.TemporaryDirectory(dir=folder) as made:
         try:

@@ -16,6 +16,7 @@ from django.db import InterfaceError, OperationalError, connection
 from django.db.models.functions import Now
 
 from ml.errors import BadInputError, CancelledError, MlError
+from ml.types import JsonObject
 from portal.core.connections import connection_refresh, database_is_away
 from portal.core.disk import is_disk_full
 from portal.core.errors import StorageFullError
@@ -180,7 +181,7 @@ def _wait_and_hand_back(job: Job) -> None:
             return
 
 
-def arguments_of(job: Job, spec: TaskSpec) -> dict[str, Any]:
+def arguments_of(job: Job, spec: TaskSpec) -> JsonObject:
     """The job's arguments as this release has them."""
     found = dict(job.args)
     if spec.upgrade is not None and job.payload_version < spec.version:

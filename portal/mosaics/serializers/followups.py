@@ -8,6 +8,7 @@ from django.urls import reverse
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from ml.types import JsonObject
 from portal.archive.models import ItemState
 from portal.archive.serializers import ItemErrorSerializer
 from portal.jobs.serializers import JobSerializer
@@ -53,7 +54,7 @@ class FollowupSerializer(serializers.Serializer[Any]):
         return {"code": followup.error_code, "message": followup.error_message}
 
     @extend_schema_field(FollowupHitSerializer(many=True))
-    def get_results(self, followup: Followup) -> list[dict[str, Any]]:
+    def get_results(self, followup: Followup) -> list[JsonObject]:
         """Ranked, the surest first."""
         return [hit_represent(followup, hit) for hit in followup.result]
 
@@ -73,7 +74,7 @@ class FollowupCreateSerializer(serializers.Serializer[Any]):
     )
 
 
-def hit_represent(followup: Followup, hit: FollowupHit) -> dict[str, Any]:
+def hit_represent(followup: Followup, hit: FollowupHit) -> JsonObject:
     """A stored hit with its addresses."""
     viewer = reverse("archive:viewer", args=[followup.target_id])
     x, y = (sum(axis) / len(axis) for axis in zip(*hit["outline"], strict=True))

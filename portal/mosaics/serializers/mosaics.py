@@ -8,6 +8,7 @@ from django.urls import reverse
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from ml.types import JsonObject
 from portal.annotations.serializers import FiniteField
 from portal.archive.models import ItemState
 from portal.archive.serializers import ItemErrorSerializer, thumbnail_url
@@ -107,7 +108,7 @@ class MosaicComponentSerializer(serializers.Serializer[Any]):
     layers = serializers.SerializerMethodField()
 
     @extend_schema_field(MosaicLayerSerializer(many=True))
-    def get_layers(self, component: MosaicComponent) -> list[dict[str, Any]]:
+    def get_layers(self, component: MosaicComponent) -> list[JsonObject]:
         """With an address each; it changes with the content."""
         return [
             {

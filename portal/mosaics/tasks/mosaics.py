@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ml.errors import MlError
+from ml.types import JsonObject
 from portal.archive import storage
 from portal.archive.models import ItemState
 from portal.core.tasks import JobContext, JobResult, Priority, UserError, task
@@ -176,9 +177,9 @@ def _number(value: float | None) -> float | None:
     return None if value is None or not math.isfinite(value) else float(value)
 
 
-def _plain(values: dict[str, Any]) -> dict[str, Any]:
+def _plain(values: JsonObject) -> JsonObject:
     """The same with None for what is not finite, at any depth."""
-    found: dict[str, Any] = {}
+    found: JsonObject = {}
     for key, value in values.items():
         is_deep = isinstance(value, dict)
         found[key] = _plain(value) if is_deep else value

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.urls import reverse
@@ -14,6 +12,7 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from ml.types import JsonObject
 from portal.annotations.selectors import roi_get
 from portal.core.errors import InvalidInputError
 from portal.core.http.acting import about
@@ -129,7 +128,7 @@ class ReportViewSet(mixins.ListModelMixin, viewsets.GenericViewSet[Report]):
         return report_response(request, user, selectors.report_get(user, self.get_object().pk))
 
 
-def _whole(request: Request, report: Report) -> dict[str, Any]:
+def _whole(request: Request, report: Report) -> JsonObject:
     regions = selectors.report_regions(user_of(request), report)
     return report_represent(report, regions) | {
         "pdf_url": reverse("api:report-pdf", args=[report.pk])

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
+from ml.types import JsonObject
 from portal.annotations.models import Roi
 from portal.core.errors import InvalidInputError, NotFoundError
 from portal.labs.models import User
@@ -82,7 +83,7 @@ class MatchFound:
         """In words, that there is nothing to draw; empty where there is."""
         return NO_POINTS if self.is_of_points and not self.points_a else ""
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> JsonObject:
         """As ``Explanation.result`` holds it."""
         return asdict(self)
 

@@ -7,10 +7,11 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
-from typing import Any, Self, TypedDict
+from typing import Self, TypedDict
 
 from django.db.models import QuerySet
 
+from ml.types import JsonObject
 from portal.annotations.models import Roi
 from portal.core.errors import NotFoundError
 from portal.labs.models import User
@@ -26,12 +27,12 @@ class _Kept:
 
     __slots__ = ()
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> JsonObject:
         """As the row holds it."""
         return asdict(self)  # type: ignore[call-overload, no-any-return]
 
     @classmethod
-    def of_json(cls, said: dict[str, Any]) -> Self:
+    def of_json(cls, said: JsonObject) -> Self:
         """What ``as_json`` gave; what a later version no longer knows is passed over."""
         known = {field.name for field in fields(cls)}  # type: ignore[arg-type]
         return cls(**{name: value for name, value in said.items() if name in known})

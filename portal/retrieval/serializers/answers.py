@@ -7,6 +7,7 @@ from typing import Any
 from django.urls import reverse
 from rest_framework import serializers
 
+from ml.types import JsonObject
 from portal.annotations.models import Label
 from portal.archive.models import CanvasKind
 from portal.retrieval.models import Encoder
@@ -202,7 +203,7 @@ class SimilarSerializer(serializers.Serializer[Any]):
     results = HitSerializer(many=True)
 
 
-def similar_represent(result: SimilarResult) -> dict[str, Any]:
+def similar_represent(result: SimilarResult) -> JsonObject:
     """A search's answer."""
     query, used = result.query, result.index
     return {
@@ -232,7 +233,7 @@ def similar_represent(result: SimilarResult) -> dict[str, Any]:
     }
 
 
-def _tally(tally: VoteTally) -> dict[str, Any]:
+def _tally(tally: VoteTally) -> JsonObject:
     return {
         "votes": [_vote(vote) for vote in tally.votes],
         "cases": tally.cases,
@@ -241,7 +242,7 @@ def _tally(tally: VoteTally) -> dict[str, Any]:
     }
 
 
-def _vote(vote: Vote) -> dict[str, Any]:
+def _vote(vote: Vote) -> JsonObject:
     return {
         "value": vote.value,
         "name": vote.name,
@@ -252,7 +253,7 @@ def _vote(vote: Vote) -> dict[str, Any]:
     }
 
 
-def _facets(facets: Facets) -> dict[str, Any]:
+def _facets(facets: Facets) -> JsonObject:
     return {
         "regions": facets.regions,
         "cases": facets.cases,
@@ -263,7 +264,7 @@ def _facets(facets: Facets) -> dict[str, Any]:
     }
 
 
-def _hit(hit: Hit) -> dict[str, Any]:
+def _hit(hit: Hit) -> JsonObject:
     roi, canvas, case = hit.roi, hit.roi.canvas, hit.roi.canvas.case
     return {
         "rank": hit.rank,
@@ -292,5 +293,5 @@ def _hit(hit: Hit) -> dict[str, Any]:
     }
 
 
-def _label(label: Label | None) -> dict[str, Any] | None:
+def _label(label: Label | None) -> JsonObject | None:
     return {"id": str(label.pk), "name": label.name, "color": label.color} if label else None

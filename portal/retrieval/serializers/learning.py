@@ -7,6 +7,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from ml.types import JsonObject
 from portal.retrieval.models import EncoderKind, Learning, LearningMethod
 from portal.retrieval.serializers.answers import EncoderSerializer
 from portal.retrieval.services import HOURS, HOURS_MOST, STEPS, STEPS_LEAST, STEPS_MOST
@@ -132,11 +133,11 @@ class LearningSerializer(serializers.ModelSerializer[Learning]):
         )
 
     @extend_schema_field(LearningResultSerializer(allow_null=True))
-    def get_result(self, learning: Learning) -> dict[str, Any] | None:
+    def get_result(self, learning: Learning) -> JsonObject | None:
         """As it was written when it was learned."""
         return learning.result
 
     @extend_schema_field(TrainingToldSerializer(allow_null=True))
-    def get_training(self, learning: Learning) -> dict[str, Any] | None:
+    def get_training(self, learning: Learning) -> JsonObject | None:
         """Of an encoder, once it is known what it is worth."""
         return learning.training

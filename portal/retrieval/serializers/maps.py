@@ -6,6 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
+from ml.types import JsonObject
 from portal.annotations.models import Roi
 from portal.retrieval.models import EncoderKind, RegionMap
 from portal.retrieval.selectors.browse import (
@@ -186,12 +187,12 @@ class UnannotatedListSerializer(serializers.Serializer[Any]):
     found = UnannotatedSerializer(many=True)
 
 
-def map_represent(counts: MapCounts) -> dict[str, Any]:
+def map_represent(counts: MapCounts) -> JsonObject:
     """A map as ``MapWholeSerializer`` says."""
     return {**MapSerializer(counts.map).data, "regions": counts.shown, "newer": counts.newer}
 
 
-def points_represent(points: MapPoints) -> dict[str, Any]:
+def points_represent(points: MapPoints) -> JsonObject:
     """Points as ``MapPointsSerializer`` says; by hand, as there may be a hundred thousand."""
     return {
         "rois": [str(one) for one in points.rois],
@@ -217,7 +218,7 @@ def points_represent(points: MapPoints) -> dict[str, Any]:
     }
 
 
-def duplicates_represent(found: Duplicates) -> dict[str, Any]:
+def duplicates_represent(found: Duplicates) -> JsonObject:
     """As ``NearDuplicatesSerializer`` says."""
     return {
         "total": found.total,
@@ -237,7 +238,7 @@ def duplicates_represent(found: Duplicates) -> dict[str, Any]:
     }
 
 
-def unlike_represent(answer: UnlikeFound) -> dict[str, Any]:
+def unlike_represent(answer: UnlikeFound) -> JsonObject:
     """As ``UnlikeListSerializer`` says."""
     return {
         "total": answer.total,
@@ -259,7 +260,7 @@ def unlike_represent(answer: UnlikeFound) -> dict[str, Any]:
     }
 
 
-def unannotated_represent(answer: UnannotatedPage) -> dict[str, Any]:
+def unannotated_represent(answer: UnannotatedPage) -> JsonObject:
     """As ``UnannotatedListSerializer`` says."""
     return {
         "total": answer.total,
@@ -279,7 +280,7 @@ def unannotated_represent(answer: UnannotatedPage) -> dict[str, Any]:
     }
 
 
-def _roi(roi: Roi) -> dict[str, Any]:
+def _roi(roi: Roi) -> JsonObject:
     return {
         "roi": str(roi.pk),
         "roi_version": roi.version,

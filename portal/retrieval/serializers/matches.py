@@ -6,6 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
+from ml.types import JsonObject
 from portal.retrieval import selectors
 from portal.retrieval.models import Encoder
 from portal.retrieval.selectors import MatchFound
@@ -91,7 +92,7 @@ class MatchSerializer(serializers.Serializer[Any]):
     note = serializers.CharField(help_text="Where there is nothing to point at; else empty")
 
 
-def match_represent(found: MatchFound, encoder: Encoder | None) -> dict[str, Any]:
+def match_represent(found: MatchFound, encoder: Encoder | None) -> JsonObject:
     """The answer of an explanation that is worked out."""
 
     def p_value(distance: float | None) -> float | None:
@@ -128,5 +129,5 @@ def match_represent(found: MatchFound, encoder: Encoder | None) -> dict[str, Any
     }
 
 
-def _patches(boxes: Any, adds: Any) -> list[dict[str, Any]]:
+def _patches(boxes: Any, adds: Any) -> list[JsonObject]:
     return [{"box": list(box), "adds": add} for box, add in zip(boxes, adds, strict=True)]

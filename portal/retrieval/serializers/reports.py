@@ -7,6 +7,7 @@ from typing import Any
 
 from rest_framework import serializers
 
+from ml.types import JsonObject
 from portal.retrieval.models import Report, ReportRegion
 from portal.retrieval.selectors import Change, Changes, Frozen, FrozenRegion
 from portal.retrieval.serializers.asked import SearchFiltersSerializer, SimilarOptionsSerializer
@@ -117,7 +118,7 @@ class ReportAgainSerializer(serializers.Serializer[Any]):
     erased = serializers.IntegerField(help_text="Results that can no longer be compared")
 
 
-def report_represent(report: Report, regions: Iterable[ReportRegion]) -> dict[str, Any]:
+def report_represent(report: Report, regions: Iterable[ReportRegion]) -> JsonObject:
     """A report with its results."""
     frozen = Frozen.of_json(report.content)
     name, version, config_hash = frozen.encoder
@@ -133,7 +134,7 @@ def report_represent(report: Report, regions: Iterable[ReportRegion]) -> dict[st
     }
 
 
-def changes_represent(changes: Changes) -> dict[str, Any]:
+def changes_represent(changes: Changes) -> JsonObject:
     """A report beside the same search asked again."""
     return {
         "results": [
@@ -155,7 +156,7 @@ def _roi(region: ReportRegion | None) -> str:
     return str(region.content["roi"]) if region else ""
 
 
-def _hit(region: ReportRegion) -> dict[str, Any]:
+def _hit(region: ReportRegion) -> JsonObject:
     said = FrozenRegion.of_json(region.content)
     return {
         "rank": region.rank,

@@ -9,6 +9,7 @@ from typing import Any
 from ml.index.learning.archive import FromArchive
 from ml.index.learning.comparison import FigureChange, LabelChange
 from ml.index.learning.material import RULE
+from ml.types import JsonObject
 from portal.retrieval.selectors.learning.archive import REGIONS_MOST, LabMaterial
 
 VERDICT_RULE = (
@@ -52,7 +53,7 @@ class TrainingTold:
     held_out: tuple[float, ...]
     stopped_early: bool
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> JsonObject:
         """As ``Learning.training`` holds it."""
         return asdict(self)
 
@@ -91,7 +92,7 @@ class LearningResult:
         """No map beat the vectors as they are on the patients that were learned from."""
         return self.chosen == "identity"
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> JsonObject:
         """As ``Learning.result`` holds it."""
         return asdict(self)
 
