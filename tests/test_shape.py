@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import itertools
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -140,6 +142,62 @@ def test_a_number_without_words_is_found(tmp_path: Path) -> None:
     path = tmp_path / "a.py"
     path.write_text(f"{told}\nBARE_S = 6.0\nname = 7\n")
     assert list(_bare_numbers(path)) == ["a.py:11: BARE_S = 6.0"]
+
+
+HOOKS = re.compile(r"(validate|clean)(_\w+)?|to_representation|_?get_\w+")
+"""Methods that Django, the REST framework and its schema look for, with types of their own."""
+CALLED_BY_DJANGO = ("context.py", "templatetags")  # modules of context processors, and of tags
+
+
+def _of_any(path: Path) -> Iterator[str]:
+    """Functions that give a dictionary of anything and are no hook of a framework.
+
+    What a service or a selector gives is typed too, unless its name says that it is JSON.
+    """
+    if path.name in CALLED_BY_DJANGO or path.parent.name in CALLED_BY_DJANGO:
+        return
+    layers = {"services", "selectors", "tasks"} & {*path.with_suffix("").parts}
+    words = ["dict[str, Any]", "Mapping[str, Any]"]
+    if layers and "exchange" not in path.parts:  # other systems' documents are its business
+        words.append("JsonObject")
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    bodies = [node.body for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    hooks = {
+        one
+        for one in itertools.chain.from_iterable(bodies)
+        if isinstance(one, ast.FunctionDef) and HOOKS.fullmatch(one.name)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.returns and node not in hooks:
+            given = ast.unparse(node.returns)
+            found = [word for word in words if word in given]
+            if found and not (found == ["JsonObject"] and node.name.endswith("_json")):
+                yield f"{path.name}:{node.lineno}: {node.name} -> {given}"
+
+
+def test_what_a_function_gives_has_a_type() -> None:
+    assert [found for path in PYTHON for found in _of_any(path)] == []
+
+
+def test_a_dictionary_of_anything_is_found(tmp_path: Path) -> None:
+    given = {
+        "names": "list[dict[str, Any]]",
+        "get_rows": "dict[str, Any]",
+        "row_json": "JsonObject",
+        "row": "JsonObject | None",
+    }
+    text = "".join(f"def {name}() -> {kind}: ...\n" for name, kind in given.items())
+    text += "class Form:\n    def clean(self) -> dict[str, Any]: ...\n"
+    for name in ("pages.py", "services.py", "context.py"):
+        (tmp_path / name).write_text(text)
+    found = [one for path in sorted(tmp_path.glob("*.py")) for one in _of_any(path)]
+    assert found == [
+        "pages.py:1: names -> list[dict[str, Any]]",
+        "pages.py:2: get_rows -> dict[str, Any]",
+        "services.py:1: names -> list[dict[str, Any]]",
+        "services.py:2: get_rows -> dict[str, Any]",
+        "services.py:4: row -> JsonObject | None",
+    ]
 
 
 def _drawn() -> Iterator[str]:

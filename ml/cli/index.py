@@ -54,14 +54,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     info.add_argument("folder", type=Path)
 
 
-def run(args: argparse.Namespace) -> Mapping[str, Any]:
+def run(args: argparse.Namespace) -> Mapping[str, object]:
     """Carry out one action.
 
     Raises:
         MlError: a file is no such array, or the folder no index.
         FileNotFoundError: it is not there.
     """
-    actions: dict[str, Callable[[argparse.Namespace], Mapping[str, Any]]] = {
+    actions: dict[str, Callable[[argparse.Namespace], Mapping[str, object]]] = {
         "build": _build,
         "search": _search,
         "info": _info,

@@ -11,7 +11,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 from ml.types import JsonObject
 from portal.core.errors import InvalidInputError
@@ -55,6 +55,17 @@ class PropertyType:
             return "" if _is_number(value) else "a number"
         options = {"choice": self.choices, "yes-no": YES_NO}.get(self.kind)
         return "" if options is None or value in options else f"one of {', '.join(options)}"
+
+
+class StoredPropertyType(TypedDict):
+    """A ``PropertyType`` as a lab's row holds it."""
+
+    key: str
+    kind: str
+    choices: list[str]
+    unit: str
+    name: str
+    retired: bool
 
 
 def _is_number(value: str) -> bool:
@@ -128,7 +139,7 @@ def properties_require(properties: Mapping[str, str], types: Sequence[PropertyTy
             )
 
 
-def types_clean(raw: object) -> list[dict[str, Any]]:
+def types_clean(raw: object) -> list[StoredPropertyType]:
     """What a lab keeps, as it is stored. ``InvalidInputError`` names what is wrong."""
     if not isinstance(raw, Sequence) or isinstance(raw, str) or len(raw) > TYPES_MOST:
         raise InvalidInputError(f"properties: a list of {TYPES_MOST} at most.")
@@ -139,7 +150,17 @@ def types_clean(raw: object) -> list[dict[str, Any]]:
             if word in found:
                 raise InvalidInputError(f"properties: {made.title} stands twice.")
             found[word] = made
-    return [asdict(one) | {"choices": list(one.choices)} for one in dict.fromkeys(found.values())]
+    return [
+        {
+            "key": one.key,
+            "kind": one.kind,
+            "choices": list(one.choices),
+            "unit": one.unit,
+            "name": one.name,
+            "retired": one.retired,
+        }
+        for one in dict.fromkeys(found.values())
+    ]
 
 
 def _type_clean(raw: Mapping[str, Any]) -> PropertyType:

@@ -7,7 +7,7 @@ import math
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 from ml.types import JsonObject
 from portal.annotations.geometry import area_um2, brief
@@ -258,8 +258,7 @@ def _foreign(
             del found[key]
     if object_type != "annotation":
         found["objectType"] = object_type
-    plain: JsonObject = _plain(found)
-    return plain
+    return cast(JsonObject, _plain(found))
 
 
 def _plain(value: Any, levels: int = DEEPEST) -> Any:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import struct
 import uuid
 from pathlib import Path
-from types import TracebackType
 
 from portal.annotations.documents import ResumePoint
 
@@ -44,12 +43,7 @@ class Trail:
     def __enter__(self) -> Trail:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._file.close()
 
     def note(self, index: int, roi_id: uuid.UUID) -> None:

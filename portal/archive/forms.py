@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from django import forms
 from django.db.models import QuerySet
 
 from portal.archive.models import AgeBand, Case, Sex
+from portal.archive.services.cases import CaseFields
 from portal.core.errors import PortalError
 from portal.labs.models import Lab
+
+
+class CaseValues(CaseFields):
+    """What a form says of a case."""
+
+    accession: str
 
 
 class CaseForm(forms.Form):
@@ -54,11 +61,11 @@ class CaseForm(forms.Form):
             field.initial, field.widget = labs[0], forms.HiddenInput()
 
     @property
-    def values(self) -> dict[str, Any]:
-        """What the case services take."""
-        cleaned = dict(self.cleaned_data)
+    def values(self) -> CaseValues:
+        """What the case services take, but the lab."""
+        cleaned = {name: value for name, value in self.cleaned_data.items() if name != "lab"}
         cleaned["tags"] = cleaned["tags"].split(",")
-        return cleaned
+        return cast(CaseValues, cleaned)
 
     def refuse(self, error: PortalError) -> None:
         """Show what a service said at the field it concerns."""

@@ -7,6 +7,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
+from typing import TypedDict, Unpack
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
@@ -24,51 +25,34 @@ LATE_BY = 20_000
 """Entries that a transaction of the same time may have been given before it committed."""
 
 
-def entry_note(
-    action: str,
-    *,
-    lab_ids: Iterable[uuid.UUID],
-    kind: str = "",
-    object_id: uuid.UUID | None = None,
-    case_id: uuid.UUID | None = None,
-    actor_id: uuid.UUID | None = None,
-    outcome: Outcome = Outcome.DONE,
-    details: Details | None = None,
-) -> None:
+class EntryFields(TypedDict, total=False):
+    """What an entry may say besides its action; ``actor_id`` counts where no request does."""
+
+    kind: str
+    object_id: uuid.UUID | None
+    case_id: uuid.UUID | None
+    actor_id: uuid.UUID | None
+    outcome: Outcome
+    details: Details
+
+
+def entry_note(action: str, *, lab_ids: Iterable[uuid.UUID], **said: Unpack[EntryFields]) -> None:
     """Add an entry to the log of each lab, or of the installation where there is none.
 
     Who acts is taken from the request that is being answered, ``actor_id`` where there is none.
     One insert, in the caller's transaction.
     """
-    AuditEntry.objects.bulk_create(
-        entries_for(
-            action,
-            lab_ids=lab_ids,
-            kind=kind,
-            object_id=object_id,
-            case_id=case_id,
-            actor_id=actor_id,
-            outcome=outcome,
-            details=details,
-        )
-    )
+    AuditEntry.objects.bulk_create(entries_for(action, lab_ids=lab_ids, **said))
 
 
 def entries_for(
-    action: str,
-    *,
-    lab_ids: Iterable[uuid.UUID],
-    kind: str = "",
-    object_id: uuid.UUID | None = None,
-    case_id: uuid.UUID | None = None,
-    actor_id: uuid.UUID | None = None,
-    outcome: Outcome = Outcome.DONE,
-    details: Details | None = None,
+    action: str, *, lab_ids: Iterable[uuid.UUID], **said: Unpack[EntryFields]
 ) -> list[AuditEntry]:
     """The entries that ``entry_note`` adds, for who adds those of many acts by one insert."""
     request = request_now()
     token = getattr(request, "auth", None)
     user = getattr(request, "user", None)
+    actor_id = said.get("actor_id")
     if user is not None and user.is_authenticated:
         actor_id = user.pk
     return [
@@ -77,12 +61,12 @@ def entries_for(
             actor_id=actor_id,
             token_id=token.pk if isinstance(token, ApiToken) else None,
             action=action,
-            outcome=outcome,
-            kind=kind,
-            object_id=object_id,
-            case_id=case_id,
+            outcome=said.get("outcome", Outcome.DONE),
+            kind=said.get("kind", ""),
+            object_id=said.get("object_id"),
+            case_id=said.get("case_id"),
             address=_address(request),
-            details=dict(details or {}),
+            details=dict(said.get("details", {})),
         )
         for lab_id in (tuple(lab_ids) or (INSTALLATION,))
     ]

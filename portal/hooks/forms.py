@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypedDict, cast
 
 from django import forms
 
@@ -10,6 +10,14 @@ from portal.core.errors import InvalidInputError
 from portal.hooks.catalogue import TYPES
 from portal.hooks.models import URL_MAX
 from portal.hooks.reaching import url_check
+
+
+class WebhookValues(TypedDict):
+    """What a form says of a webhook."""
+
+    name: str
+    url: str
+    types: list[str]
 
 
 class WebhookForm(forms.Form):
@@ -45,6 +53,6 @@ class WebhookForm(forms.Form):
         return url
 
     @property
-    def values(self) -> dict[str, Any]:
+    def values(self) -> WebhookValues:
         """As the services take them."""
-        return dict(self.cleaned_data)
+        return cast(WebhookValues, dict(self.cleaned_data))

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Iterable
 from datetime import timedelta
 from itertools import takewhile
-from typing import Any
+from typing import Any, TypedDict
 
 from django.conf import settings
 from django.db import transaction
@@ -229,7 +229,19 @@ def end_all(job_ids: Iterable[uuid.UUID], *, lab_id: uuid.UUID, **changes: Any) 
     return len(ids)
 
 
-def _ending(job: Job) -> dict[str, Any]:
+class JobEnding(TypedDict):
+    """What ``job.ended`` tells."""
+
+    job_id: str
+    kind: str
+    state: str
+    target_type: str
+    target_id: str | None
+    error_code: str
+    error_message: str
+
+
+def _ending(job: Job) -> JobEnding:
     return {
         "job_id": str(job.pk),
         "kind": job.kind,

@@ -23,9 +23,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TypedDict
 
 from ml.files import sync_folder, write_json, write_text
+from ml.types import JsonObject
 from portal.core.errors import ConflictError, NotFoundError
 
 FORMAT = 1  # of a backup; another one is refused
@@ -72,7 +73,7 @@ class GenerationManifest:
     name: str
     taken_at: str
     engine: str
-    schema: dict[str, Any]
+    schema: JsonObject
     dump: list[DumpFile]
     rows: dict[str, int]
     files_sha256: str

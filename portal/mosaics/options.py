@@ -9,7 +9,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal, TypedDict
 
 from django.contrib.humanize.templatetags.humanize import ordinal
 
@@ -27,7 +27,16 @@ MIN_FRAMES = 2
 """Of one frame there is nothing to stitch."""
 
 
-def options_clean(config: Mapping[str, Any]) -> dict[str, Any]:
+class MosaicOptions(TypedDict, total=False):
+    """What differs from the defaults, as ``Mosaic.config`` holds it."""
+
+    step: int
+    motion_model: str
+    start_s: float
+    end_s: float
+
+
+def options_clean(config: Mapping[str, Any]) -> MosaicOptions:
     """The choices that differ from the defaults.
 
     Raises:
@@ -43,24 +52,27 @@ def options_clean(config: Mapping[str, Any]) -> dict[str, Any]:
         raise InvalidInputError(f"config.step: a whole number from 1 to {MAX_STEP}.")
     if model not in MOTION_MODELS:
         raise InvalidInputError(f"config.motion_model: one of {', '.join(MOTION_MODELS)}.")
-    chosen = {"step": step, "motion_model": model} | _span_clean(config)
-    defaults = {"step": 1, "motion_model": "auto", "start_s": None, "end_s": None}
-    return {key: value for key, value in chosen.items() if value != defaults[key]}
+    chosen: MosaicOptions = _span_clean(config)
+    if step != 1:
+        chosen["step"] = step
+    if model != "auto":
+        chosen["motion_model"] = model
+    return chosen
 
 
-def _span_clean(config: Mapping[str, Any]) -> dict[str, float | None]:
-    """``start_s`` and ``end_s`` in milliseconds' steps; None at either end of the video."""
-    span: dict[str, float | None] = {}
-    for name in ("start_s", "end_s"):
+def _span_clean(config: Mapping[str, Any]) -> MosaicOptions:
+    """``start_s`` and ``end_s`` to the millisecond; neither where it is an end of the video."""
+    span: MosaicOptions = {}
+    names: tuple[Literal["start_s", "end_s"], ...] = ("start_s", "end_s")
+    for name in names:
         value = config.get(name)
         if value is None:
-            span[name] = None
             continue
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if not is_number or not math.isfinite(value) or abs(value) > MAX_SECONDS:
             raise InvalidInputError(f"config.{name}: seconds of the video, as a number.")
         span[name] = round(float(value), 3)
-    start_s, end_s = span["start_s"], span["end_s"]
+    start_s, end_s = span.get("start_s"), span.get("end_s")
     if start_s is not None and end_s is not None and end_s <= start_s:
         raise InvalidInputError(
             f"config: the span ends at {end_s:g} s, not after its start at {start_s:g} s."

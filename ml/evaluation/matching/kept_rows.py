@@ -190,7 +190,7 @@ def _contents(item: Any) -> Iterator[bytes]:
         yield from _contents(_parts(item))
 
 
-def _parts(item: Any) -> dict[str, Any]:
+def _parts(item: Any) -> dict[str, object]:
     """What an object is made of."""
     if isinstance(item, torch.nn.Module):
         state = item.state_dict()
@@ -198,7 +198,7 @@ def _parts(item: Any) -> dict[str, Any]:
     if dataclasses.is_dataclass(item):
         return {field.name: getattr(item, field.name) for field in dataclasses.fields(item)}
     if type(item).__module__.startswith(("ml.", "tests.")):
-        result: dict[str, Any] = vars(item)
+        result: dict[str, object] = vars(item)
         return result
     raise TypeError(f"expected data to tell apart by content, got {type(item).__name__}")
 

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
-from ml.evaluation.revealing.persons import OTHERS, measure_persons
-from ml.evaluation.revealing.text import CONTRASTS, HEIGHTS_PX, measure_text
+from ml.evaluation.revealing.persons import OTHERS, PersonScores, measure_persons
+from ml.evaluation.revealing.text import CONTRASTS, HEIGHTS_PX, TextScores, measure_text
 from ml.reports.cards import update_card
 from ml.reports.tables import markdown_table
 from ml.types import Progress
+
+
+class RevealingReport(TypedDict):
+    """What ``--json`` writes."""
+
+    text: TextScores
+    persons: PersonScores
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,13 +28,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--card", type=Path, help="model card whose figures are replaced")
 
 
-def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
+def run(args: argparse.Namespace, progress: Progress) -> RevealingReport:
     """Measure, and write the tables into a card.
 
     Raises:
         MlError: no data, or no place in the card.
     """
-    result = {
+    result: RevealingReport = {
         "text": measure_text(args.data, seed=args.seed, progress=progress),
         "persons": measure_persons(args.data, progress=progress),
     }
@@ -37,7 +44,7 @@ def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
     return result
 
 
-def text_figures(text: Mapping[str, Any]) -> str:
+def text_figures(text: TextScores) -> str:
     """Markdown: drawn lines by height and contrast, real text, and pictures without."""
     found = {(row["height_px"], row["contrast"]): row for row in text["drawn"]}
     rows: list[Sequence[str | float | None]] = []
@@ -71,7 +78,7 @@ def text_figures(text: Mapping[str, Any]) -> str:
     )
 
 
-def person_figures(persons: Mapping[str, Any]) -> str:
+def person_figures(persons: PersonScores) -> str:
     """Markdown: faces and frames outside."""
     faces, outside = persons["faces"], persons["outside"]
     turned: dict[int, list[int]] = {}

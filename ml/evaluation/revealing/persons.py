@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import cv2
 import numpy as np
 
 from ml.evaluation.revealing.grounds import clean_grounds, frames_of, operations, small
+from ml.evaluation.revealing.text import FlaggedPictures
 from ml.extras import require_extra
 from ml.imaging.revealing.faces import face_boxes
 from ml.imaging.revealing.outside import outside_frames
@@ -25,7 +26,48 @@ OTHERS = ("coffee", "chelsea", "rocket", "astronaut", "brick", "grass", "motorcy
 _FRAME = (640, 480)
 
 
-def measure_persons(data: Path, *, progress: Progress) -> dict[str, Any]:
+class TurnedFace(TypedDict):
+    """One portrait, so large and so turned: how many faces were found in it."""
+
+    side_px: int
+    turned_deg: int
+    found: int
+
+
+class SmallPortraits(TypedDict):
+    """Portraits, and pieces without a face: how many of each were taken for a face."""
+
+    faces: int
+    found: int
+    no_faces: int
+    flagged: int
+
+
+class FaceScores(TypedDict):
+    """All figures on faces."""
+
+    astronaut: list[TurnedFace]
+    small_portraits: SmallPortraits
+    without: FlaggedPictures
+
+
+class OutsideFrames(TypedDict):
+    """A video: its own frames that were flagged, and which of the pictures put in were found."""
+
+    video: str
+    frames: int
+    flagged: int
+    found_of_put_in: list[str]
+
+
+class PersonScores(TypedDict):
+    """Faces, and frames outside the body."""
+
+    faces: FaceScores
+    outside: list[OutsideFrames]
+
+
+def measure_persons(data: Path, *, progress: Progress) -> PersonScores:
     """Faces found and made up; frames outside found and made up.
 
     Raises:
@@ -33,18 +75,22 @@ def measure_persons(data: Path, *, progress: Progress) -> dict[str, Any]:
     """
     require_extra("skimage", extra="demo")
     progress(0, 2, "faces")
-    faces = {"astronaut": _astronaut(), "small_portraits": _portraits(), "without": _faceless(data)}
+    faces: FaceScores = {
+        "astronaut": _astronaut(),
+        "small_portraits": _portraits(),
+        "without": _faceless(data),
+    }
     progress(1, 2, "frames outside the body")
     return {"faces": faces, "outside": _outside(data)}
 
 
-def _astronaut() -> list[dict[str, Any]]:
+def _astronaut() -> list[TurnedFace]:
     """One portrait, in public domain, in sizes and turned."""
     from skimage.data import astronaut
 
     picture = np.asarray(astronaut(), np.uint8)
     middle = ((_FACE[0] + _FACE[2]) / 2, (_FACE[1] + _FACE[3]) / 2)
-    rows = []
+    rows: list[TurnedFace] = []
     for side in SIDES_PX:
         for turn in TURNS_DEG:
             about = cv2.getRotationMatrix2D(middle, turn, side / (_FACE[2] - _FACE[0]))
@@ -55,7 +101,7 @@ def _astronaut() -> list[dict[str, Any]]:
     return rows
 
 
-def _portraits() -> dict[str, int]:
+def _portraits() -> SmallPortraits:
     """A hundred faces of 25 px out of Labeled Faces in the Wild, enlarged, and what is none."""
     from skimage.data import lfw_subset
 
@@ -71,18 +117,18 @@ def _portraits() -> dict[str, int]:
     return {"faces": half, "found": found[0], "no_faces": len(pictures) - half, "flagged": found[1]}
 
 
-def _faceless(data: Path) -> dict[str, int]:
+def _faceless(data: Path) -> FlaggedPictures:
     pictures = [image for _, image in clean_grounds(data)]
     pictures += [image for stills in operations(data).values() for image in stills]
     return {"pictures": len(pictures), "flagged": sum(bool(face_boxes(one)) for one in pictures)}
 
 
-def _outside(data: Path) -> list[dict[str, Any]]:
+def _outside(data: Path) -> list[OutsideFrames]:
     """Each video as it is, and with pictures of another world among its frames."""
     videos = operations(data)
     videos |= {name: frames_of(data, name) for name in ("fetoscopy", "sinus")}
     others = [_picture(name) for name in OTHERS]
-    rows = []
+    rows: list[OutsideFrames] = []
     for name, frames in videos.items():
         found = outside_frames([*frames, *others])
         put_in = [OTHERS[at - len(frames)] for at in found if at >= len(frames)]

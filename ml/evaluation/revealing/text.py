@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import cv2
 import numpy as np
@@ -31,7 +31,43 @@ _QUALITY = 80  # of JPEG, as cameras write
 _HIT = 0.3  # of the smaller box
 
 
-def measure_text(data: Path, *, seed: int, progress: Progress) -> dict[str, Any]:
+class FlaggedPictures(TypedDict):
+    """How many pictures of a set were flagged."""
+
+    pictures: int
+    flagged: int
+
+
+class DrawnLines(TypedDict):
+    """Lines of one height and contrast, and how many of them were found."""
+
+    height_px: int
+    contrast: str
+    lines: int
+    found: int
+
+
+class StandingLines(TypedDict):
+    """Faint lines over a video: found in its first frame, and in all frames together."""
+
+    video: str
+    frames: int
+    flagged_without: int
+    lines: int
+    found_in_first_frame: int
+    found_standing: int
+
+
+class TextScores(TypedDict):
+    """All figures on text; pictures by their set."""
+
+    without_text: dict[str, FlaggedPictures]
+    real: dict[str, FlaggedPictures]
+    drawn: list[DrawnLines]
+    standing: list[StandingLines]
+
+
+def measure_text(data: Path, *, seed: int, progress: Progress) -> TextScores:
     """All figures on text; nothing of it was learned from."""
     grounds = list(clean_grounds(data))
     false, clean = Counter[str](), Counter[str](name for name, _ in grounds)
@@ -56,8 +92,8 @@ def _real(pictures: Iterable[tuple[str, ImageU8]]) -> dict[str, dict[str, int]]:
     return {name: {"pictures": count[name], "flagged": flagged[name]} for name in count}
 
 
-def _drawn(grounds: Sequence[ImageU8], seed: int, progress: Progress) -> list[dict[str, Any]]:
-    rows = []
+def _drawn(grounds: Sequence[ImageU8], seed: int, progress: Progress) -> list[DrawnLines]:
+    rows: list[DrawnLines] = []
     for height in HEIGHTS_PX:
         for at, (name, contrast) in enumerate(CONTRASTS.items()):
             progress(HEIGHTS_PX.index(height) * 3 + at, 3 * len(HEIGHTS_PX), "drawn text")
@@ -73,9 +109,9 @@ def _drawn(grounds: Sequence[ImageU8], seed: int, progress: Progress) -> list[di
     return rows
 
 
-def _standing(data: Path, seed: int) -> list[dict[str, Any]]:
+def _standing(data: Path, seed: int) -> list[StandingLines]:
     """Low contrast over a video's frames: alone in the first frame, and in all together."""
-    rows = []
+    rows: list[StandingLines] = []
     for name in ("fetoscopy", "sinus"):
         frames = frames_of(data, name)
         rng = np.random.default_rng((seed, len(frames)))

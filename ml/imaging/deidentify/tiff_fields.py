@@ -11,7 +11,6 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 
 from ml.errors import CorruptFileError
 from ml.imaging.formats.tiff import MAX_DIRECTORIES, MAX_ENTRIES, TiffBytes, is_ndpi
@@ -57,12 +56,7 @@ class TiffFields(TiffBytes):
     def __enter__(self) -> TiffFields:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._file.close()
 
     def directories(self) -> Iterator[Directory]:

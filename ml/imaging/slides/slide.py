@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from types import TracebackType
 
 import numpy as np
 from PIL import Image
@@ -162,12 +161,7 @@ class SlideImage:
     def __enter__(self) -> SlideImage:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _level_for(self, downsample: float) -> int:

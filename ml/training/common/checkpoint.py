@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import torch
 
@@ -12,19 +12,27 @@ from ml.errors import BadInputError
 from ml.files import replacing
 
 
-def write_checkpoint(path: Path, config: Any, state: dict[str, Any], *, start: bytes = b"") -> None:
+class RunState(TypedDict):
+    """Where a run stands: state dicts by module, the optimiser's, what was recorded by name."""
+
+    modules: dict[str, dict[str, torch.Tensor]]
+    optimiser: dict[str, Any]
+    history: dict[str, list[float]]
+
+
+def write_checkpoint(path: Path, config: Any, state: RunState, *, start: bytes = b"") -> None:
     """Write a run's state, whole or not at all.
 
     Args:
         config: dataclass of the run, whose hash is stored beside the state.
-        state: what ``torch.load(weights_only=True)`` reads back: tensors, plain containers.
+        state: ``torch.load(weights_only=True)`` reads it back: tensors, plain containers.
         start: digest of the weights that the run started from, if from any; hashed as well.
     """
     with replacing(path) as temporary:
         torch.save({"hash": config_hash(config, start), **state}, temporary)
 
 
-def read_checkpoint(path: Path, config: Any, *, start: bytes = b"") -> dict[str, Any] | None:
+def read_checkpoint(path: Path, config: Any, *, start: bytes = b"") -> RunState | None:
     """The state written there, or None where nothing is.
 
     Raises:
@@ -33,12 +41,16 @@ def read_checkpoint(path: Path, config: Any, *, start: bytes = b"") -> dict[str,
     """
     if not path.is_file():
         return None
-    state: dict[str, Any] = torch.load(path, weights_only=True, map_location="cpu")
+    held: dict[str, Any] = torch.load(path, weights_only=True, map_location="cpu")
     wanted = config_hash(config, start)
-    if state["hash"] != wanted:
+    if held["hash"] != wanted:
         raise BadInputError(
             "the output folder holds a checkpoint of another configuration, of other weights to"
-            f" start from, or of an earlier release ({state['hash']}, this is {wanted}): choose"
+            f" start from, or of an earlier release ({held['hash']}, this is {wanted}): choose"
             " another folder"
         )
-    return state
+    return {
+        "modules": held["modules"],
+        "optimiser": held["optimiser"],
+        "history": held["history"],
+    }

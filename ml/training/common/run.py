@@ -25,7 +25,7 @@ from torch import nn
 from ml.config import config_hash
 from ml.files import write_json
 from ml.networks.device import REFERENCE, Compute, chosen_compute
-from ml.training.common.checkpoint import read_checkpoint, write_checkpoint
+from ml.training.common.checkpoint import RunState, read_checkpoint, write_checkpoint
 from ml.training.common.length import RunConfig, length_field, with_length
 from ml.training.common.memory import batch_as_before, step_that_fits
 from ml.training.common.peers import peers
@@ -228,7 +228,7 @@ class TrainingRun(Generic[C]):
     def _save(self, learner: Learner) -> None:
         if peers().rank:
             return
-        state = {
+        state: RunState = {
             "modules": {name: module.state_dict() for name, module in learner.modules.items()},
             "optimiser": learner.optimiser.state_dict(),
             "history": self.history,

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from torch.nn import functional
 from ml.imaging.revealing.network import DILATIONS, STRIDES, WEIGHTS
 from ml.training.letters.grounds import learned_grounds
 from ml.training.letters.scenes import SceneConfig, scene
-from ml.types import ImageU8, Progress
+from ml.types import ImageU8, JsonObject, Progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,15 @@ class LetterTrainConfig:
     weight_decay: float = 1e-4
     hardest_share: float = 0.02  # of the places without text, counted once more
     seed: int = 0
+
+
+class LetterSummary(TypedDict):
+    """What a training came to; ``loss``: mean over its last tenth."""
+
+    config: JsonObject
+    weights: int
+    loss: float
+    written: str
 
 
 class LetterNet(nn.Module):
@@ -74,7 +83,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=usual.seed, help="default: %(default)s")
 
 
-def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
+def run(args: argparse.Namespace, progress: Progress) -> LetterSummary:
     """Draw text over development images, learn to find it, write the weights.
 
     Raises:

@@ -8,11 +8,12 @@ file stops, and a track that is written ends by one that is outside.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NotRequired, TypedDict
 
 from portal.annotations.formats.pieces import pieces_of
+from portal.annotations.geometry import GeoJsonGeometry
 from portal.annotations.models import Roi
 from portal.annotations.qupath import Feature, Problem
 
@@ -110,9 +111,9 @@ def track_states(roi: Roi) -> list[list[tuple[int, list[list[float]] | None]]]:
     return tracks
 
 
-def _frames(roi: Roi) -> dict[int, Mapping[str, Any] | None]:
+def _frames(roi: Roi) -> dict[int, GeoJsonGeometry | None]:
     own = roi.frame_index or 0
-    found: dict[int, Mapping[str, Any] | None] = {own: roi.geometry}
+    found: dict[int, GeoJsonGeometry | None] = {own: roi.geometry}
     for key in roi.track:
         if key["index"] != own or key["outside"]:
             found[key["index"]] = None if key["outside"] else key["geometry"]

@@ -7,7 +7,7 @@ import tempfile
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,11 @@ DOWNSAMPLES = (1, 2, 4, 8, 16, 32)
 _CHUNK = 2**20  # sent at once: few calls, little memory
 _LEVEL = 6  # of zlib: masks are mostly one value
 MOST_LABELS = 255  # values of a byte but 0, which is no label
+
+
+class _Resolution(TypedDict, total=False):
+    resolution: tuple[float, float]
+    resolutionunit: str
 
 
 class LabelMask:
@@ -130,7 +135,7 @@ def _written(drawn: _Drawn, plane: Plane, step: int, size: tuple[int, int]) -> I
             yield piece
 
 
-def _resolution(plane: Plane, step: int) -> dict[str, Any]:
+def _resolution(plane: Plane, step: int) -> _Resolution:
     """Pixels a centimetre, where the scale is known."""
     if not (plane.mpp_x and plane.mpp_y):
         return {}

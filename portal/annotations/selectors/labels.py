@@ -6,7 +6,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 from django.db.models import Count, Q, QuerySet
 
@@ -79,7 +79,17 @@ def label_tree(labels: Iterable[Label]) -> list[LabelRow]:
     return [LabelRow(one, depth, close.get(at, "")) for at, (one, depth) in enumerate(ordered)]
 
 
-def labels_frozen(label_set: LabelSet) -> list[dict[str, Any]]:
+class FrozenLabel(TypedDict):
+    """A label as a published version keeps it."""
+
+    id: str
+    name: str
+    color: str
+    key: str
+    parent: str | None
+
+
+def labels_frozen(label_set: LabelSet) -> list[FrozenLabel]:
     """The labels of a set as a version keeps them: plain values, in their order."""
     return [
         {

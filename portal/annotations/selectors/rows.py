@@ -10,9 +10,9 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Any
 
 from django.db.models import Case, F, TextField, Value, When
+from django.db.models.expressions import Combinable
 from django.db.models.functions import Cast, Coalesce, Length, NullIf
 
 from portal.annotations.marks import MARKS
@@ -122,7 +122,7 @@ def _read(rows: RoiQuerySet, *, with_outlines: bool) -> list[RoiRow]:
 _NAMES = tuple(field.name for field in fields(RoiRow))
 
 
-def _columns(*, with_outlines: bool) -> dict[str, Any]:
+def _columns(*, with_outlines: bool) -> dict[str, Combinable]:
     """What a row has that is no field of ``Roi``."""
     text = TextField()
     return {

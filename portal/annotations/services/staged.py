@@ -199,7 +199,7 @@ def import_work(row: RoiImport, context: JobContext) -> dict[str, int]:
         else:
             work = _import_work(row, context, table, trail)
             report = roi_import_run(row=row, source=source, choices=choices, work=work)
-        kept = _kept(report)
+        kept = _kept_json(report)
         with context.effect():
             RoiImport.objects.filter(pk=row.pk).update(
                 stage=ImportStage.PREVIEWED if is_preview else ImportStage.IMPORTED,
@@ -213,7 +213,7 @@ def import_work(row: RoiImport, context: JobContext) -> dict[str, int]:
     return dict(report.counts)
 
 
-def _kept(report: ImportReport) -> JsonObject:
+def _kept_json(report: ImportReport) -> JsonObject:
     return report_json(report) | {"outlines": list(report.outlines)}
 
 
@@ -227,7 +227,7 @@ def _preview_work(row: RoiImport, context: JobContext, table: _Table, trail: Tra
         except JobYielded:
             with context.part():
                 RoiImport.objects.filter(pk=row.pk).update(
-                    done=run.read, report=_kept(preview_report(run)), table_bytes=table.flush()
+                    done=run.read, report=_kept_json(preview_report(run)), table_bytes=table.flush()
                 )
             raise
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 from django.utils import timezone
 
@@ -119,9 +119,21 @@ def roi_revision(
     )
 
 
+class RoiTold(TypedDict):
+    """What ``roi.saved`` and ``roi.deleted`` tell."""
+
+    roi_id: str
+    canvas_id: str
+    case_id: str
+    version: int
+    action: str
+    geometry_changed: bool
+    is_bulk: bool
+
+
 def event_payload(
     roi: Roi, action: RoiAction, *, geometry_changed: bool, is_bulk: bool = False
-) -> dict[str, Any]:
+) -> RoiTold:
     """What ``roi.saved`` and ``roi.deleted`` tell; ``is_bulk``: see ``bulk_tell``."""
     return {
         "roi_id": str(roi.pk),

@@ -44,14 +44,18 @@ class S3Settings:
     attempts: int = 3  # of one call, before the storage counts as away
 
 
+S3Answer = dict[str, Any]
+"""What boto3 gives: plain values, and a body to read from."""
+
+
 class S3Client(Protocol):
     """What is asked of boto3's client, which carries no types."""
 
-    def get_object(self, **asked: Any) -> dict[str, Any]: ...  # noqa: D102
-    def put_object(self, **asked: Any) -> dict[str, Any]: ...  # noqa: D102
-    def head_object(self, **asked: Any) -> dict[str, Any]: ...  # noqa: D102
-    def delete_object(self, **asked: Any) -> dict[str, Any]: ...  # noqa: D102
-    def abort_multipart_upload(self, **asked: Any) -> dict[str, Any]: ...  # noqa: D102
+    def get_object(self, **asked: Any) -> S3Answer: ...  # noqa: D102
+    def put_object(self, **asked: Any) -> S3Answer: ...  # noqa: D102
+    def head_object(self, **asked: Any) -> S3Answer: ...  # noqa: D102
+    def delete_object(self, **asked: Any) -> S3Answer: ...  # noqa: D102
+    def abort_multipart_upload(self, **asked: Any) -> S3Answer: ...  # noqa: D102
     def upload_file(self, filename: str, bucket: str, key: str) -> None: ...  # noqa: D102
     def copy(self, source: dict[str, str], bucket: str, key: str) -> None: ...  # noqa: D102
     def get_paginator(self, name: str) -> Any: ...  # noqa: D102
@@ -195,7 +199,7 @@ class S3Store:
             while chunk := body.read(READ_BYTES):
                 yield chunk
 
-    def _pages(self, **asked: str) -> Iterator[dict[str, Any]]:
+    def _pages(self, **asked: str) -> Iterator[S3Answer]:
         with self._asking(asked["Prefix"]):
             pages = self._client.get_paginator("list_objects_v2")
             yield from pages.paginate(Bucket=self._bucket, **asked)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
-from django.core.paginator import Paginator
+from django.core.paginator import Page, Paginator
 from django.http import HttpRequest
 
 from portal.archive import selectors
 from portal.archive.filters import CONTENT_KINDS, CaseFilter
-from portal.archive.models import AgeBand, Sex
-from portal.labs.models import User
+from portal.archive.models import AgeBand, Case, Sex
+from portal.labs.models import Lab, User
 from portal.labs.requests import lab_chosen_by
 from portal.labs.selectors import lab_current
 
@@ -36,8 +37,19 @@ class Column:
     aria_sort: str
 
 
-def case_table(request: HttpRequest, *, user: User, per_page: int) -> dict[str, Any]:
+class CaseTable(TypedDict):
     """Context of ``archive/_case_table.html``."""
+
+    lab: Lab | None
+    page_obj: Page[Case]
+    page_range: list[int | str]
+    columns: list[Column]
+    is_filtered: bool
+    choices: dict[str, Sequence[tuple[str, str]]]
+
+
+def case_table(request: HttpRequest, *, user: User, per_page: int) -> CaseTable:
+    """The rows and headings that the query string asks for."""
     lab = lab_current(user, chosen=lab_chosen_by(request))
     cases = selectors.case_list(user=user)
     found = CaseFilter(request.GET, queryset=cases.filter(lab=lab) if lab else cases)

@@ -60,7 +60,7 @@ def case_new(request: HttpRequest) -> HttpResponse:
     form = CaseForm(request.POST or None, labs=labs, initial={"lab": lab} if lab else None)
     if request.method == "POST" and form.is_valid():
         try:
-            case = services.case_create(user=user, **form.values)
+            case = services.case_create(lab=form.cleaned_data["lab"], user=user, **form.values)
         except PortalError as error:
             form.refuse(error)
         else:

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from contextvars import copy_context
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from django.conf import settings
@@ -77,12 +76,7 @@ class LedgerContext:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def progress(self, done: int, total: int, phase: str) -> None:

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 
+from ml.types import JsonObject
 from portal.core.errors import ConflictError
 from portal.keeping.dumps import postgresql, sqlite
 
@@ -25,10 +26,10 @@ Query = Callable[[str], list[tuple[Any, ...]]]
 class Engine(Protocol):
     """What each database brings."""
 
-    def dump(self, folder: Path) -> AbstractContextManager[tuple[Query, dict[str, Any]]]:
-        """Dump into a folder; inside, ask what was dumped. The dict goes into the manifest."""
+    def dump(self, folder: Path) -> AbstractContextManager[tuple[Query, JsonObject]]:
+        """Dump into a folder; inside, ask what was dumped. The object goes into the manifest."""
 
-    def load(self, folder: Path, schema: dict[str, Any]) -> None:
+    def load(self, folder: Path, schema: JsonObject) -> None:
         """Make the database what was dumped."""
 
 
@@ -52,7 +53,7 @@ def engine_of(name: str) -> Engine:
     return engine
 
 
-def require_known(schema: dict[str, Any]) -> None:
+def require_known(schema: JsonObject) -> None:
     """Refuse a dump that a newer version of the portal wrote."""
     from django.db.migrations.loader import MigrationLoader
 

@@ -12,6 +12,7 @@ from django.db import connection, transaction
 from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.recorder import MigrationRecorder
 
+from ml.types import JsonObject
 from portal.keeping.vault import CHUNK_BYTES
 
 _OWN = "django_migrations"  # written by the migrations themselves
@@ -24,7 +25,7 @@ _COLUMNS = """
 
 
 @contextmanager
-def dump(folder: Path) -> Iterator[tuple[Any, dict[str, Any]]]:
+def dump(folder: Path) -> Iterator[tuple[Any, JsonObject]]:
     """Write each table to a file, all as of one moment; see ``portal.keeping.dumps.Engine``."""
     wrapper = connection.copy()
     wrapper.ensure_connection()
@@ -48,7 +49,7 @@ def dump(folder: Path) -> Iterator[tuple[Any, dict[str, Any]]]:
         wrapper.close()
 
 
-def load(folder: Path, schema: dict[str, Any]) -> None:
+def load(folder: Path, schema: JsonObject) -> None:
     """Make the schema of the dump anew and fill it; see ``portal.keeping.dumps.Engine``.
 
     What was there is dropped: it may be of another version, or refuse to be emptied. The rows come

@@ -11,13 +11,14 @@ from typing import Any
 
 from django.db import connection
 
+from ml.types import JsonObject
 from portal.core.errors import ConflictError
 
 NAME = "database.sqlite3"
 
 
 @contextmanager
-def dump(folder: Path) -> Iterator[tuple[Any, dict[str, Any]]]:
+def dump(folder: Path) -> Iterator[tuple[Any, JsonObject]]:
     """Write the database as it is at one moment; see ``portal.keeping.dumps.Engine``."""
     path = folder / NAME
     path.unlink(missing_ok=True)  # of an earlier round
@@ -34,7 +35,7 @@ def dump(folder: Path) -> Iterator[tuple[Any, dict[str, Any]]]:
         copy.close()
 
 
-def load(folder: Path, schema: dict[str, Any]) -> None:
+def load(folder: Path, schema: JsonObject) -> None:
     """Put the file in the place of the database; see ``portal.keeping.dumps.Engine``."""
     target = Path(connection.settings_dict["NAME"])
     connection.close()

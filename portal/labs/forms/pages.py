@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple, NotRequired, TypedDict
 
 from django import forms
 from django.db.models import QuerySet
@@ -21,6 +21,28 @@ AREAS = tuple(
     for scope in TokenScope
     if (area, scope) != (TokenArea.SEARCH, TokenScope.WRITE)  # a search only reads
 )
+
+
+class Tick(NamedTuple):
+    """What can be ticked."""
+
+    value: str
+    title: str
+    is_ticked: bool
+
+
+class AreaRow(NamedTuple):
+    """The ticks of one area; None where there is nothing to tick."""
+
+    title: str
+    ticks: list[Tick | None]
+
+
+class Rights(TypedDict):
+    """``scope`` and ``areas`` as the services take them."""
+
+    scope: TokenScope
+    areas: NotRequired[dict[str, str]]
 
 
 class ScopedForm(forms.Form):
@@ -42,25 +64,25 @@ class ScopedForm(forms.Form):
         return cleaned
 
     @property
-    def area_rows(self) -> list[dict[str, Any]]:
+    def area_rows(self) -> list[AreaRow]:
         """The ticks as a table: a row for each area, reading and writing beside each other."""
         offered, ticked = dict(AREAS), self["areas"].value() or []
         return [
-            {
-                "title": area.label,
-                "ticks": [
-                    {"value": name, "title": offered[name], "is_ticked": name in ticked}
+            AreaRow(
+                area.label,
+                [
+                    Tick(name, offered[name], name in ticked)
                     if (name := f"{area}:{scope}") in offered
                     else None
                     for scope in TokenScope
                 ],
-            }
+            )
             for area in TokenArea
         ]
 
     @property
-    def rights(self) -> dict[str, Any]:
-        """``scope`` and ``areas`` as the services take them."""
+    def rights(self) -> Rights:
+        """What the form grants."""
         if self.cleaned_data["scope"] != CHOSEN:
             return {"scope": TokenScope(self.cleaned_data["scope"])}
         ticked = sorted(self.cleaned_data["areas"])  # read before write: write includes it

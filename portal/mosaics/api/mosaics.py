@@ -16,6 +16,7 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from ml.types import JsonObject
 from portal.annotations.selectors import roi_get
 from portal.archive.models import ItemState
 from portal.archive.selectors import video_get
@@ -282,7 +283,7 @@ class MosaicViewSet(
         return cast(Mosaic, self.get_object())
 
 
-def _asked(kind: type[serializers.Serializer[Any]], request: Request) -> dict[str, Any]:
+def _asked(kind: type[serializers.Serializer[Any]], request: Request) -> JsonObject:
     """The query, checked."""
     query = kind(data=request.query_params)
     query.is_valid(raise_exception=True)

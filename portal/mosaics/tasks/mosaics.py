@@ -122,8 +122,8 @@ def _built(result: MosaicResult, folder: Path, *, seconds: float) -> BuiltMosaic
         seconds=seconds,
         view_outline=np.round(result.view_outline, 2).tolist(),
         engine={"version": result.engine, "config_hash": result.config_hash},
-        quality=_plain(asdict(result.quality)),
-        gaps=[_plain(asdict(gap)) for gap in result.gaps],
+        quality=_plain_json(asdict(result.quality)),
+        gaps=[_plain_json(asdict(gap)) for gap in result.gaps],
     )
 
 
@@ -142,9 +142,9 @@ def _component(component: ComponentResult, folder: Path) -> BuiltComponent:
         content_hash=storage.file_sha256(folder / component.pyramid),
         anchor_index=component.anchor_index,
         registered_count=component.registered_count,
-        spans=[_plain(asdict(span)) for span in component.spans],
-        layers=[_plain(asdict(layer)) for layer in component.layers],
-        quality=_plain(asdict(component.quality)),
+        spans=[_plain_json(asdict(span)) for span in component.spans],
+        layers=[_plain_json(asdict(layer)) for layer in component.layers],
+        quality=_plain_json(asdict(component.quality)),
     )
 
 
@@ -177,12 +177,12 @@ def _number(value: float | None) -> float | None:
     return None if value is None or not math.isfinite(value) else float(value)
 
 
-def _plain(values: JsonObject) -> JsonObject:
+def _plain_json(values: JsonObject) -> JsonObject:
     """The same with None for what is not finite, at any depth."""
     found: JsonObject = {}
     for key, value in values.items():
         is_deep = isinstance(value, dict)
-        found[key] = _plain(value) if is_deep else value
+        found[key] = _plain_json(value) if is_deep else value
         if isinstance(value, float):
             found[key] = _number(value)
     return found

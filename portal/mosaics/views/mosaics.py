@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any
+from typing import TypedDict
 from urllib.parse import urlencode
 
 from django.contrib import messages
@@ -15,6 +15,7 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
+from ml.types import JsonObject
 from portal.archive.models import Canvas, CanvasKind, Case, ItemState, Video
 from portal.archive.selectors import case_get, video_get
 from portal.archive.serializers import thumbnail_url
@@ -192,9 +193,9 @@ def canvas_action(request: HttpRequest, canvas: Canvas) -> str:
     return video_action(request, video) if video is not None else ""
 
 
-def _config(sent: QueryDict) -> dict[str, Any]:
+def _config(sent: QueryDict) -> JsonObject:
     """The choices of the form; what is not a number goes on as it is, to be refused by name."""
-    config: dict[str, Any] = {}
+    config: JsonObject = {}
     if model := sent.get("motion_model"):
         config["motion_model"] = model
     if step := sent.get("step"):
@@ -208,7 +209,14 @@ def _config(sent: QueryDict) -> dict[str, Any]:
     return config
 
 
-def _estimate(request: HttpRequest, video: Video) -> dict[str, Any]:
+class _Estimate(TypedDict):
+    """Context of ``mosaics/_estimate.html``: an estimate, or what is wrong."""
+
+    estimate: selectors.Estimate | None
+    problem: str
+
+
+def _estimate(request: HttpRequest, video: Video) -> _Estimate:
     """Frames and time of what the form says now, or what is wrong with it."""
     try:
         config = options_clean(_config(request.GET))

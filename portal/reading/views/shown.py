@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import shapely
 
@@ -92,27 +91,50 @@ def agreement_rows(
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One line of the plot; ``width`` in per cent, ``y`` in the plot's own units."""
+
+    name: str
+    color: str
+    value: float | None
+    width: float
+    y: int
+
+
+@dataclass(frozen=True, slots=True)
+class BarPlot:
+    """One measure, with a bar for each pair and label."""
+
+    name: str
+    lines: list[Bar]
+    height: int
+
+
+_BAR_HEIGHT = 26  # a line of text above the bar itself
+
+
 def bars(
     pairs: Mapping[tuple[uuid.UUID, uuid.UUID], PairAgreement],
     readers: Sequence[User],
     labels: Mapping[str, Label],
-) -> list[dict[str, Any]]:
-    """The plot: of each measure a bar for each line, 0 to 100 wide; below chance is no bar."""
+) -> list[BarPlot]:
+    """A plot for each measure; what is below chance has no bar."""
     rows = agreement_rows(pairs, readers, labels)
     plots = []
     for key, name in MEASURES:
         lines = [
-            {
-                "name": f"{row.label.name if row.label else NO_LABEL} · {row.initials}",
-                "color": row.label.color if row.label else "",
-                "value": value,
-                "width": round(100 * max(0.0, value or 0.0), 1),
-                "y": 26 * k,
-            }
+            Bar(
+                name=f"{row.label.name if row.label else NO_LABEL} · {row.initials}",
+                color=row.label.color if row.label else "",
+                value=value,
+                width=round(100 * max(0.0, value or 0.0), 1),
+                y=_BAR_HEIGHT * k,
+            )
             for k, row in enumerate(rows)
             for value in [getattr(row.tally, key)]
         ]
-        plots.append({"name": name, "lines": lines, "height": 26 * len(lines)})
+        plots.append(BarPlot(name, lines, _BAR_HEIGHT * len(lines)))
     return plots if rows else []
 
 

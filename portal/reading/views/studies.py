@@ -20,11 +20,11 @@ from portal.labs.requests import lab_chosen_by, user_of
 from portal.labs.selectors import lab_get, labs_with_role
 from portal.reading import selectors, services
 from portal.reading.downloads import agreement_download
-from portal.reading.forms import AssignForm, StudyForm
+from portal.reading.forms import StudyForm
 from portal.reading.models import Choice, Study
 from portal.reading.rules import may_adjudicate, may_assign, require_assign
 from portal.reading.views.shown import agreement_rows, bars, findings_shown
-from portal.reading.views.work import choosing, tell_made
+from portal.reading.views.work import assign_page
 
 OWN_SHOWN = 20  # of what the adjudicator drew on the image: the newest
 
@@ -105,22 +105,13 @@ def assign(request: HttpRequest, study_id: uuid.UUID) -> HttpResponse:
     user = user_of(request)
     row = selectors.study_get(user, study_id)
     require_assign(user, row.lab_id)
-    if request.method == "GET":
-        context = choosing(request, user, row.lab) | {"study": row}
-        return render(request, "reading/assign.html", context)
-    form = AssignForm(request.POST, user=user, lab=row.lab)
-    if form.is_valid():
-        try:
-            made = services.readings_assign(study=row, user=user, wanted=form.wanted())
-        except PortalError as error:
-            if error.status not in {400, 409}:
-                raise
-            form.add_error(None, error.message)
-        else:
-            tell_made(request, made)
-            return redirect("reading:study", row.pk)
-    context = choosing(request, user, row.lab, form) | {"study": row}
-    return render(request, "reading/assign.html", context, status=400)
+    return assign_page(
+        request,
+        row.lab,
+        lambda wanted: services.readings_assign(study=row, user=user, wanted=wanted),
+        then=reverse("reading:study", args=[row.pk]),
+        study=row,
+    )
 
 
 @login_required

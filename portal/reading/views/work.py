@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any
+from collections.abc import Callable
+from typing import TypedDict
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
@@ -21,7 +23,7 @@ from portal.labs.requests import lab_chosen_by, user_of
 from portal.labs.selectors import lab_current, lab_get, labs_with_role
 from portal.reading import selectors, services
 from portal.reading.forms import AssignForm
-from portal.reading.models import Assignment
+from portal.reading.models import Assignment, Study
 from portal.reading.rules import may_assign, require_assign
 from portal.reading.selectors.choosing import images_to_choose
 
@@ -86,21 +88,12 @@ def assign(request: HttpRequest) -> HttpResponse:
     """Hand out images."""
     user = user_of(request)
     lab = _managed(request, user)
-    if request.method == "GET":
-        return render(request, "reading/assign.html", choosing(request, user, lab))
-    form = AssignForm(request.POST, user=user, lab=lab)
-    if form.is_valid():
-        try:
-            made = services.work_assign(lab=lab, user=user, wanted=form.wanted())
-        except PortalError as error:
-            if error.status != 400:
-                raise
-            form.add_error(None, error.message)
-        else:
-            tell_made(request, made)
-            return redirect(f"{reverse('reading:handed_out')}?lab={lab.slug}")
-    context = choosing(request, user, lab, form)
-    return render(request, "reading/assign.html", context, status=400)
+    return assign_page(
+        request,
+        lab,
+        lambda wanted: services.work_assign(lab=lab, user=user, wanted=wanted),
+        then=f"{reverse('reading:handed_out')}?lab={lab.slug}",
+    )
 
 
 @login_required
@@ -157,15 +150,52 @@ def canvas_action(request: HttpRequest, canvas: Canvas) -> str:
     return render_to_string("reading/_canvas_action.html", context, request)
 
 
-def choosing(
-    request: HttpRequest, user: User, lab: Lab, form: AssignForm | None = None
-) -> dict[str, Any]:
+class Choosing(TypedDict):
+    """Part of the context of ``reading/assign.html``; ``ticked``: ids of images and people."""
+
+    lab: Lab
+    form: AssignForm
+    q: str
+    images: list[Canvas]
+    has_more: bool
+    offered: int
+    people: QuerySet[User]
+    ticked: set[str]
+
+
+def assign_page(
+    request: HttpRequest,
+    lab: Lab,
+    assign: Callable[[services.WantedReadings], list[Assignment]],
+    *,
+    then: str,
+    study: Study | None = None,
+) -> HttpResponse:
+    """The choice of images and people; once made, on to ``then``."""
+    user, status = user_of(request), 200
+    form = AssignForm(request.POST if request.method == "POST" else None, user=user, lab=lab)
+    if request.method == "POST":
+        status = 400
+        if form.is_valid():
+            try:
+                made = assign(form.wanted())
+            except PortalError as error:
+                if error.status not in {400, 409}:
+                    raise
+                form.add_error(None, error.message)
+            else:
+                _tell_made(request, made)
+                return redirect(then)
+    context = {**_choosing(request, user, lab, form), "study": study}
+    return render(request, "reading/assign.html", context, status=status)
+
+
+def _choosing(request: HttpRequest, user: User, lab: Lab, form: AssignForm) -> Choosing:
     """What the choice of images and people shows; what was ticked stays ticked."""
     text = request.GET.get("q", "")
     images = list(images_to_choose(user, lab, text)[: OFFERED + 1])
     sent = request.POST if request.method == "POST" else request.GET
     ticked = {*sent.getlist("canvases"), *sent.getlist("people")}
-    form = form or AssignForm(user=user, lab=lab)
     return {
         "lab": lab,
         "form": form,
@@ -178,7 +208,7 @@ def choosing(
     }
 
 
-def tell_made(request: HttpRequest, made: list[Assignment]) -> None:
+def _tell_made(request: HttpRequest, made: list[Assignment]) -> None:
     """Say how much was handed out."""
     if not made:
         messages.info(request, "They all had it already.")

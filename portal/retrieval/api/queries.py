@@ -57,11 +57,11 @@ class QueryViewSet(
         user = user_of(request)
         asked = QueryAskSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
-        fields = asked.asked()
+        lab = None
         if asked.validated_data.get("source") == QuerySource.PICTURE:
             lab_id = asked.validated_data.get("lab")
-            fields["lab"] = lab_chosen(user, lab_id, at_least=Role.VIEWER)
-        query = services.query_create(asked=services.QueryAsked(**fields), user=user)
+            lab = lab_chosen(user, lab_id, at_least=Role.VIEWER)
+        query = services.query_create(asked=asked.asked(lab), user=user)
         about(request, query.pk)
         shown = QuerySerializer(query, context={"request": request}).data
         job = selectors.query_job(query)

@@ -18,7 +18,7 @@ from portal.retrieval.selectors.embeddings import (
     rois_to_embed,
     rois_with_embedding,
     rois_without_embedding,
-    stain_of,
+    stain_json,
     unembeddable_for,
     vector_of,
 )
@@ -276,7 +276,7 @@ __all__ = [
     "similar_search",
     "snapshot_latest",
     "source_of",
-    "stain_of",
+    "stain_json",
     "unembeddable_for",
     "vector_of",
 ]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection
-from typing import Any
 
 import numpy as np
 from django.db.models import Q, QuerySet
 
-from ml.types import ArrayF32, ArrayI64
+from ml.types import ArrayF32, ArrayI64, JsonObject
 from portal.annotations.marks import MARKS
 from portal.annotations.models import Roi, RoiQuerySet
 from portal.archive.models import Canvas
@@ -130,7 +129,7 @@ def canvas_job_open(canvas_id: uuid.UUID, *, encoder_id: str) -> Job | None:
     return jobs.exclude(state__in=ENDED).order_by("created_at").first()
 
 
-def stain_of(canvas: Canvas, *, method: str) -> dict[str, Any] | None:
+def stain_json(canvas: Canvas, *, method: str) -> JsonObject | None:
     """For a task: the stored stains of a slide by this method, None where they are yet unknown."""
     found = CanvasStain.objects.filter(canvas=canvas, method=method).first()
     return found.estimate if found else None

@@ -10,9 +10,10 @@ from django.urls import reverse
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from portal.labs.models import Lab
 from portal.retrieval.models import EncoderKind, Query, QuerySource
 from portal.retrieval.selectors import EXAMPLES_MOST
-from portal.retrieval.services import PICTURE_BYTES
+from portal.retrieval.services import PICTURE_BYTES, QueryAsked
 
 _NAMES = {"canvas": "canvas_id", "roi": "roi_id", "query": "again_id", "picture": "upload"}
 
@@ -72,14 +73,16 @@ class QueryAskSerializer(serializers.Serializer[Any]):
             raise serializers.ValidationError({"source": ["Say what to search with."]})
         return attrs
 
-    def asked(self) -> dict[str, Any]:
-        """Fields of ``QueryAsked``, without the lab."""
+    def asked(self, lab: Lab | None) -> QueryAsked:
+        """As the service takes it.
+
+        Args:
+            lab: of a picture.
+        """
         fields = {_NAMES.get(name, name): value for name, value in self.validated_data.items()}
-        fields.pop("lab", None)
-        fields["source"] = QuerySource(fields.get("source", QuerySource.AREA))
-        return fields | {
-            name: tuple(fields[name]) for name in ("liked", "unliked") if name in fields
-        }
+        fields |= {"lab": lab, "source": QuerySource(fields.get("source", QuerySource.AREA))}
+        fields |= {name: tuple(fields.get(name, ())) for name in ("liked", "unliked")}
+        return QueryAsked(**fields)
 
 
 class QuerySerializer(serializers.ModelSerializer[Query]):

@@ -26,7 +26,7 @@ from ml.errors import MlError
 from ml.files import replacing
 from ml.imaging.slides import open_slide
 from ml.imaging.videos import read_frame
-from ml.types import ImageU8, Progress, no_progress
+from ml.types import ImageU8, JsonObject, Progress, no_progress
 from portal.annotations.marks import MARKS
 from portal.annotations.models import ReviewState, Roi
 from portal.archive import storage
@@ -141,7 +141,7 @@ def training_set_write(
         found += [region] if region else []
         progress(done, total, "regions")
     _tables(found, out)
-    for name, config in _configurations(found, mpp).items():
+    for name, config in _configurations_json(found, mpp).items():
         with replacing(out / f"{name}.json") as path:
             path.write_text(json.dumps(config, indent=1))
     return TrainingSet(
@@ -249,11 +249,11 @@ def _table(path: Path, columns: Sequence[str], rows: Sequence[Sequence[str]]) ->
         table.writerows(rows)
 
 
-def _configurations(regions: Sequence[_Region], mpp: float) -> dict[str, dict[str, Any]]:
+def _configurations_json(regions: Sequence[_Region], mpp: float) -> dict[str, JsonObject]:
     """What ``--config`` of each scheme is given; none of those that would find nothing to read."""
     tissue = [r for r in regions if r.file.startswith(EncoderKind.HISTOLOGY)]
     scopes = [r for r in regions if r.file.startswith(EncoderKind.ENDOSCOPY)]
-    made: dict[str, dict[str, Any]] = {}
+    made: dict[str, JsonObject] = {}
     slides: dict[str, list[list[Any]]] = {
         use: [[r.file, r.patient, float(r.mpp or mpp)] for r in tissue if r.use == use]
         for use in (TRAIN, WATCHED)

@@ -134,7 +134,7 @@ def canvas_stain(network: RegionEncoder, canvas: Canvas, slide: SlideImage) -> S
     from ml.roi.stain import StainConfig, estimate_stain, stain_from_dict, stain_to_dict
 
     method = network.stain_method
-    known = selectors.stain_of(canvas, method=method)
+    known = selectors.stain_json(canvas, method=method)
     if known is not None:
         return stain_from_dict(known)
     estimate = estimate_stain(slide, mpp=canvas.mpp, config=StainConfig(method=method))

@@ -57,7 +57,7 @@ class _Page:
         self.number = int(at) if at.isdecimal() and len(at) <= _DIGITS else 1
         self.start = max(self.number - 1, 0) * _PAGE
 
-    def context(self, **more: Any) -> dict[str, Any]:
+    def context(self, **more: object) -> dict[str, object]:
         encoder = self.encoder
         return {
             "tab": self.tab,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any
+from typing import Any, TypedDict
 
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
@@ -16,6 +16,7 @@ from portal.annotations.models import Roi
 from portal.annotations.selectors import roi_get
 from portal.core.errors import ConflictError, InvalidInputError, NotFoundError
 from portal.core.http.htmx import wants_part
+from portal.jobs.models import Job
 from portal.labs.models import Lab, Role, User
 from portal.labs.requests import user_of
 from portal.labs.rules import has_role
@@ -129,7 +130,15 @@ def scales_of(kind: str, now: float) -> list[tuple[str, str]]:
     return [(sent, text) for sent, text in _SCALES if float(sent) != now]
 
 
-def _outcome(user: User, roi: Roi, lab_id: uuid.UUID, form: SimilarForm) -> dict[str, Any]:
+class _Outcome(TypedDict, total=False):
+    result: selectors.SimilarResult
+    job: Job | None
+    failure: str
+    is_blank: bool
+    may_retry: bool
+
+
+def _outcome(user: User, roi: Roi, lab_id: uuid.UUID, form: SimilarForm) -> _Outcome:
     """One of: ``result``, ``job`` (under way), ``failure`` with the failed ``job``."""
     try:
         found = services.similar_or_embed(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 from urllib.parse import urlencode
 
 from django.contrib.auth.decorators import login_required
@@ -54,7 +54,8 @@ def why(request: HttpRequest, roi_id: uuid.UUID, other_id: uuid.UUID) -> HttpRes
             roi=roi, other=other, lab_id=lab_id, user=user, is_retry=is_retry
         )
 
-    context = _outcome(found) | {
+    context = {
+        **_outcome(found),
         "roi": roi,
         "canvas": roi.canvas,
         "other": other,
@@ -81,7 +82,8 @@ def query_why(request: HttpRequest, query_id: uuid.UUID, other_id: uuid.UUID) ->
         is_retry = request.method == "POST"
         return services.query_match_explain(query=query, other=other, user=user, is_retry=is_retry)
 
-    context = _outcome(found) | {
+    context = {
+        **_outcome(found),
         "query": query,
         "canvas": query.canvas,
         "other": other,
@@ -124,7 +126,14 @@ def _address(address: str, scale: Scale | None, version: int | None) -> str:
     return f"{address}?{urlencode(fields)}"
 
 
-def _outcome(find: Callable[[], MatchFound | Job]) -> dict[str, Any]:
+class _Outcome(TypedDict, total=False):
+    found: MatchFound
+    job: Job
+    failure: str
+    may_retry: bool
+
+
+def _outcome(find: Callable[[], MatchFound | Job]) -> _Outcome:
     """One of ``found``, ``job`` (under way), or ``failure`` with ``may_retry``."""
     try:
         found = find()
@@ -159,7 +168,16 @@ def _answered(
     return render(request, template, context)
 
 
-def _figures(found: MatchFound, encoder: Encoder) -> dict[str, Any]:
+class _Figures(TypedDict):
+    """Texts of chance, both halves' shares and that of colour in per cent."""
+
+    closer: str
+    closer_other: str
+    halves: list[int]
+    colour: int | None
+
+
+def _figures(found: MatchFound, encoder: Encoder) -> _Figures:
     """What is said of the match in numbers that mean something without the encoder."""
     p_values = [
         selectors.p_value_of(encoder, distance)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ml.evaluation.retrieval.suite.choice import SuiteChoice
+from ml.evaluation.retrieval.suite.run import TaskResult
 from ml.evaluation.retrieval.suite.scores import Scores, SuiteTaskScores
 from ml.reports.tables import markdown_table
 
@@ -58,7 +59,7 @@ def _own_rows(methods: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _tasks(result: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+def _tasks(result: Mapping[str, Any]) -> list[tuple[str, TaskResult]]:
     return [
         (f"{name}: {task}", scores)
         for name, found in result["sets"].items()

@@ -7,12 +7,12 @@ import json
 import uuid
 from collections.abc import Collection
 from dataclasses import asdict
-from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
+from ml.types import JsonObject
 from portal.archive import storage
 from portal.archive.models import BinEntry, Case
 from portal.archive.services import asset_purge, bin_purge, bin_put
@@ -101,7 +101,7 @@ def erasure_run(erasure: Erasure) -> Erasure:
     for folder in found.folders:
         storage.folder_drop(folder)
     is_rewritten = database_rewrite()
-    erasure.certificate = _certificate(erasure, found, texts, is_rewritten)
+    erasure.certificate = _certificate_json(erasure, found, texts, is_rewritten)
     is_gone = erasure.certificate["verified"]["is_gone"]
     erasure.state = ErasureState.DONE if is_gone else ErasureState.FAILED
     erasure.error_message = "" if is_gone else "Something is left; the certificate names it."
@@ -153,12 +153,12 @@ def _jobs_of(found: Inventory, lab_id: uuid.UUID) -> list[Job]:
     return [job for job in waiting if str(job.target_id) in found.ids]
 
 
-def _certificate(
+def _certificate_json(
     erasure: Erasure, found: Inventory, texts: dict[str, int], is_rewritten: bool
-) -> dict[str, Any]:
+) -> JsonObject:
     """What was erased, by whom and when, and what looking for it afterwards found."""
     left, files = rows_left(found), files_left(found)
-    content: dict[str, Any] = {
+    content: JsonObject = {
         "format": 1,
         "erasure": str(erasure.pk),
         "lab": erasure.lab.slug,

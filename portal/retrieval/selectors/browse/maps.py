@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from django.db.models import QuerySet
@@ -65,6 +65,24 @@ class MapCounts:
     newer: int
 
 
+class MapCanvas(NamedTuple):
+    """What regions of a canvas are coloured and grouped by; texts are empty where unknown."""
+
+    pk: uuid.UUID
+    name: str
+    case_id: uuid.UUID
+    accession: str
+    organ: str
+    diagnosis: str
+    patient_key: str
+    scanner: str | None
+
+    @property
+    def patient(self) -> str:
+        """The patient's key; without one each case is a patient of its own."""
+        return self.patient_key or str(self.case_id)
+
+
 @dataclass(frozen=True)
 class SeenMap:
     """What one person may see of a map.
@@ -84,13 +102,13 @@ class SeenMap:
         return np.fromiter(self.rows, dtype=np.int64, count=len(self.rows))
 
     @cached_property
-    def canvases(self) -> dict[uuid.UUID, dict[str, Any]]:
-        """Of the lab, with what regions are coloured and grouped by. One query."""
-        rows = Canvas.objects.filter(lab_id=self.map.lab_id).values(
-            *("pk", "name", "kind", "case_id", "case__accession", "case__organ"),
+    def canvases(self) -> dict[uuid.UUID, MapCanvas]:
+        """Of the lab. One query."""
+        rows = Canvas.objects.filter(lab_id=self.map.lab_id).values_list(
+            *("pk", "name", "case_id", "case__accession", "case__organ"),
             *("case__diagnosis", "case__patient_key", "slide__vendor"),
         )
-        return {row["pk"]: row for row in rows}
+        return {row[0]: MapCanvas(*row) for row in rows}
 
     @property
     def places(self) -> ArrayI64:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -68,22 +68,21 @@ def map_points(seen: SeenMap) -> MapPoints:
     canvas = [number.setdefault(row.canvas_id, len(number)) for row in rows]
     known = [seen.canvases[pk] for pk in number]
 
-    def word_of(name: str) -> list[_Said]:
-        words = [str(one[name] or "") for one in known]
-        return [(word.lower(), word, "") for word in words]
+    def word_of(words: Iterable[str | None]) -> list[_Said]:
+        return [((word or "").lower(), word or "", "") for word in words]
 
     def label_of(key: uuid.UUID | None) -> _Said:
         label = labels.get(key) if key else None
         return (str(label.pk), label.name, label.color) if label else ("", "", "")
 
-    cases: list[_Said] = [(str(one["case_id"]), one["case__accession"], "") for one in known]
+    cases: list[_Said] = [(str(one.case_id), one.accession, "") for one in known]
     # What many points have is worked out once, and each point names it by a number.
     ways: dict[str, tuple[list[_Said], list[int]]] = {
         "label": _numbered([row.label_id for row in rows], label_of),
-        "organ": (word_of("case__organ"), canvas),
-        "diagnosis": (word_of("case__diagnosis"), canvas),
+        "organ": (word_of(one.organ for one in known), canvas),
+        "diagnosis": (word_of(one.diagnosis for one in known), canvas),
         "case": (cases, canvas),
-        "scanner": (word_of("slide__vendor"), canvas),
+        "scanner": (word_of(one.scanner for one in known), canvas),
         "review_state": _numbered(
             [row.review_state for row in rows], lambda key: (key, ReviewState(key).label, "")
         ),

@@ -151,9 +151,8 @@ def _patients(seen: SeenMap, n: int) -> ArrayI64:
     numbers: dict[str, int] = {}
     found = np.full(n, -1, dtype=np.int64)
     for at, row in seen.rows.items():
-        canvas = seen.canvases[row.canvas_id]
-        key = canvas["case__patient_key"] or str(canvas["case_id"])
-        found[at] = numbers.setdefault(key, len(numbers))
+        patient = seen.canvases[row.canvas_id].patient
+        found[at] = numbers.setdefault(patient, len(numbers))
     return found
 
 
