@@ -84,7 +84,7 @@ def measure_text(data: Path, *, seed: int, progress: Progress) -> TextScores:
     }
 
 
-def _real(pictures: Iterable[tuple[str, ImageU8]]) -> dict[str, dict[str, int]]:
+def _real(pictures: Iterable[tuple[str, ImageU8]]) -> dict[str, FlaggedPictures]:
     count, flagged = Counter[str](), Counter[str]()
     for name, image in pictures:
         count[name] += 1

@@ -33,13 +33,14 @@ PER_PAGE = 25  # rows of 80 px: two to three screens
 def case_list(request: HttpRequest) -> HttpResponse:
     """Search, filter, sort and page through the cases; htmx re-asks for the table alone."""
     user = user_of(request)
-    context = case_table(request, user=user, per_page=PER_PAGE)
+    table = case_table(request, user=user, per_page=PER_PAGE)
     if wants_part(request):
-        response = render(request, "archive/_case_table.html", context)
+        response = render(request, "archive/_case_table.html", table)
         response["HX-Push-Url"] = _short_url(request)
         return response
-    lab = context["lab"]
-    context |= {
+    lab = table["lab"]
+    context = {
+        **table,
         "shared_count": selectors.shared_count(user, lab=lab),
         "facets": selectors.case_facets(user=user),
         "may_create": labs_with_role(user, at_least=Role.ANNOTATOR).exists(),

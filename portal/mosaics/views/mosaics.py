@@ -31,6 +31,7 @@ from portal.mosaics.models import Mosaic
 from portal.mosaics.options import MOTION_MODELS, options_clean, options_words, span_words
 from portal.mosaics.rules import may_build
 from portal.mosaics.selectors import frame_runs, mosaic_report, reasons_of, runs_lost
+from portal.mosaics.selectors.mosaics import Estimate
 from portal.mosaics.services import removal
 
 LOST_SHOWN = 20
@@ -104,14 +105,15 @@ def video_mosaics(request: HttpRequest, video_id: uuid.UUID) -> HttpResponse:
         }
         for mosaic in reversed(mosaics)
     ]
-    context = {
+    context: dict[str, object] = {
         "video": video,
         "rows": rows,
         "motion_models": MOTION_MODELS,
         "steps": _steps(request),
         "may_build": video.state == ItemState.READY and may_build(user, video.lab_id),
-        **(_estimate(request, video) if video.state == ItemState.READY else {}),
     }
+    if video.state == ItemState.READY:
+        context |= _estimate(request, video)
     return render(request, "mosaics/video.html", context)
 
 
@@ -212,7 +214,7 @@ def _config(sent: QueryDict) -> JsonObject:
 class _Estimate(TypedDict):
     """Context of ``mosaics/_estimate.html``: an estimate, or what is wrong."""
 
-    estimate: selectors.Estimate | None
+    estimate: Estimate | None
     problem: str
 
 

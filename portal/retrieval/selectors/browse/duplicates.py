@@ -102,5 +102,5 @@ def _between(seen: SeenMap, a: int, b: int) -> Between:
     one, other = seen.rows[a].canvas_id, seen.rows[b].canvas_id
     if one == other:
         return Between.REGIONS
-    same = seen.canvases[one]["case_id"] == seen.canvases[other]["case_id"]
+    same = seen.canvases[one].case_id == seen.canvases[other].case_id
     return Between.IMAGES if same else Between.CASES

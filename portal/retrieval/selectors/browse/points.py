@@ -93,7 +93,7 @@ def map_points(seen: SeenMap) -> MapPoints:
         x=places[:, 0].tolist(),
         y=places[:, 1].tolist(),
         canvas=canvas,
-        canvases=[(one["pk"], one["name"], one["case__accession"]) for one in known],
+        canvases=[(one.pk, one.name, one.accession) for one in known],
         colourings=tuple(_coloured(name, *ways[name]) for name in COLOURS),
     )
 
