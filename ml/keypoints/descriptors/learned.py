@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from ml.errors import WeightsError
 from ml.files import WEIGHTS_FOLDER
 from ml.keypoints.descriptors.learned_weights import SHIPPED, read_descriptor
 from ml.keypoints.descriptors.patches import cut_patches
@@ -44,12 +45,17 @@ _STRIDE_PX = 16
 
 
 def load(name: str) -> LearnedDescriptor:
-    """The shipped descriptor of that name.
+    """The shipped descriptor of that name, or ``NAME:FILE``, which goes by the whole of it.
 
     Raises:
-        WeightsError: its file is missing or damaged.
+        WeightsError: its file is missing, damaged, or of another descriptor.
     """
-    return descriptor_from_file(WEIGHTS_FOLDER / SHIPPED[name])
+    family, has_file, file = name.partition(":")
+    found = descriptor_from_file(Path(file) if has_file else WEIGHTS_FOLDER / SHIPPED[family])
+    if found.name != family:
+        raise WeightsError(f"{Path(file).name}: holds {found.name}, expected {family}")
+    found.name = name
+    return found
 
 
 def descriptor_from_file(path: str | Path) -> LearnedDescriptor:

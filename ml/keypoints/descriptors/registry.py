@@ -27,6 +27,9 @@ LEARNED: dict[str, str] = {
 """Learned descriptors: name -> module with ``load(name) -> Descriptor``, imported when asked for,
 so that the hand-crafted four never wait for torch."""
 
+OF_FILES = ("triplet", "cnn", "graph", "vit")
+"""Those that also load from other weights than the shipped ones."""
+
 DESCRIPTOR_NAMES: tuple[str, ...] = (*CLASSICAL_NAMES, *LEARNED, "default")
 """Names that ``load_descriptor`` knows. ``default`` is ``DEFAULT_NAME``."""
 
@@ -54,17 +57,20 @@ class Descriptor(Protocol):
 
 
 def load_descriptor(name: str = "default") -> Descriptor:
-    """Load a descriptor by name; ``vit:PATH_OR_NAME`` names other weights or another backbone.
+    """Load a descriptor by name.
 
+    Args:
+        name: ``triplet:FILE``, ``cnn:FILE``, ``graph:FILE`` and ``vit:FILE`` name other weights,
+            ``vit:PATH_OR_NAME`` another backbone.
     Raises:
-        UnknownNameError: not one of ``DESCRIPTOR_NAMES``.
-        WeightsError: the weights of a learned one are missing or damaged.
+        UnknownNameError: not one of ``DESCRIPTOR_NAMES``, or one that has no other weights.
+        WeightsError: the weights of a learned one are missing, damaged or of another one.
     """
-    family = "vit" if name.startswith("vit:") else name
-    if family not in DESCRIPTOR_NAMES:
+    family, has_file, _ = name.partition(":")
+    if family not in (OF_FILES if has_file else DESCRIPTOR_NAMES):
         raise UnknownNameError("descriptor", name, list(DESCRIPTOR_NAMES))
     resolved = DEFAULT_NAME if name == "default" else name
-    module = LEARNED.get("vit" if family == "vit" else resolved)
+    module = LEARNED.get(resolved.partition(":")[0])
     if module is not None:
         loaded: Descriptor = importlib.import_module(module).load(resolved)
         return loaded

@@ -39,12 +39,15 @@ def write_training(
     held_out: Sequence[KeypointStill],
     *,
     of_graph: OfGraph = (None, {}),
-) -> None:
-    """Write the run's figures between the card's markers ``training``, SIFT's beside them.
+    section: str = "training",
+) -> str:
+    """Write the run's figures between the markers of a section, SIFT's beside them.
 
     Args:
         of_graph: share of the greatest entropy that its attention has, scores by family with its
             positions shuffled.
+    Returns:
+        What was written.
     Raises:
         BadInputError: no such card, or it lacks the markers.
     """
@@ -57,7 +60,8 @@ def write_training(
     if scores:
         scores["sift"] = validate(load_descriptor("sift"), held_out)
     text = training_text(summary, history, scores, entropy_share=entropy_share)
-    update_card(card, "training", text)
+    update_card(card, section, text)
+    return text
 
 
 def training_text(
@@ -72,7 +76,7 @@ def training_text(
     parts = [
         f"{summary['name']} {summary['version']}, configuration {summary['train_config_hash']}:"
         f" {summary['stills']} stills to learn from, {summary['held_out']} held out;"
-        f" {len(loss)} {'epochs' if 'easy' in history else 'steps'}, loss {_over(loss)}."
+        f" {_length(summary, history)}, loss {_over(loss)}."
     ]
     if "easy" in history:
         parts[0] += f" {_easy(history)}"
@@ -84,6 +88,18 @@ def training_text(
     if scores:
         parts.append(_scores(scores))
     return "\n\n".join(parts)
+
+
+def _length(summary: DescriptorSummary, history: Mapping[str, Sequence[float]]) -> str:
+    """Steps or epochs; of epochs that were not all taken also how many triplets they are."""
+    taken = len(history["loss"])
+    if "easy" not in history:
+        return f"{taken} steps"
+    config = summary["train_config"]
+    if taken >= config["epochs"]:
+        return f"{taken} epochs"
+    seen, asked = (count * config["triplets"] for count in (taken, config["epochs"]))
+    return f"{taken} of {config['epochs']} epochs, {seen:,} of {asked:,} triplets"
 
 
 def _over(values: Sequence[float]) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NotRequired
 
 from ml.config import config_from_file
 from ml.errors import BadInputError
@@ -26,15 +27,20 @@ from ml.types import Progress
 
 
 class TripletSummary(DescriptorSummary):
-    """What a training of ``triplet`` returns: the first and the last share of each kind as well."""
+    """What a training of ``triplet`` returns: the first and the last share of each kind as well.
+
+    ``table``: what a card was given, where there is one.
+    """
 
     shares: dict[str, list[float]]
+    table: NotRequired[str]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``python -m ml train triplet``."""
     add_run_arguments(parser, has_data=False, has_card=True, has_start=True, has_views=True)
     parser.add_argument("--sequence", type=Path, help="frames or a video to tune to, no labels")
+    parser.add_argument("--section", default="training", help="what the card calls these figures")
 
 
 def run(args: argparse.Namespace, progress: Progress) -> TripletSummary:
@@ -51,19 +57,23 @@ def run(args: argparse.Namespace, progress: Progress) -> TripletSummary:
         stills, held_out = read_stills(args.data, config.stills, progress=progress)
     else:
         raise BadInputError("--data: expected the folder the stills' folder is in, got none")
-    return train_triplet(TrainingRun.of(args, config, progress), stills, held_out)
+    run = TrainingRun.of(args, config, progress)
+    return train_triplet(run, stills, held_out, section=args.section)
 
 
 def train_triplet(
     run: TrainingRun[TripletConfig],
     stills: Sequence[KeypointStill],
     held_out: Sequence[KeypointStill] = (),
+    *,
+    section: str = "training",
 ) -> TripletSummary:
-    """Train ``triplet``; draws ``shares.png`` where matplotlib is installed.
+    """Train ``triplet``; draws ``shares.png``, the paper's figure 6, where matplotlib is installed.
 
     Args:
         run: goes on from its checkpoint, if there is one; otherwise from ``run.start``, if given.
         held_out: stills for shares and validation only; may be empty.
+        section: of the run's card.
     Source: adaptive-triplet-endoscopic-matching, sections 2.2, 3.2 and 3.3.1.
     """
     config = run.config
@@ -89,7 +99,7 @@ def train_triplet(
     }
     run.write_log(summary)
     if run.card is not None:
-        write_training(run.card, summary, run.history, held_out)
+        summary["table"] = write_training(run.card, summary, run.history, held_out, section=section)
     lines = {name.replace("_", " "): line for name, line in shares.items()}
     write_loss_plot(run.out / "shares.png", lines, x="epoch", y="share of triplets")
     return summary

@@ -37,6 +37,9 @@ from ml.types import ArrayI64
 _MINED_EASY = "mined_easy"
 """Of the history: the share of easy triplets among those that are learned from."""
 
+_WATCHED = 2048
+"""Most held-out triplets whose shares are told after each epoch: they are embedded all at once."""
+
 _HELD_OUT_SET, _HELD_OUT_NEGATIVES = 1 << 21, 1 << 22
 """Numbers that keep what is drawn of held-out stills apart from the data sets and the epochs."""
 
@@ -71,7 +74,7 @@ class TripletLearner:
             else torch.optim.SGD(weights, lr=rate, momentum=config.momentum)
         )
         self._drawn: tuple[int, TripletSet] | None = None
-        self._watched = self._triplets(_HELD_OUT_SET, held_out) if held_out else None
+        self._watched = self._triplets(_HELD_OUT_SET, held_out, most=_WATCHED) if held_out else None
 
     def step(self, number: int, history: History) -> float:
         """One epoch over the data set in use; records the shares of easy and hard triplets."""
@@ -86,11 +89,14 @@ class TripletLearner:
             _record(history, "held_out_", self._held_out_shares(self._watched))
         return loss
 
-    def _triplets(self, number: int, stills: Sequence[KeypointStill]) -> TripletSet:
+    def _triplets(
+        self, number: int, stills: Sequence[KeypointStill], *, most: int | None = None
+    ) -> TripletSet:
+        count = self.config.triplets
         return draw_triplets(
             np.random.default_rng((self.config.seed, 1 << 20, number)),
             stills,
-            count=self.config.triplets,
+            count=count if most is None else min(count, most),
             patch_px=self.config.network.patch_px,
             perspective=self.config.perspective,
             light=self.config.light,

@@ -38,6 +38,18 @@ def card_text(summary: Mapping[str, Any], losses: Sequence[float]) -> str:
     return "\n".join(lines)
 
 
+def rules_text(summary: Mapping[str, Any]) -> str:
+    """What each rule of a match keeps of the synthetic pairs: precision, recall."""
+    told = [
+        f"{rule} {_cell(found['precision'])}, {_cell(found['recall'])}"
+        for rule, found in summary["rules"].items()
+    ]
+    return (
+        "Precision and recall of what a rule keeps on the synthetic pairs of the held-out stills"
+        f" ({summary['train_config']['validation_pairs']}): {'; '.join(told)}."
+    )
+
+
 def _mean(losses: Sequence[float]) -> str:
     return f"{np.mean(losses):.3f}" if losses else "none"
 

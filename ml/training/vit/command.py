@@ -16,7 +16,7 @@ from ml.keypoints.descriptors.vit_weights import save_network
 from ml.reports.cards import update_card
 from ml.training.common.run import RunSummary, TrainingRun, add_run_arguments
 from ml.training.common.sources import source_files
-from ml.training.vit.card import card_text, plot_losses
+from ml.training.vit.card import card_text, plot_losses, rules_text
 from ml.training.vit.config import VitTrainConfig, paper_config
 from ml.training.vit.depth import DptDepth, folder_depth
 from ml.training.vit.learner import VitLearner
@@ -48,6 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--depth-model", help="folder or hub name of a transformers DPT")
     parser.add_argument("--depth-folder", type=Path, help="folder of <image stem>.npy depths")
+    parser.add_argument(
+        "--rules-card", type=Path, help="model card whose lines 'rules' are replaced"
+    )
 
 
 def run(args: argparse.Namespace, progress: Progress) -> VitSummary:
@@ -57,11 +60,14 @@ def run(args: argparse.Namespace, progress: Progress) -> VitSummary:
     if args.backbone is not None and args.config is not None:
         network = dataclasses.replace(config.network, backbone=args.backbone)
         config = dataclasses.replace(config, network=network, train_backbone=False)
-    return train_vit(
+    summary = train_vit(
         TrainingRun.of(args, config, progress),
         data=args.data,
         depth_of=depth_source(config, model=args.depth_model, folder=args.depth_folder),
     )
+    if args.rules_card is not None:
+        update_card(args.rules_card, "rules", rules_text(summary))
+    return summary
 
 
 def train_vit(

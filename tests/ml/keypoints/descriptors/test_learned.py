@@ -134,6 +134,20 @@ def test_patches_in_chunks_are_the_same_patches(monkeypatch, image):
     assert np.allclose(described(descriptor, image, xy), whole, atol=1e-5)
 
 
+def test_other_weights_are_loaded_by_name_and_file_and_go_by_both(tmp_path, image):
+    file = tmp_path / "w.safetensors"
+    save_descriptor(file, stored("graph"))
+    found = load_descriptor(f"graph:{file}")
+    assert (found.name, found.version, found.dim) == (f"graph:{file}", "0.1", 6)
+    xy = np.array([[30.0, 40.0], [70.0, 50.0]])
+    again = descriptor_from_file(file)
+    assert np.array_equal(described(found, image, xy), described(again, image, xy))
+    with pytest.raises(WeightsError, match=r"w\.safetensors: holds graph, expected cnn"):
+        load_descriptor(f"cnn:{file}")
+    with pytest.raises(WeightsError, match="none"):
+        load_descriptor(f"cnn:{tmp_path}/none.safetensors")
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_saved_and_loaded_the_rows_are_the_same_up_to_half_precision(name, tmp_path, image):
     made = stored(name)

@@ -15,6 +15,7 @@ SUMMARY = {
     "stills": 3,
     "held_out": 1,
     "validation": {},
+    "train_config": {"epochs": 20, "triplets": 1500},
 }
 HISTORY = {
     "loss": [2.0] + [1.0] * 18 + [0.5],
@@ -28,6 +29,9 @@ def test_the_share_of_easy_triplets_is_that_of_the_first_and_the_last_epoch():
     text = training_text(SUMMARY, HISTORY, {})
     assert "20 epochs, loss 1.5 (first tenth) to 0.75 (last tenth)" in text
     assert "Share of easy triplets: 0.500 in the first epoch, 0.900 in the last." in text
+    longer = SUMMARY | {"train_config": {"epochs": 250, "triplets": 1500}}
+    stopped = training_text(longer, HISTORY, {})
+    assert "; 20 of 250 epochs, 30,000 of 375,000 triplets, loss 1.5" in stopped
     held_out = training_text(SUMMARY, HISTORY | {"held_out_easy": [0.25, 0.75]}, {})
     assert "Share of easy triplets: 0.250 in the first epoch, 0.750 in the last." in held_out
 
@@ -47,8 +51,9 @@ def test_scores_stand_in_one_table_with_the_baseline_below():
 def test_figures_go_between_the_markers_and_a_card_without_them_is_refused(tmp_path):
     card = tmp_path / "card.md"
     card.write_text("before\n<!-- figures: training -->\nold\n<!-- end figures -->\nafter\n")
-    write_training(card, SUMMARY, HISTORY, [])
+    written = write_training(card, SUMMARY, HISTORY, [])
     text = card.read_text()
+    assert written in text
     assert text.startswith("before\n")
     assert text.endswith("<!-- end figures -->\nafter\n")
     assert "old" not in text

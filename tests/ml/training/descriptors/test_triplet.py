@@ -17,6 +17,8 @@ from ml.errors import BadInputError, CancelledError, WeightsError
 from ml.keypoints.descriptors.learned import descriptor_from_file
 from ml.networks.triplet_cnn import TripletCnnConfig
 from ml.training.common.run import TrainingRun
+from ml.training.descriptors import triplet_learner
+from ml.training.descriptors.card import SHARES
 from ml.training.descriptors.triplet import train_triplet
 from ml.training.descriptors.triplet_config import TripletConfig
 from ml.training.descriptors.triplet_learner import TripletLearner
@@ -89,6 +91,16 @@ def test_shares_are_logged_each_epoch_and_sum_to_one(stills, tmp_path):
     assert 0 <= result["validation"]["all"]["precision"] <= 1
     assert (tmp_path / "loss.png").stat().st_size > 1000
     assert (tmp_path / "shares.png").stat().st_size > 1000
+
+
+def test_of_held_out_stills_no_more_than_what_is_watched_is_embedded(stills, monkeypatch):
+    monkeypatch.setattr(triplet_learner, "_WATCHED", 7)
+    learner, history = TripletLearner(TINY, *stills), {}
+    seen = []
+    learner.network.register_forward_hook(lambda net, given, made: seen.append(len(made)))
+    learner.step(0, history)
+    assert seen[-1] == 2 * 7 and max(seen[:-1]) == 2 * TINY.batch
+    assert sum(history[f"held_out_{name}"][0] for name in SHARES) == pytest.approx(1)
 
 
 def test_training_lowers_the_loss(stills, tmp_path):
