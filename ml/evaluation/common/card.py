@@ -13,8 +13,8 @@ from ml.evaluation.common.descriptors import split_names
 from ml.reports.cards import update_card
 from ml.types import Progress
 
-SECTIONS = ("matching", "joint")
-"""The table of descriptors, and a sentence on ``train graph --joint``."""
+JOINT = "joint"
+"""The section of a sentence on ``train graph --joint``; every other one holds the table."""
 
 
 class CardTable(TypedDict):
@@ -32,8 +32,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--descriptors", nargs="+", default=[], help="rows, in this order; default: all"
     )
-    parser.add_argument("--section", choices=SECTIONS, default=SECTIONS[0], help="what is written")
-    parser.add_argument("--card", type=Path, help="model card whose section is replaced")
+    parser.add_argument(
+        "--section",
+        default="matching",
+        help=f"what the card calls the table; {JOINT}: a sentence on `train graph --joint`",
+    )
+    parser.add_argument("--card", type=Path, help="model card or page whose section is replaced")
 
 
 def run(args: argparse.Namespace, progress: Progress) -> CardTable:
@@ -43,7 +47,7 @@ def run(args: argparse.Namespace, progress: Progress) -> CardTable:
         BadInputError: a file is no result, none scored a descriptor, or the card has no place.
     """
     results = read_results(args.results)
-    if args.section == "joint":
+    if args.section == JOINT:
         table = joint_line(results)
     else:
         table = card_table(results, names=split_names(args.descriptors))
@@ -56,24 +60,39 @@ def joint_line(results: Sequence[Mapping[str, Any]]) -> str:
     """What the rule for ``train graph --joint`` is applied to, beside what ships, in a sentence.
 
     Args:
-        results: of that training, with ``hard_core``, its row in the hard protocol; and of
-            ``evaluate matching --protocols hard`` with ``graph``.
+        results: of ``train graph``, that with ``--joint`` and that of what ships; and of
+            ``evaluate matching --protocols hard``, with ``graph`` and with the joint weights.
     Raises:
-        BadInputError: one of the two is missing.
+        BadInputError: one of them is missing.
     """
-    joint = next((found for found in results if "entropy_share" in found), None)
-    hard = next((found["hard"] for found in results if "graph" in found.get("hard", {})), None)
-    if joint is None or hard is None:
-        raise BadInputError("joint: expected a training of graph, and graph in the hard protocol")
-    own, shuffled = (joint[key]["all"]["precision"] for key in ("validation", "positions_shuffled"))
-    mutual = joint["hard_core"]["raw_precision"]
-    shipped = hard["graph"]["families"]["core"]["raw_precision"]
+    trained = {
+        found["train_config"]["train_cnn"]: found for found in results if "entropy_share" in found
+    }
+    mutual = {
+        ":" in name: row["families"]["core"]["raw_precision"]  # of a file, or what ships
+        for found in results
+        for name, row in found.get("hard", {}).items()
+        if name.partition(":")[0] == "graph"
+    }
+    if trained.keys() != {True, False} or mutual.keys() != {True, False}:
+        raise BadInputError(
+            "joint: expected trainings of graph, one of them joint, and both in the hard protocol"
+        )
+    joint, ships = trained[True], trained[False]
     return (
         f"After {joint['train_config']['steps']:,} steps the entropy is"
-        f" {joint['entropy_share']:.2f} of the greatest, shuffling costs {own - shuffled:.2f}, and"
-        f" NN precision is {own:.3f} on the held-out stills; of mutual neighbours detected"
-        f" independently {mutual:.3f} are right, of the shipped file's {shipped:.3f}."
+        f" {joint['entropy_share']:.2f} of the greatest, shuffling costs {_shuffling(joint):.2f},"
+        f" and NN precision is {joint['validation']['all']['precision']:.3f} on the held-out"
+        f" stills; of mutual neighbours detected independently {mutual[True]:.3f} are right, of the"
+        f" shipped file's {mutual[False]:.3f}. Its entropy is {ships['entropy_share']:.4f}, and"
+        f" shuffling costs {_shuffling(ships):.2f}."
     )
+
+
+def _shuffling(found: Mapping[str, Any]) -> float:
+    """What it costs a graph network to be told other key points' positions."""
+    own, shuffled = (found[key]["all"]["precision"] for key in ("validation", "positions_shuffled"))
+    return float(own - shuffled)
 
 
 def describe(result: Mapping[str, object]) -> str:

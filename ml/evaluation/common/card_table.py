@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ml.errors import BadInputError
+from ml.evaluation.common.descriptors import told_name
 from ml.reports.tables import Cell, markdown_table
 from ml.types import JsonObject
 
@@ -32,28 +33,31 @@ def card_table(results: Sequence[Mapping[str, Any]], *, names: Sequence[str] = (
     """One row for each descriptor, one column for each main figure of the protocols scored.
 
     Args:
-        results: of ``evaluate matching`` and ``evaluate epipolar``; of two with the same
-            protocol the first counts.
-        names: of the descriptors shown, in this order; empty for all.
+        results: of ``evaluate matching`` and ``evaluate epipolar``; of two rows of one descriptor
+            under the same protocol the first counts.
+        names: of the descriptors shown, in this order; empty for all. Other weights than those
+            that ship go by the folder of their file, see ``told_name``.
     Raises:
         BadInputError: a name that was not scored.
     """
-    scored: dict[str, Mapping[str, Any]] = {}
+    scored: dict[str, dict[str, Any]] = {}
     for result in results:
         for protocol in {protocol for protocol, _, _ in _COLUMNS} & result.keys():
-            scored.setdefault(protocol, result[protocol])
+            known = scored.setdefault(protocol, {})
+            for name, row in result[protocol].items():
+                known.setdefault(told_name(name), row)
     for result in results:
         if "carried" in result:  # more methods of the same protocol
             scored["papers"] = {**scored.get("papers", {}), **result["carried"]}
     columns = [
         (scored[protocol], title, read) for protocol, title, read in _COLUMNS if protocol in scored
     ]
-    known = dict.fromkeys(name for found, _, _ in columns for name in found)
-    if unknown := [name for name in names if name not in known]:
-        raise BadInputError(f"descriptor {unknown[0]!r}: expected one of {', '.join(known)}")
+    shown = dict.fromkeys(name for found, _, _ in columns for name in found)
+    if unknown := [name for name in names if name not in shown]:
+        raise BadInputError(f"descriptor {unknown[0]!r}: expected one of {', '.join(shown)}")
     rows = [
         [name, *(_cell(found.get(name), read) for found, _, read in columns)]
-        for name in names or known
+        for name in names or shown
     ]
     return markdown_table(["descriptor", *(title for _, title, _ in columns)], rows)
 

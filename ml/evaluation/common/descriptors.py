@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from ml.errors import BadInputError, MlError
 from ml.keypoints import Descriptor, load_descriptor
@@ -36,6 +37,12 @@ def load_descriptors(names: Sequence[str]) -> tuple[dict[str, Descriptor], dict[
         reasons = "; ".join(f"{name}: {reason}" for name, reason in skipped.items())
         raise BadInputError(f"descriptors: expected one that loads, got none ({reasons})")
     return loaded, skipped
+
+
+def told_name(name: str) -> str:
+    """What tables call a descriptor: of other weights, ``NAME:FILE``, the folder of the file."""
+    family, has_file, file = name.partition(":")
+    return f"{family} {Path(file).resolve().parent.name}" if has_file else name
 
 
 def split_names(words: Sequence[str]) -> list[str]:

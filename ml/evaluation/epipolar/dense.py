@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import numpy as np
 
 from ml.errors import BadInputError
+from ml.evaluation.common.descriptors import told_name
 from ml.evaluation.common.images import EvaluationImage
 from ml.evaluation.epipolar.scores import EpipolarScore, FrameCache, scored
 from ml.evaluation.matching.protocols import CountScore, epipolar_inliers, planar_inliers
@@ -34,11 +34,10 @@ def dense_matchers(names: Sequence[str] = ("vit",)) -> dict[str, DenseMatcher]:
 
     found: dict[str, DenseMatcher] = {}
     for name in names:
-        kind, _, path = name.partition(":")
-        if kind != "vit":
+        if name.partition(":")[0] != "vit":
             raise BadInputError(f"dense: expected vit or vit:FILE, got {name}")
         load_descriptor(name)  # refused here, by its name, where it cannot be used
-        told = f"vit {Path(path).resolve().parent.name}" if path else "vit"
+        told = told_name(name)
         found[f"{told} (dense)"] = matcher(name, DenseConfig())
         found[f"{told} (dense, the paper's rule)"] = matcher(name, DenseConfig.of_the_paper())
     return found

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from ml.evaluation.common.descriptors import told_name
 from ml.evaluation.matching.pairs import FAMILIES
 
 if TYPE_CHECKING:
@@ -55,12 +56,14 @@ class LineStyle(TypedDict):
 def write_matching_plots(folder: Path, result: Mapping[str, Any]) -> list[str]:
     """Write what the protocols that ran allow; returns the names of the files.
 
-    ``recall-precision.png`` (figure 5 of graph-ssl), ``precision-by-value.png`` (its figure 4),
-    ``hard.png``.
+    ``recall-precision.png`` (figure 5 of graph-ssl, figure 8 of adaptive-triplet), hand-crafted
+    descriptors in their best form as well where they were scored so; ``precision-by-value.png``
+    (figure 4 of graph-ssl), ``hard.png``.
     """
     figures: dict[str, Figure] = {}
     if "papers" in result:
-        curves = {n: s["curves"].get("viewpoint") for n, s in result["papers"].items()}
+        rows = {**result["papers"], **result.get("carried", {})}
+        curves = {told_name(n): s["curves"].get("viewpoint") for n, s in rows.items()}
         figures["recall-precision.png"] = curves_figure({n: c for n, c in curves.items() if c})
         figures["precision-by-value.png"] = values_figure(result["papers"])
     if "hard" in result:

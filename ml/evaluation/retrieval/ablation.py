@@ -13,9 +13,9 @@ import numpy as np
 from ml.evaluation.retrieval.manifest import RoiRecord, grouped, parse_groups, read_manifest
 from ml.evaluation.retrieval.protocols import RetrievalOptions, other_patients_scores
 from ml.evaluation.retrieval.splits import SplitConfig, split_patients
-from ml.files import write_text
 from ml.imaging.slides import open_slide
 from ml.networks.graph_encoders import GRAPH_ENCODERS
+from ml.reports.cards import update_card
 from ml.reports.tables import markdown_table
 from ml.roi import RoiEncoder, load_graph_encoder
 from ml.roi.graph import RoiGraph
@@ -37,6 +37,7 @@ class GraphAblation(TypedDict):
     """What ``run`` returns; ``map_at_10`` by "graph network, training, sampling"."""
 
     data_set: str
+    labels: list[str]
     encoder: EncoderName
     folds: int
     steps: int
@@ -52,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--folds", type=int, default=3, help="patient-disjoint")
     parser.add_argument("--steps", type=int, default=150, help="of each training")
     parser.add_argument("--seeds", type=int, default=SEEDS, help="runs to average")
-    parser.add_argument("--report", type=Path, help="write the table as Markdown")
+    parser.add_argument("--card", type=Path, help="card whose table 'ablation' is replaced")
 
 
 def run(args: argparse.Namespace, progress: Progress) -> GraphAblation:
@@ -82,14 +83,15 @@ def run(args: argparse.Namespace, progress: Progress) -> GraphAblation:
                 progress(len(rows), 2 * len(GRAPH_ENCODERS) + 2, "combinations")
     result: GraphAblation = {
         "data_set": args.folder.resolve().name,
+        "labels": sorted({record.label for record in records}),
         "encoder": {"name": encoder.name, "version": encoder.version},
         "folds": args.folds,
         "steps": args.steps,
         "seeds": args.seeds,
         "map_at_10": rows,
     }
-    if args.report is not None:
-        write_text(args.report, f"# Ablation\n\n{describe(result)}\n")
+    if args.card is not None:
+        update_card(args.card, "ablation", describe(result))
     return result
 
 

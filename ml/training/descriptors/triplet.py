@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NotRequired
 
 from ml.config import config_from_file
 from ml.errors import BadInputError
@@ -29,11 +28,11 @@ from ml.types import Progress
 class TripletSummary(DescriptorSummary):
     """What a training of ``triplet`` returns: the first and the last share of each kind as well.
 
-    ``table``: what a card was given, where there is one.
+    ``table``: what a card was given, empty where there is none.
     """
 
     shares: dict[str, list[float]]
-    table: NotRequired[str]
+    table: str
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -96,6 +95,7 @@ def train_triplet(
         "held_out": len(held_out),
         "validation": validate(descriptor_from_file(run.weights), held_out) if held_out else {},
         "shares": {name: [line[0], line[-1]] for name, line in shares.items() if line},
+        "table": "",
     }
     run.write_log(summary)
     if run.card is not None:

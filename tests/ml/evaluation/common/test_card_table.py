@@ -38,9 +38,15 @@ def test_the_best_form_of_the_hand_crafted_has_rows_of_its_own() -> None:
     assert rows[-1] == "| sift (best form) | 0.9600 | 0.9000 | 0.4000 | - | - | - |"
 
 
-def test_of_two_results_of_one_protocol_the_first_counts() -> None:
-    other = {"scores": {"sift": {"all": {**POSES, "epipolar_px": 9.0}}}}
-    assert "1.5000" in card_table([EPIPOLAR, other])
+def test_of_two_rows_of_one_descriptor_the_first_counts_and_other_rows_are_added() -> None:
+    far = {"all": {**POSES, "epipolar_px": 9.0}}
+    other = {"scores": {"sift": far, "triplet:build/paper/triplet.safetensors": far}}
+    rows = card_table([EPIPOLAR, other]).splitlines()[2:]
+    assert rows == [
+        "| sift | 0.7000 | 1.5000 | 0.2500 |",
+        "| triplet paper | 0.7000 | 9.0000 | 0.2500 |",
+    ]
+    assert card_table([EPIPOLAR, other], names=["triplet paper"]).splitlines()[2:] == rows[1:]
 
 
 def test_earlier_results_are_read_and_others_refused(tmp_path: Path) -> None:

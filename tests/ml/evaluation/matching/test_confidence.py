@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -23,6 +26,17 @@ def test_both_rules_are_judged_at_the_same_recall() -> None:
     assert found["agreement"] == {"precision": 1.0, "recall": 0.5, "unrelated": 0.0}
     assert found["confidence"]["recall"] == pytest.approx(0.5, abs=0.08)
     assert found["confidence"]["precision"] > 0.999
+
+
+def test_the_card_says_what_the_committed_result_says() -> None:
+    docs = Path(__file__).resolve().parents[4] / "docs"
+    file = docs / "results" / "keypoints.confidence.json"
+    found = json.loads(file.read_text(encoding="utf-8"))["confidence"]
+    line = confidence_line(found)
+    assert line in (docs / "models" / "keypoints.md").read_text(encoding="utf-8")
+    for rules in found.values():  # why agreement alone is what ships
+        assert rules["agreement"]["precision"] > rules["confidence"]["precision"]
+        assert rules["agreement"]["unrelated"] <= rules["confidence"]["unrelated"]
 
 
 def test_what_tells_nothing_gives_the_share_of_right_candidates() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from PIL import Image
 
 from ml.cli import main
+from ml.evaluation.retrieval.ablation import describe
 from ml.networks.graph_encoders import GRAPH_ENCODERS
 
 
@@ -23,9 +24,13 @@ def test_every_combination_has_a_score(tmp_path: Path) -> None:
             rows.append(f"{name},P{patient},{label},,\n")
     (tmp_path / "rois.csv").write_text("".join(rows))
     words = ["ablate", str(tmp_path), "--steps", "1", "--seeds", "1", "--folds", "2"]
-    words += ["--report", str(tmp_path / "report.md"), "--json", str(tmp_path / "out.json")]
+    card = tmp_path / "card.md"
+    card.write_text("# Ablation\n<!-- figures: ablation -->\n<!-- end figures -->\n")
+    words += ["--card", str(card), "--json", str(tmp_path / "out.json")]
     assert main(words) == 0
-    scores = json.loads((tmp_path / "out.json").read_text())["map_at_10"]
+    result = json.loads((tmp_path / "out.json").read_text())
+    assert result["labels"] == ["coarse", "fine"]
+    scores = result["map_at_10"]
     expected = {
         f"{name}, {how}, {sampling}"
         for sampling, names in (("sobol", GRAPH_ENCODERS), ("grid", ("gcn",)))
@@ -33,5 +38,11 @@ def test_every_combination_has_a_score(tmp_path: Path) -> None:
         for how in ("supervised", "self-supervised")
     }
     assert set(scores) == expected and all(0 <= score <= 1 for score in scores.values())
-    report = (tmp_path / "report.md").read_text()
-    assert report.startswith("# Ablation") and "| gcn | supervised | grid |" in report
+    assert "| gcn | supervised | grid |" in card.read_text()
+
+
+def test_the_committed_card_says_what_the_committed_result_says() -> None:
+    docs = Path(__file__).resolve().parents[4] / "docs"
+    result = json.loads((docs / "results" / "roi-ablation.json").read_text(encoding="utf-8"))
+    card = (docs / "models" / "roi-ablation.md").read_text(encoding="utf-8")
+    assert f"<!-- figures: ablation -->\n{describe(result)}\n<!-- end figures -->" in card
