@@ -56,7 +56,7 @@ class Portal {
     }
 
     private HttpRequest.Builder request(String path, Map query) {
-        String asked = query.collect { name, value -> name + '=' + URLEncoder.encode(value.toString(), 'UTF-8') }.join('&')
+        String asked = query.findAll { it.value != null }.collect { name, value -> name + '=' + URLEncoder.encode(value.toString(), 'UTF-8') }.join('&')
         HttpRequest.newBuilder(URI.create(url + '/api/v1/' + path + '?' + asked))
             .timeout(Duration.ofMinutes(10))
             .header('Authorization', 'Bearer ' + token)
@@ -124,12 +124,14 @@ Map canvasOf(Portal portal, imageData) {
 /** Id to version of all live ROIs. */
 Map versionsNow(Portal portal, Map canvas) {
     def versions = [:]
-    for (int page = 1; ; page++) {
-        def list = Portal.parsed(portal.get('rois/', [canvas: canvas.id, centroids: 1, page_size: 1000, page: page]))
+    def place = null
+    while (true) {
+        def list = Portal.parsed(portal.get('rois/', [canvas: canvas.id, centroids: 1, page_size: 1000, cursor: place]))
         list.results.each { roi -> versions[roi.id] = roi.version as long }
         if (list.next == null) {
             return versions
         }
+        place = URLDecoder.decode((list.next =~ /[?&]cursor=([^&]+)/)[0][1], 'UTF-8')
     }
 }
 

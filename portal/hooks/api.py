@@ -13,7 +13,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from ml.types import JsonObject
-from portal.core.api.paging import CursorPaging
 from portal.hooks import selectors, services
 from portal.hooks.models import Webhook
 from portal.hooks.serializers import (
@@ -104,9 +103,9 @@ class WebhookViewSet(mixins.ListModelMixin, viewsets.GenericViewSet[Webhook]):
         responses=DeliverySerializer(many=True),
         summary="The log of a webhook",
     )
-    @action(detail=True, methods=["get"], pagination_class=CursorPaging)
+    @action(detail=True, methods=["get"])
     def deliveries(self, request: Request, pk: str) -> Response:
-        """Newest first, with every attempt; what ended is kept for 30 days. `next` leads on."""
+        """Newest first, with every attempt; what ended is kept for 30 days."""
         query = DeliveryQuerySerializer(data=request.query_params)
         query.is_valid(raise_exception=True)
         rows = selectors.deliveries_of(self._hook(request, pk), **query.validated_data)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from django.db.models import QuerySet
@@ -46,7 +46,7 @@ from portal.annotations.services import (
     version_changes,
 )
 from portal.archive.selectors import canvas_get
-from portal.core.api.paging import Paging
+from portal.core.api.paging import CURSOR, Paging
 from portal.core.api.schema import ProblemSerializer
 from portal.core.errors import StaleVersionError
 from portal.labs.models import TokenArea
@@ -62,20 +62,43 @@ STALE = OpenApiResponse(
 
 
 class RoiPaging(Paging):
-    """As everywhere; with ``limit`` the largest ROIs come on one page."""
+    """As everywhere; the first page has a count. With ``limit`` the largest come on one page."""
 
     max_page_size = 1000
 
-    def get_page_size(self, request: Request) -> int | None:
+    def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
+        """Of ``RoiRows``."""
+        self._rows: selectors.RoiRows = queryset
+        page = super().paginate_queryset(queryset.ordered, request, view)
+        self.count = queryset.ordered.count() if CURSOR not in request.query_params else None
+        if request.query_params.get("limit"):
+            self.next = None  # what is beyond it was not asked for
+        return page
+
+    def read(self, rows: QuerySet[Any]) -> Sequence[Any]:
+        """By one query, without copies of their canvas."""
+        return self._rows.read(rows)
+
+    def get_page_size(self, request: Request) -> int:
         """``limit``, where it is given (checked by ``RoiQuerySerializer`` before)."""
         limit = request.query_params.get("limit")
         return int(limit) if limit else super().get_page_size(request)
 
-    def get_next_link(self) -> str | None:
-        """None with ``limit``: what is beyond it was not asked for."""
-        request = self.request
-        is_limited = request is not None and request.query_params.get("limit")
-        return None if is_limited else super().get_next_link()
+    def get_paginated_response(self, data: Any) -> Response:
+        """The page, and how many match in all."""
+        answer = super().get_paginated_response(data)
+        answer.data = {"count": self.count, **answer.data}
+        return answer
+
+    def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """What a page looks like."""
+        said = super().get_paginated_response_schema(schema)
+        count = {
+            "type": ["integer", "null"],
+            "description": "All that match; null on the pages after the first",
+        }
+        properties = {"count": count, **said["properties"]}
+        return said | {"required": list(properties), "properties": properties}
 
 
 class RoiApi(GenericViewSet[Roi]):

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 
-from django.db.models import Case, F, TextField, Value, When
+from django.db.models import Case, F, QuerySet, TextField, Value, When
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Cast, Coalesce, Length, NullIf
 
@@ -74,6 +74,9 @@ class RoiRows:
 
     Args:
         with_outlines: also geometry and track.
+
+    Attributes:
+        ordered: all of them, to be counted and cut.
     """
 
     def __init__(
@@ -81,19 +84,15 @@ class RoiRows:
     ) -> None:
         is_on_one = wanted.canvas_id is not None
         rois = Roi.objects.visible_to(user) if is_on_one else Roi.objects.owned_by(user)
-        self._order = ("-area_px", "id") if largest_first else ("created_at", "id")
-        self._rois: RoiQuerySet = rois.filter(wanted.query()).order_by(*self._order)
+        order = ("-area_px", "id") if largest_first else ("created_at", "id")
+        self.ordered: RoiQuerySet = rois.filter(wanted.query()).order_by(*order)
         self._with_outlines = with_outlines
 
-    def count(self) -> int:
-        """All that match."""
-        return self._rois.count()
-
-    def __getitem__(self, part: slice) -> list[RoiRow]:
-        """A page. Which ROIs it has is found first, by their ids: wide rows are not sorted, nor
-        read only to be left out.
+    def read(self, part: QuerySet[Roi]) -> list[RoiRow]:
+        """A part of ``ordered``. Which ROIs it has is found first, by their ids: wide rows are not
+        sorted, nor read only to be left out.
         """
-        rows = Roi.everything.filter(pk__in=self._rois[part].values("pk")).order_by(*self._order)
+        rows = Roi.everything.filter(pk__in=part.values("pk")).order_by(*part.query.order_by)
         return _read(rows, with_outlines=self._with_outlines)
 
 

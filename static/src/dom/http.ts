@@ -26,7 +26,7 @@ export class ApiError extends Error {
 }
 
 export interface Page<T> {
-  count?: number;
+  count?: number | null;
   next?: string | null;
   results: T[];
 }
@@ -121,13 +121,15 @@ export async function getAll<T>(url: string, signal?: AbortSignal): Promise<T[]>
     const page: T[] | Page<T> = await getJson<T[] | Page<T>>(next, signal);
     if (Array.isArray(page)) return page;
     found.push(...page.results);
-    next = page.next ? sameOrigin(page.next) : null;
+    next = nextOf(page);
   }
   return found;
 }
 
-function sameOrigin(url: string): string {
-  const parsed = new URL(url, location.href);
+/** Where the next page is, by this page's own host; null on the last. */
+export function nextOf({ next }: { next?: string | null }): string | null {
+  if (!next) return null;
+  const parsed = new URL(next, location.href);
   return parsed.pathname + parsed.search;
 }
 

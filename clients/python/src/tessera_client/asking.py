@@ -40,3 +40,8 @@ def error_of(answer: httpx.Response) -> TesseraError:
 def etag(version: int) -> dict[str, str]:
     """The header by which a write names the version that it was made from."""
     return {"If-Match": f'"{version}"'}
+
+
+def place_of(link: str) -> dict[str, str]:
+    """Where the page that ``next`` leads to begins. The host asked before is asked again."""
+    return {"cursor": httpx.URL(link).params["cursor"]}

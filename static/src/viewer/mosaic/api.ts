@@ -1,6 +1,6 @@
 /** Mosaics over REST: what there are, which frames saw a point, every frame at once, estimates. */
 
-import { getJson, postJson } from "../lib/http";
+import { getAll, getJson, postJson } from "../lib/http";
 import type { FrameColumns } from "../video/frame_status";
 import type { Position, RoiGeometry } from "../lib/types";
 
@@ -72,8 +72,7 @@ interface Listed {
 
 /** The ready mosaics of a video, newest first. */
 export async function mosaicsOfVideo(video: string): Promise<MosaicData[]> {
-  const answer = await getJson<Listed>(`${ROOT}?video=${video}&state=ready&page_size=200`);
-  return answer.results.reverse();
+  return (await getAll<MosaicData>(`${ROOT}?video=${video}&state=ready&page_size=200`)).reverse();
 }
 
 export async function mosaicOfCanvas(canvas: string): Promise<MosaicData | null> {

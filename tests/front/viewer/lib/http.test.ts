@@ -110,11 +110,11 @@ describe("ApiError", () => {
 describe("getAll", () => {
   it("follows the pages to the last, on this origin whatever host they name", async () => {
     const asked = answering(
-      Response.json({ results: [1, 2], next: "http://internal:8000/api/v1/labels/?page=2" }),
+      Response.json({ results: [1, 2], next: "http://internal:8000/api/v1/labels/?cursor=x" }),
       Response.json({ results: [3], next: null }),
     );
     expect(await getAll("/api/v1/labels/")).toEqual([1, 2, 3]);
-    expect(asked.map(({ url }) => url)).toEqual(["/api/v1/labels/", "/api/v1/labels/?page=2"]);
+    expect(asked.map(({ url }) => url)).toEqual(["/api/v1/labels/", "/api/v1/labels/?cursor=x"]);
   });
 
   it("takes a bare list as it is", async () => {

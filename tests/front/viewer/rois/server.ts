@@ -139,9 +139,11 @@ export class Server {
   private list(params: URLSearchParams): Response {
     const live = [...this.rois.values()].filter((each) => each.deleted_at === null);
     const size = Number(params.get("page_size") ?? params.get("limit"));
-    const from = (Number(params.get("page") ?? 1) - 1) * size;
-    const next = from + size < live.length && params.has("page") ? "more" : null;
-    return Response.json({ count: live.length, results: live.slice(from, from + size), next });
+    const from = Number(params.get("cursor") ?? 0);
+    const isMore = from + size < live.length && !params.has("limit");
+    const next = isMore ? `/api/v1/rois/?page_size=${size}&cursor=${from + size}` : null;
+    const count = params.has("cursor") ? null : live.length;
+    return Response.json({ count, results: live.slice(from, from + size), next });
   }
 }
 

@@ -84,7 +84,8 @@ def test_cases_are_searched_filtered_and_sorted(api: APIClient, lab: Lab, annota
     assert found("organ=colon&ordering=-accession") == ["C", "A"]
     assert found("q=lung") == ["B"]
     assert found("tag=lu") == ["B"]
-    assert found("page_size=1&page=2&ordering=accession") == ["B"]
+    cursor = api.get("/api/v1/cases/?page_size=1&ordering=accession").json()["next"]
+    assert [row["accession"] for row in api.get(cursor).json()["results"]] == ["B"]
     assert api.get("/api/v1/cases/?sex=robot").status_code == 400
 
 
@@ -98,7 +99,7 @@ def test_lists_cost_the_same_for_one_row_and_thirty(
         case_create(lab=lab, user=annotator, accession=f"N-{number}")
         receive(case, picture(8, 8, seed=number), f"{number}.png")
     with django_assert_max_num_queries(4):  # one of them is the audit log's
-        assert api.get(f"/api/v1/{path}/").json()["count"] >= count
+        assert len(api.get(f"/api/v1/{path}/").json()["results"]) >= count
 
 
 # --- slides and videos -----------------------------------------------------------------------

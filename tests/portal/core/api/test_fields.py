@@ -21,7 +21,7 @@ def api(lab: Lab, annotator: User, api_as: Any) -> Any:
 
 def test_lists_and_details_have_what_was_asked_for(api: Any) -> None:
     page = api.get("/api/v1/cases/?fields=id,%20organ").json()
-    assert page["count"] == 1
+    assert len(page["results"]) == 1
     assert set(page["results"][0]) == {"id", "organ"}
     one = api.get(f"/api/v1/cases/{page['results'][0]['id']}/?fields=accession").json()
     assert one == {"accession": "S-1"}

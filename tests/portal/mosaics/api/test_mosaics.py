@@ -118,13 +118,13 @@ def test_lists_are_filtered(api: APIClient, built: Mosaic) -> None:
         ({"case": str(uuid.uuid4())}, 0),
         ({"state": "failed"}, 0),
     ):
-        assert api.get(MOSAICS, query).json()["count"] == count
+        assert len(api.get(MOSAICS, query).json()["results"]) == count
     assert api.get(MOSAICS, {"state": "odd"}).status_code == 400
 
 
 def test_frames_are_paged_and_filtered(api: APIClient, built: Mosaic) -> None:
     page = api.get(url(built, "frames/"), {"page_size": 3}).json()
-    assert (page["count"], len(page["results"])) == (8, 3)
+    assert len(page["results"]) == 3
     assert page["results"][1] == {
         "index": 1,
         "pts": 40,
@@ -196,7 +196,7 @@ def test_a_mosaic_is_found_by_the_canvas_of_any_part(api: APIClient, built: Mosa
         str(built.canvas_id),
         [],
     )
-    assert api.get(MOSAICS, {"canvas": str(built.video.canvas_id)}).json()["count"] == 0
+    assert len(api.get(MOSAICS, {"canvas": str(built.video.canvas_id)}).json()["results"]) == 0
 
 
 def test_a_layer_is_a_png_cached_for_good(api: APIClient, built: Mosaic) -> None:
@@ -300,8 +300,8 @@ def test_another_labs_mosaics_and_videos_are_not_found(
         api.post(MOSAICS, {"video": str(foreign_built.video_id)}),
     ]
     assert [answer.status_code for answer in answers] == [404] * len(answers)
-    assert api.get(MOSAICS).json()["count"] == 0
-    assert api.get(MOSAICS, {"video": str(foreign_built.video_id)}).json()["count"] == 0
+    assert len(api.get(MOSAICS).json()["results"]) == 0
+    assert len(api.get(MOSAICS, {"video": str(foreign_built.video_id)}).json()["results"]) == 0
 
 
 def test_roles(api_as: Any, viewer: User, annotator: User, built: Mosaic) -> None:

@@ -90,14 +90,14 @@ class Requests:
         return made(kind, await self.get(path))
 
     async def _all(self, kind: type[T], path: str, params: Mapping[str, Any]) -> AsyncIterator[T]:
-        page = 1
+        place: Mapping[str, str] = {}
         while True:
-            said = await self.get(path, page=page, **params)
+            said = await self.get(path, **params, **place)
             for row in said["results"]:
                 yield made(kind, row)
             if not said["next"]:
                 return
-            page += 1
+            place = asking.place_of(said["next"])
 
     async def _write(
         self, method: str, path: str, json: Any, headers: Mapping[str, str] | None = None

@@ -91,14 +91,14 @@ class Requests:
         return made(kind, self.get(path))
 
     def _all(self, kind: type[T], path: str, params: Mapping[str, Any]) -> Iterator[T]:
-        page = 1
+        place: Mapping[str, str] = {}
         while True:
-            said = self.get(path, page=page, **params)
+            said = self.get(path, **params, **place)
             for row in said["results"]:
                 yield made(kind, row)
             if not said["next"]:
                 return
-            page += 1
+            place = asking.place_of(said["next"])
 
     def _write(
         self, method: str, path: str, json: Any, headers: Mapping[str, str] | None = None

@@ -1,6 +1,6 @@
 /** ROIs, their revisions, labels and GeoJSON files over REST. */
 
-import { API_ROOT, call, getAll, getJson } from "../../lib/http";
+import { API_ROOT, call, getAll, getJson, nextOf } from "../../lib/http";
 import type { Page } from "../../lib/http";
 import type { FrameRef, KeyFrame, Label, Properties, Roi, RoiGeometry, RoiRevision, RoiShape } from "../../lib/types";
 
@@ -47,11 +47,19 @@ function roiWindowUrl(canvas: string, { bounds, limit }: RoiWindow): string {
   return `${API_ROOT}/rois/?${params}`;
 }
 
-/** One page of all ROIs of a canvas, oldest first. */
-export async function roiPage(canvas: string, page: number): Promise<{ count: number; rois: Roi[]; isLast: boolean }> {
-  const params = new URLSearchParams({ canvas, page: String(page), page_size: String(ROI_PAGE_SIZE) });
-  const answer = await getJson<Page<Roi>>(`${API_ROOT}/rois/?${params}`);
-  return { count: answer.count ?? 0, rois: answer.results, isLast: !answer.next };
+export interface RoiPage {
+  /** All of the canvas; null on the pages after the first. */
+  count: number | null;
+  rois: Roi[];
+  /** Where the next page is; null on the last. */
+  next: string | null;
+}
+
+/** One page of all ROIs of a canvas, oldest first: the first, or the one that `next` of a page names. */
+export async function roiPage(canvas: string, next: string | null = null): Promise<RoiPage> {
+  const params = new URLSearchParams({ canvas, page_size: String(ROI_PAGE_SIZE) });
+  const answer = await getJson<Page<Roi>>(next ?? `${API_ROOT}/rois/?${params}`);
+  return { count: answer.count ?? null, rois: answer.results, next: nextOf(answer) };
 }
 
 /** The largest ROIs of a window, in one answer, and how many the window holds. */
@@ -60,8 +68,8 @@ export async function roiWindow(
   window: RoiWindow,
   signal: AbortSignal,
 ): Promise<{ rois: Roi[]; count: number }> {
-  const { results, count = results.length } = await getJson<Page<Roi>>(roiWindowUrl(canvas, window), signal);
-  return { rois: results, count };
+  const { results, count } = await getJson<Page<Roi>>(roiWindowUrl(canvas, window), signal);
+  return { rois: results, count: count ?? results.length };
 }
 
 /** These ROIs of a canvas, live or deleted. */

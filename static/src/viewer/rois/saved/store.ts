@@ -62,12 +62,14 @@ export class RoiStore extends Emitter<RoiEvents> {
 
   async load(): Promise<void> {
     try {
-      for (let page = 1; ; page += 1) {
-        const { count, rois, isLast } = await roiPage(this.canvas.id, page);
-        this.counted = count + this.unsent();
-        this.isWindowed = count > LOAD_ALL_LIMIT;
-        if (!this.isWindowed) this.merge(rois);
-        if (isLast || this.isWindowed) break;
+      let page = await roiPage(this.canvas.id);
+      const count = page.count ?? page.rois.length;
+      this.counted = count + this.unsent();
+      this.isWindowed = count > LOAD_ALL_LIMIT;
+      if (!this.isWindowed) this.merge(page.rois);
+      while (page.next && !this.isWindowed) {
+        page = await roiPage(this.canvas.id, page.next);
+        this.merge(page.rois);
       }
       this.emit("loaded", { total: this.total, windowed: this.isWindowed });
     } catch (error) {

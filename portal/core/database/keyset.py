@@ -1,0 +1,153 @@
+"""A place in an ordered list by the values of a row: what comes or goes meanwhile moves nothing.
+
+Each page costs what the first one does, where an index has the order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+
+from django.core.exceptions import FieldDoesNotExist
+from django.db import connections
+from django.db.models import F, Model, Q, QuerySet
+from django.db.models.expressions import OrderBy
+
+
+@dataclass(frozen=True, slots=True)
+class SortedBy:
+    """What a list is ordered by, one of several.
+
+    Attributes:
+        name: as a filter has it, across relations too.
+        has_nulls: whether a row may have no value here.
+        nulls_last: where those rows stand, read forward.
+        read: the value out of its text.
+    """
+
+    name: str
+    is_descending: bool
+    has_nulls: bool
+    nulls_last: bool
+    read: Callable[[Any], Any]
+
+    def order(self, *, backward: bool) -> OrderBy:
+        """For ``order_by``."""
+        last = self.nulls_last != backward
+        return OrderBy(
+            F(self.name),
+            descending=self.is_descending != backward,
+            nulls_last=True if self.has_nulls and last else None,
+            nulls_first=True if self.has_nulls and not last else None,
+        )
+
+    def same(self, value: Any) -> Q:
+        """Rows with this value."""
+        return Q(**{f"{self.name}__isnull": True} if value is None else {self.name: value})
+
+    def beyond(self, value: Any, *, backward: bool, or_same: bool = False) -> Q | None:
+        """Rows after it; None where there can be none."""
+        null_is_beyond = self.has_nulls and self.nulls_last != backward
+        if value is None:
+            if or_same:
+                return self.same(None) if null_is_beyond else Q()
+            return None if null_is_beyond else Q(**{f"{self.name}__isnull": False})
+        way = "lt" if self.is_descending != backward else "gt"
+        found = Q(**{f"{self.name}__{way}{'e' if or_same else ''}": value})
+        return found | self.same(None) if null_is_beyond else found
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """The order of a list. No two rows are alike in it: the primary key is its last column."""
+
+    columns: tuple[SortedBy, ...]
+
+    @classmethod
+    def of(cls, rows: QuerySet[Any]) -> Order:
+        """That which the query has, by names of columns."""
+        query, model = rows.query, rows.model
+        asked = query.order_by or (query.default_ordering and model._meta.ordering) or ()
+        nulls_first = connections[rows.db].features.order_by_nulls_first
+        columns = [_column(rows, one, nulls_first=nulls_first) for one in asked]
+        key = model._meta.pk.name
+        if key not in {one.name for one in columns}:
+            columns.append(_column(rows, "pk", nulls_first=nulls_first))
+        return cls(tuple(columns))
+
+    @property
+    def name(self) -> str:
+        """Two orders of a model with one name are the same."""
+        return ",".join(f"{'-' if one.is_descending else ''}{one.name}" for one in self.columns)
+
+    def rows(
+        self, rows: QuerySet[Any], *, after: Sequence[Any] | None, backward: bool
+    ) -> QuerySet[Any]:
+        """All of them beyond the row with these values, nearest first; None: from the end."""
+        found = rows.order_by(*(one.order(backward=backward) for one in self.columns))
+        return found if after is None else found.filter(self._beyond(after, backward=backward))
+
+    def values(self, row: Any) -> list[Any]:
+        """Where a row stands, as JSON has it."""
+        return [_told(_value(row, one.name)) for one in self.columns]
+
+    def read(self, values: Sequence[Any]) -> list[Any]:
+        """What ``values`` told."""
+        pairs = zip(self.columns, values, strict=True)
+        return [None if value is None else one.read(value) for one, value in pairs]
+
+    def _beyond(self, values: Sequence[Any], *, backward: bool) -> Q:
+        found = Q()
+        for at, column in enumerate(self.columns):
+            further = column.beyond(values[at], backward=backward)
+            if further is None:
+                continue
+            for before, value in zip(self.columns[:at], values, strict=False):
+                further = before.same(value) & further
+            found |= further
+        # Says nothing new, but it alone can be answered by a range of an index.
+        return (self.columns[0].beyond(values[0], backward=backward, or_same=True) or Q()) & found
+
+
+def _column(rows: QuerySet[Any], asked: Any, *, nulls_first: bool) -> SortedBy:
+    if isinstance(asked, OrderBy):
+        name, descending = str(getattr(asked.expression, "name", "")), asked.descending
+        said = True if asked.nulls_last else False if asked.nulls_first else None
+    else:
+        name, descending, said = str(asked).removeprefix("-"), str(asked).startswith("-"), None
+    if name == "pk":
+        name = rows.model._meta.pk.name
+    annotation = rows.query.annotations.get(name.partition("__")[0])
+    if annotation is not None:
+        has_nulls, field = True, annotation.output_field
+    else:
+        has_nulls, field = _field(rows.model, name)
+    nulls_last = nulls_first == descending if said is None else said
+    return SortedBy(name, descending, has_nulls, nulls_last, field.to_python)
+
+
+def _field(model: type[Model], name: str) -> tuple[bool, Any]:
+    """Whether it, or what leads to it, may be null; and the field."""
+    has_nulls, field = False, None
+    for part in name.split("__"):
+        try:
+            field = model._meta.get_field(part)
+        except FieldDoesNotExist:
+            raise ValueError(f"{model.__name__} is ordered by {name}, which is no column") from None
+        has_nulls = has_nulls or bool(getattr(field, "null", False))
+        model = field.related_model or model
+    return has_nulls, field
+
+
+def _value(row: Any, name: str) -> Any:
+    for part in name.split("__"):
+        row = getattr(row, part) if row is not None else None
+    return row.pk if isinstance(row, Model) else row
+
+
+def _told(value: Any) -> Any:
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    return value if value is None or isinstance(value, bool | int | float) else str(value)

@@ -1,0 +1,172 @@
+"""Pages by cursor: whole, in order, both ways, whatever comes or goes meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from datetime import timedelta
+from itertools import chain
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from django.core.signing import Signer
+from django.db import connection
+from django.db.models import F, QuerySet
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+from rest_framework.request import Request
+from rest_framework.test import APIRequestFactory
+
+from portal.archive.models import Case
+from portal.archive.services import case_create
+from portal.core.api.paging import Paging
+from portal.jobs.models import Job
+from portal.labs.models import Lab, User
+
+pytestmark = pytest.mark.django_db
+CASES = "/api/v1/cases/"
+Page = tuple[list[Any], str | None, str | None]
+
+
+@pytest.fixture
+def api(annotator: User, api_as: Any) -> Any:
+    return api_as(annotator)
+
+
+@pytest.fixture
+def make(lab: Lab, annotator: User) -> Callable[[str], Case]:
+    def made(accession: str, organ: str = "colon") -> Case:
+        return case_create(lab=lab, user=annotator, accession=accession, organ=organ)
+
+    return made
+
+
+def page_of(rows: QuerySet[Any], address: str) -> Page:
+    paging = Paging()
+    found = paging.paginate_queryset(rows, Request(APIRequestFactory().get(address)))
+    return found, paging.next, paging.previous
+
+
+def joined(pages: Iterable[list[Any]]) -> list[Any]:
+    return list(chain.from_iterable(pages))
+
+
+def walked(rows: QuerySet[Any], *, size: int, back: bool = False) -> Iterator[list[Any]]:
+    """All pages on from the first; with ``back`` those on the way back from the last."""
+    there, before = f"/x/?page_size={size}", None
+    while there:
+        found, following, before = page_of(rows, there)
+        if not back:
+            yield found
+        there = following or ""
+    while back and before:
+        found, _, before = page_of(rows, before)
+        yield found
+
+
+@pytest.mark.parametrize("ordering", ["", "organ", "-organ", "-updated_at", "accession"])
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 8])
+def test_every_row_comes_once_and_in_order(
+    make: Callable[..., Case], ordering: str, size: int
+) -> None:
+    for number in range(7):
+        make(f"S-{number}", ("colon", "breast", "lung")[number % 3])
+    rows = Case.objects.order_by(ordering, "id") if ordering else Case.objects.all()
+    pages = list(walked(rows, size=size))
+    assert joined(pages) == list(rows)
+    assert all(len(page) == size for page in pages[:-1])
+    returned = list(walked(rows, size=size, back=True))
+    assert joined(reversed(returned)) == joined(pages[:-1])
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        F("finished_at").asc(nulls_last=True),
+        F("finished_at").desc(nulls_last=True),
+        F("finished_at").asc(nulls_first=True),
+        F("finished_at").desc(nulls_first=True),
+        "finished_at",
+        "-finished_at",
+    ],
+)
+def test_rows_without_a_value_have_their_place(lab: Lab, annotator: User, order: Any) -> None:
+    now = timezone.now()
+    for day in (3, None, 1, None, 1, 2, None):
+        ended = None if day is None else now - timedelta(days=day)
+        Job.objects.create(kind="x", lab=lab, created_by=annotator, finished_at=ended)
+    for rows in (Job.objects.order_by(order), Job.objects.order_by(order, "-kind", "-id")):
+        whole = list(rows.order_by(*rows.query.order_by, "id"))
+        assert joined(walked(rows, size=2)) == whole
+        assert joined(reversed(list(walked(rows, size=2, back=True)))) == whole[:6]
+
+
+def test_what_comes_and_goes_moves_no_page(api: Any, make: Callable[..., Case]) -> None:
+    there = [make(f"S-{number}") for number in range(6)]
+    first = api.get(CASES, {"page_size": 2}).json()
+    assert [row["accession"] for row in first["results"]] == ["S-5", "S-4"]
+    assert first["previous"] is None and "count" not in first
+    make("S-6")
+    there[3].delete()
+    there[4].delete()  # the last one of the page before
+    second = api.get(first["next"]).json()
+    assert [row["accession"] for row in second["results"]] == ["S-2", "S-1"]
+    assert [row["accession"] for row in api.get(second["previous"]).json()["results"]] == [
+        "S-6",
+        "S-5",
+    ]
+
+
+def test_addresses_are_whole_and_keep_what_was_asked(api: Any, make: Callable[..., Case]) -> None:
+    for number in range(3):
+        make(f"S-{number}")
+    asked = f"{CASES}?ordering=accession&organ=colon&page_size=1"
+    following = api.get(asked).json()["next"]
+    assert following.startswith("http://testserver/api/v1/cases/?")
+    said = parse_qs(urlsplit(following).query)
+    assert said.pop("cursor")
+    assert said == {"ordering": ["accession"], "organ": ["colon"], "page_size": ["1"]}
+
+
+@pytest.mark.parametrize("said", ["", "x", "1", "eyJ4IjoxfQ", "\x00", "ü" * 9, "a:b:c", "-" * 5000])
+def test_a_bad_cursor_is_refused(api: Any, said: str) -> None:
+    answer = api.get(CASES, {"cursor": said})
+    assert (answer.status_code, answer.json()["code"]) == (400, "bad-cursor")
+    assert answer.headers["Content-Type"] == "application/problem+json"
+    assert "follow `next`" in answer.json()["detail"]
+
+
+def test_a_cursor_is_of_one_list_and_one_order(api: Any, make: Callable[..., Case]) -> None:
+    for accession in ("S-1", "S-2"):
+        make(accession)
+    following = api.get(CASES, {"page_size": 1}).json()["next"]
+    (cursor,) = parse_qs(urlsplit(following).query)["cursor"]
+    assert api.get(CASES, {"cursor": cursor}).status_code == 200
+    assert api.get(CASES, {"cursor": cursor, "ordering": "accession"}).status_code == 400
+    assert api.get("/api/v1/slides/", {"cursor": cursor}).status_code == 400
+    forged = Signer(key="another key", salt="paging:archive.Case:-created_at,id")
+    assert api.get(CASES, {"cursor": forged.sign_object([["x", "y"], False])}).status_code == 400
+
+
+@pytest.mark.parametrize("said", ["0", "-1", "x", "1.5", "²", "00"])
+def test_a_page_size_is_a_whole_number(api: Any, said: str) -> None:
+    answer = api.get(CASES, {"page_size": said})
+    assert answer.status_code == 400
+    assert "page_size: expected a whole number from 1 to 200" in answer.json()["detail"]
+
+
+def test_a_page_has_at_most_two_hundred(api: Any) -> None:
+    request = Request(APIRequestFactory().get("/x/?page_size=9999999999999999"))
+    assert Paging().get_page_size(request) == 200
+
+
+def test_a_page_asks_once_and_counts_nothing(api: Any, make: Callable[..., Case]) -> None:
+    for number in range(4):
+        make(f"S-{number}")
+    rows = Case.objects.select_related("lab").order_by("lab__name", "accession", "id")
+    _, following, _ = page_of(rows, "/x/?page_size=2")
+    with CaptureQueriesContext(connection) as queries:
+        page_of(rows, following or "")
+    assert len(queries) == 1
+    assert "COUNT" not in queries[0]["sql"]
+    assert "OFFSET" not in queries[0]["sql"]
