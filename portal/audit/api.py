@@ -6,7 +6,7 @@ from typing import Any
 
 from django.http import QueryDict
 from drf_spectacular.utils import OpenApiParameter, extend_schema
-from rest_framework import serializers, viewsets
+from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -17,6 +17,7 @@ from portal.audit.forms import EntryForm
 from portal.audit.models import AuditEntry
 from portal.audit.rules import require_read
 from portal.audit.serializers import AuditEntrySerializer, AuditHeadSerializer
+from portal.core.api.views import ApiViewSet
 from portal.core.errors import InvalidInputError, NotFoundError
 from portal.core.http.acting import about
 from portal.labs.models import Lab, Role, TokenArea
@@ -32,7 +33,7 @@ class LabQuerySerializer(serializers.Serializer[Any]):
     lab = serializers.UUIDField(required=False)
 
 
-class AuditViewSet(viewsets.GenericViewSet[AuditEntry]):
+class AuditViewSet(ApiViewSet[AuditEntry]):
     """Who read or changed what, and when."""
 
     area = TokenArea.LAB

@@ -13,9 +13,11 @@ class CoreConfig(AppConfig):
     label = "core"
 
     def ready(self) -> None:
-        """Keep a reserve. Import ``tasks`` of every app; they import torch only in functions."""
+        """Keep a reserve, sweep, import ``tasks`` of all apps; those import torch in functions."""
+        from portal.core.api.answers import answers_sweep
         from portal.core.disk import reserve_keep
-        from portal.core.housekeeping import each_pass
+        from portal.core.housekeeping import daily, each_pass
 
+        daily("kept answers", answers_sweep)
         each_pass("disk reserve", reserve_keep)
         autodiscover_modules("tasks")

@@ -1,10 +1,11 @@
-"""Base models, and events. No domain words here."""
+"""Base models, events, and answers that are kept. No domain words here."""
 
 from __future__ import annotations
 
 import uuid
 
 from django.db import models
+from django.utils import timezone
 
 
 class BaseModel(models.Model):
@@ -37,3 +38,21 @@ class Event(models.Model):
         indexes = (
             models.Index(fields=["id"], condition=models.Q(is_waiting=True), name="event_outbox"),
         )
+
+
+class KeptAnswer(models.Model):
+    """What a request was answered, for whoever sends it again under the same ``Idempotency-Key``.
+
+    ``name`` is a hash of who asked, where, and the key. ``body`` can be read with that key alone,
+    which is kept nowhere: answers hold secrets that are shown once, and what patients are known by.
+    """
+
+    name = models.CharField(primary_key=True, max_length=64)
+    person_id = models.UUIDField(db_index=True)
+    digest = models.CharField(max_length=64)
+    status = models.PositiveSmallIntegerField()
+    headers = models.JSONField(default=dict)
+    body = models.TextField(blank=True)
+    is_whole = models.BooleanField(default=True)
+    """False: it was too large to be kept, or forgotten since; the request was carried out."""
+    created_at = models.DateTimeField(default=timezone.now, db_index=True)

@@ -7,12 +7,13 @@ from typing import Any
 
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
-from rest_framework import mixins, status, viewsets
+from rest_framework import mixins, status
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from ml.types import JsonObject
+from portal.core.api.views import ApiViewSet
 from portal.hooks import selectors, services
 from portal.hooks.models import Webhook
 from portal.hooks.serializers import (
@@ -33,7 +34,7 @@ from portal.labs.selectors import lab_chosen
 NO_STORE = {"Cache-Control": "no-store"}
 
 
-class WebhookViewSet(mixins.ListModelMixin, viewsets.GenericViewSet[Webhook]):
+class WebhookViewSet(mixins.ListModelMixin, ApiViewSet[Webhook]):
     """Addresses of other systems that are told what happens in a lab."""
 
     area = TokenArea.LAB

@@ -7,13 +7,14 @@ from typing import Any
 from django.db.models import QuerySet
 from django_filters import rest_framework as filters
 from drf_spectacular.utils import extend_schema
-from rest_framework import mixins, status, viewsets
+from rest_framework import mixins, status
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
 from portal.core.api.fields import SparseFields
+from portal.core.api.views import ApiViewSet
 from portal.jobs import selectors, services
 from portal.jobs.models import Job, JobState
 from portal.jobs.serializers import (
@@ -45,7 +46,7 @@ class JobViewSet(
     SparseFields,
     mixins.ListModelMixin,
     mixins.RetrieveModelMixin,
-    viewsets.GenericViewSet[Job],
+    ApiViewSet[Job],
 ):
     """Background work: state, progress, error."""
 

@@ -8,12 +8,13 @@ from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
+import httpx2 as httpx
 import numpy as np
 import pytest
 from drf_spectacular.generators import SchemaGenerator
 from shapely.geometry import box
 
-from tessera_client import answers, geojson_of, problems, reading, shape_of, things
+from tessera_client import Client, answers, asking, geojson_of, problems, reading, shape_of, things
 from tests.client.conftest import SOURCES
 
 SCHEMAS = {
@@ -126,3 +127,26 @@ def test_values_are_made_with_times_and_nested_values_and_say_what_is_missing():
 def test_an_answer_that_is_no_problem_json_still_has_its_kind():
     error = problems.problem(503, None)
     assert isinstance(error, problems.BusyError) and "503" in str(error)
+
+
+def test_a_post_that_was_lost_or_still_runs_is_sent_again_under_its_key(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(asking, "FIRST_PAUSE_S", 0.0)
+    sent: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        sent.append(request.headers["Idempotency-Key"])
+        if len(sent) == 1:
+            raise httpx.ReadError("the connection was lost")
+        if len(sent) == 2:
+            return httpx.Response(
+                409, json={"code": "request-running"}, headers={"Retry-After": "0"}
+            )
+        return httpx.Response(201, json={"done": True})
+
+    with Client("http://portal.example", "t", transport=httpx.MockTransport(answer)) as tessera:
+        assert tessera.ask("POST", "shares/1/end/").json() == {"done": True}
+        assert len(sent) == 3 and len(set(sent)) == 1
+        tessera.ask("POST", "shares/1/end/")
+    assert len(set(sent)) == 2, "another call is another request"

@@ -17,6 +17,7 @@ AGAIN = (
     "annotations",
     "archive",
     "audit",
+    "core/api",
     "exchange",
     "hooks",
     "jobs",

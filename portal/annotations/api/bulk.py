@@ -10,10 +10,9 @@ from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from portal.annotations import selectors
-from portal.annotations.api.conditions import IDEMPOTENCY_KEY, once
+from portal.annotations.api.conditions import once
 from portal.annotations.api.parsers import GeometryJsonParser
 from portal.annotations.api.rows import RoiRowsRenderer, rows_text
 from portal.annotations.models import Label, RoiAction, RoiKind
@@ -30,7 +29,8 @@ from portal.annotations.serializers import (
 from portal.annotations.services import RoiChanges, RoiStep, properties_given, rois_change
 from portal.archive.models import Canvas
 from portal.archive.selectors import canvas_get
-from portal.core.api.schema import ProblemSerializer
+from portal.core.api.schema import IDEMPOTENCY_KEY, ProblemSerializer
+from portal.core.api.views import ApiView
 from portal.core.errors import InvalidInputError, StaleVersionError
 from portal.core.http.acting import about
 from portal.labs.models import TokenArea
@@ -80,10 +80,11 @@ class RoisChangedSerializer(serializers.Serializer[Any]):
     rois = RoiSerializer(many=True)
 
 
-class RoiBulkApi(APIView):
+class RoiBulkApi(ApiView):
     """Draw, change, delete and restore ROIs of one canvas: all of it, or nothing."""
 
     area = TokenArea.ROIS
+    keeps_keys = True  # with the revisions that came of it, for good
     parser_classes = (GeometryJsonParser,)
     renderer_classes = (RoiRowsRenderer,)
 

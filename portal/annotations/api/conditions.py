@@ -11,10 +11,10 @@ from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
 
 from portal.annotations.services import Once
+from portal.core.api.answers import key_checked
 from portal.core.errors import InvalidInputError, PreconditionRequiredError
 from portal.labs.requests import user_of
 
-_KEY = re.compile(r"[!-~]{8,200}\Z")
 _TAG = re.compile(r'\s*(?:W/)?"?(\d{1,9})"?\s*\Z', re.ASCII)
 
 IF_MATCH = OpenApiParameter(
@@ -28,25 +28,14 @@ IF_MATCH_OPTIONAL = OpenApiParameter(
     "If-Match", str, OpenApiParameter.HEADER, required=False, description="As for a change."
 )
 
-IDEMPOTENCY_KEY = OpenApiParameter(
-    "Idempotency-Key",
-    str,
-    OpenApiParameter.HEADER,
-    required=False,
-    description="Chosen by the client, 8 to 200 visible characters, best a UUID: the same request"
-    " under the same key is carried out once. The same key with another request gives 422.",
-)
-
 
 def once(request: Request) -> Once | None:
     """What names this write, or None where no ``Idempotency-Key`` was sent."""
     key = request.headers.get("Idempotency-Key")
     if key is None:
         return None
-    if not _KEY.match(key):
-        raise InvalidInputError("Idempotency-Key: 8 to 200 visible ASCII characters.")
     asked = json.dumps([request.method, request.path, request.data], sort_keys=True, default=str)
-    return Once.of(user_of(request), key=key, request=asked)
+    return Once.of(user_of(request), key=key_checked(key), request=asked)
 
 
 def once_of_file(request: Request, file: IO[bytes]) -> Once | None:
@@ -54,13 +43,13 @@ def once_of_file(request: Request, file: IO[bytes]) -> Once | None:
     key = request.headers.get("Idempotency-Key")
     if key is None:
         return None
-    if not _KEY.match(key):
-        raise InvalidInputError("Idempotency-Key: 8 to 200 visible ASCII characters.")
+    key = key_checked(key)
     digest = hashlib.sha256(json.dumps(sorted(request.query_params.items())).encode())
     file.seek(0)
     while piece := file.read(2**20):
         digest.update(piece)
-    return Once.of(user_of(request), key=key, request=f"{request.path} {digest.hexdigest()}")
+    asked = f"{request.path} {digest.hexdigest()}"
+    return Once.of(user_of(request), key=key, request=asked)
 
 
 def etag(version: int) -> str:

@@ -17,10 +17,9 @@ from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from portal.annotations import selectors
-from portal.annotations.api.conditions import IDEMPOTENCY_KEY, once_of_file
+from portal.annotations.api.conditions import once_of_file
 from portal.annotations.api.imports import RoiImportSerializer, accepted, chosen_labels
 from portal.annotations.api.parsers import DOCUMENT_BYTES, FileParser
 from portal.annotations.api.reports import ImportReportSerializer
@@ -37,6 +36,8 @@ from portal.annotations.services import (
 from portal.annotations.services.reading import ImportWork, Source, file_source
 from portal.archive.models import Canvas, CanvasKind
 from portal.archive.selectors import canvas_get
+from portal.core.api.schema import IDEMPOTENCY_KEY
+from portal.core.api.views import ApiView
 from portal.core.errors import InvalidInputError
 from portal.labs.models import TokenArea, User
 from portal.labs.requests import user_of
@@ -140,10 +141,11 @@ class JsonAlways(BaseContentNegotiation):
         return renderers[0], renderers[0].media_type
 
 
-class CanvasRoiFileApi(APIView):
+class CanvasRoiFileApi(ApiView):
     """The ROIs of a canvas as files."""
 
     area = TokenArea.ROIS
+    keeps_keys = True  # with the import, which is written in parts
     parser_classes = (FileParser,)
     body_limit_bytes = DOCUMENT_BYTES
     renderer_classes = (JSONRenderer,)

@@ -12,7 +12,6 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from ml.types import JsonObject
 from portal.annotations import selectors
@@ -24,6 +23,7 @@ from portal.annotations.services import (
     roi_import_start,
     roi_import_undo_start,
 )
+from portal.core.api.views import ApiView
 from portal.core.errors import NotFoundError
 from portal.core.http.acting import about
 from portal.jobs.models import Job
@@ -134,7 +134,7 @@ def accepted(row: RoiImport) -> Response:
     return Response(RoiImportSerializer(row).data, status=202, headers={"Location": where})
 
 
-class RoiImportApi(APIView):
+class RoiImportApi(ApiView):
     """One document."""
 
     area = TokenArea.ROIS
@@ -147,7 +147,7 @@ class RoiImportApi(APIView):
         return Response(RoiImportSerializer(found).data)
 
 
-class RoiImportStartApi(APIView):
+class RoiImportStartApi(ApiView):
     """A document that is kept, imported or previewed once more."""
 
     area = TokenArea.ROIS
@@ -174,7 +174,7 @@ class RoiImportStartApi(APIView):
         return accepted(started)
 
 
-class RoiImportTableApi(APIView):
+class RoiImportTableApi(ApiView):
     """What became of each feature, one line each."""
 
     area = TokenArea.ROIS
@@ -197,7 +197,7 @@ class RoiImportTableApi(APIView):
         )
 
 
-class RoiImportUndoApi(APIView):
+class RoiImportUndoApi(ApiView):
     """An import, taken back."""
 
     area = TokenArea.ROIS

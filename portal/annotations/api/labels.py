@@ -10,8 +10,6 @@ from rest_framework import serializers, status
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
-from rest_framework.viewsets import GenericViewSet
 
 from ml.types import JsonObject
 from portal.annotations import selectors
@@ -31,6 +29,7 @@ from portal.annotations.services import (
 )
 from portal.archive.selectors import canvas_get
 from portal.core.api.fields import SparseFields
+from portal.core.api.views import ApiView, ApiViewSet
 from portal.labs.models import Role, TokenArea, User
 from portal.labs.requests import UUID_REGEX, user_of
 from portal.labs.selectors import lab_chosen
@@ -128,7 +127,7 @@ class LabelQuerySerializer(serializers.Serializer[Label]):
     canvas = serializers.UUIDField(required=False, help_text="The labels for this canvas")
 
 
-class LabelApi(SparseFields, GenericViewSet[Label]):
+class LabelApi(SparseFields, ApiViewSet[Label]):
     """The labels an ROI can carry. Managers maintain them."""
 
     area = TokenArea.ROIS
@@ -221,7 +220,7 @@ class LabelApi(SparseFields, GenericViewSet[Label]):
         return Response(LabelMergeSerializer(told).data)
 
 
-class LabelOrderApi(APIView):
+class LabelOrderApi(ApiView):
     """The order of a lab's labels, and which stands below which."""
 
     area = TokenArea.ROIS
@@ -243,7 +242,7 @@ class LabelOrderApi(APIView):
         return Response([label_represent(label) for label in labels])
 
 
-class LabelMergeUndoApi(APIView):
+class LabelMergeUndoApi(ApiView):
     """A merge that was a mistake."""
 
     area = TokenArea.ROIS
@@ -261,7 +260,7 @@ class LabelMergeUndoApi(APIView):
         return Response(LabelMergeUndoneSerializer(undone).data)
 
 
-class LabelVersionApi(GenericViewSet[LabelSetVersion]):
+class LabelVersionApi(ApiViewSet[LabelSetVersion]):
     """Published versions of a lab's labels: frozen."""
 
     area = TokenArea.ROIS

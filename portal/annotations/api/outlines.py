@@ -9,11 +9,11 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from portal.annotations import selectors
 from portal.annotations.serializers import FiniteField, FrameReferenceSerializer, GeometryField
 from portal.archive.selectors import canvas_get
+from portal.core.api.views import ApiView
 from portal.labs.models import TokenArea
 from portal.labs.requests import user_of
 
@@ -41,10 +41,11 @@ class ProposedOutlinesSerializer(serializers.Serializer[Any]):
     likely = serializers.IntegerField(help_text="Place of the one to show first")
 
 
-class CanvasOutlineApi(APIView):
+class CanvasOutlineApi(ApiView):
     """Outlines of what lies under a click."""
 
     area = TokenArea.ROIS
+    takes_no_key = "It only reads."
 
     @extend_schema(
         operation_id="canvas_outline_propose",

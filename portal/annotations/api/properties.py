@@ -10,12 +10,12 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from portal.annotations import selectors
 from portal.annotations.properties import KEY_MOST, KINDS, UNIT_MOST, VALUE_MOST, types_mark
 from portal.annotations.services import property_types_set
 from portal.archive.selectors import canvas_get
+from portal.core.api.views import ApiView
 from portal.labs.models import Role, TokenArea
 from portal.labs.requests import user_of
 from portal.labs.rules import has_role
@@ -65,7 +65,7 @@ class PropertyTypesQuerySerializer(serializers.Serializer[Any]):
     canvas = serializers.UUIDField(required=False, help_text="The properties for this canvas")
 
 
-class PropertyTypesApi(APIView):
+class PropertyTypesApi(ApiView):
     """The properties that a lab keeps of its ROIs, and what their values are."""
 
     area = TokenArea.ROIS

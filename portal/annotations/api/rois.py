@@ -12,11 +12,9 @@ from rest_framework import status
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.viewsets import GenericViewSet
 
 from portal.annotations import selectors
 from portal.annotations.api.conditions import (
-    IDEMPOTENCY_KEY,
     IF_MATCH,
     IF_MATCH_OPTIONAL,
     etag,
@@ -47,7 +45,8 @@ from portal.annotations.services import (
 )
 from portal.archive.selectors import canvas_get
 from portal.core.api.paging import CURSOR, Paging
-from portal.core.api.schema import ProblemSerializer
+from portal.core.api.schema import IDEMPOTENCY_KEY, ProblemSerializer
+from portal.core.api.views import ApiViewSet
 from portal.core.errors import StaleVersionError
 from portal.labs.models import TokenArea
 from portal.labs.requests import UUID_REGEX, user_of
@@ -101,10 +100,11 @@ class RoiPaging(Paging):
         return said | {"required": list(properties), "properties": properties}
 
 
-class RoiApi(GenericViewSet[Roi]):
+class RoiApi(ApiViewSet[Roi]):
     """Regions of interest: drawn, changed with If-Match, deleted, restored, never overwritten."""
 
     area = TokenArea.ROIS
+    keeps_keys = True  # with the revision that came of it, for good
     queryset = Roi.objects.none()
     serializer_class = RoiSerializer
     pagination_class = RoiPaging

@@ -9,7 +9,6 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
-from rest_framework import viewsets
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -20,6 +19,7 @@ from portal.archive.selectors import filmstrip_jpeg, frame_etag, frame_jpeg
 from portal.archive.serializers import CanvasScaleSerializer, CanvasSerializer
 from portal.archive.tiles.reading import plane_of, tile_etag, tile_read
 from portal.core.api.fields import SparseFields
+from portal.core.api.views import ApiViewSet
 from portal.core.http.files import bytes_response
 from portal.labs.models import TokenArea
 from portal.labs.requests import UUID_REGEX, user_of
@@ -41,7 +41,7 @@ class SignedConverter:
         return str(value)
 
 
-class CanvasViewSet(SparseFields, viewsets.GenericViewSet[Canvas]):
+class CanvasViewSet(SparseFields, ApiViewSet[Canvas]):
     """What slides, videos and mosaics show on."""
 
     area = TokenArea.CASES

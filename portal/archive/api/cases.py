@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
-from rest_framework import status, viewsets
+from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -13,13 +13,14 @@ from portal.archive.filters import CaseFilter
 from portal.archive.models import Case
 from portal.archive.serializers import CaseSerializer
 from portal.core.api.fields import SparseFields
+from portal.core.api.views import ApiViewSet
 from portal.core.errors import InvalidInputError
 from portal.labs.models import Role, TokenArea
 from portal.labs.requests import UUID_REGEX, user_of
 from portal.labs.selectors import lab_chosen
 
 
-class CaseViewSet(SparseFields, viewsets.GenericViewSet[Case]):
+class CaseViewSet(SparseFields, ApiViewSet[Case]):
     """Cases of the labs one is a member of, and by their ids those that others share."""
 
     area = TokenArea.CASES

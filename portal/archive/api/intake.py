@@ -9,17 +9,17 @@ from django.db.models import QuerySet
 from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_field
-from rest_framework import mixins, serializers, status, viewsets
+from rest_framework import mixins, serializers, status
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from ml.types import JsonObject
 from portal.archive import selectors, services
 from portal.archive.models import Evidence, IntakeRules, Seen, Upload
 from portal.archive.rules import require_intake
 from portal.archive.services import IntakeWanted, ItemReceived
+from portal.core.api.views import ApiView, ApiViewSet
 from portal.core.errors import NotFoundError
 from portal.core.http.files import bytes_response
 from portal.jobs.api import job_answered
@@ -98,9 +98,7 @@ class ReleasedSerializer(serializers.Serializer[Any]):
 _ACCEPTED = {202: OpenApiResponse(ReleasedSerializer, description="`Location` names the job")}
 
 
-class QuarantineViewSet(
-    mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.GenericViewSet[Upload]
-):
+class QuarantineViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiViewSet[Upload]):
     """Files in quarantine, for the managers of their labs."""
 
     area = TokenArea.CASES
@@ -182,7 +180,7 @@ class IntakeRulesSerializer(serializers.Serializer[Any]):
     )
 
 
-class IntakeRulesApi(APIView):
+class IntakeRulesApi(ApiView):
     """How a lab takes files in."""
 
     area = TokenArea.LAB

@@ -10,7 +10,7 @@ from django.http import QueryDict
 from django.http.response import HttpResponseBase
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
-from rest_framework import mixins, viewsets
+from rest_framework import mixins
 from rest_framework import status as http_status
 from rest_framework.decorators import action
 from rest_framework.parsers import BaseParser, MultiPartParser
@@ -35,6 +35,7 @@ from portal.archive.serializers import (
 from portal.archive.services import ItemReceived
 from portal.core.api.fields import SparseFields
 from portal.core.api.parsers import BoundedJsonParser
+from portal.core.api.views import ApiViewSet
 from portal.core.errors import InvalidInputError
 from portal.jobs.api import job_answered
 from portal.jobs.serializers import JobSerializer
@@ -71,12 +72,13 @@ class ItemViewSet(
     SparseFields,
     mixins.ListModelMixin,
     mixins.RetrieveModelMixin,
-    viewsets.GenericViewSet[Any],
+    ApiViewSet[Any],
 ):
     """What slides and videos have in common: sent as a file, prepared by a job."""
 
     area = TokenArea.CASES
     only: tuple[FileKind, ...] = ()
+    takes_no_key = "The same bytes sent again are known by their hash."
     receives_files = True  # who sends is known before the body is read
     parser_classes = (MultiPartParser,)
     lookup_value_regex = UUID_REGEX

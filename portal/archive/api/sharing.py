@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 from drf_spectacular.utils import OpenApiParameter, extend_schema
-from rest_framework import mixins, serializers, status, viewsets
+from rest_framework import mixins, serializers, status
 from rest_framework.decorators import action
 from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
@@ -15,6 +15,7 @@ from rest_framework.response import Response
 
 from portal.archive import selectors, services
 from portal.archive.models import CaseShare
+from portal.core.api.views import ApiView, ApiViewSet
 from portal.labs.models import TokenArea
 from portal.labs.requests import UUID_REGEX, user_of
 from portal.labs.serializers import LabSerializer
@@ -54,7 +55,7 @@ class ShareOfferSerializer(serializers.Serializer[Any]):
     until = serializers.DateField(help_text="The last day, UTC; at most a year ahead")
 
 
-class CaseSharesApi(GenericAPIView[CaseShare]):
+class CaseSharesApi(ApiView, GenericAPIView[CaseShare]):
     """Who else may read a case."""
 
     area = TokenArea.LAB
@@ -90,7 +91,7 @@ class CaseSharesApi(GenericAPIView[CaseShare]):
         return Response(ShareSerializer(share).data, status=status.HTTP_201_CREATED)
 
 
-class ShareViewSet(mixins.ListModelMixin, viewsets.GenericViewSet[CaseShare]):
+class ShareViewSet(mixins.ListModelMixin, ApiViewSet[CaseShare]):
     """What one's labs share with others, and others with them."""
 
     area = TokenArea.LAB

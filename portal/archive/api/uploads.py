@@ -21,7 +21,7 @@ from drf_spectacular.utils import (
     extend_schema,
     extend_schema_field,
 )
-from rest_framework import serializers, viewsets
+from rest_framework import serializers
 from rest_framework import status as http_status
 from rest_framework.parsers import BaseParser
 from rest_framework.request import Request
@@ -32,6 +32,7 @@ from portal.archive.api.tus import base64_of, checksum_of, id_of, metadata_of, w
 from portal.archive.models import Upload, UploadState
 from portal.archive.selectors import UploadSeen
 from portal.archive.services import CHECKSUMS, require_send
+from portal.core.api.views import ApiViewSet
 from portal.core.errors import InvalidInputError, PortalError
 from portal.core.http.acting import about
 from portal.core.http.bodies import body_length
@@ -136,10 +137,11 @@ def _header(name: str, kind: Any, text: str, *, required: bool = False) -> OpenA
     )
 
 
-class UploadViewSet(viewsets.GenericViewSet[Any]):
+class UploadViewSet(ApiViewSet[Any]):
     """Files in pieces. A piece that was cut off is gone on with where it stopped."""
 
     area = TokenArea.CASES
+    takes_no_key = "A transfer that nobody goes on with costs nothing, and ends by itself."
     receives_files = True  # a piece is read as a stream, once it is known who sends it
     serializer_class = UploadSerializer
     parser_classes = (PieceParser,)

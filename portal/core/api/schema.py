@@ -5,11 +5,21 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from drf_spectacular.openapi import AutoSchema
-from drf_spectacular.utils import OpenApiResponse
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework import serializers
 
 from portal.core.api.fields import DESCRIBED, SPARSE_ACTIONS, SparseFields
 from portal.core.api.problems import CONTENT_TYPE
+from portal.core.api.views import remembers
+
+IDEMPOTENCY_KEY = OpenApiParameter(
+    "Idempotency-Key",
+    str,
+    OpenApiParameter.HEADER,
+    required=False,
+    description="Chosen by the client, 8 to 200 visible characters, best a UUID: the same request"
+    " under the same key is carried out once. The same key with another request gives 422.",
+)
 
 
 class ProblemSerializer(serializers.Serializer[Any]):
@@ -23,14 +33,16 @@ class ProblemSerializer(serializers.Serializer[Any]):
 
 
 class ProblemAutoSchema(AutoSchema):
-    """Adds the ``default`` error answer to each operation."""
+    """Adds the ``default`` error answer to each operation, and what views have in common."""
 
     def get_override_parameters(self) -> list[Any]:
-        """``fields`` where answers can be sparse."""
+        """``fields`` where answers can be sparse, ``Idempotency-Key`` where a POST remembers it."""
         parameters: list[Any] = list(super().get_override_parameters())
         is_sparse = isinstance(self.view, SparseFields) and self.method == "GET"
         if is_sparse and getattr(self.view, "action", "") in SPARSE_ACTIONS:
             parameters.append(DESCRIBED)
+        if self.method == "POST" and remembers(self.view):
+            parameters.append(IDEMPOTENCY_KEY)
         return parameters
 
     def _get_response_bodies(

@@ -17,14 +17,28 @@ def transaction_lock(*names: str) -> None:
     Raises:
         RuntimeError: outside of a transaction, where nothing would be held.
     """
-    if not connection.in_atomic_block:
-        raise RuntimeError("transaction_lock needs a transaction")
-    if connection.vendor != "postgresql":
+    if not _is_shared():
         return
     keys = sorted({_key(name) for name in names})
     with connection.cursor() as cursor:
         for key in keys:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [key])
+
+
+def transaction_lock_at_once(name: str) -> bool:
+    """As ``transaction_lock``, without waiting: False where another transaction holds the name."""
+    if not _is_shared():
+        return True
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [_key(name)])
+        return bool(cursor.fetchone()[0])
+
+
+def _is_shared() -> bool:
+    """Whether others can write beside this transaction."""
+    if not connection.in_atomic_block:
+        raise RuntimeError("a lock of a transaction needs a transaction")
+    return connection.vendor == "postgresql"
 
 
 def _key(name: str) -> int:

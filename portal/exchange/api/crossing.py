@@ -7,9 +7,9 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from ml.types import JsonObject
+from portal.core.api.views import ApiView
 from portal.labs.models import TokenArea
 
 CROSSING = {
@@ -23,7 +23,7 @@ _ASKED_BEFORE = {
 }
 
 
-class CrossingApi(APIView):
+class CrossingApi(ApiView):
     """Read by viewers on other hosts: any ``Accept`` will do, and errors can be read as well."""
 
     area = TokenArea.CASES

@@ -10,9 +10,9 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
-from rest_framework.views import APIView
 
 from portal.archive.selectors import canvas_get
+from portal.core.api.views import ApiView
 from portal.core.errors import InvalidInputError
 from portal.core.models import Event
 from portal.exchange import selectors
@@ -48,7 +48,7 @@ class EventsQuerySerializer(serializers.Serializer[Any]):
         return names
 
 
-class EventsApi(APIView):
+class EventsApi(ApiView):
     """What happened, from where one stands."""
 
     any_area = True

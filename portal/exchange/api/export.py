@@ -10,8 +10,8 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
+from portal.core.api.views import ApiView
 from portal.exchange.downloads import export_response
 from portal.exchange.services import case_export_request
 from portal.jobs.api import job_accepted
@@ -22,7 +22,7 @@ from portal.labs.requests import user_of
 _ID = OpenApiParameter("id", uuid.UUID, OpenApiParameter.PATH)
 
 
-class CaseExportApi(APIView):
+class CaseExportApi(ApiView):
     """Managers only, of a case of their own lab."""
 
     area = TokenArea.CASES

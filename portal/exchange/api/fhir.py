@@ -9,10 +9,10 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from portal.archive.models import CanvasKind
 from portal.archive.selectors import share_seen
+from portal.core.api.views import ApiView
 from portal.exchange import selectors
 from portal.exchange.api.crossing import base_of
 from portal.exchange.formats.fhir import MEDIA_TYPE, case_bundle
@@ -21,7 +21,7 @@ from portal.labs.models import TokenArea
 from portal.labs.requests import user_of
 
 
-class CaseFhirApi(APIView):
+class CaseFhirApi(ApiView):
     """Out only: reports are signed elsewhere."""
 
     area = TokenArea.CASES

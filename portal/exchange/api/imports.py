@@ -7,8 +7,8 @@ import uuid
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
+from portal.core.api.views import ApiView
 from portal.exchange.services import case_import_request
 from portal.jobs.api import job_accepted
 from portal.jobs.serializers import JobSerializer
@@ -16,7 +16,7 @@ from portal.labs.models import TokenArea
 from portal.labs.requests import user_of
 
 
-class CaseImportApi(APIView):
+class CaseImportApi(ApiView):
     """Managers only, into a lab of their own."""
 
     area = TokenArea.CASES

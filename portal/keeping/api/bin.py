@@ -6,21 +6,21 @@ import uuid
 
 from django.db.models import QuerySet
 from drf_spectacular.utils import OpenApiParameter, extend_schema
-from rest_framework import status, viewsets
+from rest_framework import status
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from portal.archive.models import BinEntry
 from portal.archive.services import bin_purge, bin_restore
+from portal.core.api.views import ApiView, ApiViewSet
 from portal.keeping import selectors, services
 from portal.keeping.serializers import BinEntrySerializer
 from portal.labs.models import TokenArea
 from portal.labs.requests import UUID_REGEX, user_of
 
 
-class BinViewSet(viewsets.GenericViewSet[BinEntry]):
+class BinViewSet(ApiViewSet[BinEntry]):
     """The bins of the labs in which one may restore. Regions: `GET /rois/?deleted=true`."""
 
     area = TokenArea.CASES
@@ -54,7 +54,7 @@ class BinViewSet(viewsets.GenericViewSet[BinEntry]):
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
-class RoiPurgeApi(APIView):
+class RoiPurgeApi(ApiView):
     """A deleted ROI, deleted for good."""
 
     area = TokenArea.ROIS

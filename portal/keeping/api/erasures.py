@@ -7,10 +7,11 @@ from typing import Any
 
 from django.db.models import QuerySet
 from drf_spectacular.utils import OpenApiResponse, extend_schema
-from rest_framework import mixins, serializers, viewsets
+from rest_framework import mixins, serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from portal.core.api.views import ApiViewSet
 from portal.jobs.api import job_accepted
 from portal.jobs.serializers import JobSerializer
 from portal.keeping import selectors, services
@@ -86,7 +87,7 @@ class ErasurePreviewSerializer(serializers.Serializer[Any]):
     backups = serializers.IntegerField(help_text="Generations that hold it until they are dropped")
 
 
-class ErasureViewSet(mixins.ListModelMixin, viewsets.GenericViewSet[Erasure]):
+class ErasureViewSet(mixins.ListModelMixin, ApiViewSet[Erasure]):
     """Erasures of the labs that one manages."""
 
     area = TokenArea.LAB

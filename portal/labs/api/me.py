@@ -6,11 +6,11 @@ from datetime import timedelta
 
 from django.db.models import QuerySet
 from drf_spectacular.utils import OpenApiResponse, extend_schema
-from rest_framework import mixins, status, viewsets
+from rest_framework import mixins, status
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
+from portal.core.api.views import ApiView, ApiViewSet
 from portal.labs import selectors, services
 from portal.labs.authentication import SessionOnly, SignedInWithScope
 from portal.labs.models import ApiToken, TokenScope
@@ -23,7 +23,7 @@ from portal.labs.serializers import (
 )
 
 
-class MeApi(APIView):
+class MeApi(ApiView):
     """Who asks."""
 
     any_area = True
@@ -45,7 +45,7 @@ class MeApi(APIView):
 class ApiTokenViewSet(
     mixins.ListModelMixin,
     mixins.RetrieveModelMixin,
-    viewsets.GenericViewSet[ApiToken],
+    ApiViewSet[ApiToken],
 ):
     """One's own tokens. Only with a session: a token cannot manage tokens."""
 

@@ -9,11 +9,12 @@ from django.db.models import QuerySet
 from django.urls import reverse
 from django_filters import rest_framework as filters
 from drf_spectacular.utils import extend_schema
-from rest_framework import mixins, serializers, status, viewsets
+from rest_framework import mixins, serializers, status
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from portal.core.api.views import ApiViewSet
 from portal.labs import selectors, services
 from portal.labs.models import Delivery, Invitation, Membership, Role, TokenArea
 from portal.labs.requests import UUID_REGEX, user_of
@@ -79,9 +80,7 @@ class LabFilter(filters.FilterSet):
     lab = filters.UUIDFilter(field_name="lab_id")
 
 
-class MemberViewSet(
-    mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.GenericViewSet[Membership]
-):
+class MemberViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiViewSet[Membership]):
     """The people of one's labs. Managers change roles and end memberships."""
 
     area = TokenArea.LAB
@@ -111,7 +110,7 @@ class MemberViewSet(
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
-class InvitationViewSet(mixins.ListModelMixin, viewsets.GenericViewSet[Invitation]):
+class InvitationViewSet(mixins.ListModelMixin, ApiViewSet[Invitation]):
     """Open invitations to the labs that one manages."""
 
     area = TokenArea.LAB

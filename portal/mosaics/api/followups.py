@@ -9,13 +9,14 @@ from django.http import HttpResponse
 from django_filters import rest_framework as filters
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse, extend_schema
-from rest_framework import mixins, viewsets
+from rest_framework import mixins
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.annotations.selectors import roi_get
 from portal.archive.models import ItemState
 from portal.archive.selectors import canvas_get
+from portal.core.api.views import ApiViewSet
 from portal.core.http.acting import about
 from portal.core.http.files import bytes_response
 from portal.jobs.api import job_answered
@@ -45,9 +46,7 @@ class FollowupFilter(filters.FilterSet):
         fields = ("roi", "target", "state")
 
 
-class FollowupViewSet(
-    mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.GenericViewSet[Any]
-):
+class FollowupViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiViewSet[Any]):
     """Places of one examination looked for in another of the same patient."""
 
     area = TokenArea.MOSAICS

@@ -10,7 +10,7 @@ from django.http.response import HttpResponseBase
 from django_filters import rest_framework as filters
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse, extend_schema
-from rest_framework import mixins, serializers, viewsets
+from rest_framework import mixins, serializers
 from rest_framework import status as http_status
 from rest_framework.decorators import action
 from rest_framework.request import Request
@@ -22,6 +22,7 @@ from portal.archive.models import ItemState
 from portal.archive.selectors import video_get
 from portal.core.api.fields import SparseFields
 from portal.core.api.paging import Paging
+from portal.core.api.views import ApiViewSet
 from portal.core.http.acting import about
 from portal.jobs.api import job_answered
 from portal.labs.models import TokenArea
@@ -116,7 +117,7 @@ class MosaicViewSet(
     SparseFields,
     mixins.ListModelMixin,
     mixins.RetrieveModelMixin,
-    viewsets.GenericViewSet[Any],
+    ApiViewSet[Any],
 ):
     """Mosaics of videos, and what became of every frame."""
 

@@ -9,10 +9,10 @@ from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from portal.annotations.api.conditions import IF_MATCH, expected_version
 from portal.annotations.selectors import roi_get
+from portal.core.api.views import ApiView
 from portal.core.http.acting import about
 from portal.jobs.api import job_accepted
 from portal.jobs.serializers import JobSerializer
@@ -34,7 +34,7 @@ class RoiTrackSerializer(serializers.Serializer[Any]):
     )
 
 
-class RoiTrackApi(APIView):
+class RoiTrackApi(ApiView):
     """Follow an ROI from a key frame on, by key points."""
 
     area = TokenArea.ROIS

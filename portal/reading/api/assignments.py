@@ -9,9 +9,8 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import mixins, status
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
-from rest_framework.viewsets import GenericViewSet
 
+from portal.core.api.views import ApiView, ApiViewSet
 from portal.core.errors import InvalidInputError
 from portal.labs.models import TokenArea
 from portal.labs.requests import UUID_REGEX, user_of
@@ -27,7 +26,7 @@ from portal.reading.serializers import (
 )
 
 
-class AssignmentApi(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericViewSet[Assignment]):
+class AssignmentApi(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiViewSet[Assignment]):
     """Assignments: the caller's own, and all of the labs they manage."""
 
     area = TokenArea.ROIS
@@ -105,7 +104,7 @@ class AssignmentApi(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericVie
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
-class AssignmentSubmitApi(APIView):
+class AssignmentSubmitApi(ApiView):
     """Hand an assignment in."""
 
     area = TokenArea.ROIS
@@ -124,7 +123,7 @@ class AssignmentSubmitApi(APIView):
         return Response(AssignmentSerializer(selectors.assignment_get(user, id)).data)
 
 
-class AssignmentReopenApi(APIView):
+class AssignmentReopenApi(ApiView):
     """Give an assignment back."""
 
     area = TokenArea.ROIS

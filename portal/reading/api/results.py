@@ -9,9 +9,9 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from portal.archive.selectors import canvas_get
+from portal.core.api.views import ApiView
 from portal.labs.models import TokenArea
 from portal.labs.requests import user_of
 from portal.reading import selectors, services
@@ -28,7 +28,7 @@ from portal.reading.serializers import (
 )
 
 
-class StudyAgreementApi(APIView):
+class StudyAgreementApi(ApiView):
     """How far readers agree."""
 
     area = TokenArea.ROIS
@@ -54,7 +54,7 @@ class StudyAgreementApi(APIView):
         return Response(StudyAgreementSerializer({"pairs": pairs, "images": images}).data)
 
 
-class StudyAgreementTableApi(APIView):
+class StudyAgreementTableApi(ApiView):
     """The same as a file."""
 
     area = TokenArea.ROIS
@@ -69,7 +69,7 @@ class StudyAgreementTableApi(APIView):
         return agreement_download(selectors.study_get(user_of(request), id))
 
 
-class StudyFindingsApi(APIView):
+class StudyFindingsApi(ApiView):
     """What the readers found on an image."""
 
     area = TokenArea.ROIS
@@ -88,7 +88,7 @@ class StudyFindingsApi(APIView):
         return _findings(request, id, query.validated_data["canvas"])
 
 
-class StudyDecideApi(APIView):
+class StudyDecideApi(ApiView):
     """Decide between readers."""
 
     area = TokenArea.ROIS

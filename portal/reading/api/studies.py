@@ -8,9 +8,8 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import mixins, status
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
-from rest_framework.viewsets import GenericViewSet
 
+from portal.core.api.views import ApiView, ApiViewSet
 from portal.labs.models import Role, TokenArea
 from portal.labs.requests import UUID_REGEX, user_of
 from portal.labs.selectors import lab_chosen
@@ -21,7 +20,7 @@ from portal.reading.serializers import StudyCreateSerializer, StudySerializer
 from portal.reading.services import study_create, study_unblind
 
 
-class StudyApi(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericViewSet[Study]):
+class StudyApi(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiViewSet[Study]):
     """Studies: images that several people read for themselves, to be compared."""
 
     area = TokenArea.ROIS
@@ -53,7 +52,7 @@ class StudyApi(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericViewSet[
         return Response(StudySerializer(study).data, status=status.HTTP_201_CREATED)
 
 
-class StudyUnblindApi(APIView):
+class StudyUnblindApi(ApiView):
     """Let readers see each other's regions."""
 
     area = TokenArea.ROIS

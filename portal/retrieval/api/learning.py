@@ -6,12 +6,13 @@ from typing import Any
 
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
-from rest_framework import mixins, viewsets
+from rest_framework import mixins
 from rest_framework.decorators import action
 from rest_framework.generics import get_object_or_404
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from portal.core.api.views import ApiViewSet
 from portal.core.http.acting import about
 from portal.jobs.api import job_accepted
 from portal.jobs.serializers import JobSerializer
@@ -24,7 +25,7 @@ from portal.retrieval.models import EncoderKind, Learning, LearningMethod
 from portal.retrieval.serializers import LearningAskSerializer, LearningSerializer
 
 
-class LearningViewSet(mixins.ListModelMixin, viewsets.GenericViewSet[Learning]):
+class LearningViewSet(mixins.ListModelMixin, ApiViewSet[Learning]):
     """What was learned from the archives of the labs that one manages, the newest first."""
 
     area = TokenArea.LAB

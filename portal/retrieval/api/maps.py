@@ -9,15 +9,15 @@ from typing import Any
 from django.db.models import QuerySet
 from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
-from rest_framework import mixins, viewsets
+from rest_framework import mixins
 from rest_framework.decorators import action
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from portal.annotations.selectors import roi_get
 from portal.archive.selectors import canvas_get
+from portal.core.api.views import ApiView, ApiViewSet
 from portal.core.http.acting import about
 from portal.core.http.files import REVALIDATE, bytes_response
 from portal.jobs.api import job_accepted
@@ -55,7 +55,7 @@ from portal.retrieval.serializers.maps import (
 )
 
 
-class MapViewSet(mixins.ListModelMixin, viewsets.GenericViewSet[RegionMap]):
+class MapViewSet(mixins.ListModelMixin, ApiViewSet[RegionMap]):
     """Maps: all regions of a lab that its encoder embedded, laid out by likeness."""
 
     area = TokenArea.SEARCH
@@ -143,7 +143,7 @@ class UnannotatedAskSerializer(BrowseAskSerializer, MapAskSerializer):
     """Which images are wanted."""
 
 
-class UnannotatedApi(APIView):
+class UnannotatedApi(ApiView):
     """What is not annotated yet."""
 
     area = TokenArea.SEARCH
@@ -172,7 +172,7 @@ class UnannotatedApi(APIView):
         return Response(unannotated_represent(found))
 
 
-class CanvasLookApi(APIView):
+class CanvasLookApi(ApiView):
     """A slide's tissue looked through, so that what is unlike all regions is known."""
 
     area = TokenArea.SEARCH
@@ -192,7 +192,7 @@ class CanvasLookApi(APIView):
         return job_accepted(job, request) if job else Response(status=204)
 
 
-class LabelConfirmationApi(APIView):
+class LabelConfirmationApi(ApiView):
     """The label of a region is right, however unlike it the region looks."""
 
     area = TokenArea.SEARCH

@@ -7,9 +7,9 @@ import uuid
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from portal.annotations.selectors import roi_get
+from portal.core.api.views import ApiView
 from portal.core.http.acting import about
 from portal.jobs.api import job_accepted
 from portal.labs.models import TokenArea
@@ -20,7 +20,7 @@ from portal.retrieval.selectors import PlacesFound
 from portal.retrieval.serializers import PlacesAskedSerializer, PlacesSerializer
 
 
-class RoiPlacesApi(APIView):
+class RoiPlacesApi(ApiView):
     """Places like an ROI on its own slide."""
 
     area = TokenArea.SEARCH

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from django.db.models import QuerySet
 from drf_spectacular.utils import OpenApiResponse, extend_schema
-from rest_framework import mixins, viewsets
+from rest_framework import mixins
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from portal.core.api.views import ApiViewSet
 from portal.core.http.acting import about
 from portal.jobs.api import job_accepted
 from portal.labs.models import Role, TokenArea
@@ -25,9 +26,7 @@ from portal.retrieval.serializers import (
 )
 
 
-class QueryViewSet(
-    mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.GenericViewSet[Query]
-):
+class QueryViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiViewSet[Query]):
     """Queries of your labs: areas, frames, pictures, whole slides and examples."""
 
     area = TokenArea.SEARCH

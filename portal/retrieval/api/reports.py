@@ -7,13 +7,14 @@ from django.http import HttpResponse
 from django.urls import reverse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse, extend_schema
-from rest_framework import mixins, viewsets
+from rest_framework import mixins
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from ml.types import JsonObject
 from portal.annotations.selectors import roi_get
+from portal.core.api.views import ApiViewSet
 from portal.core.errors import InvalidInputError
 from portal.core.http.acting import about
 from portal.jobs.api import job_accepted
@@ -41,7 +42,7 @@ _PENDING = OpenApiResponse(
 )
 
 
-class ReportViewSet(mixins.ListModelMixin, viewsets.GenericViewSet[Report]):
+class ReportViewSet(mixins.ListModelMixin, ApiViewSet[Report]):
     """Reports of searches: what was asked and what came, as it was. They never change."""
 
     area = TokenArea.SEARCH

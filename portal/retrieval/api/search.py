@@ -8,12 +8,12 @@ from typing import Any
 
 from django.db.models import QuerySet
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
-from rest_framework import mixins, serializers, viewsets
+from rest_framework import mixins, serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from portal.annotations.selectors import label_get, roi_get
+from portal.core.api.views import ApiView, ApiViewSet
 from portal.core.errors import NotFoundError
 from portal.core.http.acting import about
 from portal.jobs.api import job_accepted
@@ -71,9 +71,7 @@ ANSWERS = {
 }
 
 
-class EncoderViewSet(
-    mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.GenericViewSet[Encoder]
-):
+class EncoderViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiViewSet[Encoder]):
     """Encoders of all labs and those that one's own labs have learned, defaults first."""
 
     area = TokenArea.SEARCH
@@ -89,10 +87,11 @@ class EncoderViewSet(
 _ROI_ID = OpenApiParameter("roi_id", uuid.UUID, OpenApiParameter.PATH)
 
 
-class SearchApi(APIView):
+class SearchApi(ApiView):
     """Similar ROIs."""
 
     area = TokenArea.SEARCH
+    takes_no_key = "It only reads."
     reads_by_post = True  # a read-only token may POST it
 
     @extend_schema(operation_id="search", request=SearchSerializer, responses=ANSWERS)
@@ -111,7 +110,7 @@ class SearchApi(APIView):
         return _answer(request, wanted["roi"], wanted | wanted.get("filters", {}))
 
 
-class RoiSimilarApi(APIView):
+class RoiSimilarApi(ApiView):
     """The same search by GET."""
 
     area = TokenArea.SEARCH
@@ -131,7 +130,7 @@ class RoiSimilarApi(APIView):
         return _answer(request, roi_id, asked.validated_data)
 
 
-class RoiJudgementsApi(APIView):
+class RoiJudgementsApi(ApiView):
     """Your word on the results of searches with one ROI."""
 
     area = TokenArea.SEARCH
@@ -172,7 +171,7 @@ class RoiJudgementsApi(APIView):
         return Response(JudgementSerializer(said).data)
 
 
-class RoiJudgementApi(APIView):
+class RoiJudgementApi(ApiView):
     """Your word on one result."""
 
     area = TokenArea.SEARCH

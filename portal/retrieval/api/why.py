@@ -7,9 +7,9 @@ import uuid
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from portal.annotations.selectors import roi_get
+from portal.core.api.views import ApiView
 from portal.core.errors import NotFoundError
 from portal.core.http.acting import about
 from portal.jobs.api import job_accepted
@@ -32,7 +32,7 @@ _ANSWERS = {
 _OTHER_ID = OpenApiParameter("other_id", uuid.UUID, OpenApiParameter.PATH, description="An ROI")
 
 
-class RoiWhyApi(APIView):
+class RoiWhyApi(ApiView):
     """Why a search with an ROI finds another."""
 
     area = TokenArea.SEARCH
@@ -57,7 +57,7 @@ class RoiWhyApi(APIView):
         return _answer(request, found, selectors.encoder_for(roi))
 
 
-class QueryWhyApi(APIView):
+class QueryWhyApi(ApiView):
     """Why a query finds an ROI."""
 
     area = TokenArea.SEARCH

@@ -11,12 +11,12 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_sche
 from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from portal.annotations.api.rows import RoiRowsRenderer
 from portal.annotations.serializers import FiniteField, RoiSerializer
 from portal.archive.models import Canvas
 from portal.archive.selectors import canvas_get
+from portal.core.api.views import ApiView
 from portal.labs.models import TokenArea
 from portal.labs.requests import user_of
 from portal.review.api.told import (
@@ -81,7 +81,7 @@ class PresenceSerializer(serializers.Serializer[Any]):
     roi = serializers.UUIDField(required=False, allow_null=True)
 
 
-class CanvasLiveApi(APIView):
+class CanvasLiveApi(ApiView):
     """Others' changes on a canvas, and who has it open."""
 
     area = TokenArea.ROIS

@@ -9,12 +9,11 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
-from rest_framework.viewsets import GenericViewSet
 
 from portal.annotations.models import ReviewRules, Roi
 from portal.annotations.selectors import review_rules_of, roi_get
 from portal.annotations.services import review_rules_set
+from portal.core.api.views import ApiView, ApiViewSet
 from portal.core.errors import NotFoundError
 from portal.labs.models import TokenArea
 from portal.labs.requests import user_of
@@ -34,7 +33,7 @@ from portal.review.serializers import (
 from portal.review.services import comment_add, rois_review
 
 
-class ReviewApi(GenericViewSet[Roi]):
+class ReviewApi(ApiViewSet[Roi]):
     """The queue of review."""
 
     area = TokenArea.ROIS
@@ -64,7 +63,7 @@ class ReviewApi(GenericViewSet[Roi]):
         return self.get_paginated_response(QueuedSerializer(page, many=True).data)
 
 
-class RoiReviewApi(APIView):
+class RoiReviewApi(ApiView):
     """Submit, accept or reject ROIs."""
 
     area = TokenArea.ROIS
@@ -92,7 +91,7 @@ class RoiReviewApi(APIView):
         return Response(verdicts_represent(verdicts))
 
 
-class RoiThreadApi(APIView):
+class RoiThreadApi(ApiView):
     """What was said of an ROI."""
 
     area = TokenArea.ROIS
@@ -122,7 +121,7 @@ class RoiThreadApi(APIView):
         return Response(thread, status=status.HTTP_201_CREATED)
 
 
-class ReviewRulesApi(APIView):
+class ReviewRulesApi(ApiView):
     """How a lab reviews."""
 
     area = TokenArea.LAB

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Mapping
+
 import httpx2 as httpx
 
 from tessera_client.problems import TesseraError, problem
@@ -16,9 +19,21 @@ ROIS_A_REQUEST = 1000  # as many as a page of the list has at most
 TUS = {"Tus-Resumable": "1.0.0"}
 
 
-def is_repeatable(method: str, headers: dict[str, str]) -> bool:
+def named(method: str, headers: Mapping[str, str]) -> dict[str, str]:
+    """The headers of a request, with a key of its own where it makes something."""
+    key = {"Idempotency-Key": str(uuid.uuid4())} if method == "POST" else {}
+    return {**key, **headers}
+
+
+def is_repeatable(method: str, headers: Mapping[str, str]) -> bool:
     """Whether the same request twice does no more than once."""
     return method in {"GET", "HEAD"} or "Idempotency-Key" in headers
+
+
+def may_pass(answer: httpx.Response) -> bool:
+    """Whether a refusal is for now: also of a request that the portal is still carrying out."""
+    is_running = answer.status_code == 409 and "Retry-After" in answer.headers
+    return is_running or answer.status_code in TRY_AGAIN
 
 
 def pause_s(tried: int, answer: httpx.Response | None = None) -> float:

@@ -11,6 +11,7 @@ from django.apps import apps
 from django.db import DatabaseError, connection, models
 from django.db.models.functions import Cast
 
+from portal.core.api.answers import answers_empty
 from portal.core.models import Event
 from portal.hooks.models import WebhookDelivery
 from portal.jobs.models import Job
@@ -34,9 +35,12 @@ _LARGE = (
 def texts_delete(inventory: Inventory, *, lab_id: uuid.UUID) -> dict[str, int]:
     """Delete the jobs, events and messages that name what is erased; returns how many of each.
 
+    What requests were answered is forgotten: nobody but their senders could look for the patient.
+
     Call inside the transaction of the erasure.
     """
     ids, words = inventory.ids, _searched(inventory.words)
+    answers_empty()
 
     def tells(*values: object) -> bool:
         text = json.dumps(values, default=str, ensure_ascii=False)

@@ -59,8 +59,8 @@ class Requests:
         content: bytes | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> httpx.Response:
-        """Any request below ``/api/v1/``, for what has no method here."""
-        sent = dict(headers or {})
+        """Any request below ``/api/v1/``, for what has no method here. A POST is done once."""
+        sent = asking.named(method, headers or {})
         known = {k: v for k, v in (params or {}).items() if v is not None}
         for tried in range(1, asking.TRIES + 1):
             last = tried == asking.TRIES or not asking.is_repeatable(method, sent)
@@ -77,7 +77,7 @@ class Requests:
                 continue
             if answer.is_success:
                 return answer
-            if last or answer.status_code not in asking.TRY_AGAIN:
+            if last or not asking.may_pass(answer):
                 raise asking.error_of(answer)
             await a_sleep(asking.pause_s(tried, answer))
         raise AssertionError("the last try returns or raises")
