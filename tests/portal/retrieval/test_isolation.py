@@ -21,6 +21,7 @@ from portal.retrieval.models import (
     EncoderKind,
     Explanation,
     IndexSnapshot,
+    Learning,
     QuerySource,
     RegionMap,
     Report,
@@ -110,10 +111,26 @@ class Lab:
         )
         explanation_save(explanation_id=Explanation.objects.get(lab=self.lab).pk, found=found)
 
+    def learn(self):
+        """A metric of the lab's own, which nobody promoted."""
+        base = Encoder.objects.get(lab=None)
+        own = Encoder.objects.create(
+            name=f"learned-{self.lab.slug}",
+            version="1",
+            dim=4,
+            config_hash="l",
+            lab=self.lab,
+            base=base,
+        )
+        self.learning = Learning.objects.create(
+            lab=self.lab, kind=base.kind, base=base, compared_with=base, encoder=own
+        )
+
     def secrets(self):
         """What nobody of the other lab may read: words, and ids of everything."""
         rows = [self.label, *self.canvases, *self.rois, *self.queries]
         rows += [RegionMap.objects.get(lab=self.lab), self.report]
+        rows += [self.learning, self.learning.encoder]
         rows += [canvas.case for canvas in self.canvases]
         return [*self.words.values(), *(str(row.pk) for row in rows)]
 
@@ -133,6 +150,8 @@ def labs(lab, other_lab, storage, encoder):
             one.ask()
         one.freeze_and_explain()
     both[0].world.run_jobs()
+    for one in both:
+        one.learn()
     assert IndexSnapshot.objects.values("lab").distinct().count() == 2
     return both
 
@@ -183,6 +202,8 @@ def test_no_search_tells_of_another_lab(labs):
             *(page.get(f"/browse/{tab}") for tab in TABS),
             api.get("/api/v1/maps/"),
             api.get("/api/v1/unannotated/"),
+            api.get("/api/v1/learnings/"),
+            api.get("/api/v1/encoders/"),
             *(api.get(f"/api/v1/maps/{own.map.pk}/{part}") for part in MAP_PARTS),
         ]
         points = answers[-3].json()
@@ -237,6 +258,12 @@ ADDRESSES = (
     ("post", "/rois/{roi}/label/"),
     ("put", "/api/v1/rois/{roi}/label-confirmation/"),
     ("delete", "/api/v1/rois/{roi}/label-confirmation/"),
+    ("get", "/lab/learning/{learning}/"),
+    ("post", "/lab/learning/{learning}/promote/"),
+    ("get", "/api/v1/learnings/{learning}/"),
+    ("post", "/api/v1/learnings/{learning}/promote/"),
+    ("post", "/api/v1/learnings/{learning}/roll-back/"),
+    ("get", "/api/v1/encoders/{encoder}/"),
     ("get", "/api/v1/maps/{map}/"),
     ("get", "/api/v1/maps/{map}/points/"),
     ("get", "/api/v1/maps/{map}/near-duplicates/"),
@@ -269,6 +296,8 @@ def test_what_is_anothers_is_not_found_as_what_never_was(labs):
                 "map": other.map.pk,
                 "canvas": other.canvases[0].pk,
                 "report": other.report.pk,
+                "learning": other.learning.pk,
+                "encoder": other.learning.encoder_id,
             }
             nobodys = {word: uuid.uuid4() for word in theirs}
             for keys in (nobodys, theirs, nobodys):  # what a session keeps is read at first
@@ -287,6 +316,8 @@ def test_ids_of_another_lab_in_a_body_are_ids_of_nothing(labs):
         ("search", other.rois[0].pk, lambda key: {"roi": roi, "unliked": [key]}),
         ("search", other.label.pk, lambda key: {"roi": roi, "filters": {"label": key}}),
         ("search", other.rois[0].pk, lambda key: {"roi": key}),
+        ("search", other.learning.encoder_id, lambda key: {"roi": roi, "encoder": key}),
+        ("learnings", other.lab.pk, lambda key: {"lab": key}),
         ("queries", other.canvases[0].pk, lambda key: shape | {"canvas": key}),
         ("queries", other.rois[0].pk, lambda key: {"source": "area", "roi": key}),
         ("queries", other.queries[0].pk, lambda key: {"query": key}),
