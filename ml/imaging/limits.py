@@ -13,6 +13,8 @@ MAX_SLIDE_PIXELS = 250_000_000_000  # a dozen scans at 40x
 MAX_STILL_SIDE_PX = 65_500
 """Largest side of a still; also the largest a JPEG can have."""
 MAX_STILL_PIXELS = 500_000_000  # 1.5 GB of RGB, which libvips streams
+MAX_JPEG2000_PIXELS = 100_000_000
+"""Decoded at once, unlike other stills: OpenJPEG takes 16 bytes for each pixel of RGB."""
 MAX_TILE_SIDE_PX = 4_096
 """Largest stored tile side; a tile is the unit that is decoded at once."""
 MAX_TILE_BYTES = 64 * 1024 * 1024  # a raw RGB tile of the largest side is 48 MiB
@@ -38,6 +40,11 @@ def require_slide_size(width_px: int, height_px: int) -> None:
 def require_still_size(width_px: int, height_px: int) -> None:
     """Refuse a still that would decode to more pixels than the limits (``TooLargeError``)."""
     _require("image", width_px, height_px, MAX_STILL_SIDE_PX, MAX_STILL_PIXELS)
+
+
+def require_jpeg2000_size(width_px: int, height_px: int) -> None:
+    """Refuse a JPEG 2000 still beyond the limits (``TooLargeError``)."""
+    _require("JPEG 2000 image", width_px, height_px, MAX_STILL_SIDE_PX, MAX_JPEG2000_PIXELS)
 
 
 def require_tile_size(width_px: int, height_px: int) -> None:

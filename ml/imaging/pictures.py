@@ -29,7 +29,7 @@ def make_picture(*, path: str, out_dir: str, progress: Progress = no_progress) -
     """
     if (kind := sniff(Path(path))) != "still":
         raise UnsupportedFormatError(
-            f"the file is a {kind}; expected a picture: JPEG, PNG, TIFF, WebP or BMP"
+            f"the file is a {kind}; expected a picture: JPEG, JPEG 2000, PNG, TIFF, WebP or BMP"
         )
     with open_slide(path) as still:
         width = still.info.width_px

@@ -120,7 +120,8 @@ class PictureForm(forms.Form):
     """A picture from elsewhere."""
 
     picture = forms.FileField(
-        label="Picture", help_text="JPEG, PNG, TIFF, WebP or BMP; a field of view, not a slide"
+        label="Picture",
+        help_text="JPEG, JPEG 2000, PNG, TIFF, WebP or BMP; a field of view, not a slide",
     )
     kind = forms.ChoiceField(label="It shows", choices=_SHOWS)
     mpp = forms.FloatField(

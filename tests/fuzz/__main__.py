@@ -18,6 +18,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--keep", type=Path, help="folder for the files that are findings")
+    parser.add_argument("--only", nargs="+", default=(), help="names of formats, as the table has")
     options = parser.parse_args()
     if options.keep is not None:
         options.keep.mkdir(parents=True, exist_ok=True)
@@ -28,6 +29,7 @@ def main() -> int:
         workers=options.workers,
         keep=options.keep,
         first=options.first,
+        only=options.only,
     ):
         found.append(outcome)
         if outcome.is_finding:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,15 +48,24 @@ def damaged_file(honest: dict[str, bytes], *, seed: int, number: int) -> tuple[s
 
 
 def outcomes(
-    count: int, *, seed: int, workers: int = 1, keep: Path | None = None, first: int = 0
+    count: int,
+    *,
+    seed: int,
+    workers: int = 1,
+    keep: Path | None = None,
+    first: int = 0,
+    only: Collection[str] = (),
 ) -> Iterator[Outcome]:
     """Damage ``count`` files and open each in a child.
 
     Args:
         keep: where to write the files that were findings.
+        only: names of formats; none: all of them.
     """
     with tempfile.TemporaryDirectory() as folder:
-        honest = samples(Path(folder))
+        honest = {
+            name: data for name, data in samples(Path(folder)).items() if not only or name in only
+        }
 
         def one(number: int) -> Outcome:
             name, data = damaged_file(honest, seed=seed, number=number)

@@ -75,7 +75,8 @@ def _stills(folder: Path) -> dict[str, bytes]:
     return {
         "jpeg": saved("JPEG"), "jpeg-turned": saved("JPEG", exif=exif, progressive=True),
         "png": saved("PNG"), "webp": saved("WEBP"), "bmp": saved("BMP"), "tiff": saved("TIFF"),
-        "jpeg2000": saved("JPEG2000"),
+        "jpeg2000": saved("JPEG2000", tile_size=(64, 64)),
+        "jpeg2000-bare": saved("JPEG2000", no_jp2=True),
     }  # fmt: skip
 
 

@@ -12,9 +12,11 @@ from dataclasses import asdict
 from pathlib import Path
 
 from ml.imaging.deidentify.cleaned import CLEAN_NAME, Cleaned
+from ml.imaging.deidentify.jpeg2000 import clean_jpeg2000
 from ml.imaging.deidentify.movies import clean_avi, clean_mp4
 from ml.imaging.deidentify.pictures import clean_jpeg, clean_png, clean_webp
 from ml.imaging.deidentify.tiff_file import clean_tiff
+from ml.imaging.formats.jpeg2000 import is_jpeg2000
 from ml.imaging.formats.sniff import read_head, still_format, video_format
 from ml.imaging.formats.tiff import is_tiff
 from ml.types import JsonObject, Progress, no_progress
@@ -36,7 +38,8 @@ def deidentify(*, path: str, out_dir: str, progress: Progress = no_progress) -> 
     source, target = Path(path), Path(out_dir) / CLEAN_NAME
     head, cleaned = read_head(source), Cleaned()
     progress(0, 100, "taking names out")
-    if (rewrite := _STILLS.get(still_format(head))) is not None:
+    rewrite = clean_jpeg2000 if is_jpeg2000(head) else _STILLS.get(still_format(head))
+    if rewrite is not None:
         rewrite(source, target, cleaned)
     else:
         _in_place(source, target, cleaned, head)

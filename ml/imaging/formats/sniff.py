@@ -11,6 +11,7 @@ from typing import Literal
 
 from ml.errors import CorruptFileError, UnsupportedFormatError
 from ml.imaging.formats.archives import is_zip, open_archive
+from ml.imaging.formats.jpeg2000 import is_jpeg2000
 from ml.imaging.formats.tiff import is_ndpi, is_tiff, read_directories
 from ml.types import Progress, no_progress
 
@@ -18,7 +19,8 @@ FileKind = Literal["slide", "still", "video"]
 ACCEPTED = (
     "a whole-slide image (SVS, NDPI, SCN, BIF, CZI, tiled TIFF, DICOM; "
     "MRXS, VMS, VMU or a DICOM series as one ZIP archive), "
-    "an image (JPEG, PNG, TIFF, WebP, BMP) or a video (MP4, MOV, WebM, MKV, AVI, WMV, MPEG)"
+    "an image (JPEG, JPEG 2000, PNG, TIFF, WebP, BMP) "
+    "or a video (MP4, MOV, WebM, MKV, AVI, WMV, MPEG)"
 )
 _STILLS = ((b"\xff\xd8\xff", "jpeg"), (b"\x89PNG\r\n\x1a\n", "png"))
 _CZI = b"ZISRAWFILE"
@@ -52,8 +54,6 @@ _NAMED = (
     (b"\xfd7zXZ", "an xz archive; unpack it and upload the slides and videos in it"),
     (b"%PDF", "a PDF document"),
     (b"GIF8", "a GIF image; save it as PNG"),
-    (b"\0\0\0\x0cjP  \r\n", "a JPEG 2000 image; save it as PNG"),
-    (b"\xff\x4f\xff\x51", "a JPEG 2000 image; save it as PNG"),
     (b"ID3", "an audio file"),
     (b"fLaC", "an audio file"),
     (b"\x7fELF", "a program"),
@@ -83,7 +83,7 @@ def sniff(path: str | Path) -> FileKind:
         return _tiff_kind(path)
     if head.startswith(_CZI) or is_dicom_slide(head) or (is_zip(head) and _holds_set(path)):
         return "slide"
-    if still_format(head) or _is_bmp(head, path):
+    if still_format(head) or is_jpeg2000(head) or _is_bmp(head, path):
         return "still"
     if video_format(head):
         return "video"
@@ -113,7 +113,7 @@ def is_dicom_slide(head: bytes) -> bool:
 
 
 def still_format(head: bytes) -> str:
-    """What libvips calls the loader of a still that is no TIFF or BMP, "" where it is none."""
+    """What libvips calls the loader of a still that is a JPEG, PNG or WebP, else ""."""
     found = next((name for magic, name in _STILLS if head.startswith(magic)), "")
     return found or ("webp" if head[:4] == b"RIFF" and head[8:12] == b"WEBP" else "")
 

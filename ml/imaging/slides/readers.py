@@ -21,7 +21,7 @@ from ml.imaging.formats.sniff import is_one_file_slide
 from ml.imaging.limits import require_slide_size
 from ml.imaging.slides.grid import StoredLevel, match_directories
 from ml.imaging.slides.metadata import mpp_from_resolution
-from ml.imaging.slides.stills import decode_still, open_still, still_icc_profile, still_mpp
+from ml.imaging.slides.stills import open_still, still_icc_profile, still_mpp, still_pixels
 from ml.types import ImageU8
 
 CACHE_BYTES = 64 * 1024 * 1024
@@ -147,7 +147,7 @@ class StillReader:
 
     def __init__(self, path: Path) -> None:
         image = open_still(path)
-        self._pixels: ImageU8 = decode_still(path)
+        self._pixels: ImageU8 = still_pixels(image)
         self.stored: tuple[StoredLevel, ...] = (StoredLevel(image.width, image.height, 1.0),)
         self.icc_profile = still_icc_profile(image)
         self.mpp = still_mpp(image)

@@ -1,16 +1,20 @@
-"""One flat image as 8-bit RGB through libvips (BMP through Pillow), streamed where possible."""
+"""One flat image as 8-bit RGB through libvips (BMP and JPEG 2000 through Pillow), streamed where
+possible.
+"""
 
 from __future__ import annotations
 
 import io
+import struct
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyvips
-from PIL import Image
+from PIL import Image, Jpeg2KImagePlugin
 
 from ml.errors import CorruptFileError
+from ml.imaging.formats.jpeg2000 import check_jpeg2000, is_jpeg2000
 from ml.imaging.formats.sniff import read_head, still_format
 from ml.imaging.formats.tiff import is_tiff
 from ml.imaging.limits import require_still_size
@@ -18,6 +22,7 @@ from ml.imaging.slides.metadata import plausible_mpp
 from ml.types import ImageU8
 
 UM_PER_MM = 1_000.0  # libvips counts pixels per millimetre
+_MM_PER_INCH = 25.4
 
 
 def open_still(path: str | Path, *, sequential: bool = False) -> Any:
@@ -46,7 +51,11 @@ def decode_still(path: str | Path) -> ImageU8:
     Raises:
         TooLargeError, CorruptFileError: as ``open_still``; a cut image is refused, not filled up.
     """
-    image = open_still(path)
+    return still_pixels(open_still(path))
+
+
+def still_pixels(image: Any) -> ImageU8:
+    """The pixels of an image of ``open_still``. Raises as ``decode_still``."""
     try:
         return np.asarray(image.numpy(), dtype=np.uint8).reshape(image.height, image.width, 3)
     except pyvips.Error as error:
@@ -79,6 +88,8 @@ def _load(path: Path, access: str) -> Any:
     head = read_head(path)
     if head[:2] == b"BM":
         return _load_bmp(path)
+    if is_jpeg2000(head):
+        return _load_jpeg2000(path)
     # libvips would try every loader it has; one is enough
     name = "tiff" if is_tiff(head) else still_format(head)
     if not name:
@@ -95,6 +106,26 @@ def _load_bmp(path: Path) -> Any:
             return pyvips.Image.new_from_array(np.asarray(image.convert("RGB")))
     except (OSError, ValueError) as error:
         raise CorruptFileError("the BMP image is cut or damaged") from error
+
+
+def _load_jpeg2000(path: Path) -> Any:
+    """Decoded whole: OpenJPEG in libvips is an option that its wheels lack."""
+    check_jpeg2000(path)
+    try:
+        with Jpeg2KImagePlugin.Jpeg2KImageFile(str(path)) as image:
+            deep = image.mode in ("I;16", "RGB", "L")
+            plain = (
+                image if deep else image.convert("RGBA" if image.has_transparency_data else "RGB")
+            )
+            made = pyvips.Image.new_from_array(np.asarray(plain))
+            profile, dpi = image.info.get("icc_profile"), image.info.get("dpi")
+    except (OSError, SyntaxError, ValueError, struct.error) as error:
+        raise CorruptFileError("the JPEG 2000 image is cut or damaged") from error
+    if dpi:
+        made = made.copy(xres=dpi[0] / _MM_PER_INCH, yres=dpi[1] / _MM_PER_INCH)
+    if profile:
+        made.set_type(pyvips.GValue.blob_type, "icc-profile-data", profile)
+    return made
 
 
 def _upright(image: Any, path: Path) -> Any:

@@ -41,7 +41,8 @@ class QueryAskSerializer(serializers.Serializer[Any]):
     frame_pts = serializers.IntegerField(required=False, allow_null=True)
     picture = serializers.CharField(
         required=False,
-        help_text=f"base64 of a JPEG, PNG, TIFF, WebP or BMP of at most {PICTURE_BYTES >> 20} MiB",
+        help_text="base64 of a JPEG, JPEG 2000, PNG, TIFF, WebP or BMP of at most "
+        f"{PICTURE_BYTES >> 20} MiB",
     )
     kind = serializers.ChoiceField(EncoderKind.choices, required=False)
     mpp = serializers.FloatField(

@@ -86,7 +86,7 @@ def test_a_photograph_is_turned_upright(tmp_path: Path, gradient: ImageU8) -> No
     assert (result["width_px"], result["height_px"]) == (600, 700)
 
 
-@pytest.mark.parametrize("name", ["a.jpg", "a.png", "a.bmp", "a.webp", "a.tif"])
+@pytest.mark.parametrize("name", ["a.jpg", "a.png", "a.bmp", "a.webp", "a.tif", "a.jp2", "a.j2k"])
 @pytest.mark.parametrize("mode", ["RGB", "L"])
 def test_every_kind_of_still_is_read(
     tmp_path: Path, gradient: ImageU8, name: str, mode: str

@@ -18,7 +18,7 @@ from ml.imaging.videos import probe_video
 from ml.types import ImageU8
 
 
-@pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP", "BMP", "TIFF"])
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP", "BMP", "TIFF", "JPEG2000"])
 def test_stills_are_known_under_any_name(tmp_path: Path, kind: str) -> None:
     out = io.BytesIO()
     Image.new("RGB", (20, 10)).save(out, kind)
@@ -57,8 +57,6 @@ def test_videos_are_known_under_any_name(
         (b"%PDF-1.7\n", "a PDF document"),
         (b"GIF89a" + bytes(40), "a GIF image; save it as PNG"),
         (b"\0\0\0\x18ftypheic" + bytes(40), "a HEIF or AVIF image"),
-        (b"\0\0\0\x0cjP  \r\n\x87\n" + bytes(40), "a JPEG 2000 image; save it as PNG"),
-        (b"\xff\x4f\xff\x51" + bytes(40), "a JPEG 2000 image; save it as PNG"),
         (b"\x7fELF" + bytes(40), "a program"),
         (bytes(128) + b"DICM" + bytes(40), "a DICOM object that is no whole-slide image"),
         (b"\x01\x02\x03\x04" + bytes(40), "of an unknown kind .it begins with 01 02 03 04"),

@@ -1,0 +1,154 @@
+"""JPEG 2000 files followed by their boxes and markers: what they claim, whether they are whole.
+
+Nothing is decoded here. Boxes are those of ITU-T T.800, annex I, markers those of annex A.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from ml.errors import CorruptFileError
+from ml.imaging.limits import require_jpeg2000_size
+
+_BOXED, _BARE = b"\0\0\0\x0cjP  \r\n\x87\n", b"\xff\x4f\xff\x51"
+STREAM = b"jp2c"
+"""The box of the coded pixels."""
+HEADER = b"jp2h"
+"""The box that says how they look; it holds others."""
+COMMENT, END = 0xFF64, 0xFFD9
+_SIZE, _PART, _DATA = 0xFF51, 0xFF90, 0xFF93
+_MOST_PARTS = 1_000_000  # ends a file that was made to be walked forever; a scan has some thousand
+_DAMAGED = "the JPEG 2000 image is cut or damaged"
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A box: where it, its content and what follows it begin."""
+
+    kind: bytes
+    at: int
+    body: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A marker with its content, which ends where the next begins."""
+
+    marker: int
+    body: int
+    end: int
+
+
+def is_jpeg2000(head: bytes) -> bool:
+    """Whether the first bytes of a file are a JPEG 2000 image, in its boxes or bare."""
+    return head.startswith((_BOXED, _BARE))
+
+
+def check_jpeg2000(path: Path) -> None:
+    """Refuse an image that is cut, or larger than may be decoded, before anything decodes it.
+
+    Raises:
+        CorruptFileError: a part of it is missing.
+        TooLargeError: it claims more pixels than ``ml.imaging.limits`` allows.
+    """
+    with path.open("rb") as file:
+        stream = stream_of(file)
+        for segment in segments(file, stream):
+            if segment.marker == _SIZE:
+                file.seek(segment.body + 2)  # the capabilities come first
+                right, bottom, left, top = struct.unpack(">4I", _read(file, 16))
+                require_jpeg2000_size(max(0, right - left), max(0, bottom - top))
+
+
+def boxes(file: BinaryIO) -> Iterator[Box]:
+    """The boxes of a file, and those in its header; none of a bare stream."""
+    file.seek(0, 2)
+    size = file.tell()
+    file.seek(0)
+    if file.read(len(_BARE)) == _BARE:
+        return
+    for box in _boxes(file, 0, size):
+        yield box
+        if box.kind == HEADER:
+            yield from _boxes(file, box.body, box.end)
+
+
+def stream_of(file: BinaryIO) -> Box:
+    """The coded pixels.
+
+    Raises:
+        CorruptFileError: there are none.
+    """
+    file.seek(0, 2)
+    size = file.tell()
+    file.seek(0)
+    if file.read(len(_BARE)) == _BARE:
+        return Box(STREAM, 0, 0, size)
+    for box in boxes(file):
+        if box.kind == STREAM:
+            return box
+    raise CorruptFileError(_DAMAGED)
+
+
+def segments(file: BinaryIO, stream: Box) -> Iterator[Segment]:
+    """What stands in the headers of the image and of its tiles, in order.
+
+    Raises:
+        CorruptFileError: what is stated does not lie in the stream.
+    """
+    at, part_end, seen = stream.body + 2, 0, 0
+    while at < stream.end:
+        seen += 1
+        file.seek(at)
+        (marker,) = struct.unpack(">H", _read(file, 2))
+        if marker == END:
+            yield Segment(marker, at + 2, at + 2)
+            return
+        if marker == _DATA:
+            at = part_end
+            continue
+        (size,) = struct.unpack(">H", _read(file, 2))
+        end = at + 2 + size
+        if marker < 0xFF00 or size < 2 or end > stream.end or seen > _MOST_PARTS:
+            raise CorruptFileError(_DAMAGED)
+        if marker == _PART:
+            part_end = _end_of_part(file, at, stream)
+        yield Segment(marker, at + 4, end)
+        at = end
+
+
+def _end_of_part(file: BinaryIO, at: int, stream: Box) -> int:
+    """Where a tile-part ends; of length 0 it is the last one."""
+    _, length = struct.unpack(">HI", _read(file, 6))
+    end = at + int(length) if length else stream.end
+    if end <= at + 12 or end > stream.end:
+        raise CorruptFileError(_DAMAGED)
+    return end
+
+
+def _boxes(file: BinaryIO, start: int, end: int) -> Iterator[Box]:
+    at, seen = start, 0
+    while at < end:
+        file.seek(at)
+        size, kind = struct.unpack(">I4s", _read(file, 8))
+        body = at + 8
+        if size == 1:
+            size, body = struct.unpack(">Q", _read(file, 8))[0], at + 16
+        size = size or end - at
+        seen += 1
+        if size < body - at or at + size > end or seen > _MOST_PARTS:
+            raise CorruptFileError(_DAMAGED)
+        yield Box(kind, at, body, at + size)
+        at += size
+
+
+def _read(file: BinaryIO, size: int) -> bytes:
+    data = file.read(size)
+    if len(data) < size:
+        raise CorruptFileError(_DAMAGED)
+    return data
