@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from ml.errors import MlError
+from ml.errors import LimitExceededError, MlError
 from ml.imaging.formats.sniff import PIXELS_NAME
 from ml.imaging.inspections import LookedThrough
 from portal.archive import inspection, services, storage
@@ -162,11 +162,19 @@ def _looked_at(
     text, faces = (rule != Seen.OFF for rule in (rules.text_in_pixels, rules.faces_in_pixels))
     if not (text or faces) or services.item_is_released(item):
         return []
-    seen = _inspected(context, partial(look, text=text, faces=faces), source, folder)
     held_for = {"text": rules.text_in_pixels, "face": rules.faces_in_pixels}
-    is_held = any(held_for.get(one.kind) == Seen.HOLD for one in seen.found)
+    may_hold = not services.item_is_imported(item)
+    try:
+        seen = look(source, folder, text=text, faces=faces, progress=context.progress)
+    except LimitExceededError as error:
+        sentence = f"Its picture was not looked through for text and faces: {_ended(str(error))}"
+        if may_hold and Seen.HOLD in held_for.values():
+            raise UserError(sentence, code=services.NOT_LOOKED) from error
+        return [sentence]
+    except MlError as error:
+        raise UserError(_sentence(error), code=error.code) from error
     told = services.told_of(seen.found)
-    if is_held and not services.item_is_imported(item):
+    if may_hold and any(held_for.get(one.kind) == Seen.HOLD for one in seen.found):
         picture = (folder.parent / inspection.EVIDENCE_NAME).read_bytes()
         with context.part():
             services.evidence_keep(item=item, seen=seen, picture=picture)
@@ -188,6 +196,7 @@ def _placed(
                     raise
                 raise UserError(error.message, code=error.code) from error
             item.warnings = [f"Not taken out: {sentence}." for sentence in clean.left]
+        services.evidence_drop(item=item)
         item.warnings = [*item.warnings, *told]
         yield
 
@@ -204,4 +213,8 @@ def _inspected(
 
 def _sentence(error: MlError) -> str:
     text = str(error)
-    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"
+    return _ended(f"{text[:1].upper()}{text[1:]}")
+
+
+def _ended(text: str) -> str:
+    return text if text.endswith(".") else f"{text}."

@@ -38,6 +38,7 @@ FRAMES_MOST = 16
 MOST_FOUND = 20
 """Places told of; a page of text has more."""
 EVIDENCE_NAME = "evidence.jpg"
+_STANDING_LEAST = 3  # frames of one size among others: what fewer show is of a moment
 _DECODED_PIXELS = DECODED_WHOLE * 1_920 * 1_080  # its frames, of 1080p
 _WHOLE = (0.0, 0.0, 1.0, 1.0)
 _KINDS = ("face", "text", "outside")
@@ -107,12 +108,7 @@ def _frames(path: str, pts: Sequence[int], time_base_s: float, *, is_long: bool)
     for at, rgb in frames_near(path, pts[:FRAMES_MOST], is_long=is_long):
         if at not in found:
             found[at] = _reduced(rgb)
-    first = next(iter(found.values()), None)
-    return [
-        ((at - pts[0]) * time_base_s, rgb)
-        for at, rgb in found.items()
-        if first is not None and rgb.shape == first.shape
-    ]
+    return [((at - pts[0]) * time_base_s, rgb) for at, rgb in found.items()]
 
 
 def _reduced(rgb: ImageU8) -> ImageU8:
@@ -129,21 +125,26 @@ def text_of_frames(
     """Text that stands over all frames, with None, then that of single frames, with their number.
 
     Args:
-        frames: (H, W, 3) each, of one size.
+        frames: (H, W, 3) each. Of several sizes, text that stands over those of one has the number
+            of the first of them.
     """
-    heats: list[list[ArrayF32]] = []
-    for done, frame in enumerate(frames):
-        progress(done, len(frames) + 1, "looking for text")
-        heats.append(text_heat(frame))
-    standing = boxes_of(standing_heat(heats), sure=SURE) if heats else []
-    known = list(standing)
+    heats: dict[tuple[int, ...], dict[int, list[ArrayF32]]] = {}
+    for at, frame in enumerate(frames):
+        progress(at, len(frames) + 1, "looking for text")
+        heats.setdefault(frame.shape, {})[at] = text_heat(frame)
+    standing: list[tuple[TextBox, int | None]] = []
     passing: list[tuple[TextBox, int | None]] = []
-    for at, heat in enumerate(heats):
-        for box in boxes_of(heat, sure=SURE_ONCE):
-            if all(box.overlap(other) == 0 for other in known):
-                known.append(box)
-                passing.append((box, at))
-    return [*((box, None) for box in standing), *passing]
+    for of_size in heats.values():
+        known: list[TextBox] = []
+        if len(of_size) >= _STANDING_LEAST or len(heats) == 1:
+            known = boxes_of(standing_heat(list(of_size.values())), sure=SURE)
+            standing += [(box, None if len(heats) == 1 else min(of_size)) for box in known]
+        for at, heat in of_size.items():
+            for box in boxes_of(heat, sure=SURE_ONCE):
+                if all(box.overlap(other) == 0 for other in known):
+                    known.append(box)
+                    passing.append((box, at))
+    return [*standing, *passing]
 
 
 def _of_text(box: TextBox, at_s: float | None) -> Revealing:

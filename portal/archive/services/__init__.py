@@ -21,10 +21,12 @@ from portal.archive.services.cases import (
 )
 from portal.archive.services.gate import (
     NOT_CLEAN,
+    NOT_LOOKED,
     RELEASABLE,
     SEEN,
     CleanFile,
     IntakeWanted,
+    evidence_drop,
     evidence_keep,
     intake_rules_set,
     item_cleaned,
@@ -101,6 +103,7 @@ __all__ = [
     "MPP_LEAST",
     "MPP_MOST",
     "NOT_CLEAN",
+    "NOT_LOOKED",
     "PIECE_HEADER",
     "RELEASABLE",
     "SEEN",
@@ -130,6 +133,7 @@ __all__ = [
     "crate_check",
     "crate_refused",
     "crate_stored",
+    "evidence_drop",
     "evidence_keep",
     "identity_adopt",
     "identity_problem",

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shutil
-import tempfile
 import threading
 import time
 import uuid
@@ -25,6 +23,7 @@ from portal.core.tasks import JobCancelled, JobYielded, LeaseLost
 from portal.jobs import ledger
 from portal.jobs.models import Job, JobState
 from portal.jobs.worker import limits
+from portal.jobs.worker.scratch import scratch_drop, scratch_make
 
 logger = logging.getLogger(__name__)
 
@@ -160,14 +159,12 @@ class LedgerContext:
             StorageFullError: the volume has no room for work; the job is tried again later.
         """
         require_room()
-        parent = Path(settings.TESSERA_STORAGE) / "scratch"
-        parent.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix=f"{self.job_id}-", dir=parent))
+        folder = scratch_make(self.job_id)
         self._scratch.add(folder)
         try:
             yield folder
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            scratch_drop([folder])
             self._scratch.discard(folder)
 
     def _raise_if_stopped(self) -> None:
@@ -221,8 +218,7 @@ class LedgerContext:
         if not ended:
             return False
         logger.error("job %s %s: stopped at its limit of %s", self.job_id, self._kind, limit)
-        for folder in list(self._scratch):
-            shutil.rmtree(folder, ignore_errors=True)
+        scratch_drop(self._scratch)
         connection.close()
         limits.end_process()
         return True

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+import uuid
 from datetime import timedelta
 
 from django.conf import settings
@@ -23,6 +24,7 @@ from portal.jobs.selectors import REAPER_QUEUES
 from portal.jobs.worker import heartbeat
 from portal.jobs.worker.bell import ring
 from portal.jobs.worker.runner import worker_name
+from portal.jobs.worker.scratch import scratch_drop, scratch_of
 
 logger = logging.getLogger(__name__)
 
@@ -72,28 +74,33 @@ def reap_forever(stop: threading.Event) -> None:
 
 
 def _take_back_lost() -> int:
-    count = 0
-    for job in Job.objects.filter(state=JobState.RUNNING, lease_until__lt=Now())[:RING_AT_MOST]:
-        if job.lease_token is None:
-            continue
-        guard = ledger.held(job.pk, job.lease_token).filter(lease_until__lt=Now())
-        if job.cancel_requested:
-            count += ledger.end(
-                guard,
-                job.pk,
-                JobState.CANCELLED,
-                error_code="cancelled",
-                error_message="Cancelled.",
-            )
-        elif job.attempts >= job.max_attempts:
-            count += ledger.end(
-                guard, job.pk, JobState.FAILED, error_code="worker-lost", error_message=LOST
-            )
-        else:
-            count += ledger.requeue(
-                guard, delay_s=0, message=f"Attempt {job.attempts} was lost; trying again."
-            )
-    return count
+    lost = Job.objects.filter(state=JobState.RUNNING, lease_until__lt=Now())[:RING_AT_MOST]
+    return sum(_take_back(job, job.lease_token) for job in lost if job.lease_token is not None)
+
+
+def _take_back(job: Job, token: uuid.UUID) -> bool:
+    """False where its worker renewed the lease after all, or another pass was quicker."""
+    guard = ledger.held(job.pk, token).filter(lease_until__lt=Now())
+    left = scratch_of(job.pk)  # looked up before the next attempt can make its own
+    if job.cancel_requested:
+        taken = ledger.end(
+            guard,
+            job.pk,
+            JobState.CANCELLED,
+            error_code="cancelled",
+            error_message="Cancelled.",
+        )
+    elif job.attempts >= job.max_attempts:
+        taken = ledger.end(
+            guard, job.pk, JobState.FAILED, error_code="worker-lost", error_message=LOST
+        )
+    else:
+        taken = ledger.requeue(
+            guard, delay_s=0, message=f"Attempt {job.attempts} was lost; trying again."
+        )
+    if taken:
+        scratch_drop(left)
+    return taken
 
 
 def _ring_unheard() -> int:

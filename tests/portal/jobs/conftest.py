@@ -9,6 +9,8 @@ import pytest
 
 from portal.core import tasks
 
+Kind = Callable[..., str]
+
 
 @pytest.fixture
 def kind(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., str]]:

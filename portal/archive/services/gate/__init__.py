@@ -9,8 +9,10 @@ from portal.archive.services.gate.cleaning import (
 from portal.archive.services.gate.places import told_of
 from portal.archive.services.gate.quarantine import (
     NOT_CLEAN,
+    NOT_LOOKED,
     RELEASABLE,
     SEEN,
+    evidence_drop,
     evidence_keep,
     item_is_imported,
     item_is_released,
@@ -23,10 +25,12 @@ from portal.archive.services.gate.rules import IntakeWanted, intake_rules_set
 
 __all__ = [
     "NOT_CLEAN",
+    "NOT_LOOKED",
     "RELEASABLE",
     "SEEN",
     "CleanFile",
     "IntakeWanted",
+    "evidence_drop",
     "evidence_keep",
     "intake_rules_set",
     "item_cleaned",

@@ -25,7 +25,8 @@ from portal.labs.models import User
 
 NOT_CLEAN = "not-clean"
 SEEN = "seen-in-pixels"
-RELEASABLE = (NOT_CLEAN, SEEN)
+NOT_LOOKED = "not-looked-through"
+RELEASABLE = (NOT_CLEAN, SEEN, NOT_LOOKED)
 """Refused by a rule of the lab, not because it cannot be opened: somebody may look and let pass."""
 _AT_THE_GATE = frozenset(
     {
@@ -131,6 +132,11 @@ def evidence_keep(*, item: Slide | Video, seen: LookedThrough, picture: bytes) -
                 "picture": picture,
             },
         )
+
+
+def evidence_drop(*, item: Slide | Video) -> None:
+    """The file passes: what an attempt that was killed had kept against it goes."""
+    Evidence.objects.filter(upload__case=item.case_id, upload__asset=item.asset_id).delete()
 
 
 def item_is_imported(item: Slide | Video) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -25,15 +26,17 @@ def named(image: ImageU8, text: str = "Jane Doe 12/03/1961", xy: tuple[int, int]
     return image
 
 
-def write_frames(path: Path, frames: list[ImageU8]) -> Path:
-    """An MP4, a key frame every ten frames."""
+def write_frames(path: Path, frames: list[ImageU8], *, first: int = 0) -> Path:
+    """A video, a key frame every ten frames; ``first``: the number of its first frame."""
     import av
 
     with av.open(str(path), "w") as container:
         stream: Any = container.add_stream("libx264", rate=25)
         stream.height, stream.width = frames[0].shape[:2]
         stream.pix_fmt, stream.gop_size = "yuv420p", 10
-        for frame in frames:
-            container.mux(stream.encode(av.VideoFrame.from_ndarray(frame, format="rgb24")))
+        for number, pixels in enumerate(frames, start=first):
+            frame = av.VideoFrame.from_ndarray(pixels, format="rgb24")
+            frame.pts, frame.time_base = number, Fraction(1, 25)
+            container.mux(stream.encode(frame))
         container.mux(stream.encode(None))
     return path

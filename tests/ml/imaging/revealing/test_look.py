@@ -20,6 +20,7 @@ from ml.imaging.revealing.look import (
     is_looked_at_by_key_frames,
     look_at_slide,
     look_at_video,
+    text_of_frames,
 )
 from ml.imaging.videos import probe_video
 from ml.types import ImageU8
@@ -92,6 +93,28 @@ def test_text_of_a_moment_and_frames_outside_have_one(tmp_path: Path) -> None:
     times = {one.kind: one.at_s for one in seen.found}
     assert times["text"] == pytest.approx(9 / 25, abs=0.01)
     assert times["outside"] == pytest.approx(18 / 25, abs=0.01)
+
+
+def test_frames_of_another_size_are_looked_at_too(tmp_path: Path) -> None:
+    """A recorder that changes its resolution writes one stream of two sizes."""
+    first = [tissue(seed=seed) for seed in range(12)]
+    other = [named(tissue(800, 600, seed=seed)) for seed in range(12)]
+    path = write_frames(tmp_path / "a.ts", first)
+    rest = write_frames(tmp_path / "b.ts", other, first=12)
+    path.write_bytes(path.read_bytes() + rest.read_bytes())
+    seen = seen_in_video(path, tmp_path)
+    (text,) = [one for one in seen.found if one.kind == "text"]
+    assert text.at_s == pytest.approx(12 / 25, abs=0.05), "it does not stand over the whole video"
+    with Image.open(tmp_path / "evidence.jpg") as picture:
+        assert picture.height > 480  # 640 px wide of 4:3, and the place below it
+
+
+def test_a_single_frame_of_another_size_is_judged_as_one_of_a_moment(tmp_path: Path) -> None:
+    frames = [tissue(seed=seed) for seed in range(6)]
+    sized = [*frames, named(tissue(800, 600)), *frames]
+    found = text_of_frames(sized)
+    assert [at for _, at in found] == [6]
+    assert text_of_frames([named(one) for one in frames])[0][1] is None
 
 
 def test_a_page_of_text_is_told_in_part(tmp_path: Path) -> None:

@@ -9,7 +9,9 @@ from typing import Any
 import cv2
 import pytest
 
-from ml.imaging.inspections import Revealing
+from ml.errors import LimitExceededError
+from ml.imaging.inspections import LookedThrough, Revealing
+from ml.imaging.sandbox import Limits
 from portal.archive import selectors, services
 from portal.archive.models import Asset, Case, Evidence, Slide, Upload, Video
 from portal.archive.services import IntakeWanted
@@ -216,6 +218,68 @@ def test_a_lab_may_look_for_nothing(
     monkeypatch.setattr("portal.archive.inspection.slide_look", pytest.fail)
     run_job(receive(case, still_with_a_name(), "named.png").job)
     assert Slide.objects.get().warnings == []
+
+
+def look_out_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow(*_: Any, **__: Any) -> None:
+        raise LimitExceededError("opening the file took over 900 s and was stopped")
+
+    monkeypatch.setattr("portal.archive.inspection.slide_look", slow)
+
+
+def test_a_file_whose_look_took_too_long_waits_for_a_manager_who_may_let_it_pass(
+    case: Case, receive: Any, manager: User, quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look_out_of_time(monkeypatch)
+    run_job(receive(case, picture(), "slow.png").job)
+    held = Upload.objects.get(state="quarantined")
+    assert held.error_code == services.NOT_LOOKED
+    assert held.error_message == (
+        "Its picture was not looked through for text and faces: opening the file took over 900 s"
+        " and was stopped."
+    )
+    run_job(services.quarantine_release(upload=held, user=manager, reason="Seen by me").job)
+    slide = Slide.objects.get()
+    assert (slide.state, slide.warnings) == ("ready", [])
+
+
+@pytest.mark.parametrize("is_imported", [False, True])
+def test_where_nothing_would_be_held_a_look_that_took_too_long_is_told(
+    case: Case,
+    receive: Any,
+    manager: User,
+    quick: None,
+    monkeypatch: pytest.MonkeyPatch,
+    is_imported: bool,
+) -> None:
+    look_out_of_time(monkeypatch)
+    seen = "hold" if is_imported else "tell"
+    rules(case.lab, manager, text_in_pixels=seen, faces_in_pixels=seen)
+    monkeypatch.setattr(services, "item_is_imported", lambda item: is_imported)
+    run_job(receive(case, picture(), "slow.png").job)
+    (warning,) = Slide.objects.get().warnings
+    assert warning.startswith("Its picture was not looked through for text and faces: ")
+
+
+def test_the_real_child_ends_at_its_limit_and_the_file_can_be_released(
+    case: Case, receive: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("portal.archive.inspection.LOOK_LIMITS", Limits(wall_s=0.01))
+    job = run_job(receive(case, picture(), "slow.png").job)
+    assert job.error_code == services.NOT_LOOKED, job.traceback
+
+
+def test_evidence_of_a_look_that_was_killed_goes_when_the_file_passes(
+    case: Case, receive: Any, manager: User, quick: None
+) -> None:
+    """The worker died after it kept the evidence; then the rules were changed."""
+    received = receive(case, still_with_a_name(), "named.png")
+    found = LookedThrough((Revealing("text", 0, 0, 0.1, 0.1),), "evidence.jpg")
+    services.evidence_keep(item=received.item, seen=found, picture=b"jpeg")
+    rules(case.lab, manager, text_in_pixels="tell")
+    run_job(received.job)
+    assert Slide.objects.get().state == "ready"
+    assert not Evidence.objects.exists()
 
 
 def test_without_rules_the_setting_says(
