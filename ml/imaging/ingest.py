@@ -13,6 +13,7 @@ import numpy as np
 
 from ml.errors import CorruptFileError, UnsupportedFormatError
 from ml.imaging.formats.archives import is_zip
+from ml.imaging.formats.dicom_video import is_dicom_video, unwrap_video
 from ml.imaging.formats.sets import unpack_set
 from ml.imaging.formats.sniff import PIXELS_NAME, SET_FOLDER, FileKind, read_head, sniff
 from ml.imaging.formats.tiff import (
@@ -22,10 +23,12 @@ from ml.imaging.formats.tiff import (
     is_tiff,
     read_directories,
 )
+from ml.imaging.formats.zarr_store import is_zarr
 from ml.imaging.inspections import MadeRendition, SlideInspection, VideoInspection
 from ml.imaging.limits import require_slide_size, require_tile_size
 from ml.imaging.slides import SlideImage, open_slide
 from ml.imaging.slides.jpeg import encode_jpeg
+from ml.imaging.slides.ngff import write_ngff_pyramid
 from ml.imaging.slides.pyramids import write_pyramid
 from ml.imaging.slides.tiles import TileSource
 from ml.imaging.videos import poster_frame, probe_video, transcode_h264
@@ -35,12 +38,15 @@ from ml.types import FrameTable, JsonObject, Progress, SlideInfo, no_progress
 THUMBNAIL_PX = 512  # twice a card of the list, for screens of double density
 THUMBNAIL_NAME = "thumbnail.jpg"
 POSTER_NAME, FRAMES_NAME, RENDITION_NAME = "poster.jpg", "frames.npz", "rendition.mp4"
+UNWRAPPED_NAME = "unwrapped"
+"""The video that a DICOM object held."""
 
 
 def inspect_slide(*, path: str, out_dir: str, progress: Progress = no_progress) -> JsonObject:
     """Check a slide or still, write its thumbnail, and for a still its tiled pyramid.
 
-    A ZIP archive is a slide of several files: it is unpacked into ``out_dir``.
+    A ZIP archive is a slide of several files: it is unpacked into ``out_dir``, but for OME-Zarr, of
+    which a tiled pyramid is made as of a still.
 
     Returns:
         ``SlideInspection`` as JSON, which is how it leaves the child.
@@ -62,7 +68,8 @@ def inspect_slide(*, path: str, out_dir: str, progress: Progress = no_progress) 
         tiles.tile(len(tiles.levels) - 1, 0, 0)
     progress(100, 100, "done")
     name = pixels.relative_to(folder).as_posix() if pixels else None
-    return asdict(_description(kind, info, name, has_icc=has_icc))
+    vendor = {"still": "still"}.get(kind, "ome-zarr" if name == PIXELS_NAME else info.vendor)
+    return asdict(_description(kind, info, name, vendor, has_icc=has_icc))
 
 
 def _pixels(source: Path, folder: Path, progress: Progress) -> tuple[FileKind, Path | None]:
@@ -70,6 +77,8 @@ def _pixels(source: Path, folder: Path, progress: Progress) -> tuple[FileKind, P
     _check_claims(source)
     kind = sniff(source)
     if is_zip(read_head(source)):
+        if is_zarr(source):
+            return kind, write_ngff_pyramid(source, folder / PIXELS_NAME, _scaled(progress))
         return kind, unpack_set(source, folder / SET_FOLDER, progress)
     if kind == "video":
         raise UnsupportedFormatError("the file is a video; upload it as a video of the case")
@@ -77,23 +86,26 @@ def _pixels(source: Path, folder: Path, progress: Progress) -> tuple[FileKind, P
 
 
 def inspect_video(*, path: str, out_dir: str, progress: Progress = no_progress) -> JsonObject:
-    """Check a video, write its frame table and poster.
+    """Check a video, write its frame table and poster, and of a DICOM object the video itself.
 
     ``frames.npz`` holds pts (N,) int64, key (N,) bool, time_base_s () float64.
 
     Returns:
         ``VideoInspection`` as JSON.
     Raises:
-        UnsupportedFormatError: not a video.
+        UnsupportedFormatError: not a video, or as ``unwrap_video``.
         NoVideoStreamError, CorruptFileError, TooLargeError: as ``probe_video``.
     """
-    folder = Path(out_dir)
-    if (kind := sniff(path)) != "video":
+    folder, source = Path(out_dir), Path(path)
+    if (kind := sniff(source)) != "video":
         raise UnsupportedFormatError(f"the file is a {kind}; upload it as a slide of the case")
-    info = probe_video(path, progress=progress)
+    is_wrapped = is_dicom_video(read_head(source))
+    if is_wrapped:
+        source = unwrap_video(source, folder / UNWRAPPED_NAME)
+    info = probe_video(source, progress=progress)
     table = info.frames
     np.savez(folder / FRAMES_NAME, pts=table.pts, key=table.key, time_base_s=table.time_base_s)
-    (folder / POSTER_NAME).write_bytes(encode_jpeg(poster_frame(path, info)))
+    (folder / POSTER_NAME).write_bytes(encode_jpeg(poster_frame(source, info)))
     progress(100, 100, "done")
     found = VideoInspection(
         kind="video",
@@ -109,6 +121,7 @@ def inspect_video(*, path: str, out_dir: str, progress: Progress = no_progress) 
         warnings=tuple(info.warnings),
         frames=FRAMES_NAME,
         poster=POSTER_NAME,
+        pixels=UNWRAPPED_NAME if is_wrapped else None,
     )
     return asdict(found)
 
@@ -178,10 +191,16 @@ def _check_directory(directory: TiffDirectory) -> None:
 
 
 def _write_pixels(source: Path, folder: Path, progress: Progress) -> Path:
+    return write_pyramid(source, folder / PIXELS_NAME, progress=_scaled(progress))
+
+
+def _scaled(progress: Progress) -> Progress:
+    """Of a part of the work that is four fifths of it."""
+
     def scaled(done: int, total: int, phase: str) -> None:
         progress(done * 8 // 10, total, phase)
 
-    return write_pyramid(source, folder / PIXELS_NAME, progress=scaled)
+    return scaled
 
 
 def _check_pixels(slide: SlideImage, progress: Progress) -> None:
@@ -203,7 +222,7 @@ def _probe_starts(extent_px: int, tile_px: int) -> list[int]:
 
 
 def _description(
-    kind: str, info: SlideInfo, pixels: str | None, *, has_icc: bool
+    kind: str, info: SlideInfo, pixels: str | None, vendor: str, *, has_icc: bool
 ) -> SlideInspection:
     return SlideInspection(
         kind=kind,
@@ -211,7 +230,7 @@ def _description(
         height_px=info.height_px,
         mpp_x=info.mpp_x,
         mpp_y=info.mpp_y,
-        vendor="still" if kind == "still" else info.vendor,
+        vendor=vendor,
         objective_power=info.objective_power,
         properties=dict(info.properties) if kind == "slide" else {},
         levels=info.levels,

@@ -44,6 +44,7 @@ class VideoInspection:
 
     Attributes:
         warnings: sentences for the user. frames, poster: names in the derived folder.
+        pixels: the same, the video that a DICOM object held; None where the original is one.
     """
 
     kind: str
@@ -59,6 +60,7 @@ class VideoInspection:
     warnings: tuple[str, ...]
     frames: str
     poster: str
+    pixels: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,11 @@ MAX_TAGS_BYTES = 256 * 1024 * 1024
 MAX_ARCHIVE_ENTRIES = 20_000
 """Files of a slide that is several files: MRXS has some dozen, a DICOM series some hundred."""
 MAX_ARCHIVE_LISTING_BYTES = 8 * 1024 * 1024  # 20,000 entries of 400 bytes
+MAX_ZARR_ENTRIES = 200_000
+"""Files of a Zarr hierarchy, which is not unpacked: a scan of 100,000 px in chunks of 512 px has
+150,000 where each channel has its own."""
+MAX_ZARR_CHUNK_BYTES = 128 * 1024 * 1024  # 4,096 px of RGB in 16 bits
+MAX_ZARR_ROW_BYTES = 1024**3  # 350,000 px of chunks that are 1,024 px high
 MAX_UNPACKED_BYTES = 64 * 1024**3  # three times the largest upload by default
 MAX_FRAME_SIDE_PX = 8_192  # 8K
 MAX_FRAMES = 2_000_000

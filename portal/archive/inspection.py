@@ -16,6 +16,7 @@ from typing import Any, cast
 from ml.config import config_from_dict
 from ml.imaging.deidentify.cleaned import CLEAN_NAME, Cleaned
 from ml.imaging.formats.archives import is_zip
+from ml.imaging.formats.dicom_video import is_dicom_video
 from ml.imaging.formats.sniff import SET_FOLDER, FileKind, is_dicom_slide, read_head
 from ml.imaging.inspections import LookedThrough, MadeRendition, SlideInspection, VideoInspection
 from ml.imaging.sandbox import Limits, run_limited
@@ -59,7 +60,7 @@ def names_take_out(
     """
     head = read_head(source)
     arguments = {"path": str(source), "out_dir": str(folder)}
-    is_set = is_dicom_slide(head) or is_zip(head)
+    is_set = is_dicom_slide(head) or is_dicom_video(head) or is_zip(head)
     grown = source.stat().st_size + _COPY_GROWTH_BYTES
     found = run_limited(
         f"ml.imaging.deidentify.{'series' if is_set else 'copy'}:deidentify",
@@ -113,7 +114,7 @@ def video_inspect(source: Path, folder: Path, *, progress: Progress) -> VideoIns
 
 def _video(found: Mapping[str, Any]) -> VideoInspection:
     described = config_from_dict(VideoInspection, found, where="video")
-    _inside(described.frames, described.poster)
+    _inside(described.frames, described.poster, described.pixels)
     return described
 
 
@@ -131,10 +132,13 @@ def slide_look(
     Args:
         faces: of stills alone; in tissue there are none.
     """
-    path = folder / found.pixels if found.pixels else source
     return _looked(
         "look_at_slide",
-        {"path": str(path), "text": text, "faces": faces and found.kind == "still"},
+        {
+            "path": str(_pixels(source, folder, found)),
+            "text": text,
+            "faces": faces and found.kind == "still",
+        },
         reads=(folder if found.pixels else source,),
         folder=folder,
         progress=progress,
@@ -155,16 +159,21 @@ def video_look(
     from ml.imaging.revealing.look import FRAMES_MOST, is_looked_at_by_key_frames
     from ml.imaging.videos.filmstrip import evenly
 
-    table = load_frame_table(folder / found.frames)
+    table, path = load_frame_table(folder / found.frames), _pixels(source, folder, found)
     arguments = {
-        "path": str(source),
+        "path": str(path),
         "pts": sorted(set(evenly(table, FRAMES_MOST).tolist())),
         "time_base_s": table.time_base_s,
         "is_long": is_looked_at_by_key_frames(len(table), found.width_px * found.height_px),
         "text": text,
         "faces": faces,
     }
-    return _looked("look_at_video", arguments, reads=(source,), folder=folder, progress=progress)
+    return _looked("look_at_video", arguments, reads=(path,), folder=folder, progress=progress)
+
+
+def _pixels(source: Path, folder: Path, found: SlideInspection | VideoInspection) -> Path:
+    """The file that pixels come from."""
+    return folder / found.pixels if found.pixels else source
 
 
 def _looked(
@@ -199,9 +208,9 @@ def rendition_make(
     source: Path, folder: Path, *, progress: Progress, found: VideoInspection
 ) -> MadeRendition:
     """``ml.imaging.ingest.make_rendition``, with time and bytes as the video found has frames."""
-    return _rendition(
-        _run("make_rendition", source, folder, progress, _rendition_limits(source, found))
-    )
+    limits = _rendition_limits(source, found)
+    path = _pixels(source, folder, found)
+    return _rendition(_run("make_rendition", path, folder, progress, limits))
 
 
 def filmstrip_make(source: Path, folder: Path, table: FrameTable, count: int) -> None:

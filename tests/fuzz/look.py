@@ -9,6 +9,7 @@ from ml.errors import MlError
 from ml.imaging.deidentify import copy, series
 from ml.imaging.deidentify.cleaned import CLEAN_NAME
 from ml.imaging.formats.archives import is_zip
+from ml.imaging.formats.dicom_video import is_dicom_video
 from ml.imaging.formats.sniff import is_dicom_slide, read_head, sniff
 from ml.imaging.ingest import inspect_slide, inspect_video, load_frame_table, make_rendition
 from ml.imaging.slides.tiles import TileSource
@@ -26,6 +27,7 @@ def look(*, path: str, out_dir: str, progress: Progress) -> dict[str, Any]:
     path = _without_names(path, out_dir)
     if sniff(path) == "video":
         found = inspect_video(path=path, out_dir=out_dir, progress=progress)
+        path = str(Path(out_dir) / found["pixels"]) if found["pixels"] else path
         if not found["browser_playable"]:
             make_rendition(path=path, out_dir=out_dir, progress=progress)
         return {"kind": "video", "unserved": _frames(path, Path(out_dir) / found["frames"])}
@@ -39,7 +41,7 @@ def _without_names(path: str, out_dir: str) -> str:
     head = read_head(Path(path))
     folder = Path(out_dir) / "clean"
     folder.mkdir(exist_ok=True)
-    if is_dicom_slide(head) or is_zip(head):
+    if is_dicom_slide(head) or is_dicom_video(head) or is_zip(head):
         series.deidentify(path=path, out_dir=str(folder), key="00")
     else:
         copy.deidentify(path=path, out_dir=str(folder))

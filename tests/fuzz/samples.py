@@ -13,6 +13,7 @@ import tifffile
 from PIL import Image
 
 from ml.imaging.slides.pyramids import write_pyramid
+from tests.ml.imaging.deidentify.support import AVC, MPEG2, write_dicom_video
 from tests.ml.imaging.several import picture, write_mrxs, write_vms, zipped
 
 _VIDEOS = {
@@ -94,6 +95,10 @@ def _videos(folder: Path) -> dict[str, bytes]:
                 target.mux(stream.encode(av.VideoFrame.from_ndarray(moved, format="rgb24")))
             target.mux(stream.encode(None))
         made[name] = path.read_bytes()
+    for name, syntax in (("mp4", AVC), ("mpg", MPEG2)):
+        path.write_bytes(made[name])
+        wrapped = write_dicom_video(folder / "wrapped.dcm", path, syntax)
+        made[f"dicom-video-{name}"] = wrapped.read_bytes()
     return made
 
 

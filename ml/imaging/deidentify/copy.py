@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ml.imaging.deidentify.cleaned import CLEAN_NAME, Cleaned
 from ml.imaging.deidentify.jpeg2000 import clean_jpeg2000
-from ml.imaging.deidentify.movies import clean_avi, clean_mp4
+from ml.imaging.deidentify.movies import clean_movie
 from ml.imaging.deidentify.pictures import clean_jpeg, clean_png, clean_webp
 from ml.imaging.deidentify.tiff_file import clean_tiff
 from ml.imaging.formats.jpeg2000 import is_jpeg2000
@@ -24,7 +24,6 @@ from ml.types import JsonObject, Progress, no_progress
 InPlace = Callable[[Path, Cleaned], None]
 Rewriter = Callable[[Path, Path, Cleaned], None]
 _STILLS: dict[str, Rewriter] = {"jpeg": clean_jpeg, "png": clean_png, "webp": clean_webp}
-_VIDEOS: dict[str, InPlace] = {"mov": clean_mp4, "avi": clean_avi}
 
 
 def deidentify(*, path: str, out_dir: str, progress: Progress = no_progress) -> JsonObject:
@@ -51,11 +50,11 @@ def deidentify(*, path: str, out_dir: str, progress: Progress = no_progress) -> 
 
 def _in_place(source: Path, target: Path, cleaned: Cleaned, head: bytes) -> None:
     """A copy whose fields are overwritten, of the same length."""
-    clean: InPlace | None = clean_tiff if is_tiff(head) else _VIDEOS.get(video_format(head))
+    clean: InPlace | None = clean_tiff if is_tiff(head) else None
+    if video_format(head):
+        clean = clean_movie
     if clean is not None:
         shutil.copyfile(source, target)
         clean(target, cleaned)
     elif head.startswith(b"ZISRAWFILE"):
         cleaned.leaves("metadata, label and preview inside the CZI file")
-    elif name := video_format(head):
-        cleaned.leaves(f"titles and dates inside the {name} container")

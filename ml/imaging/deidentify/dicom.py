@@ -25,6 +25,7 @@ from ml.errors import CorruptFileError, TooLargeError, UnsupportedFormatError
 from ml.imaging.deidentify.cleaned import Cleaned
 from ml.imaging.formats.frame_groups import (
     PER_FRAME,
+    copy_bytes,
     each_group,
     encoding_of,
     has_groups,
@@ -90,7 +91,6 @@ _SENDERS = (
 _PROFILE = ("113100", "DCM", "Basic Application Confidentiality Profile")
 _SECONDARY = {"LABEL": "label", "OVERVIEW": "macro"}
 _UNDEFINED, _ITEM, _END = 0xFFFFFFFF, (0xFFFE, 0xE000), (0xFFFE, 0xE0DD)
-_CHUNK_BYTES = 2**20  # copied at once
 
 
 class SecondaryImageError(UnsupportedFormatError):
@@ -253,7 +253,7 @@ def _copy_pixels(file: BinaryIO, out: BinaryIO, *, implicit: bool) -> None:
     out.write(head)
     length = struct.unpack("<I", head[-4:])[0]
     if length != _UNDEFINED:
-        _copy(file, out, length)
+        copy_bytes(file, out, length)
         return
     while True:
         item = file.read(8)
@@ -265,13 +265,4 @@ def _copy_pixels(file: BinaryIO, out: BinaryIO, *, implicit: bool) -> None:
             return
         if (group, element) != _ITEM or size == _UNDEFINED:
             raise CorruptFileError("the DICOM object is damaged: a frame of it is missing")
-        _copy(file, out, size)
-
-
-def _copy(file: BinaryIO, out: BinaryIO, size: int) -> None:
-    while size:
-        chunk = file.read(min(size, _CHUNK_BYTES))
-        if not chunk:
-            raise CorruptFileError("the DICOM object is cut inside its pixels")
-        out.write(chunk)
-        size -= len(chunk)
+        copy_bytes(file, out, size)

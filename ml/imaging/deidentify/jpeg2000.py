@@ -16,7 +16,7 @@ _SHOWN = frozenset(
 )
 """Boxes that say how the picture looks."""
 _PROGRAM = re.compile(rb"\x00\x01(Created by OpenJPEG version|Kakadu-v?) ?[0-9.]+\x00?")
-_CHUNK_BYTES = 2**20
+_CHUNK_BYTES = 2**20  # blanked at once
 
 
 def clean_jpeg2000(source: Path, target: Path, cleaned: Cleaned) -> None:

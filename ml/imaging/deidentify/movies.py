@@ -11,6 +11,7 @@ from typing import BinaryIO
 
 from ml.errors import CorruptFileError
 from ml.imaging.deidentify.cleaned import Cleaned
+from ml.imaging.formats.sniff import read_head, video_format
 
 _HOLDERS = (b"moov", b"trak", b"mdia", b"minf", b"moof", b"traf")
 _TOLD = (b"udta", b"meta", b"uuid")
@@ -30,6 +31,19 @@ class _Box:
     at: int
     body: int
     end: int
+
+
+def clean_movie(path: Path, cleaned: Cleaned) -> None:
+    """Overwrite notes in a video file where they stand, or say that its container has places for
+    them that are not looked into.
+    """
+    name = video_format(read_head(path))
+    if name == "mov":
+        clean_mp4(path, cleaned)
+    elif name == "avi":
+        clean_avi(path, cleaned)
+    elif name:
+        cleaned.leaves(f"titles and dates inside the {name} container")
 
 
 def clean_mp4(path: Path, cleaned: Cleaned) -> None:

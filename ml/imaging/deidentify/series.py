@@ -9,11 +9,16 @@ from pathlib import Path
 
 from ml.imaging.deidentify.cleaned import CLEAN_NAME, Cleaned
 from ml.imaging.deidentify.dicom import SecondaryImageError, clean_dicom
+from ml.imaging.deidentify.movies import clean_movie
 from ml.imaging.deidentify.mrxs import clean_mrxs
+from ml.imaging.deidentify.ngff import clean_ngff
 from ml.imaging.deidentify.vms import clean_vms
 from ml.imaging.formats.archives import LONG_AGO, open_archive, pack
+from ml.imaging.formats.dicom_video import fragments_of, is_dicom_video, unwrap_video
+from ml.imaging.formats.frame_groups import copy_bytes
 from ml.imaging.formats.sets import unpack_set
 from ml.imaging.formats.sniff import INDEXES, is_dicom_slide, read_head
+from ml.imaging.formats.zarr_store import is_zarr
 from ml.types import JsonObject, Progress, no_progress
 
 _HEAD_BYTES = 1024  # an object names its class within it
@@ -31,8 +36,11 @@ def deidentify(
     """
     source, target, cleaned = Path(path), Path(out_dir) / CLEAN_NAME, Cleaned()
     progress(0, 100, "taking names out")
-    if is_dicom_slide(read_head(source)):
+    head = read_head(source)
+    if is_dicom_slide(head) or is_dicom_video(head):
         clean_dicom(source, target, cleaned, key=bytes.fromhex(key))
+        if is_dicom_video(head):
+            _clean_stream(target, cleaned)
     else:
         clean_archive(source, target, cleaned, key=bytes.fromhex(key))
     if not cleaned.removed:
@@ -40,8 +48,23 @@ def deidentify(
     return asdict(cleaned)
 
 
+def _clean_stream(path: Path, cleaned: Cleaned) -> None:
+    """Clean the video inside an object as one outside; its fragments stay where they lie."""
+    plain, parts = path.with_suffix(".stream"), fragments_of(path)
+    unwrap_video(path, plain)
+    clean_movie(plain, cleaned)
+    with plain.open("rb") as clean, path.open("r+b") as out:
+        for start, size in parts:
+            out.seek(start)
+            copy_bytes(clean, out, size)
+    plain.unlink()
+
+
 def clean_archive(source: Path, target: Path, cleaned: Cleaned, *, key: bytes) -> None:
-    """Clean an MRXS, VMS or VMU set, or each object of a DICOM series."""
+    """Clean an MRXS, VMS or VMU set, an OME-Zarr, or each object of a DICOM series."""
+    if is_zarr(source):
+        clean_ngff(source, target, cleaned)
+        return
     with open_archive(source) as (archive, files):
         has_index = any(Path(entry.filename).suffix.lower() in INDEXES for entry in files)
         if not has_index:

@@ -27,7 +27,8 @@ GROWTH = 20
 """Unpacked bytes for each packed one: a slide's JPEG hardly shrinks. The first 64 MiB are free."""
 _FREE_BYTES = 64 * 1024 * 1024
 _CHUNK_BYTES = 1024 * 1024  # between two looks at how much has come out
-_MAX_DEPTH, _MAX_NAME_BYTES = 8, 255  # folders in folders; what file systems take
+_MAX_DEPTH = 12  # folders in folders; Zarr has one for each axis
+_MAX_NAME_BYTES = 255  # what file systems take
 _SHOWN = 80  # characters of a name in a message
 _LEFT_OUT = ("__macosx", ".ds_store", "thumbs.db", "desktop.ini")
 """What systems add to archives by themselves."""
@@ -43,24 +44,28 @@ def is_zip(head: bytes) -> bool:
 
 @contextmanager
 def open_archive(
-    path: Path, *, most_bytes: int = MAX_UNPACKED_BYTES, growth: int = GROWTH
+    path: Path,
+    *,
+    most_bytes: int = MAX_UNPACKED_BYTES,
+    growth: int = GROWTH,
+    most_entries: int = MAX_ARCHIVE_ENTRIES,
 ) -> Iterator[tuple[zipfile.ZipFile, list[zipfile.ZipInfo]]]:
     """An archive and its files, every name and claim checked.
 
     Args:
-        most_bytes: of all files together, unpacked. growth: as ``GROWTH``.
+        most_bytes: of all files together, unpacked. growth: as ``GROWTH``. most_entries: files.
     Raises:
         CorruptFileError: cut or damaged.
         TooLargeError: more entries or bytes than the limits.
         UnsupportedFormatError: it holds a path out of it, a link, a name twice, or is encrypted.
     """
-    _check_listing(path)
+    _check_listing(path, most_entries)
     try:
         with zipfile.ZipFile(path) as archive:
             files = [entry for entry in archive.infolist() if not entry.is_dir()]
             files = [entry for entry in files if not _is_left_out(entry.filename)]
             packed = path.stat().st_size
-            _check(files, packed, min(most_bytes, _FREE_BYTES + growth * packed))
+            _check(files, packed, min(most_bytes, _FREE_BYTES + growth * packed), most_entries)
             yield archive, files
     except (zipfile.BadZipFile, zlib.error, EOFError, struct.error, NotImplementedError) as error:
         raise CorruptFileError("the ZIP archive is cut or damaged") from error
@@ -122,7 +127,7 @@ class _Made(io.RawIOBase):
         return whole
 
 
-def _check_listing(path: Path) -> None:
+def _check_listing(path: Path, most_entries: int) -> None:
     """Refuse a listing that is too long, before it is read into memory."""
     with path.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
@@ -142,14 +147,15 @@ def _check_listing(path: Path) -> None:
             if not record.startswith(_FAR_END) or len(record) < _FAR_END_BYTES:
                 raise CorruptFileError("the ZIP archive is damaged: its list of files is missing")
             entries, listing = struct.unpack_from("<QQ", record, 32)
-    if entries > MAX_ARCHIVE_ENTRIES or listing > MAX_ARCHIVE_LISTING_BYTES:
+    most_bytes = MAX_ARCHIVE_LISTING_BYTES * max(1, most_entries // MAX_ARCHIVE_ENTRIES)
+    if entries > most_entries or listing > most_bytes:
         raise TooLargeError(
             f"the ZIP archive lists {entries:,} files in {listing:,} bytes; the limit is "
-            f"{MAX_ARCHIVE_ENTRIES:,} files in {MAX_ARCHIVE_LISTING_BYTES:,} bytes"
+            f"{most_entries:,} files in {most_bytes:,} bytes"
         )
 
 
-def _check(files: list[zipfile.ZipInfo], packed_bytes: int, limit: int) -> None:
+def _check(files: list[zipfile.ZipInfo], packed_bytes: int, limit: int, most_entries: int) -> None:
     _check_names(files)
     for entry in files:
         if not 0 <= entry.header_offset < packed_bytes:
@@ -166,7 +172,7 @@ def _check(files: list[zipfile.ZipInfo], packed_bytes: int, limit: int) -> None:
                 "the ZIP archive is packed by a rare method; expected stored or deflated files"
             )
     total = sum(entry.file_size for entry in files)
-    if len(files) > MAX_ARCHIVE_ENTRIES or total > limit:
+    if len(files) > most_entries or total > limit:
         raise TooLargeError(
             f"the ZIP archive of {packed_bytes:,} bytes would unpack to {len(files):,} files of "
             f"{total:,} bytes; the limit is {limit:,} bytes"

@@ -22,6 +22,7 @@ MOST_BYTES = 96 * 2**20
 """Of the attributes around it: the two offset tables of four million frames have 64 MiB."""
 MOST_PARTS = 500_000  # reads and items of sequences; a slide has some thousand
 MOST_GROUP_BYTES = 2**20  # of one frame, usually some hundred
+_CHUNK_BYTES = 2**20  # copied at once
 _PIXELS = (0x7FE00010, 0x7FE00009, 0x7FE00008)
 _UNDEFINED = 0xFFFFFFFF  # a length that is not stated: a delimiter ends it (DICOM PS3.5, 7.1)
 _ITEM, _END = b"\xfe\xff\x00\xe0", b"\xfe\xff\xdd\xe0"
@@ -141,6 +142,16 @@ def read_rest(file: BinaryIO, *, is_implicit: bool, encoding: str | list[str]) -
     if any(tag <= PER_FRAME for tag in rest.keys()):  # noqa: SIM118 - values stay as stored
         raise CorruptFileError("the DICOM object's attributes are out of order")
     return rest
+
+
+def copy_bytes(file: BinaryIO, out: BinaryIO, size: int) -> None:
+    """So many bytes from where both stand."""
+    while size:
+        chunk = file.read(min(size, _CHUNK_BYTES))
+        if not chunk:
+            raise CorruptFileError("the DICOM object is cut inside its pixels")
+        out.write(chunk)
+        size -= len(chunk)
 
 
 def encoding_of(data: Dataset) -> list[str]:

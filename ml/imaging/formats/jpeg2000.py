@@ -26,7 +26,7 @@ _DAMAGED = "the JPEG 2000 image is cut or damaged"
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class Jp2Box:
     """A box: where it, its content and what follows it begin."""
 
     kind: bytes
@@ -36,7 +36,7 @@ class Box:
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class Jp2Segment:
     """A marker with its content, which ends where the next begins."""
 
     marker: int
@@ -65,7 +65,7 @@ def check_jpeg2000(path: Path) -> None:
                 require_jpeg2000_size(max(0, right - left), max(0, bottom - top))
 
 
-def boxes(file: BinaryIO) -> Iterator[Box]:
+def boxes(file: BinaryIO) -> Iterator[Jp2Box]:
     """The boxes of a file, and those in its header; none of a bare stream."""
     file.seek(0, 2)
     size = file.tell()
@@ -78,7 +78,7 @@ def boxes(file: BinaryIO) -> Iterator[Box]:
             yield from _boxes(file, box.body, box.end)
 
 
-def stream_of(file: BinaryIO) -> Box:
+def stream_of(file: BinaryIO) -> Jp2Box:
     """The coded pixels.
 
     Raises:
@@ -88,14 +88,14 @@ def stream_of(file: BinaryIO) -> Box:
     size = file.tell()
     file.seek(0)
     if file.read(len(_BARE)) == _BARE:
-        return Box(STREAM, 0, 0, size)
+        return Jp2Box(STREAM, 0, 0, size)
     for box in boxes(file):
         if box.kind == STREAM:
             return box
     raise CorruptFileError(_DAMAGED)
 
 
-def segments(file: BinaryIO, stream: Box) -> Iterator[Segment]:
+def segments(file: BinaryIO, stream: Jp2Box) -> Iterator[Jp2Segment]:
     """What stands in the headers of the image and of its tiles, in order.
 
     Raises:
@@ -107,7 +107,7 @@ def segments(file: BinaryIO, stream: Box) -> Iterator[Segment]:
         file.seek(at)
         (marker,) = struct.unpack(">H", _read(file, 2))
         if marker == END:
-            yield Segment(marker, at + 2, at + 2)
+            yield Jp2Segment(marker, at + 2, at + 2)
             return
         if marker == _DATA:
             at = part_end
@@ -118,11 +118,11 @@ def segments(file: BinaryIO, stream: Box) -> Iterator[Segment]:
             raise CorruptFileError(_DAMAGED)
         if marker == _PART:
             part_end = _end_of_part(file, at, stream)
-        yield Segment(marker, at + 4, end)
+        yield Jp2Segment(marker, at + 4, end)
         at = end
 
 
-def _end_of_part(file: BinaryIO, at: int, stream: Box) -> int:
+def _end_of_part(file: BinaryIO, at: int, stream: Jp2Box) -> int:
     """Where a tile-part ends; of length 0 it is the last one."""
     _, length = struct.unpack(">HI", _read(file, 6))
     end = at + int(length) if length else stream.end
@@ -131,7 +131,7 @@ def _end_of_part(file: BinaryIO, at: int, stream: Box) -> int:
     return end
 
 
-def _boxes(file: BinaryIO, start: int, end: int) -> Iterator[Box]:
+def _boxes(file: BinaryIO, start: int, end: int) -> Iterator[Jp2Box]:
     at, seen = start, 0
     while at < end:
         file.seek(at)
@@ -143,7 +143,7 @@ def _boxes(file: BinaryIO, start: int, end: int) -> Iterator[Box]:
         seen += 1
         if size < body - at or at + size > end or seen > _MOST_PARTS:
             raise CorruptFileError(_DAMAGED)
-        yield Box(kind, at, body, at + size)
+        yield Jp2Box(kind, at, body, at + size)
         at += size
 
 

@@ -11,16 +11,19 @@ from typing import Literal
 
 from ml.errors import CorruptFileError, UnsupportedFormatError
 from ml.imaging.formats.archives import is_zip, open_archive
+from ml.imaging.formats.dicom_video import is_dicom_video
 from ml.imaging.formats.jpeg2000 import is_jpeg2000
 from ml.imaging.formats.tiff import is_ndpi, is_tiff, read_directories
+from ml.imaging.formats.zarr_store import zarr_root
+from ml.imaging.limits import MAX_ZARR_ENTRIES
 from ml.types import Progress, no_progress
 
 FileKind = Literal["slide", "still", "video"]
 ACCEPTED = (
     "a whole-slide image (SVS, NDPI, SCN, BIF, CZI, tiled TIFF, DICOM; "
-    "MRXS, VMS, VMU or a DICOM series as one ZIP archive), "
+    "MRXS, VMS, VMU, OME-Zarr or a DICOM series as one ZIP archive), "
     "an image (JPEG, JPEG 2000, PNG, TIFF, WebP, BMP) "
-    "or a video (MP4, MOV, WebM, MKV, AVI, WMV, MPEG)"
+    "or a video (MP4, MOV, WebM, MKV, AVI, WMV, MPEG, DICOM video)"
 )
 _STILLS = ((b"\xff\xd8\xff", "jpeg"), (b"\x89PNG\r\n\x1a\n", "png"))
 _CZI = b"ZISRAWFILE"
@@ -43,7 +46,7 @@ PIXELS_NAME = "pixels.tif"
 """The pyramid that is made of a still."""
 SET_FOLDER = "set"
 """Where a slide of several files lies, alone, in what is derived from its upload."""
-SETS = "MRXS with its folder, VMS or VMU with its files, or a DICOM series"
+SETS = "MRXS with its folder, VMS or VMU with its files, OME-Zarr, or a DICOM series"
 _LOOKED_INTO = 20  # files of an archive whose first bytes may tell a DICOM series
 _NAMED = (
     (b"PK\x05\x06", "an empty ZIP archive"),
@@ -85,7 +88,7 @@ def sniff(path: str | Path) -> FileKind:
         return "slide"
     if still_format(head) or is_jpeg2000(head) or _is_bmp(head, path):
         return "still"
-    if video_format(head):
+    if video_format(head) or is_dicom_video(head):
         return "video"
     raise UnsupportedFormatError(f"the file is {_describe(head)}; expected {ACCEPTED}")
 
@@ -132,7 +135,9 @@ def video_format(head: bytes) -> str:
 
 def _holds_set(path: Path) -> bool:
     """Whether a ZIP archive holds a slide of several files."""
-    with open_archive(path) as (archive, files):
+    with open_archive(path, most_entries=MAX_ZARR_ENTRIES) as (archive, files):
+        if zarr_root(entry.filename for entry in files) is not None:
+            return True
         if any(PurePosixPath(entry.filename).suffix.lower() in INDEXES for entry in files):
             return True
         for entry in files[:_LOOKED_INTO]:
@@ -173,7 +178,10 @@ def _describe(head: bytes) -> str:
     tests = (
         (head[:4] == b"RIFF" and head[8:12] == b"WAVE", "an audio file"),
         (head[4:8] == b"ftyp", "a HEIF or AVIF image; save it as JPEG or PNG"),
-        (head[128:132] == b"DICM", "a DICOM object that is no whole-slide image"),
+        (
+            head[128:132] == b"DICM",
+            "a DICOM object that is neither a whole-slide image nor a video",
+        ),
         (
             start.startswith((b"<!doctype html", b"<html")),
             "a web page (was a download link saved instead of the file?)",

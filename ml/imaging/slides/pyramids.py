@@ -20,7 +20,7 @@ _BIG_TIFF_BYTES = 3_500_000_000  # plain TIFF ends at 4 GiB; a pyramid adds a th
 
 
 def write_pyramid(
-    image: ImageU8 | str | Path,
+    image: ImageU8 | str | Path | pyvips.Image,
     out_path: str | Path,
     *,
     mpp: float | None = None,
@@ -31,7 +31,8 @@ def write_pyramid(
     """Write a tiled pyramidal JPEG TIFF, in bounded memory, complete or not at all.
 
     Args:
-        image: (H, W, 3) or (H, W) uint8, or the path of a still (turned upright, ICC profile kept).
+        image: (H, W, 3) or (H, W) uint8, or the path of a still (turned upright, ICC profile kept),
+            or an image of libvips, three bands of 8 bits.
         mpp: microns per pixel, written as the TIFF resolution; None writes none, and then the
             resolution of a still is taken over only where it is plausible.
         tile_px: side of the tiles, a multiple of 16.
@@ -52,7 +53,9 @@ def write_pyramid(
     return out_path
 
 
-def _source(image: ImageU8 | str | Path) -> Any:
+def _source(image: ImageU8 | str | Path | pyvips.Image) -> Any:
+    if isinstance(image, pyvips.Image):
+        return image
     if not isinstance(image, np.ndarray):
         return open_still(image, sequential=True)
     if image.dtype != np.uint8 or image.ndim not in (2, 3) or image.shape[2:] not in ((), (3,)):

@@ -22,7 +22,7 @@ from ml.imaging.slides.metadata import plausible_mpp
 from ml.types import ImageU8
 
 UM_PER_MM = 1_000.0  # libvips counts pixels per millimetre
-_MM_PER_INCH = 25.4
+_MM_PER_INCH = 25.4  # Pillow counts pixels per inch
 
 
 def open_still(path: str | Path, *, sequential: bool = False) -> Any:

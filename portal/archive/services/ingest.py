@@ -57,13 +57,18 @@ def slide_ready(*, slide: Slide, folder: Path, found: SlideInspection, content_h
 def video_ready(
     *, video: Video, folder: Path, found: VideoInspection, made: MadeRendition | None
 ) -> Canvas:
-    """As ``slide_ready``; emits ``video.ready``. The canvas' pixels are the original's frames.
+    """As ``slide_ready``; emits ``video.ready``. The canvas' pixels are the original's frames, of
+    a DICOM object those of the video in it.
 
     Args:
         made: the rendition; None where the browser plays the original.
     """
     derived = storage.derived_folder(video.pk)
-    original = storage.asset_name(video.lab_id, video.asset.sha256)
+    pixels = (
+        storage.relative(derived / found.pixels)
+        if found.pixels
+        else storage.asset_name(video.lab_id, video.asset.sha256)
+    )
     canvas = _canvas(
         video,
         kind=CanvasKind.VIDEO,
@@ -71,7 +76,7 @@ def video_ready(
         height_px=found.height_px,
         levels=[],
         content_hash=video.asset.sha256,
-        pixels_path=original,
+        pixels_path=pixels,
         thumbnail_path=storage.relative(derived / found.poster),
     )
     storage.folder_publish(folder, derived)
@@ -79,7 +84,7 @@ def video_ready(
     video.duration_s, video.fps = found.duration_s, found.fps
     video.frame_count, video.time_base_s = found.frame_count, found.time_base_s
     video.frames_path = storage.relative(derived / found.frames)
-    video.media_path = storage.relative(derived / made.rendition) if made else original
+    video.media_path = storage.relative(derived / made.rendition) if made else pixels
     # what the rendition took off every frame's time
     video.media_offset_s = made.offset_pts * found.time_base_s if made else 0.0
     _item_ready(video, canvas, warnings=found.warnings)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ml.errors import LimitExceededError
-from portal.archive import inspection, tasks
+from portal.archive import inspection, selectors, tasks
 from portal.archive.models import Canvas, Case, Slide, Upload, Video
 from portal.archive.services import quarantine_retry
 from portal.core.errors import InvalidInputError
@@ -21,6 +21,7 @@ from portal.jobs.models import Job, JobState
 from portal.jobs.services import job_cancel, job_retry, job_submit
 from portal.jobs.worker.runner import job_run
 from portal.labs.models import User
+from tests.ml.imaging.deidentify.support import AVC, SECRET, write_dicom_video
 from tests.portal.archive.support import picture, run_job
 
 pytestmark = pytest.mark.django_db
@@ -84,6 +85,21 @@ def test_a_video_the_browser_does_not_play_gets_a_rendition(
     assert (storage / video.media_path).read_bytes()[4:8] == b"ftyp"
     answer = api.get(f"/api/v1/videos/{video.pk}/media/")
     assert answer.headers["Content-Type"] == "video/mp4"
+
+
+def test_a_dicom_video_is_cleaned_unwrapped_and_played(
+    case: Case, receive: Any, video_file: Path, tmp_path: Path, storage: Path
+) -> None:
+    path = write_dicom_video(tmp_path / "a.dcm", video_file, AVC)
+    job = run_job(receive(case, path, "a.dcm").job)
+    assert job.state == JobState.SUCCEEDED, job.traceback
+    video = Video.objects.select_related("canvas", "asset").get()
+    assert {"PatientName", "PatientID"} <= set(video.asset.removed)
+    assert video.media_path == video.canvas.pixels_path == f"derived/{video.pk}/unwrapped"
+    assert SECRET.encode() not in b"".join(
+        file.read_bytes() for file in storage.rglob("*") if file.is_file()
+    )
+    assert selectors.frame_jpeg(video.canvas, video, int(selectors.frame_table(video).pts[3]))
 
 
 def test_running_twice_leaves_the_same_rows_and_bytes(

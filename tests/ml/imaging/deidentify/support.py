@@ -16,6 +16,10 @@ from tests.ml.imaging.several import picture
 
 SECRET = "DoeJane"
 KEY = "00" * 32
+VIDEO_CLASS = "1.2.840.10008.5.1.4.1.1.77.1.1.1"
+"""Video Endoscopic Image Storage."""
+MPEG2, AVC, HEVC = (f"1.2.840.10008.1.2.4.{number}" for number in (100, 102, 107))
+AVC_FRAGMENTABLE = f"{AVC}.1"
 
 
 def clean(path: Path, folder: Path) -> tuple[Path | None, Cleaned]:
@@ -103,6 +107,28 @@ def write_dicom(path: Path, *, image_type: str = "VOLUME", patient: str = SECRET
     data.HighBit, data.PixelRepresentation, data.NumberOfFrames = 7, 0, 2
     data.PixelData = bytes(range(32))
     data.DataSetTrailingPadding = patient.encode() + b"\0"
+    data.save_as(path, enforce_file_format=True)
+    return path
+
+
+def write_dicom_video(path: Path, video: Path, syntax: str, *, fragments: int = 1) -> Path:
+    """An object of an endoscopic video, with names; the stream as it is, in so many fragments."""
+    from pydicom import dcmread
+    from pydicom.encaps import encapsulate, itemize_fragment
+    from pydicom.uid import UID
+
+    data = dcmread(write_dicom(path))
+    data.file_meta.MediaStorageSOPClassUID = data.SOPClassUID = VIDEO_CLASS
+    data.file_meta.TransferSyntaxUID = UID(syntax)
+    data.Modality, data.FrameTime, data.CineRate = "ES", "40", "25"
+    stream = video.read_bytes()
+    stream += b"\0" * (len(stream) % 2)
+    size = -(-len(stream) // fragments) // 2 * 2 + 2
+    parts = [stream[at : at + size] for at in range(0, len(stream), size)]
+    data.PixelData = encapsulate([b"\0\0"], has_bot=False)[:8] + b"".join(
+        itemize_fragment(part) for part in parts
+    )
+    data["PixelData"].VR, data["PixelData"].is_undefined_length = "OB", True
     data.save_as(path, enforce_file_format=True)
     return path
 

@@ -58,7 +58,10 @@ def test_videos_are_known_under_any_name(
         (b"GIF89a" + bytes(40), "a GIF image; save it as PNG"),
         (b"\0\0\0\x18ftypheic" + bytes(40), "a HEIF or AVIF image"),
         (b"\x7fELF" + bytes(40), "a program"),
-        (bytes(128) + b"DICM" + bytes(40), "a DICOM object that is no whole-slide image"),
+        (
+            bytes(128) + b"DICM" + bytes(40),
+            "a DICOM object that is neither a whole-slide image nor a video",
+        ),
         (b"\x01\x02\x03\x04" + bytes(40), "of an unknown kind .it begins with 01 02 03 04"),
     ],
 )

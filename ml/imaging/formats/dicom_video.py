@@ -1,0 +1,92 @@
+"""DICOM objects that hold a video: the stream as it was coded, in one fragment or in several.
+
+AVC and HEVC come within MP4 or MPEG-TS (DICOM PS3.5, 8.2.7 to 8.2.11), MPEG-2 as it is or within
+one of its own containers, so that what is unwrapped is an ordinary video file.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from pathlib import Path
+from typing import BinaryIO
+
+from ml.errors import CorruptFileError, UnsupportedFormatError
+from ml.imaging.formats.frame_groups import (
+    copy_bytes,
+    encoding_of,
+    has_groups,
+    pass_over,
+    read_head,
+    read_rest,
+)
+
+_SYNTAX = re.compile(rb"\x02\x00\x10\x00UI..1\.2\.840\.10008\.1\.2\.4\.10[0-8](\.1)?\0", re.DOTALL)
+"""TransferSyntaxUID of MPEG-2, AVC and HEVC, also those that may be in several fragments."""
+_UNDEFINED, _ITEM, _END = 0xFFFFFFFF, (0xFFFE, 0xE000), (0xFFFE, 0xE0DD)
+_DAMAGED = "the DICOM video is cut or damaged"
+_BARE = b"\0\0\0\1"
+"""What a stream of AVC or HEVC begins with that lies in no container."""
+
+
+def is_dicom_video(head: bytes) -> bool:
+    """Whether the first bytes of a file are a DICOM object whose pixels are a coded video."""
+    return head[128:132] == b"DICM" and _SYNTAX.search(head) is not None
+
+
+def fragments_of(path: Path) -> list[tuple[int, int]]:
+    """Where the parts of the stream lie, each as (start, bytes).
+
+    Raises:
+        CorruptFileError, TooLargeError: cut, damaged, or with more attributes than any video.
+    """
+    with path.open("rb") as file:
+        data = read_head(file)
+        if has_groups(file):
+            pass_over(file, is_implicit=False, frames=int(data.get("NumberOfFrames") or 1))
+            read_rest(file, is_implicit=False, encoding=encoding_of(data))
+        head = file.read(12)
+        if len(head) < 12 or struct.unpack("<I", head[8:])[0] != _UNDEFINED:
+            raise CorruptFileError(_DAMAGED)
+        found, size = list[tuple[int, int]](), path.stat().st_size
+        while (item := _item(file)) is not None:
+            found.append((file.tell(), item))
+            if file.tell() + item > size:
+                raise CorruptFileError(_DAMAGED)
+            file.seek(item, 1)
+    if len(found) < 2:  # the first says where frames begin
+        raise CorruptFileError("the DICOM video holds no stream")
+    return found[1:]
+
+
+def unwrap_video(path: Path, target: Path) -> Path:
+    """Write the stream of a DICOM video into a file of its own.
+
+    Raises:
+        UnsupportedFormatError: AVC or HEVC in no container, so that frames have no times.
+        CorruptFileError, TooLargeError: as ``fragments_of``.
+    """
+    with path.open("rb") as file, target.open("wb") as out:
+        for start, size in fragments_of(path):
+            file.seek(start)
+            copy_bytes(file, out, size)
+    with target.open("rb") as file:
+        if file.read(len(_BARE)) == _BARE:
+            raise UnsupportedFormatError(
+                "the DICOM video holds a bare stream of AVC or HEVC, whose frames have no times; "
+                "expected MP4 or MPEG-TS inside it, as the standard says"
+            )
+    return target
+
+
+def _item(file: BinaryIO) -> int | None:
+    """The length of the next fragment, None at their end."""
+    head = file.read(8)
+    if len(head) < 8:
+        raise CorruptFileError(_DAMAGED)
+    group, element, size = struct.unpack("<HHI", head)
+    if (group, element) == _END:
+        return None
+    if (group, element) != _ITEM or size == _UNDEFINED:
+        raise CorruptFileError(_DAMAGED)
+    return int(size)

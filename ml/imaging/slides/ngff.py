@@ -1,0 +1,134 @@
+"""An OME-NGFF image as a tiled pyramid: read in rows of chunks, never as a whole.
+
+Channels are added up in their colours. libvips takes the rows as a PNG that is never made: its
+wheels read no plainer format from a stream.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyvips
+
+from ml.errors import TooLargeError
+from ml.imaging.formats.ngff import NgffImage, find_image
+from ml.imaging.formats.zarr_arrays import read_chunk
+from ml.imaging.formats.zarr_store import ZarrStore, open_zarr
+from ml.imaging.limits import MAX_ZARR_ROW_BYTES
+from ml.imaging.slides.metadata import plausible_mpp
+from ml.imaging.slides.pyramids import write_pyramid
+from ml.imaging.slides.stills import UM_PER_MM
+from ml.types import ImageU8, Progress, no_progress
+
+_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+_PIECE_ROWS = 64  # of a PNG's chunk, whose length has 31 bits
+
+
+def write_ngff_pyramid(source: Path, target: Path, progress: Progress = no_progress) -> Path:
+    """Write the image of a hierarchy in an archive as ``write_pyramid`` does.
+
+    Raises:
+        UnsupportedFormatError, CorruptFileError, TooLargeError: as ``find_image``; a chunk that is
+            cut or damaged; chunks of which a row is too large for the memory.
+    """
+    with open_zarr(source) as store:
+        image = find_image(store)
+        feed = _Feed(_png(store, image))
+        stream = pyvips.SourceCustom()
+        stream.on_read(feed.read)
+        try:
+            shown = pyvips.Image.pngload_source(stream, access="sequential", fail_on="truncated")
+            return write_pyramid(_scaled(shown, image), target, progress=progress)
+        except Exception:
+            if feed.error is not None:
+                raise feed.error from None
+            raise
+
+
+class _Feed:
+    """Gives libvips the bytes that it asks for, and keeps what went wrong on the way."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces, self._left = pieces, memoryview(b"")
+        self.error: Exception | None = None
+
+    def read(self, size: int) -> bytes:
+        """At most so many bytes; none at the end."""
+        try:
+            while not self._left:
+                self._left = memoryview(next(self._pieces))
+        except StopIteration:
+            return b""
+        except Exception as error:  # noqa: BLE001 - carried out of a C callback, raised there
+            self.error = error
+            return b""
+        found, self._left = bytes(self._left[:size]), self._left[size:]
+        return found
+
+
+def _scaled(shown: Any, image: NgffImage) -> Any:
+    mpp_x, mpp_y = plausible_mpp(image.mpp_x, image.mpp_y)
+    if mpp_x is None or mpp_y is None:
+        return shown
+    return shown.copy(xres=UM_PER_MM / mpp_x, yres=UM_PER_MM / mpp_y)
+
+
+def _png(store: ZarrStore, image: NgffImage) -> Iterator[bytes]:
+    width, height = image.size_px
+    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    yield _SIGNATURE + _part(b"IHDR", head)
+    packer = zlib.compressobj(0)
+    for row in _rows(store, image):
+        for top in range(0, len(row), _PIECE_ROWS):
+            lines = row[top : top + _PIECE_ROWS].reshape(-1, 3 * width)
+            data = packer.compress(np.pad(lines, ((0, 0), (1, 0))).tobytes())  # no filter
+            if data:
+                yield _part(b"IDAT", data)
+    yield _part(b"IDAT", packer.flush()) + _part(b"IEND", b"")
+
+
+def _part(kind: bytes, body: bytes) -> bytes:
+    crc = zlib.crc32(body, zlib.crc32(kind))
+    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", crc)
+
+
+def _rows(store: ZarrStore, image: NgffImage) -> Iterator[ImageU8]:
+    """(rows of a chunk, W, 3) uint8, from top to bottom."""
+    width, height = image.size_px
+    high, wide = image.array.chunk[-2:]
+    if 3 * min(high, height) * width > MAX_ZARR_ROW_BYTES:
+        raise TooLargeError(
+            f"a row of the OME-Zarr image's chunks has {3 * high * width:,} bytes; the limit is "
+            f"{MAX_ZARR_ROW_BYTES:,}: write it with chunks that are less high"
+        )
+    for y in range(-(-height // high)):
+        row: ImageU8 = np.empty((min(high, height - y * high), width, 3), np.uint8)
+        for x in range(-(-width // wide)):
+            block = _block(store, image, y, x)
+            part = row[:, x * wide : (x + 1) * wide]
+            part[:] = block[: part.shape[0], : part.shape[1]]
+        yield row
+
+
+def _block(store: ZarrStore, image: NgffImage, y: int, x: int) -> ImageU8:
+    """The pixels of a chunk's place, all shown channels added up: (chunk h, chunk w, 3) uint8."""
+    high, wide = image.array.chunk[-2:]
+    sum_rgb = np.zeros((high, wide, 3), np.float32)
+    read: tuple[tuple[int, ...], npt.NDArray[Any]] | None = None
+    for channel in image.channels:
+        at = {**image.plane, "c": channel.index}
+        before = [at[axis] for axis in image.axes[:-2]]
+        sizes = image.array.chunk[:-2]
+        index = (*(a // size for a, size in zip(before, sizes, strict=True)), y, x)
+        if read is None or read[0] != index:  # the next channel is often in the same one
+            read = index, read_chunk(store, image.array, index)
+        values = read[1][tuple(a % size for a, size in zip(before, sizes, strict=True))]
+        share = (values.astype(np.float32) - channel.low) / (channel.high - channel.low)
+        sum_rgb += np.clip(share, 0, 1)[..., None] * np.asarray(channel.color, np.float32)
+    return np.clip(np.rint(sum_rgb), 0, 255).astype(np.uint8)

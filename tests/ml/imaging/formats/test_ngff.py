@@ -1,0 +1,202 @@
+"""OME-Zarr: read in both versions and by every codec that is taken, refused by name otherwise."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ml.errors import BadInputError, CorruptFileError, TooLargeError, UnsupportedFormatError
+from ml.imaging.formats.sniff import sniff
+from ml.imaging.ingest import inspect_slide
+from ml.imaging.sandbox import run_limited
+from ml.imaging.slides import open_slide
+from tests.ml.imaging.several import picture, zipped
+from tests.ml.imaging.zarrs import ozx, write_ngff
+
+WAYS = [
+    {"version": 2, "packer": "blosc"},
+    {"version": 2, "packer": "zstd"},
+    {"version": 2, "packer": "lz4"},
+    {"version": 2, "packer": "gzip", "chunk": (3, 64, 300)},
+    {"version": 2, "packer": "none"},
+    {"version": 3, "packer": "blosc"},
+    {"version": 3, "packer": "zstd", "chunk": (1, 50, 64), "shard": (3, 100, 128)},
+    {"version": 3, "packer": "gzip", "within": "0"},
+]
+
+
+def inspected(path: Path, out: Path) -> dict[str, Any]:
+    out.mkdir(exist_ok=True)
+    return inspect_slide(path=str(path), out_dir=str(out))
+
+
+def shown(path: Path, out: Path) -> Any:
+    found = inspected(path, out)
+    with open_slide(out / found["pixels"]) as slide:
+        size = (found["width_px"], found["height_px"])
+        return slide.read_level(0, (0, 0), size).astype(int)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: "-".join(map(str, way.values())))
+def test_it_is_shown_as_it_was_written(tmp_path: Path, way: dict[str, Any]) -> None:
+    archive = ozx(write_ngff(tmp_path / "a", **way), tmp_path / "a-file-of-a-user")
+    assert sniff(archive) == "slide"
+    assert np.abs(shown(archive, tmp_path / "out") - picture(300, 200)).mean() < 4
+
+
+def test_the_confined_child_makes_a_pyramid_of_a_folder_that_was_zipped(tmp_path: Path) -> None:
+    write_ngff(tmp_path / "from" / "slide.zarr")
+    archive = zipped(tmp_path / "from", tmp_path / "a.zip")
+    out = tmp_path / "out"
+    out.mkdir()
+    found = run_limited(
+        "ml.imaging.ingest:inspect_slide",
+        {"path": str(archive), "out_dir": str(out)},
+        reads=(archive,),
+        writes=(out,),
+    )
+    assert (found["kind"], found["vendor"], found["pixels"]) == ("slide", "ome-zarr", "pixels.tif")
+    assert (found["width_px"], found["height_px"]) == (300, 200)
+    assert found["mpp_x"] == found["mpp_y"] == pytest.approx(0.25)
+    assert found["levels"][0]["tile_width_px"] == 256
+
+
+def test_without_a_unit_the_scale_is_unknown(tmp_path: Path) -> None:
+    archive = ozx(write_ngff(tmp_path / "a", unit=None), tmp_path / "a.ozx")
+    assert inspected(archive, tmp_path / "out")["mpp_x"] is None
+    archive = ozx(write_ngff(tmp_path / "b", unit="nanometer"), tmp_path / "b.ozx")
+    assert inspected(archive, tmp_path / "out")["mpp_x"] is None  # 0.25 nm is no scan
+
+
+def test_channels_are_added_up_in_their_colours_and_windows(tmp_path: Path) -> None:
+    deep = np.zeros((1, 2, 3, 64, 64), np.uint16)  # t, c, z, y, x
+    deep[0, 0, 1], deep[0, 1, 1, :32] = 2_000, 1_000
+    deep[0, :, 0] = 65_535  # a plane that is not the default
+    omero = {
+        "rdefs": {"defaultZ": 1, "defaultT": 0},
+        "channels": [
+            {"color": "0000FF", "window": {"start": 0, "end": 4_000}, "active": True},
+            {"color": "FF8000", "window": {"start": 0, "end": 1_000}, "active": True},
+        ],
+    }
+    folder = write_ngff(
+        tmp_path / "a", deep, omero=omero, axes="tczyx", chunk=(1, 1, 1, 64, 32), unit=None
+    )
+    pixels = shown(ozx(folder, tmp_path / "a.ozx", compress=True), tmp_path / "out")
+    assert np.abs(pixels[8, 8] - (255, 128, 128)).max() <= 4
+    assert np.abs(pixels[56, 8] - (0, 0, 128)).max() <= 4
+    grey = write_ngff(tmp_path / "b", deep[0, :, 1], chunk=(1, 64, 64))
+    assert np.abs(shown(ozx(grey, tmp_path / "b.ozx"), tmp_path / "out")[8, 8] - 8).max() <= 2
+
+
+def test_chunks_that_were_never_written_are_filled(tmp_path: Path) -> None:
+    folder = write_ngff(tmp_path / "a", packer="none")
+    for number in range(3):
+        (folder / "0" / str(number) / "0" / "0").unlink()
+    pixels = shown(ozx(folder, tmp_path / "a.ozx"), tmp_path / "out")
+    assert pixels[4:96, 4:120].max() <= 3
+    assert np.abs(pixels[110:190] - picture(300, 200)[110:190]).mean() < 4
+
+
+def told(folder: Path, file: str, **changes: Any) -> None:
+    """Change what a description says; a value that is a function changes what is there."""
+    path = folder / file
+    found = json.loads(path.read_text())
+    for key, value in changes.items():
+        found[key] = value(found[key]) if callable(value) else value
+    path.write_text(json.dumps(found))
+
+
+@pytest.mark.parametrize(
+    ("file", "changes", "error", "match"),
+    [
+        ("0/.zarray", {"compressor": {"id": "pickle"}}, UnsupportedFormatError, "'pickle'.*blosc"),
+        ("0/.zarray", {"filters": [{"id": "delta"}]}, UnsupportedFormatError, "filtered"),
+        ("0/.zarray", {"dtype": "<f4"}, UnsupportedFormatError, "'<f4'; expected uint8"),
+        ("0/.zarray", {"dtype": [["a", "|O"]]}, UnsupportedFormatError, "expected uint8"),
+        ("0/.zarray", {"shape": [3, 2_000_000, 300]}, TooLargeError, "2,000,000 px"),
+        ("0/.zarray", {"shape": [3, 200, 300, 1]}, CorruptFileError, "damaged"),
+        ("0/.zarray", {"shape": [3, -1, 300]}, CorruptFileError, "damaged"),
+        ("0/.zarray", {"chunks": [1, 20_000, 20_000]}, TooLargeError, "chunks of 400,000,000"),
+        ("0/.zarray", {"chunks": [1, 100, 64]}, CorruptFileError, "chunk.* cut or damaged"),
+        (".zattrs", {"multiscales": []}, CorruptFileError, "damaged"),
+        (".zattrs", {"plate": {}}, UnsupportedFormatError, "plate of many images"),
+        (
+            ".zattrs",
+            {"multiscales": lambda one: [one[0] | {"datasets": [{"path": "../../etc"}]}]},
+            CorruptFileError,
+            "missing",
+        ),
+        (
+            ".zattrs",
+            {"multiscales": lambda one: [one[0] | {"axes": one[0]["axes"][::-1]}]},
+            UnsupportedFormatError,
+            "axes 'xyc'",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_not_read_is_refused_by_its_name(
+    tmp_path: Path, file: str, changes: dict[str, Any], error: type[Exception], match: str
+) -> None:
+    folder = write_ngff(tmp_path / "a")
+    told(folder, file, **changes)
+    with pytest.raises(error, match=match):
+        inspected(ozx(folder, tmp_path / "a.ozx"), tmp_path / "out")
+    assert not (tmp_path / "out" / "pixels.tif").exists()
+
+
+@pytest.mark.parametrize("packer", ["blosc", "zstd", "lz4", "gzip", "none"])
+def test_a_damaged_or_cut_chunk_is_refused(tmp_path: Path, packer: str) -> None:
+    folder = write_ngff(tmp_path / "a", packer=packer)
+    path = folder / "0" / "1" / "1" / "1"
+    honest = path.read_bytes()
+    for bad in (b"", honest[:5], honest[: len(honest) // 2], b"\xff" * len(honest) * 2):
+        path.write_bytes(bad)
+        with pytest.raises(CorruptFileError):
+            inspected(ozx(folder, tmp_path / "a.ozx"), tmp_path / "out")
+
+
+@pytest.mark.parametrize("packer", ["blosc", "zstd", "lz4", "gzip"])
+def test_a_chunk_that_claims_to_hold_more_is_not_unpacked(tmp_path: Path, packer: str) -> None:
+    folder = write_ngff(tmp_path / "a", packer=packer)
+    larger = write_ngff(
+        tmp_path / "b", np.ones((1, 8_000, 8_000), np.uint8), packer=packer, chunk=(1, 8000, 8000)
+    )
+    (folder / "0/0/0/0").write_bytes((larger / "0/0/0/0").read_bytes())
+    with pytest.raises(BadInputError, match=r"damaged|has .* bytes; the limit"):
+        inspected(ozx(folder, tmp_path / "a.ozx"), tmp_path / "out")
+
+
+def test_a_damaged_index_of_a_shard_is_refused(tmp_path: Path) -> None:
+    folder = write_ngff(
+        tmp_path / "a", version=3, packer="none", chunk=(1, 50, 64), shard=(3, 100, 128)
+    )
+    path = folder / "0" / "c" / "0" / "0" / "0"
+    honest = path.read_bytes()
+    entries = math.prod((3, 2, 2))
+    for number in (2**63, len(honest), 2**64 - 2):
+        index = np.full(2 * entries, number, "<u8").tobytes() + bytes(4)
+        path.write_bytes(honest[: -len(index)] + index)
+        with pytest.raises(CorruptFileError, match="shard"):
+            inspected(ozx(folder, tmp_path / "a.ozx"), tmp_path / "out")
+    path.write_bytes(honest[:50])
+    with pytest.raises(CorruptFileError, match="shard"):
+        inspected(ozx(folder, tmp_path / "a.ozx"), tmp_path / "out")
+
+
+def test_a_zarr_that_is_no_image_and_two_in_one_archive_are_refused(tmp_path: Path) -> None:
+    folder = write_ngff(tmp_path / "from" / "a.zarr")
+    (folder / ".zattrs").write_text("{}")
+    with pytest.raises(UnsupportedFormatError, match="no OME-NGFF image"):
+        inspected(zipped(tmp_path / "from", tmp_path / "a.zip"), tmp_path / "out")
+    write_ngff(tmp_path / "from" / "b.zarr")
+    with pytest.raises(UnsupportedFormatError, match="several Zarr hierarchies"):
+        sniff(zipped(tmp_path / "from", tmp_path / "b.zip"))
+    (folder / ".zattrs").write_text("{cut")
+    with pytest.raises(CorruptFileError, match="zattrs of the Zarr is damaged"):
+        inspected(ozx(folder, tmp_path / "c.ozx"), tmp_path / "out")
