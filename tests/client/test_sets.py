@@ -15,6 +15,7 @@ from tessera_client.problems import InvalidError
 from tests.client.test_walk import flaky, noise
 from tests.ml.imaging.deidentify.support import write_dicom
 from tests.ml.imaging.several import write_mrxs, write_vms
+from tests.ml.imaging.zarrs import write_ngff
 
 
 def test_any_piece_is_that_of_the_whole_and_the_whole_is_an_archive(tmp_path):
@@ -51,6 +52,21 @@ def test_what_belongs_together_in_a_folder_is_found(tmp_path):
     assert sets.set_of(tmp_path / "a.png") is None
     with pytest.raises(InvalidError, match=r"found slide\.vms, series"):
         sets.set_of(tmp_path)
+
+
+def test_a_zarr_goes_with_all_that_is_below_it(tmp_path):
+    folder = write_ngff(tmp_path / "in" / "a.zarr")
+    (folder / ".DS_Store").write_bytes(b"x")
+    (tmp_path / "in" / "b.png").write_bytes(b"x")
+    found = [path.name for path in sets.things_in(tmp_path / "in")]
+    assert found == ["a.zarr", "b.png"]
+    packed = files.LocalFile.of(folder)
+    assert packed.path.name == "a.zarr.zip"
+    assert sets.set_of(tmp_path / "in") == sets.set_of(folder)
+    with zipfile.ZipFile(io.BytesIO(packed.bytes_from(0, packed.size))) as archive:
+        named = archive.namelist()
+    assert {"a.zarr/.zattrs", "a.zarr/0/.zarray", "a.zarr/0/2/1/2"} <= set(named)
+    assert "a.zarr/.DS_Store" not in named
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from PIL import Image
 from ml.imaging.slides.pyramids import write_pyramid
 from tests.ml.imaging.deidentify.support import AVC, MPEG2, write_dicom_video
 from tests.ml.imaging.several import picture, write_mrxs, write_vms, zipped
+from tests.ml.imaging.zarrs import ozx, write_ngff
 
 _VIDEOS = {
     "mp4": ("libx264", "mp4"), "mov": ("libx264", "mov"), "mkv": ("libx264", "matroska"),
@@ -109,4 +110,7 @@ def _several(folder: Path) -> dict[str, bytes]:
         main = write(folder / name)
         made[f"zip-{name}"] = zipped(folder / name, folder / f"{name}.zip").read_bytes()
         made[f"{name}-alone"] = main.read_bytes()
+    for version in (2, 3):
+        folder_of = write_ngff(folder / f"zarr-{version}", version=version, packer="zstd")
+        made[f"zip-zarr-{version}"] = ozx(folder_of, folder / f"zarr-{version}.zip").read_bytes()
     return made

@@ -27,7 +27,7 @@ GROWTH = 20
 """Unpacked bytes for each packed one: a slide's JPEG hardly shrinks. The first 64 MiB are free."""
 _FREE_BYTES = 64 * 1024 * 1024
 _CHUNK_BYTES = 1024 * 1024  # between two looks at how much has come out
-_MAX_DEPTH = 12  # folders in folders; Zarr has one for each axis
+MAX_DEPTH = 12  # folders in folders; Zarr has one for each axis
 _MAX_NAME_BYTES = 255  # what file systems take
 _SHOWN = 80  # characters of a name in a message
 _LEFT_OUT = ("__macosx", ".ds_store", "thumbs.db", "desktop.ini")
@@ -205,7 +205,7 @@ def _parts(name: str) -> tuple[str, ...]:
         raise UnsupportedFormatError(
             f"the ZIP archive holds a path that leads out of it: {_shown(name)}"
         )
-    if len(parts) > _MAX_DEPTH or any(len(os.fsencode(part)) > _MAX_NAME_BYTES for part in parts):
+    if len(parts) > MAX_DEPTH or any(len(os.fsencode(part)) > _MAX_NAME_BYTES for part in parts):
         raise UnsupportedFormatError("the ZIP archive holds a path that is too long")
     return parts
 

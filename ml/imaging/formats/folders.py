@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ml.errors import CorruptFileError
-from ml.imaging.formats.archives import pack
+from ml.imaging.formats.archives import MAX_DEPTH, pack
 from ml.imaging.formats.indexes import files_named, incomplete, is_there, missing_from, read_index
 from ml.imaging.formats.sniff import INDEXES, is_dicom_slide, read_head
-
-_MAX_DEPTH = 8  # folders in folders, as in an archive
+from ml.imaging.formats.zarr_store import GROUP_FILES
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +21,7 @@ class FoundSet:
     """A slide of several files.
 
     Attributes:
-        main: the file that is opened; of a DICOM series its folder.
+        main: the file that is opened; of a DICOM series and of an OME-Zarr the folder.
         files: all of them; the one that names the others comes last.
         missing: a sentence where it is not complete, else "".
     """
@@ -40,13 +39,15 @@ class FoundSet:
 
 
 def sets_in(folder: Path) -> list[FoundSet]:
-    """The sets in a folder and in those below it. A DICOM series has a folder of its own below it.
+    """The sets in a folder and in those below it. A DICOM series and an OME-Zarr have a folder of
+    their own below it.
 
     Raises:
         OSError: something in it cannot be read.
     """
-    files = sorted(_files(folder))
-    found: list[FoundSet] = []
+    seen = sorted(_files(folder))
+    files = [path for path in seen if path.is_file()]
+    found = [FoundSet(path, tuple(sorted(_members(path)))) for path in seen if path.is_dir()]
     for main in (file for file in files if file.suffix.lower() in INDEXES):
         if main.suffix.lower() == ".mrxs":
             inner = main.with_suffix("")
@@ -62,14 +63,27 @@ def sets_in(folder: Path) -> list[FoundSet]:
 
 
 def _files(folder: Path, depth: int = 0) -> Iterator[Path]:
-    """Plain files that are not hidden, and of no folder that is; links are not followed."""
+    """Plain files that are not hidden, and of no folder that is; links are not followed. A Zarr
+    comes as its folder.
+    """
     for path in folder.iterdir():
         if path.name.startswith(".") or path.is_symlink():
             continue
+        if path.is_file() or any((path / name).is_file() for name in GROUP_FILES):
+            yield path
+        elif path.is_dir() and depth < MAX_DEPTH:
+            yield from _files(path, depth + 1)
+
+
+def _members(zarr: Path, depth: int = 0) -> Iterator[Path]:
+    """Files of a Zarr, also those of its own that are hidden."""
+    for path in zarr.iterdir():
+        if path.is_symlink() or (path.name.startswith(".") and path.name not in GROUP_FILES):
+            continue
         if path.is_file():
             yield path
-        elif path.is_dir() and depth < _MAX_DEPTH:
-            yield from _files(path, depth + 1)
+        elif depth < MAX_DEPTH:
+            yield from _members(path, depth + 1)
 
 
 def _named(main: Path) -> list[Path]:

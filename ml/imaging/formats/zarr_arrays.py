@@ -110,8 +110,8 @@ def read_chunk(store: ZarrStore, array: ZarrArray, index: Sequence[int]) -> npt.
     if array.has_crc:
         data = _without_crc(data)
     plain = _unpacked(data, array.codec, array.chunk_bytes)
-    order = "F" if array.is_fortran else "C"
-    return np.frombuffer(plain, array.dtype).reshape(array.chunk, order=order)
+    values = np.frombuffer(plain, array.dtype)
+    return values.reshape(array.chunk, order="F" if array.is_fortran else "C")
 
 
 def _version_2(path: str, told: JsonObject) -> ZarrArray:

@@ -2,9 +2,9 @@
 
 ``<folder>/<accession>/<file>`` becomes a slide or video of the case with that accession number,
 which is made where the lab has none. So does a slide of several files, there or in a folder below:
-MRXS with its folder, VMS or VMU with its files, a DICOM series in a folder of its own. What was
-received is moved below ``.received``, what was refused below ``.refused`` with a text beside it
-that says why. Nothing is deleted here.
+MRXS with its folder, VMS or VMU with its files, an OME-Zarr, a DICOM series in a folder of its own.
+What was received is moved below ``.received``, what was refused below ``.refused`` with a text
+beside it that says why. Nothing is deleted here.
 """
 
 from __future__ import annotations

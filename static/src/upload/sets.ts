@@ -1,6 +1,6 @@
 /**
  * Which files make one slide: an MRXS with its folder, a VMS or VMU with what it names, the objects of a DICOM
- * series in a folder. The other files are sent each by itself.
+ * series in a folder, an OME-Zarr. The other files are sent each by itself.
  */
 
 /** A file by its path below what was chosen or dropped. */
@@ -22,15 +22,18 @@ export interface Thing {
 const INDEXES = [".mrxs", ".vms", ".vmu"];
 const NAMED = /^[ \t]*(INDEXFILE|FILE_\d+|ImageFile(?:\([\d,]+\))?|MapFile|OptimisationFile|MacroImage)[ \t]*=[ \t]*(.*?)[ \t\r]*$/gm;
 const CAN_DO_WITHOUT = ["OptimisationFile", "MacroImage"];
+const GROUP_FILES = ["zarr.json", ".zgroup", ".zattrs", ".zarray"]; // what makes a folder a part of a Zarr hierarchy
 const INDEX_BYTES = 2 ** 22; // more of a text nobody writes, and the portal refuses it
 const HEAD_BYTES = 1024; // a DICOM object names its class within it
 const MAGIC_AT = 128; // where it says what it is
 const DICOM_SLIDE = "1.2.840.10008.5.1.4.1.1.77.1.6";
 
 export async function thingsOf(found: Found[]): Promise<Thing[]> {
-  const seen = found.filter(({ path }) => !path.split("/").some((part) => part.startsWith(".")));
+  const zarrs = zarrsOf(found);
+  const ofZarr = new Set(zarrs.flatMap(({ files }) => files.map(({ file }) => file)));
+  const seen = found.filter(({ path, file }) => !ofZarr.has(file) && !path.split("/").some((part) => part.startsWith(".")));
   const byPath = new Map(seen.map((one) => [one.path, one]));
-  const sets: Thing[] = [];
+  const sets: Thing[] = [...zarrs];
   const taken = new Set<Found>();
   for (const main of seen.filter(({ path }) => INDEXES.some((ending) => path.toLowerCase().endsWith(ending)))) {
     const set = await indexed(main, byPath);
@@ -47,6 +50,19 @@ export async function thingsOf(found: Found[]): Promise<Thing[]> {
   for (const [folder, files] of series) sets.push(setOf(folder.split("/").at(-2) ?? folder, folder, files, ""));
   const single = seen.filter((one) => !taken.has(one));
   return [...sets, ...single.map((one) => ({ name: one.file.name, files: [one], isSet: false, missing: "" }))];
+}
+
+/** Folders that are Zarr hierarchies, with the hidden files that are theirs. */
+function zarrsOf(found: Found[]): Thing[] {
+  const files = found.filter(({ path }) => path.split("/").every((part) => !part.startsWith(".") || GROUP_FILES.includes(part)));
+  const folders = new Set(files.filter(({ path }) => GROUP_FILES.includes(path.split("/").at(-1) ?? "")).map(({ path }) => folderOf(path)));
+  const isRoot = (folder: string) => folder !== "" && ![...folders].some((other) => other !== folder && folder.startsWith(other));
+  const roots = [...folders].filter(isRoot);
+  return roots.map((root) => {
+    const name = root.split("/").at(-2) ?? root;
+    const inside = files.filter(({ path }) => path.startsWith(root));
+    return setOf(name, root.slice(0, -name.length - 1), inside, "");
+  });
 }
 
 /** What was dropped, folders with all that is in them; null where there is no folder among it. */

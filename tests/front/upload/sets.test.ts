@@ -42,6 +42,15 @@ describe("what belongs to one slide", () => {
     ]);
   });
 
+  it("is a Zarr with all that is below it, its hidden files too", async () => {
+    const zarr = { "in/a.zarr/.zattrs": "", "in/a.zarr/.zgroup": "", "in/a.zarr/0/.zarray": "", "in/a.zarr/0/0/1": "", "in/a.zarr/.DS_Store": "" };
+    expect(await shown({ ...zarr, "in/b/zarr.json": "", "in/b/0/c/0": "", "in/c.svs": "" })).toEqual([
+      "a.zarr: a.zarr/.zattrs a.zarr/.zgroup a.zarr/0/.zarray a.zarr/0/0/1",
+      "b: b/0/c/0 b/zarr.json",
+      "c.svs: in/c.svs",
+    ]);
+  });
+
   it("says which files are not there", async () => {
     const all = { "s.mrxs": "", "s/Slidedat.ini": SLIDEDAT, "s/Index.dat": "" };
     expect((await thingsOf(found(all)))[0]?.missing).toContain("s.mrxs is incomplete: s/Data0000.dat is missing.");

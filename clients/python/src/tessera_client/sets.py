@@ -26,6 +26,8 @@ _NAMED = re.compile(
 _CAN_DO_WITHOUT = ("OptimisationFile", "MacroImage")
 _DICOM_SLIDE = b"1.2.840.10008.5.1.4.1.1.77.1.6"  # the class of whole-slide images
 _HEAD_BYTES = 1024  # a DICOM object names its class within it
+_GROUP_FILES = ("zarr.json", ".zgroup", ".zattrs", ".zarray")
+"""What makes a folder a part of a Zarr hierarchy."""
 _READ_BYTES = 2**20  # at once
 _LONG, _DAY = 0xFFFFFFFF, 0x21  # "see the long field", and the first day of 1980
 _VERSION, _UTF8, _PLAIN_FILE = 45, 0x0800, 0o100644 << 16
@@ -82,11 +84,13 @@ def set_of(path: Path) -> list[Path] | None:
     """The files of a slide of several files by what is sent of it; None where it is one file.
 
     Args:
-        path: an ``.mrxs``, ``.vms`` or ``.vmu``, or a folder with one of these or with the objects
-            of a DICOM series.
+        path: an ``.mrxs``, ``.vms`` or ``.vmu``, or a folder with one of these, with the objects of
+            a DICOM series, or with an OME-Zarr, which may be one itself.
     Raises:
         InvalidError: a file of it is missing, or a folder holds no such slide, or several.
     """
+    if _is_zarr(path):
+        return list(_members_of_zarr(path))
     if path.is_dir():
         found = [one for one in things_in(path) if one.is_dir() or one.suffix.lower() in _INDEXES]
         if len(found) != 1:
@@ -99,10 +103,11 @@ def set_of(path: Path) -> list[Path] | None:
 
 
 def things_in(folder: Path) -> list[Path]:
-    """What is sent of a folder: sets by the file that is opened (of a DICOM series its folder), and
-    every other file.
+    """What is sent of a folder: sets by the file that is opened (of a DICOM series and an OME-Zarr
+    its folder), and every other file.
     """
-    files = sorted(_files(folder))
+    seen = sorted(_files(folder))
+    zarrs, files = [one for one in seen if one.is_dir()], [one for one in seen if one.is_file()]
     mains = [file for file in files if file.suffix.lower() in _INDEXES]
     taken: set[Path] = set()
     for main in mains:
@@ -111,7 +116,7 @@ def things_in(folder: Path) -> list[Path]:
             taken |= {file for file in files if main.with_suffix("") in file.parents}
     rest = [file for file in files if file not in taken]
     series = {file.parent for file in rest if _is_dicom_slide(file)}
-    return sorted([*mains, *series, *(one for one in rest if not _is_of(one, series))])
+    return sorted([*zarrs, *mains, *series, *(one for one in rest if not _is_of(one, series))])
 
 
 def _is_of(file: Path, series: set[Path]) -> bool:
@@ -122,8 +127,23 @@ def _files(folder: Path) -> Iterator[Path]:
     for path in folder.iterdir():
         if path.name.startswith(".") or path.is_symlink():
             continue
-        if path.is_dir():
+        if path.is_dir() and not _is_zarr(path):
             yield from _files(path)
+        else:
+            yield path
+
+
+def _is_zarr(path: Path) -> bool:
+    return any((path / name).is_file() for name in _GROUP_FILES)
+
+
+def _members_of_zarr(folder: Path) -> Iterator[Path]:
+    """Its files, also those of its own that are hidden."""
+    for path in folder.iterdir():
+        if path.is_symlink() or (path.name.startswith(".") and path.name not in _GROUP_FILES):
+            continue
+        if path.is_dir():
+            yield from _members_of_zarr(path)
         else:
             yield path
 

@@ -19,8 +19,10 @@ from portal.archive.tiles.reading import plane_of, tile_read
 from portal.core.errors import ForbiddenError, StorageFullError
 from portal.jobs.models import Job
 from portal.labs.models import Lab, Membership, Role, User
+from tests.ml.imaging import zarrs
 from tests.ml.imaging.deidentify.support import write_dicom
 from tests.ml.imaging.several import SECRET, write_mrxs, write_vms
+from tests.ml.imaging.zarrs import write_ngff
 from tests.portal.archive.support import picture, run_job
 
 pytestmark = pytest.mark.django_db
@@ -235,6 +237,24 @@ def test_a_dicom_series_in_a_folder_of_its_own_is_one_item(
         "series 2.zip",
     }
     assert list((folder / "S-1").iterdir()) == []
+
+
+def test_an_ome_zarr_is_one_item_and_leaves_no_name(
+    watch: FolderWatch, folder: Path, quick: None
+) -> None:
+    write_ngff(folder / "S-1" / f"{zarrs.SECRET}.zarr")
+    name = f"S-1/{zarrs.SECRET}.zarr"
+    assert looked(watch, 0, 10) == [(name, WatchOutcome.RECEIVED)]
+    assert list((folder / "S-1").iterdir()) == []
+    assert (folder / ".received" / name / ".zattrs").is_file()
+    run_job(Job.objects.get())
+    slide = Slide.objects.select_related("canvas", "asset").get()
+    assert (slide.state, slide.vendor) == ("ready", "ome-zarr"), slide.error_message
+    assert slide.canvas.mpp == pytest.approx(0.25)
+    assert "names of files" in slide.asset.removed
+    assert tile_read(plane_of(slide.canvas), 0, 0, 0)[:2] == b"\xff\xd8"
+    kept = storage.asset_path(slide.lab_id, slide.asset.sha256).read_bytes()
+    assert zarrs.SECRET.encode() not in kept
 
 
 def test_a_set_that_leads_out_of_its_folder_takes_nothing_from_there(
