@@ -56,6 +56,16 @@ class Label(LabOwned):
     their case, among labels that are not retired.
     """
 
+    edited = (
+        "name",
+        "color",
+        "position",
+        "parent_id",
+        "key",
+        "retired_at",
+        "merged_into_id",
+    )
+
     label_set = models.ForeignKey(LabelSet, on_delete=models.CASCADE, related_name="labels")
     name = models.CharField(max_length=80)
     color = models.CharField(max_length=7, default="#3d7ea6")
@@ -103,6 +113,8 @@ class ReviewState(models.TextChoices):
 
 class ReviewRules(LabOwned):
     """How a lab reviews; without a row: as the defaults say."""
+
+    edited = ("may_judge_own",)
 
     may_judge_own = models.BooleanField(
         default=True, help_text="A reviewer may accept or reject what they drew or changed"

@@ -7,9 +7,11 @@ from typing import Any, cast
 from django import forms
 from django.db.models import QuerySet
 
+from ml.types import JsonObject
 from portal.archive.models import AgeBand, Case, Sex
 from portal.archive.services.cases import CaseFields
 from portal.core.errors import PortalError
+from portal.core.http.edits import EditedForm
 from portal.labs.models import Lab
 
 
@@ -19,7 +21,7 @@ class CaseValues(CaseFields):
     accession: str
 
 
-class CaseForm(forms.Form):
+class CaseForm(EditedForm):
     """A case. The services validate; the form only shows what they say."""
 
     lab = forms.ModelChoiceField(queryset=Lab.objects.none(), empty_label=None)
@@ -48,9 +50,7 @@ class CaseForm(forms.Form):
         self, *args: Any, labs: QuerySet[Lab], case: Case | None = None, **kwargs: Any
     ) -> None:
         if case is not None:
-            kwargs["initial"] = {name: getattr(case, name) for name in _PLAIN} | {
-                "tags": ", ".join(case.tags)
-            }
+            kwargs["initial"] = _written(case)
         super().__init__(*args, **kwargs)
         if case is not None:
             del self.fields["lab"]
@@ -59,6 +59,10 @@ class CaseForm(forms.Form):
         field.queryset = labs  # type: ignore[attr-defined]
         if len(labs) == 1:
             field.initial, field.widget = labs[0], forms.HiddenInput()
+
+    def show_case(self, case: Case) -> None:
+        """Beside what this person wrote, the case as somebody else saved it."""
+        self.show_saved(_written(case))
 
     @property
     def values(self) -> CaseValues:
@@ -103,3 +107,8 @@ class ShareForm(forms.Form):
 
 
 _PLAIN = ("accession", "patient_key", "organ", "procedure", "diagnosis", "sex", "age_band")
+
+
+def _written(case: Case) -> JsonObject:
+    """A case as the form writes it."""
+    return {name: getattr(case, name) for name in _PLAIN} | {"tags": ", ".join(case.tags)}

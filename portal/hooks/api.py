@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any
+from typing import Any, ClassVar
 
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
@@ -38,6 +38,7 @@ class WebhookViewSet(mixins.ListModelMixin, ApiViewSet[Webhook]):
     """Addresses of other systems that are told what happens in a lab."""
 
     area = TokenArea.LAB
+    if_match: ClassVar = {"PATCH": True, "DELETE": False}
     serializer_class = WebhookSerializer
     queryset = Webhook.objects.none()
     lookup_value_regex = UUID_REGEX
@@ -58,29 +59,29 @@ class WebhookViewSet(mixins.ListModelMixin, ApiViewSet[Webhook]):
         wanted, user = dict(sent.validated_data), user_of(request)
         lab = lab_chosen(user, wanted.pop("lab", None), at_least=Role.MANAGER)
         hook, secret = services.webhook_create(lab=lab, user=user, **wanted)
-        body = self._shown(request, hook.pk) | {"secret": secret}
+        body = self.shown(hook) | {"secret": secret}
         return Response(body, status=status.HTTP_201_CREATED, headers=NO_STORE)
 
     @extend_schema(summary="A webhook")
     def retrieve(self, request: Request, pk: str) -> Response:
         """With how many deliveries wait and how many were given up."""
-        return Response(self._shown(request, uuid.UUID(pk)))
+        return Response(self.shown(self.seen(self._hook(request, pk))))
 
     @extend_schema(
         request=WebhookChangeSerializer, responses=WebhookSerializer, summary="Change a webhook"
     )
     def partial_update(self, request: Request, pk: str) -> Response:
         """`is_on` switches it on or off; what waits when it is switched off has failed."""
-        hook = self._hook(request, pk)
+        hook = self.seen(self._hook(request, pk))
         sent = WebhookChangeSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
         services.webhook_update(hook=hook, user=user_of(request), **sent.validated_data)
-        return Response(self._shown(request, hook.pk))
+        return Response(self.shown(hook))
 
     @extend_schema(responses={204: None}, summary="Delete a webhook")
     def destroy(self, request: Request, pk: str) -> Response:
         """With its log."""
-        services.webhook_delete(hook=self._hook(request, pk), user=user_of(request))
+        services.webhook_delete(hook=self.seen(self._hook(request, pk)), user=user_of(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
     @extend_schema(request=None, responses=SecretSerializer, summary="Change the secret")
@@ -146,8 +147,9 @@ class WebhookViewSet(mixins.ListModelMixin, ApiViewSet[Webhook]):
     def _hook(self, request: Request, pk: str) -> Webhook:
         return selectors.webhook_get(user_of(request), webhook_id=uuid.UUID(pk))
 
-    def _shown(self, request: Request, pk: uuid.UUID) -> JsonObject:
-        hook = selectors.webhook_get(user_of(request), webhook_id=pk)
+    def shown(self, row: Webhook) -> JsonObject:
+        """With what is counted of its deliveries."""
+        hook = selectors.webhook_get(user_of(self.request), webhook_id=row.pk)
         return dict(WebhookSerializer(hook).data)
 
 

@@ -7,6 +7,7 @@ from typing import TypedDict, cast
 from django import forms
 
 from portal.core.errors import InvalidInputError
+from portal.core.http.edits import EditedForm
 from portal.hooks.catalogue import TYPES
 from portal.hooks.models import URL_MAX
 from portal.hooks.reaching import url_check
@@ -20,7 +21,7 @@ class WebhookValues(TypedDict):
     types: list[str]
 
 
-class WebhookForm(forms.Form):
+class WebhookForm(EditedForm):
     """A webhook: where to, and of what."""
 
     name = forms.CharField(

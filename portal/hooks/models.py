@@ -46,6 +46,13 @@ class DeliveryState(models.TextChoices):
 class Webhook(LabOwned):
     """An address of another system that is told what happens in the lab."""
 
+    edited = (
+        "name",
+        "url",
+        "types",
+        "state",
+    )
+
     name = models.CharField(max_length=80)
     url = models.CharField(max_length=URL_MAX)
     types = models.JSONField(default=list, help_text="Of events; none: all")

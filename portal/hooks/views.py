@@ -13,7 +13,9 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from portal.core.errors import InvalidInputError, PortalError
+from ml.types import JsonObject
+from portal.core.api.conditions import edited_by_page
+from portal.core.errors import InvalidInputError, PortalError, StaleVersionError
 from portal.hooks import selectors, services
 from portal.hooks.catalogue import TYPES
 from portal.hooks.forms import WebhookForm
@@ -61,12 +63,17 @@ def webhook(request: HttpRequest, webhook_id: uuid.UUID) -> HttpResponse:
 def webhook_edit(request: HttpRequest, webhook_id: uuid.UUID) -> HttpResponse:
     """Its name, address and types."""
     hook = _hook(request, webhook_id)
-    now = {"name": hook.name, "url": hook.url, "types": hook.types}
-    form = WebhookForm(request.POST if request.method == "POST" else None, initial=now)
+    form = WebhookForm(request.POST if request.method == "POST" else None, initial=_now(hook))
     if request.method == "POST" and form.is_valid():
-        services.webhook_update(hook=hook, user=user_of(request), **form.values)
-        messages.success(request, f"“{hook.name}” was changed.")
-        return _to(hook)
+        try:
+            with edited_by_page(request, hook):
+                services.webhook_update(hook=hook, user=user_of(request), **form.values)
+        except StaleVersionError:
+            hook.refresh_from_db()
+            form.show_saved(_now(hook))
+        else:
+            messages.success(request, f"“{hook.name}” was changed.")
+            return _to(hook)
     context = {"lab": hook.lab, "webhook": hook, "form": form}
     status = 400 if form.is_bound else 200
     return render(request, "hooks/edit.html", context, status=status)
@@ -130,6 +137,10 @@ def webhook_delete(request: HttpRequest, webhook_id: uuid.UUID) -> HttpResponse:
     services.webhook_delete(hook=hook, user=user_of(request))
     messages.success(request, f"“{name}” was deleted.")
     return redirect(f"{reverse('hooks:webhooks')}?lab={lab.slug}")
+
+
+def _now(hook: Webhook) -> JsonObject:
+    return {"name": hook.name, "url": hook.url, "types": hook.types}
 
 
 def _hook(request: HttpRequest, webhook_id: uuid.UUID) -> Webhook:

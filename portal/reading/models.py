@@ -65,6 +65,11 @@ class Assignment(LabOwned):
             were then (``SubmittedRegion``).
     """
 
+    edited = (
+        "due_on",
+        "note",
+    )
+
     study = models.ForeignKey(
         Study, null=True, blank=True, on_delete=models.CASCADE, related_name="readings"
     )

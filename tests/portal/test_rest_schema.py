@@ -75,6 +75,13 @@ def _map_body(context: Any, body: Any) -> Any:
     return body
 
 
+def _map_headers(context: Any, headers: dict[str, Any]) -> dict[str, Any]:
+    """Half of the changes are of whatever is there; but for ROIs, all others of nothing that is."""
+    if headers and "If-Match" in headers and sum(str(headers["If-Match"]).encode()) % 2:
+        headers["If-Match"] = "*"
+    return headers
+
+
 @pytest.fixture(scope="module")
 def secret(
     django_db_setup: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
@@ -102,6 +109,7 @@ def read_schema(request: pytest.FixtureRequest, db: None) -> schemathesis.schema
     found.hook("filter_case")(_filter_case)
     found.hook("map_path_parameters")(_map_path_parameters)
     found.hook("map_body")(_map_body)
+    found.hook("map_headers")(_map_headers)
     return found
 
 

@@ -29,7 +29,8 @@ from portal.annotations.serializers import (
 from portal.annotations.services import RoiChanges, RoiStep, properties_given, rois_change
 from portal.archive.models import Canvas
 from portal.archive.selectors import canvas_get
-from portal.core.api.schema import IDEMPOTENCY_KEY, ProblemSerializer
+from portal.core.api.problems import ProblemSerializer
+from portal.core.api.schema import IDEMPOTENCY_KEY
 from portal.core.api.views import ApiView
 from portal.core.errors import InvalidInputError, StaleVersionError
 from portal.core.http.acting import about

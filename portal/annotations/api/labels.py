@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any
+from typing import Any, ClassVar
 
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers, status
@@ -131,6 +131,7 @@ class LabelApi(SparseFields, ApiViewSet[Label]):
     """The labels an ROI can carry. Managers maintain them."""
 
     area = TokenArea.ROIS
+    if_match: ClassVar = {"PATCH": True, "DELETE": False}
     queryset = Label.objects.none()
     serializer_class = LabelSerializer
     filter_backends = ()
@@ -172,14 +173,14 @@ class LabelApi(SparseFields, ApiViewSet[Label]):
     @extend_schema(responses=LabelSerializer, summary="One label")
     def retrieve(self, request: Request, pk: str) -> Response:
         """A label by its id."""
-        return Response(label_represent(selectors.label_get(user_of(request), uuid.UUID(pk))))
+        return Response(label_represent(self._label(request, pk)))
 
     @extend_schema(
         request=LabelSerializer(partial=True), responses=LabelSerializer, summary="Change a label"
     )
     def partial_update(self, request: Request, pk: str) -> Response:
         """Rename, recolour, move, retire; ROIs keep it, and their history the name it had."""
-        label = selectors.label_get(user_of(request), uuid.UUID(pk))
+        label = self._label(request, pk)
         body = LabelSerializer(data=request.data, partial=True)
         body.is_valid(raise_exception=True)
         data = body.validated_data
@@ -193,7 +194,7 @@ class LabelApi(SparseFields, ApiViewSet[Label]):
     @extend_schema(responses={204: None}, summary="Delete a label")
     def destroy(self, request: Request, pk: str) -> Response:
         """Only one that no ROI ever had; otherwise 409."""
-        label = selectors.label_get(user_of(request), uuid.UUID(pk))
+        label = self._label(request, pk)
         label_delete(label=label, user=user_of(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
@@ -218,6 +219,13 @@ class LabelApi(SparseFields, ApiViewSet[Label]):
         told = {"id": merge.pk if merge else None, "rois": found.rois, "canvases": found.canvases}
         told |= {"cases": found.cases, "locked": found.locked}
         return Response(LabelMergeSerializer(told).data)
+
+    def shown(self, row: Label) -> JsonObject:
+        """As everywhere."""
+        return label_represent(row)
+
+    def _label(self, request: Request, pk: str) -> Label:
+        return self.seen(selectors.label_get(user_of(request), uuid.UUID(pk)))
 
 
 class LabelOrderApi(ApiView):

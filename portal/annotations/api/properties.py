@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import asdict
-from typing import Any
+from typing import Any, ClassVar
 
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -16,6 +16,7 @@ from portal.annotations.properties import KEY_MOST, KINDS, UNIT_MOST, VALUE_MOST
 from portal.annotations.services import property_types_set
 from portal.archive.selectors import canvas_get
 from portal.core.api.views import ApiView
+from portal.core.errors import ConflictError, PreconditionRequiredError, StaleVersionError
 from portal.labs.models import Role, TokenArea
 from portal.labs.requests import user_of
 from portal.labs.rules import has_role
@@ -66,9 +67,13 @@ class PropertyTypesQuerySerializer(serializers.Serializer[Any]):
 
 
 class PropertyTypesApi(ApiView):
-    """The properties that a lab keeps of its ROIs, and what their values are."""
+    """The properties that a lab keeps of its ROIs, and what their values are.
+
+    The tag is the ``mark``, which may be sent back in the body in the place of ``If-Match``.
+    """
 
     area = TokenArea.ROIS
+    if_match: ClassVar = {"PUT": False}
 
     @extend_schema(
         operation_id="label_properties_list",
@@ -97,17 +102,27 @@ class PropertyTypesApi(ApiView):
         summary="Say which properties a lab keeps",
     )
     def put(self, request: Request) -> Response:
-        """All of them. What ROIs have stays; a new value has to be of the type."""
+        """All of them. What ROIs have stays; a new value has to be of the type.
+
+        Needs If-Match, or the `mark` that was read.
+        """
         body = PropertyTypesSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         asked = body.validated_data
         lab = lab_chosen(user_of(request), asked.get("lab"), at_least=Role.MANAGER)
-        property_types_set(
-            lab=lab,
-            user=user_of(request),
-            types=asked["properties"],
-            mark=asked.get("mark"),
-        )
+        expected = request.headers.get("If-Match", "").strip()
+        if not expected and asked.get("mark") is None:
+            raise PreconditionRequiredError("Send the ETag that you read as If-Match, or its mark.")
+        mark = asked.get("mark") if expected in {"", "*"} else expected.strip('"')
+        try:
+            property_types_set(lab=lab, user=user_of(request), types=asked["properties"], mark=mark)
+        except ConflictError as error:
+            if error.code != "properties-changed" or not expected:
+                raise
+            now = _property_types(lab.pk)
+            raise StaleVersionError(
+                error.message, details={"current_version": now["ETag"], "current": now.data}
+            ) from None
         return _property_types(lab.pk)
 
 
@@ -115,4 +130,5 @@ def _property_types(lab_id: uuid.UUID) -> Response:
     known = selectors.property_types_of(lab_id)
     types = [asdict(one) for one in known]
     said = {"lab": lab_id, "properties": types, "mark": types_mark(known)}
-    return Response(PropertyTypesSerializer(said).data)
+    tag = f'"{said["mark"]}"'
+    return Response(PropertyTypesSerializer(said).data, headers={"ETag": tag})

@@ -45,7 +45,8 @@ from portal.annotations.services import (
 )
 from portal.archive.selectors import canvas_get
 from portal.core.api.paging import CURSOR, Paging
-from portal.core.api.schema import IDEMPOTENCY_KEY, ProblemSerializer
+from portal.core.api.problems import ProblemSerializer
+from portal.core.api.schema import IDEMPOTENCY_KEY
 from portal.core.api.views import ApiViewSet
 from portal.core.errors import StaleVersionError
 from portal.labs.models import TokenArea

@@ -14,7 +14,8 @@ from django.views.decorators.http import require_http_methods, require_POST
 from portal.annotations import selectors, services
 from portal.annotations.forms import LabelForm
 from portal.annotations.rules import may_manage_labels
-from portal.core.errors import PortalError
+from portal.core.api.conditions import edited_by_page
+from portal.core.errors import PortalError, StaleVersionError
 from portal.labs.models import Lab
 from portal.labs.requests import lab_chosen_by, user_of
 from portal.labs.selectors import lab_get
@@ -60,7 +61,12 @@ def label_edit(request: HttpRequest, label_id: uuid.UUID) -> HttpResponse:
         messages.error(request, f"“{label.name}” was not changed: {text}")
         return _to_labels(label.lab)
     try:
-        services.label_update(label=label, user=user_of(request), changes=form.changes())
+        with edited_by_page(request, label):
+            services.label_update(label=label, user=user_of(request), changes=form.changes())
+    except StaleVersionError:
+        label.refresh_from_db()
+        text = f"Someone else changed “{label.name}” meanwhile; it is shown as it is now."
+        messages.error(request, f"{text} Yours was not saved: “{form.cleaned_data['name']}”.")
     except PortalError as error:
         if error.status not in {400, 409}:
             raise

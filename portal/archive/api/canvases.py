@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any
+from typing import Any, ClassVar
 
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -45,6 +45,7 @@ class CanvasViewSet(SparseFields, ApiViewSet[Canvas]):
     """What slides, videos and mosaics show on."""
 
     area = TokenArea.CASES
+    if_match: ClassVar = {"PATCH": False}
     serializer_class = CanvasSerializer
     queryset = Canvas.objects.none()
     lookup_value_regex = UUID_REGEX

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
 from rest_framework import status
@@ -24,6 +26,7 @@ class CaseViewSet(SparseFields, ApiViewSet[Case]):
     """Cases of the labs one is a member of, and by their ids those that others share."""
 
     area = TokenArea.CASES
+    if_match: ClassVar = {"PUT": True, "PATCH": True, "DELETE": False}
     serializer_class = CaseSerializer
     filterset_class = CaseFilter
     queryset = Case.objects.none()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any
+from typing import Any, ClassVar
 
 from django.db.models import QuerySet
 from django.http import HttpResponse
@@ -184,6 +184,7 @@ class IntakeRulesApi(ApiView):
     """How a lab takes files in."""
 
     area = TokenArea.LAB
+    if_match: ClassVar = {"PUT": True}
 
     @extend_schema(
         operation_id="intake_rules_retrieve",
@@ -192,7 +193,8 @@ class IntakeRulesApi(ApiView):
     )
     def get(self, request: Request, id: uuid.UUID) -> Response:
         """For its members."""
-        return Response(_rules(selectors.intake_rules_of(lab_named(user_of(request), id).pk)))
+        lab = lab_named(user_of(request), id)
+        return Response(self.shown(self.seen(selectors.intake_rules_of(lab.pk))))
 
     @extend_schema(
         operation_id="intake_rules_update",
@@ -206,12 +208,15 @@ class IntakeRulesApi(ApiView):
         require_intake(user_of(request), lab.pk)
         body = IntakeRulesSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        present = selectors.intake_rules_of(lab.pk)
+        present = self.seen(selectors.intake_rules_of(lab.pk))
         kept = {name: getattr(present, name) for name in ("text_in_pixels", "faces_in_pixels")}
         wanted = IntakeWanted(**kept | body.validated_data)
-        return Response(
-            _rules(services.intake_rules_set(lab=lab, user=user_of(request), wanted=wanted))
-        )
+        rules = services.intake_rules_set(lab=lab, user=user_of(request), wanted=wanted)
+        return Response(self.shown(rules))
+
+    def shown(self, row: IntakeRules) -> Any:
+        """As everywhere."""
+        return IntakeRulesSerializer(row).data
 
 
 def _answered(request: Request, received: ItemReceived) -> Response:
@@ -223,7 +228,3 @@ def _answered(request: Request, received: ItemReceived) -> Response:
         kind=str(item._meta.model_name),
         name=item.name,
     )
-
-
-def _rules(rules: IntakeRules) -> Any:
-    return IntakeRulesSerializer(rules).data

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from django.db.models import QuerySet
 from django.http import QueryDict
@@ -77,6 +77,7 @@ class ItemViewSet(
     """What slides and videos have in common: sent as a file, prepared by a job."""
 
     area = TokenArea.CASES
+    if_match: ClassVar = {"PATCH": True, "DELETE": False}
     only: tuple[FileKind, ...] = ()
     takes_no_key = "The same bytes sent again are known by their hash."
     receives_files = True  # who sends is known before the body is read

@@ -25,6 +25,14 @@ def seen_default() -> str:
 class IntakeRules(LabOwned):
     """How a lab takes files in; without a row: as the defaults say."""
 
+    edited = (
+        "takes_names_out",
+        "must_be_clean",
+        "titles_from_files",
+        "text_in_pixels",
+        "faces_in_pixels",
+    )
+
     takes_names_out = models.BooleanField(
         default=True, help_text="Labels, macro images and fields that may name somebody go"
     )

@@ -107,6 +107,10 @@ class Case(Binnable):
     it.
     """
 
+    edited = (
+        *("accession", "patient_key", "age_band", "sex"),
+        *("organ", "procedure", "diagnosis", "tags"),
+    )
     accession = models.CharField(max_length=64)
     patient_key = models.CharField(max_length=64, blank=True, help_text="Pseudonym, never a name")
     age_band = models.CharField(max_length=8, choices=AgeBand.choices, default=AgeBand.UNKNOWN)
@@ -235,6 +239,11 @@ class Canvas(Binnable):
     the file frames are read from). ``content_hash`` names its bytes for ETags.
     """
 
+    edited = (
+        "mpp_x",
+        "mpp_y",
+    )
+
     case = models.ForeignKey(Case, on_delete=models.CASCADE, related_name="canvases")
     kind = models.CharField(max_length=8, choices=CanvasKind.choices)
     name = models.CharField(max_length=200)
@@ -279,6 +288,7 @@ class ItemState(models.TextChoices):
 class CaseItem(Binnable):
     """What a case holds: it is made by a job and, once ready, shows on a canvas."""
 
+    edited = ("name",)
     name = models.CharField(max_length=200)
     state = models.CharField(
         max_length=10, choices=ItemState.choices, default=ItemState.PREPARING, db_index=True

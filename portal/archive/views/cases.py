@@ -19,7 +19,8 @@ from portal.archive.rules import may_edit, may_share, require_edit
 from portal.archive.views.case_table import case_table
 from portal.archive.views.items import video_actions
 from portal.archive.views.notices import deleted_notice
-from portal.core.errors import ConflictError, ForbiddenError, PortalError
+from portal.core.api.conditions import edited_by_page
+from portal.core.errors import ConflictError, ForbiddenError, PortalError, StaleVersionError
 from portal.core.http.htmx import wants_part
 from portal.labs.models import Role
 from portal.labs.requests import lab_chosen_by, user_of
@@ -81,7 +82,11 @@ def case_edit(request: HttpRequest, case_id: uuid.UUID) -> HttpResponse:
     )
     if request.method == "POST" and form.is_valid():
         try:
-            services.case_update(case=case, user=user, **form.values)
+            with edited_by_page(request, case):
+                services.case_update(case=case, user=user, **form.values)
+        except StaleVersionError:
+            case.refresh_from_db()
+            form.show_case(case)
         except PortalError as error:
             form.refuse(error)
             case.refresh_from_db()

@@ -18,7 +18,8 @@ from portal.archive import selectors, services
 from portal.archive.models import Seen
 from portal.archive.rules import require_intake
 from portal.archive.services import IntakeWanted
-from portal.core.errors import PortalError
+from portal.core.api.conditions import edited_by_page
+from portal.core.errors import PortalError, StaleVersionError
 from portal.labs.models import Lab
 from portal.labs.requests import lab_chosen_by, user_of
 from portal.labs.selectors import lab_get, memberships_of
@@ -62,8 +63,13 @@ def intake_rules(request: HttpRequest) -> HttpResponse:
         text_in_pixels=_chosen(sent, "text_in_pixels", rules.text_in_pixels),
         faces_in_pixels=_chosen(sent, "faces_in_pixels", rules.faces_in_pixels),
     )
-    services.intake_rules_set(lab=lab, user=user, wanted=wanted)
-    messages.success(request, f"How {lab.name} takes files in was saved.")
+    try:
+        with edited_by_page(request, rules):
+            services.intake_rules_set(lab=lab, user=user, wanted=wanted)
+        messages.success(request, f"How {lab.name} takes files in was saved.")
+    except StaleVersionError:
+        text = "Someone else changed the rules meanwhile; they are shown as they are now."
+        messages.error(request, f"{text} Yours were not saved.")
     return _to_intake(lab)
 
 

@@ -14,7 +14,8 @@ from django.views.decorators.http import require_GET, require_POST
 from portal.archive import extensions, selectors, services
 from portal.archive.rules import may_edit
 from portal.archive.views.notices import deleted_notice
-from portal.core.errors import ConflictError, InvalidInputError, NotFoundError
+from portal.core.api.conditions import edited_by_page
+from portal.core.errors import ConflictError, InvalidInputError, NotFoundError, StaleVersionError
 from portal.jobs.models import JobState
 from portal.jobs.selectors import job_latest_for
 from portal.labs.requests import user_of
@@ -62,9 +63,15 @@ def item_rename(request: HttpRequest, kind: str, item_id: uuid.UUID) -> HttpResp
     """Give a slide or video another title."""
     user = user_of(request)
     item = selectors.item_get(user=user, kind=kind, item_id=item_id)
+    wanted = request.POST.get("name", "")
     try:
-        services.item_rename(item=item, user=user, name=request.POST.get("name", ""))
+        with edited_by_page(request, item):
+            services.item_rename(item=item, user=user, name=wanted)
         messages.success(request, "Renamed.")
+    except StaleVersionError:
+        item.refresh_from_db()
+        text = f"Someone else named it “{item.name}” meanwhile. Yours was not saved: “{wanted}”."
+        messages.error(request, text)
     except InvalidInputError as error:
         messages.error(request, error.message)
     return redirect("archive:case_detail", case_id=item.case_id)

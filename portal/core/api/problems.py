@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.exceptions import PermissionDenied
 from django.http import Http404
-from rest_framework import exceptions
+from rest_framework import exceptions, serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
@@ -16,6 +16,16 @@ from portal.core.errors import NotFoundError, PortalError
 from portal.core.observe import ids
 
 CONTENT_TYPE = "application/problem+json"
+
+
+class ProblemSerializer(serializers.Serializer[Any]):
+    """RFC 9457. ``code`` is stable and meant for programs, ``detail`` for people."""
+
+    type = serializers.CharField()
+    title = serializers.CharField()
+    status = serializers.IntegerField()
+    detail = serializers.CharField()
+    code = serializers.CharField()
 
 
 def problem(

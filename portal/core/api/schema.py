@@ -6,11 +6,11 @@ from typing import Any, Literal
 
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
-from rest_framework import serializers
 
+from portal.core.api.conditions import ETAG, IF_MATCH, IF_MATCH_OPTIONAL, STALE
 from portal.core.api.fields import DESCRIBED, SPARSE_ACTIONS, SparseFields
-from portal.core.api.problems import CONTENT_TYPE
-from portal.core.api.views import remembers
+from portal.core.api.problems import CONTENT_TYPE, ProblemSerializer
+from portal.core.api.views import ApiView, remembers, shows_one
 
 IDEMPOTENCY_KEY = OpenApiParameter(
     "Idempotency-Key",
@@ -22,27 +22,24 @@ IDEMPOTENCY_KEY = OpenApiParameter(
 )
 
 
-class ProblemSerializer(serializers.Serializer[Any]):
-    """RFC 9457. ``code`` is stable and meant for programs, ``detail`` for people."""
-
-    type = serializers.CharField()
-    title = serializers.CharField()
-    status = serializers.IntegerField()
-    detail = serializers.CharField()
-    code = serializers.CharField()
-
-
 class ProblemAutoSchema(AutoSchema):
     """Adds the ``default`` error answer to each operation, and what views have in common."""
 
     def get_override_parameters(self) -> list[Any]:
-        """``fields`` where answers can be sparse, ``Idempotency-Key`` where a POST remembers it."""
+        """``fields`` where answers can be sparse, ``Idempotency-Key`` where a POST remembers it,
+        ``If-Match`` where people may edit the same object.
+        """
         parameters: list[Any] = list(super().get_override_parameters())
         is_sparse = isinstance(self.view, SparseFields) and self.method == "GET"
         if is_sparse and getattr(self.view, "action", "") in SPARSE_ACTIONS:
             parameters.append(DESCRIBED)
         if self.method == "POST" and remembers(self.view):
             parameters.append(IDEMPOTENCY_KEY)
+        if isinstance(self.view, ApiView) and self.view.if_match:
+            if (required := self.view.if_match.get(self.method)) is not None:
+                parameters.append(IF_MATCH if required else IF_MATCH_OPTIONAL)
+            if self.method != "DELETE" and shows_one(self.view, self.method):
+                parameters.append(ETAG)
         return parameters
 
     def _get_response_bodies(
@@ -56,4 +53,9 @@ class ProblemAutoSchema(AutoSchema):
             direction=direction,
         )
         bodies.setdefault("default", answer)
+        if isinstance(self.view, ApiView) and self.method in self.view.if_match:
+            stale = self._get_response_for_code(  # type: ignore[no-untyped-call]
+                STALE, "412", media_types=[CONTENT_TYPE], direction=direction
+            )
+            bodies.setdefault("412", stale)
         return bodies

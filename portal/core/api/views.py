@@ -1,12 +1,12 @@
-"""What every view of the API is: a POST under an ``Idempotency-Key`` is carried out once."""
+"""What every view of the API is: a POST under a key is done once, a change is of what was seen."""
 
 from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 from django.db import transaction
 from django.db.models import Model
@@ -19,10 +19,15 @@ from rest_framework.views import APIView
 from rest_framework.viewsets import GenericViewSet
 
 from portal.core.api.answers import NamedRequest, Replay, answer_begin, answer_keep, key_checked
+from portal.core.api.conditions import etag_of, present, require_match
+from portal.core.errors import StaleVersionError
+from portal.core.models import BaseModel
 
 REPLAYED = "Idempotency-Replayed"
 _Row = TypeVar("_Row", bound=Model)
 _Handler = Callable[..., HttpResponseBase]
+_Edited = TypeVar("_Edited", bound=BaseModel)
+_EDITS = ("retrieve", "update", "partial_update", "destroy")
 
 
 class ApiView(APIView):
@@ -35,14 +40,56 @@ class ApiView(APIView):
 
     takes_no_key = ""
     keeps_keys = False
+    if_match: ClassVar[Mapping[str, bool]] = {}
+    """Methods that change what people edit. True: two may edit the same text, and a change has to
+    say what it was made from. False: it is only switched, set or deleted, and may say so."""
+    _row: BaseModel | None = None
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Who asks and whether they may is known afterwards, and nothing was done yet."""
         super().initial(request, *args, **kwargs)
+        name = str(request.method).lower()
+        handler = getattr(self, name, None)
         key = request.headers.get("Idempotency-Key")
-        if request.method == "POST" and key is not None and remembers(self):
-            handler = partial(self._once, key_checked(key), getattr(self, "post"))  # noqa: B009
-            setattr(self, "post", handler)  # noqa: B010 - where DRF looks for who answers
+        if name == "post" and key is not None and handler is not None and remembers(self):
+            setattr(self, name, partial(self._once, key_checked(key), handler))
+        elif request.method in self.if_match and handler is not None:
+            setattr(self, name, partial(_in_one, handler))  # where DRF looks for who answers
+
+    def finalize_response(
+        self, request: Request, response: Any, *args: Any, **kwargs: Any
+    ) -> Response:
+        """An answer that shows what people edit has its tag."""
+        answer = super().finalize_response(request, response, *args, **kwargs)
+        if self._row is not None and answer.status_code == 200 and isinstance(answer, Response):
+            row = self._row if request.method == "GET" else present(self._row)
+            answer["ETag"] = etag_of(row, answer.data)
+        return answer
+
+    def seen(self, row: _Edited) -> _Edited:
+        """The row that this request shows or changes: a change has to be made from what it is now.
+
+        Raises:
+            PreconditionRequiredError, StaleVersionError: see ``require_match``.
+        """
+        if self._row is not None:
+            return row
+        self._row = row
+        required = self.if_match.get(str(self.request.method))
+        if required is None:
+            return row
+        try:
+            require_match(self.request, row, required=required)
+        except StaleVersionError as error:
+            now = present(row)
+            body = self.shown(now)
+            error.details |= {"current_version": etag_of(now, body), "current": body}
+            raise
+        return row
+
+    def shown(self, row: Any) -> Any:
+        """How an answer shows a row that people edit."""
+        raise NotImplementedError
 
     def _once(
         self, key: str, handler: _Handler, request: Request, *args: Any, **kwargs: Any
@@ -68,10 +115,34 @@ class ApiView(APIView):
 class ApiViewSet(ApiView, GenericViewSet[_Row]):
     """The views of one kind of object."""
 
+    def get_object(self) -> _Row:
+        """Found among what this person may see."""
+        row: Any = super().get_object()
+        if self.if_match and shows_one(self, self.request.method):
+            self.seen(row)
+        found: _Row = row
+        return found
+
+    def shown(self, row: Any) -> Any:
+        """With all that is counted of it."""
+        counted = self.get_queryset().filter(pk=row.pk).first()
+        return self.get_serializer(counted or row).data
+
+
+def shows_one(view: APIView, method: str | None) -> bool:
+    """Whether a method of a view is about the object itself, and not a list or a step of it."""
+    action = getattr(view, "action", None)
+    return method in {"GET", "PUT", "PATCH", "DELETE"} and action in {None, *_EDITS}
+
 
 def remembers(view: object) -> bool:
     """Whether POSTs of this view are carried out once by the key alone."""
     return isinstance(view, ApiView) and not view.takes_no_key and not view.keeps_keys
+
+
+def _in_one(handler: _Handler, *args: Any, **kwargs: Any) -> HttpResponseBase:
+    with transaction.atomic():
+        return handler(*args, **kwargs)
 
 
 def _asked(request: Request, key: str) -> NamedRequest:

@@ -9,6 +9,8 @@ from django.templatetags.static import static
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from portal.core.models import BaseModel, edit_tag
+
 register = template.Library()
 
 
@@ -47,3 +49,15 @@ def moment(value: datetime | None, style: str = "date", missing: str = "–") ->
         value.isoformat(),
         value.strftime("%Y-%m-%d %H:%M UTC"),
     )
+
+
+@register.simple_tag
+def seen(row: BaseModel) -> SafeString:
+    """In a form that edits a row: which state of it the page shows."""
+    return format_html('<input type="hidden" name="seen" value="{}">', edit_tag(row))
+
+
+@register.filter
+def edit_tag_of(row: BaseModel) -> str:
+    """The same for a script, which sends it as ``If-Match``."""
+    return edit_tag(row)

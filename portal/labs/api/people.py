@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any
+from typing import Any, ClassVar
 
 from django.db.models import QuerySet
 from django.urls import reverse
@@ -84,6 +84,7 @@ class MemberViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiViewSet
     """The people of one's labs. Managers change roles and end memberships."""
 
     area = TokenArea.LAB
+    if_match: ClassVar = {"PATCH": False, "DELETE": False}
     serializer_class = MemberSerializer
     filterset_class = LabFilter
     queryset = Membership.objects.none()

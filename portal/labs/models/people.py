@@ -105,6 +105,8 @@ class MembershipQuerySet(models.QuerySet["Membership"]):
 class Membership(BaseModel):
     """A person's role in a lab."""
 
+    edited = ("role",)
+
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="memberships")
     lab = models.ForeignKey(Lab, on_delete=models.CASCADE, related_name="memberships")
     role = models.CharField(max_length=12, choices=Role.choices, default=Role.VIEWER)

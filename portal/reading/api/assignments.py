@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any
+from typing import Any, ClassVar
 
 from drf_spectacular.utils import extend_schema
 from rest_framework import mixins, status
@@ -30,6 +30,7 @@ class AssignmentApi(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiViewSet
     """Assignments: the caller's own, and all of the labs they manage."""
 
     area = TokenArea.ROIS
+    if_match: ClassVar = {"PATCH": True, "DELETE": False}
     queryset = Assignment.objects.none()
     serializer_class = AssignmentSerializer
     filter_backends = ()
@@ -47,7 +48,12 @@ class AssignmentApi(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiViewSet
 
     def get_object(self) -> Assignment:
         """Found among those."""
-        return selectors.assignment_get(user_of(self.request), uuid.UUID(self.kwargs["pk"]))
+        found = selectors.assignment_get(user_of(self.request), uuid.UUID(self.kwargs["pk"]))
+        return self.seen(found)
+
+    def shown(self, row: Assignment) -> Any:
+        """As everywhere."""
+        return AssignmentSerializer(self.get_object()).data
 
     @extend_schema(parameters=[AssignmentQuerySerializer], summary="Who is to work on what")
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any
+from typing import Any, ClassVar
 
 from drf_spectacular.utils import extend_schema
 from rest_framework import status
@@ -125,6 +125,7 @@ class ReviewRulesApi(ApiView):
     """How a lab reviews."""
 
     area = TokenArea.LAB
+    if_match: ClassVar = {"PUT": False}
 
     @extend_schema(
         operation_id="review_rules_retrieve",
@@ -133,7 +134,8 @@ class ReviewRulesApi(ApiView):
     )
     def get(self, request: Request, id: uuid.UUID) -> Response:
         """For its members."""
-        return Response(_represented(review_rules_of(lab_named(user_of(request), id).pk)))
+        lab = lab_named(user_of(request), id)
+        return Response(self.shown(self.seen(review_rules_of(lab.pk))))
 
     @extend_schema(
         operation_id="review_rules_update",
@@ -144,10 +146,15 @@ class ReviewRulesApi(ApiView):
     def put(self, request: Request, id: uuid.UUID) -> Response:
         """For its managers."""
         lab = lab_named(user_of(request), id)
+        self.seen(review_rules_of(lab.pk))
         body = ReviewRulesSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         rules = review_rules_set(lab=lab, user=user_of(request), **body.validated_data)
-        return Response(_represented(rules))
+        return Response(self.shown(rules))
+
+    def shown(self, row: ReviewRules) -> Any:
+        """As everywhere."""
+        return ReviewRulesSerializer(row).data
 
 
 def _roi(request: Request, roi_id: uuid.UUID) -> Roi:
@@ -155,7 +162,3 @@ def _roi(request: Request, roi_id: uuid.UUID) -> Roi:
     if roi.deleted_at is not None:
         raise NotFoundError("This ROI was deleted.")
     return roi
-
-
-def _represented(rules: ReviewRules) -> Any:
-    return ReviewRulesSerializer(rules).data

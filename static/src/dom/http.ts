@@ -34,7 +34,8 @@ export interface Page<T> {
 interface CallOptions {
   method?: string;
   body?: unknown;
-  ifMatch?: number;
+  /** The version or tag that the change was made from. */
+  ifMatch?: number | string;
   /** Names a write that may be sent again: the server carries it out once. */
   key?: string;
   signal?: AbortSignal;

@@ -86,7 +86,12 @@ def answer_of(response: HttpResponseBase) -> str | int:
 def send(
     client: Client, method: str, path: str, *, body: Any = None, headers: Mapping[str, str] = {}
 ) -> HttpResponseBase:
-    """One request: JSON to the API, a form or files to everything else."""
+    """One request: JSON to the API, a form or files to everything else.
+
+    A change says that it is made of whatever is there, unless ``headers`` say otherwise.
+    """
+    if method in {"PUT", "PATCH"}:
+        headers = {"If-Match": "*"} | dict(headers)
     call = getattr(client, method.lower())
     if method == "GET":
         return call(path, body or {}, headers=headers)

@@ -117,7 +117,13 @@ def test_over_rest_a_change_of_old_ones_is_refused(lab: Lab, roi: Roi, manager: 
     now = api.get(at).json()["properties"]
     said = types[0] | {"choices": [], "retired": False}
     assert now == [said]
-    assert api.put(at, {"properties": []}, format="json").json()["properties"] == []
+    read = {"If-Match": api.get(at)["ETag"]}
+    assert api.put(at, {"properties": []}, format="json").status_code == 428
+    emptied = api.put(at, {"properties": []}, format="json", headers=read)
+    assert (emptied.json()["properties"], emptied.has_header("ETag")) == ([], True)
+    stale = api.put(at, {"properties": types}, format="json", headers=read)
+    assert (stale.status_code, stale.json()["current"]["properties"]) == (412, [])
+    assert stale.json()["current_version"] == emptied["ETag"]
 
 
 def test_the_page_asks_the_same_for_few_and_many(

@@ -51,7 +51,12 @@ def test_ones_own_work_the_most_urgent_first(
     assert (answer.status_code, answer.json()["region_count"]) == (200, 1)
     assert client.post(f"{PLACE}{rows[0]['id']}/submit/").status_code == 409
     assert len(client.get(PLACE, {"done": "true"}).json()["results"]) == 1
-    assert client.patch(f"{PLACE}{rows[1]['id']}/", {"note": ""}, format="json").status_code == 403
+    assert (
+        client.patch(
+            f"{PLACE}{rows[1]['id']}/", {"note": ""}, format="json", headers={"If-Match": "*"}
+        ).status_code
+        == 403
+    )
 
 
 def test_a_case_stands_for_its_images_and_nobody_gets_one_twice(

@@ -180,7 +180,8 @@ function connectMerging(list: HTMLElement): void {
 
 function connectActs(lab: string): void {
   const patch = (row: HTMLElement, body: object): void => {
-    const run = (): Promise<unknown> => call(`${API_ROOT}/labels/${idOf(row)}/`, { method: "PATCH", body });
+    const options = { method: "PATCH", body, ifMatch: row.dataset.tag ?? "" };
+    const run = (): Promise<unknown> => call(`${API_ROOT}/labels/${idOf(row)}/`, options);
     void tried(run).then((isDone) => isDone && location.reload());
   };
   for (const row of document.querySelectorAll<HTMLElement>("[data-label]")) {

@@ -17,8 +17,14 @@ export function connectPixelSize(root: HTMLElement, canvas: CanvasData, rulerPx:
   const input = required<HTMLInputElement>(dialog, "[data-pixel-size]");
   const known = required<HTMLInputElement>(dialog, "[data-known-length]");
   const problem = required(dialog, "[data-pixel-problem]");
+  const url = `${API_ROOT}/canvases/${canvas.id}/`;
   let line: number | null = null;
+  let tag: string | undefined; // of what the dialog shows: a size that somebody sets meanwhile is not overwritten
   const open = (): void => {
+    void call(url).then(
+      (answer) => (tag = answer.headers.get("ETag")?.replaceAll('"', "")),
+      () => (tag = undefined),
+    );
     line = rulerPx();
     input.value = canvas.mpp_x === null ? "" : String(canvas.mpp_x);
     known.value = "";
@@ -31,7 +37,7 @@ export function connectPixelSize(root: HTMLElement, canvas: CanvasData, rulerPx:
   };
   const save = async (mpp: number | null): Promise<void> => {
     try {
-      await call(`${API_ROOT}/canvases/${canvas.id}/`, { method: "PATCH", body: { mpp_x: mpp } });
+      await call(url, { method: "PATCH", body: { mpp_x: mpp }, ...(tag ? { ifMatch: tag } : {}) });
       location.reload(); // every length, area and magnification of the page follows; the address keeps the view
     } catch (error) {
       problem.textContent = error instanceof Error ? error.message : String(error);

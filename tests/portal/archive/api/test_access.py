@@ -38,8 +38,8 @@ def test_another_labs_ids_are_not_found(api: APIClient, foreign_slide: Slide, pa
 
 def test_another_labs_ids_are_not_found_by_writes(api: APIClient, foreign_slide: Slide) -> None:
     case, slide = f"/api/v1/cases/{foreign_slide.case_id}/", f"/api/v1/slides/{foreign_slide.pk}/"
-    assert api.patch(case, {"organ": "x"}).status_code == 404
-    assert api.put(case, {"accession": "x"}).status_code == 404
+    assert api.patch(case, {"organ": "x"}, headers={"If-Match": "*"}).status_code == 404
+    assert api.put(case, {"accession": "x"}, headers={"If-Match": "*"}).status_code == 404
     assert api.delete(case).status_code == 404
     assert api.delete(slide).status_code == 404
     sent = {"case": foreign_slide.case_id, "file": png()}
@@ -71,7 +71,12 @@ def test_a_viewer_reads_and_does_not_write(api_as: Any, viewer: User, still: Sli
     for path in (*READS[:5], *LISTS):
         assert client.get(filled(path, still)).status_code == 200
     assert client.post("/api/v1/cases/", {"accession": "x"}).status_code == 403
-    assert client.patch(f"/api/v1/cases/{still.case_id}/", {"organ": "x"}).status_code == 403
+    assert (
+        client.patch(
+            f"/api/v1/cases/{still.case_id}/", {"organ": "x"}, headers={"If-Match": "*"}
+        ).status_code
+        == 403
+    )
     assert client.delete(f"/api/v1/cases/{still.case_id}/").status_code == 403
     assert client.delete(f"/api/v1/slides/{still.pk}/").status_code == 403
     sent = {"case": still.case_id, "file": png(seed=3)}

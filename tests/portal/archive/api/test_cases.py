@@ -24,9 +24,15 @@ def test_a_case_is_created_read_changed_and_deleted(api: APIClient, lab: Lab) ->
     assert made.status_code == 201
     assert (made.json()["lab"], made.json()["tags"]) == (str(lab.pk), ["a"])
     path = f"/api/v1/cases/{made.json()['id']}/"
-    assert api.patch(path, {"diagnosis": "Adenoma"}).json()["diagnosis"] == "Adenoma"
+    assert (
+        api.patch(path, {"diagnosis": "Adenoma"}, headers={"If-Match": "*"}).json()["diagnosis"]
+        == "Adenoma"
+    )
     assert api.get(path).json()["organ"] == "lung"
-    assert api.put(path, {"accession": "S-10"}).json()["accession"] == "S-10"
+    assert (
+        api.put(path, {"accession": "S-10"}, headers={"If-Match": "*"}).json()["accession"]
+        == "S-10"
+    )
     assert api.delete(path).status_code == 204
     assert api.get(path).status_code == 404
 
@@ -63,7 +69,9 @@ def test_who_writes_in_two_labs_names_one(api: APIClient, annotator: User, other
     assert api.post("/api/v1/cases/", {"accession": "x"}).status_code == 400
     made = api.post("/api/v1/cases/", {"accession": "x", "lab": str(other_lab.pk)})
     assert made.json()["lab"] == str(other_lab.pk)
-    moved = api.patch(f"/api/v1/cases/{made.json()['id']}/", {"lab": str(uuid.uuid4())})
+    moved = api.patch(
+        f"/api/v1/cases/{made.json()['id']}/", {"lab": str(uuid.uuid4())}, headers={"If-Match": "*"}
+    )
     assert moved.status_code == 400
 
 

@@ -105,13 +105,23 @@ def test_pages_and_rest_show_the_new_title(
     for path in (page, reverse("archive:viewer", args=[named.canvas.pk]), reverse("jobs:list")):
         text = client.get(path, follow=True).content.decode()
         assert "Section 1" in text and "Mustermann" not in text
-    answer = api.patch(f"/api/v1/slides/{named.pk}/", {"name": "Section 2"}, format="json")
+    answer = api.patch(
+        f"/api/v1/slides/{named.pk}/",
+        {"name": "Section 2"},
+        format="json",
+        headers={"If-Match": "*"},
+    )
     assert (answer.status_code, answer.json()["name"]) == (200, "Section 2")
     assert api.get(f"/api/v1/canvases/{named.canvas.pk}/").json()["name"] == "Section 2"
 
 
 def test_a_video_is_renamed_too(video: Video, api: APIClient) -> None:
-    answer = api.patch(f"/api/v1/videos/{video.pk}/", {"name": "Second look"}, format="json")
+    answer = api.patch(
+        f"/api/v1/videos/{video.pk}/",
+        {"name": "Second look"},
+        format="json",
+        headers={"If-Match": "*"},
+    )
     assert answer.json()["name"] == "Second look"
     video.refresh_from_db()
     assert video.canvas and video.canvas.name == "Second look"
@@ -124,8 +134,18 @@ def test_no_title_and_no_right_change_nothing(
         item_rename(item=named, user=annotator, name=" ")
     with pytest.raises(ForbiddenError):
         item_rename(item=named, user=viewer, name="x")
-    assert api.patch(f"/api/v1/slides/{named.pk}/", {}, format="json").status_code == 400
-    assert api.patch(f"/api/v1/slides/{named.pk}/", {"name": "x" * 201}).status_code == 400
+    assert (
+        api.patch(
+            f"/api/v1/slides/{named.pk}/", {}, format="json", headers={"If-Match": "*"}
+        ).status_code
+        == 400
+    )
+    assert (
+        api.patch(
+            f"/api/v1/slides/{named.pk}/", {"name": "x" * 201}, headers={"If-Match": "*"}
+        ).status_code
+        == 400
+    )
     client.force_login(annotator)
     client.post(reverse("archive:item_rename", args=["slide", named.pk]), {"name": " "})
     named.refresh_from_db()
@@ -157,3 +177,17 @@ def test_the_canvas_of_an_image_that_failed_follows_too(named: Slide, annotator:
     named.refresh_from_db()
     item_rename(item=named, user=annotator, name="Section 1")
     assert rows_with("Mustermann") == []
+
+
+def test_a_title_is_not_put_over_one_that_somebody_gave_meanwhile(
+    named: Slide, annotator: User, client: Client
+) -> None:
+    client.force_login(annotator)
+    page = client.get(f"/cases/{named.case_id}/").content.decode()
+    seen = page.partition('name="seen" value="')[2].partition('"')[0]
+    at = reverse("archive:item_rename", args=["slide", named.pk])
+    client.post(at, {"name": "Section 1", "seen": seen})
+    late = client.post(at, {"name": "Section 2", "seen": seen}, follow=True).content.decode()
+    assert "Someone else named it “Section 1” meanwhile" in late and "“Section 2”" in late
+    named.refresh_from_db()
+    assert named.name == "Section 1"

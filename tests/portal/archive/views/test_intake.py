@@ -87,7 +87,9 @@ def test_what_becomes_of_text_and_faces_is_chosen(page: Client, case: Case) -> N
     assert (rules.text_in_pixels, rules.faces_in_pixels) == ("tell", "hold")
     address = reverse("api:intake-rules", args=[case.lab_id])
     body = {"takes_names_out": True, "must_be_clean": False, "titles_from_files": True}
-    answer = page.put(address, body, content_type="application/json")
+    read = {"If-Match": page.get(address)["ETag"]}
+    answer = page.put(address, body, content_type="application/json", headers=read)
     assert answer.json()["text_in_pixels"] == "tell", "what is left out stays"
-    refused = page.put(address, body | {"text_in_pixels": "x"}, content_type="application/json")
+    wrong = body | {"text_in_pixels": "x"}
+    refused = page.put(address, wrong, content_type="application/json", headers=read)
     assert refused.status_code == 400

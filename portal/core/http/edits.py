@@ -1,0 +1,34 @@
+"""Forms of what two people may edit at once: neither overwrites the other without seeing it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+
+SAVED = (
+    "Someone else changed this while you had it open, and nothing of yours was saved. What is saved"
+    " now stands at each field that differs. Save once more to put yours in its place."
+)
+
+
+class EditedForm(forms.Form):
+    """The page sends back which state it showed (the tag ``seen``)."""
+
+    def show_saved(self, now: Mapping[str, Any]) -> None:
+        """Beside what this person wrote, what somebody else saved meanwhile."""
+        differ = {
+            name: value
+            for name, value in now.items()
+            if name in self.fields and self.cleaned_data.get(name) != value
+        }
+        self.add_error(None, SAVED)
+        for name, value in differ.items():
+            self.add_error(name, f"Saved now: {self._words(name, value)}")
+
+    def _words(self, name: str, value: Any) -> str:
+        titles = dict(getattr(self.fields[name], "choices", ()))
+        values = value if isinstance(value, list) else [value]
+        said = ", ".join(str(titles.get(one, one)) for one in values if one not in {None, ""})
+        return said or "nothing"
