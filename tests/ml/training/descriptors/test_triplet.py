@@ -139,6 +139,20 @@ def test_one_command_tunes_to_a_sequence_without_labels(data, tmp_path):
     assert descriptor_from_file(tmp_path / "one" / "triplet.safetensors").name == "triplet"
 
 
+def test_a_schedule_that_ends_early_says_how_much_of_it_was_taken(data, tmp_path):
+    page, figures = tmp_path / "page.md", tmp_path / "figures.json"
+    page.write_text("<!-- figures: schedule -->\nNot run.\n<!-- end figures -->\n")
+    (tmp_path / "config.json").write_text(json.dumps(dataclasses.asdict(TINY)))
+    words = ["train", "triplet", "--data", data, "--config", tmp_path / "config.json"]
+    words += ["--out", tmp_path / "run", "--card", page, "--section", "schedule"]
+    words = [*map(str, words), "--figures", str(figures)]
+    for hours, told in (["--hours", "0"], "1 of 5 epochs, 24 of 120 triplets"), ([], "5 epochs"):
+        assert main([*words, *hours]) == 0
+        table = json.loads(figures.read_text())["table"]
+        assert f"; {told}, loss" in table
+        assert f"<!-- figures: schedule -->\n{table}\n<!-- end" in page.read_text()
+
+
 def test_starting_weights_of_other_sizes_are_refused(stills, tmp_path):
     train_triplet(TrainingRun(dataclasses.replace(TINY, epochs=0), tmp_path), *stills)
     other = dataclasses.replace(TINY, network=dataclasses.replace(TINY.network, dim=4))
