@@ -50,6 +50,7 @@ from portal.archive.selectors.uploads import (
     crates_kept,
     upload_get,
     upload_list,
+    uploads_held,
     uploads_interrupted,
     uploads_seen,
 )
@@ -92,6 +93,7 @@ __all__ = [
     "slide_list",
     "upload_get",
     "upload_list",
+    "uploads_held",
     "uploads_interrupted",
     "uploads_seen",
     "video_get",

@@ -14,6 +14,8 @@ from portal.jobs.models import Job
 from portal.jobs.selectors import job_latest_for
 from portal.labs.models import Lab, Membership, Role, User
 
+HELD_MOST = 20  # told on the page of a case; managers have a page of all
+
 
 @dataclass(frozen=True, slots=True)
 class UploadSeen:
@@ -59,6 +61,12 @@ def uploads_interrupted(*, case: Case, user: User) -> list[Upload]:
     """What this person began to send to a case and has not finished."""
     waiting = upload_list(user=user).filter(case=case, created_by=user)
     return list(waiting.filter(state=UploadState.RECEIVING))
+
+
+def uploads_held(*, case: Case, user: User) -> list[Upload]:
+    """Files sent to a case that are in quarantine: one's own, and for managers everybody's."""
+    held = upload_list(user=user).filter(case=case, state=UploadState.QUARANTINED)
+    return list(held[:HELD_MOST])
 
 
 def uploads_seen(uploads: Sequence[Upload]) -> list[UploadSeen]:

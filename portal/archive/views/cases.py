@@ -15,7 +15,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from portal.archive import extensions, selectors, services
 from portal.archive.forms import CaseForm
 from portal.archive.models import Case
-from portal.archive.rules import may_edit, may_share, require_edit
+from portal.archive.rules import may_edit, may_intake, may_share, require_edit
 from portal.archive.views.case_table import case_table
 from portal.archive.views.items import video_actions
 from portal.archive.views.notices import deleted_notice
@@ -130,7 +130,9 @@ def case_detail(request: HttpRequest, case_id: uuid.UUID) -> HttpResponse:
             (card, video_actions(request, card)) for card in selectors.item_cards(videos, user=user)
         ],
         "sections": extensions.rendered(extensions.case_sections, request, case),
+        "held": selectors.uploads_held(case=case, user=user) if share is None else (),
         "may_edit": may_edit(user, case.lab_id),
+        "may_intake": may_intake(user, case.lab_id),
         "may_share": may_share(user, case.lab_id),
     }
     return render(request, "archive/case_detail.html", context)

@@ -51,9 +51,10 @@ class UploadPage {
 
   /** Read a set for its checksums, and send it. */
   private async pack(thing: Thing): Promise<void> {
+    for (const before of this.list?.querySelectorAll<HTMLElement>(`[data-refused="${CSS.escape(thing.name)}"]`) ?? []) this.forget(before);
     const note = element("p", { class: "small", role: "listitem" });
     this.list?.append(note);
-    if (thing.missing) return this.refuse(note, thing.missing);
+    if (thing.missing) return this.refuse(note, thing.name, thing.missing);
     const total = thing.files.reduce((sum, { file }) => sum + file.size, 0);
     const read = (bytes: number) => {
       note.textContent = `${thing.name}: reading its ${thing.files.length} files, ${Math.floor((PERCENT * bytes) / Math.max(total, 1))} %`;
@@ -67,15 +68,28 @@ class UploadPage {
       this.add([file]);
     } catch {
       this.reading -= 1;
-      this.refuse(note, `${thing.name} could not be read: a file of it was moved, changed or locked.`);
+      this.refuse(note, thing.name, `${thing.name} could not be read: a file of it was moved, changed or locked.`);
     }
   }
 
-  private refuse(note: HTMLElement, reason: string): void {
+  /** A set that cannot be sent: it is said until it is chosen whole, or removed. */
+  private refuse(note: HTMLElement, name: string, reason: string): void {
     this.incomplete += 1;
-    note.textContent = reason;
-    note.className = "field__error";
-    note.setAttribute("role", "alert");
+    const away = element("button", { type: "button", class: "btn btn--small btn--quiet", "aria-label": `Remove ${name}` }, "Remove");
+    const row = element(
+      "div",
+      { class: "upload-row upload-row--refused", role: "listitem", "data-refused": name },
+      element("p", { class: "field__error", role: "alert" }, reason),
+      away,
+    );
+    away.addEventListener("click", () => this.forget(row));
+    note.replaceWith(row);
+  }
+
+  private forget(row: HTMLElement): void {
+    this.incomplete -= 1;
+    row.remove();
+    this.next();
   }
 
   private add(files: File[]): void {

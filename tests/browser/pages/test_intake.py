@@ -16,6 +16,7 @@ from portal.jobs.worker.runner import job_run
 from tests import world
 from tests.browser.conftest import DATABASE
 from tests.ml.imaging.revealing.support import named, tissue
+from tests.ml.imaging.several import write_mrxs
 
 pytestmark = pytest.mark.browser
 
@@ -60,4 +61,28 @@ def test_a_manager_looks_at_a_held_picture_and_releases_it(
     page.get_by_text("was released").wait_for()
     with DATABASE:
         assert Slide.objects.get().state == "preparing"
+    context.close()
+
+
+def test_a_set_that_lacks_a_file_is_said_and_can_be_removed(
+    browser: Any, open_server: Any, storage: Path, manager: Any, tmp_path: Path
+) -> None:
+    from django.test import Client
+
+    with DATABASE:
+        case = case_create(lab=manager.memberships.get().lab, user=manager, accession="S-1")
+        client = Client()
+        client.force_login(manager)
+    context = browser.new_context(viewport={"width": 1366, "height": 768})
+    cookie = client.cookies[django_settings.SESSION_COOKIE_NAME].value
+    context.add_cookies([{"name": "sessionid", "value": cookie, "url": open_server.url}])
+    page = context.new_page()
+    page.goto(f"{open_server.url}/cases/{case.pk}/upload/")
+    for _ in range(2):  # chosen again it is said once
+        page.locator("input[name=file]").set_input_files(str(write_mrxs(tmp_path)))
+        page.get_by_role("button", name="Upload").click()
+        page.get_by_text("slide.mrxs is incomplete: slide/Slidedat.ini is missing.").wait_for()
+    assert page.locator("[data-refused]").count() == 1
+    page.get_by_role("button", name="Remove slide.mrxs").click()
+    page.wait_for_function("document.querySelectorAll('[data-refused]').length === 0")
     context.close()

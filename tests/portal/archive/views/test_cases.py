@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from portal.archive.models import BinEntry, Case, Slide
+from portal.archive.models import BinEntry, Case, Slide, Upload
 from portal.archive.services import case_create
 from portal.labs.models import Lab, User
-from tests.portal.archive.support import picture, text_of
+from tests.portal.archive.support import picture, run_job, text_of
 
 pytestmark = pytest.mark.django_db
 
@@ -83,9 +83,26 @@ def test_a_case_costs_the_same_for_one_item_and_thirty(
 ) -> None:
     for number in range(count):
         receive(case, picture(16, 16, seed=number), f"{number}.png")
-    with django_assert_max_num_queries(19):
+    with django_assert_max_num_queries(20):
         body = text_of(page.get(f"/cases/{case.pk}/"))
     assert body.count('data-item-state="preparing"') == count
+
+
+def test_who_sent_a_file_reads_on_the_case_why_it_was_not_taken_in(
+    page: Client, case: Case, receive: Any, quick: None, manager: User
+) -> None:
+    run_job(receive(case, picture()[:5000], "cut.png").job)
+    body = text_of(page.get(f"/cases/{case.pk}/"))
+    assert "Not taken in" in body
+    assert "The PNG file is cut." in body
+    assert "This case is empty" not in body
+    assert "/lab/intake/" not in body
+    Upload.objects.update(created_by=manager)
+    assert "cut.png" not in text_of(page.get(f"/cases/{case.pk}/")), "of others managers alone know"
+    page.force_login(manager)
+    body = text_of(page.get(f"/cases/{case.pk}/"))
+    assert "The PNG file is cut." in body
+    assert "/lab/intake/" in body
 
 
 def test_a_case_is_created_and_edited(page: Client, lab: Lab) -> None:

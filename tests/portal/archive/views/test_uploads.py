@@ -47,10 +47,10 @@ def test_what_was_not_finished_is_named_to_who_began_it(
     for user, name in ((annotator, "mine.svs"), (manager, "theirs.svs")):
         services.upload_begin(case=case, filename=name, size_bytes=2048, user=user)
     text = page.get(f"/cases/{case.pk}/upload/").content.decode()
-    assert "mine.svs" in text and "2.0\xa0KB" in text and "deleted\n" in text
+    assert "mine.svs" in text and "2.0 KiB" in text and "deleted\n" in text
     assert "theirs.svs" not in text
 
 
 def test_the_page_says_what_comes_as_one_archive(page: Client, case: Case) -> None:
     text = page.get(f"/cases/{case.pk}/upload/").content.decode()
-    assert "MRXS, VMS, VMU, DICOM series" in text and "ZIP" in text
+    assert "MRXS, VMS, VMU, OME-Zarr, DICOM series" in text and "ZIP" in text
