@@ -14,6 +14,8 @@ import numpy.typing as npt
 
 APART = 6.0
 """Below this, two outlines on tissue are hard to tell apart: about three just noticeable steps."""
+HALOS = ("#14181f", "#ffffff")
+"""What lines lie over: dark ones over white, and the others over nearly black."""
 VISIONS: Mapping[str, npt.NDArray[np.float64]] = {
     "full colour vision": np.eye(3),
     "no green (deuteranopia)": np.array(
@@ -112,6 +114,11 @@ def contrast(one: str, other: str) -> float:
     """The contrast of two colours by WCAG 2, from 1 to 21."""
     light, dark = sorted((_luminance(one), _luminance(other)), reverse=True)
     return (light + 0.05) / (dark + 0.05)
+
+
+def halo_of(color: str) -> str:
+    """What a line of this colour is drawn over: one of the two stands out from any tissue."""
+    return max(HALOS, key=lambda halo: contrast(color, halo))
 
 
 def _luminance(color: str) -> float:

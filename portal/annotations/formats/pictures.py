@@ -12,6 +12,7 @@ from PIL import Image, ImageDraw, ImageFont
 from ml.errors import MlError
 from ml.imaging.slides import open_slide
 from ml.imaging.videos import read_frame
+from portal.annotations.colors import halo_of
 from portal.annotations.formats.seams import ExportChoices, Plane, Rois
 from portal.annotations.marks import rings_of
 from portal.annotations.models import Label, Roi
@@ -23,7 +24,7 @@ MOST_PX = 4096
 _MARGIN = 0.12  # around a region, of its longer side
 _LEAST_PX = 32.0  # of the window on the canvas: a dot is shown with its surroundings
 _SMOOTH = 2  # drawn so much larger, then reduced: no jagged line
-_INK, _HALO, _UNLABELLED = "#ffffff", "#14181f", "#ffd400"
+_INK, _PLATE, _UNLABELLED = "#ffffff", "#14181f", "#ffd400"
 
 Window = tuple[float, float, float, float]
 """left, top, width, height in level-0 pixels."""
@@ -105,20 +106,21 @@ def window_pixels(
 
 
 def _draw(picture: Image.Image, rois: list[Roi], window: Window) -> None:
-    """Lines over a dark halo: readable on any tissue."""
+    """Lines over a halo: readable on any tissue."""
     scale = _SMOOTH * picture.width / window[2]
     line_px = max(2, round(picture.width / 400)) * _SMOOTH
     layer = Image.new("RGBA", (picture.width * _SMOOTH, picture.height * _SMOOTH), (0, 0, 0, 0))
     draw = ImageDraw.Draw(layer)
     for roi in rois:
         color = roi.label.color if isinstance(roi.label, Label) else _UNLABELLED
+        halo = halo_of(color) + "a0"
         for ring in rings_of(roi.geometry):
             points = [((x - window[0]) * scale, (y - window[1]) * scale) for x, y in ring]
             if len(points) == 1:
-                draw.circle(points[0], 3 * line_px, fill=_HALO + "a0")
+                draw.circle(points[0], 3 * line_px, fill=halo)
                 draw.circle(points[0], 2 * line_px, fill=color)
                 continue
-            draw.line(points, fill=_HALO + "a0", width=2 * line_px, joint="curve")
+            draw.line(points, fill=halo, width=2 * line_px, joint="curve")
             draw.line(points, fill=color, width=line_px, joint="curve")
     small = layer.resize(picture.size, Image.Resampling.BOX)
     picture.paste(small.convert("RGB"), (0, 0), small.getchannel("A"))
@@ -145,7 +147,7 @@ def _scale_bar(picture: Image.Image, um_px: float) -> None:
     plate = (0.5 * pad, bottom - height - ascent - descent - 0.5 * pad, width + 1.5 * pad)
     layer = Image.new("RGBA", picture.size, (0, 0, 0, 0))
     draw = ImageDraw.Draw(layer)
-    draw.rounded_rectangle((*plate, bottom + 0.5 * pad), radius=pad / 3, fill=_HALO + "c0")
+    draw.rounded_rectangle((*plate, bottom + 0.5 * pad), radius=pad / 3, fill=_PLATE + "c0")
     draw.rectangle((pad, bottom - height, pad + length_px, bottom), fill=_INK)
     baseline = (pad, bottom - height - descent)
     draw.text(baseline, f"{number:g} {name}", font=font, fill=_INK, anchor="ls")

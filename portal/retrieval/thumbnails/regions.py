@@ -14,6 +14,7 @@ from ml.errors import MlError
 from ml.imaging.slides import open_slide
 from ml.imaging.videos import read_frame
 from ml.types import ImageU8
+from portal.annotations.colors import halo_of
 from portal.annotations.marks import rings_of
 from portal.annotations.models import Label, Roi
 from portal.archive import storage
@@ -243,7 +244,7 @@ def _outline(
     draw = ImageDraw.Draw(layer)
     scale = layer.width / window[2]
     rings = [_to_picture(ring, window, scale) for ring in _rings(roi)]
-    for fill, width_px in (("#14181fc0", 2 * picture.line_px), (color, picture.line_px)):
+    for fill, width_px in ((halo_of(color) + "c0", 2 * picture.line_px), (color, picture.line_px)):
         for ring in rings:
             draw.line(ring, fill=fill, width=width_px * _SMOOTH, joint="curve")
     small = layer.resize(size, Image.Resampling.BOX)

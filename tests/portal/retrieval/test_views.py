@@ -116,6 +116,18 @@ def test_the_picture_shows_the_outline_in_the_labels_colour(page, world):
     assert again.status_code == 304
 
 
+def test_a_line_stands_out_from_tissue_as_dark_or_as_light_as_itself(page, world):
+    labels = LabelSet.objects.create(lab=world.lab, name="Findings")
+    for color, tissue in (("#0000c0", "#100878"), ("#ffd400", "#f8e8a0")):
+        label = Label.objects.create(lab=world.lab, label_set=labels, name=color, color=color)
+        canvas = world.canvas(world.case(color))
+        Image.new("RGB", (400, 400), tissue).save(world.storage / canvas.pixels_path)
+        roi = world.roi(canvas, 100, 100, 60, label=label)
+        shown = page.get(f"/rois/{roi.pk}/thumbnail.jpg").content
+        grey = np.asarray(Image.open(io.BytesIO(shown)).convert("L")).astype(int)
+        assert np.abs(grey - grey[2, 2]).max() > 100
+
+
 def test_a_picture_is_made_once(page, world, monkeypatch):
     roi = world.roi(world.canvas(world.case("A1")))
     first = page.get(f"/rois/{roi.pk}/thumbnail.jpg").content
