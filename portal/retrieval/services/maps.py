@@ -19,7 +19,12 @@ from portal.labs.rules import require_role
 from portal.retrieval import selectors
 from portal.retrieval.indexes import Scope
 from portal.retrieval.models import EncoderKind, LabelConfirmation, RegionMap
-from portal.retrieval.selectors.browse import MAP_KIND, MapSource, map_job_open
+from portal.retrieval.selectors.browse import (
+    MAP_KIND,
+    MapSource,
+    has_regions_to_map,
+    map_job_open,
+)
 
 MAPS_KEPT = 3  # of a lab and encoder: pages that show an older one go on with it for a while
 _SIDE = 65_535  # of the plane: as fine as uint16, finer than any screen
@@ -51,11 +56,11 @@ def map_draw(*, lab: Lab, kind: EncoderKind, user: User) -> Job:
 
     Raises:
         ForbiddenError: less than an annotator of the lab.
-        ConflictError: nothing is embedded yet.
+        ConflictError: no region that the person may see is embedded yet.
     """
     require_role(user, lab.pk, at_least=Role.ANNOTATOR)
     encoder = selectors.encoder_default(kind)
-    if encoder is None:
+    if encoder is None or not has_regions_to_map(user, lab_id=lab.pk, encoder=encoder):
         raise ConflictError("No region of this kind is embedded yet.", code="nothing-embedded")
     with transaction.atomic():
         Lab.objects.select_for_update().get(pk=lab.pk)  # two who ask at once get one job

@@ -30,6 +30,7 @@ from portal.retrieval.models import EncoderKind, RegionMap
 from portal.retrieval.selectors.browse import (
     NAMES,
     Between,
+    has_regions_to_map,
     map_counted,
     map_job_open,
     map_latest,
@@ -67,6 +68,8 @@ class _Page:
             "kinds": EncoderKind.choices,
             "encoder": encoder,
             "map": self.map,
+            "is_embedded": self.map is not None
+            or has_regions_to_map(self.user, lab_id=self.lab.pk, encoder=encoder),
             "job": _job(self.lab, encoder.pk) if encoder else None,
             "may_draw": has_role(self.user, self.lab.pk, at_least=Role.ANNOTATOR),
             "is_polled": wants_part(self.request),

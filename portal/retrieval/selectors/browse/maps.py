@@ -16,7 +16,7 @@ from portal.archive.models import Canvas
 from portal.jobs.models import ENDED, Job
 from portal.labs.models import User
 from portal.retrieval.indexes import Scope
-from portal.retrieval.models import CURRENT, Embedding, RegionMap
+from portal.retrieval.models import CURRENT, Embedding, Encoder, RegionMap
 from portal.retrieval.selectors.embeddings import ids_of_rows, vectors_by_id
 from portal.retrieval.selectors.hits import Meaning, calibration_for
 
@@ -210,10 +210,19 @@ def map_counted(user: User, row: RegionMap) -> MapCounts:
     return MapCounts(row, int((numbers >= 0).sum()), newer)
 
 
+def has_regions_to_map(user: User, *, lab_id: uuid.UUID, encoder: Encoder | None) -> bool:
+    """A map would have something on it for this person."""
+    return encoder is not None and _of_lab(user, lab_id, encoder.pk).exists()
+
+
 def _current(user: User, row: RegionMap) -> QuerySet[Embedding]:
     """Of what the map is made of, as far as the person may see it, ascending."""
+    return _of_lab(user, row.lab_id, row.encoder_id).order_by("pk")
+
+
+def _of_lab(user: User, lab_id: uuid.UUID, encoder_id: uuid.UUID) -> QuerySet[Embedding]:
     rows = Embedding.objects.owned_by(user).filter(CURRENT, roi__deleted_at__isnull=True)
-    return rows.filter(lab_id=row.lab_id, encoder_id=row.encoder_id).order_by("pk")
+    return rows.filter(lab_id=lab_id, encoder_id=encoder_id)
 
 
 def _placed(row: RegionMap, keys: ArrayI64) -> tuple[ArrayI64, int]:

@@ -95,6 +95,23 @@ def test_drawing_again_gives_the_same_places_and_keeps_a_few_maps(archive):
     assert RegionMap.objects.count() == MAPS_KEPT
 
 
+def test_a_lab_without_regions_is_told_so_instead_of_drawing_nothing(archive, other_lab, stranger):
+    Membership.objects.filter(user=stranger).update(role=Role.ANNOTATOR)
+    with pytest.raises(ConflictError, match="No region of this kind"):
+        map_draw(lab=other_lab, kind=HISTOLOGY, user=stranger)
+    page = Client()
+    page.force_login(stranger)
+    for tab in ("", "near-duplicates/", "unlike/"):
+        shown = page.get(f"/browse/{tab}").content.decode()
+        assert "Nothing to draw yet" in shown and "Draw the map" not in shown
+    assert "No image yet" in page.get("/browse/unannotated/").content.decode()
+    page.force_login(archive.user)
+    shown = page.get("/browse/").content.decode()
+    assert "Draw the map" in shown and "Nothing to draw yet" not in shown
+    drawn(archive)
+    assert "Draw anew" in page.get("/browse/").content.decode()
+
+
 def test_two_who_ask_at_once_get_one_job(archive):
     one = map_draw(lab=archive.lab, kind=HISTOLOGY, user=archive.user)
     assert map_draw(lab=archive.lab, kind=HISTOLOGY, user=archive.user) == one
