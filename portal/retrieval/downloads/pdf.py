@@ -173,7 +173,7 @@ def _searched(frozen: Frozen) -> list[tuple[str, str]]:
     if frozen.searched is None:
         return []
     regions, cases = frozen.searched
-    return [("Searched", f"{regions} regions of {cases} cases")]
+    return [("Searched", f"{_count(regions, 'region')} of {_count(cases, 'case')}")]
 
 
 def _tallies(frozen: Frozen, style: dict[str, ParagraphStyle]) -> list[Flowable]:
@@ -182,7 +182,7 @@ def _tallies(frozen: Frozen, style: dict[str, ParagraphStyle]) -> list[Flowable]
         lines = [[Paragraph(word, style["head"]), "", ""]]
         for vote in votes:
             base = (
-                f"in the searched set: {vote['base'][0]} of {vote['base'][1]} cases"
+                f"in the searched set: {vote['base'][0]} of {_count(vote['base'][1], 'case')}"
                 if vote["base"]
                 else ""
             )
