@@ -103,6 +103,8 @@ REQUESTS: dict[str, Any] = {
     "slides_partial_update": {"name": "Section 3, H&E"},
     "studies_create": {"lab": _LAB, "name": "Second reading", "blind_until": "study"},
     "studies_decide": {"canvas": _CANVAS, "findings": [_ROI], "choice": "merged"},
+    "programs_create": {"lab": _LAB, "name": "LIS", "role": "annotator"},
+    "programs_tokens_create": {"areas": {"cases": "write"}, "expires_in_days": 30},
     "tokens_create": {"name": "LIS", "scope": "read", "expires_in_days": 30},
     "videos_partial_update": {"name": "Sigmoid, second look"},
     "webhooks_create": {"lab": _LAB, "name": "LIS", "url": "https://lis.hospital.example/tessera"},

@@ -231,12 +231,22 @@ def account_exists(email: str) -> bool:
 
 def programs_of(lab: Lab) -> QuerySet[Membership]:
     """The lab's programs with their tokens, by name. Call for its managers."""
+    return _programs(Lab.objects.filter(pk=lab.pk))
+
+
+def program_list(user: User) -> QuerySet[Membership]:
+    """Programs of all labs that the person manages, with their tokens, by lab and name."""
+    managed = Membership.objects.of(user).filter(role=Role.MANAGER).values("lab_id")
+    return _programs(Lab.objects.filter(pk__in=managed))
+
+
+def _programs(labs: QuerySet[Lab]) -> QuerySet[Membership]:
     live = ApiToken.objects.filter(revoked_at=None).order_by("-created_at", "id")
     return (
-        Membership.objects.filter(lab=lab, user__is_service=True)
+        Membership.objects.filter(lab__in=labs, user__is_service=True)
         .select_related("user", "lab")
         .prefetch_related(Prefetch("user__api_tokens", queryset=live))
-        .order_by("user__full_name", "id")
+        .order_by("lab__name", "user__full_name", "id")
     )
 
 

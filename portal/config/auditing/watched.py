@@ -342,5 +342,6 @@ NOTHING = frozenset(
     | {"labs:member_role", "labs:session_end", "labs:sessions", "labs:sessions_end"}
     | {"labs:program_remove", "labs:program_token", "labs:program_tokens_revoke"}
     | {"labs:programs", "labs:set_up"}
+    | {"api:program-detail", "api:program-list", "api:program-tokens"}
     | {"labs:token_revoke", "labs:tokens"}
 )

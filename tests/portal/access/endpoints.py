@@ -58,6 +58,7 @@ OBJECTS: Mapping[str, str] = {
     "membership": "memberships",
     "mosaic": "mosaics",
     "other": "rois",
+    "program": "programs",
     "quarantine": "quarantine",
     "query": "queries",
     "report": "reports",

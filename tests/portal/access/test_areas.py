@@ -32,6 +32,7 @@ OF_WORD = {
     "learning": TokenArea.LAB,
     "member": TokenArea.LAB,
     "mosaic": TokenArea.MOSAICS,
+    "program": TokenArea.LAB,
     "quarantine": TokenArea.CASES,
     "query": TokenArea.SEARCH,
     "report": TokenArea.SEARCH,

@@ -52,6 +52,8 @@ WITHOUT = {
     "api:invitation-detail": "renewed or revoked",
     "api:roi-label-confirmation": "said or taken back",
     "api:mosaic-detail": "built once",
+    "api:program-detail": "added and removed",
+    "api:program-tokens": "made and revoked",
     "api:quarantine-detail": "decided once",
     "api:query-detail": "kept as it was asked",
     "api:report-detail": "kept as it was answered",

@@ -141,7 +141,7 @@ def _sent(
     ids: Mapping[str, str],
     headers: Mapping[str, str],
 ) -> HttpResponseBase:
-    by_session = path.startswith("/api/v1/tokens/")  # a token makes no token
+    by_session = path.rstrip("/").endswith("/tokens")  # a token makes no token
     client = scene.cast.client("manager" if by_session else "write_token")
     return client.generic(
         method.upper(),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tests.portal.access.actors import ACTORS, LOGIN
@@ -80,6 +80,12 @@ def own_rest(ok: Answer = 200, *, others: Answer | None = None, **options: Any) 
     answers = {who: 401 if said == LOGIN else said for who, said in rule.answers.items()}
     answers |= dict.fromkeys((*BY_TOKEN, "stranger_token"), 403)
     return Rule(answers, body=rule.body)
+
+
+def by_session(rule: Rule) -> Rule:
+    """Not by a token, whosever it is."""
+    tokens = dict.fromkeys((*BY_TOKEN, "stranger_token"), 403)
+    return replace(rule, answers=dict(rule.answers) | tokens)
 
 
 def public(ok: Answer, *, signed_in: Answer | None = None, **other: Any) -> Rule:

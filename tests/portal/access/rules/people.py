@@ -8,6 +8,7 @@ from tests.portal.access.rules.bodies import token_body, webhook_body
 from tests.portal.access.rules.kinds import (
     Rule,
     account,
+    by_session,
     own_page,
     own_rest,
     page,
@@ -112,6 +113,23 @@ PEOPLE: Mapping[str, Mapping[str, Rule]] = {
     "labs:program_token": {"POST": page(201, at_least="manager", body=token_body)},
     "labs:program_tokens_revoke": {"POST": page(302, at_least="manager")},
     "labs:program_remove": {"POST": page(302, at_least="manager")},
+    "api:program-list": {
+        "GET": rest(elsewhere=200),  # of the labs one manages
+        "POST": rest(
+            201,
+            at_least="manager",
+            writes=True,
+            body=lambda scene: {"name": "LIS", "role": "viewer", "lab": scene.ids["labs"]},
+        ),
+    },
+    "api:program-detail": {
+        "GET": rest(at_least="manager"),
+        "DELETE": rest(204, at_least="manager", writes=True),
+    },
+    "api:program-tokens": {
+        "POST": by_session(rest(201, at_least="manager", writes=True, body=token_body)),
+        "DELETE": rest(204, at_least="manager", writes=True),
+    },
     "labs:member_role": {
         "POST": page(302, at_least="manager", body=lambda scene: {"role": "annotator"})
     },
