@@ -13,7 +13,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
-from portal.core.api.fields import SparseFields
 from portal.core.api.views import ApiViewSet
 from portal.jobs import selectors, services
 from portal.jobs.models import Job, JobState
@@ -43,7 +42,6 @@ class JobFilter(filters.FilterSet):
 
 
 class JobViewSet(
-    SparseFields,
     mixins.ListModelMixin,
     mixins.RetrieveModelMixin,
     ApiViewSet[Job],

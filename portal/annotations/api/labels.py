@@ -28,7 +28,6 @@ from portal.annotations.services import (
     labels_order,
 )
 from portal.archive.selectors import canvas_get
-from portal.core.api.fields import SparseFields
 from portal.core.api.views import ApiView, ApiViewSet
 from portal.labs.models import Role, TokenArea, User
 from portal.labs.requests import UUID_REGEX, user_of
@@ -127,7 +126,7 @@ class LabelQuerySerializer(serializers.Serializer[Label]):
     canvas = serializers.UUIDField(required=False, help_text="The labels for this canvas")
 
 
-class LabelApi(SparseFields, ApiViewSet[Label]):
+class LabelApi(ApiViewSet[Label]):
     """The labels an ROI can carry. Managers maintain them."""
 
     area = TokenArea.ROIS

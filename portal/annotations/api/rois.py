@@ -106,6 +106,7 @@ class RoiApi(ApiViewSet[Roi]):
 
     area = TokenArea.ROIS
     keeps_keys = True  # with the revision that came of it, for good
+    keeps_tags = True
     queryset = Roi.objects.none()
     serializer_class = RoiSerializer
     pagination_class = RoiPaging
@@ -128,7 +129,7 @@ class RoiApi(ApiViewSet[Roi]):
             user_of(request),
             _filter(asked),
             largest_first=bool(asked.get("limit")),
-            with_outlines=not asked.get("centroids"),
+            with_outlines=not asked.get("centroids") and self.wants("geometry", "track"),
         )
         page: Any = self.paginate_queryset(rows)
         return self.get_paginated_response(rows_text(page))

@@ -18,7 +18,6 @@ from portal.archive.models import Canvas
 from portal.archive.selectors import filmstrip_jpeg, frame_etag, frame_jpeg
 from portal.archive.serializers import CanvasScaleSerializer, CanvasSerializer
 from portal.archive.tiles.reading import plane_of, tile_etag, tile_read
-from portal.core.api.fields import SparseFields
 from portal.core.api.views import ApiViewSet
 from portal.core.http.files import bytes_response
 from portal.labs.models import TokenArea
@@ -41,7 +40,7 @@ class SignedConverter:
         return str(value)
 
 
-class CanvasViewSet(SparseFields, ApiViewSet[Canvas]):
+class CanvasViewSet(ApiViewSet[Canvas]):
     """What slides, videos and mosaics show on."""
 
     area = TokenArea.CASES

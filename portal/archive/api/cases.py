@@ -14,7 +14,6 @@ from portal.archive import selectors, services
 from portal.archive.filters import CaseFilter
 from portal.archive.models import Case
 from portal.archive.serializers import CaseSerializer
-from portal.core.api.fields import SparseFields
 from portal.core.api.views import ApiViewSet
 from portal.core.errors import InvalidInputError
 from portal.labs.models import Role, TokenArea
@@ -22,7 +21,7 @@ from portal.labs.requests import UUID_REGEX, user_of
 from portal.labs.selectors import lab_chosen
 
 
-class CaseViewSet(SparseFields, ApiViewSet[Case]):
+class CaseViewSet(ApiViewSet[Case]):
     """Cases of the labs one is a member of, and by their ids those that others share."""
 
     area = TokenArea.CASES

@@ -33,7 +33,6 @@ from portal.archive.serializers import (
     VideoSerializer,
 )
 from portal.archive.services import ItemReceived
-from portal.core.api.fields import SparseFields
 from portal.core.api.parsers import BoundedJsonParser
 from portal.core.api.views import ApiViewSet
 from portal.core.errors import InvalidInputError
@@ -69,7 +68,6 @@ def accepts_file(serializer: type[SlideSerializer] | type[VideoSerializer]) -> C
 
 
 class ItemViewSet(
-    SparseFields,
     mixins.ListModelMixin,
     mixins.RetrieveModelMixin,
     ApiViewSet[Any],

@@ -8,7 +8,7 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 
 from portal.core.api.conditions import ETAG, IF_MATCH, IF_MATCH_OPTIONAL, STALE
-from portal.core.api.fields import DESCRIBED, SPARSE_ACTIONS, SparseFields
+from portal.core.api.fields import Answered, answered_of, described
 from portal.core.api.problems import CONTENT_TYPE, ProblemSerializer
 from portal.core.api.views import ApiView, remembers, shows_one
 
@@ -20,19 +20,25 @@ IDEMPOTENCY_KEY = OpenApiParameter(
     description="Chosen by the client, 8 to 200 visible characters, best a UUID: the same request"
     " under the same key is carried out once. The same key with another request gives 422.",
 )
+IF_NONE_MATCH = OpenApiParameter(
+    "If-None-Match",
+    str,
+    OpenApiParameter.HEADER,
+    required=False,
+    description="The ETag of the answer that is known: 304 where it is still the same",
+)
 
 
 class ProblemAutoSchema(AutoSchema):
     """Adds the ``default`` error answer to each operation, and what views have in common."""
 
     def get_override_parameters(self) -> list[Any]:
-        """``fields`` where answers can be sparse, ``Idempotency-Key`` where a POST remembers it,
-        ``If-Match`` where people may edit the same object.
+        """``fields`` of what is read, ``Idempotency-Key`` where a POST remembers it, ``If-Match``
+        where people may edit the same object.
         """
         parameters: list[Any] = list(super().get_override_parameters())
-        is_sparse = isinstance(self.view, SparseFields) and self.method == "GET"
-        if is_sparse and getattr(self.view, "action", "") in SPARSE_ACTIONS:
-            parameters.append(DESCRIBED)
+        if self.method == "GET" and (answered := self.answered()):
+            parameters += [described(answered), IF_NONE_MATCH]
         if self.method == "POST" and remembers(self.view):
             parameters.append(IDEMPOTENCY_KEY)
         if isinstance(self.view, ApiView) and self.view.if_match:
@@ -41,6 +47,11 @@ class ProblemAutoSchema(AutoSchema):
             if self.method != "DELETE" and shows_one(self.view, self.method):
                 parameters.append(ETAG)
         return parameters
+
+    def answered(self) -> Answered | None:
+        """What the operation answers, as a GET."""
+        said = self.get_response_serializers()
+        return answered_of(said, is_list=self._is_list_view(said))
 
     def _get_response_bodies(
         self, direction: Literal["request", "response"] = "response"
@@ -58,4 +69,6 @@ class ProblemAutoSchema(AutoSchema):
                 STALE, "412", media_types=[CONTENT_TYPE], direction=direction
             )
             bodies.setdefault("412", stale)
+        if self.method == "GET" and self.answered():
+            bodies.setdefault("304", {"description": "Nothing new"})
         return bodies

@@ -20,6 +20,8 @@ from rest_framework.viewsets import GenericViewSet
 
 from portal.core.api.answers import NamedRequest, Replay, answer_begin, answer_keep, key_checked
 from portal.core.api.conditions import etag_of, present, require_match
+from portal.core.api.etags import TaggedReads
+from portal.core.api.fields import SparseFields
 from portal.core.errors import StaleVersionError
 from portal.core.models import BaseModel
 
@@ -30,7 +32,7 @@ _Edited = TypeVar("_Edited", bound=BaseModel)
 _EDITS = ("retrieve", "update", "partial_update", "destroy")
 
 
-class ApiView(APIView):
+class ApiView(SparseFields, TaggedReads, APIView):
     """A view of the API.
 
     A POST and its answer are one transaction where it carries an ``Idempotency-Key``. A view whose

@@ -20,7 +20,6 @@ from ml.types import JsonObject
 from portal.annotations.selectors import roi_get
 from portal.archive.models import ItemState
 from portal.archive.selectors import video_get
-from portal.core.api.fields import SparseFields
 from portal.core.api.paging import Paging
 from portal.core.api.views import ApiViewSet
 from portal.core.http.acting import about
@@ -114,7 +113,6 @@ class FramePaging(Paging):
 
 
 class MosaicViewSet(
-    SparseFields,
     mixins.ListModelMixin,
     mixins.RetrieveModelMixin,
     ApiViewSet[Any],

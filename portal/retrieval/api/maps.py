@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import uuid
 from typing import Any
 
 from django.db.models import QuerySet
-from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import mixins
 from rest_framework.decorators import action
-from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -19,7 +16,6 @@ from portal.annotations.selectors import roi_get
 from portal.archive.selectors import canvas_get
 from portal.core.api.views import ApiView, ApiViewSet
 from portal.core.http.acting import about
-from portal.core.http.files import REVALIDATE, bytes_response
 from portal.jobs.api import job_accepted
 from portal.jobs.serializers import JobSerializer
 from portal.labs.models import Role, TokenArea
@@ -89,21 +85,11 @@ class MapViewSet(mixins.ListModelMixin, ApiViewSet[RegionMap]):
 
     @extend_schema(operation_id="map_points", responses=MapPointsSerializer)
     @action(detail=True, methods=["get"])
-    def points(self, request: Request, pk: str) -> HttpResponse:
-        """All points at once, with the labels, cases and review states of now.
-
-        Asked again with `If-None-Match`, what has not changed is `304`.
-        """
+    def points(self, request: Request, pk: str) -> Response:
+        """All points at once, with the labels, cases and review states of now."""
         user = user_of(request)
         seen = map_seen(user, self.get_object())
-        data = JSONRenderer().render(points_represent(map_points(seen)))
-        return bytes_response(
-            request._request,
-            data,
-            etag=f'"{hashlib.blake2b(data, digest_size=16).hexdigest()}"',
-            media_type="application/json",
-            cache=REVALIDATE,
-        )
+        return Response(points_represent(map_points(seen)))
 
     @extend_schema(
         operation_id="map_near_duplicates",

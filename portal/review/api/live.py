@@ -85,6 +85,7 @@ class CanvasLiveApi(ApiView):
     """Others' changes on a canvas, and who has it open."""
 
     area = TokenArea.ROIS
+    keeps_tags = True
     renderer_classes = (RoiRowsRenderer,)
 
     @extend_schema(
