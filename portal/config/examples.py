@@ -1,16 +1,22 @@
-"""An example of each request body, by operation: the schema carries it, a test sends it.
+"""An example of each operation: the schema carries it, a test sends it.
 
-An id in it is made from a word; the test puts that of its world in its place.
+Of request bodies they stand here; what is asked of a GET, and what is answered, was written down in
+the world of the tests (``read_examples.json``). An id in it is made from a word; the test puts that
+of its world in its place.
 """
 
 from __future__ import annotations
 
 import copy
+import json
 import uuid
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from drf_spectacular.hooks import postprocess_schema_enums
+
+from ml.types import JsonObject
 
 
 def shown_id(word: str) -> str:
@@ -113,16 +119,41 @@ REQUESTS: dict[str, Any] = {
 }
 
 
-def examples_add(result: dict[str, Any], generator: Any, request: Any, public: bool) -> Any:
+READS_FILE = Path(__file__).parent / "read_examples.json"
+
+
+def read_examples() -> dict[str, JsonObject]:
+    """Of each GET its ``path`` and ``query``; its ``status`` and ``answer`` where that is JSON."""
+    found: dict[str, JsonObject] = json.loads(READS_FILE.read_text(encoding="utf-8"))
+    return found
+
+
+def examples_add(result: JsonObject, generator: Any, request: Any, public: bool) -> Any:
     """Last step of drf-spectacular, after its own: write each example to its operation."""
-    finish: Callable[..., dict[str, Any]] = postprocess_schema_enums
+    finish: Callable[..., JsonObject] = postprocess_schema_enums
     result = finish(result, generator)
+    reads = read_examples()
     for operations in result["paths"].values():
         for operation in operations.values():
-            example = REQUESTS.get(operation["operationId"])
+            name = operation["operationId"]
             content = operation.get("requestBody", {}).get("content", {})
-            if example is not None and "application/json" in content:
-                content["application/json"]["examples"] = {
-                    "example": {"value": copy.deepcopy(example)}
-                }
+            if name in REQUESTS and "application/json" in content:
+                content["application/json"]["examples"] = _shown(REQUESTS[name])
+            if name in reads:
+                _read_add(operation, reads[name])
     return result
+
+
+def _read_add(operation: JsonObject, example: JsonObject) -> None:
+    for parameter in operation.get("parameters", []):
+        values = example.get(parameter["in"], {})
+        if parameter["name"] in values:
+            parameter["example"] = values[parameter["name"]]
+    answers = operation["responses"].get(str(example.get("status")), {})
+    for kind, said in answers.get("content", {}).items():
+        if kind.endswith("json"):
+            said["examples"] = _shown(example["answer"])
+
+
+def _shown(value: Any) -> JsonObject:
+    return {"example": {"value": copy.deepcopy(value)}}

@@ -198,6 +198,7 @@ def _pictures(made: world.World) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"\xff\xd8\xff\xd9")
     made.followup.result = [
-        {"rank": 1, "pts": 0, "outline": [[0, 0], [9, 0], [9, 9]], "picture": picture.name}
+        {"rank": 1, "index": 0, "pts": 0, "outline": [[0, 0], [9, 0], [9, 9]]}
+        | {"time_s": 0.0, "inliers": 40, "matches": 60, "picture": picture.name}
     ]
     made.followup.save()

@@ -63,7 +63,7 @@ def test_every_body_has_an_example_and_every_example_a_body(document: dict[str, 
     assert set(bodies) == set(REQUESTS), "name them in portal/config/examples.py"
     for name, (_, _, _, taken) in bodies.items():
         (example,) = taken["examples"].values()
-        assert list(_wrong(document, taken["schema"], example["value"])) == [], name
+        assert list(schema_errors(document, taken["schema"], example["value"])) == [], name
 
 
 @pytest.mark.parametrize("name", sorted(REQUESTS))
@@ -89,7 +89,7 @@ def test_every_example_is_answered_as_the_schema_says(
         assert answer.content == b""
         return
     kind = answer.headers["Content-Type"].partition(";")[0]
-    assert list(_wrong(document, said["content"][kind]["schema"], answer.json())) == []
+    assert list(schema_errors(document, said["content"][kind]["schema"], answer.json())) == []
 
 
 def _known(scene: Scene, name: str) -> dict[str, str]:
@@ -158,7 +158,7 @@ def _address(path: str, ids: Mapping[str, str]) -> str:
     return filled(match.view_name, tuple(sorted(match.kwargs)), ids)
 
 
-def _wrong(document: dict[str, Any], schema: Any, value: Any) -> Any:
+def schema_errors(document: dict[str, Any], schema: Any, value: Any) -> Any:
     """What of the value the schema does not allow."""
     whole = {"$ref": "#/$defs/asked", "$defs": {"asked": schema}, **document}
     return (str(one)[:300] for one in Draft202012Validator(whole).iter_errors(value))

@@ -1,0 +1,270 @@
+"""Every GET of the schema has an example, which is asked as it stands there and answered alike.
+
+The answers were written down in the tests' world: ``TESSERA_RENEW_EXAMPLES=1`` with this file does
+it anew. Ids, times and addresses of the machine are swapped for those that the schema shows.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import uuid
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from django.core.cache import cache
+from django.db import transaction
+from django.http.response import HttpResponseBase
+from drf_spectacular.generators import SchemaGenerator
+
+from ml.imaging.dicom.uids import instance_id
+from portal.config.examples import READS_FILE, read_examples, shown_id
+from tests.portal.access.conftest import Scene
+from tests.portal.access.endpoints import endpoints, filled
+from tests.portal.access.test_examples import schema_errors
+
+RENEW = os.environ.get("TESSERA_RENEW_EXAMPLES") == "1"
+_CASE, _CANVAS, _ROI = shown_id("cases"), shown_id("canvases"), shown_id("rois")
+QUERIES: dict[str, dict[str, Any]] = {  # what a GET has to be asked with
+    "mosaics_estimate_retrieve": {"video": shown_id("videos"), "start_s": 0, "end_s": 1},
+    "mosaics_frames_at_point_retrieve": {"x": 30, "y": 30},
+    "mosaics_roi_frames_retrieve": {"roi": _ROI},
+    "studies_findings_list": {"canvas": _CANVAS},
+    "canvas_roi_file_export": {"format": "geojson"},
+    "label_properties_list": {"canvas": _CANVAS},
+    "rois_list": {
+        "canvas": _CANVAS,
+        "left": 0,
+        "top": 0,
+        "right": 400,
+        "bottom": 400,
+        "limit": 100,
+    },
+    "cases_list": {"q": "colon", "ordering": "-created_at", "page_size": 20},
+    "slides_list": {"case": _CASE, "state": "ready"},
+    "jobs_list": {"state": "queued", "person": "me"},
+    "unannotated": {"kind": "histology"},
+    "events": {"types": "roi.saved,job.ended"},
+}
+NO_DICOM = (
+    *("dicom_bulk_data", "dicom_frame_rendered", "dicom_frames", "dicom_instance"),
+    *("dicom_instance_metadata", "dicom_instance_rendered", "dicom_one_series", "dicom_study"),
+    *("dicom_series_instances", "dicom_series_metadata", "dicom_study_instances"),
+    *("dicom_study_metadata", "dicom_study_series"),
+)
+NO_MOSAIC = (
+    *("mosaics_frames_at_point_retrieve", "mosaics_image.png_retrieve"),
+    *("mosaics_layers_.png_retrieve", "mosaics_manifest.json_retrieve"),
+    *("mosaics_projected_rois_retrieve", "mosaics_pyramid.tif_retrieve"),
+)
+REFUSED: dict[str, str] = {  # what the small world has nothing for, by the code of the refusal
+    **dict.fromkeys(NO_DICOM, "not-found"),
+    **dict.fromkeys(NO_MOSAIC, "mosaic-not-ready"),
+    "case_export": "not-found",
+    "mosaics_roi_frames_retrieve": "roi-elsewhere",
+    "query_why": "roi-not-embedded",
+    "roi_imports_report.csv_retrieve": "not-found",
+    "roi_why": "roi-not-embedded",
+    "studies_findings_list": "not-submitted",
+}
+STANDARDS = ("canvas_annotations", "canvas_image", "canvas_manifest", "case_", "dicom_")
+WHOLE = {  # JSON that is not cut to `fields`: documents of standards, and files
+    "canvas_roi_file_export",
+    "mosaics_manifest.json_retrieve",
+}
+OWN_TAGS = {"rois_retrieve", "canvases_live_retrieve"}
+BY_SESSION = ("tokens_",)
+LONGEST = 12  # of a list of numbers in an example
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_DAY, _SHOWN_DAY = re.compile(r"(?<=\")\d{4}-\d\d-\d\d(?=\")"), "2026-12-01"
+_SHOWN_TIME = "2026-03-02T09:30:00Z"
+
+
+class _Shown(dict[str, str]):
+    """The id that the schema shows for each word."""
+
+    def __missing__(self, word: str) -> str:
+        self[word] = shown_id(word)
+        return self[word]
+
+
+SHOWN = _Shown(instances=str(instance_id(uuid.UUID(shown_id("canvases")), 1)))
+
+
+@pytest.fixture(scope="module")
+def document(django_db_setup: None, django_db_blocker: Any) -> dict[str, Any]:
+    with django_db_blocker.unblock():
+        found = SchemaGenerator().get_schema(request=None, public=True)
+    return json.loads(json.dumps(found, default=str))
+
+
+def _reads(document: dict[str, Any]) -> dict[str, tuple[str, Any]]:
+    """Path and operation of each GET."""
+    return {
+        operations["get"]["operationId"]: (path, operations["get"])
+        for path, operations in document["paths"].items()
+        if "get" in operations
+    }
+
+
+def test_every_read_has_an_example_and_every_example_a_read(document: dict[str, Any]) -> None:
+    known = read_examples()
+    assert RENEW or set(known) == set(_reads(document)), "renew them"
+    for name, (_, operation) in _reads(document).items():
+        for one in operation.get("parameters", []):
+            assert one["in"] != "path" or "example" in one, (name, one["name"])
+        answers = [*_answers(operation, 200).values(), *_answers(operation, 202).values()]
+        is_shown = any("examples" in said for said in answers)
+        assert is_shown or name in REFUSED or not answers, name
+
+
+def test_every_read_is_answered_as_its_example_says(scene: Scene, document: dict[str, Any]) -> None:
+    wrong: dict[str, Any] = {}
+    fresh: dict[str, Any] = {}
+    known = {} if RENEW else read_examples()
+    for name, (path, operation) in sorted(_reads(document).items()):
+        example = known.get(name) or _begun(path, name)
+        answer = _asked(scene, name, path, example)
+        fresh[name] = example
+        kind = answer.headers["Content-Type"].partition(";")[0]
+        if name in REFUSED or answer.status_code >= 400:
+            code = json.loads(_body(answer)).get("code")
+            if (kind, code) != ("application/problem+json", REFUSED.get(name)):
+                wrong[name] = (answer.status_code, code)
+            continue
+        said = _answers(operation, answer.status_code).get(kind)
+        if said is None:
+            continue
+        live = json.loads(_body(answer))
+        shown = known[name]["answer"] if name in known else _shown(live, scene.ids)
+        problems = list(schema_errors(document, said["schema"], live))
+        problems += list(schema_errors(document, said["schema"], shown))
+        problems += [] if _keys(live) == _keys(shown) else [f"{_keys(live)} != {_keys(shown)}"]
+        if problems:
+            wrong[name] = problems[:3]
+        fresh[name] = example | {"status": answer.status_code, "answer": shown}
+    if RENEW:
+        READS_FILE.write_text(json.dumps(fresh, indent=1, ensure_ascii=False) + "\n")
+    assert wrong == {}
+
+
+def test_every_read_can_be_sparse_and_is_304_where_it_is_known(
+    scene: Scene, document: dict[str, Any]
+) -> None:
+    """Of each GET whose answer has fields: one of them, an unknown one, and the tag sent back."""
+    wrong: dict[str, Any] = {}
+    asked = 0
+    for name, (path, operation) in sorted(_reads(document).items()):
+        known = {one["name"]: one for one in operation.get("parameters", [])}
+        if "fields" not in known:
+            is_whole = name in WHOLE or name.startswith(STANDARDS)
+            if _answers(operation) and not is_whole:
+                wrong[name] = "has no fields, and is no document of a standard"
+            continue
+        example = read_examples()[name]
+        first = known["fields"]["schema"]["items"]["enum"][0]
+        query = {**example["query"], "fields": [first]}
+        answer = _asked(scene, name, path, example | {"query": query})
+        refused = _asked(scene, name, path, example | {"query": {**query, "fields": ["nope"]}})
+        if refused.status_code != 400 or b"unknown-field" not in refused.content:
+            wrong[name] = refused.content[:200]
+        if name in REFUSED or answer.status_code == 202:
+            continue
+        body = json.loads(_body(answer))
+        is_page = "cursor" in known
+        rows = body["results"] if is_page else body if isinstance(body, list) else [body]
+        if answer.status_code != 200 or any(set(row) - {first} for row in rows):
+            wrong[name] = body
+        if name in OWN_TAGS:
+            continue
+        again = _asked(
+            scene, name, path, example | {"query": query}, {"If-None-Match": answer["ETag"]}
+        )
+        if again.status_code != 304:
+            wrong[name] = again.status_code
+        asked += 1
+    assert wrong == {}
+    assert asked > 60
+
+
+def _answers(operation: Any, status: int = 200) -> dict[str, Any]:
+    """The kinds of JSON that a read is answered with."""
+    content = operation["responses"].get(str(status), {}).get("content", {})
+    return {kind: said for kind, said in content.items() if kind.endswith("json")}
+
+
+def _begun(path: str, name: str) -> dict[str, Any]:
+    """What is to be asked, by the ids that the schema shows."""
+    form = re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+?)", re.escape(path)))
+    found = [
+        match.groupdict()
+        for view, parameters in endpoints()
+        if view.startswith("api:") and len(parameters) == form.groups
+        if (match := form.fullmatch(filled(view, parameters, SHOWN)))
+    ]
+    return {"path": found[0], "query": QUERIES.get(name, {})}
+
+
+def _asked(
+    scene: Scene,
+    name: str,
+    path: str,
+    example: Mapping[str, Any],
+    headers: Mapping[str, str] | None = None,
+) -> HttpResponseBase:
+    address = path.format(**example["path"])
+    query = {
+        name: ",".join(value) if isinstance(value, list) else value
+        for name, value in example["query"].items()
+    }
+    address += f"?{urlencode(query)}" if query else ""
+    for word, here in scene.ids.items():
+        address = address.replace(SHOWN[word], here)
+    cache.clear()
+    with transaction.atomic():
+        by_session = name.startswith(BY_SESSION)
+        client = scene.cast.client("manager" if by_session else "write_token")
+        answer = client.get(address, headers=dict(headers or {}))
+        transaction.set_rollback(True)
+    return answer
+
+
+def _body(answer: HttpResponseBase) -> bytes:
+    return b"".join(answer.streaming_content) if answer.streaming else answer.content
+
+
+def _shown(live: Any, ids: Mapping[str, str]) -> Any:
+    """An answer as the schema shows it: short, and of no machine and no day."""
+    text = json.dumps(_short(live), ensure_ascii=False)
+    for word, here in ids.items():
+        text = text.replace(here, SHOWN[word])
+    known, others = set(SHOWN.values()), 0
+    for found in dict.fromkeys(_UUID.findall(text)):
+        if found not in known:
+            others += 1
+            text = text.replace(found, shown_id(f"other {others}"))
+    text = text.replace("http://testserver", "https://tessera.example.org")
+    return json.loads(_DAY.sub(_SHOWN_DAY, _TIME.sub(_SHOWN_TIME, text)))
+
+
+def _short(value: Any) -> Any:
+    """Two objects of a list are enough, and some of its numbers."""
+    if isinstance(value, dict):
+        return {name: _short(one) for name, one in value.items()}
+    if isinstance(value, list):
+        is_of_objects = bool(value) and isinstance(value[0], dict)
+        return [_short(one) for one in value[: 2 if is_of_objects else LONGEST]]
+    return value
+
+
+def _keys(value: Any) -> set[str]:
+    """The names that an answer has, of a list those of its first."""
+    if isinstance(value, list):
+        return _keys(value[0]) if value else set()
+    if isinstance(value, dict) and isinstance(value.get("results"), list):
+        return set(value) | _keys(value["results"])
+    return set(value) if isinstance(value, dict) else set()
