@@ -32,7 +32,7 @@ from tests.killing.harness import Portal
 
 CONTROL = "tests.killing.uploads_control"
 PIECE_BYTES = 64 * 2**10  # of a request's body, between which the axe may fall
-PATIENCE_S = 240.0  # for the portal to be back after a kill, and a lost job to be done again
+PATIENCE_S = 240.0  # for the portal to be back after a kill, and for one more file to be stored
 _GONE = (OSError, http.client.HTTPException)
 
 
@@ -163,23 +163,32 @@ def send_among_kills(portal: Portal, *, files: int, port: int, seed: int) -> dic
         name = f"{number}.png"
         sent[name] = hashlib.sha256(content).hexdigest()
         sender.send(name, content, place["case"])
-    deadline = time.monotonic() + PATIENCE_S
-    while True:
-        found = {
-            name: row
-            for name, row in portal.ask(CONTROL, "stored", place["case"]).items()
-            if name in sent
-        }
-        waiting = [name for name in sent if found.get(name, {}).get("state") != "stored"]
-        if not waiting or time.monotonic() > deadline:
-            break
-        sender.keep_up()
-        time.sleep(0.3)
-    assert not waiting, ({name: found.get(name) for name in waiting}, dict(sender.done))
+    found = _all_stored(portal, sender, place["case"], set(sent))
     for name, sha256 in sent.items():
         row = found[name]
         assert (row["sha256"], row["on_disk"], row["slides"]) == (sha256, sha256, 1), row
     return {"files": files, **sender.done}
+
+
+def _all_stored(
+    portal: Portal, sender: Sender, case: str, sent: set[str]
+) -> dict[str, dict[str, Any]]:
+    """What became of the files, once all are stored; waited for while one more is now and then."""
+    before, deadline = len(sent), time.monotonic() + PATIENCE_S
+    while True:
+        rows = portal.ask(CONTROL, "stored", case)
+        found = {name: row for name, row in rows.items() if name in sent}
+        waiting = {name for name in sent if found.get(name, {}).get("state") != "stored"}
+        if not waiting:
+            return found
+        if len(waiting) < before:
+            before, deadline = len(waiting), time.monotonic() + PATIENCE_S
+        assert time.monotonic() < deadline, (
+            {name: found.get(name) for name in waiting},
+            dict(sender.done),
+        )
+        sender.keep_up()
+        time.sleep(0.3)
 
 
 def _picture(values: bytes) -> bytes:

@@ -67,3 +67,11 @@ def test_other_apps_add_sections_and_actions(
     body = text_of(page.get(f"/cases/{video.case_id}/"))
     assert "<b>section</b>" in body
     assert "<i>action</i>" in body
+
+
+def test_a_card_says_that_the_pixel_size_is_unknown(page: Client, case: Case, still: Slide) -> None:
+    assert "pixel size unknown" in text_of(page.get(f"/cases/{case.pk}/"))
+    type(still.canvas).objects.update(mpp_x=0.25, mpp_y=0.25)
+    body = text_of(page.get(f"/cases/{case.pk}/"))
+    assert "pixel size unknown" not in body
+    assert "0.250 µm/px" in body
