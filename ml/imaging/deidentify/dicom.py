@@ -26,6 +26,7 @@ from ml.imaging.deidentify.cleaned import Cleaned
 from ml.imaging.formats.frame_groups import (
     PER_FRAME,
     copy_bytes,
+    damage_named,
     each_group,
     encoding_of,
     has_groups,
@@ -109,9 +110,9 @@ def clean_dicom(source: Path, target: Path, cleaned: Cleaned, *, key: bytes) -> 
         CorruptFileError, UnsupportedFormatError: it cannot be read, or is packed as a whole.
         TooLargeError: it has more attributes than any slide.
     """
-    with source.open("rb") as file:
+    with source.open("rb") as file, damage_named():
         data, meta = _read(file)
-        for word in data.get("ImageType", ()):
+        for word in data.get("ImageType") or ():
             if word in _SECONDARY:
                 raise SecondaryImageError(_SECONDARY[word])
         _clean(data, cleaned, key)

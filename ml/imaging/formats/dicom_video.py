@@ -14,6 +14,7 @@ from typing import BinaryIO
 from ml.errors import CorruptFileError, UnsupportedFormatError
 from ml.imaging.formats.frame_groups import (
     copy_bytes,
+    damage_named,
     encoding_of,
     has_groups,
     pass_over,
@@ -40,7 +41,7 @@ def fragments_of(path: Path) -> list[tuple[int, int]]:
     Raises:
         CorruptFileError, TooLargeError: cut, damaged, or with more attributes than any video.
     """
-    with path.open("rb") as file:
+    with path.open("rb") as file, damage_named():
         data = read_head(file)
         if has_groups(file):
             pass_over(file, is_implicit=False, frames=int(data.get("NumberOfFrames") or 1))

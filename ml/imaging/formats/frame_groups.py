@@ -162,22 +162,35 @@ def encoding_of(data: Dataset) -> list[str]:
 
 
 @contextmanager
-def _bounded(file: BinaryIO, most_bytes: int = MOST_BYTES) -> Iterator[BinaryIO]:
-    """pydicom's errors by their names here."""
+def damage_named() -> Iterator[None]:
+    """What pydicom raises of damaged values is a ``CorruptFileError``.
+
+    It converts a value when that is first asked for, which may be long after reading.
+    """
     from pydicom.errors import InvalidDicomError
 
-    bounded = _Bounded(file, most_bytes)
     try:
-        yield cast("BinaryIO", bounded)
+        yield
     except (
-        *(InvalidDicomError, AttributeError, EOFError, KeyError, NotImplementedError),
-        *(OSError, RecursionError, ValueError, struct.error),
+        *(InvalidDicomError, AttributeError, EOFError, IndexError, KeyError, NotImplementedError),
+        *(OSError, OverflowError, RecursionError, TypeError, ValueError, struct.error),
     ) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
+        raise CorruptFileError(_DAMAGED) from error
+
+
+@contextmanager
+def _bounded(file: BinaryIO, most_bytes: int = MOST_BYTES) -> Iterator[BinaryIO]:
+    """A file that is read within bounds; errors as ``damage_named`` has them."""
+    bounded = _Bounded(file, most_bytes)
+    try:
+        with damage_named():
+            yield cast("BinaryIO", bounded)
+    except CorruptFileError as error:
         if bounded.is_spent:  # pydicom makes another error of it within a sequence
             raise TooLargeError("the DICOM object has more attributes than any slide") from error
-        raise CorruptFileError(_DAMAGED) from error
+        raise
 
 
 def _is_pixels(tag: int, vr: str | None, length: int) -> bool:

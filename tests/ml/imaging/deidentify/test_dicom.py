@@ -10,7 +10,7 @@ from pydicom import dcmread
 from pydicom.datadict import dictionary_VR, tag_for_keyword
 from pydicom.dataset import Dataset
 
-from ml.errors import UnsupportedFormatError
+from ml.errors import CorruptFileError, UnsupportedFormatError
 from ml.imaging.deidentify.cleaned import Cleaned
 from ml.imaging.deidentify.dicom import _clean, clean_dicom, uid_hashed
 from tests.ml.imaging.deidentify.support import KEY, SECRET, clean, write_dicom
@@ -132,3 +132,22 @@ def test_a_series_loses_label_macro_and_the_names_of_its_files(tmp_path: Path) -
     with zipfile.ZipFile(made) as archive:
         assert archive.namelist() == ["0001.dcm"]
     assert SECRET.encode() not in made.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b"\x08\0\x30\x10LO", b"\x08\0\x30\x10ZZ"),  # a kind of value that there is not
+        (b"\x08\0\x60\0CS\x02\0SM", b"\x08\0\x60\0SQ\x02\0SM"),  # a text as a sequence
+    ],
+)
+def test_a_value_that_cannot_be_is_a_damaged_object(
+    tmp_path: Path, before: bytes, after: bytes
+) -> None:
+    """pydicom looks at a value only when it is asked for."""
+    path = write_dicom(tmp_path / "a.dcm")
+    data = path.read_bytes()
+    assert data.count(before) == 1
+    path.write_bytes(data.replace(before, after))
+    with pytest.raises(CorruptFileError, match=r"damaged|no pixels"):
+        clean(path, tmp_path / "out")
