@@ -67,7 +67,10 @@ def open_archive(
             packed = path.stat().st_size
             _check(files, packed, min(most_bytes, _FREE_BYTES + growth * packed), most_entries)
             yield archive, files
-    except (zipfile.BadZipFile, zlib.error, EOFError, struct.error, NotImplementedError) as error:
+    except (
+        *(zipfile.BadZipFile, zlib.error, EOFError, struct.error, NotImplementedError),
+        UnicodeDecodeError,  # of a name before its bytes, which is read when these are
+    ) as error:
         raise CorruptFileError("the ZIP archive is cut or damaged") from error
 
 

@@ -167,12 +167,13 @@ def damage_named() -> Iterator[None]:
 
     It converts a value when that is first asked for, which may be long after reading.
     """
-    from pydicom.errors import InvalidDicomError
+    from pydicom.errors import BytesLengthException, InvalidDicomError
 
     try:
         yield
     except (
-        *(InvalidDicomError, AttributeError, EOFError, IndexError, KeyError, NotImplementedError),
+        *(BytesLengthException, InvalidDicomError),
+        *(AttributeError, EOFError, IndexError, KeyError, NotImplementedError),
         *(OSError, OverflowError, RecursionError, TypeError, ValueError, struct.error),
     ) as error:
         if isinstance(error, OSError) and error.errno is not None:

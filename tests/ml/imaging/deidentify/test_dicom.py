@@ -138,6 +138,7 @@ def test_a_series_loses_label_macro_and_the_names_of_its_files(tmp_path: Path) -
     ("before", "after"),
     [
         (b"\x08\0\x30\x10LO", b"\x08\0\x30\x10ZZ"),  # a kind of value that there is not
+        (b"\x08\0\x60\0CS\x02\0SM", b"\x08\0\x60\0UL\x02\0SM"),  # half a number
         (b"\x08\0\x60\0CS\x02\0SM", b"\x08\0\x60\0SQ\x02\0SM"),  # a text as a sequence
     ],
 )

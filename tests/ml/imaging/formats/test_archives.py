@@ -128,3 +128,15 @@ def test_a_list_that_points_out_of_the_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.zip").write_bytes(data)
     with pytest.raises(CorruptFileError):
         unpack(tmp_path / "a.zip", tmp_path / "out")
+
+
+def test_a_name_that_is_no_text_where_its_bytes_are_is_damage(tmp_path: Path) -> None:
+    """The list of files is whole; the name in front of the file itself is read when that is."""
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("Ünï.txt", b"x" * 100)
+    data = path.read_bytes()
+    name = "Ünï.txt".encode()
+    path.write_bytes(data.replace(name, b"\xb5" * len(name), 1))
+    with pytest.raises(CorruptFileError, match="cut or damaged"):
+        unpack(path, tmp_path / "out")
