@@ -150,3 +150,26 @@ def test_a_post_that_was_lost_or_still_runs_is_sent_again_under_its_key(
         assert len(sent) == 3 and len(set(sent)) == 1
         tessera.ask("POST", "shares/1/end/")
     assert len(set(sent)) == 2, "another call is another request"
+
+
+def test_a_change_names_what_it_was_made_from() -> None:
+    case = {"id": "1", "organ": "colon"}
+    sent: list[str | None] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.method == "GET":
+            return httpx.Response(200, json=case, headers={"ETag": '"a.1"'})
+        sent.append(request.headers.get("If-Match"))
+        if sent[-1] != '"a.1"':
+            now = {"code": "stale-version", "detail": "x", "current": case | {"organ": "lung"}}
+            return httpx.Response(412, json=now)
+        return httpx.Response(200, json=case | {"organ": "skin"}, headers={"ETag": '"b.1"'})
+
+    with Client("http://portal.example", "t", transport=httpx.MockTransport(answer)) as tessera:
+        seen = tessera.read("cases/1/")
+        changed = tessera.change(seen, organ="skin")
+        assert (changed.value["organ"], changed.tag) == ("skin", '"b.1"')
+        with pytest.raises(problems.ConflictError) as refused:
+            tessera.change(changed, organ="skin")
+    assert refused.value.said["current"]["organ"] == "lung"
+    assert sent == ['"a.1"', '"b.1"']

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import httpx2 as httpx
 
@@ -17,6 +19,15 @@ POLL_S, SLOWEST_POLL_S, POLL_GROWTH = 0.2, 3.0, 1.4
 """Jobs are looked at often at first, and then less and less."""
 ROIS_A_REQUEST = 1000  # as many as a page of the list has at most
 TUS = {"Tus-Resumable": "1.0.0"}
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What stood at an address when it was read, and the tag by which a change names it."""
+
+    path: str
+    value: Mapping[str, Any]
+    tag: str
 
 
 def named(method: str, headers: Mapping[str, str]) -> dict[str, str]:

@@ -49,7 +49,7 @@ class NotFoundError(TesseraError):
 class ConflictError(TesseraError):
     """Somebody else was faster, or the state of the thing does not allow it.
 
-    ``said["current"]`` has the ROI as it is now, where the portal tells it.
+    ``said["current"]`` has the object as it is now, where the portal tells it.
     """
 
 

@@ -86,6 +86,21 @@ class Requests:
         """The JSON at an address below ``/api/v1/``."""
         return (await self.ask("GET", path, params=params)).json()
 
+    async def read(self, path: str) -> asking.Seen:
+        """One object that people edit, as ``change`` takes it: ``cases/<id>/`` and so on."""
+        answer = await self.ask("GET", path)
+        return asking.Seen(path, answer.json(), answer.headers.get("ETag", "*"))
+
+    async def change(self, seen: asking.Seen, **fields: Any) -> asking.Seen:
+        """Change what was read, and nothing that somebody else changed since.
+
+        Raises:
+            ConflictError: somebody did; ``said["current"]`` has it as it is now.
+        """
+        headers = {"If-Match": seen.tag}
+        answer = await self.ask("PATCH", seen.path, json=fields, headers=headers)
+        return asking.Seen(seen.path, answer.json(), answer.headers.get("ETag", "*"))
+
     async def _one(self, kind: type[T], path: str) -> T:
         return made(kind, await self.get(path))
 

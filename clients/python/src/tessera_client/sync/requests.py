@@ -87,6 +87,21 @@ class Requests:
         """The JSON at an address below ``/api/v1/``."""
         return (self.ask("GET", path, params=params)).json()
 
+    def read(self, path: str) -> asking.Seen:
+        """One object that people edit, as ``change`` takes it: ``cases/<id>/`` and so on."""
+        answer = self.ask("GET", path)
+        return asking.Seen(path, answer.json(), answer.headers.get("ETag", "*"))
+
+    def change(self, seen: asking.Seen, **fields: Any) -> asking.Seen:
+        """Change what was read, and nothing that somebody else changed since.
+
+        Raises:
+            ConflictError: somebody did; ``said["current"]`` has it as it is now.
+        """
+        headers = {"If-Match": seen.tag}
+        answer = self.ask("PATCH", seen.path, json=fields, headers=headers)
+        return asking.Seen(seen.path, answer.json(), answer.headers.get("ETag", "*"))
+
     def _one(self, kind: type[T], path: str) -> T:
         return made(kind, self.get(path))
 
