@@ -62,7 +62,7 @@ def open_archive(
     _check_listing(path, most_entries)
     try:
         with zipfile.ZipFile(path) as archive:
-            files = [entry for entry in archive.infolist() if not entry.is_dir()]
+            files = [entry for entry in archive.infolist() if not entry.filename.endswith("/")]
             files = [entry for entry in files if not _is_left_out(entry.filename)]
             packed = path.stat().st_size
             _check(files, packed, min(most_bytes, _FREE_BYTES + growth * packed), most_entries)

@@ -140,3 +140,15 @@ def test_a_name_that_is_no_text_where_its_bytes_are_is_damage(tmp_path: Path) ->
     path.write_bytes(data.replace(name, b"\xb5" * len(name), 1))
     with pytest.raises(CorruptFileError, match="cut or damaged"):
         unpack(path, tmp_path / "out")
+
+
+def test_a_file_without_a_name_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("A", b"x")
+    data = bytearray(path.read_bytes())
+    at = data.index(b"PK\1\2") + 28
+    data[at : at + 4] = struct.pack("<HH", 0, 1)  # the name is a part of what follows it
+    path.write_bytes(bytes(data))
+    with pytest.raises(UnsupportedFormatError, match="leads out of it: ''"):
+        unpack(path, tmp_path / "out")
