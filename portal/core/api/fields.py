@@ -96,8 +96,11 @@ def described(answered: Answered) -> OpenApiParameter:
 def _answered_by(view: Any) -> Answered | None:
     """By the schema that the operation has; found once."""
     name = getattr(view, "action", None) or "get"
+    handler = getattr(view, name, None)
+    if handler is None:
+        return None  # it has no GET
     if (type(view), name) not in _KNOWN:
-        declared = getattr(getattr(view, name, None), "kwargs", {}).get("schema")
+        declared = getattr(handler, "kwargs", {}).get("schema")
         schema = declared() if declared else view.schema
         schema.view, schema.method, schema.path = view, "GET", view.request.path
         _KNOWN[type(view), name] = schema.answered()

@@ -248,6 +248,7 @@ def _shown(live: Any, ids: Mapping[str, str]) -> Any:
             others += 1
             text = text.replace(found, shown_id(f"other {others}"))
     text = text.replace("http://testserver", "https://tessera.example.org")
+    text = re.sub(r"\bW-(\d)\b", r"S26-0009\1", text.replace("access.example", "hospital.example"))
     return json.loads(_DAY.sub(_SHOWN_DAY, _TIME.sub(_SHOWN_TIME, text)))
 
 

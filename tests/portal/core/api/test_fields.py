@@ -49,3 +49,10 @@ def test_every_main_list_can_be_sparse(api: Any, path: str) -> None:
 def test_an_error_is_told_whole(api: Any) -> None:
     answer = api.get("/api/v1/cases/00000000-0000-0000-0000-000000000000/?fields=id")
     assert {"status", "detail", "code"} <= set(answer.json())
+
+
+def test_what_has_no_get_is_refused_as_such(api: Any) -> None:
+    answer = api.get("/api/v1/jobs/cancel/?fields=id")
+    assert answer.status_code == 405
+    case = api.get("/api/v1/cases/").json()["results"][0]["id"]
+    assert api.get(f"/api/v1/bin/{case}/restore/").status_code == 405
