@@ -89,7 +89,9 @@ def test_what_cannot_be_read_in_the_address_is_passed_over(page, pair):
 def test_a_value_that_nothing_has_can_be_dropped(page, pair):
     text = similar(page, pair[0], "?organ=Heart").content.decode()
     assert "No similar region found" in text
-    assert 'aria-label="Drop Organ: heart"' in text
+    assert 'aria-label="Drop Organ: heart"' in text and "Drop a filter" in text
+    text = similar(page, pair[0], "?case=only").content.decode()
+    assert "No region of this kind was searched" in text and "Drop a filter" not in text
 
 
 def test_a_deleted_roi_has_no_page_and_no_picture(page, world, pair):
