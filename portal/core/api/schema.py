@@ -48,6 +48,10 @@ class ProblemAutoSchema(AutoSchema):
                 parameters.append(ETAG)
         return parameters
 
+    def is_deprecated(self) -> bool:
+        """Of a view that says when it goes."""
+        return bool(super().is_deprecated()) or getattr(self.view, "leaving", None) is not None
+
     def answered(self) -> Answered | None:
         """What the operation answers, as a GET."""
         said = self.get_response_serializers()

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
+from email.utils import format_datetime
 from functools import partial
 from typing import Any, ClassVar, TypeVar, cast
 
@@ -32,6 +35,22 @@ _Edited = TypeVar("_Edited", bound=BaseModel)
 _EDITS = ("retrieve", "update", "partial_update", "destroy")
 
 
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """When what is to go was said to go, and from when on it may be gone (midnight, UTC)."""
+
+    since: date
+    until: date
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """As RFC 9745 and RFC 8594 write them."""
+        return {
+            "Deprecation": f"@{int(_moment(self.since).timestamp())}",
+            "Sunset": format_datetime(_moment(self.until), usegmt=True),
+        }
+
+
 class ApiView(SparseFields, TaggedReads, APIView):
     """A view of the API.
 
@@ -45,6 +64,8 @@ class ApiView(SparseFields, TaggedReads, APIView):
     if_match: ClassVar[Mapping[str, bool]] = {}
     """Methods that change what people edit. True: two may edit the same text, and a change has to
     say what it was made from. False: it is only switched, set or deleted, and may say so."""
+    leaving: ClassVar[Leaving | None] = None
+    """Of a view that is to go: the schema marks it, and its answers say when."""
     _row: BaseModel | None = None
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
@@ -66,6 +87,9 @@ class ApiView(SparseFields, TaggedReads, APIView):
         if self._row is not None and answer.status_code == 200 and isinstance(answer, Response):
             row = self._row if request.method == "GET" else present(self._row)
             answer["ETag"] = etag_of(row, answer.data)
+        if self.leaving is not None:
+            for name, value in self.leaving.headers.items():
+                answer[name] = value
         return answer
 
     def seen(self, row: _Edited) -> _Edited:
@@ -140,6 +164,10 @@ def shows_one(view: APIView, method: str | None) -> bool:
 def remembers(view: object) -> bool:
     """Whether POSTs of this view are carried out once by the key alone."""
     return isinstance(view, ApiView) and not view.takes_no_key and not view.keeps_keys
+
+
+def _moment(day: date) -> datetime:
+    return datetime.combine(day, time.min, tzinfo=UTC)
 
 
 def _in_one(handler: _Handler, *args: Any, **kwargs: Any) -> HttpResponseBase:

@@ -70,5 +70,6 @@ def test_who_saves_second_sees_both_and_may_save_again(
     two.locator("dialog[open]").get_by_role("button", name="Retire").click()
     two.get_by_text("Someone else changed this since you read it").wait_for()
     shoot(two, "two-editors-label")
+    row.get_by_label("Name of Renamed meanwhile").wait_for()
     with DATABASE:
         assert Label.objects.get(pk=label.pk).retired_at is None

@@ -23,6 +23,8 @@ export function watchLabels(): void {
   connectActs(list.dataset.lab ?? "");
 }
 
+const READ_MS = 2500; // as long as two short sentences take
+
 /** Says what went wrong; true where nothing did. */
 async function tried(run: () => Promise<unknown>): Promise<boolean> {
   try {
@@ -30,6 +32,8 @@ async function tried(run: () => Promise<unknown>): Promise<boolean> {
     return true;
   } catch (error) {
     toast(error instanceof ApiError ? error.message : "That did not work.", "error");
+    // The page shows what was: once the message is read, it shows what is.
+    if (error instanceof ApiError && error.status === 412) setTimeout(() => location.reload(), READ_MS);
     return false;
   }
 }

@@ -1,0 +1,48 @@
+"""What a view that is to go says of itself."""
+
+from __future__ import annotations
+
+from datetime import date
+from email.utils import parsedate_to_datetime
+from typing import Any, ClassVar
+
+from django.urls import path
+from drf_spectacular.generators import SchemaGenerator
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.test import APIRequestFactory
+
+from portal.core.api.views import ApiView, Leaving
+
+
+class StayingApi(ApiView):
+    authentication_classes = ()
+    permission_classes = ()
+
+    @extend_schema(responses=None)
+    def get(self, request: Request) -> Response:
+        return Response({})
+
+
+class LeavingApi(StayingApi):
+    leaving: ClassVar = Leaving(since=date(2026, 1, 1), until=date(2027, 1, 1))
+
+
+def test_what_is_to_go_says_since_when_and_until_when() -> None:
+    request = APIRequestFactory().get("/")
+    answer = LeavingApi.as_view()(request)
+    assert answer["Deprecation"] == "@1767225600"
+    assert answer["Sunset"] == "Fri, 01 Jan 2027 00:00:00 GMT"
+    assert parsedate_to_datetime(answer["Sunset"]).date() == date(2027, 1, 1)
+    refused = LeavingApi.as_view()(APIRequestFactory().post("/"))
+    assert (refused.status_code, refused["Sunset"]) == (405, answer["Sunset"])
+    assert not {"Deprecation", "Sunset"} & set(StayingApi.as_view()(request).headers)
+
+
+def test_the_schema_marks_it() -> None:
+    patterns = [path("api/v1/a/", LeavingApi.as_view()), path("api/v1/b/", StayingApi.as_view())]
+    made: Any = SchemaGenerator(patterns=patterns)  # type: ignore[no-untyped-call]
+    said = made.get_schema(request=None, public=True)["paths"]
+    assert said["/api/v1/a/"]["get"]["deprecated"] is True
+    assert "deprecated" not in said["/api/v1/b/"]["get"]
