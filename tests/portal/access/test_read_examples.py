@@ -75,6 +75,24 @@ WHOLE = {  # JSON that is not cut to `fields`: documents of standards, and files
     "canvas_roi_file_export",
     "mosaics_manifest.json_retrieve",
 }
+NOT_PAGED = {  # lists that do not go by cursor, and why; docs/api.md says so too
+    "map_near_duplicates": "ranked anew, by start and limit",
+    "map_unlike": "ranked anew, by start and limit",
+    "unannotated": "ranked anew, by start and limit",
+    "query_similar": "ranked anew",
+    "report_again": "ranked anew",
+    "roi_places": "ranked anew",
+    "roi_similar": "ranked anew",
+    "mosaics_frames_at_point_retrieve": "ranked anew, at most its limit",
+    "mosaics_projected_rois_retrieve": "what one frame or component shows, bounded",
+    "mosaics_roi_frames_retrieve": "ranked anew, at most 200",
+    "videos_frames_retrieve": "a table that never changes, by index",
+    "followups_retrieve": "the frames that one follow-up found",
+    "reports_retrieve": "the results that one report froze, at most 50",
+    "rois_thread_list": "what was said of one ROI",
+    "roi_judgements": "one's own, of one ROI",
+    "studies_findings_list": "of one image",
+}
 OWN_TAGS = {"rois_retrieve", "canvases_live_retrieve"}
 BY_SESSION = ("tokens_",)
 LONGEST = 12  # of a list of numbers in an example
@@ -120,6 +138,31 @@ def test_every_read_has_an_example_and_every_example_a_read(document: dict[str, 
         answers = [*_answers(operation, 200).values(), *_answers(operation, 202).values()]
         is_shown = any("examples" in said for said in answers)
         assert is_shown or name in REFUSED or not answers, name
+
+
+def test_every_list_goes_by_cursor_or_says_why_not(document: dict[str, Any]) -> None:
+    lists, paged = set(), set()
+    for name, (_, operation) in _reads(document).items():
+        said = _answers(operation).get("application/json", {}).get("schema", {})
+        said = _resolved(document, said)
+        parameters = {one["name"] for one in operation.get("parameters", [])}
+        within = said.get("properties", {})
+        arrays = [said, within.get("results", {}), within.get("frames", {})]
+        is_list = any(one.get("type") == "array" for one in arrays) or "limit" in parameters
+        if is_list and not name.startswith(STANDARDS):
+            lists.add(name)
+        if "cursor" in parameters:
+            paged.add(name)
+            assert "page_size" in parameters
+            assert {"next", "previous", "results"} <= set(said["required"]), name
+        assert not {"page", "offset"} & parameters or name.startswith(STANDARDS), name
+    assert len(paged) > 30
+    assert lists - paged == set(NOT_PAGED)
+
+
+def _resolved(document: Any, schema: Any) -> Any:
+    name = schema.get("$ref", "").rpartition("/")[2]
+    return document["components"]["schemas"][name] if name else schema
 
 
 def test_every_read_is_answered_as_its_example_says(scene: Scene, document: dict[str, Any]) -> None:
