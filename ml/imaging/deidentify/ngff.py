@@ -11,6 +11,7 @@ import shutil
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from ml.imaging.deidentify.cleaned import Cleaned
 from ml.imaging.formats.archives import LONG_AGO
@@ -24,7 +25,18 @@ _ARRAY_KEYS = (
     *("dimension_separator", "node_type", "data_type", "chunk_grid", "chunk_key_encoding"),
     "codecs",
 )
-_AXIS_KEYS, _TRANSFORM_KEYS = ("name", "type", "unit"), ("type", "scale", "translation")
+_TRANSFORM_KEYS = ("type", "scale", "translation")
+_WORDS = (
+    *("space", "time", "channel", "second", "millisecond", "nanometer", "micrometer"),
+    *("millimeter", "meter"),
+)
+"""Of axes: their kinds and units."""
+_SETTINGS = frozenset(
+    {"id", "cname", "clevel", "level", "shuffle", "blocksize", "typesize", "acceleration"}
+    | {"checksum", "name", "configuration", "endian", "separator", "chunk_shape", "codecs"}
+    | {"index_codecs", "index_location"}
+)
+"""Of chunks and of what packs them."""
 _MOST_TOLD_BYTES = 2**23  # of a description, as far as it is compared
 _CHUNK_BYTES = 2**20  # copied at once
 
@@ -76,7 +88,9 @@ def _descriptions(
     for number, level in enumerate(image.levels):
         file = "zarr.json" if store.size(f"{below}{level}/.zarray") is None else ".zarray"
         described = store.json(f"{below}{level}/{file}") or {}
-        plain = {key: described[key] for key in _ARRAY_KEYS if key in described}
+        plain = {key: _known(described[key]) for key in _ARRAY_KEYS if key in described}
+        if file == "zarr.json":
+            plain["dimension_names"] = list(image.axes)
         yield f"{number}/{file}", f"{below}{level}/{file}", _json(plain)
 
 
@@ -103,10 +117,10 @@ def _told(image: NgffImage) -> JsonObject:
     }
     if before.get("axes") is not None:
         one["axes"] = [
-            {key: str(axis[key])[:20] for key in _AXIS_KEYS if key in axis}
+            {"name": name} | {key: axis[key] for key in ("type", "unit") if axis.get(key) in _WORDS}
             if isinstance(axis, dict)
-            else str(axis)[:20]
-            for axis in before["axes"]
+            else name
+            for name, axis in zip(image.axes, before["axes"], strict=True)
         ]
     if "version" in before:
         one["version"] = image.version
@@ -142,6 +156,13 @@ def _transforms(holder: JsonObject) -> JsonObject:
         if step.get("type") in ("scale", "translation", "identity")
     ]
     return {"coordinateTransformations": plain}
+
+
+def _known(told: Any) -> Any:
+    """Settings that are known, of whatever is nested in them."""
+    if isinstance(told, dict):
+        return {key: _known(value) for key, value in told.items() if key in _SETTINGS}
+    return [_known(one) for one in told] if isinstance(told, list) else told
 
 
 def _json(told: JsonObject) -> bytes:

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ml.errors import CorruptFileError, UnsupportedFormatError
 from ml.imaging.formats.zarr_arrays import ZarrArray, read_array
@@ -107,7 +108,7 @@ def _found(store: ZarrStore) -> NgffImage:
         channels=_channels(omero, axes, array),
         mpp_x=scale.get("x"),
         mpp_y=scale.get("y"),
-        version=str(told.get("version") or multiscale.get("version") or "0.4")[:8],
+        version=_version(told.get("version") or multiscale.get("version")),
         multiscale=multiscale,
     )
 
@@ -120,6 +121,11 @@ def attributes_of(store: ZarrStore, path: str) -> JsonObject:
         found = (store.json(f"{below}zarr.json") or {}).get("attributes") or {}
         told = found.get("ome") or {}
     return dict(told)
+
+
+def _version(told: Any) -> str:
+    """As it is told, where it is one."""
+    return told if isinstance(told, str) and re.fullmatch(r"\d\.\d", told) else "0.5"
 
 
 def _joined(path: str, level: str) -> str:

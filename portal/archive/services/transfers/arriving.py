@@ -240,6 +240,11 @@ def _submit_finish(upload: Upload, user: User) -> Job:
     if not changed:
         raise ConflictError("This upload is complete.", code="upload-offset")
     upload.state = UploadState.CHECKING
+    return upload_check(upload=upload, user=user)
+
+
+def upload_check(*, upload: Upload, user: User | None) -> Job:
+    """Submit the job that checks a file that has arrived."""
     return job_submit(
         kind=FINISH_KIND,
         args={"upload_id": str(upload.pk)},

@@ -17,12 +17,15 @@ from portal.archive.models import Case, Upload, UploadState
 from portal.archive.selectors.intake import asset_received
 from portal.archive.services.assets import asset_placing
 from portal.archive.services.items import ItemReceived, item_create
-from portal.archive.services.transfers.arriving import FINISH_KIND, upload_discard
+from portal.archive.services.transfers.arriving import FINISH_KIND, upload_check, upload_discard
 from portal.archive.services.transfers.writing import bytes_drop, has_content
 from portal.archive.services.uploads import content_kind, content_kind_of, upload_keep
 from portal.core.disk import full_disk_refused
 from portal.core.errors import ConflictError, InvalidInputError
+from portal.jobs.models import Job
 
+WORKER_LOST = "worker-lost"
+LOST_MOST = 3  # jobs, each of which is tried three times: beyond that it is no accident
 Progress = Callable[[int, int, str], None]
 
 
@@ -99,7 +102,8 @@ def upload_store(*, upload: Upload, received: Path | None, kind: FileKind) -> It
 def upload_job_ended(*, payload: Mapping[str, Any]) -> None:
     """Mark the transfer of a failed or cancelled job as refused, and drop its bytes.
 
-    Heard from ``job.ended``.
+    Heard from ``job.ended``. Where the workers were lost nothing is wrong with the file: another
+    job checks it, a few times.
     """
     if payload.get("kind") != FINISH_KIND or payload.get("state") not in ("failed", "cancelled"):
         return
@@ -107,6 +111,10 @@ def upload_job_ended(*, payload: Mapping[str, Any]) -> None:
         pk=payload["target_id"], state=UploadState.CHECKING, asset=None
     ).first()
     if upload is None:
+        return
+    jobs = Job.objects.filter(kind=FINISH_KIND, target_id=upload.pk)
+    if payload.get("error_code") == WORKER_LOST and jobs.count() < LOST_MOST:
+        upload_check(upload=upload, user=upload.created_by)
         return
     upload.state = UploadState.REFUSED
     upload.error_code = str(payload.get("error_code") or payload["state"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from ml.imaging.ingest import inspect_slide
 from ml.imaging.slides import open_slide
 from tests.ml.imaging.deidentify.support import clean
 from tests.ml.imaging.several import zipped
-from tests.ml.imaging.zarrs import SECRET, write_ngff
+from tests.ml.imaging.zarrs import SECRET, ozx, write_ngff
 
 OMERO: dict[str, Any] = {
     "name": SECRET,
@@ -70,3 +71,23 @@ def test_names_go_and_chunks_stay(tmp_path: Path, way: dict[str, Any]) -> None:
     assert clean(again, tmp_path / "again")[0] is None
     unpacked = zarr.open_group(zarr.storage.ZipStore(again, mode="r"), mode="r")
     assert unpacked["1"].shape == (3, 100, 150), "other readers read it, with all its levels"
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_free_words_in_descriptions_go_too(tmp_path: Path, version: int) -> None:
+    folder = write_ngff(tmp_path / "a", version=version, unit=SECRET)
+    file = folder / ("zarr.json" if version == 3 else ".zattrs")
+    told = file.read_text().replace('"channel"', f'"{SECRET}"').replace('"0.5"', f'"{SECRET}"')
+    file.write_text(told)
+    array = folder / "0" / ("zarr.json" if version == 3 else ".zarray")
+    found = json.loads(array.read_text())
+    packer = found["codecs"][1]["configuration"] if version == 3 else found["compressor"]
+    packer["operator"] = SECRET
+    array.write_text(json.dumps(found))
+    made, _ = clean(ozx(folder, tmp_path / "a.zip"), tmp_path / "out")
+    assert made is not None
+    assert SECRET.encode() not in made.read_bytes()
+    inspect_slide(path=str(made), out_dir=str(tmp_path / "out"))
+    with zipfile.ZipFile(made) as archive:
+        names = json.loads(archive.read(f"0/{array.name}")).get("dimension_names")
+    assert names == (["c", "y", "x"] if version == 3 else None)

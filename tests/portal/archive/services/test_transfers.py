@@ -17,7 +17,9 @@ from portal.archive.models import Asset, Case, Slide, Upload
 from portal.archive.services.transfers import ChecksumError, UploadBusyError
 from portal.archive.storage import incoming_path
 from portal.core.errors import ConflictError, InvalidInputError, NotFoundError
+from portal.jobs import ledger
 from portal.jobs.models import Job, JobState
+from portal.jobs.worker.reaper import reap
 from portal.labs.models import User
 from tests.portal.archive.support import files_below, picture, run_job
 
@@ -262,3 +264,33 @@ def test_giving_up_takes_the_bytes_along(case: Case, annotator: User, storage: P
     assert files_below(storage) == []
     with pytest.raises(NotFoundError):
         upload_get(user=annotator, upload_id=pk)
+
+
+def _workers_lost() -> None:
+    """Whoever had the newest job was killed, each time it was tried."""
+    job = Job.objects.filter(kind="upload_finish", state=JobState.QUEUED).get()
+    ledger.claim(job.pk, worker="gone")
+    past = timezone.now() - timedelta(seconds=1)
+    Job.objects.filter(pk=job.pk).update(lease_until=past, attempts=job.max_attempts)
+    reap()
+    job.refresh_from_db()
+    assert job.error_code == "worker-lost"
+
+
+def test_a_file_that_arrived_outlives_the_workers_that_were_to_check_it(
+    case: Case, annotator: User, storage: Path
+) -> None:
+    stored, lost = _begin(case, annotator), _begin(case, annotator)
+    services.upload_append(upload=stored, offset=0, chunks=[CONTENT], user=annotator)
+    _workers_lost()
+    stored.refresh_from_db()
+    assert stored.state == "checking", "nothing is wrong with the file"
+    run_job(Job.objects.get(kind="upload_finish", state=JobState.QUEUED))
+    stored.refresh_from_db()
+    assert stored.state == "stored"
+    services.upload_append(upload=lost, offset=0, chunks=[CONTENT], user=annotator)
+    for _ in range(3):
+        _workers_lost()
+    lost.refresh_from_db()
+    assert (lost.state, lost.error_code) == ("refused", "worker-lost"), "not tried for ever"
+    assert not Job.objects.filter(kind="upload_finish", state=JobState.QUEUED).exists()
