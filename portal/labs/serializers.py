@@ -75,21 +75,26 @@ class MeSerializer(serializers.Serializer[Any]):
     token = ApiTokenSerializer(allow_null=True, help_text="null where a session asks")
 
 
-class ApiTokenCreateSerializer(serializers.Serializer[Any]):
-    """What a new token needs."""
+class ProgramTokenCreateSerializer(serializers.Serializer[Any]):
+    """What a token of a program needs; it reaches the program's lab alone."""
 
-    name = serializers.CharField(max_length=80)
     scope = serializers.ChoiceField(choices=TokenScope.choices, default=TokenScope.READ)
     areas = serializers.DictField(
         child=serializers.ChoiceField(choices=TokenScope.choices),
         required=False,
         help_text=f"Limits it to these areas: {', '.join(TokenArea.values)}; left out: all",
     )
-    lab = serializers.UUIDField(
-        required=False, allow_null=True, help_text="the only lab it reaches; left out: all of one's"
-    )
     expires_in_days = serializers.IntegerField(
         min_value=1, max_value=services.LONGEST_LIFE.days, default=90
+    )
+
+
+class ApiTokenCreateSerializer(ProgramTokenCreateSerializer):
+    """What a new token needs."""
+
+    name = serializers.CharField(max_length=80)
+    lab = serializers.UUIDField(
+        required=False, allow_null=True, help_text="the only lab it reaches; left out: all of one's"
     )
 
 

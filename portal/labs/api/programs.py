@@ -20,7 +20,11 @@ from portal.labs.authentication import SessionOnly
 from portal.labs.models import Membership, Role, TokenArea, TokenScope
 from portal.labs.requests import UUID_REGEX, user_of
 from portal.labs.rules import require_manager
-from portal.labs.serializers import ApiTokenSerializer, NewApiTokenSerializer
+from portal.labs.serializers import (
+    ApiTokenSerializer,
+    NewApiTokenSerializer,
+    ProgramTokenCreateSerializer,
+)
 
 
 class ProgramSerializer(serializers.ModelSerializer[Membership]):
@@ -42,20 +46,6 @@ class ProgramCreateSerializer(serializers.Serializer[Any]):
     lab = serializers.UUIDField(required=False, help_text="May be left out who manages one lab")
     name = serializers.CharField(max_length=120)
     role = serializers.ChoiceField(choices=Role.choices, help_text="But manager")
-
-
-class ProgramTokenCreateSerializer(serializers.Serializer[Any]):
-    """What a token of a program needs; it reaches the program's lab alone."""
-
-    scope = serializers.ChoiceField(choices=TokenScope.choices, default=TokenScope.READ)
-    areas = serializers.DictField(
-        child=serializers.ChoiceField(choices=TokenScope.choices),
-        required=False,
-        help_text=f"Limits it to these areas: {', '.join(TokenArea.values)}; left out: all",
-    )
-    expires_in_days = serializers.IntegerField(
-        min_value=1, max_value=services.LONGEST_LIFE.days, default=90
-    )
 
 
 class ProgramViewSet(mixins.ListModelMixin, ApiViewSet[Membership]):
