@@ -237,6 +237,7 @@ class UploadViewSet(ApiViewSet[Any]):
         upload = self._upload(pk)
         _require_version(request._request)
         response = self._standing(upload, http_status.HTTP_200_OK)
+        response["Cache-Control"] = "no-store"  # says tus: an offset of before would be wrong
         response["Upload-Length"] = str(upload.size_bytes)
         response["Upload-Metadata"] = f"filename {base64_of(upload.filename)}"
         if upload.is_part:
