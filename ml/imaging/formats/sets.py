@@ -11,9 +11,6 @@ import re
 import struct
 from pathlib import Path
 
-from pydicom.errors import InvalidDicomError
-from pydicom.filereader import read_partial
-
 from ml.errors import CorruptFileError, UnsupportedFormatError
 from ml.imaging.formats.archives import unpack
 from ml.imaging.formats.indexes import (
@@ -88,6 +85,10 @@ def is_index(path: Path) -> bool:
 
 def _series_of(path: Path) -> str:
     """UID of the series of an object, "" of a label or an overview, which may have one apart."""
+    # Imported here: it takes as long as all else that a child loads to open a file.
+    from pydicom.errors import InvalidDicomError
+    from pydicom.filereader import read_partial
+
     try:
         with path.open("rb") as file:
             head = read_partial(file, stop_when=lambda tag, *_: tag > _SERIES_UID)
