@@ -173,8 +173,10 @@ def shoot() -> Callable[[Any, str], None]:
         Path(folder).mkdir(parents=True, exist_ok=True)
         if isinstance(page, bytes):
             (Path(folder) / f"{name}.pdf").write_bytes(page)
-        else:
-            page.screenshot(path=str(Path(folder) / f"{name}.png"))
+            return
+        for theme in ("dark", "light"):
+            page.emulate_media(color_scheme=theme)
+            page.screenshot(path=str(Path(folder) / f"{name}-{theme}.png"))
 
     return run
 

@@ -12,15 +12,17 @@ import pytest
 def _look_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """The look at an arriving file runs in this process: a child costs a quarter of a second.
 
-    ``tests/portal/archive/test_inspection.py`` has real ones.
+    ``tests/portal/archive/test_inspection.py`` has real ones. Where a module inspects all files in
+    this process (``tests.world.in_process``), it still does.
     """
-    from ml.imaging import sandbox
     from ml.imaging.formats.sniff import sniff_file
     from portal.archive import inspection
+
+    others = inspection.run_limited
 
     def run(target: str, arguments: Mapping[str, Any], **options: Any) -> dict[str, Any]:
         if target == "ml.imaging.formats.sniff:sniff_file":
             return sniff_file(**arguments)
-        return sandbox.run_limited(target, arguments, **options)
+        return others(target, arguments, **options)
 
     monkeypatch.setattr(inspection, "run_limited", run)

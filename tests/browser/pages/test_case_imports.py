@@ -24,11 +24,11 @@ RING = [[20, 20], [300, 20], [300, 300], [20, 300], [20, 20]]
 WIDE = {"width": 1366, "height": 900}
 
 
-@pytest.fixture(params=["light", "dark"])
+@pytest.fixture
 def open_page(
-    browser: Any, open_server: Any, storage: Path, annotator: Any, lab: Any, request: Any
+    browser: Any, open_server: Any, storage: Path, annotator: Any, lab: Any
 ) -> Iterator[Callable[[str], Any]]:
-    """``open_page(path)``: chromium on that page as a manager, in both themes."""
+    """``open_page(path)``: chromium on that page as a manager."""
     from django.test import Client
 
     with DATABASE:
@@ -36,12 +36,12 @@ def open_page(
         client = Client()
         client.force_login(annotator)
     cookie = client.cookies[django_settings.SESSION_COOKIE_NAME].value
-    context = browser.new_context(viewport=WIDE, color_scheme=request.param)
+    context = browser.new_context(viewport=WIDE)
     context.add_cookies([{"name": "sessionid", "value": cookie, "url": open_server.url}])
 
     def run(path: str) -> Any:
         page = context.new_page()
-        page.theme, page.complaints = request.param, []
+        page.complaints = []
         page.on("pageerror", lambda error: page.complaints.append(str(error)))
         page.goto(open_server.url + path)
         return page
@@ -81,9 +81,11 @@ def _job(state: str = "queued") -> Job:
 
 
 def _seen(page: Any, name: str) -> None:
-    """A picture for a person to look at, where a folder for it is named."""
+    """Pictures in both themes for a person to look at, where a folder for them is named."""
     if folder := os.environ.get("TESSERA_PICTURES"):
-        page.screenshot(path=f"{folder}/import-{name}-{page.theme}.png", full_page=True)
+        for theme in ("dark", "light"):
+            page.emulate_media(color_scheme=theme)
+            page.screenshot(path=f"{folder}/import-{name}-{theme}.png", full_page=True)
 
 
 def test_a_case_is_dropped_and_told_what_of_it_came_in(

@@ -24,22 +24,21 @@ WIDE = {"width": 1366, "height": 900}
 DETAILS = "details:has-text('Train an encoder')"
 
 
-@pytest.fixture(params=["light", "dark"])
+@pytest.fixture
 def open_page(
-    browser: Any, open_server: Any, annotator: Any, lab: Any, request: Any
+    browser: Any, open_server: Any, annotator: Any, lab: Any
 ) -> Iterator[Callable[[str], Any]]:
-    """``open_page(path)``: chromium on that page as a manager, in both themes."""
+    """``open_page(path)``: chromium on that page as a manager."""
     with DATABASE:
         Membership.objects.filter(user=annotator, lab=lab).update(role=Role.MANAGER)
         client = Client()
         client.force_login(annotator)
     cookie = client.cookies[django_settings.SESSION_COOKIE_NAME].value
-    context = browser.new_context(viewport=WIDE, color_scheme=request.param)
+    context = browser.new_context(viewport=WIDE)
     context.add_cookies([{"name": "sessionid", "value": cookie, "url": open_server.url}])
 
     def run(path: str) -> Any:
         page = context.new_page()
-        page.theme = request.param
         page.goto(open_server.url + path)
         return page
 
@@ -61,7 +60,7 @@ def test_an_encoder_is_asked_for_with_its_length_and_cancelled(
     page = open_page(f"/lab/learning/?lab={lab.slug}")
     expect(page.get_by_role("button", name="Learn a metric")).to_be_visible()
     page.locator(f"{DETAILS} > summary").click()
-    shoot(page, f"learning-ask-{page.theme}")
+    shoot(page, "learning-ask")
     page.get_by_label("Steps").fill("40")
     page.get_by_label("Hours").fill("0.5")
     assert is_within(page)
@@ -75,7 +74,7 @@ def test_an_encoder_is_asked_for_with_its_length_and_cancelled(
         Job.objects.filter(pk=learning.job_id).update(**running)
     expect(page.get_by_text("Training, loss 3.21, held out 3.4")).to_be_visible()
     expect(page.get_by_text("12 of 40")).to_be_visible()
-    shoot(page, f"learning-trains-{page.theme}")
+    shoot(page, "learning-trains")
     with DATABASE:
         Job.objects.filter(pk=learning.job_id).update(state=JobState.QUEUED)
     page.get_by_role("button", name="Cancel").click()
@@ -114,4 +113,4 @@ def test_what_came_of_an_encoder_is_drawn(
     assert all(lines.nth(at).bounding_box()["height"] > 60 for at in range(2))
     assert is_within(page)
     page.locator(".learned__losses").scroll_into_view_if_needed()
-    shoot(page, f"learning-came-{page.theme}")
+    shoot(page, "learning-came")
