@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 
 import numpy as np
+from PIL import Image
 
 from portal.annotations.models import Roi, RoiAction, RoiRevision
 from portal.annotations.services.fields import roi_shape
@@ -14,7 +15,10 @@ from portal.jobs.models import Job
 from portal.retrieval import selectors, services
 from portal.retrieval.models import Embedding, EncoderKind
 from portal.retrieval.services import EncoderFacts
+from tests.ml.training.roi.conftest import dense_tissue
 from tests.portal.retrieval.conftest import box_vector, square
+
+SIDE_PX = 256
 
 
 def encoder_registered():
@@ -109,3 +113,31 @@ def promoted(world, manager):
     learning = learned(world, manager)
     services.learning_promote(learning=learning, user=manager)
     return rois, learning
+
+
+def as_embedded(world, encoder, vectors):
+    """The rows that embedding the same pictures wrote for the first test."""
+    rois = [roi for halves in world.made for roi in halves]
+    encoder.save(force_insert=True)
+    for row, roi in zip(vectors, rois, strict=True):
+        row.pk, row.lab, row.roi, row.canvas = None, world.lab, roi, roi.canvas
+        row.save(force_insert=True)
+    Job.objects.all().delete()
+
+
+def drawn(world, patient):
+    """A still of 1 um per pixel with a region on either half; the labels lie side by side."""
+    canvas = world.canvas(world.case(f"T{patient}", f"patient {patient}"))
+    halves = [
+        dense_tissue(SIDE_PX, SIDE_PX, seed=2 * patient + at, nuclei_per_mpx=1200 + 1500 * at)
+        for at in range(2)
+    ]
+    picture = Image.fromarray(np.concatenate(halves, axis=1))
+    picture.save(world.storage / canvas.pixels_path, compress_level=1)
+    canvas.width_px, canvas.height_px = 2 * SIDE_PX, SIDE_PX
+    canvas.mpp_x = canvas.mpp_y = 1.0
+    canvas.save()
+    return [
+        world.roi(canvas, SIDE_PX * at + 4, 4, SIDE_PX - 8, label=world.names[at])
+        for at in range(2)
+    ]

@@ -10,7 +10,6 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 from django.test import Client
-from PIL import Image
 
 from ml.training.roi import lab_encoder
 from ml.training.roi.patches.views import ViewConfig
@@ -38,11 +37,11 @@ from portal.retrieval.selectors import LearningResult
 from portal.retrieval.services import WantedTraining
 from portal.retrieval.services.learning import folders
 from portal.retrieval.tasks import training
-from tests.ml.training.roi.conftest import dense_tissue
+from tests.portal.retrieval.archives import as_embedded, drawn
 from tests.portal.retrieval.conftest import World, jobs
 
 HISTOLOGY = EncoderKind.HISTOLOGY
-PATIENTS, SIDE_PX = 14, 256
+PATIENTS = 14
 TINY = dataclasses.replace(
     lab_encoder.PATCHES, batch=4, warmup=1, checkpoint_every=4, view=ViewConfig(crop_px=32)
 )
@@ -67,34 +66,6 @@ def archive(lab, annotator, storage, monkeypatch):
         vectors = Embedding.objects.order_by("roi__created_at")
         EMBEDDED.append((selectors.encoder_default(), list(vectors)))
     return world
-
-
-def as_embedded(world, encoder, vectors):
-    """The rows that embedding the same pictures wrote for the first test."""
-    rois = [roi for halves in world.made for roi in halves]
-    encoder.save(force_insert=True)
-    for row, roi in zip(vectors, rois, strict=True):
-        row.pk, row.lab, row.roi, row.canvas = None, world.lab, roi, roi.canvas
-        row.save(force_insert=True)
-    Job.objects.all().delete()
-
-
-def drawn(world, patient):
-    """A still of 1 um per pixel with a region on either half; the labels lie side by side."""
-    canvas = world.canvas(world.case(f"T{patient}", f"patient {patient}"))
-    halves = [
-        dense_tissue(SIDE_PX, SIDE_PX, seed=2 * patient + at, nuclei_per_mpx=1200 + 1500 * at)
-        for at in range(2)
-    ]
-    picture = Image.fromarray(np.concatenate(halves, axis=1))
-    picture.save(world.storage / canvas.pixels_path, compress_level=1)
-    canvas.width_px, canvas.height_px = 2 * SIDE_PX, SIDE_PX
-    canvas.mpp_x = canvas.mpp_y = 1.0
-    canvas.save()
-    return [
-        world.roi(canvas, SIDE_PX * at + 4, 4, SIDE_PX - 8, label=world.names[at])
-        for at in range(2)
-    ]
 
 
 def asked(world, manager, wanted=SHORT):
