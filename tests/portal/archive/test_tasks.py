@@ -88,10 +88,16 @@ def test_a_video_the_browser_does_not_play_gets_a_rendition(
 
 
 def test_a_dicom_video_is_cleaned_unwrapped_and_played(
-    case: Case, receive: Any, video_file: Path, tmp_path: Path, storage: Path
+    case: Case,
+    receive: Any,
+    video_file: Path,
+    tmp_path: Path,
+    storage: Path,
+    django_capture_on_commit_callbacks: Any,
 ) -> None:
     path = write_dicom_video(tmp_path / "a.dcm", video_file, AVC)
-    job = run_job(receive(case, path, "a.dcm").job)
+    with django_capture_on_commit_callbacks(execute=True):  # what arrived is deleted then
+        job = run_job(receive(case, path, "a.dcm").job)
     assert job.state == JobState.SUCCEEDED, job.traceback
     video = Video.objects.select_related("canvas", "asset").get()
     assert {"PatientName", "PatientID"} <= set(video.asset.removed)
