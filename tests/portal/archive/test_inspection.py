@@ -9,6 +9,7 @@ import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import av
 import numpy as np
@@ -221,7 +222,7 @@ def test_a_rendition_obeys_the_limits_of_memory(
     out = tmp_path / "out"
     out.mkdir()
     with pytest.raises(LimitExceededError, match=r"too large for the encoder|GiB of memory"):
-        inspection.rendition_make(path, out, progress=no_progress, found=None)
+        inspection.rendition_make(path, out, progress=no_progress, found=Mock(pixels=None))
     assert list(out.iterdir()) == []
 
 
