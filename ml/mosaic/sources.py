@@ -16,6 +16,8 @@ from ml.keypoints.pixels import to_u8
 from ml.types import ImageU8
 
 IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".tif", ".tiff", ".bmp", ".webp"})
+MASK_NAMES = ("mask.png", "undistorted_mask.jpg")
+"""Images of what the camera sees, which lie among the frames of some sequences and are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +81,13 @@ class ArraySource:
 
 
 class FolderSource:
-    """A folder of images in name order; an unreadable one is a frame without pixels."""
+    """A folder of images in name order, without its masks; an unreadable one has no pixels."""
 
     def __init__(self, folder: Path, step: int) -> None:
         names = sorted(
-            p for p in folder.iterdir() if p.is_file() and p.suffix.lower() in IMAGE_SUFFIXES
+            p
+            for p in folder.iterdir()
+            if p.is_file() and p.suffix.lower() in IMAGE_SUFFIXES and p.name not in MASK_NAMES
         )
         if not names:
             raise BadInputError(f"{folder.name}: expected a folder of frames, found no image")

@@ -12,12 +12,11 @@ import numpy as np
 
 from ml.errors import BadInputError
 from ml.keypoints.pixels import to_u8
+from ml.mosaic.sources import MASK_NAMES
 from ml.training.common.sequence import folder_name
 from ml.types import ArrayBool, ImageU8
 
 IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".tif", ".tiff", ".bmp", ".webp"})
-MASK_NAMES = ("mask.png", "undistorted_mask.jpg")
-"""Where a folder, or the one above it, says what the camera sees."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,10 +158,13 @@ def _read_rgb(path: Path) -> ImageU8:
     return to_u8(np.asarray(cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB)))
 
 
+def mask_file(folder: Path) -> Path | None:
+    """The image of what the camera sees, in a folder or the one above it; None: there is none."""
+    around = [near / name for name in MASK_NAMES for near in (folder, folder.resolve().parent)]
+    return next((path for path in around if path.is_file()), None)
+
+
 def _read_mask(folder: Path) -> ArrayBool | None:
-    for name in MASK_NAMES:
-        for around in (folder, folder.resolve().parent):
-            if (around / name).is_file():
-                plane = cv2.imread(str(around / name), cv2.IMREAD_GRAYSCALE)
-                return None if plane is None else np.asarray(plane > 127)
-    return None
+    path = mask_file(folder)
+    plane = None if path is None else cv2.imread(str(path), cv2.IMREAD_GRAYSCALE)
+    return None if plane is None else np.asarray(plane > 127)

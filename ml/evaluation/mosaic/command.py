@@ -14,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ml.errors import BadInputError
+from ml.evaluation.common.images import mask_file
+from ml.evaluation.mosaic.asked import MOSAIC, PAIRS, asked_lines
 from ml.evaluation.mosaic.baselines import METHODS, sift_chain
 from ml.evaluation.mosaic.ncc import (
     DISTANCES,
@@ -21,6 +23,7 @@ from ml.evaluation.mosaic.ncc import (
     chained,
     clean_frames,
     inner_view,
+    meshes_of,
     ncc_table,
     sift_pairs,
     straightened_frames,
@@ -45,6 +48,9 @@ from ml.mosaic import MosaicConfig, MosaicResult, build_mosaic
 from ml.mosaic.sources import open_source
 from ml.reports.cards import update_card
 from ml.types import ArrayBool, Progress
+
+IN_VIEW = "in the view"
+"""Where two runs are compared: at points that the scope shows."""
 
 
 class FrameScores(TypedDict):
@@ -94,7 +100,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--backward", action="store_true", help="build from the reversed frames too and compare"
     )
-    parser.add_argument("--mask", type=Path, help="scope mask image")
+    parser.add_argument(
+        "--mask", type=Path, help="scope mask image; that of the folder if not given"
+    )
     parser.add_argument("--model", default="auto", help="similarity, affine, homography or auto")
     parser.add_argument(
         "--truth", type=Path, help="exact: CSV of index, h00..h22, or a sample video's .npz"
@@ -135,7 +143,8 @@ def score_frames(args: argparse.Namespace, progress: Progress) -> FrameScores:
     """Scores of the mosaic of one folder or video."""
     if args.frames is None:
         raise BadInputError("evaluate mosaic: expected frames, or --simulate with sweeps")
-    mask = None if args.mask is None else read_mask(args.mask)
+    known = args.mask or (mask_file(args.frames) if args.frames.is_dir() else None)
+    mask = None if known is None else read_mask(known)
     config = MosaicConfig(motion_model=args.model)
     with tempfile.TemporaryDirectory() as folder:
         out = args.out or Path(folder) / "mosaic"
@@ -166,10 +175,10 @@ def score_frames(args: argparse.Namespace, progress: Progress) -> FrameScores:
         plain = {index: visible(image) for index, image in images.items()}
         ways |= {
             "SIFT chain": chained(sift_chain(list(plain.values()))),
-            "SIFT pairs": sift_pairs(plain),
+            PAIRS: sift_pairs(plain),
         }
-    straight = straightened_frames(images, result)
-    scores["ncc"] = {"tessera": ncc_table(straight, plane, inside)} | {
+    straight = straightened_frames(images, meshes_of(result))
+    scores["ncc"] = {MOSAIC: ncc_table(straight, plane, inside)} | {
         name: ncc_table(images, way, inside) for name, way in ways.items()
     }
     if args.backward:
@@ -197,6 +206,9 @@ def frames_markdown(scores: FrameScores) -> str:
         lines += ["", "Forward against backward run, median distance, px:"]
         for what, found in scores["backward_px"].items():
             lines.append(f"- {what}: " + ", ".join(f"{px} at {d}" for d, px in found.items()))
+    asked = asked_lines(scores["ncc"], scores.get("backward_px", {}).get(IN_VIEW, {}))
+    if asked:
+        lines += ["", "Asked and reached:", *asked]
     return "\n".join(lines) + "\n"
 
 
@@ -235,7 +247,7 @@ def _backward(
         own = placed_maps(forward, bent=bent)
         other = {last - index: found for index, found in placed_maps(result, bent=bent).items()}
         in_view = run_agreement(own, other, view_points(inside), inside=inside)
-        scores |= {f"in the view{how}": in_view}
+        scores |= {f"{IN_VIEW}{how}": in_view}
         scores |= {f"at the frames' corners{how}": run_agreement(own, other, corners)}
     return scores
 

@@ -10,13 +10,14 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from ml.evaluation.mosaic.asked import MOSAIC, PAIRS
 from ml.evaluation.mosaic.baselines import sift_chain
 from ml.evaluation.mosaic.truth import placed_transforms
 from ml.keypoints.masks import checked_mask
 from ml.mosaic import MosaicResult
 from ml.mosaic.local_views import mesh_maps
 from ml.mosaic.sources import open_source
-from ml.types import ArrayBool, ArrayF32, ImageU8
+from ml.types import ArrayBool, ArrayF32, ArrayF64, ImageU8
 
 DISTANCES = (1, 5, 20)
 """Frames apart: neighbours, and two distances at which small errors have added up."""
@@ -62,10 +63,26 @@ def ncc_by_distance(
     distances: Sequence[int] = DISTANCES,
 ) -> dict[str, float]:
     """Mean NCC of overlapping frames by distance in frames; see ``clean_frames``, ``ncc_table``."""
-    images = straightened_frames(clean_frames(frames), result)
+    images = straightened_frames(clean_frames(frames), meshes_of(result))
     inside = inner_view(mask, next(iter(images.values())).shape)
     way = chained(placed_transforms(result))
     return ncc_table(images, way, inside, distances=distances)
+
+
+def sweep_ncc(
+    frames: Sequence[npt.NDArray[Any]],
+    placed: Mapping[int, ArrayF64],
+    meshes: Mapping[int, ArrayF64],
+    *,
+    mask: npt.NDArray[Any],
+) -> dict[str, dict[str, float]]:
+    """``ncc_table`` of frames as a mosaic has them, and of each pair matched for itself."""
+    images, inside = clean_frames(frames), inner_view(mask, frames[0].shape)
+    plain = {index: visible(image) for index, image in images.items()}
+    return {
+        MOSAIC: ncc_table(straightened_frames(images, meshes), chained(placed), inside),
+        PAIRS: ncc_table(images, sift_pairs(plain), inside),
+    }
 
 
 def ncc_table(
@@ -112,11 +129,15 @@ def clean_frames(frames: Path | Sequence[npt.NDArray[Any]]) -> dict[int, ArrayF3
     return cleaned
 
 
+def meshes_of(result: MosaicResult) -> dict[int, ArrayF64]:
+    """Frame index -> the mesh of each frame that has one."""
+    return {frame.index: frame.mesh for frame in result.frames if frame.mesh is not None}
+
+
 def straightened_frames(
-    images: Mapping[int, ArrayF32], result: MosaicResult
+    images: Mapping[int, ArrayF32], meshes: Mapping[int, ArrayF64]
 ) -> dict[int, ArrayF32]:
-    """Cleaned frames as they would show a plane, by the meshes of the mosaic."""
-    meshes = {frame.index: frame.mesh for frame in result.frames if frame.mesh is not None}
+    """Cleaned frames as they would show a plane, by the meshes of those that have one."""
     straight = dict(images)
     for index in meshes.keys() & images.keys():
         height, width = images[index].shape

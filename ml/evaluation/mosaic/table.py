@@ -12,7 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ml.errors import BadInputError
+from ml.evaluation.mosaic.asked import asked_lines
 from ml.evaluation.mosaic.baselines import METHODS, BaselineMosaic, attempt
+from ml.evaluation.mosaic.ncc import sweep_ncc
 from ml.evaluation.mosaic.relief import pair_errors
 from ml.evaluation.mosaic.simulate import SimulatedSweep, SweepConfig, simulate_sweep
 from ml.geometry import FrameMaps, box_corners, transform_points
@@ -28,6 +30,7 @@ class SweepScores(TypedDict):
         middle_px: mean corner error seen from the middle frame.
         pair_px, plane_px: by distance in frames, how far apart the things are that two frames show
             at one place of the mosaic, by their whole maps and by their homographies alone.
+        ncc: over hills, mean NCC by way of registering and by distance in frames.
         fault_recall, fault_precision: of the unusable frames among those left out.
         fault_reasons: how often each fault was called what.
     """
@@ -47,6 +50,7 @@ class SweepScores(TypedDict):
     middle_px: NotRequired[float]
     pair_px: NotRequired[dict[str, float]]
     plane_px: NotRequired[dict[str, float]]
+    ncc: NotRequired[dict[str, dict[str, float]]]
     seam: NotRequired[float]
     fault_recall: NotRequired[float]
     fault_precision: NotRequired[float]
@@ -148,6 +152,8 @@ def score_attempt(
             for meshes in (found.meshes, {})
         )
         scores |= {"pair_px": bent, "plane_px": flat}
+        if has_relief and found.dropped is not None:
+            scores["ncc"] = sweep_ncc(sweep.frames, found.placed, found.meshes, mask=sweep.mask)
         if found.pixels is not None and found.dropped is not None and not has_relief:
             scores["seam"] = round(seam_visibility(found, sweep), 3)
     if sweep.faults and found.dropped is not None:
@@ -275,6 +281,10 @@ def to_markdown(result: SweepTable) -> str:
             + (f" still {config.still}," if config.still else "")
             + f" seed {config.seed}."
         )
+    asked = [(row["sweep"], asked_lines(row["ncc"], {})) for row in result["rows"] if "ncc" in row]
+    if asked:
+        lines += ["", "Asked of frames 1, 5 and 20 apart, and reached:"]
+        lines += [line.replace("- ", f"- {name}: ", 1) for name, told in asked for line in told]
     return "\n".join(lines) + "\n"
 
 

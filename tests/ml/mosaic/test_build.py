@@ -21,6 +21,7 @@ from ml.mosaic import (
     read_manifest,
 )
 from ml.mosaic.result import LAYER_NAMES
+from ml.mosaic.sources import open_source
 
 if TYPE_CHECKING:
     from tests.ml.mosaic.conftest import Sweep
@@ -194,6 +195,13 @@ def test_a_refusal_names_what_kept_out_which_frames(tmp_path: Path) -> None:
     )
     assert [f.reason_code for f in caught.value.frames] == ["dark"] * 2 + ["uniform"] * 3
     assert {f.status for f in caught.value.frames} == {"skipped"}
+
+
+def test_a_mask_among_the_frames_of_a_folder_is_no_frame(sweep: Sweep, tmp_path: Path) -> None:
+    for name, frame in zip(("001.png", "002.png", "mask.png"), sweep.frames, strict=False):
+        cv2.imwrite(str(tmp_path / name), frame)
+    source = open_source(tmp_path)
+    assert source.count == len(list(source.frames())) == 2
 
 
 def test_a_canvas_over_the_limit_is_refused_with_its_size(sweep: Sweep, tmp_path: Path) -> None:

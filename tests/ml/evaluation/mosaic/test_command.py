@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +10,9 @@ import cv2
 import numpy as np
 import pytest
 
-from ml.errors import BadInputError, CorruptFileError
+from ml.errors import BadInputError, CorruptFileError, ShapeError
+from ml.evaluation.mosaic.asked import asked_lines
+from ml.evaluation.mosaic.command import add_arguments, run
 from ml.evaluation.mosaic.ncc import ncc_by_distance
 from ml.evaluation.mosaic.truth import (
     placed_maps,
@@ -20,6 +23,7 @@ from ml.evaluation.mosaic.truth import (
     view_points,
 )
 from ml.mosaic import FrameResult, MosaicResult
+from ml.types import no_progress
 from tests.ml.mosaic.conftest import mosaic_result
 
 
@@ -90,3 +94,30 @@ def test_a_damaged_truth_is_named(tmp_path: Path) -> None:
         read_truth(path)
     with pytest.raises(BadInputError, match="nothing to read"):
         read_truth(tmp_path / "none.csv")
+
+
+def test_the_mask_of_a_folder_bounds_what_is_scored(tmp_path: Path) -> None:
+    folder = tmp_path / "set" / "frames"
+    folder.mkdir(parents=True)
+    scene = cv2.GaussianBlur(
+        np.random.default_rng(1).integers(0, 255, (100, 260, 3), np.uint8), (0, 0), 2
+    )
+    for i in range(6):
+        cv2.imwrite(str(folder / f"{i}.png"), scene[:, 6 * i : 6 * i + 100])
+    cv2.imwrite(str(folder.parent / "mask.png"), np.full((40, 100), 255, np.uint8))
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    with pytest.raises(ShapeError, match="mask"):
+        run(parser.parse_args([str(folder)]), no_progress)
+    cv2.imwrite(str(folder / "mask.png"), np.full((100, 100), 255, np.uint8))
+    scores = run(parser.parse_args([str(folder)]), no_progress)
+    assert scores["frames"] == 6
+    assert scores["ncc"]["tessera"]["1"] > 0.8
+
+
+def test_what_is_asked_is_told_beside_what_is_reached() -> None:
+    ncc = {"tessera": {"1": 0.7, "5": 0.5}, "SIFT pairs": {"1": 0.71, "5": 0.52, "20": None}}
+    similar, apart = asked_lines(ncc, {"1": 0.21, "5": 0.6, "60": float("nan")})
+    assert "0.700 at 1, met with 0.700; 0.510 at 5, not met with 0.500" in similar
+    assert apart.endswith("px: 0.200 at 1, not met with 0.210; 0.600 at 5, met with 0.600")
+    assert asked_lines({"tessera": {"1": 0.7}}, {}) == []

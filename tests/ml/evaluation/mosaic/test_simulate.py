@@ -190,3 +190,24 @@ def test_a_sequence_reads_as_a_list() -> None:
     text = frames_markdown(scores)
     assert "- tessera: mean NCC 0.700 at 1, 0.600 at 5, 0.500 at 20" in text
     assert "2.0 at 1" in text
+
+
+def test_over_hills_frames_are_compared_with_pairs_matched_by_themselves() -> None:
+    config = SweepConfig(frames=9, size_px=240, relief=0.02)
+    sweep = simulate_sweep(config)
+    found = BaselineMosaic(
+        placed=sweep.truth,
+        given=tuple(range(9)),
+        pixels=None,
+        wall_s=0.0,
+        cpu_s=0.0,
+        peak_mib=0.0,
+        dropped={},
+    )
+    scores = score_attempt(found, sweep, has_relief=True)
+    assert scores["ncc"]["tessera"]["1"] > 0.3
+    assert scores["ncc"]["SIFT pairs"]["1"] > 0.1
+    table = {"data_set": "simulated", "sweeps": {"hills": config}}
+    rows = [{"sweep": "hills", "method": "tessera", **scores}]
+    assert "- hills: NCC at least that of SIFT pairs" in to_markdown({**table, "rows": rows})
+    assert "ncc" not in score_attempt(found, sweep)

@@ -1,0 +1,53 @@
+"""What is asked of a mosaic of one sequence, beside what it reaches."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+NCC_LACK = 0.01
+"""NCC of any two frames in the mosaic may lie so much below that of the pair matched by itself."""
+
+MOSAIC, PAIRS = "tessera", "SIFT pairs"
+"""Ways of registering frames, as NCC is told of them."""
+
+CYCLE_PX = {"1": 0.2, "5": 0.6, "20": 1.2, "60": 2.0}
+"""Distance in frames -> how far a run forward and one backward may move the view apart."""
+
+
+def asked_lines(
+    ncc: Mapping[str, Mapping[str, float | None]], cycle_px: Mapping[str, float | None]
+) -> list[str]:
+    """One line for each thing asked that was measured: what is asked, what is reached, if it is.
+
+    Args:
+        ncc: mean NCC by way of registering and by distance. cycle_px: by distance, in the view.
+    """
+    lines = []
+    if PAIRS in ncc:
+        least = {d: _less(value) for d, value in ncc[PAIRS].items()}
+        cells = _cells(ncc[MOSAIC], least, sign=1)
+        lines.append(f"- NCC at least that of SIFT pairs less {NCC_LACK}: {cells}")
+    if cycle_px:
+        cells = _cells(cycle_px, CYCLE_PX, sign=-1)
+        lines.append(f"- forward against backward in the view at most, px: {cells}")
+    return lines
+
+
+def _less(value: float | None) -> float | None:
+    return None if value is None else value - NCC_LACK
+
+
+def _cells(
+    reached: Mapping[str, float | None], asked: Mapping[str, float | None], *, sign: int
+) -> str:
+    """``sign`` 1: as much as asked is enough; -1: no more may be reached than is asked."""
+    cells = []
+    for distance, wanted in asked.items():
+        found = reached.get(distance)
+        if wanted is None or found is None or math.isnan(wanted) or math.isnan(found):
+            continue
+        is_met = sign * found >= sign * wanted
+        told = "met" if is_met else "not met"
+        cells.append(f"{wanted:.3f} at {distance}, {told} with {found:.3f}")
+    return "; ".join(cells)
