@@ -56,11 +56,15 @@ def depth_of(H_b_from_a: npt.NDArray[Any], xy: npt.NDArray[Any]) -> ArrayF64:
 
 
 def homography_jacobian(H_b_from_a: npt.NDArray[Any], xy: npt.NDArray[Any]) -> ArrayF64:
-    """(P, 2, 2) float64: derivative of a homography, (3, 3), at points of a (P, 2)."""
-    points = np.asarray(xy, np.float64)
-    moved = transform_points(H_b_from_a, points)
-    rest = H_b_from_a[None, :2, :2] - moved[:, :, None] * H_b_from_a[None, 2:, :2]
-    return np.asarray(rest / depth_of(H_b_from_a, points)[:, None, None], np.float64)
+    """(..., P, 2, 2) float64: derivative of homographies, (..., 3, 3), at points of a.
+
+    Args:
+        xy: (P, 2), or (..., P, 2) for points of their own.
+    """
+    mapped = _homogeneous(H_b_from_a, xy)
+    moved = mapped[..., :2] / mapped[..., 2:]
+    linear, last = H_b_from_a[..., None, :2, :2], H_b_from_a[..., None, 2:, :2]
+    return np.asarray((linear - moved[..., None] * last) / mapped[..., 2:, None], np.float64)
 
 
 def inverse(H_b_from_a: npt.NDArray[Any]) -> ArrayF64:

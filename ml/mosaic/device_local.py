@@ -8,9 +8,7 @@ processor's to a tenth of its own uncertainty.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 
-import cv2
 import numpy as np
 import torch
 from torch import Tensor
@@ -20,17 +18,15 @@ from ml.keypoints.device.planes import looked_up, warped
 from ml.mosaic.device_direct import spread_where
 from ml.mosaic.direct_views import FINE_SIGMA
 from ml.mosaic.local_cells import (
-    CELL_REACH,
-    FINER,
     LEAST_OVERLAP,
-    NODES,
     TUKEY,
     Cells,
     cells_of_sums,
+    summing,
 )
 from ml.mosaic.local_views import LevelPairs
 from ml.networks.device import Compute, in_batches
-from ml.types import ArrayF32, ArrayF64
+from ml.types import ArrayF64
 
 PAIRS = 64
 """Compared at once: with views of 480 x 360 px their planes and products are some 850 MB."""
@@ -124,7 +120,7 @@ def _sums(image: Tensor, lack: Tensor, both: Tensor) -> Tensor:
     weight = both * (1 - ratio**2) ** 2 / (spread * 2 * np.sqrt(np.pi) * FINE_SIGMA) ** 2
     x, y = _slopes(image + 0.5 * lack)
     products = torch.cat([x * x, x * y, y * y, x * lack, y * lack], dim=1) * weight
-    down, across = (torch.from_numpy(_summing(side)).to(image.device) for side in image.shape[2:])
+    down, across = (torch.from_numpy(summing(side)).to(image.device) for side in image.shape[2:])
     return down @ products @ across.mT
 
 
@@ -134,17 +130,6 @@ def _slopes(image: Tensor) -> tuple[Tensor, Tensor]:
     tall = 0.25 * (wide[..., :-2, :] + 2 * wide[..., 1:-1, :] + wide[..., 2:, :])
     broad = 0.25 * (wide[..., :-2] + 2 * wide[..., 1:-1] + wide[..., 2:])
     return 0.5 * (tall[..., 2:] - tall[..., :-2]), 0.5 * (broad[..., 2:, :] - broad[..., :-2, :])
-
-
-@lru_cache(maxsize=8)  # two sides of two levels, of a few videos
-def _summing(length: int) -> ArrayF32:
-    """(8, length): a column of px to what ``local_cells`` sums it up to, which is separable."""
-    side, sigma = NODES - 1, CELL_REACH * FINER
-    small = cv2.resize(np.eye(length), (length, FINER * side), interpolation=cv2.INTER_AREA)
-    kernel = cv2.getGaussianKernel(2 * round(4 * sigma) + 1, sigma)
-    smooth = cv2.sepFilter2D(small, -1, np.ones((1, 1)), kernel)
-    cells = cv2.resize(smooth, (length, side), interpolation=cv2.INTER_AREA)
-    return np.asarray(cells * (length / side), np.float32)
 
 
 def _cells(sums: ArrayF64, is_enough: np.ndarray, shape: tuple[int, int]) -> list[Cells | None]:

@@ -9,7 +9,8 @@ is seen, nodes to their neighbours, so that every frame's map can be inverted
 mesh has an affine part: a homography can take that up, the joint optimisation has found it from all
 links at once, and along a chain of meshes it would drift.
 
-Cost: one warp and a few sums a link and round, and a sparse system of 162 unknowns a keyframe.
+Cost: one warp and a few sums a link and round, and a sparse system of 162 unknowns a keyframe
+(``local_equations``).
 """
 
 from __future__ import annotations
@@ -20,28 +21,28 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from scipy import sparse
-from scipy.sparse.linalg import LinearOperator, cg
 
-from ml.geometry import homography_jacobian, mesh_shift, transform_points
+from ml.geometry import mesh_shift, transform_points
 from ml.mosaic.align import AlignedComponent
 from ml.mosaic.canvas import work_from_frame
 from ml.mosaic.direct_views import LEVELS
-from ml.mosaic.local_cells import NODES, Cells
+from ml.mosaic.local_cells import NODES
+from ml.mosaic.local_equations import LocalEquations
 from ml.mosaic.local_gain import parted
 from ml.mosaic.local_pairs import cells_of_pairs, share_lowered
-from ml.mosaic.local_prior import entries, node_places, prior
+from ml.mosaic.local_prior import node_places, prior
 from ml.mosaic.local_views import KeyframeViews, LevelPairs
 from ml.mosaic.registration import Tracked
 from ml.mosaic.sources import FrameSource
 from ml.mosaic.survey import Survey
-from ml.types import ArrayF32, ArrayF64, ArrayI64, Progress
+from ml.types import ArrayF64, Progress
 
-ROUNDS = (0, 0, 0, 1, 1)
-"""The level that each round looks at: a coarse one reaches farther, a fine one is exact."""
+ROUNDS = (0, 1, 1, 1, 1)
+"""The level that each round looks at: a coarse one reaches farther, a fine one is exact. Once is
+enough for the first: more rounds on it change nothing that the fine ones leave as it was."""
 
-CELL_SIGMA_PX = 0.1
-"""No cell is believed to a smaller fraction of a px: its px do not err by themselves alone."""
+SETTLED_PX = 0.06
+"""Root mean square of what a fine round changes, frame px, under which it was the last."""
 
 MAX_SLOPE = 0.3
 """Of a displacement, px per px: under 1 the map can be inverted, and twenty steps do it."""
@@ -56,12 +57,6 @@ they lower them by up to 0.036, for they follow the noise of their own frame; ov
 
 MAX_KEYFRAMES = 4_000
 """So many give a system of half a gigabyte; a longer sweep keeps its plane."""
-
-BLOCK_ROWS = 65_536
-"""Rows that become one sparse block of some 8 MB: built, they take two and a half times that."""
-
-SOLVER_STEPS = 200
-"""Of conjugate gradients: a round needs no more than a direction."""
 
 
 def fit_locally(
@@ -88,10 +83,12 @@ def fit_locally(
         for done, level in enumerate(ROUNDS):
             progress(done, len(ROUNDS), "align")
             plane = _Plane.of(aligned, keys, survey, level, views.shapes[level])
-            meshes = _round(plane, views, pairs, meshes)
+            before, meshes = meshes, _round(plane, views, pairs, meshes)
+            if level == ROUNDS[-1] and _rms(meshes - before) < SETTLED_PX:
+                break
         judged = _level_pairs(plane, views, judging)
         is_worth_it = share_lowered(judged, meshes * plane.per_frame_px) >= LEAST_GAIN
-    if not is_worth_it or float(np.sqrt((meshes**2).mean())) < LEAST_PX:
+    if not is_worth_it or _rms(meshes) < LEAST_PX:
         return {}
     return dict(zip(keys, meshes, strict=True))
 
@@ -151,99 +148,18 @@ def _round(
     """Meshes in frame px after one Gauss-Newton step on a level."""
     own = meshes * plane.per_frame_px
     linked = _level_pairs(plane, views, pairs)
-    equations = _Equations(meshes.size)
+    equations = LocalEquations(len(meshes), plane.size_px)
     for number, found in enumerate(cells_of_pairs(linked, own)):
         if found is not None:
             i, j = linked.rows[number]
-            equations.add(found, i, j, linked.b_from_a[number], plane.size_px)
+            equations.add(found, i, j, linked.b_from_a[number])
     known = prior(plane.matrices, plane.size_px)
     step = equations.solve(own, known, len(pairs) / len(meshes))
     return _invertible(own + step, plane.size_px) / plane.per_frame_px
 
 
-class _Equations:
-    """Rows of a sparse least-squares problem in the increments of all meshes."""
-
-    def __init__(self, unknowns: int) -> None:
-        self._rows: list[ArrayI64] = []
-        self._columns: list[ArrayI64] = []
-        self._values: list[ArrayF32] = []
-        self._right: list[ArrayF64] = []
-        self._count = 0
-        self._blocks: list[tuple[sparse.csr_matrix, ArrayF64]] = []
-        self._unknowns = unknowns
-
-    def add(
-        self, cells: Cells, a: int, b: int, b_from_a: ArrayF64, size_px: tuple[int, int]
-    ) -> None:
-        """Two rows a cell: ``R' (A^-1 d_b - d_a) = -R^-1 pull`` with ``R R' = T``, A = db/da."""
-        values, vectors = np.linalg.eigh(cells.tensor)
-        root = np.sqrt(np.maximum(values, 1e-9))
-        cap = np.minimum(1.0, 1 / (CELL_SIGMA_PX * root.max(axis=1)))[:, None]
-        whiten = vectors.swapaxes(1, 2) * (root * cap)[:, :, None]
-        pulled = np.einsum("cki,ci->ck", vectors.swapaxes(1, 2), cells.pull)
-        right = -pulled / root * cap
-        to_a = np.linalg.inv(homography_jacobian(b_from_a, cells.xy))
-        at_b = transform_points(b_from_a, cells.xy)
-        self._side(-whiten, cells.xy, a, size_px)
-        self._side(whiten @ to_a, at_b, b, size_px)
-        self._right.append(right.ravel())
-        self._count += right.size
-        if self._count >= BLOCK_ROWS:
-            self._close_block()
-
-    def _side(self, jacobian: ArrayF64, xy: ArrayF64, frame: int, size_px: tuple[int, int]) -> None:
-        column, value = entries(jacobian, xy, frame, size_px)
-        row = self._count + np.arange(2 * len(xy)).reshape(-1, 2)[:, :, None, None]
-        self._rows.append(np.broadcast_to(row, value.shape).ravel())
-        self._columns.append(column.ravel())
-        self._values.append(value.ravel())
-
-    def _close_block(self) -> None:
-        if not self._count:
-            return
-        where = (np.concatenate(self._rows), np.concatenate(self._columns))
-        shape = (self._count, self._unknowns)
-        rows = sparse.csr_matrix((np.concatenate(self._values), where), shape=shape)
-        self._blocks.append((rows, np.concatenate(self._right)))
-        self._rows, self._columns, self._values, self._right = [], [], [], []
-        self._count = 0
-
-    def solve(self, meshes: ArrayF64, known: sparse.csr_matrix, links: float) -> ArrayF64:
-        """Increments of the meshes; ``links`` a frame weigh as much as what is known before.
-
-        The normal matrix is never formed: it has several times the entries of the rows.
-        """
-        self._close_block()
-        right, diagonal = -(known @ meshes.ravel()), known.diagonal()
-        for rows, lack in self._blocks:
-            right = right + rows.T @ lack / links
-            diagonal = diagonal + np.asarray(rows.power(2).sum(axis=0)).ravel() / links
-
-        def product(step: ArrayF64) -> ArrayF64:
-            out = known @ step
-            for rows, _ in self._blocks:
-                out = out + rows.T @ (rows @ step) / links
-            return np.asarray(out)
-
-        def bent(step: ArrayF64) -> ArrayF64:
-            return _without_affine(step.reshape(meshes.shape)).ravel()
-
-        shape = (self._unknowns, self._unknowns)
-        normal = LinearOperator(shape, matvec=lambda x: bent(product(bent(x))), dtype=np.float64)
-        nearly = LinearOperator(shape, matvec=lambda x: bent(bent(x) / diagonal), dtype=np.float64)
-        step, _ = cg(normal, bent(right), rtol=1e-3, maxiter=SOLVER_STEPS, M=nearly)
-        return np.asarray(step, np.float64).reshape(meshes.shape)
-
-
-def _without_affine(meshes: ArrayF64) -> ArrayF64:
-    """Each mesh less the affine displacement that is nearest to it at its nodes."""
-    along = np.linspace(-1.0, 1.0, NODES)
-    x, y = np.meshgrid(along, along)
-    rows = np.stack([np.ones_like(x), x, y])
-    basis = rows / np.linalg.norm(rows, axis=(1, 2), keepdims=True)
-    shares = np.einsum("ayx,fyxd->afd", basis, meshes)
-    return np.asarray(meshes - np.einsum("ayx,afd->fyxd", basis, shares))
+def _rms(meshes: ArrayF64) -> float:
+    return float(np.sqrt(np.square(meshes).mean()))
 
 
 def _invertible(meshes: ArrayF64, size_px: tuple[int, int]) -> ArrayF64:

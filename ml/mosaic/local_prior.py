@@ -54,18 +54,21 @@ def node_places(size_px: tuple[int, int]) -> ArrayF64:
     return np.stack([axis.ravel() for axis in np.meshgrid(across, down)], axis=1)
 
 
-def entries(jacobian: ArrayF64, xy: ArrayF64, frame: int, size_px: tuple[int, int]) -> Entries:
+def entries(
+    jacobian: ArrayF64, xy: ArrayF64, frame: int | ArrayI64, size_px: tuple[int, int]
+) -> Entries:
     """What two equations a point have of the nodes of one mesh.
 
     Args:
-        jacobian: (P, 2, 2), of the equations by the displacement at each point.
-        xy: (P, 2), the points, px of the view.
+        jacobian: (P, 2, 2) or (2, 2), of the equations by the displacement at each point.
+        xy: (P, 2), the points, px of the view. frame: of all of them, or (P,).
     Returns:
         Columns and values, (P, 2, 4, 2) both: point, equation, node around it, x and y.
     """
     node, share = _corners(xy, size_px)
-    column = 2 * (frame * NODES**2 + node)[:, None, :, None] + np.arange(2)
-    value = jacobian[:, :, None, :] * share[:, None, :, None]
+    first = NODES**2 * np.asarray(frame, np.int64)[..., None]
+    column = 2 * (first + node)[:, None, :, None] + np.arange(2)
+    value = jacobian[..., :, None, :] * share[:, None, :, None]
     return np.broadcast_to(column, value.shape), value.astype(np.float32)
 
 

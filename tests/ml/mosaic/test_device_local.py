@@ -10,7 +10,7 @@ import torch
 from ml.mosaic import MosaicConfig, build_mosaic, device_local, direct_pairs, local_pairs
 from ml.mosaic.device_local import cells_on
 from ml.mosaic.distortion import estimate_distortion
-from ml.mosaic.local_cells import CELL_REACH, FINER, NODES
+from ml.mosaic.local_cells import CELL_REACH, FINER, NODES, summing
 from ml.mosaic.local_pairs import cells_of_pairs, share_lowered
 from ml.mosaic.local_views import LevelPairs
 from ml.mosaic.sources import ArraySource
@@ -100,7 +100,7 @@ def test_sums_in_cells_are_those_of_opencv(length):
     small = cv2.resize(values, (FINER * side, FINER * side), interpolation=cv2.INTER_AREA)
     smooth = cv2.GaussianBlur(small, (0, 0), CELL_REACH * FINER)
     wanted = cv2.resize(smooth, (side, side), interpolation=cv2.INTER_AREA) * (length / side) ** 2
-    by = device_local._summing(length)
+    by = summing(length)
     assert np.allclose(by @ values @ by.T, wanted, rtol=1e-4)
 
 

@@ -14,7 +14,7 @@ from ml.evaluation.mosaic.simulate import SweepConfig, simulate_sweep
 from ml.evaluation.mosaic.truth import placed_maps, run_agreement, view_points
 from ml.geometry import transform_points
 from ml.imaging.samples.packaged import packaged_image
-from ml.mosaic import MosaicConfig, MosaicResult, build_mosaic, local_prior
+from ml.mosaic import MosaicConfig, MosaicResult, build_mosaic, local_fit, local_prior
 from ml.mosaic.local_fit import MAX_SLOPE, riding_mesh
 from ml.mosaic.local_gain import lowered_share, parted
 from ml.mosaic.local_views import mesh_maps
@@ -141,6 +141,17 @@ def test_what_meshes_lower_is_counted_on_the_same_scale() -> None:
     assert lowered_share(flat, flat, pairs, ways) == 0.0
     assert lowered_share(bent, flat, pairs, ways) < 0
     assert lowered_share(flat, bent, [], []) == 0.0
+
+
+@pytest.mark.parametrize(("settled_px", "rounds"), [(1e9, 2), (0.0, len(local_fit.ROUNDS))])
+def test_rounds_end_where_the_meshes_have_settled(
+    hills: Hills, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settled_px: float, rounds: int
+) -> None:
+    real, seen = local_fit._round, []
+    monkeypatch.setattr(local_fit, "SETTLED_PX", settled_px)
+    monkeypatch.setattr(local_fit, "_round", lambda *given: seen.append(1) or real(*given))
+    build_mosaic(hills[0][:5], tmp_path / "m")
+    assert len(seen) == rounds
 
 
 def test_it_can_be_left_out(hills: Hills, tmp_path: Path) -> None:

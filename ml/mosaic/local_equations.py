@@ -1,0 +1,154 @@
+"""The local fit's problem: what all linked pairs say of all meshes, and one step towards it.
+
+Never formed as a normal matrix, which has several times the entries of the rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.linalg import LinearOperator, cg
+
+from ml.geometry import homography_jacobian, transform_points
+from ml.mosaic.local_cells import NODES, Cells
+from ml.mosaic.local_prior import entries
+from ml.types import ArrayF32, ArrayF64
+
+CELL_SIGMA_PX = 0.1
+"""No cell is believed to a smaller fraction of a px: its px do not err by themselves alone."""
+
+BLOCK_CELLS = 32_768
+"""Cells that become one sparse block of some 6 MB: while it is built it takes three times that."""
+
+SOLVER_STEPS = 200
+"""Of conjugate gradients, at most."""
+
+SOLVER_SHARE = 1e-3
+"""Of what pulls at the meshes may be left over: they then lie within a hundredth of a px."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """Cells as equations: ``rows`` (2 C, unknowns) give how b is displaced against a, px of a.
+
+    Attributes:
+        tensor: (C, 3), xx, xy, yy of the information. pull: (2 C,): see ``Cells``.
+    """
+
+    rows: sparse.csr_matrix
+    tensor: ArrayF32
+    pull: ArrayF32
+
+    def product(self, step: ArrayF32) -> ArrayF32:
+        """The normal matrix of these cells times the increments of the meshes."""
+        x, y = (self.rows @ step).reshape(-1, 2).T
+        xx, xy, yy = self.tensor.T
+        pulled = np.stack([xx * x + xy * y, xy * x + yy * y], axis=1)
+        return np.asarray(self.rows.T @ pulled.ravel(), np.float32)
+
+    def diagonal(self) -> ArrayF64:
+        """Of that matrix, without what x has to do with y."""
+        weight = self.tensor[:, [0, 2]].ravel()
+        return np.asarray(self.rows.power(2).T @ weight, np.float64)
+
+
+class LocalEquations:
+    """All cells of all pairs, in the increments of the meshes of N keyframes."""
+
+    def __init__(self, frames: int, size_px: tuple[int, int]) -> None:
+        self._unknowns = 2 * NODES**2 * frames
+        self._size_px = size_px
+        self._waiting: list[tuple[Cells, int, int, ArrayF64]] = []
+        self._count = 0
+        self._blocks: list[_Block] = []
+
+    def add(self, cells: Cells, a: int, b: int, b_from_a: ArrayF64) -> None:
+        """What a pair of keyframes, by their rows, says."""
+        self._waiting.append((cells, a, b, b_from_a))
+        self._count += len(cells.xy)
+        if self._count >= BLOCK_CELLS:
+            self._close_block()
+
+    def solve(self, meshes: ArrayF64, known: sparse.csr_matrix, links: float) -> ArrayF64:
+        """Increments of the meshes; ``links`` a frame weigh as much as what is known before."""
+        self._close_block()
+        right, diagonal = -(known @ meshes.ravel()), known.diagonal()
+        quick = known.astype(np.float32)
+        for block in self._blocks:
+            right = right - block.rows.T @ block.pull / links
+            diagonal = diagonal + block.diagonal() / links
+
+        def product(step: ArrayF64) -> ArrayF64:
+            narrow = step.astype(np.float32)
+            out = np.asarray(quick @ narrow, np.float64)
+            for block in self._blocks:
+                out += block.product(narrow) / links
+            return without_affine(out.reshape(meshes.shape)).ravel()
+
+        def nearly(pull: ArrayF64) -> ArrayF64:
+            return without_affine((pull / diagonal).reshape(meshes.shape)).ravel()
+
+        # every vector stays without an affine part: the right side has none, and no step adds one
+        shape = (self._unknowns, self._unknowns)
+        normal = LinearOperator(shape, matvec=product, dtype=np.float64)
+        rough = LinearOperator(shape, matvec=nearly, dtype=np.float64)
+        pull = without_affine(right.reshape(meshes.shape)).ravel()
+        step, _ = cg(normal, pull, rtol=SOLVER_SHARE, maxiter=SOLVER_STEPS, M=rough)
+        return np.asarray(step, np.float64).reshape(meshes.shape)
+
+    def _close_block(self) -> None:
+        if self._waiting:
+            self._blocks.append(_block(self._waiting, self._unknowns, self._size_px))
+        self._waiting, self._count = [], 0
+
+
+def _block(
+    pairs: list[tuple[Cells, int, int, ArrayF64]], unknowns: int, size_px: tuple[int, int]
+) -> _Block:
+    """Two rows a cell: ``A^-1 d_b - d_a`` with A = db/da."""
+    counts = [len(cells.xy) for cells, *_ in pairs]
+    xy = np.concatenate([cells.xy for cells, *_ in pairs])
+    tensor = np.concatenate([cells.tensor for cells, *_ in pairs])
+    pull = np.concatenate([cells.pull for cells, *_ in pairs])
+    frame_a, frame_b = (np.repeat([pair[side] for pair in pairs], counts) for side in (1, 2))
+    ways = np.repeat(np.stack([pair[3] for pair in pairs]), counts, axis=0)
+    at_b = transform_points(ways, xy[:, None])[:, 0]
+    slope = homography_jacobian(ways, xy[:, None])[:, 0]
+    to_a = np.asarray(np.linalg.inv(slope), np.float64)
+    parts = [entries(-np.eye(2), xy, frame_a, size_px), entries(to_a, at_b, frame_b, size_px)]
+    # of a, x has nothing to do with y: half of its entries are zero and left out
+    column_a, value_a = (np.stack([part[:, k, :, k] for k in (0, 1)], axis=1) for part in parts[0])
+    column_b, value_b = (part.reshape(len(xy), 2, 8) for part in parts[1])
+    column = np.concatenate([column_a, column_b], axis=2).astype(np.int32)
+    value = np.concatenate([value_a, value_b], axis=2)
+    starts = np.arange(0, column.size + 1, column.shape[2], dtype=np.int32)
+    rows = sparse.csr_matrix((value.ravel(), column.ravel(), starts), shape=(2 * len(xy), unknowns))
+    cap = _believed(tensor)
+    narrow = tensor[:, [0, 0, 1], [0, 1, 1]] * cap[:, None]
+    return _Block(rows, narrow.astype(np.float32), (pull * cap[:, None]).ravel().astype(np.float32))
+
+
+def _believed(tensor: ArrayF64) -> ArrayF64:
+    """(C,): the share of each cell's information that leaves it ``CELL_SIGMA_PX``."""
+    half = 0.5 * np.trace(tensor, axis1=1, axis2=2)
+    most = half + np.hypot(0.5 * (tensor[:, 0, 0] - tensor[:, 1, 1]), tensor[:, 0, 1])
+    return np.minimum(1.0, 1 / np.maximum(CELL_SIGMA_PX**2 * most, 1e-12))
+
+
+def without_affine(meshes: ArrayF64) -> ArrayF64:
+    """Each mesh, (N, 9, 9, 2), less the affine displacement that is nearest to it at its nodes."""
+    flat = meshes.reshape(len(meshes), -1)
+    return np.asarray((flat - (flat @ _AFFINE.T) @ _AFFINE).reshape(meshes.shape), np.float64)
+
+
+def _affine_basis() -> ArrayF64:
+    """(6, 162): orthonormal displacements of a mesh that an affine map can take up."""
+    along = np.linspace(-1.0, 1.0, NODES)
+    x, y = (axis.ravel() for axis in np.meshgrid(along, along))
+    rows = np.stack([np.ones_like(x), x, y])
+    return np.kron(rows / np.linalg.norm(rows, axis=1, keepdims=True), np.eye(2))
+
+
+_AFFINE = _affine_basis()
