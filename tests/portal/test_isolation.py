@@ -26,7 +26,7 @@ from portal.archive.services import case_create, case_delete, share_offer, uploa
 from portal.hooks.services import webhook_create
 from portal.keeping.models import Erasure
 from portal.labs.models import Lab, Membership, Role, User
-from portal.labs.services import invitation_create
+from portal.labs.services import invitation_create, program_create
 from portal.reading.services import WantedReadings, study_create, work_assign
 from tests import world
 
@@ -114,6 +114,7 @@ def _ids(swept: world.World, lab: Lab, manager: User) -> dict[str, str]:
         ),
         "iiif": swept.canvas,
         "intake-rules": lab,
+        "programs": program_create(lab, name="LIS", role=Role.VIEWER, by=manager),
         "quarantine": world.quarantined(swept, manager),
         "review-rules": lab,
         "roi-imports": imported,

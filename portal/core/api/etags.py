@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.core.http.files import REVALIDATE, etag_matches
+from portal.core.http.files import etag_matches
 
 _READS = ("GET", "HEAD")
 
@@ -19,7 +19,8 @@ class TaggedReads:
     """Of a view. Stands before its other bases.
 
     An answer is tagged by its bytes, unless the view gave it a tag. Files and streams tag
-    themselves.
+    themselves. Programs keep answers by these tags. No browser does, unless the view says so:
+    answers name patients.
 
     Attributes:
         keeps_tags: the view gives tags of its own, which say nothing of the whole answer: that of
@@ -48,7 +49,6 @@ def _tagged(request: HttpRequest, answer: HttpResponse, *, keeps_tags: bool) -> 
         return None
     if "ETag" not in answer:
         answer["ETag"] = f'"{hashlib.blake2b(answer.content, digest_size=16).hexdigest()}"'
-    answer.headers.setdefault("Cache-Control", REVALIDATE)
     if not etag_matches(request, answer["ETag"]):
         return None
     unchanged = HttpResponse(status=304, headers=dict(answer.headers))

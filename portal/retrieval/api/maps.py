@@ -16,6 +16,7 @@ from portal.annotations.selectors import roi_get
 from portal.archive.selectors import canvas_get
 from portal.core.api.views import ApiView, ApiViewSet
 from portal.core.http.acting import about
+from portal.core.http.files import REVALIDATE
 from portal.jobs.api import job_accepted
 from portal.jobs.serializers import JobSerializer
 from portal.labs.models import Role, TokenArea
@@ -89,7 +90,8 @@ class MapViewSet(mixins.ListModelMixin, ApiViewSet[RegionMap]):
         """All points at once, with the labels, cases and review states of now."""
         user = user_of(request)
         seen = map_seen(user, self.get_object())
-        return Response(points_represent(map_points(seen)))
+        told = points_represent(map_points(seen))
+        return Response(told, headers={"Cache-Control": REVALIDATE})
 
     @extend_schema(
         operation_id="map_near_duplicates",
