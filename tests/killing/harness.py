@@ -143,7 +143,7 @@ class Portal:
         self.wait_until(ended, "every job to end")
         return found
 
-    def wait_until(self, true: Callable[[], bool], what: str, *, within_s: float = 60) -> None:
+    def wait_until(self, true: Callable[[], bool], what: str, *, within_s: float = 240) -> None:
         deadline = time.monotonic() + within_s
         while not true():
             if time.monotonic() > deadline:

@@ -71,7 +71,7 @@ class OpenSlideReader:
         self._handles: dict[int, openslide.OpenSlide] = {}
         slide = self._handle()
         self.vendor = vendor
-        self.properties: Mapping[str, str] = dict(slide.properties)
+        self.properties: Mapping[str, str] = _properties(slide)
         self.mpp = (
             _float(self.properties.get("openslide.mpp-x")),
             _float(self.properties.get("openslide.mpp-y")),
@@ -185,6 +185,15 @@ def _on_white(image: Image.Image) -> ImageU8:
     white = Image.new("RGBA", image.size, (255, 255, 255, 255))
     white.alpha_composite(image)
     return np.ascontiguousarray(np.asarray(white)[..., :3])
+
+
+def _properties(slide: openslide.OpenSlide) -> dict[str, str]:
+    """What the file says of itself, without what has a damaged name.
+
+    A name that is not UTF-8 is listed with its bad bytes replaced, and then not found by that name.
+    """
+    asked = ((name, slide.properties.get(name)) for name in slide.properties)
+    return {name: value for name, value in asked if value is not None}
 
 
 def _float(text: str | None) -> float | None:

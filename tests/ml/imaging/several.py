@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from ml.imaging.sandbox import run_limited
 from ml.types import ImageU8
 
 SLIDE_ID = "5B2DE5C1A0F34D6C9A7E11D0C4B8F2E3"
@@ -136,3 +137,14 @@ def zipped(folder: Path, out: Path) -> Path:
         for path in sorted(folder.rglob("*")):
             archive.write(path, path.relative_to(folder).as_posix())
     return out
+
+
+def inspected_apart(path: Path, out: Path) -> dict[str, Any]:
+    """``inspect_slide`` in the limited child, as an upload is opened; it writes into ``out``."""
+    out.mkdir(exist_ok=True)
+    return run_limited(
+        "ml.imaging.ingest:inspect_slide",
+        {"path": str(path), "out_dir": str(out)},
+        reads=(path,),
+        writes=(out,),
+    )

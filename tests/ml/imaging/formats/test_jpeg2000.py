@@ -12,10 +12,9 @@ from PIL import Image
 from ml.errors import CorruptFileError, TooLargeError
 from ml.imaging.formats.jpeg2000 import check_jpeg2000
 from ml.imaging.ingest import inspect_slide
-from ml.imaging.sandbox import run_limited
 from ml.imaging.slides import open_slide
 from tests.ml.imaging.deidentify.support import SECRET, clean
-from tests.ml.imaging.several import picture
+from tests.ml.imaging.several import inspected_apart, picture
 
 
 def write(path: Path, **options: object) -> Path:
@@ -41,13 +40,7 @@ def with_boxes(path: Path, *, head: bytes = b"", tail: bytes = b"") -> Path:
 def test_the_confined_child_reads_it(tmp_path: Path, name: str) -> None:
     path = write(tmp_path / name, tile_size=(64, 64))
     out = tmp_path / "out"
-    out.mkdir()
-    found = run_limited(
-        "ml.imaging.ingest:inspect_slide",
-        {"path": str(path), "out_dir": str(out)},
-        reads=(path,),
-        writes=(out,),
-    )
+    found = inspected_apart(path, out)
     assert (found["kind"], found["width_px"], found["height_px"]) == ("still", 200, 150)
     with open_slide(out / found["pixels"]) as slide:
         pixels = slide.read_level(0, (0, 0), (200, 150))

@@ -13,9 +13,8 @@ import pytest
 from ml.errors import BadInputError, CorruptFileError, TooLargeError, UnsupportedFormatError
 from ml.imaging.formats.sniff import sniff
 from ml.imaging.ingest import inspect_slide
-from ml.imaging.sandbox import run_limited
 from ml.imaging.slides import open_slide
-from tests.ml.imaging.several import picture, zipped
+from tests.ml.imaging.several import inspected_apart, picture, zipped
 from tests.ml.imaging.zarrs import ozx, write_ngff
 
 WAYS = [
@@ -53,13 +52,7 @@ def test_the_confined_child_makes_a_pyramid_of_a_folder_that_was_zipped(tmp_path
     write_ngff(tmp_path / "from" / "slide.zarr")
     archive = zipped(tmp_path / "from", tmp_path / "a.zip")
     out = tmp_path / "out"
-    out.mkdir()
-    found = run_limited(
-        "ml.imaging.ingest:inspect_slide",
-        {"path": str(archive), "out_dir": str(out)},
-        reads=(archive,),
-        writes=(out,),
-    )
+    found = inspected_apart(archive, out)
     assert (found["kind"], found["vendor"], found["pixels"]) == ("slide", "ome-zarr", "pixels.tif")
     assert (found["width_px"], found["height_px"]) == (300, 200)
     assert found["mpp_x"] == found["mpp_y"] == pytest.approx(0.25)

@@ -18,7 +18,7 @@ from ml.imaging.ingest import inspect_slide
 from ml.imaging.sandbox import run_limited
 from ml.imaging.slides import open_slide
 from tests.ml.imaging.deidentify.support import write_dicom
-from tests.ml.imaging.several import picture, write_mrxs, write_vms, zipped
+from tests.ml.imaging.several import inspected_apart, picture, write_mrxs, write_vms, zipped
 
 Write = Callable[..., Path]
 
@@ -31,13 +31,7 @@ def test_a_set_arrives_as_one_archive_and_is_opened_in_the_child(
     archive = zipped(tmp_path / "from", tmp_path / "a-file-of-a-user")
     assert sniff(archive) == "slide"
     out = tmp_path / "out"
-    out.mkdir()
-    found = run_limited(
-        "ml.imaging.ingest:inspect_slide",
-        {"path": str(archive), "out_dir": str(out)},
-        reads=(archive,),
-        writes=(out,),
-    )
+    found = inspected_apart(archive, out)
     assert (found["kind"], found["width_px"], found["height_px"]) == ("slide", 512, 256)
     assert found["pixels"].startswith("set/scanner/slide.")
     with open_slide(out / found["pixels"]) as slide:

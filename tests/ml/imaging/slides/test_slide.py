@@ -15,6 +15,7 @@ from ml.imaging.slides import slide as module
 from ml.imaging.slides.metadata import allowed_properties, mpp_from_resolution, plausible_mpp
 from ml.imaging.slides.pyramids import write_pyramid
 from ml.types import ImageU8
+from tests.ml.imaging.deidentify.support import write_svs
 
 
 @pytest.fixture
@@ -37,6 +38,13 @@ def test_what_lies_outside_is_white(still: Path, gradient: ImageU8) -> None:
     assert np.array_equal(region[10:, 20:], gradient[:30, :40])
     assert region[:10].min() == region[:, :20].min() == 255
     assert beyond.min() == 255
+
+
+def test_a_property_of_a_damaged_name_is_left_out(tmp_path: Path) -> None:
+    path = write_svs(tmp_path / "a.svs")
+    path.write_bytes(path.read_bytes().replace(b"|Title = x", b"|T\xfftle = x"))
+    with open_slide(path) as slide:
+        assert slide.info.mpp_x == 0.5
 
 
 def test_halving_averages_as_a_box_does(still: Path, gradient: ImageU8) -> None:
