@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import shutil
 from types import SimpleNamespace
 from unittest.mock import Mock
@@ -11,8 +10,6 @@ import numpy as np
 import pytest
 from django.test import Client
 
-from ml.training.roi import lab_encoder
-from ml.training.roi.patches.views import ViewConfig
 from portal.audit.models import AuditEntry
 from portal.core.errors import (
     ConflictError,
@@ -37,39 +34,13 @@ from portal.retrieval.selectors import LearningResult
 from portal.retrieval.services import WantedTraining
 from portal.retrieval.services.learning import folders
 from portal.retrieval.tasks import training
-from tests.portal.retrieval.archives import as_embedded, drawn
+from tests.portal.retrieval.archives import drawn
 from tests.portal.retrieval.conftest import World, jobs
+from tests.portal.retrieval.training.conftest import PATIENTS, asked, searched
 
 HISTOLOGY = EncoderKind.HISTOLOGY
-PATIENTS = 14
-TINY = dataclasses.replace(
-    lab_encoder.PATCHES, batch=4, warmup=1, checkpoint_every=4, view=ViewConfig(crop_px=32)
-)
-SHORT = WantedTraining(steps=20, hours=1.0)
 URL = "/api/v1/learnings/"
 PLAIN = training._Checkpoints.__call__
-EMBEDDED = []  # encoder and vectors of the archive: the same in every test
-
-
-@pytest.fixture
-def archive(lab, annotator, storage, monkeypatch):
-    """Regions of two labels of enough patients, embedded by the encoder that ships."""
-    monkeypatch.setattr(lab_encoder, "PATCHES", TINY)
-    monkeypatch.setattr(lab_encoder, "CHECKPOINT_EVERY", TINY.checkpoint_every)
-    world = World(lab, annotator, storage)
-    world.names = world.labels("dense", "sparse")
-    world.made = [drawn(world, patient) for patient in range(PATIENTS)]
-    if EMBEDDED:
-        as_embedded(world, *EMBEDDED[0])
-    else:
-        world.run_jobs()
-        vectors = Embedding.objects.order_by("roi__created_at")
-        EMBEDDED.append((selectors.encoder_default(), list(vectors)))
-    return world
-
-
-def asked(world, manager, wanted=SHORT):
-    return services.learning_ask(lab=world.lab, kind=HISTOLOGY, user=manager, training=wanted)
 
 
 def folder_of(learning):
@@ -171,11 +142,6 @@ def test_an_encoder_is_trained_compared_put_in_use_and_rolled_back(
     assert old.items() <= {hit.roi.pk: hit.distance for hit in back.hits}.items()
     by_name = searched(manager, query, encoder_id=own.pk)
     assert [hit.roi.pk for hit in by_name.hits][: len(after.hits)]
-
-
-def searched(user, roi, *, k=40, encoder_id=None):
-    options = {"k": k, "expand": 0, "diffuse": False}
-    return services.similar_or_embed(roi=roi, user=user, options=options, encoder_id=encoder_id)
 
 
 def test_damaged_weights_spoil_neither_new_regions_nor_the_archive(archive, manager):
