@@ -83,7 +83,12 @@ def test_a_card_has_at_most_600_words_and_one_table(card: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "page", ["docs/papers.md", *(page for page in PAGES if page.startswith("docs/models/"))]
+    "page",
+    [
+        "docs/papers.md",
+        "docs/evaluation.md",
+        *(page for page in PAGES if page.startswith("docs/models/")),
+    ],
 )
 def test_what_was_measured_stands_where_its_command_writes_it(page: str) -> None:
     """Settings have two decimals at most; what has more, or a table of scores, was measured."""
