@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Set
 from dataclasses import asdict
 from typing import Any, ClassVar
 
@@ -15,6 +16,7 @@ from portal.annotations import selectors
 from portal.annotations.properties import KEY_MOST, KINDS, UNIT_MOST, VALUE_MOST, types_mark
 from portal.annotations.services import property_types_set
 from portal.archive.selectors import canvas_get
+from portal.core.api.conditions import tags_sent
 from portal.core.api.views import ApiView
 from portal.core.errors import ConflictError, PreconditionRequiredError, StaleVersionError
 from portal.labs.models import Role, TokenArea
@@ -110,20 +112,27 @@ class PropertyTypesApi(ApiView):
         body.is_valid(raise_exception=True)
         asked = body.validated_data
         lab = lab_chosen(user_of(request), asked.get("lab"), at_least=Role.MANAGER)
-        expected = request.headers.get("If-Match", "").strip()
-        if not expected and asked.get("mark") is None:
+        header = request.headers.get("If-Match")
+        if header is None and asked.get("mark") is None:
             raise PreconditionRequiredError("Send the ETag that you read as If-Match, or its mark.")
-        mark = asked.get("mark") if expected in {"", "*"} else expected.strip('"')
+        tags = tags_sent(header) if header is not None else None
+        mark = asked.get("mark") if tags is None else _mark_among(tags, lab.pk)
         try:
             property_types_set(lab=lab, user=user_of(request), types=asked["properties"], mark=mark)
         except ConflictError as error:
-            if error.code != "properties-changed" or not expected:
+            if error.code != "properties-changed" or header is None:
                 raise
             now = _property_types(lab.pk)
             raise StaleVersionError(
                 error.message, details={"current_version": now["ETag"], "current": now.data}
             ) from None
         return _property_types(lab.pk)
+
+
+def _mark_among(tags: Set[str], lab_id: uuid.UUID) -> str:
+    """That of now where it is among the tags; else one that is not of now."""
+    now = types_mark(selectors.property_types_of(lab_id))
+    return now if now in tags else next(iter(tags))
 
 
 def _property_types(lab_id: uuid.UUID) -> Response:

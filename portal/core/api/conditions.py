@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator, Set
 from contextlib import contextmanager
 from typing import Any
@@ -14,7 +12,8 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework.request import Request
 
 from portal.core.api.problems import ProblemSerializer
-from portal.core.errors import PreconditionRequiredError, StaleVersionError
+from portal.core.database.locks import transaction_lock
+from portal.core.errors import NotFoundError, PreconditionRequiredError, StaleVersionError
 from portal.core.models import BaseModel, edit_tag
 
 IF_MATCH = OpenApiParameter(
@@ -41,21 +40,24 @@ STALE = OpenApiResponse(
 )
 
 
-def etag_of(row: BaseModel, body: Any) -> str:
-    """The tag of an answer that shows a row.
+def tags_sent(header: str) -> frozenset[str] | None:
+    """The tags of an ``If-Match``, without quotes; None where whatever is there will do.
 
-    What stands before the stop names what people edit, and is all that ``If-Match`` goes by: a
-    count in the answer that went up must not refuse a change. What follows names the whole answer.
+    Weak ones count: what compresses answers on their way weakens tags, and what people edit is
+    named here by what it says, not by bytes.
     """
-    text = json.dumps(body, sort_keys=True, default=str)
-    return f'"{edit_tag(row)}.{hashlib.sha256(text.encode()).hexdigest()[:16]}"'
+    tags = [tag.strip() for tag in header.split(",")]
+    if tags == ["*"]:
+        return None
+    return frozenset(tag.removeprefix("W/").strip('"') for tag in tags)
 
 
 def require_match(request: Request, row: BaseModel, *, required: bool) -> None:
-    """Hold the row as it is until the transaction ends, and refuse a change of what was before.
+    """Refuse a change of what was before; what was not, is held until the transaction ends.
 
     Raises:
         PreconditionRequiredError: no ``If-Match`` where two people may edit the same text.
+        NotFoundError: the row was deleted since it was read.
         StaleVersionError: none of its tags is that of the row now.
     """
     header = request.headers.get("If-Match")
@@ -63,9 +65,9 @@ def require_match(request: Request, row: BaseModel, *, required: bool) -> None:
         raise PreconditionRequiredError(
             "Send the ETag that you read as If-Match, or If-Match: * for whatever is there."
         )
-    if header is not None and header.strip() != "*":
-        tags = {tag.strip().strip('"').partition(".")[0] for tag in header.split(",")}
-        _require_one_of(tags, row)
+    tags = None if header is None else tags_sent(header)
+    if tags is not None:
+        _require_one_of({tag.partition(".")[0] for tag in tags}, row)
 
 
 @contextmanager
@@ -82,14 +84,28 @@ def edited_by_page(request: HttpRequest, row: BaseModel) -> Iterator[None]:
 
 
 def _require_one_of(tags: Set[str], row: BaseModel) -> None:
-    if edit_tag(present(row, is_locked=True)) not in tags:
+    if edit_tag(_held(row)) not in tags:
         raise StaleVersionError("Someone else changed this since you read it. Nothing was written.")
+
+
+def _held(row: BaseModel) -> BaseModel:
+    """``present``, and nobody else can change it until the transaction ends."""
+    if row._state.adding:  # no row to lock: a name stands for it until somebody makes it
+        transaction_lock(f"edited {type(row).__name__} {_lab_of(row)}")
+    now = present(row, is_locked=True)
+    if now is row and not row._state.adding:
+        raise NotFoundError("This was deleted meanwhile.")
+    return now
 
 
 def present(row: BaseModel, *, is_locked: bool = False) -> BaseModel:
     """The row as it is now; itself where it is not stored: settings that nobody made yet."""
     rows: Any = type(row)._base_manager
     rows = rows.select_for_update() if is_locked else rows.all()
-    lab_id = getattr(row, "lab_id", None)
+    lab_id = _lab_of(row)
     found = rows.filter(lab_id=lab_id) if row._state.adding and lab_id else rows.filter(pk=row.pk)
     return found.first() or row
+
+
+def _lab_of(row: BaseModel) -> Any:
+    return getattr(row, "lab_id", None)

@@ -1,4 +1,4 @@
-"""ETags of what is read: asked again with ``If-None-Match``, what has not changed is 304."""
+"""ETags: what has not changed is 304 when asked for again; a change says what it was made from."""
 
 from __future__ import annotations
 
@@ -15,19 +15,21 @@ from portal.core.http.files import etag_matches
 _READS = ("GET", "HEAD")
 
 
-class TaggedReads:
+class TaggedAnswers:
     """Of a view. Stands before its other bases.
 
-    An answer is tagged by its bytes, unless the view gave it a tag. Files and streams tag
+    What is read is tagged by its bytes, unless the view gave it a tag. Files and streams tag
     themselves. Programs keep answers by these tags. No browser does, unless the view says so:
     answers name patients.
 
     Attributes:
         keeps_tags: the view gives tags of its own, which say nothing of the whole answer: that of
             an ROI is its version.
+        edit_tag: of the object that is answered; empty where nobody edits it.
     """
 
     keeps_tags = False
+    edit_tag = ""
 
     def finalize_response(
         self, request: Request, response: Any, *args: Any, **kwargs: Any
@@ -36,20 +38,34 @@ class TaggedReads:
         answer: Response = super().finalize_response(  # type: ignore[misc] # of the view
             request, response, *args, **kwargs
         )
-        is_read = request.method in _READS and answer.status_code == 200
-        if is_read and isinstance(answer, Response):
-            known = partial(_tagged, request._request, keeps_tags=self.keeps_tags)
+        has_tag = request.method in _READS or self.edit_tag
+        if has_tag and answer.status_code == 200 and isinstance(answer, Response):
+            known = partial(
+                _tagged, request._request, keeps_tags=self.keeps_tags, edit_tag=self.edit_tag
+            )
             answer.add_post_render_callback(known)
         return answer
 
 
-def _tagged(request: HttpRequest, answer: HttpResponse, *, keeps_tags: bool) -> HttpResponse | None:
+def tag_of(content: bytes, *, edit_tag: str = "") -> str:
+    """The tag of an answer.
+
+    What stands before the stop names what people edit, and is all that ``If-Match`` goes by: a
+    count in the answer that went up must not refuse a change. What follows names the whole answer.
+    """
+    digest = hashlib.blake2b(content, digest_size=16).hexdigest()
+    return f'"{edit_tag}.{digest}"' if edit_tag else f'"{digest}"'
+
+
+def _tagged(
+    request: HttpRequest, answer: HttpResponse, *, keeps_tags: bool, edit_tag: str
+) -> HttpResponse | None:
     """304 in its place where it is known; None: as it is."""
     if "no-store" in answer.get("Cache-Control", "") or (keeps_tags and "ETag" in answer):
         return None
     if "ETag" not in answer:
-        answer["ETag"] = f'"{hashlib.blake2b(answer.content, digest_size=16).hexdigest()}"'
-    if not etag_matches(request, answer["ETag"]):
+        answer["ETag"] = tag_of(answer.content, edit_tag=edit_tag)
+    if request.method not in _READS or not etag_matches(request, answer["ETag"]):
         return None
     unchanged = HttpResponse(status=304, headers=dict(answer.headers))
     del unchanged["Content-Type"]

@@ -22,11 +22,11 @@ from rest_framework.views import APIView
 from rest_framework.viewsets import GenericViewSet
 
 from portal.core.api.answers import NamedRequest, Replay, answer_begin, answer_keep, key_checked
-from portal.core.api.conditions import etag_of, present, require_match
-from portal.core.api.etags import TaggedReads
+from portal.core.api.conditions import present, require_match
+from portal.core.api.etags import TaggedAnswers, tag_of
 from portal.core.api.fields import SparseFields
 from portal.core.errors import StaleVersionError
-from portal.core.models import BaseModel
+from portal.core.models import BaseModel, edit_tag
 
 REPLAYED = "Idempotency-Replayed"
 _Row = TypeVar("_Row", bound=Model)
@@ -51,7 +51,7 @@ class Leaving:
         }
 
 
-class ApiView(SparseFields, TaggedReads, APIView):
+class ApiView(SparseFields, TaggedAnswers, APIView):
     """A view of the API.
 
     A POST and its answer are one transaction where it carries an ``Idempotency-Key``. A view whose
@@ -77,16 +77,13 @@ class ApiView(SparseFields, TaggedReads, APIView):
         if name == "post" and key is not None and handler is not None and remembers(self):
             setattr(self, name, partial(self._once, key_checked(key), handler))
         elif request.method in self.if_match and handler is not None:
-            setattr(self, name, partial(_in_one, handler))  # where DRF looks for who answers
+            setattr(self, name, partial(self._in_one, handler))  # where DRF looks for who answers
 
     def finalize_response(
         self, request: Request, response: Any, *args: Any, **kwargs: Any
     ) -> Response:
-        """An answer that shows what people edit has its tag."""
+        """An answer says when what it is of goes."""
         answer = super().finalize_response(request, response, *args, **kwargs)
-        if self._row is not None and answer.status_code == 200 and isinstance(answer, Response):
-            row = self._row if request.method == "GET" else present(self._row)
-            answer["ETag"] = etag_of(row, answer.data)
         if self.leaving is not None:
             for name, value in self.leaving.headers.items():
                 answer[name] = value
@@ -96,11 +93,11 @@ class ApiView(SparseFields, TaggedReads, APIView):
         """The row that this request shows or changes: a change has to be made from what it is now.
 
         Raises:
-            PreconditionRequiredError, StaleVersionError: see ``require_match``.
+            PreconditionRequiredError, NotFoundError, StaleVersionError: see ``require_match``.
         """
         if self._row is not None:
             return row
-        self._row = row
+        self._row, self.edit_tag = row, edit_tag(row)
         required = self.if_match.get(str(self.request.method))
         if required is None:
             return row
@@ -109,13 +106,24 @@ class ApiView(SparseFields, TaggedReads, APIView):
         except StaleVersionError as error:
             now = present(row)
             body = self.shown(now)
-            error.details |= {"current_version": etag_of(now, body), "current": body}
+            tag = tag_of(JSONRenderer().render(body), edit_tag=edit_tag(now))
+            error.details |= {"current_version": tag, "current": body}
             raise
         return row
 
     def shown(self, row: Any) -> Any:
         """How an answer shows a row that people edit."""
         raise NotImplementedError
+
+    def _in_one(
+        self, handler: _Handler, request: Request, *args: Any, **kwargs: Any
+    ) -> HttpResponseBase:
+        """A change, and the tag of what it left before anybody else can change that."""
+        with transaction.atomic():
+            response = handler(request, *args, **kwargs)
+            if self._row is not None and response.status_code == 200:
+                self.edit_tag = edit_tag(present(self._row))
+            return response
 
     def _once(
         self, key: str, handler: _Handler, request: Request, *args: Any, **kwargs: Any
@@ -158,7 +166,7 @@ class ApiViewSet(ApiView, GenericViewSet[_Row]):
 def shows_one(view: APIView, method: str | None) -> bool:
     """Whether a method of a view is about the object itself, and not a list or a step of it."""
     action = getattr(view, "action", None)
-    return method in {"GET", "PUT", "PATCH", "DELETE"} and action in {None, *_EDITS}
+    return method in {"GET", "HEAD", "PUT", "PATCH", "DELETE"} and action in {None, *_EDITS}
 
 
 def remembers(view: object) -> bool:
@@ -168,11 +176,6 @@ def remembers(view: object) -> bool:
 
 def _moment(day: date) -> datetime:
     return datetime.combine(day, time.min, tzinfo=UTC)
-
-
-def _in_one(handler: _Handler, *args: Any, **kwargs: Any) -> HttpResponseBase:
-    with transaction.atomic():
-        return handler(*args, **kwargs)
 
 
 def _asked(request: Request, key: str) -> NamedRequest:

@@ -93,7 +93,7 @@ def test_a_stale_change_is_refused_and_shows_what_is_there(
         before = client.get(path)
         tag = before["ETag"]
         assert before.status_code == 200 and tag.strip('"')
-        assert client.get(path)["ETag"] == tag
+        assert client.get(path)["ETag"] == client.head(path)["ETag"] == tag
         if (name, method) in REQUIRED:
             missing = send()
             assert (missing.status_code, missing.json()["code"]) == (428, "precondition-required")
@@ -105,7 +105,7 @@ def test_a_stale_change_is_refused_and_shows_what_is_there(
         assert told["current"] == before.json()
         assert _edited(told["current_version"]) == _edited(tag)
         assert client.get(path).json() == before.json(), "nothing was written"
-        done = send(**{"If-Match": f'"another", {tag}' if name != "api:label-properties" else tag})
+        done = send(**{"If-Match": f'"another", W/{tag}'})
         assert done.status_code in {200, 204, 409}, done.content  # 409: the state of the object
         if done.status_code == 200:
             assert _edited(done["ETag"]) == _edited(client.get(path)["ETag"])
