@@ -179,7 +179,10 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "REDOC_DIST": "SIDECAR",
     "COMPONENT_SPLIT_REQUEST": True,
-    "POSTPROCESSING_HOOKS": ["portal.config.examples.examples_add"],
+    "POSTPROCESSING_HOOKS": [
+        "portal.config.examples.examples_add",
+        "portal.core.api.sparse_schema.sparse_add",
+    ],
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "ENUM_NAME_OVERRIDES": {
         "JobStateEnum": "portal.jobs.models.JobState",

@@ -16,7 +16,6 @@ from django.http.response import HttpResponseBase
 from django.urls import resolve
 from django.utils import timezone
 from drf_spectacular.generators import SchemaGenerator
-from jsonschema import Draft202012Validator
 
 from portal.annotations.models import ImportStage, Label, RoiImport
 from portal.annotations.services import import_folder, roi_create
@@ -25,6 +24,7 @@ from portal.config.examples import REQUESTS, shown_id
 from portal.jobs.models import Job, JobState
 from tests.portal.access.conftest import Scene
 from tests.portal.access.endpoints import filled
+from tests.portal.against_the_schema import schema_errors
 
 REFUSED = {  # what the small world has no answer for yet, by the reason that it names
     "canvases_partial_update": "scale-of-file",
@@ -156,9 +156,3 @@ def _address(path: str, ids: Mapping[str, str]) -> str:
     """The operation's address with the world's ids in it."""
     match = resolve(re.sub(r"\{\w+\}", str(uuid.uuid4()), path))
     return filled(match.view_name, tuple(sorted(match.kwargs)), ids)
-
-
-def schema_errors(document: dict[str, Any], schema: Any, value: Any) -> Any:
-    """What of the value the schema does not allow."""
-    whole = {"$ref": "#/$defs/asked", "$defs": {"asked": schema}, **document}
-    return (str(one)[:300] for one in Draft202012Validator(whole).iter_errors(value))

@@ -24,7 +24,7 @@ from ml.imaging.dicom.uids import instance_id
 from portal.config.examples import READS_FILE, read_examples, shown_id
 from tests.portal.access.conftest import Scene
 from tests.portal.access.endpoints import endpoints, filled
-from tests.portal.access.test_examples import schema_errors
+from tests.portal.against_the_schema import schema_errors, whole_only
 
 RENEW = os.environ.get("TESSERA_RENEW_EXAMPLES") == "1"
 _CASE, _CANVAS, _ROI = shown_id("cases"), shown_id("canvases"), shown_id("rois")
@@ -142,6 +142,7 @@ def test_every_read_has_an_example_and_every_example_a_read(document: dict[str, 
 
 def test_every_list_goes_by_cursor_or_says_why_not(document: dict[str, Any]) -> None:
     lists, paged = set(), set()
+    document = whole_only(document)
     for name, (_, operation) in _reads(document).items():
         said = _answers(operation).get("application/json", {}).get("schema", {})
         said = _resolved(document, said)
@@ -169,6 +170,7 @@ def test_every_read_is_answered_as_its_example_says(scene: Scene, document: dict
     wrong: dict[str, Any] = {}
     fresh: dict[str, Any] = {}
     known = {} if RENEW else read_examples()
+    document = whole_only(document)
     for name, (path, operation) in sorted(_reads(document).items()):
         example = known.get(name) or _begun(path, name)
         answer = _asked(scene, name, path, example)
@@ -222,6 +224,9 @@ def test_every_read_can_be_sparse_and_is_304_where_it_is_known(
         rows = body["results"] if is_page else body if isinstance(body, list) else [body]
         if answer.status_code != 200 or any(set(row) - {first} for row in rows):
             wrong[name] = body
+        said = _answers(operation)["application/json"]["schema"]
+        if problems := list(schema_errors(document, said, body)):
+            wrong[name] = problems[:3]
         if name in OWN_TAGS:
             continue
         again = _asked(
