@@ -63,7 +63,8 @@ def webhook_update(*, hook: Webhook, user: User, **values: Any) -> Webhook:
             hook.failing_since = None
             if not is_on:
                 waiting_give_up(hook)
-        hook.save()
+        written = ("name", "url", "types", "state", "failing_since", "updated_at")
+        hook.save(update_fields=written)  # not a secret that was changed meanwhile
         _tell("webhook.changed", hook, user)
     return hook
 
@@ -86,7 +87,8 @@ def webhook_secret_change(*, hook: Webhook, user: User) -> str:
     with transaction.atomic():
         hook.sealed_secret_before, hook.sealed_secret = hook.sealed_secret, _sealed(secret)
         hook.before_until = timezone.now() + BEFORE_FOR
-        hook.save()
+        written = ("sealed_secret_before", "sealed_secret", "before_until", "updated_at")
+        hook.save(update_fields=written)
         _tell("webhook.secret_changed", hook, user)
     return secret
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from dataclasses import dataclass
 from typing import Any
@@ -101,7 +102,7 @@ def _answered_by(view: Any) -> Answered | None:
         return None  # it has no GET
     if (type(view), name) not in _KNOWN:
         declared = getattr(handler, "kwargs", {}).get("schema")
-        schema = declared() if declared else view.schema
+        schema = copy.copy(declared() if declared else view.schema)  # one class may share one
         schema.view, schema.method, schema.path = view, "GET", view.request.path
         _KNOWN[type(view), name] = schema.answered()
     return _KNOWN[type(view), name]

@@ -79,7 +79,7 @@ class Paging(BasePagination):
             raise InvalidInputError(
                 f"{SIZE}: expected a whole number from 1 to {self.max_page_size}."
             )
-        return min(int(said[:9]), self.max_page_size)
+        return min(int(said.lstrip("0")[:9]), self.max_page_size)
 
     def get_paginated_response(self, data: Any) -> Response:
         """The page with the addresses of those beside it."""

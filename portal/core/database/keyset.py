@@ -67,7 +67,7 @@ class Order:
 
     @classmethod
     def of(cls, rows: QuerySet[Any]) -> Order:
-        """That which the query has, by names of columns."""
+        """That which the query has, by columns; of one that stands twice the first counts."""
         query, model = rows.query, rows.model
         asked = query.order_by or (query.default_ordering and model._meta.ordering) or ()
         nulls_first = connections[rows.db].features.order_by_nulls_first
@@ -75,7 +75,7 @@ class Order:
         key = model._meta.pk.name
         if key not in {one.name for one in columns}:
             columns.append(_column(rows, "pk", nulls_first=nulls_first))
-        return cls(tuple(columns))
+        return cls(tuple({one.name: one for one in reversed(columns)}.values())[::-1])
 
     @property
     def name(self) -> str:

@@ -82,14 +82,16 @@ class UploadPage {
       element("p", { class: "field__error", role: "alert" }, reason),
       away,
     );
-    away.addEventListener("click", () => this.forget(row));
+    away.addEventListener("click", () => {
+      this.forget(row);
+      this.next();
+    });
     note.replaceWith(row);
   }
 
   private forget(row: HTMLElement): void {
     this.incomplete -= 1;
     row.remove();
-    this.next();
   }
 
   private add(files: File[]): void {
