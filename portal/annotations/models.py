@@ -56,11 +56,10 @@ class Label(LabOwned):
     their case, among labels that are not retired.
     """
 
+    # Not where it stands: who moves labels moves many, and overwrites no text.
     edited = (
         "name",
         "color",
-        "position",
-        "parent_id",
         "key",
         "retired_at",
         "merged_into_id",

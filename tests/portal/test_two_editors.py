@@ -11,7 +11,7 @@ from django.test import Client
 from django.urls import reverse
 
 from portal.annotations.models import Label
-from portal.annotations.services import label_set_ensure
+from portal.annotations.services import label_set_ensure, label_update, labels_order
 from portal.archive.models import IntakeRules
 from portal.archive.services import case_create
 from portal.hooks.models import Webhook
@@ -87,3 +87,21 @@ def test_a_label_and_rules_say_that_somebody_was_first(both: Client, lab: Lab) -
     late = both.post(reverse("archive:intake_rules"), rules, follow=True).content.decode()
     assert "Someone else changed the rules meanwhile" in late
     assert IntakeRules.objects.get(lab=lab).must_be_clean
+
+
+def test_who_moves_labels_takes_no_text_from_who_renames_one(
+    both: Client, lab: Lab, manager: User
+) -> None:
+    label_set_ensure(lab=lab)
+    labels = list(Label.objects.filter(lab=lab).order_by("position"))
+    first, before = labels[0], Label.objects.get(pk=labels[0].pk)
+    page = both.get(reverse("annotations:labels"))
+    order = [(one.pk, None) for one in reversed(labels)]
+    labels_order(lab=lab, user=manager, order=order)
+    sent = {"color": first.color, "name": "Crypt", "seen": seen(page, near=str(first.pk))}
+    both.post(reverse("annotations:label_edit", args=[first.pk]), sent)
+    now = Label.objects.get(pk=first.pk)
+    assert (now.name, now.position) == ("Crypt", len(labels) - 1)
+    label_update(label=before, user=manager, changes={"color": "#112233"})  # read before it all
+    now.refresh_from_db()
+    assert (now.name, now.color, now.position) == ("Crypt", "#112233", len(labels) - 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TypedDict
 
 from django.db import IntegrityError, transaction
@@ -147,7 +147,9 @@ def label_update(*, label: Label, user: User, changes: LabelChanges) -> Label:
             label.retired_at = timezone.now() if changes["retired"] else None
             label.key = ""
             label.merged_into = None
-        return _saved(label, action="changed")
+        fields = {*(changes.keys() - {"retired"}), "updated_at"}
+        fields |= {"retired_at", "key", "merged_into"} if "retired" in changes else set()
+        return _saved(label, action="changed", fields=fields)
 
 
 def labels_order(
@@ -243,7 +245,8 @@ def label_name_refuse(name: str) -> None:
     _clean_name(name)
 
 
-def _saved(label: Label, *, action: str) -> Label:
+def _saved(label: Label, *, action: str, fields: Collection[str] | None = None) -> Label:
+    """Written whole where it is new; else these fields: what others wrote meanwhile stays."""
     with transaction.atomic():
         others = label.label_set.labels.exclude(pk=label.pk).filter(retired_at=None)
         twins = others.annotate(lower=Lower("name")).filter(lower=label.name.lower())
@@ -251,7 +254,7 @@ def _saved(label: Label, *, action: str) -> Label:
             raise _taken(label)
         try:
             with transaction.atomic():
-                label.save()
+                label.save(update_fields=fields, force_insert=fields is None)
         except IntegrityError:
             raise _taken(label) from None
         payload = {"label_id": str(label.pk), "name": label.name, "action": action}
