@@ -34,7 +34,7 @@ class PropertyType:
         key: under which ROIs and files keep it: it never changes.
         kind: of ``KINDS``. choices: of a ``choice``, in their order. unit: of a ``number``.
         name: as people see it; empty: as the key.
-        retired: ROIs keep what they have; no other is asked for it, and no value is checked.
+        retired: ROIs keep their values; new ones are not asked for it, and no value is checked.
     """
 
     key: str

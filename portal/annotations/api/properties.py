@@ -45,7 +45,7 @@ class PropertyTypeSerializer(serializers.Serializer[Any]):
         help_text="As people see it; empty: as the key, which ROIs and files go by",
     )
     retired = serializers.BooleanField(
-        required=False, help_text="ROIs keep what they have; no other is asked for it"
+        required=False, help_text="ROIs keep their values; new ones are not asked for it"
     )
 
 

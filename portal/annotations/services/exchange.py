@@ -167,7 +167,7 @@ def import_author(row: RoiImport) -> User:
         InvalidInputError: the account is gone.
     """
     if row.author is None:
-        raise InvalidInputError("Whoever brought this document has no account any more.")
+        raise InvalidInputError("The person who sent this document no longer has an account.")
     return row.author
 
 

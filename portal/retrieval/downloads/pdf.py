@@ -253,7 +253,7 @@ def _colophon(report: Report, frozen: Frozen, address: str) -> list[str]:
         f"{name} {version} ({config_hash[:16]}); index version {frozen.index[0]},"
         f" {frozen.index[1]} regions in its file and {frozen.index[2]} newer."
         ' "Closer than": share of regions that have nothing to do with each other and lie farther'
-        " apart. One voice a case; a region twice as far has half the weight.",
+        " apart. Each case has one vote; a region twice as far has half the weight.",
         f"Report {report.pk}, {address}",
     ]
 

@@ -133,7 +133,7 @@ class Frozen(_Kept):
         if self.expanded_by:
             ways.append(f"together with its {self.expanded_by} nearest")
         if self.is_diffused:
-            ways.append("by way of the regions between")
+            ways.append("through similar regions in between")
         return " and ".join(ways) or "by distance alone"
 
 

@@ -145,7 +145,7 @@ def _training_set(
 ) -> None:
     """As ``manage.py training_set`` writes it, by order of who asked for the encoder."""
     if learning.user is None:
-        raise UserError("Whoever asked for it has no account any more.", code="forbidden")
+        raise UserError("The person who asked for it no longer has an account.", code="forbidden")
     half = folder / "set-half"
     if (folder / "set").is_dir():
         return

@@ -114,11 +114,11 @@ def _rolled_back(learning: Learning) -> str:
     now = selectors.encoder_of_lab(learning.kind, learning.lab_id)
     before = selectors.learning_way_back(learning)
     if learning.use == "preparing":
-        return f"It is not put in use. Searches go by {now}, as they did."
+        return f"It is not put in use. Searches use {now}, as they did."
     if now == before:
-        return f"Searches go by {before} again."
+        return f"Searches use {before} again."
     return (
-        f"Searches go by {now}, and by {before} again once the regions drawn meanwhile are "
+        f"Searches use {now}, and {before} again once the regions drawn meanwhile are "
         "embedded with it."
     )
 

@@ -44,7 +44,7 @@ def test_the_same_patient_can_be_included(page, world, pair):
 
 
 def test_the_order_by_distance_alone_can_be_asked_for(page, pair):
-    assert "by way of the regions between" in similar(page, pair[0]).content.decode()
+    assert "through similar regions in between" in similar(page, pair[0]).content.decode()
     assert "by way of" not in similar(page, pair[0], "?plain=on").content.decode()
 
 

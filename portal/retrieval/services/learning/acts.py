@@ -129,7 +129,7 @@ def _promotable(learning: Learning) -> Encoder:
             code="not-better",
         )
     if learning.encoder.is_default:
-        raise ConflictError("The lab's searches go by it already.", code="in-use")
+        raise ConflictError("The lab's searches use it already.", code="in-use")
     is_next_coming = selectors.encoder_next(learning.kind) is not None
     if not learning.base.is_default or is_next_coming:
         raise ConflictError(
@@ -140,7 +140,7 @@ def _promotable(learning: Learning) -> Encoder:
     in_use = selectors.encoder_of_lab(learning.kind, learning.lab_id)
     if in_use != learning.compared_with:
         raise ConflictError(
-            f"It was compared with {learning.compared_with}, but the lab's searches go by {in_use} "
+            f"It was compared with {learning.compared_with}, but the lab's searches use {in_use} "
             "now. Learn from the archive once more.",
             code="searches-changed",
         )
@@ -163,7 +163,7 @@ def learning_roll_back(*, learning: Learning, user: User) -> Learning:
         Encoder.objects.select_for_update().get(pk=learning.base_id)  # new vectors wait
         learning = _read_again(learning)
         if learning.use == "no":
-            raise ConflictError("The lab's searches do not go by it.", code="not-in-use")
+            raise ConflictError("The lab's searches do not use it.", code="not-in-use")
         own = Encoder.objects.filter(lab=learning.lab, kind=learning.kind)
         own.update(is_next=False)
         before = selectors.learning_way_back(learning)

@@ -109,7 +109,7 @@ class Queue {
     this.showThread([]);
     void threadGet(idOf(row)).then(
       (entries) => this.rows[this.at] === row && this.showThread(entries),
-      () => toast("What was said of this region could not be read.", "error"),
+      () => toast("The comments on this region could not be read.", "error"),
     );
     this.preload(index + 1);
   }

@@ -57,7 +57,7 @@ function connect(root: HTMLElement, panes: Pane[], tied: TiedPanes): void {
     active: () => active,
     tie: () => tied.tie(!tied.isTied),
     scaleAlike: () => {
-      if (!tied.scaleAlike()) active.notice.show("This takes two images whose pixel size is known.");
+      if (!tied.scaleAlike()) active.notice.show("This needs two images whose pixel size is known.");
     },
     fit: () => active.mapView.fit(),
     toggle: (what: "visible" | "names") => {

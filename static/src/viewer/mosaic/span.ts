@@ -101,7 +101,7 @@ export class SpanPicker {
       const { id } = await mosaicBuild(this.video.id, this.span());
       location.assign(`/mosaics/${id}/`);
     } catch (error) {
-      this.notice.show(error instanceof Error ? error.message : "The mosaic could not be asked for.");
+      this.notice.show(error instanceof Error ? error.message : "The mosaic could not be requested.");
     }
   }
 }

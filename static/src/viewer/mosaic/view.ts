@@ -69,7 +69,7 @@ export class MosaicView {
     const mosaic = await mosaicOfCanvas(canvas.id).catch(() => null);
     const component = mosaic?.components.find((found) => found.canvas === canvas.id);
     if (!mosaic || !component) {
-      notice.show("What is known of this mosaic's frames could not be loaded.");
+      notice.show("The frames of this mosaic could not be loaded.");
       return;
     }
     this.layers = new MosaicLayers(root, component, projection, (text) => notice.show(text));

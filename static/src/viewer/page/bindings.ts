@@ -111,7 +111,7 @@ function drawKeys({ tools, undo, redo, suggested }: KeyTargets): KeyGroup {
     bindings: [
       { keys: ["r"], shown: "R", does: "Rectangle", run: use("rectangle") },
       { keys: ["o"], shown: "O", does: "Ellipse", run: use("ellipse") },
-      { keys: ["p"], shown: "P", does: "Polygon; goes on with one left unfinished", run: use("polygon") },
+      { keys: ["p"], shown: "P", does: "Polygon; continues one left unfinished", run: use("polygon") },
       { keys: ["shift+p"], shown: "Shift + P", does: "Freehand", run: use("freehand") },
       { keys: ["l"], shown: "L", does: "Line: drag; kept with its length", run: use("line") },
       { keys: ["."], shown: ".", does: "Points: each click adds one, Enter or Esc begins others", run: use("point") },

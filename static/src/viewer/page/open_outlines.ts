@@ -21,7 +21,7 @@ export function connectOpenOutlines(parts: Parts, tools: Tools): OpenOutlines {
   });
   tools.on("left", (outline) => {
     outlines.left(outline);
-    notice.show("The outline is kept. P goes on with it.", { label: "Go on", run: () => outlines.resume(outline) });
+    notice.show("The outline is kept. P continues it.", { label: "Go on", run: () => outlines.resume(outline) });
   });
   tools.on("tool", (tool) => {
     if (tool === "polygon") outlines.resumeLast(player?.frame ?? null);

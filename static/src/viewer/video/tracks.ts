@@ -130,7 +130,7 @@ export class Tracks {
     const { frame } = player;
     if (!active || active.deleted || !frame) return notice.show("Select an ROI first.");
     const track = make(active.tracked, frame);
-    if (track === null) return notice.show("It is on no other frame: delete the ROI instead.");
+    if (track === null) return notice.show("It has no other key frame: delete the ROI instead.");
     if (track === active.track) return notice.show("This frame is a key frame already.");
     edits.change(active, { track }, label);
     if (active.isInView) this.select(active);

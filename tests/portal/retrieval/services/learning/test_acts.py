@@ -237,7 +237,7 @@ def test_rolled_back_before_it_was_complete_it_never_takes_over(world, manager):
     services.learning_roll_back(learning=learning, user=manager)
     world.run_jobs()
     assert selectors.learning_get(manager, learning.pk).use == "no"
-    with pytest.raises(ConflictError, match="do not go by it"):
+    with pytest.raises(ConflictError, match="do not use it"):
         services.learning_roll_back(learning=learning, user=manager)
     services.learning_promote(learning=learning, user=manager)
     world.run_jobs()
