@@ -47,7 +47,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> Mapping[str, object]:
-    """Train; the same command goes on where an interrupted one stopped.
+    """Train; the same command resumes an interrupted run.
 
     Raises:
         MlError: a bad configuration, or sources that cannot be trained on.

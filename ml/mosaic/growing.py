@@ -1,4 +1,4 @@
-"""The map so far, small, while the work goes on."""
+"""A small picture of the map so far, while the work continues."""
 
 from __future__ import annotations
 

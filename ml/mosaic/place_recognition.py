@@ -38,7 +38,7 @@ def vlad_vectors(store: LoopKeyframeStore) -> ArrayF32:
 
 
 def similar_pairs(vectors: ArrayF32, *, count: int, least_apart: int) -> list[tuple[int, int]]:
-    """Pairs (later, earlier) of rows that look alike and lie at least so many rows apart."""
+    """Pairs (later, earlier) of rows that look alike, at least ``least_apart`` rows apart."""
     if len(vectors) <= least_apart or count < 1:
         return []
     index = faiss.IndexFlatIP(vectors.shape[1])

@@ -212,7 +212,7 @@ class _Registrar:
             self.recent.append(_Keyframe(view, key.start, key.H_start_from_key))
 
     def _show_again(self, kept: Registration) -> None:
-        """The growing preview of the component that goes on, from its loop keyframes."""
+        """The growing preview of the component being continued, from its loop keyframes."""
         for key in kept.trail:
             if key.start == key.position:
                 self.transforms = {}

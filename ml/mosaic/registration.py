@@ -20,7 +20,7 @@ class Tracked:
 
 @dataclass(frozen=True, slots=True)
 class KeyTrail:
-    """What was known right after a keyframe was taken, so that registration can go on from it.
+    """What was known right after a keyframe was taken, so that registration can resume from it.
 
     Attributes:
         start: position of the first keyframe of the component it was linked to.

@@ -1,4 +1,4 @@
-"""What each stage leaves behind, so that a build that was killed goes on where it stood."""
+"""What each stage leaves behind, so that a killed build resumes where it stopped."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class DocumentError(InvalidInputError):
 
 @dataclass(frozen=True, slots=True)
 class ResumePoint:
-    """Behind a feature of a document: whoever goes on there reads nothing that stands before.
+    """The place behind a feature of a document: reading can resume there and skip the rest.
 
     Attributes:
         at_byte: bytes before it. in_object: the features are a member of an object.
@@ -95,7 +95,7 @@ class FeatureStream(Iterator[Any]):
             text.fail("the document goes on after its end")
 
     def _rest(self, since: ResumePoint) -> Iterator[Any]:
-        """What the document is was found out by whoever read it first."""
+        """The document was recognised at its first reading."""
         yield from _items_on(self._text)
         if since.in_object and self._text.take(",", "}") == ",":
             for name in _members_on(self._text):

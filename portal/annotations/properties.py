@@ -50,7 +50,7 @@ class PropertyType:
         return self.name or self.key
 
     def problem(self, value: str) -> str:
-        """Why a value is none of this type; empty where it is one."""
+        """Why a value is not of this type; empty if it is."""
         if self.kind == "number":
             return "" if _is_number(value) else "a number"
         options = {"choice": self.choices, "yes-no": YES_NO}.get(self.kind)

@@ -33,7 +33,7 @@ class FeatureError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What stands in a document in the place of a feature that no ROI can be."""
+    """An entry of a document that cannot become an ROI."""
 
     reason: str
 

@@ -14,7 +14,7 @@ from portal.labs.models import User
 
 @task(IMPORT_KIND, title="Import case", priority=Priority.INGEST, retry_on=(OSError,))
 def case_import(context: JobContext, *, upload_id: str, user_id: str) -> JobResult:
-    """Bring in the case of a crate; killed, the next attempt goes on."""
+    """Bring in the case of a crate; if killed, the next attempt resumes."""
     user = User.objects.filter(pk=uuid.UUID(user_id), is_active=True).first()
     upload = Upload.objects.select_related("lab").filter(pk=uuid.UUID(upload_id)).first()
     if user is None or upload is None:
@@ -32,7 +32,7 @@ def case_import(context: JobContext, *, upload_id: str, user_id: str) -> JobResu
     EXPORT_KIND, title="Export case", priority=Priority.BULK, retry_on=(OSError, StorageFullError)
 )
 def case_export(context: JobContext, *, case_id: str, user_id: str) -> JobResult:
-    """Write what a manager ordered; killed, the next attempt begins anew."""
+    """Write what a manager ordered; if killed, the next attempt starts again."""
     user = User.objects.filter(pk=uuid.UUID(user_id), is_active=True).first()
     if user is None:
         raise UserError("Who ordered this export is gone.", code="gone")

@@ -35,7 +35,7 @@ NO_STORE = {"Cache-Control": "no-store"}
 
 
 class WebhookViewSet(mixins.ListModelMixin, ApiViewSet[Webhook]):
-    """Addresses of other systems that are told what happens in a lab."""
+    """Addresses of other systems that are notified of what happens in a lab."""
 
     area = TokenArea.LAB
     if_match: ClassVar = {"PATCH": True, "DELETE": False}

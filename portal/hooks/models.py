@@ -1,4 +1,4 @@
-"""Webhooks: who is told of what, what is to be told, and each attempt at it.
+"""Webhooks: who is notified of what, the messages to send, and each attempt.
 
 A delivery moves as a job does: only an UPDATE guarded by state and lease moves the row.
 
@@ -27,7 +27,7 @@ PURPOSE = "tessera webhook"
 
 
 class WebhookState(models.TextChoices):
-    """Whether a webhook is told anything, and why not."""
+    """Whether a webhook receives messages, and why not."""
 
     ON = "on", "On"
     OFF = "off", "Switched off"
@@ -44,7 +44,7 @@ class DeliveryState(models.TextChoices):
 
 
 class Webhook(LabOwned):
-    """An address of another system that is told what happens in the lab."""
+    """An address of another system that is notified of what happens in the lab."""
 
     edited = (
         "name",

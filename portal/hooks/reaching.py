@@ -39,7 +39,7 @@ _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 
 class RefusedError(Exception):
-    """The address is none that the portal talks to."""
+    """The portal does not talk to this address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def refusal(address: Address, *, is_tls: bool) -> str | None:
 
 
 def post(url: str, *, body: bytes, headers: Mapping[str, str]) -> Answer:
-    """Send one request and read how its answer begins; what goes wrong is told, not raised."""
+    """Send one request and read the start of its answer; failures are returned, not raised."""
     began = time.monotonic()
     try:
         parts = url_check(url)

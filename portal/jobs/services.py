@@ -148,7 +148,7 @@ def jobs_cancel(*, jobs: QuerySet[Job], user: User) -> JobsCancelled:
 
 
 def job_retry(*, job: Job, user: User) -> Job:
-    """Submit the work of a failed or cancelled job again, as a new row; once, whoever asks twice.
+    """Submit the work of a failed or cancelled job again, as a new row; once, even if asked twice.
 
     What points to the job, of whatever model, points to the new one: there its work is followed.
     """

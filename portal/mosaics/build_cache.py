@@ -1,4 +1,4 @@
-"""The build cache: finished stages, so that a build that was stopped, or a longer one, goes on.
+"""The build cache: finished stages, so that a stopped build, or a longer one, can resume.
 
 A folder below ``scratch`` of the storage, shared by the mosaics of a video that differ in their end
 alone: of a longer span only the new frames are surveyed and registered. What nobody went on with
@@ -41,7 +41,7 @@ def build_cache_preview(mosaic: Mosaic) -> Path:
 
 
 def build_cache_exists(mosaic: Mosaic) -> bool:
-    """Whether an earlier build left stages to go on from."""
+    """Whether an earlier build left stages to resume from."""
     folder = build_cache_stages(mosaic)
     return folder.is_dir() and any(folder.iterdir())
 

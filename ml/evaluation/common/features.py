@@ -1,4 +1,4 @@
-"""Features of images that stand in many pairs, extracted once for all of them."""
+"""Features of images that occur in many pairs, extracted once for all of them."""
 
 from __future__ import annotations
 

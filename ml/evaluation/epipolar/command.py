@@ -180,7 +180,7 @@ def cross_sequence(
     descriptors: dict[str, Descriptor],
     progress: Progress,
 ) -> dict[str, dict[str, float]]:
-    """Matches and inliers between frames and images of elsewhere: there should be none.
+    """Matches and inliers between frames and images from elsewhere: there should be none.
 
     Source: dinov2-adaptation-endoscopic-matching, section IV-B, table II.
     """

@@ -171,7 +171,7 @@ def elsewhere_table(result: Mapping[str, Any]) -> str:
 
 
 def write_page(page: Path, result: Mapping[str, Any], *, section: str = "poses") -> None:
-    """Replace the two tables of a page; that of images of elsewhere where there is one.
+    """Replace the two tables of a page; that of images from elsewhere if there is one.
 
     Raises:
         BadInputError: see ``update_card``.

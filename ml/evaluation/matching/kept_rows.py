@@ -1,4 +1,4 @@
-"""Scored pairs kept in a folder: a run that stopped goes on, new weights are scored alone.
+"""Scored pairs kept in a folder: a stopped run resumes, and only new weights are scored.
 
 Rows are kept under everything that they depend on: the descriptor's weights and settings, the
 pixels and transforms of the pairs, the protocol's settings, the code that computes them, and the

@@ -1,4 +1,4 @@
-"""The protocols of ``evaluate matching`` over all descriptors; a run that stopped goes on.
+"""The protocols of ``evaluate matching`` over all descriptors; a stopped run resumes.
 
 Rows are kept image by image: the pairs of one source image by one descriptor are worked out, or
 read from the work folder, together.

@@ -1,4 +1,4 @@
-"""What is asked of a mosaic of one sequence, beside what it reaches."""
+"""The targets for a mosaic of one sequence, beside what it reaches."""
 
 from __future__ import annotations
 

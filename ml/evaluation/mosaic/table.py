@@ -261,7 +261,7 @@ _COLUMNS = {
 
 
 def to_markdown(result: SweepTable) -> str:
-    """The rows as a table, and what the sweeps are. Cost is told by ``make bench`` alone."""
+    """The rows as a table, with a description of the sweeps. Only ``make bench`` measures cost."""
     head = ["sweep", "method", *_COLUMNS.values()]
     rows = [
         [

@@ -102,7 +102,7 @@ def _astronaut() -> list[TurnedFace]:
 
 
 def _portraits() -> SmallPortraits:
-    """A hundred faces of 25 px out of Labeled Faces in the Wild, enlarged, and what is none."""
+    """A hundred faces of 25 px out of Labeled Faces in the Wild, enlarged, and non-faces."""
     from skimage.data import lfw_subset
 
     found = [0, 0]

@@ -1,4 +1,4 @@
-"""What was taken out of a file, by the names of fields: values are told to nobody."""
+"""What was taken out of a file: the names of the fields, never their values."""
 
 from __future__ import annotations
 

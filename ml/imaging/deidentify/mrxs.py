@@ -238,6 +238,6 @@ def _rename(path: Path, before: bytes, after: bytes) -> None:
 
 
 def _number(text: str) -> int:
-    """A count; 0 of what is none, or has more digits than any slide needs."""
+    """A count; 0 if it is not a number, or has more digits than any slide needs."""
     is_count = text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
     return int(text) if is_count else 0

@@ -1,1 +1,1 @@
-"""Slides as DICOM objects: those that are some, and those that are told as some."""
+"""Slides as DICOM objects: those stored as such, and those presented as such."""

@@ -33,7 +33,7 @@ _DAMAGED = "the DICOM object is cut or damaged"
 
 
 class _Bounded:
-    """A file that is read in so many bytes and so many parts, no more."""
+    """A file that is read up to a number of bytes and of parts."""
 
     def __init__(self, file: BinaryIO, most_bytes: int = MOST_BYTES) -> None:
         self._file, self._bytes_left, self._parts_left = file, most_bytes, MOST_PARTS

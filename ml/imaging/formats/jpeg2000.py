@@ -96,7 +96,7 @@ def stream_of(file: BinaryIO) -> Jp2Box:
 
 
 def segments(file: BinaryIO, stream: Jp2Box) -> Iterator[Jp2Segment]:
-    """What stands in the headers of the image and of its tiles, in order.
+    """The segments in the headers of the image and of its tiles, in order.
 
     Raises:
         CorruptFileError: what is stated does not lie in the stream.

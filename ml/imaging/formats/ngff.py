@@ -147,7 +147,7 @@ def _axes(multiscale: JsonObject, count: int) -> str:
 
 
 def _scale(multiscale: JsonObject, axes: str) -> dict[str, float]:
-    """Microns per pixel along x and y, of those whose unit is told."""
+    """Microns per pixel along x and y, for axes whose unit is stated."""
     told = multiscale.get("axes") or []
     units = {
         str(one["name"]).lower(): _UM_PER_UNIT.get(str(one.get("unit")))
@@ -176,7 +176,7 @@ def _plane(omero: JsonObject, axes: str, shape: Sequence[int]) -> dict[str, int]
 
 
 def _channels(omero: JsonObject, axes: str, array: ZarrArray) -> tuple[NgffChannel, ...]:
-    """By the colours and windows that are told; else three of 8 bits as RGB, else the first."""
+    """By the colours and windows stated; else three of 8 bits as RGB, else the first."""
     count = array.shape[axes.index("c")] if "c" in axes else 1
     full = float(2 ** (8 * array.dtype.itemsize) - 1)
     told = omero.get("channels") or []

@@ -164,7 +164,7 @@ def _answer(shown: Sequence[tuple[Revealing, ImageU8]], folder: Path) -> JsonObj
 
 
 def _by_turns(shown: Sequence[tuple[Revealing, ImageU8]]) -> list[tuple[Revealing, ImageU8]]:
-    """The first of each kind, then the second: however many one has, the others are told too."""
+    """The first of each kind, then the second, so that a kind with many hides no other."""
     turns: Counter[str] = Counter()
     ranked = []
     for one in shown:

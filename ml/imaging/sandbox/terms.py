@@ -26,7 +26,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Confinement:
-    """By which means of the kernel a child was shut in; "" where there is none.
+    """The kernel's means by which a child was confined; "" for none.
 
     Attributes:
         files: "landlock" or "namespace": it opens what it was given and no other file. "": only

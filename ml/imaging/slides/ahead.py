@@ -1,4 +1,4 @@
-"""Patches read by processes of their own, ahead of whoever works on them.
+"""Patches read by separate processes, ahead of the encoder that works on them.
 
 Decoding holds the interpreter's lock now and then, and a GPU waits for it. A reader is another
 process (``ml.imaging.slides.reader``) with a slide open; pixels come back through memory that both
@@ -54,7 +54,7 @@ def readers_asked(*, default: int) -> int:
 
 
 def default_readers() -> int:
-    """For a GPU: one core is left to whoever feeds it."""
+    """For a GPU: one core is left for the process that feeds it."""
     return min(MOST, max(0, (os.cpu_count() or 1) - 1))
 
 

@@ -1,4 +1,4 @@
-"""Frames decoded by a thread of its own, ahead of whoever works on them.
+"""Frames decoded by a separate thread, ahead of the work on them.
 
 Decoding and the conversion to RGB let go of the interpreter's lock, so a thread is enough; slides
 are read by processes (``ml.imaging.slides.ahead``), as their decoders hold it.

@@ -1,4 +1,4 @@
-"""Diffusion over the neighbours of an archive: what is near a query by way of others."""
+"""Diffusion over the neighbours of an archive: what is near a query through other regions."""
 
 from __future__ import annotations
 

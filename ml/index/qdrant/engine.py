@@ -77,7 +77,7 @@ class QdrantIndex:
 
     @property
     def source(self) -> str:
-        """What the content was filled from, in the words of who did; empty where there is none."""
+        """What the content was filled from, as the filling process stated it; empty for none."""
         record = self._record()
         return record.source if record.generation else ""
 
@@ -89,7 +89,7 @@ class QdrantIndex:
         return points.held(self._server, record, record.key(record.generation))
 
     def fill(self, source: str) -> Filling:
-        """Begin a new generation, or go on with one that was begun and never finished."""
+        """Begin a new generation, or resume one that was never finished."""
         return Filling(self._server, self._empty, source)
 
     def finish(self, filling: Filling) -> int:

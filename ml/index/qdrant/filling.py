@@ -1,4 +1,4 @@
-"""A new generation of an index, put beside the one that is searched; stopped, it goes on."""
+"""A new generation of an index, put beside the one that is searched; it resumes if stopped."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Filling:
     """
 
     def __init__(self, server: QdrantServer, empty: Record, source: str) -> None:
-        """Begin, or go on with what a process that ended left.
+        """Begin, or resume what an ended process left.
 
         Args:
             empty: the record where there is none yet.

@@ -1,4 +1,4 @@
-"""The points that a descriptor is asked for: what is no point is refused by name."""
+"""The points that a descriptor is asked for; invalid ones are refused with the reason."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ FEATURES_NAME = "classical-1"
 
 @dataclass(frozen=True, slots=True)
 class FeatureBlock:
-    """Features that belong together, and where they stand in the vector."""
+    """Features that belong together, and their place in the vector."""
 
     name: str
     start: int

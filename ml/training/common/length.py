@@ -36,7 +36,7 @@ def length_field(config: RunConfig) -> str | None:
 
 
 def with_length(config: C, steps: int) -> C:
-    """The configuration with so many steps.
+    """The configuration with this number of steps.
 
     Rates that fall towards the end of a run follow its new length from the next step on.
 

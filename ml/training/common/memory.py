@@ -46,7 +46,7 @@ def step_that_fits(learner: Stepping, number: int, history: dict[str, list[Any]]
 
 
 def batch_as_before(learner: Stepping, history: dict[str, list[Any]]) -> None:
-    """Give a learner that goes on the batch that fitted before."""
+    """Give a resumed learner the batch size that fitted before."""
     for _, batch in history.get("batch", [])[-1:]:
         _set_batch(learner, batch)
 

@@ -55,7 +55,7 @@ class Peers:
             start += count
 
     def least(self, count: int) -> int:
-        """The least of what the processes say: so many steps all of them can take."""
+        """The least of the processes' values: the number of steps that all of them can take."""
         if self.world == 1:
             return count
         found = self._tensor(count)

@@ -77,7 +77,7 @@ def best_threshold(distance: np.ndarray, is_right: np.ndarray) -> float:
 
 
 def with_shuffled_positions(descriptor: Any, *, seed: int) -> Descriptor | None:
-    """A descriptor that is told the positions of other key points, while patches stay.
+    """A descriptor that is given the positions of other key points, with the patches unchanged.
 
     Every call permutes anew, so that two images share no position. None for descriptors that do not
     look at where points are: only those with a graph over the key points (``graph``) do.

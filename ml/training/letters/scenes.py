@@ -1,4 +1,4 @@
-"""Pictures with letters drawn over them, and with what is no letter, as the network learns them."""
+"""Pictures with letters and other marks drawn over them, for the network to learn from."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _color(rng: np.random.Generator) -> ArrayF32:
 
 
 def _shape(image: ImageU8, rng: np.random.Generator) -> None:
-    """Draw what stands in pictures beside text: none of it is a letter."""
+    """Draw what appears in pictures beside text: none of it is a letter."""
     side = image.shape[0]
     color = tuple(int(value) for value in _color(rng))
     at = [tuple(int(v) for v in rng.integers(-10, side + 10, 2)) for _ in range(2)]

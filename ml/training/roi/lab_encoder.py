@@ -80,7 +80,7 @@ def train_lab_encoder(
     patches: PatchTrainConfig | None = None,
     progress: Progress = no_progress,
 ) -> LabTrained:
-    """Let an encoder learn on from a lab's regions; called again it goes on from its checkpoint.
+    """Continue an encoder's training on a lab's regions; called again, it resumes.
 
     Args:
         base: what it starts from.

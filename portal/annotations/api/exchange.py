@@ -256,7 +256,7 @@ def _choices(canvas: Canvas, asked: dict[str, Any]) -> ExportChoices:
 def _table(
     canvas: Canvas, user: User, document: Source, choices: ImportChoices
 ) -> StreamingHttpResponse:
-    """What would become of each feature, one line each, by way of a file."""
+    """What would become of each feature, one line each, written through a file."""
     file = SpooledTemporaryFile(2**22, "w+", newline="", encoding="utf-8")  # noqa: SIM115 - outlives this call
     writer = csv.writer(file)
     writer.writerow(["feature", "status", "notes", "reason"])

@@ -100,7 +100,7 @@ class RoiImportSerializer(serializers.ModelSerializer[RoiImport]):
 
 
 class ImportStartSerializer(serializers.Serializer[Any]):
-    """How to go on with a document."""
+    """How to continue with a document."""
 
     dry_run = serializers.BooleanField(required=False, default=False, help_text="Preview it again")
     create_labels = serializers.BooleanField(required=False, allow_null=True, default=None)

@@ -32,7 +32,7 @@ class _Resolution(TypedDict, total=False):
 
 
 class LabelMask:
-    """One byte a pixel: 0 is nothing, other numbers stand in the table of the description."""
+    """One byte a pixel: 0 is nothing, other numbers are in the table of the description."""
 
     name, title = "mask", "Label mask (TIFF)"
     suffix, media_type = ".tif", "image/tiff"

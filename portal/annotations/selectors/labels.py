@@ -45,7 +45,7 @@ def labels_with_use(user: User, lab: Lab) -> QuerySet[Label]:
 
 @dataclass(frozen=True, slots=True)
 class LabelRow:
-    """A label where it stands in the tree.
+    """A label and its place in the tree.
 
     Attributes:
         depth: 0 at the top.

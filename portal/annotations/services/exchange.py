@@ -132,7 +132,7 @@ def _run_whole(row: RoiImport, source: Source, choices: ImportChoices) -> Import
 def roi_import_run(
     *, row: RoiImport, source: Source, choices: ImportChoices, work: ImportWork = AT_ONCE
 ) -> ImportReport:
-    """Carry out an import, or go on with one from ``row.report`` and ``work.done``.
+    """Carry out an import, or resume one from ``row.report`` and ``work.done``.
 
     The row is written where it is new. Raises as ``roi_import``.
     """

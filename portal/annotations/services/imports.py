@@ -123,7 +123,7 @@ def roi_import_undo_start(*, roi_import: RoiImport, user: User) -> ImportUndone 
 
 
 def import_undo_work(row: RoiImport, user: User | None, context: JobContext) -> ImportUndone:
-    """What the job does: go on where it was left.
+    """What the job does: resume the undoing.
 
     Args:
         user: who asked; None where the account is gone since. It was theirs to ask, so it ends.

@@ -150,7 +150,7 @@ class ImportRun:
         self.part.clear()
 
     def draw(self, plan: Plan, status: str) -> None:
-        """Keep a rough outline of every so many."""
+        """Keep a rough outline of one feature in every few."""
         every = -(-self.tally.total // OUTLINES_MOST)
         if plan.index % every == 0 and len(self.outlines) < OUTLINES_MOST:
             label = plan.feature.label
@@ -202,7 +202,7 @@ def _surveyed(source: Source, counted: Callable[[int], None] | None) -> tuple[in
 
 
 def plans_read(run: ImportRun, source: Source) -> Iterator[list[Plan]]:
-    """What is to be written, so many at a time; the rest is refused."""
+    """What is to be written, in parts; the rest is refused."""
     trail, done = run.work.trail, run.work.done
     if trail and trail.goes_on and isinstance(source, FileSource):
         given, first = source.behind(done, trail), done

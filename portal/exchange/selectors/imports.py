@@ -1,4 +1,4 @@
-"""Crates that lie here, and what became of those that were imported."""
+"""Crates kept here, and what became of those that were imported."""
 
 from __future__ import annotations
 

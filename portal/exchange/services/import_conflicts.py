@@ -79,7 +79,7 @@ def _taken(table: str, pk: object, column: str = "") -> ConflictError:
 
 
 def _unnamed() -> ConflictError:
-    """Of what another lab has, neither record nor lab is told."""
+    """If another lab has it, neither the record nor the lab is named."""
     return ConflictError(
         "This crate cannot come in here under the ids that its records have.",
         code="import-conflict",

@@ -55,7 +55,7 @@ def case_import_request(*, user: User, upload_id: uuid.UUID) -> Job:
 
 
 def case_import_work(*, user: User, upload: Upload, context: JobContext) -> JobResult:
-    """What the job does; killed, the next attempt goes on, and so does a later job.
+    """What the job does; if killed, the next attempt resumes, and so does a later job.
 
     Raises:
         PortalError: as ``case_import``. OSError: another process is at it.

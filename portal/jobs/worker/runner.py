@@ -101,7 +101,7 @@ def run_claimed(job: Job, context: LedgerContext | None = None) -> None:
 
 
 def _state(job: Job) -> str:
-    """How it stands now; the trace is told even where the database is away."""
+    """Its present state; the trace is reported even while the database is unavailable."""
     try:
         return str(Job.objects.values_list("state", flat=True).get(pk=job.pk))
     except (OperationalError, InterfaceError, Job.DoesNotExist):

@@ -107,7 +107,7 @@ def _migrate_to(migrations: list[tuple[str, str]]) -> None:
 
 
 def _sequences_set(cursor: Any, tables: dict[str, list[str]]) -> None:
-    """Ids go on after the greatest one."""
+    """Ids continue after the greatest one."""
     for table in tables:
         for sequence in connection.introspection.get_sequences(cursor, table):
             column = connection.ops.quote_name(sequence["column"])

@@ -14,7 +14,7 @@ PURPOSE = "tessera second factor"
 
 
 class LabFactorAdapter(DefaultMFAAdapter):
-    """What stands in the database or its backup alone gives nobody a second factor."""
+    """The database or its backup alone gives nobody a second factor."""
 
     error_messages = DefaultMFAAdapter.error_messages | {
         "incorrect_code": "This code is not right, or was used already.",

@@ -94,7 +94,7 @@ class MembershipQuerySet(models.QuerySet["Membership"]):
         return mine if user.only_lab_id is None else mine.filter(lab_id=user.only_lab_id)
 
     def reached_by(self, user: User | AnonymousUser) -> Self:
-        """As ``of``; none of who is not signed in or no longer active."""
+        """As ``of``; none for people who are not signed in or no longer active."""
         return self.of(user) if user.is_authenticated and user.is_active else self.none()
 
     def visible_to(self, user: User | AnonymousUser) -> Self:

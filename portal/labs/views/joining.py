@@ -24,7 +24,7 @@ KEPT = "invitation"
 @never_cache
 @require_GET
 def invitation_open(request: HttpRequest, secret: str) -> HttpResponse:
-    """The link itself: remembers the secret and goes on to an address without it."""
+    """The link itself: remembers the secret and redirects to an address without it."""
     request.session[KEPT] = secret
     return redirect("labs:invitation")
 

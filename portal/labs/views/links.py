@@ -46,7 +46,7 @@ def link_ask(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_GET
 def link_open(request: HttpRequest, secret: str) -> HttpResponse:
-    """The link itself: remembers the secret and goes on to an address without it."""
+    """The link itself: remembers the secret and redirects to an address without it."""
     request.session[KEPT] = secret
     return redirect("labs:link")
 

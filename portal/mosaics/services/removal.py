@@ -139,7 +139,7 @@ def _cancel_jobs(targets: Sequence[uuid.UUID], user: User) -> None:
 
 
 def _is_work_shared(mosaic: Mosaic, purged: Iterable[Mosaic]) -> bool:
-    """Whether one that stays goes on from the same stages."""
+    """Whether a mosaic that stays uses the same stages."""
     others = Mosaic.everything.filter(video=mosaic.video_id)
     stay = others.exclude(pk__in=[one.pk for one in purged])
     return any(build_cache_folder(other) == build_cache_folder(mosaic) for other in stay)

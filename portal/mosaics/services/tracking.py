@@ -113,7 +113,7 @@ def track_span(roi: Roi, *, from_index: int | None, backward: bool, frames: int)
 
 
 def outline_at(roi: Roi, index: int) -> GeoJsonGeometry | None:
-    """The outline on a key frame; None where that is none, or outside."""
+    """The outline on a key frame; None if it is not a key frame, or is outside."""
     found = next((key for key in roi.track if key["index"] == index), None)
     if found is not None:
         geometry: GeoJsonGeometry | None = found["geometry"]

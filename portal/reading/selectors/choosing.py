@@ -31,7 +31,7 @@ def canvases_named(
 
 
 def people_named(lab: Lab, ids: Collection[uuid.UUID]) -> list[User]:
-    """Members of a lab; ``NotFoundError`` where one is none."""
+    """Members of a lab; ``NotFoundError`` if one is not a member."""
     rows = Membership.objects.filter(lab=lab, user__in=set(ids), user__is_active=True)
     found = [one.user for one in rows.select_related("user").order_by("user__email")]
     if len(found) != len(set(ids)):

@@ -117,7 +117,7 @@ def assign(request: HttpRequest, study_id: uuid.UUID) -> HttpResponse:
 @login_required
 @require_POST
 def unblind(request: HttpRequest, study_id: uuid.UUID) -> HttpResponse:
-    """Lift the blinding; it stands in the audit log."""
+    """Lift the blinding; the audit log records it."""
     user = user_of(request)
     row = selectors.study_get(user, study_id)
     try:

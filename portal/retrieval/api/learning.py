@@ -68,7 +68,7 @@ class LearningViewSet(mixins.ListModelMixin, ApiViewSet[Learning]):
     @extend_schema(operation_id="learning_promote", request=None, responses={202: JobSerializer})
     @action(detail=True, methods=["post"])
     def promote(self, request: Request, pk: str) -> Response:
-        """Let the lab's searches go by it, once the job has embedded the archive with it.
+        """Let the lab's searches use it, once the job has embedded the archive with it.
 
         `409` where it is not better by its own rule, is in use, or was compared with something
         else than the lab's searches go by now.
@@ -82,7 +82,7 @@ class LearningViewSet(mixins.ListModelMixin, ApiViewSet[Learning]):
     )
     @action(detail=True, methods=["post"], url_path="roll-back", url_name="roll-back")
     def roll_back(self, request: Request, pk: str) -> Response:
-        """Let the lab's searches go by what they went by before.
+        """Let the lab's searches use what they used before.
 
         That is `compared_with`. The encoder of all labs takes over at once; one of the lab's own
         as soon as a job has embedded what was drawn meanwhile.

@@ -161,7 +161,7 @@ class UnannotatedApi(ApiView):
 
 
 class CanvasLookApi(ApiView):
-    """A slide's tissue looked through, so that what is unlike all regions is known."""
+    """Looks through a slide's tissue for what is unlike all regions."""
 
     area = TokenArea.SEARCH
 

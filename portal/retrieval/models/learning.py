@@ -66,7 +66,7 @@ class Learning(LabOwned):
 
     @property
     def use(self) -> str:
-        """``no``, ``preparing`` (the archive is being embedded) or ``yes`` (searches go by it)."""
+        """``no``, ``preparing`` (the archive is being embedded) or ``yes`` (searches use it)."""
         if self.encoder is None or not (self.encoder.is_default or self.encoder.is_next):
             return "no"
         return "yes" if self.encoder.is_default else "preparing"

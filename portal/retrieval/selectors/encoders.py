@@ -64,7 +64,7 @@ def encoder_to_search(roi: Roi, lab_id: uuid.UUID | None = None) -> Encoder | No
 
 
 def encoder_of_lab(kind: str, lab_id: uuid.UUID) -> Encoder | None:
-    """The encoder that a lab's searches go by: its own where it has one in use."""
+    """The encoder that a lab's searches use: its own if it has one in use."""
     own, chosen, _ = _in_force(kind, lab_id)
     return own or chosen
 

@@ -168,7 +168,7 @@ def _drawn_on(boxes: ArrayF64, areas: ArrayF64) -> ArrayBool:
 
 
 def _apart(boxes: ArrayF64, nearest: ArrayI64, limit: int) -> list[int]:
-    """The first so many of them, without those that lie over one before."""
+    """The first of them, up to a number, without those that lie over an earlier one."""
     chosen: list[int] = []
     for at in nearest.tolist():
         others = boxes[chosen]

@@ -1,4 +1,4 @@
-"""What the hits say together: labels and diagnoses, weighted by distance, one voice a case.
+"""What the hits say together: labels and diagnoses, weighted by distance, one vote for each case.
 
 The rule is that of distance-weighted nearest neighbours: a hit twice as far has half the weight. A
 case's hits share the weight of its nearest, so that a case with many regions has one voice. Only

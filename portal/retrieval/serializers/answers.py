@@ -107,14 +107,14 @@ class VoteSerializer(serializers.Serializer[Any]):
 
     value = serializers.CharField(help_text="As a filter takes it")
     name = serializers.CharField()
-    weight = serializers.FloatField(help_text="Share of all voices; a hit twice as far has half")
+    weight = serializers.FloatField(help_text="Share of all votes; a hit twice as far has half")
     cases = serializers.IntegerField()
     regions = serializers.IntegerField()
     base_rate = BaseRateSerializer(allow_null=True)
 
 
 class TallySerializer(serializers.Serializer[Any]):
-    """The votes of the close results, one voice a case, the heaviest first."""
+    """The votes of the close results, one for each case, the heaviest first."""
 
     votes = VoteSerializer(many=True)
     cases = serializers.IntegerField(help_text="That voted")

@@ -123,7 +123,7 @@ class LearningSerializer(serializers.ModelSerializer[Learning]):
     encoder = EncoderSerializer(read_only=True, allow_null=True)
     result = serializers.SerializerMethodField()
     training = serializers.SerializerMethodField()
-    use = serializers.ChoiceField(USES, read_only=True, help_text="Whether searches go by it")
+    use = serializers.ChoiceField(USES, read_only=True, help_text="Whether searches use it")
 
     class Meta:
         model = Learning

@@ -1,4 +1,4 @@
-"""What a person says of a hit: kept, and what her next search with the ROI goes by."""
+"""What a person says of a hit: kept, and used by her next search with the ROI."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from portal.retrieval.models import Judgement, Verdict
 
 
 def judgement_set(*, roi: Roi, other_id: uuid.UUID, verdict: Verdict, user: User) -> Judgement:
-    """Say that a region is like the ROI, or not; said anew, the last word holds.
+    """Say that a region is like the ROI, or not; the last judgement counts.
 
     Raises:
         ForbiddenError: less than an annotator of the ROI's lab.

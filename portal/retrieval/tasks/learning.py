@@ -55,7 +55,7 @@ def metric_learn(context: JobContext, *, learning_id: str) -> JobResult:
     retry_on=(OSError, OperationalError),  # two who lock many rows: the database ends one of them
 )
 def metric_embed(context: JobContext, *, encoder_id: str) -> JobResult:
-    """Map a lab's vectors part by part, then let the lab's searches go by them.
+    """Map a lab's vectors part by part, then let the lab's searches use them.
 
     A part lasts once it is written: killed or stopped in between, the next attempt does the rest.
     """

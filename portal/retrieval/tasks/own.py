@@ -89,7 +89,7 @@ def _embedded(
     retry_on=(OSError, OperationalError),
 )
 def encoder_embed(context: JobContext, *, encoder_id: str) -> JobResult:
-    """Embed what a lab's own encoder has no vector of, then let the lab's searches go by it.
+    """Embed what a lab's own encoder has no vector of, then let the lab's searches use it.
 
     A part lasts once it is written: killed or stopped in between, the next attempt does the rest.
     """

@@ -86,7 +86,7 @@ def learning(request: HttpRequest, learning_id: uuid.UUID) -> HttpResponse:
 @login_required
 @require_POST
 def learning_promote(request: HttpRequest, learning_id: uuid.UUID) -> HttpResponse:
-    """Let the lab's searches go by it."""
+    """Let the lab's searches use it."""
     user = user_of(request)
     found = _managed(user, learning_id)
     try:
@@ -99,7 +99,7 @@ def learning_promote(request: HttpRequest, learning_id: uuid.UUID) -> HttpRespon
 @login_required
 @require_POST
 def learning_roll_back(request: HttpRequest, learning_id: uuid.UUID) -> HttpResponse:
-    """Let them go by what they went by before."""
+    """Let them use what they used before."""
     user = user_of(request)
     found = _managed(user, learning_id)
     try:

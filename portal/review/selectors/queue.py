@@ -1,4 +1,4 @@
-"""The queue: ROIs of a person's labs by where they stand in review."""
+"""The queue: ROIs of a person's labs by their state in review."""
 
 from __future__ import annotations
 

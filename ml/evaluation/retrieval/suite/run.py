@@ -214,7 +214,7 @@ def _close(
 
 
 def _pull(suite_set: SuiteSet, vectors: dict[str, SetVectors]) -> Pull | None:
-    """Where patients are told apart: neither between sections of one, nor among duplicates."""
+    """Only where patients are known: neither between sections of one nor among duplicates."""
     if not suite_set.records or not suite_set.config.choice:
         return None
     return {

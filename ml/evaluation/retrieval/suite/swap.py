@@ -100,7 +100,7 @@ def drawn_donors(
 def recolourings(
     stained: Sequence[Stained], donors: Mapping[str, Stained]
 ) -> dict[str, Recolouring]:
-    """For each name how it is stained anew."""
+    """How each name is stained anew."""
     return {
         unit.name: Recolouring(
             od_map(unit.stains, donors[unit.name].stains),

@@ -18,7 +18,7 @@ TOLD_EVERY_BYTES = 2**30  # some seconds of reading
 
 
 class Command(BaseCommand):
-    """A crate as a zip or a folder; killed, the same command goes on."""
+    """A crate as a zip or a folder; if killed, the same command resumes."""
 
     help = __doc__
 

@@ -15,7 +15,7 @@ STOP_WAIT_S = 5.0  # seconds; what is cut off then goes on elsewhere, as after a
 
 
 class Command(BaseCommand):
-    """Rings unheard jobs and takes lost ones back, and does what goes on beside, until stopped."""
+    """Rings unheard jobs, takes lost ones back and does the regular chores, until stopped."""
 
     help = __doc__ or ""
     requires_system_checks = ()  # they load every page, which this process never shows

@@ -1,4 +1,4 @@
-"""Texts that tell of what is gone: jobs, events; and what a database keeps of deleted rows."""
+"""Texts about what was erased: jobs, events; and what a database keeps of deleted rows."""
 
 from __future__ import annotations
 

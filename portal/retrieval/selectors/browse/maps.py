@@ -174,7 +174,7 @@ def map_list(user: User) -> QuerySet[RegionMap]:
 
 
 def map_latest(user: User, *, lab_id: uuid.UUID, kind: str) -> RegionMap | None:
-    """The newest map of a lab's regions by the encoder that searches go by now."""
+    """The newest map of a lab's regions by the encoder that searches use now."""
     return (
         map_list(user).filter(lab_id=lab_id, encoder__kind=kind, encoder__is_default=True).first()
     )

@@ -30,7 +30,7 @@ class Neighbour:
 
 @dataclass(frozen=True, slots=True)
 class UnlikeLabel:
-    """A region whose neighbours are labelled otherwise, one voice a patient.
+    """A region whose neighbours are labelled differently, one vote for each patient.
 
     Attributes:
         suggested: what most say. says, agree, support: patients that say it, that carry the

@@ -90,7 +90,7 @@ class SearchedBy:
 
 
 def searched_by(lab_id: uuid.UUID, base: Encoder, of: LabMaterial) -> SearchedBy:
-    """What a lab's searches go by now: its own encoder where it has one in use, or the base.
+    """What a lab's searches use now: its own encoder if it has one in use, or the base.
 
     One query, and one for each ``CHUNK_ROWS`` regions.
     """
