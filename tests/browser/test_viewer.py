@@ -116,9 +116,7 @@ def test_pausing_snaps_to_the_frame_that_is_named(open_viewer: Any, video: Any) 
 def test_a_span_plays_over_and_over_at_a_chosen_speed(open_viewer: Any, video: Any) -> None:
     viewer = open_viewer(video)
     page = viewer.page
-    page.wait_for_function(
-        "() => document.querySelector('[data-film]').naturalWidth === 40 * 120"
-    )  # the filmstrip is there
+    expect(page.locator("[data-film]")).to_have_js_property("naturalWidth", 40 * 120)
     for key, frame in [("v", 11), ("Shift+I", 11), ("v", 21), ("Shift+O", 21)]:
         viewer.key(key)
         viewer.wait_text("[data-frame-index]", f"Frame {frame} / 40")

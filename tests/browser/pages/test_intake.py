@@ -9,6 +9,7 @@ from typing import Any
 import cv2
 import pytest
 from django.conf import settings as django_settings
+from playwright.sync_api import expect
 
 from portal.archive.models import Slide
 from portal.archive.services import case_create, item_receive
@@ -52,7 +53,7 @@ def test_a_manager_looks_at_a_held_picture_and_releases_it(
     page.get_by_text("Text in the picture at the upper left").wait_for()
     page.get_by_text("Show what was seen").click()
     image = page.locator(".evidence img")
-    page.wait_for_function("document.querySelector('.evidence img').naturalWidth > 0")
+    expect(image).not_to_have_js_property("naturalWidth", 0)
     assert image.bounding_box()["width"] > 150
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     shoot(page, f"intake-{scheme}")
@@ -84,5 +85,5 @@ def test_a_set_that_lacks_a_file_is_said_and_can_be_removed(
         page.get_by_text("slide.mrxs is incomplete: slide/Slidedat.ini is missing.").wait_for()
     assert page.locator("[data-refused]").count() == 1
     page.get_by_role("button", name="Remove slide.mrxs").click()
-    page.wait_for_function("document.querySelectorAll('[data-refused]').length === 0")
+    expect(page.locator("[data-refused]")).to_have_count(0)
     context.close()
