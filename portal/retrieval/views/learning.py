@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -175,6 +176,12 @@ class _Kind:
     problem: str = ""
     searches_by: Encoder | None = None
     under_way: Learning | None = None
+
+    @property
+    def lacks(self) -> tuple[str, list[str]]:
+        """The problem: in short, and its other sentences."""
+        short, *more = re.split(r"(?<=\.) (?=[A-Z])", self.problem)
+        return short, more
 
 
 def _kind(lab: Lab, kind: EncoderKind) -> _Kind:
