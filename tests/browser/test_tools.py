@@ -199,6 +199,8 @@ def test_a_frame_of_a_video_is_drawn_on_and_copied_to_a_slide(
 def test_a_ruler_of_known_length_sets_the_pixel_size(
     open_viewer: Any, ingest: Any, annotator: Any, tmp_path: Path
 ) -> None:
+    from portal.archive.services import canvas_scale_set
+
     path = tmp_path / "still.png"
     Image.new("RGB", (1200, 900), (228, 190, 205)).save(path)
     viewer = open_viewer(ingest(path)).centred(scale=1.0)
@@ -223,6 +225,16 @@ def test_a_ruler_of_known_length_sets_the_pixel_size(
     page.wait_for_selector("[data-viewer][data-ready]")
     assert viewer.text("[data-readout=scale]").endswith("px")
     assert viewer.problems == []
+    with viewer.database:  # another person sets it, of which this page shows nothing
+        canvas = type(viewer.canvas).objects.get(pk=viewer.canvas.pk)
+        canvas_scale_set(canvas=canvas, user=canvas.case.created_by, mpp_x=0.5)
+    page.click("[data-pixel-size-open]")
+    page.fill("[data-pixel-size]", "0.3")
+    page.click("[data-dialog=pixel-size] button[type=submit]")
+    expect(page.locator("[data-pixel-problem]")).to_contain_text("Someone else changed this")
+    with viewer.database:
+        canvas.refresh_from_db()
+    assert canvas.mpp_x == 0.5
 
 
 def test_points_are_counted_lines_measured_and_words_kept(viewer: Any) -> None:

@@ -19,12 +19,8 @@ export function connectPixelSize(root: HTMLElement, canvas: CanvasData, rulerPx:
   const problem = required(dialog, "[data-pixel-problem]");
   const url = `${API_ROOT}/canvases/${canvas.id}/`;
   let line: number | null = null;
-  let tag: string | undefined; // of what the dialog shows: a size that somebody sets meanwhile is not overwritten
+  const tag = dialog.dataset.tag ?? ""; // of what the page shows: a size set since is not overwritten
   const open = (): void => {
-    void call(url).then(
-      (answer) => (tag = answer.headers.get("ETag")?.replaceAll('"', "")),
-      () => (tag = undefined),
-    );
     line = rulerPx();
     input.value = canvas.mpp_x === null ? "" : String(canvas.mpp_x);
     known.value = "";
@@ -37,7 +33,7 @@ export function connectPixelSize(root: HTMLElement, canvas: CanvasData, rulerPx:
   };
   const save = async (mpp: number | null): Promise<void> => {
     try {
-      await call(url, { method: "PATCH", body: { mpp_x: mpp }, ...(tag ? { ifMatch: tag } : {}) });
+      await call(url, { method: "PATCH", body: { mpp_x: mpp }, ifMatch: tag });
       location.reload(); // every length, area and magnification of the page follows; the address keeps the view
     } catch (error) {
       problem.textContent = error instanceof Error ? error.message : String(error);
