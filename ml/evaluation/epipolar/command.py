@@ -92,9 +92,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--gaps", nargs="+", default=[str(gap) for gap in GAPS], help="frame gaps")
     add("--max-keypoints", type=int, default=1000)
     add("--pairs", type=int, default=10, help="at most so many pairs a gap")
-    add("--others", type=Path, nargs="*", default=[], help="images of elsewhere: none may match")
+    add("--others", type=Path, nargs="*", default=[], help="images from elsewhere: none may match")
     add("--other-pairs", type=int, default=10, help="pairs of a frame and an image of elsewhere")
-    add("--long-side-px", type=int, default=720, help="of the pairs with images of elsewhere")
+    add("--long-side-px", type=int, default=720, help="of the pairs with images from elsewhere")
     add(
         "--dense",
         nargs="*",
@@ -118,7 +118,7 @@ def run(args: argparse.Namespace, progress: Progress) -> EpipolarReport:
     Returns:
         scores: by descriptor, by gap and ``all``, see ``scores.summary``; t_test: p of
         each descriptor against the last one named; truth: the ground truth's own noise by gap;
-        cross_sequence: matches with images of elsewhere; scored_pairs: every pair's score.
+        cross_sequence: matches with images from elsewhere; scored_pairs: every pair's score.
     Raises:
         BadInputError: no such sequence, gaps out of range, no descriptor that loads.
     """

@@ -130,7 +130,7 @@ def _cross_sequence(result: Mapping[str, Any]) -> list[str]:
         if row["pairs"]
     ]
     heads = ["descriptor", "pairs", "matches", "inliers", "mutual NN: matches", "inliers"]
-    title = "**Images of elsewhere (table II): totals, fewer is better**"
+    title = "**Images from elsewhere (table II): totals, fewer is better**"
     return [title, markdown_table(heads, rows)] if rows else []
 
 

@@ -244,7 +244,7 @@ def test_a_sliding_camera_is_scored_right(tmp_path: Path, monkeypatch: pytest.Mo
     assert "p against orb" in describe(result)
     text = describe(result)
     assert "The ground truth's own noise" in text
-    assert "Images of elsewhere" in text
+    assert "Images from elsewhere" in text
 
 
 def test_true_points_where_the_image_says_so_have_no_noise(tmp_path: Path) -> None:
