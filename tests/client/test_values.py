@@ -173,3 +173,12 @@ def test_a_change_names_what_it_was_made_from() -> None:
             tessera.change(changed, organ="skin")
     assert refused.value.said["current"]["organ"] == "lung"
     assert sent == ['"a.1"', '"b.1"']
+
+
+def test_what_has_no_tag_is_not_changed_unseen() -> None:
+    transport = httpx.MockTransport(lambda request: httpx.Response(200, json={"id": "1"}))
+    with (
+        Client("http://portal.example", "t", transport=transport) as tessera,
+        pytest.raises(problems.TesseraError, match="no ETag"),
+    ):
+        tessera.read("jobs/1/")

@@ -30,6 +30,18 @@ class Seen:
     tag: str
 
 
+def seen_of(path: str, answer: httpx.Response) -> Seen:
+    """What an answer says of the object there.
+
+    Raises:
+        TesseraError: it has no ETag, by which a change could name it.
+    """
+    tag = answer.headers.get("ETag")
+    if tag is None:
+        raise TesseraError(f"{path} has no ETag: it is not edited by read and change.")
+    return Seen(path, answer.json(), tag)
+
+
 def named(method: str, headers: Mapping[str, str]) -> dict[str, str]:
     """The headers of a request, with a key of its own where it makes something."""
     key = {"Idempotency-Key": str(uuid.uuid4())} if method == "POST" else {}

@@ -87,9 +87,12 @@ class Requests:
         return (await self.ask("GET", path, params=params)).json()
 
     async def read(self, path: str) -> asking.Seen:
-        """One object that people edit, as ``change`` takes it: ``cases/<id>/`` and so on."""
-        answer = await self.ask("GET", path)
-        return asking.Seen(path, answer.json(), answer.headers.get("ETag", "*"))
+        """One object that people edit, as ``change`` takes it: ``cases/<id>/`` and so on.
+
+        Raises:
+            TesseraError: the portal gives it no ETag; a change of it could overwrite another's.
+        """
+        return asking.seen_of(path, await self.ask("GET", path))
 
     async def change(self, seen: asking.Seen, **fields: Any) -> asking.Seen:
         """Change what was read, and nothing that somebody else changed since.
@@ -99,7 +102,7 @@ class Requests:
         """
         headers = {"If-Match": seen.tag}
         answer = await self.ask("PATCH", seen.path, json=fields, headers=headers)
-        return asking.Seen(seen.path, answer.json(), answer.headers.get("ETag", "*"))
+        return asking.seen_of(seen.path, answer)
 
     async def _one(self, kind: type[T], path: str) -> T:
         return made(kind, await self.get(path))
