@@ -191,3 +191,12 @@ def test_the_page_asks_as_many_queries_whatever_there_is(
     page.get(f"/lab/learning/{learning.pk}/")
     with django_assert_max_num_queries(14):
         page.get(f"/lab/learning/{learning.pk}/")
+
+
+def test_the_page_says_in_short_that_there_is_too_little_and_the_rest_when_asked(world, manager):
+    filled(world, patients=3)
+    page = Client()
+    page.force_login(manager)
+    shown = page.get("/lab/learning/").content.decode()
+    assert "<summary>There is too little to learn from.</summary>" in shown
+    assert "14 patients or more in all.</p>" in shown
