@@ -78,7 +78,7 @@ ONCE = (
     "retrieval/services/learning/test_acts.py",
     "retrieval/services/test_search.py",
     "retrieval/test_api.py",
-    "retrieval/test_isolation.py",
+    "retrieval/isolation",
     "retrieval/test_scale.py",
     "retrieval/test_shared_search.py",
     "retrieval/test_views.py",
