@@ -41,6 +41,8 @@ class JobPriority(models.IntegerChoices):
 
 
 ENDED = (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED)
+WORKER_LOST = "worker-lost"
+"""``error_code`` of a job whose workers went away, each time it was tried."""
 
 
 class Job(LabOwned):

@@ -15,7 +15,7 @@ import pytest
 from tests.killing.harness import Portal, children_of
 
 CONTROL = "tests.killing.import_control"
-COUNT, PATIENCE_S = 2_400, 240.0
+COUNT = 2_400
 """A worker is nice: beside other tests it gets a thirtieth of a processor."""
 pytestmark = [
     pytest.mark.slow,
@@ -49,16 +49,14 @@ def test_an_import_survives_the_kills_of_the_process_that_runs_it(portal: Portal
     seen = 0
     for _ in range(2):
         further = partial(came_so_far, portal, seen + 200)
-        portal.wait_until(further, "parts of the import", within_s=PATIENCE_S)
+        portal.wait_until(further, "parts of the import")
         for pid in children_of(worker.pid):
             os.kill(pid, signal.SIGKILL)
         killed = now(portal)
         seen = killed["done"]
         assert 0 < seen < COUNT
         assert (killed["live"], killed["revisions"], killed["created"]) == (seen, seen, seen)
-    portal.wait_until(
-        lambda: now(portal)["state"] == "succeeded", "the import to end", within_s=PATIENCE_S
-    )
+    portal.wait_until(lambda: now(portal)["state"] == "succeeded", "the import to end")
     end = now(portal)
     assert (end["live"], end["revisions"], end["created"]) == (COUNT, COUNT, COUNT)
     assert end["lines"] == COUNT + 1

@@ -41,7 +41,7 @@ def version() -> int:
 
 
 def restrict(reads: Iterable[Path], writes: Iterable[Path]) -> bool:
-    """Give up all files but these and what lies beneath them; True where TCP is given up too.
+    """Close this process to all files but these and what lies beneath; True where to TCP, too.
 
     Call ``no_new_privileges`` before, and while the process has one thread.
 

@@ -25,7 +25,7 @@ from ml.imaging.limits import MAX_FRAME_SIDE_PX, require_frame_size
 from ml.types import ImageU8
 
 _MAX_ERRORS = 1_000
-"""Undecodable packets in a row after which the rest is given up."""
+"""Undecodable packets in a row after which the rest is not read."""
 
 
 @dataclass(slots=True)

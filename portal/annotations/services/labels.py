@@ -139,6 +139,7 @@ def label_update(*, label: Label, user: User, changes: LabelChanges) -> Label:
         _check_parent(label)
     if changes.get("key", "") not in ("", *KEYS):
         raise InvalidInputError("key: one of 1 to 9, or nothing.")
+    fields = {*(changes.keys() - {"retired"}), "updated_at"}
     with transaction.atomic():
         if "key" in changes:
             label.key = changes["key"]
@@ -147,8 +148,7 @@ def label_update(*, label: Label, user: User, changes: LabelChanges) -> Label:
             label.retired_at = timezone.now() if changes["retired"] else None
             label.key = ""
             label.merged_into = None
-        fields = {*(changes.keys() - {"retired"}), "updated_at"}
-        fields |= {"retired_at", "key", "merged_into"} if "retired" in changes else set()
+            fields |= {"retired_at", "key", "merged_into"}
         return _saved(label, action="changed", fields=fields)
 
 

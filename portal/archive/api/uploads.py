@@ -119,7 +119,7 @@ class UploadSerializer(serializers.Serializer[Any]):
         return {"id": str(seen.item.pk), "kind": kind, "name": seen.item.name}
 
     def get_expires_at(self, seen: UploadSeen) -> datetime | None:
-        """When it is given up if nothing more arrives; null once it has arrived."""
+        """When it is deleted if nothing more arrives; null once it has arrived."""
         is_open = seen.upload.state == UploadState.RECEIVING
         return services.upload_expires(seen.upload) if is_open else None
 

@@ -19,7 +19,7 @@ from django.db.models.functions import Now
 from portal.core.connections import connection_refresh
 from portal.core.housekeeping import Calendar, run_each_pass
 from portal.jobs import ledger
-from portal.jobs.models import Job, JobState
+from portal.jobs.models import WORKER_LOST, Job, JobState
 from portal.jobs.selectors import REAPER_QUEUES
 from portal.jobs.worker import heartbeat
 from portal.jobs.worker.bell import ring
@@ -92,7 +92,7 @@ def _take_back(job: Job, token: uuid.UUID) -> bool:
         )
     elif job.attempts >= job.max_attempts:
         taken = ledger.end(
-            guard, job.pk, JobState.FAILED, error_code="worker-lost", error_message=LOST
+            guard, job.pk, JobState.FAILED, error_code=WORKER_LOST, error_message=LOST
         )
     else:
         taken = ledger.requeue(

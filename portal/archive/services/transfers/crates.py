@@ -1,7 +1,7 @@
 """A crate brings a whole case to a lab. It arrives in pieces like a file, and is imported by a job.
 
 No last byte submits that job: who sent the crate asks for it, and again after what refused it was
-mended. So a crate is kept until it was imported, given up, or swept.
+mended. So a crate is kept until it was imported, cancelled, or swept.
 """
 
 from __future__ import annotations

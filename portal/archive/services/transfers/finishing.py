@@ -22,9 +22,8 @@ from portal.archive.services.transfers.writing import bytes_drop, has_content
 from portal.archive.services.uploads import content_kind, content_kind_of, upload_keep
 from portal.core.disk import full_disk_refused
 from portal.core.errors import ConflictError, InvalidInputError
-from portal.jobs.models import Job
+from portal.jobs.models import WORKER_LOST, Job
 
-WORKER_LOST = "worker-lost"
 LOST_MOST = 3  # jobs, each of which is tried three times: beyond that it is no accident
 Progress = Callable[[int, int, str], None]
 
