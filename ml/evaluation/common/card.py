@@ -83,9 +83,10 @@ def joint_line(results: Sequence[Mapping[str, Any]]) -> str:
         f"After {joint['train_config']['steps']:,} steps the entropy is"
         f" {joint['entropy_share']:.2f} of the greatest, shuffling costs {_shuffling(joint):.2f},"
         f" and NN precision is {joint['validation']['all']['precision']:.3f} on the held-out"
-        f" stills; of mutual neighbours detected independently {mutual[True]:.3f} are right, of the"
-        f" shipped file's {mutual[False]:.3f}. Its entropy is {ships['entropy_share']:.4f}, and"
-        f" shuffling costs {_shuffling(ships):.2f}."
+        f" stills; {mutual[True]:.3f} of its mutual neighbours detected independently are right,"
+        f" and {mutual[False]:.3f} of the shipped file's. The shipped file's entropy is"
+        f" {ships['entropy_share']:.4f} of the greatest, and shuffling costs"
+        f" {_shuffling(ships):.2f}."
     )
 
 

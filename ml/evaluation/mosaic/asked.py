@@ -18,7 +18,7 @@ CYCLE_PX = {"1": 0.2, "5": 0.6, "20": 1.2, "60": 2.0}
 def asked_lines(
     ncc: Mapping[str, Mapping[str, float | None]], cycle_px: Mapping[str, float | None]
 ) -> list[str]:
-    """One line for each thing asked that was measured: what is asked, what is reached, if it is.
+    """A line for each target that was measured: the target, whether it is met, and the result.
 
     Args:
         ncc: mean NCC by way of registering and by distance. cycle_px: by distance, in the view.
@@ -27,10 +27,10 @@ def asked_lines(
     if PAIRS in ncc:
         least = {d: _less(value) for d, value in ncc[PAIRS].items()}
         cells = _cells(ncc[MOSAIC], least, sign=1)
-        lines.append(f"- NCC at least that of SIFT pairs less {NCC_LACK}: {cells}")
+        lines.append(f"- NCC at least that of SIFT pairs minus {NCC_LACK}: {cells}")
     if cycle_px:
         cells = _cells(cycle_px, CYCLE_PX, sign=-1)
-        lines.append(f"- forward against backward in the view at most, px: {cells}")
+        lines.append(f"- distance of forward and backward run in the view at most, px: {cells}")
     return lines
 
 

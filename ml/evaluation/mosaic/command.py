@@ -203,12 +203,12 @@ def frames_markdown(scores: FrameScores) -> str:
         cells = ", ".join(f"{px} at {d}" for d, px in scores["reference_px"].items())
         lines += ["", f"Median corner distance to the given reference, px: {cells}."]
     if "backward_px" in scores:
-        lines += ["", "Forward against backward run, median distance, px:"]
+        lines += ["", "Median distance between forward and backward run, px:"]
         for what, found in scores["backward_px"].items():
             lines.append(f"- {what}: " + ", ".join(f"{px} at {d}" for d, px in found.items()))
     asked = asked_lines(scores["ncc"], scores.get("backward_px", {}).get(IN_VIEW, {}))
     if asked:
-        lines += ["", "Asked and reached:", *asked]
+        lines += ["", "Targets and results:", *asked]
     return "\n".join(lines) + "\n"
 
 

@@ -283,7 +283,7 @@ def to_markdown(result: SweepTable) -> str:
         )
     asked = [(row["sweep"], asked_lines(row["ncc"], {})) for row in result["rows"] if "ncc" in row]
     if asked:
-        lines += ["", "Asked of frames 1, 5 and 20 apart, and reached:"]
+        lines += ["", "Targets and results for frames 1, 5 and 20 apart:"]
         lines += [line.replace("- ", f"- {name}: ", 1) for name, told in asked for line in told]
     return "\n".join(lines) + "\n"
 

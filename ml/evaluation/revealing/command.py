@@ -63,7 +63,7 @@ def text_figures(text: TextScores) -> str:
     )
     standing = "; ".join(
         f"{row['video']}, {row['frames']} frames: {row['found_in_first_frame']} of {row['lines']}"
-        f" in one frame, {row['found_standing']} over all,"
+        f" found in one frame, {row['found_standing']} over all frames,"
         f" {row['flagged_without']} flagged without text"
         for row in text["standing"]
     )
@@ -72,8 +72,8 @@ def text_figures(text: TextScores) -> str:
             markdown_table(heads, rows),
             "",
             f"- Pictures without text that were flagged: {flagged} of {pictures} ({by_set}).",
-            f"- Stills with text of their devices that were flagged: {real}.",
-            f"- Faint lines of 12 px that stand over a video: {standing}.",
+            f"- Stills with text of a device that were flagged: {real}.",
+            f"- Faint lines of 12 px that stand in a whole video: {standing}.",
         ]
     )
 
@@ -93,16 +93,16 @@ def person_figures(persons: PersonScores) -> str:
     put_in = [name for row in outside for name in row["found_of_put_in"]]
     videos = [row for row in outside if row["found_of_put_in"]]
     frames, told = (sum(row[key] for row in outside) for key in ("frames", "flagged"))
-    silent = ", ".join(row["video"] for row in outside if not row["found_of_put_in"]) or "none"
+    silent = ", ".join(row["video"] for row in outside if not row["found_of_put_in"]) or "-"
     return "\n".join(
         [
             f"- One portrait in a picture of 640 x 480: found at {portrait}.",
             f"- Small portraits (25 px, enlarged to 100): {small['found']} of {small['faces']}"
-            f" found; of {small['no_faces']} pieces without a face {small['flagged']} flagged.",
+            f" found; {small['flagged']} of {small['no_faces']} pieces without a face flagged.",
             "- Development stills, none with a face:"
             f" {without['flagged']} of {without['pictures']} flagged.",
             f"- Frames of {len(outside)} development videos and operations: {told} of {frames}"
-            f" flagged as outside. Of {len(OTHERS)} pictures of other things put into each,"
-            f" {len(put_in)} were found, in {len(videos)} of them; nothing in: {silent}.",
+            f" flagged as outside. {len(OTHERS)} pictures of other things were put into each:"
+            f" {len(put_in)} were found, in {len(videos)} of them; none were found in: {silent}.",
         ]
     )

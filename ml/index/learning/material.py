@@ -124,14 +124,14 @@ def enough(material: Material, aside: ArrayBool, *, aside_least: int = ASIDE_LEA
     needed = math.floor((aside_least - 1) / ASIDE_SHARE) + 1
     problem = (
         "There is too little to learn from. "
-        f"By labels it takes two labels that {LEARNED_LEAST} patients or more have to learn from, "
-        f"and {aside_least} patients with one of them kept aside to compare on: {needed} patients "
-        f"or more in all. There are {_count(total, 'patient')}, {_count(len(learned), 'label')} "
-        f"that {LEARNED_LEAST} of those to learn from have, and {_count(by_labels, 'patient')} "
-        "kept aside with one of them. "
-        "By judgements alone it takes as many patients with regions that were asked with and "
-        f"marked both ways, alike and unlike; there are {judged} to learn from and {by_judged} "
-        "kept aside."
+        f"Learning from labels needs two labels, each of at least {LEARNED_LEAST} patients to "
+        f"learn from, and at least {aside_least} patients with one of these labels kept aside for "
+        f"the comparison: {needed} patients or more in all. Found: {_count(total, 'patient')}, "
+        f"{_count(len(learned), 'label')} of {LEARNED_LEAST} or more patients to learn from, and "
+        f"{_count(by_labels, 'patient')} kept aside with one of these labels. "
+        f"Learning from judgements alone needs {LEARNED_LEAST} patients to learn from and "
+        f"{aside_least} kept aside whose regions were searched with and have results judged alike "
+        f"and results judged unlike. Found: {judged} to learn from and {by_judged} kept aside."
     )
     return Enough(total, max(by_labels, by_judged), learned, judged, problem=problem)
 

@@ -65,7 +65,7 @@ def test_too_little_is_refused_with_a_reason(world, manager, api_as):
     refused = api_as(manager).post(URL, {"kind": "histology"}, format="json")
     assert refused.status_code == 409
     assert refused.json()["code"] == "too-little-data"
-    assert "There are 3 patients" in refused.json()["detail"]
+    assert "Found: 3 patients" in refused.json()["detail"]
 
 
 def test_another_lab_gets_404_and_lists_nothing(learning, stranger, api_as, world, manager):

@@ -158,13 +158,13 @@ def scores_table(scores: dict[str, Scores]) -> str:
 def close_lines(close: dict[str, dict[str, dict[str, CalledClose]]]) -> str:
     """How often each calibrated encoder calls the nearest close, a line each."""
     return "\n".join(
-        f"{name} calls the right place close in "
+        f"{name} calls the right place close in this share of searches: "
         + ", ".join(
             f"{of.found:.2f} ({truth}, {distance})"
             for truth, own in nested.items()
             for distance, of in own.items()
         )
-        + " of searches, and the nearest of as many regions of other operations in "
+        + "; and the nearest of as many regions of other operations in "
         + ", ".join(f"{of.unrelated:.2f}" for own in nested.values() for of in own.values())
         + "."
         for name, nested in close.items()

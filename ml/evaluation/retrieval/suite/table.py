@@ -79,9 +79,9 @@ def score_table(result: Mapping[str, Any], methods: Sequence[str] | None = None)
     for method in result["methods"] if methods is None else methods:
         rows.append([method, *(c for _, s in tasks for c in _cells(s["methods"][method]))])
     return (
-        f"mAP@{options.k}, the mean over classes, same patient excluded where a set has"
-        " patients; in brackets 95 % when patients are drawn anew. Stain swap: the gallery in the"
-        f" stains of other patients, the mean of {options.draws} draws, and what it costs."
+        f"mAP@{options.k}, the mean over classes; the query's patient is excluded where a set has"
+        " patients. In brackets: the 95 % interval, patients drawn anew. Stain swap: the gallery in"
+        f" the stains of other patients, the mean of {options.draws} draws, and the loss."
         f"\n\n{markdown_table(heads, rows)}"
     )
 
@@ -119,11 +119,12 @@ def _pull_line(result: Mapping[str, Any], method: str) -> str:
     if not pulls:
         return ""
     shares = [
-        f"{name} {p['methods'][method]:.2f} (any region with its label {p['labels_alone']:.2f})"
+        f"{name} {p['methods'][method]:.2f}"
+        f" (a random region with its label {p['labels_alone']:.2f})"
         for name, p in pulls.items()
     ]
     return (
-        f"How often the nearest is of the same patient, where that is allowed: {', '.join(shares)}."
+        f"How often the nearest region is of the same patient, when allowed: {', '.join(shares)}."
     )
 
 
@@ -137,8 +138,9 @@ def _close_line(result: Mapping[str, Any], method: str) -> str:
     if not shares:
         return ""
     return (
-        f"{method} calls the nearest right answer close in so many searches (and the nearest of as"
-        f" many regions of another organ, laboratory and patient): {', '.join(shares)}."
+        f"Share of searches in which {method} calls the nearest right answer close (in brackets:"
+        " the nearest of as many regions of another organ, laboratory and patient):"
+        f" {', '.join(shares)}."
     )
 
 
@@ -151,10 +153,10 @@ def _margin_lines(result: Mapping[str, Any]) -> list[str]:
         f"{name} {m.mean:+.3f} ({', '.join(f'{key} {v:+.3f}' for key, v in m.sets.items())})"
         for name, m in choice.margins.items()
     ]
-    lines = [f"Ahead of the best baseline, mean over sets (each set): {'; '.join(margins)}."]
+    lines = [f"Margin over the best baseline, mean over sets (each set): {'; '.join(margins)}."]
     if result["choose"]:
-        left = [f"{key} {found.chosen}" for key, found in choice.left_out.items()]
-        lines.append(f"{_verdict(choice)} Chosen without each set: {', '.join(left)}.")
+        left = [f"without {key}: {found.chosen}" for key, found in choice.left_out.items()]
+        lines.append(_verdict(choice) + (f" Chosen {'; '.join(left)}." if left else ""))
     return lines
 
 
@@ -190,6 +192,6 @@ def _verdict(choice: SuiteChoice) -> str:
     if not choice.passes:
         verdict += " No candidate passes: each is below the best baseline on some set."
     if choice.cost is not None:
-        verdict += f" Chosen without the set it is measured on, the margin is {choice.cost:.3f}"
-        verdict += " less."
+        verdict += " Where the choice is made without the set that it is measured on, the margin is"
+        verdict += f" {choice.cost:.3f} smaller."
     return verdict

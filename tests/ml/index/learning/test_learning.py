@@ -103,10 +103,10 @@ def test_judgements_that_say_nothing_are_not_called_better():
 @pytest.mark.parametrize(
     ("made", "words"),
     [
-        (material(signal=1.0, patients=12), "There are 12 patients, 2 labels"),
-        (material(signal=1.0, each=1), "There are 20 patients, 1 label that 2"),
-        (material(signal=1.0, patients=1), "There are 1 patient, 0 labels"),
-        (material(signal=1.0, labelled=False), "there are 0 to learn from and 0 kept aside"),
+        (material(signal=1.0, patients=12), "Found: 12 patients, 2 labels"),
+        (material(signal=1.0, each=1), "Found: 20 patients, 1 label of 2"),
+        (material(signal=1.0, patients=1), "Found: 1 patient, 0 labels"),
+        (material(signal=1.0, labelled=False), "Found: 0 to learn from and 0 kept aside"),
     ],
 )
 def test_too_little_is_refused_with_how_much_it_takes_and_how_much_there_is(made, words):

@@ -149,7 +149,7 @@ def test_a_card_has_the_first_encoder_its_pull_and_the_choice_among_all(result):
     text = card_figures({**result, "methods": methods, "choose": True})
     rows = [line.split(" | ")[0] for line in text.splitlines() if line.startswith("| ")]
     assert rows == ["| method", "| ---", "| chance", "| colour", "| structure"]
-    assert "(any region with its label 0.14)" in text
+    assert "(a random region with its label 0.14)" in text
     assert "mean over sets (each set): structure +" in text and "Chosen: structure." in text
     no_choice = card_figures({**result, "choice": None, "choose": False})
     assert "Chosen" not in no_choice and "of the same patient" in no_choice

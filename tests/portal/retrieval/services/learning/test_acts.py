@@ -76,7 +76,7 @@ def test_too_little_is_said_before_a_job_is_made(world, manager):
     with pytest.raises(ConflictError, match="No region is embedded"):
         services.learning_ask(lab=world.lab, kind=HISTOLOGY, user=manager)
     filled(world, patients=8)
-    with pytest.raises(ConflictError, match=r"14 patients or more in all\. There are 8 patients"):
+    with pytest.raises(ConflictError, match=r"14 patients or more in all\. Found: 8 patients"):
         services.learning_ask(lab=world.lab, kind=HISTOLOGY, user=manager)
     assert not Job.objects.exists() and not Learning.objects.exists()
 
