@@ -322,7 +322,7 @@ class FramePageSerializer(serializers.Serializer[Any]):
     count = serializers.IntegerField(help_text="Frames of the whole video")
     start = serializers.IntegerField()
     frames = TableFrameSerializer(many=True)
-    next = serializers.CharField(allow_null=True, help_text="The stretch after this one")
+    next = serializers.URLField(allow_null=True, help_text="The stretch after this one")
 
 
 def tile_url(canvas: Canvas) -> str:

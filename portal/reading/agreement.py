@@ -26,6 +26,8 @@ from shapely.geometry.base import BaseGeometry
 
 SAME_LABEL_FIRST = 1e-6
 """Of two equal overlaps the one with the same label is taken."""
+_FIRST = ("label", "missing", "agreed")
+"""States of findings, the least agreed first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,11 @@ class Finding:
     regions: tuple[tuple[int, DrawnRegion], ...]
     iou: float | None
 
+    @property
+    def place(self) -> tuple[int, float, str]:
+        """Among the findings of an image, the least agreed first: no two have the same."""
+        return _FIRST.index(self.state), self.iou or 0.0, str(self.id)
+
 
 def matches(
     a: Sequence[DrawnRegion], b: Sequence[DrawnRegion], *, iou_least: float, by_label: bool
@@ -200,8 +207,7 @@ def findings(readings: Sequence[Sequence[DrawnRegion]], *, iou_least: float) -> 
     for place in places:
         groups[_root(above, place)].append(place)
     found = [_finding(readings, group, overlap) for group in groups.values()]
-    order = {"label": 0, "missing": 1, "agreed": 2}
-    return sorted(found, key=lambda one: (order[one.state], one.iou or 0.0, str(one.id)))
+    return sorted(found, key=lambda one: one.place)
 
 
 def merged(outlines: Sequence[BaseGeometry], *, readers: int) -> BaseGeometry:

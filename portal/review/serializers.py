@@ -11,13 +11,13 @@ from ml.types import JsonObject
 from portal.annotations.models import ReviewState
 from portal.annotations.serializers import INT32_MAX
 from portal.review.models import COMMENT_MAX
-from portal.review.selectors import ThreadEntry
 from portal.review.services import MOST_AT_ONCE, RoiVerdict
 
 
 class ThreadEntrySerializer(serializers.Serializer[Any]):
     """A step of review, or a comment."""
 
+    id = serializers.UUIDField()
     kind = serializers.CharField(help_text="`comment`, or the state that the step led to")
     text = serializers.CharField(allow_blank=True)
     version = serializers.IntegerField(help_text="Of the ROI, when this was said")
@@ -105,11 +105,6 @@ class ReviewRulesSerializer(serializers.Serializer[Any]):
     may_judge_own = serializers.BooleanField(
         help_text="Whether a reviewer may accept or reject what they drew or changed"
     )
-
-
-def thread_represent(entries: Iterable[ThreadEntry]) -> list[JsonObject]:
-    """A thread, first to last."""
-    return list(ThreadEntrySerializer(entries, many=True).data)
 
 
 def verdicts_represent(verdicts: Iterable[RoiVerdict]) -> JsonObject:

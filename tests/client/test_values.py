@@ -26,6 +26,7 @@ SCHEMAS = {
     things.Roi: "Roi",
     things.Frame: "FrameOut",
     things.Label: "Label",
+    things.ThreadEntry: "ThreadEntry",
     things.Job: "Job",
     answers.Learning: "Learning",
     things.Upload: "Upload",

@@ -227,6 +227,14 @@ def test_a_whole_case_is_taken_along_by_a_manager(seat, tessera, tmp_path):
     assert not (tmp_path / "none.zip").exists()
 
 
+def test_a_region_is_talked_about(tessera, tmp_path):
+    slide = tessera.upload(tessera.create_case("Talked about"), slide_file(tmp_path))
+    roi = tessera.create_roi(slide.canvas, [[5, 5], [90, 5], [90, 90]])
+    said = [tessera.comment(roi, text) for text in ("Larger than before?", "Yes.")]
+    assert list(tessera.thread(roi)) == said
+    assert [(one.kind, one.text, one.version) for one in said][1] == ("comment", "Yes.", 1)
+
+
 def test_a_case_moves_to_another_lab_with_the_ids_it_had(seat, tmp_path, monkeypatch):
     outline = [[10, 10], [200, 10], [200, 160], [10, 160], [10, 10]]
     with Client(seat.url, seat.managers, transfers=tmp_path / "one.json") as manager:

@@ -16,6 +16,7 @@ from rest_framework.decorators import action
 from rest_framework.parsers import BaseParser, MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.utils.urls import replace_query_param
 
 from ml.imaging.formats.sniff import FileKind
 from portal.archive import selectors, services
@@ -201,7 +202,8 @@ class VideoViewSet(ItemViewSet):
         page = frame_page(self.get_object(), start=start, limit=limit)
         after = start + len(page["frames"])
         rest = page["count"] > after and page["frames"]
-        following = f"{request.path}?start={after}&limit={limit}" if rest else None
+        here = request.build_absolute_uri()
+        following = replace_query_param(here, "start", after) if rest else None
         return Response({**page, "next": following})
 
     @extend_schema(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ from django.db.models import QuerySet
 from rest_framework.pagination import BasePagination
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.utils.urls import replace_query_param
+from rest_framework.utils.urls import remove_query_param, replace_query_param
 
 from ml.types import JsonObject
 from portal.core.database.keyset import Order
@@ -22,8 +23,39 @@ _LINK: JsonObject = {"type": ["string", "null"], "format": "uri"}
 
 
 @dataclass(frozen=True, slots=True)
+class InOrder:
+    """A list that is put together in memory: for ``Paging``, as a query is.
+
+    Attributes:
+        name: of what is listed; a cursor is of one such list.
+        rows: in the order of their keys.
+        key: of a row, of what JSON keeps as it is; no two rows have the same.
+    """
+
+    name: str
+    rows: Sequence[Any]
+    key: Callable[[Any], tuple[str | int | float, ...]]
+
+    def values(self, row: Any) -> list[Any]:
+        """Where a row stands, as JSON has it."""
+        return list(self.key(row))
+
+    def read(self, values: Sequence[Any]) -> list[Any]:
+        """What ``values`` told."""
+        return list(values)
+
+    def beyond(self, after: Sequence[Any] | None, *, backward: bool) -> Sequence[Any]:
+        """All rows beyond the one with these values, nearest first; None: from the end."""
+        place = None if after is None else tuple(after)
+        if backward:
+            end = None if place is None else bisect_left(self.rows, place, key=self.key)
+            return self.rows[:end][::-1]
+        return self.rows[0 if place is None else bisect_right(self.rows, place, key=self.key) :]
+
+
+@dataclass(frozen=True, slots=True)
 class _Place:
-    """Behind the row with these values, or before it; None: the first page."""
+    """Behind the row with these values, or before it; None: from the beginning, or the end."""
 
     values: list[Any] | None = None
     is_backward: bool = False
@@ -45,26 +77,47 @@ class Paging(BasePagination):
             InvalidInputError: the cursor is none of this list in this order.
         """
         self.request = request
-        size, order = self.get_page_size(request), Order.of(queryset)
-        signer = signing.Signer(salt=f"paging:{queryset.model._meta.label}:{order.name}")
+        size = self.get_page_size(request)
+        order = queryset if isinstance(queryset, InOrder) else Order.of(queryset)
+        told = order.name
+        if isinstance(order, Order):
+            told = f"{queryset.model._meta.label}:{told}"
+        signer = signing.Signer(salt=f"paging:{told}")
         place = _place(request, order, signer)
-        rows = order.rows(queryset, after=place.values, backward=place.is_backward)
-        found = self.read(rows[: size + 1])
+        if isinstance(order, Order):
+            rows = order.rows(queryset, after=place.values, backward=place.is_backward)
+            found = self.read(rows[: size + 1])
+        else:
+            found = order.beyond(place.values, backward=place.is_backward)[: size + 1]
         page, has_more = list(found[:size]), len(found) > size
         if place.is_backward:
             page.reverse()
-
-        def link(at: int, *, backward: bool) -> str | None:
-            if not page:
-                return None
-            told = signer.sign_object([order.values(page[at]), backward])
-            return replace_query_param(request.build_absolute_uri(), CURSOR, told)
-
-        is_first = place.values is None
-        self.next = link(-1, backward=False) if has_more or place.is_backward else None
-        comes_after = has_more if place.is_backward else not is_first
-        self.previous = link(0, backward=True) if comes_after else None
+        self._link(place, page, order, signer, has_more=has_more)
         return page
+
+    def _link(
+        self, place: _Place, page: list[Any], order: Any, signer: signing.Signer, *, has_more: bool
+    ) -> None:
+        """The addresses beside a page. Beside one that was emptied since: the end of the list that
+        is nearest.
+        """
+        here = self.request.build_absolute_uri()
+
+        def link(values: list[Any] | None, *, backward: bool) -> str:
+            return replace_query_param(here, CURSOR, signer.sign_object([values, backward]))
+
+        is_inside = place.values is not None
+        has_next, has_previous = has_more, is_inside
+        if place.is_backward:
+            has_next, has_previous = is_inside, has_more
+        self.next = self.previous = None
+        if page:
+            self.next = link(order.values(page[-1]), backward=False) if has_next else None
+            self.previous = link(order.values(page[0]), backward=True) if has_previous else None
+        elif is_inside and place.is_backward:
+            self.next = remove_query_param(here, CURSOR)
+        elif is_inside:
+            self.previous = link(None, backward=True)
 
     def read(self, rows: QuerySet[Any]) -> Sequence[Any]:
         """The rows of a page, and one more where there are more."""
@@ -112,7 +165,7 @@ class Paging(BasePagination):
         ]
 
 
-def _place(request: Request, order: Order, signer: signing.Signer) -> _Place:
+def _place(request: Request, order: Order | InOrder, signer: signing.Signer) -> _Place:
     said = request.query_params.get(CURSOR)
     if said is None:
         return _Place()
@@ -124,4 +177,4 @@ def _place(request: Request, order: Order, signer: signing.Signer) -> _Place:
             " `next`.",
             code="bad-cursor",
         ) from None
-    return _Place(order.read(values), is_backward)
+    return _Place(None if values is None else order.read(values), is_backward)

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
+from typing import Any
 
 from django.http import StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
+from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.archive.selectors import canvas_get
+from portal.core.api.paging import InOrder
 from portal.core.api.views import ApiView
 from portal.labs.models import TokenArea
 from portal.labs.requests import user_of
 from portal.reading import selectors, services
+from portal.reading.agreement import Finding
 from portal.reading.downloads import agreement_download
-from portal.reading.models import Decision
+from portal.reading.models import Decision, Study
 from portal.reading.selectors.choosing import labels_named
 from portal.reading.serializers import (
     DecideSerializer,
@@ -69,10 +74,13 @@ class StudyAgreementTableApi(ApiView):
         return agreement_download(selectors.study_get(user_of(request), id))
 
 
-class StudyFindingsApi(ApiView):
+class StudyFindingsApi(ApiView, GenericAPIView[Study]):
     """What the readers found on an image."""
 
     area = TokenArea.ROIS
+    queryset = Study.objects.none()
+    serializer_class = FindingSerializer
+    filter_backends = ()
 
     @extend_schema(
         operation_id="studies_findings_list",
@@ -82,10 +90,15 @@ class StudyFindingsApi(ApiView):
     )
     def get(self, request: Request, id: uuid.UUID) -> Response:
         """With each reader's outline, and the consensus where somebody decided."""
-        selectors.study_get(user_of(request), id)
+        user = user_of(request)
+        study = selectors.study_get(user, id)
         query = FindingQuerySerializer(data=request.query_params)
         query.is_valid(raise_exception=True)
-        return _findings(request, id, query.validated_data["canvas"])
+        canvas = canvas_get(user=user, canvas_id=query.validated_data["canvas"])
+        result = selectors.image_result(study, canvas)
+        found: Any = InOrder("findings", result.findings, lambda one: one.place)
+        page: Any = self.paginate_queryset(found)
+        return self.get_paginated_response(_represent(study, result, page))
 
 
 class StudyDecideApi(ApiView):
@@ -100,7 +113,10 @@ class StudyDecideApi(ApiView):
         summary="Decide what is there: a reader's region, all merged, one drawn anew, nothing",
     )
     def post(self, request: Request, id: uuid.UUID) -> Response:
-        """For a reviewer who reads not in the study. Each finding gets one consensus region."""
+        """For a reviewer who reads not in the study. Each finding gets one consensus region.
+
+        Answers the findings that were decided.
+        """
         user = user_of(request)
         study = selectors.study_get(user, id)
         body = DecideSerializer(data=request.data)
@@ -122,15 +138,15 @@ class StudyDecideApi(ApiView):
                 label=named[0] if named else None,
                 roi_id=asked.get("roi"),
             )
-        return _findings(request, id, canvas.pk)
+        result = selectors.image_result(study, canvas)
+        decided = [one for one in result.findings if one.id in asked["findings"]]
+        return Response(_represent(study, result, decided))
 
 
-def _findings(request: Request, study_id: uuid.UUID, canvas_id: uuid.UUID) -> Response:
-    user = user_of(request)
-    study = selectors.study_get(user, study_id)
-    canvas = canvas_get(user=user, canvas_id=canvas_id)
-    result = selectors.image_result(study, canvas)
-    rows = Decision.objects.filter(study=study, canvas=canvas)
+def _represent(study: Study, result: selectors.ImageResult, found: Sequence[Finding]) -> Any:
+    rows = Decision.objects.filter(
+        study=study, canvas=result.canvas, finding__in=[one.id for one in found]
+    )
     decisions = {one.finding: one for one in rows}
-    found = [finding_represent(one, result, decisions.get(one.id)) for one in result.findings]
-    return Response(FindingSerializer(found, many=True).data)
+    shown = [finding_represent(one, result, decisions.get(one.id)) for one in found]
+    return FindingSerializer(shown, many=True).data

@@ -9,6 +9,7 @@ from typing import Any
 from django.db.models import QuerySet
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import mixins, serializers
+from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -130,10 +131,13 @@ class RoiSimilarApi(ApiView):
         return _answer(request, roi_id, asked.validated_data)
 
 
-class RoiJudgementsApi(ApiView):
+class RoiJudgementsApi(ApiView, GenericAPIView[Judgement]):
     """Your word on the results of searches with one ROI."""
 
     area = TokenArea.SEARCH
+    queryset = Judgement.objects.none()
+    serializer_class = JudgementSerializer
+    filter_backends = ()
 
     @extend_schema(
         operation_id="roi_judgements",
@@ -144,7 +148,8 @@ class RoiJudgementsApi(ApiView):
         """What you said, in the order you first said it."""
         user = user_of(request)
         roi = roi_get(user, roi_id, with_shared=False)
-        return Response(JudgementSerializer(judgements_of(user, roi), many=True).data)
+        page = self.paginate_queryset(judgements_of(user, roi))
+        return self.get_paginated_response(JudgementSerializer(page, many=True).data)
 
     @extend_schema(
         operation_id="roi_judge",

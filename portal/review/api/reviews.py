@@ -7,12 +7,14 @@ from typing import Any, ClassVar
 
 from drf_spectacular.utils import extend_schema
 from rest_framework import status
+from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.annotations.models import ReviewRules, Roi
 from portal.annotations.selectors import review_rules_of, roi_get
 from portal.annotations.services import review_rules_set
+from portal.core.api.paging import InOrder
 from portal.core.api.views import ApiView, ApiViewSet
 from portal.core.errors import NotFoundError
 from portal.labs.models import TokenArea
@@ -27,7 +29,6 @@ from portal.review.serializers import (
     ReviewRulesSerializer,
     ReviewSerializer,
     ThreadEntrySerializer,
-    thread_represent,
     verdicts_represent,
 )
 from portal.review.services import comment_add, rois_review
@@ -91,10 +92,13 @@ class RoiReviewApi(ApiView):
         return Response(verdicts_represent(verdicts))
 
 
-class RoiThreadApi(ApiView):
+class RoiThreadApi(ApiView, GenericAPIView[Roi]):
     """What was said of an ROI."""
 
     area = TokenArea.ROIS
+    queryset = Roi.objects.none()
+    serializer_class = ThreadEntrySerializer
+    filter_backends = ()
 
     @extend_schema(
         operation_id="rois_thread_list",
@@ -103,22 +107,25 @@ class RoiThreadApi(ApiView):
     )
     def get(self, request: Request, id: uuid.UUID) -> Response:
         """Steps of review and comments, first to last. Another lab's comments are not shared."""
-        return Response(thread_represent(selectors.thread_of(_roi(request, id))))
+        entries = selectors.thread_of(_roi(request, id))
+        thread: Any = InOrder("thread", entries, lambda entry: entry.place)
+        page = self.paginate_queryset(thread)
+        return self.get_paginated_response(ThreadEntrySerializer(page, many=True).data)
 
     @extend_schema(
         operation_id="rois_thread_create",
         request=CommentCreateSerializer,
-        responses={201: ThreadEntrySerializer(many=True)},
+        responses={201: ThreadEntrySerializer},
         summary="Comment on an ROI",
     )
     def post(self, request: Request, id: uuid.UUID) -> Response:
-        """Answers the whole thread."""
+        """Answers the comment, as the thread has it."""
         roi = _roi(request, id)
         body = CommentCreateSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        comment_add(roi=roi, user=user_of(request), text=body.validated_data["text"])
-        thread = thread_represent(selectors.thread_of(roi))
-        return Response(thread, status=status.HTTP_201_CREATED)
+        said = comment_add(roi=roi, user=user_of(request), text=body.validated_data["text"])
+        entry = ThreadEntrySerializer(selectors.comment_entry(said)).data
+        return Response(entry, status=status.HTTP_201_CREATED)
 
 
 class ReviewRulesApi(ApiView):

@@ -11,7 +11,7 @@ from portal.review.selectors.live import (
     people_met,
 )
 from portal.review.selectors.queue import QueueFilter, queue_people, review_queue
-from portal.review.selectors.threads import ThreadEntry, thread_of
+from portal.review.selectors.threads import ThreadEntry, comment_entry, thread_of
 
 __all__ = [
     "CanvasNow",
@@ -22,6 +22,7 @@ __all__ = [
     "ThreadEntry",
     "canvas_now",
     "changes_since",
+    "comment_entry",
     "pages_open",
     "people_met",
     "queue_people",

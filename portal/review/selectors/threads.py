@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import uuid
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from portal.annotations.models import ReviewState, Roi, RoiRevision
 from portal.review.models import RoiComment
@@ -16,16 +17,24 @@ class ThreadEntry:
     """A step, or a comment.
 
     Attributes:
+        id: of the revision that made the step, or of the comment.
         kind: ``comment``, or the state of review that the step led to.
         text: what was said; empty for a step without words.
         author: a name; None where the account is gone.
     """
 
+    id: uuid.UUID
     kind: str
     text: str
     version: int
     author: str | None
     at: datetime
+
+    @property
+    def place(self) -> tuple[str, int, str]:
+        """In the thread: no two entries have the same."""
+        at = self.at.astimezone(UTC).isoformat(timespec="microseconds")
+        return at, self.version, str(self.id)
 
 
 def thread_of(roi: Roi) -> list[ThreadEntry]:
@@ -44,10 +53,15 @@ def thread_of(roi: Roi) -> list[ThreadEntry]:
             text = words.get(one.version, "")
             entries.append(_entry(one.review_state, text, one))
         before = one.review_state
-    entries += [_entry(COMMENT, one.text, one) for one in comments if not one.goes_with_verdict]
-    return sorted(entries, key=lambda entry: entry.at)
+    entries += [comment_entry(one) for one in comments if not one.goes_with_verdict]
+    return sorted(entries, key=lambda entry: entry.place)
+
+
+def comment_entry(comment: RoiComment) -> ThreadEntry:
+    """A comment as the thread has it."""
+    return _entry(COMMENT, comment.text, comment)
 
 
 def _entry(kind: str, text: str, row: RoiComment | RoiRevision) -> ThreadEntry:
     author = str(row.author) if row.author else None
-    return ThreadEntry(kind, text, row.version, author, row.created_at)
+    return ThreadEntry(row.pk, kind, text, row.version, author, row.created_at)

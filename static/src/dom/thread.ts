@@ -1,9 +1,10 @@
 /** The thread of an ROI: steps of review and comments, as a list. */
 
 import { element } from "./elements";
-import { API_ROOT, getJson, postJson } from "./http";
+import { API_ROOT, getAll, postJson } from "./http";
 
 export interface ThreadEntry {
+  id: string;
   /** `comment`, or the state that the step led to. */
   kind: string;
   text: string;
@@ -29,12 +30,12 @@ const SAID: Record<string, string> = {
 };
 
 export function threadGet(roi: string): Promise<ThreadEntry[]> {
-  return getJson<ThreadEntry[]>(`${API_ROOT}/rois/${roi}/thread/`);
+  return getAll<ThreadEntry>(`${API_ROOT}/rois/${roi}/thread/?page_size=200`);
 }
 
-/** The whole thread, with the new comment. */
-export function commentAdd(roi: string, text: string): Promise<ThreadEntry[]> {
-  return postJson<ThreadEntry[]>(`${API_ROOT}/rois/${roi}/thread/`, { text });
+/** The comment, as the thread has it. */
+export function commentAdd(roi: string, text: string): Promise<ThreadEntry> {
+  return postJson<ThreadEntry>(`${API_ROOT}/rois/${roi}/thread/`, { text });
 }
 
 /** Bring ROIs, as they were looked at, to a state of review. */

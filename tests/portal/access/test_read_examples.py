@@ -89,9 +89,6 @@ NOT_PAGED = {  # lists that do not go by cursor, and why; docs/api.md says so to
     "videos_frames_retrieve": "a table that never changes, by index",
     "followups_retrieve": "the frames that one follow-up found",
     "reports_retrieve": "the results that one report froze, at most 50",
-    "rois_thread_list": "what was said of one ROI",
-    "roi_judgements": "one's own, of one ROI",
-    "studies_findings_list": "of one image",
 }
 OWN_TAGS = {"rois_retrieve", "canvases_live_retrieve"}
 BY_SESSION = ("tokens_",)

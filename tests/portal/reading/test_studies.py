@@ -94,11 +94,14 @@ def test_agreement_and_consensus(
     table = b"".join(client.get(f"{place}/agreement.csv").streaming_content).decode()
     assert table.startswith("﻿case,image,") and "A-1,Section 1," in table
 
-    found = client.get(f"{place}/findings/", {"canvas": canvas.pk}).json()
+    found = client.get(f"{place}/findings/", {"canvas": canvas.pk}).json()["results"]
     assert [one["agreement"] for one in found] == ["missing", "agreed"]
+    page = client.get(f"{place}/findings/", {"canvas": canvas.pk, "page_size": 1}).json()
+    assert [page["results"], client.get(page["next"]).json()["results"]] == [[found[0]], [found[1]]]
     body = {"canvas": str(canvas.pk), "findings": [found[1]["id"]], "choice": "merged"}
     assert api_as(annotator).post(f"{place}/decisions/", body, format="json").status_code == 403
-    decided = client.post(f"{place}/decisions/", body, format="json").json()[1]
+    (decided,) = client.post(f"{place}/decisions/", body, format="json").json()
+    assert decided["id"] == found[1]["id"]
     consensus = Roi.objects.get(pk=decided["consensus"])
     assert (consensus.area_px, consensus.label, consensus.created_by) == (10000, label, reviewer)
 

@@ -13,6 +13,8 @@ from portal.annotations.models import Label, Roi
 from portal.annotations.services import roi_create
 from portal.archive.models import Canvas
 from portal.labs.models import User
+from portal.review.models import RoiComment
+from portal.review.services import comment_add
 from tests.portal.annotations.support import box
 
 QUEUE, REVIEW = "/api/v1/reviews/", "/api/v1/rois/review/"
@@ -67,9 +69,31 @@ def test_verdicts_and_comments_over_rest(api_as: Any, roi: Roi, reviewer: User) 
     thread = f"/api/v1/rois/{roi.pk}/thread/"
     said = client.post(thread, {"text": "See the left rim."}, format="json")
     assert said.status_code == 201
-    assert [row["kind"] for row in said.json()] == ["submitted", "rejected", "comment"]
-    assert client.get(thread).json()[1]["text"] == "Too wide."
+    assert (said.json()["kind"], said.json()["text"]) == ("comment", "See the left rim.")
+    entries = client.get(thread).json()["results"]
+    assert [row["kind"] for row in entries] == ["submitted", "rejected", "comment"]
+    assert (entries[1]["text"], entries[2]) == ("Too wide.", said.json())
     assert client.get(QUEUE, {"state": "rejected"}).json()["results"][0]["comment_count"] == 2
+
+
+def test_a_long_thread_comes_in_pages(
+    api_as: Any, roi: Roi, reviewer: User, django_assert_max_num_queries: Any
+) -> None:
+    client, thread = api_as(reviewer), f"/api/v1/rois/{roi.pk}/thread/"
+    for number in range(4):
+        comment_add(roi=roi, user=reviewer, text=f"{number}")
+    RoiComment.objects.update(created_at=timezone.now())  # at the same moment
+    with django_assert_max_num_queries(8):
+        whole = client.get(thread).json()
+    assert (len(whole["results"]), whole["next"]) == (5, None)
+    first = client.get(thread, {"page_size": 2}).json()
+    second = client.get(first["next"]).json()
+    comment_add(roi=roi, user=reviewer, text="the last word")
+    third = client.get(second["next"]).json()
+    found = [*first["results"], *second["results"], *third["results"]]
+    assert found[:5] == whole["results"]
+    assert [row["text"] for row in found[5:]] == ["the last word"]
+    assert client.get(third["previous"]).json()["results"] == second["results"]
 
 
 def test_the_page_shows_the_queue_in_few_queries(

@@ -19,7 +19,7 @@ from tessera_client.problems import (
 from tessera_client.shapes import geojson_of, shape_of, table_of
 from tessera_client.streams import Happened
 from tessera_client.sync import Client
-from tessera_client.things import Canvas, Case, Job, Label, Mosaic, Roi, Slide, Video
+from tessera_client.things import Canvas, Case, Job, Label, Mosaic, Roi, Slide, ThreadEntry, Video
 
 __all__ = [
     "AsyncClient",
@@ -45,6 +45,7 @@ __all__ = [
     "Similar",
     "Slide",
     "TesseraError",
+    "ThreadEntry",
     "UnreachableError",
     "Video",
     "geojson_of",

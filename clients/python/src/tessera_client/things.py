@@ -151,6 +151,18 @@ class Roi:
 
 
 @dataclass(frozen=True, slots=True)
+class ThreadEntry:
+    """A step of review of an ROI (``kind`` is the state it led to), or a ``comment``."""
+
+    id: str
+    kind: str
+    text: str
+    version: int
+    author: str | None
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Label:
     """A label of a lab."""
 

@@ -22,6 +22,7 @@ class Queue {
   private readonly rows: HTMLElement[];
   private readonly text: HTMLTextAreaElement;
   private at = -1;
+  private thread: ThreadEntry[] = [];
   private isBusy = false;
 
   constructor(private readonly root: HTMLElement) {
@@ -107,11 +108,17 @@ class Queue {
     required<HTMLAnchorElement>(this.root, "[data-review-open]").href = pick.dataset.open ?? "";
     this.text.value = "";
     this.showThread([]);
-    void threadGet(idOf(row)).then(
-      (entries) => this.rows[this.at] === row && this.showThread(entries),
-      () => toast("The comments on this region could not be read.", "error"),
-    );
+    void this.load(row);
     this.preload(index + 1);
+  }
+
+  private async load(row: HTMLElement): Promise<void> {
+    try {
+      const entries = await threadGet(idOf(row));
+      if (this.rows[this.at] === row) this.showThread(entries);
+    } catch {
+      toast("The comments on this region could not be read.", "error");
+    }
   }
 
   /** The next picture is there when its turn comes. */
@@ -121,6 +128,7 @@ class Queue {
   }
 
   private showThread(entries: ThreadEntry[]): void {
+    this.thread = entries;
     required(this.root, "[data-review-thread]").replaceChildren(...threadRows(entries));
   }
 
@@ -199,10 +207,11 @@ class Queue {
     const words = this.text.value.trim();
     if (!row || !words) return;
     try {
-      const entries = await commentAdd(idOf(row), words);
+      const added = await commentAdd(idOf(row), words);
       if (this.rows[this.at] !== row) return;
       this.text.value = "";
-      this.showThread(entries);
+      this.showThread([...this.thread, added]);
+      void this.load(row); // with what others said meanwhile
     } catch (error) {
       toast(error instanceof ApiError ? error.message : "The comment was not kept.", "error");
     }

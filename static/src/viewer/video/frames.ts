@@ -1,6 +1,6 @@
 /** The frames of a video: identified by PTS and index together. */
 
-import { getJson } from "../lib/http";
+import { getJson, nextOf } from "../lib/http";
 import type { CanvasVideo, FrameRef } from "../lib/types";
 
 interface FramePage {
@@ -23,7 +23,7 @@ export class FrameTable {
     while (next) {
       const page: FramePage = await getJson<FramePage>(next);
       for (const frame of page.frames) pts.push(frame.pts);
-      next = page.next;
+      next = nextOf(page);
     }
     return new FrameTable(pts, video.time_base_s, video.media_offset_s);
   }

@@ -50,11 +50,13 @@ describe("FrameTable", () => {
 
   it("is loaded page by page", async () => {
     const asked: string[] = [];
+    vi.stubGlobal("location", new URL("https://portal.example/canvases/c1/"));
     vi.stubGlobal("fetch", (url: string) => {
       asked.push(url);
       const start = Number(new URL(url, "https://portal.example").searchParams.get("start"));
       const frames = Array.from({ length: Math.min(5000, 7000 - start) }, (_, i) => ({ pts: (start + i) * 40 }));
-      return Promise.resolve(Response.json({ frames, next: start ? null : "/frames/?start=5000&limit=5000" }));
+      const next = start ? null : "https://portal.example/frames/?start=5000&limit=5000";
+      return Promise.resolve(Response.json({ frames, next }));
     });
     const video = { frames_url: "/frames/?limit=5000", time_base_s: 0.001, media_offset_s: 0 } as CanvasVideo;
     const table = await FrameTable.load(video);

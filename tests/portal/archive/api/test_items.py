@@ -95,7 +95,9 @@ def test_the_frame_table_is_paged(api: APIClient, video: Video) -> None:
     page = api.get(f"{path}?start=10&limit=5").json()
     assert [frame["index"] for frame in page["frames"]] == [10, 11, 12, 13, 14]
     assert page["frames"][0]["time_s"] == pytest.approx(0.4)
-    assert page["next"] == f"{path}?start=15&limit=5"
+    assert page["next"] == f"http://testserver{path}?limit=5&start=15"
+    on = api.get(f"{path}?limit=9&fields=next").json()["next"]
+    assert on == f"http://testserver{path}?fields=next&limit=9&start=9"
     start = api.get(f"{path}?limit=2").json()["frames"]
     assert [frame["key"] for frame in start] == [True, False]
     assert api.get(f"{path}?start=25").json()["next"] is None

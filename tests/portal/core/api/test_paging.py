@@ -19,7 +19,8 @@ from rest_framework.test import APIRequestFactory
 
 from portal.archive.models import Case
 from portal.archive.services import case_create
-from portal.core.api.paging import Paging
+from portal.core.api.paging import InOrder, Paging
+from portal.core.errors import InvalidInputError
 from portal.jobs.models import Job
 from portal.labs.models import Lab, User
 
@@ -41,7 +42,7 @@ def make(lab: Lab, annotator: User) -> Callable[[str], Case]:
     return made
 
 
-def page_of(rows: QuerySet[Any], address: str) -> Page:
+def page_of(rows: QuerySet[Any] | InOrder, address: str) -> Page:
     paging = Paging()
     found = paging.paginate_queryset(rows, Request(APIRequestFactory().get(address)))
     return found, paging.next, paging.previous
@@ -51,7 +52,7 @@ def joined(pages: Iterable[list[Any]]) -> list[Any]:
     return list(chain.from_iterable(pages))
 
 
-def walked(rows: QuerySet[Any], *, size: int, back: bool = False) -> Iterator[list[Any]]:
+def walked(rows: QuerySet[Any] | InOrder, *, size: int, back: bool = False) -> Iterator[list[Any]]:
     """All pages on from the first; with ``back`` those on the way back from the last."""
     there, before = f"/x/?page_size={size}", None
     while there:
@@ -115,6 +116,68 @@ def test_what_comes_and_goes_moves_no_page(api: Any, make: Callable[..., Case]) 
         "S-6",
         "S-5",
     ]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 8])
+def test_what_is_put_together_in_memory_goes_by_the_same_pages(size: int) -> None:
+    rows = [(1.5, "b"), (1.5, "c"), (2.0, "a"), (2.0, "b"), (3.25, "a"), (4.0, "x"), (4.0, "y")]
+    listed = InOrder("things", rows, lambda row: row)
+    pages = list(walked(listed, size=size))
+    assert joined(pages) == rows
+    assert joined(reversed(list(walked(listed, size=size, back=True)))) == joined(pages[:-1])
+
+
+def test_what_comes_and_goes_in_memory_moves_no_page() -> None:
+    def things(*rows: tuple[int, str]) -> InOrder:
+        return InOrder("things", rows, lambda row: row)
+
+    _, following, _ = page_of(things((1, "a"), (2, "a"), (3, "a"), (4, "a")), "/x/?page_size=2")
+    there = things((0, "a"), (1, "a"), (3, "a"), (4, "a"), (5, "a"))
+    found, _, before = page_of(there, str(following))
+    assert found == [(3, "a"), (4, "a")]
+    assert page_of(there, str(before))[0] == [(0, "a"), (1, "a")]
+    with pytest.raises(InvalidInputError, match="none of this list"):
+        page_of(InOrder("others", [], lambda row: row), str(following))
+
+
+def test_a_page_that_was_emptied_leads_back(api: Any, make: Callable[..., Case]) -> None:
+    there = [make(f"S-{number}") for number in range(5)]
+    first = api.get(CASES, {"page_size": 3}).json()
+    for case in there[:2]:
+        case.delete()  # all of the second page
+    emptied = api.get(first["next"]).json()
+    assert (emptied["results"], emptied["next"]) == ([], None)
+    back = api.get(emptied["previous"]).json()
+    assert [row["accession"] for row in back["results"]] == ["S-4", "S-3", "S-2"]
+    assert (back["next"], back["previous"]) == (None, None)
+    make("S-5")
+    back = api.get(emptied["previous"]).json()
+    assert [row["accession"] for row in back["results"]] == ["S-4", "S-3", "S-2"]
+    assert back["next"] is None
+    assert [row["accession"] for row in api.get(back["previous"]).json()["results"]] == ["S-5"]
+
+
+def test_a_page_that_was_emptied_leads_on(api: Any, make: Callable[..., Case]) -> None:
+    there = [make(f"S-{number}") for number in range(5)]
+    second = api.get(api.get(CASES, {"page_size": 2}).json()["next"]).json()
+    for case in there[3:]:
+        case.delete()  # all of the first page
+    emptied = api.get(second["previous"]).json()
+    assert (emptied["results"], emptied["previous"]) == ([], None)
+    onward = api.get(emptied["next"]).json()
+    assert [row["accession"] for row in onward["results"]] == ["S-2", "S-1"]
+    assert onward["previous"] is None
+
+
+def test_an_empty_list_leads_nowhere(api: Any, make: Callable[..., Case]) -> None:
+    only = [make("S-0"), make("S-1")]
+    following = api.get(CASES, {"page_size": 1}).json()["next"]
+    for case in only:
+        case.delete()
+    emptied = api.get(following).json()
+    for address in (CASES, emptied["previous"]):
+        answer = api.get(address).json()
+        assert answer == {"next": None, "previous": None, "results": []}
 
 
 def test_addresses_are_whole_and_keep_what_was_asked(api: Any, make: Callable[..., Case]) -> None:

@@ -111,16 +111,29 @@ def test_over_rest(api, world, story):
     url = URL.format(query.pk)
     said = api.post(url, {"other": str(left[0].pk), "verdict": "unlike"})
     assert (said.status_code, said.json()["verdict"]) == (200, "unlike")
-    assert [row["other"] for row in api.get(url).json()] == [str(left[0].pk)]
+    assert [row["other"] for row in api.get(url).json()["results"]] == [str(left[0].pk)]
     body = {"roi": str(query.pk), "judged": True, "liked": [str(right[0].pk)]}
     answer = api.post("/api/v1/search/", body).json()
     assert answer["refined_by"] == 2 and answer["expanded_by"] == []
     assert str(left[0].pk) not in [hit["roi"]["id"] for hit in answer["results"]]
     assert api.delete(f"{url}{left[0].pk}/").status_code == 204
-    assert api.get(url).json() == []
+    assert api.get(url).json()["results"] == []
     assert api.post(url, {"other": str(left[0].pk), "verdict": "maybe"}).status_code == 400
     many = {"roi": str(query.pk), "liked": [str(uuid.uuid4())] * 51}
     assert api.post("/api/v1/search/", many).status_code == 400
+
+
+def test_over_rest_they_come_in_pages(api, story):
+    query, left, right = story
+    others = [str(roi.pk) for roi in (*left, *right)]
+    for other in others:
+        api.post(URL.format(query.pk), {"other": other, "verdict": "alike"})
+    there, found = f"{URL.format(query.pk)}?page_size=4", []
+    while there:
+        page = api.get(there).json()
+        found += [row["other"] for row in page["results"]]
+        there = page["next"]
+    assert found == others
 
 
 def test_on_the_page(page, world, story):

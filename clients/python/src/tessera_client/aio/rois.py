@@ -12,7 +12,7 @@ from tessera_client import asking
 from tessera_client.aio.requests import Requests
 from tessera_client.reading import made
 from tessera_client.shapes import geojson_of
-from tessera_client.things import Canvas, Roi, id_of
+from tessera_client.things import Canvas, Roi, ThreadEntry, id_of
 from tessera_client.waiting import a_call
 
 
@@ -74,6 +74,15 @@ class Rois(Requests):
     async def delete_roi(self, roi: Roi) -> None:
         """Into the bin; ``ConflictError`` where somebody changed it since it was read."""
         await self._write("DELETE", f"rois/{roi.id}/", None, asking.etag(roi.version))
+
+    def thread(self, roi: Roi | str) -> AsyncIterator[ThreadEntry]:
+        """Steps of review and comments, first to last."""
+        return self._all(ThreadEntry, f"rois/{id_of(roi)}/thread/", {})
+
+    async def comment(self, roi: Roi | str, text: str) -> ThreadEntry:
+        """Say something of an ROI; the entry of its thread."""
+        answer = await self.ask("POST", f"rois/{id_of(roi)}/thread/", json={"text": text})
+        return made(ThreadEntry, answer.json())
 
     async def import_rois(self, canvas: Canvas | str, path: str | Path, **options: Any) -> Any:
         """Read GeoJSON, ASAP, COCO or CVAT from a file; the report of what was made of it.

@@ -13,7 +13,7 @@ from tessera_client import asking
 from tessera_client.reading import made
 from tessera_client.shapes import geojson_of
 from tessera_client.sync.requests import Requests
-from tessera_client.things import Canvas, Roi, id_of
+from tessera_client.things import Canvas, Roi, ThreadEntry, id_of
 from tessera_client.waiting import call
 
 
@@ -73,6 +73,15 @@ class Rois(Requests):
     def delete_roi(self, roi: Roi) -> None:
         """Into the bin; ``ConflictError`` where somebody changed it since it was read."""
         self._write("DELETE", f"rois/{roi.id}/", None, asking.etag(roi.version))
+
+    def thread(self, roi: Roi | str) -> Iterator[ThreadEntry]:
+        """Steps of review and comments, first to last."""
+        return self._all(ThreadEntry, f"rois/{id_of(roi)}/thread/", {})
+
+    def comment(self, roi: Roi | str, text: str) -> ThreadEntry:
+        """Say something of an ROI; the entry of its thread."""
+        answer = self.ask("POST", f"rois/{id_of(roi)}/thread/", json={"text": text})
+        return made(ThreadEntry, answer.json())
 
     def import_rois(self, canvas: Canvas | str, path: str | Path, **options: Any) -> Any:
         """Read GeoJSON, ASAP, COCO or CVAT from a file; the report of what was made of it.

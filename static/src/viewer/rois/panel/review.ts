@@ -27,6 +27,7 @@ export class Review {
   private readonly text: HTMLTextAreaElement | null;
   private shown: RoiState | null = null;
   private seen = "";
+  private thread: ThreadEntry[] = [];
 
   constructor(
     private readonly host: HTMLElement,
@@ -67,6 +68,7 @@ export class Review {
       button.disabled = !state.isSettled;
     }
     const stamp = `${state.id} ${server.version}`;
+    if (isOther) this.showThread([]);
     if (isOther && this.text) this.text.value = "";
     if (isOther || stamp !== this.seen) void this.load();
     this.seen = stamp;
@@ -80,6 +82,7 @@ export class Review {
   }
 
   private showThread(entries: ThreadEntry[]): void {
+    this.thread = entries;
     required(this.host, "[data-review-thread]").replaceChildren(...threadRows(entries));
     required(this.host, "[data-review-count]").textContent = entries.length ? `(${entries.length})` : "";
   }
@@ -108,10 +111,11 @@ export class Review {
     const words = this.text?.value.trim();
     if (!state || !words || !this.text) return;
     try {
-      const entries = await commentAdd(state.id, words);
+      const added = await commentAdd(state.id, words);
       if (this.shown !== state) return;
       this.text.value = "";
-      this.showThread(entries);
+      this.showThread([...this.thread, added]);
+      void this.load(); // with what others said meanwhile
     } catch (error) {
       this.tell(error instanceof Error ? error.message : "The comment was not kept.");
     }
