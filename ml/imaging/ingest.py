@@ -6,7 +6,7 @@ JSON: they cross a process boundary.
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +31,7 @@ from ml.imaging.slides.jpeg import encode_jpeg
 from ml.imaging.slides.ngff import write_ngff_pyramid
 from ml.imaging.slides.pyramids import write_pyramid
 from ml.imaging.slides.tiles import TileSource
+from ml.imaging.staining import stain_of_file
 from ml.imaging.videos import poster_frame, probe_video, transcode_h264
 from ml.imaging.videos.filmstrip import FILMSTRIP_QUALITY, filmstrip
 from ml.types import FrameTable, JsonObject, Progress, SlideInfo, no_progress
@@ -69,7 +70,9 @@ def inspect_slide(*, path: str, out_dir: str, progress: Progress = no_progress) 
     progress(100, 100, "done")
     name = pixels.relative_to(folder).as_posix() if pixels else None
     vendor = {"still": "still"}.get(kind, "ome-zarr" if name == PIXELS_NAME else info.vendor)
-    return asdict(_description(kind, info, name, vendor, has_icc=has_icc))
+    stain = stain_of_file(source if name in (None, PIXELS_NAME) else folder / name)
+    found = _description(kind, info, name, vendor, has_icc=has_icc)
+    return asdict(replace(found, stain=stain))
 
 
 def _pixels(source: Path, folder: Path, progress: Progress) -> tuple[FileKind, Path | None]:

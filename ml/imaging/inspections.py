@@ -19,6 +19,7 @@ class SlideInspection:
     Attributes:
         kind: "slide" or "still".
         properties: allow-listed, of a slide.
+        stain: that the file names, in our own word for it; "" where it names none.
         levels: the tile grid, finest first; of the pyramid where one was written.
         thumbnail: name in the derived folder. pixels: the same, a path below it for a slide of
             several files; None where tiles come from the original.
@@ -36,6 +37,7 @@ class SlideInspection:
     has_icc_profile: bool
     thumbnail: str
     pixels: str | None
+    stain: str = ""
 
 
 @dataclass(frozen=True, slots=True)

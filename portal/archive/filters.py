@@ -37,6 +37,7 @@ class CaseFilter(django_filters.FilterSet):
     sex = django_filters.ChoiceFilter(choices=Sex.choices)
     age_band = django_filters.ChoiceFilter(choices=AgeBand.choices)
     tag = django_filters.CharFilter(method="tagged", label="Carries this tag")
+    stain = django_filters.CharFilter(method="stained", label="Holds a slide of this stain")
     kind = django_filters.ChoiceFilter(
         choices=CONTENT_KINDS, method="holding", label="Holds content of this kind"
     )
@@ -53,6 +54,10 @@ class CaseFilter(django_filters.FilterSet):
     def tagged(self, cases: QuerySet[Case], name: str, value: str) -> QuerySet[Case]:
         """By one tag."""
         return selectors.case_tagged(cases, value)
+
+    def stained(self, cases: QuerySet[Case], name: str, value: str) -> QuerySet[Case]:
+        """By the stain of a slide."""
+        return selectors.case_stained(cases, value)
 
     def holding(self, cases: QuerySet[Case], name: str, value: str) -> QuerySet[Case]:
         """By what the case holds."""
@@ -75,6 +80,8 @@ class ItemFilter(django_filters.FilterSet):
 
 class SlideFilter(ItemFilter):
     """Of slides."""
+
+    stain = django_filters.CharFilter(lookup_expr="iexact")
 
     class Meta:
         model = Slide

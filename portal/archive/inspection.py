@@ -74,6 +74,7 @@ def names_take_out(
     cleaned = Cleaned(
         removed=[str(name)[:_NAME_LENGTH] for name in found["removed"]],
         left=[str(sentence)[:_NAME_LENGTH] for sentence in found["left"]],
+        stain=str(found["stain"])[:_NAME_LENGTH],
     )
     return (folder / CLEAN_NAME if cleaned.removed else None), cleaned
 

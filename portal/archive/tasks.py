@@ -10,6 +10,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -70,6 +71,8 @@ def slide_ingest(context: JobContext, *, slide_id: str) -> JobResult:
         source, clean = _cleaned(context, slide, scratch)
         folder = _folder(scratch)
         found = _inspected(context, inspection.slide_inspect, source, folder)
+        if clean is not None and clean.stain:  # its field was taken out
+            found = replace(found, stain=clean.stain)
         made = found.pixels == PIXELS_NAME
         pixels_hash = storage.file_sha256(folder / PIXELS_NAME) if made else ""
         told = _looked_at(
@@ -143,7 +146,9 @@ def _cleaned(
     if told.left and rules.must_be_clean and not services.item_is_released(item):
         raise UserError(f"It may name somebody: {'; '.join(told.left)}.", code=services.NOT_CLEAN)
     sha256 = storage.file_sha256(path) if path else ""
-    clean = CleanFile(path, sha256, removed=tuple(told.removed), left=tuple(told.left))
+    clean = CleanFile(
+        path, sha256, removed=tuple(told.removed), left=tuple(told.left), stain=told.stain
+    )
     return path or source, clean
 
 

@@ -30,6 +30,7 @@ urlpatterns = [
     path(f"{_ITEM}/retry/", items.item_retry, name="item_retry"),
     path(f"{_ITEM}/rename/", items.item_rename, name="item_rename"),
     path(f"{_ITEM}/delete/", items.item_delete, name="item_delete"),
+    path("slides/<uuid:slide_id>/stain/", items.slide_stain, name="slide_stain"),
     path("slides/<uuid:item_id>/", items.item_open, {"kind": "slide"}, name="slide_open"),
     path("videos/<uuid:item_id>/", items.item_open, {"kind": "video"}, name="video_open"),
     path("canvases/<uuid:canvas_id>/", canvases.viewer, name="viewer"),

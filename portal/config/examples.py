@@ -106,7 +106,7 @@ REQUESTS: dict[str, Any] = {
     "rois_thread_create": {"text": "Larger than the last one?"},
     "rois_track_create": {"from_index": 0, "frames": 8},
     "search": {"roi": _ROI, "k": 10, "exclude_same_patient": True},
-    "slides_partial_update": {"name": "Section 3, H&E"},
+    "slides_partial_update": {"name": "Section 3", "stain": "H&E"},
     "studies_create": {"lab": _LAB, "name": "Second reading", "blind_until": "study"},
     "studies_decide": {"canvas": _CANVAS, "findings": [_ROI], "choice": "merged"},
     "programs_create": {"lab": _LAB, "name": "LIS", "role": "annotator"},

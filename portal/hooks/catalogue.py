@@ -69,6 +69,7 @@ TYPES: Mapping[str, EventType] = {
     "share.ended": EventType("The sharing of a case ended", "share", "share_id", ("case_id",)),
     "share.offered": EventType("A case was offered", "share", "share_id", ("case_id",)),
     "slide.ready": EventType("A slide is ready", "slide", "slide_id", ("case_id", "canvas_id")),
+    "slide.stained": EventType("A stain was set", "slide", "slide_id", ("case_id",)),
     "study.completed": EventType(
         "All readings of a study are in", "study", "study_id", (), ("readings",)
     ),

@@ -15,10 +15,12 @@ class Cleaned:
     Attributes:
         removed: names of fields that held something and hold nothing now, sorted, each once.
         left: what may name somebody and cannot be taken out of this container, as sentences.
+        stain: that the file named, in our own word for it: its field is taken out.
     """
 
     removed: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
+    stain: str = ""
 
     def took(self, name: str) -> None:
         """Note a field."""

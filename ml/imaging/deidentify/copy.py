@@ -19,6 +19,7 @@ from ml.imaging.deidentify.tiff_file import clean_tiff
 from ml.imaging.formats.jpeg2000 import is_jpeg2000
 from ml.imaging.formats.sniff import read_head, still_format, video_format
 from ml.imaging.formats.tiff import is_tiff
+from ml.imaging.staining import stain_of_file
 from ml.types import JsonObject, Progress, no_progress
 
 InPlace = Callable[[Path, Cleaned], None]
@@ -35,7 +36,7 @@ def deidentify(*, path: str, out_dir: str, progress: Progress = no_progress) -> 
         CorruptFileError, UnsupportedFormatError: the container cannot be followed.
     """
     source, target = Path(path), Path(out_dir) / CLEAN_NAME
-    head, cleaned = read_head(source), Cleaned()
+    head, cleaned = read_head(source), Cleaned(stain=stain_of_file(source))
     progress(0, 100, "taking names out")
     rewrite = clean_jpeg2000 if is_jpeg2000(head) else _STILLS.get(still_format(head))
     if rewrite is not None:

@@ -33,6 +33,7 @@ from ml.imaging.formats.frame_groups import (
     read_head,
     read_rest,
 )
+from ml.imaging.staining.coded import stain_of
 
 _STANDARD_ROOT = "1.2.840.10008."
 _UUID_ROOT = "2.25."
@@ -115,6 +116,7 @@ def clean_dicom(source: Path, target: Path, cleaned: Cleaned, *, key: bytes) -> 
         for word in data.get("ImageType") or ():
             if word in _SECONDARY:
                 raise SecondaryImageError(_SECONDARY[word])
+        cleaned.stain = cleaned.stain or stain_of(data)
         _clean(data, cleaned, key)
         _declare(data)
         meta.MediaStorageSOPInstanceUID = data.SOPInstanceUID

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from PIL import ImageCms
 
 from ml.imaging.dicom.uids import WHOLE_SLIDE, derived_uid, instance_id, uid_of
+from ml.imaging.staining.coded import preparation_of
 from ml.types import Level
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class SlideTold:
         slide_id: series, frame of reference and instances have UIDs that follow from it.
         mpp: microns per pixel of level 0, (x, y).
         made_at: when the portal had its pixels.
+        stain: "" where nobody knows it.
     """
 
     slide_id: uuid.UUID
@@ -65,6 +67,7 @@ class SlideTold:
     vendor: str
     objective_power: float | None
     made_at: datetime
+    stain: str = ""
 
 
 def brief_of(slide: SlideTold, number: int) -> Dataset:
@@ -239,7 +242,9 @@ def _add_specimen(data: Dataset, slide: SlideTold) -> None:
     specimen.SpecimenIdentifier = str(slide.slide_id)
     specimen.SpecimenUID = derived_uid(slide.slide_id, "specimen")
     specimen.IssuerOfTheSpecimenIdentifierSequence = []
-    specimen.SpecimenPreparationSequence = []
+    specimen.SpecimenPreparationSequence = (
+        preparation_of(slide.stain, str(slide.slide_id)) if slide.stain else []
+    )
     data.SpecimenDescriptionSequence = [specimen]
 
 

@@ -27,6 +27,7 @@ _WIDTH, _HEIGHT, _BITS, _COMPRESSION, _PHOTOMETRIC = 256, 257, 258, 259, 262
 _SAMPLES, _X_RESOLUTION, _Y_RESOLUTION, _PLANAR, _RESOLUTION_UNIT = 277, 282, 283, 284, 296
 _TILE_WIDTH, _TILE_HEIGHT, _TILE_OFFSETS, _TILE_COUNTS = 322, 323, 324, 325
 _STRIP_OFFSETS, _STRIP_COUNTS, _JPEG_TABLES, _ICC = 273, 279, 347, 34675
+_DESCRIPTION = 270
 """Tags of TIFF 6.0; JPEGTables of its Technical Note 2, ICC as the ICC specification says."""
 
 _DTYPES = {1: "u1", 2: "u1", 3: "u2", 4: "u4", 5: "u4", 6: "i1", 7: "u1", 8: "i2", 9: "i4"} | {
@@ -40,6 +41,7 @@ _NDPI = 65420
 """Hamamatsu's mark of the format; its files keep 64-bit offsets in a classic header."""
 _MAX_TABLES_BYTES = 64 * 1024  # quantisation and Huffman tables have some 600 bytes
 _MAX_BITS = 16  # samples of a pixel
+_MAX_DESCRIPTION_BYTES = 2**20  # OME's XML of some thousand planes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,6 +103,16 @@ def read_directories(path: str | Path, limit: int = MAX_DIRECTORIES) -> list[Tif
     """
     with Path(path).open("rb") as file:
         return _Reader(file.fileno()).directories(limit)
+
+
+def read_description(path: str | Path) -> str:
+    """The text beside the pixels of the first directory, up to 1 MiB of it. It may name somebody.
+
+    Raises:
+        UnsupportedFormatError, CorruptFileError, TooLargeError: as ``read_directories``.
+    """
+    with Path(path).open("rb") as file:
+        return _Reader(file.fileno()).description()
 
 
 def is_ndpi(path: str | Path) -> bool:
@@ -185,7 +197,16 @@ class _Reader(TiffBytes):
             raise CorruptFileError("the TIFF file holds no image directory")
         return found
 
+    def description(self) -> str:
+        tags, _ = self._tags(self.first)
+        told = self._values(tags, _DESCRIPTION, _MAX_DESCRIPTION_BYTES).tobytes()
+        return told.rstrip(b"\0").decode("utf-8", "replace")
+
     def _directory(self, offset: int) -> tuple[TiffDirectory, int]:
+        tags, following = self._tags(offset)
+        return self._build(tags), following
+
+    def _tags(self, offset: int) -> tuple[dict[int, tuple[int, int, bytes]], int]:
         count_size, entry_size, code = (8, 20, "Q") if self.is_big else (2, 12, "H")
         count = self.unpack(code, self.read(offset, count_size))
         if not 0 < count <= MAX_ENTRIES:
@@ -199,7 +220,7 @@ class _Reader(TiffBytes):
             self._check(tag, kind, n)
             tags[tag] = (kind, n, body[start + 4 + word : start + entry_size])
         following = self.unpack("Q" if self.is_big else "I", body[-word:])
-        return self._build(tags), following
+        return tags, following
 
     def _check(self, tag: int, kind: int, count: int) -> None:
         """Refuse what no honest file claims, before this or another library reads it."""

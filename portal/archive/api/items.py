@@ -29,6 +29,7 @@ from portal.archive.serializers import (
     FramePageSerializer,
     ItemNameSerializer,
     ItemUploadSerializer,
+    SlideChangesSerializer,
     SlideSerializer,
     UploadTargetSerializer,
     VideoSerializer,
@@ -130,17 +131,26 @@ class ItemViewSet(
     @extend_schema(request={"application/json": ItemNameSerializer})
     def partial_update(self, request: Request, pk: str) -> Response:
         """Another title, wherever the present one stands."""
-        item = self.get_object()
-        body = ItemNameSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        services.item_rename(item=item, user=user_of(request), **body.validated_data)
-        return Response(self.get_serializer(self.get_object()).data)
+        return self._change(request, ItemNameSerializer)
 
     @extend_schema(responses={204: None})
     def destroy(self, request: Request, pk: str) -> Response:
         """Into the bin, with its regions and mosaics; 409 while it is being prepared."""
         services.item_delete(item=self.get_object(), user=user_of(request))
         return Response(status=http_status.HTTP_204_NO_CONTENT)
+
+    def _change(self, request: Request, body: type[ItemNameSerializer]) -> Response:
+        item, sent = self.get_object(), body(data=request.data)
+        sent.is_valid(raise_exception=True)
+        if not sent.validated_data:
+            raise InvalidInputError("Nothing to change: send a name or a stain.")
+        if "name" in sent.validated_data:
+            name = sent.validated_data["name"]
+            services.item_rename(item=item, user=user_of(request), name=name)
+        if "stain" in sent.validated_data:
+            stain = sent.validated_data["stain"]
+            services.slide_stain_set(slide=item, user=user_of(request), stain=stain)
+        return Response(self.get_serializer(self.get_object()).data)
 
     def _answer(self, received: ItemReceived, request: Request) -> Response:
         body = self.get_serializer(received.item).data
@@ -163,6 +173,11 @@ class SlideViewSet(ItemViewSet):
     def create(self, request: Request) -> Response:
         """Receive a slide or an image; 202 with the job that prepares it."""
         return super().create(request)
+
+    @extend_schema(request={"application/json": SlideChangesSerializer})
+    def partial_update(self, request: Request, pk: str) -> Response:
+        """Another title, wherever the present one stands, or another stain."""
+        return self._change(request, SlideChangesSerializer)
 
 
 class VideoViewSet(ItemViewSet):

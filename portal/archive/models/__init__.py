@@ -1,13 +1,10 @@
 """Rows of the archive: cases, what they hold, and who else may read them."""
 
+from portal.archive.models.bin import PRESENT, BinEntry, BinKind, Binnable
 from portal.archive.models.intake import Evidence, IntakeRules, Seen
 from portal.archive.models.records import (
-    PRESENT,
     AgeBand,
     Asset,
-    BinEntry,
-    BinKind,
-    Binnable,
     Canvas,
     CanvasKind,
     Case,

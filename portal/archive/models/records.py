@@ -2,76 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django.conf import settings
 from django.db import models
 
+from portal.archive.models.bin import PRESENT, Binnable
 from portal.archive.models.shares import cases_shared_with
 from portal.core.models import BaseModel
 from portal.labs.models import LabOwned, User
-
-PRESENT = models.Q(bin_entry=None)
-"""Rows that are not in the bin: only they have to be unique."""
-
-
-class BinKind(models.TextChoices):
-    """What can be put into the bin by itself."""
-
-    CASE = "case", "Case"
-    SLIDE = "slide", "Slide"
-    VIDEO = "video", "Video"
-    MOSAIC = "mosaic", "Mosaic"
-
-
-class BinEntry(LabOwned):
-    """One act of deletion: who, when (``created_at``), of what, and what it took along.
-
-    Every row that went with it points here, so that restoring brings back exactly those: what was
-    in the bin before by an act of its own stays there.
-    """
-
-    kind = models.CharField(max_length=8, choices=BinKind.choices)
-    target_id = models.UUIDField(unique=True)
-    name = models.CharField(max_length=200)
-    case_id = models.UUIDField(db_index=True, help_text="Of the target, or the target itself")
-    holds = models.JSONField(default=dict, help_text="What it took along: words to numbers")
-    deleted_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
-    )
-
-    class Meta:
-        ordering = ("-created_at", "id")
-        verbose_name_plural = "bin entries"
-
-    def __str__(self) -> str:
-        return self.name
-
-
-def canvases_in_bin() -> models.QuerySet[Canvas, Any]:
-    """Ids of canvases in the bin, as a subquery."""
-    return Canvas.everything.exclude(bin_entry=None).order_by().values("pk")
-
-
-class Binnable(LabOwned):
-    """A row that can be in the bin. ``objects`` has those that are not, ``everything`` has all."""
-
-    bin_entry = models.ForeignKey(
-        BinEntry, null=True, blank=True, editable=False, on_delete=models.RESTRICT, related_name="+"
-    )
-
-    class Meta:
-        abstract = True
-
-    @classmethod
-    def shown(cls, rows: models.QuerySet[Any]) -> models.QuerySet[Any]:
-        """Those that are not in the bin."""
-        return rows.filter(bin_entry=None)
-
-    @classmethod
-    def shared_with(cls, user: User) -> models.Q | None:
-        """What belongs to a case that another lab shares."""
-        return models.Q(case_id__in=cases_shared_with(user))
 
 
 class Sex(models.TextChoices):
@@ -288,7 +227,7 @@ class ItemState(models.TextChoices):
 class CaseItem(Binnable):
     """What a case holds: it is made by a job and, once ready, shows on a canvas."""
 
-    edited = ("name",)
+    edited: ClassVar[tuple[str, ...]] = ("name",)
     name = models.CharField(max_length=200)
     state = models.CharField(
         max_length=10, choices=ItemState.choices, default=ItemState.PREPARING, db_index=True
@@ -308,12 +247,17 @@ class CaseItem(Binnable):
 
 
 class Slide(CaseItem):
-    """A whole-slide image or a still."""
+    """A whole-slide image or a still. ``stain`` is as its file or a person says it."""
 
+    edited = ("name", "stain")
     case = models.ForeignKey(Case, on_delete=models.CASCADE, related_name="slides")
     asset = models.ForeignKey(Asset, on_delete=models.PROTECT, related_name="slides")
     vendor = models.CharField(max_length=60, blank=True)
     objective_power = models.FloatField(null=True, blank=True)
+    stain = models.CharField(max_length=80, blank=True)
+    is_stain_by_hand = models.BooleanField(
+        default=False, help_text="Somebody of the lab said it, or that it is not known"
+    )
     properties = models.JSONField(default=dict, help_text="Allow-listed vendor metadata only")
 
     class Meta:
@@ -347,3 +291,8 @@ class Video(CaseItem):
                 fields=["case", "asset"], condition=PRESENT, name="video_case_asset_unique"
             ),
         )
+
+
+def canvases_in_bin() -> models.QuerySet[Canvas, Any]:
+    """Ids of canvases in the bin, as a subquery."""
+    return Canvas.everything.exclude(bin_entry=None).order_by().values("pk")

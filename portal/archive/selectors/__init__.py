@@ -14,6 +14,7 @@ from portal.archive.selectors.cases import (
     case_list,
     case_names,
     case_search,
+    case_stained,
     case_tagged,
     case_tagged_q,
     with_thumbnails,
@@ -31,6 +32,7 @@ from portal.archive.selectors.items import (
     ItemCard,
     item_cards,
     item_get,
+    slide_get,
     slide_list,
     video_get,
     video_list,
@@ -45,6 +47,7 @@ from portal.archive.selectors.sharing import (
     shares_of_case,
     shares_received,
 )
+from portal.archive.selectors.stains import stain_shown, stains_offered
 from portal.archive.selectors.uploads import (
     UploadSeen,
     crates_kept,
@@ -69,6 +72,7 @@ __all__ = [
     "case_list",
     "case_names",
     "case_search",
+    "case_stained",
     "case_tagged",
     "case_tagged_q",
     "crates_kept",
@@ -90,7 +94,10 @@ __all__ = [
     "shares_given",
     "shares_of_case",
     "shares_received",
+    "slide_get",
     "slide_list",
+    "stain_shown",
+    "stains_offered",
     "upload_get",
     "upload_list",
     "uploads_held",

@@ -13,8 +13,8 @@ from portal.labs.models import User
 
 
 def canvas_list(*, user: User) -> QuerySet[Canvas]:
-    """The canvases this person may see, with their cases and, for video, the videos."""
-    return Canvas.objects.visible_to(user).select_related("case", "video")
+    """The canvases this person may see, with their cases and their slides or videos."""
+    return Canvas.objects.visible_to(user).select_related("case", "slide", "video")
 
 
 def canvas_get(*, user: User, canvas_id: uuid.UUID) -> Canvas:
@@ -44,7 +44,8 @@ def canvases_beside(*, user: User, canvas: Canvas, text: str = "") -> QuerySet[C
     """What this person may put beside a canvas: of its case first, then of their labs by age.
 
     Args:
-        text: only those whose name, or whose case's accession, organ or diagnosis holds it.
+        text: only those whose name or stain, or whose case's accession, organ or diagnosis holds
+            it.
     """
     of_labs = Canvas.objects.owned_by(user).values("pk")
     is_beside = ExpressionWrapper(Q(case=canvas.case_id), output_field=BooleanField())
@@ -56,7 +57,7 @@ def canvases_beside(*, user: User, canvas: Canvas, text: str = "") -> QuerySet[C
         .order_by("-is_beside", "-created_at", "id")
     )
     if text:
-        fields = ("name", "case__accession", "case__organ", "case__diagnosis")
+        fields = ("name", "slide__stain", "case__accession", "case__organ", "case__diagnosis")
         held = Q()
         for field in fields:
             held |= Q(**{f"{field}__icontains": text})

@@ -27,6 +27,7 @@ class CaseFacets:
     procedures: list[str]
     diagnoses: list[str]
     tags: list[str]
+    stains: list[str]
 
 
 def case_list(*, user: User, with_shared: bool = False) -> QuerySet[Case]:
@@ -76,6 +77,12 @@ def case_tagged_q(tag: str, *, prefix: str = "") -> Q:
     return Q(**{f"{prefix}search_text__contains": f"\n#{text}\n"}) if text else Q()
 
 
+def case_stained(cases: QuerySet[Case], stain: str) -> QuerySet[Case]:
+    """Cases that hold a slide of this stain, whatever the case of its letters."""
+    slides = Slide.objects.filter(stain__iexact=" ".join(stain.split()))
+    return cases.filter(pk__in=slides.order_by().values("case_id"))
+
+
 def case_holding(cases: QuerySet[Case], kind: str) -> QuerySet[Case]:
     """Cases that hold a slide, still, video or mosaic ("empty": none of them)."""
     if kind == "empty":
@@ -105,13 +112,15 @@ def case_facets(*, user: User) -> CaseFacets:
     cases = Case.objects.owned_by(user).order_by()
     rows = cases.values_list("organ", "procedure", "diagnosis").distinct()
     organs, procedures, diagnoses = (
-        _words(column) for column in (zip(*rows, strict=True) if rows else ((), (), ()))
+        words_of(column) for column in (zip(*rows, strict=True) if rows else ((), (), ()))
     )
     tags = {tag for row in cases.exclude(tags=[]).values_list("tags", flat=True) for tag in row}
-    return CaseFacets(organs, procedures, diagnoses, sorted(tags, key=str.lower))
+    slides = Slide.objects.owned_by(user).exclude(stain="").order_by()
+    stains = words_of(slides.values_list("stain", flat=True).distinct())
+    return CaseFacets(organs, procedures, diagnoses, sorted(tags, key=str.lower), stains)
 
 
-def _words(values: Iterable[str]) -> list[str]:
+def words_of(values: Iterable[str]) -> list[str]:
     """Each word once, however its letters are written: a filter finds all of its spellings."""
     spelled = {value.casefold(): value for value in sorted(values, reverse=True) if value}
     return [spelled[word] for word in sorted(spelled)]

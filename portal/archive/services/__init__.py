@@ -60,6 +60,7 @@ from portal.archive.services.quotas import (
 )
 from portal.archive.services.scale import MPP_LEAST, MPP_MOST, canvas_scale_set
 from portal.archive.services.sharing import LONGEST_SHARE, share_accept, share_end, share_offer
+from portal.archive.services.stains import STAIN_LONGEST, slide_stain_set
 from portal.archive.services.sweep import CACHE_BYTES, Swept, storage_sweep
 from portal.archive.services.transfers import (
     CHECKSUMS,
@@ -107,6 +108,7 @@ __all__ = [
     "PIECE_HEADER",
     "RELEASABLE",
     "SEEN",
+    "STAIN_LONGEST",
     "Checksum",
     "CleanFile",
     "Held",
@@ -165,6 +167,7 @@ __all__ = [
     "share_end",
     "share_offer",
     "slide_ready",
+    "slide_stain_set",
     "storage_sweep",
     "tags_clean",
     "told_of",

@@ -14,6 +14,7 @@ from portal.archive import storage
 from portal.archive.models import Canvas, CanvasKind, CaseItem, ItemState, Slide, Video
 from portal.archive.services.gate import item_quarantine
 from portal.archive.services.items import canvas_id_of
+from portal.archive.services.stains import STAIN_LONGEST, stain_spelled
 from portal.core.events import event_emit
 
 
@@ -47,6 +48,8 @@ def slide_ready(*, slide: Slide, folder: Path, found: SlideInspection, content_h
         thumbnail_path=storage.relative(derived / found.thumbnail),
     )
     storage.folder_publish(folder, derived)
+    if found.stain and not slide.is_stain_by_hand:
+        slide.stain = stain_spelled(slide, found.stain[:STAIN_LONGEST])
     slide.vendor = found.vendor
     slide.objective_power = found.objective_power
     slide.properties = found.properties
@@ -125,8 +128,10 @@ def _scaled_by_hand(slide: Slide) -> Canvas | None:
 
 
 def _canvas(item: Slide | Video, **fields: Any) -> Canvas:
-    # The title of now: it may have been changed since the work began, and the one before goes.
-    item.refresh_from_db(fields=["name"], from_queryset=_locked(item))
+    # Title and stain of now: they may have been changed since the work began, and the title before
+    # goes.
+    said = ["name", "stain", "is_stain_by_hand"] if isinstance(item, Slide) else ["name"]
+    item.refresh_from_db(fields=said, from_queryset=_locked(item))
     canvas, _ = Canvas.objects.update_or_create(
         pk=canvas_id_of(item.pk),
         defaults={

@@ -11,9 +11,12 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
 from portal.archive import extensions, selectors
+from portal.archive.models import Canvas
+from portal.archive.rules import may_edit
 from portal.archive.serializers import CanvasSerializer
 from portal.archive.tiles.permits import Credential
 from portal.archive.tiles.server import TILES, TileRequest
+from portal.labs.models import User
 from portal.labs.requests import user_of
 
 
@@ -28,9 +31,17 @@ def viewer(request: HttpRequest, canvas_id: uuid.UUID) -> HttpResponse:
         "canvas": canvas,
         "share": selectors.share_seen(user, canvas.case),
         "canvas_data": CanvasSerializer(canvas, context={"request": request}).data,
+        "stains": _stains(user, canvas),
         "canvas_actions": extensions.rendered(extensions.canvas_actions, request, canvas),
     }
     return render(request, "archive/viewer.html", context)
+
+
+def _stains(user: User, canvas: Canvas) -> list[str]:
+    """Words to choose from; none where this person sets no stain here."""
+    if getattr(canvas, "slide", None) is None or not may_edit(user, canvas.lab_id):
+        return []
+    return selectors.stains_offered(user=user, lab_id=canvas.lab_id)
 
 
 def tile(request: HttpRequest, address: str) -> HttpResponse:

@@ -25,7 +25,10 @@ _COLUMNS = (
     ("", "Holds"),
     ("created_at", "Added"),
 )
-_FILTERS = ("q", "organ", "diagnosis", "procedure", "sex", "age_band", "tag", "kind", "patient_key")
+_FILTERS = (
+    *("q", "organ", "diagnosis", "procedure", "sex", "age_band", "tag", "stain", "kind"),
+    "patient_key",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,6 +121,7 @@ def case_detail(request: HttpRequest, case_id: uuid.UUID) -> HttpResponse:
     slides = selectors.slide_list(user=user, with_shared=True).filter(case=case)
     videos = selectors.video_list(user=user, with_shared=True).filter(case=case)
     share = selectors.share_seen(user, case)
+    may = may_edit(user, case.lab_id)
     context = {
         "case": case,
         "share": share,
@@ -131,7 +132,8 @@ def case_detail(request: HttpRequest, case_id: uuid.UUID) -> HttpResponse:
         ],
         "sections": extensions.rendered(extensions.case_sections, request, case),
         "held": selectors.uploads_held(case=case, user=user) if share is None else (),
-        "may_edit": may_edit(user, case.lab_id),
+        "may_edit": may,
+        "stains": selectors.stains_offered(user=user, lab_id=case.lab_id) if may else (),
         "may_intake": may_intake(user, case.lab_id),
         "may_share": may_share(user, case.lab_id),
     }

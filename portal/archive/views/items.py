@@ -12,6 +12,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
 from portal.archive import extensions, selectors, services
+from portal.archive.models import Slide, Video
 from portal.archive.rules import may_edit
 from portal.archive.views.notices import deleted_notice
 from portal.core.api.conditions import edited_by_page
@@ -69,12 +70,38 @@ def item_rename(request: HttpRequest, kind: str, item_id: uuid.UUID) -> HttpResp
             services.item_rename(item=item, user=user, name=wanted)
         messages.success(request, "Renamed.")
     except StaleVersionError:
-        item.refresh_from_db()
-        text = f"Someone else named it “{item.name}” meanwhile. Yours was not saved: “{wanted}”."
-        messages.error(request, text)
+        _stale(request, item, wanted)
     except InvalidInputError as error:
         messages.error(request, error.message)
     return redirect("archive:case_detail", case_id=item.case_id)
+
+
+@login_required
+@require_POST
+def slide_stain(request: HttpRequest, slide_id: uuid.UUID) -> HttpResponse:
+    """Say how a slide is stained."""
+    user = user_of(request)
+    slide = selectors.slide_get(user=user, slide_id=slide_id)
+    wanted = request.POST.get("stain", "")
+    try:
+        with edited_by_page(request, slide):
+            services.slide_stain_set(slide=slide, user=user, stain=wanted)
+        messages.success(request, f"Stain: {slide.stain or 'not known'}.")
+    except StaleVersionError:
+        _stale(request, slide, wanted)
+    except InvalidInputError as error:
+        messages.error(request, error.message)
+    return redirect("archive:case_detail", case_id=slide.case_id)
+
+
+def _stale(request: HttpRequest, item: Slide | Video, wanted: str) -> None:
+    """What somebody else has said meanwhile, and what this person wanted to say."""
+    item.refresh_from_db()
+    now = f"Its title is now “{item.name}”"
+    if isinstance(item, Slide):
+        now += f", its stain {f'“{item.stain}”' if item.stain else 'not known'}"
+    text = f"Someone else changed it meanwhile. {now}. Yours was not saved: “{wanted}”."
+    messages.error(request, text)
 
 
 @login_required

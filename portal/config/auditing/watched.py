@@ -237,6 +237,7 @@ WATCHED: Mapping[str, Mapping[str, Watch]] = {
     "archive:quarantine_retry": {"POST": _told("quarantine.retried", "upload", "upload_id")},
     "archive:share_accept": {"POST": _told("share.accepted", "share", "share_id")},
     "archive:share_end": {"POST": _told("share.ended", "share", "share_id")},
+    "archive:slide_stain": {"POST": _told("slide.stained", "slide", "slide_id")},
     "archive:viewer": {"GET": Watch("canvas.opened", "canvas", "canvas_id")},
     "audit:export": {"GET": Watch("audit.exported", "lab")},
     "audit:list": {"GET": Watch("audit.viewed", "lab")},

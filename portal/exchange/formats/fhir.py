@@ -14,6 +14,7 @@ from django.urls import reverse
 from ml.imaging.dicom.uids import instance_id, uid_of
 from ml.types import JsonObject
 from portal.archive.models import Canvas, CanvasKind, Case, Sex
+from portal.archive.selectors import stain_shown
 
 MEDIA_TYPE = "application/fhir+json"
 _DCM = "http://dicom.nema.org/resources/ontology/DCM"
@@ -154,6 +155,8 @@ def _series(case: Case, canvas: Canvas, number: int, count: int) -> JsonObject:
     }
     if case.organ:
         found["bodySite"] = {"display": case.organ}
+    if stain := stain_shown(canvas):
+        found["specimen"] = [{"display": f"Section stained with {stain}"}]
     return found
 
 

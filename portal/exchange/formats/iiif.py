@@ -14,7 +14,7 @@ from portal.annotations.formats import plane_of
 from portal.annotations.formats.web import CONTEXTS, annotation, canvas_address, page_address
 from portal.annotations.models import Roi
 from portal.archive.models import Canvas, CanvasKind, Case, Video
-from portal.archive.selectors import video_media_type
+from portal.archive.selectors import stain_shown, video_media_type
 from portal.archive.tiles.regions import scale_factors
 from portal.exchange.formats.image_requests import MOST_SIDE_PX, largest
 
@@ -117,8 +117,10 @@ def _canvas(canvas: Canvas, base: str) -> JsonObject:
     }
     if is_video and video is not None:
         found["duration"] = max(video.duration_s, video.time_base_s)
-    if canvas.mpp_x:
-        found["metadata"] = [_pair("Microns per pixel", f"{canvas.mpp_x:g}")]
+    said = {"Microns per pixel": f"{canvas.mpp_x:g}" if canvas.mpp_x else ""}
+    said["Stain"] = stain_shown(canvas)
+    if metadata := [_pair(name, value) for name, value in said.items() if value]:
+        found["metadata"] = metadata
     painted = {
         "id": f"{canvas_id}/painting",
         "type": "Annotation",

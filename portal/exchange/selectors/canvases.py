@@ -25,7 +25,7 @@ def image_get(*, user: User, canvas_id: uuid.UUID) -> Canvas:
 def case_canvases(*, user: User, case_id: uuid.UUID) -> tuple[Case, list[Canvas]]:
     """A case and what it shows, oldest first."""
     case = case_get(user=user, case_id=case_id)
-    canvases = canvas_list(user=user).filter(case=case).select_related("slide")
+    canvases = canvas_list(user=user).filter(case=case)
     canvases = canvases.order_by("created_at", "id")
     return case, list(canvases[:CANVASES_OF_A_CASE])
 

@@ -293,6 +293,7 @@ def _slide_of(canvas: Canvas, mpp: tuple[float, float]) -> SlideTold:
         vendor=canvas.slide.vendor,
         objective_power=canvas.slide.objective_power,
         made_at=canvas.created_at,
+        stain=canvas.slide.stain,
     )
 
 

@@ -282,7 +282,7 @@ def _items(rows: CaseRows) -> None:
         item.canvas_id, item.state, item.warnings = None, ItemState.PREPARING, []
         item.error_code = item.error_message = ""
         if isinstance(item, Slide):
-            item.properties = {}
+            item.properties, item.stain = {}, " ".join(item.stain.split())
         else:
             item.frames_path = item.media_path = ""
 

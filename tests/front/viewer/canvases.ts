@@ -14,6 +14,7 @@ export function canvas(given: Partial<CanvasData> = {}): CanvasData {
     case: { id: "k1", accession: "A-1" },
     width: 1000,
     height: 700,
+    stain: "",
     mpp_x: 0.5,
     mpp_y: 0.5,
     levels: [level(1000, 700, 1), level(250, 175, 4)],

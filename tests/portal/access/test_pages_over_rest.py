@@ -29,6 +29,7 @@ OVER_REST: Mapping[str, tuple[str, ...]] = {
     "archive:quarantine_retry": ("quarantine_retry_create",),
     "archive:share_accept": ("shares_accept_create",),
     "archive:share_end": ("shares_end_create",),
+    "archive:slide_stain": ("slides_partial_update",),
     "exchange:case_export": ("case_export_order",),
     "exchange:case_import": ("case_import",),
     "exchange:case_import_cancel": ("jobs_cancel_create", "uploads_destroy"),

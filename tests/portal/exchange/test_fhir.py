@@ -14,7 +14,7 @@ from fhir.resources.R4B.imagingstudy import ImagingStudy
 from pydicom.uid import UID
 
 from ml.imaging.dicom.uids import MOST_INSTANCES
-from portal.archive.models import Canvas, Case, today
+from portal.archive.models import Canvas, Case, Slide, today
 from portal.archive.services import share_accept, share_offer
 from portal.labs.models import Lab, Membership, Role, User
 from tests.portal.exchange.conftest import Lab1
@@ -36,11 +36,14 @@ def _of(bundle: dict[str, Any], kind: str) -> dict[str, Any]:
 
 def test_every_resource_is_valid_and_every_reference_is_in_the_bundle(held: Lab1) -> None:
     Case.objects.filter(pk=held.world.case.pk).update(diagnosis="Adenoma", procedure="Colonoscopy")
+    Slide.objects.filter(case=held.world.case).update(stain="PAS")
     bundle = _bundle(held.client(), held)
     Bundle.model_validate(bundle)
     DiagnosticReport.model_validate(_of(bundle, "DiagnosticReport"))
     study = ImagingStudy.model_validate(_of(bundle, "ImagingStudy"))
     assert [series.modality.code for series in study.series] == ["SM", "ES"]
+    assert study.series[0].specimen[0].display == "Section stained with PAS"
+    assert study.series[1].specimen is None
     urls = {entry["fullUrl"] for entry in bundle["entry"]}
     named = set(re.findall(r'"reference": "([^"]+)"', json.dumps(bundle)))
     assert named and named <= urls

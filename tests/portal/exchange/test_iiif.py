@@ -13,7 +13,7 @@ from django.test import Client
 from PIL import Image
 
 from portal.annotations.services import roi_create
-from portal.archive.models import Video
+from portal.archive.models import Slide, Video
 from portal.exchange.selectors import canvases
 from portal.labs.models import Lab, Membership, Role, User
 from tests.portal.exchange.conftest import Lab1
@@ -100,7 +100,10 @@ def test_a_manifest_names_a_video_by_what_its_address_gives(held: Lab1) -> None:
 
 def test_manifests_are_valid_and_lead_to_what_they_name(held: Lab1) -> None:
     case, canvas = held.world.case, held.world.canvas
+    Slide.objects.filter(canvas=canvas).update(stain="PAS")
     one = held.client().get(f"/api/v1/canvases/{canvas.pk}/manifest/").json()
+    said = {"label": {"en": ["Stain"]}, "value": {"none": ["PAS"]}}
+    assert said in one["items"][0]["metadata"]
     whole = held.client().get(f"/api/v1/cases/{case.pk}/manifest/").json()
     for manifest in (one, whole):
         assert broken(manifest) == []

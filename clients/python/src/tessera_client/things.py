@@ -70,6 +70,8 @@ class Slide:
     removed: list[str]
     vendor: str
     objective_power: float | None
+    stain: str
+    is_stain_by_hand: bool
     created_at: datetime
 
 
@@ -112,6 +114,7 @@ class Canvas:
     name: str
     width: int
     height: int
+    stain: str
     mpp_x: float | None
     mpp_y: float | None
     levels: tuple[Level, ...]

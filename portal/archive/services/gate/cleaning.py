@@ -30,12 +30,14 @@ class CleanFile:
         path: the copy without names; None where nothing had to be taken out.
         sha256: of the copy, "" where there is none.
         removed: names of fields. left: what could not be taken out, as sentences.
+        stain: that the file named in a field of these.
     """
 
     path: Path | None
     sha256: str
     removed: tuple[str, ...]
     left: tuple[str, ...]
+    stain: str = ""
 
 
 def lab_key(lab_id: uuid.UUID) -> str:

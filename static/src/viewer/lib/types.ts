@@ -70,6 +70,8 @@ export interface CanvasData {
   height: number;
   mpp_x: number | null;
   mpp_y: number | null;
+  /** Of a slide; empty where nobody knows it. */
+  stain: string;
   /** Tiles carry the scanner's colour profile. */
   has_icc_profile: boolean;
   /** Finest first. */

@@ -1,5 +1,7 @@
 /** Tools, keys, rail, list, details and dialogs, connected to the ROIs. */
 
+import { connectPixelSize } from "../about/pixel_size";
+import { connectStain } from "../about/stain";
 import { keySheet, listenToKeys } from "../lib/keys";
 import { RoiCommands } from "../rois/tools/commands";
 import { Details } from "../rois/panel/details";
@@ -23,7 +25,6 @@ import { connectSimilarPlaces } from "./similar_places";
 import { NO_SUGGESTIONS, connectSuggestions } from "./suggestions";
 import { LookPanel } from "./look_panel";
 import type { Parts } from "./parts";
-import { connectPixelSize } from "./pixel_size";
 import { connectSaving } from "./saving";
 import { connectSearch } from "./search_here";
 import { toolbar } from "./toolbar";
@@ -77,6 +78,7 @@ export function connectTools(parts: Parts): void {
   new RoiList(root, store, layer, labels, (state) => void showRoi(state, parts));
   connectImport(parts);
   connectPixelSize(root, canvas, () => tools.rulerPx());
+  connectStain(root);
   connectExports(parts);
 }
 

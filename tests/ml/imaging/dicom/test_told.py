@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -20,6 +21,7 @@ from ml.imaging.dicom.uids import (
     uuid_of,
 )
 from ml.imaging.dicom.writing import bulk_value, json_of
+from ml.imaging.staining.coded import stain_of
 from ml.types import Level
 
 SLIDE = uuid.UUID("12345678-1234-5678-9234-567812345678")
@@ -54,6 +56,13 @@ def test_the_same_slide_measures_the_same_on_each_level() -> None:
         assert (data.ImagedVolumeWidth, data.ImagedVolumeHeight) == pytest.approx((20.48, 40.96))
         assert data.PhotometricInterpretation == "RGB"
         assert data.OpticalPathSequence[0].ICCProfile == srgb_profile()
+
+
+def test_the_stain_is_told_where_it_is_known() -> None:
+    coding = Coding(is_rgb=False, ratio=20, icc_profile=None)
+    assert stain_of(level_of(replace(_slide(), stain="H&E"), 1, coding)) == "H&E"
+    (specimen,) = level_of(_slide(), 1, coding).SpecimenDescriptionSequence
+    assert list(specimen.SpecimenPreparationSequence) == []
 
 
 def test_uids_lead_back_to_what_they_stand_for() -> None:

@@ -19,6 +19,10 @@ def title_body(scene: Any) -> dict[str, Any]:
     return {"name": "Another title"}
 
 
+def stain_body(scene: Any) -> dict[str, Any]:
+    return {"stain": "PAS"}
+
+
 def roi_body(scene: Any) -> dict[str, Any]:
     ring = [[20, 20], [300, 20], [300, 300], [20, 20]]
     geometry = {"type": "Polygon", "coordinates": [ring]}

@@ -188,6 +188,7 @@ def test_a_title_is_not_put_over_one_that_somebody_gave_meanwhile(
     at = reverse("archive:item_rename", args=["slide", named.pk])
     client.post(at, {"name": "Section 1", "seen": seen})
     late = client.post(at, {"name": "Section 2", "seen": seen}, follow=True).content.decode()
-    assert "Someone else named it “Section 1” meanwhile" in late and "“Section 2”" in late
+    assert "Someone else changed it meanwhile. Its title is now “Section 1”" in late
+    assert "Yours was not saved: “Section 2”" in late
     named.refresh_from_db()
     assert named.name == "Section 1"

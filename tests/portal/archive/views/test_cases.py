@@ -73,7 +73,7 @@ def test_the_list_costs_the_same_for_one_row_and_thirty(
 ) -> None:
     for number in range(count):
         case_create(lab=lab, user=annotator, accession=f"N-{number}", tags=["x"])
-    with django_assert_max_num_queries(14):
+    with django_assert_max_num_queries(15):
         page.get("/cases/")
 
 
@@ -83,7 +83,7 @@ def test_a_case_costs_the_same_for_one_item_and_thirty(
 ) -> None:
     for number in range(count):
         receive(case, picture(16, 16, seed=number), f"{number}.png")
-    with django_assert_max_num_queries(20):
+    with django_assert_max_num_queries(21):
         body = text_of(page.get(f"/cases/{case.pk}/"))
     assert body.count('data-item-state="preparing"') == count
 

@@ -19,6 +19,7 @@ from ml.types import no_progress
 from portal.annotations.models import Roi
 from portal.annotations.services import roi_update
 from portal.archive import inspection, storage
+from portal.archive.models import Slide
 from portal.exchange.selectors import case_whole, export_path
 from portal.exchange.selectors.whole import rows_of
 from portal.exchange.services import case_import
@@ -109,6 +110,7 @@ def _exported(built: Lab1, folder: Path) -> Exported:
         roi_version=2,
         vector=np.arange(4, dtype="<f4").tobytes(),
     )
+    Slide.objects.filter(canvas=made.canvas).update(stain="PAS")  # as its file said before
     client = built.client()
     job = client.post(f"/api/v1/cases/{made.case.pk}/export/").json()["id"]
     job_run(job)

@@ -118,7 +118,7 @@ class AsyncClient(Uploads, Rois, Events):
     # Slides, videos, canvases
 
     def slides(self, **filters: Any) -> AsyncIterator[Slide]:
-        """Slides and still images: by ``case``, ``lab``, ``state``."""
+        """Slides and still images: by ``case``, ``lab``, ``state``, ``stain``."""
         return self._all(Slide, "slides/", filters)
 
     def videos(self, **filters: Any) -> AsyncIterator[Video]:

@@ -117,7 +117,7 @@ class Client(Uploads, Rois, Events):
     # Slides, videos, canvases
 
     def slides(self, **filters: Any) -> Iterator[Slide]:
-        """Slides and still images: by ``case``, ``lab``, ``state``."""
+        """Slides and still images: by ``case``, ``lab``, ``state``, ``stain``."""
         return self._all(Slide, "slides/", filters)
 
     def videos(self, **filters: Any) -> Iterator[Video]:

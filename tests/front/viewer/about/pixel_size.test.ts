@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { mppOf } from "@/viewer/page/pixel_size";
+import { mppOf } from "@/viewer/about/pixel_size";
 
 describe("mppOf", () => {
   it("is the length over the line", () => {

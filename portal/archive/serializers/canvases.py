@@ -1,9 +1,8 @@
-"""The archive as programs (and the viewer) see it."""
+"""Canvases and frames as programs (and the viewer) see them."""
 
 from __future__ import annotations
 
 import uuid
-from datetime import date
 from typing import Any
 
 from django.urls import reverse
@@ -12,159 +11,14 @@ from rest_framework import serializers
 
 from ml.types import JsonObject
 from portal.archive.models import (
-    AgeBand,
     Canvas,
     CanvasKind,
-    Case,
-    CaseShare,
-    ItemState,
-    Sex,
-    Slide,
     Video,
 )
-from portal.archive.selectors import filmstrip_count
-from portal.archive.services import MAX_TAG_LENGTH, MAX_TAGS
+from portal.archive.selectors import filmstrip_count, stain_shown
 from portal.archive.tiles.reading import plane_of
 from portal.labs.models import Role
 from portal.labs.rules import role_in
-
-
-class CaseSerializer(serializers.ModelSerializer[Case]):
-    """A case. ``lab`` may be left out by a person who may write in one lab only."""
-
-    lab = serializers.UUIDField(source="lab_id", required=False)
-    tags = serializers.ListField(
-        child=serializers.CharField(max_length=MAX_TAG_LENGTH), max_length=MAX_TAGS, required=False
-    )
-    age_band = serializers.ChoiceField(choices=AgeBand.choices, required=False)
-    sex = serializers.ChoiceField(choices=Sex.choices, required=False)
-    slide_count = serializers.SerializerMethodField()
-    video_count = serializers.SerializerMethodField()
-    mosaic_count = serializers.SerializerMethodField()
-    shared_until = serializers.SerializerMethodField()
-
-    class Meta:
-        model = Case
-        fields = (
-            "id",
-            "lab",
-            "accession",
-            "patient_key",
-            "age_band",
-            "sex",
-            "organ",
-            "procedure",
-            "diagnosis",
-            "tags",
-            "slide_count",
-            "video_count",
-            "mosaic_count",
-            "shared_until",
-            "created_at",
-            "updated_at",
-        )
-        validators = ()  # uniqueness is answered by the service, as a conflict
-
-    def get_slide_count(self, case: Case) -> int:
-        """Slides and stills."""
-        return int(getattr(case, "slide_count", 0))
-
-    def get_video_count(self, case: Case) -> int:
-        """Videos."""
-        return int(getattr(case, "video_count", 0))
-
-    def get_mosaic_count(self, case: Case) -> int:
-        """Mosaics that are ready."""
-        return int(getattr(case, "mosaic_count", 0))
-
-    def get_shared_until(self, case: Case) -> date | None:
-        """The last day (UTC) on which another lab lets one read it; null in one's own lab."""
-        share: CaseShare | None = self.context.get("share")
-        return share.until if share else None
-
-    def to_representation(self, case: Case) -> dict[str, Any]:
-        """Without the patient's pseudonym where another lab shares the case."""
-        shown: dict[str, Any] = super().to_representation(case)
-        return shown | {"patient_key": ""} if self.context.get("share") else shown
-
-
-class ItemErrorSerializer(serializers.Serializer[Any]):
-    """Why an item could not be prepared."""
-
-    code = serializers.CharField()
-    message = serializers.CharField()
-
-
-class _ItemSerializer(serializers.Serializer[Any]):
-    """What slides and videos have in common."""
-
-    id = serializers.UUIDField(read_only=True)
-    case = serializers.UUIDField(source="case_id", read_only=True)
-    name = serializers.CharField(read_only=True)
-    state = serializers.ChoiceField(choices=ItemState.choices, read_only=True)
-    error = serializers.SerializerMethodField()
-    warnings = serializers.ListField(child=serializers.CharField(), read_only=True)
-    canvas = serializers.UUIDField(source="canvas_id", read_only=True, allow_null=True)
-    sha256 = serializers.CharField(source="asset.sha256", read_only=True)
-    size_bytes = serializers.IntegerField(source="asset.size_bytes", read_only=True)
-    removed = serializers.SerializerMethodField()
-    created_at = serializers.DateTimeField(read_only=True)
-    updated_at = serializers.DateTimeField(read_only=True)
-
-    @extend_schema_field(serializers.ListField(child=serializers.CharField()))
-    def get_removed(self, item: Slide | Video) -> list[str]:
-        """Names of fields that were taken out of the file, since they may name somebody."""
-        return list(item.asset.removed or [])
-
-    @extend_schema_field(ItemErrorSerializer(allow_null=True))
-    def get_error(self, item: Slide | Video) -> dict[str, str] | None:
-        """Null unless the state is *failed*."""
-        if item.state != ItemState.FAILED:
-            return None
-        return {"code": item.error_code, "message": item.error_message}
-
-
-class SlideSerializer(_ItemSerializer):
-    """A slide or still. ``properties`` holds allow-listed vendor metadata only."""
-
-    vendor = serializers.CharField(read_only=True)
-    objective_power = serializers.FloatField(read_only=True, allow_null=True)
-    properties = serializers.DictField(child=serializers.CharField(), read_only=True)
-
-
-class VideoSerializer(_ItemSerializer):
-    """A video."""
-
-    codec = serializers.CharField(read_only=True)
-    container = serializers.CharField(read_only=True)
-    duration_s = serializers.FloatField(read_only=True)
-    fps = serializers.FloatField(read_only=True)
-    frame_count = serializers.IntegerField(read_only=True)
-    time_base_s = serializers.FloatField(read_only=True)
-
-
-class UploadTargetSerializer(serializers.Serializer[Any]):
-    """Where a file goes: it must be known before the file is read."""
-
-    case = serializers.UUIDField(help_text="The case that receives it; stands before the file")
-
-
-class ItemNameSerializer(serializers.Serializer[Any]):
-    """Another title."""
-
-    name = serializers.CharField(max_length=200)
-
-
-class ItemUploadSerializer(UploadTargetSerializer):
-    """A file for a case, as multipart form."""
-
-    file = serializers.FileField(help_text="The slide, image or video itself")
-    name = serializers.CharField(
-        required=False,
-        allow_blank=True,
-        max_length=200,
-        help_text="Shown name; the file's if empty",
-    )
 
 
 class LevelSerializer(serializers.Serializer[Any]):
@@ -207,6 +61,7 @@ class CanvasSerializer(serializers.ModelSerializer[Canvas]):
     width = serializers.IntegerField(source="width_px", read_only=True)
     height = serializers.IntegerField(source="height_px", read_only=True)
     levels = LevelSerializer(many=True, read_only=True)
+    stain = serializers.SerializerMethodField()
     tile_url = serializers.SerializerMethodField()
     thumbnail_url = serializers.SerializerMethodField()
     video = serializers.SerializerMethodField()
@@ -229,6 +84,7 @@ class CanvasSerializer(serializers.ModelSerializer[Canvas]):
             "height",
             "mpp_x",
             "mpp_y",
+            "stain",
             "has_icc_profile",
             "levels",
             "tile_url",
@@ -239,6 +95,10 @@ class CanvasSerializer(serializers.ModelSerializer[Canvas]):
             "is_scaled_by_hand",
             "can_scale",
         )
+
+    def get_stain(self, canvas: Canvas) -> str:
+        """Of a slide; empty where nobody knows it."""
+        return stain_shown(canvas)
 
     def get_tile_url(self, canvas: Canvas) -> str | None:
         """Template with ``{z}/{x}/{y}``, z 0 the coarsest; null for a video.
