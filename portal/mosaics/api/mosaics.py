@@ -66,7 +66,7 @@ from portal.mosaics.services import removal
 PNG = {(200, "image/png"): OpenApiTypes.BINARY}
 JPEG = {(200, "image/jpeg"): OpenApiTypes.BINARY}
 TIFF = {(200, "image/tiff"): OpenApiTypes.BINARY}
-JSON = {(200, "application/json"): OpenApiTypes.BINARY}
+JSON = {(200, "application/json"): OpenApiTypes.OBJECT}
 
 
 class ComponentQuerySerializer(serializers.Serializer[Any]):

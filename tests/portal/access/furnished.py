@@ -1,0 +1,125 @@
+"""More in the world of the examples: what some addresses need to have an answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from portal.annotations.models import Roi
+from portal.annotations.services import roi_create
+from portal.archive.models import Canvas
+from portal.archive.services import item_receive
+from portal.exchange.services import case_export_request
+from portal.jobs.models import Job
+from portal.jobs.worker.runner import job_run
+from portal.labs.models import User
+from portal.mosaics.models import Mosaic
+from portal.mosaics.services import mosaic_create
+from portal.reading.models import Assignment
+from portal.reading.services import assignment_submit
+from portal.retrieval.models import Embedding, Explanation
+from portal.retrieval.selectors import MatchFound
+from portal.retrieval.selectors.explanations import PairFound
+from tests import world
+from tests.portal.access.conftest import Scene
+from tests.portal.annotations.staging import document, run, stage
+
+_MATCH = MatchFound(
+    similarity=0.75,
+    distance=0.5,
+    boxes_a=((20.0, 20.0, 84.0, 84.0), (84.0, 20.0, 148.0, 84.0)),
+    boxes_b=((420.0, 40.0, 484.0, 104.0), (484.0, 40.0, 548.0, 104.0)),
+    adds_a=(0.8, -0.05),
+    adds_b=(0.5, 0.25),
+    pairs=(PairFound(a=0, b=1, adds=0.5, share=0.625),),
+    half_a=0.5,
+    half_b=0.5,
+    colour=0.61,
+)
+
+
+def furnish(scene: Scene) -> dict[str, str]:
+    """Readings handed in, regions with vectors, a mosaic, an export, a report of an import.
+
+    Returns their ids, by the words that the examples know them by.
+    """
+    made, manager = scene.world, scene.cast.users["manager"]
+    other = _drawn(made.canvas, manager, 420, 40, 620, 240)
+    _hand_in(scene)
+    _explain(scene, other)
+    _done(case_export_request(user=manager, case_id=made.case.pk))
+    preview = run(stage(made.canvas, manager, document(3), is_preview=True))
+    mosaic = _stitched(scene)
+    assert mosaic.canvas is not None
+    return {
+        "other_rois": str(other.pk),
+        "roi-imports": str(preview.pk),
+        "built_mosaics": str(mosaic.pk),
+        "mosaic_rois": str(_drawn(mosaic.canvas, manager, 40, 40, 90, 90).pk),
+    }
+
+
+def _drawn(
+    canvas: Canvas, user: User, left: int, top: int, right: int, bottom: int, **fields: Any
+) -> Roi:
+    ring = [[left, top], [right, top], [right, bottom], [left, bottom], [left, top]]
+    geometry = {"type": "Polygon", "coordinates": [ring]}
+    return roi_create(canvas=canvas, user=user, geometry=geometry, **fields).roi
+
+
+def _done(job: Job | None) -> None:
+    assert job is not None
+    job_run(job.pk)
+    job.refresh_from_db()
+    assert job.state == "succeeded", job.error_message + job.traceback
+
+
+def _hand_in(scene: Scene) -> None:
+    """Both readers of the study saw one thing alike, and one of them another."""
+    for one in Assignment.objects.filter(study=scene.ids["studies"]).select_related("person"):
+        reader = one.person
+        is_first = reader == scene.cast.users["annotator"]
+        User.objects.filter(pk=reader.pk).update(is_active=True)
+        _drawn(one.canvas, reader, 10, 10, 40, 40 if is_first else 36, frame_index=0)
+        if is_first:
+            _drawn(one.canvas, reader, 60, 20, 80, 50, frame_index=0)
+        assignment_submit(assignment=one, user=reader)
+        User.objects.filter(pk=reader.pk).update(is_active=is_first)
+
+
+def _explain(scene: Scene, other: Roi) -> None:
+    made = scene.world
+    made.encoder.is_default = True
+    made.encoder.save()
+    vectors = [
+        Embedding.objects.create(
+            lab=roi.lab,
+            encoder=made.encoder,
+            roi=roi,
+            canvas=made.canvas,
+            roi_version=roi.version,
+            vector=np.full(4, at, "<f4").tobytes(),
+        )
+        for at, roi in enumerate((made.roi, other))
+    ]
+    made.query.encoder = made.encoder
+    made.query.vector = np.zeros(4, "<f4").tobytes()
+    made.query.save()
+    result = _MATCH.as_json()
+    for asked in ({"embedding": vectors[0]}, {"query": made.query}):
+        Explanation.objects.create(lab=other.lab, hit=vectors[1], result=result, **asked)
+
+
+def _stitched(scene: Scene) -> Mosaic:
+    manager = scene.cast.users["manager"]
+    path: Path = world.moving_video_file(scene.folder)
+    with path.open("rb") as file:
+        received = item_receive(case=scene.world.case, file=file, filename=path.name, user=manager)
+    _done(received.job)
+    received.item.refresh_from_db()
+    asked = mosaic_create(video=received.item, user=manager)
+    _done(asked.job)
+    asked.mosaic.refresh_from_db()
+    return asked.mosaic
