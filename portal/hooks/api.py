@@ -13,6 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from ml.types import JsonObject
+from portal.core.api.conditions import ETAG_MADE
 from portal.core.api.views import ApiViewSet
 from portal.hooks import selectors, services
 from portal.hooks.models import Webhook
@@ -48,6 +49,7 @@ class WebhookViewSet(mixins.ListModelMixin, ApiViewSet[Webhook]):
         return selectors.webhook_list(user_of(self.request))
 
     @extend_schema(
+        parameters=[ETAG_MADE],
         request=WebhookCreateSerializer,
         responses={201: WebhookMadeSerializer},
         summary="Make a webhook",
@@ -59,7 +61,7 @@ class WebhookViewSet(mixins.ListModelMixin, ApiViewSet[Webhook]):
         wanted, user = dict(sent.validated_data), user_of(request)
         lab = lab_chosen(user, wanted.pop("lab", None), at_least=Role.MANAGER)
         hook, secret = services.webhook_create(lab=lab, user=user, **wanted)
-        body = self.shown(hook) | {"secret": secret}
+        body = self.shown(self.made(hook)) | {"secret": secret}
         return Response(body, status=status.HTTP_201_CREATED, headers=NO_STORE)
 
     @extend_schema(summary="A webhook")

@@ -28,6 +28,7 @@ from portal.annotations.services import (
     labels_order,
 )
 from portal.archive.selectors import canvas_get
+from portal.core.api.conditions import ETAG_MADE
 from portal.core.api.views import ApiView, ApiViewSet
 from portal.labs.models import Role, TokenArea, User
 from portal.labs.requests import UUID_REGEX, user_of
@@ -153,7 +154,12 @@ class LabelApi(ApiViewSet[Label]):
         page = self.paginate_queryset(selectors.label_list(user_of(request), lab_id=lab_id))
         return self.get_paginated_response([label_represent(label) for label in page or []])
 
-    @extend_schema(request=LabelSerializer, responses={201: LabelSerializer}, summary="Add a label")
+    @extend_schema(
+        parameters=[ETAG_MADE],
+        request=LabelSerializer,
+        responses={201: LabelSerializer},
+        summary="Add a label",
+    )
     def create(self, request: Request) -> Response:
         """A person who manages one lab only may leave ``lab`` out. Without a colour it gets one."""
         body = LabelSerializer(data=request.data)
@@ -167,7 +173,7 @@ class LabelApi(ApiViewSet[Label]):
             position=data.get("position"),
             parent=_parent(user_of(request), data.get("parent")),
         )
-        return Response(label_represent(label), status=status.HTTP_201_CREATED)
+        return Response(label_represent(self.made(label)), status=status.HTTP_201_CREATED)
 
     @extend_schema(responses=LabelSerializer, summary="One label")
     def retrieve(self, request: Request, pk: str) -> Response:

@@ -14,6 +14,7 @@ from portal.archive import selectors, services
 from portal.archive.filters import CaseFilter
 from portal.archive.models import Case
 from portal.archive.serializers import CaseSerializer
+from portal.core.api.conditions import ETAG_MADE
 from portal.core.api.views import ApiViewSet
 from portal.core.errors import InvalidInputError
 from portal.labs.models import Role, TokenArea
@@ -48,7 +49,7 @@ class CaseViewSet(ApiViewSet[Case]):
         context = {**self.get_serializer_context(), "share": share}
         return Response(CaseSerializer(case, context=context).data)
 
-    @extend_schema(responses={201: CaseSerializer})
+    @extend_schema(parameters=[ETAG_MADE], responses={201: CaseSerializer})
     def create(self, request: Request) -> Response:
         """Create a case in ``lab``. 409 where the lab has one of that accession number."""
         sent = self.get_serializer(data=request.data)
@@ -56,7 +57,7 @@ class CaseViewSet(ApiViewSet[Case]):
         values = dict(sent.validated_data)
         lab = lab_chosen(user_of(request), values.pop("lab_id", None), at_least=Role.ANNOTATOR)
         case = services.case_create(lab=lab, user=user_of(request), **values)
-        return Response(self.get_serializer(case).data, status=status.HTTP_201_CREATED)
+        return Response(self.get_serializer(self.made(case)).data, status=status.HTTP_201_CREATED)
 
     def update(self, request: Request, pk: str, *, partial: bool = False) -> Response:
         """Replace the details of a case."""

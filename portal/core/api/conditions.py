@@ -34,6 +34,13 @@ IF_MATCH_OPTIONAL = OpenApiParameter(
 ETAG = OpenApiParameter(
     "ETag", str, OpenApiParameter.HEADER, response=[200], description="For If-Match."
 )
+ETAG_MADE = OpenApiParameter(
+    "ETag",
+    str,
+    OpenApiParameter.HEADER,
+    response=[201],
+    description="For If-Match: of what was made.",
+)
 STALE = OpenApiResponse(
     ProblemSerializer,
     "Stale: the body also has `current_version`, the ETag, and `current`, the object as it is.",

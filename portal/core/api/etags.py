@@ -13,6 +13,7 @@ from rest_framework.response import Response
 from portal.core.http.files import etag_matches
 
 _READS = ("GET", "HEAD")
+_TAGGED = (200, 201)
 
 
 class TaggedAnswers:
@@ -39,7 +40,7 @@ class TaggedAnswers:
             request, response, *args, **kwargs
         )
         has_tag = request.method in _READS or self.edit_tag
-        if has_tag and answer.status_code == 200 and isinstance(answer, Response):
+        if has_tag and answer.status_code in _TAGGED and isinstance(answer, Response):
             known = partial(
                 _tagged, request._request, keeps_tags=self.keeps_tags, edit_tag=self.edit_tag
             )
@@ -61,7 +62,8 @@ def _tagged(
     request: HttpRequest, answer: HttpResponse, *, keeps_tags: bool, edit_tag: str
 ) -> HttpResponse | None:
     """304 in its place where it is known; None: as it is."""
-    if "no-store" in answer.get("Cache-Control", "") or (keeps_tags and "ETag" in answer):
+    is_kept_nowhere = "no-store" in answer.get("Cache-Control", "") and not edit_tag
+    if is_kept_nowhere or (keeps_tags and "ETag" in answer):
         return None
     if "ETag" not in answer:
         answer["ETag"] = tag_of(answer.content, edit_tag=edit_tag)

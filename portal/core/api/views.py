@@ -28,6 +28,7 @@ from portal.core.api.fields import SparseFields
 from portal.core.errors import StaleVersionError
 from portal.core.models import BaseModel, edit_tag
 
+CREATED = 201
 REPLAYED = "Idempotency-Replayed"
 _Row = TypeVar("_Row", bound=Model)
 _Handler = Callable[..., HttpResponseBase]
@@ -111,6 +112,11 @@ class ApiView(SparseFields, TaggedAnswers, APIView):
             raise
         return row
 
+    def made(self, row: _Edited) -> _Edited:
+        """The row that this request made: its answer has the tag for a change of it."""
+        self.edit_tag = edit_tag(row)
+        return row
+
     def shown(self, row: Any) -> Any:
         """How an answer shows a row that people edit."""
         raise NotImplementedError
@@ -142,7 +148,10 @@ class ApiView(SparseFields, TaggedAnswers, APIView):
                 response = handler(request, *args, **kwargs)
             except Exception as error:  # noqa: BLE001 - raised on by handle_exception if a bug
                 response = self.handle_exception(error)
-            answer_keep(asked, _answer(response))
+            kept = _answer(response)
+            if self.edit_tag and kept.status == CREATED:
+                kept.headers["ETag"] = response["ETag"] = tag_of(kept.body, edit_tag=self.edit_tag)
+            answer_keep(asked, kept)
             return response
 
 

@@ -112,6 +112,41 @@ def test_a_stale_change_is_refused_and_shows_what_is_there(
         transaction.set_rollback(True)
 
 
+MADE = {  # what is made by itself and may be edited, with a change of it
+    "cases": ({"accession": "M-1"}, {"organ": "lung"}),
+    "labels": ({"name": "Made"}, {"name": "Made anew"}),
+    "webhooks": ({"name": "Made", "url": "https://made.access.example/"}, {"name": "Made anew"}),
+}
+
+
+@pytest.mark.parametrize("name", sorted(MADE))
+@pytest.mark.parametrize("key", [None, "made-under-a-key"])
+def test_what_was_made_is_changed_by_the_tag_of_its_answer(
+    scene: Scene, name: str, key: str | None
+) -> None:
+    place, client = f"/api/v1/{name}/", scene.cast.client("manager")
+    new, change = MADE[name]
+    headers = {"Idempotency-Key": key} if key else {}
+
+    def send(method: str, path: str, body: Any, **headers: str) -> Any:
+        return getattr(client, method)(path, body, "application/json", headers=headers)
+
+    with transaction.atomic():
+        made = send("post", place, new | {"lab": scene.ids["labs"]}, **headers)
+        assert made.status_code == 201, made.content
+        tag = made["ETag"]
+        if key:
+            again = send("post", place, new | {"lab": scene.ids["labs"]}, **headers)
+            assert again["Idempotency-Replayed"] == "true"
+            assert (again.content, again["ETag"]) == (made.content, tag)
+        one = f"{place}{made.json()['id']}/"
+        assert _edited(client.get(one)["ETag"]) == _edited(tag)
+        changed = send("patch", one, change, **{"If-Match": tag})
+        assert changed.status_code == 200, changed.content
+        assert send("patch", one, change, **{"If-Match": tag}).status_code == 412
+        transaction.set_rollback(True)
+
+
 def _edited(tag: str) -> str:
     return tag.strip('"').partition(".")[0]
 
