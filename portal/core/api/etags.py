@@ -9,11 +9,12 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.status import HTTP_200_OK, HTTP_201_CREATED
 
 from portal.core.http.files import etag_matches
 
 _READS = ("GET", "HEAD")
-_TAGGED = (200, 201)
+_TAGGED = (HTTP_200_OK, HTTP_201_CREATED)
 
 
 class TaggedAnswers:

@@ -18,6 +18,7 @@ from django.http.response import HttpResponseBase
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.status import HTTP_201_CREATED
 from rest_framework.views import APIView
 from rest_framework.viewsets import GenericViewSet
 
@@ -28,7 +29,6 @@ from portal.core.api.fields import SparseFields
 from portal.core.errors import StaleVersionError
 from portal.core.models import BaseModel, edit_tag
 
-CREATED = 201
 REPLAYED = "Idempotency-Replayed"
 _Row = TypeVar("_Row", bound=Model)
 _Handler = Callable[..., HttpResponseBase]
@@ -149,7 +149,7 @@ class ApiView(SparseFields, TaggedAnswers, APIView):
             except Exception as error:  # noqa: BLE001 - raised on by handle_exception if a bug
                 response = self.handle_exception(error)
             kept = _answer(response)
-            if self.edit_tag and kept.status == CREATED:
+            if self.edit_tag and kept.status == HTTP_201_CREATED:
                 kept.headers["ETag"] = response["ETag"] = tag_of(kept.body, edit_tag=self.edit_tag)
             answer_keep(asked, kept)
             return response

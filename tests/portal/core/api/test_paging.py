@@ -80,6 +80,34 @@ def test_every_row_comes_once_and_in_order(
     assert joined(reversed(returned)) == joined(pages[:-1])
 
 
+@pytest.mark.parametrize("ordering", ["-created_at", "created_at", "-updated_at"])
+def test_rows_of_one_moment_are_told_apart_by_their_ids(
+    api: Any, make: Callable[[str], Case], ordering: str
+) -> None:
+    """As an import makes them: on PostgreSQL rows of one key come in no order of their own."""
+    there = [make(f"S-{number}") for number in range(9)]
+    moment = timezone.now()
+    for case in reversed(there[2:]):  # written again: PostgreSQL keeps them elsewhere now
+        Case.objects.filter(pk=case.pk).update(created_at=moment, updated_at=moment)
+    found, address = [], f"{CASES}?ordering={ordering}&page_size=2"
+    while address:
+        page = api.get(address).json()
+        found += [row["id"] for row in page["results"]]
+        before, address = page["previous"], page["next"]
+    back = [page["results"][0]["id"]]
+    while before:
+        page = api.get(before).json()
+        back = [row["id"] for row in page["results"]] + back
+        before = page["previous"]
+    assert (
+        found
+        == back
+        == [str(one) for one in Case.objects.order_by(ordering, "pk").values_list("pk", flat=True)]
+    )
+    same = [one for one in found if one in {str(case.pk) for case in there[2:]}]
+    assert same == sorted(same)
+
+
 @pytest.mark.parametrize(
     "order",
     [
