@@ -92,7 +92,7 @@ class FeatureStream(Iterator[Any]):
         else:
             raise _not_geojson("text" if first else "nothing")
         if text.peek():
-            text.fail("the document goes on after its end")
+            text.fail("there is text after the end of the document")
 
     def _rest(self, since: ResumePoint) -> Iterator[Any]:
         """The document was recognised at its first reading."""
@@ -161,7 +161,7 @@ def _members_on(text: Window) -> Iterator[str]:
     while True:
         name = text.value()
         if not isinstance(name, str):
-            text.fail("a name was expected")
+            text.fail("expected a name")
         text.take(":")
         yield name
         if text.take(",", "}") == "}":
@@ -206,7 +206,7 @@ class Window:
         """Go beyond the next character, which is one of these."""
         found = self.peek()
         if found not in expected or not found:
-            self.fail(f"{' or '.join(expected)} was expected, found {found or 'the end'}")
+            self.fail(f"expected {' or '.join(expected)}, found {found or 'the end'}")
         self._at += 1
         return found
 
@@ -250,7 +250,7 @@ class Window:
     def fail(self, reason: str) -> NoReturn:
         """Refuse the document, and say where."""
         at = self._before + self._at
-        raise DocumentError(f"{self._kind}: no valid JSON at character {at:,}: {reason}.")
+        raise DocumentError(f"{self._kind}: invalid JSON at character {at:,}: {reason}.")
 
     def _more(self, size: int) -> bool:
         """Read on; False at the end."""

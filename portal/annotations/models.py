@@ -33,7 +33,7 @@ class LabelSetVersion(LabOwned):
 
     label_set = models.ForeignKey(LabelSet, on_delete=models.CASCADE, related_name="versions")
     number = models.PositiveIntegerField()
-    labels = models.JSONField(help_text="id, name, color, key, parent of each, in their order")
+    labels = models.JSONField(help_text="id, name, color, key and parent of each, in order")
     note = models.CharField(max_length=200, blank=True)
     published_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
@@ -72,7 +72,7 @@ class Label(LabOwned):
     parent = models.ForeignKey(
         "self", null=True, blank=True, on_delete=models.PROTECT, related_name="children"
     )
-    key = models.CharField(max_length=1, blank=True, help_text="Of the viewer: 1 to 9")
+    key = models.CharField(max_length=1, blank=True, help_text="Key of the viewer: 1 to 9")
     retired_at = models.DateTimeField(null=True, blank=True)
     merged_into = models.ForeignKey(
         "self", null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
@@ -116,7 +116,8 @@ class ReviewRules(LabOwned):
     edited = ("may_judge_own",)
 
     may_judge_own = models.BooleanField(
-        default=True, help_text="A reviewer may accept or reject what they drew or changed"
+        default=True,
+        help_text="Reviewers may accept or reject what they drew or changed themselves",
     )
 
     class Meta:
@@ -230,7 +231,7 @@ class ImportStage(models.TextChoices):
     PREVIEWED = "previewed", "Previewed"
     IMPORTING = "importing", "Being imported"
     IMPORTED = "imported", "Imported"
-    UNDOING = "undoing", "Being taken back"
+    UNDOING = "undoing", "Being undone"
 
 
 class RoiImport(LabOwned):
@@ -316,7 +317,8 @@ class RoiRevision(BaseModel):
     label = models.ForeignKey(Label, null=True, blank=True, on_delete=models.PROTECT)
     label_name = models.CharField(max_length=80, blank=True)
     label_version = models.PositiveIntegerField(
-        null=True, help_text="The version of the label set that was published last, then"
+        null=True,
+        help_text="The version of the label set that was the latest published at that time",
     )
     label_merge = models.ForeignKey(
         LabelMerge, null=True, blank=True, on_delete=models.SET_NULL, related_name="revisions"

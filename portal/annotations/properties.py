@@ -99,9 +99,9 @@ def properties_clean(raw: object) -> dict[str, str]:
         if not name or len(name) > KEY_MOST:
             raise InvalidInputError(f"properties: a key has 1 to {KEY_MOST} characters.")
         if name.lower().startswith(_RESERVED):
-            raise InvalidInputError(f'properties: keys that begin with "{_RESERVED}" are ours.')
+            raise InvalidInputError(f'properties: keys that begin with "{_RESERVED}" are reserved.')
         if not isinstance(value, str):
-            raise InvalidInputError(f"properties: {name} is not a text.")
+            raise InvalidInputError(f"properties: {name} is not text.")
         text = _plain(value).strip()
         if len(text) > VALUE_MOST:
             raise InvalidInputError(f"properties: {name} is longer than {VALUE_MOST:,} characters.")
@@ -148,7 +148,7 @@ def types_clean(raw: object) -> list[StoredPropertyType]:
         made = _type_clean(one)
         for word in {made.key.lower(), made.title.lower()}:
             if word in found:
-                raise InvalidInputError(f"properties: {made.title} stands twice.")
+                raise InvalidInputError(f"properties: {made.title} is listed twice.")
             found[word] = made
     return [
         {
@@ -171,7 +171,7 @@ def _type_clean(raw: Mapping[str, Any]) -> PropertyType:
         if not word or len(word) > KEY_MOST:
             raise InvalidInputError(f"properties: a key has 1 to {KEY_MOST} characters.")
     if key.lower().startswith(_RESERVED):
-        raise InvalidInputError(f'properties: keys that begin with "{_RESERVED}" are ours.')
+        raise InvalidInputError(f'properties: keys that begin with "{_RESERVED}" are reserved.')
     if kind not in KINDS:
         raise InvalidInputError(f"properties: {key}: kind is one of {', '.join(KINDS)}.")
     texts = tuple(dict.fromkeys(text for c in choices if (text := _plain(str(c)).strip())))

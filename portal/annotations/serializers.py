@@ -90,13 +90,13 @@ class KeyFrameSerializer(serializers.Serializer[Any]):
 
     index = serializers.IntegerField(min_value=0, max_value=INT32_MAX)
     pts = serializers.IntegerField(min_value=-INT64_MAX, max_value=INT64_MAX, required=False)
-    geometry = GeometryField(required=False, allow_null=True, help_text="null where outside")
+    geometry = GeometryField(required=False, allow_null=True, help_text="null if `outside`")
     shape = serializers.ChoiceField(RoiKind.choices, required=False)
     outside = serializers.BooleanField(
-        required=False, help_text="It is not there from this frame to the next key frame"
+        required=False, help_text="The ROI is not visible from this frame to the next key frame"
     )
     by = serializers.ChoiceField(
-        MADE_BY, required=False, help_text="What tracking made, the next tracking may replace"
+        MADE_BY, required=False, help_text="The next tracking may replace what tracking made"
     )
     drift_px = FiniteField(
         required=False, min_value=0, help_text="Standard error of a tracked outline"
@@ -109,7 +109,7 @@ class RoiSerializer(serializers.Serializer[Any]):
     id = serializers.UUIDField()
     canvas = serializers.UUIDField()
     frame = FrameOutSerializer(allow_null=True)
-    geometry = GeometryField(allow_null=True, help_text="null where only centroids were asked for")
+    geometry = GeometryField(allow_null=True, help_text="null if only centroids were requested")
     centroid = serializers.ListField(child=serializers.FloatField(), min_length=2, max_length=2)
     bounds = serializers.ListField(
         child=serializers.FloatField(),
@@ -119,17 +119,19 @@ class RoiSerializer(serializers.Serializer[Any]):
     )
     area_px = serializers.FloatField()
     area_um2 = serializers.FloatField(
-        allow_null=True, help_text="null where the scale of the canvas is unknown"
+        allow_null=True, help_text="null if the scale of the canvas is unknown"
     )
-    length_px = serializers.FloatField(allow_null=True, help_text="Of a line; otherwise null")
+    length_px = serializers.FloatField(allow_null=True, help_text="For a line; otherwise null")
     length_um = serializers.FloatField(allow_null=True)
-    points = serializers.IntegerField(allow_null=True, help_text="How many; null if not points")
+    points = serializers.IntegerField(
+        allow_null=True, help_text="Number of points; null for other shapes"
+    )
     label = serializers.UUIDField(allow_null=True)  # type: ignore[assignment]
     name = serializers.CharField()
     description = serializers.CharField()
     properties = PropertiesField()
     shape = serializers.ChoiceField(RoiKind.choices, help_text="An ellipse fills its bounds")
-    track = KeyFrameSerializer(many=True, help_text="On a video: key frames beside its own frame")
+    track = KeyFrameSerializer(many=True, help_text="On a video: key frames besides its own frame")
     locked = serializers.BooleanField(help_text="Cannot be changed or deleted until unlocked")
     review_state = serializers.ChoiceField(ReviewState.choices)
     version = serializers.IntegerField()
@@ -148,7 +150,7 @@ class RoiCreateSerializer(serializers.Serializer[Any]):
     """What an ROI is made from."""
 
     id = serializers.UUIDField(
-        required=False, help_text="Chosen by the client: the same request can be sent again"
+        required=False, help_text="Chosen by the client, so that the same request can be sent again"
     )
     canvas = serializers.UUIDField()
     frame = FrameReferenceSerializer(required=False, allow_null=True)
@@ -172,13 +174,13 @@ class RoiPatchSerializer(serializers.Serializer[Any]):
     properties = PropertiesField(required=False)
     review_state = serializers.ChoiceField(ReviewState.choices, required=False)
     shape = serializers.ChoiceField(
-        RoiKind.choices, required=False, help_text="A new outline without it is a polygon"
+        RoiKind.choices, required=False, help_text="If left out with a new outline: polygon"
     )
     track = KeyFrameSerializer(many=True, required=False, help_text="All key frames; [] for none")
     locked = serializers.BooleanField(
         source="is_locked",
         required=False,
-        help_text="Of a locked ROI nothing else can change, unless the same request unlocks it",
+        help_text="Nothing else of a locked ROI can change, unless the same request unlocks it",
     )
 
 
@@ -219,14 +221,17 @@ class RoiQuerySerializer(serializers.Serializer[Any]):
         required=False,
         min_value=1,
         max_value=10_000,
-        help_text="At most so many, the largest first, on one page; `count` is all that match",
+        help_text=(
+            "At most this many on one page, the largest first; `count` is the number of all that "
+            "match"
+        ),
     )
     centroids = serializers.BooleanField(
         required=False, help_text="Leave the geometries out: light enough for thousands"
     )
     deleted = serializers.BooleanField(required=False, help_text="List the deleted ones instead")
     ids = serializers.CharField(
-        required=False, max_length=8_000, help_text="Only these, with commas between; at most 200"
+        required=False, max_length=8_000, help_text="Only these, separated by commas; at most 200"
     )
 
     def validate_ids(self, value: str) -> list[uuid.UUID]:
@@ -234,7 +239,7 @@ class RoiQuerySerializer(serializers.Serializer[Any]):
         try:
             ids = [uuid.UUID(one) for one in value.split(",")]
         except ValueError as error:
-            raise serializers.ValidationError("UUIDs with commas between.") from error
+            raise serializers.ValidationError("Expected UUIDs separated by commas.") from error
         if len(ids) > IDS_MOST:
             raise serializers.ValidationError(f"{len(ids)} ids; {IDS_MOST} at most.")
         return ids
@@ -247,9 +252,10 @@ class RoiRevisionSerializer(serializers.Serializer[Any]):
     action = serializers.CharField()
     geometry = GeometryField()
     label = serializers.UUIDField(source="label_id", allow_null=True)  # type: ignore[assignment]
-    label_name = serializers.CharField(help_text="As it was called then")
+    label_name = serializers.CharField(help_text="Its name at that time")
     label_version = serializers.IntegerField(
-        allow_null=True, help_text="The version of the labels that was published last, then"
+        allow_null=True,
+        help_text="The version of the labels that was the latest published at that time",
     )
     name = serializers.CharField()
     description = serializers.CharField()

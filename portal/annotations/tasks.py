@@ -28,7 +28,7 @@ def rois_import(context: JobContext, *, import_id: str) -> JobResult:
         raise UserError(error.message, code=error.code) from error
 
 
-@task(UNDO_KIND, title="Take an import back", priority=Priority.INGEST, retry_on=(OSError,))
+@task(UNDO_KIND, title="Undo an import", priority=Priority.INGEST, retry_on=(OSError,))
 def rois_import_undo(context: JobContext, *, import_id: str, user_id: str) -> JobResult:
     """Take a large import back part by part; killed or stopped, the next time goes on."""
     row = _row(import_id)

@@ -23,7 +23,7 @@ SORTS = ("accession", "organ", "diagnosis", "procedure", "created_at", "updated_
 class CaseFilter(django_filters.FilterSet):
     """``?q=carcinoma&organ=breast&ordering=-created_at``."""
 
-    lab = django_filters.UUIDFilter(field_name="lab_id", label="Of this lab alone")
+    lab = django_filters.UUIDFilter(field_name="lab_id", label="Only of this lab")
     q = django_filters.CharFilter(
         method="search",
         label="Words in accession, patient key, organ, procedure, diagnosis or tags",
@@ -73,7 +73,7 @@ class CaseFilter(django_filters.FilterSet):
 class ItemFilter(django_filters.FilterSet):
     """``?case=<id>&state=ready``."""
 
-    lab = django_filters.UUIDFilter(field_name="case__lab_id", label="Of this lab alone")
+    lab = django_filters.UUIDFilter(field_name="case__lab_id", label="Only of this lab")
     case = django_filters.UUIDFilter(field_name="case_id")
     state = django_filters.ChoiceFilter(choices=ItemState.choices)
 

@@ -28,7 +28,7 @@ class CaseForm(EditedForm):
     accession = forms.CharField(
         label="Accession number",
         max_length=64,
-        help_text="As the hospital system knows the examination; unique in the lab.",
+        help_text="The number of the examination in the hospital system; unique in the lab.",
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
     patient_key = forms.CharField(

@@ -201,7 +201,7 @@ def _looked(
     for one in seen.found:
         numbers = [one.x, one.y, one.width, one.height, one.at_s or 0.0]
         if one.kind not in ("text", "face", "outside") or not all(map(isfinite, numbers)):
-            raise ValueError(f"the child told of what cannot be: {one!r}")
+            raise ValueError(f"the child reported something impossible: {one!r}")
     return seen
 
 

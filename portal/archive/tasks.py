@@ -121,7 +121,7 @@ def video_ingest(context: JobContext, *, video_id: str) -> JobResult:
 def _item(model: type[_Item], item_id: str) -> _Item:
     item = model.objects.select_related("asset", "case").filter(pk=uuid.UUID(item_id)).first()
     if item is None:
-        raise UserError("It was deleted before its work began.", code="gone")
+        raise UserError("It was deleted before the job began.", code="gone")
     return item
 
 
@@ -144,7 +144,7 @@ def _cleaned(
     take_out = partial(inspection.names_take_out, key=services.lab_key(item.lab_id))
     path, told = _inspected(context, take_out, source, folder)
     if told.left and rules.must_be_clean and not services.item_is_released(item):
-        raise UserError(f"It may name somebody: {'; '.join(told.left)}.", code=services.NOT_CLEAN)
+        raise UserError(f"It may contain names: {'; '.join(told.left)}.", code=services.NOT_CLEAN)
     sha256 = storage.file_sha256(path) if path else ""
     clean = CleanFile(
         path, sha256, removed=tuple(told.removed), left=tuple(told.left), stain=told.stain
@@ -172,7 +172,7 @@ def _looked_at(
     try:
         seen = look(source, folder, text=text, faces=faces, progress=context.progress)
     except LimitExceededError as error:
-        sentence = f"Its picture was not looked through for text and faces: {_ended(str(error))}"
+        sentence = f"Its picture was not checked for text and faces: {_ended(str(error))}"
         if may_hold and Seen.HOLD in held_for.values():
             raise UserError(sentence, code=services.NOT_LOOKED) from error
         return [sentence]
@@ -200,7 +200,7 @@ def _placed(
                 if isinstance(error, OSError):
                     raise
                 raise UserError(error.message, code=error.code) from error
-            item.warnings = [f"Not taken out: {sentence}." for sentence in clean.left]
+            item.warnings = [f"Not removed: {sentence}." for sentence in clean.left]
         services.evidence_drop(item=item)
         item.warnings = [*item.warnings, *told]
         yield

@@ -24,7 +24,9 @@ from portal.labs.models import Lab, Role, TokenArea
 from portal.labs.requests import user_of
 from portal.labs.selectors import lab_chosen
 
-_LAB = OpenApiParameter("lab", str, description="Id of the lab; may be left out by who manages one")
+_LAB = OpenApiParameter(
+    "lab", str, description="Id of the lab; may be left out by managers of a single lab"
+)
 
 
 class LabQuerySerializer(serializers.Serializer[Any]):
@@ -45,7 +47,7 @@ class AuditViewSet(ApiViewSet[AuditEntry]):
         parameters=[
             _LAB,
             OpenApiParameter("actor", str, description="Id of a person"),
-            OpenApiParameter("action", str, description="As in an entry"),
+            OpenApiParameter("action", str, description="As it stands in an entry"),
             OpenApiParameter("case", str, description="Id of a case"),
             OpenApiParameter("object", str, description="Id of anything"),
             OpenApiParameter("since", str, description="A day, YYYY-MM-DD, UTC"),
@@ -67,7 +69,7 @@ class AuditViewSet(ApiViewSet[AuditEntry]):
         return self.get_paginated_response([entry_represent(entry) for entry in rows])
 
     @extend_schema(
-        parameters=[_LAB], responses=AuditHeadSerializer, summary="The end of the lab's chain"
+        parameters=[_LAB], responses=AuditHeadSerializer, summary="The end of the chain of the lab"
     )
     @action(detail=False, methods=["get"], pagination_class=None)
     def head(self, request: Request) -> Response:
@@ -76,7 +78,7 @@ class AuditViewSet(ApiViewSet[AuditEntry]):
         services.entries_seal(all_of_them=True)
         found = selectors.chain_head(lab.pk)
         if found is None:
-            raise NotFoundError("Nothing was noted in this lab yet.")
+            raise NotFoundError("Nothing has been logged in this lab yet.")
         return Response(AuditHeadSerializer(found).data)
 
 

@@ -91,7 +91,7 @@ def chain_break(lab_id: uuid.UUID, *, expected: Head | None = None) -> Break | N
             return Break(number + 1, reason)
         number, previous = seal.number, seal.hash
         if expected and expected.number == number and expected.hash != previous:
-            return Break(number, "it is not the head that was kept")
+            return Break(number, "it differs from the head that was kept")
     if expected and expected.number > number:
         return Break(number + 1, f"the chain ends before number {expected.number}, which was kept")
     return None

@@ -63,7 +63,7 @@ def entry_list(request: HttpRequest) -> HttpResponse:
 def entry_export(request: HttpRequest, kind: str) -> HttpResponseBase:
     """What the page shows, all of it, as a file."""
     if kind not in FORMATS:
-        raise NotFoundError(f"The log can be had as {' or '.join(FORMATS)}.")
+        raise NotFoundError(f"The log is available as {' or '.join(FORMATS)}.")
     lab = _lab(request)
     form = EntryForm(request.GET, lab=lab)
     if not form.is_valid():

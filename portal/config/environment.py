@@ -127,7 +127,7 @@ def object_storage() -> dict[str, str | float] | None:
         return None
     if find_spec("boto3") is None:
         raise ImproperlyConfigured(
-            "TESSERA_STORE is s3, whose driver is not installed: pip install 'tessera[s3]'"
+            "TESSERA_STORE is s3, but its driver is not installed: pip install 'tessera[s3]'"
         )
     found: dict[str, str | float] = {
         "bucket": text("TESSERA_S3_BUCKET"),
@@ -138,7 +138,7 @@ def object_storage() -> dict[str, str | float] | None:
     }
     if bool(found["access_key"]) != bool(found["secret_key"]):
         raise ImproperlyConfigured(
-            "TESSERA_S3_ACCESS_KEY and TESSERA_S3_SECRET_KEY must be set both or neither."
+            "TESSERA_S3_ACCESS_KEY and TESSERA_S3_SECRET_KEY must both be set, or neither."
         )
     address = urlsplit(str(found["endpoint"]))
     if found["endpoint"] and (address.scheme not in {"http", "https"} or not address.hostname):
@@ -156,11 +156,14 @@ def index_server() -> dict[str, str | int] | None:
     url = text("TESSERA_QDRANT_URL", "")
     if not url:
         if wanted:
-            raise ImproperlyConfigured("TESSERA_INDEX_ENGINE is qdrant: set TESSERA_QDRANT_URL.")
+            raise ImproperlyConfigured(
+                "TESSERA_INDEX_ENGINE is qdrant, so TESSERA_QDRANT_URL must be set."
+            )
         return None
     if find_spec("qdrant_client") is None:
         raise ImproperlyConfigured(
-            "TESSERA_QDRANT_URL is set; its client is not installed: pip install 'tessera[qdrant]'"
+            "TESSERA_QDRANT_URL is set, but its client is not installed: pip install "
+            "'tessera[qdrant]'"
         )
     is_local = url == ":memory:" or url.startswith("folder:")  # tests and trials
     address = urlsplit(url)
@@ -221,8 +224,7 @@ def mail(default: str) -> dict[str, object]:
             raise ImproperlyConfigured("TESSERA_EMAIL_URL must name the host of the mail server.")
         if not sender or sender.endswith("@localhost"):
             raise ImproperlyConfigured(
-                "TESSERA_EMAIL_FROM must be the address that mail comes from, like "
-                "tessera@lab.example."
+                "TESSERA_EMAIL_FROM must be the sender address of mail, like tessera@lab.example."
             )
     found = {name: value for name, value in _env.email_url_config(url).items() if value is not None}
     found.setdefault("EMAIL_PORT", MAIL_PORTS.get(parts.scheme, 25))
@@ -255,8 +257,8 @@ def database(default: str) -> dict[str, object]:
     else:
         if find_spec("psycopg") is None:
             raise ImproperlyConfigured(
-                "TESSERA_DATABASE_URL names PostgreSQL, whose driver is not installed:"
-                " pip install 'tessera[postgres]'"
+                "TESSERA_DATABASE_URL names PostgreSQL, but its driver is not installed: pip "
+                "install 'tessera[postgres]'"
             )
         config["CONN_MAX_AGE"] = 60
         config["CONN_HEALTH_CHECKS"] = True

@@ -48,7 +48,10 @@ def require_reader(request: HttpRequest) -> None:
         raise ForbiddenError("Metrics need the token of TESSERA_METRICS_TOKEN.")
     passed_on = any(name in request.headers for name in _FORWARDED)
     if passed_on or request.META.get("REMOTE_ADDR") not in LOCAL:
-        raise ForbiddenError("Metrics are for this machine alone; set TESSERA_METRICS_TOKEN.")
+        raise ForbiddenError(
+            "Metrics are available only on this machine; to read them from elsewhere, set "
+            "TESSERA_METRICS_TOKEN."
+        )
 
 
 def _counted() -> CollectorRegistry:
@@ -74,7 +77,7 @@ class Figures:
             free.add_metric((), usage.free)
             size.add_metric((), usage.total)
         yield from (free, size)
-        up = GaugeMetricFamily("tessera_database_up", "1 where the database answered.")
+        up = GaugeMetricFamily("tessera_database_up", "1 if the database answered.")
         try:
             found = [*_jobs(), *_workers(), *_indexes()]
         except DatabaseError:
@@ -88,15 +91,17 @@ def _jobs() -> list[Metric]:
         "tessera_jobs_waiting", "Jobs in the queue.", labels=("kind", "queue")
     )
     age = GaugeMetricFamily(
-        "tessera_jobs_oldest_seconds", "How long the oldest has waited.", labels=("kind", "queue")
+        "tessera_jobs_oldest_seconds",
+        "How long the oldest job has waited.",
+        labels=("kind", "queue"),
     )
     for row in jobs.queue_lengths():
         waiting.add_metric((row.kind, row.queue), row.count)
         age.add_metric((row.kind, row.queue), row.oldest_s)
-    running = GaugeMetricFamily("tessera_jobs_running", "Jobs at work.", labels=("kind",))
-    ended = CounterMetricFamily("tessera_jobs_ended", "Jobs ended.", labels=("kind", "state"))
+    running = GaugeMetricFamily("tessera_jobs_running", "Running jobs.", labels=("kind",))
+    ended = CounterMetricFamily("tessera_jobs_ended", "Ended jobs.", labels=("kind", "state"))
     spent = CounterMetricFamily(
-        "tessera_job_seconds", "From first start to end, summed.", labels=("kind", "state")
+        "tessera_job_seconds", "Sum of the times from first start to end.", labels=("kind", "state")
     )
     failed = CounterMetricFamily(
         "tessera_jobs_failed", "Failed jobs by reason.", labels=("kind", "code")
@@ -112,7 +117,7 @@ def _jobs() -> list[Metric]:
 
 
 def _workers() -> list[Metric]:
-    alive = GaugeMetricFamily("tessera_workers_alive", "Workers heard of lately.")
+    alive = GaugeMetricFamily("tessera_workers_alive", "Workers that have reported lately.")
     alive.add_metric((), jobs.workers_alive().count())
     return [alive]
 
@@ -120,12 +125,12 @@ def _workers() -> list[Metric]:
 def _indexes() -> list[Metric]:
     age = GaugeMetricFamily(
         "tessera_index_age_seconds",
-        "Age of the newest index file, of the scope where it is oldest.",
+        "Age of the newest index file, in the scope where it is oldest.",
         labels=("encoder",),
     )
     newer = GaugeMetricFamily(
         "tessera_index_newer_embeddings",
-        "Embeddings that no index file holds yet; searched from the database.",
+        "Embeddings that are not in an index file yet and are searched from the database.",
         labels=("encoder",),
     )
     vectors = GaugeMetricFamily(
@@ -136,7 +141,10 @@ def _indexes() -> list[Metric]:
     )
     recall = GaugeMetricFamily(
         "tessera_index_recall",
-        "Share of exact answers found of a sample when the file was written, the least of all.",
+        (
+            "Share of exact answers found in a sample when the file was written; the lowest of all"
+            " files."
+        ),
         labels=("encoder",),
     )
     for row in retrieval.index_states():

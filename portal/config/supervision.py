@@ -119,7 +119,7 @@ class ProcessTree:
         _kill_group(role.child.pid)  # what it had started must not run beside its successor
         pause_s = role.restarts.pause_s(now - role.started_s)
         name, where = role.process.name, self._where(role.process)
-        ended = f"{name} ended by itself ({_cause(code)})."
+        ended = f"{name} ended unexpectedly ({_cause(code)})."
         if pause_s is None:
             self.say(f"{ended}{where} It failed {GIVE_UP_AFTER} times in a row: giving up.")
             return code if code > 0 else 1

@@ -31,7 +31,10 @@ LAST_BYTES = 8 * 2**20  # with less than this a database may fail to write: the 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _FULL_WORDS = ("disk is full", "no space left", "disk full", "quota exceeded")
 _SQLITE_WORDS = ("disk i/o error", "unable to open database file")  # what a full disk can look like
-MESSAGE = "The portal's disk is full. Nothing was stored; what is there is safe. Tell the lab's IT."
+MESSAGE = (
+    "The portal's disk is full. Nothing was stored; what is already there is safe. Tell the IT "
+    "people of your lab."
+)
 
 
 def free_bytes(folder: Path) -> int:

@@ -43,7 +43,7 @@ class NotFoundError(PortalError):
 class ConflictError(PortalError):
     """The state of the object does not allow this now."""
 
-    status, code, title = 409, "conflict", "In conflict with the present state"
+    status, code, title = 409, "conflict", "In conflict with the current state"
 
 
 class StaleVersionError(PortalError):
@@ -83,6 +83,6 @@ class UnavailableError(PortalError):
 
 
 class StorageFullError(PortalError):
-    """No room is left for what was sent. Nothing of it was kept."""
+    """Storage is full for what was sent. Nothing of it was kept."""
 
-    status, code, title = 507, "storage-full", "No room is left"
+    status, code, title = 507, "storage-full", "Storage is full"

@@ -76,5 +76,5 @@ class Calendar:
             try:
                 logger.info("housekeeping: %s: %s", name, chore())
             except OSError:
-                logger.exception("housekeeping: %s failed; tried again tomorrow", name)
+                logger.exception("housekeeping: %s failed; it runs again tomorrow", name)
         return True

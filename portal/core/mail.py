@@ -47,7 +47,7 @@ def mail_now(message: EmailMessage) -> bool:
     try:
         return message.send() > 0
     except OSError:  # smtplib's errors are OSErrors
-        logger.exception("mail: the server did not take a message")
+        logger.exception("mail: the server did not accept a message")
         return False
 
 

@@ -113,4 +113,4 @@ def _refuse_files(request: HttpRequest) -> None:
     """Read a form of bounded length, which is kept in memory, and refuse the files in it."""
     len(request.POST)
     if getattr(request, "files_refused", False):
-        raise FilesRefusedError("This address takes no files.")
+        raise FilesRefusedError("This URL takes no files.")

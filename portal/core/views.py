@@ -88,7 +88,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
     body = problem(
         status=500,
         code="internal-error",
-        title="Something broke on our side",
+        title="Something went wrong on our side",
         detail="The request was not carried out. Try again in a moment.",
     )
     return JsonResponse(body, status=500, content_type=CONTENT_TYPE)
@@ -108,7 +108,7 @@ def _static_page(status: int) -> HttpResponse:
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     """A form that was open too long, or sent from elsewhere."""
-    message = "This form is no longer valid. Go back, reload the page, try again."
+    message = "This form is no longer valid. Go back, reload the page and try again."
     return error_response(request, ForbiddenError(message))
 
 

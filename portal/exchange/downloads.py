@@ -20,7 +20,7 @@ def export_response(request: HttpRequest, *, user: User, case_id: uuid.UUID) -> 
     try:
         found = path.stat()
     except FileNotFoundError as error:
-        raise NotFoundError("No export of this case is kept: order one first.") from error
+        raise NotFoundError("There is no export of this case. Order one first.") from error
     etag = f'"x-{found.st_mtime_ns:x}-{found.st_size:x}"'
     response = range_response(request, path, etag=etag, media_type="application/zip")
     response["Content-Disposition"] = f'attachment; filename="case-{case.pk}.zip"'

@@ -35,7 +35,7 @@ def case_export(context: JobContext, *, case_id: str, user_id: str) -> JobResult
     """Write what a manager ordered; if killed, the next attempt starts again."""
     user = User.objects.filter(pk=uuid.UUID(user_id), is_active=True).first()
     if user is None:
-        raise UserError("Who ordered this export is gone.", code="gone")
+        raise UserError("The account that ordered this export no longer exists.", code="gone")
     try:
         return case_export_write(user=user, case_id=uuid.UUID(case_id), context=context)
     except StorageFullError:

@@ -36,7 +36,9 @@ def case_export(request: HttpRequest, case_id: uuid.UUID) -> HttpResponseBase:
     user = user_of(request)
     if request.method == "POST":
         case_export_request(user=user, case_id=case_id)
-        messages.success(request, "The export is being written. Its download shows up at the end.")
+        messages.success(
+            request, "The export is being written. Its download appears here when it is done."
+        )
         return redirect("archive:case_detail", case_id=case_id)
     return export_response(request, user=user, case_id=case_id)
 
@@ -63,7 +65,7 @@ def case_imports(request: HttpRequest) -> HttpResponse:
     user = user_of(request)
     managed = labs_with_role(user, at_least=Role.MANAGER)
     if not managed:
-        raise ForbiddenError("This needs the role manager in a lab.")
+        raise ForbiddenError("You need the role of manager in a lab.")
     chosen = request.GET.get("lab") or lab_chosen_by(request)
     lab = managed.filter(slug=chosen).first() or managed[0]
     if request.GET.get("lab"):

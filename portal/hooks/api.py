@@ -52,7 +52,7 @@ class WebhookViewSet(mixins.ListModelMixin, ApiViewSet[Webhook]):
         parameters=[ETAG_MADE],
         request=WebhookCreateSerializer,
         responses={201: WebhookMadeSerializer},
-        summary="Make a webhook",
+        summary="Create a webhook",
     )
     def create(self, request: Request) -> Response:
         """The answer has its `secret`, this once."""
@@ -135,7 +135,7 @@ class WebhookViewSet(mixins.ListModelMixin, ApiViewSet[Webhook]):
     @extend_schema(
         request=ReplaySerializer,
         responses={202: ReplayedSerializer},
-        summary="Send all that failed again",
+        summary="Send all failed deliveries again",
     )
     @action(detail=True, methods=["post"])
     def replay(self, request: Request, pk: str) -> Response:

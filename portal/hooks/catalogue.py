@@ -40,9 +40,9 @@ _MOSAIC = ("video_id", "case_id", "canvas_id")
 _WORK = ("canvas_id", "case_id", "person", "study")
 _BIN = ("target_id", "case_id")
 TYPES: Mapping[str, EventType] = {
-    "assignment.made": EventType("An image was handed out", "assignment", "assignment_id", _WORK),
+    "assignment.made": EventType("An image was assigned", "assignment", "assignment_id", _WORK),
     "assignment.submitted": EventType(
-        "An image was handed in", "assignment", "assignment_id", _WORK
+        "An assignment was submitted", "assignment", "assignment_id", _WORK
     ),
     "bin.put": EventType("Something was deleted", "bin", "entry_id", _BIN, ("kind",)),
     "bin.restored": EventType("Something was restored", "bin", "entry_id", _BIN, ("kind",)),
@@ -50,7 +50,7 @@ TYPES: Mapping[str, EventType] = {
         "A pixel size was set", "canvas", "canvas_id", ("case_id",), ("mpp_x", "mpp_y")
     ),
     "case.changed": EventType("A case was changed", "case", "case_id"),
-    "case.created": EventType("A case was made", "case", "case_id"),
+    "case.created": EventType("A case was created", "case", "case_id"),
     "followup.finished": EventType(
         "A follow-up was found", "followup", "followup_id", ("roi_id",), ("found",)
     ),

@@ -36,10 +36,12 @@ class WebhookForm(EditedForm):
         ),
     )
     types = forms.MultipleChoiceField(
-        label="Tell it of",
+        label="Events to send",
         required=False,
         choices=[(name, kind.title) for name, kind in TYPES.items()],
-        help_text="Nothing ticked: everything, and what later versions add.",
+        help_text=(
+            "If none is ticked, all events are sent, including those that later versions add."
+        ),
         widget=forms.CheckboxSelectMultiple,
     )
 

@@ -31,7 +31,7 @@ class WebhookState(models.TextChoices):
 
     ON = "on", "On"
     OFF = "off", "Switched off"
-    GONE = "gone", "Switched off: the receiver said that it is gone"
+    GONE = "gone", "Switched off: the receiver answered that it is gone"
     FAILING = "failing", "Switched off: it failed for days"
 
 
@@ -55,12 +55,16 @@ class Webhook(LabOwned):
 
     name = models.CharField(max_length=80)
     url = models.CharField(max_length=URL_MAX)
-    types = models.JSONField(default=list, help_text="Of events; none: all")
+    types = models.JSONField(default=list, help_text="Names of events; empty for all")
     state = models.CharField(max_length=8, choices=WebhookState.choices, default=WebhookState.ON)
     sealed_secret = models.TextField()
     sealed_secret_before = models.TextField(blank=True)
-    before_until = models.DateTimeField(null=True, help_text="So long the secret before signs too")
-    failing_since = models.DateTimeField(null=True, help_text="First failure since a success")
+    before_until = models.DateTimeField(
+        null=True, help_text="Until then the previous secret signs too"
+    )
+    failing_since = models.DateTimeField(
+        null=True, help_text="First failure since the last success"
+    )
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
     )
@@ -89,13 +93,15 @@ class WebhookDelivery(LabOwned):
     """One message to one webhook. ``webhook-id`` is its id: the same in every attempt."""
 
     webhook = models.ForeignKey(Webhook, on_delete=models.CASCADE, related_name="deliveries")
-    event_id = models.BigIntegerField(null=True, help_text="In the outbox; none for a ping")
+    event_id = models.BigIntegerField(null=True, help_text="Event in the outbox; empty for a ping")
     type = models.CharField(max_length=80)
-    body = models.TextField(help_text="The bytes that are signed and sent, the same each time")
+    body = models.TextField(
+        help_text="The bytes that are signed and sent, the same in each attempt"
+    )
     state = models.CharField(
         max_length=9, choices=DeliveryState.choices, default=DeliveryState.WAITING
     )
-    tries = models.PositiveSmallIntegerField(default=0, help_text="Since it began to wait")
+    tries = models.PositiveSmallIntegerField(default=0, help_text="When it began to wait")
     due_at = models.DateTimeField()
     lease_token = models.UUIDField(null=True)
     lease_until = models.DateTimeField(null=True)
@@ -129,9 +135,13 @@ class WebhookAttempt(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     delivery = models.ForeignKey(WebhookDelivery, on_delete=models.CASCADE, related_name="attempts")
     at = models.DateTimeField()
-    status = models.PositiveSmallIntegerField(null=True, help_text="Of HTTP; none: no answer")
+    status = models.PositiveSmallIntegerField(
+        null=True, help_text="HTTP status; empty if there was no answer"
+    )
     error = models.CharField(max_length=200, blank=True)
-    answer = models.CharField(max_length=ANSWER_MAX, blank=True, help_text="How it began")
+    answer = models.CharField(
+        max_length=ANSWER_MAX, blank=True, help_text="The beginning of the answer"
+    )
     seconds = models.FloatField()
 
     class Meta:

@@ -69,13 +69,13 @@ def url_check(url: str) -> SplitResult:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
-        raise InvalidInputError("url: this is no address.") from None
+        raise InvalidInputError("url: this is not a URL.") from None
     if parts.scheme not in {"https", "http"} or not parts.hostname:
         raise InvalidInputError("url: it must begin with https:// and name a host.")
     if parts.username is not None or parts.fragment:
-        raise InvalidInputError("url: without a user name and without a #fragment.")
+        raise InvalidInputError("url: it must not have a user name or a #fragment.")
     if port is not None and port not in {80, 443} and port < PORT_LEAST:
-        raise InvalidInputError(f"url: the port is 80, 443, or {PORT_LEAST} and above.")
+        raise InvalidInputError(f"url: the port must be 80, 443, or {PORT_LEAST} and above.")
     try:
         literal = ipaddress.ip_address(parts.hostname)
     except ValueError:
@@ -89,11 +89,14 @@ def refusal(address: Address, *, is_tls: bool) -> str | None:
     """Why an address is not talked to; None where it is."""
     meant = _meant(address)
     if any(meant in network for network in NEVER):
-        return f"{address} is link-local or hands out a machine's keys; it is never permitted"
+        return (
+            f"{address} is link-local or an address that gives out credentials of the machine; it "
+            "is never permitted"
+        )
     if any(meant in network for network in _named()):
         return None
     if not meant.is_global or meant.is_multicast:
-        return f"{address} is private, and not in TESSERA_WEBHOOK_NETWORKS"
+        return f"{address} is private and not in TESSERA_WEBHOOK_NETWORKS"
     return None if is_tls else "http:// is only for networks in TESSERA_WEBHOOK_NETWORKS"
 
 
@@ -135,7 +138,7 @@ def _judged(parts: SplitResult) -> list[str]:
     try:
         found = socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
-        raise RefusedError(f"{parts.hostname} is not known to the name service") from None
+        raise RefusedError(f"the host name {parts.hostname} is unknown") from None
     texts = list(dict.fromkeys(str(entry[4][0]).partition("%")[0] for entry in found))
     for text in texts:
         why = refusal(ipaddress.ip_address(text), is_tls=parts.scheme == "https")
@@ -204,7 +207,7 @@ def _words(error: Exception, seconds: float) -> str:
     if isinstance(error, TimeoutError) or seconds >= TOTAL_S:
         return f"no answer within {TOTAL_S:g} s"
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate is not good: {error.verify_message}"[:200]
+        return f"its certificate is not valid: {error.verify_message}"[:200]
     if isinstance(error, ConnectionRefusedError):
-        return "nobody listens there"
+        return "nothing listens at this address"
     return f"{type(error).__name__}: {error}"[:200]

@@ -63,5 +63,5 @@ def delivery_get(hook: Webhook, *, delivery_id: uuid.UUID) -> WebhookDelivery:
     """
     found = deliveries_of(hook).filter(pk=delivery_id).first()
     if found is None:
-        raise NotFoundError("There is no such delivery of this webhook.")
+        raise NotFoundError("This webhook has no such delivery.")
     return found

@@ -24,12 +24,14 @@ class WebhookSerializer(serializers.ModelSerializer[Webhook]):
 
     lab = serializers.UUIDField(source="lab_id", read_only=True)
     types = serializers.ListField(
-        child=serializers.ChoiceField(choices=TYPE_CHOICES), help_text="None: all"
+        child=serializers.ChoiceField(choices=TYPE_CHOICES), help_text="Empty for all"
     )
     state = serializers.ChoiceField(choices=WebhookState.choices)
-    waiting = serializers.IntegerField(help_text="Deliveries to come")
+    waiting = serializers.IntegerField(help_text="Deliveries still to be made")
     failed = serializers.IntegerField(help_text="Deliveries that were given up")
-    delivered_at = serializers.DateTimeField(allow_null=True, help_text="The last success")
+    delivered_at = serializers.DateTimeField(
+        allow_null=True, help_text="When the last delivery succeeded"
+    )
 
     class Meta:
         model = Webhook
@@ -51,13 +53,13 @@ class WebhookSerializer(serializers.ModelSerializer[Webhook]):
 class SecretSerializer(serializers.Serializer[Any]):
     """Shown this once."""
 
-    secret = serializers.CharField(help_text="`whsec_...`, as Standard Webhooks has it")
+    secret = serializers.CharField(help_text="`whsec_...`, as Standard Webhooks defines it")
 
 
 class WebhookMadeSerializer(WebhookSerializer):
     """With its secret, shown this once."""
 
-    secret = serializers.CharField(help_text="`whsec_...`, as Standard Webhooks has it")
+    secret = serializers.CharField(help_text="`whsec_...`, as Standard Webhooks defines it")
 
     class Meta(WebhookSerializer.Meta):
         fields = (*WebhookSerializer.Meta.fields, "secret")
@@ -71,7 +73,7 @@ class WebhookChangeSerializer(serializers.Serializer[Any]):
     types = serializers.ListField(
         child=serializers.ChoiceField(choices=TYPE_CHOICES),
         required=False,
-        help_text="Of events; none: all",
+        help_text="Names of events; empty for all",
     )
     is_on = serializers.BooleanField(required=False)
 
@@ -79,14 +81,16 @@ class WebhookChangeSerializer(serializers.Serializer[Any]):
 class WebhookCreateSerializer(serializers.Serializer[Any]):
     """A new webhook."""
 
-    lab = serializers.UUIDField(required=False, help_text="May be left out who manages one lab")
+    lab = serializers.UUIDField(
+        required=False, help_text="May be left out by managers of a single lab"
+    )
     name = serializers.CharField(max_length=80)
     url = serializers.CharField(max_length=URL_MAX)
     types = serializers.ListField(
         child=serializers.ChoiceField(choices=TYPE_CHOICES),
         required=False,
         default=list,
-        help_text="Of events; none: all",
+        help_text="Names of events; empty for all",
     )
 
 
@@ -119,7 +123,9 @@ class DeliveryQuerySerializer(serializers.Serializer[Any]):
 class ReplaySerializer(serializers.Serializer[Any]):
     """What to send again."""
 
-    since = serializers.DateTimeField(required=False, help_text="Of what failed; all of it without")
+    since = serializers.DateTimeField(
+        required=False, help_text="Ids of failed deliveries; all of them if left out"
+    )
 
 
 class ReplayedSerializer(serializers.Serializer[Any]):

@@ -43,7 +43,7 @@ def webhook_create(
     _set(hook, name=name, url=url, types=types)
     with transaction.atomic():
         if Webhook.objects.filter(lab=lab).count() >= MOST:
-            raise ConflictError(f"A lab has up to {MOST} webhooks.", code="too-many")
+            raise ConflictError(f"A lab can have up to {MOST} webhooks.", code="too-many")
         hook.save(force_insert=True)
         _tell("webhook.created", hook, user)
     return hook, secret
@@ -122,7 +122,7 @@ def delivery_replay(*, delivery: WebhookDelivery, user: User) -> WebhookDelivery
     _require_on(hook)
     ended = WebhookDelivery.objects.filter(pk=delivery.pk).exclude(state=DeliveryState.WAITING)
     if not _again(ended, hook, user):
-        raise ConflictError("It waits to be sent anyway.", code="delivery-waiting")
+        raise ConflictError("This delivery is already waiting to be sent.", code="delivery-waiting")
     delivery.refresh_from_db()
     return delivery
 
@@ -169,7 +169,7 @@ def _set(
     if types is not None:
         hook.types = sorted(set(types))
         if unknown := [one for one in hook.types if one not in TYPES]:
-            raise InvalidInputError(f"types: there is no {unknown[0]!r}.")
+            raise InvalidInputError(f"types: there is no event {unknown[0]!r}.")
 
 
 def _require_on(hook: Webhook) -> None:

@@ -105,7 +105,7 @@ def webhook_ping(request: HttpRequest, webhook_id: uuid.UUID) -> HttpResponse:
     """A test message."""
     hook = _hook(request, webhook_id)
     services.webhook_ping(hook=hook, user=user_of(request))
-    messages.success(request, "The test message is on its way. Its delivery stands in the log.")
+    messages.success(request, "The test message is on its way. Its delivery is shown in the log.")
     return _to(hook)
 
 
@@ -118,7 +118,7 @@ def webhook_replay(request: HttpRequest, webhook_id: uuid.UUID) -> HttpResponse:
         try:
             delivery_id = uuid.UUID(named)
         except ValueError:
-            raise InvalidInputError("This is no delivery.") from None
+            raise InvalidInputError("This is not a delivery.") from None
         found = selectors.delivery_get(hook, delivery_id=delivery_id)
         services.delivery_replay(delivery=found, user=user)
         count = 1

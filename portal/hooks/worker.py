@@ -38,7 +38,9 @@ def send(delivery: WebhookDelivery) -> Answer:
     try:
         keys = delivery.webhook.secrets
     except InvalidToken:
-        return Answer(0.0, error="its secret was made under another TESSERA_SECRET_KEY: change it")
+        return Answer(
+            0.0, error="its secret was made under another TESSERA_SECRET_KEY; change the secret"
+        )
     at = int(time.time())
     signed = headers_of(delivery.message_id, timestamp=at, body=body, keys=keys)
     headers = {"Content-Type": "application/json", "User-Agent": AGENT, **signed}
@@ -86,7 +88,7 @@ def deliver_forever(stop: threading.Event) -> None:
                 connection_refresh()
                 moved = sender.step()
             except DatabaseError:
-                logger.warning("webhooks: database away", exc_info=True)
+                logger.warning("webhooks: the database does not answer", exc_info=True)
                 moved = 0
             if not moved and sender.is_idle:
                 stop.wait(IDLE_S)

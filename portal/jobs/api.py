@@ -30,7 +30,9 @@ class JobFilter(filters.FilterSet):
     state = filters.ChoiceFilter(choices=JobState.choices)
     kind = filters.CharFilter()
     target_id = filters.UUIDFilter()
-    person = filters.CharFilter(method="by_person", help_text="Id of who asked for it, or `me`")
+    person = filters.CharFilter(
+        method="by_person", help_text="Id of the person who asked for it, or `me`"
+    )
 
     class Meta:
         model = Job

@@ -54,8 +54,12 @@ class Job(LabOwned):
         choices=JobPriority.choices, default=JobPriority.INTERACTIVE
     )
     args = models.JSONField(default=dict)
-    payload_version = models.PositiveSmallIntegerField(default=1, help_text="Of args; see task()")
-    request_id = models.CharField(max_length=64, blank=True, help_text="Of who asked, for the log")
+    payload_version = models.PositiveSmallIntegerField(
+        default=1, help_text="Version of args; see task()"
+    )
+    request_id = models.CharField(
+        max_length=64, blank=True, help_text="Of the person who asked, for the log"
+    )
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
     )
@@ -80,7 +84,7 @@ class Job(LabOwned):
     progress_total = models.BigIntegerField(default=0)
     phase = models.CharField(max_length=80, blank=True)
     phase_at = models.DateTimeField(null=True, blank=True, help_text="When the phase began")
-    phase_from = models.BigIntegerField(default=0, help_text="progress_done when it began")
+    phase_from = models.BigIntegerField(default=0, help_text="progress_done when the phase began")
 
     result = models.JSONField(default=dict)
     error_code = models.CharField(max_length=60, blank=True)
@@ -149,7 +153,9 @@ class JobTurn(models.Model):
 
     lab = models.ForeignKey(Lab, on_delete=models.CASCADE, related_name="+")
     person = models.CharField(
-        max_length=40, blank=True, help_text="Key of who asked; empty for the portal itself"
+        max_length=40,
+        blank=True,
+        help_text="Key of the person who asked; empty for the portal itself",
     )
     priority = models.PositiveSmallIntegerField(choices=JobPriority.choices)
     served_at = models.DateTimeField()
@@ -167,6 +173,6 @@ class WorkerSign(BaseModel):
     queues = models.CharField(max_length=120)
     processes = models.PositiveSmallIntegerField(default=1, help_text="Jobs it runs at once")
     device = models.CharField(
-        max_length=120, blank=True, help_text="What its networks run on; empty where it runs none"
+        max_length=120, blank=True, help_text="What its networks run on; empty if it runs none"
     )
     seen_at = models.DateTimeField(db_index=True)

@@ -20,7 +20,7 @@ class WaitSerializer(serializers.Serializer[Any]):
 
     position = serializers.IntegerField(help_text="1 is next")
     seconds = serializers.FloatField(
-        allow_null=True, help_text="Until it begins, estimated; null while nothing is known"
+        allow_null=True, help_text="Estimated time until it begins; null while unknown"
     )
 
 
@@ -32,13 +32,15 @@ class JobSerializer(serializers.ModelSerializer[Job]):
     error = serializers.SerializerMethodField()
     priority = serializers.SerializerMethodField()
     outcome = serializers.CharField(
-        read_only=True, help_text="Why it succeeded without what was asked for: `no tissue`"
+        read_only=True, help_text="Why it ended without a result, such as `no tissue`"
     )
     wait = serializers.SerializerMethodField(
-        help_text="Its place in the queue; null where it does not wait, or thousands go before it"
+        help_text=(
+            "Its place in the queue; null if it is not waiting, or if thousands are ahead of it"
+        )
     )
     seconds_left = serializers.SerializerMethodField(
-        help_text="Of the present phase of a running job, estimated; null while unknown"
+        help_text="Estimated time left in the current phase of a running job; null while unknown"
     )
 
     class Meta:
@@ -111,19 +113,21 @@ class JobChoiceSerializer(serializers.Serializer[Any]):
     state = serializers.ChoiceField(OPEN_STATES, required=False)
     kind = serializers.CharField(required=False, max_length=60)
     person = serializers.CharField(
-        required=False, max_length=40, help_text="Id of who asked for them, or `me`"
+        required=False, max_length=40, help_text="Id of the person who asked for them, or `me`"
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """An empty choice would be every job of the lab."""
         if not attrs:
-            raise serializers.ValidationError("Name ids, or a state, kind or person.")
+            raise serializers.ValidationError("Give ids, or a state, kind or person.")
         return attrs
 
 
 class JobsCancelledSerializer(serializers.Serializer[Any]):
     """What became of them."""
 
-    cancelled = serializers.IntegerField(help_text="Waited, and ended at once")
-    stopping = serializers.IntegerField(help_text="Are at work, and were told to stop")
-    kept = serializers.IntegerField(help_text="Others' jobs, which only a manager may cancel")
+    cancelled = serializers.IntegerField(help_text="Were waiting and ended at once")
+    stopping = serializers.IntegerField(help_text="Are running and were told to stop")
+    kept = serializers.IntegerField(
+        help_text="Jobs of other people, which only a manager may cancel"
+    )

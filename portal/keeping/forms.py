@@ -19,7 +19,7 @@ class ErasureFindForm(forms.Form):
     patient_key = forms.CharField(
         max_length=64,
         required=False,
-        help_text="Instead: all cases of this patient.",
+        help_text="Or this: all cases of the patient.",
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
 
@@ -27,7 +27,7 @@ class ErasureFindForm(forms.Form):
         """One of the two."""
         cleaned = super().clean() or {}
         if bool(cleaned.get("accession")) == bool(cleaned.get("patient_key")):
-            raise forms.ValidationError("Give an accession number or a patient key.")
+            raise forms.ValidationError("Enter an accession number or a patient key.")
         return cleaned
 
 
@@ -42,6 +42,6 @@ class ErasureForm(ErasureFindForm):
     reason = forms.CharField(
         max_length=200,
         required=False,
-        help_text="Kept in the certificate: it must not name the patient.",
+        help_text="It is kept in the certificate and must not name the patient.",
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )

@@ -18,7 +18,7 @@ class BinEntrySerializer(serializers.Serializer[BinRow]):
     name = serializers.CharField(source="entry.name")
     case = serializers.UUIDField(source="entry.case_id")
     accession = serializers.CharField()
-    holds = serializers.CharField(help_text="What it took along: `2 slides, 14 regions`")
+    holds = serializers.CharField(help_text="What was deleted with it: `2 slides, 14 regions`")
     deleted_at = serializers.DateTimeField(source="entry.created_at")
     deleted_by = serializers.CharField(source="entry.deleted_by.email", default=None)
     purge_at = serializers.DateTimeField(help_text="When it is deleted for good")

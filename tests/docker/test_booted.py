@@ -127,7 +127,7 @@ def test_every_role_passes_its_own_health_check(site: Site) -> None:
 def test_a_role_that_is_not_there_is_not_healthy(site: Site) -> None:
     other = site.image.run("gpu-worker", "alive")  # a container in which nothing runs
     assert other.returncode != 0
-    assert "Nothing of this machine was heard of lately" in other.stderr
+    assert "Nothing on this machine has reported lately" in other.stderr
 
 
 def test_the_doctor_finds_nothing_wrong_in_the_image(site: Site) -> None:

@@ -80,12 +80,12 @@ def test_a_label_and_rules_say_that_somebody_was_first(both: Client, lab: Lab) -
     at = reverse("annotations:label_edit", args=[label.pk])
     both.post(at, sent | {"name": "Crypt"})
     late = both.post(at, sent | {"name": "Gland 2"}, follow=True).content.decode()
-    assert "Someone else changed “Crypt” meanwhile" in late and "“Gland 2”" in late
+    assert "Someone else has changed “Crypt” in the meantime" in late and "“Gland 2”" in late
     assert Label.objects.get(pk=label.pk).name == "Crypt"
     rules = {"lab": lab.slug, "seen": seen(both.get(reverse("archive:intake")), near="Rules")}
     both.post(reverse("archive:intake_rules"), rules | {"must_be_clean": "on"})
     late = both.post(reverse("archive:intake_rules"), rules, follow=True).content.decode()
-    assert "Someone else changed the rules meanwhile" in late
+    assert "Someone else has changed the rules in the meantime" in late
     assert IntakeRules.objects.get(lab=lab).must_be_clean
 
 

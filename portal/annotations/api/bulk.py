@@ -38,7 +38,7 @@ from portal.labs.models import TokenArea
 from portal.labs.requests import user_of
 
 STALE = OpenApiResponse(
-    ProblemSerializer, "Stale, nothing was written: `stale` has the ROIs as they are now."
+    ProblemSerializer, "Stale: nothing was written. `stale` has the ROIs as they are now."
 )
 
 
@@ -48,7 +48,7 @@ class RoiStepSerializer(serializers.Serializer[Any]):
     do = serializers.ChoiceField(RoiAction.choices)
     id = serializers.UUIDField()
     version = serializers.IntegerField(
-        required=False, min_value=1, max_value=INT32_MAX, help_text="Required but for a new ROI"
+        required=False, min_value=1, max_value=INT32_MAX, help_text="Required, except for a new ROI"
     )
     geometry = GeometryField(required=False, help_text="Required for a new ROI")
     frame = FrameReferenceSerializer(required=False, allow_null=True)

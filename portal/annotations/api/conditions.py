@@ -22,10 +22,17 @@ IF_MATCH = OpenApiParameter(
     str,
     OpenApiParameter.HEADER,
     required=True,
-    description='The ETag the change was made from, such as `"3"`. 428 without it, 412 if stale.',
+    description=(
+        'The ETag of the version that the change was made from, such as `"3"`. 428 without it, 412'
+        " if stale."
+    ),
 )
 IF_MATCH_OPTIONAL = OpenApiParameter(
-    "If-Match", str, OpenApiParameter.HEADER, required=False, description="As for a change."
+    "If-Match",
+    str,
+    OpenApiParameter.HEADER,
+    required=False,
+    description="The same as for a change.",
 )
 
 
@@ -62,7 +69,7 @@ def expected_version(request: Request) -> int:
     version = expected_version_or_none(request)
     if version is None:
         raise PreconditionRequiredError(
-            'Send the ETag you read as If-Match, for example If-Match: "3".'
+            'Send the ETag that you read as If-Match, for example If-Match: "3".'
         )
     return version
 
@@ -74,5 +81,7 @@ def expected_version_or_none(request: Request) -> int | None:
         return None
     match = _TAG.match(header)
     if match is None:
-        raise InvalidInputError('If-Match: expected one ETag as it was read, for example "3".')
+        raise InvalidInputError(
+            'If-Match: expected one ETag, exactly as it was read, for example "3".'
+        )
     return int(match[1])

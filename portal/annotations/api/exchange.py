@@ -50,17 +50,22 @@ class ExportQuerySerializer(serializers.Serializer[Any]):
 
     format = serializers.ChoiceField(list(WRITERS), required=False, default="geojson")
     downsample = serializers.IntegerField(
-        required=False, default=1, help_text="Of `mask`: level-0 pixels for one; 1, 2, 4 to 32"
+        required=False,
+        default=1,
+        help_text="For `mask`: level-0 pixels per pixel of the mask; 1, 2, 4 to 32",
     )
-    roi = serializers.UUIDField(required=False, help_text="Of `png`: this ROI with a margin")
+    roi = serializers.UUIDField(required=False, help_text="For `png`: this ROI with a margin")
     window = serializers.CharField(
-        required=False, help_text="Of `png`: `left,top,right,bottom` in level-0 pixels"
+        required=False, help_text="For `png`: `left,top,right,bottom` in level-0 pixels"
     )
     width = serializers.IntegerField(
         required=False, default=1600, min_value=64, max_value=MOST_WIDTH_PX, help_text="Of `png`"
     )
     frame = serializers.IntegerField(
-        required=False, default=0, min_value=0, help_text="Of `png` of a video: the frame's index"
+        required=False,
+        default=0,
+        min_value=0,
+        help_text="For `png` of a video: the index of the frame",
     )
 
     def validate_window(self, value: str) -> tuple[float, ...]:
@@ -70,7 +75,7 @@ class ExportQuerySerializer(serializers.Serializer[Any]):
         except ValueError:
             sides = ()
         if len(sides) != 4 or not all(abs(side) < 1e9 for side in sides):
-            raise serializers.ValidationError("left,top,right,bottom are expected.")
+            raise serializers.ValidationError("Expected left,top,right,bottom.")
         return sides
 
 
@@ -78,42 +83,49 @@ class ImportQuerySerializer(serializers.Serializer[Any]):
     """How to import."""
 
     format = serializers.ChoiceField(
-        ["auto", *READERS], required=False, default="auto", help_text="`auto`: by its content"
+        ["auto", *READERS],
+        required=False,
+        default="auto",
+        help_text="`auto`: recognised by its content",
     )
     create_labels = serializers.BooleanField(
         required=False,
         allow_null=True,
         default=None,
-        help_text="Add unknown classes to the lab's labels (managers; their default)",
+        help_text=(
+            "Add unknown classes to the labels of the lab (managers only; the default for them)"
+        ),
     )
     labels = serializers.JSONField(
         required=False,
         default=dict,
-        help_text='What classes become: {"Class": "<id of a label>"}, or null for no label',
+        help_text='The label for each class: {"Class": "<id of a label>"}, or null for no label',
     )
     strict = serializers.BooleanField(
         required=False, default=False, help_text="Import all features or nothing"
     )
     dry_run = serializers.BooleanField(
-        required=False, default=False, help_text="Answer what an import would do; write nothing"
+        required=False, default=False, help_text="Report what an import would do, and write nothing"
     )
     background = serializers.BooleanField(
         required=False,
         default=False,
-        help_text="Answer 202 at once: a job reads the document, which `/roi-imports/` tells of",
+        help_text=(
+            "Answer 202 at once: a job reads the document, and `/roi-imports/` shows its progress"
+        ),
     )
     name = serializers.CharField(
         required=False,
         default="",
         allow_blank=True,
         max_length=200,
-        help_text="Of the file, shown with the import",
+        help_text="Name of the file, shown with the import",
     )
     report = serializers.ChoiceField(
         ["json", "csv"],
         required=False,
         default="json",
-        help_text="`csv` (with `dry_run`): one line a feature, however many there are",
+        help_text="`csv` (with `dry_run`): one line for each feature, without a limit",
     )
 
     def validate_labels(self, value: object) -> dict[str, uuid.UUID | None]:
@@ -187,7 +199,7 @@ class CanvasRoiFileApi(ApiView):
         request={"application/octet-stream": OpenApiTypes.BINARY},
         responses={
             200: OpenApiResponse(ImportReportSerializer, "What became of each feature"),
-            202: OpenApiResponse(RoiImportSerializer, "A job of it; `Location` names the job"),
+            202: OpenApiResponse(RoiImportSerializer, "A job does it; `Location` names the job"),
         },
         parameters=[
             ImportQuerySerializer,
@@ -209,7 +221,7 @@ class CanvasRoiFileApi(ApiView):
         choices = ImportChoices(asked["create_labels"], asked["labels"], asked["strict"])
         user = user_of(request)
         if isinstance(request.data, Mapping):  # where no length is told, no parser is asked
-            raise InvalidInputError("There is no document: the request has no body.")
+            raise InvalidInputError("The request has no body, so there is no document.")
         file = cast(IO[bytes], request.data)
         once = None if asked["dry_run"] else once_of_file(request, file)
         known = roi_import_known(once) if once else None

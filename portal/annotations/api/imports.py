@@ -40,7 +40,7 @@ class OutlineSerializer(serializers.Serializer[Any]):
     status = serializers.ChoiceField(["created", "updated", "restored", "unchanged"])
     rings = serializers.ListField(
         child=serializers.ListField(child=serializers.IntegerField()),
-        help_text="x, y in turns, level-0 pixels",
+        help_text="x, y alternating, in level-0 pixels",
     )
 
     def get_fields(self) -> dict[str, Any]:
@@ -60,10 +60,10 @@ class RoiImportSerializer(serializers.ModelSerializer[RoiImport]):
     name = serializers.CharField(source="document_name", read_only=True)
     job = serializers.SerializerMethodField()
     report = serializers.SerializerMethodField(
-        help_text="null until something is known; of an import under way, so far"
+        help_text="null until something is known; so far, while the import is running"
     )
     undone = ImportUndoneSerializer(
-        allow_null=True, read_only=True, help_text="Of one that is taken back, so far"
+        allow_null=True, read_only=True, help_text="So far, while the import is being undone"
     )
 
     class Meta:
@@ -107,7 +107,7 @@ class ImportStartSerializer(serializers.Serializer[Any]):
     labels = serializers.JSONField(
         required=False,
         default=dict,
-        help_text='What classes become: {"Class": "<id of a label>"}, or null for no label',
+        help_text='The label for each class: {"Class": "<id of a label>"}, or null for no label',
     )
 
     def validate_labels(self, value: object) -> dict[str, uuid.UUID | None]:
@@ -118,14 +118,14 @@ class ImportStartSerializer(serializers.Serializer[Any]):
 def chosen_labels(value: object) -> dict[str, uuid.UUID | None]:
     """By lower-case name of a class, the id of its label or None."""
     if not isinstance(value, dict):
-        raise serializers.ValidationError("An object is expected.")
+        raise serializers.ValidationError("Expected an object.")
     try:
         return {
             str(name).lower(): None if label is None else uuid.UUID(str(label))
             for name, label in value.items()
         }
     except ValueError:
-        raise serializers.ValidationError("Ids of labels, or null, are expected.") from None
+        raise serializers.ValidationError("Expected ids of labels, or null.") from None
 
 
 def accepted(row: RoiImport) -> Response:
@@ -191,7 +191,9 @@ class RoiImportTableApi(ApiView):
         try:
             file = (import_folder(found.pk) / "report.csv").open("rb")
         except FileNotFoundError:
-            raise NotFoundError("There is no table of this import, or no longer.") from None
+            raise NotFoundError(
+                "This import has no table, or its table is no longer kept."
+            ) from None
         return FileResponse(
             file, as_attachment=True, filename="import-report.csv", content_type="text/csv"
         )

@@ -44,13 +44,16 @@ class LabelSerializer(serializers.Serializer[Any]):
     color = serializers.RegexField(r"^#[0-9a-fA-F]{6}$", required=False, help_text="#rrggbb")
     position = serializers.IntegerField(min_value=0, max_value=INT32_MAX, required=False)
     parent = serializers.UUIDField(  # type: ignore[assignment]
-        required=False, allow_null=True, help_text="The label that it stands below"
+        required=False, allow_null=True, help_text="The label directly above it"
     )
     key = serializers.CharField(
-        required=False, allow_blank=True, max_length=1, help_text="1 to 9; taken from who has it"
+        required=False,
+        allow_blank=True,
+        max_length=1,
+        help_text="1 to 9; taken from the label that has it",
     )
     retired = serializers.BooleanField(
-        required=False, help_text="On no new ROI; those that have it keep it"
+        required=False, help_text="Not offered for new ROIs; ROIs that have it keep it"
     )
     merged_into = serializers.UUIDField(read_only=True, allow_null=True)
 
@@ -83,14 +86,16 @@ class LabelMergeSerializer(serializers.Serializer[Any]):
     rois = serializers.IntegerField()
     canvases = serializers.IntegerField()
     cases = serializers.IntegerField()
-    locked = serializers.IntegerField(help_text="Of these ROIs; they are relabelled too")
+    locked = serializers.IntegerField(
+        help_text="How many of these ROIs are deleted; they are relabelled too"
+    )
 
 
 class LabelMergeUndoneSerializer(serializers.Serializer[Any]):
     """What went back."""
 
     reverted = serializers.IntegerField()
-    kept = serializers.IntegerField(help_text="Changed by somebody since")
+    kept = serializers.IntegerField(help_text="Changed by somebody since then")
 
 
 class FrozenLabelSerializer(serializers.Serializer[Any]):

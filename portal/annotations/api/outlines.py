@@ -38,14 +38,14 @@ class ProposedOutlinesSerializer(serializers.Serializer[Any]):
     """Outlines from the tightest to the widest, each inside the next."""
 
     geometries = serializers.ListField(child=GeometryField())
-    likely = serializers.IntegerField(help_text="Place of the one to show first")
+    likely = serializers.IntegerField(help_text="Position of the one to show first")
 
 
 class CanvasOutlineApi(ApiView):
     """Outlines of what lies under a click."""
 
     area = TokenArea.ROIS
-    takes_no_key = "It only reads."
+    takes_no_key = "This operation only reads."
 
     @extend_schema(
         operation_id="canvas_outline_propose",

@@ -33,19 +33,19 @@ class PropertyTypeSerializer(serializers.Serializer[Any]):
     choices = serializers.ListField(
         child=serializers.CharField(max_length=VALUE_MOST),
         required=False,
-        help_text="Of the kind choice",
+        help_text="For the kind choice",
     )
     unit = serializers.CharField(
-        max_length=UNIT_MOST, required=False, allow_blank=True, help_text="Of the kind number"
+        max_length=UNIT_MOST, required=False, allow_blank=True, help_text="For the kind number"
     )
     name = serializers.CharField(
         max_length=KEY_MOST,
         required=False,
         allow_blank=True,
-        help_text="As people see it; empty: as the key, which ROIs and files go by",
+        help_text="The name that people see; if empty, the key. ROIs and files use the key",
     )
     retired = serializers.BooleanField(
-        required=False, help_text="ROIs keep their values; new ones are not asked for it"
+        required=False, help_text="ROIs keep their values; it is not asked for on new ROIs"
     )
 
 
@@ -56,8 +56,8 @@ class PropertyTypesSerializer(serializers.Serializer[Any]):
     properties = PropertyTypeSerializer(many=True)
     mark = serializers.CharField(
         required=False,
-        help_text="Of these properties as they are. Sent with others, 409 `properties-changed` "
-        "where somebody changed them since",
+        help_text="A mark of these properties as they are. Send it with a change: 409 "
+        "`properties-changed` if somebody changed them since",
     )
 
 
@@ -101,7 +101,7 @@ class PropertyTypesApi(ApiView):
         operation_id="label_properties_set",
         request=PropertyTypesSerializer,
         responses=PropertyTypesSerializer,
-        summary="Say which properties a lab keeps",
+        summary="Set the properties of a lab",
     )
     def put(self, request: Request) -> Response:
         """All of them. What ROIs have stays; a new value has to be of the type.
@@ -114,7 +114,9 @@ class PropertyTypesApi(ApiView):
         lab = lab_chosen(user_of(request), asked.get("lab"), at_least=Role.MANAGER)
         header = request.headers.get("If-Match")
         if header is None and asked.get("mark") is None:
-            raise PreconditionRequiredError("Send the ETag that you read as If-Match, or its mark.")
+            raise PreconditionRequiredError(
+                "Send the ETag that you read as If-Match, or the `mark` that you read."
+            )
         tags = tags_sent(header) if header is not None else None
         mark = asked.get("mark") if tags is None else _mark_among(tags, lab.pk)
         try:

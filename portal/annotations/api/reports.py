@@ -21,10 +21,10 @@ class ImportGroupSerializer(serializers.Serializer[Any]):
     """Features of which the same was said, but for numbers."""
 
     status = serializers.ChoiceField(["refused", "repaired"])
-    reason = serializers.CharField(help_text="As it was said of the first of them")
+    reason = serializers.CharField(help_text="The reason given for the first of them")
     count = serializers.IntegerField()
     first = serializers.ListField(
-        child=serializers.IntegerField(), help_text="Places of the first few, from 0"
+        child=serializers.IntegerField(), help_text="Positions of the first few, counted from 0"
     )
 
 
@@ -36,10 +36,10 @@ class ImportClassSerializer(serializers.Serializer[Any]):
     count = serializers.IntegerField()
     fate = serializers.ChoiceField(["known", "mapped", "created", "none", "refused"])
     label = serializers.UUIDField(  # type: ignore[assignment]
-        source="label_id", allow_null=True, help_text="null where there is none, or none yet"
+        source="label_id", allow_null=True, help_text="null if there is none, or none yet"
     )
     label_name = serializers.CharField()
-    problem = serializers.CharField(help_text="Why it is refused")
+    problem = serializers.CharField(help_text="Why it was refused")
 
 
 class ImportReportSerializer(serializers.Serializer[Any]):
@@ -52,19 +52,22 @@ class ImportReportSerializer(serializers.Serializer[Any]):
     unchanged = serializers.IntegerField()
     refused = serializers.IntegerField()
     repaired = serializers.IntegerField(help_text="Outlines that were repaired or clipped")
-    format = serializers.CharField(help_text="As which it was read")
+    format = serializers.CharField(help_text="The format that it was read as")
     labels_created = serializers.ListField(child=serializers.CharField())
     classes = ImportClassSerializer(many=True)
-    groups = ImportGroupSerializer(many=True, help_text="All reasons and repairs, counted")
+    groups = ImportGroupSerializer(many=True, help_text="All reasons and repairs with their counts")
     id = serializers.UUIDField(
         source="import_id",
         allow_null=True,
-        help_text="POST /roi-imports/{id}/undo/ takes it back; null where nothing was changed",
+        help_text="POST /roi-imports/{id}/undo/ undoes it; null if nothing was changed",
     )
     is_preview = serializers.BooleanField(help_text="Nothing was written")
     items = ImportItemSerializer(
         many=True,
-        help_text="Every feature; of more than 2,000 those refused or repaired, 2,000 at most",
+        help_text=(
+            "Every feature; if there are more than 2,000, the refused and repaired ones, at most "
+            "2,000"
+        ),
     )
 
 
@@ -72,5 +75,7 @@ class ImportUndoneSerializer(serializers.Serializer[Any]):
     """What became of the import's ROIs."""
 
     removed = serializers.IntegerField(help_text="Deleted again")
-    reverted = serializers.IntegerField(help_text="As they were before")
-    kept = serializers.IntegerField(help_text="Left alone: somebody changed them since")
+    reverted = serializers.IntegerField(help_text="Restored as they were before")
+    kept = serializers.IntegerField(
+        help_text="Left as they are, because somebody changed them since"
+    )

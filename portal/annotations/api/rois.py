@@ -54,7 +54,7 @@ from portal.labs.requests import UUID_REGEX, user_of
 
 Result = TypeVar("Result")
 ETAG_HEADER = OpenApiParameter(
-    "ETag", str, OpenApiParameter.HEADER, response=True, description="The version, quoted."
+    "ETag", str, OpenApiParameter.HEADER, response=True, description="The version, in quotes."
 )
 STALE = OpenApiResponse(
     ProblemSerializer, "Stale: the body also has `current_version` and `current`, the ROI as it is."
@@ -95,7 +95,7 @@ class RoiPaging(Paging):
         said = super().get_paginated_response_schema(schema)
         count = {
             "type": ["integer", "null"],
-            "description": "All that match; null on the pages after the first",
+            "description": "The number of all that match; null on later pages",
         }
         properties = {"count": count, **said["properties"]}
         return said | {"required": list(properties), "properties": properties}
@@ -138,7 +138,7 @@ class RoiApi(ApiViewSet[Roi]):
         request=RoiCreateSerializer,
         responses={
             201: OpenApiResponse(RoiSerializer, "Created"),
-            200: OpenApiResponse(RoiSerializer, "This very ROI was there already"),
+            200: OpenApiResponse(RoiSerializer, "This ROI was already there"),
         },
         parameters=[IDEMPOTENCY_KEY, ETAG_HEADER],
         summary="Draw an ROI",

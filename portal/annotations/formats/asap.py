@@ -100,7 +100,7 @@ def _feature(found: Any, colors: dict[str, str | None]) -> Feature | Problem:
     group = one_line(found.get("PartOfGroup", ""))
     label = "" if group == _NO_GROUP else group
     if kind == "Spline":
-        notes = (*notes, "a spline became the polygon of its points")
+        notes = (*notes, "a spline was converted to the polygon of its points")
     return Feature(
         id=None,
         geometry=_geometry(kind, [xy for _, xy in points]),

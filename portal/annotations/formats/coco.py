@@ -69,7 +69,7 @@ class Coco:
             else:
                 text.skip()
         if not has_any:
-            raise FormatError("COCO: there is no array of annotations.")
+            raise FormatError("COCO: the array of annotations is missing.")
 
     def write(self, rois: Rois, plane: Plane, choices: ExportChoices) -> Iterator[bytes]:
         """One image, or one for each frame that has regions.
@@ -140,7 +140,7 @@ class _Image(NamedTuple):
 
 def _members(text: Window) -> Iterator[str]:
     if text.peek() != "{":
-        raise FormatError("COCO: an object was expected.")
+        raise FormatError("COCO: expected an object.")
     yield from members(text)
 
 
@@ -176,7 +176,7 @@ def _images_sort(images: list[_Image], tables: _Tables, plane: Plane) -> None:
     for image in fit:
         number = _LAST_NUMBER.search(str(image.file_name)) if plane.is_video else None
         if plane.is_video and number is None:
-            tables.others[image.id] = "the name of its image has no number of a frame"
+            tables.others[image.id] = "the name of its image contains no frame number"
         else:
             tables.frames[image.id] = int(number[1]) if number else 0
     for image in images:
@@ -249,7 +249,7 @@ def _geometry(raw: Mapping[str, Any]) -> tuple[GeoJsonGeometry, tuple[str, ...]]
         x, y, width, height = box
         right, bottom = x + width, y + height
         ring = [[x, y], [right, y], [right, bottom], [x, bottom]]
-        return {"type": "Polygon", "coordinates": [closed(ring)]}, ("only its box was given",)
+        return {"type": "Polygon", "coordinates": [closed(ring)]}, ("it has only a box",)
     raise FeatureError("it has no segmentation and no box")
 
 
@@ -262,7 +262,7 @@ def _points(flat: object) -> list[list[float]]:
 
 def _ring(flat: object) -> list[list[float]]:
     if not isinstance(flat, list) or len(flat) % 2 or not all(map(_is_number, flat)):
-        raise FeatureError("a polygon of its segmentation is not a list of x, y in turns")
+        raise FeatureError("a polygon of its segmentation is not a list of alternating x and y")
     return closed([flat[i : i + 2] for i in range(0, len(flat), 2)])
 
 
@@ -323,5 +323,5 @@ def runs_unpacked(text: str) -> np.ndarray[Any, np.dtype[np.int64]]:
         runs.append(value)
         value = shift = 0
     if is_open:
-        raise FeatureError("the counts of its mask are cut short")
+        raise FeatureError("the counts of its mask are incomplete")
     return np.array(runs, np.int64)

@@ -67,7 +67,7 @@ def track_feature(shapes: Sequence[Any], *, read: Read) -> Feature | Problem | N
         return problem
     _trim(track, first.t)
     if len(notes) > _NOTES_MOST:
-        notes[_NOTES_MOST:] = [f"{len(notes) - _NOTES_MOST} more key frames left out"]
+        notes[_NOTES_MOST:] = [f"{len(notes) - _NOTES_MOST} more key frames were left out"]
     return replace(first, track=track, notes=(*first.notes, *notes))
 
 

@@ -36,7 +36,7 @@ class DicomAnnotations:
         The image that they are of is the finest instance of the slide, as DICOMweb gives it.
         """
         if plane.is_video:
-            raise InvalidInputError("DICOM annotations are of a slide, not of a video.")
+            raise InvalidInputError("DICOM annotations are for slides, not for videos.")
         try:
             import highdicom
         except ImportError:

@@ -46,15 +46,17 @@ class LabelMask:
         pixel.
         """
         if plane.is_video:
-            raise InvalidInputError("A mask is of one image; a video has many.", code="no-mask")
+            raise InvalidInputError(
+                "A mask is for a single image; a video has many.", code="no-mask"
+            )
         step = choices.downsample
         if step not in DOWNSAMPLES:
             raise InvalidInputError(f"downsample: one of {', '.join(map(str, DOWNSAMPLES))}.")
         width, height = -(-plane.width_px // step), -(-plane.height_px // step)
         if width * height > MOST_PIXELS:
             raise InvalidInputError(
-                f"A mask of {width:,} x {height:,} pixels; {MOST_PIXELS:,} in all at most."
-                " Choose a larger downsample."
+                f"A mask of {width:,} x {height:,} pixels; {MOST_PIXELS:,} in all are allowed. "
+                "Choose a larger downsample."
             )
         return _written(_read(rois, step), plane, step, (width, height))
 

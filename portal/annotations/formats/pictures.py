@@ -70,7 +70,7 @@ def _window(plane: Plane, choices: ExportChoices, roi: Roi | None) -> Window:
     left, top = max(left, 0.0), max(top, 0.0)
     right, bottom = min(right, float(plane.width_px)), min(bottom, float(plane.height_px))
     if right - left < 1 or bottom - top < 1:
-        raise InvalidInputError("The window lies outside of the canvas, or has no area.")
+        raise InvalidInputError("The window lies outside the canvas, or has no area.")
     return left, top, right - left, bottom - top
 
 

@@ -49,7 +49,7 @@ def reader_of(stream: IO[bytes], *, named: str = AUTO) -> FormatReader:
             return reader
     titles = ", ".join(reader.title for reader in READERS.values())
     raise FormatError(
-        f"The format of this document was not recognised. These are read: {titles}.",
+        f"The format of this document was not recognised. Supported formats: {titles}.",
         code="unknown-format",
     )
 

@@ -42,10 +42,10 @@ def elements(stream: IO[bytes], *names: str, kind: str) -> Iterator[Any]:
                 open_elements[-1].remove(element)
                 bounded.since = 0
     except ElementTree.ParseError as error:
-        raise FormatError(f"{kind}: no valid XML: {error}.") from None
+        raise FormatError(f"{kind}: invalid XML: {error}.") from None
     except DefusedXmlException:
         raise FormatError(
-            f"{kind}: it declares a document type or entities, which are not read.",
+            f"{kind}: it declares a document type or entities, which are not allowed.",
             code="entities-refused",
         ) from None
     except (UnicodeError, LookupError, ValueError) as error:

@@ -54,7 +54,7 @@ def frame_pts(canvas: Canvas) -> npt.NDArray[np.int64]:
     """(N,) int64: the PTS of every frame of the canvas' video, in presentation order."""
     video = Video.objects.filter(canvas=canvas).first()
     if video is None:
-        raise UnavailableError("frame: the frame table of this video is not there yet.")
+        raise UnavailableError("frame: the frame table of this video is not ready yet.")
     return frame_table(video).pts
 
 

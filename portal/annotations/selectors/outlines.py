@@ -52,7 +52,7 @@ def outlines_propose(
     left, top = max(window[0], 0.0), max(window[1], 0.0)
     right, bottom = min(window[2], canvas.width_px), min(window[3], canvas.height_px)
     if not (left <= xy_l0[0] < right and top <= xy_l0[1] < bottom):
-        raise InvalidInputError("The point lies outside of the image, or of the window.")
+        raise InvalidInputError("The point lies outside the image or the window.")
     width, height = right - left, bottom - top
     scale = min(1.0, MOST_PX / max(width, height))
     size = (max(1, round(width * scale)), max(1, round(height * scale)))

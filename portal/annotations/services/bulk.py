@@ -151,7 +151,7 @@ def _refuse_doubles(steps: Sequence[RoiStep]) -> None:
     if not 0 < len(steps) <= MAX_STEPS:
         raise InvalidInputError(f"changes: {len(steps):,}; from 1 to {MAX_STEPS:,} in one request.")
     if len({step.roi_id for step in steps}) != len(steps):
-        raise InvalidInputError("changes: an ROI stands in them twice.")
+        raise InvalidInputError("changes: an ROI is listed twice.")
 
 
 def _shapes(canvas: Canvas, steps: Sequence[RoiStep]) -> dict[uuid.UUID, RoiShape]:
@@ -166,7 +166,7 @@ def _locked_rows(canvas: Canvas, user: User, steps: Sequence[RoiStep]) -> dict[u
     What is hidden from the person is there to nobody but the one who would take its id.
     """
     if not Canvas.objects.filter(pk=canvas.pk).exists():
-        raise NotFoundError("What these ROIs are drawn on was deleted.")
+        raise NotFoundError("The item that these ROIs are drawn on was deleted.")
     found: dict[uuid.UUID, Roi] = {}
     for start in range(0, len(steps), CHUNK):
         ids = [step.roi_id for step in steps[start : start + CHUNK]]

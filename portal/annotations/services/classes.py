@@ -88,13 +88,13 @@ class Classes:
             if wanted is None:
                 return "none", None
             if wanted not in self._by_id:
-                raise InvalidInputError("the label chosen for it is not one of this lab.")
+                raise InvalidInputError("the label chosen for it is not a label of this lab.")
             return "mapped", self._by_id[wanted]
         if key in self._known:
             return "known", self._known[key]
         if not self._may_create:
             raise InvalidInputError(
-                "the lab has no such label; choose one for it, or a manager adds it."
+                "the lab has no such label. Choose one of its labels, or ask a manager to add it."
             )
         if self._is_preview:
             label_name_refuse(name)

@@ -259,7 +259,9 @@ def _write_once(run: ImportRun, plans: list[Plan]) -> None:
 def _refuse_moved(plan: Plan, roi: Roi) -> None:
     """An ROI stays on its frame."""
     if roi.frame_index != (plan.frame.index if plan.frame else None):
-        raise InvalidInputError(f"this ROI lies on frame {roi.frame_index}, and an ROI stays there")
+        raise InvalidInputError(
+            f"this ROI is on frame {roi.frame_index} and cannot move to another frame"
+        )
 
 
 def _foresee(run: ImportRun, plan: Plan, roi: Roi | None) -> None:

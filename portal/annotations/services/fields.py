@@ -184,7 +184,7 @@ def require_as_stored(row: Roi | RoiRevision, *, canvas: Canvas, own_index: int 
         found = shape_fields(shape)
         odd += [name for name in MEASURES if not _alike(getattr(row, name), found[name])]
     if odd:
-        raise InvalidInputError(f"{odd[0]}: it is not as it is stored.")
+        raise InvalidInputError(f"{odd[0]}: it differs from what is stored.")
     require_area(row.shape, row.track)
 
 

@@ -83,7 +83,7 @@ def roi_import_undo(*, roi_import: RoiImport, user: User) -> ImportUndone:
         return ImportUndone()
     _refuse_running(roi_import)
     if roi_import.stage == ImportStage.UNDOING and _is_open(roi_import):
-        raise ConflictError("This import is being taken back already.", code="import-undoing")
+        raise ConflictError("This import is already being undone.", code="import-undoing")
     rows = RoiImport.objects.filter(pk=roi_import.pk)
     rows.update(stage=ImportStage.UNDOING)  # first: its own job, tried again, writes no more
     undone, _ = _undo(roi_import, user, UndoWork())
@@ -149,7 +149,7 @@ def import_kept(roi_import: RoiImport, **fields: Any) -> None:
     """
     rows = RoiImport.objects.filter(pk=roi_import.pk, undone_at=None)
     if not rows.exclude(stage=ImportStage.UNDOING).update(updated_at=Now(), **fields):
-        raise ConflictError("This import was taken back.", code="import-undone")
+        raise ConflictError("This import was undone.", code="import-undone")
 
 
 def imports_lost_undo() -> int:
@@ -230,7 +230,7 @@ def _keep_undone(row: RoiImport, count: Counter[str], after: uuid.UUID) -> None:
     undone = asdict(ImportUndone(**count))
     rows = RoiImport.objects.filter(pk=row.pk, undo_after=row.undo_after)
     if not rows.update(undone=undone, undo_after=after):
-        raise ConflictError("This import is being taken back already.", code="import-undoing")
+        raise ConflictError("This import is already being undone.", code="import-undoing")
     row.undone, row.undo_after = undone, after
 
 

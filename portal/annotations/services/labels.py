@@ -170,7 +170,7 @@ def labels_order(
         shown = {pk for pk, one in labels.items() if one.retired_at is None}
         if len(order) != len(shown) or {one for one, _ in order} != shown:
             raise InvalidInputError(
-                "labels: not those of the lab any more. Reload the page and order them again."
+                "labels: the labels of the lab have changed. Reload the page and order them again."
             )
         if {parent for _, parent in order} - shown - {None}:
             raise InvalidInputError("parent: no such label in this lab.", code="unknown-label")
@@ -224,7 +224,7 @@ def label_delete(*, label: Label, user: User) -> None:
     with transaction.atomic():
         in_use = Roi.everything.filter(label=label).count()
         if in_use or RoiRevision.objects.filter(label=label).exists():
-            where = f"{in_use} ROIs have it" if in_use else "the history of ROIs names it"
+            where = f"{in_use} ROIs have it" if in_use else "the history of ROIs refers to it"
             raise ConflictError(
                 f'"{label.name}" cannot be deleted: {where}. Rename or retire it instead.',
                 code="label-in-use",
@@ -263,7 +263,7 @@ def _saved(label: Label, *, action: str, fields: Collection[str] | None = None) 
 
 
 def _taken(label: Label) -> ConflictError:
-    return ConflictError(f'The lab has a label "{label.name}" already.', code="label-exists")
+    return ConflictError(f'The lab already has a label "{label.name}".', code="label-exists")
 
 
 def _clean_name(name: str) -> str:
@@ -287,8 +287,8 @@ def _check_parent(label: Label) -> None:
         if above.lab_id != label.lab_id:
             raise InvalidInputError("parent: no such label in this lab.", code="unknown-label")
         if above.pk in seen:
-            raise InvalidInputError("parent: a label does not stand below itself.")
+            raise InvalidInputError("parent: a label cannot be below itself.")
         seen.append(above.pk)
         if len(seen) > DEPTH_MOST:
-            raise InvalidInputError(f"parent: labels stand {DEPTH_MOST} deep at most.")
+            raise InvalidInputError(f"parent: labels can be at most {DEPTH_MOST} levels deep.")
         above = above.parent

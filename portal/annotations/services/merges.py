@@ -92,7 +92,7 @@ def label_merge_undo(*, merge: LabelMerge, user: User) -> MergeUndone:
     with transaction.atomic():
         now = LabelMerge.objects.select_for_update().get(pk=merge.pk)
         if now.undone_at is not None:
-            raise ConflictError("This merge was undone already.", code="merge-undone")
+            raise ConflictError("This merge has already been undone.", code="merge-undone")
         others = source.label_set.labels.exclude(pk=source.pk).filter(retired_at=None)
         if others.filter(name__iexact=source.name).exists():
             raise ConflictError(
@@ -119,11 +119,11 @@ def _require_mergeable(source: Label, target: Label, user: User) -> None:
     while above is not None:
         if above.pk == source.pk:
             raise InvalidInputError(
-                "into: a label is not merged into itself, or into one below it."
+                "into: a label cannot be merged into itself or into one below it."
             )
         above = above.parent
     if source.retired_at is not None or target.retired_at is not None:
-        raise ConflictError("A retired label is not merged.", code="label-retired")
+        raise ConflictError("A retired label cannot be merged.", code="label-retired")
 
 
 def _relabel(rois: QuerySet[Roi], label: Label, user: User, merge: LabelMerge) -> int:

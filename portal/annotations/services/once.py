@@ -66,7 +66,7 @@ class Once:
             return False
         if revision.client_digest != self.digest:
             raise KeyReusedError(
-                "This Idempotency-Key was used for another request. Take a new one."
+                "This Idempotency-Key was used for another request. Choose a new one."
             )
         return True
 

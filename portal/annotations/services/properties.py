@@ -114,7 +114,10 @@ def _changed(lab: Lab, user: User, mark: str | None, change: Callable[[Types], o
         before = types_of(label_set.property_types)
         if mark is not None and mark != types_mark(before):
             raise ConflictError(
-                "Somebody else changed the properties meanwhile. Look at them, and try again.",
+                (
+                    "Somebody else has changed the properties in the meantime. Look at them and "
+                    "try again."
+                ),
                 code="properties-changed",
             )
         label_set.property_types = types_clean(change(before))

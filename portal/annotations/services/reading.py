@@ -188,8 +188,8 @@ def _surveyed(source: Source, counted: Callable[[int], None] | None) -> tuple[in
         total += 1
         if total > FEATURES_MOST:
             raise InvalidInputError(
-                f"more than {FEATURES_MOST:,} features. Send it in parts: what was"
-                " imported already is recognised.",
+                f"more than {FEATURES_MOST:,} features. Send it in parts; what has already been "
+                "imported is recognised.",
                 details={"limit": FEATURES_MOST},
             )
         if counted and total % COUNTED == 0:

@@ -31,12 +31,14 @@ def require_step(roi: Roi, user: User, fields: RoiColumns) -> None:
         return
     require_review(user, roi.lab_id)
     if roi.review_state == ReviewState.DRAFT:
-        raise ConflictError("A draft cannot be judged. Submit it first.", code="not-submitted")
+        raise ConflictError(
+            "A draft cannot be accepted or rejected. Submit it first.", code="not-submitted"
+        )
     if review_rules_of(roi.lab_id).may_judge_own:
         return
     if {"geometry", "track", "label"} & fields.keys() or is_own(roi, user):
         raise ForbiddenError(
-            "In this lab somebody else accepts or rejects what you drew or changed.",
+            "In this lab, somebody else has to accept or reject what you drew or changed.",
             code="own-roi",
         )
 

@@ -314,7 +314,7 @@ def _change(
 
 def _require_canvas(canvas_id: uuid.UUID) -> None:
     if not Canvas.objects.filter(pk=canvas_id).exists():
-        raise NotFoundError("What this ROI is drawn on was deleted.")
+        raise NotFoundError("The item that this ROI is drawn on was deleted.")
 
 
 def _created_before(roi: Roi, once: Once | None) -> Roi | None:

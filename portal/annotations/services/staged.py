@@ -52,7 +52,7 @@ def roi_import_known(once: Once) -> RoiImport | None:
     if row is None:
         return None
     if row.client_digest != once.digest:
-        raise KeyReusedError("This Idempotency-Key was used for another request. Take a new one.")
+        raise KeyReusedError("This Idempotency-Key was used for another request. Choose a new one.")
     if row.report is None and row.job_id is None:
         raise ConflictError(
             "This import is still running.", code="import-running", details={"retry_after_s": 5}
@@ -115,9 +115,9 @@ def roi_import_start(
     with transaction.atomic():
         row = RoiImport.objects.select_for_update().get(pk=row.pk)
         if row.job_id and Job.objects.filter(pk=row.job_id, state__in=_OPEN).exists():
-            raise ConflictError("This document is being read already.", code="import-running")
+            raise ConflictError("This document is already being read.", code="import-running")
         if row.undone_at or row.stage not in {ImportStage.PREVIEWING, ImportStage.PREVIEWED}:
-            raise ConflictError("This document was imported already.", code="imported")
+            raise ConflictError("This document has already been imported.", code="imported")
         if not (import_folder(row.pk) / "document").exists():
             raise ConflictError("This document is no longer kept. Send it again.", code="gone")
         _submit(row, user, choices, is_preview=is_preview)
@@ -129,7 +129,9 @@ def _require(user: User, lab_id: uuid.UUID, choices: ImportChoices) -> None:
     if choices.create_labels:
         require_manage_labels(user, lab_id)
     if choices.strict:
-        raise InvalidInputError("strict: not of an import that runs as a job; preview it instead.")
+        raise InvalidInputError(
+            "strict: not available for an import that runs as a job; preview it instead."
+        )
 
 
 def _submit(row: RoiImport, user: User, choices: ImportChoices, *, is_preview: bool) -> None:
@@ -168,7 +170,7 @@ def import_work(row: RoiImport, context: JobContext) -> dict[str, int]:
     """
     if row.stage not in _BEING_READ:
         raise ConflictError(
-            "This document is not being read any more: see what became of its import.",
+            "This document is no longer being read. Look at the state of its import.",
             code="import-ended",
         )
     chosen = {name: pk and uuid.UUID(pk) for name, pk in row.choices["labels"].items()}

@@ -63,7 +63,7 @@ def track_clean(
     if not track:
         return []
     if canvas.kind != CanvasKind.VIDEO or own_index is None:
-        raise InvalidInputError("track: only an ROI on a video has one.")
+        raise InvalidInputError("track: only an ROI on a video can have one.")
     if len(track) > MAX_KEY_FRAMES:
         raise InvalidInputError(f"track: {len(track):,} key frames; {MAX_KEY_FRAMES:,} at most.")
     times = frame_pts(canvas) if is_video_read else None
@@ -72,10 +72,11 @@ def track_clean(
     for raw in track:
         frame = _key_frame(canvas, raw, times=times)
         if frame["index"] in found:
-            raise InvalidInputError(f"track: frame {frame['index']} stands in it twice.")
+            raise InvalidInputError(f"track: frame {frame['index']} is listed twice.")
         if frame["index"] == own_index and not frame["outside"]:
             raise InvalidInputError(
-                f"track: frame {own_index} is the ROI's own; change its geometry instead."
+                f"track: frame {own_index} is the frame of the ROI itself; change its geometry "
+                "instead."
             )
         found[frame["index"]] = frame
         vertices += _vertices(frame["geometry"])
@@ -116,7 +117,7 @@ def _names(raw: Mapping[str, Any], times: Times | None) -> tuple[int, int]:
     pts: Any = raw.get("pts")
     is_whole = isinstance(index, int) and not isinstance(index, bool)
     if not is_whole or index < 0 or (times is not None and index >= len(times)):
-        raise InvalidInputError(f"track: the video has no frame of index {str(index)[:20]}.")
+        raise InvalidInputError(f"track: the video has no frame with index {str(index)[:20]}.")
     expected = pts if times is None else int(times[index])
     if isinstance(expected, bool) or not isinstance(expected, int):
         raise InvalidInputError(f"track: frame {index} needs its presentation time.")

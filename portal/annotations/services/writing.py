@@ -28,7 +28,7 @@ def require_version(roi: Roi, expected_version: int) -> None:
     """Lock the row (where the database locks rows), reload it, compare."""
     now = Roi.objects.select_for_update().filter(pk=roi.pk).first()
     if now is None:
-        raise NotFoundError("There is no such ROI any more.")
+        raise NotFoundError("This ROI no longer exists.")
     for field in ("version", "deleted_at", *STATE):
         setattr(roi, field, getattr(now, field))
     if now.version != expected_version:

@@ -65,7 +65,7 @@ def label_edit(request: HttpRequest, label_id: uuid.UUID) -> HttpResponse:
             services.label_update(label=label, user=user_of(request), changes=form.changes())
     except StaleVersionError:
         label.refresh_from_db()
-        text = f"Someone else changed “{label.name}” meanwhile; it is shown as it is now."
+        text = f"Someone else has changed “{label.name}” in the meantime; it is shown as it is now."
         messages.error(request, f"{text} Yours was not saved: “{form.cleaned_data['name']}”.")
     except PortalError as error:
         if error.status not in {400, 409}:

@@ -38,7 +38,8 @@ class RevealingSerializer(serializers.Serializer[Any]):
     width = serializers.FloatField()
     height = serializers.FloatField()
     at_s = serializers.FloatField(
-        allow_null=True, help_text="Seconds into a video; null: a picture, or over the whole video"
+        allow_null=True,
+        help_text="Seconds into a video; null for a picture, or if seen throughout the video",
     )
 
 
@@ -48,7 +49,7 @@ class QuarantinedSerializer(serializers.ModelSerializer[Upload]):
     can_release = serializers.SerializerMethodField()
     quarantined_at = serializers.DateTimeField(source="updated_at")
     found = serializers.SerializerMethodField(
-        help_text="Where its picture may reveal somebody; `picture/` shows it"
+        help_text="Places in its picture that may reveal somebody; `picture/` shows it"
     )
 
     class Meta:
@@ -119,7 +120,7 @@ class QuarantineViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiVie
 
     @extend_schema(
         responses={(200, "image/jpeg"): OpenApiTypes.BINARY},
-        summary="What was seen in its pixels",
+        summary="What was found in its pixels",
     )
     @action(detail=True, methods=["get"])
     def picture(self, request: Request, pk: str) -> HttpResponse:
@@ -127,7 +128,7 @@ class QuarantineViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiVie
         upload = self.get_object()
         seen: Evidence | None = getattr(upload, "evidence", None)
         if seen is None:
-            raise NotFoundError("Nothing was seen in the pixels of this file.")
+            raise NotFoundError("Nothing was found in the pixels of this file.")
         return bytes_response(request, bytes(seen.picture), etag=f'"e-{seen.pk.hex}"')
 
     @extend_schema(request=None, responses=_ACCEPTED)
@@ -160,23 +161,28 @@ class IntakeRulesSerializer(serializers.Serializer[Any]):
 
     lab = serializers.UUIDField(source="lab_id", read_only=True)
     takes_names_out = serializers.BooleanField(
-        help_text="Labels, macro images and fields that may name somebody are taken out of files"
+        help_text="Labels, macro images and fields that may name somebody are removed from files"
     )
     must_be_clean = serializers.BooleanField(
-        help_text="What cannot be taken out of a file puts it into quarantine"
+        help_text="A file is put into quarantine if something cannot be removed from it"
     )
     titles_from_files = serializers.BooleanField(
-        help_text="A file without a title gets its file's name as one; else a number in the case"
+        help_text=(
+            "An item without a title is named after its file; otherwise it is numbered within the "
+            "case"
+        )
     )
     text_in_pixels = serializers.ChoiceField(
         choices=Seen.choices,
         required=False,
-        help_text="What becomes of a file with text in its picture; left out, it stays as it is",
+        help_text="What happens to a file with text in its picture; unchanged if left out",
     )
     faces_in_pixels = serializers.ChoiceField(
         choices=Seen.choices,
         required=False,
-        help_text="The same for faces; of frames outside the body a warning tells unless off",
+        help_text=(
+            "The same for faces; frames outside the body only cause a warning, unless this is off"
+        ),
     )
 
 
@@ -200,7 +206,7 @@ class IntakeRulesApi(ApiView):
         operation_id="intake_rules_update",
         request=IntakeRulesSerializer,
         responses=IntakeRulesSerializer,
-        summary="Say how a lab takes files in",
+        summary="Set how a lab takes files in",
     )
     def put(self, request: Request, id: uuid.UUID) -> Response:
         """For its managers. Files that are there already stay as they are."""

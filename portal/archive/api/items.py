@@ -64,7 +64,7 @@ def accepts_file(serializer: type[SlideSerializer] | type[VideoSerializer]) -> C
         request={"multipart/form-data": ItemUploadSerializer},
         responses={
             202: OpenApiResponse(serializer, description="Received; `Location` names the job"),
-            200: OpenApiResponse(serializer, description="The case has these bytes already"),
+            200: OpenApiResponse(serializer, description="The case already has these bytes"),
         },
     )
 
@@ -79,7 +79,7 @@ class ItemViewSet(
     area = TokenArea.CASES
     if_match: ClassVar = {"PATCH": True, "DELETE": False}
     only: tuple[FileKind, ...] = ()
-    takes_no_key = "The same bytes sent again are known by their hash."
+    takes_no_key = "The same bytes sent again are recognised by their hash."
     receives_files = True  # who sends is known before the body is read
     parser_classes = (MultiPartParser,)
     lookup_value_regex = UUID_REGEX
@@ -97,7 +97,7 @@ class ItemViewSet(
             named = UploadTargetSerializer(data=http.GET.dict() | fields.dict())
             if not named.is_valid():
                 raise InvalidInputError(
-                    "case: name the case in a field before the file, or in the address.",
+                    "case: name the case in a field before the file, or in the URL.",
                     details={"errors": named.errors},
                 )
             case = selectors.case_get(user=user, case_id=named.validated_data["case"])
@@ -225,7 +225,7 @@ class VideoViewSet(ItemViewSet):
         responses={
             (200, "video/mp4"): OpenApiTypes.BINARY,
             (206, "video/mp4"): OpenApiTypes.BINARY,
-            416: OpenApiResponse(description="No byte of the file lies in the range"),
+            416: OpenApiResponse(description="The range contains no byte of the file"),
         },
         filters=False,
     )

@@ -25,8 +25,8 @@ class ShareSerializer(serializers.ModelSerializer[CaseShare]):
     """A case that a lab shares with another one."""
 
     accession = serializers.CharField(source="case.accession")
-    lab = LabSerializer(help_text="That of the case")
-    with_lab = LabSerializer(help_text="That may read it")
+    lab = LabSerializer(help_text="The lab that owns the case")
+    with_lab = LabSerializer(help_text="The lab that may read it")
     until = serializers.DateField(help_text="The last day, UTC")
     state = serializers.ChoiceField(choices=("offered", "accepted", "over", "ended"))
 
@@ -66,7 +66,7 @@ class CaseSharesApi(ApiView, GenericAPIView[CaseShare]):
     @extend_schema(
         responses=ShareSerializer(many=True),
         parameters=[OpenApiParameter("case_id", uuid.UUID, OpenApiParameter.PATH)],
-        summary="With whom a case is shared",
+        summary="List the labs that a case is shared with",
     )
     def get(self, request: Request, case_id: uuid.UUID) -> Response:
         """All shares, ended ones too; of another lab's case, those with one's own labs."""

@@ -33,7 +33,7 @@ def metadata_of(sent: str) -> dict[str, str]:
         try:
             said[key] = base64.b64decode(value.strip(), validate=True).decode()
         except (binascii.Error, UnicodeDecodeError) as error:
-            raise InvalidInputError(f"Upload-Metadata: {key[:40]} is no base64 text.") from error
+            raise InvalidInputError(f"Upload-Metadata: {key[:40]} is not base64 text.") from error
     return said
 
 
@@ -57,7 +57,7 @@ def checksum_of(sent: str) -> Checksum | None:
     try:
         return Checksum(algorithm, base64.b64decode(digest.strip(), validate=True))
     except binascii.Error as error:
-        raise InvalidInputError("Upload-Checksum: the digest is no base64.") from error
+        raise InvalidInputError("Upload-Checksum: the digest is not base64.") from error
 
 
 def base64_of(text: str) -> str:

@@ -90,13 +90,15 @@ class UploadSerializer(serializers.Serializer[Any]):
 
     id = serializers.UUIDField(source="upload.pk")
     case = serializers.UUIDField(
-        source="upload.case_id", allow_null=True, help_text="Null: a crate that was not imported"
+        source="upload.case_id", allow_null=True, help_text="null for a crate that was not imported"
     )
     filename = serializers.CharField(source="upload.filename")
     state = serializers.ChoiceField(choices=UploadState.choices, source="upload.state")
     offset = serializers.IntegerField(source="upload.received_bytes")
     size_bytes = serializers.IntegerField(source="upload.size_bytes")
-    sha256 = serializers.CharField(source="upload.sha256", help_text="Announced, then as measured")
+    sha256 = serializers.CharField(
+        source="upload.sha256", help_text="As announced; later as measured"
+    )
     error = serializers.SerializerMethodField()
     item = serializers.SerializerMethodField()
     job = JobSerializer(allow_null=True, help_text="The job that checks the file")
@@ -141,7 +143,7 @@ class UploadViewSet(ApiViewSet[Any]):
     """Files in pieces. A piece that was cut off is gone on with where it stopped."""
 
     area = TokenArea.CASES
-    takes_no_key = "A transfer that nobody goes on with costs nothing, and ends by itself."
+    takes_no_key = "A transfer that is not continued costs nothing and expires."
     receives_files = True  # a piece is read as a stream, once it is known who sends it
     serializer_class = UploadSerializer
     parser_classes = (PieceParser,)
@@ -187,15 +189,15 @@ class UploadViewSet(ApiViewSet[Any]):
             _header(
                 "Upload-Metadata",
                 str,
-                "`filename` and `case` (its id), and where wanted `name`, `sha256` of the file; of"
-                " a crate, which holds a whole case, `filename` and `lab` (its id): keys with"
-                " base64 values, separated by commas",
+                "`filename` and `case` (its id), and optionally `name` and the `sha256` of the "
+                "file; for a crate, which holds a whole case, `filename` and `lab` (its id): keys "
+                "with base64 values, separated by commas",
                 required=True,
             ),
-            _header("Upload-Concat", str, "`partial`, or `final;` and the addresses of the parts"),
+            _header("Upload-Concat", str, "`partial`, or `final;` and the URLs of the parts"),
         ),
         request=None,
-        responses={201: OpenApiResponse(description="`Location` takes the pieces")},
+        responses={201: OpenApiResponse(description="Send the pieces to `Location`")},
     )
     def create(self, request: Request) -> Response:
         """Announce a file. Where the lab has its `sha256` already, nothing needs to be sent."""
@@ -213,7 +215,7 @@ class UploadViewSet(ApiViewSet[Any]):
                 user=user_of(request),
             )
         elif concat not in ("", "partial"):
-            raise InvalidInputError("Upload-Concat: expected partial, or final; and addresses.")
+            raise InvalidInputError("Upload-Concat: expected partial, or final; and URLs.")
         elif "lab" in said and "case" not in said:
             upload = self._crate(said, filename, is_part=bool(concat))
         else:
@@ -246,11 +248,13 @@ class UploadViewSet(ApiViewSet[Any]):
 
     @extend_schema(
         parameters=_tus(
-            _header("Upload-Offset", int, "Where the piece begins", required=True),
+            _header("Upload-Offset", int, "The offset at which the piece begins", required=True),
             _header("Upload-Checksum", str, "`sha1`, `sha256` or `md5`, and the digest in base64"),
         ),
         request={PIECE_TYPE: OpenApiTypes.BINARY},
-        responses={204: OpenApiResponse(description="`Upload-Offset` says where the next begins")},
+        responses={
+            204: OpenApiResponse(description="`Upload-Offset` is where the next piece begins")
+        },
     )
     def append(self, request: Request, pk: uuid.UUID) -> Response:
         """Send a piece. With the last one the file is checked, by a job."""
@@ -258,7 +262,7 @@ class UploadViewSet(ApiViewSet[Any]):
         require_send(user_of(request), upload)
         _require_version(http)
         if http.content_type != PIECE_TYPE:
-            raise WrongTypeError(f"Send the piece as {PIECE_TYPE}.")
+            raise WrongTypeError(f"Send the piece with the content type {PIECE_TYPE}.")
         offset = whole_of(http, "Upload-Offset")
         checksum = checksum_of(http.headers.get("Upload-Checksum", ""))
         user = user_of(request)
@@ -309,7 +313,7 @@ class UploadViewSet(ApiViewSet[Any]):
             except Resolver404:
                 found = None
             if found is None or found.view_name != "api:upload-detail":
-                raise InvalidInputError(f"Upload-Concat: {address[:200]} is no upload.")
+                raise InvalidInputError(f"Upload-Concat: {address[:200]} is not an upload.")
             parts.append(self._upload(found.kwargs["pk"]))
         return parts
 

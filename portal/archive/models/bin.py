@@ -33,8 +33,10 @@ class BinEntry(LabOwned):
     kind = models.CharField(max_length=8, choices=BinKind.choices)
     target_id = models.UUIDField(unique=True)
     name = models.CharField(max_length=200)
-    case_id = models.UUIDField(db_index=True, help_text="Of the target, or the target itself")
-    holds = models.JSONField(default=dict, help_text="What it took along: words to numbers")
+    case_id = models.UUIDField(
+        db_index=True, help_text="The lab of the target, or the target itself"
+    )
+    holds = models.JSONField(default=dict, help_text="What was deleted with it: names to numbers")
     deleted_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
     )

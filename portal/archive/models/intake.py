@@ -14,7 +14,7 @@ class Seen(models.TextChoices):
 
     HOLD = "hold", "Hold back for a manager"
     TELL = "tell", "Let through with a warning"
-    OFF = "off", "Do not look"
+    OFF = "off", "Do not check"
 
 
 def seen_default() -> str:
@@ -34,13 +34,13 @@ class IntakeRules(LabOwned):
     )
 
     takes_names_out = models.BooleanField(
-        default=True, help_text="Labels, macro images and fields that may name somebody go"
+        default=True, help_text="Remove labels, macro images and fields that may name somebody"
     )
     must_be_clean = models.BooleanField(
-        default=False, help_text="What cannot be taken out of a file puts it into quarantine"
+        default=False, help_text="Put a file into quarantine if something cannot be removed from it"
     )
     titles_from_files = models.BooleanField(
-        default=True, help_text="A file without a title gets its file's name as one"
+        default=True, help_text="Name an item without a title after its file"
     )
     text_in_pixels = models.CharField(
         max_length=4, choices=Seen.choices, default=seen_default, help_text="Text in the picture"
@@ -58,7 +58,7 @@ class Evidence(LabOwned):
     """What pixels of a file in quarantine reveal, with a picture of it: gone once it is decided."""
 
     upload = models.OneToOneField(Upload, on_delete=models.CASCADE, related_name="evidence")
-    found = models.JSONField(help_text="Places: kind, x, y, width, height as shares, at_s")
+    found = models.JSONField(help_text="Places: kind; x, y, width, height as shares; at_s")
     picture = models.BinaryField(help_text="JPEG")
 
     class Meta:

@@ -88,7 +88,7 @@ class Asset(LabOwned):
     size_bytes = models.BigIntegerField()
     media_type = models.CharField(max_length=80)
     removed = models.JSONField(
-        null=True, help_text="Names of fields taken out of the file; null: nobody looked"
+        null=True, help_text="Names of fields removed from the file; null if it was not checked"
     )
 
     class Meta:
@@ -135,13 +135,15 @@ class Upload(LabOwned):
         null=True,
         on_delete=models.CASCADE,
         related_name="uploads",
-        help_text="Empty: a crate that was not imported",
+        help_text="Empty for a crate that was not imported",
     )
     filename = models.CharField(max_length=255)
-    name = models.CharField(max_length=200, blank=True, help_text="The title it shall have")
+    name = models.CharField(max_length=200, blank=True, help_text="The title that it will have")
     size_bytes = models.BigIntegerField(default=0)
-    received_bytes = models.BigIntegerField(default=0, help_text="Of these it is certain")
-    sha256 = models.CharField(max_length=64, blank=True, help_text="Announced, then as measured")
+    received_bytes = models.BigIntegerField(default=0, help_text="Those of which this is certain")
+    sha256 = models.CharField(
+        max_length=64, blank=True, help_text="As announced; later as measured"
+    )
     state = models.CharField(
         max_length=11, choices=UploadState.choices, default=UploadState.RECEIVING
     )
@@ -152,7 +154,7 @@ class Upload(LabOwned):
     part_number = models.PositiveIntegerField(default=0)
     asset = models.ForeignKey(Asset, null=True, on_delete=models.PROTECT, related_name="uploads")
     release_reason = models.CharField(
-        max_length=300, blank=True, help_text="Why a manager let it pass the gate"
+        max_length=300, blank=True, help_text="Why a manager let it pass"
     )
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
@@ -191,7 +193,7 @@ class Canvas(Binnable):
     mpp_x = models.FloatField(null=True, blank=True)
     mpp_y = models.FloatField(null=True, blank=True)
     is_scaled_by_hand = models.BooleanField(
-        default=False, help_text="The file names no pixel size; somebody of the lab did"
+        default=False, help_text="The pixel size is not in the file; somebody in the lab set it"
     )
     has_icc_profile = models.BooleanField(
         default=False, help_text="Tiles carry the scanner's colour profile"
@@ -282,7 +284,7 @@ class Video(CaseItem):
     time_base_s = models.FloatField(default=0)
     frames_path = models.CharField(max_length=255, blank=True, help_text="frames.npz: pts, key")
     media_path = models.CharField(max_length=255, blank=True, help_text="What the browser plays")
-    media_offset_s = models.FloatField(default=0, help_text="Media time is frame time less this")
+    media_offset_s = models.FloatField(default=0, help_text="Media time is frame time minus this")
 
     class Meta:
         ordering = ("created_at", "id")

@@ -78,7 +78,7 @@ def frame_by_run(source: Path, table: FrameTable, index: int, folder: Path) -> b
     if run.error is not None:
         raise run.error
     if run.found is None:
-        raise MlError(f"frame {index} was not met while decoding")
+        raise MlError(f"frame {index} was not found while decoding")
     return run.found
 
 

@@ -47,7 +47,7 @@ class CanvasVideoSerializer(serializers.Serializer[Any]):
     filmstrip_url = serializers.CharField()
     filmstrip_count = serializers.IntegerField(help_text="Pictures side by side in the filmstrip")
     media_url = serializers.CharField()
-    media_offset_s = serializers.FloatField(help_text="Media time is frame time less this")
+    media_offset_s = serializers.FloatField(help_text="Media time is frame time minus this")
     frame_count = serializers.IntegerField()
     duration_s = serializers.FloatField()
     fps = serializers.FloatField()
@@ -161,9 +161,9 @@ class CanvasScaleSerializer(serializers.Serializer[Any]):
     """The pixel size, where the file names none."""
 
     mpp_x = serializers.FloatField(
-        allow_null=True, help_text="Microns per pixel, 0.01 to 1000; null takes it back"
+        allow_null=True, help_text="Microns per pixel, 0.01 to 1000; null removes it"
     )
-    mpp_y = serializers.FloatField(required=False, help_text="As mpp_x where it is left out")
+    mpp_y = serializers.FloatField(required=False, help_text="The same as mpp_x if left out")
 
 
 class TableFrameSerializer(serializers.Serializer[Any]):

@@ -141,7 +141,7 @@ class VideoSerializer(_ItemSerializer):
 class UploadTargetSerializer(serializers.Serializer[Any]):
     """Where a file goes: it must be known before the file is read."""
 
-    case = serializers.UUIDField(help_text="The case that receives it; stands before the file")
+    case = serializers.UUIDField(help_text="The case that receives it; send it before the file")
 
 
 class ItemNameSerializer(serializers.Serializer[Any]):
@@ -170,5 +170,5 @@ class ItemUploadSerializer(UploadTargetSerializer):
         required=False,
         allow_blank=True,
         max_length=200,
-        help_text="Shown name; the file's if empty",
+        help_text="Name to show; if empty, the name of the file",
     )

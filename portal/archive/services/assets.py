@@ -147,4 +147,4 @@ def _withdraw(lab_id: uuid.UUID, sha256: str) -> None:
             if not _is_named(lab_id, sha256):
                 storage.the_store().delete(storage.asset_name(lab_id, sha256))
     except (DatabaseError, OSError):
-        logger.exception("asset %s was left without a row; the sweep takes it", sha256)
+        logger.exception("asset %s was left without a row; the sweep will remove it", sha256)

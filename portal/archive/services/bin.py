@@ -45,7 +45,7 @@ def bin_put(*, item: Case | CaseItem, user: User | None) -> BinEntry:
     with transaction.atomic():
         found = type(item).objects.select_for_update().filter(pk=item.pk).first()
         if found is None:
-            raise NotFoundError(f"{item} was deleted already.")
+            raise NotFoundError(f"{item} has already been deleted.")
         entry = BinEntry.objects.create(
             lab_id=found.lab_id,
             kind=str(found._meta.model_name),
@@ -89,8 +89,8 @@ def bin_restore(*, entry: BinEntry, user: User) -> None:
     except IntegrityError:
         what = "accession number" if entry.kind == BinKind.CASE else "content"
         raise ConflictError(
-            f"{entry.name} cannot be restored: something of the same {what} was added since."
-            " Delete or change that first.",
+            f"{entry.name} cannot be restored: something with the same {what} has been added "
+            "since. Delete or change that first.",
             code="restore-taken",
         ) from None
 

@@ -76,7 +76,7 @@ def _emit(case: Case, event: str) -> None:
 def _save(case: Case, values: Mapping[str, Any], *, event: str) -> Case:
     unknown = set(values) - {*_TEXT, "age_band", "sex", "tags"}
     if unknown:
-        raise InvalidInputError(f"A case has no {', '.join(sorted(unknown))}.")
+        raise InvalidInputError(f"A case has no field {', '.join(sorted(unknown))}.")
     is_new = case._state.adding
     for name, value in values.items():
         setattr(case, name, _clean(name, value))
@@ -93,7 +93,7 @@ def _save(case: Case, values: Mapping[str, Any], *, event: str) -> Case:
             _emit(case, event)
     except IntegrityError:
         raise ConflictError(
-            f"There is already a case {case.accession} in this lab.", code="accession-taken"
+            f"This lab already has a case {case.accession}.", code="accession-taken"
         ) from None
     return case
 

@@ -95,7 +95,9 @@ def item_create(
     with transaction.atomic():
         asset_lock((upload.lab_id, upload.asset.sha256))
         if not Upload.objects.filter(pk=upload.pk).exists():
-            raise ConflictError(f"{upload.filename} was deleted meanwhile.", code="upload-gone")
+            raise ConflictError(
+                f"{upload.filename} has been deleted in the meantime.", code="upload-gone"
+            )
         return _create(_MODELS[kind], upload=upload, user=user, name=name, is_again=is_again)
 
 
@@ -128,7 +130,7 @@ def item_rename(*, item: Slide | Video, user: User, name: str) -> Slide | Video:
     """
     require_edit(user, item.lab_id)
     if not name.strip():
-        raise InvalidInputError("name: a title is needed.")
+        raise InvalidInputError("name: enter a title.")
     title = name_clean(name)
     kind = str(item._meta.model_name)
     with transaction.atomic():

@@ -55,8 +55,8 @@ def require_quota(lab_id: uuid.UUID, size_bytes: int, *, frees_bytes: int = 0) -
     used = quota_used_bytes(lab_id) - frees_bytes
     if used + size_bytes > limit:
         raise StorageFullError(
-            f"The lab's room is used up: {human_size(used)} of {human_size(limit)} are taken, and"
-            f" {human_size(size_bytes)} more do not fit.",
+            f"The storage of the lab is full: {human_size(used)} of {human_size(limit)} are used, "
+            f"and {human_size(size_bytes)} more do not fit.",
             code="lab-quota",
             details={"limit_bytes": limit, "used_bytes": used},
         )

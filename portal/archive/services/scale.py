@@ -34,7 +34,7 @@ def canvas_scale_set(
     """
     require_edit(user, canvas.lab_id)
     if canvas.kind not in (CanvasKind.SLIDE, CanvasKind.STILL):
-        raise InvalidInputError("Only slides and still images have one pixel size.")
+        raise InvalidInputError("Only slides and still images have a pixel size.")
     mpp_y = mpp_x if mpp_x is None or mpp_y is None else mpp_y
     for name, value in (("mpp_x", mpp_x), ("mpp_y", mpp_y)):
         if value is not None and not MPP_LEAST <= value <= MPP_MOST:
@@ -47,7 +47,7 @@ def canvas_scale_set(
             mpp_x=mpp_x, mpp_y=mpp_y, is_scaled_by_hand=mpp_x is not None
         )
         if not written:
-            raise ConflictError("The file names its pixel size itself.", code="scale-of-file")
+            raise ConflictError("The file itself states its pixel size.", code="scale-of-file")
         event_emit(
             "canvas.scaled",
             lab_id=canvas.lab_id,

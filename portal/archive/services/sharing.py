@@ -37,7 +37,7 @@ def share_offer(*, case: Case, with_lab: str, until: date, user: User) -> CaseSh
     if lab.pk == case.lab_id:
         raise InvalidInputError("with_lab: the case belongs to this lab.")
     if not today() <= until <= today() + LONGEST_SHARE:
-        raise InvalidInputError("until: a day from today to one year ahead.")
+        raise InvalidInputError("until: expected a day from today to one year ahead.")
     return _offer(case, lab, until, user)
 
 
@@ -49,7 +49,8 @@ def _offer(case: Case, lab: Lab, until: date, user: User) -> CaseShare:
     for share in known:
         if share.state != "over":
             raise ConflictError(
-                f"This case is shared with {lab} already; end that first.", code="already-shared"
+                f"This case is already shared with {lab}. End that sharing first.",
+                code="already-shared",
             )
         CaseShare.everything.filter(pk=share.pk).update(ended_at=timezone.now())
     share = CaseShare.everything.create(
@@ -70,7 +71,7 @@ def share_accept(*, share: CaseShare, user: User) -> CaseShare:
     require_share(user, share.with_lab_id)
     share = _locked(share)
     if share.state in {"ended", "over"}:
-        raise ConflictError("This share has come to its end.", code="share-over")
+        raise ConflictError("This sharing has already ended.", code="share-over")
     if share.accepted_at is None:
         share.accepted_at = timezone.now()
         share.save(update_fields=["accepted_at", "updated_at"])
@@ -109,10 +110,11 @@ def _lab_named(text: str) -> Lab:
     found = list(Lab.objects.filter(Q(slug=text.strip()) | Q(name=text.strip()))[:2])
     if not found:
         raise InvalidInputError(
-            "with_lab: no lab is called so. Ask its people for the exact name.", code="unknown-lab"
+            "with_lab: no lab has this name. Ask the people of the lab for its exact name.",
+            code="unknown-lab",
         )
     if len(found) > 1:
-        raise InvalidInputError("with_lab: several labs are called so; give the short name.")
+        raise InvalidInputError("with_lab: several labs have this name. Enter the short name.")
     return found[0]
 
 

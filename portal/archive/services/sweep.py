@@ -92,8 +92,8 @@ def storage_sweep(
 
 
 _ADVICE = (
-    "Nothing that depends on the database was swept. Look at TESSERA_DATABASE_URL and"
-    " TESSERA_STORAGE; if the two do belong together, say so with 'archive_sweep --adopt'."
+    "Nothing that depends on the database was swept. Check TESSERA_DATABASE_URL and "
+    "TESSERA_STORAGE. If the two do belong together, confirm it with 'archive_sweep --adopt'."
 )
 
 
@@ -138,14 +138,14 @@ def _orphans(before_s: float, many_orphans: bool, dry_run: bool) -> tuple[int, s
     most = orphans_at_once(len(files))
     if found and not known and not many_orphans:
         return 0, (
-            f"The database names no file at all, and the storage holds {len(files)}. Was the"
-            " database emptied, or is it another one? Nothing was moved; --many-orphans does it."
+            f"The database has no files at all, but the storage holds {len(files)}. Was the "
+            "database emptied, or is it another one? Nothing was moved; --many-orphans moves them."
         )
     if len(found) > most and not many_orphans:
         return 0, (
-            f"{len(found)} of {len(files)} originals have no row in the database; at most {most}"
-            " go at a time. Was an older database restored? Nothing was moved; look first, then"
-            " --many-orphans moves them to the trash."
+            f"{len(found)} of {len(files)} originals have no row in the database; at most {most} "
+            "are moved at a time. Was an older database restored? Nothing was moved. Check first; "
+            "--many-orphans then moves them to the trash."
         )
     return sum(dry_run or _trash(name) for name in found), ""
 

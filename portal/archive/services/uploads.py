@@ -213,7 +213,9 @@ def upload_keep(
         ConflictError: what the lab kept of them was deleted meanwhile.
     """
     if known is not None and not Asset.objects.filter(pk=known.pk).exists():
-        raise ConflictError(f"{filename} was deleted meanwhile; send it again.", code="upload-gone")
+        raise ConflictError(
+            f"{filename} has been deleted in the meantime; send it again.", code="upload-gone"
+        )
     if known is None and not Asset.objects.filter(lab_id=case.lab_id, sha256=sha256).exists():
         announced = size_bytes if upload is None else 0  # one in pieces is counted already
         require_quota(case.lab_id, announced)

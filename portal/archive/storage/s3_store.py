@@ -164,7 +164,7 @@ class S3Store:
         self.write(name, b"ok")
         try:
             if self.read(name) != b"ok":
-                raise StoreAwayError("The object storage gives back other bytes than it was given.")
+                raise StoreAwayError("The object storage returns other bytes than were stored.")
         finally:
             self.delete(name)
 
@@ -184,11 +184,13 @@ class S3Store:
             if failed == ATTEMPTS:
                 raise StoreAwayError(AWAY)
             if at < stored.size_bytes:
-                logger.warning("%s broke off at byte %d (%s); going on", stored.name, at, reason)
+                logger.warning("%s broke off at byte %d (%s); continuing", stored.name, at, reason)
                 time.sleep(WAIT_S * 2**failed)
         if at != stored.size_bytes or hashed.hexdigest() != stored.name.rsplit("/", 1)[-1]:
-            logger.error("%s came damaged from the object storage", stored.name)
-            raise StoreAwayError("The file came damaged from the object storage of the portal.")
+            logger.error("%s was damaged when read from the object storage", stored.name)
+            raise StoreAwayError(
+                "The file was damaged when it was read from the object storage of the portal."
+            )
 
     def _chunks(self, stored: Stored, at: int) -> Iterator[bytes]:
         with self._asking(stored.name):

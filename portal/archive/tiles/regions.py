@@ -90,22 +90,22 @@ def region_read(canvas: Canvas, box: Box, out: tuple[int, int]) -> ReadRegion:
         pixels = source.pixels_read((box.width, box.height), out)
         if pixels > MOST_READ_PIXELS:
             raise InvalidInputError(
-                f"{pixels:,} pixels would be read for this, at most {MOST_READ_PIXELS:,} are:"
-                " ask for a smaller region, or for the tiles that info.json names.",
+                f"This would read {pixels:,} pixels; at most {MOST_READ_PIXELS:,} are allowed. Ask"
+                " for a smaller region, or for the tiles that info.json names.",
                 code="too-costly",
             )
         with _turn():
             rgb = source.region((box.left, box.top), (box.width, box.height), out)
         return ReadRegion(None, rgb, source.icc_profile)
     except (OSError, MlError) as error:
-        raise UnavailableError("This cannot be read from the stored file.") from error
+        raise UnavailableError("This region cannot be read from the stored file.") from error
 
 
 @contextmanager
 def _turn() -> Iterator[None]:
     if not _TURNS.acquire(timeout=PATIENCE_S):
         raise UnavailableError(
-            "Other parts of images are being read.", details={"retry_after_s": 5}
+            "Other regions of images are being read.", details={"retry_after_s": 5}
         )
     try:
         yield

@@ -53,7 +53,7 @@ class TileServer:
         """The answer where it takes neither the database nor a file; None where it does."""
         if request.method not in ("GET", "HEAD"):
             allow = ("Allow", "GET, HEAD")
-            return _refused("405 Method Not Allowed", "Tiles are only read.", allow)
+            return _refused("405 Method Not Allowed", "Tiles can only be read.", allow)
         canvas, tail = _split(request.path)
         permit = self.permits.known(canvas, request.credential)
         if permit is None or permit.plane is None:

@@ -57,7 +57,7 @@ def case_new(request: HttpRequest) -> HttpResponse:
     user = user_of(request)
     labs = labs_with_role(user, at_least=Role.ANNOTATOR)
     if not labs:
-        raise ForbiddenError("This needs the role annotator in a lab.")
+        raise ForbiddenError("You need the role of annotator in a lab.")
     lab = lab_current(user, chosen=lab_chosen_by(request))
     form = CaseForm(request.POST or None, labs=labs, initial={"lab": lab} if lab else None)
     if request.method == "POST" and form.is_valid():

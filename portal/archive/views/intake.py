@@ -66,10 +66,10 @@ def intake_rules(request: HttpRequest) -> HttpResponse:
     try:
         with edited_by_page(request, rules):
             services.intake_rules_set(lab=lab, user=user, wanted=wanted)
-        messages.success(request, f"How {lab.name} takes files in was saved.")
+        messages.success(request, f"The rules by which {lab.name} takes files in were saved.")
     except StaleVersionError:
-        text = "Someone else changed the rules meanwhile; they are shown as they are now."
-        messages.error(request, f"{text} Yours were not saved.")
+        text = "Someone else has changed the rules in the meantime; they are shown as they are now."
+        messages.error(request, f"{text} Your changes were not saved.")
     return _to_intake(lab)
 
 

@@ -102,10 +102,15 @@ class AuditMiddleware:
             try:
                 _note(watch, request, response)
             except DatabaseError:
-                logger.exception("audit: %s could not be noted; it is not answered", request.path)
+                logger.exception(
+                    "audit: %s could not be logged, so it is not answered", request.path
+                )
                 _let_go(response)
                 return error_response(
-                    request, UnavailableError("This could not be noted in the audit log.")
+                    request,
+                    UnavailableError(
+                        "This could not be recorded in the audit log, so it was not carried out."
+                    ),
                 )
         return response
 

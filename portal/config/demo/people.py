@@ -37,7 +37,9 @@ class Cast:
 def cast() -> Cast:
     """The lab, its people and its labels; made where they are missing."""
     if settings.SESSION_COOKIE_SECURE:
-        raise ImproperlyConfigured("The demo has a public password: not with production settings.")
+        raise ImproperlyConfigured(
+            "The demo has a public password and does not run with production settings."
+        )
     lab = Lab.objects.filter(slug="demo-lab").first() or lab_create("Demo lab", slug="demo-lab")
     manager = _person(lab, "manager@demo.example", "Maya Lind, lab manager", Role.MANAGER)
     return Cast(

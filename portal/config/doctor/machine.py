@@ -49,10 +49,10 @@ def storage() -> list[DoctorFinding]:
         usage = shutil.disk_usage(root)
     except OSError as failed:
         says = f"{root} cannot be written ({failed.strerror})."
-        return [error("storage", says, "Make room, or give this user the folder.")]
+        return [error("storage", says, "Make room, or give this user write access to the folder.")]
     says = f"{usage.free / 2**30:.0f} GiB of {usage.total / 2**30:.0f} GiB are free."
     if usage.free < min(LOW_SHARE * usage.total, LOW_BYTES):
-        found = [warning("storage", says, "Make room or move the storage to a larger volume.")]
+        found = [warning("storage", says, "Make room, or move the storage to a larger volume.")]
     else:
         found = [ok("storage", says)]
     found += objects()
@@ -71,9 +71,11 @@ def objects() -> list[DoctorFinding]:
         the_store().check()
     except OSError as failed:
         says = f"The bucket {bucket.bucket} cannot be used: {failed.__cause__ or failed}."
-        do = "Correct TESSERA_S3_...; manage.py archive_bucket makes a bucket that is missing."
+        do = "Correct TESSERA_S3_...; manage.py archive_bucket creates a missing bucket."
         return [error("object storage", says, do)]
-    return [ok("object storage", f"The bucket {bucket.bucket} is written, read and deleted from.")]
+    return [
+        ok("object storage", f"The bucket {bucket.bucket} can be written, read and deleted from.")
+    ]
 
 
 def sandbox() -> list[DoctorFinding]:
@@ -81,8 +83,8 @@ def sandbox() -> list[DoctorFinding]:
     try:
         means = confinement()
     except (MlError, OSError, RuntimeError) as failed:
-        says = f"The child that opens files does not start ({type(failed).__name__})."
-        return [error("sandbox", says, "Run: python -m ml.imaging.sandbox, and read what it says.")]
+        says = f"The child process that opens files does not start ({type(failed).__name__})."
+        return [error("sandbox", says, "Run python -m ml.imaging.sandbox and read its output.")]
     named = ", ".join(
         f"{what} by {by or 'nothing'}"
         for what, by in (
@@ -93,8 +95,8 @@ def sandbox() -> list[DoctorFinding]:
     )
     if not means.is_complete:
         do = "Use a kernel with Landlock (5.13 or newer) and allow it in the container."
-        return [warning("sandbox", f"Shut in only in part: {named}.", do)]
-    return [ok("sandbox", f"Shut in: {named}.")]
+        return [warning("sandbox", f"Confined only in part: {named}.", do)]
+    return [ok("sandbox", f"Confined: {named}.")]
 
 
 def libraries() -> list[DoctorFinding]:

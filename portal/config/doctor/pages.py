@@ -35,9 +35,9 @@ def _collected(built: Path, root: Path) -> DoctorFinding | None:
         staticfiles_storage.url(SCRIPT)
     except ValueError:
         do = COLLECT if (built / SCRIPT).is_file() else f"{BUILD}. {COLLECT}"
-        return error(_PART, "Styles and scripts are not collected: no page can be shown.", do)
+        return error(_PART, "Styles and scripts are not collected, so no page can be shown.", do)
     if (built / SCRIPT).is_file() and not _is_same(built / SCRIPT, root / SCRIPT):
-        return error(_PART, "The collected scripts are of another build than this one.", COLLECT)
+        return error(_PART, "The collected scripts come from another build.", COLLECT)
     return None
 
 
@@ -52,7 +52,9 @@ def _built(built: Path) -> DoctorFinding | None:
     if not script.is_file():
         return error(_PART, "Styles and scripts are not built.", BUILD) if sources else None
     if sources and max(sources) > script.stat().st_mtime:
-        return warning(_PART, "Styles and scripts were built before their sources changed.", BUILD)
+        return warning(
+            _PART, "The sources of styles and scripts have changed since the build.", BUILD
+        )
     return None
 
 

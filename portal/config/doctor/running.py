@@ -23,14 +23,14 @@ def settings_are_safe() -> list[DoctorFinding]:
     found = []
     if settings.DEBUG:
         do = "Set DJANGO_SETTINGS_MODULE=portal.config.settings.production."
-        found.append(warning("debug", "Debug pages are on: they show code to whoever asks.", do))
+        found.append(warning("debug", "Debug pages are on; they show code to anyone.", do))
     else:
         found.append(ok("debug", "Debug pages are off."))
     key = settings.SECRET_KEY
     if key.startswith(INSECURE) or len(key) < 50:
         do = "Set TESSERA_SECRET_KEY to at least 50 random characters, and keep it."
         level = warning if settings.DEBUG else error
-        found.append(level("secret key", "The secret key is a known or a short one.", do))
+        found.append(level("secret key", "The secret key is publicly known or too short.", do))
     else:
         found.append(ok("secret key", "Set."))
     return found
@@ -41,17 +41,17 @@ def workers() -> list[DoctorFinding]:
     served = {queue for sign in jobs.workers_alive() for queue in sign.queues.split(",")}
     silent = [queue for queue in QUEUES if queue not in served]
     if silent:
-        says = f"No worker of {' and '.join(silent)} was heard of in the last minute."
-        return [error("worker", says, "Start the roles worker and gpu-worker; jobs wait.")]
-    return [ok("worker", f"{jobs.workers_alive().count()} heard of in the last minute.")]
+        says = f"No worker for {' and '.join(silent)} has reported in the last minute."
+        return [error("worker", says, "Start the roles worker and gpu-worker; jobs are waiting.")]
+    return [ok("worker", f"{jobs.workers_alive().count()} have reported in the last minute.")]
 
 
 def beat() -> list[DoctorFinding]:
     """The reaper was heard of lately."""
     if not jobs.reapers_alive().exists():
-        do = "Start the role beat (manage.py reaper): it takes lost jobs back and does the chores."
-        return [error("beat", "The reaper was not heard of in the last minute.", do)]
-    return [ok("beat", "Heard of in the last minute.")]
+        do = "Start the role beat (manage.py reaper), which requeues lost jobs and does the chores."
+        return [error("beat", "The reaper has not reported in the last minute.", do)]
+    return [ok("beat", "It has reported in the last minute.")]
 
 
 def queue() -> list[DoctorFinding]:
@@ -65,13 +65,17 @@ def queue() -> list[DoctorFinding]:
         )
     )
     if unknown:
-        says = f"Waiting jobs are of a kind this release does not know: {', '.join(unknown)}."
-        found.append(warning("jobs", says, "Start the workers of the release that made them."))
+        says = (
+            f"Some waiting jobs are of kinds that this release does not know: {', '.join(unknown)}."
+        )
+        found.append(warning("jobs", says, "Start workers of the release that created them."))
     late = [row for row in jobs.queue_lengths() if row.oldest_s > LATE_S]
     for row in late:
-        says = f"{row.count} jobs {row.kind} wait; the oldest for {row.oldest_s / 3600:.1f} h."
+        says = (
+            f"{row.count} jobs {row.kind} are waiting, the oldest for {row.oldest_s / 3600:.1f} h."
+        )
         found.append(warning("jobs", says, f"Add workers for the queue {row.queue}."))
-    return found or [ok("jobs", "None waits for long.")]
+    return found or [ok("jobs", "No job has been waiting long.")]
 
 
 def index() -> list[DoctorFinding]:
@@ -85,23 +89,26 @@ def index() -> list[DoctorFinding]:
         return [
             warning(
                 "index",
-                f"{row.encoder}: {row.newer} embeddings are in no index file; searches are slow.",
-                "See why jobs index_build fail or wait.",
+                (
+                    f"{row.encoder}: {row.newer} embeddings are not in an index file yet, so "
+                    "searches are slow."
+                ),
+                "Find out why jobs index_build fail or wait.",
             )
             for row in behind
         ]
-    return [ok("index", "Files keep up with the embeddings.")]
+    return [ok("index", "The index files keep up with the embeddings.")]
 
 
 def backup() -> list[DoctorFinding]:
     """The newest backup is not old."""
     newest = Backup.objects.filter(gone_at=None).order_by("-taken_at").first()
     if newest is None:
-        return [error("backup", "There is no backup.", "Run manage.py backup, daily.")]
+        return [error("backup", "There is no backup.", "Run manage.py backup daily.")]
     age_s = (jobs.database_now() - newest.taken_at).total_seconds()
     says = f"The newest is {max(0.0, age_s) / 3600:.1f} h old."
     if age_s > BACKUP_LATE_S:
-        return [error("backup", says, "See why the daily manage.py backup did not run.")]
+        return [error("backup", says, "Find out why the daily manage.py backup did not run.")]
     return [ok("backup", says)]
 
 

@@ -39,7 +39,9 @@ def database() -> list[DoctorFinding]:
         says = f"The database does not answer ({_why(found)})."
         return [error("database", says, "Start it, or correct TESSERA_DATABASE_URL.")]
     if problem := _read_only():
-        return [error("database", problem, "Give this user the file and its folder.")]
+        return [
+            error("database", problem, "Give this user write access to the file and its folder.")
+        ]
     return [_speed(took_s), _migrations(), _clock((datetime.now(UTC) - now).total_seconds())]
 
 
@@ -61,7 +63,7 @@ def _read_only() -> str:
 def _speed(took_s: float) -> DoctorFinding:
     says = f"{connection.vendor} answers in {1000 * took_s:.1f} ms."
     if took_s > SLOW_DATABASE_S:
-        return warning("database", says, "Bring it closer, or look at what keeps it busy.")
+        return warning("database", says, "Move it closer, or find out what keeps it busy.")
     return ok("database", says)
 
 
@@ -78,7 +80,7 @@ def _clock(ahead_s: float) -> DoctorFinding:
     if abs(ahead_s) > SKEW_S:
         word = "ahead of" if ahead_s > 0 else "behind"
         says = f"This machine's clock is {abs(ahead_s):.0f} s {word} the database's."
-        return warning("clock", says, "Let both follow a time server (NTP).")
+        return warning("clock", says, "Synchronise both with a time server (NTP).")
     return ok("clock", f"Within {SKEW_S:.0f} s of the database's.")
 
 
@@ -90,7 +92,7 @@ def broker() -> list[DoctorFinding]:
     except (OSError, KombuError) as failed:
         where = _without_password(settings.CELERY_BROKER_URL)
         says = f"The broker {where} does not answer ({_why(failed)})."
-        do = "Start it, or correct TESSERA_BROKER_URL. Until then jobs wait; none is lost."
+        do = "Start it, or correct TESSERA_BROKER_URL. Until then jobs wait; none are lost."
         return [error("broker", says, do)]
     return [ok("broker", f"{urlsplit(settings.CELERY_BROKER_URL).scheme} answers.")]
 
@@ -106,12 +108,12 @@ def cached() -> list[DoctorFinding]:
         return [error("cache", says, "Start Redis, or make the cache's folder writable.")]
     if getattr(cache, "is_away", False):
         says = "The shared cache does not answer: each process counts attempts by itself."
-        do = "Start Redis, or make the cache's folder writable. Sign-in goes on meanwhile."
+        do = "Start Redis, or make the cache's folder writable. Sign-in still works meanwhile."
         return [warning("cache", says, do)]
     if not kept:
         says = "The cache forgets what is put into it."
-        return [error("cache", says, "Sign-in limits need it: see CACHES.")]
-    return [ok("cache", "Keeps what is put into it.")]
+        return [error("cache", says, "Sign-in limits depend on it; see CACHES.")]
+    return [ok("cache", "It keeps what is put into it.")]
 
 
 def mail() -> list[DoctorFinding]:
@@ -125,10 +127,10 @@ def mail() -> list[DoctorFinding]:
         found.open()
         found.close()
     except smtplib.SMTPAuthenticationError as failed:
-        says = f"The mail server {where} refuses user or password (it says {failed.smtp_code})."
+        says = f"The mail server {where} rejects the user or password (code {failed.smtp_code})."
         return [error("mail", says, "Correct user and password in TESSERA_EMAIL_URL.")]
     except socket.gaierror:
-        says = f"No machine is known by the name {settings.EMAIL_HOST}."
+        says = f"The host {settings.EMAIL_HOST} is unknown."
         return [error("mail", says, "Correct the host in TESSERA_EMAIL_URL.")]
     except OSError as failed:  # smtplib's errors are OSErrors
         says = f"The mail server {where} does not answer ({_why(failed)})."

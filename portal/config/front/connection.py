@@ -73,7 +73,7 @@ class Connection(asyncio.Protocol):
         except httptools.HttpParserUpgrade:
             self._deaf = True  # no other protocol is spoken here; the request itself is answered
         except httptools.HttpParserError:
-            self.refuse("400 Bad Request", "This is no valid HTTP request.")
+            self.refuse("400 Bad Request", "This is not a valid HTTP request.")
             return
         if self._in_head and self._head_bytes > self.limits.head_bytes:
             self.refuse("431 Request Header Fields Too Large", "The headers are too long.")
@@ -121,12 +121,14 @@ class Connection(asyncio.Protocol):
             self.refuse("400 Bad Request", "The target must be a path.")
             return
         if sum(name == b"host" for name, _ in self._fields) > 1:
-            self.refuse("400 Bad Request", "One Host header, please.")
+            self.refuse("400 Bad Request", "Expected exactly one Host header.")
             return
         length = int(fields[b"content-length"]) if b"content-length" in fields else None
         has_body = length or b"transfer-encoding" in fields
         if has_body and self._parser.should_upgrade():  # the parser takes no body then
-            self.refuse("400 Bad Request", "Send a body without Upgrade: only HTTP/1.1 is spoken.")
+            self.refuse(
+                "400 Bad Request", "Send a body without Upgrade; only HTTP/1.1 is supported."
+            )
             return
         self._request = Request(
             method=self._parser.get_method(),

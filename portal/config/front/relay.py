@@ -173,7 +173,7 @@ async def _exchange(
         answer.on_message_complete()
         answer.flush()
     if not answer.is_complete:
-        raise ConnectionAbortedError("the API went away in the middle of its answer")
+        raise ConnectionAbortedError("the API process ended in the middle of its answer")
     return answer
 
 

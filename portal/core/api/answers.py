@@ -97,7 +97,7 @@ def answer_begin(asked: NamedRequest) -> Replay | None:
     if row is None:
         return None
     if row.digest != asked.digest:
-        raise KeyReusedError("This Idempotency-Key was used for another request. Take a new one.")
+        raise KeyReusedError("This Idempotency-Key was used for another request. Choose a new one.")
     try:
         if row.is_whole:
             body = decrypt(row.body, purpose=asked.purpose).encode() if row.body else b""
@@ -105,7 +105,10 @@ def answer_begin(asked: NamedRequest) -> Replay | None:
     except InvalidToken:
         pass  # kept under a secret key that the installation no longer has
     raise ConflictError(
-        "This request was carried out, and its answer is no longer kept. Read what it concerns.",
+        (
+            "This request was carried out, but its answer is no longer kept. Read the object that "
+            "it concerned."
+        ),
         code="answer-not-kept",
         details={"answered_status": row.status},
     )

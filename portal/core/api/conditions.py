@@ -21,8 +21,8 @@ IF_MATCH = OpenApiParameter(
     str,
     OpenApiParameter.HEADER,
     required=True,
-    description="The ETag that the change was made from, or `*` for whatever is there. 428 without"
-    " it, 412 if stale.",
+    description="The ETag of the version that the change was made from, or `*` for any version. "
+    "428 without it, 412 if stale.",
 )
 IF_MATCH_OPTIONAL = OpenApiParameter(
     "If-Match",
@@ -70,7 +70,7 @@ def require_match(request: Request, row: BaseModel, *, required: bool) -> None:
     header = request.headers.get("If-Match")
     if header is None and required:
         raise PreconditionRequiredError(
-            "Send the ETag that you read as If-Match, or If-Match: * for whatever is there."
+            "Send the ETag that you read as If-Match, or If-Match: * for any version."
         )
     tags = None if header is None else tags_sent(header)
     if tags is not None:
@@ -101,7 +101,7 @@ def _held(row: BaseModel) -> BaseModel:
         transaction_lock(f"edited {type(row).__name__} {_lab_of(row)}")
     now = present(row, is_locked=True)
     if now is row and not row._state.adding:
-        raise NotFoundError("This was deleted meanwhile.")
+        raise NotFoundError("This has been deleted in the meantime.")
     return now
 
 

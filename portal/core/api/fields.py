@@ -113,8 +113,8 @@ def _wanted(said: str, known: frozenset[str]) -> frozenset[str]:
     unknown = sorted(names - known)
     if unknown:
         raise InvalidInputError(
-            f"fields: {', '.join(unknown)[:200] or 'nothing'} is no field here; known are"
-            f" {', '.join(sorted(known))}.",
+            f"fields: {', '.join(unknown)[:200] or 'nothing'}: unknown field; the fields are "
+            f"{', '.join(sorted(known))}.",
             code="unknown-field",
             details={"unknown": unknown[:20], "known": sorted(known)},
         )

@@ -152,14 +152,16 @@ class Paging(BasePagination):
                 "name": CURSOR,
                 "in": "query",
                 "required": False,
-                "description": "Out of `next` or `previous` of a page; it says nothing by itself",
+                "description": (
+                    "Taken from `next` or `previous` of a page; it has no meaning of its own"
+                ),
                 "schema": {"type": "string"},
             },
             {
                 "name": SIZE,
                 "in": "query",
                 "required": False,
-                "description": f"So many a page; of more than {self.max_page_size} come that many",
+                "description": f"Objects on a page, at most {self.max_page_size}",
                 "schema": size,
             },
         ]
@@ -173,8 +175,8 @@ def _place(request: Request, order: Order | InOrder, signer: signing.Signer) -> 
         values, is_backward = signer.unsign_object(said)
     except (signing.BadSignature, ValueError):
         raise InvalidInputError(
-            f"{CURSOR}: this is none of this list in this order. Begin without it, and follow"
-            " `next`.",
+            f"{CURSOR}: this does not belong to this list in this order. Begin without it and "
+            "follow `next`.",
             code="bad-cursor",
         ) from None
     return _Place(None if values is None else order.read(values), is_backward)

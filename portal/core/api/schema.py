@@ -17,15 +17,15 @@ IDEMPOTENCY_KEY = OpenApiParameter(
     str,
     OpenApiParameter.HEADER,
     required=False,
-    description="Chosen by the client, 8 to 200 visible characters, best a UUID: the same request"
-    " under the same key is carried out once. The same key with another request gives 422.",
+    description="Chosen by the client, 8 to 200 visible characters, preferably a UUID: the same "
+    "request under the same key is carried out once. The same key with another request gives 422.",
 )
 IF_NONE_MATCH = OpenApiParameter(
     "If-None-Match",
     str,
     OpenApiParameter.HEADER,
     required=False,
-    description="The ETag of the answer that is known: 304 where it is still the same",
+    description="The ETag of an answer read before: 304 if it is still the same",
 )
 
 
@@ -62,7 +62,7 @@ class ProblemAutoSchema(AutoSchema):
     ) -> dict[str, Any]:
         bodies: dict[str, Any] = super()._get_response_bodies(direction)
         answer = self._get_response_for_code(  # type: ignore[no-untyped-call]
-            OpenApiResponse(ProblemSerializer, description="Anything that went wrong"),
+            OpenApiResponse(ProblemSerializer, description="An error"),
             "default",
             media_types=[CONTENT_TYPE],
             direction=direction,
@@ -74,5 +74,5 @@ class ProblemAutoSchema(AutoSchema):
             )
             bodies.setdefault("412", stale)
         if self.method == "GET" and self.answered():
-            bodies.setdefault("304", {"description": "Nothing new"})
+            bodies.setdefault("304", {"description": "Not changed"})
         return bodies

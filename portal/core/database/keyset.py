@@ -135,7 +135,9 @@ def _field(model: type[Model], name: str) -> tuple[bool, Any]:
         try:
             field = model._meta.get_field(part)
         except FieldDoesNotExist:
-            raise ValueError(f"{model.__name__} is ordered by {name}, which is no column") from None
+            raise ValueError(
+                f"{model.__name__} is ordered by {name}, which is not a column"
+            ) from None
         has_nulls = has_nulls or bool(getattr(field, "null", False))
         model = field.related_model or model
     return has_nulls, field

@@ -52,7 +52,7 @@ def require_acceptable(request: HttpRequest, *, limit_bytes: int) -> None:
         raise LengthRequiredError("Send the body with a Content-Length.")
     if body_length(request) > limit_bytes:
         raise TooLargeInputError(
-            f"The body is larger than this address accepts: the limit is {limit_bytes:,} bytes.",
+            f"The body is larger than this URL accepts: the limit is {limit_bytes:,} bytes.",
             details={"limit_bytes": limit_bytes},
         )
 
@@ -94,7 +94,7 @@ def require_csrf(request: HttpRequest, fields: QueryDict | None = None) -> None:
             del request._post  # type: ignore[attr-defined]
     if refused is not None:
         raise ForbiddenError(
-            "This form is no longer valid. Go back, reload the page, try again.", code="csrf"
+            "This form is no longer valid. Go back, reload the page and try again.", code="csrf"
         )
 
 

@@ -8,8 +8,9 @@ from typing import Any
 from django import forms
 
 SAVED = (
-    "Someone else changed this while you had it open, and nothing of yours was saved. What is saved"
-    " now stands at each field that differs. Save once more to put yours in its place."
+    "Someone else changed this while you had it open, so your changes were not saved. The value "
+    "that is saved now is shown at each field that differs. Save once more to replace it with "
+    "yours."
 )
 
 

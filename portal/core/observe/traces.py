@@ -49,7 +49,7 @@ def traces_start(service: str) -> bool:
         return False
     if find_spec("opentelemetry") is None or find_spec("opentelemetry.exporter") is None:
         raise ImproperlyConfigured(
-            f"{VARIABLE} is set, but the libraries are not: pip install 'tessera[traces]'"
+            f"{VARIABLE} is set, but the libraries are not installed: pip install 'tessera[traces]'"
         )
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.resources import Resource

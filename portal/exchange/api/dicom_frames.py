@@ -72,7 +72,9 @@ class FramesApi(CrossingApi):
         numbers = _numbers(frames, one)
         coding = frame_coding(wanted(accepts(request)), one.syntax)
         if coding is None or (not coding.in_parts and len(numbers) > 1):
-            raise NotAcceptable(f"Frames are given as they are stored ({one.syntax}), in parts.")
+            raise NotAcceptable(
+                f"Frames are returned as they are stored ({one.syntax}), as multipart."
+            )
         etag = _etag(series, one, frames, coding)
         line = boundary(etag)
         media_type = (
@@ -166,11 +168,13 @@ def _numbers(text: str, one: SlideObject) -> list[int]:
     numbers = [int(word) for word in words]
     for number in numbers:
         if not 1 <= number <= one.frame_count:
-            raise NotFoundError(f"There is no frame {number}: this has {one.frame_count:,}.")
+            raise NotFoundError(
+                f"There is no frame {number}; this instance has {one.frame_count:,}."
+            )
     brief = one.brief()
     samples = 3 * int(brief.Rows) * int(brief.Columns) * max(1, int(brief.BitsAllocated) // 8)
     if samples * len(numbers) > max(MOST_BYTES, samples):
-        raise InvalidInputError(f"frames: at most {MOST_BYTES // samples} of these at once.")
+        raise InvalidInputError(f"frames: at most {MOST_BYTES // samples} of these frames at once.")
     return numbers
 
 
@@ -192,7 +196,7 @@ def _drawn(one: SlideObject, number: int, *, as_png: bool) -> bytes:
         pixels = plain_pixels(data, int(whole.Rows), int(whole.Columns), int(whole.SamplesPerPixel))
         return drawn(pixels, as_png=as_png)
     except MlError as error:
-        raise NotAcceptable(f"Frames of {one.syntax} are not drawn: {error}.") from error
+        raise NotAcceptable(f"Frames of {one.syntax} cannot be rendered: {error}.") from error
 
 
 def _size(one: SlideObject) -> tuple[int, int]:
@@ -207,7 +211,7 @@ def _is_rgb(one: SlideObject) -> bool:
 def _picture_kind(request: Request) -> str:
     kind = picture_kind(wanted(accepts(request)))
     if kind is None:
-        raise NotAcceptable("Pictures are given as image/jpeg or image/png.")
+        raise NotAcceptable("Pictures are returned as image/jpeg or image/png.")
     return kind
 
 

@@ -42,7 +42,10 @@ from portal.exchange.selectors.dicom_objects import SlideObject, object_uid
 from portal.labs.requests import user_of
 
 INSTANCE = OpenApiParameter(
-    "instance_id", str, OpenApiParameter.PATH, description="Of the instance, as a search gives it"
+    "instance_id",
+    str,
+    OpenApiParameter.PATH,
+    description="UID of the instance, as a search returns it",
 )
 IDS = [CASE, CANVAS, INSTANCE]
 """Of an instance."""
@@ -82,7 +85,7 @@ class _ObjectsApi(CrossingApi):
     def _metadata(self, request: Request, *ids: uuid.UUID) -> Response:
         objects = self._objects(request, *ids)
         if not takes_json(wanted(accepts(request))):
-            raise NotAcceptable(f"Metadata are given as {JSON}.")
+            raise NotAcceptable(f"Metadata are returned as {JSON}.")
         return Response([_told(request, *pair) for pair in objects], content_type=JSON)
 
     def _files(self, request: Request, *ids: uuid.UUID) -> HttpResponseBase:
@@ -90,7 +93,7 @@ class _ObjectsApi(CrossingApi):
         kinds = wanted(accepts(request))
         for _, one in objects:
             if file_kind(kinds, one.syntax) is None:
-                raise NotAcceptable(f"Objects are given as they are stored: {one.syntax}.")
+                raise NotAcceptable(f"Objects are returned as they are stored: {one.syntax}.")
         _require_cheap(one for _, one in objects)
         series, one = objects[0]
         kind = file_kind(kinds, one.syntax)
@@ -214,7 +217,10 @@ class BulkApi(_ObjectsApi):
         parameters=[
             *IDS,
             OpenApiParameter(
-                "digest", str, OpenApiParameter.PATH, description="As metadata name it"
+                "digest",
+                str,
+                OpenApiParameter.PATH,
+                description="The path that the metadata give for it",
             ),
         ],
         responses={(200, "multipart/related"): OpenApiTypes.BINARY},
@@ -250,8 +256,8 @@ def _require_cheap(objects: Iterable[SlideObject]) -> None:
     count = sum(one.coded_count for one in objects)
     if count > MOST_CODED_FRAMES:
         raise InvalidInputError(
-            f"{count:,} frames of this would be coded first, and at most {MOST_CODED_FRAMES:,} are:"
-            " retrieve frames, or single coarser levels.",
+            f"{count:,} frames of this would have to be encoded first; at most "
+            f"{MOST_CODED_FRAMES:,} are allowed. Retrieve frames, or single coarser levels.",
             code="too-costly",
         )
 

@@ -22,24 +22,32 @@ from portal.exchange.selectors.dicom_objects import SlideObject, object_count, o
 from portal.labs.requests import user_of
 
 CASE = OpenApiParameter(
-    "case_id", str, OpenApiParameter.PATH, description="Of the study: 2.25 and the case's number"
+    "case_id",
+    str,
+    OpenApiParameter.PATH,
+    description="UID of the study: 2.25 and the number of the case",
 )
 CANVAS = OpenApiParameter(
-    "canvas_id", str, OpenApiParameter.PATH, description="Of the series: 2.25 and the canvas'"
+    "canvas_id",
+    str,
+    OpenApiParameter.PATH,
+    description="UID of the series: 2.25 and the number of the canvas",
 )
 FOUND = {
     (200, JSON): {"type": "array", "items": {"type": "object"}}
 }  # a data set each, as DICOM JSON
 _QUERY = [
     *(
-        OpenApiParameter(word, str, description="Of QIDO-RS")
+        OpenApiParameter(word, str, description="Query parameter of QIDO-RS")
         for word in ("StudyInstanceUID", "PatientID", "AccessionNumber", "ModalitiesInStudy")
     ),
     OpenApiParameter(
-        "includefield", str, description=f"`all`, or keywords. Searched are {', '.join(SEARCHED)}"
+        "includefield",
+        str,
+        description=f"`all`, or keywords. A search can use {', '.join(SEARCHED)}",
     ),
-    OpenApiParameter("limit", int, description=f"Up to {MOST_LIMIT:,}, 100 usually"),
-    OpenApiParameter("offset", int, description="How many to leave out"),
+    OpenApiParameter("limit", int, description=f"Up to {MOST_LIMIT:,}; 100 by default"),
+    OpenApiParameter("offset", int, description="How many to skip"),
 ]
 _LITERAL = (
     '299 tessera "The fuzzymatching parameter is not supported.'

@@ -34,16 +34,16 @@ class EventsQuerySerializer(serializers.Serializer[Any]):
         required=False,
         default="",
         allow_blank=True,
-        help_text="Separated by commas; all where it is left out",
+        help_text="Separated by commas; all if left out",
     )
-    canvas = serializers.UUIDField(required=False, help_text="Only what names this canvas")
+    canvas = serializers.UUIDField(required=False, help_text="Only events that name this canvas")
 
     def validate_types(self, value: str) -> frozenset[str]:
         """Known ones."""
         names = frozenset(name.strip() for name in value.split(",") if name.strip())
         if unknown := sorted(names - STREAMED.keys()):
             raise serializers.ValidationError(
-                f"{', '.join(unknown)[:100]} is not sent; known are {', '.join(STREAMED)}."
+                f"{', '.join(unknown)[:100]}: unknown event; the events are {', '.join(STREAMED)}."
             )
         return names
 
@@ -63,7 +63,10 @@ class EventsApi(ApiView):
         parameters=[
             EventsQuerySerializer,
             OpenApiParameter(
-                "Last-Event-ID", str, OpenApiParameter.HEADER, description="Of the last one heard"
+                "Last-Event-ID",
+                str,
+                OpenApiParameter.HEADER,
+                description="Id of the last event received",
             ),
         ],
         responses={(200, MEDIA_TYPE): OpenApiTypes.STR},
@@ -97,7 +100,7 @@ def _last_heard(request: Request) -> int | None:
     if not sent:
         return None
     if not (sent.isascii() and sent.isdecimal() and int(sent[:20]) <= HIGHEST_ID):
-        raise InvalidInputError("Last-Event-ID: the id of an event that was sent here.")
+        raise InvalidInputError("Last-Event-ID: expected the id of an event that was sent here.")
     return int(sent)
 
 

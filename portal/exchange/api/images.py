@@ -21,7 +21,7 @@ from portal.labs.requests import user_of
 
 CACHE = "private, max-age=3600"  # the pixels of a canvas never change; who may see it does
 _PROFILE = "http://iiif.io/api/image/3/level2.json"
-_ID = OpenApiParameter("id", uuid.UUID, OpenApiParameter.PATH, description="Of the canvas")
+_ID = OpenApiParameter("id", uuid.UUID, OpenApiParameter.PATH, description="Id of the canvas")
 
 
 def _part(name: str, said: str, example: str) -> OpenApiParameter:
@@ -33,7 +33,7 @@ class CanvasImageBaseApi(CrossingApi):
 
     @extend_schema(
         operation_id="canvas_image_base",
-        summary="An image of IIIF",
+        summary="Redirect an IIIF image to its `info.json`",
         parameters=[_ID],
         responses={303: OpenApiResponse(description="Its `info.json`")},
     )
@@ -51,7 +51,7 @@ class CanvasImageInfoApi(CrossingApi):
 
     @extend_schema(
         operation_id="canvas_image_info",
-        summary="info.json of IIIF",
+        summary="Show the info.json of an IIIF image",
         parameters=[_ID],
         responses={
             (200, "application/json"): OpenApiTypes.OBJECT,
@@ -70,12 +70,12 @@ class CanvasImageApi(CrossingApi):
 
     @extend_schema(
         operation_id="canvas_image",
-        summary="A picture of IIIF",
+        summary="Show a region of an IIIF image",
         parameters=[
             _ID,
             _part("region", "`full`, `square`, `x,y,w,h`, `pct:x,y,w,h`", "full"),
             _part("size", "`max`, `w,`, `,h`, `pct:n`, `w,h`, `!w,h`; never enlarged", "!256,256"),
-            _part("rotation", "0, 90, 180, 270; `!` before it mirrors", "0"),
+            _part("rotation", "0, 90, 180, 270; a `!` before it mirrors", "0"),
             _part("quality", "`default`, `color`, `gray`, `bitonal`", "default"),
             _part("extension", "`jpg`, `png`", "jpg"),
         ],

@@ -121,7 +121,7 @@ class CrateReader:
         if size != file.size_bytes:
             raise CrateError(f"{shown(name)} is shorter than the metadata says.")
         if hashed.hexdigest() != file.sha256:
-            raise CrateError(f"{shown(name)} is damaged: it has another SHA-256 than it should.")
+            raise CrateError(f"{shown(name)} is damaged: its SHA-256 is not the expected one.")
 
     def rows(self, name: str) -> Iterator[JsonObject]:
         """The JSON objects of a file, one a line."""
@@ -175,12 +175,12 @@ class CrateReader:
                     raise CrateError(f"The folder holds more than {MAX_ARCHIVE_ENTRIES:,} files.")
                 if entry.is_dir(follow_symlinks=False):
                     if len(parts) >= FOLDERS:
-                        raise CrateError(f"{shown(name)} lies too deep.")
+                        raise CrateError(f"{shown(name)} is nested too deeply.")
                     yield from self._walk(Path(entry.path), (*parts, entry.name), count)
                 elif entry.is_file(follow_symlinks=False):
                     yield name, entry.stat(follow_symlinks=False).st_size
                 else:
-                    raise CrateError(f"{shown(name)} is a link or no plain file.")
+                    raise CrateError(f"{shown(name)} is a link or not a plain file.")
 
     def _opened(self, name: str) -> BinaryIO:
         """Below the folder, where no step of the way is a link by now."""
@@ -199,12 +199,14 @@ class CrateReader:
             os.close(handle)
         if not stat.S_ISREG(os.fstat(file).st_mode):
             os.close(file)
-            raise CrateError(f"{shown(name)} is no plain file.")
+            raise CrateError(f"{shown(name)} is not a plain file.")
         return os.fdopen(file, "rb")
 
     def _read_metadata(self, sizes: Mapping[str, int]) -> None:
         if METADATA not in sizes:
-            raise CrateError(f"There is no {METADATA} at the top: this is no RO-Crate.")
+            raise CrateError(
+                f"There is no {METADATA} at the top level, so this is not an RO-Crate."
+            )
         data = b""
         for chunk in self._chunks(METADATA):
             data += chunk
@@ -232,7 +234,7 @@ class CrateReader:
         version, identifier = roots[0].get("schemaVersion"), roots[0].get("identifier")
         if version != VERSION:
             raise CrateError(
-                f"The crate is of the version {shown(version)}; this portal reads {VERSION}.",
+                f"The crate has version {shown(version)}; this portal reads version {VERSION}.",
                 code="crate-version",
             )
         self.identifier = str(identifier)
@@ -249,7 +251,7 @@ def json_checked(data: bytes, where: str) -> Any:
     try:
         value = json.loads(data, parse_float=_finite, parse_constant=_finite)
     except (ValueError, RecursionError) as error:
-        raise CrateError(f"{where}: not JSON that can be kept ({str(error)[:120]}).") from error
+        raise CrateError(f"{where}: not JSON that can be stored ({str(error)[:120]}).") from error
     level = [value]
     for _ in range(DEPTH):
         inner: list[Any] = []
@@ -259,7 +261,7 @@ def json_checked(data: bytes, where: str) -> Any:
             elif isinstance(one, list):
                 inner += one
             elif isinstance(one, str) and ("\0" in one or not _is_text(one)):
-                raise CrateError(f"{where}: a text holds what no text may.")
+                raise CrateError(f"{where}: a text contains characters that are not allowed.")
         level = inner
     if level:
         raise CrateError(f"{where}: nested deeper than {DEPTH}.")
@@ -276,7 +278,7 @@ def shown(name: object) -> str:
 def _finite(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
-        raise ValueError(f"{text[:20]} is no finite number")
+        raise ValueError(f"{text[:20]} is not a finite number")
     return value
 
 
@@ -292,7 +294,7 @@ def _files(graph: list[JsonObject]) -> dict[str, CrateFile]:
             continue
         name, size, sha256 = one.get("@id"), one.get("contentSize"), one.get("sha256")
         if not isinstance(name, str) or name in found:
-            raise CrateError(f"{METADATA} names {shown(name)} twice, or by no name.")
+            raise CrateError(f"{METADATA} names {shown(name)} twice, or an entry without a name.")
         if not (isinstance(size, str) and size.isascii() and size.isdigit() and len(size) < 16):
             raise CrateError(f"{METADATA}: {shown(name)} has no size.")
         if not is_sha256(sha256):

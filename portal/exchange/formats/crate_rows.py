@@ -64,7 +64,7 @@ def _value(field: models.Field[Any, Any], value: Any) -> Any:
     if value is None:
         if field.null or isinstance(field, models.AutoField):
             return None
-        raise ValueError("it may not be empty")
+        raise ValueError("it must not be empty")
     if isinstance(field, models.BinaryField):
         return _binary(value)
     if isinstance(field, models.JSONField):
@@ -75,13 +75,13 @@ def _value(field: models.Field[Any, Any], value: Any) -> Any:
         raise TypeError(f"{shown(value)} is of the wrong type")
     found = field.to_python(value)
     if isinstance(found, float) and not math.isfinite(found):
-        raise ValueError("it is no finite number")
+        raise ValueError("it is not a finite number")
     if isinstance(found, datetime):
         if timezone.is_naive(found):
-            raise ValueError("it names no time zone")
+            raise ValueError("it has no time zone")
         found = found.astimezone(UTC)
     if field.choices and found not in {choice for choice, _ in field.flatchoices}:
-        raise ValueError(f"{shown(value)} is none of its values")
+        raise ValueError(f"{shown(value)} is not one of the allowed values")
     field.run_validators(found)
     return found
 

@@ -62,7 +62,7 @@ def asked(query: QueryDict) -> Asked:
     given: dict[str, list[str]] = {}
     for key, sent in query.lists():
         if any("\0" in value for value in sent):
-            raise InvalidInputError("A value holds what no text may.")
+            raise InvalidInputError("A value contains characters that are not allowed.")
         if key not in _CONTROLS:
             given.setdefault(_keyword(key), []).extend(_values(sent))
     said = {key: values for key, values in given.items() if _says(values)}
@@ -97,7 +97,7 @@ def _keyword(key: str) -> str:
     name = keyword_for_tag(int(key, 16)) if _TAG.fullmatch(key) else key
     if name not in SEARCHED:
         raise InvalidInputError(
-            f"{key[:60]} is not searched here; known are {', '.join(SEARCHED)}."
+            f"{key[:60]} cannot be searched here; a search can use {', '.join(SEARCHED)}."
         )
     return name
 
@@ -113,7 +113,8 @@ def _pattern(name: str, values: Sequence[str]) -> str:
     text = values[0]
     if len(values) > 1 or len(text) > _MOST_LETTERS or text.count("*") > _MOST_STARS:
         raise InvalidInputError(
-            f"{name}: one text of at most {_MOST_LETTERS} letters with at most {_MOST_STARS} *."
+            f"{name}: expected one text of at most {_MOST_LETTERS} letters with at most "
+            f"{_MOST_STARS} *."
         )
     return f"^{re.escape(text).replace(re.escape('*'), '.*').replace(re.escape('?'), '.')}$"
 
@@ -131,7 +132,9 @@ def _day(text: str) -> date | None:
     try:
         return datetime.strptime(text, "%Y%m%d").date()
     except ValueError as error:
-        raise InvalidInputError("StudyDate: 20260131, or 20260101-20260131.") from error
+        raise InvalidInputError(
+            "StudyDate: expected a date such as 20260131, or a range such as 20260101-20260131."
+        ) from error
 
 
 def _number(text: str | None, name: str, usual: int, most: int) -> int:
@@ -139,7 +142,7 @@ def _number(text: str | None, name: str, usual: int, most: int) -> int:
         return usual
     is_short = len(text) <= len(str(most)) and text.isascii() and text.isdecimal()
     if not is_short or int(text) > most:
-        raise InvalidInputError(f"{name}: a number up to {most:,}.")
+        raise InvalidInputError(f"{name}: expected a number up to {most:,}.")
     return int(text)
 
 

@@ -136,7 +136,7 @@ def _fitted(width: int, height: int, across: int, down: int) -> tuple[int, int]:
 
 def _bounded(text: str, wanted: tuple[int, int], width: int, height: int) -> tuple[int, int]:
     if wanted[0] > width or wanted[1] > height:
-        raise _wrong("size", text, f"at most the region's {width} x {height} pixels")
+        raise _wrong("size", text, f"at most the {width} x {height} pixels of the region")
     if max(wanted) > MOST_SIDE_PX:
         raise _wrong("size", text, f"at most {MOST_SIDE_PX} pixels a side; read the rest in parts")
     return wanted
@@ -151,4 +151,4 @@ def _turned(text: str) -> tuple[bool, int]:
 
 
 def _wrong(part: str, text: str, right: str) -> InvalidInputError:
-    return InvalidInputError(f"{part}: {text[:60]} is not given out here; {right}.")
+    return InvalidInputError(f"{part}: {text[:60]} is not available here; expected {right}.")

@@ -85,7 +85,7 @@ def case_export_to(*, user: User, case: Case, out: Path, as_folder: bool) -> Job
     """
     case = selectors.case_to_export(user=user, case_id=case.pk)
     if out.exists() or out.is_symlink():
-        raise ConflictError(f"{out} is there already.", code="taken")
+        raise ConflictError(f"{out} already exists.", code="taken")
     with tempfile.TemporaryDirectory(prefix=".case-", dir=out.parent) as made:
         path = Path(made) / "crate"
         crate = CrateWriter(path, went_on=lambda _: None, as_folder=as_folder)
@@ -122,7 +122,8 @@ def _write(user: User, case: Case, crate: CrateWriter) -> tuple[selectors.WholeC
             )
             if found != asset.sha256:
                 raise NotFoundError(
-                    f"The original {asset.sha256[:12]}… is not what was stored.", code="damaged"
+                    f"The original {asset.sha256[:12]}… has changed since it was stored.",
+                    code="damaged",
                 )
         for mosaic in whole.mosaics:
             for name, source in selectors.mosaic_files(mosaic):

@@ -35,13 +35,13 @@ def roi_check(
     """
     is_video = canvas.kind == CanvasKind.VIDEO
     if is_video != (frame_index is not None):
-        raise CrateError(f"{where}: frame_index: of a region on a video, and of no other.")
+        raise CrateError(f"{where}: frame_index: only for a region on a video, which needs it.")
     if isinstance(row, Roi) and (row.frame_index is None) != (row.frame_pts is None):
-        raise CrateError(f"{where}: frame_pts: it goes with frame_index.")
+        raise CrateError(f"{where}: frame_pts: expected together with frame_index.")
     if frame_index is not None:
         frame_known(frame_index, frames, where)
     if row.version < 1:
-        raise CrateError(f"{where}: version: counted from 1.")
+        raise CrateError(f"{where}: version: expected 1 or more.")
     try:
         require_as_stored(row, canvas=canvas, own_index=frame_index)
     except InvalidInputError as error:
@@ -53,7 +53,9 @@ def roi_check(
 def frame_known(index: int, frames: int, where: str) -> None:
     """One of the frames that the crate says its video has."""
     if not 0 <= index < frames:
-        raise CrateError(f"{where}: frame {index} is none of the {frames:,} of its video.")
+        raise CrateError(
+            f"{where}: frame {index} is not one of the {frames:,} frames of its video."
+        )
 
 
 def vector_check(row: Embedding, encoder: Encoder, where: str) -> None:
@@ -70,14 +72,16 @@ def mosaic_check(mosaic: Mosaic, where: str) -> None:
     except InvalidInputError as error:
         raise CrateError(f"{where}: {error.message}") from error
     if not is_clean:
-        raise CrateError(f"{where}: config: only what differs from the defaults.")
+        raise CrateError(f"{where}: config: expected only what differs from the defaults.")
     _objects(mosaic.gaps, f"{where}: gaps")
     if not all(isinstance(mosaic.engine.get(name, ""), str) for name in _ENGINE):
-        raise CrateError(f"{where}: engine: {' and '.join(_ENGINE)} are texts.")
+        raise CrateError(f"{where}: engine: expected texts for {' and '.join(_ENGINE)}.")
     if mosaic.view_outline and not _is_outline(mosaic.view_outline):
-        raise CrateError(f"{where}: view_outline: three or more points, x and y of each.")
+        raise CrateError(
+            f"{where}: view_outline: expected three or more points, each with x and y."
+        )
     if not all(isinstance(one, str) for one in mosaic.warnings):
-        raise CrateError(f"{where}: warnings: a list of texts.")
+        raise CrateError(f"{where}: warnings: expected a list of texts.")
     mosaic.name = name_clean(mosaic.name)
 
 
@@ -86,7 +90,9 @@ def mosaic_file(component: MosaicComponent, path: str, crate: CrateReader, endin
     folder = f"derived/{component.mosaic_id}/"
     name = f"mosaics/{component.mosaic_id}/{path.removeprefix(folder)}"
     if not path.startswith(folder) or name not in crate.files or not name.endswith(ending):
-        raise CrateError(f"canvas {component.canvas_id}: {shown(path)} is no file of its mosaic.")
+        raise CrateError(
+            f"canvas {component.canvas_id}: {shown(path)} is not a file of its mosaic."
+        )
     return name
 
 
@@ -97,12 +103,12 @@ def component_check(component: MosaicComponent, files: Mapping[str, object], whe
     for layer in component.layers:
         name, png, unit = layer.get("name"), layer.get("png"), layer.get("unit")
         if not isinstance(name, str) or not _LAYER_NAME.match(name) or not isinstance(unit, str):
-            raise CrateError(f"{where}: layers: each has a name and a unit.")
+            raise CrateError(f"{where}: layers: expected a name and a unit for each.")
         is_there = isinstance(png, str) and f"mosaics/{component.mosaic_id}/{png}" in files
         if not is_there or not str(png).endswith(".png"):
-            raise CrateError(f"{where}: layers: {shown(png)} is no picture of its mosaic.")
+            raise CrateError(f"{where}: layers: {shown(png)} is not a picture of its mosaic.")
         if _numbers([layer.get(one) for one in _LAYER_NUMBERS]) is None:
-            raise CrateError(f"{where}: layers: {', '.join(_LAYER_NUMBERS)} are numbers.")
+            raise CrateError(f"{where}: layers: expected numbers for {', '.join(_LAYER_NUMBERS)}.")
 
 
 def frame_check(frame: MosaicFrame, components: set[int], frames: int, where: str) -> None:
@@ -112,18 +118,20 @@ def frame_check(frame: MosaicFrame, components: set[int], frames: int, where: st
     if matrix is not None:
         found = _numbers(matrix)
         if found is None or found.shape != (3, 3) or abs(np.linalg.det(found)) < _LEAST_AREA:
-            raise CrateError(f"{where}: H_mosaic_from_frame: 3 x 3 numbers with an inverse.")
+            raise CrateError(
+                f"{where}: H_mosaic_from_frame: expected 3 x 3 numbers with an inverse."
+            )
     if frame.mesh is not None and _shape(frame.mesh) != _MESH:
-        raise CrateError(f"{where}: mesh: 9 x 9 x 2 numbers.")
+        raise CrateError(f"{where}: mesh: expected 9 x 9 x 2 numbers.")
     if frame.covariance is not None and len(_shape(frame.covariance)) != 2:
-        raise CrateError(f"{where}: covariance: rows of numbers.")
+        raise CrateError(f"{where}: covariance: expected rows of numbers.")
     if frame.component is not None and frame.component not in components:
-        raise CrateError(f"{where}: component: the mosaic has none of this index.")
+        raise CrateError(f"{where}: component: the mosaic has no component with this index.")
 
 
 def _objects(values: Sequence[Any], what: str) -> None:
     if not all(isinstance(one, dict) for one in values):
-        raise CrateError(f"{what}: a list of objects.")
+        raise CrateError(f"{what}: expected a list of objects.")
 
 
 def _is_outline(points: object) -> bool:

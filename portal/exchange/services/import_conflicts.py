@@ -27,7 +27,7 @@ def require_free(rows: CaseRows) -> None:
     taken = Case.objects.filter(lab=rows.lab, accession=rows.case.accession)
     if taken.exists():
         raise ConflictError(
-            f"The lab has another case {rows.case.accession} already.", code="accession-taken"
+            f"The lab already has another case {rows.case.accession}.", code="accession-taken"
         )
     for table in (*BY_ID, *STREAMED):
         for batch in batches(table_rows(rows, table)):
@@ -51,7 +51,7 @@ def require_same(rows: CaseRows) -> None:
                 if not _is_ours(rows, mine):
                     raise _unnamed()
                 if getattr(mine, "bin_entry_id", None) is not None:
-                    raise ConflictError(f"{table}: {row.pk} lies in the bin.", code="in-bin")
+                    raise ConflictError(f"{table}: {row.pk} is in the bin.", code="in-bin")
                 for name in columns:
                     if getattr(mine, name) != getattr(row, name):
                         raise _taken(table, row.pk, name)
@@ -70,9 +70,9 @@ def _is_ours(rows: CaseRows, found: Any) -> bool:
 
 
 def _taken(table: str, pk: object, column: str = "") -> ConflictError:
-    what = f"already with other content ({column})" if column else "already elsewhere"
+    what = f"already here with other content ({column})" if column else "already in another place"
     return ConflictError(
-        f"{table}: {pk} is here {what}, or gone from its case.",
+        f"{table}: {pk} is {what}, or has been removed from its case.",
         code="import-conflict",
         details={"table": table, "id": str(pk)},
     )
@@ -81,6 +81,6 @@ def _taken(table: str, pk: object, column: str = "") -> ConflictError:
 def _unnamed() -> ConflictError:
     """If another lab has it, neither the record nor the lab is named."""
     return ConflictError(
-        "This crate cannot come in here under the ids that its records have.",
+        "This crate cannot be imported here under the ids of its records.",
         code="import-conflict",
     )

@@ -181,11 +181,11 @@ def mosaics_stage(rows: CaseRows) -> dict[str, Path]:
     for name in names:
         _, mosaic, *rest = name.split("/")
         if mosaic not in ids or not rest or Path(name).suffix not in _NAMES:
-            raise CrateError(f"{shown(name)} is no file of a mosaic of the crate.")
+            raise CrateError(f"{shown(name)} is not a file of a mosaic in the crate.")
         path = staged / name
         file_take(rows.crate, name, path)
         if path.suffix in _PICTURES and _kind(path, name) != "still":
-            raise CrateError(f"{shown(name)} is no picture.")
+            raise CrateError(f"{shown(name)} is not a picture.")
         found[mosaic] = staged / "mosaics" / mosaic
     for component in rows.components.values():
         canvas = rows.canvases[component.canvas_id]

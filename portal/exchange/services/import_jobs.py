@@ -25,7 +25,7 @@ from portal.jobs.services import job_submit
 from portal.labs.models import User
 
 _COUNTED = ("slides", "videos", "mosaics", "rois", "roi_revisions", "labels", "embeddings")
-HERE_ALREADY = "all of it is here already"
+HERE_ALREADY = "everything is already here"
 
 
 def case_import_request(*, user: User, upload_id: uuid.UUID) -> Job:
@@ -63,7 +63,7 @@ def case_import_work(*, user: User, upload: Upload, context: JobContext) -> JobR
     crate_check(upload=upload)  # a job that is tried again finds it refused
     path = storage.incoming_path(str(upload.pk))
     if not path.exists():
-        raise ConflictError(f"{upload.filename} is no longer kept: send it again.", code="gone")
+        raise ConflictError(f"{upload.filename} is no longer kept. Send it again.", code="gone")
 
     @contextmanager
     def effect(case: Case) -> Iterator[None]:

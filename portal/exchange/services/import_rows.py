@@ -127,17 +127,17 @@ class CaseRows:
             canvas = self.canvases[place.canvas_id]
             roi_check(row, canvas, place.frame_index, self.frames.get(canvas.pk, 0), where)
             if row.version > place.version:
-                raise CrateError(f"{where}: version: its region has fewer.")
+                raise CrateError(f"{where}: version: its region has fewer versions.")
         elif isinstance(row, MosaicFrame):
             mosaic = _of(self.mosaics, row.mosaic_id, where)
             if row.pk != frame_id(row.mosaic_id, row.index):
-                raise CrateError(f"{where}: its id does not follow from its mosaic's.")
+                raise CrateError(f"{where}: its id does not match the id of its mosaic.")
             frames = self.frames[canvas_id_of(mosaic.video_id)]
             frame_check(row, self.indexes[row.mosaic_id], frames, where)
         elif isinstance(row, Embedding):
             vector_check(row, _of(self.described, row.encoder_id, where), where)
             if row.canvas_id != _of(self.rois, row.roi_id, where).canvas_id:
-                raise CrateError(f"{where}: not the canvas of its region.")
+                raise CrateError(f"{where}: its canvas is not the canvas of its region.")
 
     def adopt(self, row: models.Model) -> None:
         """It is the lab's now; who made it is a member of that id, or nobody."""
@@ -172,11 +172,11 @@ def rows_read(crate: CrateReader, *, lab: Lab, user: User) -> CaseRows:
     cases = _held(crate, "case", Case)
     case = next(iter(cases.values()), None)
     if case is None or len(cases) > 1 or crate.identifier != f"urn:uuid:{case.pk}":
-        raise CrateError("records/case.jsonl: expected the one case that the crate is of.")
+        raise CrateError("records/case.jsonl: expected the one case that the crate holds.")
     slides, videos = _held(crate, "slides", Slide), _held(crate, "videos", Video)
     mosaics = _held(crate, "mosaics", Mosaic)
     for pk in slides.keys() & videos.keys() | (slides.keys() | videos.keys()) & mosaics.keys():
-        raise CrateError(f"{pk} is the id of two of slides, videos and mosaics.")
+        raise CrateError(f"{pk} is the id of two items (slides, videos or mosaics).")
     rows = CaseRows(
         crate=crate,
         lab=lab,
@@ -198,7 +198,7 @@ def rows_read(crate: CrateReader, *, lab: Lab, user: User) -> CaseRows:
     _canvases(rows)
     for roi in rows.stream("rois"):
         if roi.pk in rows.rois or len(rows.rois) >= MOST_ROIS:
-            raise CrateError(f"records/rois.jsonl: {roi.pk} twice, or more than {MOST_ROIS:,}.")
+            raise CrateError(f"records/rois.jsonl: {roi.pk} twice, or over {MOST_ROIS:,} rows.")
         rows.rois[roi.pk] = RoiPlace(roi.canvas_id, roi.frame_index, roi.version)
     for table in ("roi_revisions", "mosaic_frames", "embeddings"):
         for _ in rows.stream(table):
@@ -226,7 +226,7 @@ def _held(crate: CrateReader, table: str, model: type[_Row]) -> dict[uuid.UUID, 
     found: dict[uuid.UUID, _Row] = {}
     for where, row in _rows(crate, table):
         if row.pk in found or len(found) >= MOST_HELD:
-            raise CrateError(f"{where}: {row.pk} twice, or more than {MOST_HELD:,} rows.")
+            raise CrateError(f"{where}: {row.pk} twice, or over {MOST_HELD:,} rows.")
         found[row.pk] = row
     return found
 
@@ -246,7 +246,7 @@ def _case(rows: CaseRows) -> None:
     except InvalidInputError as error:
         raise CrateError(f"records/case.jsonl: {error.message}") from error
     if not is_clean:
-        raise CrateError("records/case.jsonl: tags: a list of different words.")
+        raise CrateError("records/case.jsonl: tags: expected a list of different words.")
     case.search_text = search_text(case)
 
 
@@ -258,10 +258,10 @@ def _assets(rows: CaseRows) -> None:
         if not is_sha256(asset.sha256):
             raise CrateError(f"records/assets.jsonl: {asset.pk} has no SHA-256.")
         if asset.pk not in held:
-            raise CrateError(f"records/assets.jsonl: {asset.pk} is of no slide and no video.")
+            raise CrateError(f"records/assets.jsonl: {asset.pk} belongs to no slide and no video.")
         file = rows.crate.files.get(name)
         if file is None or (file.sha256, file.size_bytes) != (asset.sha256, asset.size_bytes):
-            raise CrateError(f"{name} is missing, or another file than its record says.")
+            raise CrateError(f"{name} is missing, or is not the file that its record describes.")
         asset.removed = None  # this portal's gate looks for itself
     known = {f"originals/{asset.sha256}" for asset in rows.originals.values()}
     there = {name for name in rows.crate.files if name.startswith("originals/")}
@@ -278,7 +278,7 @@ def _items(rows: CaseRows) -> None:
         _require_case(rows, item, where)
         _of(rows.originals, item.asset_id, where)
         if item.canvas_id not in (None, canvas_id_of(item.pk)):
-            raise CrateError(f"{where}: its canvas is not its own.")
+            raise CrateError(f"{where}: its canvas belongs to something else.")
         item.canvas_id, item.state, item.warnings = None, ItemState.PREPARING, []
         item.error_code = item.error_message = ""
         if isinstance(item, Slide):
@@ -295,10 +295,10 @@ def _mosaics(rows: CaseRows) -> None:
         rows.indexes[mosaic.pk] = set()
         _require_case(rows, mosaic, where)
         if not isinstance(_of(rows.items, mosaic.video_id, where), Video):
-            raise CrateError(f"{where}: it is of no video.")
+            raise CrateError(f"{where}: it belongs to no video.")
         shows = {one.canvas_id for one in rows.components.values() if one.mosaic_id == mosaic.pk}
         if mosaic.canvas_id is not None and mosaic.canvas_id not in shows:
-            raise CrateError(f"{where}: its canvas is not its own.")
+            raise CrateError(f"{where}: its canvas belongs to something else.")
         if mosaic.state != ItemState.READY or mosaic.canvas_id is None:
             mosaic.state = ItemState.FAILED
             mosaic.error_code = mosaic.error_code or "not-built"
@@ -311,7 +311,7 @@ def _mosaics(rows: CaseRows) -> None:
         if (component.canvas_id, component.pk) != component_ids(
             component.mosaic_id, component.index
         ):
-            raise CrateError(f"{where}: its ids do not follow from its mosaic's.")
+            raise CrateError(f"{where}: its ids do not match the id of its mosaic.")
         component_check(component, rows.crate.files, where)
 
 
@@ -328,7 +328,7 @@ def _canvases(rows: CaseRows) -> None:
             MPP_LEAST <= (canvas.mpp_x or 0) <= MPP_MOST
             and MPP_LEAST <= (canvas.mpp_y or 0) <= MPP_MOST
         ):
-            raise CrateError(f"{where}: {MPP_LEAST:g} to {MPP_MOST:g} um per pixel.")
+            raise CrateError(f"{where}: expected {MPP_LEAST:g} to {MPP_MOST:g} um per pixel.")
         item, component = items.get(canvas.pk), components.get(canvas.pk)
         if component is not None and canvas.kind == CanvasKind.MOSAIC:
             mosaic_file(component, canvas.pixels_path, rows.crate, ".tif")
@@ -337,9 +337,9 @@ def _canvases(rows: CaseRows) -> None:
             canvas.levels, canvas.content_hash = [], ""
             canvas.pixels_path, canvas.thumbnail_path = f"derived/{item.pk}/preparing", ""
         else:
-            raise CrateError(f"{where}: no image, video or mosaic of the crate shows on it.")
+            raise CrateError(f"{where}: no image, video or mosaic of the crate uses it.")
 
 
 def _require_case(rows: CaseRows, row: Item | Mosaic | Canvas, where: str) -> None:
     if row.case_id != rows.case.pk:
-        raise CrateError(f"{where}: it is of another case than the crate.")
+        raise CrateError(f"{where}: it belongs to another case than the crate.")

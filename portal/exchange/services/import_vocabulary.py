@@ -53,7 +53,9 @@ def _path(rows: CaseRows, pk: uuid.UUID) -> list[Label]:
     while above is not None:
         label = rows.vocabulary.get(above)
         if label is None or label in path or not _COLOR.match(label.color):
-            raise CrateError(f"records/labels.jsonl: {shown(above)}: its parent or colour is none.")
+            raise CrateError(
+                f"records/labels.jsonl: {shown(above)}: its parent or its colour is not valid."
+            )
         path.insert(0, label)
         above = label.parent_id
     return path[-DEPTH_MOST:]

@@ -122,7 +122,7 @@ def case_import(
             else:
                 require_free(rows)
                 staging_keep(rows)
-                step.begin("Taking out the files", crate.size_bytes - records)
+                step.begin("Unpacking the files", crate.size_bytes - records)
                 originals = originals_stage(rows, frees_bytes=frees_bytes)
                 mosaics = mosaics_stage(rows)
                 step.begin("Writing the records", records)
@@ -189,8 +189,8 @@ def _write(
         if not isinstance(error, IntegrityError):
             raise
         raise ConflictError(
-            "Something of the crate is here already under another id, or twice in the crate:"
-            f" {str(error).splitlines()[0][:200]}.",
+            "Something in the crate is already here under another id, or is in the crate twice: "
+            f"{str(error).splitlines()[0][:200]}.",
             code="import-conflict",
         ) from error
     return CaseImported(rows.case, True, counts, len(new), left_out)

@@ -25,7 +25,7 @@ def ring(job_id: uuid.UUID, *, queue: str) -> bool:
             "jobs.run", args=[str(job_id)], queue=queue, retry=True, retry_policy=RING_RETRIES
         )
     except (KombuError, OSError) as error:
-        logger.warning("job %s: doorbell not rung (%s); the reaper will", job_id, error)
+        logger.warning("job %s: doorbell not rung (%s); the reaper will ring it", job_id, error)
         return False
     Job.objects.filter(pk=job_id).update(rung_at=Now())
     return True
@@ -43,4 +43,4 @@ def run(job_id: str) -> None:
         if job is not None and Job.objects.filter(pk=job.pk, state=JobState.QUEUED).exists():
             ring(job.pk, queue=job.queue)  # it gave way
     except (OperationalError, InterfaceError) as error:
-        logger.warning("job %s: the database is away (%s)", job_id, type(error).__name__)
+        logger.warning("job %s: the database does not answer (%s)", job_id, type(error).__name__)

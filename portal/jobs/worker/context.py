@@ -99,7 +99,9 @@ class LedgerContext:
             # lost meanwhile is proven by effect().
             if not database_is_away(error):
                 raise
-            logger.warning("job %s: progress not written: the database is away", self.job_id)
+            logger.warning(
+                "job %s: progress not written: the database does not answer", self.job_id
+            )
             connection.close()
         self._raise_if_stopped()
 
@@ -211,8 +213,8 @@ class LedgerContext:
             JobState.FAILED,
             error_code="time-limit",
             error_message=(
-                f"Stopped after {limit}, the longest that “{self._title}” may take. Try a smaller"
-                " input, or ask whoever runs this portal to raise TESSERA_JOB_LIMITS."
+                f"Stopped after {limit}, the longest that “{self._title}” may take. Try a smaller "
+                "input, or ask the people who run this portal to raise TESSERA_JOB_LIMITS."
             ),
         )
         if not ended:
@@ -226,9 +228,11 @@ class LedgerContext:
     def _part_at_limit(self) -> bool:
         """Give back all jobs that this process works on together, then end it."""
         for context in list(_OPEN):
-            message = "Took too long together with others; going on alone."
+            message = "It took too long together with others; it continues alone."
             ledger.requeue(ledger.held(context.job_id, context.token), delay_s=0, message=message)
-        logger.error("job %s %s: its limit came among others", self.job_id, self._kind)
+        logger.error(
+            "job %s %s: reached its limit while running with others", self.job_id, self._kind
+        )
         connection.close()
         limits.end_process()
         return True

@@ -21,7 +21,7 @@ from portal.jobs.worker.runner import worker_name
 
 logger = logging.getLogger(__name__)
 
-STOPPED = "Its worker was stopped; going on in another."
+STOPPED = "Its worker was stopped; it continues in another."
 FINISH_WITHIN_S = 5.0  # within the 8 s of ``serve`` and the 10 s of Docker before they kill
 EVERY_S = 10.0  # four signs within the 45 s after which a worker counts as silent
 GPU_QUEUE = "gpu"  # jobs that run networks; its worker says on what

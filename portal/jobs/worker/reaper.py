@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 # A long queue is rung bit by bit: workers drain it, so the newest need no second bell yet.
 RING_AT_MOST = 100
-LOST = "The worker that ran this job went away, each time it was tried."
+LOST = "The worker that ran this job was lost each time it was tried."
 
 
 def reap(*, take_back: bool = True) -> tuple[int, int]:
@@ -67,10 +67,10 @@ def reap_forever(stop: threading.Event) -> None:
             calendar.run_due()
         except DatabaseError:
             grace.database_away()
-            logger.warning("reaper: database away", exc_info=True)
+            logger.warning("reaper: the database does not answer", exc_info=True)
             continue
         if lost or rung:
-            logger.info("reaper: %d taken back, %d rung", lost, rung)
+            logger.info("reaper: %d requeued, %d rung", lost, rung)
 
 
 def _take_back_lost() -> int:

@@ -39,9 +39,11 @@ logger = logging.getLogger(__name__)
 
 UNKNOWN_FOR = timedelta(hours=1)  # longer than any upgrade leaves old workers running
 AGAIN_AFTER_S = 1.0  # between two attempts to reach a database that is away
-INTERNAL_ERROR = "Something went wrong inside Tessera. The details were kept under this job's id."
+INTERNAL_ERROR = (
+    "Something went wrong inside Tessera. The details were logged under the id of this job."
+)
 
-DISK_FULL = "The portal's disk is full. Once the lab's IT has made room, try again."
+DISK_FULL = "The portal's disk is full. Try again once the IT people of your lab have made room."
 FULL_BACKOFF_S = 60.0  # room is made by people
 
 
@@ -134,7 +136,7 @@ def _attempt(job: Job, spec: TaskSpec, context: LedgerContext) -> None:
     except LeaseLost:
         logger.warning("job %s: lease lost, another worker has it", job.pk)
     except JobYielded:
-        logger.info("job %s %s: gives way", job.pk, job.kind)
+        logger.info("job %s %s: gives way to more urgent work", job.pk, job.kind)
         ledger.hand_back(_held(job), message="")
     except (JobCancelled, CancelledError):
         _end(job, JobState.CANCELLED, error_code="cancelled", error_message="Cancelled.")
@@ -169,12 +171,14 @@ def _wait_and_hand_back(job: Job) -> None:
     """Give the job back once the database is there again. Where that takes longer than a lease the
     reaper takes it.
     """
-    logger.warning("job %s %s: the database went away", job.pk, job.kind)
+    logger.warning("job %s %s: the database does not answer", job.pk, job.kind)
     deadline_s = time.monotonic() + ledger.lease_length().total_seconds()
     while time.monotonic() < deadline_s:
         connection.close()
         try:
-            ledger.hand_back(_held(job), message="The database was away; going on.")
+            ledger.hand_back(
+                _held(job), message="The database did not answer for a while; continuing."
+            )
         except (OperationalError, InterfaceError):
             time.sleep(AGAIN_AFTER_S)
         else:

@@ -52,7 +52,7 @@ def _others(first: Job, ahead: Ahead) -> list[Job]:
     try:
         return ledger.claim_alongside(first, ahead, worker=runner.worker_name())
     except Exception:
-        logger.warning("job %s: others not looked for", first.pk, exc_info=True)
+        logger.warning("job %s: did not look for others to run with it", first.pk, exc_info=True)
         return []
 
 
@@ -64,9 +64,9 @@ def _work_ahead(spec: TaskSpec, ahead: Ahead, held: list[tuple[Job, LedgerContex
     except (JobCancelled, LeaseLost):
         return  # each hears of it when it runs
     except Exception:
-        logger.warning("%d jobs %s: not worked on together", len(held), spec.kind, exc_info=True)
+        logger.warning("%d jobs %s: not run together", len(held), spec.kind, exc_info=True)
         return
     for (_, context), result in zip(held, found, strict=True):
         context.ahead = result
     seconds = time.perf_counter() - began_s
-    logger.info("%d jobs %s: worked on together in %.1f s", len(held), spec.kind, seconds)
+    logger.info("%d jobs %s: run together in %.1f s", len(held), spec.kind, seconds)

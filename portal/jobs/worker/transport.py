@@ -118,7 +118,7 @@ def _read_table(file: Path) -> list[Any]:
     except FileNotFoundError:
         return []
     except ValueError:
-        logger.warning("broker: %s cannot be read; written anew", file.name)
+        logger.warning("broker: %s cannot be read; written again", file.name)
         return []
 
 

@@ -55,18 +55,25 @@ class ErasureAcceptedSerializer(ErasureSerializer):
 class ErasureOrderSerializer(serializers.Serializer[Any]):
     """What is to be erased, and the proof that it is meant."""
 
-    lab = serializers.UUIDField(required=False, help_text="May be left out who manages one lab")
-    accession = serializers.CharField(required=False, max_length=64, help_text="One case")
+    lab = serializers.UUIDField(
+        required=False, help_text="May be left out by managers of a single lab"
+    )
+    accession = serializers.CharField(
+        required=False, max_length=64, help_text="Accession number of one case"
+    )
     patient_key = serializers.CharField(
-        required=False, max_length=64, help_text="Instead: all cases of the patient"
+        required=False, max_length=64, help_text="Or this: all cases of the patient"
     )
     typed = serializers.CharField(
         required=False,
         max_length=64,
-        help_text="The accession number (or the patient key) once more; without it a dry run",
+        help_text="The accession number (or the patient key) once more; if left out, a dry run",
     )
     reason = serializers.CharField(
-        required=False, allow_blank=True, max_length=200, help_text="Kept: it must not name them"
+        required=False,
+        allow_blank=True,
+        max_length=200,
+        help_text="Kept in the certificate; it must not name the patient",
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
@@ -79,12 +86,14 @@ class ErasureOrderSerializer(serializers.Serializer[Any]):
 class ErasurePreviewSerializer(serializers.Serializer[Any]):
     """What it would take."""
 
-    typed = serializers.CharField(help_text="To be sent as `typed`")
+    typed = serializers.CharField(help_text="Send this as `typed`")
     accessions = serializers.ListField(child=serializers.CharField())
     counts = serializers.DictField(child=serializers.IntegerField())
-    originals = serializers.IntegerField(help_text="Files that no other case has")
+    originals = serializers.IntegerField(help_text="Files that no other case uses")
     size_bytes = serializers.IntegerField()
-    backups = serializers.IntegerField(help_text="Generations that hold it until they are dropped")
+    backups = serializers.IntegerField(
+        help_text="Backup generations that still hold it until they are dropped"
+    )
 
 
 class ErasureViewSet(mixins.ListModelMixin, ApiViewSet[Erasure]):
@@ -109,7 +118,7 @@ class ErasureViewSet(mixins.ListModelMixin, ApiViewSet[Erasure]):
     @extend_schema(
         request=ErasureOrderSerializer,
         responses={
-            200: OpenApiResponse(ErasurePreviewSerializer, "A dry run: what it would take"),
+            200: OpenApiResponse(ErasurePreviewSerializer, "A dry run: what it would erase"),
             202: OpenApiResponse(ErasureAcceptedSerializer, "Being erased"),
         },
         summary="Erase a case, or a patient",

@@ -45,8 +45,8 @@ def engine_of(name: str) -> Engine:
     """The engine of a dump; ``ConflictError`` where this installation runs on the other."""
     if name != engine_name():
         raise ConflictError(
-            f"The backup is of a {name} database and this installation runs on {engine_name()}:"
-            " set TESSERA_DATABASE_URL to a database of the same kind.",
+            f"The backup is from a {name} database, but this installation runs on {engine_name()}."
+            " Set TESSERA_DATABASE_URL to a database of the same kind.",
             code="backup-other-engine",
         )
     engine: Engine = _ENGINES[name]
@@ -61,7 +61,7 @@ def require_known(schema: JsonObject) -> None:
     unknown = [f"{app}.{name}" for app, name in schema["migrations"] if (app, name) not in known]
     if unknown:
         raise ConflictError(
-            f"The backup was made by a newer version: this one does not know {unknown[0]}.",
+            f"The backup was made by a newer version. This version does not know {unknown[0]}.",
             code="backup-newer",
         )
 

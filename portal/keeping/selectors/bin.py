@@ -56,7 +56,7 @@ def bin_get(user: User, entry_id: uuid.UUID) -> BinEntry:
     """One entry; ``NotFoundError`` also where it was restored, or is another lab's."""
     entry = BinEntry.objects.visible_to(user).filter(pk=entry_id).first()
     if entry is None:
-        raise NotFoundError("There is no such thing in the bin.")
+        raise NotFoundError("There is no such item in the bin.")
     return entry
 
 

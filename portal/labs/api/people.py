@@ -68,7 +68,9 @@ class InvitationSentSerializer(InvitationSerializer):
 class InvitationCreateSerializer(serializers.Serializer[Any]):
     """Whom to invite, and to what."""
 
-    lab = serializers.UUIDField(required=False, help_text="May be left out who manages one lab")
+    lab = serializers.UUIDField(
+        required=False, help_text="May be left out by managers of a single lab"
+    )
     email = serializers.EmailField()
     full_name = serializers.CharField(required=False, allow_blank=True, max_length=120)
     role = serializers.ChoiceField(choices=Role.choices, default=Role.ANNOTATOR)

@@ -43,7 +43,9 @@ class ProgramSerializer(serializers.ModelSerializer[Membership]):
 class ProgramCreateSerializer(serializers.Serializer[Any]):
     """What a new program needs."""
 
-    lab = serializers.UUIDField(required=False, help_text="May be left out who manages one lab")
+    lab = serializers.UUIDField(
+        required=False, help_text="May be left out by managers of a single lab"
+    )
     name = serializers.CharField(max_length=120)
     role = serializers.ChoiceField(choices=Role.choices, help_text="But manager")
 

@@ -31,7 +31,7 @@ def followup_find(context: JobContext, *, followup_id: str) -> JobResult:
         .first()
     )
     if followup is None:
-        raise UserError("It was deleted before its work began.", code="gone")
+        raise UserError("It was deleted before the job began.", code="gone")
     if followup.state != ItemState.READY:
         state_again(followup)
         with context.scratch() as scratch:

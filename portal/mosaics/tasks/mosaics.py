@@ -56,7 +56,7 @@ def _mosaic(mosaic_id: str) -> Mosaic:
         .first()
     )
     if mosaic is None:
-        raise UserError("It was deleted before its work began.", code="gone")
+        raise UserError("It was deleted before the job began.", code="gone")
     return mosaic
 
 

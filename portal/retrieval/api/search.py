@@ -92,7 +92,7 @@ class SearchApi(ApiView):
     """Similar ROIs."""
 
     area = TokenArea.SEARCH
-    takes_no_key = "It only reads."
+    takes_no_key = "This operation only reads."
     reads_by_post = True  # a read-only token may POST it
 
     @extend_schema(operation_id="search", request=SearchSerializer, responses=ANSWERS)

@@ -126,7 +126,7 @@ def test_what_is_refused_says_why_and_is_tried_again_without_being_sent(
             from portal.jobs.worker.runner import job_run
 
             job_run(job.pk)
-    page.get_by_text("The lab has another case S-1 already.").wait_for()
+    page.get_by_text("The lab already has another case S-1.").wait_for()
     page.get_by_text("words.zip is neither a zip nor a folder").wait_for()
     _seen(page, "refused")
     panel = page.locator(".case-import", has_text="words.zip")

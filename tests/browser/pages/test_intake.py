@@ -57,7 +57,7 @@ def test_a_manager_looks_at_a_held_picture_and_releases_it(
     assert image.bounding_box()["width"] > 150
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     shoot(page, f"intake-{scheme}")
-    page.get_by_placeholder("Why it may pass").fill("A phantom")
+    page.get_by_placeholder("Why it may be released").fill("A phantom")
     page.get_by_role("button", name="Release").click()
     page.get_by_text("was released").wait_for()
     with DATABASE:

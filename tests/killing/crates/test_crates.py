@@ -67,7 +67,7 @@ def test_killed_again_and_again_a_case_is_there_whole_or_not_at_all(
     assert (end["cases"], end["slides"], end["jobs"]) == (1, COUNT, COUNT)
     assert end["assets"] == end["placed"] == hashes
     assert (end["odd"], end["taken"]) == ([], 0)
-    assert "here already" in target.call(*IMPORT, str(tmp_path / "case.zip"))
+    assert "already here" in target.call(*IMPORT, str(tmp_path / "case.zip"))
 
 
 def test_a_crate_that_was_sent_survives_the_kills_of_the_process_that_imports_it(

@@ -89,8 +89,8 @@ def test_types_that_make_no_sense_are_named(types: object, words: str) -> None:
     [
         ([], "an object"),
         ({"": "x"}, "a key has"),
-        ({"tessera.x": "x"}, "are ours"),
-        ({"a": 7}, "not a text"),
+        ({"tessera.x": "x"}, "are reserved"),
+        ({"a": 7}, "not text"),
         ({"a": "x" * 1001}, "longer"),
         ({str(n): "x" for n in range(51)}, "51; 50"),
     ],

@@ -69,7 +69,7 @@ def test_a_manager_makes_renames_orders_and_retires_them(kept: Client, lab: Lab)
 def test_what_is_wrong_stands_at_the_form_and_nothing_is_lost(kept: Client, lab: Lab) -> None:
     wrong = kept.post(PAGE, SIZE | {"name": "grade", "mark": mark_of(lab)})
     assert wrong.status_code == 400
-    assert "Grade stands twice" in wrong.content.decode()
+    assert "Grade is listed twice" in wrong.content.decode()
     assert 'value="mm"' in wrong.content.decode()
     assert kept.post(PAGE, SIZE | {"name": ""}).status_code == 400
     page = change(kept, lab, "save", "Grade", **{**GRADE, "choices": " "})
@@ -80,7 +80,7 @@ def test_what_is_wrong_stands_at_the_form_and_nothing_is_lost(kept: Client, lab:
     said = {"do": "retire", "key": "Grade", "mark": stale}
     kept.post(f"{PAGE}change/", said)
     again = kept.post(f"{PAGE}change/", said | {"key": "Size"}, follow=True)
-    assert "Somebody else changed" in again.content.decode()
+    assert "Somebody else has changed" in again.content.decode()
     assert [retired for *_, retired in titles(lab)] == [True, False]
     gone = kept.post(f"{PAGE}change/", {"do": "up", "key": "None", "mark": mark_of(lab)})
     assert gone.status_code == 404

@@ -91,7 +91,7 @@ def test_a_chain_that_was_cut_off_is_known_by_the_head_that_was_kept(
     assert found is not None and found.number == 5
     other = Head(lab.pk, 4, "0" * 64)
     found = chain_break(lab.pk, expected=other)
-    assert found is not None and found.reason == "it is not the head that was kept"
+    assert found is not None and found.reason == "it differs from the head that was kept"
 
 
 def test_the_command_prints_the_heads_and_fails_on_a_break(

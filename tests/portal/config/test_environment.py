@@ -147,7 +147,7 @@ def test_originals_lie_in_a_folder_unless_a_bucket_is_named(
         ("TESSERA_STORE", "bucket", "one of folder, s3"),
         ("TESSERA_S3_BUCKET", "", "TESSERA_S3_BUCKET must be set"),
         ("TESSERA_S3_ENDPOINT", "objects.lab.example", "https://objects.lab.example"),
-        ("TESSERA_S3_ACCESS_KEY", "alone", "both or neither"),
+        ("TESSERA_S3_ACCESS_KEY", "alone", "must both be set, or neither"),
         ("TESSERA_S3_CACHE_GIB", "0", "at least 0.001"),
     ],
 )
@@ -172,7 +172,7 @@ def test_the_index_server_is_read_and_a_wrong_one_refused(monkeypatch: pytest.Mo
     pytest.importorskip("qdrant_client")
     assert environment.index_server() is None
     monkeypatch.setenv("TESSERA_INDEX_ENGINE", "qdrant")
-    with pytest.raises(ImproperlyConfigured, match="set TESSERA_QDRANT_URL"):
+    with pytest.raises(ImproperlyConfigured, match="TESSERA_QDRANT_URL must be set"):
         environment.index_server()
     monkeypatch.setenv("TESSERA_QDRANT_URL", "index:6333")
     with pytest.raises(ImproperlyConfigured, match=r"like http://index\.lab\.example:6333"):

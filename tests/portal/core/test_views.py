@@ -35,7 +35,7 @@ def test_an_unknown_page_is_friendly(client: Client) -> None:
 def test_a_bug_in_a_page_shows_the_static_page() -> None:
     response = views.server_error(RequestFactory().get("/cases/"))
     assert response.status_code == 500
-    assert "Something broke on our side" in response.content.decode()
+    assert "Something went wrong on our side" in response.content.decode()
 
 
 def test_a_bug_in_the_api_is_a_problem_without_a_trace(

@@ -198,7 +198,7 @@ def test_by_the_command_as_a_folder_or_a_zip(held: Lab1, tmp_path: Path, name: s
     assert [path.name for path in tmp_path.iterdir()] == [name]
     entry = AuditEntry.objects.get(action="case.taken_along")
     assert (entry.actor_id, entry.object_id) == (held.manager.pk, held.world.case.pk)
-    with pytest.raises(CommandError, match="there already"):
+    with pytest.raises(CommandError, match="already exists"):
         call_command("case_export", "W-1", *who, "--out", str(out))
     Membership.objects.filter(user=held.manager).update(role=Role.REVIEWER)
     with pytest.raises(CommandError, match="manager"):

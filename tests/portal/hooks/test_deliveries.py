@@ -149,7 +149,7 @@ def test_the_pauses_grow_and_end_after_three_days(lab: Lab, made: Any) -> None:
         assert ledger.claim(9) == []
         _later()
     (last,) = ledger.claim(9)
-    ledger.record([(last, Answer(0.1, error="nobody listens there"))])
+    ledger.record([(last, Answer(0.1, error="nothing listens at this address"))])
     last.refresh_from_db()
     assert (last.state, last.attempts.count()) == ("failed", 10)
     assert Webhook.objects.get().is_on  # it has failed for seconds, not for days

@@ -85,7 +85,7 @@ def test_no_setting_opens_what_hands_out_keys(settings: Any, address: str) -> No
         ("https://u:p@lis.example/", "user name"),
         ("https://lis.example/#a", "fragment"),
         ("https://lis.example:25/", "port"),
-        ("https://lis.example:99999/", "no address"),
+        ("https://lis.example:99999/", "not a URL"),
         ("https://lis.example/ a", "spaces"),
         ("https://10.0.0.1/", "TESSERA_WEBHOOK_NETWORKS"),
         ("http://93.184.215.14/", "http:// is only"),

@@ -18,7 +18,7 @@ class Command(BaseCommand):
         """Make it, then write, read and delete."""
         bucket = storage.s3_settings()
         if bucket is None:
-            raise CommandError("Originals lie in a folder here; set TESSERA_STORE=s3.")
+            raise CommandError("Originals are stored in a folder here; set TESSERA_STORE=s3.")
         try:
             made = storage.bucket_make(bucket)
             storage.the_store().check()

@@ -21,7 +21,9 @@ class Command(BaseCommand):
         """The lab, and its limit."""
         parser.add_argument("lab", nargs="?", help="slug of a lab")
         parser.add_argument("--gib", type=float, help="its limit; 0 means none")
-        parser.add_argument("--default", action="store_true", help="its limit is the setting again")
+        parser.add_argument(
+            "--default", action="store_true", help="use the limit of the settings again"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Set where asked to, then list."""

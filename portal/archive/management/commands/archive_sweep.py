@@ -24,7 +24,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--many-orphans",
             action="store_true",
-            help="move originals without a row to the trash however many they are",
+            help="move originals without a row to the trash, however many there are",
         )
         parser.add_argument(
             "--adopt",

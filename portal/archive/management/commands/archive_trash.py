@@ -20,13 +20,15 @@ class Command(BaseCommand):
         """What to do, and to which files."""
         parser.add_argument("action", choices=["list", "restore", "purge"])
         parser.add_argument("sha256", nargs="*", help="beginnings of SHA-256; none means all")
-        parser.add_argument("--yes", action="store_true", help="purge without a file named: all")
+        parser.add_argument(
+            "--yes", action="store_true", help="purge everything when no file is named"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         """List, move back or delete for good."""
         action, wanted = options["action"], tuple(options["sha256"])
         if action == "purge" and not wanted and not options["yes"]:
-            raise CommandError("Name the files to purge, or say --yes to empty the trash.")
+            raise CommandError("Name the files to purge, or use --yes to empty the trash.")
         items = [
             item
             for item in storage.trash_list()

@@ -33,9 +33,12 @@ class Command(BaseCommand):
         )
         parser.add_argument("--every", type=float, default=5.0, help="seconds between two looks")
         parser.add_argument(
-            "--settle", type=float, default=10.0, help="seconds that a whole file stays unchanged"
+            "--settle",
+            type=float,
+            default=10.0,
+            help="seconds that a file must stay unchanged to count as complete",
         )
-        parser.add_argument("--once", action="store_true", help="take what is there, and end")
+        parser.add_argument("--once", action="store_true", help="take what is there, and exit")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Look until told to end (SIGTERM, Ctrl+C); a file in work is finished first."""
@@ -50,7 +53,7 @@ class Command(BaseCommand):
             settle_s=0.0 if options["once"] else options["settle"],
         )
         for name in watch.stray():
-            self.stderr.write(f"{name} lies in no folder of a case, and is left there.")
+            self.stderr.write(f"{name} is not in the folder of a case and is left where it is.")
         with _told_to_end() as ended:
             told: dict[Path, str] = {}
             while not ended.is_set():
@@ -95,7 +98,7 @@ def _lab(slug: str) -> Lab:
     lab = Lab.objects.filter(slug=slug).first()
     if lab is None:
         names = ", ".join(Lab.objects.order_by("slug").values_list("slug", flat=True)[:20])
-        raise CommandError(f"No lab is called {slug}. There are: {names or 'none'}.")
+        raise CommandError(f"No lab is called {slug}. Labs: {names or 'none'}.")
     return lab
 
 

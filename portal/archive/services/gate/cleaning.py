@@ -73,7 +73,7 @@ def item_cleaned(*, item: Slide | Video, clean: CleanFile) -> None:
     twins = type(item).everything.filter(case_id=item.case_id, asset__sha256=clean.sha256)
     if twins.exclude(pk=item.pk).exists():
         raise ConflictError(
-            f"{item.name} is in this case already, without the names in it.", code="duplicate"
+            f"{item.name} is already in this case, with the names removed.", code="duplicate"
         )
     size_bytes = clean.path.stat().st_size
     require_quota(item.lab_id, max(0, size_bytes - arrived.size_bytes))

@@ -21,7 +21,7 @@ def told_of(found: Sequence[Revealing]) -> list[str]:
         told.append(f"Text in frames at {_listed(_when(one) for one in passing)}")
     faces = [one for one in found if one.kind == "face"]
     if faces:
-        told.append(f"What looks like a face at {_listed(_face(one) for one in faces)}")
+        told.append(f"Something that looks like a face at {_listed(_face(one) for one in faces)}")
     outside = [one for one in found if one.kind == "outside"]
     if outside:
         times = _listed(_when(one) for one in outside)

@@ -64,7 +64,7 @@ def quarantine_retry(*, upload: Upload, user: User) -> ItemReceived:
 
     Raises:
         ForbiddenError: no manager.
-        ConflictError: it is not in quarantine any more.
+        ConflictError: it is no longer in quarantine.
     """
     require_intake(user, upload.lab_id)
     with transaction.atomic():
@@ -83,7 +83,7 @@ def quarantine_release(*, upload: Upload, user: User, reason: str) -> ItemReceiv
     require_intake(user, upload.lab_id)
     reason = " ".join(reason.split())[:300]  # as many characters as its column holds
     if not reason:
-        raise InvalidInputError("reason: say why it may pass.", code="reason-missing")
+        raise InvalidInputError("reason: say why this file may be released.", code="reason-missing")
     if upload.error_code not in RELEASABLE:
         raise ConflictError(
             f"{upload.name} cannot be opened, so it cannot be released; try again or delete it.",
@@ -159,7 +159,7 @@ def _taken(upload: Upload, state: UploadState, **changes: str) -> None:
     if not there.filter(pk=upload.pk).exists() or not there.update(
         state=state, **cleared, **changes
     ):
-        raise ConflictError(f"{upload.filename} is not in quarantine any more.", code="not-there")
+        raise ConflictError(f"{upload.filename} is no longer in quarantine.", code="not-there")
     Evidence.objects.filter(upload__case=upload.case_id, upload__asset=upload.asset_id).delete()
     upload.refresh_from_db()
 

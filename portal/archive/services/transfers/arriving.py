@@ -88,12 +88,14 @@ def upload_join(
         ConflictError: a part is not complete, or belongs to another whole already.
     """
     if not 1 <= len(parts) <= MOST_PARTS or len({part.pk for part in parts}) != len(parts):
-        raise InvalidInputError(f"Name 1 to {MOST_PARTS} parts, each once.", code="upload-parts")
+        raise InvalidInputError(
+            f"Name 1 to {MOST_PARTS} parts, each of them once.", code="upload-parts"
+        )
     if not all(part.is_part for part in parts) or len({part.case_id for part in parts}) > 1:
-        raise InvalidInputError("Name parts of one case only.", code="upload-parts")
+        raise InvalidInputError("Name only parts of the same case.", code="upload-parts")
     case = parts[0].case
     if case is None:
-        raise InvalidInputError("Name parts of one case only.", code="upload-parts")
+        raise InvalidInputError("Name only parts of the same case.", code="upload-parts")
     require_edit(user, case.lab_id)
     size_bytes = sum(part.size_bytes for part in parts)
     storage.require_size(size_bytes)
@@ -114,7 +116,7 @@ def upload_join(
             ).update(whole=whole, part_number=number)
             if not taken:
                 raise ConflictError(
-                    f"Part {number + 1} is not complete, or part of another file.",
+                    f"Part {number + 1} is not complete, or belongs to another file.",
                     code="upload-parts",
                 )
         _submit_finish(whole, user)
@@ -216,7 +218,7 @@ def upload_discard(*, upload: Upload, user: User | None = None) -> None:
         )
         if not open_ones.delete()[0] and Upload.objects.filter(pk=upload.pk).exists():
             raise ConflictError(
-                f"{upload.filename} has arrived: cancel its job, or delete what was made of it.",
+                f"{upload.filename} has arrived. Cancel its job, or delete what was made from it.",
                 code="upload-complete",
             )
     bytes_drop(names)

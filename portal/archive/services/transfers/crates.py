@@ -57,11 +57,14 @@ def crate_check(*, upload: Upload) -> bool:
     if changed or (upload.state == UploadState.CHECKING and upload.case_id is None):
         return bool(changed)
     if upload.case_id is not None and upload.state == UploadState.STORED and not upload.asset_id:
-        raise ConflictError(f"{upload.filename} was imported already.", code="imported")
+        raise ConflictError(f"{upload.filename} has already been imported.", code="imported")
     if upload.case_id is not None:
-        raise ConflictError(f"{upload.filename} is a file of a case, no crate.", code="no-crate")
+        raise ConflictError(f"{upload.filename} is a file of a case, not a crate.", code="no-crate")
     raise ConflictError(
-        f"Of {upload.filename}, {upload.received_bytes} of {upload.size_bytes} bytes have arrived.",
+        (
+            f"Only {upload.received_bytes} of {upload.size_bytes} bytes of {upload.filename} have "
+            "arrived."
+        ),
         code="upload-incomplete",
         details={"offset": upload.received_bytes},
     )

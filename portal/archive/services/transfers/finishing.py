@@ -82,7 +82,9 @@ def upload_store(*, upload: Upload, received: Path | None, kind: FileKind) -> It
     case = Case.objects.filter(uploads=upload.pk).first()
     if user is None or case is None:
         gone = "case" if user else "account that sent it"
-        raise ConflictError(f"{upload.filename}: the {gone} was deleted meanwhile.", code="gone")
+        raise ConflictError(
+            f"{upload.filename}: the {gone} has been deleted in the meantime.", code="gone"
+        )
     known = asset_received(upload.lab_id, upload.sha256)
     upload_keep(
         case=case,

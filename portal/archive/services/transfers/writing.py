@@ -183,8 +183,8 @@ def _require_undamaged(file: RawIOBase, begin: int, checksum: Checksum, digest: 
     if digest != checksum.digest.hex():
         file.truncate(begin)
         raise ChecksumError(
-            f"The piece from byte {begin} on arrived damaged: its {checksum.algorithm} is"
-            f" {digest}, not {checksum.digest.hex()}. Send it again."
+            f"The piece that begins at byte {begin} arrived damaged: its {checksum.algorithm} is "
+            f"{digest}, not {checksum.digest.hex()}. Send it again."
         )
 
 

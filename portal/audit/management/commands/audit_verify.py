@@ -41,7 +41,9 @@ class Command(BaseCommand):
             elif head := selectors.chain_head(lab_id):
                 self.stdout.write(f"{head.lab_id}:{head.number}:{head.hash}")
         if broken:
-            raise CommandError("The audit log does not hold.\n" + "\n".join(broken))
+            raise CommandError(
+                "The audit log was tampered with or is incomplete.\n" + "\n".join(broken)
+            )
 
 
 def _head(text: str) -> Head:

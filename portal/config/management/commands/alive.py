@@ -14,7 +14,7 @@ from portal.jobs.selectors import reapers_alive, workers_alive
 class Command(BaseCommand):
     """Exit 0 where a worker or the reaper of this machine (or container) was heard of lately."""
 
-    help = "Was a worker or the reaper of this machine or container heard of lately?"
+    help = "Check whether a worker or the reaper of this machine or container has reported lately."
     requires_system_checks = ()
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -22,4 +22,4 @@ class Command(BaseCommand):
         host = socket.gethostname()
         ours = Q(name__endswith=f"@{host}") | Q(name__contains=f"@{host}:")
         if not any(signs.filter(ours).exists() for signs in (workers_alive(), reapers_alive())):
-            raise CommandError("Nothing of this machine was heard of lately.")
+            raise CommandError("Nothing on this machine has reported lately.")

@@ -27,7 +27,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """What to do after the job."""
-        parser.add_argument("--exit", action="store_true", help="do all but serve")
+        parser.add_argument("--exit", action="store_true", help="do everything except serving")
         parser.add_argument("--port", type=int, default=PORT)
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -58,7 +58,7 @@ class Command(BaseCommand):
             self.stdout.write("\nStopped.")
             return
         raise CommandError(
-            "A part of the portal cannot be kept running; see above.", returncode=code
+            "A process of the portal cannot be kept running; see above.", returncode=code
         )
 
     def _say(self, line: str) -> None:
@@ -67,7 +67,7 @@ class Command(BaseCommand):
 
     def _run(self, people: Any) -> DemoResult:
         folder = settings.TESSERA_STORAGE.parent / "demo"
-        self.stdout.write("Making the demo slides and video (once)")
+        self.stdout.write("Making the demo slides and video (only once)")
         material = [*sample_material(folder), *development_material(folder)]
         return demo_run(material, people=people, say=self.stdout.write)
 

@@ -53,7 +53,7 @@ class Command(BaseCommand):
             self.stdout.write("Stopped.")
             return
         raise CommandError(
-            "A part of the portal cannot be kept running; see its lines above.", returncode=code
+            "A process of the portal cannot be kept running; see its lines above.", returncode=code
         )
 
     def _say(self, line: str) -> None:

@@ -34,7 +34,7 @@ class Command(BaseCommand):
         user = User.objects.filter(email__iexact=options["user"], is_active=True).first()
         case = Case.objects.filter(lab__slug=options["lab"], accession=options["case"]).first()
         if case is None or user is None:
-            raise CommandError(f"There is no {'account' if case else 'case'} of that name.")
+            raise CommandError(f"There is no {'account' if case else 'case'} with that name.")
         out: Path = options["out"]
         try:
             done = case_export_to(
@@ -46,5 +46,5 @@ class Command(BaseCommand):
             raise CommandError(f"{out}: {error}") from error
         size = human_size(int(str(done["size_bytes"])))
         self.stdout.write(
-            f"{out}: {done['rows']} records, {done['originals']} originals of {size} together"
+            f"{out}: {done['rows']} records, {done['originals']} originals, {size} in all"
         )

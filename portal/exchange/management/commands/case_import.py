@@ -33,7 +33,7 @@ class Command(BaseCommand):
         lab = Lab.objects.filter(slug=options["lab"]).first()
         user = User.objects.filter(email__iexact=options["user"], is_active=True).first()
         if lab is None or user is None:
-            raise CommandError(f"There is no {'account' if lab else 'lab'} of that name.")
+            raise CommandError(f"There is no {'account' if lab else 'lab'} with that name.")
         try:
             done = case_import(source=options["crate"], lab=lab, user=user, progress=self._told())
         except PortalError as error:
@@ -41,15 +41,16 @@ class Command(BaseCommand):
         except OSError as error:
             raise CommandError(f"{options['crate']}: {error}") from error
         if not done.is_new:
-            self.stdout.write(f"{done.case.accession}: all of it is here already.")
+            self.stdout.write(f"{done.case.accession}: everything is already here.")
             return
         self.stdout.write(
-            f"{done.case.accession}: {done.rows} records, {done.originals} new originals; its"
-            " images are being prepared."
+            f"{done.case.accession}: {done.rows} records, {done.originals} new originals; its "
+            "images are now being prepared."
         )
         if done.left_out:
             self.stdout.write(
-                f"{done.left_out} embeddings are of encoders that this portal does not have."
+                f"{done.left_out} embeddings were left out: this portal does not have their "
+                "encoders."
             )
 
     def _told(self) -> Progress:

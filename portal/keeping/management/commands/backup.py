@@ -22,21 +22,27 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Where to, how many to keep, or what to check."""
-        parser.add_argument("destination", type=Path, help="a folder, best on another machine")
-        parser.add_argument("--keep", type=_count, help="generations to keep; the rest is removed")
+        parser.add_argument(
+            "destination", type=Path, help="a folder, preferably on another machine"
+        )
+        parser.add_argument(
+            "--keep", type=_count, help="generations to keep; older ones are removed"
+        )
         parser.add_argument(
             "--forget-erased",
             action="store_true",
-            help="remove older generations that hold what was erased since",
+            help="remove older generations that hold what has been erased since",
         )
         parser.add_argument(
             "--verify",
             nargs="?",
             const="",
             metavar="GENERATION",
-            help="make none: read every byte of the newest (or the named) one and compare",
+            help="make no backup; read every byte of the newest (or the named) one and compare",
         )
-        parser.add_argument("--list", action="store_true", help="make none: say what is there")
+        parser.add_argument(
+            "--list", action="store_true", help="make no backup; list what is there"
+        )
 
     def handle(self, *args: Any, destination: Path, **options: Any) -> None:
         """Do it and say what came of it."""
@@ -67,13 +73,13 @@ class Command(BaseCommand):
             self.stdout.write(f"removed {name}")
         if report.holding:
             self.stdout.write(
-                f"still hold what was erased since: {', '.join(report.holding)}"
-                " (--forget-erased removes them)"
+                f"still hold what has been erased since: {', '.join(report.holding)} "
+                "(--forget-erased removes them)"
             )
         if manifest.missing:
             raise CommandError(
-                f"The backup is there, but {len(manifest.missing)} files that the database names"
-                f" are missing or damaged in the storage: {', '.join(manifest.missing[:10])}"
+                f"The backup was made, but {len(manifest.missing)} files that the database names "
+                f"are missing or damaged in the storage: {', '.join(manifest.missing[:10])}"
             )
 
     def _verify(self, destination: Path, name: str | None) -> None:

@@ -30,8 +30,10 @@ class Command(BaseCommand):
         which.add_argument("--case", default="", metavar="ACCESSION")
         which.add_argument("--patient", default="", metavar="KEY")
         parser.add_argument("--by", required=True, help="e-mail of the manager who orders it")
-        parser.add_argument("--reason", default="", help="kept: it must not name the patient")
-        parser.add_argument("--now", action="store_true", help="erase; nothing brings it back")
+        parser.add_argument(
+            "--reason", default="", help="kept in the certificate; it must not name the patient"
+        )
+        parser.add_argument("--now", action="store_true", help="erase; this cannot be undone")
 
     def handle(self, *args: Any, lab: str, by: str, **options: Any) -> None:
         """Do it; the certificate goes to the standard output."""
@@ -39,7 +41,7 @@ class Command(BaseCommand):
             found_lab = Lab.objects.get(slug=lab)
             user = User.objects.get(email=by.strip().lower())
         except (Lab.DoesNotExist, User.DoesNotExist) as error:
-            raise CommandError(f"{lab} or {by}: no such lab or person.") from error
+            raise CommandError(f"There is no lab {lab}, or no person {by}.") from error
         try:
             cases = services.cases_of(
                 lab=found_lab, accession=options["case"], patient_key=options["patient"]

@@ -22,7 +22,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Which backup, and whether something may be replaced."""
         parser.add_argument("source", type=Path, help="the destination of backups")
-        parser.add_argument("--generation", help="its name; the newest where none is named")
+        parser.add_argument("--generation", help="its name; the newest if none is named")
         parser.add_argument(
             "--overwrite", action="store_true", help="replace the database of this installation"
         )

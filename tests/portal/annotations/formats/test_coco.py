@@ -47,7 +47,7 @@ def test_coco_polygons_masks_and_boxes_are_read() -> None:
     assert shapely.geometry.shape(found[2].geometry).equals(truth)
     assert shapely.geometry.shape(found[3].geometry).equals(truth)
     assert found[0].foreign["measurements"] == {"score": 0.5}
-    assert found[4].notes == ("only its box was given",)
+    assert found[4].notes == ("it has only a box",)
 
 
 def _packed(runs: list[int]) -> str:

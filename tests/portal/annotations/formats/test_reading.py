@@ -53,7 +53,7 @@ def test_asap_shapes_groups_and_colours_are_read() -> None:
     )
     assert [(one.label, one.color) for one in found[:2]] == [("Tumor", "#ff0000"), ("", "#f4fa58")]
     assert [area(one) for one in found[:3]] == [400.0] * 3
-    assert found[2].notes == ("a spline became the polygon of its points",)
+    assert found[2].notes == ("a spline was converted to the polygon of its points",)
     assert found[3].geometry == {"type": "MultiPoint", "coordinates": [[5, 5]]}
     assert found[4] == Problem("a Cloud of ASAP is not read")
 

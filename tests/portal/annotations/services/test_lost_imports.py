@@ -129,7 +129,7 @@ def test_a_chore_that_is_killed_takes_back_the_rest_next_time(
     assert Roi.objects.live().count() == 1
     assert imports.imports_lost_undo() == 1
     assert not Roi.objects.live().exists()
-    with pytest.raises(ConflictError, match="taken back"):
+    with pytest.raises(ConflictError, match="undone"):
         imports.import_kept(row)  # of a process that was only paused
 
 

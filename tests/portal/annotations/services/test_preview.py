@@ -147,7 +147,7 @@ def test_anothers_label_is_no_choice(
         document=[feature(classification="A")],
         choices=ImportChoices(labels={"a": foreign.pk}),
     )
-    assert report.classes[0].problem == "the label chosen for it is not one of this lab."
+    assert report.classes[0].problem == "the label chosen for it is not a label of this lab."
     assert report.count("refused") == 1
 
 
@@ -214,7 +214,7 @@ def test_over_rest_a_preview_a_table_and_a_mapping(
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        (b'[{"type": "Feature"', "no valid JSON at character 1"),
+        (b'[{"type": "Feature"', "invalid JSON at character 1"),
         (b"[" * 10_000, "nested too deeply"),
         (b'{"type":"FeatureCollection","crs":{"name":"EPSG:4326"},"features":[]}', "EPSG:4326"),
         (b'{"type":"FeatureCollection","features":[],"crs":{"name":"EPSG:4326"}}', "EPSG:4326"),

@@ -42,7 +42,7 @@ def test_a_document_is_previewed_then_imported_and_undone(
     lines = list(csv.reader((import_folder(row.pk) / "report.csv").open(newline="")))
     assert [line[1] for line in lines] == ["status", *["created"] * 5, "refused"]
     assert "Circle" in lines[-1][3]
-    with pytest.raises(ConflictError, match="imported already"):
+    with pytest.raises(ConflictError, match="already been imported"):
         roi_import_start(row=row, user=annotator, choices=ImportChoices(), is_preview=False)
     assert roi_import_undo(roi_import=row, user=annotator).removed == 5
 
@@ -62,7 +62,7 @@ def test_a_job_waits_can_be_cancelled_and_the_document_started_again(
     canvas: Canvas, annotator: User, storage: Path
 ) -> None:
     row = stage(canvas, annotator, document(2), is_preview=True)
-    with pytest.raises(ConflictError, match="read already"):
+    with pytest.raises(ConflictError, match="already being read"):
         roi_import_start(row=row, user=annotator, choices=ImportChoices(), is_preview=True)
     job_cancel(job=Job.objects.get(pk=row.job_id), user=annotator)
     row = roi_import_start(row=row, user=annotator, choices=ImportChoices(), is_preview=True)
@@ -79,7 +79,7 @@ def test_what_cannot_be_read_is_refused_before_anything_is_kept(
     assert not RoiImport.objects.exists() and not list(storage.glob("scratch/import-*"))
     row = run(stage(canvas, annotator, document(1)[:-20]))
     job = Job.objects.get(pk=row.job_id)
-    assert (job.state, "no valid JSON" in job.error_message) == ("failed", True)
+    assert (job.state, "invalid JSON" in job.error_message) == ("failed", True)
     (import_folder(row.pk) / "document").unlink()
     row.stage = "previewed"
     row.save()

@@ -150,7 +150,7 @@ def test_what_is_asked_twice_is_one_job(canvas: Canvas, annotator: User, viewer:
     assert roi_import_undo_start(roi_import=again, user=annotator) is None
     assert again.job_id == row.job_id
     assert Job.objects.filter(kind=imports.UNDO_KIND).count() == 1
-    with pytest.raises(ConflictError, match="taken back already"):
+    with pytest.raises(ConflictError, match="already being undone"):
         roi_import_undo(roi_import=again, user=annotator)
     with pytest.raises(ForbiddenError):
         roi_import_undo_start(roi_import=again, user=viewer)
@@ -167,7 +167,7 @@ def test_two_at_once_count_nothing_twice(canvas: Canvas, annotator: User) -> Non
             done == 3 and imports._undo(theirs, annotator, imports.UndoWork())
         )
     )
-    with pytest.raises(ConflictError, match="taken back already"):
+    with pytest.raises(ConflictError, match="already being undone"):
         imports._undo(mine, annotator, work)
     row.refresh_from_db()
     assert row.undone == {"removed": 10, "reverted": 0, "kept": 0}
@@ -216,7 +216,7 @@ def test_an_import_that_is_taken_back_is_not_gone_on_with_by_its_job(
     again.refresh_from_db()
     assert (again.state, again.error_code) == ("failed", "import-ended")
     assert Roi.objects.live().count() == 10
-    with pytest.raises(ConflictError, match="taken back"):
+    with pytest.raises(ConflictError, match="undone"):
         imports.import_kept(row)  # of one that was under way
     assert is_taken_back(run(row))
 

@@ -158,7 +158,7 @@ def test_a_deleted_file_leaves_no_byte(
         services.quarantine_delete(upload=held, user=manager)
     assert not Upload.objects.exists()
     assert [name for name in files_below(storage) if "assets" in name or "trash" in name] == []
-    with pytest.raises(ConflictError, match="not in quarantine any more"):
+    with pytest.raises(ConflictError, match="no longer in quarantine"):
         services.quarantine_retry(upload=held, user=manager)
 
 
@@ -235,7 +235,7 @@ def test_a_file_whose_look_took_too_long_waits_for_a_manager_who_may_let_it_pass
     held = Upload.objects.get(state="quarantined")
     assert held.error_code == services.NOT_LOOKED
     assert held.error_message == (
-        "Its picture was not looked through for text and faces: opening the file took over 900 s"
+        "Its picture was not checked for text and faces: opening the file took over 900 s"
         " and was stopped."
     )
     run_job(services.quarantine_release(upload=held, user=manager, reason="Seen by me").job)
@@ -258,7 +258,7 @@ def test_where_nothing_would_be_held_a_look_that_took_too_long_is_told(
     monkeypatch.setattr(services, "item_is_imported", lambda item: is_imported)
     run_job(receive(case, picture(), "slow.png").job)
     (warning,) = Slide.objects.get().warnings
-    assert warning.startswith("Its picture was not looked through for text and faces: ")
+    assert warning.startswith("Its picture was not checked for text and faces: ")
 
 
 def test_the_real_child_ends_at_its_limit_and_the_file_can_be_released(
@@ -321,7 +321,7 @@ def test_sentences_say_where_and_when() -> None:
     ]
     found = [one("face", 0, 0, 61.9), *(one("outside", 0, 0, at) for at in range(7))]
     assert services.told_of(found) == [
-        "What looks like a face at 1:01",
+        "Something that looks like a face at 1:01",
         "Frames that look as if taken outside the body at 0:00, 0:01, 0:02, 0:03 and 3 more",
     ]
     assert services.told_of([]) == []

@@ -130,7 +130,7 @@ def test_the_pages_offer_accept_and_say_by_whom(
     client.force_login(manager)
     path = f"/cases/{case.pk}/shares/"
     wrong = client.post(path, {"with_lab": "nobody", "until": str(today())})
-    assert (wrong.status_code, "No lab is called so" in wrong.content.decode()) == (422, True)
+    assert (wrong.status_code, "No lab has this name" in wrong.content.decode()) == (422, True)
     sent = {"with_lab": "South", "until": str(today() + timedelta(days=5))}
     assert client.post(path, sent).headers["Location"] == path
     assert "Offered to" in client.get(f"/cases/{case.pk}/").content.decode()

@@ -85,7 +85,7 @@ def test_an_empty_database_costs_no_file(storage: Path, lab: Lab, count: int) ->
     before = files_below(storage)
     swept = storage_sweep(older_than=AT_ONCE)
     assert (swept.orphans, files_below(storage)) == (0, before)
-    assert f"names no file at all, and the storage holds {count}" in swept.refused
+    assert f"has no files at all, but the storage holds {count}" in swept.refused
 
 
 def test_too_many_originals_without_a_row_are_left_alone(storage: Path, lab: Lab) -> None:

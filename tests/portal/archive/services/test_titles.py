@@ -130,7 +130,7 @@ def test_a_video_is_renamed_too(video: Video, api: APIClient) -> None:
 def test_no_title_and_no_right_change_nothing(
     named: Slide, annotator: User, viewer: User, client: Client, api: APIClient
 ) -> None:
-    with pytest.raises(InvalidInputError, match="a title is needed"):
+    with pytest.raises(InvalidInputError, match="enter a title"):
         item_rename(item=named, user=annotator, name=" ")
     with pytest.raises(ForbiddenError):
         item_rename(item=named, user=viewer, name="x")

@@ -111,7 +111,7 @@ def test_without_room_a_file_stays_and_comes_later(
     with monkeypatch.context() as patch:
 
         def full(**_: Any) -> None:
-            raise StorageFullError("No room is left.")
+            raise StorageFullError("Storage is full.")
 
         patch.setattr(watching, "item_receive", full)
         assert looked(watch, 0, 10) == [("S-1/a.png", WatchOutcome.LATER)]

@@ -127,7 +127,7 @@ def test_a_taken_accession_is_shown_at_its_field(page: Client, lab: Lab, case: C
     sent = {"lab": str(lab.pk), "accession": "S-1", "sex": "unknown", "age_band": "unknown"}
     response = page.post("/cases/new/", sent)
     assert response.status_code == 422
-    assert "There is already a case S-1 in this lab." in text_of(response)
+    assert "This lab already has a case S-1." in text_of(response)
 
 
 def test_a_full_case_is_deleted_and_one_click_takes_it_back(page: Client, slide: Slide) -> None:

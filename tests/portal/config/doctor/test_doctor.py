@@ -133,7 +133,7 @@ def test_pages_without_styles_or_with_those_of_another_build(settings: Any, tmp_
     script.write_text("let one=1")
     assert only(pages.front_end()).level == "ok"
     os.utime(script, (1, 1))
-    assert "before their sources changed" in only(pages.front_end()).says
+    assert "have changed since the build" in only(pages.front_end()).says
     os.utime(script)
     settings.STORAGES = STORAGES_PRODUCTION  # a server shows what was collected
     assert "not collected" in only(pages.front_end()).says

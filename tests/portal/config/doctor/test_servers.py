@@ -121,8 +121,8 @@ def test_mail_that_is_not_set_up_or_does_not_answer(settings: Any) -> None:
 @pytest.mark.parametrize(
     ("failed", "says", "do"),
     [
-        (smtplib.SMTPAuthenticationError(535, b"no"), "refuses user or password", "password"),
-        (socket.gaierror(-2, "unknown"), "No machine is known by the name mail.lab", "host"),
+        (smtplib.SMTPAuthenticationError(535, b"no"), "rejects the user or password", "password"),
+        (socket.gaierror(-2, "unknown"), "The host mail.lab", "host"),
     ],
 )
 def test_mail_that_is_set_up_wrongly(

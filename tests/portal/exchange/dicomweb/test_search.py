@@ -124,12 +124,12 @@ def test_instances_are_found_by_uid_number_and_page(told: Lab1, path: str) -> No
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ({"InstitutionName": "x"}, "InstitutionName is not searched"),
-        ({"limit": "5000"}, "limit: a number up to 1,000"),
-        ({"limit": f"{5000:014}"}, "limit: a number up to 1,000"),
+        ({"InstitutionName": "x"}, "InstitutionName cannot be searched"),
+        ({"limit": "5000"}, "limit: expected a number up to 1,000"),
+        ({"limit": f"{5000:014}"}, "limit: expected a number up to 1,000"),
         ({"offset": "-1"}, "offset"),
-        ({"PatientID": "a\0b"}, "what no text may"),
-        ({"StudyDate": "yesterday"}, "StudyDate: 20260131"),
+        ({"PatientID": "a\0b"}, "characters that are not allowed"),
+        ({"StudyDate": "yesterday"}, "StudyDate: expected a date such as 20260131"),
         ({"PatientID": "*a*b*c*d*e*"}, "at most 4 *"),
     ],
 )

@@ -38,35 +38,43 @@ KEY_FRAME = {"index": 1, "pts": 512, "geometry": None, "outside": True, "by": "h
 @pytest.mark.parametrize(
     ("table", "change", "match"),
     [
-        ("rois", {"left": -5.0}, "left: it is not as it is stored"),
-        ("rois", {"area_px": 1e300}, "area_px: it is not as it is stored"),
-        ("rois", {"shape": "point"}, "shape: it is not as it is stored"),
-        ("rois", {"version": 0}, "version: counted from 1"),
-        ("rois", {"frame_index": 3, "frame_pts": 3}, "frame_index: of a region on a video"),
-        ("rois", {"track": [KEY_FRAME]}, "track: only an ROI on a video has one"),
-        ("rois", {"properties": {"Grade": 2}}, "properties: Grade is not a text"),
+        ("rois", {"left": -5.0}, "left: it differs from what is stored"),
+        ("rois", {"area_px": 1e300}, "area_px: it differs from what is stored"),
+        ("rois", {"shape": "point"}, "shape: it differs from what is stored"),
+        ("rois", {"version": 0}, "version: expected 1 or more"),
+        ("rois", {"frame_index": 3, "frame_pts": 3}, "frame_index: only for a region on a video"),
+        ("rois", {"track": [KEY_FRAME]}, "track: only an ROI on a video can have one"),
+        ("rois", {"properties": {"Grade": 2}}, "properties: Grade is not text"),
         ("rois", {"foreign": {"measurements": "x" * 40_000}}, "foreign: longer than"),
         ("roi_revisions", {"track": ["x"]}, "track"),
         ("roi_revisions", {"version": 9}, "version: its region has fewer"),
         ("mosaics", {"config": {"step": "x"}}, "config.step"),
         ("mosaics", {"config": {"start_s": "x"}}, "config.start_s"),
         ("mosaics", {"config": {"step": 1}}, "only what differs from the defaults"),
-        ("mosaics", {"gaps": ["x"]}, "gaps: a list of objects"),
+        ("mosaics", {"gaps": ["x"]}, "gaps: expected a list of objects"),
         ("mosaics", {"engine": {"config_hash": 5}}, "engine: "),
         ("mosaics", {"view_outline": [[0, 0], [1]]}, "view_outline: "),
         ("mosaics", {"view_outline": [["0", "0"]] * 3}, "view_outline: "),
-        ("mosaics", {"warnings": [{}]}, "warnings: a list of texts"),
-        ("mosaic_components", {"spans": [1]}, "spans: a list of objects"),
+        ("mosaics", {"warnings": [{}]}, "warnings: expected a list of texts"),
+        ("mosaic_components", {"spans": [1]}, "spans: expected a list of objects"),
         ("mosaic_components", {"layers": [LAYER | {"name": "../x"}]}, "a name and a unit"),
-        ("mosaic_components", {"layers": [LAYER | {"png": "../mosaic.json"}]}, "no picture"),
-        ("mosaic_components", {"layers": [LAYER | {"maximum": "3"}]}, "are numbers"),
-        ("mosaic_components", {"id": str(uuid.UUID(int=7))}, "do not follow from its mosaic"),
-        ("mosaic_frames", {"id": str(uuid.UUID(int=7))}, "does not follow from its mosaic"),
+        ("mosaic_components", {"layers": [LAYER | {"png": "../mosaic.json"}]}, "not a picture"),
+        ("mosaic_components", {"layers": [LAYER | {"maximum": "3"}]}, "expected numbers"),
+        (
+            "mosaic_components",
+            {"id": str(uuid.UUID(int=7))},
+            "do not match the id of its mosaic",
+        ),
+        (
+            "mosaic_frames",
+            {"id": str(uuid.UUID(int=7))},
+            "does not match the id of its mosaic",
+        ),
         ("mosaic_frames", {"H_mosaic_from_frame": SINGULAR}, "3 x 3 numbers with an inverse"),
         ("mosaic_frames", {"H_mosaic_from_frame": [1, 2]}, "3 x 3 numbers with an inverse"),
-        ("mosaic_frames", {"mesh": [[[0.0, 0.0]]]}, "mesh: 9 x 9 x 2 numbers"),
-        ("mosaic_frames", {"covariance": [["x"]]}, "covariance: rows of numbers"),
-        ("mosaic_frames", {"component": 4}, "component: the mosaic has none"),
+        ("mosaic_frames", {"mesh": [[[0.0, 0.0]]]}, "mesh: expected 9 x 9 x 2 numbers"),
+        ("mosaic_frames", {"covariance": [["x"]]}, "covariance: expected rows of numbers"),
+        ("mosaic_frames", {"component": 4}, "component: the mosaic has no component"),
         ("case", {"created_at": "2020-01-01T00:00:00"}, "created_at: "),
         ("case", {"created_at": "0001-01-01T00:00:00+14:00"}, "created_at: "),
     ],
@@ -97,7 +105,7 @@ def test_a_mosaic_shows_on_no_canvas_that_somebody_else_may_come_to_have(
     row_change(unpacked, "canvases", lambda row: row.update(id=other), at)
     row_change(unpacked, "mosaic_components", lambda row: row.update(canvas_id=other))
     row_change(unpacked, "mosaics", lambda row: row.update(canvas_id=other))
-    refused(elsewhere, unpacked, "do not follow from its mosaic")
+    refused(elsewhere, unpacked, "do not match the id of its mosaic")
 
 
 def _called(folder: Path, old: str, new: str) -> None:
@@ -120,7 +128,7 @@ def test_what_is_derived_of_an_image_of_another_lab_is_out_of_reach(
     folder = storage.derived_folder(slide.pk)
     folder.mkdir(parents=True)
     (folder / "thumbnail.jpg").write_bytes(b"theirs")
-    with pytest.raises(ConflictError, match="cannot come in here under the ids") as refused:
+    with pytest.raises(ConflictError, match="cannot be imported here under the ids") as refused:
         case_import(source=unpacked, lab=elsewhere.lab, user=elsewhere.manager)
     assert refused.value.details == {} and video not in refused.value.message
     assert not Video.objects.exists() and not Mosaic.objects.exists()
@@ -229,15 +237,15 @@ def test_a_frame_that_the_video_does_not_have_is_named(
 
     before = (unpacked / "records" / "rois.jsonl").read_bytes()
     row_change(unpacked, "rois", onto_the_video)
-    refused(elsewhere, unpacked, f"frame {count} is none of the {count} of its video")
+    refused(elsewhere, unpacked, f"frame {count} is not one of the {count} frames of its video")
     monkeypatch.setattr(import_checks, "require_as_stored", lambda *_, **__: None)
     row_change(unpacked, "rois", lambda row: row.update(frame_index=0, track=[_key(count)]))
-    refused(elsewhere, unpacked, f"frame {count} is none of the {count} of its video")
+    refused(elsewhere, unpacked, f"frame {count} is not one of the {count} frames of its video")
     file_put(unpacked, "records/rois.jsonl", before)
     mosaic = uuid.UUID(exported.rows["mosaics"][0]["id"])
     beyond = {"index": count, "id": str(frame_id(mosaic, count))}
     row_change(unpacked, "mosaic_frames", lambda row: row.update(beyond))
-    refused(elsewhere, unpacked, f"frame {count} is none of the {count} of its video")
+    refused(elsewhere, unpacked, f"frame {count} is not one of the {count} frames of its video")
 
 
 def _key(index: int) -> Entity:

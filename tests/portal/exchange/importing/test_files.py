@@ -53,7 +53,7 @@ def test_two_crates_of_a_case_at_once_do_not_take_files_from_each_other(
     refused: list[str] = []
 
     def meanwhile(_done: int, _total: int, phase: str) -> None:
-        if phase == "Taking out the files" and not refused:
+        if phase == "Unpacking the files" and not refused:
             refused.append(phase)
             with pytest.raises(BlockingIOError):
                 case_import(source=twin, lab=elsewhere.lab, user=elsewhere.manager)

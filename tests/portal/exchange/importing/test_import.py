@@ -132,7 +132,7 @@ def test_what_was_changed_here_since_is_named_and_stays(
     case_back(elsewhere, exported.path)
     roi = Roi.objects.get()
     roi_update(roi=roi, user=elsewhere.manager, expected_version=2, changes={"name": "Mine"})
-    with pytest.raises(ConflictError, match=f"rois: {roi.pk} is here already with other content"):
+    with pytest.raises(ConflictError, match=f"rois: {roi.pk} is already here with other content"):
         case_back(elsewhere, exported.path)
     assert Roi.objects.get().name == "Mine"
 
@@ -147,7 +147,7 @@ def test_a_case_of_another_lab_and_a_taken_number_are_refused(
         case_back(elsewhere, exported.path)
     case_import(source=exported.path, lab=other, user=elsewhere.manager)
     Case.objects.filter(lab=elsewhere.lab).delete()
-    with pytest.raises(ConflictError, match="cannot come in here under the ids") as refused:
+    with pytest.raises(ConflictError, match="cannot be imported here under the ids") as refused:
         case_back(elsewhere, exported.path)
     assert refused.value.details == {}
     assert not Case.objects.filter(lab=elsewhere.lab).exists()
@@ -312,7 +312,7 @@ def test_by_the_command_from_a_folder(
     call_command("case_import", str(unpacked), *who)
     assert "2 new originals" in capsys.readouterr().out
     call_command("case_import", str(exported.path), *who)
-    assert "all of it is here already" in capsys.readouterr().out
+    assert "everything is already here" in capsys.readouterr().out
     with pytest.raises(CommandError, match="no lab"):
         call_command("case_import", str(unpacked), "--lab", "none", "--user", "x@example")
     with zipfile.ZipFile(exported.path) as crate, pytest.raises(CommandError, match="neither"):

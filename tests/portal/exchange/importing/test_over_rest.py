@@ -78,7 +78,7 @@ def test_the_same_crate_again_says_that_all_of_it_is_here(
     data = exported.path.read_bytes()
     run(asked(browser, sent(browser, elsewhere.lab, data)))
     again = run(asked(browser, sent(browser, elsewhere.lab, data)))
-    assert (again.state, again.outcome) == (JobState.SUCCEEDED, "all of it is here already")
+    assert (again.state, again.outcome) == (JobState.SUCCEEDED, "everything is already here")
 
 
 def test_a_cancelled_import_leaves_nothing_and_is_asked_for_again(

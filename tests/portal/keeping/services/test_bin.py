@@ -228,7 +228,7 @@ def test_what_others_write_meanwhile_does_not_take_it_out_of_the_bin(
         roi_update(roi=stale_roi, user=manager, expected_version=1, changes={"name": "late"})
     with pytest.raises(NotFoundError):
         roi_create(canvas=made.canvas, user=manager, geometry=BOX)
-    with pytest.raises(NotFoundError, match="deleted already"):
+    with pytest.raises(NotFoundError, match="already been deleted"):
         item_delete(item=made.slide, user=manager)
     with pytest.raises(ConflictError, match="1 ROIs have it"):
         label_delete(label=made.label, user=manager)
