@@ -134,14 +134,14 @@ def answer_keep(asked: NamedRequest, answer: Replay) -> None:
     )
 
 
-def answers_drop(person_id: uuid.UUID) -> None:
-    """Drop all that one person was answered: what they may see is less from now on."""
-    KeptAnswer.objects.filter(person_id=person_id).delete()
-
-
-def answers_empty() -> None:
-    """Forget what all answers said, for an erasure; that their requests were carried out stays."""
-    KeptAnswer.objects.update(body="", headers={}, is_whole=False)
+def answers_forget(person_id: uuid.UUID | None = None) -> None:
+    """Forget what one person was answered, who may see less from now on; or everybody, for an
+    erasure. That their requests were carried out stays: none is carried out twice.
+    """
+    rows = KeptAnswer.objects.all()
+    if person_id is not None:
+        rows = rows.filter(person_id=person_id)
+    rows.update(body="", headers={}, is_whole=False)
 
 
 def answers_sweep() -> int:

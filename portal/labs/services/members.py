@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from django.db import transaction
 
+from portal.core.api.answers import answers_forget
 from portal.core.errors import ConflictError
 from portal.core.events import event_emit
 from portal.labs.models import Lab, Membership, Role, User
@@ -38,7 +39,8 @@ def member_add(lab: Lab, *, user: User, role: Role, by: User | None = None) -> M
 def member_set_role(membership: Membership, *, role: Role, by: User | None = None) -> Membership:
     """Change what a member may do. Emits ``member.role_changed``.
 
-    Open invitations of somebody who is no longer a manager are revoked.
+    Open invitations of somebody who is no longer a manager are revoked. Whoever may less is shown
+    no answer from before under an ``Idempotency-Key``.
 
     Raises:
         ForbiddenError: ``by`` is not a manager of the lab.
@@ -50,6 +52,8 @@ def member_set_role(membership: Membership, *, role: Role, by: User | None = Non
     if role != Role.MANAGER:
         _keep_a_manager(membership)
         invitations_revoke_of(membership.user, lab=membership.lab)
+    if role.rank < Role(membership.role).rank:
+        answers_forget(membership.user_id)
     membership.role = role
     membership.save(update_fields=["role", "updated_at"])
     _note("member.role_changed", membership, by)

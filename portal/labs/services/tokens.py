@@ -10,7 +10,7 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from portal.core.api.answers import answers_drop
+from portal.core.api.answers import answers_forget
 from portal.core.errors import InvalidInputError, NotFoundError
 from portal.core.events import event_emit
 from portal.labs.hashing import SECRET_BYTES, sha256_of
@@ -81,7 +81,7 @@ def token_revoke(token: ApiToken) -> ApiToken:
 @transaction.atomic
 def tokens_revoke_of(user: User, *, lab: Lab | None = None) -> None:
     """End a person's tokens, or those that reach a lab; forget what they were answered."""
-    answers_drop(user.pk)
+    answers_forget(user.pk)
     live = ApiToken.objects.filter(user=user, revoked_at=None)
     for token in live if lab is None else live.filter(Q(lab=lab) | Q(lab=None)):
         token_revoke(token)

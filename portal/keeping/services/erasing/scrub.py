@@ -11,7 +11,7 @@ from django.apps import apps
 from django.db import DatabaseError, connection, models
 from django.db.models.functions import Cast
 
-from portal.core.api.answers import answers_empty
+from portal.core.api.answers import answers_forget
 from portal.core.models import Event
 from portal.hooks.models import WebhookDelivery
 from portal.jobs.models import Job
@@ -40,7 +40,7 @@ def texts_delete(inventory: Inventory, *, lab_id: uuid.UUID) -> dict[str, int]:
     Call inside the transaction of the erasure.
     """
     ids, words = inventory.ids, _searched(inventory.words)
-    answers_empty()
+    answers_forget()
 
     def tells(*values: object) -> bool:
         text = json.dumps(values, default=str, ensure_ascii=False)

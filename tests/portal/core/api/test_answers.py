@@ -18,8 +18,9 @@ from portal.archive.services import case_create
 from portal.core.api import answers
 from portal.core.api.views import ApiView, remembers
 from portal.core.models import KeptAnswer
+from portal.hooks.models import Webhook
 from portal.labs.models import ApiToken, Lab, Membership, Role, User
-from portal.labs.services import tokens_revoke_of
+from portal.labs.services import member_set_role, tokens_revoke_of
 
 pytestmark = pytest.mark.django_db
 CASES, KEY = "/api/v1/cases/", "a-key-of-mine"
@@ -162,7 +163,7 @@ def test_answers_go_after_a_day_with_the_membership_and_with_an_erasure(
     api: APIClient, annotator: User
 ) -> None:
     assert post(api, {"accession": "S-9"}).status_code == 201
-    answers.answers_empty()
+    answers.answers_forget()
     assert post(api, {"accession": "S-9"}).json()["code"] == "answer-not-kept"
     KeptAnswer.objects.update(created_at=timezone.now() - answers.KEPT + timedelta(minutes=1))
     assert answers.answers_sweep() == 0
@@ -171,7 +172,35 @@ def test_answers_go_after_a_day_with_the_membership_and_with_an_erasure(
     assert answers.answers_sweep() == 1
     assert post(api, {"accession": "S-11"}).status_code == 201
     tokens_revoke_of(annotator)
-    assert KeptAnswer.objects.count() == 0
+    gone = post(api, {"accession": "S-11"})
+    assert gone.json()["code"] == "answer-not-kept", "told no more, and not done twice"
+    assert KeptAnswer.objects.get().body == ""
+
+
+@pytest.mark.parametrize("role", [Role.REVIEWER, Role.VIEWER])
+def test_who_may_less_is_shown_no_answer_from_before(
+    api_as: Any, lab: Lab, manager: User, role: Role
+) -> None:
+    other = User.objects.create_user("second@example.com")
+    membership = Membership.objects.create(lab=lab, user=other, role=Role.MANAGER)
+    api, hook = api_as(other), {"name": "LIS", "url": "https://lis.example/"}
+    made = post(api, hook, path="/api/v1/webhooks/")
+    assert made.json()["secret"]
+    member_set_role(membership, role=role, by=manager)
+    again = post(api, hook, path="/api/v1/webhooks/")
+    assert (again.status_code, again.json()["code"]) == (409, "answer-not-kept")
+    assert made.json()["secret"] not in again.content.decode()
+    assert Webhook.objects.count() == 1, "it is not carried out again either"
+
+
+def test_who_may_more_or_the_same_keeps_their_answers(
+    api: APIClient, lab: Lab, annotator: User
+) -> None:
+    membership = Membership.objects.get(lab=lab, user=annotator)
+    assert post(api, {"accession": "S-9"}).status_code == 201
+    for role in (Role.ANNOTATOR, Role.REVIEWER):
+        member_set_role(membership, role=role)
+        assert post(api, {"accession": "S-9"})["Idempotency-Replayed"] == "true"
 
 
 def test_every_post_of_the_api_takes_a_key_or_says_why_not() -> None:
