@@ -40,9 +40,9 @@ _MOSAIC = ("video_id", "case_id", "canvas_id")
 _WORK = ("canvas_id", "case_id", "person", "study")
 _BIN = ("target_id", "case_id")
 TYPES: Mapping[str, EventType] = {
-    "assignment.made": EventType("An image was assigned", "assignment", "assignment_id", _WORK),
+    "assignment.made": EventType("An image was handed out", "assignment", "assignment_id", _WORK),
     "assignment.submitted": EventType(
-        "An assignment was submitted", "assignment", "assignment_id", _WORK
+        "An image was handed in", "assignment", "assignment_id", _WORK
     ),
     "bin.put": EventType("Something was deleted", "bin", "entry_id", _BIN, ("kind",)),
     "bin.restored": EventType("Something was restored", "bin", "entry_id", _BIN, ("kind",)),

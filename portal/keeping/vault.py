@@ -110,7 +110,7 @@ class Vault:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 raise ConflictError(
-                    f"Another backup to {self.folder} is under way.", code="backup-under-way"
+                    f"Another backup to {self.folder} is running.", code="backup-under-way"
                 ) from None
             yield
         finally:
@@ -201,7 +201,7 @@ class Vault:
         folder = self.generation(name)
         if not folder.is_dir():
             known = ", ".join(self.names()) or "none"
-            raise NotFoundError(f"There is no backup {name} in {self.folder}; there are: {known}.")
+            raise NotFoundError(f"There is no backup {name} in {self.folder}; available: {known}.")
         try:
             text = (folder / "manifest.json").read_bytes()
             wanted = (folder / "manifest.sha256").read_text().strip()

@@ -73,7 +73,7 @@ class SessionAuthentication(session.SessionAuthentication):
             )
         if found is not None and second_factor_missing(found[0]):
             raise PermissionDenied(
-                "Your lab asks for a second factor. Set one up on the pages first.",
+                "Your lab requires a second factor. Set one up in the portal first.",
                 code="second-factor-missing",
             )
         return found

@@ -56,5 +56,5 @@ class SecondFactorMiddleware:
             return self.get_response(request)
         if not second_factor_missing(user):
             return self.get_response(request)
-        messages.info(request, "Your lab asks for a second factor. Set one up to go on.")
+        messages.info(request, "Your lab requires a second factor. Set one up to continue.")
         return redirect("mfa_index")

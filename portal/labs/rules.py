@@ -23,7 +23,7 @@ def has_role(user: User, lab_id: uuid.UUID, *, at_least: Role) -> bool:
 def require_role(user: User, lab_id: uuid.UUID, *, at_least: Role) -> None:
     """Raise ``ForbiddenError`` unless the role suffices; call once the object was found visible."""
     if not has_role(user, lab_id, at_least=at_least):
-        raise ForbiddenError(f"This needs the role {at_least.label.lower()} in the lab.")
+        raise ForbiddenError(f"You need the role of {at_least.label.lower()} in the lab.")
 
 
 def require_manager(by: User | None, lab: Lab) -> None:

@@ -124,9 +124,9 @@ def lab_chosen(user: User, lab_id: uuid.UUID | None, *, at_least: Role) -> Lab:
         return named
     labs = list(labs_with_role(user, at_least=at_least)[:2])
     if not labs:
-        raise ForbiddenError(f"This needs the role {at_least.label.lower()} in a lab.")
+        raise ForbiddenError(f"You need the role of {at_least.label.lower()} in a lab.")
     if len(labs) > 1:
-        raise InvalidInputError("lab: name the lab; you may do this in more than one.")
+        raise InvalidInputError("lab: name the lab, because you may do this in more than one.")
     return labs[0]
 
 
@@ -282,7 +282,7 @@ def session_get(user: User, *, session_id: uuid.UUID) -> BrowserSession:
     """
     session = BrowserSession.objects.filter(user=user, pk=session_id).first()
     if session is None:
-        raise NotFoundError("There is no such session among yours.")
+        raise NotFoundError("You have no such session.")
     return session
 
 
@@ -299,5 +299,5 @@ def token_get(user: User, *, token_id: uuid.UUID) -> ApiToken:
     """
     token = ApiToken.objects.visible_to(user).filter(pk=token_id).first()
     if token is None:
-        raise NotFoundError("There is no such token among yours.")
+        raise NotFoundError("You have no such token.")
     return token

@@ -57,7 +57,9 @@ class ApiTokenSerializer(serializers.ModelSerializer[ApiToken]):
     scope = serializers.ChoiceField(choices=TokenScope.choices)
     areas = serializers.DictField(
         child=serializers.ChoiceField(choices=TokenScope.choices),
-        help_text="Areas to what it may there; empty: `scope` everywhere",
+        help_text=(
+            "Areas, each with what the token may do there; if empty, `scope` holds everywhere"
+        ),
     )
     is_live = serializers.BooleanField(read_only=True)
 
@@ -72,7 +74,9 @@ class MeSerializer(serializers.Serializer[Any]):
 
     user = UserSerializer()
     memberships = MembershipSerializer(many=True)
-    token = ApiTokenSerializer(allow_null=True, help_text="null where a session asks")
+    token = ApiTokenSerializer(
+        allow_null=True, help_text="null if the request comes from a session"
+    )
 
 
 class ProgramTokenCreateSerializer(serializers.Serializer[Any]):
@@ -82,7 +86,7 @@ class ProgramTokenCreateSerializer(serializers.Serializer[Any]):
     areas = serializers.DictField(
         child=serializers.ChoiceField(choices=TokenScope.choices),
         required=False,
-        help_text=f"Limits it to these areas: {', '.join(TokenArea.values)}; left out: all",
+        help_text=f"Limits it to these areas: {', '.join(TokenArea.values)}; all if left out",
     )
     expires_in_days = serializers.IntegerField(
         min_value=1, max_value=services.LONGEST_LIFE.days, default=90
@@ -94,7 +98,9 @@ class ApiTokenCreateSerializer(ProgramTokenCreateSerializer):
 
     name = serializers.CharField(max_length=80)
     lab = serializers.UUIDField(
-        required=False, allow_null=True, help_text="the only lab it reaches; left out: all of one's"
+        required=False,
+        allow_null=True,
+        help_text="The only lab that it reaches; if left out, all of yours",
     )
 
 

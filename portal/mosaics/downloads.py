@@ -65,7 +65,7 @@ def preview_response(request: HttpRequest, mosaic: Mosaic) -> HttpResponse:
     try:
         stamp, data = path.stat().st_mtime_ns, path.read_bytes()
     except OSError:
-        raise NotFoundError("There is nothing to show yet.", code="no-preview") from None
+        raise NotFoundError("The mosaic is not ready yet.", code="no-preview") from None
     return bytes_response(request, data, etag=f'"p-{stamp:x}-{len(data):x}"', cache=REVALIDATE)
 
 
@@ -131,7 +131,8 @@ def _write_png(source: Path, target: Path, size_px: int, *, ends: float) -> None
     except pyvips.Error as error:
         if time.monotonic() > ends:
             raise UnavailableError(
-                "This picture takes too long now. Ask for a smaller one, or for the pyramidal TIFF."
+                "This picture takes too long to make now. Ask for a smaller one, or for the "
+                "pyramidal TIFF."
             ) from error
         raise UnavailableError("This mosaic cannot be read from the stored file.") from error
 

@@ -49,9 +49,9 @@ def options_clean(config: Mapping[str, Any]) -> MosaicOptions:
         )
     step, model = config.get("step", 1), config.get("motion_model", "auto")
     if isinstance(step, bool) or not isinstance(step, int) or not 1 <= step <= MAX_STEP:
-        raise InvalidInputError(f"config.step: a whole number from 1 to {MAX_STEP}.")
+        raise InvalidInputError(f"config.step: expected a whole number from 1 to {MAX_STEP}.")
     if model not in MOTION_MODELS:
-        raise InvalidInputError(f"config.motion_model: one of {', '.join(MOTION_MODELS)}.")
+        raise InvalidInputError(f"config.motion_model: expected one of {', '.join(MOTION_MODELS)}.")
     chosen: MosaicOptions = _span_clean(config)
     if step != 1:
         chosen["step"] = step
@@ -70,7 +70,7 @@ def _span_clean(config: Mapping[str, Any]) -> MosaicOptions:
             continue
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if not is_number or not math.isfinite(value) or abs(value) > MAX_SECONDS:
-            raise InvalidInputError(f"config.{name}: seconds of the video, as a number.")
+            raise InvalidInputError(f"config.{name}: expected seconds of the video, as a number.")
         span[name] = round(float(value), 3)
     start_s, end_s = span.get("start_s"), span.get("end_s")
     if start_s is not None and end_s is not None and end_s <= start_s:

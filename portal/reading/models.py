@@ -20,7 +20,7 @@ class BlindUntil(models.TextChoices):
 
     IMAGE = "image", "All readers of an image have handed it in"
     STUDY = "study", "All readers have handed in everything"
-    NEVER_BLIND = "open", "At once: the readers are not blinded"
+    NEVER_BLIND = "open", "From the start: the readers are not blinded"
 
 
 class Study(LabOwned):
@@ -130,8 +130,8 @@ class Choice(models.TextChoices):
 
     READER = "reader", "A reader's region"
     MERGED = "merged", "The area that at least half of the readers drew"
-    DRAWN = "drawn", "Drawn anew"
-    NOTHING = "nothing", "Nothing is there"
+    DRAWN = "drawn", "Newly drawn"
+    NOTHING = "nothing", "Nothing there"
 
 
 class Decision(LabOwned):

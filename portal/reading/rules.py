@@ -34,4 +34,4 @@ def require_adjudicate(user: User, study: Study) -> None:
     """Raise ``ForbiddenError`` unless the person is a third one, and a reviewer."""
     require_role(user, study.lab_id, at_least=Role.REVIEWER)
     if is_reader(user, study):
-        raise ForbiddenError("Who reads in a study does not decide between its readers.")
+        raise ForbiddenError("A reader of a study cannot decide between its readers.")

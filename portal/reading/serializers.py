@@ -31,7 +31,7 @@ class StudySerializer(serializers.ModelSerializer[Study]):
     submitted_count = serializers.IntegerField(read_only=True)
     image_count = serializers.IntegerField(read_only=True)
     blind_count = serializers.IntegerField(
-        read_only=True, help_text="Readings whose regions nobody else sees"
+        read_only=True, help_text="Number of readings; nobody else sees their regions yet"
     )
     labels = serializers.PrimaryKeyRelatedField[Any](many=True, read_only=True)
     created_by: serializers.StringRelatedField[Any] = serializers.StringRelatedField(
@@ -54,14 +54,14 @@ class StudySerializer(serializers.ModelSerializer[Study]):
 class StudyCreateSerializer(serializers.Serializer[Any]):
     """What makes a study."""
 
-    lab = serializers.UUIDField(required=False, help_text="Needed where you manage several")
+    lab = serializers.UUIDField(required=False, help_text="Needed if you manage several labs")
     name = serializers.CharField(max_length=120)
     note = serializers.CharField(required=False, allow_blank=True, max_length=NOTE_MAX)
     labels = serializers.ListField(
-        child=serializers.UUIDField(), required=False, help_text="To compare; none: all"
+        child=serializers.UUIDField(), required=False, help_text="Labels to compare; empty for all"
     )
     iou_least = serializers.FloatField(
-        default=IOU_LEAST, help_text="Outlines that overlap less are not the same thing"
+        default=IOU_LEAST, help_text="Outlines that overlap less count as different findings"
     )
     blind_until = serializers.ChoiceField(BlindUntil.choices, default=BlindUntil.IMAGE)
 
@@ -77,7 +77,8 @@ class AssignmentSerializer(serializers.ModelSerializer[Assignment]):
     )
     is_late = serializers.BooleanField(read_only=True)
     region_count = serializers.IntegerField(
-        read_only=True, help_text="What the person drew there since, as far as you may see it"
+        read_only=True,
+        help_text="What the person has drawn there since then, as far as you may see it",
     )
 
     class Meta:
@@ -114,7 +115,9 @@ class AssignSerializer(serializers.Serializer[Any]):
         help_text="Every image that the case has now",
     )
     people = serializers.ListField(child=serializers.UUIDField(), max_length=200)
-    study = serializers.UUIDField(required=False, allow_null=True, help_text="To read for it")
+    study = serializers.UUIDField(
+        required=False, allow_null=True, help_text="The study to read for"
+    )
     due_on = serializers.DateField(required=False, allow_null=True)
     note = serializers.CharField(required=False, allow_blank=True, max_length=NOTE_MAX)
 
@@ -188,7 +191,7 @@ class FindingSerializer(serializers.Serializer[Any]):
 
     id = serializers.UUIDField()
     agreement = serializers.ChoiceField(["agreed", "label", "missing"])
-    iou = serializers.FloatField(allow_null=True, help_text="The least of any two")
+    iou = serializers.FloatField(allow_null=True, help_text="The lowest of all pairs")
     regions = FoundRegionSerializer(many=True)
     choice = serializers.ChoiceField(Choice.choices, allow_null=True)
     consensus = serializers.UUIDField(allow_null=True, help_text="The region that was decided on")

@@ -35,7 +35,7 @@ class SimilarForm(forms.Form):
     plain = forms.BooleanField(required=False, label="Order by distance alone")
     regions = forms.BooleanField(required=False, label="Every region of a case")
     distances = forms.BooleanField(required=False, label="Show distances")
-    unmarked = forms.BooleanField(required=False, label="Pass over my marks")
+    unmarked = forms.BooleanField(required=False, label="Ignore my marks")
     k = forms.TypedChoiceField(required=False, choices=K_CHOICES, coerce=int, label="Results")
     case = forms.ChoiceField(required=False, choices=_CASES)
     since = forms.DateField(required=False, label="Drawn from")
@@ -150,7 +150,7 @@ class PictureForm(forms.Form):
             del self.fields["lab"]
         mpp = self.fields["mpp"]
         mpp.required = self["kind"].value() != EncoderKind.ENDOSCOPY  # tissue has a scale
-        mpp.error_messages["required"] = "Say how many microns a pixel of the picture is wide."
+        mpp.error_messages["required"] = "Enter how many microns wide a pixel of the picture is."
 
     def asked(self, only_lab: Lab) -> QueryAsked:
         """As the service takes it.

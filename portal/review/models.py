@@ -50,7 +50,7 @@ class CanvasPresence(LabOwned):
     tab = models.UUIDField(help_text="Chosen by the page")
     seen_at = models.DateTimeField()
     view = models.JSONField(null=True, help_text="left, top, right, bottom in level-0 pixels")
-    roi_id = models.UUIDField(null=True, help_text="The one that is chosen")
+    roi_id = models.UUIDField(null=True, help_text="The ROI that is selected")
 
     class Meta:
         constraints = (

@@ -20,7 +20,7 @@ class ThreadEntrySerializer(serializers.Serializer[Any]):
     id = serializers.UUIDField()
     kind = serializers.CharField(help_text="`comment`, or the state that the step led to")
     text = serializers.CharField(allow_blank=True)
-    version = serializers.IntegerField(help_text="Of the ROI, when this was said")
+    version = serializers.IntegerField(help_text="Version of the ROI when this was written")
     author = serializers.CharField(allow_null=True)
     at = serializers.DateTimeField()
 
@@ -103,7 +103,7 @@ class ReviewRulesSerializer(serializers.Serializer[Any]):
 
     lab = serializers.UUIDField(source="lab_id", read_only=True)
     may_judge_own = serializers.BooleanField(
-        help_text="Whether a reviewer may accept or reject what they drew or changed"
+        help_text="Whether reviewers may accept or reject what they drew or changed themselves"
     )
 
 

@@ -57,5 +57,5 @@ def rules(request: HttpRequest) -> HttpResponse:
     user = user_of(request)
     lab = lab_get(user, slug=request.POST.get("lab"), chosen=lab_chosen_by(request))
     review_rules_set(lab=lab, user=user, may_judge_own="may_judge_own" in request.POST)
-    messages.success(request, f"How {lab.name} reviews was saved.")
+    messages.success(request, f"The review rules of {lab.name} were saved.")
     return redirect(reverse("review:queue"))

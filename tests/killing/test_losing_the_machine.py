@@ -77,7 +77,7 @@ def _goes_on(portal: Portal, vault: Path) -> None:
     portal.start_reaper()
     _until_ready(portal)
     refused = _machine(portal, "manage", "restore", str(vault))
-    assert "empty installation only" in refused["error"]
+    assert "only into an empty installation" in refused["error"]
     third = _machine(portal, "manage", "backup", str(vault), "--keep", "1")
     assert (third["error"], "removed" in third["said"]) == (None, True), third
     assert _machine(portal, "manage", "backup", str(vault), "--verify")["error"] is None

@@ -97,8 +97,8 @@ def _require_empty() -> None:
     if people or (has_files and not (storage.root() / UNDER_WAY).exists()):
         what = "database holds labs or people" if people else "storage holds files"
         raise ConflictError(
-            f"A backup is restored into an empty installation only, and this one's {what}. Point"
-            " TESSERA_DATABASE_URL and TESSERA_STORAGE at new places, or say --overwrite.",
+            f"A backup is restored only into an empty installation, but this one's {what}. Point "
+            "TESSERA_DATABASE_URL and TESSERA_STORAGE at new places, or use --overwrite.",
             code="restore-not-empty",
         )
 

@@ -102,7 +102,7 @@ def _ordered(request: HttpRequest, lab: Lab, user: User) -> HttpResponse:
         )
     except (InvalidInputError, ConflictError) as error:
         is_typed = error.code == "not-confirmed"
-        text = "This is not what is to be erased." if is_typed else error.message
+        text = "This does not match what is to be erased." if is_typed else error.message
         form.add_error("typed" if is_typed else None, text)
         return _preview(request, lab, user, asked, form=form)
     return redirect("keeping:erasure", erasure_id=ordered.pk)

@@ -17,7 +17,7 @@ class LabFactorAdapter(DefaultMFAAdapter):
     """The database or its backup alone gives nobody a second factor."""
 
     error_messages = DefaultMFAAdapter.error_messages | {
-        "incorrect_code": "This code is not right, or was used already.",
+        "incorrect_code": "This code is wrong or has already been used.",
     }
 
     def encrypt(self, text: str) -> str:

@@ -16,10 +16,15 @@ from portal.labs.models import User
 from portal.labs.selectors import account_exists, person_to_sign_in
 from portal.labs.services import email_prove, invited_account_create
 
-FAILED = "The sign-in service did not answer as it should. Try again, or sign in another way."
+FAILED = "The sign-in service did not answer as expected. Try again, or sign in another way."
 UNPROVEN = "The sign-in service does not vouch for your e-mail address."
-UNKNOWN = "Nobody here has your e-mail address. The manager of your lab invites you."
-OTHER = "This account belongs to somebody else at the sign-in service. Ask who runs Tessera."
+UNKNOWN = (
+    "There is no account with your e-mail address. Ask the manager of your lab for an invitation."
+)
+OTHER = (
+    "This account is linked to somebody else at the sign-in service. Ask the people who run "
+    "Tessera."
+)
 
 
 class LabOidcAdapter(DefaultSocialAccountAdapter):

@@ -47,7 +47,7 @@ class ProgramCreateSerializer(serializers.Serializer[Any]):
         required=False, help_text="May be left out by managers of a single lab"
     )
     name = serializers.CharField(max_length=120)
-    role = serializers.ChoiceField(choices=Role.choices, help_text="But manager")
+    role = serializers.ChoiceField(choices=Role.choices, help_text="Any role but manager")
 
 
 class ProgramViewSet(mixins.ListModelMixin, ApiViewSet[Membership]):
@@ -103,7 +103,7 @@ class ProgramTokensApi(ApiView):
         parameters=[OpenApiParameter("id", uuid.UUID, OpenApiParameter.PATH)],
         request=ProgramTokenCreateSerializer,
         responses={201: NewApiTokenSerializer},
-        summary="Make a token of a program",
+        summary="Create a token for a program",
     )
     def post(self, request: Request, id: uuid.UUID) -> Response:
         """With a session only. The secret is in this answer and nowhere else."""
@@ -124,7 +124,7 @@ class ProgramTokensApi(ApiView):
     @extend_schema(
         operation_id="programs_tokens_revoke",
         parameters=[OpenApiParameter("id", uuid.UUID, OpenApiParameter.PATH)],
-        responses={204: OpenApiResponse(description="None of its tokens works any more")},
+        responses={204: OpenApiResponse(description="None of its tokens works any longer")},
         summary="Revoke all tokens of a program",
     )
     def delete(self, request: Request, id: uuid.UUID) -> Response:

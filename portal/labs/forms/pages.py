@@ -151,7 +151,7 @@ class PasswordForm(forms.Form):
         label="Password",
         strip=False,
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
-        help_text="A few words do well. Nobody else can see or set it.",
+        help_text="A few words work well. Nobody else can see or set it.",
     )
     repeated = forms.CharField(
         label="Password again",
@@ -203,7 +203,7 @@ class ProgramForm(forms.Form):
     )
     role = forms.ChoiceField(
         choices=[choice for choice in Role.choices if choice[0] != Role.MANAGER.value],
-        help_text="A program never manages people.",
+        help_text="A program cannot be a manager.",
     )
 
 

@@ -76,7 +76,10 @@ def lab_name_try(*, user: User, lab_id: uuid.UUID) -> list[int]:
             sha256_of(f"lab-name:person:{user.pk}"): LAB_NAMES,
             sha256_of(f"lab-name:lab:{lab_id}"): LAB_NAMES_OF_LAB,
         },
-        "Too many names that no lab has. Ask the other lab for its exact name; try again later.",
+        (
+            "Too many names that no lab has. Ask the other lab for its exact name, and try again "
+            "later."
+        ),
     )
 
 

@@ -65,7 +65,7 @@ def invitation_create(
     )
     if not created:
         raise ConflictError(
-            f"{email} has been invited already. Send the invitation again, or revoke it first.",
+            f"{email} has already been invited. Send the invitation again, or revoke it first.",
             code="already-invited",
         )
     if by is not None:
@@ -172,7 +172,7 @@ def _locked(invitation: Invitation) -> Invitation:
     if row is None:
         raise NotFoundError("There is no such invitation.")
     if row.ended_at is not None:
-        raise ConflictError("This invitation has come to its end.", code="invitation-ended")
+        raise ConflictError("This invitation is no longer valid.", code="invitation-ended")
     return row
 
 

@@ -23,7 +23,9 @@ def lab_create(name: str, *, slug: str = "", manager: User | None = None) -> Lab
     if not name or not slug:
         raise InvalidInputError("A lab needs a name with at least one letter or digit.")
     if Lab.objects.filter(slug=slug).exists():
-        raise ConflictError(f"There is already a lab {slug!r}.", code="lab-exists")
+        raise ConflictError(
+            f"There is already a lab with the short name {slug!r}.", code="lab-exists"
+        )
     lab = Lab.objects.create(name=name, slug=slug)
     event_emit("lab.created", lab_id=lab.id, payload={"lab": str(lab.id), "name": name})
     if manager is not None:

@@ -48,7 +48,7 @@ def member_set_role(membership: Membership, *, role: Role, by: User | None = Non
     """
     require_manager(by, membership.lab)
     if membership.user.is_service:
-        raise ConflictError("The role of a program stays.", code="program-role")
+        raise ConflictError("The role of a program cannot be changed.", code="program-role")
     if role != Role.MANAGER:
         _keep_a_manager(membership)
         invitations_revoke_of(membership.user, lab=membership.lab)

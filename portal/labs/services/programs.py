@@ -35,7 +35,7 @@ def program_create(lab: Lab, *, name: str, role: Role, by: User) -> Membership:
     if not name or len(name) > 120:
         raise InvalidInputError("A program needs a name of 1 to 120 characters.")
     if role == Role.MANAGER:
-        raise InvalidInputError("A program never manages people.")
+        raise InvalidInputError("A program cannot be a manager.")
     program = User.objects.create_user(
         f"{uuid.uuid4().hex}@{NOWHERE}", None, full_name=name, is_service=True
     )

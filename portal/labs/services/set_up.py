@@ -32,9 +32,11 @@ def first_run_finish(
         InvalidInputError: name, address or password are not acceptable.
     """
     if link_take(secret, purpose=Purpose.FIRST_RUN) is None:
-        raise NotFoundError("This token does not work. The server's log has the present one.")
+        raise NotFoundError(
+            "This token does not work. The current one is in the log of the server."
+        )
     if User.objects.exists():
-        raise ConflictError("This installation has been set up already.", code="set-up-already")
+        raise ConflictError("This installation has already been set up.", code="set-up-already")
     user = user_create(email, password=password, full_name=full_name)
     lab_create(lab_name, manager=user)
     return user

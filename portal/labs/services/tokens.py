@@ -50,7 +50,7 @@ def token_create(
         _check_areas(areas)
         scope = TokenScope.WRITE if TokenScope.WRITE in areas.values() else TokenScope.READ
     if not timedelta(0) < expires_in <= LONGEST_LIFE:
-        raise InvalidInputError("A token lives for more than nothing and at most 366 days.")
+        raise InvalidInputError("A token must be valid for some time, and for at most 366 days.")
     if lab is not None and not Lab.objects.visible_to(user).filter(pk=lab.pk).exists():
         raise NotFoundError("No such lab.")
     secret = SECRET_BEGINS + secrets.token_urlsafe(SECRET_BYTES)
@@ -90,7 +90,8 @@ def tokens_revoke_of(user: User, *, lab: Lab | None = None) -> None:
 def _check_areas(areas: Mapping[str, str]) -> None:
     if set(areas) - set(TokenArea.values) or set(areas.values()) - set(TokenScope.values):
         raise InvalidInputError(
-            f"areas: of {', '.join(TokenArea.values)}, each {' or '.join(TokenScope.values)}."
+            f"areas: expected some of {', '.join(TokenArea.values)}, each with "
+            f"{' or '.join(TokenScope.values)}."
         )
 
 

@@ -36,7 +36,7 @@ def program_list(request: HttpRequest) -> HttpResponse:
         return _page(request, lab, form=form, status=400)
     name, role = form.cleaned_data["name"], Role(form.cleaned_data["role"])
     services.program_create(lab, name=name, role=role, by=user)
-    messages.success(request, f"“{name}” was added. Make a token for it.")
+    messages.success(request, f"“{name}” was added. Now create a token for it.")
     return _to_programs(lab)
 
 
@@ -49,7 +49,7 @@ def program_token(request: HttpRequest, membership_id: uuid.UUID) -> HttpRespons
     require_manager(user_of(request), program.lab)
     form = ProgramTokenForm(request.POST)
     if not form.is_valid():
-        raise InvalidInputError("A token needs a scope and a life that are offered.")
+        raise InvalidInputError("Choose one of the scopes and one of the lifetimes offered.")
     made = services.program_token_create(
         program,
         expires_in=timedelta(days=form.cleaned_data["days"]),
@@ -76,7 +76,7 @@ def program_remove(request: HttpRequest, membership_id: uuid.UUID) -> HttpRespon
     """End a program."""
     program = selectors.program_get(user_of(request), membership_id=membership_id)
     services.program_remove(program, by=user_of(request))
-    messages.success(request, f"“{program.user}” was removed. Its work stays.")
+    messages.success(request, f"“{program.user}” was removed. Its work is kept.")
     return _to_programs(program.lab)
 
 

@@ -29,7 +29,7 @@ def session_list(request: HttpRequest) -> HttpResponse:
 def session_end(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     """Sign out in another browser."""
     services.session_end(selectors.session_get(user_of(request), session_id=session_id))
-    messages.success(request, "Signed out there.")
+    messages.success(request, "That browser was signed out.")
     return redirect("labs:sessions")
 
 

@@ -66,8 +66,8 @@ class FollowupViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiViewS
     @extend_schema(
         request=FollowupCreateSerializer,
         responses={
-            202: OpenApiResponse(FollowupAcceptedSerializer, "Being looked for"),
-            200: OpenApiResponse(FollowupAcceptedSerializer, "Looked for before"),
+            202: OpenApiResponse(FollowupAcceptedSerializer, "The search is running"),
+            200: OpenApiResponse(FollowupAcceptedSerializer, "Searched for before"),
         },
         summary="Find a place in another examination of the patient",
     )

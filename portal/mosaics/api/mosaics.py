@@ -97,7 +97,9 @@ class MosaicFilter(filters.FilterSet):
 
     case = filters.UUIDFilter(field_name="case_id")
     video = filters.UUIDFilter(field_name="video_id")
-    canvas = filters.UUIDFilter(field_name="components__canvas_id", help_text="That it is shown on")
+    canvas = filters.UUIDFilter(
+        field_name="components__canvas_id", help_text="The canvas that it is shown on"
+    )
     state = filters.ChoiceFilter(choices=ItemState.choices)
 
     class Meta:
@@ -142,8 +144,12 @@ class MosaicViewSet(
     @extend_schema(
         request=MosaicCreateSerializer,
         responses={
-            202: OpenApiResponse(MosaicAcceptedSerializer, "Being built; Location is the job"),
-            200: OpenApiResponse(MosaicAcceptedSerializer, "Built before, with these choices"),
+            202: OpenApiResponse(
+                MosaicAcceptedSerializer, "It is being built; `Location` names the job"
+            ),
+            200: OpenApiResponse(
+                MosaicAcceptedSerializer, "It was built before with these settings"
+            ),
         },
         summary="Build the mosaic of a video",
     )
@@ -171,7 +177,7 @@ class MosaicViewSet(
         parameters=[EstimateQuerySerializer],
         responses=EstimateSerializer,
         filters=False,
-        summary="How long a build would take",
+        summary="Estimate how long a build would take",
     )
     @action(detail=False, methods=["get"], pagination_class=None)
     def estimate(self, request: Request) -> Response:
@@ -186,7 +192,7 @@ class MosaicViewSet(
         parameters=[FrameQuerySerializer],
         responses=MosaicFrameSerializer(many=True),
         filters=False,
-        summary="What became of every frame",
+        summary="List every frame with its state",
     )
     @action(detail=True, methods=["get"], pagination_class=FramePaging)
     def frames(self, request: Request, pk: str) -> Response:
@@ -196,7 +202,9 @@ class MosaicViewSet(
         return self.get_paginated_response(MosaicFrameSerializer(page, many=True).data)
 
     @extend_schema(
-        responses=FrameColumnsSerializer, filters=False, summary="All frames at once, to draw them"
+        responses=FrameColumnsSerializer,
+        filters=False,
+        summary="Get all frames at once, for drawing",
     )
     @action(detail=True, methods=["get"], pagination_class=None)
     def outlines(self, request: Request, pk: str) -> Response:
@@ -207,7 +215,7 @@ class MosaicViewSet(
         parameters=[PointSerializer],
         responses=FramesAtPointSerializer,
         filters=False,
-        summary="Which frames saw a point",
+        summary="Find the frames that saw a point",
     )
     @action(detail=True, methods=["get"], url_path="frames-at-point", pagination_class=None)
     def frames_at_point(self, request: Request, pk: str) -> Response:
@@ -221,7 +229,7 @@ class MosaicViewSet(
         parameters=[ProjectionQuerySerializer],
         responses=ProjectedRoisSerializer,
         filters=False,
-        summary="ROIs carried between the mosaic and the frames of its video",
+        summary="Project ROIs between the mosaic and the frames of its video",
     )
     @action(detail=True, methods=["get"], url_path="projected-rois", pagination_class=None)
     def projected_rois(self, request: Request, pk: str) -> Response:
@@ -239,7 +247,7 @@ class MosaicViewSet(
         parameters=[RoiFramesQuerySerializer],
         responses=RoiFramesSerializer,
         filters=False,
-        summary="Which frames see an ROI of the mosaic, and where in each it lies",
+        summary="Find the frames that see an ROI of the mosaic, and its place in each",
     )
     @action(detail=True, methods=["get"], url_path="roi-frames", pagination_class=None)
     def roi_frames(self, request: Request, pk: str) -> Response:

@@ -26,7 +26,10 @@ class RoiTrackSerializer(serializers.Serializer[Any]):
     """From where, and which way."""
 
     from_index = serializers.IntegerField(
-        required=False, min_value=0, max_value=2**31 - 1, help_text="A key frame; or its own frame"
+        required=False,
+        min_value=0,
+        max_value=2**31 - 1,
+        help_text="A key frame, or the frame of the ROI itself",
     )
     backward = serializers.BooleanField(required=False, default=False)
     frames = serializers.IntegerField(
@@ -41,7 +44,7 @@ class RoiTrackApi(ApiView):
 
     @extend_schema(
         request=RoiTrackSerializer,
-        responses={202: OpenApiResponse(JobSerializer, "Location is the job")},
+        responses={202: OpenApiResponse(JobSerializer, "`Location` names the job")},
         parameters=[IF_MATCH],
         summary="Follow an ROI over the frames of its video",
     )

@@ -61,7 +61,7 @@ def frames_at_point(
     canvas = component_of(mosaic, component).canvas
     if not (0 <= x <= canvas.width_px and 0 <= y <= canvas.height_px):
         raise NotFoundError(
-            f"The point lies outside of the mosaic of {canvas.width_px} x {canvas.height_px} px."
+            f"The point lies outside the mosaic of {canvas.width_px} x {canvas.height_px} px."
         )
     rows = _rows_near(mosaic, x=x, y=y, component=component)
     if not rows:

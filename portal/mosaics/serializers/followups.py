@@ -19,14 +19,14 @@ class FollowupHitSerializer(serializers.Serializer[Any]):
     """A frame (or a window of a mosaic) that shows the place."""
 
     rank = serializers.IntegerField()
-    index = serializers.IntegerField(allow_null=True, help_text="Frame; null on a mosaic")
+    index = serializers.IntegerField(allow_null=True, help_text="The frame; null on a mosaic")
     pts = serializers.IntegerField(allow_null=True)
     time_s = serializers.FloatField(allow_null=True)
     inliers = serializers.IntegerField(help_text="Matches that agree on one map")
     matches = serializers.IntegerField(help_text="Matches before verification")
     outline = serializers.ListField(
         child=serializers.ListField(child=serializers.FloatField(), min_length=2, max_length=2),
-        help_text="The place on the target, its level-0 pixels",
+        help_text="The place on the target, in its level-0 pixels",
     )
     picture_url = serializers.CharField(help_text="Both views with the matches drawn, JPEG")
     viewer_url = serializers.CharField()
@@ -41,7 +41,7 @@ class FollowupSerializer(serializers.Serializer[Any]):
     target = serializers.UUIDField(source="target_id")
     state = serializers.ChoiceField(ItemState.choices)
     error = serializers.SerializerMethodField()
-    searched_count = serializers.IntegerField(help_text="Frames or windows looked at")
+    searched_count = serializers.IntegerField(help_text="Frames or windows searched")
     seconds = serializers.FloatField()
     results = serializers.SerializerMethodField()
     created_at = serializers.DateTimeField()

@@ -65,7 +65,10 @@ class PointSerializer(serializers.Serializer[Any]):
     x = FiniteField()
     y = FiniteField()
     component = serializers.IntegerField(
-        required=False, min_value=0, max_value=10_000, help_text="Which component; 0"
+        required=False,
+        min_value=0,
+        max_value=10_000,
+        help_text="Index of the component; 0 by default",
     )
     limit = serializers.IntegerField(required=False, min_value=1, max_value=1000)
 
@@ -122,10 +125,10 @@ class FrameColumnsSerializer(serializers.Serializer[Any]):
     index = serializers.ListField(child=serializers.IntegerField())
     pts = serializers.ListField(child=serializers.IntegerField())
     reason = serializers.ListField(
-        child=serializers.IntegerField(), help_text="Which of `reasons`, counted from 0"
+        child=serializers.IntegerField(), help_text="Index into `reasons`, counted from 0"
     )
     component = serializers.ListField(child=serializers.IntegerField(allow_null=True))
     outline = serializers.ListField(
         child=serializers.ListField(child=serializers.FloatField(), allow_null=True),
-        help_text="x, y, x, y, ... on the frame's component; null where it is on none",
+        help_text="x, y, x, y, ... on the component of the frame; null if it is on none",
     )

@@ -30,9 +30,11 @@ def layer_url(component: MosaicComponent, name: str) -> str:
 class MosaicConfigSerializer(serializers.Serializer[Any]):
     """Choices; what is left out keeps its default."""
 
-    step = serializers.IntegerField(required=False, help_text="Use every step-th frame; 1")
+    step = serializers.IntegerField(
+        required=False, help_text="Use every step-th frame; 1 by default"
+    )
     motion_model = serializers.CharField(
-        required=False, help_text="auto, similarity, affine or homography; auto"
+        required=False, help_text="auto, similarity, affine or homography; auto by default"
     )
     start_s = serializers.FloatField(required=False, help_text="First second used of the video")
     end_s = serializers.FloatField(required=False, help_text="Last second used of the video")
@@ -44,8 +46,8 @@ class MosaicCreateSerializer(serializers.Serializer[Any]):
     video = serializers.UUIDField()
     config = serializers.DictField(
         required=False,
-        help_text="start_s, end_s (the span; all of it), step (use every step-th frame; 1),"
-        " motion_model (auto, similarity, affine, homography)",
+        help_text="start_s, end_s (the span; by default the whole video), step (use every step-th "
+        "frame; 1 by default), motion_model (auto, similarity, affine, homography)",
     )
 
 
@@ -147,7 +149,7 @@ class MosaicSerializer(serializers.Serializer[Any]):
     seconds = serializers.FloatField(help_text="How long the build took")
     components = MosaicComponentSerializer(source="components.all", many=True)
     quality = serializers.DictField(help_text="Figures of how well it fits")
-    engine = serializers.DictField(help_text="What built it: version, hash of all its choices")
+    engine = serializers.DictField(help_text="What built it: version, and hash of all its settings")
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()
 
@@ -170,7 +172,7 @@ class MosaicDetailSerializer(MosaicSerializer):
     lost = serializers.SerializerMethodField()
     gaps = serializers.ListField(
         child=serializers.DictField(),
-        help_text="Runs of frames in no component, with a sentence each",
+        help_text="Runs of frames in no component, each with a sentence",
     )
 
     @extend_schema_field(MosaicReportSerializer)
@@ -202,9 +204,9 @@ class EstimateQuerySerializer(serializers.Serializer[Any]):
 class EstimateSerializer(serializers.Serializer[Any]):
     """What a build would take."""
 
-    frames = serializers.IntegerField(help_text="In the span")
-    used = serializers.IntegerField(help_text="Every step-th of them")
+    frames = serializers.IntegerField(help_text="Frames in the span")
+    used = serializers.IntegerField(help_text="Frames that would be used: every step-th of them")
     seconds = serializers.FloatField(
         allow_null=True, help_text="null before this lab has built a mosaic"
     )
-    builds = serializers.IntegerField(help_text="Earlier builds the rate is measured from")
+    builds = serializers.IntegerField(help_text="Earlier builds that the rate was measured on")

@@ -27,8 +27,10 @@ class ProjectedRoiSerializer(serializers.Serializer[Any]):
     frame_pts = serializers.IntegerField(source="roi.frame_pts", allow_null=True)
     label = serializers.UUIDField(source="roi.label_id", allow_null=True)  # type: ignore[assignment]
     name = serializers.CharField(source="roi.name")
-    geometry = GeometryField(help_text="On the plane asked about, cut to what is seen there")
-    share = serializers.FloatField(help_text="Of the outline's area that is seen there")
+    geometry = GeometryField(
+        help_text="On the plane that was asked about, cut to what is seen there"
+    )
+    share = serializers.FloatField(help_text="Share of the outline's area that is seen there")
     uncertainty_px = serializers.FloatField(allow_null=True)
 
 

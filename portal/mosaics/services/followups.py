@@ -50,12 +50,17 @@ def followup_create(*, roi: Roi, target: Canvas, user: User) -> FollowupRequeste
     if roi.deleted_at is not None:
         raise ConflictError("This ROI was deleted; restore it first.", code="roi-deleted")
     if roi.shape in MARKS:
-        raise InvalidInputError("roi: points and lines have no area to look for.")
+        raise InvalidInputError("roi: points and lines have no area to search for.")
     if roi.canvas.kind not in KINDS:
-        raise InvalidInputError("roi: a place on a video or on a mosaic; this one is on neither.")
+        raise InvalidInputError(
+            "roi: expected an ROI on a video or a mosaic; this one is on neither."
+        )
     if not followup_targets(roi).filter(pk=target.pk).exists():
         raise InvalidInputError(
-            "target: another video or mosaic of the same patient (the same pseudonym in the lab).",
+            (
+                "target: expected another video or mosaic of the same patient (the same pseudonym "
+                "in the lab)."
+            ),
             code="other-patient",
         )
     with transaction.atomic():

@@ -63,7 +63,7 @@ def mosaic_create(
     chosen = options_clean(config or {})
     if video.state != ItemState.READY or video.canvas_id is None:
         raise ConflictError(
-            f"{video.name} is not ready yet: a mosaic is made from a prepared video.",
+            f"{video.name} is not ready yet. A mosaic needs a prepared video.",
             code="video-not-ready",
         )
     if "start_s" in chosen or "end_s" in chosen:

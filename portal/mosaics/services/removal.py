@@ -64,7 +64,7 @@ def mosaics_binned(*, payload: Mapping[str, Any]) -> None:
         at_work = Job.objects.filter(target_id__in=mosaics.values("pk")).exclude(state__in=ENDED)
         if at_work.exists():
             raise ConflictError(
-                "A mosaic of it is still being built; cancel its job first.", code="item-state"
+                "A mosaic of it is still being built. Cancel its job first.", code="item-state"
             )
     taken = list(mosaics.values_list("pk", flat=True)) or [uuid.UUID(payload["target_id"])]
     mosaics.update(bin_entry=payload["entry_id"])

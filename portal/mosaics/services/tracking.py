@@ -108,7 +108,7 @@ def track_span(roi: Roi, *, from_index: int | None, backward: bool, frames: int)
         nearest = min(ahead, key=lambda index: abs(index - first)) - step
         last = max(last, nearest) if backward else min(last, nearest)
     if last == first:
-        raise InvalidInputError("from: no frame to follow it to lies beyond this key frame.")
+        raise InvalidInputError("from: there are no frames beyond this key frame to follow it to.")
     return TrackSpan(first, last)
 
 

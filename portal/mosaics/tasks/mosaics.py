@@ -65,7 +65,9 @@ def _build(context: JobContext, mosaic: Mosaic, folder: Path, stages: Path | Non
 
     canvas = mosaic.video.canvas
     if canvas is None:
-        raise UserError("The video is not ready: there are no frames to stitch.", code="no-frames")
+        raise UserError(
+            "The video is not ready, so there are no frames to stitch.", code="no-frames"
+        )
     source = storage.resolve(canvas.pixels_path)
     if not source.is_file():
         raise UserError("The file of the video is missing from the storage.", code="file-missing")

@@ -42,17 +42,21 @@ def roi_track(
     roi = Roi.objects.select_related("canvas__video").filter(pk=uuid.UUID(roi_id)).first()
     job = Job.objects.select_related("created_by").get(pk=context.job_id)
     if roi is None or roi.deleted_at is not None or job.created_by is None:
-        raise UserError("The ROI was deleted before its work began.", code="gone")
+        raise UserError("The ROI was deleted before the job began.", code="gone")
     outline = outline_at(roi, first)
     if roi.version != version or outline is None:
-        raise UserError("The ROI was changed meanwhile. Follow it again.", code="changed")
+        raise UserError(
+            "The ROI has been changed in the meantime. Follow it again.", code="changed"
+        )
     span = TrackSpan(first, last)
     track = _followed(context, roi, outline, span)
     table = frame_table(canvas_video(roi.canvas))
     found = list(_key_frames(track, outline, table))
     reached = track.outlines[-1].index
     if not found:
-        raise UserError(f"It was lost at once: {track.lost or 'no frame decodes'}.", code="lost")
+        raise UserError(
+            f"It was lost at once: {track.lost or 'no frame could be decoded'}.", code="lost"
+        )
     try:
         with context.effect():
             track_written(roi=roi, user=job.created_by, version=version, span=span, found=found)

@@ -126,7 +126,7 @@ def mosaic_create(request: HttpRequest, video_id: uuid.UUID) -> HttpResponse:
         video=video_get(user=user, video_id=video_id), user=user, config=_config(request.POST)
     )
     if not asked.is_new and asked.mosaic.state == ItemState.READY:
-        messages.info(request, "This mosaic has been built already.")
+        messages.info(request, "This mosaic has already been built.")
     return redirect("mosaics:mosaic_detail", mosaic_id=asked.mosaic.pk)
 
 

@@ -55,7 +55,7 @@ class AssignmentApi(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiViewSet
         """As everywhere."""
         return AssignmentSerializer(self.get_object()).data
 
-    @extend_schema(parameters=[AssignmentQuerySerializer], summary="Who is to work on what")
+    @extend_schema(parameters=[AssignmentQuerySerializer], summary="List who is to work on what")
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """What is open comes first, by its day."""
         return super().list(request, *args, **kwargs)
@@ -103,7 +103,7 @@ class AssignmentApi(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiViewSet
         services.assignment_update(assignment=row, user=user_of(request), **asked)
         return Response(AssignmentSerializer(self.get_object()).data)
 
-    @extend_schema(responses={204: None}, summary="Take an assignment away")
+    @extend_schema(responses={204: None}, summary="Withdraw an assignment")
     def destroy(self, request: Request, pk: str) -> Response:
         """For managers. What was drawn stays."""
         services.assignment_remove(assignment=self.get_object(), user=user_of(request))
@@ -119,7 +119,7 @@ class AssignmentSubmitApi(ApiView):
         operation_id="assignments_submit",
         request=None,
         responses=AssignmentSerializer,
-        summary="Say that an assignment is done",
+        summary="Hand in an assignment",
     )
     def post(self, request: Request, id: uuid.UUID) -> Response:
         """By its person. A reading keeps its regions as they are now."""
@@ -138,7 +138,7 @@ class AssignmentReopenApi(ApiView):
         operation_id="assignments_reopen",
         request=None,
         responses=AssignmentSerializer,
-        summary="Give an assignment back to its person",
+        summary="Return an assignment to its person",
     )
     def post(self, request: Request, id: uuid.UUID) -> Response:
         """For managers, while the person has not seen the others' regions."""

@@ -41,7 +41,7 @@ class StudyAgreementApi(ApiView):
     @extend_schema(
         operation_id="studies_agreement",
         responses=StudyAgreementSerializer,
-        summary="How far the readers of a study agree",
+        summary="Show how far the readers of a study agree",
     )
     def get(self, request: Request, id: uuid.UUID) -> Response:
         """Of the images that two or more have handed in and that are not blind."""
@@ -67,7 +67,7 @@ class StudyAgreementTableApi(ApiView):
     @extend_schema(
         operation_id="studies_agreement_table",
         responses={(200, "text/csv"): OpenApiTypes.STR},
-        summary="The agreement of a study as CSV",
+        summary="Download the agreement of a study as CSV",
     )
     def get(self, request: Request, id: uuid.UUID) -> StreamingHttpResponse:
         """One line for each image, pair of readers and label."""
@@ -86,7 +86,7 @@ class StudyFindingsApi(ApiView, GenericAPIView[Study]):
         operation_id="studies_findings_list",
         parameters=[FindingQuerySerializer],
         responses=FindingSerializer(many=True),
-        summary="What the readers found on an image, disagreements first",
+        summary="List what the readers found on an image, disagreements first",
     )
     def get(self, request: Request, id: uuid.UUID) -> Response:
         """With each reader's outline, and the consensus where somebody decided."""
@@ -110,7 +110,10 @@ class StudyDecideApi(ApiView):
         operation_id="studies_decide",
         request=DecideSerializer,
         responses=FindingSerializer(many=True),
-        summary="Decide what is there: a reader's region, all merged, one drawn anew, nothing",
+        summary=(
+            "Decide what is there: a reader's region, all regions merged, a newly drawn one, or "
+            "nothing"
+        ),
     )
     def post(self, request: Request, id: uuid.UUID) -> Response:
         """For a reviewer who reads not in the study. Each finding gets one consensus region.

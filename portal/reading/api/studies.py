@@ -38,7 +38,7 @@ class StudyApi(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiViewSet[Stud
         return selectors.study_get(user_of(self.request), uuid.UUID(self.kwargs["pk"]))
 
     @extend_schema(
-        request=StudyCreateSerializer, responses={201: StudySerializer}, summary="Begin a study"
+        request=StudyCreateSerializer, responses={201: StudySerializer}, summary="Start a study"
     )
     def create(self, request: Request) -> Response:
         """For managers. Images and readers are added by `POST /assignments/` with `study`."""

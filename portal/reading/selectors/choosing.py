@@ -35,7 +35,7 @@ def people_named(lab: Lab, ids: Collection[uuid.UUID]) -> list[User]:
     rows = Membership.objects.filter(lab=lab, user__in=set(ids), user__is_active=True)
     found = [one.user for one in rows.select_related("user").order_by("user__email")]
     if len(found) != len(set(ids)):
-        raise NotFoundError("people: somebody is no member of this lab.")
+        raise NotFoundError("people: somebody is not a member of this lab.")
     return found
 
 

@@ -53,7 +53,7 @@ def image_result(study: Study, canvas: Canvas) -> ImageResult:
         raise ConflictError("This image is still being read blindly.", code="blind")
     rows = [one for one in rows if one.submitted_at is not None]
     if len(rows) < 2:
-        raise ConflictError("Fewer than two readings were handed in.", code="not-submitted")
+        raise ConflictError("Fewer than two readings have been handed in.", code="not-submitted")
     return _computed(study, canvas, rows)
 
 

@@ -95,7 +95,7 @@ def decision_undo(*, study: Study, user: User, finding: uuid.UUID, is_again: boo
     if found is None:
         if is_again:
             return
-        raise NotFoundError("Nothing was decided of this finding.")
+        raise NotFoundError("Nothing has been decided about this finding.")
     with transaction.atomic():
         roi = found.roi
         if roi is not None and found.choice != Choice.DRAWN and roi.deleted_at is None:
@@ -118,10 +118,12 @@ def _taken(
         return own[0].outline, own[0].label, own[0].frame
     names = {region.label for region in regions}
     if label is None and len(names) > 1:
-        raise InvalidInputError("label: the readers chose several; say which.")
+        raise InvalidInputError("label: the readers chose different labels; name one.")
     outline = merged([region.outline for region in regions], readers=readers)
     if outline.is_empty:
-        raise InvalidInputError("Fewer than half of the readers drew here: nothing to merge.")
+        raise InvalidInputError(
+            "Fewer than half of the readers drew here, so there is nothing to merge."
+        )
     return outline, label_key(label) if label else names.pop(), regions[0].frame
 
 
@@ -130,7 +132,7 @@ def _drawn(user: User, canvas: Canvas, roi_id: uuid.UUID | None) -> Roi:
         raise InvalidInputError("roi: name the region that you drew.")
     roi = roi_get(user, roi_id, with_shared=False)
     if roi.canvas_id != canvas.pk or roi.created_by_id != user.pk or roi.deleted_at is not None:
-        raise InvalidInputError("roi: a region of this image that you drew yourself.")
+        raise InvalidInputError("roi: expected a region of this image that you drew yourself.")
     return roi
 
 

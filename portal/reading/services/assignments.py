@@ -88,12 +88,12 @@ def assignment_submit(*, assignment: Assignment, user: User) -> Assignment:
         ForbiddenError: it is somebody else's. ConflictError: it was handed in already.
     """
     if assignment.person_id != user.pk:
-        raise ForbiddenError("Only the person it is assigned to hands it in.")
+        raise ForbiddenError("Only the person that it is assigned to can hand it in.")
     with transaction.atomic():
         now = timezone.now()
         rows = Assignment.objects.filter(pk=assignment.pk, submitted_at=None)
         if not rows.update(submitted_at=now, updated_at=now):
-            raise ConflictError("This was handed in already.", code="submitted")
+            raise ConflictError("This has already been handed in.", code="submitted")
         assignment.submitted_at = now
         if assignment.study is not None:
             regions = [
@@ -118,14 +118,14 @@ def assignment_reopen(*, assignment: Assignment, user: User) -> Assignment:
     require_assign(user, assignment.lab_id)
     study = assignment.study
     if assignment.submitted_at is None:
-        raise ConflictError("This is not handed in.", code="not-submitted")
+        raise ConflictError("This has not been handed in.", code="not-submitted")
     if (
         study is not None
         and study.blind_until != BlindUntil.NEVER_BLIND
         and not assignment.is_blind
     ):
         raise ConflictError(
-            "The blinding was lifted: what is drawn from now on is no blind reading.",
+            "The blinding was lifted, so what is drawn from now on would not be a blind reading.",
             code="unblinded",
         )
     with transaction.atomic():
@@ -205,7 +205,7 @@ def _check(lab: Lab, wanted: WantedReadings) -> None:
     known = set(able.values_list("user_id", flat=True))
     for person in wanted.people:
         if person.pk not in known:
-            raise InvalidInputError(f"{person}: may not draw in {lab.name}.", code="no-annotator")
+            raise InvalidInputError(f"{person} may not draw in {lab.name}.", code="no-annotator")
     _check_note(wanted.note)
 
 

@@ -45,7 +45,7 @@ def study_create(
     if not 0.05 <= iou_least <= 0.95:
         raise InvalidInputError(f"iou_least: from 0.05 to 0.95, not {iou_least:g}.")
     if any(label.lab_id != lab.pk for label in labels):
-        raise InvalidInputError("labels: one belongs to another lab.")
+        raise InvalidInputError("labels: one of them belongs to another lab.")
     try:
         with transaction.atomic():
             study: Study = Study.objects.create(
@@ -59,7 +59,7 @@ def study_create(
             study.labels.set(labels)
             study_tell("created", study, blind_until=blind_until)
     except IntegrityError as error:
-        raise ConflictError(f"There is a study “{name}” already.", code="name-taken") from error
+        raise ConflictError(f"There is already a study “{name}”.", code="name-taken") from error
     return study
 
 
@@ -73,12 +73,12 @@ def readings_assign(*, study: Study, user: User, wanted: WantedReadings) -> list
     require_assign(user, study.lab_id)
     is_blind = study.blind_until != BlindUntil.NEVER_BLIND
     if is_blind and study.unblinded_at is not None:
-        raise ConflictError("This study was unblinded: begin another one.", code="unblinded")
+        raise ConflictError("This study was unblinded. Start another one.", code="unblinded")
     readers = {person.pk for person in wanted.people}
     for canvas in wanted.canvases:
         known = study.readings.filter(canvas=canvas).values_list("person_id", flat=True)
         if len(readers | set(known)) < LEAST_READERS:
-            raise InvalidInputError(f"{canvas.name}: choose two readers or more.")
+            raise InvalidInputError(f"{canvas.name}: choose at least two readers.")
     return work_assign(lab=study.lab, user=user, wanted=wanted, study=study, is_blind=is_blind)
 
 
@@ -95,7 +95,7 @@ def study_unblind(*, study: Study, user: User) -> Study:
         rows = Assignment.everything.filter(study=study, is_blind=True)
         waiting = rows.filter(submitted_at=None).count()
         if not rows.update(is_blind=False):
-            raise ConflictError("Nothing of this study is blind.", code="not-blind")
+            raise ConflictError("This study is not blinded.", code="not-blind")
         study.unblinded_at, study.unblinded_by = timezone.now(), user
         study.save(update_fields=["unblinded_at", "unblinded_by", "updated_at"])
         study_tell("unblinded", study, unfinished=waiting)

@@ -19,7 +19,7 @@ NO_LABEL = "No label"
 DRAWING = 320.0  # units of the longer side of an outline's picture
 MARGIN = 0.08  # of it, around the outlines
 FINE = 0.5  # units: what is smaller is not seen
-STATES = {"agreed": "Agreed", "label": "Other label", "missing": "Not all drew it"}
+STATES = {"agreed": "Agreed", "label": "Different label", "missing": "Not drawn by all"}
 MEASURES = (("iou", "IoU"), ("dice", "Dice"), ("kappa", "Kappa"))
 
 

@@ -47,7 +47,7 @@ def index(request: HttpRequest) -> HttpResponse:
                 raise
             form.add_error("name", error.message)
         else:
-            messages.success(request, f"“{made.name}” was begun. Choose its images and readers.")
+            messages.success(request, f"“{made.name}” was started. Choose its images and readers.")
             return redirect(f"{reverse('reading:study_assign', args=[made.pk])}")
     return _index(request, user, lab, form, status=400)
 
@@ -228,4 +228,4 @@ def _uuid(text: str | None) -> uuid.UUID:
     try:
         return uuid.UUID(text or "")
     except ValueError as error:
-        raise InvalidInputError(f"{text!r} is no id.") from error
+        raise InvalidInputError(f"{text!r} is not an id.") from error

@@ -126,7 +126,7 @@ def reopen(request: HttpRequest, assignment_id: uuid.UUID) -> HttpResponse:
             raise
         messages.error(request, error.message)
     else:
-        messages.success(request, f"“{row.canvas.name}” was given back to {row.person}.")
+        messages.success(request, f"“{row.canvas.name}” was returned to {row.person}.")
     return _back(request, row)
 
 
@@ -136,7 +136,7 @@ def remove(request: HttpRequest, assignment_id: uuid.UUID) -> HttpResponse:
     """Take it away."""
     row = selectors.assignment_get(user_of(request), assignment_id)
     services.assignment_remove(assignment=row, user=user_of(request))
-    messages.success(request, f"{row.person} does not have “{row.canvas.name}” to do any more.")
+    messages.success(request, f"“{row.canvas.name}” is no longer assigned to {row.person}.")
     return _back(request, row)
 
 
@@ -211,7 +211,7 @@ def _choosing(request: HttpRequest, user: User, lab: Lab, form: AssignForm) -> C
 def _tell_made(request: HttpRequest, made: list[Assignment]) -> None:
     """Say how much was handed out."""
     if not made:
-        messages.info(request, "They all had it already.")
+        messages.info(request, "All of them already had it.")
         return
     images = len({one.canvas_id for one in made})
     people = len({one.person_id for one in made})

@@ -66,7 +66,9 @@ class MapViewSet(mixins.ListModelMixin, ApiViewSet[RegionMap]):
 
     @extend_schema(
         request=MapAskSerializer,
-        responses={202: OpenApiResponse(JobSerializer, description="Its result names the map")},
+        responses={
+            202: OpenApiResponse(JobSerializer, description="The result of the job names the map")
+        },
     )
     def create(self, request: Request) -> Response:
         """Draw the map anew. `409` `nothing-embedded`: there is nothing to draw."""
@@ -140,7 +142,7 @@ class UnannotatedApi(ApiView):
         operation_id="unannotated",
         parameters=[UnannotatedAskSerializer],
         responses=UnannotatedListSerializer,
-        summary="Images without a region, and slides with tissue unlike all regions",
+        summary="List images without a region, and slides with tissue unlike all regions",
     )
     def get(self, request: Request) -> Response:
         """Slides that were looked through come first, those most unlike all regions before."""
@@ -170,7 +172,7 @@ class CanvasLookApi(ApiView):
         request=None,
         parameters=[OpenApiParameter("canvas_id", uuid.UUID, OpenApiParameter.PATH)],
         responses={202: JobSerializer, 204: None},
-        summary="Look through a slide's tissue",
+        summary="Sample the tissue of a slide",
     )
     def post(self, request: Request, canvas_id: uuid.UUID) -> Response:
         """`204` where you have looked through it already."""
@@ -190,7 +192,7 @@ class LabelConfirmationApi(ApiView):
         request=None,
         parameters=[OpenApiParameter("roi_id", uuid.UUID, OpenApiParameter.PATH)],
         responses={204: None},
-        summary="Say that a region's label is right",
+        summary="Confirm the label of a region",
     )
     def put(self, request: Request, roi_id: uuid.UUID) -> Response:
         """It holds for the label of now: with another one the region is looked at again."""
@@ -202,7 +204,7 @@ class LabelConfirmationApi(ApiView):
         operation_id="roi_label_confirmation_clear",
         parameters=[OpenApiParameter("roi_id", uuid.UUID, OpenApiParameter.PATH)],
         responses={204: None},
-        summary="Take back that a region's label is right",
+        summary="Withdraw the confirmation of a region's label",
     )
     def delete(self, request: Request, roi_id: uuid.UUID) -> Response:
         """Nothing happens where nothing was said."""

@@ -35,11 +35,11 @@ class RoiPlacesApi(ApiView):
             200: PlacesSerializer,
             202: OpenApiResponse(
                 EmbeddingPendingSerializer,
-                description="The ROI is being embedded, or its slide looked through: ask again "
-                "when `job` has ended. `Retry-After` says when to look.",
+                description="The ROI is being embedded, or the tissue of its slide is being "
+                "sampled. Ask again when `job` has ended; `Retry-After` says when to look.",
             ),
         },
-        summary="Places of the slide that look like an ROI and are not drawn on",
+        summary="Find places on the slide that look like an ROI and are not drawn on",
     )
     def get(self, request: Request, roi_id: uuid.UUID) -> Response:
         """Nothing is drawn. 400 `no-slide`: a video or a mosaic; 409: nothing to search with."""

@@ -43,7 +43,8 @@ class QueryViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiViewSet[
         responses={
             201: QuerySerializer,
             202: OpenApiResponse(
-                QuerySerializer, description="Its pixels are being embedded; `Location`: the job"
+                QuerySerializer,
+                description="Its pixels are being embedded; `Location` names the job",
             ),
         },
     )

@@ -38,7 +38,7 @@ from portal.retrieval.thumbnails import report_keep
 
 _PENDING = OpenApiResponse(
     EmbeddingPendingSerializer,
-    description="What is searched with is being embedded, or pictures are made; ask again",
+    description="The query is being embedded, or pictures are being made; ask again",
 )
 
 
@@ -79,7 +79,7 @@ class ReportViewSet(mixins.ListModelMixin, ApiViewSet[Report]):
             options = options_of(user, query.lab_id, wanted)
             found = services.similar_to_query(query=query, user=user, options=options)
         else:
-            raise InvalidInputError("roi, query: name one of them.")
+            raise InvalidInputError("roi, query: give one of them.")
         if isinstance(found, SimilarResult):
             found = report_keep(found, user)
         if isinstance(found, Job):

@@ -64,9 +64,9 @@ ANSWERS = {
     202: OpenApiResponse(
         EmbeddingPendingSerializer,
         description=(
-            "The ROI or query has no vector of its present outline yet. `job` is making it (it is "
-            "submitted where there was none); ask again when it has succeeded. `Retry-After` "
-            "says when to look."
+            "The ROI or query has no vector for its current outline yet. `job` makes it (it was "
+            "submitted if there was none); ask again when it has succeeded. `Retry-After` says "
+            "when to look."
         ),
     ),
 }

@@ -40,8 +40,8 @@ _DEJAVU = Path("/usr/share/fonts/truetype/dejavu")
 """Debian's fonts-dejavu-core: Latin, Greek, Cyrillic; without it, ReportLab's own Latin."""
 _BAR_SHARE = 0.3  # of a picture's width, at most, is its scale bar
 _WARNING = (
-    "Similar regions are no diagnosis. The list shows what an encoder finds alike among the "
-    "regions that the lab has drawn, and nothing else."
+    "Similar regions are not a diagnosis. The list shows only what an encoder finds alike among "
+    "the regions that the lab has drawn."
 )
 
 
@@ -138,7 +138,7 @@ def _head(report: Report, frozen: Frozen, marks: str, style: dict[str, Paragraph
     rows = [
         *frozen.facts,
         ("Filters", "; ".join(f"{title}: {text}" for title, text in frozen.filters) or "none"),
-        ("Same patient", "left out" if frozen.leaves_patient_out else "searched as well"),
+        ("Same patient", "left out" if frozen.leaves_patient_out else "included"),
         ("Results", f"{frozen.hits}, {frozen.order}"),
         *([("Marks", marks)] if marks else []),
         *_searched(frozen),
@@ -203,11 +203,11 @@ def _count(number: int, word: str) -> str:
 def _remarks(frozen: Frozen, left: int, style: dict[str, ParagraphStyle]) -> list[Flowable]:
     said = []
     if frozen.nothing_close:
-        said.append("Nothing close: unrelated tissue often comes this close.")
+        said.append("Nothing is close: unrelated tissue often comes this close.")
     if left < frozen.hits:
         said.append(
             f"{frozen.hits - left} of {frozen.hits} results are no longer kept, or not shown to "
-            "whoever asked for these pages."
+            "the person who asked for these pages."
         )
     return [Paragraph(_text(one), style["warn"]) for one in said]
 
@@ -250,10 +250,10 @@ def _colophon(report: Report, frozen: Frozen, address: str) -> list[str]:
     name, version, config_hash = frozen.encoder
     return [
         _WARNING,
-        f"{name} {version} ({config_hash[:16]}); index version {frozen.index[0]},"
-        f" {frozen.index[1]} regions in its file and {frozen.index[2]} newer."
-        ' "Closer than": share of regions that have nothing to do with each other and lie farther'
-        " apart. Each case has one vote; a region twice as far has half the weight.",
+        f"{name} {version} ({config_hash[:16]}); index version {frozen.index[0]}, "
+        f'{frozen.index[1]} regions in its file and {frozen.index[2]} newer. "Closer than": share '
+        "of regions that have nothing to do with each other and lie farther apart. Each case has "
+        "one vote; a region twice as far away has half the weight.",
         f"Report {report.pk}, {address}",
     ]
 

@@ -33,28 +33,33 @@ class Learning(LabOwned):
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
     )
     base = models.ForeignKey(
-        Encoder, on_delete=models.CASCADE, related_name="+", help_text="What it is learned over"
+        Encoder,
+        on_delete=models.CASCADE,
+        related_name="+",
+        help_text="The encoder that it is learned over",
     )
     compared_with = models.ForeignKey(
         Encoder,
         null=True,
         on_delete=models.CASCADE,
         related_name="+",
-        help_text="That the lab's searches went by when it was compared; null until then",
+        help_text="The encoder of the lab's searches when it was compared; null until then",
     )
-    steps = models.PositiveIntegerField(null=True, help_text="Of an encoder's training, at most")
-    hours = models.FloatField(null=True, help_text="After which it ends with fewer")
-    trained_s = models.FloatField(default=0, help_text="Of those hours, spent so far")
+    steps = models.PositiveIntegerField(
+        null=True, help_text="Of the training of an encoder, at most"
+    )
+    hours = models.FloatField(null=True, help_text="After which it ends with fewer steps")
+    trained_s = models.FloatField(default=0, help_text="Seconds spent so far")
     training = models.JSONField(null=True, help_text="As TrainingTold; null until it is done")
     job = models.ForeignKey(Job, null=True, on_delete=models.SET_NULL, related_name="+")
     result = models.JSONField(null=True, help_text="As LearningResult; null until it is done")
-    is_better = models.BooleanField(null=True, help_text="By the rule that the result names")
+    is_better = models.BooleanField(null=True, help_text="Better by the rule that the result names")
     encoder = models.OneToOneField(
         Encoder,
         null=True,
         on_delete=models.SET_NULL,
         related_name="learning",
-        help_text="What was learned; null where nothing helped",
+        help_text="What was learned; null if nothing helped",
     )
     weights = models.BinaryField(null=True, help_text="A safetensors file")
 

@@ -19,16 +19,22 @@ class RegionMap(LabOwned):
 
     encoder = models.ForeignKey(Encoder, on_delete=models.CASCADE, related_name="+")
     last_embedding_id = models.BigIntegerField()
-    left_out = models.PositiveIntegerField(default=0, help_text="Older ones, beyond the most")
-    laid_out = models.PositiveIntegerField(help_text="Rows that the plane was made of")
-    radius = models.FloatField(help_text="Of near-duplicates: pairs no farther apart")
-    is_calibrated = models.BooleanField(help_text="Whether ``radius`` is; else only copies are")
+    left_out = models.PositiveIntegerField(default=0, help_text="Older ones, beyond the limit")
+    laid_out = models.PositiveIntegerField(help_text="Number of rows that the plane was made from")
+    radius = models.FloatField(help_text="For near-duplicates: pairs no farther apart than this")
+    is_calibrated = models.BooleanField(
+        help_text="Whether ``radius`` is calibrated; otherwise only copies are found"
+    )
     seconds = models.FloatField(default=0)
     ids = models.BinaryField(help_text="int64, little-endian: (N,) embeddings, ascending")
     places = models.BinaryField(help_text="uint16, little-endian: (N, 2), of the plane's side")
-    neighbours = models.BinaryField(help_text="int32, little-endian: (N, k) rows, other patients'")
+    neighbours = models.BinaryField(
+        help_text="int32, little-endian: (N, k) rows, of other patients"
+    )
     distances = models.BinaryField(help_text="float32, little-endian: (N, k) of ``neighbours``")
-    pairs = models.BinaryField(help_text="int32, little-endian: (P, 2) rows, other cases' first")
+    pairs = models.BinaryField(
+        help_text="int32, little-endian: (P, 2) rows, those of other cases first"
+    )
     pair_distances = models.BinaryField(help_text="float32, little-endian: (P,)")
     pairs_cut = models.BooleanField(default=False, help_text="There were more pairs")
 

@@ -23,14 +23,14 @@ class Report(LabOwned):
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
     )
-    made_by = models.CharField(max_length=254, help_text="The person's name at the time")
-    name = models.CharField(max_length=300, help_text="Of what was searched with")
+    made_by = models.CharField(max_length=254, help_text="Name of the person at that time")
+    name = models.CharField(max_length=300, help_text="Name of what was searched with")
     roi = models.ForeignKey(Roi, null=True, on_delete=models.SET_NULL, related_name="+")
     query = models.ForeignKey(Query, null=True, on_delete=models.SET_NULL, related_name="+")
     canvas = models.ForeignKey(
         Canvas, null=True, on_delete=models.CASCADE, related_name="+", help_text="Searched with"
     )
-    content = models.JSONField(help_text="As selectors.reports.Frozen says")
+    content = models.JSONField(help_text="See selectors.reports.Frozen")
     picture = models.BinaryField(null=True, help_text="JPEG of what was searched with")
 
     class Meta:
@@ -61,8 +61,8 @@ class ReportRegion(LabOwned):
     rank = models.PositiveIntegerField()
     roi = models.ForeignKey(Roi, null=True, on_delete=models.SET_NULL, related_name="+")
     canvas = models.ForeignKey(Canvas, on_delete=models.CASCADE, related_name="+")
-    content = models.JSONField(help_text="As selectors.reports.FrozenRegion says")
-    picture = models.BinaryField(null=True, help_text="JPEG; none where it could not be read")
+    content = models.JSONField(help_text="See selectors.reports.FrozenRegion")
+    picture = models.BinaryField(null=True, help_text="JPEG; empty if it could not be read")
 
     class Meta:
         ordering = ("rank", "id")

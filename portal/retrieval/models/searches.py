@@ -70,13 +70,13 @@ class Query(LabOwned):
     source = models.CharField(max_length=10, choices=QuerySource.choices)
     kind = models.CharField(max_length=20, choices=EncoderKind.choices)
     canvas = models.ForeignKey(Canvas, null=True, on_delete=models.CASCADE, related_name="+")
-    geometry = models.JSONField(null=True, help_text="Of an area, in level-0 pixels")
+    geometry = models.JSONField(null=True, help_text="For an area, in level-0 pixels")
     frame_pts = models.BigIntegerField(null=True)
-    mpp = models.FloatField(null=True, help_text="Of a picture, as it was said")
+    mpp = models.FloatField(null=True, help_text="For a picture, as it was entered")
     scale = models.FloatField(
-        default=1.0, help_text="Looks for the same structures so many times as large"
+        default=1.0, help_text="Searches for the same structures this many times as large"
     )
-    upload = models.BinaryField(null=True, help_text="Of a picture, until it is decoded")
+    upload = models.BinaryField(null=True, help_text="The uploaded picture, until it is decoded")
     picture = models.BinaryField(null=True, help_text="JPEG of a picture, once it is decoded")
     picture_mpp = models.FloatField(null=True, help_text="Of the JPEG, which may be reduced")
     width_px = models.PositiveIntegerField(default=0, help_text="Of the JPEG")

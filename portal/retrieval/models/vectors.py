@@ -47,18 +47,22 @@ class Encoder(BaseModel):
     )
     is_default = models.BooleanField(default=False)
     is_next = models.BooleanField(
-        default=False, help_text="Takes the default's place once it has embedded every lab"
+        default=False, help_text="Becomes the default once it has embedded every lab"
     )
     lab = models.ForeignKey(
-        Lab, null=True, on_delete=models.CASCADE, related_name="+", help_text="Null: of all labs"
+        Lab, null=True, on_delete=models.CASCADE, related_name="+", help_text="null for all labs"
     )
     base = models.ForeignKey(
-        "self", null=True, on_delete=models.CASCADE, related_name="+", help_text="Whose it maps"
+        "self",
+        null=True,
+        on_delete=models.CASCADE,
+        related_name="+",
+        help_text="The encoder whose vectors it maps",
     )
     is_trained = models.BooleanField(
-        default=False, help_text="A lab's own that reads pixels itself, and maps no vectors"
+        default=False, help_text="A lab's own encoder that reads pixels itself and maps no vectors"
     )
-    calibration = models.JSONField(null=True, help_text="Of a lab's own, as Calibration")
+    calibration = models.JSONField(null=True, help_text="For a lab's own encoder; see Calibration")
 
     class Meta:
         ordering = ("-is_default", "name", "version")
@@ -110,7 +114,9 @@ class Embedding(models.Model):
         on_delete=models.CASCADE,
         related_name="+",
         db_index=False,
-        help_text="The ROI's, which never changes: a patient's embeddings are found by it",
+        help_text=(
+            "The case of the ROI, which never changes; the embeddings of a patient are found by it"
+        ),
     )
     roi_version = models.PositiveIntegerField()
     vector = models.BinaryField(help_text="float32, little-endian, encoder.dim values")
@@ -173,10 +179,12 @@ class TissueSample(LabOwned):
     canvas = models.ForeignKey(Canvas, on_delete=models.CASCADE, related_name="+")
     encoder = models.ForeignKey(Encoder, on_delete=models.CASCADE, related_name="+")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
-    side_px = models.PositiveIntegerField(help_text="Of each square, in level-0 pixels")
-    total = models.PositiveIntegerField(default=0, help_text="Squares that the tissue holds")
-    tried = models.PositiveIntegerField(default=0, help_text="Of them, with and without a vector")
-    seconds = models.FloatField(default=0, help_text="That embedding them took")
+    side_px = models.PositiveIntegerField(help_text="Side of each square, in level-0 pixels")
+    total = models.PositiveIntegerField(default=0, help_text="Squares in the tissue")
+    tried = models.PositiveIntegerField(
+        default=0, help_text="Squares tried, with and without a vector"
+    )
+    seconds = models.FloatField(default=0, help_text="Seconds that embedding them took")
     is_complete = models.BooleanField(default=False)
     boxes = models.BinaryField(default=b"", help_text="float32, little-endian: (N, 4), level 0")
     vectors = models.BinaryField(default=b"", help_text="float32, little-endian: (N, encoder.dim)")
@@ -211,7 +219,7 @@ class IndexSnapshot(LabOwned):
     last_embedding_id = models.BigIntegerField()
     read_at = models.DateTimeField()
     count = models.PositiveIntegerField()
-    kind = models.CharField(max_length=12, default="flat", help_text="As IndexStats.kind says")
+    kind = models.CharField(max_length=12, default="flat", help_text="See IndexStats.kind")
     recall = models.FloatField(default=1.0)
     size_bytes = models.BigIntegerField(default=0)
     seconds = models.FloatField(default=0, help_text="From the first vector read to the last byte")

@@ -134,7 +134,7 @@ def require_pixels(query: Query) -> None:
     """
     if query.source not in EMBEDDED_SOURCES:
         raise InvalidInputError(
-            "This search goes by several regions together. Search with one of them to see why it "
+            "This search uses several regions together. Search with one of them to see why it "
             "finds another.",
             code="nothing-to-explain",
         )

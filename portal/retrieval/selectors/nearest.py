@@ -180,7 +180,7 @@ class Candidates:
             try:
                 parts.append(self._index.search(vector, k, allowed=allowed, excluded=excluded))
             except IndexUnreachableError:
-                logger.exception("the index server went away: the database is searched")
+                logger.exception("the index server does not answer; the database is searched")
                 self._without_index()
                 return self._nearest(vector, k)
         return exact_merge(parts, k)

@@ -61,7 +61,9 @@ def query_get(user: User, query_id: uuid.UUID) -> Query:
     """One query, or ``NotFoundError``."""
     found = query_list(user).filter(pk=query_id).first()
     if found is None:
-        raise NotFoundError("There is no such query. It may have been removed: ask again.")
+        raise NotFoundError(
+            "There is no such query. It may have been removed; start the search again."
+        )
     return found
 
 
@@ -144,8 +146,8 @@ def query_vector(user: User, query: Query, encoder: Encoder) -> QueryVector:
     ids = np.sort(ids_of_rows(wanted.order_by("-pk")[:ROIS_MOST]))
     if not len(ids):
         raise ConflictError(
-            "None of the regions that this query goes by can be searched with: they were deleted, "
-            "or are not embedded yet.",
+            "None of the regions of this query can be searched with: they were deleted, or are not"
+            " embedded yet.",
             code="query-empty",
         )
     return QueryVector(_middle(vectors_by_id(ids, dim=encoder.dim)[1]), ids)

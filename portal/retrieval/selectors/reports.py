@@ -128,7 +128,7 @@ class Frozen(_Kept):
         """In which order the hits stand, in words."""
         if self.refined_by:
             marks = "1 mark" if self.refined_by == 1 else f"{self.refined_by} marks"
-            return f"by what was searched with and {marks}"
+            return f"by the query and {marks}"
         ways = []
         if self.expanded_by:
             ways.append(f"together with its {self.expanded_by} nearest")

@@ -107,7 +107,7 @@ class SimilarQuery:
         """What is searched with."""
         found = self.roi or self.asked
         if found is None:
-            raise ValueError("a search is with an ROI or with a query")
+            raise ValueError("a search needs an ROI or a query")
         return found
 
     @property
@@ -255,10 +255,10 @@ def _hits(user: User, found: Ranking, meaning: Meaning) -> tuple[Hit, ...]:
 
 def _check(query: SimilarQuery) -> None:
     if not 1 <= query.k <= K_MOST:
-        raise InvalidInputError(f"k: a whole number from 1 to {K_MOST}, not {query.k}.")
+        raise InvalidInputError(f"k: expected a whole number from 1 to {K_MOST}, got {query.k}.")
     if not 0 <= query.expand <= EXPAND_MOST:
         raise InvalidInputError(
-            f"expand: a whole number from 0 to {EXPAND_MOST}, not {query.expand}."
+            f"expand: expected a whole number from 0 to {EXPAND_MOST}, got {query.expand}."
         )
     if max(len(query.liked), len(query.unliked)) > EXAMPLES_MOST:
         raise InvalidInputError(f"liked, unliked: at most {EXAMPLES_MOST} regions each.")
@@ -307,8 +307,7 @@ def _examples(user: User, query: SimilarQuery, candidates: Candidates) -> Exampl
     )
     if missing := wanted - set(rows):
         raise InvalidInputError(
-            f"liked, unliked: there is no region {min(missing)} of this lab with a vector of "
-            "this encoder.",
+            f"liked, unliked: this lab has no region {min(missing)} with a vector of this encoder.",
             code="example-unknown",
         )
     unliked = np.array(sorted({rows[pk] for pk in query.unliked}), dtype=np.int64)

@@ -67,17 +67,19 @@ class PlainHitSerializer(serializers.Serializer[Any]):
 
     rank = serializers.IntegerField()
     distance = serializers.FloatField(
-        help_text="Euclidean, between the vectors of the two ROIs; does not ascend where the query "
-        "was expanded"
+        help_text="Euclidean distance between the vectors of the two ROIs; results are not in this"
+        " order if the query was expanded"
     )
     p_value = serializers.FloatField(
         allow_null=True,
-        help_text="Share of unrelated regions that come as close; null: encoder not calibrated",
+        help_text=(
+            "Share of unrelated regions that come as close; null if the encoder is not calibrated"
+        ),
     )
     is_close = serializers.BooleanField(
         allow_null=True,
-        help_text="Nearer than the nearest of as many unrelated regions as were searched usually "
-        "is; null as p_value",
+        help_text="Nearer than the nearest of as many unrelated regions usually is; null if "
+        "p_value is null",
     )
     embedding = serializers.IntegerField()
     roi = HitRoiSerializer()
@@ -91,7 +93,7 @@ class HitSerializer(PlainHitSerializer):
     """One similar ROI; the best first, ties by ``embedding``."""
 
     also = PlainHitSerializer(
-        many=True, help_text="With `by_case` the case's other regions, the best first"
+        many=True, help_text="With `by_case`: the other regions of the case, the best first"
     )
 
 
@@ -105,9 +107,11 @@ class BaseRateSerializer(serializers.Serializer[Any]):
 class VoteSerializer(serializers.Serializer[Any]):
     """What speaks for one label or diagnosis."""
 
-    value = serializers.CharField(help_text="As a filter takes it")
+    value = serializers.CharField(help_text="In the form that a filter takes")
     name = serializers.CharField()
-    weight = serializers.FloatField(help_text="Share of all votes; a hit twice as far has half")
+    weight = serializers.FloatField(
+        help_text="Share of all votes; a hit twice as far away has half a vote"
+    )
     cases = serializers.IntegerField()
     regions = serializers.IntegerField()
     base_rate = BaseRateSerializer(allow_null=True)
@@ -117,11 +121,11 @@ class TallySerializer(serializers.Serializer[Any]):
     """The votes of the close results, one for each case, the heaviest first."""
 
     votes = VoteSerializer(many=True)
-    cases = serializers.IntegerField(help_text="That voted")
+    cases = serializers.IntegerField(help_text="Hits that voted")
     silent = serializers.IntegerField(help_text="Close results without a value")
     dissent = serializers.IntegerField(
         allow_null=True,
-        help_text="Embedding of the nearest result that says otherwise than the first vote",
+        help_text="Embedding of the nearest result that disagrees with the first vote",
     )
 
 
@@ -164,7 +168,7 @@ class FacetsSerializer(serializers.Serializer[Any]):
 class IndexUsedSerializer(serializers.Serializer[Any]):
     """What was searched: an index file, and beside it what is newer."""
 
-    version = serializers.IntegerField(help_text="0 where all came from the database")
+    version = serializers.IntegerField(help_text="0 if all came from the database")
     snapshot = serializers.UUIDField(allow_null=True)
     in_file = serializers.IntegerField()
     newer = serializers.IntegerField()
@@ -175,11 +179,11 @@ class IndexUsedSerializer(serializers.Serializer[Any]):
 class SimilarSerializer(serializers.Serializer[Any]):
     """Similar ROIs, and what they came from."""
 
-    roi = serializers.UUIDField(allow_null=True, help_text="null where a query was searched with")
-    query = serializers.UUIDField(allow_null=True, help_text="null where an ROI was searched with")
+    roi = serializers.UUIDField(allow_null=True, help_text="null if the search was with a query")
+    query = serializers.UUIDField(allow_null=True, help_text="null if the search was with an ROI")
     embedding = serializers.IntegerField(allow_null=True)
     roi_version = serializers.IntegerField(
-        allow_null=True, help_text="The version whose outline was embedded"
+        allow_null=True, help_text="The version of the ROI whose outline was embedded"
     )
     k = serializers.IntegerField()
     exclude_same_patient = serializers.BooleanField()
@@ -189,14 +193,14 @@ class SimilarSerializer(serializers.Serializer[Any]):
         help_text="Embeddings that the query was expanded by",
     )
     diffuse = serializers.BooleanField(
-        help_text="Ordered by diffusion; if not, and neither expanded nor refined: by distance"
+        help_text="Ordered by diffusion; otherwise, if neither expanded nor refined, by distance"
     )
     refined_by = serializers.IntegerField(help_text="Examples that moved the query")
     encoder = EncoderSerializer()
     index = IndexUsedSerializer()
     nothing_close = serializers.BooleanField(
-        help_text="There are results, and the nearest of as many unrelated regions often comes as "
-        "close to the ROI itself"
+        help_text="There are results, but the nearest of as many unrelated regions often comes as "
+        "close to the ROI"
     )
     facets = FacetsSerializer(allow_null=True)
     votes = VotesSerializer()

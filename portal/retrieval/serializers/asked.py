@@ -19,7 +19,7 @@ class SearchFiltersSerializer(serializers.Serializer[Any]):
     diagnosis = serializers.CharField(required=False, allow_blank=True, max_length=200)
     tag = serializers.CharField(required=False, allow_blank=True, max_length=80)
     scanner = serializers.CharField(
-        required=False, allow_blank=True, max_length=60, help_text="Vendor of the slide's file"
+        required=False, allow_blank=True, max_length=60, help_text="Vendor of the slide file"
     )
     kind = serializers.ChoiceField(CanvasKind.choices, required=False, allow_blank=True)
     label = serializers.UUIDField(required=False, allow_null=True)  # type: ignore[assignment]
@@ -31,10 +31,10 @@ class SearchFiltersSerializer(serializers.Serializer[Any]):
         required=False, allow_null=True, help_text="Drawn on this day or before"
     )
     case = serializers.ChoiceField(
-        [("only", "The ROI's own case"), ("others", "All other cases")],
+        [("only", "The case of the ROI"), ("others", "All other cases")],
         required=False,
         allow_blank=True,
-        help_text="`only` searches the ROI's own case, whose patient is then not left out",
+        help_text="`only` searches the case of the ROI, whose patient is then not left out",
     )
 
 
@@ -48,32 +48,34 @@ class SimilarOptionsSerializer(serializers.Serializer[Any]):
         required=False,
         min_value=0,
         max_value=EXPAND_MOST,
-        help_text="By how many of its nearest the query is expanded; 0: order by distance alone, "
-        "unless `diffuse` is asked for; left out: as the portal is set",
+        help_text="The number of nearest regions that the query is expanded by; 0 orders by "
+        "distance alone, unless `diffuse` is true; if left out, the setting of the portal",
     )
     diffuse = serializers.BooleanField(
         required=False,
         allow_null=True,
-        help_text="Order by diffusion: near regions hand on what reaches them from the ROI; false: "
-        "order by distance alone, unless `expand` is asked for; left out: as the portal is set",
+        help_text="Order by diffusion: near regions pass on the similarity that reaches them from "
+        "the ROI; false orders by distance alone, unless `expand` is given; if left out, the "
+        "setting of the portal",
     )
     by_case = serializers.BooleanField(
-        default=False, help_text="One result a case, up to `k` cases, its others in `also`"
+        default=False,
+        help_text="One result for each case, up to `k` cases, with its other regions in `also`",
     )
     facets = serializers.BooleanField(
-        default=False, help_text="Count the searched set too; gives each vote its base rate"
+        default=False, help_text="Count the searched set too, which gives each vote its base rate"
     )
     liked = serializers.ListField(
         child=serializers.UUIDField(),
         required=False,
         max_length=EXAMPLES_MOST,
-        help_text="ROIs of the lab that results should be like, too",
+        help_text="More ROIs of the lab that results should be like",
     )
     unliked = serializers.ListField(
         child=serializers.UUIDField(),
         required=False,
         max_length=EXAMPLES_MOST,
-        help_text="ROIs that results should not be like; they are not found",
+        help_text="ROIs that results should not be like; these ROIs are left out of the results",
     )
     judged = serializers.BooleanField(
         default=False, help_text="Add your own judgements of this ROI's results to both lists"

@@ -18,24 +18,26 @@ USES = (("no", "no"), ("preparing", "preparing"), ("yes", "yes"))
 class LearningAskSerializer(serializers.Serializer[Any]):
     """What is asked for."""
 
-    lab = serializers.UUIDField(required=False, help_text="Where you manage several")
+    lab = serializers.UUIDField(required=False, help_text="Needed if you manage several labs")
     kind = serializers.ChoiceField(EncoderKind.choices, default=EncoderKind.HISTOLOGY)
     method = serializers.ChoiceField(
         LearningMethod.choices,
         default=LearningMethod.METRIC,
-        help_text="metric: minutes, over kept vectors; encoder: hours, from the pixels",
+        help_text=(
+            "metric: takes minutes, over the stored vectors; encoder: takes hours, from the pixels"
+        ),
     )
     steps = serializers.IntegerField(
         min_value=STEPS_LEAST,
         max_value=STEPS_MOST,
         default=STEPS,
-        help_text="Of an encoder's training, at most; of endoscopy it takes none",
+        help_text="Most steps of the training of an encoder; the encoder of endoscopy takes none",
     )
     hours = serializers.FloatField(
         min_value=0,
         max_value=HOURS_MOST,
         default=HOURS,
-        help_text="After which an encoder's training ends as it stands",
+        help_text="Hours after which the training of an encoder ends with what it has",
     )
 
 
@@ -50,7 +52,7 @@ class LearningMeasureSerializer(serializers.Serializer[Any]):
     old = serializers.FloatField()
     new = serializers.FloatField()
     gain = serializers.FloatField()
-    low = serializers.FloatField(help_text="Of the gain: 95 % when patients are drawn again")
+    low = serializers.FloatField(help_text="95 % interval of the gain, patients drawn anew")
     high = serializers.FloatField()
 
 
@@ -80,17 +82,19 @@ class LearningResultSerializer(serializers.Serializer[Any]):
     """Data, protocol and figures."""
 
     regions = serializers.IntegerField()
-    regions_most = serializers.IntegerField(help_text="The newest so many are used")
+    regions_most = serializers.IntegerField(
+        help_text="At most this many are used, the newest first"
+    )
     labelled = serializers.IntegerField()
     patients = serializers.IntegerField()
     judgements = serializers.IntegerField()
-    labels = serializers.IntegerField(help_text="That were learned from")
+    labels = serializers.IntegerField(help_text="Patients that were learned from")
     learned_regions = serializers.IntegerField()
     learned_patients = serializers.IntegerField()
     kept_aside = serializers.IntegerField(help_text="Patients")
     split = serializers.CharField(help_text="The rule by which patients are kept aside")
     rule = serializers.CharField(help_text="The rule by which it is better")
-    chosen = serializers.CharField(help_text="identity: nothing helped")
+    chosen = serializers.CharField(help_text="identity if nothing helped")
     judges_by = serializers.CharField()
     measures = LearningMeasureSerializer(many=True)
     changes = LearningChangeSerializer(many=True)
@@ -100,15 +104,17 @@ class LearningResultSerializer(serializers.Serializer[Any]):
 class TrainingToldSerializer(serializers.Serializer[Any]):
     """How an encoder was trained."""
 
-    regions = serializers.IntegerField(help_text="Whose pixels it learned from")
+    regions = serializers.IntegerField(help_text="The regions whose pixels it learned from")
     patients = serializers.IntegerField()
     device = serializers.CharField()
-    steps = serializers.IntegerField(help_text="Taken; 0 where the scheme takes none")
-    loss = serializers.ListField(child=serializers.FloatField(), help_text="200 points at most")
+    steps = serializers.IntegerField(help_text="Steps taken; 0 if the scheme takes none")
+    loss = serializers.ListField(child=serializers.FloatField(), help_text="At most 200 points")
     held_out = serializers.ListField(
-        child=serializers.FloatField(), help_text="As loss, on patients kept aside"
+        child=serializers.FloatField(), help_text="Like loss, for patients kept aside"
     )
-    stopped_early = serializers.BooleanField(help_text="The hours were over first")
+    stopped_early = serializers.BooleanField(
+        help_text="Whether the hours were over before the steps"
+    )
 
 
 class LearningSerializer(serializers.ModelSerializer[Learning]):
@@ -118,7 +124,7 @@ class LearningSerializer(serializers.ModelSerializer[Learning]):
     compared_with = EncoderSerializer(
         read_only=True,
         allow_null=True,
-        help_text="What the lab's searches went by then: `old` in `result`",
+        help_text="What the lab's searches used at that time: `old` in `result`",
     )
     encoder = EncoderSerializer(read_only=True, allow_null=True)
     result = serializers.SerializerMethodField()

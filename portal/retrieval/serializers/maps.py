@@ -43,8 +43,10 @@ class MapSerializer(serializers.ModelSerializer[RegionMap]):
 class MapWholeSerializer(MapSerializer):
     """A map, and how old it is."""
 
-    regions = serializers.IntegerField(help_text="That it shows, of those you may see")
-    newer = serializers.IntegerField(help_text="That you may see and it does not show yet")
+    regions = serializers.IntegerField(help_text="Regions on the map that you may see")
+    newer = serializers.IntegerField(
+        help_text="Regions that you may see and that are not on the map yet"
+    )
 
     class Meta(MapSerializer.Meta):
         fields = (*MapSerializer.Meta.fields, "regions", "newer")  # type: ignore[assignment]
@@ -63,7 +65,7 @@ class MapColourSerializer(serializers.Serializer[Any]):
 
     value = serializers.CharField()
     name = serializers.CharField()
-    color = serializers.CharField(help_text="Of a label; empty otherwise")
+    color = serializers.CharField(help_text="Colour of a label; otherwise empty")
     count = serializers.IntegerField()
 
 
@@ -73,7 +75,7 @@ class MapColouringSerializer(serializers.Serializer[Any]):
     name = serializers.ChoiceField([(name, name) for name in COLOURS])
     values = MapColourSerializer(many=True)
     at = serializers.ListField(
-        child=serializers.IntegerField(), help_text="Of each point the number of its value, or -1"
+        child=serializers.IntegerField(), help_text="For each point, the index of its value, or -1"
     )
 
 
@@ -85,10 +87,10 @@ class MapPointsSerializer(serializers.Serializer[Any]):
     """Points in columns: one entry each in every list."""
 
     rois = serializers.ListField(child=serializers.UUIDField())
-    versions = _column("Of the ROIs")
+    versions = _column("Ids of the ROIs")
     x = _column("0 to 65535")
-    y = _column("0 to 65535, downwards")
-    canvas = _column("Number in `canvases`")
+    y = _column("0 to 65535, from top to bottom")
+    canvas = _column("Index in `canvases`")
     canvases = MapCanvasSerializer(many=True)
     colourings = MapColouringSerializer(many=True)
 
@@ -112,7 +114,7 @@ class BrowseRoiSerializer(serializers.Serializer[Any]):
     roi = serializers.UUIDField()
     roi_version = serializers.IntegerField()
     name = serializers.CharField()
-    label = serializers.CharField(help_text="Empty where it has none")  # type: ignore[assignment]
+    label = serializers.CharField(help_text="Empty if it has none")  # type: ignore[assignment]
     canvas = serializers.UUIDField()
     canvas_name = serializers.CharField()
     accession = serializers.CharField()
@@ -125,7 +127,7 @@ class NearPairSerializer(serializers.Serializer[Any]):
     one = BrowseRoiSerializer()
     other = BrowseRoiSerializer()
     distance = serializers.FloatField()
-    closer_than = serializers.CharField(help_text="Percent of unrelated pairs; empty: unknown")
+    closer_than = serializers.CharField(help_text="Percent of unrelated pairs; empty if unknown")
     labels_differ = serializers.BooleanField()
 
 
@@ -134,22 +136,24 @@ class NearDuplicatesSerializer(serializers.Serializer[Any]):
 
     total = serializers.IntegerField()
     counts = serializers.DictField(child=serializers.IntegerField())
-    is_cut = serializers.BooleanField(help_text="There are more; the map kept the nearest")
+    is_cut = serializers.BooleanField(help_text="True if there are more; the map kept the nearest")
     pairs = NearPairSerializer(many=True)
 
 
 class MapNeighbourSerializer(BrowseRoiSerializer):
     """The nearest region of another patient."""
 
-    is_for = serializers.BooleanField(help_text="It carries the suggested label")
+    is_for = serializers.BooleanField(help_text="The nearest region that has the suggested label")
 
 
 class UnlikeSerializer(BrowseRoiSerializer):
     """A region that looks unlike its label."""
 
     suggested = serializers.CharField()
-    says = serializers.IntegerField(help_text="Other patients whose nearest region carries it")
-    agree = serializers.IntegerField(help_text="Other patients whose nearest carries its own")
+    says = serializers.IntegerField(help_text="Other patients whose nearest region has it")
+    agree = serializers.IntegerField(
+        help_text="Other patients whose nearest region has the label of this one"
+    )
     support = serializers.IntegerField(help_text="Other patients with a close, labelled region")
     neighbours = MapNeighbourSerializer(many=True)
 
@@ -159,9 +163,9 @@ class UnlikeListSerializer(serializers.Serializer[Any]):
 
     total = serializers.IntegerField()
     looked_at = serializers.IntegerField(help_text="Labelled regions with enough neighbours")
-    silent = serializers.IntegerField(help_text="Labelled regions without")
-    confirmed = serializers.IntegerField(help_text="Left out: somebody said the label is right")
-    is_calibrated = serializers.BooleanField(help_text="Only close neighbours were asked")
+    silent = serializers.IntegerField(help_text="Labelled regions without enough neighbours")
+    confirmed = serializers.IntegerField(help_text="Left out because somebody confirmed the label")
+    is_calibrated = serializers.BooleanField(help_text="Whether only close neighbours voted")
     found = UnlikeSerializer(many=True)
 
 
@@ -173,9 +177,9 @@ class UnannotatedSerializer(serializers.Serializer[Any]):
     accession = serializers.CharField()
     regions = serializers.IntegerField()
     unknown = serializers.IntegerField(
-        allow_null=True, help_text="Squares of its tissue that look like no region of the lab"
+        allow_null=True, help_text="Squares of its tissue that are unlike all regions of the lab"
     )
-    squares = serializers.IntegerField(allow_null=True, help_text="That were compared")
+    squares = serializers.IntegerField(allow_null=True, help_text="Squares that were compared")
 
 
 class UnannotatedListSerializer(serializers.Serializer[Any]):

@@ -19,22 +19,22 @@ class MatchPatchSerializer(serializers.Serializer[Any]):
         child=serializers.FloatField(),
         min_length=4,
         max_length=4,
-        help_text="left, top, right, bottom in level-0 pixels; of a picture, in those of what is "
-        "kept of it",
+        help_text="left, top, right, bottom in level-0 pixels; for a picture, in pixels of its "
+        "stored copy",
     )
     adds = serializers.FloatField(
-        help_text="To `similarity`, which is the sum over all patches of either region; below zero "
-        "where it speaks against it"
+        help_text="Contribution to `similarity`, which is the sum over all patches of either "
+        "region; negative if it counts against it"
     )
 
 
 class MatchPairSerializer(serializers.Serializer[Any]):
     """Two patches that match."""
 
-    query = serializers.IntegerField(help_text="Which of `query_patches`, from 0")
-    hit = serializers.IntegerField(help_text="Which of `hit_patches`, from 0")
+    query = serializers.IntegerField(help_text="Index into `query_patches`, from 0")
+    hit = serializers.IntegerField(help_text="Index into `hit_patches`, from 0")
     adds = serializers.FloatField(help_text="To `similarity`")
-    share = serializers.FloatField(help_text="Of the sum of all pairs that add something")
+    share = serializers.FloatField(help_text="Share of the sum of all pairs that add something")
 
 
 class MatchPointSerializer(serializers.Serializer[Any]):
@@ -50,7 +50,9 @@ class MatchComparedSerializer(serializers.Serializer[Any]):
     query = serializers.IntegerField()
     hit = serializers.IntegerField()
     views = serializers.IntegerField(
-        help_text="Pairs of sizes: where the first shows nothing in common, others are tried"
+        help_text=(
+            "Pairs of sizes that were tried; others are tried if the first shows nothing in common"
+        )
     )
 
 
@@ -58,11 +60,11 @@ class MatchStainSerializer(serializers.Serializer[Any]):
     """What stain has to do with it."""
 
     normalises = serializers.BooleanField(
-        help_text="The encoder brings both to one stain before it looks"
+        help_text="Whether the encoder brings both to one stain first"
     )
     other_distance = serializers.FloatField(
         allow_null=True,
-        help_text="Distance with stain treated the other way; null where that is not possible",
+        help_text="Distance with stain treated the other way; null if that is not possible",
     )
     other_p_value = serializers.FloatField(allow_null=True)
     note = serializers.CharField(help_text="Why it is not possible")
@@ -75,7 +77,7 @@ class MatchSerializer(serializers.Serializer[Any]):
     """Why a region was found: patches of a slide's, key points of an endoscopic picture's."""
 
     similarity = serializers.FloatField(
-        allow_null=True, help_text="Cosine of the two vectors; null where key points are compared"
+        allow_null=True, help_text="Cosine of the two vectors; null if key points are compared"
     )
     distance = serializers.FloatField(allow_null=True)
     p_value = serializers.FloatField(
@@ -87,9 +89,11 @@ class MatchSerializer(serializers.Serializer[Any]):
     stain = MatchStainSerializer()
     key_points = MatchPointSerializer(many=True, help_text="The best first")
     key_points_compared = MatchComparedSerializer(
-        allow_null=True, help_text="null where patches are compared"
+        allow_null=True, help_text="null if patches are compared"
     )
-    note = serializers.CharField(help_text="Where there is nothing to point at; else empty")
+    note = serializers.CharField(
+        help_text="Says why if there is nothing to point at; otherwise empty"
+    )
 
 
 def match_represent(found: MatchFound, encoder: Encoder | None) -> JsonObject:

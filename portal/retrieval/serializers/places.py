@@ -22,10 +22,14 @@ class PlaceSerializer(serializers.Serializer[Any]):
     bounds = serializers.ListField(
         child=serializers.FloatField(), help_text="left, top, right, bottom in level-0 pixels"
     )
-    distance = serializers.FloatField(help_text="Euclidean, between its vector and the ROI's")
+    distance = serializers.FloatField(
+        help_text="Euclidean distance between its vector and that of the ROI"
+    )
     p_value = serializers.FloatField(
         allow_null=True,
-        help_text="Share of unrelated regions that come as close; null: encoder not calibrated",
+        help_text=(
+            "Share of unrelated regions that come as close; null if the encoder is not calibrated"
+        ),
     )
     is_close = serializers.BooleanField(
         allow_null=True,
@@ -38,8 +42,10 @@ class PlacesSerializer(serializers.Serializer[Any]):
 
     places = PlaceSerializer(many=True)
     looked_at = serializers.IntegerField(help_text="Squares that were compared")
-    drawn_on = serializers.IntegerField(help_text="Of them, left out as ROIs cover them")
-    tried = serializers.IntegerField(help_text="Squares that were looked at")
-    total = serializers.IntegerField(help_text="Squares of the tissue; of more, a sample was tried")
-    side_px = serializers.IntegerField(help_text="Of each square, in level-0 pixels")
+    drawn_on = serializers.IntegerField(help_text="Squares left out because ROIs cover them")
+    tried = serializers.IntegerField(help_text="Squares that were sampled")
+    total = serializers.IntegerField(
+        help_text="Squares in the tissue; if more than `sampled`, a sample was taken"
+    )
+    side_px = serializers.IntegerField(help_text="Side of each square, in level-0 pixels")
     encoder = EncoderSerializer()

@@ -26,17 +26,19 @@ class QueryAskSerializer(serializers.Serializer[Any]):
         required=False,
         help_text="`area`: canvas and geometry, or roi; on a video frame_pts. `frame`: canvas and "
         "frame_pts. `picture`: picture, kind and mpp. `tissue`, `rois`: canvas of a whole slide. "
-        "`examples`: liked, and perhaps unliked. Left out with `query`",
+        "`examples`: liked, and optionally unliked. Leave it out with `query`",
     )
     canvas = serializers.UUIDField(required=False, allow_null=True)
     geometry = serializers.JSONField(
         required=False, allow_null=True, help_text="GeoJSON polygon, level-0 pixels"
     )
     roi = serializers.UUIDField(
-        required=False, allow_null=True, help_text="Whose outline is the area, for another scale"
+        required=False,
+        allow_null=True,
+        help_text="The ROI whose outline is the area, for a search at another scale",
     )
     query = serializers.UUIDField(
-        required=False, allow_null=True, help_text="Asked once more, at another `scale`"
+        required=False, allow_null=True, help_text="A query to repeat at another `scale`"
     )
     frame_pts = serializers.IntegerField(required=False, allow_null=True)
     picture = serializers.CharField(
@@ -49,10 +51,12 @@ class QueryAskSerializer(serializers.Serializer[Any]):
         required=False, allow_null=True, help_text="Microns per pixel of the picture"
     )
     lab = serializers.UUIDField(
-        required=False, allow_null=True, help_text="To search with a picture; yours where one"
+        required=False,
+        allow_null=True,
+        help_text="The lab to search in with a picture; may be left out by members of a single lab",
     )
     scale = serializers.FloatField(
-        default=1.0, help_text="Look for the same structures so many times as large: 0.25 to 4"
+        default=1.0, help_text="Search for the same structures this many times as large: 0.25 to 4"
     )
     liked = serializers.ListField(
         child=serializers.UUIDField(), required=False, max_length=EXAMPLES_MOST
@@ -94,11 +98,13 @@ class QuerySerializer(serializers.ModelSerializer[Query]):
         read_only=True, allow_null=True, help_text="GeoJSON of an area, level-0 pixels"
     )
     is_embedded = serializers.SerializerMethodField(
-        help_text="It has the vector that it needs; `examples` and `rois` need none of their own"
+        help_text=(
+            "Whether it has the vector that it needs; `examples` and `rois` need none of their own"
+        )
     )
     user = serializers.CharField(read_only=True)
     similar_url = serializers.SerializerMethodField()
-    picture_url = serializers.SerializerMethodField(help_text="null where there is none yet")
+    picture_url = serializers.SerializerMethodField(help_text="null if there is none yet")
 
     class Meta:
         model = Query

@@ -43,7 +43,7 @@ class ReportHitSerializer(serializers.Serializer[Any]):
     """A result as it was."""
 
     rank = serializers.IntegerField()
-    roi = serializers.UUIDField(help_text="It may have been deleted since")
+    roi = serializers.UUIDField(help_text="It may have been deleted since then")
     roi_version = serializers.IntegerField()
     name = serializers.CharField()
     label = ReportLabelSerializer(allow_null=True)  # type: ignore[assignment]
@@ -69,7 +69,7 @@ class ReportEncoderSerializer(serializers.Serializer[Any]):
 class ReportIndexSerializer(serializers.Serializer[Any]):
     """What was searched."""
 
-    version = serializers.IntegerField(help_text="0 where all came from the database")
+    version = serializers.IntegerField(help_text="0 if all came from the database")
     in_file = serializers.IntegerField()
     newer = serializers.IntegerField()
 
@@ -79,14 +79,14 @@ class ReportWholeSerializer(ReportSerializer):
 
     encoder = ReportEncoderSerializer()
     index = ReportIndexSerializer()
-    options = serializers.DictField(help_text="As the search was asked, but for marks")
+    options = serializers.DictField(help_text="The options of the search, except for marks")
     nothing_close = serializers.BooleanField()
     refined_by = serializers.IntegerField(help_text="Marks that moved the search")
     count = serializers.IntegerField(
-        help_text="Results that there were; more than are left where some were erased"
+        help_text="Results when the report was made; more than are left if some were erased"
     )
     results = ReportHitSerializer(many=True)
-    pdf_url = serializers.CharField(help_text="A page's address: it takes a session")
+    pdf_url = serializers.CharField(help_text="URL of a page, which needs a session")
 
     class Meta(ReportSerializer.Meta):
         fields = (  # type: ignore[assignment]
@@ -110,10 +110,10 @@ class ReportAgainSerializer(serializers.Serializer[Any]):
 
     results = ReportChangeSerializer(many=True)
     encoder_before = serializers.CharField(
-        allow_null=True, help_text="null where the encoder is the same"
+        allow_null=True, help_text="null if the encoder is the same"
     )
     index_before = serializers.IntegerField(
-        allow_null=True, help_text="Version; null where it is the same"
+        allow_null=True, help_text="Version; null if it is the same"
     )
     erased = serializers.IntegerField(help_text="Results that can no longer be compared")
 

@@ -85,7 +85,9 @@ def encoder_approve(kind: str) -> Encoder:
     encoder = _waiting(kind)
     if not _switch_if_complete(encoder):
         count = selectors.backfill_jobs_open(encoder).count()
-        raise ConflictError(f"{encoder} has yet to embed the archive: {count} jobs are left.")
+        raise ConflictError(
+            f"{encoder} has not finished embedding the archive: {count} jobs are left."
+        )
     encoder.refresh_from_db()
     return encoder
 
@@ -105,7 +107,7 @@ def encoder_reject(kind: str) -> Encoder:
 def _waiting(kind: str) -> Encoder:
     encoder = selectors.encoder_next(kind)
     if encoder is None:
-        raise ConflictError(f"No {kind} encoder waits to become the default.")
+        raise ConflictError(f"No {kind} encoder is waiting to become the default.")
     return encoder
 
 

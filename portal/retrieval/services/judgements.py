@@ -43,5 +43,5 @@ def _other(roi: Roi, other_id: uuid.UUID, user: User) -> Roi:
     if other.lab_id != roi.lab_id or other.deleted_at is not None:
         raise NotFoundError("There is no such ROI in this lab.")
     if other.pk == roi.pk:
-        raise InvalidInputError("other: a region is not compared with itself.")
+        raise InvalidInputError("other: a region cannot be compared with itself.")
     return other

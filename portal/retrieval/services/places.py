@@ -69,7 +69,9 @@ def places_or_job(*, roi: Roi, user: User, limit: int = PLACES_MOST) -> PlacesFo
         ConflictError: the ROI is deleted, or there is nothing to embed of it.
     """
     if roi.canvas.kind not in (CanvasKind.SLIDE, CanvasKind.STILL):
-        raise InvalidInputError("The next similar region is found on slides only.", code="no-slide")
+        raise InvalidInputError(
+            "The next similar region can be found on slides only.", code="no-slide"
+        )
     if roi.deleted_at is not None:
         raise ConflictError("This ROI is deleted. Restore it first.", code="roi-deleted")
     kind = EncoderKind.HISTOLOGY
@@ -107,7 +109,7 @@ def slide_look_through(*, canvas: Canvas, user: User) -> Job | None:
     """
     require_role(user, canvas.lab_id, at_least=Role.ANNOTATOR)
     if canvas.kind not in (CanvasKind.SLIDE, CanvasKind.STILL):
-        raise InvalidInputError("Only slides are looked through.", code="no-slide")
+        raise InvalidInputError("Only the tissue of slides can be sampled.", code="no-slide")
     encoder = selectors.encoder_default(EncoderKind.HISTOLOGY)
     if encoder is None:
         raise ConflictError("No region of this kind is embedded yet.", code="nothing-embedded")

@@ -55,7 +55,7 @@ class QueryAsked:
         frame_pts: of a frame, and of an area on a video.
         upload, kind, mpp, lab: a picture's bytes, what it shows, microns per pixel, whose it is.
         scale: look for the same structures so many times as large.
-        liked, unliked: ROIs of one lab.
+        liked, unliked: expected ROIs of one lab.
     """
 
     source: QuerySource
@@ -88,7 +88,7 @@ def query_create(*, asked: QueryAsked, user: User) -> Query:
     if asked.scale != 1 and (
         query.kind != EncoderKind.HISTOLOGY or query.source not in EMBEDDED_SOURCES
     ):
-        raise InvalidInputError("scale: of the pixels of a slide or a picture of tissue only.")
+        raise InvalidInputError("scale: only for the pixels of a slide or a picture of tissue.")
     require_role(user, query.lab_id, at_least=Role.VIEWER)
     with transaction.atomic():
         query.save()
@@ -117,9 +117,14 @@ def query_mark(*, query: Query, other_id: uuid.UUID, verdict: str, user: User) -
         if verdict:
             (row.liked if verdict == "alike" else row.unliked).append(key)
         if row.source == QuerySource.EXAMPLES and not row.liked:
-            raise ConflictError("A query of examples keeps at least one that hits are to be like.")
+            raise ConflictError(
+                "A query of examples needs at least one region that hits should be like."
+            )
         if max(len(row.liked), len(row.unliked)) > EXAMPLES_MOST:
-            raise ConflictError(f"A search takes at most {EXAMPLES_MOST} examples each way.")
+            raise ConflictError(
+                f"A search takes at most {EXAMPLES_MOST} regions that hits should be like, and as "
+                "many that they should not be like."
+            )
         row.save(update_fields=["liked", "unliked", "updated_at"])
     query.liked, query.unliked = row.liked, row.unliked
 
@@ -220,7 +225,9 @@ def _again(query_id: uuid.UUID, user: User) -> Query:
     rows = Query.objects.owned_by(user).select_related("lab", "canvas")
     known = rows.filter(pk=query_id).first()
     if known is None:
-        raise NotFoundError("There is no such query. It may have been removed: ask again.")
+        raise NotFoundError(
+            "There is no such query. It may have been removed; start the search again."
+        )
     copied = {name: getattr(known, name) for name in _COPIED}
     return Query(**copied)
 
@@ -245,9 +252,9 @@ def _of_picture(asked: QueryAsked) -> Query:
     if asked.kind not in EncoderKind.values:
         raise InvalidInputError(f"kind: one of {', '.join(EncoderKind.values)}.")
     if asked.lab is None:
-        raise InvalidInputError("lab: the lab to search in.")
+        raise InvalidInputError("lab: choose the lab to search in.")
     if asked.kind == EncoderKind.HISTOLOGY and asked.mpp is None:
-        raise InvalidInputError("mpp: say how many microns a pixel of the picture is wide.")
+        raise InvalidInputError("mpp: enter how many microns wide a pixel of the picture is.")
     if asked.mpp is not None and not (math.isfinite(asked.mpp) and _MPP[0] <= asked.mpp <= _MPP[1]):
         raise InvalidInputError(f"mpp: from {_MPP[0]:g} to {_MPP[1]:g} microns per pixel.")
     return Query(lab=asked.lab, kind=asked.kind, mpp=asked.mpp, upload=asked.upload)
@@ -255,10 +262,10 @@ def _of_picture(asked: QueryAsked) -> Query:
 
 def _of_examples(asked: QueryAsked, liked: list[Roi]) -> Query:
     if not liked:
-        raise InvalidInputError("liked: name at least one ROI that hits are to be like.")
+        raise InvalidInputError("liked: give at least one ROI that hits should be like.")
     kinds = {selectors.encoder_kind_for(roi.canvas) for roi in liked}
     if len(kinds) > 1:
-        raise InvalidInputError("liked: ROIs of slides and of videos are not compared.")
+        raise InvalidInputError("liked: ROIs of slides cannot be compared with ROIs of videos.")
     return Query(lab=liked[0].lab, kind=kinds.pop())
 
 
@@ -272,21 +279,21 @@ def _of_canvas(asked: QueryAsked, user: User) -> Query:
         )
         query.geometry = shape.geometry
     elif asked.source == QuerySource.FRAME and not is_video:
-        raise InvalidInputError("source: a frame is of a video; this is none.")
+        raise InvalidInputError("source: expected a video; only videos have frames.")
     elif asked.source in (QuerySource.TISSUE, QuerySource.ROIS) and canvas.kind not in (
         CanvasKind.SLIDE,
         CanvasKind.STILL,
     ):
-        raise InvalidInputError("source: this canvas is no slide.")
+        raise InvalidInputError("source: this canvas is not a slide.")
     if is_video and asked.frame_pts is None:
-        raise InvalidInputError("frame_pts: say which frame of the video.")
+        raise InvalidInputError("frame_pts: give the frame of the video.")
     query.frame_pts = asked.frame_pts if is_video else None
     return query
 
 
 def _canvas(user: User, canvas_id: uuid.UUID | None) -> Canvas:
     if canvas_id is None:
-        raise InvalidInputError("canvas: say which.")
+        raise InvalidInputError("canvas: this is required.")
     rows = Canvas.objects.owned_by(user).select_related("lab", "case")
     canvas = rows.filter(pk=canvas_id).first()
     if canvas is None:
@@ -299,11 +306,11 @@ def _examples(user: User, asked: QueryAsked) -> tuple[list[Roi], list[Roi], uuid
     if max(len(asked.liked), len(asked.unliked)) > EXAMPLES_MOST:
         raise InvalidInputError(f"liked, unliked: at most {EXAMPLES_MOST} ROIs each.")
     if set(asked.liked) & set(asked.unliked):
-        raise InvalidInputError("liked, unliked: an ROI is in one of the two.")
+        raise InvalidInputError("liked, unliked: an ROI can be in only one of the two.")
     liked, unliked = _rois(user, asked.liked), _rois(user, asked.unliked)
     labs = {roi.lab_id for roi in (*liked, *unliked)}
     if len(labs) > 1:
-        raise InvalidInputError("liked, unliked: ROIs of one lab.")
+        raise InvalidInputError("liked, unliked: expected ROIs of one lab.")
     return liked, unliked, next(iter(labs), None)
 
 

@@ -68,7 +68,7 @@ def report_create(
     query = result.query
     if query.is_foreign:
         raise InvalidInputError(
-            "A region that another lab shares is not kept in a report of your lab.",
+            "A region that another lab shares cannot be kept in a report of your lab.",
             code="report-of-shared",
         )
     require_role(user, query.scope.lab_id, at_least=Role.VIEWER)
@@ -152,7 +152,7 @@ def report_again(*, report: Report, user: User) -> SimilarResult | Job:
     roi = report.roi
     if roi is None or roi.deleted_at is not None:
         raise ConflictError(
-            "What this report was made with was deleted, so that it cannot be searched with again.",
+            "The query of this report was deleted, so its search cannot be repeated.",
             code="report-outdated",
         )
     encoder = selectors.encoder_to_search(roi)
@@ -259,7 +259,7 @@ def _options(frozen: Frozen) -> SimilarOptions:
     if "label_id" in filters:
         label = Label.objects.filter(pk=filters["label_id"]).first()
         if label is None:
-            raise InvalidInputError("The label that this search was narrowed to was deleted.")
+            raise InvalidInputError("The label that this search was limited to was deleted.")
         filters["label_id"] = label.pk
     filters["case"] = CaseScope(filters.get("case", ""))
     return {

@@ -80,7 +80,10 @@ def similar_or_embed(
         except NotEmbeddedError:
             if encoder_id is not None and (encoder.lab_id or not encoder.is_default):
                 raise InvalidInputError(
-                    "encoder: it has not embedded this ROI; new ROIs go to the default encoder.",
+                    (
+                        "encoder: it has not embedded this ROI. New ROIs are embedded by the "
+                        "default encoder."
+                    ),
                     code="roi-not-embedded",
                 ) from None
     if lab_id not in (None, roi.lab_id):

@@ -40,7 +40,7 @@ def roi_embed(context: JobContext, *, roi_id: str) -> JobResult:
     network, row = encoder_ready(selectors.encoder_kind_for(roi.canvas))
     known = selectors.embedding_current(roi=roi, encoder=row)
     if known is not None:
-        return {"embedding_id": known.pk, "skipped": "embedded already"}
+        return {"embedding_id": known.pk, "skipped": "already embedded"}
     context.progress(0, 0, "reading")
     found = _found(context, network, row, roi)
     own = own_vectors(context, roi, row)

@@ -39,7 +39,7 @@ def match_explain(context: JobContext, *, explanation_id: str) -> JobResult:
     if row is None:
         return {"skipped": "deleted"}
     if row.result is not None:
-        return {"skipped": "explained already"}
+        return {"skipped": "already explained"}
     own = row.hit.encoder
     network, encoder = (
         (own_network(own), own) if own.is_trained else encoder_ready(EncoderKind(own.kind))
@@ -76,7 +76,7 @@ def _found(context: JobContext, network: RegionEncoder, row: Explanation) -> Mat
                 views=matches.views,
             )
         if not isinstance(network, RoiEncoder):
-            raise UserError("This encoder's searches cannot be explained.", code="no-explanation")
+            raise UserError("Searches of this encoder cannot be explained.", code="no-explanation")
         progress = context.progress
         explained = explain_regions(
             network, *(one.placed(network) for one in both), progress=progress
@@ -152,7 +152,7 @@ def _searched_with(stack: ExitStack, row: Explanation) -> _Open | _Picture:
         return _Open(stack, roi.canvas, roi.geometry, roi.frame_pts)
     query = row.query
     if query is None:
-        raise UserError("What was searched with is gone.", code="outdated")
+        raise UserError("The ROI or query of this search no longer exists.", code="outdated")
     if query.canvas is None:
         return _Picture(query)
     return _Open(

@@ -118,5 +118,5 @@ def _scope(encoder_id: str, lab_id: str) -> Scope:
     try:
         encoder = selectors.encoder_get(uuid.UUID(encoder_id))
     except NotFoundError as error:
-        raise UserError("The encoder is gone.", code="encoder-gone") from error
+        raise UserError("The encoder no longer exists.", code="encoder-gone") from error
     return Scope(encoder, uuid.UUID(lab_id))

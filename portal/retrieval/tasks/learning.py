@@ -31,7 +31,7 @@ def metric_learn(context: JobContext, *, learning_id: str) -> JobResult:
     if learning is None:
         return {"skipped": "deleted"}
     if learning.result is not None:
-        return {"skipped": "learned already"}
+        return {"skipped": "already learned"}
     from ml.index.learning.archive import learn_from_archive
 
     context.progress(0, 0, "reading")

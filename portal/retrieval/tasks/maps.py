@@ -26,7 +26,7 @@ def map_draw(context: JobContext, *, lab_id: str, encoder_id: str) -> JobResult:
     try:
         encoder = selectors.encoder_get(uuid.UUID(encoder_id))
     except NotFoundError as error:
-        raise UserError("The encoder is gone.", code="encoder-gone") from error
+        raise UserError("The encoder no longer exists.", code="encoder-gone") from error
     scope = Scope(encoder, uuid.UUID(lab_id))
     context.progress(0, 100, "reading")
     source = map_source(scope)

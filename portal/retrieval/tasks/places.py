@@ -43,7 +43,7 @@ class _Work:
 
     def tell(self, *_: object) -> None:
         """How far it is; raises where it is to stop."""
-        self.context.progress(self.tried, len(self.squares), "looking through the tissue")
+        self.context.progress(self.tried, len(self.squares), "sampling the tissue")
 
     def run(self, embed: EmbedSquares) -> JobResult:
         """All parts that are left."""
@@ -55,7 +55,7 @@ class _Work:
             found = embed(some) if len(some) else []
             took_s = max(time.perf_counter() - began_s, 0.001)
             if not self._keep(some, found, took_s):
-                return {"skipped": "it was given another pixel size"}
+                return {"skipped": "its pixel size was changed"}
             self.is_complete = self._is_done
             size = max(1, min(int(len(some) * PART_S / took_s), 2 * size, PART_MOST))
             if not self.is_complete:
@@ -86,7 +86,7 @@ class _Work:
         return True
 
 
-@task(SAMPLE_KIND, queue="gpu", title="Look through a slide", retry_on=(OSError,))
+@task(SAMPLE_KIND, queue="gpu", title="Sample the tissue of a slide", retry_on=(OSError,))
 def tissue_sample(context: JobContext, *, canvas_id: str, side_px: int, user_id: str) -> JobResult:
     """Embed squares of a slide's tissue until all are, or until ``BUDGET_S`` is spent.
 

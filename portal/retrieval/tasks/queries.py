@@ -58,7 +58,7 @@ def query_embed(context: JobContext, *, query_id: str) -> JobResult:
         else encoder_ready(EncoderKind(query.kind))
     )
     if query.vector is not None and query.encoder_id == encoder.pk:
-        return {"skipped": "embedded already"}
+        return {"skipped": "already embedded"}
     context.progress(0, 0, "reading")
     try:
         picture = _picture(context, query) if query.source == QuerySource.PICTURE else None

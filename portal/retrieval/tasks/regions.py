@@ -118,7 +118,7 @@ def _on_frame(
     progress: Progress,
 ) -> Iterator[Embedded | BadInputError]:
     if image is None:
-        yield from (BadInputError("this ROI lies on a video but names no frame") for _ in rois)
+        yield from (BadInputError("this ROI is on a video but has no frame") for _ in rois)
         return
     for roi in rois:
         try:

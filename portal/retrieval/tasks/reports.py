@@ -11,7 +11,7 @@ from portal.retrieval.selectors import PICTURES_KIND
 from portal.retrieval.thumbnails import SMALL, Scale, roi_thumbnail
 
 
-@task(PICTURES_KIND, title="Make a report's pictures", retry_on=(OSError,))
+@task(PICTURES_KIND, title="Make the pictures of a report", retry_on=(OSError,))
 def report_pictures(context: JobContext, *, roi_ids: list[str], width: str) -> JobResult:
     """Make the pictures of regions at one scale, where the portal keeps those it shows.
 

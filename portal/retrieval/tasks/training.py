@@ -58,7 +58,7 @@ def encoder_learn(context: JobContext, *, learning_id: str) -> JobResult:
     if learning is None:
         return {"skipped": "deleted"}
     if learning.result is not None:
-        return {"skipped": "learned already"}
+        return {"skipped": "already learned"}
     context.progress(0, 0, "reading")
     try:
         with services.learning_folder_claim(learning) as claimed:
@@ -82,7 +82,7 @@ def _learned(context: JobContext, learning: Learning, claimed: TrainingFolder) -
     base, row = encoder_ready(EncoderKind(learning.kind))
     if row.pk != learning.base_id:
         raise UserError(
-            "The portal has changed its encoder meanwhile. Learn from the archive once more.",
+            "The portal has changed its encoder in the meantime. Learn from the archive again.",
             code="encoder-changing",
         )
     require_trainable(base)

@@ -160,15 +160,15 @@ def browse_label(request: HttpRequest, roi_id: uuid.UUID) -> HttpResponse:
     roi = roi_get(user, roi_id, with_shared=False)
     if not (wanted := request.POST.get("label")):
         services.label_confirm(roi=roi, user=user)
-        messages.success(request, "Kept: the label is right.")
+        messages.success(request, "The label was confirmed.")
         return redirect(_back(request))
     version = request.POST.get("version", "")
     if not version.isdecimal() or len(version) > 9:
-        raise InvalidInputError("version: the one that was looked at.")
+        raise InvalidInputError("version: expected the version that was shown.")
     try:
         label = label_get(user, uuid.UUID(wanted))
     except ValueError:
-        raise InvalidInputError("label: no such label.") from None
+        raise InvalidInputError("label: there is no such label.") from None
     if label.lab_id != roi.lab_id:
         raise InvalidInputError("label: no such label in this lab.", code="unknown-label")
     step = RoiStep(RoiAction.UPDATE, roi.pk, version=int(version), changes=RoiChanges(label=label))
@@ -177,7 +177,7 @@ def browse_label(request: HttpRequest, roi_id: uuid.UUID) -> HttpResponse:
     except (ConflictError, StaleVersionError) as error:
         messages.error(request, error.message)
     else:
-        messages.success(request, f"The region is labelled {label.name} now.")
+        messages.success(request, f"The region now has the label {label.name}.")
     return redirect(_back(request))
 
 
@@ -192,7 +192,11 @@ def look_through(request: HttpRequest, canvas_id: uuid.UUID) -> HttpResponse:
     except (ConflictError, InvalidInputError) as error:
         messages.error(request, error.message)
     else:
-        done = "It was looked through already." if job is None else "It is being looked through."
+        done = (
+            "Its tissue has already been sampled."
+            if job is None
+            else "Its tissue is being sampled."
+        )
         messages.info(request, f"{canvas.name}: {done}")
     return redirect(_back(request))
 

@@ -115,12 +115,12 @@ def _rolled_back(learning: Learning) -> str:
     now = selectors.encoder_of_lab(learning.kind, learning.lab_id)
     before = selectors.learning_way_back(learning)
     if learning.use == "preparing":
-        return f"It is not put in use. Searches use {now}, as they did."
+        return f"It will not be put in use. Searches use {now}, as before."
     if now == before:
         return f"Searches use {before} again."
     return (
-        f"Searches use {now}, and {before} again once the regions drawn meanwhile are "
-        "embedded with it."
+        f"Searches use {now}. They will use {before} again once the regions drawn in the meantime "
+        "are embedded with it."
     )
 
 
@@ -143,7 +143,7 @@ def _wanted(request: HttpRequest) -> services.WantedTraining | None:
     try:
         steps, hours = int(request.POST["steps"]), float(request.POST["hours"])
     except (KeyError, ValueError) as error:
-        raise InvalidInputError("Give the steps and the hours as numbers.") from error
+        raise InvalidInputError("Enter the steps and the hours as numbers.") from error
     return services.WantedTraining(steps, hours)
 
 

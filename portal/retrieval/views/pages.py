@@ -47,7 +47,7 @@ def judge(request: HttpRequest, roi_id: uuid.UUID) -> HttpResponse:
     roi = _require_live(roi_get(user, roi_id, with_shared=False))
     said = JudgementForm(request.POST)
     if not said.is_valid():
-        raise InvalidInputError("A mark names another region, and alike, unlike or nothing.")
+        raise InvalidInputError("A mark needs another region, and alike, unlike or nothing.")
     other_id, verdict = said.cleaned_data["other"], said.cleaned_data["verdict"]
     if verdict:
         services.judgement_set(roi=roi, other_id=other_id, verdict=Verdict(verdict), user=user)

@@ -103,7 +103,7 @@ def query_mark(request: HttpRequest, query_id: uuid.UUID) -> HttpResponse:
     found = selectors.query_get(user, query_id)
     said = JudgementForm(request.POST)
     if not said.is_valid():
-        raise InvalidInputError("A mark names another region, and alike, unlike or nothing.")
+        raise InvalidInputError("A mark needs another region, and alike, unlike or nothing.")
     services.query_mark(
         query=found,
         other_id=said.cleaned_data["other"],

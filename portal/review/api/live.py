@@ -45,7 +45,7 @@ class RoiChangedSerializer(serializers.Serializer[Any]):
     version = serializers.IntegerField()
     is_deleted = serializers.BooleanField()
     roi = RoiSerializer(
-        allow_null=True, help_text="As it is now; null where it is large, or was told before"
+        allow_null=True, help_text="The ROI as it is now; null if it is large, or was sent before"
     )
 
 
@@ -59,7 +59,7 @@ class PersonSerializer(serializers.Serializer[Any]):
     view = serializers.ListField(
         child=serializers.FloatField(), allow_null=True, help_text="left, top, right, bottom"
     )
-    roi = serializers.UUIDField(allow_null=True, help_text="The one they have chosen")
+    roi = serializers.UUIDField(allow_null=True, help_text="The ROI that they have selected")
 
 
 class CanvasNowSerializer(serializers.Serializer[Any]):
@@ -67,7 +67,9 @@ class CanvasNowSerializer(serializers.Serializer[Any]):
 
     cursor = serializers.DateTimeField()
     changed = RoiChangedSerializer(many=True)
-    has_more = serializers.BooleanField(help_text="More changed than are listed: read them all")
+    has_more = serializers.BooleanField(
+        help_text="More ROIs changed than are listed; read all of them"
+    )
     people = PersonSerializer(many=True)
 
 
@@ -95,7 +97,7 @@ class CanvasLiveApi(ApiView):
             OpenApiParameter("If-None-Match", str, OpenApiParameter.HEADER),
         ],
         responses={200: CanvasNowSerializer, 304: OpenApiResponse(description="Nothing new")},
-        summary="What others do on a canvas",
+        summary="Show what others do on a canvas",
     )
     def get(self, request: Request, id: uuid.UUID) -> Response:
         """Cheap enough to be asked every second, with the ETag of the last answer.
@@ -118,7 +120,7 @@ class CanvasLiveApi(ApiView):
         operation_id="canvases_live_update",
         request=PresenceSerializer,
         responses={204: None},
-        summary="Say that a page is open",
+        summary="Report that a page is open",
     )
     def put(self, request: Request, id: uuid.UUID) -> Response:
         """Now and then while the page is seen, and when its view or its ROI changed."""
@@ -139,7 +141,7 @@ class CanvasLiveApi(ApiView):
         operation_id="canvases_live_destroy",
         request=PresenceSerializer,
         responses={204: None},
-        summary="Say that a page was left",
+        summary="Report that a page was left",
     )
     def delete(self, request: Request, id: uuid.UUID) -> Response:
         """Others stop seeing it at once."""

@@ -45,7 +45,7 @@ class ReviewApi(ApiViewSet[Roi]):
     @extend_schema(
         parameters=[QueueQuerySerializer],
         responses=QueuedSerializer(many=True),
-        summary="ROIs by where they stand in review",
+        summary="List ROIs by their review state",
     )
     def list(self, request: Request) -> Response:
         """Of the caller's own labs; those that were changed longest ago come first."""
@@ -103,7 +103,7 @@ class RoiThreadApi(ApiView, GenericAPIView[Roi]):
     @extend_schema(
         operation_id="rois_thread_list",
         responses=ThreadEntrySerializer(many=True),
-        summary="The thread of an ROI",
+        summary="Show the thread of an ROI",
     )
     def get(self, request: Request, id: uuid.UUID) -> Response:
         """Steps of review and comments, first to last. Another lab's comments are not shared."""
@@ -129,7 +129,7 @@ class RoiThreadApi(ApiView, GenericAPIView[Roi]):
 
 
 class ReviewRulesApi(ApiView):
-    """How a lab reviews."""
+    """Show how a lab reviews."""
 
     area = TokenArea.LAB
     if_match: ClassVar = {"PUT": False}
@@ -137,7 +137,7 @@ class ReviewRulesApi(ApiView):
     @extend_schema(
         operation_id="review_rules_retrieve",
         responses=ReviewRulesSerializer,
-        summary="How a lab reviews",
+        summary="Show how a lab reviews",
     )
     def get(self, request: Request, id: uuid.UUID) -> Response:
         """For its members."""
@@ -148,7 +148,7 @@ class ReviewRulesApi(ApiView):
         operation_id="review_rules_update",
         request=ReviewRulesSerializer,
         responses=ReviewRulesSerializer,
-        summary="Say how a lab reviews",
+        summary="Set how a lab reviews",
     )
     def put(self, request: Request, id: uuid.UUID) -> Response:
         """For its managers."""

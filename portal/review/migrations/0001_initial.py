@@ -44,7 +44,7 @@ class Migration(migrations.Migration):
                 ('tab', models.UUIDField(help_text='Chosen by the page')),
                 ('seen_at', models.DateTimeField()),
                 ('view', models.JSONField(help_text='left, top, right, bottom in level-0 pixels', null=True)),
-                ('roi_id', models.UUIDField(help_text='The one that is chosen', null=True)),
+                ('roi_id', models.UUIDField(help_text='The ROI that is selected', null=True)),
                 ('canvas', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='archive.canvas')),
                 ('lab', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='labs.lab')),
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),

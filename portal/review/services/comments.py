@@ -27,7 +27,9 @@ def comment_clean(text: str, *, may_be_empty: bool = False) -> str:
     text = text.strip()
     least = 0 if may_be_empty else 1
     if not least <= len(text) <= COMMENT_MAX:
-        raise InvalidInputError(f"text: {least} to {COMMENT_MAX:,} characters, not {len(text):,}.")
+        raise InvalidInputError(
+            f"text: expected {least} to {COMMENT_MAX:,} characters, got {len(text):,}."
+        )
     return text
 
 

@@ -56,7 +56,9 @@ def rois_review(
     if state not in ReviewState.values:
         raise InvalidInputError(f"state: one of {', '.join(ReviewState.values)}.")
     if not 0 < len(rois) <= MOST_AT_ONCE:
-        raise InvalidInputError(f"rois: {len(rois):,}; from 1 to {MOST_AT_ONCE} in one request.")
+        raise InvalidInputError(
+            f"rois: expected 1 to {MOST_AT_ONCE} in one request, got {len(rois):,}."
+        )
     text = comment_clean(comment, may_be_empty=True)
     rows = Roi.objects.owned_by(user).live().filter(pk__in=[one for one, _ in rois])
     known = rows.select_related("canvas").defer("foreign").in_bulk()

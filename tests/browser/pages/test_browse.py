@@ -160,7 +160,7 @@ def test_a_doubtful_label_is_kept_or_given_up(open_page: Any, archive: Any) -> N
         LabelConfirmation.objects.all().delete()
     page.reload()
     page.get_by_role("button", name="Label it Stroma").first.click()
-    expect(page.get_by_text("The region is labelled Stroma now.")).to_be_visible()
+    expect(page.get_by_text("The region now has the label Stroma.")).to_be_visible()
     with DATABASE:
         assert Roi.objects.get(pk=archive[7].pk).label.name == "Stroma"
 

@@ -41,7 +41,7 @@ def test_the_page_shows_asks_erases_and_certifies(
     assert "Type W-1 to erase" in preview and "2 originals" in preview
     wrong = client.post(PAGE, {"accession": "W-1", "typed": "w-1"})
     assert (wrong.status_code, Case.objects.count()) == (422, 1)
-    assert "This is not what is to be erased." in wrong.content.decode()
+    assert "This does not match what is to be erased." in wrong.content.decode()
     ordered = client.post(PAGE, {"accession": "W-1", "typed": "W-1", "reason": "asked in May"})
     erasure = Erasure.objects.get()
     assert ordered.headers["Location"] == f"{PAGE}{erasure.pk}/"

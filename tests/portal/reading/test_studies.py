@@ -215,7 +215,7 @@ def test_pages_of_a_study(
     place = f"/studies/{study.pk}/findings/?canvas={canvas.pk}"
     with django_assert_max_num_queries(20):
         page = client.get(place).content.decode()
-    assert "Not all drew it" in page and "<path" in page
+    assert "Not drawn by all" in page and "<path" in page
     answer = client.post(
         f"/studies/{study.pk}/decide/", {"canvas": canvas.pk, "choice": "agreed"}, follow=True
     )

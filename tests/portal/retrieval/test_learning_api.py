@@ -129,7 +129,7 @@ def test_what_is_learned_beside_a_metric_in_use_is_told_against_it(world, manage
     assert f"go by {own} again?" in page.get(where).content.decode()
     world.embedded(world.canvas(world.case("new", "patient new")), 100, 100, 41)
     back = page.post(f"{where}roll-back/", follow=True).content.decode()
-    assert f"Searches use {first.base}, and {own} again once the regions drawn" in back
+    assert f"Searches use {first.base}. They will use {own} again once the regions drawn" in back
     assert "It was compared with" not in back and "so it cannot be put in use" in back
     refused = api.post(f"{one}promote/")
     assert (refused.status_code, refused.json()["code"]) == (409, "searches-changed")

@@ -45,7 +45,7 @@ def cases_of(*, lab: Lab, accession: str = "", patient_key: str = "") -> list[Ca
     else:
         found = list(cases.filter(accession=accession)) if accession else []
     if not found:
-        raise NotFoundError("The lab has no such case, not even among the deleted.")
+        raise NotFoundError("The lab has no such case, not even among the deleted ones.")
     return found
 
 
@@ -61,7 +61,7 @@ def erasure_begin(*, lab: Lab, cases: Collection[Case], user: User, reason: str)
     reason = " ".join(reason.split())[:200]
     found = inventory_of([case.pk for case in cases])
     if any(word.lower() in reason.lower() for word in found.words):
-        raise InvalidInputError("The reason names what is to be erased, and it is kept.")
+        raise InvalidInputError("The reason is kept, so it must not name what is to be erased.")
     for job in _jobs_of(found, lab.pk):
         job_cancel(job=job, user=user)
     with transaction.atomic():
@@ -87,7 +87,7 @@ def erasure_run(erasure: Erasure) -> Erasure:
     found = inventory_of(case_ids)
     if _jobs_of(found, erasure.lab_id):
         raise ConflictError(
-            "A job is still at work on what is to be erased; try again once it has stopped.",
+            "A job is still working on what is to be erased. Try again once it has stopped.",
             code="erasure-job-at-work",
         )
     with transaction.atomic():
@@ -104,7 +104,7 @@ def erasure_run(erasure: Erasure) -> Erasure:
     erasure.certificate = _certificate_json(erasure, found, texts, is_rewritten)
     is_gone = erasure.certificate["verified"]["is_gone"]
     erasure.state = ErasureState.DONE if is_gone else ErasureState.FAILED
-    erasure.error_message = "" if is_gone else "Something is left; the certificate names it."
+    erasure.error_message = "" if is_gone else "Something is left over; the certificate names it."
     erasure.finished_at = timezone.now()
     erasure.save()
     return erasure

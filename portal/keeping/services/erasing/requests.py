@@ -83,7 +83,9 @@ def erasure_request(
     """
     preview = erasure_preview(lab=lab, cases=cases, user=user, patient_key=patient_key)
     if typed.strip() != preview.typed:
-        raise InvalidInputError("typed: this is not what is to be erased.", code="not-confirmed")
+        raise InvalidInputError(
+            "typed: this does not match what is to be erased.", code="not-confirmed"
+        )
     with transaction.atomic():
         erasure = erasure_begin(lab=lab, cases=cases, user=user, reason=reason)
         event_emit(

@@ -29,14 +29,13 @@ class Command(BaseCommand):
         except DatabaseError:
             self.stderr.write(
                 "The database does not answer or has not been migrated yet. Run manage.py migrate,"
-                " then manage.py first_run: it prints how to make the first lab."
+                " then manage.py first_run: it prints how to create the first lab."
             )
             return
         if secret is None:
             return
         self.stdout.write(
-            "\nNobody has an account here yet. Make the first lab and its manager at\n"
-            f"    {options['url']}{reverse('labs:set_up')}\n"
-            f"with this token, which works once and for a day:\n    {secret}\n"
-            "or by: manage.py setup_lab\n"
+            "\nNobody has an account here yet. Create the first lab and its manager at\n    "
+            f"{options['url']}{reverse('labs:set_up')}\nwith this token, which works once, within "
+            f"a day:\n    {secret}\nor by: manage.py setup_lab\n"
         )

@@ -34,4 +34,4 @@ class Command(BaseCommand):
         if user is None:
             raise CommandError(f"{options['email']} has no active account.")
         link = reverse("labs:link_open", args=[link_make(Purpose.PASSWORD, user=user)])
-        self.stdout.write(f"Works once and for a day:\n{options['url']}{link}")
+        self.stdout.write(f"This link works once, within a day:\n{options['url']}{link}")

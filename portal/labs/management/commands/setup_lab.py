@@ -27,11 +27,13 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Everything by flags, for scripts."""
         parser.add_argument("--lab", required=True, help="the lab's name")
-        parser.add_argument("--slug", default="", help="its short name in addresses")
+        parser.add_argument("--slug", default="", help="its short name in URLs")
         parser.add_argument("--manager", required=True, metavar="EMAIL")
         parser.add_argument("--name", default="", help="the manager's name")
         parser.add_argument(
-            "--password-stdin", action="store_true", help="read a password; without: print a link"
+            "--password-stdin",
+            action="store_true",
+            help="read a password from the standard input; otherwise a link is printed",
         )
         parser.add_argument("--url", default=settings.TESSERA_URL, help="of the portal")
 
@@ -47,18 +49,18 @@ class Command(BaseCommand):
             )
         except PortalError as error:
             raise CommandError(error.message) from None
-        self.stdout.write(f"Made the lab {lab.name} ({lab.slug}).")
+        self.stdout.write(f"Created the lab {lab.name} ({lab.slug}).")
         if secret is None:
             self.stdout.write(f"{options['manager']} can sign in.")
             return
         link = f"{options['url']}{reverse('labs:invitation_open', args=[secret])}"
-        self.stdout.write(f"Link for {options['manager']}, works once and for a week:\n{link}")
+        self.stdout.write(f"Link for {options['manager']}; it works once, within a week:\n{link}")
 
 
 def _password(*, from_stdin: bool) -> str | None:
     if from_stdin:
         password = sys.stdin.readline().rstrip("\r\n")
         if not password:
-            raise CommandError("--password-stdin: nothing came from the standard input.")
+            raise CommandError("--password-stdin: the standard input was empty.")
         return password
     return os.environ.get("TESSERA_SETUP_PASSWORD") or None

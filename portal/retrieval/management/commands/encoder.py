@@ -31,14 +31,14 @@ class Command(BaseCommand):
             elif action == "approve":
                 self.stdout.write(f"{services.encoder_approve(kind)} is the default of {kind}")
             else:
-                self.stdout.write(f"{services.encoder_reject(kind)} no longer waits")
+                self.stdout.write(f"{services.encoder_reject(kind)} is no longer waiting")
         except ConflictError as error:
             raise CommandError(str(error)) from error
 
     def _compare(self, kind: str) -> None:
         current, following = selectors.encoder_default(kind), selectors.encoder_next(kind)
         if current is None or following is None:
-            raise ConflictError(f"No {kind} encoder waits to become the default.")
+            raise ConflictError(f"No {kind} encoder is waiting to become the default.")
         left = selectors.backfill_jobs_open(following).count()
         self.stdout.write(f"{current} (default) and {following} (next; {left} jobs are left)")
         for lab in Lab.objects.order_by("name"):
@@ -47,7 +47,7 @@ class Command(BaseCommand):
     def _line(self, lab: Lab, current: Encoder, following: Encoder) -> str:
         found = selectors.encoder_compare(current=current, following=following, lab_id=lab.pk)
         if found is None:
-            return "no label that two patients share, nothing to compare by"
+            return "no label is shared by two patients, so there is nothing to compare by"
         return (
             f"{found.rois} labelled ROIs of {found.patients} patients; same label among the ten"
             f" nearest of other patients: {found.current:.3f} and {found.following:.3f}"

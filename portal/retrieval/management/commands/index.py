@@ -35,22 +35,26 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         """What to do, and whose."""
         parser.add_argument("action", choices=("status", "verify", "rebuild", "switch"))
-        parser.add_argument("--lab", default="", help="the slug of one lab; all without it")
-        parser.add_argument("--sample", type=int, default=64, help="verify: how many to ask with")
-        parser.add_argument("--now", action="store_true", help="rebuild: here, not by the worker")
+        parser.add_argument("--lab", default="", help="short name of one lab; all labs if left out")
+        parser.add_argument(
+            "--sample", type=int, default=64, help="verify: how many vectors to search with"
+        )
+        parser.add_argument(
+            "--now", action="store_true", help="rebuild: in this process, not by the worker"
+        )
         parser.add_argument(
             "--older-than",
             type=int,
             default=0,
             metavar="MINUTES",
-            help="rebuild: only files so old; by it a stopped run goes on where it stopped",
+            help="rebuild: only files at least this old; a stopped run continues this way",
         )
 
     def handle(self, *args: Any, action: str, **options: Any) -> None:
         """Do it and say what came of it."""
         scopes = list(self._scopes(options["lab"]))
         if not scopes:
-            self.stdout.write("There is no embedding: nothing to index.")
+            self.stdout.write("There are no embeddings, so there is nothing to index.")
         if options["sample"] < 1:
             raise CommandError(f"--sample: expected at least 1, got {options['sample']}")
         bad = 0
@@ -66,7 +70,7 @@ class Command(BaseCommand):
                 oldest = timezone.now() - timedelta(minutes=options["older_than"])
                 bad += not self._rebuild(name, scope, is_now=options["now"], before=oldest)
         if bad:
-            raise CommandError(f"{bad} of {len(scopes)} do not hold; see above.")
+            raise CommandError(f"{bad} of {len(scopes)} are not correct; see above.")
 
     def _scopes(self, slug: str) -> Iterator[tuple[Scope, Lab]]:
         if slug and not Lab.objects.filter(slug=slug).exists():
@@ -92,7 +96,7 @@ class Command(BaseCommand):
         verdict = selectors.index_verify(scope, sample=sample)
         if verdict is None:
             has_file = selectors.snapshot_latest(scope) is not None
-            told = "the file cannot be read" if has_file else "no file yet, nothing to verify"
+            told = "the file cannot be read" if has_file else "no file yet, so nothing to verify"
             self.stdout.write(f"{name}: {told}")
             return not has_file
         self.stdout.write(
@@ -110,7 +114,7 @@ class Command(BaseCommand):
         version = last.version + 1 if last else 1
         job = services.index_build_submit(scope=scope, version=version)
         if not is_now:
-            self.stdout.write(f"{name}: version {version} waits for the worker ({job.state})")
+            self.stdout.write(f"{name}: version {version} is waiting for the worker ({job.state})")
             return True
         return self._run(name, scope, version, job)
 

@@ -23,11 +23,13 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Whose regions, where to, and by whose order."""
         parser.add_argument("lab", help="the short name of the lab")
-        parser.add_argument("out", type=Path, help="an empty folder, or none yet")
+        parser.add_argument("out", type=Path, help="an empty or a new folder")
         parser.add_argument("--by", required=True, help="e-mail of the manager who permits it")
         parser.add_argument("--mpp", type=float, default=0.5, help="microns per pixel (0.5)")
         parser.add_argument("--kind", nargs="*", choices=CanvasKind.values, default=[])
-        parser.add_argument("--accepted", action="store_true", help="only what review accepted")
+        parser.add_argument(
+            "--accepted", action="store_true", help="only regions that were accepted in review"
+        )
         parser.add_argument(
             "--held-out", type=float, default=HELD_OUT, help="share of patients kept back (0.2)"
         )
@@ -38,7 +40,7 @@ class Command(BaseCommand):
             found_lab = Lab.objects.get(slug=lab)
             user = User.objects.get(email=by.strip().lower())
         except (Lab.DoesNotExist, User.DoesNotExist) as error:
-            raise CommandError(f"{lab} or {by}: no such lab or person.") from error
+            raise CommandError(f"There is no lab {lab}, or no person {by}.") from error
         if not options["mpp"] > 0:
             raise CommandError(f"--mpp: expected a number above 0, got {options['mpp']}.")
         try:

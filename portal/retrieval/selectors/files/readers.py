@@ -59,7 +59,9 @@ class Readers:
             logger.exception("index file of snapshot %s cannot be read", snapshot.pk)
             return None
         if not is_whole:
-            logger.error("index file of snapshot %s is missing or another's", snapshot.pk)
+            logger.error(
+                "index file of snapshot %s is missing or belongs to another snapshot", snapshot.pk
+            )
             return None
         self._keep(scope, _Opened(snapshot.pk, snapshot.read_at, index))
         return index

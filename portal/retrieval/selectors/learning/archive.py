@@ -126,7 +126,7 @@ def learning_get(user: User, learning_id: uuid.UUID) -> Learning:
     """One of them, or ``NotFoundError``."""
     found = learnings_of(user).filter(pk=learning_id).first()
     if found is None:
-        raise NotFoundError("There is nothing learned of that id.")
+        raise NotFoundError("Nothing was learned under this id.")
     return found
 
 

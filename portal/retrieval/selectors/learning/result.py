@@ -13,8 +13,8 @@ from ml.types import JsonObject
 from portal.retrieval.selectors.learning.archive import REGIONS_MOST, LabMaterial
 
 VERDICT_RULE = (
-    "Better: the interval of 95 % of the gain of {measure} over what the lab's searches go by lies "
-    "above zero when the patients kept aside are drawn again."
+    "Better means: the 95 % interval of the gain in {measure} over what the searches of the lab "
+    "use, with the patients kept aside drawn anew, lies above zero."
 )
 MEASURES: Mapping[str, str] = {
     "map_at_10": "mAP@10",

@@ -43,7 +43,7 @@ class WantedTraining:
             )
         if not 0 < self.hours <= HOURS_MOST:
             raise InvalidInputError(
-                f"hours: expected more than 0, {HOURS_MOST:g} at most, got {self.hours:g}."
+                f"hours: expected more than 0 and at most {HOURS_MOST:g}, got {self.hours:g}."
             )
 
 
@@ -124,24 +124,24 @@ def learning_promote(*, learning: Learning, user: User) -> Job:
 def _promotable(learning: Learning) -> Encoder:
     if learning.encoder is None or not learning.is_better:
         raise ConflictError(
-            "This is not better than what the lab searches with now, by the rule that was written "
-            "down before. It is not put in use.",
+            "By the rule that was set beforehand, this is not better than what the lab searches "
+            "with now. It was not put in use.",
             code="not-better",
         )
     if learning.encoder.is_default:
-        raise ConflictError("The lab's searches use it already.", code="in-use")
+        raise ConflictError("The searches of the lab already use it.", code="in-use")
     is_next_coming = selectors.encoder_next(learning.kind) is not None
     if not learning.base.is_default or is_next_coming:
         raise ConflictError(
-            f"It was learned over {learning.base}, whose vectors the portal no longer makes or is "
-            "about to stop making. Learn from the archive once more.",
+            f"It was learned over {learning.base}, whose vectors the portal no longer makes or "
+            "will soon stop making. Learn from the archive again.",
             code="encoder-changing",
         )
     in_use = selectors.encoder_of_lab(learning.kind, learning.lab_id)
     if in_use != learning.compared_with:
         raise ConflictError(
-            f"It was compared with {learning.compared_with}, but the lab's searches use {in_use} "
-            "now. Learn from the archive once more.",
+            f"It was compared with {learning.compared_with}, but the searches of the lab now use "
+            f"{in_use}. Learn from the archive again.",
             code="searches-changed",
         )
     return learning.encoder
@@ -163,7 +163,7 @@ def learning_roll_back(*, learning: Learning, user: User) -> Learning:
         Encoder.objects.select_for_update().get(pk=learning.base_id)  # new vectors wait
         learning = _read_again(learning)
         if learning.use == "no":
-            raise ConflictError("The lab's searches do not use it.", code="not-in-use")
+            raise ConflictError("The searches of the lab do not use it.", code="not-in-use")
         own = Encoder.objects.filter(lab=learning.lab, kind=learning.kind)
         own.update(is_next=False)
         before = selectors.learning_way_back(learning)

@@ -27,7 +27,7 @@ def archive_embed_submit(encoder: Encoder, user: User | None) -> Job:
     looked whether there is more to do.
     """
     if encoder.lab is None:
-        raise ValueError(f"{encoder} is no lab's own")
+        raise ValueError(f"{encoder} is not an encoder of a lab")
     known = selectors.map_job_open(encoder)
     return known or job_submit(
         kind=OWN_KIND if encoder.is_trained else MAP_KIND,

@@ -188,7 +188,7 @@ def test_old_generations_go_and_what_only_they_named(keep_file, vault_folder: Pa
 
 
 def test_two_backups_to_one_place_do_not_meet(vault_folder: Path, storage: Path, db: None) -> None:
-    with Vault(vault_folder).locked(), pytest.raises(ConflictError, match="under way"):
+    with Vault(vault_folder).locked(), pytest.raises(ConflictError, match="is running"):
         backup_take(destination=vault_folder)
 
 

@@ -237,7 +237,7 @@ def test_only_managers_erase_and_the_reason_does_not_name_the_patient(
 ) -> None:
     with pytest.raises(ForbiddenError):
         erasure_begin(lab=lab, cases=[patient], user=annotator, reason="")
-    with pytest.raises(InvalidInputError, match="it is kept"):
+    with pytest.raises(InvalidInputError, match="The reason is kept"):
         erasure_begin(lab=lab, cases=[patient], user=manager, reason=f"all of {NAMES[1]}")
     with pytest.raises(NotFoundError):
         cases_of(lab=lab, patient_key="nobody")

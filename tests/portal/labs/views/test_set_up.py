@@ -25,7 +25,7 @@ FORM = {
 def printed() -> str:
     out = io.StringIO()
     call_command("first_run", url="http://t.example", stdout=out)
-    found = re.search(r"for a day:\n\s+(\S+)\n", out.getvalue())
+    found = re.search(r"within a day:\n\s+(\S+)\n", out.getvalue())
     return found.group(1) if found else ""
 
 
@@ -61,7 +61,7 @@ def test_a_token_that_is_a_day_old_opens_nothing(client: Client) -> None:
 def test_a_token_opens_nothing_once_somebody_has_an_account() -> None:
     token = printed()
     User.objects.create_user("other@lab.example", password="correct horse battery")
-    with pytest.raises(ConflictError, match="set up already"):
+    with pytest.raises(ConflictError, match="already been set up"):
         first_run_finish(
             token,
             lab_name="Pathology North",

@@ -61,7 +61,7 @@ def test_a_point_behind_a_tilted_frame_is_not_seen_by_it(built: Mosaic) -> None:
 
 def test_a_point_outside_is_refused(built: Mosaic) -> None:
     for x, y in ((-1, 5), (5, 81), (1000, 5)):
-        with pytest.raises(NotFoundError, match="outside of the mosaic of 170 x 80 px"):
+        with pytest.raises(NotFoundError, match="outside the mosaic of 170 x 80 px"):
             frames_at_point(built, x=x, y=y)
 
 

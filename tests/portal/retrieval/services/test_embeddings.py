@@ -43,7 +43,7 @@ def test_running_twice_leaves_the_same_rows(world, encoder):
     job_run(job.pk)
     assert list(Embedding.objects.values()) == before
     assert encoder.calls == 1
-    assert Job.objects.get(pk=job.pk).result["skipped"] == "embedded already"
+    assert Job.objects.get(pk=job.pk).result["skipped"] == "already embedded"
     assert roi.version == 1
 
 

@@ -119,13 +119,15 @@ def waiting(world, encoder, settings):
 
 def test_where_a_word_is_asked_for_the_next_encoder_waits_for_it(world, waiting):
     old = selectors.encoder_default()
-    with pytest.raises(ConflictError, match="has yet to embed the archive: 1 jobs are left"):
+    with pytest.raises(
+        ConflictError, match="has not finished embedding the archive: 1 jobs are left"
+    ):
         services.encoder_approve("histology")
     world.run_jobs()
     assert selectors.encoder_default() == old and selectors.encoder_next("histology") == waiting
     assert services.encoder_approve("histology") == waiting
     assert selectors.encoder_default() == waiting
-    with pytest.raises(ConflictError, match="No histology encoder waits"):
+    with pytest.raises(ConflictError, match="No histology encoder is waiting"):
         services.encoder_approve("histology")
 
 
@@ -135,7 +137,7 @@ def test_a_rejected_encoder_waits_no_longer_and_keeps_its_embeddings(world, wait
     assert services.encoder_reject("histology") == waiting
     assert selectors.encoder_next("histology") is None
     assert selectors.encoder_default() == old and waiting.embeddings.count() == 1
-    with pytest.raises(ConflictError, match="No histology encoder waits"):
+    with pytest.raises(ConflictError, match="No histology encoder is waiting"):
         services.encoder_reject("histology")
 
 

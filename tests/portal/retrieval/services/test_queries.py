@@ -228,7 +228,7 @@ def test_the_forms_of_viewer_and_page_lead_to_the_answer(world, found):
     assert "ROIs of this slide" in answer.content.decode()
     assert page.post("/queries/ask/", {"source": "area", "canvas": "x"}).status_code == 400
     sent = {"kind": "histology", "mpp": "", "picture": io.BytesIO(png())}
-    assert "Say how many microns" in page.post("/queries/picture/", sent).content.decode()
+    assert "Enter how many microns" in page.post("/queries/picture/", sent).content.decode()
     sent = {"kind": "histology", "mpp": "0.5", "picture": io.BytesIO(png())}
     assert page.post("/queries/picture/", sent).status_code == 302
     assert "Preparing this query" in world_page(world, Query.objects.first())

@@ -217,7 +217,7 @@ def test_another_labs_region_is_not_kept(world, found, roi, other_lab):
 def test_rest_makes_reads_and_asks_again(world, found, roi, api_as):
     api = api_as(world.user)
     wrong = api.post("/api/v1/reports/", {}, format="json")
-    assert (wrong.status_code, wrong.json()["detail"]) == (400, "roi, query: name one of them.")
+    assert (wrong.status_code, wrong.json()["detail"]) == (400, "roi, query: give one of them.")
     body = {"roi": str(roi.pk), "k": 2, "facets": True}
     answer = api.post("/api/v1/reports/", body, format="json")
     assert answer.status_code == 201

@@ -169,7 +169,7 @@ def test_only_a_manager_of_the_lab_may_and_nothing_is_written_over(
 
 
 def test_the_command_says_what_is_wrong(lab, manager, tmp_path):
-    with pytest.raises(CommandError, match="no such lab or person"):
+    with pytest.raises(CommandError, match="There is no lab"):
         call_command("training_set", "nowhere", str(tmp_path), by=manager.email)
     with pytest.raises(CommandError, match="above 0"):
         call_command("training_set", lab.slug, str(tmp_path / "x"), by=manager.email, mpp=0.0)

@@ -38,5 +38,5 @@ def test_vectors_come_in_order_and_each_frame_is_read_once(monkeypatch, readers)
     with regions.regions_open(SimpleNamespace(embed_image=embed_image), canvas) as embed:
         found = embed([roi(20), roi(20), roi(None), roi(40), roi(60)], None)
     assert found[:2] == [(20, 0.5)] * 2 and found[4] == (60, 0.5)
-    assert "names no frame" in str(found[2]) and "all black" in str(found[3])
+    assert "has no frame" in str(found[2]) and "all black" in str(found[3])
     assert read == [20, 40, 60]

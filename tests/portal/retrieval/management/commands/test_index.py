@@ -29,7 +29,7 @@ def rois(world):
 def test_a_file_is_built_told_and_verified(world, rois):
     name = f"{world.lab.name}, box 1"
     assert said("status") == f"{name}: no file; 6 searched from the database\n"
-    assert said("verify") == f"{name}: no file yet, nothing to verify\n"
+    assert said("verify") == f"{name}: no file yet, so nothing to verify\n"
     assert said("rebuild", "--now") == f"{name}: version 1 is in use\n"
     world.embedded(rois[0].canvas, 200, 200)
     roi_delete(roi=rois[0], user=world.user, expected_version=1)
@@ -37,7 +37,7 @@ def test_a_file_is_built_told_and_verified(world, rois):
     assert "version 1, flat, 6 vectors" in told and "1 newer, 1 masked" in told
     assert "5 checked, 0 missing, 0 orphans, 0 of 6 altered, recall 1.0000" in said("verify")
     assert "version 1 is new enough" in said("rebuild", "--older-than", "60")
-    assert "version 2 waits for the worker" in said("rebuild")
+    assert "version 2 is waiting for the worker" in said("rebuild")
     world.run_jobs()
     assert "6 checked, 0 missing" in said("verify")
 
@@ -65,4 +65,4 @@ def test_what_is_wrong_with_a_file_is_counted(world, rois):
 def test_an_unknown_lab_is_named(world):
     with pytest.raises(CommandError, match="no lab 'nobody'"):
         said("status", "--lab", "nobody")
-    assert said("status") == "There is no embedding: nothing to index.\n"
+    assert said("status") == "There are no embeddings, so there is nothing to index.\n"
