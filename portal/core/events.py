@@ -11,6 +11,7 @@ from django.db import transaction
 
 from portal.core.database.rows import rows_insert
 from portal.core.models import Event
+from portal.core.reserved import effect_note
 
 EVERY = "*"
 Handler = Callable[[Event], None]
@@ -65,6 +66,7 @@ def event_emit(name: str, *, lab_id: uuid.UUID | None, payload: Mapping[str, Any
         payload: JSON-able; ids as strings.
     """
     with transaction.atomic():
+        effect_note()
         event = _event(name, lab_id, payload)
         event.save(force_insert=True)
         _tell(name, [event])
@@ -80,6 +82,7 @@ def events_emit(
     """
     events = [_event(name, lab_id, payload) for payload in payloads]
     with transaction.atomic():
+        effect_note()
         rows_insert(events)
         _tell(name, events)
 

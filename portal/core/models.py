@@ -70,9 +70,14 @@ class KeptAnswer(models.Model):
     name = models.CharField(primary_key=True, max_length=64)
     person_id = models.UUIDField(db_index=True)
     digest = models.CharField(max_length=64)
-    status = models.PositiveSmallIntegerField()
+    status = models.PositiveSmallIntegerField(null=True, help_text="null until it is answered")
     headers = models.JSONField(default=dict)
     body = models.TextField(blank=True)
     is_whole = models.BooleanField(default=True)
     """False: it was too large to be kept, or forgotten since; the request was carried out."""
+    holder = models.UUIDField(null=True, help_text="Of one under way: who carries it out")
+    held_until = models.DateTimeField(null=True, help_text="From then on another may")
+    has_effect = models.BooleanField(
+        default=False, help_text="Of one under way: it wrote something"
+    )
     created_at = models.DateTimeField(default=timezone.now, db_index=True)

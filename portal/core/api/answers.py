@@ -9,12 +9,15 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from cryptography.fernet import InvalidToken
+from django.db import transaction
 from django.utils import timezone
 
+from ml.types import JsonObject
 from portal.core.ciphers import decrypt, encrypt
-from portal.core.database.locks import transaction_lock_at_once
+from portal.core.database.locks import transaction_lock, transaction_lock_at_once
 from portal.core.errors import ConflictError, InvalidInputError, KeyReusedError
 from portal.core.models import KeptAnswer
+from portal.core.reserved import Reservation
 
 KEPT = timedelta(hours=24)
 LARGEST_BYTES = 256 * 2**10
@@ -22,6 +25,9 @@ LARGEST_BYTES = 256 * 2**10
 NOT_KEPT = frozenset({409, 429, 503})
 """Not now: the same request may be carried out later."""
 RETRY_AFTER_S = 2  # most requests have ended by then
+HELD = timedelta(minutes=2)
+"""For so long a request that works apart keeps others off; one that takes longer loses its right to
+write as soon as it is sent again."""
 _KEY = re.compile(r"[!-~]{8,200}\Z")
 
 
@@ -87,51 +93,124 @@ def answer_begin(asked: NamedRequest) -> Replay | None:
         ConflictError: it is being carried out, or was, and its answer is no longer there.
         KeyReusedError: the key stands for another request.
     """
-    if not transaction_lock_at_once(f"kept answer:{asked.name}"):
-        raise ConflictError(
-            "This request is still being carried out.",
-            code="request-running",
-            details={"retry_after_s": RETRY_AFTER_S},
-        )
+    if not transaction_lock_at_once(_lock(asked)):
+        raise _running()
+    row = _row(asked)
+    return None if row is None or _is_free(row) else _replay(asked, row)
+
+
+def answer_keep(asked: NamedRequest, answer: Replay) -> None:
+    """Keep it for a day, in the transaction of what it tells of."""
+    if not _is_kept(answer):
+        return
+    known = {"person_id": asked.person_id, "digest": asked.digest}
+    fields = known | _fields(asked, answer) | {"created_at": timezone.now()}
+    KeptAnswer.objects.update_or_create(name=asked.name, defaults=fields)
+
+
+def answer_reserve(asked: NamedRequest) -> Replay | Reservation:
+    """As ``answer_begin``, in a transaction of its own: what follows is carried out apart.
+
+    The key is held for ``HELD``. Whoever dies in this time leaves it held until then. Afterwards
+    the request may be carried out again, unless it had written something: then it is refused, as
+    one whose answer is no longer there.
+    """
+    with transaction.atomic():
+        transaction_lock(_lock(asked))
+        row = _row(asked)
+        if row is not None and not _is_free(row):
+            return _replay(asked, row)
+        held = Reservation(asked.name, uuid.uuid4())
+        now = timezone.now()
+        fields = {"person_id": asked.person_id, "digest": asked.digest, "created_at": now}
+        fields |= {"status": None, "headers": {}, "body": "", "is_whole": True}
+        fields |= {"holder": held.holder, "held_until": now + HELD, "has_effect": False}
+        KeptAnswer.objects.update_or_create(name=asked.name, defaults=fields)
+    return held
+
+
+def answer_settle(asked: NamedRequest, held: Reservation, answer: Replay | None) -> None:
+    """Keep the answer to what was carried out apart; None: it broke off by a bug.
+
+    A request that wrote nothing and may be sent again gives its key back.
+    """
+    with transaction.atomic():
+        mine = KeptAnswer.objects.select_for_update()
+        row = mine.filter(name=held.name, holder=held.holder).first()
+        if row is None:
+            return  # another took it over
+        is_kept = answer is not None and _is_kept(answer)
+        if not is_kept and not row.has_effect:
+            row.delete()
+            return
+        fields = _fields(asked, answer or Replay(500, {}, b""))
+        if not (is_kept and row.is_whole):  # or the person may see less since it began
+            fields |= {"headers": {}, "body": "", "is_whole": False}
+        KeptAnswer.objects.filter(pk=row.pk).update(**fields)
+
+
+def _is_free(row: KeptAnswer) -> bool:
+    """Whoever carried it out is gone, and had written nothing."""
+    return row.holder is not None and not row.has_effect and not _is_held(row)
+
+
+def _is_held(row: KeptAnswer) -> bool:
+    return row.held_until is not None and row.held_until > timezone.now()
+
+
+def _is_kept(answer: Replay) -> bool:
+    return answer.status not in NOT_KEPT and answer.status < 500
+
+
+def _lock(asked: NamedRequest) -> str:
+    return f"kept answer:{asked.name}"
+
+
+def _row(asked: NamedRequest) -> KeptAnswer | None:
+    """What is known of the request; raises ``KeyReusedError`` where it was another one."""
     row = KeptAnswer.objects.filter(pk=asked.name, created_at__gt=timezone.now() - KEPT).first()
-    if row is None:
-        return None
-    if row.digest != asked.digest:
-        raise KeyReusedError("This Idempotency-Key was used for another request. Choose a new one.")
+    if row is not None and row.digest != asked.digest:
+        raise KeyReusedError("This Idempotency-Key was used for another request. Take a new one.")
+    return row
+
+
+def _running() -> ConflictError:
+    return ConflictError(
+        "This request is still being carried out.",
+        code="request-running",
+        details={"retry_after_s": RETRY_AFTER_S},
+    )
+
+
+def _replay(asked: NamedRequest, row: KeptAnswer) -> Replay:
+    """The answer; raises ``ConflictError`` where it is not there yet, or no longer."""
+    if row.holder is not None and _is_held(row):
+        raise _running()
     try:
-        if row.is_whole:
+        if row.is_whole and row.status is not None:
             body = decrypt(row.body, purpose=asked.purpose).encode() if row.body else b""
             return Replay(row.status, row.headers, body)
     except InvalidToken:
         pass  # kept under a secret key that the installation no longer has
     raise ConflictError(
-        (
-            "This request was carried out, but its answer is no longer kept. Read the object that "
-            "it concerned."
-        ),
+        "This request was carried out, and its answer is no longer kept. Read what it concerns.",
         code="answer-not-kept",
         details={"answered_status": row.status},
     )
 
 
-def answer_keep(asked: NamedRequest, answer: Replay) -> None:
-    """Keep it for a day, in the transaction of what it tells of."""
-    if answer.status in NOT_KEPT or answer.status >= 500:
-        return
+def _fields(asked: NamedRequest, answer: Replay) -> JsonObject:
+    """As the row keeps an answer."""
     fits = len(answer.body) <= LARGEST_BYTES
     body = answer.body.decode() if fits else ""
-    KeptAnswer.objects.update_or_create(
-        name=asked.name,
-        defaults={
-            "person_id": asked.person_id,
-            "digest": asked.digest,
-            "status": answer.status,
-            "headers": answer.headers,
-            "body": encrypt(body, purpose=asked.purpose) if body else "",
-            "is_whole": fits,
-            "created_at": timezone.now(),
-        },
-    )
+    return {
+        "status": answer.status,
+        "headers": answer.headers,
+        "body": encrypt(body, purpose=asked.purpose) if body else "",
+        "is_whole": fits,
+        "holder": None,
+        "held_until": None,
+    }
 
 
 def answers_forget(person_id: uuid.UUID | None = None) -> None:

@@ -22,12 +22,21 @@ from rest_framework.status import HTTP_201_CREATED
 from rest_framework.views import APIView
 from rest_framework.viewsets import GenericViewSet
 
-from portal.core.api.answers import NamedRequest, Replay, answer_begin, answer_keep, key_checked
+from portal.core.api.answers import (
+    NamedRequest,
+    Replay,
+    answer_begin,
+    answer_keep,
+    answer_reserve,
+    answer_settle,
+    key_checked,
+)
 from portal.core.api.conditions import present, require_match
 from portal.core.api.etags import TaggedAnswers, tag_of
 from portal.core.api.fields import SparseFields
 from portal.core.errors import StaleVersionError
 from portal.core.models import BaseModel, edit_tag
+from portal.core.reserved import reserved
 
 REPLAYED = "Idempotency-Replayed"
 _Row = TypeVar("_Row", bound=Model)
@@ -62,6 +71,9 @@ class ApiView(SparseFields, TaggedAnswers, APIView):
 
     takes_no_key = ""
     keeps_keys = False
+    works_apart = False
+    """Its POST takes seconds before it writes, or sends mail: no transaction is open meanwhile, and
+    nobody else's write waits for it."""
     if_match: ClassVar[Mapping[str, bool]] = {}
     """Methods that change what people edit. True: two may edit the same text, and a change has to
     say what it was made from. False: it is only switched, set or deleted, and may say so."""
@@ -139,20 +151,45 @@ class ApiView(SparseFields, TaggedAnswers, APIView):
         What a refusal changed (an attempt that is counted) is kept, as it is without a key.
         """
         asked = _asked(request, key)
+        if self.works_apart:
+            return self._apart(asked, handler, request, *args, **kwargs)
         with transaction.atomic():
             if (known := answer_begin(asked)) is not None:
-                return HttpResponse(
-                    known.body, status=known.status, headers=known.headers | {REPLAYED: "true"}
-                )
-            try:
-                response = handler(request, *args, **kwargs)
-            except Exception as error:  # noqa: BLE001 - raised on by handle_exception if a bug
-                response = self.handle_exception(error)
-            kept = _answer(response)
-            if self.edit_tag and kept.status == HTTP_201_CREATED:
-                kept.headers["ETag"] = response["ETag"] = tag_of(kept.body, edit_tag=self.edit_tag)
-            answer_keep(asked, kept)
+                return _replayed(known)
+            response = self._handled(handler, request, *args, **kwargs)
+            answer_keep(asked, self._kept(response))
             return response
+
+    def _apart(
+        self, asked: NamedRequest, handler: _Handler, request: Request, *args: Any, **kwargs: Any
+    ) -> HttpResponseBase:
+        """As ``_once``, with a short transaction before the work and one after it."""
+        known = answer_reserve(asked)
+        if isinstance(known, Replay):
+            return _replayed(known)
+        kept: Replay | None = None
+        try:
+            with reserved(known):
+                response = self._handled(handler, request, *args, **kwargs)
+            kept = self._kept(response)
+        finally:
+            answer_settle(asked, known, kept)
+        return response
+
+    def _handled(
+        self, handler: _Handler, request: Request, *args: Any, **kwargs: Any
+    ) -> HttpResponseBase:
+        try:
+            return handler(request, *args, **kwargs)
+        except Exception as error:  # noqa: BLE001 - raised on by handle_exception if a bug
+            return cast(HttpResponseBase, self.handle_exception(error))
+
+    def _kept(self, response: HttpResponseBase) -> Replay:
+        """The answer as it goes out, with the tag of what it made."""
+        kept = _answer(response)
+        if self.edit_tag and kept.status == HTTP_201_CREATED:
+            kept.headers["ETag"] = response["ETag"] = tag_of(kept.body, edit_tag=self.edit_tag)
+        return kept
 
 
 class ApiViewSet(ApiView, GenericViewSet[_Row]):
@@ -181,6 +218,11 @@ def shows_one(view: APIView, method: str | None) -> bool:
 def remembers(view: object) -> bool:
     """Whether POSTs of this view are carried out once by the key alone."""
     return isinstance(view, ApiView) and not view.takes_no_key and not view.keeps_keys
+
+
+def _replayed(known: Replay) -> HttpResponse:
+    headers = known.headers | {REPLAYED: "true"}
+    return HttpResponse(known.body, status=known.status, headers=headers)
 
 
 def _moment(day: date) -> datetime:

@@ -117,6 +117,7 @@ class InvitationViewSet(mixins.ListModelMixin, ApiViewSet[Invitation]):
     """Open invitations to the labs that one manages."""
 
     area = TokenArea.LAB
+    works_apart = True  # mail is sent
     serializer_class = InvitationSerializer
     filterset_class = LabFilter
     queryset = Invitation.objects.none()

@@ -29,6 +29,7 @@ class LearningViewSet(mixins.ListModelMixin, ApiViewSet[Learning]):
     """What was learned from the archives of the labs that one manages, the newest first."""
 
     area = TokenArea.LAB
+    works_apart = True  # it counts what there is to learn from
     serializer_class = LearningSerializer
     queryset = Learning.objects.none()
     lookup_value_converter = "uuid"

@@ -46,6 +46,7 @@ class ReportViewSet(mixins.ListModelMixin, ApiViewSet[Report]):
     """Reports of searches: what was asked and what came, as it was. They never change."""
 
     area = TokenArea.SEARCH
+    works_apart = True  # it searches, and makes pictures
     serializer_class = ReportSerializer
     queryset = Report.objects.none()
     lookup_value_converter = "uuid"

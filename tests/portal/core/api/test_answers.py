@@ -217,6 +217,8 @@ def test_every_post_of_the_api_takes_a_key_or_says_why_not() -> None:
     ]
     by_themselves = sorted(view.__name__ for view in views if view.keeps_keys)
     assert by_themselves == ["CanvasRoiFileApi", "RoiApi", "RoiBulkApi"]
+    apart = sorted(view.__name__ for view in views if view.works_apart)
+    assert apart == ["InvitationViewSet", "LearningViewSet", "ReportViewSet"]
     assert all(remembers(view()) for view in views if not view.takes_no_key and not view.keeps_keys)
 
 

@@ -164,7 +164,7 @@ def test_what_comes_and_goes_in_memory_moves_no_page() -> None:
     found, _, before = page_of(there, str(following))
     assert found == [(3, "a"), (4, "a")]
     assert page_of(there, str(before))[0] == [(0, "a"), (1, "a")]
-    with pytest.raises(InvalidInputError, match="none of this list"):
+    with pytest.raises(InvalidInputError, match="this list in this order"):
         page_of(InOrder("others", [], lambda row: row), str(following))
 
 

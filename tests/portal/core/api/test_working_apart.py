@@ -1,0 +1,149 @@
+"""A POST that takes long is carried out once too, and holds no transaction for its whole length."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from portal.core.api import answers
+from portal.core.models import KeptAnswer
+from portal.labs import selectors, services
+from portal.labs.models import Invitation, User
+
+PLACE, BODY = "/api/v1/invitations/", {"email": "new@example.org", "role": "viewer"}
+BEFORE = "portal.labs.selectors.lab_chosen"  # nothing is written yet
+AFTER = "portal.labs.services.invitation_deliver"  # the invitation is there
+Meanwhile = Callable[[str, Callable[[], Any]], None]
+
+
+@pytest.fixture
+def send(api_as: Any, manager: User) -> Callable[..., Any]:
+    def sent(body: Any = BODY) -> Any:
+        client = api_as(manager)
+        client.raise_request_exception = False
+        return client.post(PLACE, body, format="json", headers={"Idempotency-Key": "long-work-1"})
+
+    return sent
+
+
+@pytest.fixture
+def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Meanwhile:
+    """Do something once, in the middle of the first request that comes there."""
+
+    def patch(where: str, act: Callable[[], Any]) -> None:
+        module = selectors if where == BEFORE else services
+        real, left = getattr(module, where.rpartition(".")[2]), [act]
+
+        def passing(*args: Any, **options: Any) -> Any:
+            if left:
+                left.pop()()
+            return real(*args, **options)
+
+        monkeypatch.setattr(where, passing)
+
+    return patch
+
+
+def _running_out() -> None:
+    KeptAnswer.objects.update(held_until=timezone.now() - timedelta(seconds=1))
+
+
+def _broken() -> None:
+    raise RuntimeError("a bug")
+
+
+def _refused(answer: Any) -> tuple[int, str]:
+    return answer.status_code, answer.json()["code"]
+
+
+def test_it_is_carried_out_once_and_answered_the_same(send: Any, db: None) -> None:
+    first, again = send(), send()
+    assert (first.status_code, again.status_code) == (201, 201)
+    assert first.json() == again.json() and again["Idempotency-Replayed"] == "true"
+    assert Invitation.objects.count() == 1
+    assert _refused(send(BODY | {"role": "manager"})) == (422, "key-reused")
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("where", [BEFORE, AFTER])
+def test_no_transaction_is_open_meanwhile_and_the_same_request_is_told_to_wait(
+    send: Any, meanwhile: Meanwhile, where: str
+) -> None:
+    said: list[Any] = []
+
+    def look() -> None:
+        assert not connection.in_atomic_block
+        said.append(send())
+
+    meanwhile(where, look)
+    assert send().status_code == 201
+    assert _refused(said[0]) == (409, "request-running") and int(said[0]["Retry-After"]) > 0
+    assert Invitation.objects.count() == 1
+
+
+def test_who_breaks_off_before_writing_gives_the_key_back(
+    send: Any, meanwhile: Meanwhile, db: None
+) -> None:
+    meanwhile(BEFORE, _broken)
+    assert send().status_code == 500
+    assert not KeptAnswer.objects.exists()
+    assert send().status_code == 201
+
+
+def test_who_breaks_off_after_writing_is_not_carried_out_again(
+    send: Any, meanwhile: Meanwhile, db: None
+) -> None:
+    meanwhile(AFTER, _broken)
+    assert send().status_code == 500
+    again = send()
+    assert _refused(again) == (409, "answer-not-kept") and again.json()["answered_status"] == 500
+    assert Invitation.objects.count() == 1
+
+
+def test_who_takes_too_long_is_taken_over_and_writes_nothing(
+    send: Any, meanwhile: Meanwhile, db: None
+) -> None:
+    said: list[Any] = []
+
+    def overtake() -> None:
+        _running_out()
+        said.append(send())
+        Invitation.objects.all().delete()  # or it would be refused as one that is there
+
+    meanwhile(BEFORE, overtake)
+    assert _refused(send()) == (409, "request-taken-over")
+    assert said[0].status_code == 201
+    assert not Invitation.objects.exists()
+    assert send().json() == said[0].json()
+
+
+def test_who_has_written_is_not_taken_over_however_long_it_takes(
+    send: Any, meanwhile: Meanwhile, db: None
+) -> None:
+    said: list[Any] = []
+
+    def overtake() -> None:
+        _running_out()
+        said.append(send())
+
+    meanwhile(AFTER, overtake)
+    first = send()
+    assert (
+        _refused(said[0]) == (409, "answer-not-kept") and said[0].json()["answered_status"] is None
+    )
+    assert send().json() == first.json(), "it ended after all"
+    assert Invitation.objects.count() == 1
+
+
+def test_what_is_forgotten_meanwhile_is_not_kept_afterwards(
+    send: Any, meanwhile: Meanwhile, manager: User
+) -> None:
+    meanwhile(AFTER, lambda: answers.answers_forget(manager.pk))
+    assert send().status_code == 201
+    assert _refused(send()) == (409, "answer-not-kept")
+    assert KeptAnswer.objects.get().body == ""
