@@ -12,7 +12,7 @@ export function watchPasskeys(): void {
     event.preventDefault();
     const { exception } = (event as CustomEvent<{ exception?: unknown }>).detail;
     const name = exception instanceof Error ? exception.name : "";
-    if (name === "InvalidStateError") toast("This passkey was added already.", "warning");
+    if (name === "InvalidStateError") toast("This passkey has already been added.", "warning");
     else if (name === "NotAllowedError") toast("No passkey was used. Try again, or use another way.", "warning");
     else toast("This browser or address cannot use passkeys.", "error");
   });

@@ -121,7 +121,7 @@ class UploadPage {
     const all = this.form.querySelector<HTMLElement>("[data-upload-all]");
     if (all) {
       all.hidden = this.transfers.filter(({ row }) => !row.isOver && row.state !== "checking").length < 2;
-      all.textContent = this.isBusy ? "Pause all" : "Go on with all";
+      all.textContent = this.isBusy ? "Pause all" : "Resume all";
     }
     const kept = this.transfers.filter(({ row }) => row.state !== "gone");
     if (this.reading + this.incomplete > 0) return;
@@ -199,7 +199,7 @@ export function watchUploads(): void {
     if (!button?.dataset.giveUp || !row) return;
     giveUp(button.dataset.giveUp).then(
       () => row.remove(),
-      (error: unknown) => toast(error instanceof Error ? error.message : "It could not be given up.", "error"),
+      (error: unknown) => toast(error instanceof Error ? error.message : "It could not be discarded.", "error"),
     );
   });
 }

@@ -72,7 +72,7 @@ export class Row {
       gone: "Removed",
     };
     this.note.textContent = text || words[state];
-    this.turn.textContent = state === "paused" ? "Go on" : state === "refused" ? "Try again" : "Pause";
+    this.turn.textContent = state === "paused" ? "Resume" : state === "refused" ? "Try again" : "Pause";
     this.turn.hidden = state === "checking" || state === "stored";
     this.away.hidden = state === "checking" || state === "stored";
     this.bar.classList.toggle("progress--ok", state === "stored");

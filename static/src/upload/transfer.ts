@@ -158,6 +158,6 @@ export function reasonOf(body: string, status: number): string {
   } catch {
     // no problem+json
   }
-  if (status === 0) return "The connection broke. What has arrived is kept: try again to go on.";
+  if (status === 0) return "The connection broke. What has arrived is kept. Try again to continue.";
   return `The server answered ${status}. Try again.`;
 }

@@ -51,7 +51,7 @@ def test_a_manager_looks_at_a_held_picture_and_releases_it(
     page = context.new_page()
     page.goto(open_server.url + "/lab/intake/")
     page.get_by_text("Text in the picture at the upper left").wait_for()
-    page.get_by_text("Show what was seen").click()
+    page.get_by_text("Show what was found").click()
     image = page.locator(".evidence img")
     expect(image).not_to_have_js_property("naturalWidth", 0)
     assert image.bounding_box()["width"] > 150

@@ -70,7 +70,7 @@ def test_a_passkey_is_a_second_factor_then_signs_in_alone_and_is_removed(
     page.get_by_label("Password").fill(PASSWORD)  # adding asks who it is
     page.locator("main").get_by_role("button").first.click()
     page.get_by_label("Name").fill("Desk")
-    page.get_by_label("Sign in by it alone").check()
+    page.get_by_label("Sign in with it alone").check()
     page.get_by_role("button", name="Add", exact=True).click()
     page.get_by_text("recovery codes").first.wait_for()
     assert [key.wrap().name for key in keys_of(annotator)] == ["Desk"]

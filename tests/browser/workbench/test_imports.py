@@ -123,7 +123,7 @@ def test_a_large_one_is_taken_back_by_a_job(
     _imported(viewer)
     page.click("[data-import-undo]")
     page.wait_for_selector(f"{DIALOG}[data-step=busy]")
-    assert page.inner_text("[data-import-what]") == "Taking back a.geojson"
+    assert page.inner_text("[data-import-what]") == "Undoing a.geojson"
     assert page.locator("[data-import-leave]").is_visible()
     _run(page, "rois_import_undo")
     viewer.wait_count(0)
@@ -146,7 +146,7 @@ def test_taking_back_goes_on_without_the_page_and_after_a_stop(
     page.wait_for_selector("[data-viewer][data-ready]", timeout=30_000)
     page.click("[data-import-open]")
     page.wait_for_selector(f"{DIALOG}[data-step=busy]")
-    assert page.inner_text("[data-import-what]") == "Taking back a.geojson"
+    assert page.inner_text("[data-import-what]") == "Undoing a.geojson"
     page.click("[data-import-stop]")
     page.wait_for_selector(f"{DIALOG}[data-step=done]")
     assert "Stopped. Undone so far: 0 removed." in page.inner_text("[data-import-summary]")

@@ -59,6 +59,6 @@ describe("why a transfer was refused", () => {
   it("is what the server says, or else what is known", () => {
     expect(reasonOf('{"detail": "Storage is full."}', 507)).toBe("Storage is full.");
     expect(reasonOf("<html>", 502)).toBe("The server answered 502. Try again.");
-    expect(reasonOf("", 0)).toContain("try again to go on");
+    expect(reasonOf("", 0)).toContain("Try again to continue");
   });
 });

@@ -191,7 +191,7 @@ function connectActs(lab: string): void {
   for (const row of document.querySelectorAll<HTMLElement>("[data-label]")) {
     row.querySelector<HTMLElement>("[data-label-retire]")?.addEventListener("click", (event) => {
       const count = Number((event.currentTarget as HTMLElement).dataset.count);
-      const text = `Retire ${nameOf(row)}? ${count} ${count === 1 ? "region keeps" : "regions keep"} it; no new one gets it. It can be brought back.`;
+      const text = `Retire ${nameOf(row)}? ${count} ${count === 1 ? "region keeps" : "regions keep"} it; new regions cannot get it. It can be brought back.`;
       void ask(text, "Retire").then((isSure) => isSure && patch(row, { retired: true }));
     });
     row.querySelector("[data-label-return]")?.addEventListener("click", () => patch(row, { retired: false }));
@@ -203,8 +203,8 @@ function connectActs(lab: string): void {
           `${API_ROOT}/label-merges/${button.dataset.mergeUndo ?? ""}/undo/`,
           {},
         );
-        const kept = undone.kept ? ` ${undone.kept} were changed since and stay.` : "";
-        toast(`${undone.reverted} regions went back.${kept}`, "success");
+        const kept = undone.kept ? ` ${undone.kept} have been changed since then and stay as they are.` : "";
+        toast(`${undone.reverted} regions were restored.${kept}`, "success");
       };
       void tried(run).then((isDone) => isDone && setTimeout(() => location.reload(), 1500));
     });

@@ -41,7 +41,7 @@ export function connectStain(root: HTMLElement): void {
 export function problemText(error: unknown): string {
   if (error instanceof ApiError && error.status === 412) {
     const now = (error.details.current as { stain?: string } | undefined)?.stain;
-    return `Someone else changed this slide meanwhile. Its stain is now ${now ? `“${now}”` : "not known"}. Reload the page to set it.`;
+    return `Someone else has changed this slide in the meantime. Its stain is now ${now ? `“${now}”` : "not known"}. Reload the page to set it.`;
   }
   return error instanceof Error ? error.message : String(error);
 }

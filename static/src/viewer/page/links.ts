@@ -26,7 +26,7 @@ export async function openLinked(parts: Parts, link: LinkTarget, isPlaced: boole
   if (!link.roi) return;
   if (!store.get(link.roi)) await store.fetchOne(link.roi);
   const state = store.get(link.roi);
-  if (!state || state.deleted) notice.show("The ROI of this link is not here any more.");
+  if (!state || state.deleted) notice.show("The ROI of this link no longer exists.");
   else if (isPlaced && (link.t !== null || !player)) layer.select(state.id);
   else await showRoi(state, parts);
 }

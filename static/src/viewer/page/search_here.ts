@@ -16,7 +16,7 @@ export function connectSearch({ root, canvas, player, mapView, notice }: Parts, 
   form.querySelector("[data-ask-area]")?.addEventListener("click", () => {
     form.closest("details")?.removeAttribute("open");
     tools.use("search");
-    notice.show("Draw a box: it is searched with, and not kept as an ROI.");
+    notice.show("Draw a box to search with. It is not kept as an ROI.");
   });
   const framePts = (): string => String(player?.frame?.pts ?? "");
   form.addEventListener("submit", () => (field(form, "frame_pts").value = framePts()));
@@ -24,7 +24,7 @@ export function connectSearch({ root, canvas, player, mapView, notice }: Parts, 
     const resolution = mapView.view.getResolution() ?? 1;
     const [left, top, right, bottom] = clipped(boundsFromExtent(extent), canvas);
     if (Math.min(right - left, bottom - top) < LEAST_SCREEN_PX * resolution) {
-      return notice.show("Too small to be searched with: draw a larger box, on the image.");
+      return notice.show("Too small to search with. Draw a larger box on the image.");
     }
     const ring = [[left, top], [right, top], [right, bottom], [left, bottom], [left, top]];
     field(form, "geometry").value = JSON.stringify({ type: "Polygon", coordinates: [ring] });

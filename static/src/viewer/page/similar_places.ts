@@ -27,9 +27,9 @@ export interface SimilarKeys {
   dismiss: () => boolean;
 }
 
-const SELECT_FIRST = "Select one ROI first: the next place that looks like it is shown.";
+const SELECT_FIRST = "Select one ROI first. Then the next place that looks like it is shown.";
 const ENDS: Record<End, string> = {
-  none: "Nothing is left to look at: all tissue of this slide is drawn on, or there is none.",
+  none: "Nothing is left to show: all tissue of this slide is drawn on, or it has none.",
   seen: "That was all: every place of this slide was shown or is drawn on.",
   far: "No other place of this slide is close to this ROI.",
 };
@@ -47,7 +47,7 @@ export function connectSimilarPlaces(parts: Parts, tools: Tools): SimilarKeys {
 
 /** Plainly why not. */
 function refusal({ notice }: Parts, isSlide: boolean): SimilarKeys {
-  const why = isSlide ? "Next similar works in one's own lab." : "Next similar is for slides. Similar cases finds what looks like an ROI of a video or a mosaic.";
+  const why = isSlide ? "Next similar works only in your own lab." : "Next similar is for slides. Similar cases finds what looks like an ROI of a video or a mosaic.";
   return { next: () => notice.show(why), back: () => undefined, dismiss: () => false };
 }
 
@@ -77,7 +77,7 @@ class SimilarPlaces implements SimilarKeys {
   readonly back = (): void => {
     const { similar, before } = this;
     const anchor = similar.anchor;
-    if (!anchor) return this.parts.notice.show("There is no jump to go back from.");
+    if (!anchor) return this.parts.notice.show("There is no earlier place to go back to.");
     if (similar.waiting) return void similar.dismiss();
     const view = before.pop();
     if (view) this.parts.mapView.goTo(view);
@@ -131,7 +131,7 @@ class SimilarPlaces implements SimilarKeys {
 
   private tellEnd(why: End): void {
     const { notice } = this.parts;
-    const anyway = { label: "Show the nearest all the same", run: () => void this.go(true) };
+    const anyway = { label: "Show the nearest anyway", run: () => void this.go(true) };
     notice.show(ENDS[why], why === "far" ? anyway : undefined);
     if (!this.similar.place) this.dismiss(); // no bar; what is selected stays
   }
@@ -166,5 +166,5 @@ function closeText({ p_value, is_close }: { p_value: number | null; is_close: bo
 
 function waitText({ isQueued, done, total }: { isQueued: boolean; done: number; total: number }): string {
   if (isQueued) return "Waiting for a worker…";
-  return total ? `Looking through the slide… ${done} of ${total}` : "Looking through the slide…";
+  return total ? `Sampling the slide… ${done} of ${total}` : "Sampling the slide…";
 }

@@ -131,7 +131,7 @@ export class Tracks {
     if (!active || active.deleted || !frame) return notice.show("Select an ROI first.");
     const track = make(active.tracked, frame);
     if (track === null) return notice.show("It has no other key frame: delete the ROI instead.");
-    if (track === active.track) return notice.show("This frame is a key frame already.");
+    if (track === active.track) return notice.show("This frame is already a key frame.");
     edits.change(active, { track }, label);
     if (active.isInView) this.select(active);
     else layer.select(null);
@@ -143,7 +143,7 @@ export class Tracks {
     const { active, player } = this;
     const { notice } = this.parts;
     if (!active || !player.frame) return notice.show("Select an ROI first.");
-    if (this.job) return notice.show("It is being followed already.");
+    if (this.job) return notice.show("It is already being followed.");
     const from = player.frame.index;
     const outline = outlineOn(active.tracked, from);
     if (!outline) return notice.show("It is not on this frame: press Y for a key frame here.");

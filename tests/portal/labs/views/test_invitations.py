@@ -73,7 +73,7 @@ def test_a_mail_server_that_is_down_leaves_nothing_half_done(
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 9  # discard: nobody listens
     response = invite(manager, lab)
     assert response.status_code == 201
-    assert "did not take the message" in response.content.decode()
+    assert "did not accept the message" in response.content.decode()
     assert Client().get(path_of(response.content.decode()), follow=True).status_code == 200
 
 

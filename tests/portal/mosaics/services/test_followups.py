@@ -171,12 +171,12 @@ def test_pages_offer_targets_and_say_what_was_found(
     new = reverse("mosaics:followup_new", args=[place.pk])
     text = page.get(new).content.decode()
     assert "Later" in text
-    assert "Look here" in text
+    assert "Search here" in text
     answer = page.post(new, {"target": str(later.canvas_id)})
     followup = Followup.objects.get()
     detail = reverse("mosaics:followup_detail", args=[followup.pk])
     assert answer["Location"] == detail
-    assert "Looking for it" in page.get(detail).content.decode()
+    assert "Searching for it" in page.get(detail).content.decode()
     Followup.objects.update(state="ready", searched_count=48)
     text = page.get(detail).content.decode()
     assert "Not found." in text

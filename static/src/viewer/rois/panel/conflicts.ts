@@ -92,7 +92,7 @@ export class Conflicts {
     const review = required(this.dialog, "[data-merge-review]");
     const isReviewed = theirs.review_state !== "draft";
     review.hidden = !isReviewed;
-    review.textContent = `It was ${theirs.review_state} in review. A new outline or label takes the review back.`;
+    review.textContent = `It was ${theirs.review_state} in review. A new outline or label resets the review.`;
     this.chosen(conflict);
   }
 

@@ -198,12 +198,12 @@ export class ImportDialog {
       if (error instanceof DOMException && error.name === "AbortError") return this.choose();
       const text = error instanceof ApiError ? error.message : "Something went wrong in this page.";
       const wasUndoing = this.row?.stage === "undoing";
-      const title = wasUndoing ? "Not all of it was taken back" : "Nothing was imported";
+      const title = wasUndoing ? "Not everything was undone" : "Nothing was imported";
       if (wasUndoing) this.showDone(true);
       else this.choose();
       this.part("[data-import-problem]").textContent = `${title}: ${text}`;
       this.part("[data-import-problem]").hidden = false;
-      if (!this.dialog.open) this.host.tell(`${wasUndoing ? title : "The import did not go through"}: ${text}`);
+      if (!this.dialog.open) this.host.tell(`${wasUndoing ? title : "The import failed"}: ${text}`);
     }
   }
 
@@ -276,7 +276,7 @@ export class ImportDialog {
     const wasUndoing = this.row?.stage === "undoing";
     undo.textContent = wasUndoing ? "Undo the rest" : "Undo this import";
     if (report) this.fill(true);
-    let title = wasStopped ? "Stopped. What was imported until then stays." : "Imported.";
+    let title = wasStopped ? "Stopped. What was imported until then is kept." : "Imported.";
     if (wasUndoing) title = `Stopped. ${undoneText(this.row?.undone ?? NONE_UNDONE, "Undone so far")}`;
     this.part("[data-import-summary]").prepend(element("strong", {}, report ? title : "Stopped. Nothing was imported."));
     this.show("done");

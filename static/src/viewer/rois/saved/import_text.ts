@@ -17,7 +17,7 @@ export function countsOf(report: ImportReport, isDone: boolean): Count[] {
     [report.created, isDone ? "made" : "new", "ok"],
     [report.updated, isDone ? "changed" : "to change", "ok"],
     [report.restored, isDone ? "brought back" : "to bring back", "ok"],
-    [report.unchanged, "here already", ""],
+    [report.unchanged, "already here", ""],
     [report.repaired, "repaired", "warn"],
     [report.refused, "refused", "bad"],
   ];
@@ -56,7 +56,7 @@ export function progressText(done: number, total: number, secondsLeft: number | 
 
 /** What a job does to a document. */
 export function stageText({ stage, name }: Pick<RoiImport, "stage" | "name">): string {
-  const acts = { undoing: "Taking back", importing: "Importing" };
+  const acts = { undoing: "Undoing", importing: "Importing" };
   return `${stage === "undoing" || stage === "importing" ? acts[stage] : "Reading"} ${name || "the import"}`;
 }
 

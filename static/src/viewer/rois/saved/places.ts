@@ -50,7 +50,7 @@ async function ended(job: WaitingJob, told: Told, signal: AbortSignal): Promise<
     job = await getJson<WaitingJob>(`${API_ROOT}/jobs/${job.id}/`, signal);
   }
   if (job.state === "succeeded") return;
-  throw new ApiError(409, job.state, job.error?.message ?? "The slide could not be looked through.");
+  throw new ApiError(409, job.state, job.error?.message ?? "The tissue of the slide could not be sampled.");
 }
 
 function pause(ms: number, signal: AbortSignal): Promise<void> {

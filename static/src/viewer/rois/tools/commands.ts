@@ -111,7 +111,7 @@ export class RoiCommands {
     const [first, ...others] = this.layer.selection.filter(({ geometry }) => isArea(geometry));
     if (!first || !others.length) return this.context.tell("Select two or more areas: Shift and click.");
     const result = combined(how, first.geometry, others.map((state) => state.geometry));
-    if (!result) return this.context.tell("Nothing would be left of the first one: nothing was changed.");
+    if (!result) return this.context.tell("Nothing would be left of the first one, so nothing was changed.");
     const changes: Change[] = [{ state: first, patch: { geometry: result } }];
     if (how === "unite") changes.push(...others.map((state) => ({ state, deleted: true })));
     if (!this.edits.together(NAMES[how], changes)) return;

@@ -266,14 +266,14 @@ export class Tools extends Emitter<ToolEvents> {
 
   private takeLine(geometry: LineGeometry | null): void {
     if (geometry) this.keep({ geometry, shape: "line" });
-    else this.emit("notice", "Too short to be a line: nothing was drawn.");
+    else this.emit("notice", "Too short to be a line, so nothing was drawn.");
   }
 
   private take(drawn: Polygon, tool: DrawTool, shape: RoiShape): void {
     const resolution = this.map.getView().getResolution() ?? 1;
     const outline = drawnOutline(drawn, tool, resolution);
     if (!outline) {
-      this.emit("notice", "Too small to be an ROI: nothing was drawn.");
+      this.emit("notice", "Too small to be an ROI, so nothing was drawn.");
       return;
     }
     this.keep({ geometry: geometryToL0(outline), shape });

@@ -44,7 +44,7 @@ describe("the text of an import", () => {
   it("tells progress and undo", () => {
     expect(progressText(0, 0, null)).toBe("Waiting for a worker…");
     expect(progressText(30, 120, null, "ROIs")).toBe("30 of 120 ROIs");
-    expect(stageText({ stage: "undoing", name: "cells.geojson" })).toBe("Taking back cells.geojson");
+    expect(stageText({ stage: "undoing", name: "cells.geojson" })).toBe("Undoing cells.geojson");
     expect(stageText({ stage: "previewing", name: "" })).toBe("Reading the import");
     expect(progressText(3000, 12000, 8.6)).toBe("3,000 of 12,000 features · about 9 s left");
     expect(undoneText({ removed: 3, reverted: 1, kept: 2 })).toBe(
