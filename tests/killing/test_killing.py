@@ -130,7 +130,7 @@ def test_serve_starts_a_killed_worker_and_reaper_again(portal: Portal) -> None:
     for job in portal.wait_until_ended().values():
         _once(job)
     assert tree.poll() is None
-    assert "worker ended by itself (signal SIGKILL)" in portal.output.read_text()
+    assert "worker ended unexpectedly (signal SIGKILL)" in portal.output.read_text()
 
 
 def _roles_of(pid: int, word: str) -> list[int]:

@@ -86,7 +86,7 @@ def test_a_child_that_ends_is_started_again_and_the_others_go_on(
         assert tree.children["web"].pid == web and tree.children["web"].poll() is None
         assert tree.children["worker"].poll() is None
     assert [line for line in said if line.startswith("worker")] == [
-        f"worker ended by itself (exit code 3). See {tmp_path / 'worker.log'}. "
+        f"worker ended unexpectedly (exit code 3). See {tmp_path / 'worker.log'}. "
         f"Starting it again in {pause:g} s."
         for pause in (0.01, 0.02)
     ]
@@ -106,7 +106,7 @@ def test_a_killed_child_is_named_by_its_signal(quick: None) -> None:
     code = "import os; os.kill(os.getpid(), 9)"
     with ProcessTree([_child("worker", code)], say=said.append) as tree:
         assert tree.wait() == 1
-    assert said[0].startswith("worker ended by itself (signal SIGKILL).")
+    assert said[0].startswith("worker ended unexpectedly (signal SIGKILL).")
 
 
 def test_pauses_grow_and_a_steady_run_counts_from_one_again() -> None:

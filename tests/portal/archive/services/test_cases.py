@@ -61,7 +61,7 @@ def test_an_unknown_field_is_refused(case: Case, annotator: User) -> None:
 
 def test_a_refused_change_leaves_the_row_as_it_was(case: Case, annotator: User, lab: Lab) -> None:
     services.case_create(lab=lab, user=annotator, accession="S-2")
-    with pytest.raises(ConflictError, match="already a case S-2"):
+    with pytest.raises(ConflictError, match="already has a case S-2"):
         services.case_update(case=case, user=annotator, accession="S-2")
     with pytest.raises(InvalidInputError, match="sex"):
         services.case_update(case=case, user=annotator, sex="robot")

@@ -239,7 +239,7 @@ def test_a_case_that_was_deleted_meanwhile_gets_no_slide(case: Case, annotator: 
     upload = _begin(case, annotator)
     services.upload_append(upload=upload, offset=0, chunks=[CONTENT], user=annotator)
     services.case_delete(case=case, user=annotator)
-    assert "the case was deleted" in _finish(upload).error_message
+    assert "the case has been deleted" in _finish(upload).error_message
     assert upload.state == "refused"
 
 

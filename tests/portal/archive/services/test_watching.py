@@ -166,7 +166,7 @@ def test_the_command_takes_what_is_there_and_names_what_is_wrong(
     asked = ["archive_watch", str(folder), "--once", "--lab", lab.slug, "--person", annotator.email]
     call_command(*asked, stdout=out, stderr=err)
     assert out.getvalue() == "S-1/a.png: received\n"
-    assert "S-1/b.svs: refused: " in err.getvalue() and "stray.png lies in no" in err.getvalue()
+    assert "S-1/b.svs: refused: " in err.getvalue() and "stray.png is not in" in err.getvalue()
     for wrong, said in (
         ({1: str(folder / "none")}, "no such folder"),
         ({4: "nobody"}, f"There are: .*{lab.slug}"),

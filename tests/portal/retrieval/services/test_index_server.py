@@ -91,7 +91,7 @@ def test_a_server_that_is_away_costs_time_and_no_answer(world, archive, on_serve
     assert hits == before and (used.version, used.newer) == (0, 7)
     assert "CANNOT BE READ" in said("status")
     assert not index_server_answers()
-    with pytest.raises(CommandError, match="1 of 1 do not hold"):
+    with pytest.raises(CommandError, match="1 of 1 are not correct"):
         said("verify")
     with pytest.raises(IndexUnreachableError):
         services.indexes_forget(lab_id=world.lab.pk)

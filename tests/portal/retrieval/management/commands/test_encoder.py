@@ -36,7 +36,7 @@ def test_a_next_encoder_is_compared_then_approved(world, encoder, settings):
 
 def test_without_a_next_encoder_every_action_is_refused(world):
     for action in ("compare", "approve", "reject"):
-        with pytest.raises(CommandError, match="No endoscopy encoder waits"):
+        with pytest.raises(CommandError, match="No endoscopy encoder is waiting"):
             said(action, "--kind", "endoscopy")
 
 
@@ -47,4 +47,4 @@ def test_a_lab_without_labels_is_said(world, encoder, settings):
     facts = EncoderFacts("box", "2", "abc", 4, "histology")
     services.encoder_register(facts=facts, is_default=True)
     assert "nothing to compare by" in said("compare")
-    assert "box 2 no longer waits" in said("reject")
+    assert "box 2 is no longer waiting" in said("reject")

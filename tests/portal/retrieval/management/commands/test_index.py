@@ -51,12 +51,12 @@ def test_what_is_wrong_with_a_file_is_counted(world, rois):
     index.remove([ids[0], ids[1]])
     index.add([ids[1], 10**6], np.full((2, encoder.dim), 7, dtype=np.float32))
     out = StringIO()
-    with pytest.raises(CommandError, match="1 of 1 do not hold"):
+    with pytest.raises(CommandError, match="1 of 1 are not correct"):
         call_command("index", "verify", stdout=out)
     assert "6 checked, 1 missing, 1 orphans, 1 of 5 altered" in out.getvalue()
     (folder / "manifest.json").write_text("{")
     out = StringIO()
-    with pytest.raises(CommandError, match="1 of 1 do not hold"):
+    with pytest.raises(CommandError, match="1 of 1 are not correct"):
         call_command("index", "verify", stdout=out)
     assert "the file cannot be read" in out.getvalue()
     assert "CANNOT BE READ" in said("status")
