@@ -69,6 +69,10 @@ check-imports:
 	$(BIN)/lint-imports
 check-templates:
 	$(BIN)/djlint templates --lint --quiet
+# Once, not in each worker of a run; what fails to compile is told by the run.
+.PHONY: tests-compiled
+tests-compiled:
+	@$(BIN)/python -m pytest --collect-only -qq >/dev/null 2>&1 || true
 
 # A process for each core: threads of its own would only wait for one another, spinning.
 test endurance: export OMP_NUM_THREADS := 1
@@ -76,9 +80,12 @@ test endurance: export OPENBLAS_NUM_THREADS := 1
 test endurance: export OPENCV_FOR_THREADS_NUM := 1
 # Hundreds of processes are started: each would compile every module again.
 test endurance: export PYTHONDONTWRITEBYTECODE :=
+# Temporary files lie in memory where 4 GiB are free there: a test waits for a disk longer than it computes.
+IN_MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4194304 { print "/dev/shm" }')
+test endurance: export TMPDIR := $(or $(IN_MEMORY),$(TMPDIR))
 PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
 test: setup ## every check and every test but those of `make endurance`
-	@$(MAKE) --no-print-directory -j2 $(CHECKS) check-page-logic
+	@$(MAKE) --no-print-directory -j2 $(CHECKS) check-page-logic tests-compiled
 	$(BIN)/python -m pytest $(or $(PYTEST),$(PARALLEL) -m "not endurance")
 
 ENDURANCE = $(shell grep -rl --include='test_*.py' mark.endurance tests)

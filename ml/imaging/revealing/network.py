@@ -19,10 +19,10 @@ DILATIONS = (1, 1, 1, 2, 4)
 """Of the 3 x 3 convolutions; a 1 x 1 convolution to one channel follows."""
 STRIDE = 4
 """Pixels of the image for one of the answer."""
-MARGIN_PX = 64
-"""More than the network sees to each side of a place, a multiple of ``STRIDE``."""
+MARGIN_PX = 32
+"""More than the 31 that the network sees to each side of a place, a multiple of ``STRIDE``."""
 BLOCK_PX = 512
-"""Side of what is looked at at once: with margins 17 MiB of patches in the widest layer."""
+"""Side of what is looked at at once: with margins 4 MiB in the widest layer."""
 WEIGHTS = Path(ml.__file__).parent / "weights" / "letters.npz"
 
 
@@ -96,20 +96,25 @@ class LetterNetwork:
         for kernel, bias, stride, dilation in zip(
             self.kernels[:-1], self.biases[:-1], STRIDES, DILATIONS, strict=True
         ):
-            x = np.maximum(_patches(x, stride, dilation) @ kernel + bias, 0.0)
+            x = np.maximum(_convolved(x, kernel, bias, stride, dilation), 0.0)
         return np.asarray((x @ self.kernels[-1] + self.biases[-1])[..., 0], np.float32)
 
 
-def _patches(x: ArrayF32, stride: int, dilation: int) -> ArrayF32:
-    """(H', W', 9 * C): the 3 x 3 neighbours of each place, zeros beyond the edge."""
-    height, width = x.shape[:2]
+def _convolved(
+    x: ArrayF32, kernel: ArrayF32, bias: ArrayF32, stride: int, dilation: int
+) -> ArrayF32:
+    """(H', W', channels out): a 3 x 3 convolution with zeros beyond the edge, a neighbour at a time.
+
+    To gather all nine neighbours of each place first takes twice as long as to multiply them.
+    """
+    height, width, channels = x.shape
     padded = np.pad(x, ((dilation, dilation), (dilation, dilation), (0, 0)))
-    parts = [
-        padded[row * dilation :, column * dilation :][:height:stride, :width:stride]
-        for row in range(3)
-        for column in range(3)
-    ]
-    return np.concatenate(parts, axis=2)
+    out = np.empty((-(-height // stride), -(-width // stride), len(bias)), np.float32)
+    out[:] = bias
+    for number, weights in enumerate(kernel.reshape(9, channels, len(bias))):
+        row, column = (dilation * at for at in divmod(number, 3))
+        out += padded[row : row + height : stride, column : column + width : stride] @ weights
+    return out
 
 
 @cache
