@@ -191,7 +191,7 @@ def _written(
             yield None
             continue
         (out / folder).mkdir(exist_ok=True)  # without ``out`` itself: who removes it ends this
-        Image.fromarray(pixels).save(out / name)
+        Image.fromarray(pixels).save(out / name, compress_level=1)  # six times as fast
         native, scale = roi.canvas.mpp, 1 / downsample
         moved = (scale, 0, 0, scale, -corner[0] * scale, -corner[1] * scale)
         yield _Region(

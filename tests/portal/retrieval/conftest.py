@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import uuid
 from collections import namedtuple
+from functools import cache
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
@@ -81,6 +83,13 @@ def encoder(monkeypatch):
     return made
 
 
+@cache
+def _pink():
+    out = io.BytesIO()
+    Image.new("RGB", (SIDE, SIDE), "#e8c8d8").save(out, "PNG")
+    return out.getvalue()
+
+
 class World:
     """Shorthands for a test's story."""
 
@@ -94,7 +103,7 @@ class World:
 
     def canvas(self, case, kind="still"):
         path = self.storage / f"{uuid.uuid4()}.png"
-        Image.new("RGB", (SIDE, SIDE), "#e8c8d8").save(path)
+        path.write_bytes(_pink())
         return Canvas.objects.create(
             lab=case.lab,
             case=case,
