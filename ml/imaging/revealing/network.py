@@ -103,7 +103,7 @@ class LetterNetwork:
 def _convolved(
     x: ArrayF32, kernel: ArrayF32, bias: ArrayF32, stride: int, dilation: int
 ) -> ArrayF32:
-    """(H', W', channels out): a 3 x 3 convolution with zeros beyond the edge, a neighbour at a time.
+    """(H', W', channels out): a 3 x 3 convolution zeros beyond the edge, one neighbour at a time.
 
     To gather all nine neighbours of each place first takes twice as long as to multiply them.
     """
