@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from django.conf import settings
+from django.db import transaction
 from django.db.models import F, Q, Sum
 
 from portal.archive.models import Asset, LabQuota, Upload, UploadState
 from portal.archive.storage import human_size
+from portal.core.database.locks import transaction_lock
 from portal.core.errors import StorageFullError
 from portal.labs.models import Lab
 
@@ -41,8 +45,16 @@ def quota_used_bytes(lab_id: uuid.UUID) -> int:
     return int(stored + (coming["sum"] or 0))
 
 
+@contextmanager
+def quota_taking(lab_id: uuid.UUID) -> Iterator[None]:
+    """The transaction in which room is asked for and taken: two must not both fit into the last."""
+    with transaction.atomic():
+        transaction_lock(f"lab {lab_id}")  # as what places files takes it
+        yield
+
+
 def require_quota(lab_id: uuid.UUID, size_bytes: int, *, frees_bytes: int = 0) -> None:
-    """Refuse what would take a lab beyond its limit.
+    """Refuse what would take a lab beyond its limit; what takes no more room is never refused.
 
     Args:
         frees_bytes: of what is taken now, and goes once this is in.
@@ -50,7 +62,7 @@ def require_quota(lab_id: uuid.UUID, size_bytes: int, *, frees_bytes: int = 0) -
         StorageFullError: code ``lab-quota``, naming limit and use.
     """
     limit = quota_limit_bytes(lab_id)
-    if not limit:
+    if not limit or size_bytes <= frees_bytes:
         return
     used = quota_used_bytes(lab_id) - frees_bytes
     if used + size_bytes > limit:

@@ -135,8 +135,13 @@ def evidence_keep(*, item: Slide | Video, seen: LookedThrough, picture: bytes) -
 
 
 def evidence_drop(*, item: Slide | Video) -> None:
-    """The file passes: what an attempt that was killed had kept against it goes."""
-    Evidence.objects.filter(upload__case=item.case_id, upload__asset=item.asset_id).delete()
+    """The file passes: what an attempt that was killed had kept against it goes.
+
+    What is in quarantine keeps its own: another file may have become the same, cleaned of names.
+    """
+    passed = Upload.objects.filter(case_id=item.case_id, asset=item.asset_id)
+    held = UploadState.QUARANTINED
+    Evidence.objects.filter(upload__in=passed.exclude(state=held)).delete()
 
 
 def item_is_imported(item: Slide | Video) -> bool:

@@ -11,6 +11,7 @@ from django.db import transaction
 from portal.archive import storage
 from portal.archive.models import Case, Upload, UploadState
 from portal.archive.rules import KEPT, require_crate, require_edit
+from portal.archive.services.quotas import quota_taking
 from portal.archive.services.transfers.held import Allowed, Held
 from portal.archive.services.transfers.writing import (
     Checksum,
@@ -56,7 +57,6 @@ def upload_begin(
     sha256 = sha256.lower()
     if sha256 and (len(sha256) != 64 or set(sha256) - set("0123456789abcdef")):
         raise InvalidInputError("sha256: expected 64 hexadecimal digits.")
-    upload_admit(case=case, user=user, size_bytes=size_bytes)
     upload = Upload(
         lab=case.lab,
         case=case,
@@ -67,14 +67,15 @@ def upload_begin(
         is_part=is_part,
         created_by=user,
     )
-    if sha256 and not is_part and has_content(upload):
-        upload.received_bytes = size_bytes
-        with transaction.atomic():
-            upload.save()
+    with quota_taking(case.lab_id):
+        upload_admit(case=case, user=user, size_bytes=size_bytes)
+        is_here = bool(sha256) and not is_part and has_content(upload)
+        upload.received_bytes = size_bytes if is_here else 0
+        upload.save()
+        if is_here:
             _submit_finish(upload, user)
-        return upload
-    storage.incoming_path(str(upload.pk)).touch()
-    upload.save()
+        else:
+            storage.incoming_path(str(upload.pk)).touch()
     return upload
 
 

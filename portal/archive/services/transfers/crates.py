@@ -15,7 +15,7 @@ from django.utils import timezone
 from portal.archive import storage
 from portal.archive.models import Upload, UploadState
 from portal.archive.rules import require_crate
-from portal.archive.services.quotas import require_quota
+from portal.archive.services.quotas import quota_taking, require_quota
 from portal.archive.services.transfers.writing import bytes_drop
 from portal.archive.services.uploads import name_clean
 from portal.core.disk import require_room
@@ -35,11 +35,12 @@ def crate_begin(*, lab: Lab, filename: str, size_bytes: int, user: User) -> Uplo
     require_crate(user, lab.pk)
     if size_bytes < 1:
         raise InvalidInputError("The file is empty.", code="empty-file")
-    require_quota(lab.pk, size_bytes)
-    require_room(size_bytes)
     upload = Upload(lab=lab, filename=name_clean(filename), size_bytes=size_bytes, created_by=user)
-    storage.incoming_path(str(upload.pk)).touch()
-    upload.save()
+    with quota_taking(lab.pk):
+        require_quota(lab.pk, size_bytes)
+        require_room(size_bytes)
+        upload.save()
+        storage.incoming_path(str(upload.pk)).touch()
     return upload
 
 

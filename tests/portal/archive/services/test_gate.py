@@ -111,7 +111,7 @@ def test_what_cannot_be_taken_out_is_told_or_held_back(
     run_job(released.job)
     video = Video.objects.get()
     assert video.state == "ready"
-    assert video.warnings == ["Not taken out: titles and dates inside the matroska container."]
+    assert video.warnings == ["Not removed: titles and dates inside the matroska container."]
     assert Upload.objects.get().release_reason == "No titles in it"
     entry = AuditEntry.objects.get(action="quarantine.released")
     assert entry.details["reason"] == "No titles in it"
@@ -280,6 +280,18 @@ def test_evidence_of_a_look_that_was_killed_goes_when_the_file_passes(
     run_job(received.job)
     assert Slide.objects.get().state == "ready"
     assert not Evidence.objects.exists()
+
+
+def test_evidence_of_what_is_still_held_stays_when_another_file_becomes_the_same(
+    seen: Upload, manager: User
+) -> None:
+    """Cleaned of its names, a second file has the bytes of the first, which nobody decided yet."""
+    same = {name: getattr(seen, name) for name in ("lab", "case", "asset", "sha256")}
+    second = Upload.objects.create(**same, filename="raw.png", state="stored", created_by=manager)
+    Evidence.objects.create(lab=seen.lab, upload=second, found=[], picture=b"of a killed attempt")
+    item = services.item_create(upload=second, user=manager).item
+    services.evidence_drop(item=item)
+    assert [one.upload for one in Evidence.objects.all()] == [seen]
 
 
 def test_without_rules_the_setting_says(

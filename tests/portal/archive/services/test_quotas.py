@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import io
+import threading
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.management import call_command
+from django.db import connection, connections
 from rest_framework.test import APIClient
 
 from portal.archive import services
-from portal.archive.models import Case
+from portal.archive.models import Case, Upload
+from portal.archive.services import uploads
+from portal.archive.services.transfers import crates
 from portal.core.errors import StorageFullError
+from portal.jobs.models import Job
 from portal.labs.models import Lab, User
-from tests.portal.archive.support import picture, png
+from tests.portal.archive.support import picture, png, run_job
 
 pytestmark = pytest.mark.django_db
 
@@ -40,8 +47,113 @@ def test_a_lab_beyond_its_quota_gets_nothing_more(
 def test_what_is_announced_counts_before_it_has_come(case: Case, annotator: User, lab: Lab) -> None:
     services.quota_set(lab=lab, limit_bytes=100)
     services.upload_begin(case=case, filename="a", size_bytes=60, user=annotator)
-    with pytest.raises(StorageFullError, match="60 bytes of 100 bytes are taken"):
+    with pytest.raises(StorageFullError, match="60 bytes of 100 bytes are used"):
         services.upload_begin(case=case, filename="b", size_bytes=60, user=annotator)
+
+
+class FilledMeanwhile(io.BytesIO):
+    """A file that is on its way while something else happens, once its first bytes were read."""
+
+    def __init__(self, data: bytes, act: Callable[[], object]) -> None:
+        super().__init__(data)
+        self.act: list[Callable[[], object]] = [act]
+
+    def read(self, size: int | None = -1) -> bytes:
+        found = super().read(size)
+        if self.act:
+            self.act.pop()()
+        return found
+
+
+def test_a_file_under_way_is_refused_where_another_filled_the_quota_and_nothing_is_lost(
+    case: Case, annotator: User, lab: Lab, storage: Path
+) -> None:
+    data = picture(40, 30, seed=1)
+    before = services.item_receive(case=case, file=png(), filename="there.png", user=annotator)
+    stored = before.item.asset.size_bytes
+    services.quota_set(lab=lab, limit_bytes=stored + len(data) + 10)
+    there = files_below(storage)
+
+    def fill() -> None:
+        services.upload_begin(case=case, filename="b", size_bytes=20, user=annotator)
+
+    services.upload_admit(case=case, user=annotator, size_bytes=len(data))
+    running = FilledMeanwhile(data, fill)
+    with pytest.raises(StorageFullError, match="more do not fit") as refused:
+        services.item_receive(case=case, file=running, filename="a.png", user=annotator)
+    assert refused.value.code == "lab-quota"
+    assert refused.value.details == {
+        "limit_bytes": stored + len(data) + 10,
+        "used_bytes": stored + 20,
+    }
+    assert [path for path in files_below(storage) if "incoming" not in str(path)] == there
+    assert sorted(Upload.objects.values_list("filename", "state")) == [
+        ("b", "receiving"),
+        ("there.png", "stored"),
+    ]
+    services.upload_discard(upload=Upload.objects.get(filename="b"))
+    again = services.item_receive(
+        case=case, file=io.BytesIO(data), filename="a.png", user=annotator
+    )
+    assert again.is_new
+
+
+def test_a_transfer_in_pieces_keeps_the_room_it_was_given(
+    case: Case, annotator: User, lab: Lab, storage: Path
+) -> None:
+    """Whatever comes beside it, and though the limit is lowered before its last byte."""
+    data = picture(40, 30)
+    services.quota_set(lab=lab, limit_bytes=len(data) + 10)
+    running = services.upload_begin(
+        case=case, filename="a.png", size_bytes=len(data), user=annotator
+    )
+    services.upload_append(upload=running, offset=0, chunks=[data[:100]], user=annotator)
+    other = io.BytesIO(picture(40, 30, seed=1))
+    with pytest.raises(StorageFullError, match="more do not fit"):
+        services.item_receive(case=case, file=other, filename="b.png", user=annotator)
+    services.quota_set(lab=lab, limit_bytes=50)
+    services.upload_append(upload=running, offset=100, chunks=[data[100:]], user=annotator)
+    job = run_job(Job.objects.get(kind="upload_finish", target_id=running.pk))
+    assert job.state == "succeeded", job.error_message
+    running.refresh_from_db()
+    assert running.state == "stored"
+    with pytest.raises(StorageFullError):
+        services.upload_begin(case=case, filename="c", size_bytes=1, user=annotator)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="threads share one database in memory")
+@pytest.mark.parametrize("is_crate", [False, True])
+def test_of_two_that_begin_at_once_only_one_takes_the_last_room(
+    case: Case, manager: User, lab: Lab, monkeypatch: pytest.MonkeyPatch, is_crate: bool
+) -> None:
+    services.quota_set(lab=lab, limit_bytes=100)
+    both, said = threading.Barrier(2), list[str]()
+
+    def slow(size_bytes: int) -> None:
+        with suppress(threading.BrokenBarrierError):  # the other is kept waiting, as it should be
+            both.wait(timeout=1)
+
+    for module in (uploads, crates):
+        monkeypatch.setattr(module, "require_room", slow)
+
+    def begin() -> None:
+        try:
+            if is_crate:
+                services.crate_begin(lab=lab, filename="a", size_bytes=60, user=manager)
+            else:
+                services.upload_begin(case=case, filename="a", size_bytes=60, user=manager)
+            said.append("begun")
+        except StorageFullError as error:
+            said.append(error.code)
+        connections.close_all()
+
+    threads = [threading.Thread(target=begin) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(said) == ["begun", "lab-quota"]
 
 
 def test_another_labs_files_do_not_count(

@@ -146,7 +146,7 @@ def test_over_the_quota_and_without_room_nothing_is_sent_or_imported(
     settings.TESSERA_LAB_QUOTA_BYTES = 1000
     job = run(asked(browser, address))
     assert (job.state, job.error_code) == (JobState.FAILED, "lab-quota")
-    assert "0 bytes of 1000 bytes are taken" in job.error_message, job.error_message
+    assert "0 bytes of 1000 bytes are used" in job.error_message, job.error_message
     assert quota_used_bytes(elsewhere.lab.pk) == len(data)  # it is kept
     settings.TESSERA_LAB_QUOTA_BYTES = len(data) + 1000
 
