@@ -62,7 +62,7 @@ def require_quota(lab_id: uuid.UUID, size_bytes: int, *, frees_bytes: int = 0) -
         StorageFullError: code ``lab-quota``, naming limit and use.
     """
     limit = quota_limit_bytes(lab_id)
-    if not limit or size_bytes <= frees_bytes:
+    if not limit or size_bytes <= 0:
         return
     used = quota_used_bytes(lab_id) - frees_bytes
     if used + size_bytes > limit:
