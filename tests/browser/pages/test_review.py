@@ -11,6 +11,7 @@ from playwright.sync_api import expect
 
 from portal.annotations.models import Roi
 from portal.annotations.services import roi_create, roi_update
+from portal.review.models import RoiComment
 from tests.browser.conftest import DATABASE
 
 pytestmark = pytest.mark.browser
@@ -97,3 +98,20 @@ def test_a_key_that_is_held_down_judges_one_region(
     page.keyboard.down("j")  # still held: as a keyboard repeats it
     page.wait_for_timeout(300)
     assert [state_of(roi) for roi in waiting].count("accepted") == 1
+
+
+def test_a_long_thread_is_shown_whole_and_a_comment_joins_it(
+    waiting: list[Roi], open_queue: Callable[[], Any], annotator: Any
+) -> None:
+    with DATABASE:
+        for roi in waiting:
+            said = {"lab_id": roi.lab_id, "roi": roi, "version": roi.version, "author": annotator}
+            RoiComment.objects.bulk_create(RoiComment(**said, text=f"{n}") for n in range(230))
+    page = open_queue()
+    rows = page.locator("[data-review-thread] > li")
+    expect(rows).to_have_count(231)  # with the step that submitted it: more than a page holds
+    page.locator("#review-text").fill("Larger than the last one?")
+    page.locator("[data-review-comment]").evaluate("form => form.requestSubmit()")
+    expect(rows).to_have_count(232)
+    expect(rows.last).to_contain_text("Larger than the last one?")
+    expect(page.locator("#review-text")).to_have_value("")
