@@ -25,7 +25,10 @@ _SHOWS = [
     (EncoderKind.HISTOLOGY, "Tissue under the microscope"),
     (EncoderKind.ENDOSCOPY, "An endoscopic view"),
 ]
-_FILTERS = ("organ", "diagnosis", "tag", "scanner", "kind", "review_state", "since", "until")
+_FILTERS = (
+    *("organ", "diagnosis", "stain", "tag", "scanner", "kind", "review_state"),
+    *("since", "until"),
+)
 
 
 class SimilarForm(forms.Form):
@@ -44,6 +47,7 @@ class SimilarForm(forms.Form):
     organ = forms.CharField(required=False, max_length=80)
     diagnosis = forms.CharField(required=False, max_length=200)
     tag = forms.CharField(required=False, max_length=80)
+    stain = forms.CharField(required=False, max_length=80)
     scanner = forms.CharField(required=False, max_length=60)
     label = forms.UUIDField(required=False)
     kind = forms.ChoiceField(required=False, choices=CanvasKind.choices)

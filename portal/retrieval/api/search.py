@@ -44,6 +44,7 @@ _FILTER_NAMES = (
     "organ",
     "diagnosis",
     "tag",
+    "stain",
     "scanner",
     "kind",
     "review_state",

@@ -234,7 +234,7 @@ def _cell(hit: ReportHit, style: dict[str, ParagraphStyle]) -> list[Flowable]:
         likeness = f"distance {said.distance:.3f}"
     label = said.label[0] if said.label else "no label"
     also = f", {said.also} more of this case" if said.also else ""
-    about = ", ".join(word for word in (said.organ, said.diagnosis) if word)
+    about = ", ".join(word for word in (said.organ, said.stain, said.diagnosis) if word)
     lines = [
         (f"<b>{hit.rank}</b>  {_text(said.name or 'Region')} on {_text(said.image)}", "body"),
         (_text(f"{said.accession}{also}"), "body"),

@@ -98,8 +98,9 @@ def hits_of(user: User, ids: ArrayI64) -> dict[int, Embedding]:
     rows = (
         Embedding.objects.owned_by(user)
         .filter(pk__in=ids.tolist(), roi__deleted_at__isnull=True)
-        .select_related("roi__canvas__case", "roi__label")
+        .select_related("roi__canvas__case", "roi__canvas__slide", "roi__label")
         .defer("vector", "roi__foreign", "roi__geometry", "roi__canvas__levels")
+        .defer("roi__canvas__slide__properties", "roi__canvas__slide__warnings")
     )
     return {row.pk: row for row in rows}
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass, fields
-from datetime import date, datetime, time, timedelta
+from datetime import date
 from enum import StrEnum
 from typing import Any
 
 from django.db.models import Q, QuerySet
-from django.utils import timezone
 
 from portal.annotations.models import Roi
 from portal.archive.models import Canvas, Slide
 from portal.archive.selectors import case_tagged_q
+from portal.retrieval.selectors.days import midnight, midnight_after
 
 
 class CaseScope(StrEnum):
@@ -30,7 +30,7 @@ class Filters:
 
     Attributes:
         organ, diagnosis, tag: of the case, the whole word, upper and lower case alike.
-        scanner: who made the slide's file. kind: of canvas.
+        stain: of the slide, in the same way. scanner: who made its file. kind: of canvas.
         label_id, review_state: of the ROI. since, until: days it was drawn on, both included.
         case: the ROI's own case only (then its patient is not left out), or all others.
     """
@@ -38,6 +38,7 @@ class Filters:
     organ: str = ""
     diagnosis: str = ""
     tag: str = ""
+    stain: str = ""
     scanner: str = ""
     kind: str = ""
     label_id: uuid.UUID | None = None
@@ -62,15 +63,16 @@ def canvases_matching(
     asked = _case_conditions(filters, case_id)
     if filters.kind:
         asked &= Q(kind=filters.kind)
-    if filters.scanner:
-        slides = Slide.objects.filter(lab_id=lab_id, vendor__iexact=filters.scanner)
+    of_slide = {"vendor__iexact": filters.scanner, "stain__iexact": filters.stain}
+    if said := {name: value for name, value in of_slide.items() if value}:
+        slides = Slide.objects.filter(lab_id=lab_id, **said)
         asked &= Q(pk__in=slides.order_by().values("canvas_id"))
     return Canvas.objects.filter(asked, lab_id=lab_id) if asked else None
 
 
 def rois_matching(lab_id: uuid.UUID, filters: Filters) -> QuerySet[Roi] | None:
     """ROIs of a lab that match, whatever they lie on; None where nothing is asked of them."""
-    asked = drawn_within(filters)
+    asked = _drawn_within(filters)
     if filters.label_id:
         asked &= Q(label_id=filters.label_id)
     if filters.review_state:
@@ -78,13 +80,13 @@ def rois_matching(lab_id: uuid.UUID, filters: Filters) -> QuerySet[Roi] | None:
     return Roi.objects.filter(asked, lab_id=lab_id) if asked else None
 
 
-def drawn_within(filters: Filters, prefix: str = "") -> Q:
-    """The days of ``since`` and ``until`` as a condition on an ROI behind ``prefix``."""
+def _drawn_within(filters: Filters) -> Q:
+    """The days of ``since`` and ``until`` as a condition on an ROI."""
     found = Q()
     if filters.since:
-        found &= Q(**{f"{prefix}created_at__gte": _midnight(filters.since)})
-    if filters.until:
-        found &= Q(**{f"{prefix}created_at__lt": _midnight(filters.until + timedelta(days=1))})
+        found &= Q(created_at__gte=midnight(filters.since))
+    if filters.until and (end := midnight_after(filters.until)):
+        found &= Q(created_at__lt=end)
     return found
 
 
@@ -102,7 +104,3 @@ def _case_conditions(filters: Filters, case_id: uuid.UUID | None) -> Q:
     elif filters.case is CaseScope.OTHERS:
         found &= ~Q(case_id=case_id)
     return found
-
-
-def _midnight(day: date) -> datetime:
-    return timezone.make_aware(datetime.combine(day, time.min))

@@ -163,4 +163,4 @@ def _middle(vectors: ArrayF32) -> ArrayF32:
 def rois_seen(user: User, keys: Collection[str | uuid.UUID]) -> QuerySet[Roi]:
     """Those of the ROIs that are not deleted and that the person may see."""
     rois = Roi.objects.owned_by(user).filter(pk__in=keys, deleted_at__isnull=True)
-    return rois.select_related("canvas__case", "label")
+    return rois.select_related("canvas__case", "canvas__slide", "label")

@@ -61,6 +61,7 @@ class FrozenRegion(_Kept):
     p_value: float | None = None
     is_close: bool | None = None
     also: int = 0
+    stain: str = ""
 
     @property
     def closer_than(self) -> str:

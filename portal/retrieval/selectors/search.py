@@ -124,8 +124,12 @@ class SimilarQuery:
     @property
     def leaves_patient_out(self) -> bool:
         """True where the patient of the ROI is not searched."""
-        asked = self.exclude_same_patient and self.filters.case is not CaseScope.ONLY
-        return asked and not self.is_foreign and self.case is not None
+        return self.excludes_patient and self.filters.case is not CaseScope.ONLY
+
+    @property
+    def excludes_patient(self) -> bool:
+        """True where the patient would not be searched, whichever cases are asked for."""
+        return self.exclude_same_patient and not self.is_foreign and self.case is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,6 +329,6 @@ def _facets(user: User, query: SimilarQuery, probe: QueryVector) -> Facets:
             query.filters,
             query.case,
             leave_out=probe.own_ids.tolist(),
-            excludes_patient=query.leaves_patient_out,
+            excludes_patient=query.excludes_patient,
         )
     )

@@ -10,6 +10,7 @@ from rest_framework import serializers
 from ml.types import JsonObject
 from portal.annotations.models import Label
 from portal.archive.models import CanvasKind
+from portal.archive.selectors import stain_shown
 from portal.retrieval.models import Encoder
 from portal.retrieval.selectors import FACETS, Facets, Hit, SimilarResult, Vote, VoteTally
 
@@ -60,6 +61,7 @@ class HitCanvasSerializer(serializers.Serializer[Any]):
     id = serializers.UUIDField()
     name = serializers.CharField()
     kind = serializers.ChoiceField(CanvasKind.choices)
+    stain = serializers.CharField(help_text="Of a slide; empty where nobody knows it")
 
 
 class PlainHitSerializer(serializers.Serializer[Any]):
@@ -145,16 +147,26 @@ class FacetValueSerializer(serializers.Serializer[Any]):
     is_chosen = serializers.BooleanField()
 
 
+class DaysFacetValueSerializer(FacetValueSerializer):
+    """Days on which regions were drawn; the filters `since` and `until` take both ends."""
+
+    since = serializers.DateField(allow_null=True, help_text="null: open")
+    until = serializers.DateField(allow_null=True, help_text="null: open")
+
+
 class FacetValuesSerializer(serializers.Serializer[Any]):
-    """Every kind of value, the most frequent first."""
+    """Every kind of value, the most frequent first; of `date` the newest."""
 
     organ = FacetValueSerializer(many=True)
     diagnosis = FacetValueSerializer(many=True)
+    stain = FacetValueSerializer(many=True)
     label = FacetValueSerializer(many=True)  # type: ignore[assignment]
     review_state = FacetValueSerializer(many=True)
     kind = FacetValueSerializer(many=True)
     scanner = FacetValueSerializer(many=True)
     tag = FacetValueSerializer(many=True)
+    date = DaysFacetValueSerializer(many=True)
+    case = FacetValueSerializer(many=True)
 
 
 class FacetsSerializer(serializers.Serializer[Any]):
@@ -205,6 +217,9 @@ class SimilarSerializer(serializers.Serializer[Any]):
     facets = FacetsSerializer(allow_null=True)
     votes = VotesSerializer()
     results = HitSerializer(many=True)
+
+
+_FACETS: dict[str, type[FacetValueSerializer]] = {"date": DaysFacetValueSerializer}
 
 
 def similar_represent(result: SimilarResult) -> JsonObject:
@@ -262,7 +277,7 @@ def _facets(facets: Facets) -> JsonObject:
         "regions": facets.regions,
         "cases": facets.cases,
         "values": {
-            facet: [FacetValueSerializer(value).data for value in facets.values[facet]]
+            facet: _FACETS.get(facet, FacetValueSerializer)(facets.values[facet], many=True).data
             for facet in FACETS
         },
     }
@@ -291,7 +306,12 @@ def _hit(hit: Hit) -> JsonObject:
             "organ": case.organ,
             "diagnosis": case.diagnosis,
         },
-        "canvas": {"id": str(canvas.pk), "name": canvas.name, "kind": str(canvas.kind)},
+        "canvas": {
+            "id": str(canvas.pk),
+            "name": canvas.name,
+            "kind": str(canvas.kind),
+            "stain": stain_shown(canvas),
+        },
         "thumbnail_url": reverse("retrieval:thumbnail", args=[roi.pk]) + f"?v={roi.version}",
         "viewer_url": reverse("archive:viewer", args=[canvas.pk]) + f"?roi={roi.pk}",
     }

@@ -18,6 +18,9 @@ class SearchFiltersSerializer(serializers.Serializer[Any]):
     organ = serializers.CharField(required=False, allow_blank=True, max_length=80)
     diagnosis = serializers.CharField(required=False, allow_blank=True, max_length=200)
     tag = serializers.CharField(required=False, allow_blank=True, max_length=80)
+    stain = serializers.CharField(
+        required=False, allow_blank=True, max_length=80, help_text="Of the slide"
+    )
     scanner = serializers.CharField(
         required=False, allow_blank=True, max_length=60, help_text="Vendor of the slide file"
     )

@@ -51,6 +51,7 @@ class ReportHitSerializer(serializers.Serializer[Any]):
     accession = serializers.CharField()
     organ = serializers.CharField()
     diagnosis = serializers.CharField()
+    stain = serializers.CharField()
     canvas = serializers.UUIDField()
     distance = serializers.FloatField()
     p_value = serializers.FloatField(allow_null=True)
@@ -167,6 +168,7 @@ def _hit(region: ReportRegion) -> JsonObject:
         "review_state": said.review_state,
         "accession": said.accession,
         "organ": said.organ,
+        "stain": said.stain,
         "diagnosis": said.diagnosis,
         "canvas": str(region.canvas_id),
         "distance": said.distance,

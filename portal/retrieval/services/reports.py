@@ -12,6 +12,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from portal.annotations.models import Label, Roi
+from portal.archive.selectors import stain_shown
 from portal.core.errors import ConflictError, InvalidInputError
 from portal.core.events import event_emit
 from portal.jobs.models import Job
@@ -44,6 +45,7 @@ Picture = tuple[bytes | None, float | None]
 _TITLES = {
     "organ": "Organ",
     "diagnosis": "Diagnosis",
+    "stain": "Stain",
     "tag": "Tag",
     "scanner": "Scanner",
     "kind": "Image",
@@ -215,6 +217,7 @@ def _facts(roi: Roi | None, asked: Query | None) -> list[tuple[str, str]]:
             found += [("Scale", f"{asked.scale:g}× as large")]
     if canvas is not None:
         found += [("Case", canvas.case.accession), (canvas.get_kind_display(), canvas.name)]
+        found += [("Stain", stain)] if (stain := stain_shown(canvas)) else []
     return found
 
 
@@ -330,5 +333,6 @@ def _said(roi: Roi, **found: Any) -> FrozenRegion:
         organ=case.organ,
         diagnosis=case.diagnosis,
         image=roi.canvas.name,
+        stain=stain_shown(roi.canvas),
         **found,
     )

@@ -12,12 +12,17 @@ SHOWN = 7  # values of a facet that stand open; the others are one click away
 _TITLES = {
     "organ": "Organ",
     "diagnosis": "Diagnosis",
+    "stain": "Stain",
     "label": "Label",
     "review_state": "Review",
     "kind": "Image",
     "scanner": "Scanner",
     "tag": "Tag",
+    "date": "Drawn",
+    "case": "Cases",
 }
+_FIELDS = {"date": ("since", "until"), "case": ("case",)}
+"""Facets whose values stand in fields of the form as well, and the names of these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +33,11 @@ class FacetLink:
     value: FacetValue
     query: str
     element_id: str
+
+    @property
+    def has_field(self) -> bool:
+        """The form sends it by a field of its own."""
+        return self.facet in _FIELDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +54,7 @@ def facet_links(facets: Facets, query: QueryDict) -> list[FacetLinks]:
     found = []
     for facet in FACETS:
         values = facets.values[facet]
-        if len(values) < 2 and not any(value.is_chosen for value in values):
+        if not _is_choice(facet, values, facets.regions):
             continue
         links = [
             FacetLink(facet, value, _toggled(query, facet, value), f"facet-{facet}-{i}")
@@ -60,9 +70,29 @@ def chosen_links(facets: list[FacetLinks]) -> list[tuple[str, FacetLink]]:
     return [(links.title, link) for links in facets for link in links.shown if link.value.is_chosen]
 
 
+def _is_choice(facet: str, values: tuple[FacetValue, ...], regions: int) -> bool:
+    """Something is chosen, or there is something to choose between.
+
+    Spans of days overlap: there is, where one of them has not all of the regions.
+    """
+    if any(value.is_chosen for value in values):
+        return True
+    if facet == "date":
+        return any(value.count != regions for value in values)
+    return len(values) > 1
+
+
 def _toggled(query: QueryDict, facet: str, value: FacetValue) -> str:
     changed = query.copy()
-    changed.pop(facet, None)
+    for name in _FIELDS.get(facet, (facet,)):
+        changed.pop(name, None)
     if not value.is_chosen:
-        changed[facet] = value.value
+        changed.update(_sent(facet, value))
     return "?" + changed.urlencode()
+
+
+def _sent(facet: str, value: FacetValue) -> dict[str, str]:
+    if facet != "date":
+        return {facet: value.value}
+    ends = {"since": value.since, "until": value.until}
+    return {name: str(day) for name, day in ends.items() if day}

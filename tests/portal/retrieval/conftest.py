@@ -16,7 +16,7 @@ from PIL import Image
 from ml.errors import BadInputError
 from portal.annotations.models import Label, LabelSet
 from portal.annotations.services import roi_create
-from portal.archive.models import Canvas, Case
+from portal.archive.models import Asset, Canvas, Case, Slide
 from portal.jobs.models import Job, JobState
 from portal.jobs.worker.runner import job_run
 
@@ -115,6 +115,13 @@ class World:
             pixels_path=path.name,
             content_hash="0" * 64,
         )
+
+    def scanned(self, canvas, vendor="", stain=""):
+        """The slide that a canvas shows."""
+        asset = Asset.objects.create(lab=canvas.lab, sha256=canvas.pk.hex * 2, size_bytes=1)
+        said = {"vendor": vendor, "stain": stain, "name": "S"}
+        Slide.objects.create(lab=canvas.lab, case=canvas.case, asset=asset, canvas=canvas, **said)
+        return canvas
 
     def roi(self, canvas, left=10, top=10, side=20, user=None, **fields):
         return roi_create(

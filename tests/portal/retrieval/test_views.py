@@ -91,6 +91,9 @@ def test_a_value_that_nothing_has_can_be_dropped(page, pair):
     assert "No similar region found" in text
     assert 'aria-label="Drop Organ: heart"' in text and "Drop a filter" in text
     text = similar(page, pair[0], "?case=only").content.decode()
+    assert 'aria-label="Drop Cases: This case"' in text and "Drop a filter" in text
+    pair[1].canvas.case.delete()
+    text = similar(page, pair[0]).content.decode()
     assert "No region of this kind was searched" in text and "Drop a filter" not in text
 
 

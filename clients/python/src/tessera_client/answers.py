@@ -46,6 +46,7 @@ class HitCanvas:
     id: str
     name: str
     kind: str
+    stain: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,6 +76,7 @@ class MapCanvas(NamedTuple):
     diagnosis: str
     patient_key: str
     scanner: str | None
+    stain: str | None
 
     @property
     def patient(self) -> str:
@@ -106,7 +107,7 @@ class SeenMap:
         """Of the lab. One query."""
         rows = Canvas.objects.filter(lab_id=self.map.lab_id).values_list(
             *("pk", "name", "case_id", "case__accession", "case__organ"),
-            *("case__diagnosis", "case__patient_key", "slide__vendor"),
+            *("case__diagnosis", "case__patient_key", "slide__vendor", "slide__stain"),
         )
         return {row[0]: MapCanvas(*row) for row in rows}
 

@@ -15,7 +15,7 @@ from portal.retrieval.selectors.browse.maps import SeenMap
 
 K = TypeVar("K")
 
-COLOURS = ("label", "organ", "diagnosis", "case", "scanner", "review_state")
+COLOURS = ("label", "organ", "diagnosis", "stain", "case", "scanner", "review_state")
 """What points are coloured by."""
 
 
@@ -81,6 +81,7 @@ def map_points(seen: SeenMap) -> MapPoints:
         "label": _numbered([row.label_id for row in rows], label_of),
         "organ": (word_of(one.organ for one in known), canvas),
         "diagnosis": (word_of(one.diagnosis for one in known), canvas),
+        "stain": (word_of(one.stain for one in known), canvas),
         "case": (cases, canvas),
         "scanner": (word_of(one.scanner for one in known), canvas),
         "review_state": _numbered(

@@ -31,7 +31,7 @@ from portal.retrieval.services import (
 )
 from tests.portal.retrieval.conftest import World, square
 
-WORDS = ("organ", "diagnosis", "tag", "label", "canvas", "accession")
+WORDS = ("organ", "diagnosis", "stain", "tag", "label", "canvas", "accession")
 
 
 class Lab:
@@ -65,7 +65,7 @@ class Lab:
         canvas = self.world.canvas(case)
         canvas.name = self.words["canvas"]
         canvas.save()
-        return canvas
+        return self.world.scanned(canvas, stain=self.words["stain"])
 
     def ask(self):
         """A query of a random source by a random person."""

@@ -17,7 +17,7 @@ MAP_PARTS = ("", "points/", "near-duplicates/", "unlike/")
 def _options(rng, own, other):
     """Filters by words of both labs: those of the other find nothing, as no word does."""
     words = rng.choice([own, other]).words
-    chosen = {name: words[name] for name in ("organ", "diagnosis", "tag") if rng.random() < 0.2}
+    chosen = {name: words[name] for name in ("organ", "stain", "tag") if rng.random() < 0.2}
     if rng.random() < 0.2:
         chosen["label"] = str(rng.choice([own, other]).label.pk)
     if rng.random() < 0.2:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 from django.db import connection
@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from portal.annotations.models import Roi
-from portal.archive.models import Asset, Case, Slide
+from portal.archive.models import Case
 from portal.archive.services import case_create
 from portal.retrieval import selectors
 from portal.retrieval.indexes import Scope
@@ -21,13 +21,6 @@ from portal.retrieval.services import index_build_submit
 
 def case(world, accession, **fields):
     return case_create(lab=world.lab, user=world.user, accession=accession, **fields)
-
-
-def scanned(world, canvas, vendor):
-    asset = Asset.objects.create(lab=world.lab, sha256=canvas.pk.hex * 2, size_bytes=1)
-    Slide.objects.create(
-        lab=world.lab, case=canvas.case, asset=asset, canvas=canvas, vendor=vendor, name="S"
-    )
 
 
 @pytest.fixture
@@ -51,7 +44,7 @@ def archive(world):
     ):
         canvas = world.canvas(where, kind="slide" if where is lung else "still")
         if where is lung:
-            scanned(world, canvas, "aperio" if name == "lung" else "hamamatsu")
+            world.scanned(canvas, *(("aperio", "PAS") if name == "lung" else ("hamamatsu", "H&E")))
         rois[name] = world.roi(canvas, 20 * i, 100, name=name, label=label)
     world.run_jobs()
     Roi.objects.filter(name="bare").update(
@@ -85,6 +78,10 @@ def test_every_filter_is_part_of_the_search(world, archive, is_indexed):
         (Filters(tag="HE"), ["lung", "lung 2"]),
         (Filters(tag="H"), []),
         (Filters(scanner="Aperio"), ["lung"]),
+        (Filters(stain="pas"), ["lung"]),
+        (Filters(stain="PA"), []),
+        (Filters(stain="PAS", scanner="hamamatsu"), []),
+        (Filters(stain="H&E", scanner="hamamatsu", organ="Lung"), ["lung 2"]),
         (Filters(kind="still"), ["bare"]),
         (Filters(label_id=label.pk), ["lung"]),
         (Filters(label_id=label.pk, organ="Lung", kind="slide"), ["lung"]),
@@ -93,6 +90,7 @@ def test_every_filter_is_part_of_the_search(world, archive, is_indexed):
         (Filters(since=day, until=day), ["bare"]),
         (Filters(since=day + timedelta(1)), ["lung", "lung 2"]),
         (Filters(until=today), ["bare", "lung", "lung 2"]),
+        (Filters(until=date.max), ["bare", "lung", "lung 2"]),
         (Filters(case=CaseScope.ONLY), ["own"]),
         (Filters(case=CaseScope.OTHERS), ["bare", "lung", "lung 2"]),
     ]:
@@ -116,6 +114,7 @@ def test_the_searched_set_is_counted(world, archive):
     assert counts(result, "organ") == {"Lung": 2}
     assert counts(result, "label") == {"Tumour": 1, "Normal": 1}
     assert counts(result, "scanner") == {"aperio": 1, "hamamatsu": 1}
+    assert counts(result, "stain") == {"PAS": 1, "H&E": 1}
     assert counts(result, "review_state") == {"Draft": 2, "Accepted": 1}
     everyone = search(world, archive, with_facets=True, exclude_same_patient=False)
     assert counts(everyone, "organ") == {"Colon": 2, "Lung": 2}, "whatever the letters' case"
@@ -128,9 +127,12 @@ def test_the_searched_set_is_counted(world, archive):
     [
         Filters(),
         Filters(organ="lung"),
+        Filters(stain="pas"),
         Filters(kind="still"),
         Filters(diagnosis="adenoma", kind="still"),
         Filters(case=CaseScope.ONLY),
+        Filters(case=CaseScope.OTHERS, kind="still"),
+        Filters(until=datetime(2020, 5, 17, tzinfo=UTC).date()),
         Filters(since=datetime(2021, 1, 1, tzinfo=UTC).date()),
     ],
     ids=str,
@@ -143,23 +145,58 @@ def test_a_count_is_what_the_search_finds_once_the_value_is_chosen(world, archiv
     assert facets.regions == len(found)
     for facet, values in facets.values.items():
         for value in values:
-            field = "label_id" if facet == "label" else facet
+            sent = {"label_id" if facet == "label" else facet: value.value}
+            if facet == "date":
+                sent = {"since": value.since, "until": value.until}
+            elif facet == "case":
+                sent = {"case": CaseScope(value.value)}
             asked = {name: getattr(filters, name) for name in Filters.__dataclass_fields__}
-            chosen = Filters(**asked | {field: value.value})
-            left = search(world, archive, filters=chosen, **options)
+            left = search(world, archive, filters=Filters(**asked | sent), **options)
             assert len(left.hits) == value.count, (facet, value)
-            if value.count and not getattr(filters, field):
+            if value.count and facet != "case" and not any(asked[name] for name in sent):
                 cases = {hit.roi.canvas.case_id for hit in left.hits}
                 assert facets.base_rate(facet, value.value.lower()) == (len(cases), facets.cases)
 
 
 def test_what_is_in_the_bin_or_of_another_lab_is_not_counted(world, archive, other_lab, stranger):
     theirs = world.canvas(world.case("B1", organ="Lung", lab=other_lab))
+    world.scanned(theirs, "leica", "p53")
     world.embedded(theirs, 100, 100, user=stranger)
     before = search(world, archive, with_facets=True).facets
     assert before.regions == 3
+    assert {one.name for one in before.values["stain"]} == {"PAS", "H&E"}
+    assert {one.name: one.count for one in before.values["case"]} == {
+        "Other cases": 3,
+        "This case": 1,
+    }
     Case.objects.get(accession="A4").delete()
     assert search(world, archive, with_facets=True).facets.regions == 2
+
+
+def test_cases_are_counted_with_and_without_the_patient(world, archive):
+    def cases(**options):
+        return counts(search(world, archive, with_facets=True, **options), "case")
+
+    assert cases() == {"Other cases": 3, "This case": 1}, "the patient's other case is of neither"
+    assert cases(exclude_same_patient=False) == {"Other cases": 4, "This case": 1}
+    assert cases(filters=Filters(case=CaseScope.ONLY)) == {"Other cases": 3, "This case": 1}
+    assert cases(filters=Filters(stain="PAS")) == {"Other cases": 1}
+
+
+def test_days_are_counted_in_spans_that_overlap(world, archive):
+    today = timezone.localdate()
+    old = {"Before 2022": 1} if today.year >= 2026 else {"2020": 1}
+    new = {"Last 7 days": 2, "Last 30 days": 2, str(today.year): 2}
+    found = search(world, archive, with_facets=True)
+    assert counts(found, "date") == new | old
+    assert [one.name for one in found.facets.values["date"]] == [*new, *old]
+    day = date(2020, 5, 17)
+    asked = search(world, archive, with_facets=True, filters=Filters(since=day, until=day))
+    assert counts(asked, "date") == {"2020-05-17": 1} | new | old, "one's own days are not lost"
+    assert [one.name for one in asked.facets.values["date"] if one.is_chosen] == ["2020-05-17"]
+    none = search(world, archive, with_facets=True, filters=Filters(until=date(2001, 1, 1)))
+    assert counts(none, "date")["Until 2001-01-01"] == 0
+    assert none.facets.regions == 0
 
 
 def test_counting_takes_three_queries(world, archive):

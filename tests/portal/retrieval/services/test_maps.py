@@ -84,6 +84,10 @@ def test_a_map_shows_every_region_with_the_labels_of_now(archive):
     assert label.values[label.at[at]].name == "Stroma"
     organ = next(one for one in points.colourings if one.name == "organ")
     assert [(v.name, v.count) for v in organ.values] == [("colon", 12)]
+    archive.scanned(archive.canvases[0], stain="PAS")
+    points = map_points(seen_by(archive, archive.user))
+    stain = next(one for one in points.colourings if one.name == "stain")
+    assert [(v.value, v.name, v.count) for v in stain.values] == [("pas", "PAS", 2)]
     assert max(points.x + points.y) == 65_535
     assert min(points.x + points.y) == 0
 
