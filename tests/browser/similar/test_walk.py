@@ -1,8 +1,10 @@
 """Similar cases as a doctor goes through them, on real sections and with the shipped encoder.
 
-HER2ST's D1 and D2 are sections of one piece, E1 of another (``TESSERA_DATA``). Squares were drawn
-on D2, one of them at the place that is drawn on D1 now, and on E1. How often such a place comes
-first is for ``tests/portal/retrieval/test_adjacent_sections.py``: here it is one place.
+The two adjacent sections are HER2ST's D1 and D2, cut from one piece (``TESSERA_DATA``); E1 is of
+another. Of its C sections the development data have one alone (``slides/her2st-c2.tif``), which has
+no neighbour. Squares were drawn on D2, one of them at the place that is drawn on D1 now, and on E1.
+How often such a place comes first is for ``tests/portal/retrieval/test_adjacent_sections.py``: here
+it is one place.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Real sections, the shipped encoder: what was drawn on one is found on the next section first.
 
-HER2ST's D1 and D2 are sections of one piece, E1 and E2 of another (``TESSERA_DATA``). D2 is laid
-onto D1 by its thumbnail, so that the same place of both is known.
+The adjacent sections are HER2ST's D1 and D2, cut from one piece (``TESSERA_DATA``); E1 and E2 are
+of another. Of its C sections the development data have one alone (``slides/her2st-c2.tif``), which
+has no neighbour. D2 is laid onto D1 by its thumbnail, so that the same place of both is known.
 """
 
 from __future__ import annotations
