@@ -40,6 +40,7 @@ class DemoFile:
     by: str = "pathologist"
     marks: str = ""
     label: str = ""
+    stain: str = ""
 
 
 def sample_material(folder: Path) -> Iterator[DemoFile]:
@@ -55,6 +56,7 @@ def sample_material(folder: Path) -> Iterator[DemoFile]:
             patient,
             organ="Colon",
             procedure="Biopsy, IHC (DAB)",
+            stain="IHC",
             tags=("demo", "ihc"),
             marks="dab",
         )
@@ -90,6 +92,7 @@ def _slides(slides: Path) -> Iterator[DemoFile]:
         "cmu-1",
         organ="Unknown",
         procedure="H&E section",
+        stain="H&E",
         tags=("openslide-test-data",),
     )
     for name, accession, patient in (
@@ -102,6 +105,7 @@ def _slides(slides: Path) -> Iterator[DemoFile]:
             patient,
             organ="Breast",
             procedure="H&E section",
+            stain="H&E",
             diagnosis="HER2-positive carcinoma",
             tags=("her2st",),
         )
@@ -124,6 +128,7 @@ def _glas(folder: Path) -> Iterator[DemoFile]:
                 f"glas-{patient}",
                 organ="Colon",
                 procedure="H&E still",
+                stain="H&E",
                 diagnosis=grade.capitalize(),
                 tags=("glas",),
                 marks="whole",

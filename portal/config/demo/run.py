@@ -10,7 +10,7 @@ from typing import Any
 
 from portal.annotations.models import Roi
 from portal.archive.models import Case, ItemState, Slide, Video
-from portal.archive.services import case_create, item_receive
+from portal.archive.services import case_create, item_receive, slide_stain_set
 from portal.config.demo.marks import marks_draw
 from portal.config.demo.material import DemoFile
 from portal.config.demo.people import Cast
@@ -58,6 +58,8 @@ def _ingest(outcome: DemoResult, material: list[DemoFile], people: Cast, say: Sa
             received = item_receive(
                 case=_case(piece, people, user), file=file, filename=piece.path.name, user=user
             )
+        if isinstance(received.item, Slide) and piece.stain and not received.item.stain:
+            slide_stain_set(slide=received.item, user=user, stain=piece.stain)
         items.append((piece, received.item))
         if received.job is not None:
             jobs.append(received.job.pk)
