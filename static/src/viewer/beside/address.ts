@@ -1,7 +1,7 @@
 /**
  * The address of images beside each other: `/canvases/<first>/beside/?with=<second>...`. Each `v`
  * (x, y, level-0 pixels per screen pixel, degrees), `roi` and `t` belongs to the image of its place;
- * `tied` says whether they move together.
+ * `tied` says whether they move together, `asked` which query was taken from the first image.
  */
 
 import type { LinkTarget } from "../map/deep_link";
@@ -14,6 +14,8 @@ export interface BesideLink {
   views: LinkTarget[];
   /** Null where the address does not say. */
   isTied: boolean | null;
+  /** What was searched with where that is no ROI. */
+  asked: string | null;
 }
 
 /** A place of which the address says nothing. */
@@ -32,11 +34,12 @@ export function readBeside(first: string, search: string): BesideLink {
       t: numberOf(times?.[at] ?? ""),
     })),
     isTied: tied === null ? null : tied !== "0",
+    asked: params.get("asked"),
   };
 }
 
 /** The address; nothing is said of what follows from nothing. */
-export function writeBeside({ canvases, views, isTied }: BesideLink): string {
+export function writeBeside({ canvases, views, isTied, asked }: BesideLink): string {
   const [first = "", ...others] = canvases;
   const params = new URLSearchParams(others.map((id) => ["with", id]));
   const each = canvases.map((_, at) => views[at] ?? NOWHERE);
@@ -48,6 +51,7 @@ export function writeBeside({ canvases, views, isTied }: BesideLink): string {
     if (texts.some(Boolean)) for (const text of texts) params.append(name, text);
   }
   if (isTied !== null) params.set("tied", isTied ? "1" : "0");
+  if (asked) params.set("asked", asked);
   const query = params.toString();
   return `/canvases/${first}/beside/${query && `?${query}`}`;
 }

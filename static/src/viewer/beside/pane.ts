@@ -1,5 +1,7 @@
 /** One of the images beside each other, with its ROIs; it is looked at here and drawn on in the viewer. */
 
+import type { Extent } from "ol/extent";
+
 import { required } from "../../dom/elements";
 import { StageNotice } from "../lib/stage_notice";
 import type { CanvasData } from "../lib/types";
@@ -60,16 +62,27 @@ export class Pane {
     this.mapView.map.updateSize(); // what stands below the image is there now
     this.mapView.fit(false);
     this.mapView.placed();
-    if (this.player) await this.player.seek(link.t === null ? 0 : this.player.frames.nearest(link.t));
+    await this.seek(link.t);
     const isPlaced = applyView(this.mapView, link);
     await this.store.load();
     this.loadWindow();
     if (link.roi && !this.store.get(link.roi)) await this.store.fetchOne(link.roi);
     const roi = this.store.get(link.roi);
     if (!roi?.server || roi.deleted) return isPlaced;
+    if (link.t === null && roi.frame) await this.seek(roi.frame.pts);
     this.layer.select(roi.id);
-    if (!isPlaced) this.mapView.view.fit(extentFromBounds(roi.server.bounds), { padding: [60, 60, 60, 60] });
+    if (!isPlaced) this.fit(extentFromBounds(roi.server.bounds));
     return isPlaced;
+  }
+
+  /** To the frame of a video nearest to this time, of none to the first. */
+  async seek(pts: number | null): Promise<void> {
+    await this.player?.seek(pts === null ? 0 : this.player.frames.nearest(pts));
+  }
+
+  /** All of it, and a little around it. */
+  fit(extent: Extent): void {
+    this.mapView.view.fit(extent, { padding: [60, 60, 60, 60] });
   }
 
   get pose(): Pose {

@@ -7,6 +7,7 @@ import { roving } from "../lib/roving";
 import type { CanvasData } from "../lib/types";
 import { MOST, NOWHERE, readBeside, writeBeside } from "./address";
 import type { BesideLink } from "./address";
+import { showAsked } from "./asked";
 import { besideKeys } from "./keys";
 import { Pane } from "./pane";
 import { TiedPanes } from "./tied_panes";
@@ -23,6 +24,7 @@ export async function startBeside(root: HTMLElement): Promise<void> {
   const panes = await Promise.all(canvases.map((canvas, at) => Pane.open(hostOf(root, at), canvas)));
   const tied = new TiedPanes(panes);
   const isPlaced = await Promise.all(panes.map((pane, at) => pane.place(link.views[at] ?? { ...pane.link(), x: null })));
+  if (link.asked && panes[0]) await showAsked(panes[0], link.asked, isPlaced[0] ?? false);
   if (!isPlaced.some(Boolean)) tied.scaleAlike();
   const isTied = link.isTied ?? !panes.some(({ player }) => player); // a frame and a mosaic have no common place
   tied.tie(isTied && panes.length > 1);
@@ -105,6 +107,7 @@ const linkOf = (panes: Pane[], tied: TiedPanes): BesideLink => ({
   canvases: panes.map(({ canvas }) => canvas.id),
   views: panes.map((pane) => pane.link()),
   isTied: panes.length > 1 ? tied.isTied : null,
+  asked: readBeside("", location.search).asked,
 });
 
 function keepAddress(panes: Pane[], tied: TiedPanes): void {
@@ -144,9 +147,10 @@ function connectChoices(root: HTMLElement, panes: Pane[], tied: TiedPanes): void
     const chosen = target instanceof Element ? target.closest<HTMLElement>("[data-choice]")?.dataset.choice : undefined;
     if (!chosen) return;
     const at = Number(dialog.dataset.place);
-    go(({ canvases, views }) => {
-      canvases[at] = chosen;
-      views[at] = NOWHERE;
+    go((link) => {
+      link.canvases[at] = chosen;
+      link.views[at] = NOWHERE;
+      if (at === 0) link.asked = null; // it was taken from the image that goes
     });
   });
   for (const [at, { host }] of panes.entries()) {
@@ -154,9 +158,10 @@ function connectChoices(root: HTMLElement, panes: Pane[], tied: TiedPanes): void
     const close = required(host, "[data-pane-close]");
     close.hidden = panes.length === 1;
     close.addEventListener("click", () =>
-      go(({ canvases, views }) => {
-        canvases.splice(at, 1);
-        views.splice(at, 1);
+      go((link) => {
+        link.canvases.splice(at, 1);
+        link.views.splice(at, 1);
+        if (at === 0) link.asked = null;
       }));
   }
   for (const button of root.querySelectorAll<HTMLButtonElement>("[data-beside=add]")) {

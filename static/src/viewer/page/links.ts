@@ -12,7 +12,7 @@ export function connectLink({ root, canvas, mapView, layer, player, mosaic }: Pa
   const deepLink = new DeepLink(mapView, () => layer.selectedId, pts);
   const beside = root.querySelector<HTMLAnchorElement>("[data-beside-link]");
   beside?.addEventListener("click", () => {
-    beside.href = writeBeside({ canvases: [canvas.id], views: [deepLink.target()], isTied: null });
+    beside.href = writeBeside({ canvases: [canvas.id], views: [deepLink.target()], isTied: null, asked: null });
   });
   layer.on("select", () => deepLink.update());
   player?.on("frame", ({ exact }) => {

@@ -10,6 +10,7 @@ it("an address that was written is read as it was meant", () => {
     canvases: ["a", "b", "c"],
     views: [{ x: 10.5, y: 20, z: 2, rot: 15, roi: "r", t: null }, NOWHERE, { ...NOWHERE, t: 900 }],
     isTied: false,
+    asked: "q",
   };
   const url = new URL(writeBeside(link), "http://portal");
   expect(url.pathname).toBe("/canvases/a/beside/");
@@ -17,8 +18,8 @@ it("an address that was written is read as it was meant", () => {
 });
 
 it("says nothing of what follows from nothing", () => {
-  expect(writeBeside({ canvases: ["a"], views: [], isTied: null })).toBe("/canvases/a/beside/");
-  expect(readBeside("a", "?with=b")).toEqual({ canvases: ["a", "b"], views: [NOWHERE, NOWHERE], isTied: null });
+  expect(writeBeside({ canvases: ["a"], views: [], isTied: null, asked: null })).toBe("/canvases/a/beside/");
+  expect(readBeside("a", "?with=b")).toEqual({ canvases: ["a", "b"], views: [NOWHERE, NOWHERE], isTied: null, asked: null });
 });
 
 it("reads no more than four, and no view that is none", () => {
