@@ -143,7 +143,7 @@ class IndexUnreachableError(MlError):
     code = "index-unreachable"
 
     def __init__(self, why: str) -> None:
-        super().__init__(f"the index server cannot be asked: {why}")
+        super().__init__(f"the index server cannot be reached: {why}")
 
 
 class IndexBusyError(MlError):

@@ -40,7 +40,9 @@ def gpu_asked(name: str | None, gpus: int) -> int | None:
     if kind != "cuda" or not (number or "0").isdecimal():
         raise BadInputError(f"device: expected auto, cpu, cuda or cuda:N, got {name!r}")
     if int(number or 0) >= gpus:
-        raise BadInputError(f"device: {name!r} is asked for, this machine has {gpus} usable GPUs")
+        raise BadInputError(
+            f"device: {name!r} was asked for, but this machine has {gpus} usable GPUs"
+        )
     return int(number or 0)
 
 

@@ -29,7 +29,7 @@ COMMANDS: Mapping[str, str] = {
     "mosaic": "build a mosaic from a video or a folder of frames",
     "index": "build, search and inspect a vector index",
     "train": "train a network by a named scheme",
-    "ablate": "the comparisons that the retrieval paper invites",
+    "ablate": "compare graph networks, as the retrieval paper suggests",
     "evaluate": "score retrieval, matching, epipolar geometry or mosaics",
 }
 """Every command with its line of help. Kept here, so that ``--help`` imports no command."""
@@ -92,7 +92,7 @@ def _command_of(words: Sequence[str]) -> str | None:
 
 def _parser(name: str | None, module: ModuleType | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m ml", description="Tessera's pixels and models on the command line."
+        prog="python -m ml", description="Tessera's images and models on the command line."
     )
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for command, line in COMMANDS.items():
@@ -118,12 +118,17 @@ def _leaves(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser
 def _add_json_options(parser: argparse.ArgumentParser) -> None:
     if "--json" not in parser._option_string_actions:
         parser.add_argument(
-            "--json", metavar="OUT", default=None, help="write the result as JSON; - for the screen"
+            "--json",
+            metavar="OUT",
+            default=None,
+            help="write the result as JSON; - writes it to the standard output",
         )
     parser.add_argument(
         "--figures",
         metavar="OUT",
-        help="the same without times, rows of single pairs and points of curves (docs/results)",
+        help=(
+            "write the same without times, rows of single pairs and points of curves (docs/results)"
+        ),
     )
 
 

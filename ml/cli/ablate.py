@@ -11,7 +11,7 @@ from ml.evaluation.retrieval import ablation
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add ``ablate``."""
     parser = subparsers.add_parser(
-        "ablate", help="three graph networks, with and without labels and graph"
+        "ablate", help="three graph networks and none, with and without labels"
     )
     ablation.add_arguments(parser)
 

@@ -46,7 +46,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add ``embed``."""
     parser = subparsers.add_parser("embed", help="embed regions of interest into vectors")
     parser.add_argument("source", type=Path, help="slide or image, or a folder with rois.csv")
-    parser.add_argument("--polygon", metavar="WKT", help="region in level-0 pixels")
+    parser.add_argument("--polygon", metavar="WKT", help="region as WKT in level-0 pixels")
     parser.add_argument("--mpp", type=float, help="microns per level-0 pixel, if the file is wrong")
     parser.add_argument("--encoder", default="default", help="name, or a .safetensors file")
     parser.add_argument("--out", type=Path, help="write the vectors as .npy (N, D)")
@@ -121,7 +121,7 @@ def _jobs(
     from ml.evaluation.retrieval.manifest import read_manifest
 
     if args.polygon is not None:
-        raise BadInputError("--polygon is for one image; a data set has its own geometries")
+        raise BadInputError("--polygon is for a single image; a data set has its own geometries")
     return [
         (r.image, r.geometry, r.mpp or args.mpp, {"patient": r.patient, "label": r.label})
         for r in read_manifest(args.source)

@@ -48,21 +48,24 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser("encoder", help="make an encoder of a published network")
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     actions.add_parser(
-        "list", help="foundation models: licence, magnification, weights here or not"
+        "list",
+        help="list foundation models: licence, magnification, whether their weights are here",
     )
     make = actions.add_parser("make", help="write an encoder that takes the mean of its patches")
     make.add_argument(
         "--features", required=True, help="hub:NAME (see list), hf:NAME-OR-FOLDER or timm:NAME"
     )
     make.add_argument("--out", type=Path, required=True, help="the .safetensors file to write")
-    make.add_argument("--name", help="what results call it; by default that of the features")
-    make.add_argument("--version", default="1", help="of the encoder (default 1)")
+    make.add_argument("--name", help="its name in results; by default the name of the features")
+    make.add_argument("--version", default="1", help="version of the encoder (default 1)")
     make.add_argument("--kind", default="histology", choices=("histology", "endoscopy"))
     make.add_argument("--stain", default="none", help="none, nuclei or macenko (default none)")
     make.add_argument(
-        "--mpp", type=float, help="microns per pixel of a patch; default the recipe's"
+        "--mpp", type=float, help="microns per pixel of a patch; by default that of the recipe"
     )
-    make.add_argument("--tile", type=int, help="side of a patch in pixels; default the recipe's")
+    make.add_argument(
+        "--tile", type=int, help="side of a patch in pixels; by default that of the recipe"
+    )
     make.add_argument("--density", type=float, default=1.0, help="patches per patch area (1)")
 
 

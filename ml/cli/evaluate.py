@@ -14,7 +14,7 @@ PROTOCOLS: Registry = {
         "ml.evaluation.retrieval.places.command",
         "the same tissue in later frames of a scope",
     ),
-    "tissue": ("ml.evaluation.retrieval.tissue", "its like, asked for with a whole slide"),
+    "tissue": ("ml.evaluation.retrieval.tissue", "search for similar tissue with a whole slide"),
     "splits": ("ml.evaluation.retrieval.splits", "patient-disjoint folds of similar class shares"),
     "settings": (
         "ml.evaluation.retrieval.settings",
@@ -23,9 +23,15 @@ PROTOCOLS: Registry = {
     "matching": ("ml.evaluation.matching.command", "key point matches against known transforms"),
     "epipolar": ("ml.evaluation.epipolar.command", "key point matches against known camera poses"),
     "mosaic": ("ml.evaluation.mosaic.command", "registration of a video's frames"),
-    "revealing": ("ml.evaluation.revealing.command", "text, faces and the outside in pictures"),
-    "plots": ("ml.evaluation.epipolar.drawn", "the plot of epipolar's scores out of what it wrote"),
-    "card": ("ml.evaluation.common.card", "a model card's table out of what others wrote"),
+    "revealing": ("ml.evaluation.revealing.command", "text, faces and frames outside the body"),
+    "plots": (
+        "ml.evaluation.epipolar.drawn",
+        "the plot of the epipolar scores, from the JSON that was written",
+    ),
+    "card": (
+        "ml.evaluation.common.card",
+        "the table of a model card, from the JSON that was written",
+    ),
 }
 
 

@@ -36,20 +36,24 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add ``index`` with its three actions."""
     parser = subparsers.add_parser("index", help="build, search and inspect a vector index")
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    build = actions.add_parser("build", help="make the index in FOLDER from a file of vectors")
+    build = actions.add_parser("build", help="build the index in FOLDER from a file of vectors")
     build.add_argument("folder", type=Path)
     build.add_argument(
-        "vectors", type=Path, help="(N, D) as .npy, or .npz with 'vectors' and, if wanted, 'ids'"
+        "vectors", type=Path, help="(N, D) as .npy, or .npz with 'vectors' and optionally 'ids'"
     )
-    build.add_argument("--ids", type=Path, help="(N,) whole numbers as .npy or one a line")
-    build.add_argument("--tag", default="", help="whose vectors these are, kept with the index")
+    build.add_argument(
+        "--ids", type=Path, help="(N,) whole numbers as .npy, or as text with one on each line"
+    )
+    build.add_argument(
+        "--tag", default="", help="name of the source of the vectors, kept with the index"
+    )
     search = actions.add_parser("search", help="list the nearest vectors of a query")
     search.add_argument("folder", type=Path)
     search.add_argument("query", type=Path, help="(D,) or (N, D) as .npy")
     search.add_argument("--row", type=int, default=0, help="which row of the query file")
     search.add_argument("-k", type=int, default=10, help="how many results")
-    search.add_argument("--allowed", type=Path, help="ids that may come back, as for --ids")
-    search.add_argument("--excluded", type=Path, help="ids that may not come back")
+    search.add_argument("--allowed", type=Path, help="only ids that may be returned, as for --ids")
+    search.add_argument("--excluded", type=Path, help="ids that must not be returned")
     info = actions.add_parser("info", help="show version, size and kind of an index")
     info.add_argument("folder", type=Path)
 
@@ -138,4 +142,6 @@ def _load_ids(path: Path) -> ArrayI64:
     try:
         return np.array(path.read_text(encoding="utf-8").split(), dtype=np.int64)
     except ValueError as error:
-        raise BadInputError(f"{path.name}: expected one whole number a line ({error})") from error
+        raise BadInputError(
+            f"{path.name}: expected one whole number on each line ({error})"
+        ) from error

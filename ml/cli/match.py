@@ -32,7 +32,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("image_a", type=Path)
     parser.add_argument("image_b", type=Path)
     parser.add_argument("--descriptor", default="default", help=", ".join(DESCRIPTOR_NAMES))
-    parser.add_argument("--detector", help=f"{', '.join(DETECTOR_NAMES)}; the descriptor's own")
+    parser.add_argument(
+        "--detector", help=f"{', '.join(DETECTOR_NAMES)}; by default that of the descriptor"
+    )
     parser.add_argument("--max-keypoints", type=int, default=1000)
     parser.add_argument("--picture", type=Path, help="draw the matches into this image file")
 

@@ -48,14 +48,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser("mosaic", help="build a mosaic from a video or frames")
     parser.add_argument("frames", type=Path, help="a folder of images in name order, or a video")
     parser.add_argument("out", type=Path, help="folder for mosaic.tif, preview.jpg, mosaic.json")
-    parser.add_argument("--mask", type=Path, help="image, bright where the scope sees")
+    parser.add_argument("--mask", type=Path, help="image that is bright where the scope sees")
     parser.add_argument(
         "--motion-model", default="auto", help="translation, similarity, affine, homography or auto"
     )
     parser.add_argument("--descriptor", default=MosaicConfig().descriptor)
     parser.add_argument("--step", type=int, default=1, help="use every step-th frame")
     parser.add_argument(
-        "--work-dir", type=Path, help="keep finished stages here: run again, it goes on from there"
+        "--work-dir", type=Path, help="keep finished stages here; another run continues from them"
     )
     parser.add_argument(
         "--distortion", type=float, nargs="+", default=(), help="fx fy cx cy [k1 k2 p1 p2 [k3]], px"

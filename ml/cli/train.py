@@ -19,8 +19,11 @@ SCHEMES: Registry = {
     ),
     "cnn": ("ml.training.descriptors.cnn", "the CNN descriptor, by contrast across two views"),
     "graph": ("ml.training.descriptors.graph", "the graph descriptor over the CNN's features"),
-    "folds": ("ml.training.descriptors.folds", "cnn or graph, once a fold over operations"),
-    "rivals": ("ml.training.descriptors.rivals", "cnn and graph beside rivals of the papers"),
+    "folds": ("ml.training.descriptors.folds", "cnn or graph, once for each fold over operations"),
+    "rivals": (
+        "ml.training.descriptors.rivals",
+        "cnn and graph compared with rivals from the papers",
+    ),
     "patches": (
         "ml.training.roi.patches.command",
         "the patch encoder, without labels, by views of patches",
@@ -33,7 +36,7 @@ SCHEMES: Registry = {
     "vit": ("ml.training.vit.command", "the adapted vision transformer, by novel-view synthesis"),
     "letters": ("ml.training.letters.command", "the network that finds text burnt into images"),
     "metric": ("ml.training.roi.lab_metric", "a metric from a lab's own labels, for an encoder"),
-    "calibration": ("ml.training.roi.calibration", "what distance means something, for an encoder"),
+    "calibration": ("ml.training.roi.calibration", "calibrate the distances of an encoder"),
 }
 
 
@@ -42,7 +45,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser("train", help="train a network by a named scheme")
     for scheme in add_lazy_parsers(parser, dest="scheme", registry=SCHEMES):
         scheme.add_argument(
-            "--device", help="auto, cpu, cuda or cuda:N (by default what TESSERA_DEVICE says)"
+            "--device", help="auto, cpu, cuda or cuda:N (by default the value of TESSERA_DEVICE)"
         )
 
 

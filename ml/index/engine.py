@@ -118,7 +118,7 @@ class FaissIndex:
         with self._writing() as snapshot:
             held = snapshot.held(new_ids)
             if len(held):
-                raise BadInputError(f"id {held[0]} is in the index already; remove it first")
+                raise BadInputError(f"id {held[0]} is already in the index; remove it first")
             if self._overflows(snapshot, len(new_ids)):
                 old_ids, old_vectors = snapshot.entries()
                 all_ids = np.concatenate([old_ids, new_ids])

@@ -55,7 +55,7 @@ def checked_entries(
         raise ShapeError("vectors", expected=f"(N, {dim}) float32", actual=str(array.shape))
     if len(id_array) != len(array):
         raise ShapeError(
-            "ids", expected=f"({len(array)},), one a vector", actual=str(id_array.shape)
+            "ids", expected=f"({len(array)},), one for each vector", actual=str(id_array.shape)
         )
     if len(id_array) == 0:
         raise BadInputError("no vectors were given: at least one is needed")

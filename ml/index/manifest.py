@@ -71,7 +71,8 @@ def read_manifest(folder: Path) -> Manifest | None:
         raise IndexFormatError(f"{_NAME} of the index is damaged") from error
     if manifest.format != _FORMAT:
         raise IndexFormatError(
-            f"{_NAME}: expected format {_FORMAT}, got {manifest.format}: written by another release"
+            f"{_NAME}: expected format {_FORMAT}, got {manifest.format}; it was written by another"
+            " release"
         )
     return manifest
 

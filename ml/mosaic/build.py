@@ -84,7 +84,7 @@ def build_mosaic(
         frames_or_video, step=config.step, start_pts=config.start_pts, end_pts=config.end_pts
     )
     if grows and work_dir is None:
-        raise BadInputError("grows: expected a work_dir, in which the frames so far stay known")
+        raise BadInputError("grows: expected a work_dir, which keeps the frames so far")
     target.parent.mkdir(parents=True, exist_ok=True)
     kept = None if work_dir is None else Path(work_dir)
     folder = kept or Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))

@@ -62,9 +62,8 @@ def lay_out(
     width, height = (int(v) for v in high - low + 1)
     if width * height > config.max_canvas_px or max(width, height) > config.max_side_px:
         raise MosaicError(
-            f"canvas: the mosaic would be {width} x {height} px; at most "
-            f"{config.max_canvas_px} px in all and {config.max_side_px} px a side are allowed: "
-            "use a shorter span"
+            f"canvas: the mosaic would be {width} x {height} px; at most {config.max_canvas_px} px"
+            f" in all and {config.max_side_px} px a side are allowed; use a shorter span"
         )
     shift = translation(-low[0], -low[1])
     transforms = {f: normalised(shift @ m) for f, m in placed.items()}

@@ -170,7 +170,7 @@ def _halves(part: Box) -> list[Box]:
     """
     left, top, right, bottom = part
     if max(right - left, bottom - top) < LEAST_PART_PX:
-        raise torch.OutOfMemoryError(f"no room for {right - left} x {bottom - top} px of a frame")
+        raise torch.OutOfMemoryError(f"no memory for {right - left} x {bottom - top} px of a frame")
     x, y = (left + right) // 2, (top + bottom) // 2
     if right - left > bottom - top:
         return [(left, top, x, bottom), (x, top, right, bottom)]

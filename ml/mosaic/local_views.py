@@ -62,7 +62,7 @@ class KeyframeViews:
                 found.images[level][row[position]] = view.images[level]
                 found.masks[level][row[position]] = view.masks[level]
         if found is None:
-            raise BadInputError("frames: the source no longer has those that were registered")
+            raise BadInputError("frames: the source no longer has the frames that were registered")
         return found
 
 

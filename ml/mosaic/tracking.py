@@ -207,9 +207,9 @@ class _Follower:
         size = float(np.sqrt(max(self.first_area, 1.0)))
         ratio = _area(xy) / max(self.first_area, 1e-9)
         if not 1 / self.config.growth < ratio < self.config.growth:
-            raise _LostError("its size changed beyond belief")
+            raise _LostError("its size changed implausibly")
         if drift > max(self.config.drift_share * size, 1.0):
-            raise _LostError("where it is has become too uncertain")
+            raise _LostError("its position has become too uncertain")
         if _inside(xy, image) < self.config.inside_share:
             raise _LostError("it left the picture", is_final=True)
 

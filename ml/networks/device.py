@@ -107,7 +107,7 @@ class Compiled:
             except self._fails_with as error:
                 self._fast = None
                 line = " ".join(str(error).split("\n")[:2])
-                logger.warning("a network is not compiled (%s): it runs as it is", line)
+                logger.warning("a network is not compiled (%s); it runs uncompiled", line)
         return self._plain(rows)
 
 

@@ -74,7 +74,7 @@ def propose_outline(
         xy: the point, pixels of the image, x right, y down.
     Raises:
         ShapeError: not (H, W, 3) uint8, or a side shorter than ``LEAST_PX``.
-        BadInputError: the point lies outside of the image.
+        BadInputError: the point lies outside the image.
         EmptyRegionError: nothing around the point ends anywhere (empty glass).
         UnknownNameError: no such signal.
     Source: closed contours by dynamic programming in polar coordinates; the toll on passed ends,
@@ -115,7 +115,7 @@ def _check(image: ImageU8, xy: tuple[float, float], config: OutlineConfig) -> No
         sides = f"sides of at least {LEAST_PX} px"
         raise ShapeError("image", expected=sides, actual=f"{width} x {height}")
     if not (0 <= xy[0] <= width and 0 <= xy[1] <= height):
-        raise BadInputError(f"the point {xy} lies outside of the image of {width} x {height} px")
+        raise BadInputError(f"the point {xy} lies outside the image of {width} x {height} px")
     if config.signal not in SIGNALS:
         raise UnknownNameError("signal", config.signal, list(SIGNALS))
 

@@ -112,7 +112,7 @@ def fit_calibration(
         vectors[name] = _embedded(encoder, name, files, regions_per_group, rng, window)
     distances = null_distances(list(vectors.values()))
     if distances.size < 20:
-        raise BadInputError(f"calibration: only {distances.size} unrelated pairs, 20 needed")
+        raise BadInputError(f"calibration: only {distances.size} unrelated pairs, needs 20")
     return Calibration.from_quantiles(
         PROBABILITIES,
         np.quantile(distances, PROBABILITIES).tolist(),

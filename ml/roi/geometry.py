@@ -42,8 +42,8 @@ def checked_region(polygon: BaseGeometry | None, *, width_px: int, height_px: in
     clipped = _areas(shapely.intersection(valid, canvas))
     if clipped.is_empty or clipped.area <= 0:
         raise EmptyRegionError(
-            f"the region lies outside the image of {width_px} x {height_px} px"
-            f" or has no area (its bounds are {[round(b) for b in polygon.bounds]})"
+            f"the region lies outside the image of {width_px} x {height_px} px, or has no area "
+            f"(its bounds are {[round(b) for b in polygon.bounds]})"
         )
     return clipped
 

@@ -73,7 +73,7 @@ def load_graph_encoder(name: str = "default") -> RoiEncoder:
     """
     encoder = load_encoder(name)
     if not isinstance(encoder, RoiEncoder):
-        raise BadInputError(f"{name}: expected an encoder of graphs, this one makes none")
+        raise BadInputError(f"{name}: expected an encoder that makes graphs; this one makes none")
     return encoder
 
 

@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--section",
         default="matching",
-        help=f"what the card calls the table; {JOINT}: a sentence on `train graph --joint`",
+        help=f"section of the card; {JOINT}: a sentence on `train graph --joint`",
     )
     parser.add_argument("--card", type=Path, help="model card or page whose section is replaced")
 

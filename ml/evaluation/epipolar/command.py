@@ -88,28 +88,55 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``python -m ml evaluate epipolar``."""
     add = parser.add_argument
     add("sequence", type=Path, help="a folder in the layout of sinus-4584")
-    add("--descriptors", nargs="+", default=list(ALL_NAMES), help="names; what is missing is noted")
+    add("--descriptors", nargs="+", default=list(ALL_NAMES), help="names; missing ones are noted")
     add("--gaps", nargs="+", default=[str(gap) for gap in GAPS], help="frame gaps")
     add("--max-keypoints", type=int, default=1000)
-    add("--pairs", type=int, default=10, help="at most so many pairs a gap")
-    add("--others", type=Path, nargs="*", default=[], help="images from elsewhere: none may match")
-    add("--other-pairs", type=int, default=10, help="pairs of a frame and an image of elsewhere")
-    add("--long-side-px", type=int, default=720, help="of the pairs with images from elsewhere")
+    add("--pairs", type=int, default=10, help="at most this many pairs for each gap")
+    add(
+        "--others",
+        type=Path,
+        nargs="*",
+        default=[],
+        help="images from elsewhere, which must not match",
+    )
+    add(
+        "--other-pairs",
+        type=int,
+        default=10,
+        help="number of pairs of a frame and an image from elsewhere",
+    )
+    add(
+        "--long-side-px", type=int, default=720, help="seed of the pairs with images from elsewhere"
+    )
     add(
         "--dense",
         nargs="*",
         metavar="VIT",
-        help="also vit, or vit:FILE of other weights, by dense patches, on the same pairs",
+        help="also score vit, or vit:FILE with other weights, by dense patches, on the same pairs",
     )
-    add("--ablation", action="store_true", help="what each part adds, at the paper's gap of 16")
-    add("--ablation-card", type=Path, help="model card whose lines 'dense' are replaced by it")
+    add(
+        "--ablation",
+        action="store_true",
+        help="score what each part adds, at the paper's gap of 16",
+    )
+    add("--ablation-card", type=Path, help="model card whose section 'dense' is replaced by it")
     add("--card", type=Path, help="model card whose table 'matching' is replaced")
     add("--page", type=Path, help="page whose tables 'poses' and 'elsewhere' are replaced")
-    add("--section", default="poses", help="what the page calls the table of this run's poses")
+    add("--section", default="poses", help="section of the page for the poses of this run")
     add("--renew", type=Path, help="JSON result whose rows of these descriptors are replaced")
-    add("--beside", type=Path, nargs="*", default=[], help="JSON results: columns of that table")
+    add(
+        "--beside",
+        type=Path,
+        nargs="*",
+        default=[],
+        help="JSON results with more columns for that table",
+    )
     add("--plots", type=Path, help="folder for the plot")
-    add("--pictures", type=Path, help="folder for match pictures: right lines green, wrong red")
+    add(
+        "--pictures",
+        type=Path,
+        help="folder for pictures of matches: right lines green, wrong lines red",
+    )
 
 
 def run(args: argparse.Namespace, progress: Progress) -> EpipolarReport:

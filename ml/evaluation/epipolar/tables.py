@@ -61,11 +61,11 @@ def epipolar_tables(result: Mapping[str, Any]) -> str:
         f" key points, full resolution."
     )
     note = (
-        "Columns < 1 px and < 3 px halve eq. 16 (the mean distance to the two epipolar lines);"
-        " '< 1 px, sum' does not. All columns but the raw inliers are of `match_images`; those are"
-        " of mutual neighbours under the ratio test, before any geometry. A pose is that of the"
-        " essential matrix by RANSAC at 1 px, which keeps the noise of its best five matches;"
-        " beside it by MAGSAC at 1 px over the same matches, as `estimate_pose` does it."
+        "Columns < 1 px and < 3 px use half of eq. 16 (the mean distance to the two epipolar "
+        "lines); '< 1 px, sum' does not. All columns but the raw inliers are of `match_images`; "
+        "those are of mutual neighbours under the ratio test, before any geometry. A pose is that "
+        "of the essential matrix by RANSAC at 1 px, which keeps the noise of its best five "
+        "matches; beside it by MAGSAC at 1 px over the same matches, as `estimate_pose` does it."
     )
     versions = versions_line(result.get("versions", {}))
     parts = [

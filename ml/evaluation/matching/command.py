@@ -87,27 +87,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``python -m ml evaluate matching``."""
     add = parser.add_argument
     add("folders", type=Path, nargs="+", help="folders of images; FOLDER/frames for a sequence")
-    add("--descriptors", nargs="+", default=list(ALL_NAMES), help="names; what is missing is noted")
+    add("--descriptors", nargs="+", default=list(ALL_NAMES), help="names; missing ones are noted")
     add("--protocols", nargs="+", default=list(PROTOCOLS), help=", ".join(PROTOCOLS))
     add("--families", nargs="+", default=list(FAMILIES), help=", ".join(FAMILIES))
     add("--sequences", type=Path, nargs="*", default=[], help="folders of consecutive frames")
-    add("--detector", default="sift", help="key points of the papers' protocol")
+    add("--detector", default="sift", help="number of key points in the papers' protocol")
     add("--max-keypoints", type=int, default=500, help="of the papers' protocol")
     add("--hard-keypoints", type=int, default=1000, help="of the other protocols")
-    add("--images", type=int, default=10, help="at most so many images over all folders")
-    add("--per-family", type=int, help="at most so many values of a family an image")
+    add("--images", type=int, default=10, help="at most this many images over all folders")
+    add("--per-family", type=int, help="at most this many values of a family for each image")
     add("--pairs", type=int, default=30, help="pairs of unrelated images")
-    add("--pair-images", type=int, default=12, help="at most so many images make those pairs")
+    add("--pair-images", type=int, default=12, help="at most this many images for those pairs")
     add("--frame-pairs", type=int, default=12, help="pairs of real frames of the sequences")
     add("--long-side-px", type=int, default=720)
     add("--target", type=float, default=0.9995, help="precision that the NNT threshold keeps")
     add("--seed", type=int, default=7)
-    add("--work", type=Path, help="folder to keep scores in: a later run scores what is new")
+    add("--work", type=Path, help="folder to keep scores in; a later run scores only what is new")
     add("--card", type=Path, help="model card whose 'matching' or 'confidence' is replaced")
     add("--renew", type=Path, help="JSON result whose rows of these descriptors are replaced")
-    add("--beside", type=Path, nargs="*", default=[], help="JSON results: columns of that table")
+    add(
+        "--beside",
+        type=Path,
+        nargs="*",
+        default=[],
+        help="JSON results with more columns for that table",
+    )
     add("--plots", type=Path, help="folder for the plots")
-    add("--pictures", type=Path, help="folder for match pictures: right lines green, wrong red")
+    add(
+        "--pictures",
+        type=Path,
+        help="folder for pictures of matches: right lines green, wrong lines red",
+    )
 
 
 def run(args: argparse.Namespace, progress: Progress) -> MatchingReport:

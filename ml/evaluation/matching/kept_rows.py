@@ -200,7 +200,7 @@ def _parts(item: Any) -> dict[str, object]:
     if type(item).__module__.startswith(("ml.", "tests.")):
         result: dict[str, object] = vars(item)
         return result
-    raise TypeError(f"expected data to tell apart by content, got {type(item).__name__}")
+    raise TypeError(f"expected data that can be compared by content, got {type(item).__name__}")
 
 
 def _encoded(value: Any) -> Any:

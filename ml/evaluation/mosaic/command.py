@@ -95,14 +95,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--pictures", type=Path, help="keep the simulated mosaics in this folder")
     parser.add_argument("--card", type=Path, help="write the figures into this model card")
     parser.add_argument(
-        "--compare", action="store_true", help="score a SIFT chain and SIFT pairs on the frames too"
+        "--compare",
+        action="store_true",
+        help="also score a SIFT chain and SIFT pairs on the frames",
     )
     parser.add_argument(
-        "--backward", action="store_true", help="build from the reversed frames too and compare"
+        "--backward", action="store_true", help="also build from the reversed frames, and compare"
     )
-    parser.add_argument(
-        "--mask", type=Path, help="scope mask image; that of the folder if not given"
-    )
+    parser.add_argument("--mask", type=Path, help="scope mask image; by default that of the folder")
     parser.add_argument("--model", default="auto", help="similarity, affine, homography or auto")
     parser.add_argument(
         "--truth", type=Path, help="exact: CSV of index, h00..h22, or a sample video's .npz"

@@ -57,14 +57,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="name of an encoder, or a .safetensors file; several with --suite",
     )
     parser.add_argument(
-        "--groups", nargs="+", default=[], metavar="NAME=LABEL,LABEL", help="score these as well"
+        "--groups",
+        nargs="+",
+        default=[],
+        metavar="NAME=LABEL,LABEL",
+        help="score these baselines as well",
     )
     parser.add_argument("--ignore", nargs="+", default=[], metavar="LABEL", help="leave labels out")
     parser.add_argument("-k", type=int, default=10, help="length of the list mAP counts")
-    parser.add_argument("--bootstrap", type=int, default=1000, help="draws of the intervals")
+    parser.add_argument(
+        "--bootstrap", type=int, default=1000, help="draws of the bootstrap for the intervals"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--card", type=Path, help="model card whose figures are replaced")
-    parser.add_argument("--folds", type=int, help="score each of so many patient-disjoint folds")
+    parser.add_argument("--folds", type=int, help="score each of this many patient-disjoint folds")
     parser.add_argument(
         "--no-supervised",
         action="store_true",
@@ -73,12 +79,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--robustness",
         action="store_true",
-        help="also without stain normalisation, and with stain-shifted queries",
+        help="score also without stain normalisation, and with stain-shifted queries",
     )
     parser.add_argument(
         "--signals",
         action="store_true",
-        help="also what an encoder is chosen by: stain shift, invariance, adjacent sections",
+        help=(
+            "score also the signals that an encoder is chosen by: stain shift, invariance, "
+            "adjacent sections"
+        ),
     )
     parser.add_argument("--sections", type=Path, help="folder of adjacent sections, for --signals")
     parser.add_argument("--plots", type=Path, help="folder for the plots (made if needed)")
@@ -133,7 +142,7 @@ def _check(args: argparse.Namespace) -> None:
     if args.k < 1 or args.bootstrap < 1:
         raise BadInputError("-k and --bootstrap: expected at least 1")
     if args.sections is not None and not args.signals:
-        raise BadInputError("--sections belongs to --signals")
+        raise BadInputError("--sections needs --signals")
     if args.plots is not None:
         require_extra("matplotlib", extra="plots")
         args.plots.mkdir(parents=True, exist_ok=True)

@@ -70,7 +70,7 @@ def require_examples(records: Iterable[RoiRecord]) -> None:
                 f"label {label!r} has one example: retrieval needs two (or --ignore {label})"
             )
     if len(counts) < 2:
-        raise BadInputError(f"only one label, {next(iter(counts), '')!r}: nothing to tell apart")
+        raise BadInputError(f"expected at least two labels, got only {next(iter(counts), '')!r}")
 
 
 def grouped(

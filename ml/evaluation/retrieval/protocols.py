@@ -126,7 +126,9 @@ def _scores(
         rows.append((ap, ap_long, by_hits, precision, vote_right))
         kept.append(int(query))
     if not rows:
-        raise BadInputError("no query has a relevant region of another patient: nothing to score")
+        raise BadInputError(
+            "no query has a relevant region of another patient, so there is nothing to score"
+        )
     table = np.array(rows, np.float64)
     return QueryScores(
         ap=table[:, 0],

@@ -93,7 +93,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``python -m ml evaluate tissue``."""
     parser.add_argument("--data", type=Path, required=True, help="folder of the data sets")
     parser.add_argument("--encoder", default="default", help="name or file")
-    parser.add_argument("--regions", type=int, default=40, help="of each slide of a gallery")
+    parser.add_argument(
+        "--regions", type=int, default=40, help="number of regions of each slide of a gallery"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--card", type=Path, help="page whose section `tissue` is renewed")
 

@@ -37,7 +37,7 @@ def deidentify(*, path: str, out_dir: str, progress: Progress = no_progress) -> 
     """
     source, target = Path(path), Path(out_dir) / CLEAN_NAME
     head, cleaned = read_head(source), Cleaned(stain=stain_of_file(source))
-    progress(0, 100, "taking names out")
+    progress(0, 100, "removing names")
     rewrite = clean_jpeg2000 if is_jpeg2000(head) else _STILLS.get(still_format(head))
     if rewrite is not None:
         rewrite(source, target, cleaned)
@@ -45,7 +45,7 @@ def deidentify(*, path: str, out_dir: str, progress: Progress = no_progress) -> 
         _in_place(source, target, cleaned, head)
     if not cleaned.removed:
         target.unlink(missing_ok=True)
-    progress(100, 100, "taking names out")
+    progress(100, 100, "removing names")
     return asdict(cleaned)
 
 

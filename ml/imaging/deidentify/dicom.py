@@ -99,7 +99,9 @@ class SecondaryImageError(UnsupportedFormatError):
     """The object is a label or an overview, no picture of the scanned tissue."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"the DICOM object is the {name} image of a slide; send the slide's own")
+        super().__init__(
+            f"the DICOM object is the {name} image of a slide; send the object of the slide itself"
+        )
         self.name = name
 
 
@@ -147,7 +149,7 @@ def _read(file: BinaryIO) -> tuple[Dataset, FileMetaDataset]:
     meta = data.file_meta
     syntax = meta.get("TransferSyntaxUID")
     if syntax is None or "SOPInstanceUID" not in data:
-        raise CorruptFileError("the DICOM object is cut or damaged")
+        raise CorruptFileError("the DICOM object is truncated or damaged")
     if syntax in (DeflatedExplicitVRLittleEndian, ExplicitVRBigEndian):
         raise UnsupportedFormatError(
             "the DICOM object is deflated or big-endian; expected a little-endian transfer syntax"
@@ -231,7 +233,7 @@ def _copy_groups(
         out.write(part.getvalue())
     end = out.tell()
     if end - start >= _UNDEFINED:
-        raise TooLargeError("the DICOM object tells more than 4 GiB of its frames")
+        raise TooLargeError("the DICOM object describes its frames in more than 4 GiB")
     out.seek(start - 4)
     out.write(struct.pack("<I", end - start))
     out.seek(end)
@@ -261,7 +263,9 @@ def _copy_pixels(file: BinaryIO, out: BinaryIO, *, implicit: bool) -> None:
     while True:
         item = file.read(8)
         if len(item) < 8:
-            raise CorruptFileError("the DICOM object is cut: the end of its pixels is missing")
+            raise CorruptFileError(
+                "the DICOM object is truncated: the end of its pixels is missing"
+            )
         group, element, size = struct.unpack("<HHI", item)
         out.write(item)
         if (group, element) == _END:

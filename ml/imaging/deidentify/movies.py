@@ -156,7 +156,7 @@ def _forget_times(file: BinaryIO, box: _Box, cleaned: Cleaned) -> None:
 def _read(file: BinaryIO, at: int, size: int) -> bytes:
     data = os.pread(file.fileno(), size, at)
     if len(data) < size:
-        raise CorruptFileError("the video file is cut: a part of its container is missing")
+        raise CorruptFileError("the video file is truncated: a part of its container is missing")
     return data
 
 

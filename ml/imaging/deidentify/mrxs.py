@@ -176,7 +176,7 @@ def _blank_layers(
             for offset, length, number in _entries(listing, _VERSION_BYTES + id_length, record):
                 left -= length
                 if number >= len(files) or left < 0:
-                    raise CorruptFileError("the slide's index points out of its data files")
+                    raise CorruptFileError("the slide's index points outside its data files")
                 if length and _blank(files[number], offset, length):
                     cleaned.took(_DROPPED.get(value, "notes beside the pixels"))
 
@@ -202,7 +202,7 @@ def _read(file: BinaryIO, at: int, words: int) -> tuple[int, ...]:
     file.seek(at)
     data = file.read(4 * words)
     if len(data) < 4 * words:
-        raise CorruptFileError("the slide's Index.dat is cut or damaged")
+        raise CorruptFileError("the slide's Index.dat is truncated or damaged")
     return struct.unpack(f"<{words}I", data)
 
 
@@ -211,7 +211,7 @@ def _blank(path: Path, offset: int, length: int) -> bool:
     held = False
     with path.open("r+b") as file:
         if offset + length > path.stat().st_size:
-            raise CorruptFileError("the slide's index points out of its data files")
+            raise CorruptFileError("the slide's index points outside its data files")
         for at in range(offset, offset + length, _CHUNK_BYTES):
             size = min(_CHUNK_BYTES, offset + length - at)
             file.seek(at)

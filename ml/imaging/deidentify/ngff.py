@@ -66,7 +66,7 @@ def clean_ngff(source: Path, target: Path, cleaned: Cleaned) -> None:
         if any(store.root + before != name for name, before in kept.items()):
             cleaned.took("names of files")
         if len(store) > len(kept):
-            cleaned.took("files that the slide can do without")
+            cleaned.took("files that the slide does not need")
 
 
 def _info(name: str) -> zipfile.ZipInfo:

@@ -89,7 +89,7 @@ def clean_png(source: Path, target: Path, cleaned: Cleaned) -> None:
         (size,) = struct.unpack_from(">I", data, at)
         kind, end = data[at + 4 : at + 8], at + 12 + size
         if end > len(data):
-            raise CorruptFileError("the PNG file is cut")
+            raise CorruptFileError("the PNG file is truncated")
         if kind in _PNG_KEPT:
             out += data[at:end]
         elif kind == b"eXIf":
@@ -142,12 +142,12 @@ def _segments(data: bytes) -> Iterator[tuple[int, int, int]]:
             yield marker, at, at + 2
             return
         if at + 4 > len(data):
-            raise CorruptFileError("the JPEG file is cut")
+            raise CorruptFileError("the JPEG file is truncated")
         end = at + 2 + int(struct.unpack_from(">H", data, at + 2)[0])
         if marker == _SOS:
             end = _end_of_scan(data, end)
         if end > len(data):
-            raise CorruptFileError("the JPEG file is cut")
+            raise CorruptFileError("the JPEG file is truncated")
         yield marker, at, end
         if end == len(data):  # without an end of image, as some cameras write it
             return

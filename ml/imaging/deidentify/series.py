@@ -35,7 +35,7 @@ def deidentify(
         key: hexadecimal; identifiers that must stay consistent become a hash under it.
     """
     source, target, cleaned = Path(path), Path(out_dir) / CLEAN_NAME, Cleaned()
-    progress(0, 100, "taking names out")
+    progress(0, 100, "removing names")
     head = read_head(source)
     if is_dicom_slide(head) or is_dicom_video(head):
         clean_dicom(source, target, cleaned, key=bytes.fromhex(key))
@@ -110,7 +110,7 @@ def _clean_indexed(source: Path, target: Path, cleaned: Cleaned, key: bytes) -> 
         members = clean(index, cleaned, key=key)
         sent = {path for path in folder.rglob("*") if path.is_file()}
         if sent - {path for _, path in members}:
-            cleaned.took("files that the slide can do without")
+            cleaned.took("files that the slide does not need")
         if {path.relative_to(folder).as_posix() for path in sent} - {name for name, _ in members}:
             cleaned.took(_UNNAMED)
         with target.open("wb") as out:

@@ -115,7 +115,7 @@ def plain_pixels(data: bytes, rows: int, columns: int, samples: int) -> np.ndarr
         UnsupportedFormatError: not of 8 bits, pixel by pixel.
     """
     if len(data) != rows * columns * samples or samples not in (1, 3):
-        raise UnsupportedFormatError("only frames of 8 bits are drawn, grey or RGB")
+        raise UnsupportedFormatError("only frames of 8 bits, grey or RGB, can be rendered")
     shape = (rows, columns) if samples == 1 else (rows, columns, 3)
     return np.frombuffer(data, np.uint8).reshape(shape)
 

@@ -99,7 +99,7 @@ class StoredObject:
             self.frame_count = int(self.data.get("NumberOfFrames") or 1)
             self._is_implicit = bool(syntax.is_implicit_VR)
         except (AttributeError, TypeError, ValueError) as error:
-            raise CorruptFileError("the DICOM object is cut or damaged") from error
+            raise CorruptFileError("the DICOM object is truncated or damaged") from error
         if not 0 < self.frame_count <= MOST_FRAMES:
             raise CorruptFileError(f"the DICOM object says it has {self.frame_count} frames")
         if not syntax.is_little_endian:
@@ -152,7 +152,7 @@ class StoredObject:
         with self.path.open("rb") as file:
             found = os.pread(file.fileno(), end - start, start)
         if len(found) != end - start:
-            raise CorruptFileError(f"the DICOM object is cut: frame {index + 1} is missing")
+            raise CorruptFileError(f"the DICOM object is truncated: frame {index + 1} is missing")
         return _unpacked(found) if self.is_coded else found
 
     def pixel_pieces(self) -> Iterator[bytes]:
@@ -167,7 +167,7 @@ class StoredObject:
                 left -= len(chunk)
                 yield chunk
         if left:
-            raise CorruptFileError("the DICOM object is cut inside its pixels")
+            raise CorruptFileError("the DICOM object is truncated inside its pixels")
 
     def pixel_bytes(self) -> int:
         """Of the element of pixel data: what ``pixel_pieces`` gives."""
@@ -185,7 +185,9 @@ class StoredObject:
                 found = self._by_walking(fd, first)
         inside = (found.starts >= first) & (found.ends <= size) & (found.starts <= found.ends)
         if not bool(np.all(inside)):
-            raise CorruptFileError("the DICOM object is cut: frames of it lie beyond its end")
+            raise CorruptFileError(
+                "the DICOM object is truncated: some of its frames lie beyond its end"
+            )
         return found
 
     def _plain(self, size: int) -> _Places:
@@ -197,7 +199,7 @@ class StoredObject:
         starts = start + np.arange(self.frame_count, dtype=np.int64) * length
         total = length * self.frame_count
         if start + total > size:
-            raise CorruptFileError("the DICOM object is cut inside its pixels")
+            raise CorruptFileError("the DICOM object is truncated inside its pixels")
         return _Places(starts, starts + length, start + total + total % 2)
 
     def _by_extended_table(self, fd: int, first: int) -> _Places | None:
@@ -228,7 +230,7 @@ class StoredObject:
             starts, ends = starts[:1], ends[-1:]
         if len(starts) != self.frame_count:
             raise CorruptFileError(
-                f"the DICOM object says it has {self.frame_count:,} frames and holds {len(items):,}"
+                f"the DICOM object says it has {self.frame_count:,} frames but holds {len(items):,}"
             )
         return _Places(starts, ends, int(ends[-1]))
 

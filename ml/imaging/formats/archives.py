@@ -71,7 +71,7 @@ def open_archive(
         *(zipfile.BadZipFile, zlib.error, EOFError, struct.error, NotImplementedError),
         UnicodeDecodeError,  # of a name before its bytes, which is read when these are
     ) as error:
-        raise CorruptFileError("the ZIP archive is cut or damaged") from error
+        raise CorruptFileError("the ZIP archive is truncated or damaged") from error
 
 
 def unpack(path: Path, folder: Path, progress: Progress = no_progress) -> None:
@@ -139,7 +139,7 @@ def _check_listing(path: Path, most_entries: int) -> None:
         tail = file.read()
         at = tail.rfind(_END)
         if at < 0 or len(tail) - at < _END_BYTES:
-            raise CorruptFileError("the ZIP archive is cut: its list of files is missing")
+            raise CorruptFileError("the ZIP archive is truncated: its list of files is missing")
         entries, listing = struct.unpack_from("<HI", tail, at + 10)
         file.seek(max(0, start + at - _LOCATOR_BYTES))
         locator = file.read(_LOCATOR_BYTES)
@@ -162,7 +162,7 @@ def _check(files: list[zipfile.ZipInfo], packed_bytes: int, limit: int, most_ent
     _check_names(files)
     for entry in files:
         if not 0 <= entry.header_offset < packed_bytes:
-            raise CorruptFileError("the ZIP archive is damaged: its list points out of the file")
+            raise CorruptFileError("the ZIP archive is damaged: its list points outside the file")
         mode = entry.external_attr >> 16
         if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
             raise UnsupportedFormatError(
@@ -172,7 +172,7 @@ def _check(files: list[zipfile.ZipInfo], packed_bytes: int, limit: int, most_ent
             raise UnsupportedFormatError("the ZIP archive is encrypted; expected a plain one")
         if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise UnsupportedFormatError(
-                "the ZIP archive is packed by a rare method; expected stored or deflated files"
+                "the ZIP archive uses an unsupported compression; expected stored or deflated files"
             )
     total = sum(entry.file_size for entry in files)
     if len(files) > most_entries or total > limit:
@@ -206,7 +206,7 @@ def _parts(name: str) -> tuple[str, ...]:
         or not all(part.isprintable() for part in parts)
     ):
         raise UnsupportedFormatError(
-            f"the ZIP archive holds a path that leads out of it: {_shown(name)}"
+            f"the ZIP archive holds a path that leads outside it: {_shown(name)}"
         )
     if len(parts) > MAX_DEPTH or any(len(os.fsencode(part)) > _MAX_NAME_BYTES for part in parts):
         raise UnsupportedFormatError("the ZIP archive holds a path that is too long")

@@ -25,7 +25,7 @@ from ml.imaging.formats.frame_groups import (
 _SYNTAX = re.compile(rb"\x02\x00\x10\x00UI..1\.2\.840\.10008\.1\.2\.4\.10[0-8](\.1)?\0", re.DOTALL)
 """TransferSyntaxUID of MPEG-2, AVC and HEVC, also those that may be in several fragments."""
 _UNDEFINED, _ITEM, _END = 0xFFFFFFFF, (0xFFFE, 0xE000), (0xFFFE, 0xE0DD)
-_DAMAGED = "the DICOM video is cut or damaged"
+_DAMAGED = "the DICOM video is truncated or damaged"
 _BARE = b"\0\0\0\1"
 """What a stream of AVC or HEVC begins with that lies in no container."""
 
@@ -75,7 +75,7 @@ def unwrap_video(path: Path, target: Path) -> Path:
         if file.read(len(_BARE)) == _BARE:
             raise UnsupportedFormatError(
                 "the DICOM video holds a bare stream of AVC or HEVC, whose frames have no times; "
-                "expected MP4 or MPEG-TS inside it, as the standard says"
+                "expected MP4 or MPEG-TS inside it, as the standard requires"
             )
     return target
 

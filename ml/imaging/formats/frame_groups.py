@@ -29,7 +29,7 @@ _ITEM, _END = b"\xfe\xff\x00\xe0", b"\xfe\xff\xdd\xe0"
 _ITEM_END = b"\xfe\xff\x0d\xe0\0\0\0\0"
 _HEAD = struct.Struct("<4sI")
 _TAG = struct.Struct("<HH")
-_DAMAGED = "the DICOM object is cut or damaged"
+_DAMAGED = "the DICOM object is truncated or damaged"
 
 
 class _Bounded:
@@ -149,7 +149,7 @@ def copy_bytes(file: BinaryIO, out: BinaryIO, size: int) -> None:
     while size:
         chunk = file.read(min(size, _CHUNK_BYTES))
         if not chunk:
-            raise CorruptFileError("the DICOM object is cut inside its pixels")
+            raise CorruptFileError("the DICOM object is truncated inside its pixels")
         out.write(chunk)
         size -= len(chunk)
 
@@ -228,4 +228,4 @@ def _group(file: BinaryIO, is_implicit: bool, encoding: str | list[str]) -> Data
 
 
 def _too_many(frames: int) -> CorruptFileError:
-    return CorruptFileError(f"the DICOM object has {frames:,} frames and tells of more")
+    return CorruptFileError(f"the DICOM object has {frames:,} frames but describes more")

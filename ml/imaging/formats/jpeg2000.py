@@ -22,7 +22,7 @@ HEADER = b"jp2h"
 COMMENT, END = 0xFF64, 0xFFD9
 _SIZE, _PART, _DATA = 0xFF51, 0xFF90, 0xFF93
 _MOST_PARTS = 1_000_000  # ends a file that was made to be walked forever; a scan has some thousand
-_DAMAGED = "the JPEG 2000 image is cut or damaged"
+_DAMAGED = "the JPEG 2000 image is truncated or damaged"
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,7 +75,7 @@ def find_image(store: ZarrStore) -> NgffImage:
     try:
         return _found(store)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
-        raise CorruptFileError("what the OME-Zarr image tells of itself is damaged") from error
+        raise CorruptFileError("the metadata of the OME-Zarr image is damaged") from error
 
 
 def _found(store: ZarrStore) -> NgffImage:
@@ -88,12 +88,12 @@ def _found(store: ZarrStore) -> NgffImage:
         path, told = "0", attributes_of(store, "0")
     if "multiscales" not in told:
         raise UnsupportedFormatError(
-            "the Zarr hierarchy holds no OME-NGFF image (no multiscales are told of)"
+            "the Zarr hierarchy holds no OME-NGFF image (it has no multiscales)"
         )
     multiscale = dict(told["multiscales"][0])
     levels = tuple(str(one["path"]) for one in multiscale["datasets"])
     if not 1 <= len(levels) <= _MOST_LEVELS or len(set(levels)) < len(levels):
-        raise CorruptFileError("what the OME-Zarr image tells of its levels is damaged")
+        raise CorruptFileError("the metadata of the levels of the OME-Zarr image is damaged")
     array = read_array(store, _joined(path, levels[0]))
     axes = _axes(multiscale, len(array.shape))
     require_slide_size(array.shape[-1], array.shape[-2])

@@ -95,4 +95,4 @@ def _series_of(path: Path) -> str:
         is_beside = not {"LABEL", "OVERVIEW"}.isdisjoint(head.get("ImageType") or ())
         return "" if is_beside else str(head.get("SeriesInstanceUID", ""))
     except (InvalidDicomError, AttributeError, EOFError, ValueError, struct.error) as error:
-        raise CorruptFileError("a DICOM object of the archive is cut or damaged") from error
+        raise CorruptFileError("a DICOM object of the archive is truncated or damaged") from error

@@ -145,8 +145,8 @@ def _holds_set(path: Path) -> bool:
                 if is_dicom_slide(member.read(_HEAD_BYTES)):
                     return True
     raise UnsupportedFormatError(
-        "the file is a ZIP archive; unpack it and upload the slides and videos in it one by one"
-        f" (one archive is taken for {SETS})"
+        "the file is a ZIP archive; unpack it and upload the slides and videos in it one by one (a"
+        f" ZIP archive is accepted only for {SETS})"
     )
 
 

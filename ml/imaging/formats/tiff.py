@@ -127,7 +127,7 @@ def check_complete(directory: TiffDirectory, file_size: int) -> None:
     beyond = int(np.count_nonzero((ends > file_size) | (ends < directory.offsets)))
     if beyond:
         raise CorruptFileError(
-            f"the file is cut: {beyond:,} of {len(ends):,} stored tiles lie beyond its end "
+            f"the file is truncated: {beyond:,} of {len(ends):,} stored tiles lie beyond its end "
             f"at {file_size:,} bytes; upload the complete file"
         )
 
@@ -141,11 +141,13 @@ class TiffBytes:
         self.size = os.fstat(fd).st_size
         self.head = os.pread(fd, 16, 0)
         if not is_tiff(self.head):
-            raise UnsupportedFormatError("not a TIFF file: the first four bytes are no TIFF header")
+            raise UnsupportedFormatError(
+                "not a TIFF file: the first four bytes are not a TIFF header"
+            )
         self.order = "<" if self.head[:2] == b"II" else ">"
         self.is_big = self.head[2:4] in (b"+\0", b"\0+")
         if len(self.head) < (16 if self.is_big else 8):
-            raise CorruptFileError("the TIFF header is cut: the file ends inside it")
+            raise CorruptFileError("the TIFF header is truncated: the file ends inside it")
 
     def read(self, at: int, size: int) -> bytes:
         """Bytes of the file; raises ``CorruptFileError`` beyond its end."""
@@ -156,8 +158,8 @@ class TiffBytes:
         """Raise ``CorruptFileError`` where these bytes are not in the file."""
         if at < 0 or at + size > self.size:
             raise CorruptFileError(
-                f"the TIFF file is cut: it ends at {self.size:,} bytes, "
-                f"its directory points to byte {at + size:,}"
+                f"the TIFF file is truncated: it ends at {self.size:,} bytes, but its directory "
+                f"points to byte {at + size:,}"
             )
 
     def unpack(self, code: str, data: bytes) -> int:

@@ -117,7 +117,7 @@ def read_chunk(store: ZarrStore, array: ZarrArray, index: Sequence[int]) -> npt.
 def _version_2(path: str, told: JsonObject) -> ZarrArray:
     packer = told.get("compressor") or {}
     if told.get("filters"):
-        raise UnsupportedFormatError("the Zarr array is filtered; expected packed chunks alone")
+        raise UnsupportedFormatError("the Zarr array uses filters; expected only compressed chunks")
     return ZarrArray(
         path=path,
         shape=_sizes(told["shape"]),
@@ -141,11 +141,13 @@ def _version_3(path: str, told: JsonObject) -> ZarrArray:
     shard = None
     if codecs and codecs[0]["name"] == "sharding_indexed":
         if len(codecs) > 1:
-            raise UnsupportedFormatError("the Zarr array packs whole shards")
+            raise UnsupportedFormatError(
+                "the Zarr array compresses whole shards; expected compressed chunks"
+            )
         how = codecs[0]["configuration"]
         index = [one["name"] for one in how["index_codecs"]]
         if index != ["bytes", "crc32c"] or how.get("index_location", "end") != "end":
-            raise UnsupportedFormatError("the Zarr array has shards of a rare kind")
+            raise UnsupportedFormatError("the Zarr array has shards of an unsupported kind")
         shard, outer, codecs = outer, _sizes(how["chunk_shape"]), list(how["codecs"])
     dtype, codec, has_crc = _codecs(codecs, _dtype(told["data_type"]))
     is_plain = keys["name"] == "v2"
@@ -168,21 +170,21 @@ def _version_3(path: str, told: JsonObject) -> ZarrArray:
 def _codecs(told: list[JsonObject], dtype: np.dtype[Any]) -> tuple[np.dtype[Any], str, bool]:
     """Byte order, packer and whether a checksum follows, of a list of version 3."""
     if not told or told[0]["name"] != "bytes":
-        raise UnsupportedFormatError("the Zarr array is coded by a rare method; expected bytes")
+        raise UnsupportedFormatError("the Zarr array uses an unsupported codec; expected bytes")
     if (told[0].get("configuration") or {}).get("endian") == "big":
         dtype = dtype.newbyteorder(">")
     names = [str(one["name"]) for one in told[1:]]
     has_crc = names[-1:] == ["crc32c"]
     packers = names[:-1] if has_crc else names
     if len(packers) > 1:
-        raise UnsupportedFormatError("the Zarr array is packed more than once")
+        raise UnsupportedFormatError("the Zarr array is compressed more than once")
     return dtype, _codec(packers[0]) if packers else "", has_crc
 
 
 def _codec(name: str) -> str:
     if name not in CODECS:
         raise UnsupportedFormatError(
-            f"the Zarr array is packed with {ascii(name)[:40]}; expected {', '.join(CODECS)}"
+            f"the Zarr array is compressed with {ascii(name)[:40]}; expected {', '.join(CODECS)}"
         )
     return name
 
@@ -216,7 +218,7 @@ def _check(array: ZarrArray) -> None:
     if array.shard and any(a % b for a, b in zip(array.shard, array.chunk, strict=True)):
         raise CorruptFileError(_DAMAGED)
     if not _NAME.fullmatch(array.path) or ".." in array.path.split("/"):
-        raise CorruptFileError("the OME-Zarr image names an array by a path that is none")
+        raise CorruptFileError("the OME-Zarr image names an array by an invalid path")
     if array.chunk_bytes > MAX_ZARR_CHUNK_BYTES:
         raise TooLargeError(
             f"the Zarr array has chunks of {array.chunk_bytes:,} bytes; the limit is "
@@ -271,7 +273,7 @@ def _unpacked(data: bytes, codec: str, size: int) -> bytes:
         elif codec == "zstd":
             found = zstd.decompress(data, bytearray(size))
     except (zlib.error, ValueError, RuntimeError) as error:
-        raise CorruptFileError("a chunk of the Zarr array is cut or damaged") from error
+        raise CorruptFileError("a chunk of the Zarr array is truncated or damaged") from error
     if len(found) != size:
-        raise CorruptFileError("a chunk of the Zarr array is cut or damaged")
+        raise CorruptFileError("a chunk of the Zarr array is truncated or damaged")
     return bytes(found)

@@ -130,12 +130,12 @@ class ZarrStore:
         file.seek(entry.header_offset)
         head = file.read(_LOCAL_HEAD.size)
         if len(head) < _LOCAL_HEAD.size or head[:4] != b"PK\3\4":
-            raise CorruptFileError("the ZIP archive is cut or damaged")
+            raise CorruptFileError("the ZIP archive is truncated or damaged")
         _, name_length, more_length = _LOCAL_HEAD.unpack(head)
         file.seek(entry.header_offset + _LOCAL_HEAD.size + name_length + more_length + start)
         found: bytes = file.read(size)
         if len(found) < size:
-            raise CorruptFileError("the ZIP archive is cut or damaged")
+            raise CorruptFileError("the ZIP archive is truncated or damaged")
         return found
 
     def json(self, name: str) -> JsonObject | None:

@@ -176,7 +176,8 @@ class _Child:
         if number in _CRASHES:
             name = signal.Signals(number).name
             return CorruptFileError(
-                f"the decoder crashed on this file ({name}); it is damaged, or made to do so"
+                f"the decoder crashed on this file ({name}); it is damaged, or was made to crash "
+                "the decoder"
             )
         self.errors.seek(0)
         trace = self.errors.read()[-4_000:].decode(errors="replace")

@@ -159,7 +159,7 @@ class SlideReaders:
         except (OSError, ValueError):  # a closed pipe, half a line
             status = reader.end()
             told = f"signal {-status}" if status < 0 else f"exit status {status}"
-            why = f"{source.path.name}: the process that read it ahead ended by itself ({told})"
+            why = f"{source.path.name}: the process that read it ahead ended unexpectedly ({told})"
             source.end(ReaderLostError(why))
         finally:
             self._idle.put(reader)

@@ -105,7 +105,7 @@ def _rows(store: ZarrStore, image: NgffImage) -> Iterator[ImageU8]:
     if 3 * min(high, height) * width > MAX_ZARR_ROW_BYTES:
         raise TooLargeError(
             f"a row of the OME-Zarr image's chunks has {3 * high * width:,} bytes; the limit is "
-            f"{MAX_ZARR_ROW_BYTES:,}: write it with chunks that are less high"
+            f"{MAX_ZARR_ROW_BYTES:,}; write it with chunks of less height"
         )
     for y in range(-(-height // high)):
         row: ImageU8 = np.empty((min(high, height - y * high), width, 3), np.uint8)

@@ -100,7 +100,7 @@ class OpenSlideReader:
                 handle = openslide.OpenSlide(os.fspath(self._path))
             except (openslide.OpenSlideError, OSError) as error:
                 raise CorruptFileError(
-                    f"the slide cannot be opened, it is cut or damaged: {_line(error)}"
+                    f"the slide cannot be opened, it is truncated or damaged: {_line(error)}"
                 ) from error
             handle.set_cache(_cache(pid))
             handle = self._handles.setdefault(pid, handle)
@@ -127,8 +127,8 @@ class OpenSlideReader:
             # OpenSlide refuses every later read of a handle that failed once
             self._handles.pop(os.getpid(), None)
             raise CorruptFileError(
-                f"level {level} at ({x}, {y}) cannot be decoded, "
-                f"the slide is cut or damaged: {_line(error)}"
+                f"level {level} at ({x}, {y}) cannot be decoded, the slide is truncated or "
+                f"damaged: {_line(error)}"
             ) from error
         return _on_white(image)
 

@@ -44,7 +44,7 @@ def open_slide(path: str | Path) -> SlideImage:
         raise UnsupportedFormatError("the file is a video; expected a slide or an image")
     if kind == "slide" and not is_tiff(read_head(path)):
         raise CorruptFileError(
-            "the slide cannot be opened: it is damaged, or of a variant that is not read"
+            "the slide cannot be opened: it is damaged, or of a variant that is not supported"
         )
     return SlideImage(TiledTiffReader(path) if kind == "slide" else StillReader(path), path=path)
 

@@ -93,7 +93,9 @@ def _load(path: Path, access: str) -> Any:
     # libvips would try every loader it has; one is enough
     name = "tiff" if is_tiff(head) else still_format(head)
     if not name:
-        raise CorruptFileError("the image cannot be decoded: its first bytes are of no known kind")
+        raise CorruptFileError(
+            "the image cannot be decoded: its first bytes are of no known format"
+        )
     load = getattr(pyvips.Image, f"{name}load")
     return load(str(path), access=access, fail_on="truncated")
 
@@ -105,7 +107,7 @@ def _load_bmp(path: Path) -> Any:
             require_still_size(*image.size)
             return pyvips.Image.new_from_array(np.asarray(image.convert("RGB")))
     except (OSError, ValueError) as error:
-        raise CorruptFileError("the BMP image is cut or damaged") from error
+        raise CorruptFileError("the BMP image is truncated or damaged") from error
 
 
 def _load_jpeg2000(path: Path) -> Any:
@@ -120,7 +122,7 @@ def _load_jpeg2000(path: Path) -> Any:
             made = pyvips.Image.new_from_array(np.asarray(plain))
             profile, dpi = image.info.get("icc_profile"), image.info.get("dpi")
     except (OSError, SyntaxError, ValueError, struct.error) as error:
-        raise CorruptFileError("the JPEG 2000 image is cut or damaged") from error
+        raise CorruptFileError("the JPEG 2000 image is truncated or damaged") from error
     if dpi:
         made = made.copy(xres=dpi[0] / _MM_PER_INCH, yres=dpi[1] / _MM_PER_INCH)
     if profile:

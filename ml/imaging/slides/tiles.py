@@ -127,7 +127,7 @@ class TileSource:
             )
         body = os.pread(self._fd, count, index.offsets[at])
         if len(body) != count:
-            raise CorruptFileError(f"the file is cut: tile ({col}, {row}) of level {level}")
+            raise CorruptFileError(f"the file is truncated: tile ({col}, {row}) of level {level}")
         header = index.header if with_profile else index.plain_header
         return EncodedTile(header + body, MEDIA_TYPE, True)
 

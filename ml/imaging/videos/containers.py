@@ -49,7 +49,7 @@ def open_video(path: str | Path) -> Iterator[tuple[InputContainer, VideoStream]]
     # by the first bytes, not by FFmpeg's guess: no playlist may open the files it names
     name = video_format(read_head(path))
     if not name:
-        raise CorruptFileError("the video cannot be opened: its first bytes are of no known kind")
+        raise CorruptFileError("the video cannot be opened: its first bytes are of no known format")
     try:
         container = av.open(str(path), format=name, metadata_errors="ignore", options=_file_only())
     except MemoryError:
@@ -58,8 +58,8 @@ def open_video(path: str | Path) -> Iterator[tuple[InputContainer, VideoStream]]
         if isinstance(error, OSError) and error.errno in (errno.ENOENT, errno.EACCES):
             raise
         raise CorruptFileError(
-            "the video cannot be opened: its index is missing, cut or damaged "
-            "(was the recording or the upload interrupted?)"
+            "the video cannot be opened: its index is missing, truncated or damaged (was the "
+            "recording or the upload interrupted?)"
         ) from error
     with container:
         yield container, _video_stream(container)

@@ -165,11 +165,12 @@ def _warnings(table: FrameTable, packets: _Packets, report: DecodeReport) -> lis
     short = bool(packets.promised_s) and span_s < packets.promised_s * _CUT_SHARE - 0.2
     if promised and count < promised * _CUT_SHARE:
         found.append(
-            f"the file is cut: {count:,} of {promised:,} frames ({span_s:.1f} s) can be decoded"
+            f"the file is truncated: {count:,} of {promised:,} frames ({span_s:.1f} s) can be "
+            "decoded"
         )
     elif short:
         found.append(
-            f"the file is cut: {span_s:.1f} s of {packets.promised_s:.1f} s can be decoded"
+            f"the file is truncated: {span_s:.1f} s of {packets.promised_s:.1f} s can be decoded"
         )
     elif report.cut or not packets.whole:
         found.append(f"the file is damaged or cut: {count:,} frames can be decoded")
@@ -177,7 +178,7 @@ def _warnings(table: FrameTable, packets: _Packets, report: DecodeReport) -> lis
         found.append(f"{report.damaged:,} frames or packets are damaged")
     left_out = report.without_time + report.out_of_order
     if left_out:
-        found.append(f"{left_out:,} frames without a time stamp of their own were left out")
+        found.append(f"{left_out:,} frames without their own time stamp were left out")
     return found
 
 

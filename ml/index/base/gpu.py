@@ -107,7 +107,7 @@ def flat_on_gpu(dim: int, *, nbytes: int) -> Any | None:
         config.device = number
         return module.GpuIndexFlatL2(resources, dim, config)
     except RuntimeError:
-        logger.warning("index: the GPU has no room", exc_info=True)
+        logger.warning("index: the GPU has not enough memory", exc_info=True)
         return None
 
 

@@ -54,7 +54,7 @@ class GpuCentres:
         except RuntimeError:
             self._batch //= 2
             if self._batch < _BATCH_LEAST:
-                logger.warning("index: the GPU fails, the processor goes on", exc_info=True)
+                logger.warning("index: the GPU failed; the processor takes over", exc_info=True)
                 self._batch, self._instead = _BATCH, Centres(self.centres)
             return None
         return np.asarray(at[:, 0], dtype=np.int64)
@@ -80,6 +80,6 @@ def centres_on_gpu(sample: ArrayF32, count: int) -> GpuCentres | None:
         index.reset()
         index.add(centres)
     except RuntimeError:
-        logger.warning("index: the GPU cannot make %d centres", count, exc_info=True)
+        logger.warning("index: the GPU cannot compute %d centres", count, exc_info=True)
         return None
     return GpuCentres(centres, index)

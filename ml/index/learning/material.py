@@ -64,7 +64,9 @@ class Material:
         """
         if vectors.ndim != 2 or not len(vectors) == len(labels) == len(patients):
             raise ShapeError(
-                "vectors", expected=f"({len(labels)}, D), a patient each", actual=str(vectors.shape)
+                "vectors",
+                expected=f"({len(labels)}, D), one patient for each",
+                actual=str(vectors.shape),
             )
         names, owners = np.asarray(labels, dtype=str), np.asarray(patients, dtype=str)
         return cls(vectors, names, owners, judged or nothing_judged())

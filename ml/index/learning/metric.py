@@ -174,16 +174,18 @@ def _checked(
 ) -> _Labelled:
     if vectors.ndim != 2 or not len(vectors) == len(labels) == len(patients):
         raise ShapeError(
-            "vectors", expected=f"({len(labels)}, D), a patient each", actual=str(vectors.shape)
+            "vectors",
+            expected=f"({len(labels)}, D), one patient for each",
+            actual=str(vectors.shape),
         )
     judged = judged or nothing_judged()
     data = _Labelled(
         vectors.astype(np.float64), np.asarray(labels, str), np.asarray(patients, str), judged
     )
     if not (_goes_by_labels(data) or len(judged)):
-        raise BadInputError("a metric is learned from two labels or more, got fewer")
+        raise BadInputError("a metric needs two labels or more, got fewer")
     if len(np.unique(data.patients)) < 2:
-        raise BadInputError("a metric is learned from two patients or more, got fewer")
+        raise BadInputError("a metric needs two patients or more, got fewer")
     return data
 
 

@@ -120,7 +120,7 @@ class QdrantIndex:
         key = record.key(record.generation)
         held = points.held(self._server, record, key, new_ids)
         if len(held):
-            raise BadInputError(f"id {held[0]} is in the index already; remove it first")
+            raise BadInputError(f"id {held[0]} is already in the index; remove it first")
         for _ in points.put(self._server, record, key, new_ids, new_vectors):
             pass
         return self._changed(record, len(new_ids))

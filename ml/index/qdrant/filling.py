@@ -76,7 +76,7 @@ class Filling:
             record_write(self._server, replace(old, filling=None))
             points.taken_away(self._server, old, key)
             raise IndexFormatError(
-                f"{count} of {self._filling.count} vectors are there: filled anew"
+                f"{count} of {self._filling.count} vectors are there; filling it again"
             )
         new = replace(
             old,

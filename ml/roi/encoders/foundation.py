@@ -138,7 +138,7 @@ def _tensors(path: Path, recipe: Recipe) -> dict[str, Tensor]:
             tensors = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
     except (SafetensorError, OSError, RuntimeError, pickle.UnpicklingError) as error:
         raise WeightsError(
-            f"{PREFIX}{recipe.name}: {path.name} is damaged, or no weights"
+            f"{PREFIX}{recipe.name}: {path.name} is damaged, or is not a weights file"
         ) from error
     if not recipe.prefix:
         return dict(tensors)

@@ -85,7 +85,7 @@ def load_transformers(source: str, where: str) -> tuple[Any, int]:
     """A model of transformers by folder or name, and the number of tokens before its patches.
 
     Raises:
-        WeightsError: there is none, or it does not see images alone.
+        WeightsError: there is none, or it takes more than images.
         MissingDependencyError: transformers is not installed.
     """
     require_extra("transformers", extra="hub")
@@ -95,10 +95,10 @@ def load_transformers(source: str, where: str) -> tuple[Any, int]:
         model = AutoModel.from_pretrained(source, local_files_only=True)
     except (OSError, ValueError, TypeError) as error:
         raise WeightsError(
-            f"{where}: no image network there; `hf download NAME` fetches one of the hub"
+            f"{where}: there is no image network; `hf download NAME` fetches one from the hub"
         ) from error
     if getattr(model, "main_input_name", "") != "pixel_values" or hasattr(model, "text_model"):
-        raise WeightsError(f"{where}: {type(model).__name__} does not see images alone")
+        raise WeightsError(f"{where}: {type(model).__name__} takes more than images")
     has_class = any(name.endswith(_CLASS_TOKENS) for name, _ in model.named_parameters())
     registers = int(getattr(model.config, "num_register_tokens", 0) or 0)
     return model, int(has_class) + registers
@@ -111,8 +111,8 @@ def _processor_config(source: str, where: str) -> JsonObject:
         values, _ = ImageProcessingMixin.get_image_processor_dict(source, local_files_only=True)
     except (OSError, ValueError) as error:
         raise WeightsError(
-            f"{where}: no preprocessor_config.json beside its weights: what it wants done to an"
-            " image is not known"
+            f"{where}: no preprocessor_config.json beside its weights, so how to prepare an image "
+            "is not known"
         ) from error
     found: JsonObject = values  # the hub's own JSON: keys differ from model to model
     return found
@@ -146,7 +146,7 @@ def _timm_encoder(spec: str, name: str, pool: str, device: str | None) -> Publis
         model = timm.create_model(name, pretrained=True, num_classes=0)
         transform = transform_of_timm(resolve_model_data_config(model))
     except (OSError, ValueError, RuntimeError, BadInputError) as error:
-        raise WeightsError(f"{spec}: timm has no such network, or no weights of it") from error
+        raise WeightsError(f"{spec}: timm has no such network, or no weights for it") from error
     return PublishedEncoder(
         spec, _TimmPool(model, pool), transform, device=chosen_compute(device).device
     )

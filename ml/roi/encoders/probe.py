@@ -53,10 +53,12 @@ def check_probe(where: str, patches: PatchEncoder, expected: ArrayF32 | None) ->
     if found is None and expected is None:
         return
     if found is None or expected is None or found.shape != expected.shape:
-        raise WeightsError(f"{where}: made with another published network than {patches.name!r}")
+        raise WeightsError(
+            f"{where}: it was made with another published network than {patches.name!r}"
+        )
     distance = float(np.linalg.norm(found - expected) / np.linalg.norm(expected))
     if not distance <= TOLERANCE:
         raise WeightsError(
-            f"{where}: the weights of {patches.name!r} here are not those it was made with: their"
-            f" answers differ by {distance:.0%}, expected at most {TOLERANCE:.0%}"
+            f"{where}: the weights of {patches.name!r} here are not those that it was made with: "
+            f"their outputs differ by {distance:.0%}, expected at most {TOLERANCE:.0%}"
         )

@@ -68,5 +68,7 @@ class PublishedEncoder:
         with self._compute.precision():
             found: Tensor = self._network(images)
         if found.ndim != 2:
-            raise WeightsError(f"{self.name}: expected a vector an image, got {tuple(found.shape)}")
+            raise WeightsError(
+                f"{self.name}: expected one vector for each image, got {tuple(found.shape)}"
+            )
         return found

@@ -15,7 +15,7 @@ from ml.roi.encoders.pooling import CLS, CLS_MEAN
 from ml.roi.encoders.transform import ImageTransform
 
 _NON_COMMERCIAL = (
-    "CC-BY-NC-ND-4.0: research that earns nothing; no passing on of the weights or of altered ones"
+    "CC-BY-NC-ND-4.0: non-commercial research; the weights, altered or not, may not be passed on"
 )
 
 
@@ -69,7 +69,9 @@ UNI2_H = Recipe(
     pool=CLS,
     dim=1536,
     half="bfloat16",
-    unverified="The filter that makes 224 px of 256: bilinear in Trident; its page was not read.",
+    unverified=(
+        "The filter that reduces 256 px to 224 is bilinear in Trident; its page was not read."
+    ),
 )
 
 VIRCHOW2 = Recipe(
@@ -97,7 +99,7 @@ VIRCHOW2 = Recipe(
 PHIKON_V2 = Recipe(
     name="phikon-v2",
     repository="owkin/phikon-v2",
-    licence="Owkin's non-commercial licence: research that earns nothing",
+    licence="Owkin's non-commercial licence: non-commercial research",
     gated=False,
     architecture=TransformerConfig(
         width=1024, depth=24, heads=16, patch_px=16, input_px=224, hidden=4096
@@ -139,7 +141,7 @@ H_OPTIMUS_1 = replace(
 GIGAPATH = Recipe(
     name="gigapath",
     repository="prov-gigapath/prov-gigapath",
-    licence="Apache-2.0: anybody, for any purpose; read what its page says of clinical use",
+    licence="Apache-2.0: anybody, for any purpose; read what its page says about clinical use",
     gated=True,
     architecture=replace(_VIT_G, patch_px=16),
     transform=ImageTransform(256, 224),

@@ -44,7 +44,7 @@ def _part(name: str, own: Mapping[str, PatchEncoder | None]) -> PatchEncoder:
     if name in own:
         trained = own[name]
         if trained is None:
-            raise WeightsError(f"{name}: its weights are not given")
+            raise WeightsError(f"{name}: its weights are missing")
         return trained
     if name.startswith(FOUNDATION_PREFIX):
         return load_foundation(name.removeprefix(FOUNDATION_PREFIX))

@@ -142,7 +142,7 @@ def doubt_about(matrix: ArrayF64) -> str:
     if spread_deg < MIN_SPREAD_DEG:
         return f"one stain only: vectors {spread_deg:.0f} degrees apart"
     if matrix[0, 0] - matrix[1, 0] < _MIN_RED_STEP and angle_deg.max() <= TRUST_DEG:
-        return "one stain only: what should be eosin absorbs as much red as haematoxylin"
+        return "one stain only: the presumed eosin absorbs as much red as haematoxylin"
     if angle_deg.max() > TRUST_DEG:
         return f"not H&E: a vector is {angle_deg.max():.0f} degrees off"
     return ""

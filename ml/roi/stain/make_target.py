@@ -32,7 +32,7 @@ def write_target(slide_path: Path, out_path: Path) -> Path:
     with open_slide(slide_path) as slide:
         found = estimate_stain(slide)
     if found.method == "none":
-        raise BadInputError(f"{slide_path.name} is no target slide: {found.reason}")
+        raise BadInputError(f"{slide_path.name} cannot be the target slide: {found.reason}")
     lines = [_HEADER.format(name=slide_path.name)]
     lines += [f'    "{key}": {_text(value)},\n' for key, value in stain_to_dict(found).items()]
     out_path.write_text("".join(lines) + "}\n")

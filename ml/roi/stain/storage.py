@@ -82,7 +82,7 @@ def _array(values: Mapping[str, Any], name: str) -> ArrayF64:
     try:
         array = np.array(values[name], np.float64)
     except (TypeError, ValueError) as error:
-        raise BadInputError(f"stain estimate: {name} is no table of numbers") from error
+        raise BadInputError(f"stain estimate: {name} is not a table of numbers") from error
     if not np.isfinite(array).all():
         raise BadInputError(f"stain estimate: {name} holds a number that is not finite")
     return array

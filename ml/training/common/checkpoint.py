@@ -45,8 +45,8 @@ def read_checkpoint(path: Path, config: Any, *, start: bytes = b"") -> RunState 
     wanted = config_hash(config, start)
     if held["hash"] != wanted:
         raise BadInputError(
-            "the output folder holds a checkpoint of another configuration, of other weights to"
-            f" start from, or of an earlier release ({held['hash']}, this is {wanted}): choose"
-            " another folder"
+            "the output folder holds a checkpoint of another configuration, of other weights to "
+            f"start from, or of an earlier release ({held['hash']}, not {wanted}). Choose another "
+            "folder"
         )
     return cast(RunState, held)

@@ -45,7 +45,7 @@ def with_length(config: C, steps: int) -> C:
     """
     name = length_field(config)
     if name is None:
-        raise BadInputError(f"steps: {config.name} takes none, its length cannot be set")
+        raise BadInputError(f"steps: {config.name} takes no steps, so its length cannot be set")
     if steps < 0:
         raise BadInputError(f"steps: expected 0 or more, got {steps}")
     changed: C = dataclasses.replace(config, **{name: steps})  # type: ignore[type-var]

@@ -283,8 +283,8 @@ def add_run_arguments(
     add("--data", type=Path, required=has_data, help="folder the sources are in")
     add("--out", type=Path, required=True, help="folder for the checkpoint and the log")
     add("--config", type=Path, help="JSON; unknown keys are refused")
-    add("--steps", type=int, help="length of the run; rounds or epochs where it counts by those")
-    add("--hours", type=float, help="end after so long, with weights; the same command goes on")
+    add("--steps", type=int, help="length of the run, in rounds or epochs if it counts by those")
+    add("--hours", type=float, help="end after this time, with weights; the same command continues")
     add("--weights", type=Path, help="where to write the weights (OUT/<name>.safetensors)")
     if has_start:
         add("--from", dest="start", type=Path, help="weights to start from: fine-tuning")
@@ -293,7 +293,7 @@ def add_run_arguments(
             "--views",
             choices=VIEWS,
             default=VIEWS[0],
-            help="who makes them: the device where it is a GPU (auto), the device, or OpenCV",
+            help="what makes the examples: the device if it is a GPU (auto), the device, or OpenCV",
         )
     if has_card:
         add("--card", type=Path, help="model card whose figures of training are renewed")

@@ -162,4 +162,4 @@ def _text(path: Path) -> str:
     try:
         return path.read_text()
     except OSError:
-        raise BadInputError(f"{path.name}: expected in the sequence's folder") from None
+        raise BadInputError(f"{path.name}: expected it in the folder of the sequence") from None

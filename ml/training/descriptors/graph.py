@@ -107,7 +107,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--joint", action="store_true", help="train the CNN too, by attention to the nearest"
     )
-    parser.add_argument("--sweep", nargs="+", choices=sorted(SWEEPS), help="short runs, compared")
+    parser.add_argument("--sweep", nargs="+", choices=sorted(SWEEPS), help="compare short runs")
     parser.add_argument("--sweep-steps", type=int, default=SWEEP_STEPS)
 
 

@@ -38,7 +38,9 @@ class TripletSummary(DescriptorSummary):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``python -m ml train triplet``."""
     add_run_arguments(parser, has_data=False, has_card=True, has_start=True, has_views=True)
-    parser.add_argument("--sequence", type=Path, help="frames or a video to tune to, no labels")
+    parser.add_argument(
+        "--sequence", type=Path, help="frames or a video to tune to, without labels"
+    )
     parser.add_argument("--section", default="training", help="what the card calls these figures")
 
 
@@ -55,7 +57,7 @@ def run(args: argparse.Namespace, progress: Progress) -> TripletSummary:
     elif args.data is not None:
         stills, held_out = read_stills(args.data, config.stills, progress=progress)
     else:
-        raise BadInputError("--data: expected the folder the stills' folder is in, got none")
+        raise BadInputError("--data: expected the folder that holds the folder of stills, got none")
     run = TrainingRun.of(args, config, progress)
     return train_triplet(run, stills, held_out, section=args.section)
 

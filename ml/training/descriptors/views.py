@@ -90,7 +90,7 @@ def read_stills(
             kept[int(path.name.startswith(config.held_out))].append(still)
         progress(done, len(paths), "reading stills")
     if not kept[0]:
-        raise BadInputError(f"{config.folder}: no still to train on with key points enough")
+        raise BadInputError(f"{config.folder}: no still with enough key points to train on")
     return kept
 
 
@@ -112,7 +112,7 @@ def read_sequence(frames: Path, config: StillsConfig, *, most: int = 60) -> list
             still = make_still(name, frame.rgb, long_side_px=side, config=config, burnt_in=())
             stills += [] if still is None else [still]
     if not stills:
-        raise BadInputError(f"{frames.name}: no frame with key points enough to learn from")
+        raise BadInputError(f"{frames.name}: no frame with enough key points to learn from")
     return stills
 
 

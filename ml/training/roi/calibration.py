@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=ALL_OF_IT,
         metavar=("LEFT", "TOP", "RIGHT", "BOTTOM"),
-        help="of endoscopic stills the part clear of burnt-in text, as shares of their sides",
+        help="for endoscopic stills: the part without burnt-in text, as shares of their sides",
     )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, help="default: beside the weights")

@@ -114,8 +114,8 @@ def require_trainable(base: RegionEncoder) -> None:
 def _over_our_own(base: RegionEncoder) -> tuple[RoiEncoder, PatchCnnEncoder]:
     if not isinstance(base, RoiEncoder) or not isinstance(base.patches, PatchCnnEncoder):
         raise BadInputError(
-            f"{base.name}: only encoders over our own patch encoder learn on; a metric can be"
-            " learned over any"
+            f"{base.name}: only encoders over our own patch encoder can be trained further; a "
+            "metric can be learned over any"
         )
     return base, base.patches
 
@@ -123,7 +123,7 @@ def _over_our_own(base: RegionEncoder) -> tuple[RoiEncoder, PatchCnnEncoder]:
 def _config(data: Path, patches: PatchTrainConfig, steps: int) -> PatchTrainConfig:
     path = data / "patches.json"
     if not path.is_file():
-        raise BadInputError("no region of a slide or still to learn from")
+        raise BadInputError("there is no region of a slide or still to learn from")
     found = config_from_file(patches, path)
     return dataclasses.replace(
         found,
@@ -208,7 +208,7 @@ def _saved(base: RoiEncoder, path: Path) -> Path:
 def _endoscopy(base: KeypointEncoder, data: Path, work: Path, progress: Progress) -> LabTrained:
     path = data / "endoscopy.json"
     if not path.is_file():
-        raise BadInputError("no region of a video or mosaic to learn from")
+        raise BadInputError("there is no region of a video or mosaic to learn from")
     start = work / "start.safetensors"
     if not start.is_file():
         save_keypoint_encoder(
@@ -231,7 +231,7 @@ def _require_finite(run: TrainingRun[Any]) -> None:
         wrong = [step for step, loss in enumerate(line, 1) if not math.isfinite(loss)]
         if wrong:
             raise BadInputError(
-                f"the training broke down: its loss at step {wrong[0]:,} is no number"
+                f"the training failed: its loss at step {wrong[0]:,} is not a number"
             )
 
 

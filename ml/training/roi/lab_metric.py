@@ -41,9 +41,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--card",
         type=Path,
-        help="learn as a portal does, from most patients, and write what the others say into this",
+        help=(
+            "learn as a portal does, from most patients, and write the comparison on the others "
+            "into this card"
+        ),
     )
-    parser.add_argument("--section", default="figures", help="of the card")
+    parser.add_argument("--section", default="figures", help="section of the card")
     parser.add_argument(
         "--aside-least",
         type=int,

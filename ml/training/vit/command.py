@@ -44,7 +44,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run_arguments(parser, has_card=True, has_start=True, has_views=True)
     parser.add_argument(
         "--backbone",
-        help="folder or hub name of a transformers ViT, kept frozen, trained on as in the paper",
+        help=(
+            "folder or hub name of a transformers ViT, kept frozen, with an adapter trained on it "
+            "as in the paper"
+        ),
     )
     parser.add_argument("--depth-model", help="folder or hub name of a transformers DPT")
     parser.add_argument("--depth-folder", type=Path, help="folder of <image stem>.npy depths")
@@ -151,5 +154,5 @@ def read_stills(
         chosen.append(make_still(path, working_px=config.working_px, depth_of=depth_of))
         progress(done, len(files), "reading")
     if not stills:
-        raise BadInputError("every still is held out: none is left to train on")
+        raise BadInputError("every still is held out, so none is left to train on")
     return stills, held_out

@@ -70,7 +70,9 @@ class VitLearner:
         self.network.backbone.requires_grad_(config.train_backbone)
         trained = [p for p in self.network.parameters() if p.requires_grad]
         if not trained:
-            raise BadInputError("nothing to train: no adapter layer, and a frozen backbone")
+            raise BadInputError(
+                "nothing to train: there is no adapter layer, and the backbone is frozen"
+            )
         self.network.to(self.device)
         self.modules = {"network": self.network}
         self.optimiser = torch.optim.Adam(trained, lr=config.rates[0])

@@ -91,7 +91,7 @@ def test_of_a_frame_by_the_key_points_that_match(
     page.get_by_role("button", name="To this frame").click()
     page.wait_for_url("**/queries/*/")
     explained(page)
-    expect(page.locator("#why")).to_contain_text("lie in the same way to each other")
+    expect(page.locator("#why")).to_contain_text("lie in the same way relative to each other")
     assert page.locator(".why__pair").count() > 5
     shoot(page, "why-frame")
     assert viewer.problems == []

@@ -37,7 +37,7 @@ def test_every_training_takes_the_device_that_it_is_given(scheme, asked, monkeyp
 def test_a_device_that_is_not_there_is_refused_before_anything_is_read(asked, monkeypatch, capsys):
     monkeypatch.delenv(VARIABLE, raising=False)
     assert main(["train", "metric", *METRIC, "--device", "cuda:7"]) == 2
-    assert "'cuda:7' is asked for, this machine has" in capsys.readouterr().err
+    assert "'cuda:7' was asked for, but this machine has" in capsys.readouterr().err
     assert main(["train", "metric", *METRIC, "--device", "gpu"]) == 2
     assert "expected auto, cpu, cuda or cuda:N, got 'gpu'" in capsys.readouterr().err
     assert asked == [] and VARIABLE not in os.environ

@@ -182,10 +182,10 @@ def test_bad_entries_are_refused_and_nothing_is_lost(opens, name):
 
 def test_an_id_that_is_there_already_is_refused(opens):
     index, _ = filled(opens)
-    with pytest.raises(BadInputError, match="id 3 is in the index already"):
+    with pytest.raises(BadInputError, match="id 3 is already in the index"):
         index.add([1, 3], vectors(2))
     index.add([1], vectors(1))
-    with pytest.raises(BadInputError, match="id 1 is in the index already"):
+    with pytest.raises(BadInputError, match="id 1 is already in the index"):
         index.add([1], vectors(1))
 
 

@@ -95,7 +95,7 @@ def test_what_cannot_be_outlined_is_named() -> None:
         propose_outline(image[..., 0], (1.0, 1.0))
     with pytest.raises(ShapeError, match=r"at least 32 px.*400 x 20"):
         propose_outline(image[:20], (1.0, 1.0))
-    with pytest.raises(BadInputError, match="outside of the image of 400 x 300"):
+    with pytest.raises(BadInputError, match="outside the image of 400 x 300"):
         propose_outline(image, (401.0, 10.0))
     with pytest.raises(UnknownNameError, match="signal"):
         propose_outline(image, (200.0, 150.0), config=OutlineConfig(signal="heat"))

@@ -56,7 +56,9 @@ def test_the_file_decides_the_kind_of_encoder(graph_file, keypoint_file):
 
 def test_graphs_are_asked_only_of_an_encoder_that_makes_them(graph_file, keypoint_file):
     assert load_graph_encoder(str(graph_file)) is load_encoder(str(graph_file))
-    with pytest.raises(BadInputError, match="expected an encoder of graphs, this one makes none"):
+    with pytest.raises(
+        BadInputError, match="expected an encoder that makes graphs; this one makes none"
+    ):
         load_graph_encoder(str(keypoint_file))
 
 

@@ -33,7 +33,7 @@ def test_a_manager_adds_changes_and_deletes_a_label(client: Client, manager: Use
     assert (label.name, label.color) == ("Crypt", "#445566")
     taken = client.post(PAGE, {"name": "crypt", "color": "#112233"})
     assert taken.status_code == 409
-    assert "has a label &quot;crypt&quot; already" in taken.content.decode()
+    assert "already has a label &quot;crypt&quot;" in taken.content.decode()
     assert client.post(PAGE, {"name": "", "color": "blue"}).status_code == 400
     client.post(f"{PAGE}{label.pk}/delete/")
     assert not Label.objects.filter(pk=label.pk).exists()

@@ -79,9 +79,11 @@ class PlacesReport(TypedDict):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``python -m ml evaluate places``."""
     parser.add_argument("--data", type=Path, required=True, help="folder of the data sets")
-    parser.add_argument("--encoder", action="append", help="name or file; again for several")
+    parser.add_argument("--encoder", action="append", help="name or file; repeat it for several")
     parser.add_argument("--stills", type=int, default=PlacesConfig().stills)
-    parser.add_argument("--rerank", type=int, default=0, help="queries looked at again, each case")
+    parser.add_argument(
+        "--rerank", type=int, default=0, help="number of queries to rerank in each case"
+    )
     parser.add_argument("--card", type=Path, help="model card whose table is renewed")
 
 
@@ -229,10 +231,10 @@ def _again(
             pairs = []
             for done, query in enumerate(chosen):
                 pairs.append(_looked_again(query, vectors[query.scene], of))
-                progress(done + 1, len(chosen), f"second look, {truth} {distance}")
+                progress(done + 1, len(chosen), f"reranked, {truth} {distance}")
             before[truth, distance] = summed(scenes, chosen, [pair[0] for pair in pairs])
             after[truth, distance] = summed(scenes, chosen, [pair[1] for pair in pairs])
-    return {f"the same, {count} queries": before, "with a second look": after}
+    return {f"the same, {count} queries": before, "reranked": after}
 
 
 def _looked_again(query: PlaceQuery, vectors: ArrayF32, of: Any) -> tuple[float, float]:

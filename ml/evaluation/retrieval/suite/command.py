@@ -42,23 +42,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         const=Path(SHIPPED.name),
         type=Path,
         metavar="FILE",
-        help="score over all sets of a suite file; without a file, or as suite.toml, the shipped",
+        help="score over all sets of a suite file; without a file, the shipped suite.toml",
     )
     group.add_argument(
-        "--data", type=Path, help="folder that a suite's paths start from; else TESSERA_DATA"
+        "--data",
+        type=Path,
+        help="folder that the paths of the suite start from; by default TESSERA_DATA",
     )
-    group.add_argument("--draws", type=int, help="of the stain swap, instead of the suite file's")
+    group.add_argument(
+        "--draws", type=int, help="draws of the stain swap, instead of those of the suite file"
+    )
     group.add_argument("--cache", type=Path, help="folder that keeps vectors (made if needed)")
     group.add_argument(
-        "--expand", type=int, default=0, help="score encoders with expanded queries as well"
+        "--expand", type=int, default=0, help="also score encoders with expanded queries"
     )
     group.add_argument(
-        "--diffuse", action="store_true", help="score encoders with diffusion over the gallery too"
+        "--diffuse", action="store_true", help="also score encoders with diffusion over the gallery"
     )
     group.add_argument(
         "--learn",
         action="store_true",
-        help="score encoders under a metric learned from the labels of the other patients too",
+        help="also score encoders under a metric learned from the labels of the other patients",
     )
     group.add_argument(
         "--choose", action="store_true", help="choose among several --encoder by the suite's rule"
@@ -127,7 +131,7 @@ def _asked_otherwise(
 def _checked(args: argparse.Namespace) -> tuple[SuiteConfig, Path]:
     """Refuse, before anything is computed, what would fail after hours."""
     if args.folder is not None:
-        raise BadInputError("--suite names its sets itself: expected no folder beside it")
+        raise BadInputError("--suite has its own sets: expected no folder with it")
     config = read_suite(args.suite)
     if args.expand < 0:
         raise BadInputError(f"--expand: expected 0 or more, got {args.expand}")
@@ -137,7 +141,7 @@ def _checked(args: argparse.Namespace) -> tuple[SuiteConfig, Path]:
         config = replace(config, draws=args.draws)
     folder = args.data or os.environ.get("TESSERA_DATA")
     if not folder:
-        raise BadInputError("--suite: where is the data? Expected --data or TESSERA_DATA")
+        raise BadInputError("--suite: expected --data or TESSERA_DATA, got neither")
     if not Path(folder).is_dir():
         raise BadInputError(f"--data: {folder}: no such folder")
     if args.plots is not None:

@@ -90,7 +90,7 @@ def drawn_donors(
     for unit in stained:
         others = [donor for donor in donors if donor.patient != unit.patient]
         if not others:
-            raise BadInputError(f"stain swap: no patient but {unit.patient} in the suite")
+            raise BadInputError(f"stain swap: the suite has no other patient than {unit.patient}")
         # By name: a suite with one more set draws the same for those it had.
         rng = np.random.default_rng([seed, draw, *unit.name.encode()])
         out[unit.name] = others[int(rng.integers(len(others)))]

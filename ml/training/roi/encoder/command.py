@@ -74,13 +74,13 @@ def train_roi(
     files = source_files(config.sources, data) if has_graph else []
     if run.start is not None and not has_graph:
         if patch_weights is not None:
-            raise BadInputError("--patch-weights: without graph layers --from brings its own")
+            raise BadInputError("--patch-weights: without graph layers, --from has its own")
         patches, digest = _started_patches(config, run.start)
     else:
         patches, digest = _patch_encoder(config, patch_weights)
     watched = source_files(config.held_out, data) if has_graph and config.held_out else []
     if both := sorted({str(file.relative_to(data)) for file in set(files) & set(watched)}):
-        raise BadInputError(f"held_out: {', '.join(both)}: among the sources as well")
+        raise BadInputError(f"held_out: {', '.join(both)}: also among the sources")
     pools = _pools(run, patches, digest, files, data)
     held_out = _pools(run, patches, digest, watched, data)
     atlas = _atlas_features(run, patches, digest, data)
@@ -130,7 +130,9 @@ def _started_patches(config: RoiTrainConfig, start: Path) -> tuple[PatchEncoder,
     """The patch encoder of a finished encoder that has no graph layers either."""
     stored = encoder_from_file(start)
     if stored.config != config.encoder:
-        raise WeightsError(f"{start.name}: holds {stored.config}, the run trains {config.encoder}")
+        raise WeightsError(
+            f"{start.name}: holds {stored.config}, but the run trains {config.encoder}"
+        )
     return stored.patches, hashlib.sha256(start.read_bytes()).hexdigest()[:16]
 
 

@@ -61,7 +61,7 @@ def train_graph_encoder(
     config = config or GraphTrainConfig()
     classes = sorted(set(labels)) if labels is not None else []
     if len(graphs) < 2 or (labels is not None and len(classes) < 2):
-        raise BadInputError(f"{len(graphs)} regions of {len(classes)} labels: 2 of each needed")
+        raise BadInputError(f"{len(graphs)} regions of {len(classes)} labels; needs 2 of each")
     torch.manual_seed(config.seed)
     network = make_graph_encoder(
         config.encoder,

@@ -107,7 +107,7 @@ def _build(  # noqa: PLR0917
     share = np.array([tissue_share(cut_patch(pixels, c, patch_px)) for c in corners])
     kept = np.flatnonzero(share >= MIN_TISSUE_SHARE)
     if kept.size < 8:
-        raise EmptyRegionError(f"{name}: only {kept.size} patches of tissue, 8 needed to train")
+        raise EmptyRegionError(f"{name}: only {kept.size} patches of tissue; training needs 8")
     slabs = []
     for number, look in enumerate(views):
         phase = f"{name}: features, look {number + 1} of {len(views)}"

@@ -237,5 +237,5 @@ def _trained(path: Path, config: PatchCnnConfig) -> PatchCnn:
     """The network of a file; it must be of the sizes that are trained."""
     network = load_patch_cnn(path).network
     if network.config != config:
-        raise WeightsError(f"{path.name} holds {network.config}, the run trains {config}")
+        raise WeightsError(f"{path.name} holds {network.config}, but the run trains {config}")
     return network

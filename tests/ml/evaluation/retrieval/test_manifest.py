@@ -69,7 +69,7 @@ def test_a_label_with_one_example_is_refused(folder):
 
 def test_one_label_alone_is_refused(folder):
     write(folder, HEAD + "a.png,P1,x,,\nb.png,P2,x,,\n")
-    with pytest.raises(BadInputError, match="only one label, 'x'"):
+    with pytest.raises(BadInputError, match="got only 'x'"):
         require_examples(read_manifest(folder))
 
 

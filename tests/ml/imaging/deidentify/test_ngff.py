@@ -54,7 +54,7 @@ def test_names_go_and_chunks_stay(tmp_path: Path, way: dict[str, Any]) -> None:
     made, cleaned = clean(path, tmp_path / "out")
     assert made is not None
     assert cleaned.removed == [
-        "descriptions of the Zarr", "files that the slide can do without", "names of files",
+        "descriptions of the Zarr", "files that the slide does not need", "names of files",
     ]  # fmt: skip
     assert cleaned.left == []
     with zipfile.ZipFile(path) as before, zipfile.ZipFile(made) as after:

@@ -144,7 +144,7 @@ def test_an_mrxs_with_an_endless_count_has_no_data(tmp_path: Path) -> None:
     write_mrxs(tmp_path / "from", named=True)
     index = tmp_path / "from/slide/Slidedat.ini"
     index.write_text(index.read_text().replace("FILE_COUNT=1", f"FILE_COUNT={'1' * 5000}"))
-    with pytest.raises(CorruptFileError, match="points out of its data files"):
+    with pytest.raises(CorruptFileError, match="points outside its data files"):
         clean(zipped(tmp_path / "from", tmp_path / "a.zip"), tmp_path / "out")
 
 

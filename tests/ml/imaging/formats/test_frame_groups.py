@@ -89,9 +89,9 @@ def test_more_frames_told_of_than_there_are_is_refused(tmp_path: Path, is_open: 
     said = struct.pack("<HH2sH", 0x0028, 0x0008, b"IS", 2)
     assert raw.count(said + b"30") == 1
     path.write_bytes(raw.replace(said + b"30", said + b"20"))
-    with pytest.raises(CorruptFileError, match="has 20 frames and tells of more"):
+    with pytest.raises(CorruptFileError, match="has 20 frames but describes more"):
         _clean(path, tmp_path / "out.dcm")
-    with pytest.raises(CorruptFileError, match="has 20 frames and tells of more"):
+    with pytest.raises(CorruptFileError, match="has 20 frames but describes more"):
         list(StoredObject(path).groups())
 
 

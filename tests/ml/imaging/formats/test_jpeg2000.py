@@ -67,7 +67,7 @@ def test_a_cut_image_is_refused(tmp_path: Path, kept: float, options: dict[str, 
     path = write(tmp_path / "a.jp2", **options)
     path.write_bytes(path.read_bytes()[: int(path.stat().st_size * kept)])
     (tmp_path / "out").mkdir()
-    with pytest.raises(CorruptFileError, match="JPEG 2000 image is cut or damaged"):
+    with pytest.raises(CorruptFileError, match="JPEG 2000 image is truncated or damaged"):
         inspect_slide(path=str(path), out_dir=str(tmp_path / "out"))
 
 

@@ -139,7 +139,7 @@ def test_a_file_cut_in_half_keeps_what_decodes_and_says_so(
     info = probe_video(path)
     assert 20 < len(info.frames) < 180
     if not name.endswith(".mpg"):  # a program stream promises no length: nothing tells of the cut
-        assert any("cut" in warning for warning in info.warnings)
+        assert any("truncated" in warning for warning in info.warnings)
     last = len(info.frames) - 3
     assert number_of(read_frame(path, int(info.frames.pts[last]))) == last
 
@@ -148,7 +148,7 @@ def test_a_cut_mp4_without_its_index_is_refused_clearly(make_video: MakeVideo) -
     path = make_video("a.mp4", "libx264", frames=200)
     data = path.read_bytes()
     path.write_bytes(data[: len(data) // 2])
-    with pytest.raises(CorruptFileError, match="index is missing, cut or damaged"):
+    with pytest.raises(CorruptFileError, match="index is missing, truncated or damaged"):
         probe_video(path)
 
 

@@ -104,7 +104,7 @@ def test_a_gpu_without_room_is_said_and_passed_over(monkeypatch, caplog):
     monkeypatch.setattr(faiss, "StandardGpuResources", Full, raising=False)
     monkeypatch.delenv(VARIABLE, raising=False)
     assert rows_on_gpu(np.ones((3, 2), np.float32)) is None
-    assert "the GPU has no room" in caplog.text
+    assert "the GPU has not enough memory" in caplog.text
 
 
 def test_vectors_that_a_gpu_cannot_take_are_left_to_the_processor(monkeypatch, caplog):

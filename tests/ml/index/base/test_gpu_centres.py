@@ -1,4 +1,4 @@
-"""Lists made on a GPU, which the processor stands in for: as good, and the processor goes on."""
+"""Lists made on a GPU, which the processor stands in for: as good, and the processor takes over."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_where_the_gpu_fails_the_processor_goes_on_and_says_so(vectors, monkeypa
     faiss_with_gpu(monkeypatch, Broken)
     made = centres_on_gpu(vectors, 50)
     assert (made.nearest(vectors) == nearest_of(made.centres, vectors)[1]).mean() > 0.99
-    assert "the processor goes on" in caplog.text
+    assert "the processor takes over" in caplog.text
 
     class Full(faiss.IndexFlatL2):
         def add(self, some):
@@ -109,4 +109,4 @@ def test_where_the_gpu_fails_the_processor_goes_on_and_says_so(vectors, monkeypa
 
     faiss_with_gpu(monkeypatch, Full)
     assert centres_on_gpu(vectors, 50) is None
-    assert "cannot make 50 centres" in caplog.text
+    assert "cannot compute 50 centres" in caplog.text

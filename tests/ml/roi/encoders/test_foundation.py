@@ -188,7 +188,7 @@ def test_other_tensors_than_the_architectures_are_refused(change, tmp_path):
 
 def test_phikon_without_its_configuration_is_refused(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "nothing"}))
-    with pytest.raises(WeightsError, match="hub:phikon-v2: no image network there"):
+    with pytest.raises(WeightsError, match="hub:phikon-v2: there is no image network"):
         foundation_encoder(recipe_of("phikon-v2"), tmp_path / "model.safetensors", device="cpu")
 
 

@@ -110,7 +110,7 @@ def test_a_network_of_words_is_refused(tmp_path):
 
     small = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
     t.BertModel(t.BertConfig(**small, intermediate_size=8, vocab_size=9)).save_pretrained(tmp_path)
-    with pytest.raises(WeightsError, match="BertModel does not see images alone"):
+    with pytest.raises(WeightsError, match="BertModel takes more than images"):
         load_hub_encoder(f"hf:{tmp_path}", "cpu")
 
 

@@ -57,7 +57,9 @@ def test_the_same_network_passes_and_so_does_rounding():
 )
 def test_other_weights_or_another_transform_are_refused(other):
     expected = probe_vector(published())
-    with pytest.raises(WeightsError, match="are not those it was made with: their answers differ"):
+    with pytest.raises(
+        WeightsError, match="are not those that it was made with: their outputs differ"
+    ):
         check_probe("e.safetensors", other, expected)
 
 

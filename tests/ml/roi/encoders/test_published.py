@@ -100,7 +100,7 @@ def test_a_batch_that_does_not_fit_is_halved(encoder, patches):
 
 def test_a_network_that_answers_tokens_is_refused():
     config = TransformerConfig(width=8, depth=1, heads=2, patch_px=4, input_px=8, hidden=8)
-    with pytest.raises(WeightsError, match="expected a vector an image"):
+    with pytest.raises(WeightsError, match="expected one vector for each image"):
         PublishedEncoder("hf:x", VisionTransformer(config), ImageTransform(8, 8), device=CPU)
 
 

@@ -54,5 +54,5 @@ def test_an_unknown_encoder_is_refused():
     with pytest.raises(UnknownNameError, match="unknown patch encoder 'inception'"):
         make_patch_encoder("inception")
     for name in ("patch-cnn-2", "local-textons-1"):
-        with pytest.raises(WeightsError, match=f"{name}: its weights are not given"):
+        with pytest.raises(WeightsError, match=f"{name}: its weights are missing"):
             make_patch_encoder(name)

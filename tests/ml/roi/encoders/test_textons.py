@@ -63,7 +63,7 @@ def test_another_file_is_refused(tmp_path):
 
 def test_the_registry_knows_it_once_its_dictionary_is_given(encoder):
     assert make_patch_encoder("local-textons-1", textons=encoder) is encoder
-    with pytest.raises(WeightsError, match="local-textons-1: its weights are not given"):
+    with pytest.raises(WeightsError, match="local-textons-1: its weights are missing"):
         make_patch_encoder("local-textons-1")
 
 

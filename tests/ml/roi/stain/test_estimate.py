@@ -204,7 +204,7 @@ def test_the_target_is_written_by_a_command(tmp_path, capsys):
     assert stain_from_dict(names["TARGET"]).method == "nuclei"
     Image.fromarray(np.full((300, 300, 3), 245, np.uint8)).save(tmp_path / "white.png")
     assert main([str(tmp_path / "white.png"), "--out", str(out)]) == 2
-    assert "no target slide: blank" in capsys.readouterr().err
+    assert "cannot be the target slide: blank" in capsys.readouterr().err
 
 
 def test_real_slides_are_told_apart(tessera_data):

@@ -200,7 +200,7 @@ def test_the_length_is_the_widest_that_a_configuration_counts_by() -> None:
 
     assert with_length(Both(), 5) == Both(epochs=5)
     assert with_length(LongConfig(), 5) == LongConfig(steps=5)
-    with pytest.raises(BadInputError, match="line takes none"):
+    with pytest.raises(BadInputError, match="line takes no steps"):
         with_length(LineConfig(), 5)
     with pytest.raises(BadInputError, match="expected 0 or more, got -1"):
         with_length(LongConfig(), -1)

@@ -85,7 +85,7 @@ def test_it_says_what_it_learned_from_where_not_all_fits(data, tmp_path, monkeyp
 
 def test_a_training_that_breaks_down_says_so(data, tmp_path):
     wild = dataclasses.replace(TINY, learning_rate=float("inf"))
-    with pytest.raises(BadInputError, match="broke down: its loss at step 2 is no number"):
+    with pytest.raises(BadInputError, match="failed: its loss at step 2 is not a number"):
         train_lab_encoder(load_encoder("default"), data, tmp_path, steps=3, patches=wild)
 
 

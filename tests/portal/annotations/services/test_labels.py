@@ -41,7 +41,7 @@ def test_labels_are_kept_by_managers(lab: Lab, manager: User, reviewer: User) ->
 
 
 def test_two_labels_of_one_name_are_refused(lab: Lab, manager: User, label: Label) -> None:
-    with pytest.raises(ConflictError, match='has a label "tumor" already'):
+    with pytest.raises(ConflictError, match='already has a label "tumor"'):
         label_create(lab=lab, user=manager, name="tumor")
     other = label_create(lab=lab, user=manager, name="Gland")
     with pytest.raises(ConflictError):

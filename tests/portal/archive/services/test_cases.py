@@ -55,7 +55,7 @@ def test_tags_are_trimmed_and_counted() -> None:
 
 
 def test_an_unknown_field_is_refused(case: Case, annotator: User) -> None:
-    with pytest.raises(InvalidInputError, match="A case has no patient_name"):
+    with pytest.raises(InvalidInputError, match="A case has no field patient_name"):
         services.case_update(case=case, user=annotator, patient_name="Ada")
 
 

@@ -92,7 +92,7 @@ def test_too_many_originals_without_a_row_are_left_alone(storage: Path, lab: Lab
     originals(storage, lab, 300, named=296)
     before = files_below(storage)
     swept = storage_sweep(older_than=AT_ONCE)
-    assert "4 of 300 originals have no row in the database; at most 3 go" in swept.refused
+    assert "4 of 300 originals have no row in the database; at most 3 are moved" in swept.refused
     assert files_below(storage) == before
     swept = storage_sweep(older_than=AT_ONCE, many_orphans=True)
     assert (swept.orphans, swept.refused) == (4, "")

@@ -169,7 +169,7 @@ def test_the_command_takes_what_is_there_and_names_what_is_wrong(
     assert "S-1/b.svs: refused: " in err.getvalue() and "stray.png is not in" in err.getvalue()
     for wrong, said in (
         ({1: str(folder / "none")}, "no such folder"),
-        ({4: "nobody"}, f"There are: .*{lab.slug}"),
+        ({4: "nobody"}, f"Labs: .*{lab.slug}"),
         ({6: "x@y.example"}, "No member or program"),
     ):
         words = [wrong.get(number, word) for number, word in enumerate(asked)]

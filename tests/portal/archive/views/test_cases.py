@@ -94,14 +94,14 @@ def test_who_sent_a_file_reads_on_the_case_why_it_was_not_taken_in(
     run_job(receive(case, picture()[:5000], "cut.png").job)
     body = text_of(page.get(f"/cases/{case.pk}/"))
     assert "Not taken in" in body
-    assert "The PNG file is cut." in body
+    assert "The PNG file is truncated." in body
     assert "This case is empty" not in body
     assert "/lab/intake/" not in body
     Upload.objects.update(created_by=manager)
     assert "cut.png" not in text_of(page.get(f"/cases/{case.pk}/")), "of others managers alone know"
     page.force_login(manager)
     body = text_of(page.get(f"/cases/{case.pk}/"))
-    assert "The PNG file is cut." in body
+    assert "The PNG file is truncated." in body
     assert "/lab/intake/" in body
 
 

@@ -70,7 +70,7 @@ def test_encoders_and_baselines_are_scored_and_written(data, small, weights, tmp
         "bag of RootSIFT",
         "mine 1",
         "the same, 2 queries",
-        "with a second look",
+        "reranked",
     ]
     near = found["scores"]["mine 1"]["sweep"]["near"]
     assert near["low"] <= near["score"] <= near["high"] <= 1 and 0 < near["chance"] < 1

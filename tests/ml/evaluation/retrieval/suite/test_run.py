@@ -229,8 +229,8 @@ TWICE = ["--encoder", "default", "--encoder", "roi-default"]
     [
         (["--suite", "none.toml", "--data", "{data}"], "none.toml: no such suite file"),
         (["--suite", "{data}/suite.toml", "--data", "nowhere"], "nowhere: no such folder"),
-        (["--suite", "{data}/suite.toml"], "Expected --data or TESSERA_DATA"),
-        (["{data}", "--suite", "{data}/suite.toml", "--data", "{data}"], "no folder beside it"),
+        (["--suite", "{data}/suite.toml"], "expected --data or TESSERA_DATA"),
+        (["{data}", "--suite", "{data}/suite.toml", "--data", "{data}"], "no folder with it"),
         (["--suite", "{data}/suite.toml", "--data", "{data}", "--draws", "-1"], "0 or more"),
         (["--suite", "{data}/suite.toml", "--data", "{data}", "--choose"], "two or more --encoder"),
         (

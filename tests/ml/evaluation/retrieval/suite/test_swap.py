@@ -96,7 +96,7 @@ def test_what_is_drawn_for_one_does_not_hang_on_who_else_is_drawn_for():
 
 
 def test_a_suite_of_one_patient_cannot_be_swapped():
-    with pytest.raises(BadInputError, match="no patient but p in the suite"):
+    with pytest.raises(BadInputError, match="no other patient than p"):
         drawn_donors([unit("p")], [unit("p"), unit("p/2", "p")], draw=1, seed=0)
 
 

@@ -153,7 +153,7 @@ def test_without_graph_layers_a_run_starts_from_the_patch_encoder_of_another(dat
     other = dataclasses.replace(tuned, encoder=dataclasses.replace(encoder, keep_strength=0.5))
     with pytest.raises(WeightsError, match="the run trains EncoderConfig"):
         train_roi(TrainingRun(other, tmp_path / "third", start=start), data=data)
-    with pytest.raises(BadInputError, match="--from brings its own"):
+    with pytest.raises(BadInputError, match="--from has its own"):
         train_roi(
             TrainingRun(tuned, tmp_path / "third", start=start),
             data=data,
@@ -289,7 +289,7 @@ def test_files_of_one_name_in_two_folders_have_features_of_their_own(data, tmp_p
 
 def test_what_is_learned_from_is_not_held_out_as_well(data, tmp_path):
     config = dataclasses.replace(TINY, held_out=("more",))
-    with pytest.raises(BadInputError, match=r"held_out: more/b\.png: among the sources as well"):
+    with pytest.raises(BadInputError, match=r"held_out: more/b\.png: also among the sources"):
         train_roi(TrainingRun(config, tmp_path), data=data)
 
 
