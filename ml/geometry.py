@@ -153,7 +153,7 @@ class FrameMaps:
 def outline_bounds(maps: FrameMaps, outline: ArrayF64) -> ArrayF64:
     """(N, 4) float64: left, top, right, bottom on the plane of an outline (K, 2) of the frames.
 
-    Infinite where a corner lies behind the plane: such a frame is never left out of a search.
+    Infinite if a corner lies behind the plane: such a frame is never left out of a search.
     """
     xy, is_front = maps.to_plane(outline)
     found = np.concatenate([xy.min(axis=1), xy.max(axis=1)], axis=1)

@@ -62,7 +62,7 @@ def device_asked(name: str | None) -> Iterator[None]:
 
 
 def memory_bound_gib() -> float | None:
-    """What ``TESSERA_GPU_MEMORY_GIB`` says; None where it says nothing.
+    """What ``TESSERA_GPU_MEMORY_GIB`` says; None if it says nothing.
 
     Raises:
         BadInputError: not a number above 0.

@@ -34,7 +34,7 @@ class Level:
         width_px, height_px: size of the level in its own pixels.
         downsample: level-0 pixels per pixel of this level (1.0 at level 0).
         tile_width_px, tile_height_px: the file's own tile grid.
-        stored: False where the level is computed from a finer one.
+        stored: False if the level is computed from a finer one.
     """
 
     width_px: int
@@ -50,7 +50,7 @@ class SlideInfo:
     """What a slide or still is, free of anything that could name a patient.
 
     Attributes:
-        mpp_x, mpp_y: microns per level-0 pixel, or None where the file does not say.
+        mpp_x, mpp_y: microns per level-0 pixel, or None if the file does not say.
         properties: vendor metadata that passed the allow-list, nothing else.
     """
 

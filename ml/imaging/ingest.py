@@ -46,8 +46,8 @@ UNWRAPPED_NAME = "unwrapped"
 def inspect_slide(*, path: str, out_dir: str, progress: Progress = no_progress) -> JsonObject:
     """Check a slide or still, write its thumbnail, and for a still its tiled pyramid.
 
-    A ZIP archive is a slide of several files: it is unpacked into ``out_dir``, but for OME-Zarr, of
-    which a tiled pyramid is made as of a still.
+    A ZIP archive is a slide of several files: it is unpacked into ``out_dir``, except for OME-Zarr,
+    of which a tiled pyramid is made as of a still.
 
     Returns:
         ``SlideInspection`` as JSON, which is how it leaves the child.

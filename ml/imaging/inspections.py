@@ -22,7 +22,7 @@ class SlideInspection:
         stain: that the file names, in our own word for it; "" where it names none.
         levels: the tile grid, finest first; of the pyramid where one was written.
         thumbnail: name in the derived folder. pixels: the same, a path below it for a slide of
-            several files; None where tiles come from the original.
+            several files; None if tiles come from the original.
     """
 
     kind: str
@@ -46,7 +46,7 @@ class VideoInspection:
 
     Attributes:
         warnings: sentences for the user. frames, poster: names in the derived folder.
-        pixels: the same, the video that a DICOM object held; None where the original is one.
+        pixels: the same, the video that a DICOM object held; None if the original is one.
     """
 
     kind: str
@@ -109,7 +109,7 @@ class LookedThrough:
     """What a look at the pixels found.
 
     Attributes:
-        picture: name in the folder of a JPEG that shows it; None where nothing was found.
+        picture: name in the folder of a JPEG that shows it; None if nothing was found.
     """
 
     found: tuple[Revealing, ...]

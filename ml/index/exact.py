@@ -124,7 +124,7 @@ def exact_merge(parts: Sequence[Found], k: int, *, excluded: npt.ArrayLike | Non
 def squared_distances(a: ArrayF64, b: ArrayF64) -> ArrayF64:
     """(N, M) squares of the distances between rows (N, D) and (M, D), by one product of matrices.
 
-    They order as distances do, but for pairs that differ in the last digits.
+    They order as distances do, except for pairs that differ in the last digits.
     """
     squares = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1)[None] - 2 * (a @ b.T)
     return np.asarray(np.maximum(squares, 0.0))

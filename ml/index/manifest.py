@@ -47,7 +47,7 @@ def manifest_file(folder: Path) -> Path:
 
 
 def manifest_stamp(file: Path) -> tuple[int, int, int] | None:
-    """What changes whenever the manifest is replaced; None where there is none. One stat call."""
+    """What changes whenever the manifest is replaced; None if there is none. One stat call."""
     try:
         stat = file.stat()
     except FileNotFoundError:
@@ -56,10 +56,10 @@ def manifest_stamp(file: Path) -> tuple[int, int, int] | None:
 
 
 def read_manifest(folder: Path) -> Manifest | None:
-    """The current version's manifest, or None where nothing was ever written.
+    """The current version's manifest, or None if nothing was ever written.
 
     Raises:
-        IndexFormatError: the file is no manifest, or of a newer format.
+        IndexFormatError: the file is not a manifest, or of a newer format.
     """
     try:
         text = (folder / _NAME).read_text(encoding="utf-8")

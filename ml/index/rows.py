@@ -93,7 +93,7 @@ class RowSet:
         return self._per_list
 
     def part(self, make: Callable[[ArrayI64], Part]) -> Part | None:
-        """Copies of these rows alone; None where they are not worth it, or not yet."""
+        """Copies of these rows alone; None if they are not worth it, or not yet."""
         if len(self.rows) * PART_SHARE > self._count:
             return None
         with self._lock:

@@ -39,7 +39,7 @@ class Snapshot:
 
     @property
     def recall(self) -> float:
-        """What the base's search found of an exact answer when it was written; 1 where exact."""
+        """What the base's search found of an exact answer when it was written; 1 if exact."""
         lists = None if self.segment is None else self.segment.lists
         return 1.0 if lists is None else min(lists.probes.recall, lists.probes.recall_filtered)
 

@@ -18,10 +18,10 @@ MOVING_PX = 5 * STATIC_PX
 """Where the median of the others moves further, the scene moves under what stands still."""
 
 MIN_MOVING = 20
-"""At least so many must move: a few moving matches among still ones are more likely wrong."""
+"""At least this many must move: a few moving matches among still ones are more likely wrong."""
 
 CELLS_A_SIDE = 16
-"""Coverage is counted over a grid of so many cells along the longer side: a line of burnt-in text
+"""Coverage is counted over a grid of this many cells along the longer side: a line of burnt-in text
 fills a few of them, tissue that two images share fills many."""
 
 
@@ -31,7 +31,7 @@ class CredibilityConfig:
 
     Attributes:
         min_agreeing: fewer locally consistent matches are taken for chance.
-        min_cells: they must lie in so many cells of a 16-cell grid, in both images: a burnt-in
+        min_cells: they must lie in this many cells of a 16-cell grid, in both images: a burnt-in
             text or a logo that two recordings share agrees perfectly, in one corner.
         min_still_share: where nothing moves, they must lie in this share of the cells that hold
             key points of a: two recordings of one device share its text wherever it stands.

@@ -30,7 +30,7 @@ class DetectorConfig:
 
     Attributes:
         name: one of ``DETECTOR_NAMES``.
-        max_keypoints: at most so many, the strongest of each cell first.
+        max_keypoints: at most this many, the strongest of each cell first.
         equalised: CLAHE before detection.
         rim_px: key points closer than this to the scope's rim are dropped, where it is estimated.
         cells: the selection is even over about this many cells of the image.

@@ -24,7 +24,7 @@ class ImageFeatures:
         keypoints: N key points, in pixels of the view.
         descriptors: (N, D) float32, one row a key point; a row of zeros never matches.
         descriptor: name of the descriptor that made them.
-        max_keypoints: so many were asked for; N may be less.
+        max_keypoints: this many were asked for; N may be less.
     """
 
     view: WorkingView
@@ -53,7 +53,7 @@ def extract(
         image: (H, W[, 1|3|4]), any size and bit depth.
         descriptor: a name of ``load_descriptor``, or what it returned.
         detector: a name of ``detect.DETECTOR_NAMES``; None takes the descriptor's own.
-        max_keypoints: at most so many key points.
+        max_keypoints: at most this many key points.
         mask: (H, W) bool, or above 127, where key points may lie; None is anywhere. In any case
             only within the scope's field of view as it is estimated.
     Raises:

@@ -12,7 +12,7 @@ DARK_LEVEL = 14
 """Grey level up to which a pixel counts as the dark surround of a scope, noise and all."""
 
 MIN_BRIGHT_SHARE = 0.05
-"""A bright region smaller than this is no view of a scope: the image is dark all over."""
+"""A bright region smaller than this is not a view of a scope: the image is dark all over."""
 
 SPOT_PX = 21
 """Highlights are smaller than this on an image of ``SPOT_SIDE_PX``; what is larger is tissue."""
@@ -71,7 +71,7 @@ def specular_mask(image: ImageU8, *, rise: int = 24, grow_px: int = 3) -> ArrayB
         rise: grey levels by which a spot exceeds its surroundings; itself it exceeds twice that.
         grow_px: how far the spots are grown.
     Returns:
-        (H, W) bool, True on highlights; all False where more than half of the image would be.
+        (H, W) bool, True on highlights; all False if more than half of the image would be.
     """
     plane = np.ascontiguousarray(image if image.ndim == 2 else _smallest_channel(image))
     small = max(1, max(plane.shape) // SPOT_SIDE_PX)
@@ -112,7 +112,7 @@ def checked_mask(mask: np.ndarray | None, shape: tuple[int, int]) -> ArrayBool:
 
 
 def _largest_region(bright: ArrayBool) -> ArrayBool | None:
-    """(H, W) bool, the largest connected part; None where nothing is bright."""
+    """(H, W) bool, the largest connected part; None if nothing is bright."""
     count, labels, stats, _ = cv2.connectedComponentsWithStats(bright.astype(np.uint8), None)
     if count < 2:
         return None

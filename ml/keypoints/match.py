@@ -54,7 +54,7 @@ def match_mutual(a: ArrayF32, b: ArrayF32, *, ratio: float) -> tuple[ArrayI64, A
     Args:
         a: (N, D) float32. b: (M, D) float32. Rows of zero length never match.
     Returns:
-        pairs: (K, 2) int64, rows of a and b. score: (K,) float32, 1 - d1 / d2 in [0, 1]; 1 where
+        pairs: (K, 2) int64, rows of a and b. score: (K,) float32, 1 - d1 / d2 in [0, 1]; 1 if
         b has one row only.
     Raises:
         ShapeError: the two differ in D, or hold NaN.

@@ -47,7 +47,7 @@ class MatchConfig:
         guided_quantile: a guided match may be as far in descriptor space as this share of the
             first pass' matches were.
         is_refined: sub-pixel alignment of the positions in b.
-        completion_rounds: so many times, key points of either image without a partner among
+        completion_rounds: this many times, key points of either image without a partner among
             those of the other are found there by alignment alone; each round starts from the
             motion of the last. 0 gives matches of key points only.
         completion: when an alignment is trusted.
@@ -82,12 +82,12 @@ def match_images(
         image_a, image_b: (H, W[, 1|3|4]), any size and bit depth each.
         descriptor: a name of ``load_descriptor``.
         detector: a name of ``detect.DETECTOR_NAMES``; None takes the descriptor's own.
-        max_keypoints: at most so many key points an image, and at most so many matches.
+        max_keypoints: at most this many key points an image, and at most this many matches.
         mask_a, mask_b: (H, W) bool, or above 127, where key points may lie; None is anywhere. In
             any case only within the scope's field of view as it is estimated.
         config: the stages after the descriptor.
     Returns:
-        Matches: 0 <= M <= max_keypoints pairs, strongest first; score in [0, 1]. Empty where the
+        Matches: 0 <= M <= max_keypoints pairs, strongest first; score in [0, 1]. Empty if the
         images share too little to agree on a geometry. A pair is a key point of a and one of b
         moved to where its patch looks most like that of a; or, by ``config.completion_rounds``, a
         key point of either image and the position in the other where alignment alone finds it.
@@ -145,7 +145,7 @@ class FirstPass:
     """Mutual neighbours under the ratio test, and which of them agree with their neighbours.
 
     Attributes:
-        pairs: (K, 2) int64, key points of a and b. score: (K,) float32. keep: (K,) bool; none where
+        pairs: (K, 2) int64, key points of a and b. score: (K,) float32. keep: (K,) bool; none if
             those that agree are too few to be credible.
     """
 

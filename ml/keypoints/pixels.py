@@ -18,7 +18,7 @@ LOW_PERCENT, HIGH_PERCENT = 0.1, 99.9
 """Percentiles that become black and white: a few hot or dead pixels do not set the contrast."""
 
 STRIP_VALUES = 4_000_000
-"""So many values of a large image are held as floats at once: 16 MB."""
+"""This many values of a large image are held as floats at once: 16 MB."""
 
 
 def to_u8(image: npt.NDArray[Any], *, name: str = "image") -> ImageU8:

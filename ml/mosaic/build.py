@@ -60,7 +60,7 @@ def build_mosaic(
         progress: called with phases survey, register, loops, align, blend, write; raising
             ``CancelledError`` stops the work.
         work_dir: where finished stages are kept. Called again with the same input, configuration
-            and folder, a build that was killed or cancelled goes on from its last finished stage
+            and folder, a build that was killed or cancelled continues from its last finished stage
             and ends with the same bytes. Emptied at the end. None: a temporary folder, removed
             however the build ends.
         preview: called with the path of a small JPEG of the map so far, every few keyframes while

@@ -15,29 +15,29 @@ class MosaicConfig:
     """How a mosaic is made. Lengths in px refer to the working image unless said otherwise.
 
     Attributes:
-        step: one frame in so many of the source is used.
+        step: one frame in this many of the source is used.
         start_pts, end_pts: first and last time stamp used of a video, both inclusive.
         work_px: frames are registered at this longest side; blending uses full resolution.
         descriptor: name of ``ml.keypoints.load_descriptor``.
-        max_keypoints: at most so many a frame.
+        max_keypoints: at most this many a frame.
         motion_model: "translation", "similarity", "affine", "homography", or "auto" (by evidence).
         pick_share: a frame that moved less than this share of the view rides along with the
             keyframe before it instead of being registered itself.
         loop_keyframe_share: keyframes this share of the view apart are kept for loops.
         max_loop_keyframes: bounds what loop search costs.
         loop_candidates: look-alikes tried for each loop keyframe.
-        skips: a keyframe is registered to the keyframes so many before it.
+        skips: a keyframe is registered to the keyframes this many before it.
         threshold_px: largest reprojection error of an inlier.
         min_inliers, min_inlier_share: a pair with less is not linked.
         min_sharpness: sharpness under this share of the neighbours' median is blurred.
         min_brightness: mean grey inside the scope under this is too dark.
-        fixed_pattern_frames: the fixed pattern is learned from the first so many frames that moved;
-            frames that come later change nothing in it.
-        sample_frames: so many of these are used, evenly chosen.
+        fixed_pattern_frames: the fixed pattern is learned from the first this many frames that
+            moved; frames that come later change nothing in it.
+        sample_frames: this many of these are used, evenly chosen.
         revisit_links: links tried between a loop keyframe and those it lies over.
         min_component_frames: a component with fewer frames becomes no mosaic of its own, unless it
             is the only one.
-        max_components: at most so many mosaics of one video, the largest.
+        max_components: at most this many mosaics of one video, the largest.
         layer_px: longest side of the layers.
         distortion: the camera as fx, fy, cx, cy, then k1, k2, p1, p2, then k3, full-resolution px;
             () corrects nothing.

@@ -37,7 +37,7 @@ SAME_HUE = 0.06
 """Distance of two hues at which a frame's say has fallen to a third."""
 
 LEAST_SHARE = 0.02
-"""Not zero: where only frames that disagree saw a spot, it is shown all the same."""
+"""Not zero: where only frames that disagree saw a spot, it is shown anyway."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def hue_of(rgb: ArrayF32) -> ArrayF32:
 
 
 def agreement(hue: ArrayF32, common: ArrayF32) -> ArrayF32:
-    """(h, w) float32: 1 where the hues are the same, falling to ``LEAST_SHARE``."""
+    """(h, w) float32: 1 if the hues are the same, falling to ``LEAST_SHARE``."""
     apart = np.hypot(hue[:, :, 0] - common[:, :, 0], hue[:, :, 1] - common[:, :, 1])
     return np.asarray(np.maximum(np.exp(-((apart / SAME_HUE) ** 2)), LEAST_SHARE), np.float32)
 
@@ -117,7 +117,7 @@ def find_common_hue(
 
 
 def _fullest(total: ArrayF32) -> ArrayF32:
-    """(h, w, 2): the mean hue in the fullest three neighbouring bins; 0 where nothing was seen."""
+    """(h, w, 2): the mean hue in the fullest three neighbouring bins; 0 if nothing was seen."""
     padded = np.concatenate([total[:1] * 0, total, total[:1] * 0])
     wide = padded[:-2] + padded[1:-1] + padded[2:]
     best = wide[..., 2].argmax(axis=0)

@@ -77,7 +77,7 @@ def align_views(
     work_shape: tuple[int, int],
     only_finest: bool = False,
 ) -> DirectAlignment | None:
-    """Refine ``start``, (3, 3) working px of a to b; None where they hardly overlap or it fails.
+    """Refine ``start``, (3, 3) working px of a to b; None if they hardly overlap or it fails.
 
     Args:
         generators: (K, 3, 3), the directions in which the motion may change, view radius 1.
@@ -110,7 +110,7 @@ class _LevelPair:
             self.prior[6:] = 1 / PERSPECTIVE_SIGMA**2
 
     def solve(self, state: ArrayF64) -> ArrayF64 | None:
-        """Gauss-Newton; None where the views hardly overlap."""
+        """Gauss-Newton; None if the views hardly overlap."""
         for _ in range(MAX_ITERATIONS):
             ahead, behind = self._samples(state)
             if ahead is None or behind is None:
@@ -206,7 +206,7 @@ class _Lookup:
         self.descent = np.asarray(np.stack(columns, axis=1) * self.radius_px, np.float32)
 
     def sample(self, state: ArrayF64) -> _Sample | None:
-        """Compare, ``state`` mapping this view to the other; None where they hardly overlap."""
+        """Compare, ``state`` mapping this view to the other; None if they hardly overlap."""
         if len(self.level.value) < MIN_POINTS:
             return None
         mapped = (self.other.unit @ state).astype(np.float32) @ self.points_32

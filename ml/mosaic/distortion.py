@@ -128,7 +128,7 @@ def _search(pairs: Sequence[_ViewPair]) -> float:
 
 
 def _unexplained(pairs: Sequence[_ViewPair], k1: float) -> ArrayF64:
-    """(P,): 1 - ncc^2 of each pair after alignment; 1 where it cannot be aligned."""
+    """(P,): 1 - ncc^2 of each pair after alignment; 1 if it cannot be aligned."""
     if not pairs:
         return np.zeros(0)
     views = [
@@ -194,7 +194,7 @@ def _pairs(source: FrameSource, survey: Survey) -> list[_ViewPair]:
 
 
 def _steps(source: FrameSource, survey: Survey) -> Iterator[tuple[FrameView, ArrayF64 | None]]:
-    """Each view and its motion to the one before, None where that cannot be told."""
+    """Each view and its motion to the one before, None if that cannot be told."""
     last: FrameView | None = None
     waiting: list[FrameView] = []
     for position, rgb in usable_frames(source, survey):

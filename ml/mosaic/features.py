@@ -41,7 +41,7 @@ def describe_view(view: FrameView, descriptor: Descriptor, *, max_keypoints: int
 def link_features(
     a: FrameFeatures, b: FrameFeatures, *, descriptor: Descriptor, model: str, config: MosaicConfig
 ) -> Link | None:
-    """Match two frames; None where too few points agree on a plausible motion."""
+    """Match two frames; None if too few points agree on a plausible motion."""
     pairs, score = match_mutual(a.rows, b.rows, ratio=descriptor.ratio)
     xy_a, xy_b = a.keypoints.xy[pairs[:, 0]], b.keypoints.xy[pairs[:, 1]]
     moving = _moving(xy_a, xy_b)

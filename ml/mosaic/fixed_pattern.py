@@ -18,7 +18,7 @@ from ml.keypoints.masks import checked_mask, scope_mask
 from ml.types import ArrayBool, ArrayF32, ImageU8
 
 THUMB_PX, MOVED_LEVEL = 64, 1.0
-"""A frame moved when its thumbnail, the mean taken off, differs by so many grey levels on average
+"""A frame moved when its thumbnail, the mean taken off, differs by this many grey levels on average
 from the last one that did: noise of 4 levels makes 0.4, fetoscopy moves by 2.6 and more a frame."""
 
 GRAIN_SIGMA, COARSE_SIGMA, SHADE_SIGMA = 1.5, 3.0, 25.0
@@ -43,7 +43,7 @@ LIVELY = 4.0
 """Median change of a px over time (grey levels) from which what does not change is an overlay."""
 
 STILL_SHARE, STILL_MAX = 0.2, 2.5
-"""An overlay's px change by less than this share of the usual, and than so many grey levels: the
+"""An overlay's px change by less than this share of the usual, and than this many grey levels: the
 noise of compression over burnt-in text."""
 
 SHADING_RANGE = (0.3, 1.5)
@@ -59,7 +59,7 @@ class PatternFrames:
 
     Attributes:
         positions: of the frames. greys: the same frames, (h, w) uint8 at working size.
-        moved: how many frames moved so far. every: one in so many of these is kept.
+        moved: how many frames moved so far. every: one in this many of these is kept.
         thumb: of the last one that moved.
     """
 

@@ -27,12 +27,12 @@ class FollowupConfig:
 
     Attributes:
         descriptor: name of ``ml.keypoints.load_descriptor``.
-        max_keypoints: at most so many an image.
+        max_keypoints: at most this many an image.
         threshold_px: largest reprojection error of an inlier, frame px.
         min_inliers, min_inlier_share: less agreement is taken for chance.
         max_zoom: largest change of scale, either way, and largest stretch of one axis.
-        min_cells: inliers must lie in so many cells of a 4 x 4 grid over the place.
-        max_hits: so many frames are returned.
+        min_cells: inliers must lie in this many cells of a 4 x 4 grid over the place.
+        max_hits: this many frames are returned.
     """
 
     descriptor: str = "default"
@@ -93,7 +93,7 @@ def find_place(
     config: FollowupConfig = DEFAULT_CONFIG,
     progress: Progress = no_progress,
 ) -> tuple[PlaceHit, ...]:
-    """The candidates that show a place, the surest first; empty where none does.
+    """The candidates that show a place, the surest first; empty if none does.
 
     Args:
         place: (H, W, 3) uint8, the place with its surroundings.

@@ -47,7 +47,7 @@ class Cells:
 def cells_of_pair(
     a: tuple[ArrayF32, ArrayBool], b: tuple[ArrayF32, ArrayBool], b_from_a: ArrayF64
 ) -> Cells | None:
-    """Compare two views, each an image and where it is trusted; None where they hardly overlap.
+    """Compare two views, each an image and where it is trusted; None if they hardly overlap.
 
     Args:
         b_from_a: (3, 3), px of a to px of b.
@@ -84,7 +84,7 @@ def cells_of_sums(sums: ArrayF64, shape: tuple[int, int]) -> Cells:
 def difference(
     a: tuple[ArrayF32, ArrayBool], b: tuple[ArrayF32, ArrayBool], b_from_a: ArrayF64
 ) -> tuple[ArrayF32, ArrayBool] | None:
-    """b less a, px of a, 0 where they are not both trusted, and where they are; or None."""
+    """b less a, px of a, 0 if they are not both trusted, and where they are; or None."""
     height, width = a[0].shape
     flags = cv2.WARP_INVERSE_MAP
     other = cv2.warpPerspective(b[0], b_from_a, (width, height), flags=cv2.INTER_LINEAR | flags)

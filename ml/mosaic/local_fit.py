@@ -1,6 +1,6 @@
 """Stage 5, local fit: what no plane explains, as a smooth displacement of each keyframe.
 
-Tissue is no plane. What the joint optimisation leaves between overlapping frames is parallax and
+Tissue is not a plane. What the joint optimisation leaves between overlapping frames is parallax and
 tissue that moved: smooth within a frame, different in the next. Each keyframe gets a mesh of
 displacements, bilinear between its nodes. All meshes are found together by Gauss-Newton on the grey
 values of every linked pair, summed in cells as in ``direct``. They are held to zero where nothing
@@ -56,7 +56,7 @@ they lower them by up to 0.036, for they follow the noise of their own frame; ov
 0.070, over hills of a fiftieth of the distance by 0.22: the threshold is midway by ratio."""
 
 MAX_KEYFRAMES = 4_000
-"""So many give a system of half a gigabyte; a longer sweep keeps its plane."""
+"""This many give a system of half a gigabyte; a longer sweep keeps its plane."""
 
 
 def fit_locally(
@@ -69,7 +69,7 @@ def fit_locally(
 ) -> dict[int, ArrayF64]:
     """Position of a keyframe -> its mesh, (9, 9, 2) float64, frame px: see ``FrameMaps``.
 
-    Empty where the scene is as good as a plane, and for more than ``MAX_KEYFRAMES``.
+    Empty if the scene is as good as a plane, and for more than ``MAX_KEYFRAMES``.
     """
     placed = aligned.transforms
     pairs = sorted({(k.a, k.b) for k in aligned.links if k.a in placed and k.b in placed})

@@ -10,7 +10,7 @@ from ml.mosaic.local_cells import TUKEY, difference, spread_of
 from ml.types import ArrayBool, ArrayF32, ArrayF64
 
 JUDGE_EVERY = 8
-"""One pair in so many is not fitted but judges: the others hold the same frames."""
+"""One pair in this many is not fitted but judges: the others hold the same frames."""
 
 View = Callable[[int], tuple[ArrayF32, ArrayBool]]
 """A keyframe's row -> its straightened view, and where it is trusted."""

@@ -42,7 +42,7 @@ class LoopKeyframeStore:
         self.positions = list(positions)
 
     def go_on_after(self, marked: tuple[int, ...]) -> bool:
-        """Take up as if those loop keyframes had just come; False where one of them is gone."""
+        """Take up as if those loop keyframes had just come; False if one of them is gone."""
         self.positions, self._every, self._seen = [], 1, 0
         for position in marked:
             self._take(position)

@@ -90,7 +90,7 @@ def composed_model(model: str) -> str:
 
 
 def _unexplained(views: list[FrameView]) -> list[list[float] | None]:
-    """Per pair, by model: 1 - ncc^2 after alignment; None where it cannot be aligned."""
+    """Per pair, by model: 1 - ncc^2 after alignment; None if it cannot be aligned."""
     if len(views) <= GAP:
         return []
     steps = [

@@ -38,7 +38,7 @@ from ml.mosaic.views import FrameView, frame_view
 from ml.types import ArrayF64, ImageU8, Progress
 
 RESCUE_SKIPS = 3
-"""Key points bridge at most so many keyframes where grey values fail."""
+"""Key points bridge at most this many keyframes where grey values fail."""
 
 
 def register_frames(

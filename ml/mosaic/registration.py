@@ -76,7 +76,7 @@ def still_holding(
     """The part of an earlier registration that one over ``usable`` frames would repeat.
 
     A frame's links depend on the frames before it and on the fixed pattern alone: what was taken
-    holds up to the first frame that is now judged otherwise. None where nothing holds.
+    holds up to the first frame that is now judged otherwise. None if nothing holds.
     """
     if earlier is None or earlier.fixed_pattern_digest != fixed_pattern_digest:
         return None

@@ -10,7 +10,7 @@ One build writes a folder::
 
 Coordinates. ``H_mosaic_from_frame`` maps full-resolution frame px to px of the mosaic *of that
 frame's component* (``FrameResult.component``), pixel centres at integers, x right, y down: a point
-is ``p = H (x, y, 1)``, ``xy = p[:2] / p[2]``: the best homography. Where the scene is no plane a
+is ``p = H (x, y, 1)``, ``xy = p[:2] / p[2]``: the best homography. Where the scene is not a plane a
 frame has a ``mesh`` as well, and its exact map is ``ml.geometry.FrameMaps``: mosaic point ``q``
 lies at ``y + mesh(y)`` with ``y = inv(H) q``. A frame saw ``q`` when it is of the point's component
 and that lies inside the frame's view: the polygon ``view_outline`` of the manifest, frame px,
@@ -67,15 +67,15 @@ class FrameResult:
         reason_code: a key of ``REASON_CODES``; "" where registered.
         time_s: seconds from the time base; None for folders and arrays, which have no clock.
         component: which mosaic, 0 for ``mosaic.tif``; None unless registered.
-        is_key: True where the frame itself was linked to others and blended; False where it moved
+        is_key: True if the frame itself was linked to others and blended; False if it moved
             so little since a keyframe that it was tracked from it.
         covariance: (3, 3) float64 of (x, y, rotation) of the middle of the view in the mosaic,
             px, px, radians, against the component's anchor, where it is zero.
         uncertainty_px: root mean square standard deviation of the view's four corners, mosaic px.
         sharpness: high-frequency energy over brightness; larger is sharper; compare within a video.
         brightness: mean grey of the view, 0 to 255.
-        mesh: (9, 9, 2) float64, frame px: how what is no plane is displaced, at nodes evenly from
-            the first to the last px, bilinear between them; None where the homography is all.
+        mesh: (9, 9, 2) float64, frame px: how what is not a plane is displaced, at nodes evenly
+            from the first to the last px, bilinear between them; None if the homography is all.
     """
 
     index: int
@@ -100,7 +100,7 @@ class FrameResult:
 class MosaicLayer:
     """One number for each spot of a mosaic, at reduced size.
 
-    ``png`` is 8-bit grey for a browser: 0 where no frame saw the spot, else byte b stands for
+    ``png`` is 8-bit grey for a browser: 0 if no frame saw the spot, else byte b stands for
     ``minimum + (b - 1) / 254 * (maximum - minimum)``. ``tiff`` is a tiled, pyramidal, lossless
     16-bit grey TIFF, with 65534 for 254. Layer px (i, j) covers the mosaic px
     ``i * downsample`` to ``(i + 1) * downsample``.

@@ -22,7 +22,7 @@ MASK_NAMES = ("mask.png", "undistorted_mask.jpg")
 
 @dataclass(frozen=True, slots=True)
 class SourceFrame:
-    """A decoded frame: ``rgb`` is (H, W, 3) uint8, or None where it could not be read.
+    """A decoded frame: ``rgb`` is (H, W, 3) uint8, or None if it could not be read.
 
     ``time_s`` is the PTS in seconds; None for folders and arrays, which have no clock.
     """

@@ -10,7 +10,7 @@ from ml.errors import MosaicError
 from ml.mosaic.result import REASON_CODES, REGISTERED, FrameResult, MosaicSpan
 
 RUNS_NAMED = 3
-"""Up to so many runs of one reason are named; more are summed up by number and ends."""
+"""Up to this many runs of one reason are named; more are summed up by number and ends."""
 
 
 class NothingRegisteredError(MosaicError):

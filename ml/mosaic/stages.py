@@ -64,7 +64,7 @@ class Stages:
             write_text(note, family or key)
 
     def load(self, name: str) -> Any | None:
-        """What a stage of this very build left, or None where it did not finish."""
+        """What a stage of this very build left, or None if it did not finish."""
         return self._read(name, self._key)
 
     def load_earlier(self, name: str) -> Any | None:

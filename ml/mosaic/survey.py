@@ -34,7 +34,7 @@ class FrameCheck:
 
 @dataclass(frozen=True, slots=True)
 class FrameMeasures:
-    """What has been measured of the frames so far: enough to judge them, and to go on with more.
+    """What has been measured of the frames so far: enough to judge them, and to continue with more.
 
     Attributes:
         index, pts: (N,) int64. time_s: (N,) float64, NaN for a source without a clock.

@@ -192,7 +192,7 @@ def device_report(name: str | None = None) -> DeviceReport:
 
 
 def in_batches(step: Callable[[slice], T], count: int, batch: int) -> Iterator[T]:
-    """The results of ``count`` rows, so many at a time.
+    """The results of ``count`` rows, this many at a time.
 
     A batch that does not fit into the memory of the device is tried again at half the size, and
     what follows stays at that size.

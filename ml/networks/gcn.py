@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 CLIP = 6.0
-"""Features are cut at so many standard deviations: beyond, they say nothing new."""
+"""Features are cut at this many standard deviations: beyond, they say nothing new."""
 LEAST = 1e-12  # length below which nothing is divided, as ``normalize`` has it
 
 

@@ -38,7 +38,7 @@ class KeypointCnn(nn.Module):
     to 6 once over the whole image, with the strides of the later ones turned into dilations so
     that a window may start at any multiple of ``map_px``, and read layer 7's 8 x 8 taps between
     map columns by bilinear interpolation. Where a window starts on such a multiple the two ways
-    agree, apart from the border: a patch ends in zeros where the image goes on.
+    agree, apart from the border: a patch ends in zeros where the image continues.
 
     Source: graph-ssl-endoscopic-matching, section 3.2.1 and table 1; the sharing is ours.
     """

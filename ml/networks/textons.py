@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 _CLIP = 4.0
-"""Measurements are cut at so many standard deviations: beyond, they say nothing new."""
+"""Measurements are cut at this many standard deviations: beyond, they say nothing new."""
 
 MEASURES = 4
 """Of one stain at one scale: value, gradient, Laplacian, elongation; none knows a direction."""

@@ -15,7 +15,7 @@ class VertexMean(nn.Module):
     Attributes:
         feature_mean, feature_scale: (in_dim,) buffers; zeros and ones leave the features alone.
         metric: (in_dim, vertex_dim) buffer: as of a ``RoiGcn``, where vertices are shorter than
-            features; None where they are the features.
+            features; None if they are the features.
     """
 
     feature_mean: Tensor

@@ -60,7 +60,7 @@ class RoiEncoder(RegionEncoder):
         patches: the encoder of its patches.
         config_hash: over the configuration and the weights: another hash, another vector.
         dim: length of a vector.
-        kind: "histology"; stills, frames and mosaics of other kinds are embedded all the same.
+        kind: "histology"; stills, frames and mosaics of other kinds are embedded anyway.
     """
 
     def __init__(

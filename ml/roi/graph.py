@@ -65,7 +65,7 @@ def tissue_graph(
     """``build_graph`` of the patches that hold tissue, and which those are.
 
     Args:
-        vectors: (C,) of each patch, None where it holds none.
+        vectors: (C,) of each patch, None if it holds none.
     Raises:
         EmptyRegionError: none of them does.
     """

@@ -55,7 +55,7 @@ def load_encoder(name: str = "default") -> RegionEncoder:
 
 
 def encoder_of_file(path: Path) -> RegionEncoder:
-    """An encoder of whatever kind from its file, read anew each time.
+    """An encoder of whatever kind from its file, read again each time.
 
     Raises:
         WeightsError: the file is missing or damaged.

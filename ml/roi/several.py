@@ -126,7 +126,7 @@ def frames_ahead(frames: Iterable[T]) -> Iterable[T]:
 
 
 def readers_for(encoder: PatchEncoder) -> SlideReaders | None:
-    """The processes that read ahead of an encoder; None where nothing is gained by any.
+    """The processes that read ahead of an encoder; None if nothing is gained by any.
 
     Raises:
         BadInputError: see ``readers_asked``.
@@ -175,7 +175,7 @@ def in_turn(
 
 
 def batches_by_patches(counts: Sequence[int]) -> Iterator[list[int]]:
-    """Regions that are worked on together, by the number of their patches: at most so many that
+    """Regions that are worked on together, by the number of their patches: at most this many that
     their pixels fit into memory; a larger region alone."""
     batch: list[int] = []
     patches = 0

@@ -13,7 +13,7 @@ from ml.roi.stain import StainEstimate
 from ml.types import ArrayF32, ImageU8, Progress
 
 MIN_TISSUE_SHARE = 0.05
-"""A patch with less tissue than this is no vertex."""
+"""A patch with less tissue than this is not a vertex."""
 
 
 def patch_vectors(  # noqa: PLR0917
@@ -24,7 +24,7 @@ def patch_vectors(  # noqa: PLR0917
     encoder: PatchEncoder,
     progress: Progress,
 ) -> list[ArrayF32 | None]:
-    """The vector of each patch, None where it holds next to no tissue.
+    """The vector of each patch, None if it holds next to no tissue.
 
     Args:
         corners: of the patches, in pixels of the encoder.

@@ -76,7 +76,7 @@ class FeatureStream(Iterator[Any]):
         return next(self._given)
 
     def place(self) -> ResumePoint | None:
-        """Behind the feature that was given last; None where the document is that feature."""
+        """Behind the feature that was given last; None if the document is that feature."""
         if self._in_object is None:
             return None
         return ResumePoint(self._start + self._text.byte_at(), self._in_object)
@@ -195,7 +195,7 @@ class Window:
         self._last = 0  # characters of the last value, where it was long
 
     def peek(self) -> str:
-        """The next character that is no space; empty at the end."""
+        """The next character that is not space; empty at the end."""
         while True:
             while self._at < len(self._text) and self._text[self._at] in _SPACE:
                 self._at += 1

@@ -3,7 +3,7 @@
 What comes from a browser or another tool may be open, twisted, partly outside or nonsense. It is
 repaired where the intent is clear and refused with a reason where it is not; what is stored is
 always finite, valid, inside its canvas, closed and rounded to two decimals. Its vertices keep their
-order, so that a file goes out as it came; where they had to be made anew, outer rings turn
+order, so that a file goes out as it came; where they had to be made again, outer rings turn
 counter-clockwise in the x, y plane. Storing it again changes nothing.
 """
 
@@ -119,7 +119,7 @@ def polygons_of(geometry: Mapping[str, Any]) -> list[list[list[list[float]]]]:
 
 
 def area_um2(area_px: float, mpp_x: float | None, mpp_y: float | None) -> float | None:
-    """The area in square microns, or None where the canvas' scale is unknown."""
+    """The area in square microns, or None if the canvas' scale is unknown."""
     if mpp_x is None or mpp_y is None:
         return None
     return round(area_px * mpp_x * mpp_y, 4)
@@ -193,7 +193,7 @@ def _ring(ring: object, where: str, notes: list[str]) -> Ring:
 def _plain_pairs(ring: list[Any]) -> Ring | None:
     """The vertices where all are pairs of finite numbers; a hundred thousand are checked at once.
 
-    None where ``vertex`` has to say which one is not.
+    None if ``vertex`` has to say which one is not.
     """
     if not {*map(type, ring)} <= {list, tuple} or {*map(len, ring)} != {2}:
         return None

@@ -238,7 +238,7 @@ class RoiImport(LabOwned):
     """One document brought onto a canvas. Its revisions name it, so it is undone as one step.
 
     One that runs as a job keeps here how far it came, written in the transaction of each part:
-    whoever goes on with it counts nothing twice.
+    whoever continues with it counts nothing twice.
 
     Attributes:
         done: features of the document that were dealt with. report: of these.

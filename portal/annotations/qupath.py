@@ -47,7 +47,7 @@ class Feature:
         label: name of its class (``Tumor: Positive`` for a derived one), or empty.
         color: the class' colour ``#rrggbb``, or None.
         foreign: what is only carried.
-        description, properties: None where the format knows of none.
+        description, properties: None if the format knows of none.
         track: key frames on other frames than its own, unchecked.
         notes: what could not be kept.
     """
@@ -86,7 +86,7 @@ def features_of(document: object) -> list[Any]:
 
 
 def class_of(raw: object) -> tuple[str, str | None]:
-    """Name and colour of a feature's class, whatever else it is; empty where it has none."""
+    """Name and colour of a feature's class, whatever else it is; empty if it has none."""
     if isinstance(raw, Feature):
         return raw.label, raw.color
     properties = raw.get("properties") if isinstance(raw, Mapping) else None
@@ -97,7 +97,7 @@ def feature_read(raw: object) -> Feature:
     """Read one feature, in any of the spellings QuPath has used; a ``Feature`` is one already.
 
     Raises:
-        FeatureError: it is no object that an ROI can represent.
+        FeatureError: it is not an object that an ROI can represent.
     """
     if isinstance(raw, Feature):
         return _worded(raw)

@@ -24,5 +24,5 @@ def require_manage_labels(user: User, lab_id: uuid.UUID) -> None:
 
 
 def may_manage_labels(user: User, lab_id: uuid.UUID) -> bool:
-    """True where the person keeps the lab's labels."""
+    """True if the person keeps the lab's labels."""
     return has_role(user, lab_id, at_least=Role.MANAGER)

@@ -16,7 +16,7 @@ from portal.labs.models import User
 
 @task(IMPORT_KIND, title="Import regions", priority=Priority.INGEST, retry_on=(OSError,))
 def rois_import(context: JobContext, *, import_id: str) -> JobResult:
-    """Preview or import a document part by part; killed in between, the next attempt goes on."""
+    """Preview or import a document part by part; killed in between, the next attempt continues."""
     row = _row(import_id)
     if row is None:
         return {"skipped": "deleted"}
@@ -30,7 +30,7 @@ def rois_import(context: JobContext, *, import_id: str) -> JobResult:
 
 @task(UNDO_KIND, title="Undo an import", priority=Priority.INGEST, retry_on=(OSError,))
 def rois_import_undo(context: JobContext, *, import_id: str, user_id: str) -> JobResult:
-    """Take a large import back part by part; killed or stopped, the next time goes on."""
+    """Take a large import back part by part; killed or stopped, the next time continues."""
     row = _row(import_id)
     if row is None:
         return {"skipped": "deleted"}

@@ -19,12 +19,12 @@ _AT_ONCE = 4096  # records read together: 100 KB
 
 
 class Trail:
-    """The trail of an import that dealt with so many features.
+    """The trail of an import that dealt with this many features.
 
     Attributes:
         goes_on: what was done before need not be read again.
         seen: by id, the first feature that has it.
-        place: where to go on; None where the format has no such places.
+        place: where to continue; None if the format has no such places.
     """
 
     def __init__(self, path: Path, done: int) -> None:
@@ -51,7 +51,7 @@ class Trail:
         self._ids[index] = roi_id.bytes
 
     def write(self, through: int, place: ResumePoint | None) -> None:
-        """A part was read: all features before this index, and where the document goes on."""
+        """A part was read: all features before this index, and where the document continues."""
         at_byte, in_object = (place.at_byte, place.in_object) if place else (0, False)
         ids = (self._ids.get(index, _NONE) for index in range(self._written, through))
         self._file.writelines(_RECORD.pack(one, at_byte, in_object) for one in ids)

@@ -56,7 +56,7 @@ def names_take_out(
     """A copy of a file without what could name somebody, by ``ml.imaging.deidentify`` in a child.
 
     Returns:
-        The copy, None where nothing was taken out; and what was.
+        The copy, None if nothing was taken out; and what was.
     """
     head = read_head(source)
     arguments = {"path": str(source), "out_dir": str(folder)}

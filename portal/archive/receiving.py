@@ -54,7 +54,7 @@ def files_receive(
     Raises:
         PortalError: what ``admit`` raised, or a file was too large or found no room. Nothing of
             the body is kept.
-        InvalidInputError: the body is no multipart form.
+        InvalidInputError: the body is not a multipart form.
     """
     if request.content_type != "multipart/form-data":
         raise InvalidInputError("Send the file as multipart/form-data.")

@@ -254,7 +254,7 @@ NOT_NOTED = frozenset(
 
 
 def told(name: str) -> Told | None:
-    """How to note an event; None where it is none of the log's.
+    """How to log an event; None if it does not belong in the log.
 
     One that nobody declared is noted by its name and the id it carries: forgetting loses nothing.
     """

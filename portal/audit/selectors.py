@@ -67,7 +67,7 @@ def people_names(ids: Collection[uuid.UUID]) -> dict[uuid.UUID, str]:
 
 
 def chain_head(lab_id: uuid.UUID) -> Head | None:
-    """The last seal of a lab; None where nothing was sealed yet."""
+    """The last seal of a lab; None if nothing was sealed yet."""
     seal = AuditSeal.objects.filter(lab_id=lab_id).order_by("-number").first()
     return Head(lab_id, seal.number, seal.hash) if seal else None
 
@@ -80,7 +80,7 @@ def chain_labs() -> list[uuid.UUID]:
 
 
 def chain_break(lab_id: uuid.UUID, *, expected: Head | None = None) -> Break | None:
-    """The first link that is broken, or None where the whole chain holds.
+    """The first link that is broken, or None if the whole chain holds.
 
     Args:
         expected: a head that was kept elsewhere; it must be part of the chain.

@@ -82,7 +82,7 @@ def _lab(request: HttpRequest) -> Lab:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """An entry in words: who did what, in which case, about what; None where nobody knows."""
+    """An entry in words: who did what, in which case, about what; None if nobody knows."""
 
     entry: AuditEntry
     who: str | None

@@ -18,7 +18,7 @@ _PIECE = "HTTP_X_TESSERA_PIECE"
 class BehindFront:
     """WSGI. Only what came over the front's own UNIX socket has no address yet and is believed.
 
-    So the front is no proxy that ``TESSERA_TRUSTED_PROXIES`` would have to count.
+    So the front is not a proxy that ``TESSERA_TRUSTED_PROXIES`` would have to count.
     """
 
     def __init__(self, application: Wsgi) -> None:

@@ -34,7 +34,7 @@ class Restarts:
     failures: int = 0
 
     def pause_s(self, ran_s: float) -> float | None:
-        """Pause before it is started again; None where it has failed fast too often."""
+        """Pause before it is started again; None if it has failed fast too often."""
         self.failures = 1 if ran_s >= STEADY_AFTER_S else self.failures + 1
         if self.failures >= GIVE_UP_AFTER:
             return None

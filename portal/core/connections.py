@@ -19,7 +19,7 @@ def connection_refresh() -> None:
 
 @contextmanager
 def snapshot() -> Iterator[None]:
-    """Queries inside see the database as of one moment, whatever others commit meanwhile.
+    """Queries inside see the database as of one moment, whatever others commit in the meantime.
 
     Nothing may be written inside, and nobody has to wait for it. Within a transaction the queries
     see what that one sees.

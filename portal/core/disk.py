@@ -52,7 +52,7 @@ def floor_bytes() -> int:
 
 
 def require_room(size_bytes: int = 0) -> None:
-    """Refuse to begin, or to go on with, what needs ``size_bytes`` more on the storage volume.
+    """Refuse to begin, or to continue with, what needs ``size_bytes`` more on the storage volume.
 
     Raises:
         StorageFullError: it would leave less than the floor.

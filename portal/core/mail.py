@@ -41,7 +41,7 @@ def mail_make(template: str, *, to: str, context: Mapping[str, Any]) -> EmailMes
 
 
 def mail_now(message: EmailMessage) -> bool:
-    """Send and wait; False where there is no mail or the server did not take it."""
+    """Send and wait; False if there is no mail or the server did not take it."""
     if not mail_works():
         return False
     try:

@@ -42,7 +42,7 @@ class JobContext(Protocol):
         """
 
     def part(self) -> AbstractContextManager[None]:
-        """As ``effect`` for one part of the work, after which the job goes on.
+        """As ``effect`` for one part of the work, after which the job continues.
 
         What it wrote lasts, so the task must find it when it runs again and do the rest. Attempts
         that were lost before it no longer count.

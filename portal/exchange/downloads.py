@@ -1,4 +1,4 @@
-"""An export as an answer, by byte ranges: what broke off goes on."""
+"""An export as an answer, by byte ranges: what broke off continues."""
 
 from __future__ import annotations
 

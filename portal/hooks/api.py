@@ -126,7 +126,7 @@ class WebhookViewSet(mixins.ListModelMixin, ApiViewSet[Webhook]):
         url_name="replay-one",
     )
     def replay_one(self, request: Request, pk: str, delivery_id: str) -> Response:
-        """Under the same `webhook-id`; 409 where it waits anyway."""
+        """Under the same `webhook-id`; 409 if it waits anyway."""
         hook = self._hook(request, pk)
         found = selectors.delivery_get(hook, delivery_id=uuid.UUID(delivery_id))
         again = services.delivery_replay(delivery=found, user=user_of(request))

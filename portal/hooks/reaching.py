@@ -86,7 +86,7 @@ def url_check(url: str) -> SplitResult:
 
 
 def refusal(address: Address, *, is_tls: bool) -> str | None:
-    """Why an address is not talked to; None where it is."""
+    """Why an address is not talked to; None if it is."""
     meant = _meant(address)
     if any(meant in network for network in NEVER):
         return (

@@ -39,7 +39,7 @@ def lease_length() -> timedelta:
 
 
 def claim_next(queue: str, *, worker: str) -> Job | None:
-    """Take the job of this queue whose turn it is; None where nothing waits.
+    """Take the job of this queue whose turn it is; None if nothing waits.
 
     Claims of a queue are made one after the other, for the milliseconds they take: two workers
     that looked at once would both serve the same person.
@@ -130,7 +130,7 @@ def must_give_way(job: Job, *, ran_long: bool) -> bool:
 
 
 def claim(job_id: uuid.UUID, *, worker: str) -> Job | None:
-    """Take a queued job whose time has come. None where another worker has it or it ended."""
+    """Take a queued job whose time has come. None if another worker has it or it ended."""
     token = uuid.uuid4()
     taken = (
         Job.objects.filter(pk=job_id, state=JobState.QUEUED)
@@ -188,7 +188,7 @@ def held(job_id: uuid.UUID, token: uuid.UUID) -> QuerySet[Job]:
 
 
 def renew(job_id: uuid.UUID, token: uuid.UUID, **changes: Any) -> bool:
-    """Renew the lease and write ``changes`` (progress). False where the lease was lost."""
+    """Renew the lease and write ``changes`` (progress). False if the lease was lost."""
     rows = held(job_id, token).update(
         lease_until=Now() + lease_length(), heartbeat_at=Now(), updated_at=Now(), **changes
     )

@@ -115,7 +115,7 @@ def job_cancel(*, job: Job, user: User) -> Job:
 
 
 def jobs_cancel(*, jobs: QuerySet[Job], user: User) -> JobsCancelled:
-    """Stop many jobs: each as ``job_cancel`` would, but for those that this person may not stop.
+    """Stop many jobs: each as ``job_cancel`` would, except for those that this person may not stop.
 
     Args:
         jobs: seen by ``user``.

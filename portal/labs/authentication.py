@@ -24,7 +24,7 @@ class ApiTokenAuthentication(BaseAuthentication):
     """Finds the token by its SHA-256; expired and revoked ones are refused with the reason."""
 
     def authenticate(self, request: Request) -> tuple[User, ApiToken] | None:
-        """The owner and the token, or None where no bearer token was sent."""
+        """The owner and the token, or None if no bearer token was sent."""
         scheme, _, secret = get_authorization_header(request).partition(b" ")
         if scheme.lower() != b"bearer":
             return None
@@ -82,9 +82,9 @@ class SessionAuthentication(session.SessionAuthentication):
 class SignedInWithScope(BasePermission):
     """Signed in; a token that may only read does not write, and one with areas stays in them.
 
-    A view names its ``area`` (``TokenArea``); one without is closed to tokens that have areas, but
-    for ``any_area = True``: who asks, and the jobs that answers name. A view whose POST changes
-    nothing (a search) says so with ``reads_by_post = True``.
+    A view names its ``area`` (``TokenArea``); one without is closed to tokens that have areas,
+    except for ``any_area = True``: who asks, and the jobs that answers name. A view whose POST
+    changes nothing (a search) says so with ``reads_by_post = True``.
     """
 
     message = "This token may only read."

@@ -15,7 +15,7 @@ def role_in(user: User, lab_id: uuid.UUID) -> Role | None:
 
 
 def has_role(user: User, lab_id: uuid.UUID, *, at_least: Role) -> bool:
-    """True where the person's role in the lab includes ``at_least``."""
+    """True if the person's role in the lab includes ``at_least``."""
     role = role_in(user, lab_id)
     return role is not None and role.rank >= at_least.rank
 

@@ -201,7 +201,7 @@ def invitation_get(user: User, *, invitation_id: uuid.UUID) -> Invitation:
 
 
 def invitation_by_secret(secret: str) -> Invitation | None:
-    """The live invitation of a link, or None where it was used, revoked or has expired."""
+    """The live invitation of a link, or None if it was used, revoked or has expired."""
     invitation = (
         Invitation.objects.select_related("lab", "invited_by")
         .filter(sha256=sha256_of(secret))
@@ -211,7 +211,7 @@ def invitation_by_secret(secret: str) -> Invitation | None:
 
 
 def link_by_secret(secret: str) -> OneTimeLink | None:
-    """The live link of a secret, without using it up; None where there is none."""
+    """The live link of a secret, without using it up; None if there is none."""
     return (
         OneTimeLink.objects.select_related("user")
         .filter(sha256=sha256_of(secret), used_at=None, expires_at__gt=timezone.now())

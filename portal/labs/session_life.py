@@ -27,7 +27,7 @@ def session_is_over(session: SessionBase) -> bool:
 
 
 def session_seen(session: SessionBase) -> bool:
-    """Note that the person is there; True where the session has to be saved."""
+    """Note that the person is there; True if the session has to be saved."""
     now = time.time()
     if SESSION_KEY not in session or now - session.get(SEEN, 0.0) < GRAIN_S:
         return False

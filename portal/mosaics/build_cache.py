@@ -1,7 +1,7 @@
 """The build cache: finished stages, so that a stopped build, or a longer one, can resume.
 
 A folder below ``scratch`` of the storage, shared by the mosaics of a video that differ in their end
-alone: of a longer span only the new frames are surveyed and registered. What nobody went on with
+alone: of a longer span only the new frames are surveyed and registered. What nobody continued with
 for two days is swept. The growing preview lies in it too.
 """
 
@@ -48,7 +48,7 @@ def build_cache_exists(mosaic: Mosaic) -> bool:
 
 @contextmanager
 def build_cache_claim(mosaic: Mosaic) -> Iterator[Path | None]:
-    """The folder of stages for this process alone, or None where another one holds it.
+    """The folder of stages for this process alone, or None if another one holds it.
 
     A worker that was paused, and whose job another one took over, may still write there: then the
     other works without finished stages rather than among those of a ghost.
@@ -76,7 +76,7 @@ def build_cache_drop(mosaic: Mosaic) -> None:
 
 
 def _locked(folder: Path) -> int | None:
-    """The folder's lock, to be closed; None where another has it."""
+    """The folder's lock, to be closed; None if another has it."""
     handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

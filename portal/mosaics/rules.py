@@ -9,7 +9,7 @@ from portal.labs.rules import has_role, require_role
 
 
 def may_build(user: User, lab_id: uuid.UUID) -> bool:
-    """True where the person may have a mosaic built."""
+    """True if the person may have a mosaic built."""
     return has_role(user, lab_id, at_least=Role.ANNOTATOR)
 
 

@@ -75,13 +75,13 @@ class LabelTally:
 
     @property
     def dice(self) -> float | None:
-        """Of areas; None where neither drew any."""
+        """Of areas; None if neither drew any."""
         total = self.area_a + self.area_b
         return 2 * self.area_both / total if total else None
 
     @property
     def kappa(self) -> float | None:
-        """Cohen's, of areas; None where chance alone explains everything."""
+        """Cohen's, of areas; None if chance alone explains everything."""
         if not self.plane:
             return None
         a, b, both = (x / self.plane for x in (self.area_a, self.area_b, self.area_both))
@@ -104,7 +104,7 @@ class PairAgreement:
 
     @property
     def kappa_of_labels(self) -> float | None:
-        """Cohen's, of matched regions; None where chance alone explains everything."""
+        """Cohen's, of matched regions; None if chance alone explains everything."""
         total = sum(self.named.values())
         if not total:
             return None

@@ -7,7 +7,7 @@ While a reading is blind (``Assignment.is_blind``):
 - on that image the reader sees no regions but their own, whoever drew the others, and whenever;
 - what somebody else had a slide looked through for is not used: an answer without a wait would tell
   that, and of which size, they have drawn;
-- searches that are no ROI's (``Query``), and reports of searches, are seen by nobody but who made
+- searches that are not ROIs's (``Query``), and reports of searches, are seen by nobody but who made
   them, reader or colleague.
 
 Every read of the portal begins with ``visible_to`` or ``owned_by``, which leave out what is

@@ -16,7 +16,7 @@ def require_assign(user: User, lab_id: uuid.UUID) -> None:
 
 
 def may_assign(user: User, lab_id: uuid.UUID) -> bool:
-    """True where the person hands out the lab's work."""
+    """True if the person hands out the lab's work."""
     return has_role(user, lab_id, at_least=Role.MANAGER)
 
 

@@ -1,4 +1,4 @@
-"""What is said of ROIs, and who looks at a canvas. Verdicts are revisions of the ROI."""
+"""What is said about ROIs, and who looks at a canvas. Verdicts are revisions of the ROI."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def run(args: argparse.Namespace, progress: Progress) -> CardTable:
     """Put main figures side by side; nothing is measured.
 
     Raises:
-        BadInputError: a file is no result, none scored a descriptor, or the card has no place.
+        BadInputError: a file is not a result, none scored a descriptor, or the card has no place.
     """
     results = read_results(args.results)
     if args.section == JOINT:

@@ -82,7 +82,7 @@ def _read(path: Path) -> JsonObject:
 
 
 def _cell(found: Mapping[str, Any] | None, read: Read) -> Cell:
-    """None where the descriptor was not scored by this protocol, or by none of its families."""
+    """None if the descriptor was not scored by this protocol, or by none of its families."""
     try:
         return None if found is None else read(found)
     except KeyError:

@@ -58,7 +58,7 @@ def versions_of(descriptors: Mapping[str, Descriptor]) -> dict[str, str]:
 
 
 def versions_line(versions: Mapping[str, str]) -> str:
-    """One sentence on the versions, empty where there are none."""
+    """One sentence on the versions, empty if there are none."""
     if not versions:
         return ""
     return "Versions: " + ", ".join(f"{name} {v}" for name, v in versions.items()) + "."

@@ -25,7 +25,7 @@ class EvaluationImage:
 
     Attributes:
         name: folder and file name. rgb: (H, W, 3) uint8.
-        mask: (H, W) bool, the camera's field of view, or None where the folder holds no mask.
+        mask: (H, W) bool, the camera's field of view, or None if the folder holds no mask.
         scene: images of two scenes (operations, sequences) show nothing in common.
     """
 
@@ -41,7 +41,7 @@ def read_images(
     """Images of several folders, evenly spaced in each, in shares as equal as the folders allow.
 
     Args:
-        count: at most so many over all folders, taken in turn. long_side_px: larger ones shrink.
+        count: at most this many over all folders, taken in turn. long_side_px: larger ones shrink.
     Returns:
         Interleaved: the first of each folder, then the second of each.
     Raises:

@@ -30,7 +30,7 @@ def run(args: argparse.Namespace, progress: Progress) -> Plots:
     """Draw and write it; nothing is measured.
 
     Raises:
-        BadInputError: the file is no result of ``evaluate epipolar``; see ``update_card``.
+        BadInputError: the file is not a result of ``evaluate epipolar``; see ``update_card``.
     """
     (result,) = read_results([args.result])
     if not {"scores", "options"} <= result.keys() or "gaps" not in result["options"]:

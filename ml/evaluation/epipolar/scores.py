@@ -25,7 +25,7 @@ NAN = float("nan")
 
 @dataclass(frozen=True, slots=True)
 class EpipolarScore:
-    """One pair against the epipolar geometry of its poses; NaN where nothing was matched.
+    """One pair against the epipolar geometry of its poses; NaN if nothing was matched.
 
     Attributes:
         gap, first: frames apart, and the first frame.

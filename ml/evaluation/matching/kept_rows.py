@@ -216,7 +216,7 @@ def _decoded(value: Any) -> Any:
 
 
 def _read(file: Path, key: Mapping[str, Any]) -> list[JsonObject] | None:
-    """Rows as JSON has them, None where there is no file, or one damaged or of another key."""
+    """Rows as JSON has them, None if there is no file, or one damaged or of another key."""
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
         return list(found["rows"]) if found["key"] == dict(key) else None

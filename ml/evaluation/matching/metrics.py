@@ -44,12 +44,12 @@ class Threshold:
 
 
 def precision(right: float, found: float) -> float:
-    """Right matches / matches (eq. 17 of dinov2-adaptation); NaN where nothing was found."""
+    """Right matches / matches (eq. 17 of dinov2-adaptation); NaN if nothing was found."""
     return right / found if found else float("nan")
 
 
 def matching_score(right: float, partners: float) -> float:
-    """Right matches / key points with a partner; NaN where there is none."""
+    """Right matches / key points with a partner; NaN if there is none."""
     return right / partners if partners else float("nan")
 
 
@@ -80,7 +80,7 @@ def choose_threshold(pairs: Sequence[PairMatches], *, target: float | None) -> T
     Args:
         target: precision to be kept over all pairs together; None asks for the best F1.
     Returns:
-        Threshold: that of the best F1 with ``reached`` False where no threshold is that precise.
+        Threshold: that of the best F1 with ``reached`` False if no threshold is that precise.
     """
     distance, right, partners = pooled(pairs)
     levels, wrong, recall = recall_curve(distance, right, partners)

@@ -73,7 +73,7 @@ def make_pairs(
     Args:
         homographies: (3, 3) each, in units of the image's width and height (see
             ``real_homographies``); every other viewpoint pair takes one, the rest are random.
-        per_family: at most so many values of a family an image, another choice for each image;
+        per_family: at most this many values of a family an image, another choice for each image;
             None takes all.
     """
     pairs = []

@@ -119,7 +119,7 @@ def count_pair(
 
 
 def epipolar_inliers(matches: Matches) -> int:
-    """Matches that agree on one fundamental matrix by MAGSAC; 0 where there is none."""
+    """Matches that agree on one fundamental matrix by MAGSAC; 0 if there is none."""
     try:
         return int(estimate_fundamental(matches.xy_a, matches.xy_b).inliers.sum())
     except NotEnoughMatchesError:
@@ -127,7 +127,7 @@ def epipolar_inliers(matches: Matches) -> int:
 
 
 def planar_inliers(matches: Matches) -> int:
-    """Matches that agree on one homography by MAGSAC; 0 where there is none."""
+    """Matches that agree on one homography by MAGSAC; 0 if there is none."""
     try:
         return int(estimate_transform(matches.xy_a, matches.xy_b).inliers.sum())
     except NotEnoughMatchesError:

@@ -38,7 +38,7 @@ class BaselineMosaic:
     Attributes:
         placed: index -> (3, 3), frame px to px of its own mosaic.
         given: indices that it was given (the Stitcher gets fewer).
-        pixels: (H, W, 3) uint8, its mosaic, or None where it makes none.
+        pixels: (H, W, 3) uint8, its mosaic, or None if it makes none.
         peak_mib: of its process above that of the same process with the frames loaded.
         dropped: index -> reason code, of methods that say so.
         meshes: index -> what is added to frame px before ``placed``, where a method bends frames.

@@ -31,7 +31,7 @@ RIM_PX = 10
 """Taken off the view's edge, which stands still and would agree with itself."""
 
 Pairwise = Callable[[int, int], "npt.NDArray[Any] | None"]
-"""(a, b) -> (3, 3) that maps frame b to frame a, or None where the method has none."""
+"""(a, b) -> (3, 3) that maps frame b to frame a, or None if the method has none."""
 
 
 def chained(placed: Mapping[int, npt.NDArray[Any]]) -> Pairwise:

@@ -1,4 +1,4 @@
-"""A scope over tissue that is no plane: how far two frames' maps are off."""
+"""A scope over tissue that is not a plane: how far two frames' maps are off."""
 
 from __future__ import annotations
 

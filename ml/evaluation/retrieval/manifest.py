@@ -24,7 +24,7 @@ class RoiRecord:
 
     Attributes:
         image: path of the slide or still.
-        mpp: microns per pixel, None where the manifest leaves it to the file.
+        mpp: microns per pixel, None if the manifest leaves it to the file.
         geometry: in level-0 pixels, None for the whole image.
     """
 

@@ -77,7 +77,7 @@ class EncoderIdentity(TypedDict):
 
 
 class FoldScores(FoldsReport):
-    """The folds, and the mAP of each by method; None where no query of a fold could be scored."""
+    """The folds, and the mAP of each by method; None if no query of a fold could be scored."""
 
     map_by_fold: dict[str, list[float | None]]
 
@@ -114,7 +114,7 @@ def evaluate_retrieval(
     Args:
         records: regions with labels and patients.
         groups: coarser labels to score as well, see ``grouped``.
-        folds: score each of so many patient-disjoint folds against the others, too.
+        folds: score each of this many patient-disjoint folds against the others, too.
         supervised: train the supervised graph network on the same regions as well, cross-fitted.
         robustness: also without stain normalisation and with stain-shifted queries.
         stain_shift: with stain-shifted queries alone.

@@ -2,7 +2,7 @@
 
 Patients are dealt into four folds. Two are learned from, settings drawn at random are compared on
 the third, and the chosen ones are tested on the fourth; every fold is the test once. What a run
-has worked out is kept, so that an interrupted one goes on.
+has worked out is kept, so that an interrupted one continues.
 """
 
 from __future__ import annotations

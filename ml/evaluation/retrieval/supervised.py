@@ -1,6 +1,6 @@
 """The paper's supervised rival: the same graphs, a graph network trained by their labels.
 
-Labels of a query's own patient must not have been seen: the network is trained anew for each
+Labels of a query's own patient must not have been seen: the network is trained again for each
 patient-disjoint fold on the others, and embeds the fold's queries and the whole gallery. Most of
 the gallery has been trained on, which the paper avoids by a test set of its own; our sets are too
 small for that, and the report says so.

@@ -144,7 +144,7 @@ def _standing(data: Path, seed: int) -> list[StandingLines]:
 def with_line(
     ground: ImageU8, height_px: int, contrast: tuple[int, int], rng: np.random.Generator
 ) -> tuple[ImageU8, TextBox] | None:
-    """A picture with one line of text, and where; None where it does not fit."""
+    """A picture with one line of text, and where; None if it does not fit."""
     line = chosen_line(ground, height_px, contrast, rng)
     return None if line is None else (_written(ground, *line), _box(ground, *line[:2]))
 

@@ -1,7 +1,7 @@
 """One copy of a file without what could name a patient, by what the file is. DICOM: ``series``.
 
 Runs in the child process that opens files of users. Tiles, frames and coded pixels keep their
-bytes; what is taken out is overwritten in place, or the container is written anew around them.
+bytes; what is taken out is overwritten in place, or the container is written again around them.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 At least what the Basic Application Level Confidentiality Profile asks for (DICOM PS3.15, annex E),
 by the other way round: of texts, dates and binary values only those named here stay, of sequences
 only those that describe pixels and optics. What a reader requires gets a dummy value. The pixel
-data keep their bytes. What is said of each frame is read, cleaned and written frame by frame.
+data keep their bytes. What is said about each frame is read, cleaned and written frame by frame.
 """
 
 from __future__ import annotations

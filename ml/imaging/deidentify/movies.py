@@ -110,7 +110,7 @@ def _chunks(file: BinaryIO, at: int, end: int) -> Iterator[_Box]:
 
 
 def _notes(file: BinaryIO, box: _Box) -> list[str]:
-    """The names of notes in a box of notes, none where it only names a program."""
+    """The names of notes in a box of notes, none if it only names a program."""
     if box.kind == b"uuid":
         return ["uuid"]
     if box.end - box.body > _MOST_NOTE_BYTES:

@@ -1,4 +1,4 @@
-"""MRXS without names: label, overview and notes blanked in the data, the index written anew.
+"""MRXS without names: label, overview and notes blanked in the data, the index written again.
 
 ``Slidedat.ini`` keeps what places and colours tiles; texts, dates and bar codes go. Layers beside
 the pixels (label, overview, preview, notes of the scanner) are overwritten where they lie, so that

@@ -1,4 +1,4 @@
-"""OME-Zarr written anew: the chunks of the image that is shown, byte for byte, and nothing else.
+"""OME-Zarr written again: the chunks of the image that is shown, byte for byte, and nothing else.
 
 Descriptions are built from what is known of them, so that notes of programs, names, labels, the
 overviews of other groups and OME-XML stay behind.

@@ -1,6 +1,6 @@
 """JPEG, PNG and WebP without what cameras and programs wrote beside the pixels.
 
-Coded pixels, colour profile, resolution and orientation stay; the rest is written anew without it.
+Coded pixels, colour profile, resolution and orientation stay; the rest is written again without it.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def clean_png(source: Path, target: Path, cleaned: Cleaned) -> None:
 
 
 def clean_webp(source: Path, target: Path, cleaned: Cleaned) -> None:
-    """Leave out EXIF (but for orientation) and XMP."""
+    """Leave out EXIF (except for orientation) and XMP."""
     data = source.read_bytes()
     chunks: list[tuple[bytes, bytes]] = []
     at, flags = 12, 0xFF
@@ -155,7 +155,7 @@ def _segments(data: bytes) -> Iterator[tuple[int, int, int]]:
 
 
 def _end_of_scan(data: bytes, at: int) -> int:
-    """Where the next marker stands that is no restart."""
+    """Where the next marker stands that is not a restart."""
     while (at := data.find(b"\xff", at)) >= 0 and at + 1 < len(data):
         if data[at + 1] not in (0, 0xFF) and not 0xD0 <= data[at + 1] <= 0xD7:
             return at
@@ -181,7 +181,7 @@ def _segment_name(body: bytes) -> str:
 
 
 def _exif(data: bytes, cleaned: Cleaned) -> bytes:
-    """An EXIF block with orientation and resolution alone; b"" where that is nothing."""
+    """An EXIF block with orientation and resolution alone; b"" if that is nothing."""
     found, kept = Image.Exif(), Image.Exif()
     try:
         found.load(_EXIF_HEAD + data)

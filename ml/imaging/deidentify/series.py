@@ -1,4 +1,4 @@
-"""Archives: a slide of several files is written anew, without label and names, in plain files."""
+"""Archives: a slide of several files is written again, without label and names, in plain files."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def _clean_indexed(source: Path, target: Path, cleaned: Cleaned, key: bytes) -> 
 
 
 def _unpacked(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, target: Path) -> bool:
-    """Write a member that is an object of a slide; False where it is something else."""
+    """Write a member that is an object of a slide; False if it is something else."""
     with archive.open(entry) as packed, target.open("wb") as plain:
         head = packed.read(_HEAD_BYTES)
         if is_dicom_slide(head):

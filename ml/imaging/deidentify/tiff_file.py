@@ -75,7 +75,7 @@ def _is_counted(tiff: TiffFields, first: Directory) -> bool:
 
 
 def _secondary(tiff: TiffFields, directory: Directory) -> str:
-    """What it is where the directory is no picture of the scanned tissue."""
+    """What it is where the directory is not a picture of the scanned tissue."""
     fields = directory.fields
     if tiff.is_ndpi:
         lens = tiff.numbers(fields.get(_NDPI_LENS))

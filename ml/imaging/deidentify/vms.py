@@ -1,4 +1,4 @@
-"""VMS and VMU without names: the index written anew, no picture of the whole glass, files renamed.
+"""VMS and VMU without names: the index written again, no picture of the whole glass, files renamed.
 
 Comments in the JPEGs are overwritten where they stand: the list of restart markers stays true.
 """

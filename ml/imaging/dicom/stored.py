@@ -214,7 +214,7 @@ class StoredObject:
         return _Places(starts, starts + _ITEM_HEAD.size + sizes, _end_from(fd, int(starts[-1])))
 
     def _by_table(self, fd: int, first: int, table: bytes) -> _Places | None:
-        """None where there is none, or it ran over 4 GiB."""
+        """None if there is none, or it ran over 4 GiB."""
         offsets = np.frombuffer(table, "<u4").astype(np.int64)
         if len(offsets) != self.frame_count or bool(np.any(np.diff(offsets) <= 0)):
             return None

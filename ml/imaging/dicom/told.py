@@ -42,7 +42,7 @@ class Coding:
     Attributes:
         is_rgb: samples are stored as RGB, not as YCbCr.
         ratio: bytes of the pixels by bytes of the frames, approximately.
-        icc_profile: of the file, None where it has none.
+        icc_profile: of the file, None if it has none.
     """
 
     is_rgb: bool

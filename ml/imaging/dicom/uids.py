@@ -18,7 +18,7 @@ def uid_of(one: uuid.UUID) -> str:
 
 
 def uuid_of(uid: str) -> uuid.UUID | None:
-    """The UUID behind a UID; None where it is of another root, or not in its one spelling."""
+    """The UUID behind a UID; None if it is of another root, or not in its one spelling."""
     digits = uid.removeprefix(ROOT)
     if digits == uid or len(digits) > _MOST_DIGITS or not (digits.isascii() and digits.isdecimal()):
         return None
@@ -36,7 +36,7 @@ def instance_id(series: uuid.UUID, number: int) -> uuid.UUID:
 
 
 def instance_number(series: uuid.UUID, instance: uuid.UUID) -> int | None:
-    """The number of an instance in a series; None where it is not of it."""
+    """The number of an instance in a series; None if it is not of it."""
     number = series.int ^ instance.int
     return number if 0 < number <= MOST_INSTANCES else None
 

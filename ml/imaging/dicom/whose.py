@@ -15,9 +15,9 @@ class Belongs:
     """The attributes of patient, study and series.
 
     Attributes:
-        patient_id: a pseudonym; empty where the reader may not know it.
+        patient_id: a pseudonym; empty if the reader may not know it.
         sex: F, M, O or empty.
-        series_number: within the study, from 1; None where it was not counted.
+        series_number: within the study, from 1; None if it was not counted.
     """
 
     patient_id: str

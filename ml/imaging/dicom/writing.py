@@ -117,7 +117,7 @@ def _finite(told: Any) -> Any:
 
 
 def bulk_value(data: Dataset, name: str) -> bytes | None:
-    """The value that stands in JSON by its address; None where no such value is there."""
+    """The value that stands in JSON by its address; None if no such value is there."""
     for element in data.iterall():
         is_bytes = isinstance(element.value, bytes) and len(element.value) > INLINE_BYTES
         if is_bytes and _name_of(element) == name:

@@ -72,14 +72,14 @@ def read_head(file: BinaryIO) -> FileDataset:
 
 
 def has_groups(file: BinaryIO) -> bool:
-    """Whether what is said of each frame begins here."""
+    """Whether what is said about each frame begins here."""
     tag = file.read(_TAG.size)
     file.seek(-len(tag), 1)
     return tag == _TAG.pack(PER_FRAME >> 16, PER_FRAME & 0xFFFF)
 
 
 def pass_over(file: BinaryIO, *, is_implicit: bool, frames: int) -> None:
-    """Go behind what is said of ``frames`` frames, without keeping any of it."""
+    """Go behind what is said about ``frames`` frames, without keeping any of it."""
     length = _length(file, is_implicit)
     if length != _UNDEFINED:
         file.seek(length, 1)
@@ -100,7 +100,7 @@ def pass_over(file: BinaryIO, *, is_implicit: bool, frames: int) -> None:
 def each_group(
     file: BinaryIO, *, is_implicit: bool, encoding: str | list[str], frames: int
 ) -> Iterator[Dataset]:
-    """What is said of each frame, one after the other; the file stands behind the last then.
+    """What is said about each frame, one after the other; the file stands behind the last then.
 
     Args:
         encoding: of texts, as pydicom converts it.
@@ -132,7 +132,7 @@ def each_group(
 
 
 def read_rest(file: BinaryIO, *, is_implicit: bool, encoding: str | list[str]) -> Dataset:
-    """The attributes between what is said of each frame and the pixels."""
+    """The attributes between what is said about each frame and the pixels."""
     from pydicom.filereader import read_dataset
 
     with _bounded(file) as bounded:
@@ -145,7 +145,7 @@ def read_rest(file: BinaryIO, *, is_implicit: bool, encoding: str | list[str]) -
 
 
 def copy_bytes(file: BinaryIO, out: BinaryIO, size: int) -> None:
-    """So many bytes from where both stand."""
+    """This many bytes from where both stand."""
     while size:
         chunk = file.read(min(size, _CHUNK_BYTES))
         if not chunk:

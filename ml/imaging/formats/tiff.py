@@ -49,7 +49,7 @@ class TiffDirectory:
     """One image of a TIFF file.
 
     Attributes:
-        tile_width_px, tile_height_px: 0 where the image is stored in strips.
+        tile_width_px, tile_height_px: 0 if the image is stored in strips.
         bits: bits per sample, one number per sample.
         offsets, counts: (N,) uint64, where each tile (or strip) lies; count 0 is a missing tile.
         x_resolution, y_resolution: pixels per ``resolution_unit`` (1 none, 2 inch, 3 cm) or None.
@@ -74,7 +74,7 @@ class TiffDirectory:
 
     @property
     def is_tiled(self) -> bool:
-        """True where the image is stored in tiles."""
+        """True if the image is stored in tiles."""
         return self.tile_width_px > 0 and self.tile_height_px > 0
 
     @property

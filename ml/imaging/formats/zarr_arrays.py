@@ -257,7 +257,7 @@ def _unpacked(data: bytes, codec: str, size: int) -> bytes:
     """Exactly ``size`` bytes, whatever a header claims.
 
     Raises:
-        CorruptFileError: it is not so many.
+        CorruptFileError: it is not this many.
     """
     found = data
     try:

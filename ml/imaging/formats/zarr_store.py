@@ -29,7 +29,7 @@ def zarr_root(names: Iterable[str]) -> str | None:
     """The folder of a hierarchy among the names of an archive, "" or with a slash at its end.
 
     Returns:
-        None where there is none.
+        None if there is none.
     Raises:
         UnsupportedFormatError: several beside each other.
     """
@@ -93,12 +93,12 @@ class ZarrStore:
         return [name for name in self._entries if name.startswith(f"{below}/")]
 
     def size(self, name: str) -> int | None:
-        """Bytes of a member, None where there is none."""
+        """Bytes of a member, None if there is none."""
         entry = self._entries.get(name)
         return None if entry is None else entry.file_size
 
     def read(self, name: str, *, most_bytes: int) -> bytes | None:
-        """A member, None where there is none.
+        """A member, None if there is none.
 
         Raises:
             TooLargeError: longer than it may be. CorruptFileError: damaged.
@@ -139,7 +139,7 @@ class ZarrStore:
         return found
 
     def json(self, name: str) -> JsonObject | None:
-        """A description, None where there is none. Raises as ``read``."""
+        """A description, None if there is none. Raises as ``read``."""
         data = self.read(name, most_bytes=_MOST_JSON_BYTES)
         if data is None:
             return None

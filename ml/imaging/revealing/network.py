@@ -69,7 +69,7 @@ class LetterNetwork:
         Args:
             rgb: (H, W, 3) uint8.
         Returns:
-            (ceil(H / 4), ceil(W / 4)) float32, log odds. Beyond the image its edge goes on.
+            (ceil(H / 4), ceil(W / 4)) float32, log odds. Beyond the image its edge continues.
         """
         height, width = rgb.shape[:2]
         rows, columns = -(-height // STRIDE), -(-width // STRIDE)

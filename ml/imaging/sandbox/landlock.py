@@ -36,12 +36,12 @@ class _PathBeneath(ctypes.Structure):
 
 
 def version() -> int:
-    """The kernel's version of Landlock, 0 where it is missing or switched off."""
+    """The kernel's version of Landlock, 0 if it is missing or switched off."""
     return max(_call(_CREATE_RULESET, None, 0, _VERSION_FLAG), 0)
 
 
 def restrict(reads: Iterable[Path], writes: Iterable[Path]) -> bool:
-    """Close this process to all files but these and what lies beneath; True where to TCP, too.
+    """Close this process to all files but these and what lies beneath; True if to TCP, too.
 
     Call ``no_new_privileges`` before, and while the process has one thread.
 

@@ -56,7 +56,7 @@ def no_new_privileges() -> bool:
 
 
 def restrict() -> bool:
-    """Put the filter in force for good; False where the kernel or the architecture has none.
+    """Put the filter in force for good; False if the kernel or the architecture has none.
 
     Call ``no_new_privileges`` before, and while the process has one thread.
     """

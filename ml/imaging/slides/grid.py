@@ -34,7 +34,7 @@ class StoredLevel:
 def match_directories(
     path: Path, vendor: str, sizes: Sequence[tuple[int, int]]
 ) -> list[TiffDirectory | None]:
-    """The TIFF directory of each level, None where its tiles are not the canvas' own.
+    """The TIFF directory of each level, None if its tiles are not the canvas' own.
 
     Args:
         sizes: (width, height) of each level as OpenSlide gives them.

@@ -39,7 +39,7 @@ def allowed_properties(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def number_or_none(text: str | None) -> float | None:
-    """A property as a positive number, None where it is not one."""
+    """A property as a positive number, None if it is not one."""
     if text is None or not _NUMBER.fullmatch(text.strip()):
         return None
     value = float(text)

@@ -59,7 +59,7 @@ class _Feed:
         self.error: Exception | None = None
 
     def read(self, size: int) -> bytes:
-        """At most so many bytes; none at the end."""
+        """At most this many bytes; none at the end."""
         try:
             while not self._left:
                 self._left = memoryview(next(self._pieces))

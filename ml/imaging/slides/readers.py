@@ -47,7 +47,7 @@ class Reader(Protocol):
 
 
 def slide_vendor(path: str | Path) -> str | None:
-    """The format's name by OpenSlide ("aperio", "generic-tiff", ...), None where it has none.
+    """The format's name by OpenSlide ("aperio", "generic-tiff", ...), None if it has none.
 
     Asked only of files whose first bytes announce a format of one file, and of a checked index of
     several: OpenSlide takes a text for a slide, too, and opens the files it names.

@@ -56,7 +56,7 @@ class SlideImage:
         info: size, levels (those not ``stored`` are computed on reading), microns per pixel and
             allow-listed metadata.
         icc_profile: the file's ICC profile; pixels are returned unconverted.
-        path: of the file, for who opens it again; None of what is no file.
+        path: of the file, for who opens it again; None of what is not a file.
     """
 
     def __init__(self, reader: Reader, *, path: Path | None = None) -> None:

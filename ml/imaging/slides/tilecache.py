@@ -97,7 +97,7 @@ class _TileReader:
         return tile
 
     def _drop_oldest(self, but: _Key) -> bool:
-        """Forget the tile unused for longest; False where none is left to forget."""
+        """Forget the tile unused for longest; False if none is left to forget."""
         oldest = next((k for k, f in self._tiles.items() if f.done() and k != but), None)
         if oldest is None:
             return False

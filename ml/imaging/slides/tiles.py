@@ -146,14 +146,14 @@ class TileSource:
         return self._indexes[level] is not None
 
     def coding(self, level: int) -> StoredCoding | None:
-        """How the tiles of a level are stored that go out undecoded; None where none do."""
+        """How the tiles of a level are stored that go out undecoded; None if none do."""
         index = self._indexes[level]
         return None if index is None else index.coding
 
     def lengths(self, level: int) -> npt.NDArray[np.int64] | None:
         """Bytes of each tile that goes out undecoded without the colour profile: (N,) int64.
 
-        Row by row; 0 where a tile is missing and white goes out instead. None where none does.
+        Row by row; 0 if a tile is missing and white goes out instead. None if none does.
         """
         index = self._indexes[level]
         if index is None:
@@ -182,7 +182,7 @@ class TileSource:
             self.close()
 
     def _index(self, directory: TiffDirectory | None, file_size: int) -> _Index | None:
-        """The index of a level whose tiles can be passed through, None where they cannot."""
+        """The index of a level whose tiles can be passed through, None if they cannot."""
         if directory is None or not _is_rgb_jpeg(directory):
             return None
         counts, offsets = directory.counts, directory.offsets
@@ -243,7 +243,7 @@ class TileSource:
 
 
 def _header(directory: TiffDirectory, frame: JpegFrame, icc_profile: bytes | None) -> bytes | None:
-    """What stands before each tile, None where a browser would see other pixels.
+    """What stands before each tile, None if a browser would see other pixels.
 
     Args:
         frame: of one of the tiles.

@@ -99,7 +99,7 @@ def _code_of(item: Dataset) -> Code:
 
 
 def _known_code(item: Dataset) -> str:
-    """The code in SNOMED CT, older spellings included; "" where it is no stain of the group."""
+    """The code in SNOMED CT, older spellings included; "" where it is not a stain of the group."""
     said = _code_of(item)
     found = next((value for value, code in _group().items() if code == said), "")
     return EOSIN if found in _EOSINS else found

@@ -43,7 +43,7 @@ class Stain:
     """A stain.
 
     Attributes:
-        codes: of ``MEANINGS``; none where the context group lacks it.
+        codes: of ``MEANINGS``; none if the context group lacks it.
         words: what else it is called, as ``_key`` writes it.
     """
 

@@ -98,7 +98,7 @@ def time_base_of(stream: VideoStream) -> Fraction:
 
 
 def seek_back(container: InputContainer, stream: VideoStream, pts: int) -> bool:
-    """Go to a key frame at or before a time stamp; False where a damaged index leads nowhere."""
+    """Go to a key frame at or before a time stamp; False if a damaged index leads nowhere."""
     try:
         container.seek(pts, stream=stream, backward=True)
     except av.error.FFmpegError:

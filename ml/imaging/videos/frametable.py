@@ -92,7 +92,7 @@ def _read_packets(path: str | Path) -> _Packets:
 
 
 def _promised_s(container: InputContainer, stream: VideoStream) -> float:
-    """Duration the header states, 0 where it is an estimate from the file's size."""
+    """Duration the header states, 0 if it is an estimate from the file's size."""
     if stream.duration is not None and stream.time_base is not None:
         return float(stream.duration * stream.time_base)
     if container.format.name.startswith("matroska") and container.duration:

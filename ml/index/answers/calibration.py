@@ -20,7 +20,7 @@ from ml.files import WEIGHTS_FOLDER, write_json
 
 SUFFIX = ".calibration.json"
 LEVEL = 0.05
-"""Where nothing related is searched, so many searches call their nearest close."""
+"""Where nothing related is searched, this many searches call their nearest close."""
 _TAIL = 0.02
 """The nearest of many is nearer than any pair that was measured: below the lowest quantile the
 share falls on as it does, on the whole, below this one."""
@@ -78,7 +78,7 @@ class Calibration:
         """Share of unrelated pairs that come as close as ``distance`` or closer, 0 to 1.
 
         Between quantiles it is interpolated; below the lowest of them it falls exponentially, or
-        where too few quantiles say how fast, evenly to 0 at distance 0. NaN where ``distance`` is.
+        where too few quantiles say how fast, evenly to 0 at distance 0. NaN if ``distance`` is.
         """
         if math.isnan(distance):
             return math.nan
@@ -108,7 +108,7 @@ class Calibration:
     def says_nothing_close(
         self, distance: float, searched: int = 1, *, level: float = LEVEL
     ) -> bool:
-        """True where the nearest result is no nearer than that of an archive of nothing related.
+        """True if the nearest result is no nearer than that of an archive of nothing related.
 
         Args:
             searched: regions that it is the nearest of: of more, the nearest is nearer by chance.
@@ -150,7 +150,7 @@ def read_calibration(path: str | Path) -> Calibration:
 
 @lru_cache(maxsize=64)
 def calibration_of(config_hash: str, folder: Path = WEIGHTS_FOLDER) -> Calibration | None:
-    """The calibration of an encoder by its configuration's hash; None where there is none."""
+    """The calibration of an encoder by its configuration's hash; None if there is none."""
     for path in sorted(folder.glob(f"*{SUFFIX}")):
         calibration = read_calibration(path)
         if calibration.config_hash == config_hash:

@@ -23,7 +23,7 @@ def nearest_elsewhere(vectors: ArrayF32, elsewhere: ArrayBool) -> ArrayF64:
         elsewhere: (Q, N) bool, Q at most N: which pieces are not the same place as each of the
             first Q.
     Returns:
-        (Q,) Euclidean distances; infinite where nothing is elsewhere.
+        (Q,) Euclidean distances; infinite if nothing is elsewhere.
     """
     found = np.full(len(elsewhere), np.inf)
     for at, others in enumerate(elsewhere):
@@ -41,7 +41,7 @@ def own_bound(nearest: ArrayF64, *, false_share: float = FALSE_SHARE) -> float |
     Args:
         nearest: (Q,) distances, as of ``nearest_elsewhere``.
     Returns:
-        A distance; None where fewer than ``FEWEST`` are known.
+        A distance; None if fewer than ``FEWEST`` are known.
     Source: V. Vovk, A. Gammerman, G. Shafer, "Algorithmic Learning in a Random World" (2005),
         conformal prediction, ch. 2; the score is the distance to the nearest neighbour.
     """

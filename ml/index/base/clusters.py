@@ -72,7 +72,7 @@ def centres_of(sample: ArrayF32, count: int) -> Centres:
 
 
 def _shared_out(sizes: ArrayI64, count: int) -> ArrayI64:
-    """(G,) so many of ``count`` for each size; by it, and no more than there are."""
+    """(G,) this many of ``count`` for each size; by it, and no more than there are."""
     exact = sizes * (count / sizes.sum())
     shares = np.floor(exact).astype(np.int64)
     left = np.argsort(shares - exact, kind="stable")[: count - int(shares.sum())]

@@ -43,7 +43,7 @@ class GpuRows:
         self._largest = _largest_squared_length(vectors)
 
     def proposed(self, q: ArrayF32, k: int, mask: ArrayBool | None) -> ArrayI64 | None:
-        """Rows among which are the ``k`` nearest that ``mask`` permits; None where that is unsure.
+        """Rows among which are the ``k`` nearest that ``mask`` permits; None if that is unsure.
 
         Args:
             q: (D,). k: at least 1, and no more than the mask permits. mask: (N,), None for all.
@@ -66,7 +66,7 @@ class GpuRows:
 
 
 def rows_on_gpu(vectors: ArrayF32) -> GpuRows | None:
-    """The vectors (N, D) on the chosen GPU; None where there is none, or no room on it.
+    """The vectors (N, D) on the chosen GPU; None if there is none, or no room on it.
 
     Raises:
         BadInputError: the environment names no device.
@@ -84,7 +84,7 @@ def rows_on_gpu(vectors: ArrayF32) -> GpuRows | None:
 
 
 def flat_on_gpu(dim: int, *, nbytes: int) -> Any | None:
-    """An empty flat index of FAISS on the chosen GPU; None where there is none, or no room.
+    """An empty flat index of FAISS on the chosen GPU; None if there is none, or no room.
 
     Args:
         nbytes: what it is to hold, held against ``TESSERA_GPU_MEMORY_GIB``.

@@ -20,7 +20,7 @@ from ml.types import ArrayF32, ArrayI64
 logger = logging.getLogger(__name__)
 
 _BATCH, _BATCH_LEAST = 131_072, 1_024
-"""Vectors looked up at once, halved while they do not fit; fewer are no work for a GPU."""
+"""Vectors looked up at once, halved while they do not fit; fewer are not work for a GPU."""
 
 
 class GpuCentres:
@@ -48,7 +48,7 @@ class GpuCentres:
         return found
 
     def _looked_up(self, some: ArrayF32) -> ArrayI64 | None:
-        """None where they did not fit: fewer are to be tried, or the processor."""
+        """None if they did not fit: fewer are to be tried, or the processor."""
         try:
             _, at = self._index.search(some, 1)
         except RuntimeError:
@@ -61,7 +61,7 @@ class GpuCentres:
 
 
 def centres_on_gpu(sample: ArrayF32, count: int) -> GpuCentres | None:
-    """``count`` centres of a sample (S, D) of vectors; None where no GPU can make them.
+    """``count`` centres of a sample (S, D) of vectors; None if no GPU can make them.
 
     Raises:
         BadInputError: the environment names no device.

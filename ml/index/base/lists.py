@@ -37,7 +37,7 @@ PER_LIST, _SEED = 64, 1
 look. A fixed seed, for the same file from the same vectors."""
 _CHUNK_ROWS = 131_072
 SCAN_MOST = 16_384
-"""So many rows are all looked at: as fast as choosing among lists, and nothing is missed."""
+"""This many rows are all looked at: as fast as choosing among lists, and nothing is missed."""
 _ROWS_PER_HIT = 100
 """Permitted rows that are looked at for each that is asked for, at least."""
 _RECALL, _SAMPLE, _SAMPLE_K, _SAMPLE_SHARE = 0.998, 64, 25, 0.1
@@ -224,7 +224,7 @@ def write_lists(
 
 
 def read_lists(folder: Path, vectors: ArrayF32) -> Lists | None:
-    """Map the lists in ``folder``; None where there are none.
+    """Map the lists in ``folder``; None if there are none.
 
     Raises:
         IndexFormatError: they are damaged, or of other vectors than the base's (N, D).

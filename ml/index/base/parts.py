@@ -20,7 +20,7 @@ _parameters: Any = faiss.SearchParametersIVF
 _plain_parameters: Any = faiss.SearchParameters
 _SCANNED_MOST = 2_048  # rows: below, measuring the groups costs as much as the scan
 _SAMPLE, _K, _RECALL = 32, 25, 0.999
-"""Rows that are asked with, for so many of their nearest, of which so many have to be found."""
+"""Rows that are asked with, for this many of their nearest, of which this many have to be found."""
 
 
 class Groups:

@@ -52,8 +52,8 @@ _COUNT_AT = 8  # in the head of FAISS' file, behind its four letters and the dim
 class Segment:
     """An opened base. ``ids`` (N,), ``vectors`` (N, D) are views of mapped files.
 
-    ``lists`` are None where the base is small. ``gpu`` has the vectors on a GPU; None where there
-    is none, or the base is small.
+    ``lists`` are None if the base is small. ``gpu`` has the vectors on a GPU; None
+    if there is none, or the base is small.
     """
 
     ids: ArrayI64
@@ -103,7 +103,7 @@ class Segment:
     def _listed(
         self, q: ArrayF32, k: int, chosen: RowSet | None, left_out: LeftOut, n_permitted: int
     ) -> Found | None:
-        """By lists or copies; None where an exact search of the rows is the better way."""
+        """By lists or copies; None if an exact search of the rows is the better way."""
         lists = self.lists
         if lists is None or n_permitted <= k * _OVERSAMPLING + _MARGIN:
             return None

@@ -33,9 +33,9 @@ class FromArchive:
 
     Attributes:
         chosen: of what was tried; ``identity`` where nothing helped on the patients learned from.
-        calibration: of distances under it; None where too few pairs are unrelated.
+        calibration: of distances under it; None if too few pairs are unrelated.
         learned_regions, learned_patients: it was learned from.
-        metric: None where an encoder was trained.
+        metric: None if an encoder was trained.
     """
 
     chosen: str

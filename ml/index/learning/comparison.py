@@ -87,7 +87,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """Of each query (Q,): its row; NaN where no other patient has its label."""
+    """Of each query (Q,): its row; NaN if no other patient has its label."""
 
     rows: ArrayI64
     scores: dict[str, ArrayF64]

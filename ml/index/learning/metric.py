@@ -63,7 +63,7 @@ class LearnedMetric:
 
     @property
     def is_identity(self) -> bool:
-        """True where vectors stay as they are."""
+        """True if vectors stay as they are."""
         return self.chosen == IDENTITY
 
     def apply(self, vectors: ArrayF32) -> ArrayF32:
@@ -209,7 +209,7 @@ def _precisions(
     learn: Callable[[_Labelled], Sequence[ArrayF64]],
     told: Callable[[int], None] = lambda fold: None,
 ) -> ArrayF64:
-    """(C, N) share of right labels among the nearest of other folds; NaN where there is none.
+    """(C, N) share of right labels among the nearest of other folds; NaN if there is none.
 
     Where labels do not tell, how well distances agree with people.
     """

@@ -20,7 +20,7 @@ _HEADER_MOST = 100_000  # bytes; what is written here takes some hundred
 
 
 def matrix_bytes(matrix: ArrayF64, about: Mapping[str, str]) -> bytes:
-    """A safetensors file with the matrix (D, D) in float32, and what is said of it."""
+    """A safetensors file with the matrix (D, D) in float32, and what is said about it."""
     data = np.ascontiguousarray(matrix, "<f4").tobytes()
     tensor = {"dtype": "F32", "shape": list(matrix.shape), "data_offsets": [0, len(data)]}
     header = json.dumps({_SAID: {"architecture": "metric", **about}, _KEY: tensor}).encode()

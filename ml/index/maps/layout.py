@@ -39,8 +39,8 @@ class LayoutConfig:
         components: principal components that neighbours are looked for in.
         neighbours: of each point in the graph. epochs: how often all points are moved.
         repelled: chance points that each edge's end is pushed away from.
-        laid_out: at most so many points are laid out (the neighbours cost grows with the square of
-            it); the others are placed among their nearest of these.
+        laid_out: at most this many points are laid out (the neighbours cost grows with the square
+            of it); the others are placed among their nearest of these.
         seed: of all that is drawn by chance.
     """
 

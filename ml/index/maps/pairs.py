@@ -77,7 +77,7 @@ def neighbours_elsewhere(
 def nearest_distances(rows: ArrayF32, vectors: ArrayF32) -> ArrayF32:
     """Euclidean distances (M,) of ``rows`` (M, D) to the nearest of ``vectors`` (N, D).
 
-    Infinite where there are no vectors.
+    Infinite if there are no vectors.
     """
     if not len(vectors) or not len(rows):
         return np.full(len(rows), np.inf, dtype=np.float32)

@@ -19,8 +19,8 @@ class Filling:
     """One filling. What is put before ``finish`` is found by no search.
 
     Attributes:
-        source: what it is filled from: the words it was begun with, also when it goes on.
-        done_until: the last id that is there already; None where it begins. Go on behind it.
+        source: what it is filled from: the words it was begun with, also when it continues.
+        done_until: the last id that is there already; None if it begins. Go on behind it.
     """
 
     def __init__(self, server: QdrantServer, empty: Record, source: str) -> None:

@@ -76,7 +76,7 @@ def point_id(key: str, own: int) -> str:
 
 
 def record_read(server: QdrantServer, name: str) -> Record | None:
-    """The record of an index, None where nothing was ever written."""
+    """The record of an index, None if nothing was ever written."""
     with asking():
         if not server.client.collection_exists(_COLLECTION):
             return None

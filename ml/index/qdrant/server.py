@@ -40,7 +40,7 @@ class QdrantServer:
         return _client(self, os.getpid())
 
     def answers(self) -> bool:
-        """True where it does.
+        """True if it does.
 
         Raises:
             IndexUnreachableError: it does not.

@@ -21,7 +21,7 @@ SHIPPED = {name: f"{name}.safetensors" for name in ("triplet", "cnn", "graph")}
 ARCHITECTURES = ("triplet-cnn", "keypoint-cnn", "keypoint-graph")
 
 _HALVED_FROM = 1024
-"""Tensors of so many numbers are stored in half precision; small ones would save nothing."""
+"""Tensors of this many numbers are stored in half precision; small ones would save nothing."""
 
 _KEYS = frozenset({"name", "version", "ratio", "network", "graph"})
 
@@ -31,7 +31,7 @@ M = TypeVar("M", bound=nn.Module)
 
 @dataclass(frozen=True, slots=True)
 class StoredDescriptor:
-    """A descriptor as its file holds it; ``graph`` is None but for ``keypoint-graph``."""
+    """A descriptor as its file holds it; ``graph`` is None except for ``keypoint-graph``."""
 
     name: str
     version: str

@@ -69,7 +69,7 @@ def peak_shift(correlation: ArrayF64, *, reach_px: int) -> tuple[ArrayF32, Array
 def _vertex(
     near: ArrayF64, each: np.ndarray, row: np.ndarray, column: np.ndarray, *, along_x: bool
 ) -> ArrayF64:
-    """(N,) offset of the parabola's top from the peak, in [-0.5, 0.5]; 0 where it is flat."""
+    """(N,) offset of the parabola's top from the peak, in [-0.5, 0.5]; 0 if it is flat."""
     dx, dy = (1, 0) if along_x else (0, 1)
     before, after = near[each, row - dy, column - dx], near[each, row + dy, column + dx]
     bend = before - 2 * near[each, row, column] + after

@@ -22,7 +22,7 @@ RIM_PX = 16
 _RIM = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * RIM_PX + 1, 2 * RIM_PX + 1))
 
 MAX_LEVEL = 6
-"""Images are halved so many times at most: no ring of a trained grid asks for more."""
+"""Images are halved this many times at most: no ring of a trained grid asks for more."""
 
 ALIGN_PX = 2**MAX_LEVEL
 """Crops start at multiples of this, so that their halved images fall on the same pixels."""
@@ -31,7 +31,7 @@ LEAST_STEP = 0.75
 """Rings that read a halved image lie 0.75 to 1.5 of its pixels apart."""
 
 MAX_DEVIATIONS = 4.0
-"""Normalised grey is cut at so many deviations: highlights must not outweigh the tissue."""
+"""Normalised grey is cut at this many deviations: highlights must not outweigh the tissue."""
 
 LEAST_INSIDE = 1e-3
 """A share inside the field below this is none, so that grey is divided by no zero."""

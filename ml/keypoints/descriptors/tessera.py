@@ -121,7 +121,7 @@ class TesseraDescriptor:
 
 
 def zoom_of(size_px: ArrayF32) -> ArrayF32:
-    """(N,) float32 factor on the support of a key point of that size; 1 where it is not known."""
+    """(N,) float32 factor on the support of a key point of that size; 1 if it is not known."""
     size = np.where(np.isfinite(size_px) & (size_px > 0), size_px, SCALE_PX)
     zoom = np.clip((size / SCALE_PX) ** SCALE_POWER, *ZOOMS)
     return np.asarray(zoom, np.float32)

@@ -50,7 +50,7 @@ class DenseConfig:
         refine: phase correlation, eq. 7-8.
         window_px: side of its windows, in pixels of the network's input; the paper takes the patch.
         min_peak: windows that agree less stay where they are; above 0 measured worse.
-        resample: maps are sampled so many times finer, bilinear ("+ feature resampling": 2).
+        resample: maps are sampled this many times finer, bilinear ("+ feature resampling": 2).
     """
 
     ratio: float = RATIO

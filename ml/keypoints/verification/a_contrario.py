@@ -32,7 +32,7 @@ def log10_false_alarms(
             map) or of the epipolar band over that where partners may fall.
         models: how many models were tried.
     Returns:
-        (N,) float64, or a shape that the arguments broadcast to; infinite where k <= s.
+        (N,) float64, or a shape that the arguments broadcast to; infinite if k <= s.
     Source: Moisan and Stival 2004, section 3 (eq. 10), for the epipolar constraint; the disc of a
         planar map as in Moisan, Moulon and Monasse 2012, eq. 9.
     """

@@ -103,7 +103,7 @@ def refine_matches(pair: SmoothPair, matches: Matches, model: TwoViewModel) -> M
     """Move each position in b to where its patch fits best; keep it where the fit is poor.
 
     Returns:
-        Matches: the same points of a in the same order; every score is written anew, the mean of
+        Matches: the same points of a in the same order; every score is written again, the mean of
         the old one and of the patch's correlation (not below 0), whether the position moved or not.
     """
     config = pair.config

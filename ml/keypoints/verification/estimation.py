@@ -24,7 +24,7 @@ CONFIDENCE = 0.9999
 """Probability that at least one sample held no outlier: one estimate in 10,000 fails by chance."""
 
 MAX_ITERATIONS, MAX_FUNDAMENTAL_ITERATIONS = 4000, 5000
-"""Samples drawn at most, where so many outliers are left that ``CONFIDENCE`` is not reached."""
+"""Samples drawn at most, where this many outliers are left that ``CONFIDENCE`` is not reached."""
 
 REFINE_ITERATIONS = 20
 """Least-squares steps over the inliers of an affine map."""

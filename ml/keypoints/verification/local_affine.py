@@ -47,7 +47,7 @@ class LocalAffineConfig:
 
     Attributes:
         radius_share: radius of a neighbourhood over the root of the image area.
-        neighbours: at most so many matches vote, the nearest.
+        neighbours: at most this many matches vote, the nearest.
         trials: affine maps tried in a neighbourhood, each from the seed and two neighbours.
         tolerance_share: largest residual of an agreeing match over the radius.
         max_log10_nfa: a neighbourhood counts below this number of false alarms.

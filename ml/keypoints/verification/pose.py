@@ -16,7 +16,7 @@ MIN_MATCHES = 5
 """An essential matrix has five degrees of freedom."""
 
 FAR = 1e5
-"""A point so many baselines away still tells which of the four motions of E it is: frames of a
+"""A point this many baselines away still tells which of the four motions of E it is: frames of a
 video lie close together."""
 
 

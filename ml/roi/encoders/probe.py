@@ -34,7 +34,7 @@ def probe_patch(side_px: int = 224) -> ImageU8:
 
 
 def probe_vector(patches: PatchEncoder | None) -> ArrayF32 | None:
-    """What the published networks of an encoder answer to the patch; None where it has none."""
+    """What the published networks of an encoder answer to the patch; None if it has none."""
     parts = patches.parts if isinstance(patches, CombinedEncoder) else (patches,)
     published = [part for part in parts if isinstance(part, PublishedEncoder)]
     if not published:

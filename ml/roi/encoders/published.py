@@ -15,7 +15,7 @@ from ml.roi.stain import StainEstimate
 from ml.types import ArrayF32, ImageU8
 
 GPU_BATCH = 64
-"""Patches at a time: a ViT-g/14 takes 6 GB for so many, and more do not make it faster."""
+"""Patches at a time: a ViT-g/14 takes 6 GB for this many, and more do not make it faster."""
 
 
 class PublishedEncoder:

@@ -40,7 +40,7 @@ class TextonEncoder:
         """(dim,) float32 of unit length, of an image (H, W, 3) uint8 of any size.
 
         Args:
-            mask: (H, W) uint8, 0 where no point counts; None, or a mask of nothing, counts all.
+            mask: (H, W) uint8, 0 if no point counts; None, or a mask of nothing, counts all.
         """
         jets = contrast_jets(image, self.config)
         if mask is not None:

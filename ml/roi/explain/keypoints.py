@@ -26,7 +26,7 @@ LEAST_FOUND = 8
 class KeypointMatches:
     """Key points of two regions that agree on one geometry, the best first.
 
-    They are found anew in the pixels: a region's vector has no pairs of points in it, so that they
+    They are found again in the pixels: a region's vector has no pairs of points in it, so that they
     explain what both show, not how the distance came about.
 
     Attributes:
@@ -53,7 +53,7 @@ def match_regions(
 ) -> KeypointMatches:
     """Match the key points inside two regions, as ``ml.keypoints.match_features`` does.
 
-    Where nothing matches, they are cut anew at other sizes.
+    Where nothing matches, they are cut again at other sizes.
 
     Args:
         progress: told of every pair of views; may raise to stop.

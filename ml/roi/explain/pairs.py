@@ -92,7 +92,7 @@ def explain_pair(a: Vertices, b: Vertices, *, most: int = PAIRS) -> Explained:
 
     Args:
         a, b: two regions by one encoder.
-        most: so many pairs are named.
+        most: this many pairs are named.
     Raises:
         ShapeError: rows of two lengths, or boxes that are not as many.
     """

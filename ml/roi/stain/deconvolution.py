@@ -51,7 +51,7 @@ class StainEstimate:
         density_scale: mean optical density that counts as dark (99th percentile).
         method: "nuclei" (haematoxylin inside nuclei, eosin outside), "macenko", "ruifrok" (the
             published vectors), or "none" (published vectors, and no normalisation).
-        reason: why nothing better was used; empty where the asked method was.
+        reason: why nothing better was used; empty if the asked method was.
         quantiles: (2, Q) float64, rising: concentrations of the tissue at ``QUANTILE_LEVELS``, in
             units of ``matrix``; (2, 0) where the tissue was not measured.
         white: RGB of the empty glass.

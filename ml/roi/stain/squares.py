@@ -26,7 +26,7 @@ def tissue_squares(slide: SlideImage, side_px: float, *, most: int) -> ArrayF64:
         most: squares that are given; where the tissue holds more, these are spread over it.
     Returns:
         (N, 4) float64: left, top, right, bottom in level-0 pixels, shuffled, the same for the same
-        slide: the first n are spread over the tissue as well. None where there is no tissue.
+        slide: the first n are spread over the tissue as well. None if there is no tissue.
     Raises:
         BadInputError: no size.
     """

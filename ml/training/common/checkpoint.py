@@ -33,7 +33,7 @@ def write_checkpoint(path: Path, config: Any, state: RunState, *, start: bytes =
 
 
 def read_checkpoint(path: Path, config: Any, *, start: bytes = b"") -> RunState | None:
-    """The state written there, or None where nothing is.
+    """The state written there, or None if nothing is.
 
     Raises:
         BadInputError: it belongs to another configuration, to a run from other weights, or to a

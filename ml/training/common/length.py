@@ -31,7 +31,7 @@ C = TypeVar("C", bound=RunConfig)
 
 
 def length_field(config: RunConfig) -> str | None:
-    """The field that says how long a run is; None where it takes no steps."""
+    """The field that says how long a run is; None if it takes no steps."""
     return next((name for name in LENGTHS if hasattr(config, name)), None)
 
 

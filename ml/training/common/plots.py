@@ -18,7 +18,7 @@ def write_loss_plot(
     """Draw lines over steps or epochs, or over ``values``, as PNG.
 
     Returns:
-        False where matplotlib is not installed.
+        False if matplotlib is not installed.
     """
     if importlib.util.find_spec("matplotlib") is None:
         return False

@@ -24,7 +24,7 @@ class CalibratedSequence:
         name: of its folder. frames: paths of the images with a pose.
         camera: (3, 3) intrinsics. world_from_camera: (N, 4, 4) float64, of the i-th frame.
         mask: (H, W) bool of the view, or None.
-        points: (P, 3) float64, scene points in the world; none where the folder holds none.
+        points: (P, 3) float64, scene points in the world; none if the folder holds none.
         seen: (V, 2) int64, rows (point, frame) of which point was used in which frame.
     """
 

@@ -33,7 +33,7 @@ def source_files(sources: Sequence[str], data: Path) -> list[Path]:
 
 
 def images_in(folder: Path) -> list[Path]:
-    """The image files of a folder in name order; none where it is no folder."""
+    """The image files of a folder in name order; none if it is not a folder."""
     if not folder.is_dir():
         return []
     return sorted(path for path in folder.iterdir() if path.suffix.lower() in IMAGE_SUFFIXES)

@@ -17,7 +17,7 @@ class DescriptorSummary(RunSummary):
     """What a training of a descriptor returns.
 
     ``stills`` it learned from, those ``held_out``, and the ``validation`` on these by family, see
-    ``validate``; empty where none was held out.
+    ``validate``; empty if none was held out.
     """
 
     stills: int

@@ -55,7 +55,7 @@ def train_contrast(
     """Train ``cnn`` or ``graph``.
 
     Args:
-        run: goes on from its checkpoint, if there is one; its CNN starts from ``run.start``.
+        run: continues from its checkpoint, if there is one; its CNN starts from ``run.start``.
         held_out: stills for validation only; may be empty.
         bank: pairs of an earlier run over the same stills, frozen CNN and seed; more are added.
         most: held-out stills to score at the end, evenly spaced.

@@ -180,7 +180,7 @@ def with_setting(config: ContrastConfig, name: str, value: Any) -> ContrastConfi
 
 
 def plot_sweep(out: Path, result: Sweep) -> bool:
-    """Draw a sweep over numbers, ``sweep-NAME.png``; False where there is nothing to draw."""
+    """Draw a sweep over numbers, ``sweep-NAME.png``; False if there is nothing to draw."""
     name, rows = result["sweep"], result["rows"]
     if not all(isinstance(row[name], int | float) for row in rows):
         return False

@@ -28,7 +28,7 @@ from ml.types import Progress
 class TripletSummary(DescriptorSummary):
     """What a training of ``triplet`` returns: the first and the last share of each kind as well.
 
-    ``table``: what a card was given, empty where there is none.
+    ``table``: what a card was given, empty if there is none.
     """
 
     shares: dict[str, list[float]]
@@ -72,7 +72,7 @@ def train_triplet(
     """Train ``triplet``; draws ``shares.png``, the paper's figure 6, where matplotlib is installed.
 
     Args:
-        run: goes on from its checkpoint, if there is one; otherwise from ``run.start``, if given.
+        run: continues from its checkpoint, if there is one; otherwise from ``run.start``, if given.
         held_out: stills for shares and validation only; may be empty.
         section: of the run's card.
     Source: adaptive-triplet-endoscopic-matching, sections 2.2, 3.2 and 3.3.1.

@@ -52,7 +52,7 @@ def validate(
     Returns:
         by family and ``all``: ``precision`` (nearest neighbour within 5 px), ``exact`` (it is the
         partner itself), ``nnt_precision`` and ``nnt_score`` at the threshold of the best F1,
-        ``far_wrong`` (of the wrong neighbours, the share beyond 64 px; 0 where none is wrong).
+        ``far_wrong`` (of the wrong neighbours, the share beyond 64 px; 0 if none is wrong).
     """
     chosen = np.unique(np.linspace(0, len(stills) - 1, min(most, len(stills))).astype(int))
     found: dict[str, list[np.ndarray]] = {family: [] for family in FAMILIES}

@@ -90,7 +90,7 @@ def train_lab_encoder(
         patches: how it learns on; None for ``PATCHES``.
         progress: told of every step, with the losses; may raise to stop.
     Raises:
-        BadInputError: the folder holds nothing to learn from; the loss is no number any more; or as
+        BadInputError: the folder holds nothing to learn from; the loss is no longer a number; or as
             ``require_trainable``.
     """
     work.mkdir(parents=True, exist_ok=True)

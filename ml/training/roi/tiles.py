@@ -21,7 +21,7 @@ class Tile:
 
     Attributes:
         path: of the image.
-        label: empty where there is none.
+        label: empty if there is none.
     """
 
     path: Path

@@ -44,7 +44,7 @@ def train_tessera(run: TrainingRun[TesseraTrainConfig], *, data: Path) -> Tesser
     """Train the descriptor.
 
     Args:
-        run: goes on from its last round, if there is one; otherwise from ``run.start``, if given.
+        run: continues from its last round, if there is one; otherwise from ``run.start``, if given.
         data: folder the source is relative to.
     Raises:
         BadInputError: no still to train on, or too few key points on them.

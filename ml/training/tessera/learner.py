@@ -120,7 +120,7 @@ class TesseraLearner:
     def _described(
         self, parts: Sequence[PolarPatchPairs], batch: Sequence[tuple[int, np.ndarray]]
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """(M, D) rows of both views of the pairs, and (M, M) which are no negatives."""
+        """(M, D) rows of both views of the pairs, and (M, M) which are not negatives."""
         config = self.config
         patches = [parts[i].a[rows] for i, rows in batch]
         patches += [parts[i].b[rows] for i, rows in batch]

@@ -1,4 +1,4 @@
-"""Losses over a batch of matching descriptors, with neighbours that are no negatives left out."""
+"""Losses over a batch of matching descriptors, with neighbours that are not negatives left out."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def hardest_triplet(a: Tensor, b: Tensor, ignored: Tensor, *, margin: float) -> 
 
     Args:
         a, b: (M, D) of unit length; row i of both is one point.
-        ignored: (M, M) bool, pairs that are no negatives.
+        ignored: (M, M) bool, pairs that are not negatives.
     Returns:
         Scalar: mean of max(0, margin + d(a_i, b_i) - min_j d), over j not i and not ignored.
     Raises:
@@ -45,7 +45,7 @@ def contrastive(a: Tensor, b: Tensor, ignored: Tensor, *, temperature: float) ->
     """Cross entropy of naming the partner among the batch, in both directions.
 
     Args:
-        a, b: (M, D) of unit length. ignored: (M, M) bool, pairs that are no negatives.
+        a, b: (M, D) of unit length. ignored: (M, M) bool, pairs that are not negatives.
         temperature: tau, above 0; small ones look at the hardest negatives only.
     Returns:
         Scalar: mean over the 2M rows of -log softmax(a_i b_j / tau) at j = i.

@@ -92,7 +92,7 @@ def load_stills(
     Args:
         blank: rectangles (x0, y0, x1, y1) as shares of width and height.
     Raises:
-        BadInputError: there is no file, or one is no image.
+        BadInputError: there is no file, or one is not an image.
     """
     if not files:
         raise BadInputError("no still to train on")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 _PARTS = 8
-"""Mean losses are those of the first and of the last of so many parts of the run."""
+"""Mean losses are those of the first and of the last of this many parts of the run."""
 
 
 def card_text(summary: Mapping[str, Any], losses: Sequence[float]) -> str:
@@ -65,7 +65,7 @@ def plot_losses(
     *,
     warmup: int = 0,
 ) -> bool:
-    """Draw losses and validation; False where matplotlib is not installed."""
+    """Draw losses and validation; False if matplotlib is not installed."""
     try:
         from matplotlib.figure import Figure
     except ImportError:

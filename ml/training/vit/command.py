@@ -79,7 +79,7 @@ def train_vit(
     """Train the descriptor; draws ``loss.png`` where matplotlib is installed.
 
     Args:
-        run: goes on from its checkpoint, if there is one; otherwise from ``run.start``, if given.
+        run: continues from its checkpoint, if there is one; otherwise from ``run.start``, if given.
         data: folder the sources are relative to.
         depth_of: depth of a still; None draws a smooth surface for each pair.
     """

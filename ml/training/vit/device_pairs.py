@@ -2,7 +2,7 @@
 
 What is drawn is a few numbers a pair, as there; crops, depth, the moved camera's view and its look
 are made on the device, in float32. Correspondences agree with the processor's to a hundredth of a
-pixel but for pixels at an edge of the depth, where another surface may be seen first.
+pixel except for pixels at an edge of the depth, where another surface may be seen first.
 """
 
 from __future__ import annotations

@@ -161,7 +161,7 @@ def triplet_loss(anchor: Tensor, positive: Tensor, negative: Tensor, *, margin: 
 def contrastive_loss(
     anchor: Tensor, positive: Tensor, target: Tensor, near: Tensor, *, temperature: float
 ) -> Tensor:
-    """Cross-entropy of the positive against all patches of the view that are no neighbours.
+    """Cross-entropy of the positive against all patches of the view that are not neighbours.
 
     Carries a network that starts from nothing past the collapse that hardest negatives lead to; the
     paper starts from DINOv2 and has no need of it.
@@ -175,7 +175,7 @@ def contrastive_loss(
 
 
 def _at(field: ArrayF32, xy: ArrayF32) -> ArrayF32:
-    """Bilinear values of an (H, W, 2) field at (K, 2) points inside; NaN where one of four is."""
+    """Bilinear values of an (H, W, 2) field at (K, 2) points inside; NaN if one of four is."""
     height, width = field.shape[:2]
     xy = np.clip(np.nan_to_num(xy), 0, (width - 1, height - 1))
     low = np.minimum(np.floor(xy).astype(np.int64), (max(width - 2, 0), max(height - 2, 0)))

@@ -109,7 +109,7 @@ def draw_pair(
     """A random crop and its novel view.
 
     Args:
-        zoom_out: the crop covers so many times its side of the still, drawn from this range.
+        zoom_out: the crop covers this many times its side of the still, drawn from this range.
         motion: None leaves the camera where it is. look: None leaves the colours as they are.
         relief: of the synthetic depth, where the still has none.
         mask_rim: both views are black outside of what the still may be trusted for, at the same

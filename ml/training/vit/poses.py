@@ -72,7 +72,7 @@ def pose_motions(folder: Path) -> PoseMotions:
 
 
 def _median_depth(sequence: CalibratedSequence, index: int) -> float:
-    """Of the scene points that a frame was used for; 0 where there are none before it."""
+    """Of the scene points that a frame was used for; 0 if there are none before it."""
     rows = sequence.seen[sequence.seen[:, 1] == index, 0]
     camera_from_world = np.linalg.inv(sequence.world_from_camera[index])
     z = sequence.points[rows] @ camera_from_world[2, :3] + camera_from_world[2, 3]

@@ -32,7 +32,7 @@ def score_pairs(
         ``precision``: share of mutual matches of visible patches that end within one patch of
         p_gt; ``recall``: share of the visible patches matched so; ``sure_precision``,
         ``sure_recall``: the same over the matches above ``threshold`` and, unless it is 0, below
-        ``ratio`` (NaN where there is none).
+        ``ratio`` (NaN if there is none).
     """
     network.eval()
     tallies = np.zeros(5)

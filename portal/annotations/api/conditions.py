@@ -37,7 +37,7 @@ IF_MATCH_OPTIONAL = OpenApiParameter(
 
 
 def once(request: Request) -> Once | None:
-    """What names this write, or None where no ``Idempotency-Key`` was sent."""
+    """What names this write, or None if no ``Idempotency-Key`` was sent."""
     key = request.headers.get("Idempotency-Key")
     if key is None:
         return None
@@ -65,7 +65,7 @@ def etag(version: int) -> str:
 
 
 def expected_version(request: Request) -> int:
-    """The version named by ``If-Match``; 428 where there is none."""
+    """The version named by ``If-Match``; 428 if there is none."""
     version = expected_version_or_none(request)
     if version is None:
         raise PreconditionRequiredError(
@@ -75,7 +75,7 @@ def expected_version(request: Request) -> int:
 
 
 def expected_version_or_none(request: Request) -> int | None:
-    """The version named by ``If-Match``, or None where the header is missing."""
+    """The version named by ``If-Match``, or None if the header is missing."""
     header = request.headers.get("If-Match")
     if header is None:
         return None

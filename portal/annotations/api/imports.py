@@ -159,7 +159,7 @@ class RoiImportStartApi(ApiView):
         summary="Import a document that was previewed",
     )
     def post(self, request: Request, import_id: uuid.UUID) -> Response:
-        """A job; `Location` names it. 409 where one of this document has not ended."""
+        """A job; `Location` names it. 409 if one of this document has not ended."""
         found = selectors.roi_import_get(user_of(request), import_id)
         about(request, found.canvas_id)
         body = ImportStartSerializer(data=request.data)
@@ -214,7 +214,7 @@ class RoiImportUndoApi(ApiView):
         """Delete what it made and revert what it changed; what was changed since stays.
 
         Of more than a thousand ROIs by a job (202): `Location` names it, and `undone` counts. One
-        that was cancelled goes on where it was.
+        that was cancelled continues where it was.
         """
         found = selectors.roi_import_get(user_of(request), import_id)
         about(request, found.canvas_id)

@@ -308,7 +308,7 @@ class LabelVersionApi(ApiViewSet[LabelSetVersion]):
         summary="Publish the labels as they are",
     )
     def create(self, request: Request) -> Response:
-        """409 where nothing changed since the last version."""
+        """409 if nothing changed since the last version."""
         body = LabelVersionSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         asked = body.validated_data

@@ -55,7 +55,7 @@ class CanvasOutlineApi(ApiView):
         summary="Propose an outline around a point",
     )
     def post(self, request: Request, id: uuid.UUID) -> Response:
-        """Nothing is written; what fits is sent to `/rois/`. 400 `no-outline`: there is none."""
+        """Nothing is written; what fits is sent to `/rois/`. 400 `no-outline` if there is none."""
         user = user_of(request)
         canvas = canvas_get(user=user, canvas_id=id)
         body = OutlineQuerySerializer(data=request.data)

@@ -18,7 +18,7 @@ class ImportItemSerializer(serializers.Serializer[Any]):
 
 
 class ImportGroupSerializer(serializers.Serializer[Any]):
-    """Features of which the same was said, but for numbers."""
+    """Features with the same reason, except for numbers."""
 
     status = serializers.ChoiceField(["refused", "repaired"])
     reason = serializers.CharField(help_text="The reason given for the first of them")

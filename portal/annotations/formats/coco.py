@@ -296,7 +296,7 @@ def runs_unpacked(text: str) -> np.ndarray[Any, np.dtype[np.int64]]:
     """(N,) int64: the runs of COCO's compressed text.
 
     Six bits a character from ``0`` on: five of the number, least significant first, and one that
-    says whether it goes on; from the fourth run on it is the difference to the one before the
+    says whether it continues; from the fourth run on it is the difference to the one before the
     last (``rleFrString`` of pycocotools' maskApi.c).
 
     Raises:

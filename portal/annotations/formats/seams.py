@@ -23,10 +23,10 @@ class Plane:
     """The canvas, as far as a format has to know it.
 
     Attributes:
-        mpp_x, mpp_y: microns per pixel; None where unknown.
+        mpp_x, mpp_y: microns per pixel; None if unknown.
         is_video: regions lie on frames.
         pixels_path: of the file behind it, below the storage root.
-        time_base_s: of a video: seconds of one step of its PTS; 0 where there is no video.
+        time_base_s: of a video: seconds of one step of its PTS; 0 if there is no video.
     """
 
     canvas_id: uuid.UUID

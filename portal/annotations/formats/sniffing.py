@@ -17,12 +17,12 @@ def head_clean(head: bytes) -> bytes:
 
 
 def first_key(head: bytes) -> str:
-    """The first name in a JSON object; empty where there is none."""
+    """The first name in a JSON object; empty if there is none."""
     found = _FIRST_KEY.match(head)
     return found[1].decode("utf-8", "replace") if found else ""
 
 
 def root_name(head: bytes) -> str:
-    """The root element of an XML document; empty where there is none."""
+    """The root element of an XML document; empty if there is none."""
     found = _ROOT.match(head)
     return found[1].decode() if found else ""

@@ -81,7 +81,7 @@ def annotation(roi: Roi, plane: Plane, base: str) -> JsonObject:
 
 
 def _bodies(roi: Roi, label: Label | None) -> list[dict[str, str]]:
-    """What is said of it: the label is a tag, the rest are comments."""
+    """What is said about it: the label is a tag, the rest are comments."""
     said = [("tagging", label.name)] if label else []
     said += [("identifying", roi.name)] if roi.name else []
     said += [("commenting", roi.description)] if roi.description else []

@@ -21,7 +21,7 @@ class FrameRef:
 
 
 def frame_resolve(canvas: Canvas, *, index: int | None, pts: int | None) -> FrameRef | None:
-    """The frame of the canvas that is meant, or None where the canvas has no time.
+    """The frame of the canvas that is meant, or None if the canvas has no time.
 
     Either may be left out; where both are given they must name the same frame.
 

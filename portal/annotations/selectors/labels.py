@@ -112,7 +112,7 @@ def label_versions(user: User, *, lab_id: uuid.UUID | None = None) -> QuerySet[L
 
 
 def label_version_now(lab_id: uuid.UUID) -> int | None:
-    """The number of the version that was published last; None where there is none."""
+    """The number of the version that was published last; None if there is none."""
     found: int | None = (
         LabelSetVersion.objects.filter(lab_id=lab_id)
         .order_by("-created_at")
@@ -123,7 +123,7 @@ def label_version_now(lab_id: uuid.UUID) -> int | None:
 
 
 def property_types_of(lab_id: uuid.UUID) -> list[PropertyType]:
-    """Which properties the lab keeps; empty where it says nothing of them."""
+    """The properties that the lab keeps; empty if it has set none."""
     sets = LabelSet.objects.filter(lab_id=lab_id).order_by("-is_default", "created_at")
     return types_of(sets.values_list("property_types", flat=True).first() or ())
 

@@ -29,10 +29,10 @@ class RoiRow:
     """One ROI of a list: fields of ``Roi``, and what says its size, its time and who drew it.
 
     Attributes:
-        geometry_text, track_text: JSON as the database keeps it; None where it was not asked for.
+        geometry_text, track_text: JSON as the database keeps it; None if it was not asked for.
         mark_text: the geometry of points and lines, which are measured by it; None for areas.
         canvas_kind, mpp_x, mpp_y, time_base_s: of the canvas and its video.
-        author: the name, else the address; None where that account is gone.
+        author: the name, else the address; None if that account is gone.
     """
 
     id: uuid.UUID
@@ -122,7 +122,7 @@ _NAMES = tuple(field.name for field in fields(RoiRow))
 
 
 def _columns(*, with_outlines: bool) -> dict[str, Combinable]:
-    """What a row has that is no field of ``Roi``."""
+    """What a row has that is not a field of ``Roi``."""
     text = TextField()
     return {
         "geometry_text": Cast("geometry", text) if with_outlines else Value(None, text),

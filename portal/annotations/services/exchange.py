@@ -73,7 +73,8 @@ def roi_import(
 ) -> ImportReport:
     """Bring a document onto a canvas; emits ``roi.saved`` for each ROI.
 
-    Written in many short transactions, so that others save meanwhile, under one ``RoiImport``.
+    Written in many short transactions, so that others save in the meantime, under one
+    ``RoiImport``.
     One that breaks off is taken back: at once, or by a chore where its process was killed.
 
     A feature whose id is an ROI of this canvas updates (or restores) it; importing the same
@@ -184,7 +185,7 @@ def roi_import_preview(
     """What ``roi_import`` would do now; nothing is written.
 
     Args:
-        kept: the report of the first ``work.done`` features, to go on from.
+        kept: the report of the first ``work.done`` features, to continue from.
     """
     may_create = _may_create(canvas, user, choices)
     source = source_of(document)
@@ -223,7 +224,7 @@ def _may_create(canvas: Canvas, user: User, choices: ImportChoices) -> bool:
 
 
 def _write(run: ImportRun, plans: list[Plan]) -> None:
-    """One short transaction; once more where another import wrote the same ids meanwhile."""
+    """One short transaction; once more where another import wrote the same ids in the meantime."""
     try:
         _write_once(run, plans)
     except IntegrityError:

@@ -165,7 +165,7 @@ def require_as_stored(row: Roi | RoiRevision, *, canvas: Canvas, own_index: int 
     Its frames are not looked for: the video may not have been read yet.
 
     Args:
-        own_index: the frame of the ROI, None where the canvas has none.
+        own_index: the frame of the ROI, None if the canvas has none.
     Raises:
         InvalidInputError, InvalidRoiGeometryError: names the column.
     """

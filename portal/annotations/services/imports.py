@@ -1,7 +1,7 @@
 """An import taken back, as the one step it was: by a person, or because its writer is gone.
 
 Part by part, in the order of the ROIs' ids. The row keeps in the transaction of each part how far
-that came, so whoever goes on takes nothing back twice and counts nothing twice.
+that came, so whoever continues takes nothing back twice and counts nothing twice.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class UndoWork:
 
     Attributes:
         part: the transaction of a part. progress: ROIs dealt with so far, of how many.
-        most: so many at most; the rest is left for the next time.
+        most: this many at most; the rest is left for the next time.
     """
 
     part: Callable[[], AbstractContextManager[None]] = transaction.atomic
@@ -95,7 +95,7 @@ def roi_import_undo_start(*, roi_import: RoiImport, user: User) -> ImportUndone 
     """Take an import back at once or, where it is a large one, by a job: None then.
 
     The row's ``stage`` and ``job_id`` are those of the job. One that is under way is not begun a
-    second time; one that was stopped goes on.
+    second time; one that was stopped continues.
 
     Raises:
         As ``roi_import_undo``.
@@ -126,7 +126,7 @@ def import_undo_work(row: RoiImport, user: User | None, context: JobContext) -> 
     """What the job does: resume the undoing.
 
     Args:
-        user: who asked; None where the account is gone since. It was theirs to ask, so it ends.
+        user: who asked; None if the account is gone since. It was theirs to ask, so it ends.
     """
 
     def progress(done: int, total: int) -> None:
@@ -145,7 +145,7 @@ def import_kept(roi_import: RoiImport, **fields: Any) -> None:
     """Say, in the transaction of a part, how far an import came.
 
     Raises:
-        ConflictError: it was taken back meanwhile, or is; the part must not last.
+        ConflictError: it was taken back in the meantime, or is; the part must not last.
     """
     rows = RoiImport.objects.filter(pk=roi_import.pk, undone_at=None)
     if not rows.exclude(stage=ImportStage.UNDOING).update(updated_at=Now(), **fields):
@@ -155,7 +155,7 @@ def import_kept(roi_import: RoiImport, **fields: Any) -> None:
 def imports_lost_undo() -> int:
     """Take back imports within requests whose process is gone: nobody else knows of their half.
 
-    Those that run as jobs go on. A chore: safe at any time and twice, and short: the rest of a
+    Those that run as jobs continue. A chore: safe at any time and twice, and short: the rest of a
     large one is left for the next time, and one that cannot be taken back now is tried again
     later. Returns how many were taken back to the end.
     """
@@ -182,7 +182,7 @@ def import_undo_unasked(roi_import: RoiImport, *, most: int | None = None) -> bo
     request can be sent once more.
 
     Args:
-        most: so many ROIs at most. Returns whether that were all.
+        most: this many ROIs at most. Returns whether that were all.
     """
     rows = RoiImport.objects.filter(pk=roi_import.pk)
     rows.update(undone_at=Now())  # first: a process that was only paused writes no further part

@@ -1,4 +1,4 @@
-"""Which properties a lab keeps of its ROIs, and whether what is said of one is of its type."""
+"""Which properties a lab keeps of its ROIs, and whether what is said about one is of its type."""
 
 from __future__ import annotations
 

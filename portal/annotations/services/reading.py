@@ -58,7 +58,7 @@ class FileSource:
         return self.reader.read(self.stream, self.plane)
 
     def behind(self, count: int, trail: Trail) -> Iterator[Any]:
-        """Its features but so many: from their place on, where the trail knows it."""
+        """Its features after this many: from their place on, where the trail knows it."""
         if trail.place is not None:
             return features_read(self.stream, since=trail.place)
         return islice(self(), count, None)
@@ -95,7 +95,7 @@ class ImportWork:
         part: the transaction of a part. kept: called in it, when all of the part was written.
         progress: called outside of it, and between previewed parts.
         counted: features counted so far, before it is known how many there are.
-        done: so many features were dealt with before. trail: what is known of them.
+        done: this many features were dealt with before. trail: what is known of them.
         survey: the file in which what the first pass found is kept, for the next time.
         told: hears of every feature, in the order of the document.
     """
@@ -237,7 +237,7 @@ def few_collections() -> Iterator[None]:
 
 
 def _part(features: Iterator[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
-    """The next features, so many or so large: a hundred of the largest would fill the memory."""
+    """The next features, this many or so large: a hundred of the largest would fill the memory."""
     vertices = 0
     for one in islice(features, CHUNK):
         yield one

@@ -12,7 +12,7 @@ from typing import Any
 from ml.types import JsonObject
 
 ITEMS_MOST = 2_000
-"""Of a larger document only what was refused or changed is listed, and no more than so many."""
+"""Of a larger document only what was refused or changed is listed, and no more than this many."""
 GROUPS_MOST = 200  # different reasons; further ones are counted together
 FIRST_MOST = 10  # features named of each reason
 _NUMBERS = re.compile(r"-?\d[\d,.]*(e[+-]?\d+)?")
@@ -38,7 +38,7 @@ class ImportItem:
 
 @dataclass(slots=True)
 class ImportGroup:
-    """Features of which the same was said, but for numbers.
+    """Features with the same reason, except for numbers.
 
     Attributes:
         status: refused, or repaired.
@@ -58,7 +58,7 @@ class ImportClass:
 
     Attributes:
         fate: known, mapped, created, none (its ROIs get no label) or refused.
-        label_id: of the label that its ROIs get; None where there is none, or none yet.
+        label_id: of the label that its ROIs get; None if there is none, or none yet.
         problem: why it is refused.
     """
 
@@ -77,7 +77,7 @@ class ImportReport:
 
     Attributes:
         items: see ``ITEMS_MOST``. groups: all reasons, the commonest first.
-        import_id: what ``roi_import_undo`` takes back; None where nothing was changed.
+        import_id: what ``roi_import_undo`` takes back; None if nothing was changed.
         is_preview: nothing was written.
         format: as which the document was read.
         outlines: of a preview, some of what would be made, simplified, to be drawn.
@@ -108,7 +108,7 @@ STATUSES = ("created", "updated", "restored", "unchanged", "refused")
 
 
 def report_json(report: ImportReport) -> JsonObject:
-    """As programs see it, and as it is kept; ``ImportTally.restore`` goes on from it."""
+    """As programs see it, and as it is kept; ``ImportTally.restore`` continues from it."""
     return {
         "total": report.total,
         "format": report.format,

@@ -51,8 +51,8 @@ class RoiSaved:
     """An ROI after a write.
 
     Attributes:
-        created: False where the same ROI was there already.
-        changed: False where nothing had to be written.
+        created: False if the same ROI was there already.
+        changed: False if nothing had to be written.
         notes: what was done to the outline: ``repaired: ...``, ``clipped to the canvas``.
     """
 
@@ -86,7 +86,7 @@ def roi_create(
     the same id with the same content returns the ROI that is there. So does the same ``once``.
 
     Args:
-        kind: of ``RoiKind``; an area that is no ellipse is stored as a polygon.
+        kind: of ``RoiKind``; an area that is not an ellipse is stored as a polygon.
         track: key frames beside its own, see ``services.tracks``.
 
     Raises:
@@ -318,7 +318,7 @@ def _require_canvas(canvas_id: uuid.UUID) -> None:
 
 
 def _created_before(roi: Roi, once: Once | None) -> Roi | None:
-    """The ROI of the same id, if it was created with the same content; None where there is none."""
+    """The ROI of the same id, if it was created with the same content; None if there is none."""
     known: Roi | None = (
         Roi.everything.select_related("canvas__video", "created_by").filter(pk=roi.pk).first()
     )

@@ -42,7 +42,7 @@ _COPY_BYTES = 2**20  # at once: few calls, little memory
 
 
 def roi_import_known(once: Once) -> RoiImport | None:
-    """The import that this request brought before; None where there is none.
+    """The import that this request brought before; None if there is none.
 
     Raises:
         KeyReusedError: the key stands for another request.
@@ -220,7 +220,7 @@ def _kept_json(report: ImportReport) -> JsonObject:
 
 
 def _preview_work(row: RoiImport, context: JobContext, table: _Table, trail: Trail) -> ImportWork:
-    """A preview writes only when it gives way, how far it came: killed, it begins anew."""
+    """A preview writes only when it gives way, how far it came: killed, it begins again."""
 
     def progress(run: ImportRun) -> None:
         context.progress(run.read, run.tally.total, "previewing")

@@ -31,7 +31,7 @@ class KeyFrame(TypedDict):
 
     Attributes:
         index, pts: the frame, by both names.
-        geometry: GeoJSON in level-0 pixels; None where it is outside.
+        geometry: GeoJSON in level-0 pixels; None if it is outside.
         by: "hand", or "tracking", which the next tracking may replace.
         drift_px: standard error of a tracked outline; 0 of one drawn by hand.
     """
@@ -52,7 +52,7 @@ def track_clean(
 
     Args:
         own_index: the ROI's own frame, which may stand in its track as outside only.
-        is_video_read: False where nobody knows yet which frames the video has, and when: each key
+        is_video_read: False if nobody knows yet which frames the video has, and when: each key
             frame has to say both of its names.
 
     Raises:

@@ -95,7 +95,7 @@ def _save(request: HttpRequest, lab: Lab, key: str, mark: str) -> HttpResponse:
 
 
 def _is_done(form: PropertyTypeForm, run: Callable[[], object]) -> bool:
-    """False where the form now says what is wrong."""
+    """False if the form now says what is wrong."""
     try:
         run()
     except PortalError as error:

@@ -55,7 +55,7 @@ class CanvasViewSet(ApiViewSet[Canvas]):
         return selectors.canvas_list(user=user_of(self.request))
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:
-        """An image element asks for image/*; errors are problem+json all the same."""
+        """An image element asks for image/*; errors are problem+json anyway."""
         return super().perform_content_negotiation(request, force or self.action != "retrieve")
 
     def retrieve(self, request: Request, pk: str) -> Response:
@@ -64,7 +64,7 @@ class CanvasViewSet(ApiViewSet[Canvas]):
 
     @extend_schema(request=CanvasScaleSerializer, responses=CanvasSerializer)
     def partial_update(self, request: Request, pk: str) -> Response:
-        """Set the pixel size where the file names none (409 where it does), or take that back."""
+        """Set the pixel size where the file names none (409 if it does), or take that back."""
         canvas = self.get_object()
         body = CanvasScaleSerializer(data=request.data)
         body.is_valid(raise_exception=True)

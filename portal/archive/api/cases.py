@@ -51,7 +51,7 @@ class CaseViewSet(ApiViewSet[Case]):
 
     @extend_schema(parameters=[ETAG_MADE], responses={201: CaseSerializer})
     def create(self, request: Request) -> Response:
-        """Create a case in ``lab``. 409 where the lab has one of that accession number."""
+        """Create a case in ``lab``. 409 if the lab has one of that accession number."""
         sent = self.get_serializer(data=request.data)
         sent.is_valid(raise_exception=True)
         values = dict(sent.validated_data)

@@ -76,7 +76,7 @@ class QuarantinedSerializer(serializers.ModelSerializer[Upload]):
 
     @extend_schema_field(RevealingSerializer(many=True))
     def get_found(self, upload: Upload) -> list[JsonObject]:
-        """Of what was seen in its pixels; empty where they were not the reason."""
+        """Of what was seen in its pixels; empty if they were not the reason."""
         seen: Evidence | None = getattr(upload, "evidence", None)
         return list(seen.found) if seen else []
 
@@ -141,7 +141,7 @@ class QuarantineViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiVie
     @extend_schema(request=ReleaseSerializer, responses=_ACCEPTED)
     @action(detail=True, methods=["post"])
     def release(self, request: Request, pk: str) -> Response:
-        """Let it pass, with a reason. 409 where it cannot be opened at all."""
+        """Let it pass, with a reason. 409 if it cannot be opened at all."""
         upload, body = self.get_object(), ReleaseSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         received = services.quarantine_release(

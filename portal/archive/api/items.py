@@ -193,7 +193,7 @@ class VideoViewSet(ItemViewSet):
         return selectors.video_list(user=user_of(self.request), with_shared=self.with_shared())
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:
-        """A player asks for video/*; errors are problem+json all the same."""
+        """A player asks for video/*; errors are problem+json anyway."""
         return super().perform_content_negotiation(request, force or self.action == "media")
 
     @accepts_file(VideoAcceptedSerializer)

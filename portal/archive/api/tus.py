@@ -24,7 +24,7 @@ def whole_of(request: HttpRequest, name: str) -> int:
 
 
 def metadata_of(sent: str) -> dict[str, str]:
-    """Keys with base64 values. What is no text is named."""
+    """Keys with base64 values. What is not text is named."""
     if len(sent) > MOST_METADATA:
         raise InvalidInputError(f"Upload-Metadata: at most {MOST_METADATA} characters.")
     said = {}
@@ -48,7 +48,7 @@ def id_of(said: Mapping[str, str], what: str) -> uuid.UUID:
 
 
 def checksum_of(sent: str) -> Checksum | None:
-    """The digest of a piece; None where none was sent."""
+    """The digest of a piece; None if none was sent."""
     if not sent:
         return None
     algorithm, _, digest = sent.partition(" ")

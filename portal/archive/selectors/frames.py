@@ -102,7 +102,7 @@ def frame_jpeg(canvas: Canvas, video: Video, pts: int) -> bytes:
 
 
 def filmstrip_count(frames: int) -> int:
-    """How many pictures the filmstrip of a video of so many frames has."""
+    """How many pictures the filmstrip of a video of this many frames has."""
     return min(frames, FILMSTRIP_MOST)
 
 

@@ -97,7 +97,7 @@ class CanvasSerializer(serializers.ModelSerializer[Canvas]):
         )
 
     def get_stain(self, canvas: Canvas) -> str:
-        """Of a slide; empty where nobody knows it."""
+        """Of a slide; empty if nobody knows it."""
         return stain_shown(canvas)
 
     def get_tile_url(self, canvas: Canvas) -> str | None:
@@ -110,7 +110,7 @@ class CanvasSerializer(serializers.ModelSerializer[Canvas]):
         return tile_url(canvas)
 
     def get_thumbnail_url(self, canvas: Canvas) -> str | None:
-        """Null where there is none."""
+        """Null if there is none."""
         return thumbnail_url(canvas)
 
     @extend_schema_field(CanvasVideoSerializer(allow_null=True))

@@ -35,7 +35,7 @@ def asset_placing(lab_id: uuid.UUID, sha256: str, *, received: Path | None) -> I
     fails, no row is written, and bytes that were placed are deleted at once.
 
     Args:
-        received: None where the store has the bytes already.
+        received: None if the store has the bytes already.
     """
     with assets_placing(lab_id, {sha256: received}):
         yield
@@ -100,7 +100,7 @@ def asset_purge(*, lab_id: uuid.UUID, sha256: str) -> int:
     """Delete the bytes of a content for good, in place and in the trash, unless a row names them.
 
     Returns:
-        How many files were deleted; 0 where a row names them (erase the rows first).
+        How many files were deleted; 0 if a row names them (erase the rows first).
     """
     with transaction.atomic():
         asset_lock((lab_id, sha256))
@@ -112,7 +112,7 @@ def asset_purge(*, lab_id: uuid.UUID, sha256: str) -> int:
 
 
 def asset_restore(*, lab_id: uuid.UUID, sha256: str) -> bool:
-    """Bring the bytes of a content back from the trash; False where it holds none."""
+    """Bring the bytes of a content back from the trash; False if it holds none."""
     with transaction.atomic():
         asset_lock((lab_id, sha256))
         found = storage.trash_find(lab_id, sha256)

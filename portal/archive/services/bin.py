@@ -68,7 +68,7 @@ def bin_restore(*, entry: BinEntry, user: User) -> None:
     """Bring back what one act of deletion took, and nothing else; emits ``bin.restored``.
 
     Raises:
-        NotFoundError: it was restored or purged meanwhile.
+        NotFoundError: it was restored or purged in the meantime.
         ConflictError: its case is in the bin, or something new has taken its place.
     """
     require_edit(user, entry.lab_id)
@@ -104,7 +104,7 @@ def bin_purge(*, entry: BinEntry, user: User | None, erase: bool = False) -> Non
         user: a manager; None for the portal itself, whose time for it has come.
         erase: the originals do not wait in the trash but are deleted at once.
     Raises:
-        NotFoundError: it was restored or purged meanwhile.
+        NotFoundError: it was restored or purged in the meantime.
     """
     if user is not None:
         require_purge(user, entry.lab_id)

@@ -60,7 +60,7 @@ def case_delete(*, case: Case, user: User) -> BinEntry:
     """Put a case into the bin, with all that it holds.
 
     Raises:
-        NotFoundError: it was deleted meanwhile.
+        NotFoundError: it was deleted in the meantime.
         ConflictError: something in it is still being prepared.
     """
     require_edit(user, case.lab_id)

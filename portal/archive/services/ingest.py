@@ -64,7 +64,7 @@ def video_ready(
     a DICOM object those of the video in it.
 
     Args:
-        made: the rendition; None where the browser plays the original.
+        made: the rendition; None if the browser plays the original.
     """
     derived = storage.derived_folder(video.pk)
     pixels = (

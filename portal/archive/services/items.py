@@ -158,7 +158,7 @@ def item_delete(*, item: Slide | Video, user: User) -> BinEntry:
     Emits ``item.deleted``.
 
     Raises:
-        NotFoundError: it was deleted meanwhile.
+        NotFoundError: it was deleted in the meantime.
         ConflictError: it, or a mosaic of it, is still being prepared.
     """
     require_edit(user, item.lab_id)

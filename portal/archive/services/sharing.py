@@ -28,7 +28,7 @@ def share_offer(*, case: Case, with_lab: str, until: date, user: User) -> CaseSh
         ForbiddenError: not a manager of the case's lab.
         InvalidInputError: no such lab, several of that name, its own lab, or a day that is past
             or more than a year ahead.
-        NotFoundError: the case was deleted meanwhile.
+        NotFoundError: the case was deleted in the meantime.
         ConflictError: it is shared with that lab already.
         TooManyRequestsError: too many names that no lab has, by this person or their lab.
     """
@@ -99,7 +99,7 @@ def share_end(*, share: CaseShare, user: User) -> CaseShare:
 
 
 def _lab_guessed(text: str, *, user: User, lab_id: uuid.UUID) -> Lab:
-    """The lab of that name; what is no lab's name counts, whatever becomes of the offer."""
+    """The lab of that name; what is not a lab's name counts, whatever becomes of the offer."""
     counted = lab_name_try(user=user, lab_id=lab_id)
     lab = _lab_named(text)
     attempt_forget(counted)

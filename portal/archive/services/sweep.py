@@ -41,7 +41,7 @@ class Swept:
         restored: originals that a row names, found missing and brought back from the trash.
         copies: local copies of originals that are gone from the object storage.
         expired: files deleted from the trash after their days there.
-        refused: why originals without a row were left alone; empty where they were not.
+        refused: why originals without a row were left alone; empty if they were not.
     """
 
     transfers: int = 0

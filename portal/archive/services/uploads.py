@@ -91,7 +91,8 @@ def upload_receiving(
 ) -> Iterator[Received]:
     """``upload_receive`` as a block: what it writes is committed in one step with the upload.
 
-    So a slide is there with its bytes or not at all, whoever deletes the same bytes meanwhile.
+    So a slide is there with its bytes or not at all, whoever deletes the same bytes in the
+    meantime.
     """
     require_edit(user, case.lab_id)
     with _received(file) as incoming:
@@ -203,14 +204,14 @@ def upload_keep(
     Call inside ``asset_placing``.
 
     Args:
-        received: None where the store has the bytes already.
+        received: None if the store has the bytes already.
         known: what the lab keeps of these bytes, see ``asset_received``.
-        upload: the transfer that brought them; None where they came at once.
+        upload: the transfer that brought them; None if they came at once.
     Returns:
         The upload of these bytes in this case: an older one where there is one, ``upload`` or a
         new one else.
     Raises:
-        ConflictError: what the lab kept of them was deleted meanwhile.
+        ConflictError: what the lab kept of them was deleted in the meantime.
     """
     if known is not None and not Asset.objects.filter(pk=known.pk).exists():
         raise ConflictError(

@@ -2,7 +2,7 @@
 
 The part of a file that is being fetched is its lock as well: whoever holds it fetches, whoever
 waits for it finds the copy. It has its full length from the beginning, so that two files that are
-fetched at once count with each other. A process that dies lets go, and the next begins anew.
+fetched at once count with each other. A process that dies lets go, and the next begins again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Fetched:
         return path
 
     def fetch(self, name: str, size_bytes: int, fetch: Fetch) -> Path:
-        """The copy, fetched by this process or by another one meanwhile.
+        """The copy, fetched by this process or by another one in the meantime.
 
         Raises:
             StorageFullError: without room on the volume, also once all other copies are gone.
@@ -109,7 +109,7 @@ class Fetched:
             part.truncate(size_bytes)
 
     def _make_room(self, size_bytes: int, *, more_bytes: int, keep: Path) -> None:
-        """Drop what was used longest ago until so many bytes fit, of which ``more_bytes`` are not
+        """Drop what was used longest ago until this many bytes fit, of which ``more_bytes`` are not
         on the volume yet; never a part at work.
         """
         entries = []

@@ -8,7 +8,7 @@
     <root>/cache/<canvas id>/             decoded tiles and frames: may be deleted at any time
     <root>/incoming/<upload id>           transfers under way
     <root>/indexes/<encoder>/<lab>/       search indexes (``portal.retrieval.indexes``)
-    <root>/scratch/                       jobs under way, and stages of mosaics to go on from
+    <root>/scratch/                       jobs under way, and stages of mosaics to continue from
     <root>/trash/<day>/                   originals that nothing names any more (``storage.trash``)
     <root>/identity.json                  which database these files belong to
 

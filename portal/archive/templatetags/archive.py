@@ -18,7 +18,7 @@ PILLS = {
 
 @register.filter
 def thumbnail(canvas: Canvas | None) -> str:
-    """Address of a canvas' thumbnail; empty where it has none."""
+    """Address of a canvas' thumbnail; empty if it has none."""
     return (serializers.thumbnail_url(canvas) or "") if canvas else ""
 
 

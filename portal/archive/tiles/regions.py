@@ -114,7 +114,7 @@ def _turn() -> Iterator[None]:
 
 
 def _factor(level: dict[str, float]) -> int | None:
-    """The whole number a level is smaller by; None where its grid drifts by more than a pixel."""
+    """The whole number a level is smaller by; None if its grid drifts by more than a pixel."""
     factor = round(level["downsample"])
     drift_px = abs(level["downsample"] / factor - 1) * max(level["width_px"], level["height_px"])
     return factor if drift_px <= 1.0 else None

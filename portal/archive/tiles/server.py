@@ -50,7 +50,7 @@ class TileServer:
         self._answers: ByteCache[Answer] = ByteCache(MEMORY_BYTES)
 
     def at_once(self, request: TileRequest) -> Answer | None:
-        """The answer where it takes neither the database nor a file; None where it does."""
+        """The answer where it takes neither the database nor a file; None if it does."""
         if request.method not in ("GET", "HEAD"):
             allow = ("Allow", "GET, HEAD")
             return _refused("405 Method Not Allowed", "Tiles can only be read.", allow)
@@ -140,7 +140,7 @@ def _split(path: str) -> tuple[str, str]:
 
 
 def _parse(plane: TilePlane, tail: str) -> tuple[int, int, int] | None:
-    """``content/z/x/y.jpg`` in its one spelling; None where the content is not this one."""
+    """``content/z/x/y.jpg`` in its one spelling; None if the content is not this one."""
     parts = tail.removesuffix(".jpg").split("/")
     if len(parts) != 4 or not all(part.isdecimal() and len(part) < 10 for part in parts[1:]):
         return None

@@ -38,7 +38,7 @@ def viewer(request: HttpRequest, canvas_id: uuid.UUID) -> HttpResponse:
 
 
 def _stains(user: User, canvas: Canvas) -> list[str]:
-    """Words to choose from; none where this person sets no stain here."""
+    """Words to choose from; none if this person sets no stain here."""
     if getattr(canvas, "slide", None) is None or not may_edit(user, canvas.lab_id):
         return []
     return selectors.stains_offered(user=user, lab_id=canvas.lab_id)

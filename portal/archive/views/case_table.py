@@ -33,7 +33,7 @@ _FILTERS = (
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A heading; ``ordering`` is what a click on it asks for, empty where it cannot be sorted."""
+    """A heading; ``ordering`` is what a click on it asks for, empty if it cannot be sorted."""
 
     title: str
     ordering: str

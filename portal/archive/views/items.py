@@ -95,7 +95,7 @@ def slide_stain(request: HttpRequest, slide_id: uuid.UUID) -> HttpResponse:
 
 
 def _stale(request: HttpRequest, item: Slide | Video, wanted: str) -> None:
-    """What somebody else has said meanwhile, and what this person wanted to say."""
+    """What somebody else has said in the meantime, and what this person wanted to say."""
     item.refresh_from_db()
     now = f"Its title is now “{item.name}”"
     if isinstance(item, Slide):

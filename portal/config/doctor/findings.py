@@ -16,7 +16,7 @@ class DoctorFinding:
         part: what was looked at: ``database``.
         level: error: something does not work or is not safe; warning: it will not stay well.
         says: what is, in a sentence.
-        do: what to do about it; empty where all is well.
+        do: what to do about it; empty if all is well.
     """
 
     part: str

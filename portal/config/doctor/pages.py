@@ -22,7 +22,7 @@ def front_end() -> list[DoctorFinding]:
 
 
 def front_end_problem() -> str:
-    """What keeps every page from being shown; empty where nothing does."""
+    """What keeps every page from being shown; empty if nothing does."""
     found = front_end()[0]
     return f"{found.says} {found.do}" if found.level == "error" else ""
 

@@ -1,6 +1,6 @@
 """One client's connection: HTTP/1.1 with a time limit for everything the client has to do.
 
-The parser is llhttp (by httptools). What it lets through is taken apart and written anew for the
+The parser is llhttp (by httptools). What it lets through is taken apart and written again for the
 API, so both never read one request differently.
 """
 

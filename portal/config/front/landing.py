@@ -32,7 +32,7 @@ class Landing:
     """The body of one request: what came with its head, and what is still to come.
 
     Args:
-        number: of the socket; it is copied, and nobody else may read from it meanwhile.
+        number: of the socket; it is copied, and nobody else may read from it in the meantime.
         early: what was read of the body already.
         length: of the whole body.
         given_up: whether to break off now.
@@ -104,7 +104,7 @@ class Landing:
         )
 
     def _move(self, file: int, at: int, most: int, hashed: Any) -> int:
-        """Some bytes more; 0 where no more come."""
+        """Some bytes more; 0 if no more come."""
         if self._early:
             part, self._early = self._early[:most], self._early[most:]
             return _written(file, at, part, hashed)
@@ -122,7 +122,7 @@ class Landing:
                 return 0
 
     def _more_came(self) -> bool:
-        """Wait for bytes, as long as the client may take; False where it takes longer."""
+        """Wait for bytes, as long as the client may take; False if it takes longer."""
         arrived = self._length - self.rest
         spent_s = time.monotonic() - self._began - self._limits.gap_s
         if arrived < spent_s * self._limits.rate_bytes_s:

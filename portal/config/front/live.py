@@ -107,7 +107,7 @@ class LiveAnswers:
         self._permits: dict[tuple[uuid.UUID, str], tuple[uuid.UUID, float]] = {}
 
     async def answer(self, asked: LiveQuestion) -> Answer | None:
-        """The answer; None where it is the API's to give."""
+        """The answer; None if it is the API's to give."""
         try:
             canvas = await self._canvas(asked.canvas_id)
             lab_id = canvas.pulse.lab_id

@@ -23,7 +23,7 @@ class BodyError(Exception):
 
 
 class Body:
-    """What follows the head, as it comes. ``length`` is None where the client did not say."""
+    """What follows the head, as it comes. ``length`` is None if the client did not say."""
 
     def __init__(self, length: int | None, *, on_read: Callable[[], None]) -> None:
         self.length = length
@@ -93,7 +93,7 @@ class Request:
     began: float
 
     def field(self, name: bytes) -> str:
-        """A header's text, empty where it was not sent; of several the last."""
+        """A header's text, empty if it was not sent; of several the last."""
         found = ""
         for key, value in self.fields:
             if key == name:

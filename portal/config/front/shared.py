@@ -76,7 +76,7 @@ class Front:
         self.live = LiveAnswers(self.in_thread)
 
     def admit(self, connection: Client) -> bool:
-        """Count a connection in; False where there are too many."""
+        """Count a connection in; False if there are too many."""
         self._by_address[connection.peer] += 1
         self.connections.add(connection)
         most = self.limits.per_address

@@ -84,7 +84,7 @@ def key_checked(key: str) -> str:
 
 
 def answer_begin(asked: NamedRequest) -> Replay | None:
-    """What this request was answered before; None where it is to be carried out now.
+    """What this request was answered before; None if it is to be carried out now.
 
     Call in the transaction that carries it out: a second one is kept out until it ends. Where that
     dies, by a kill too, nothing was done, and the key is free again.

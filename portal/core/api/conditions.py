@@ -48,7 +48,7 @@ STALE = OpenApiResponse(
 
 
 def tags_sent(header: str) -> frozenset[str] | None:
-    """The tags of an ``If-Match``, without quotes; None where whatever is there will do.
+    """The tags of an ``If-Match``, without quotes; None if whatever is there will do.
 
     Weak ones count: what compresses answers on their way weakens tags, and what people edit is
     named here by what it says, not by bytes.

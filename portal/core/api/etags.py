@@ -27,7 +27,7 @@ class TaggedAnswers:
     Attributes:
         keeps_tags: the view gives tags of its own, which say nothing of the whole answer: that of
             an ROI is its version.
-        edit_tag: of the object that is answered; empty where nobody edits it.
+        edit_tag: of the object that is answered; empty if nobody edits it.
     """
 
     keeps_tags = False

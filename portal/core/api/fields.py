@@ -67,7 +67,7 @@ class SparseFields:
 
 
 def answered_of(said: Any, *, is_list: bool) -> Answered | None:
-    """Out of what ``extend_schema`` says, or the view has, as answers; None where it is no JSON."""
+    """Out of what ``extend_schema`` says, or the view has, as answers; None if it is not JSON."""
     if isinstance(said, dict):
         found = (one for code, one in said.items() if code in (200, "200", (200, _JSON)))
         said = next(found, None)

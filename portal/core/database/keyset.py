@@ -48,7 +48,7 @@ class SortedBy:
         return Q(**{f"{self.name}__isnull": True} if value is None else {self.name: value})
 
     def beyond(self, value: Any, *, backward: bool, or_same: bool = False) -> Q | None:
-        """Rows after it; None where there can be none."""
+        """Rows after it; None if there can be none."""
         null_is_beyond = self.has_nulls and self.nulls_last != backward
         if value is None:
             if or_same:

@@ -26,7 +26,7 @@ def transaction_lock(*names: str) -> None:
 
 
 def transaction_lock_at_once(name: str) -> bool:
-    """As ``transaction_lock``, without waiting: False where another transaction holds the name."""
+    """As ``transaction_lock``, without waiting: False if another transaction holds the name."""
     if not _is_shared():
         return True
     with connection.cursor() as cursor:

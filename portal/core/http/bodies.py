@@ -58,7 +58,7 @@ def require_acceptable(request: HttpRequest, *, limit_bytes: int) -> None:
 
 
 def body_length(request: HttpRequest) -> int:
-    """The announced length; 0 where there is none, or none that is a number."""
+    """The announced length; 0 if there is none, or none that is a number."""
     sent = request.META.get("CONTENT_LENGTH") or "0"
     return int(sent) if sent.isdecimal() else 0
 

@@ -14,8 +14,8 @@ IPV6_PREFIX = 64  # one subscriber has as many addresses as there are below it
 def client_address(request: HttpRequest) -> str:
     """The address that the outermost trusted proxy saw; without proxies, that of the connection.
 
-    ``X-Forwarded-For`` is the sender's own invention but for the last entries: each trusted proxy
-    appended one. Where fewer are there than proxies are trusted, none is believed.
+    ``X-Forwarded-For`` is the sender's own invention except for the last entries: each trusted
+    proxy appended one. Where fewer are there than proxies are trusted, none is believed.
     """
     direct = _valid(str(request.META.get("REMOTE_ADDR") or ""))
     trusted: int = settings.TESSERA_TRUSTED_PROXIES

@@ -18,7 +18,7 @@ class EditedForm(forms.Form):
     """The page sends back which state it showed (the tag ``seen``)."""
 
     def show_saved(self, now: Mapping[str, Any]) -> None:
-        """Beside what this person wrote, what somebody else saved meanwhile."""
+        """Beside what this person wrote, what somebody else saved in the meantime."""
         differ = {
             name: value
             for name, value in now.items()

@@ -77,7 +77,7 @@ def range_response(
 
 
 def _asked(request: HttpRequest, etag: str) -> tuple[str, str] | None:
-    """First and last byte as sent, None where no usable range was."""
+    """First and last byte as sent, None if no usable range was."""
     match = _RANGE.fullmatch(request.headers.get("Range", "").replace(" ", ""))
     if match is None or request.headers.get("If-Range", etag).strip() != etag:
         return None
@@ -87,7 +87,7 @@ def _asked(request: HttpRequest, etag: str) -> tuple[str, str] | None:
 
 
 def _resolve(asked: tuple[str, str], size: int) -> range:
-    """The bytes of the file that were asked for; empty where there are none."""
+    """The bytes of the file that were asked for; empty if there are none."""
     first, last = asked
     if not first:  # the last n bytes
         return range(max(0, size - int(last)), size)

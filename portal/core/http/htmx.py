@@ -6,6 +6,6 @@ from django.http import HttpRequest
 
 
 def wants_part(request: HttpRequest) -> bool:
-    """True where htmx will put the answer into a page that is already there."""
+    """True if htmx will put the answer into a page that is already there."""
     details = getattr(request, "htmx", None)
     return bool(details) and not getattr(details, "boosted", False)

@@ -125,7 +125,7 @@ class FrameRenderedApi(CrossingApi):
         instance_id: uuid.UUID,
         frame: int,
     ) -> HttpResponse:
-        """JPEG or PNG; a stored JPEG is not coded anew. Colours are the stored ones."""
+        """JPEG or PNG; a stored JPEG is not coded again. Colours are the stored ones."""
         series, one = selectors.dicom_object(user_of(request), case_id, canvas_id, instance_id)
         (number,) = _numbers(str(frame), one)
         kind = _picture_kind(request)

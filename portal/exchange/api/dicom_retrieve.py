@@ -156,7 +156,7 @@ class InstanceMetadataApi(_ObjectsApi):
     ) -> Response:
         """Its data set, without pixels. No frame is listed where frames are a whole grid.
 
-        Nor where there are more than 10,000: the file has what is said of each.
+        Nor where there are more than 10,000: the file has what is said about each.
         """
         return self._metadata(request, case_id, canvas_id, instance_id)
 

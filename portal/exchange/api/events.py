@@ -74,7 +74,8 @@ class EventsApi(ApiView):
     def get(self, request: Request) -> HttpResponse:
         """An answer has what came since `Last-Event-ID` and ends: clients come back by themselves.
 
-        Without an id it begins now. `retry` says when to come back, the last `id` where to go on.
+        Without an id it begins now. `retry` says when to come back, the last `id` where to
+        continue.
         """
         query = EventsQuerySerializer(data=request.query_params)
         query.is_valid(raise_exception=True)
@@ -110,5 +111,5 @@ def _told(event: Event) -> str:
 
 
 def _ended(until: int, *, has_more: bool) -> str:
-    """No event, but where to go on from, and when."""
+    """No event, but where to continue from, and when."""
     return f"retry: {AT_ONCE_MS if has_more else AGAIN_MS}\nid: {until}\n\n"

@@ -56,7 +56,7 @@ def data_json(
     """A whole data set, without pixels.
 
     Args:
-        groups: what is said of each frame.
+        groups: what is said about each frame.
     """
     data.AvailableTransferSyntaxUID = syntax
     data.SpecificCharacterSet = "ISO_IR 192"

@@ -90,7 +90,7 @@ def frame_coding(kinds: list[Wanted], stored: str) -> FrameCoding | None:
 
 
 def file_kind(kinds: list[Wanted], stored: str) -> Wanted | None:
-    """The first that lets a file go out as it is stored: they are not coded anew."""
+    """The first that lets a file go out as it is stored: they are not coded again."""
     return next(
         (
             one
@@ -108,7 +108,7 @@ def takes_json(kinds: list[Wanted]) -> bool:
 
 
 def picture_kind(kinds: list[Wanted]) -> str | None:
-    """JPEG or PNG, as is liked better; None where neither will do."""
+    """JPEG or PNG, whichever is preferred; None if neither is accepted."""
     for one in kinds:
         if one.media_type in {"*/*", "image/*", "image/jpeg"}:
             return "image/jpeg"

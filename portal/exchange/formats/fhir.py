@@ -48,7 +48,7 @@ def case_bundle(
 
     Args:
         base: of addresses: scheme and host.
-        counts: of the DICOM objects of each slide; what is no slide is one.
+        counts: of the DICOM objects of each slide; what is not a slide is one.
         with_patient: whether the reader may know the pseudonym: members of the case's lab.
     """
     patient = _patient(case) if with_patient and case.patient_key else None

@@ -197,7 +197,7 @@ def dicom_object(
 
 
 def _series(user: User, asked: Asked, *, case_id: uuid.UUID | None) -> QuerySet[Canvas] | None:
-    """None where nothing can match."""
+    """None if nothing can match."""
     if case_id is not None:
         dicom_study(user, case_id)
         found = _slides(user, asked, ids=[case_id]).filter(case=case_id)

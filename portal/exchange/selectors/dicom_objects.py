@@ -73,7 +73,7 @@ class SlideObject(Protocol):
         ...
 
     def groups(self) -> Iterator[Dataset]:
-        """What it says of each frame; none where that can be reckoned, or of too many frames."""
+        """What it says of each frame; none if that can be reckoned, or of too many frames."""
         ...
 
     def frame(self, index: int) -> bytes:
@@ -260,7 +260,7 @@ def object_count(canvas: Canvas) -> int:
 
 
 def own_count(canvas: Canvas) -> int:
-    """As many as ``objects_of`` has of a slide that came as DICOM; 0 where its file is away."""
+    """As many as ``objects_of`` has of a slide that came as DICOM; 0 if its file is away."""
     try:
         count = len(objects_of(canvas))
     except UnavailableError:
@@ -273,7 +273,7 @@ def own_count(canvas: Canvas) -> int:
 
 
 def own_count_known(content_hash: str, *, has_size: bool) -> int | None:
-    """What ``own_count`` found before; ``has_size``: of its pixels. None where it did not yet."""
+    """What ``own_count`` found before; ``has_size``: of its pixels. None if it did not yet."""
     return _COUNTS.get((content_hash, has_size))
 
 

@@ -80,7 +80,7 @@ class Stretch:
 
     Attributes:
         events: what the reader may see of it, in order.
-        until: the id it ends with, to go on from.
+        until: the id it ends with, to continue from.
         has_more: more waits behind it already.
     """
 

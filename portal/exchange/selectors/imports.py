@@ -29,7 +29,7 @@ class Imports:
     """What somebody sees of a lab's imports.
 
     Attributes:
-        half: crates of which bytes are missing. waiting: whole ones that no job was asked for.
+        half: crates with missing bytes. waiting: whole ones without a job.
         jobs: newest first, one a crate.
     """
 

@@ -28,7 +28,7 @@ _LEAST_AREA = 1e-12  # of a frame in its mosaic, in parts of its own: less canno
 def roi_check(
     row: Roi | RoiRevision, canvas: Canvas, frame_index: int | None, frames: int, where: str
 ) -> None:
-    """An outline that is whole and plain, with its measures, its track and what is said of it.
+    """An outline that is whole and plain, with its measures, its track and what is said about it.
 
     Args:
         frame_index: of the region. frames: how many its video has.

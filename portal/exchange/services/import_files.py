@@ -101,7 +101,7 @@ def _is_at(folder: Path, held: int) -> bool:
 
 
 def staging_keep(rows: CaseRows) -> None:
-    """What was taken out before is young again: the sweep takes what nobody goes on with."""
+    """What was taken out before is young again: the sweep takes what nobody continues with."""
     folder = import_folder(rows.lab.pk, rows.case.pk)
     if folder.exists():
         os.utime(folder)

@@ -1,7 +1,7 @@
 """The rows of a crate as they will be here: in the importing lab, of its people, with its labels.
 
 What is small is held: what the case has and its vocabulary. Regions, revisions, frames and vectors
-are read anew each time they are asked for, row by row.
+are read again each time they are asked for, row by row.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ class CaseImported:
     """What was done.
 
     Attributes:
-        is_new: False where all of it was here already.
+        is_new: False if all of it was here already.
         counts: of the rows written, by table.
         originals: of the files placed; others the lab had.
         left_out: embeddings of encoders that this portal does not have.

@@ -43,7 +43,7 @@ def job_list(*, user: User, state: str = "", kind: str = "", person: str = "") -
     """The jobs this person may see, newest first.
 
     Args:
-        person: key of who asked for them, or ``me``; what is no key finds nothing.
+        person: key of the person who asked for them, or ``me``; anything else finds nothing.
     """
     mine = Job.objects.visible_to(user).select_related("created_by", "lab")
     jobs: QuerySet[Job] = mine.annotate(hides_name=_hides_name())
@@ -55,7 +55,7 @@ def job_list(*, user: User, state: str = "", kind: str = "", person: str = "") -
 
 
 def jobs_of_person(jobs: QuerySet[Job], person: str, user: User) -> QuerySet[Job]:
-    """Those that a person asked for: by their key, or ``me``. What is no key finds nothing."""
+    """Those that a person asked for: by their key, or ``me``. Anything else finds nothing."""
     try:
         key = user.pk if person == ME else uuid.UUID(person)
     except ValueError:

@@ -28,7 +28,7 @@ class Wait:
 
     Attributes:
         position: 1 is next.
-        seconds: until it begins; None where nothing is known of what goes before it.
+        seconds: until it begins; None if nothing is known of what goes before it.
     """
 
     position: int
@@ -94,7 +94,7 @@ def _busy() -> dict[str, list[float | None]]:
 def time_left_s(job: Job) -> float | None:
     """Seconds that the present phase of a running job still takes, by its progress so far.
 
-    None where it did not say how much there is to do, or has only begun. All times are the
+    None if it did not say how much there is to do, or has only begun. All times are the
     database's.
     """
     if job.state != JobState.RUNNING or job.phase_at is None or job.heartbeat_at is None:

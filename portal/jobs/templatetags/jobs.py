@@ -37,7 +37,7 @@ PILLS = {
 
 @register.filter
 def target_url(job: Job) -> str:
-    """Where the job's target can be looked at; empty where it has no page."""
+    """Where the job's target can be looked at; empty if it has no page."""
     name = TARGET_PAGES.get(job.target_type)
     if not name or not job.target_id:
         return ""
@@ -61,7 +61,7 @@ def state_name(job: Job) -> str:
 
 @register.filter
 def wait_of(waits: Mapping[uuid.UUID, Wait] | str, job: Job) -> str:
-    """Its place in the queue and when it begins; empty where it has none."""
+    """Its place in the queue and when it begins; empty if it has none."""
     wait = waits.get(job.pk) if isinstance(waits, Mapping) else None
     if wait is None:
         return ""

@@ -202,7 +202,7 @@ class LedgerContext:
     def _end_at_limit(self) -> bool:
         """End the job as failed, then this process: nothing else stops a task that hears nobody.
 
-        False where the job has ended in the meantime, or belongs to another worker.
+        False if the job has ended in the meantime, or belongs to another worker.
         """
         if len(_OPEN) > 1:  # whose fault it is shows where each runs alone
             return self._part_at_limit()

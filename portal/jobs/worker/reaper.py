@@ -79,7 +79,7 @@ def _take_back_lost() -> int:
 
 
 def _take_back(job: Job, token: uuid.UUID) -> bool:
-    """False where its worker renewed the lease after all, or another pass was quicker."""
+    """False if its worker renewed the lease after all, or another pass was quicker."""
     guard = ledger.held(job.pk, token).filter(lease_until__lt=Now())
     left = scratch_of(job.pk)  # looked up before the next attempt can make its own
     if job.cancel_requested:

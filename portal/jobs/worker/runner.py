@@ -53,7 +53,7 @@ def worker_name(pid: int | None = None) -> str:
 
 
 def job_run(job_id: uuid.UUID) -> bool:
-    """Claim and run this job; False where there was nothing to claim."""
+    """Claim and run this job; False if there was nothing to claim."""
     connection_refresh()
     if not _is_known(job_id):
         return False
@@ -65,7 +65,7 @@ def job_run(job_id: uuid.UUID) -> bool:
 
 
 def next_claim(job_id: uuid.UUID) -> Job | None:
-    """Claim what is next in the queue of the job that a bell was rung for; None where nothing is.
+    """Claim what is next in the queue of the job that a bell was rung for; None if nothing is.
 
     The job itself is only tried where it is nobody's turn: what no release knows has to fail.
     """

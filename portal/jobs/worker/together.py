@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 
 def next_run(job_id: uuid.UUID) -> Job | None:
-    """Run what is next in the queue of the job that a bell was rung for; None where nothing is."""
+    """Run what is next in the queue of the job that a bell was rung for; None if nothing is."""
     job = runner.next_claim(job_id)
     if job is not None:
         run_with_others(job)

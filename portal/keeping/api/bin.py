@@ -41,7 +41,7 @@ class BinViewSet(ApiViewSet[BinEntry]):
     @extend_schema(request=None, responses={204: None})
     @action(detail=True, methods=["post"])
     def restore(self, request: Request, pk: str) -> Response:
-        """Bring back what was deleted, with all that it took along. 409 where it cannot be."""
+        """Bring back what was deleted, with all that it took along. 409 if it cannot be."""
         user = user_of(request)
         bin_restore(entry=selectors.bin_get(user, uuid.UUID(pk)), user=user)
         return Response(status=status.HTTP_204_NO_CONTENT)

@@ -35,5 +35,5 @@ def erasure_get(user: User, erasure_id: uuid.UUID) -> Erasure:
 
 
 def erasure_job(erasure: Erasure) -> Job | None:
-    """Its newest job; none where a command erased."""
+    """Its newest job; none if a command erased."""
     return job_latest_for(target_type="erasure", target_ids=[erasure.pk]).get(erasure.pk)

@@ -58,7 +58,7 @@ def backup_take(
     began is in both. Files that a row names and that are deleted in between make it begin again.
 
     Args:
-        keep: so many generations stay, the new one among them; None: all.
+        keep: this many generations stay, the new one among them; None: all.
         forget_erased: older generations that hold what was erased since are removed.
     Raises:
         ConflictError: another backup to this destination is under way; the database is damaged.
@@ -192,7 +192,7 @@ def _round(
 def _copy(
     vault: Vault, one: WantedFile, known: dict[str, StoredFile], copied: _Copied, lines: IO[str]
 ) -> bool:
-    """Bring a file into the vault and into the list; False where it is not there, or not itself.
+    """Bring a file into the vault and into the list; False if it is not there, or not itself.
 
     What is known by its name (an original) or by size and time since the last backup is not read.
     """
@@ -229,7 +229,7 @@ def _stamp(path: str) -> tuple[int, int]:
 
 
 def _known(vault: Vault) -> dict[str, StoredFile]:
-    """The files of the newest generation, by path; none where it cannot be read."""
+    """The files of the newest generation, by path; none if it cannot be read."""
     names = vault.names()
     if not names:
         return {}

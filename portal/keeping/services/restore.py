@@ -54,7 +54,7 @@ def restore(
     The dump and the presence of every file are checked before anything is touched, and each file
     is hashed as it is copied. The database comes last: until then the installation is empty, and a
     restore that was stopped is begun again. Search indexes are built again by jobs; transfers that
-    were under way begin anew.
+    were under way begin again.
 
     Args:
         overwrite: also where the installation is not empty: its database is replaced.
@@ -126,7 +126,7 @@ def _copy_back(vault: Vault, manifest: GenerationManifest, progress: Progress) -
 
 
 def _copy_file(vault: Vault, file: StoredFile) -> bool:
-    """Put one file in its place; False where its content is not what its hash says."""
+    """Put one file in its place; False if its content is not what its hash says."""
     if storage.is_original(file.path):
         return _copy_original(vault, file)
     target = storage.resolve(file.path)

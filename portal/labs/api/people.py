@@ -98,7 +98,7 @@ class MemberViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiViewSet
 
     @extend_schema(summary="Change a role")
     def partial_update(self, request: Request, pk: str) -> Response:
-        """409 where the lab would be left without a manager."""
+        """409 if the lab would be left without a manager."""
         membership = self.get_object()
         sent = self.get_serializer(membership, data=request.data)
         sent.is_valid(raise_exception=True)
@@ -158,7 +158,7 @@ class InvitationViewSet(mixins.ListModelMixin, ApiViewSet[Invitation]):
 
     @extend_schema(responses={204: None}, summary="Revoke an invitation")
     def destroy(self, request: Request, pk: str) -> Response:
-        """Its link stops working; 409 where it has come to its end."""
+        """Its link stops working; 409 if it has come to its end."""
         invitation = selectors.invitation_get(user_of(request), invitation_id=uuid.UUID(pk))
         services.invitation_revoke(invitation, by=user_of(request))
         return Response(status=status.HTTP_204_NO_CONTENT)

@@ -32,7 +32,7 @@ class Tick(NamedTuple):
 
 
 class AreaRow(NamedTuple):
-    """The ticks of one area; None where there is nothing to tick."""
+    """The ticks of one area; None if there is nothing to tick."""
 
     title: str
     ticks: list[Tick | None]

@@ -136,7 +136,7 @@ def hide_register(model: type[models.Model], hides: Hides) -> None:
 
 
 def hidden_q(model: type[models.Model], user: User) -> models.Q | None:
-    """What is hidden from a person of a model's rows; None where nothing ever is."""
+    """What is hidden from a person of a model's rows; None if nothing ever is."""
     hides = _HIDING.get(model._meta.label_lower)
     return hides(user) if hides else None
 
@@ -179,7 +179,7 @@ class ShownManager(models.Manager[_Model]):
     """The rows that the model's ``shown`` leaves; a plain manager beside it has all."""
 
     def get_queryset(self) -> models.QuerySet[_Model]:
-        """All of them, but for what is hidden."""
+        """All of them, except for what is hidden."""
         shown = getattr(self.model, "shown", None)
         rows = super().get_queryset()
         return rows if shown is None else shown(rows)

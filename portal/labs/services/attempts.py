@@ -29,7 +29,7 @@ from portal.labs.models import Attempt, KnownDevice, User
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """So many failures within so long."""
+    """This many failures within this time."""
 
     count: int
     within: timedelta

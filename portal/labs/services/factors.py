@@ -12,7 +12,7 @@ SPENT = "spent"  # beside the secret: the half minute of the last code that was 
 
 @transaction.atomic
 def app_code_spend(authenticator: Authenticator, code: str) -> bool:
-    """Use up a right code of an app; False where it, or a later one, was used before.
+    """Use up a right code of an app; False if it, or a later one, was used before.
 
     allauth remembers codes for half a minute and in the cache. With the neighbouring half minutes
     a code is right for a minute and a half, and a cache may be away.

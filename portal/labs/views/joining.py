@@ -83,7 +83,7 @@ def _invitation(request: HttpRequest) -> Invitation | None:
 
 
 def _new_account(form: NewAccountForm, invitation: Invitation) -> User | None:
-    """The new account, or None where the form says what is wrong."""
+    """The new account, or None if the form says what is wrong."""
     if not form.is_valid():
         return None
     try:

@@ -55,7 +55,7 @@ def link_open(request: HttpRequest, secret: str) -> HttpResponse:
 @sensitive_post_parameters("password", "repeated")
 @require_http_methods(["GET", "POST"])
 def link_show(request: HttpRequest) -> HttpResponse:
-    """Asks to go on; POST signs in, with a new password where the link is for one."""
+    """Asks to continue; POST signs in, with a new password where the link is for one."""
     secret = request.session.get(KEPT, "")
     link = selectors.link_by_secret(secret)
     if link is None or link.user is None or not link.user.is_active:
@@ -74,7 +74,7 @@ def link_show(request: HttpRequest) -> HttpResponse:
 
 
 def _taken(secret: str, purpose: Purpose, form: PasswordForm | None) -> User | None:
-    """The link's person once it is used up; None where the form says what is wrong."""
+    """The link's person once it is used up; None if the form says what is wrong."""
     if form is not None and not form.is_valid():
         return None
     try:

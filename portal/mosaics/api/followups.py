@@ -60,7 +60,7 @@ class FollowupViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiViewS
         return followups.followup_list(user_of(self.request))
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:
-        """An image element asks for image/*; errors are problem+json all the same."""
+        """An image element asks for image/*; errors are problem+json anyway."""
         return super().perform_content_negotiation(request, force or self.action == "picture")
 
     @extend_schema(

@@ -137,7 +137,7 @@ class MosaicViewSet(
         return MosaicSerializer if self.action == "list" else MosaicDetailSerializer
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:
-        """An image element asks for image/*; errors are problem+json all the same."""
+        """An image element asks for image/*; errors are problem+json anyway."""
         files = {"layer", "preview", "image", "pyramid", "manifest"}
         return super().perform_content_negotiation(request, force or self.action in files)
 
@@ -259,7 +259,7 @@ class MosaicViewSet(
 
     @extend_schema(parameters=[ComponentQuerySerializer], responses=PNG, filters=False)
     def layer(self, request: Request, pk: str, name: str) -> HttpResponseBase:
-        """A layer as 8-bit grey PNG: 0 where nothing was seen, see ``components[].layers``."""
+        """A layer as 8-bit grey PNG: 0 if nothing was seen, see ``components[].layers``."""
         mosaic, asked = self._mosaic(), _asked(ComponentQuerySerializer, request)
         return downloads.layer_response(_http(request), mosaic, name=name, **asked)
 

@@ -99,7 +99,7 @@ class FrameColumns(TypedDict):
     """Every frame of a mosaic, one list a column; plain, because it goes out as JSON as it is.
 
     ``reason`` counts into ``reasons``; ``outline`` is flat x, y pairs on the frame's component, or
-    None where it is on none.
+    None if it is on none.
     """
 
     count: int

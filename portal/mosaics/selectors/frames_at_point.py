@@ -20,7 +20,7 @@ class FrameAtPoint:
     """A frame that saw a point of the mosaic, and where in the frame.
 
     Attributes:
-        sharpness: larger is sharper, among frames of one video; None where it was not measured.
+        sharpness: larger is sharper, among frames of one video; None if it was not measured.
         uncertainty_px: one standard deviation of the frame's position, mosaic px.
         outline: the frame's view on the mosaic.
     """

@@ -39,7 +39,7 @@ DECIMALS = 2
 """Of a corner: as outlines are kept."""
 
 PIECES = 24
-"""Into so many is an edge cut that goes across a bent view: three between two nodes of a mesh."""
+"""Into this many is an edge cut that goes across a bent view: three between two nodes of a mesh."""
 
 Move = Callable[[ArrayF64], tuple[ArrayF64, ArrayBool]]
 """(P, 2) points of one plane: where they lie on the other, and whether there at all."""
@@ -141,7 +141,7 @@ def frames_of_roi(mosaic: Mosaic, roi: Roi) -> list[RoiInFrame]:
 
 
 def piece_px(maps: FrameMaps) -> float | None:
-    """The length to which edges are cut before they are moved; None where they stay straight."""
+    """The length to which edges are cut before they are moved; None if they stay straight."""
     return None if maps.meshes is None else max(maps.size_px) / PIECES
 
 
@@ -150,7 +150,7 @@ def projected_geometry(
 ) -> tuple[GeoJsonGeometry, float] | None:
     """A GeoJSON outline on another plane, cut to what is seen, with the share that is left.
 
-    None where nothing is left, or a corner lies behind the plane.
+    None if nothing is left, or a corner lies behind the plane.
 
     Args:
         piece: longest edge that is moved as one, px; None moves corners alone.

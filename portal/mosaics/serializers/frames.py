@@ -21,7 +21,7 @@ def frame_url(canvas_id: uuid.UUID, pts: int) -> str:
 class MosaicFrameSerializer(serializers.ModelSerializer[MosaicFrame]):
     """One frame. The matrix is 3 x 3, row major, frame to mosaic pixels; null if unplaced.
 
-    ``mesh`` is what bends beside it, 9 x 9 displacements in frame pixels, null where nothing does:
+    ``mesh`` is what bends beside it, 9 x 9 displacements in frame pixels, null if nothing does:
     mosaic point q lies at y + mesh(y) in the frame, with y = inverse(matrix) q.
     """
 

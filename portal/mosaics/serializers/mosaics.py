@@ -84,7 +84,7 @@ class MosaicReportSerializer(serializers.Serializer[Any]):
 
 
 class MosaicLayerSerializer(serializers.Serializer[Any]):
-    """A layer as 8-bit grey PNG: 0 where nothing was seen, else ``minimum`` (1) to ``maximum``."""
+    """A layer as 8-bit grey PNG: 0 if nothing was seen, else ``minimum`` (1) to ``maximum``."""
 
     name = serializers.CharField(help_text="coverage, count, uncertainty, time or time_last")
     unit = serializers.CharField()
@@ -187,7 +187,7 @@ class MosaicDetailSerializer(MosaicSerializer):
 
 
 class MosaicAcceptedSerializer(MosaicSerializer):
-    """With the job that builds it; null where it was built already."""
+    """With the job that builds it; null if it was built already."""
 
     job = JobSerializer(allow_null=True)
 

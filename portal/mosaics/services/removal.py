@@ -32,7 +32,7 @@ def mosaic_delete(*, mosaic: Mosaic, user: User) -> BinEntry:
     Raises:
         ForbiddenError: not an annotator; or another person's job is at work on it, which only a
             manager may cancel.
-        NotFoundError: it was deleted meanwhile.
+        NotFoundError: it was deleted in the meantime.
     """
     require_build(user, mosaic.lab_id)
     with transaction.atomic():

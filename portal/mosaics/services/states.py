@@ -12,7 +12,7 @@ ENDED_BADLY = ("failed", "cancelled")
 
 
 def state_again(row: Mosaic | Followup) -> bool:
-    """Back from *failed*; False where another caller did it, or where it has not failed."""
+    """Back from *failed*; False if another caller did it, or where it has not failed."""
     fresh = {"state": ItemState.PREPARING, "error_code": "", "error_message": ""}
     changed = type(row)._default_manager.filter(pk=row.pk, state=ItemState.FAILED).update(**fresh)
     if changed:

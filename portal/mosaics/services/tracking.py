@@ -129,7 +129,7 @@ def track_written(
     One change of the ROI, made for whoever asked; key frames set by hand stay. Call in ``effect``.
 
     Raises:
-        StaleVersionError, ConflictError: it was changed, deleted or locked meanwhile.
+        StaleVersionError, ConflictError: it was changed, deleted or locked in the meantime.
     """
     low, high = sorted((span.first, span.last))
     kept = [

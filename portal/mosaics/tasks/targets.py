@@ -26,7 +26,7 @@ texture to match, and no more than a frame's worth of key points."""
 
 WINDOW_PX, WINDOW_STEP_PX, MOSAIC_LARGEST_PX = 640, 400, 2400
 """Windows of a frame's size that overlap by more than a third, over a mosaic drawn no larger than
-so many px: at most 36 of them."""
+this many px: at most 36 of them."""
 
 MAX_HITS = 8
 """As ``FollowupConfig.max_hits``."""

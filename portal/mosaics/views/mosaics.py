@@ -196,7 +196,7 @@ def canvas_action(request: HttpRequest, canvas: Canvas) -> str:
 
 
 def _config(sent: QueryDict) -> JsonObject:
-    """The choices of the form; what is not a number goes on as it is, to be refused by name."""
+    """The choices of the form; what is not a number continues as it is, to be refused by name."""
     config: JsonObject = {}
     if model := sent.get("motion_model"):
         config["motion_model"] = model

@@ -38,7 +38,7 @@ def findings_decide(
 ) -> list[Decision]:
     """Decide findings of an image; each gives one consensus region, or none. One transaction.
 
-    What was decided before is decided anew. Emits ``study.decided``.
+    What was decided before is decided again. Emits ``study.decided``.
 
     Args:
         reader: of ``Choice.READER``: whose region is taken.

@@ -85,7 +85,7 @@ def readings_assign(*, study: Study, user: User, wanted: WantedReadings) -> list
 def study_unblind(*, study: Study, user: User) -> Study:
     """Lift the blinding of the whole study at once; emits ``study.unblinded``, for the log.
 
-    Readings that are not handed in go on, and are no blind readings any more.
+    Readings that are not handed in continue, and are not blind readings any more.
 
     Raises:
         ForbiddenError: no manager. ConflictError: nothing is blind.

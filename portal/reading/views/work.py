@@ -99,7 +99,7 @@ def assign(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_POST
 def submit(request: HttpRequest, assignment_id: uuid.UUID) -> HttpResponse:
-    """Hand it in, and go on with the next."""
+    """Hand it in, and continue with the next."""
     user = user_of(request)
     row = selectors.assignment_get(user, assignment_id)
     try:

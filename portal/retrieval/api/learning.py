@@ -86,7 +86,7 @@ class LearningViewSet(mixins.ListModelMixin, ApiViewSet[Learning]):
         """Let the lab's searches use what they used before.
 
         That is `compared_with`. The encoder of all labs takes over at once; one of the lab's own
-        as soon as a job has embedded what was drawn meanwhile.
+        as soon as a job has embedded what was drawn in the meantime.
         """
         learning = self._managed(request, pk)
         found = services.learning_roll_back(learning=learning, user=user_of(request))

@@ -1,4 +1,4 @@
-"""REST: what is searched with that is no ROI."""
+"""REST: what is searched with that is not an ROI."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class QueryViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiViewSet[
         },
     )
     def create(self, request: Request) -> Response:
-        """Ask with something that is no ROI, then `GET /queries/{id}/similar/`.
+        """Search with something other than an ROI, then `GET /queries/{id}/similar/`.
 
         `202` with the job where pixels have to be embedded first. Nothing is drawn: no ROI, no
         slide and no asset comes of it. Removed after 30 days.

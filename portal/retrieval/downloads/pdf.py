@@ -47,7 +47,7 @@ _WARNING = (
 
 @dataclass(frozen=True, slots=True)
 class ReportHit:
-    """A region of a report as it is printed. picture: JPEG, None where none is kept."""
+    """A region of a report as it is printed. picture: JPEG, None if none is kept."""
 
     rank: int
     said: FrozenRegion

@@ -101,7 +101,7 @@ class Embedding(models.Model):
     ``objects`` has those that searches may see; an index file is built of ``everything``, and what
     lies on a canvas in the bin is masked: it is there again the moment it is restored.
 
-    Rows never change but for ``superseded_at``, which is set once: when the outline changed, the
+    Rows never change except for ``superseded_at``, which is set once: when the outline changed, the
     ROI was deleted, or a newer row took its place. A row without it is current.
     """
 

@@ -68,7 +68,7 @@ def ids_matching(scope: Scope, filters: Filters, *, case_id: uuid.UUID | None) -
     """Current embeddings of ROIs that match every filter given.
 
     Args:
-        case_id: of what is searched with; None where it has none.
+        case_id: of what is searched with; None if it has none.
     """
     canvases = canvases_matching(scope.lab_id, filters, case_id=case_id)
     rois = rois_matching(scope.lab_id, filters)

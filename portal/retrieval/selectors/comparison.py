@@ -67,7 +67,7 @@ def encoder_compare(
     """Compare two encoders on the labels of a lab, the query's own patient left out.
 
     Returns:
-        None where no ROI has a label that another patient's has too.
+        None if no ROI has a label that another patient's has too.
     """
     labelled = _labelled(current, following, lab_id)
     if not labelled.roi:

@@ -21,7 +21,7 @@ _RECENT = (7, 30)
 
 @dataclass(frozen=True, slots=True)
 class Days:
-    """Days on which regions were drawn, both included; None where it is open."""
+    """Days on which regions were drawn, both included; None if it is open."""
 
     name: str
     since: date | None

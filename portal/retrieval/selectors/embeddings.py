@@ -54,7 +54,7 @@ def embeddings_of_other_kinds(encoder: Encoder) -> QuerySet[Embedding]:
 
 
 def roi_to_embed(roi_id: uuid.UUID) -> Roi | None:
-    """For a task: the ROI with its canvas, or None where it is deleted or gone."""
+    """For a task: the ROI with its canvas, or None if it is deleted or gone."""
     found: Roi | None = Roi.objects.live().select_related("canvas", "lab").filter(pk=roi_id).first()
     return found
 
@@ -87,7 +87,7 @@ def rois_without_embedding(*, lab_id: uuid.UUID, encoder: Encoder) -> QuerySet[R
 
 
 def canvas_to_embed(canvas_id: uuid.UUID) -> Canvas | None:
-    """For a task: the canvas, or None where it is gone or in the bin."""
+    """For a task: the canvas, or None if it is gone or in the bin."""
     found: Canvas | None = Canvas.objects.filter(pk=canvas_id).first()
     return found
 
@@ -130,7 +130,7 @@ def canvas_job_open(canvas_id: uuid.UUID, *, encoder_id: str) -> Job | None:
 
 
 def stain_json(canvas: Canvas, *, method: str) -> JsonObject | None:
-    """For a task: the stored stains of a slide by this method, None where they are yet unknown."""
+    """For a task: the stored stains of a slide by this method, None if they are yet unknown."""
     found = CanvasStain.objects.filter(canvas=canvas, method=method).first()
     return found.estimate if found else None
 

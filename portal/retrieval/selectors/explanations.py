@@ -49,7 +49,7 @@ class MatchFound:
         half_a, half_b: share of the patches that add half of what speaks for it.
         colour: share of the tissue that has the same colours.
         normalises: the encoder brings both to one stain before it looks. other_distance: with
-            stain treated the other way; None where that was not possible, as ``other_note`` says.
+            stain treated the other way; None if that was not possible, as ``other_note`` says.
         points_a, points_b: key points that match, of endoscopic pictures, and of how many.
         views: pairs of sizes at which they were compared.
     """
@@ -80,7 +80,7 @@ class MatchFound:
 
     @property
     def note(self) -> str:
-        """In words, that there is nothing to draw; empty where there is."""
+        """In words, that there is nothing to draw; empty if there is."""
         return NO_POINTS if self.is_of_points and not self.points_a else ""
 
     def as_json(self) -> JsonObject:
@@ -143,7 +143,7 @@ def require_pixels(query: Query) -> None:
 
 
 def explanation_to_make(explanation_id: uuid.UUID) -> Explanation | None:
-    """For a task: the row with both regions, or None where one of them is gone."""
+    """For a task: the row with both regions, or None if one of them is gone."""
     found: Explanation | None = _joined().filter(pk=explanation_id).first()
     return found
 

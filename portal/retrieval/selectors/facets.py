@@ -78,7 +78,7 @@ class SearchedSet:
 
     Attributes:
         user: who searches: what is hidden from them is not counted.
-        case: of what is searched with; None where it has none. leave_out: embeddings of its own.
+        case: of what is searched with; None if it has none. leave_out: embeddings of its own.
         excludes_patient: the patient of ``case`` is left out, unless ``filters`` ask for that case
             alone.
     """

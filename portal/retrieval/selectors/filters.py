@@ -48,17 +48,17 @@ class Filters:
     case: CaseScope = CaseScope.ANY
 
     def __bool__(self) -> bool:
-        """True where it narrows anything."""
+        """True if it narrows anything."""
         return any(getattr(self, field.name) for field in fields(self))
 
 
 def canvases_matching(
     lab_id: uuid.UUID, filters: Filters, *, case_id: uuid.UUID | None
 ) -> QuerySet[Canvas] | None:
-    """Canvases of a lab that match; None where nothing is asked of them.
+    """Canvases of a lab that match; None if nothing is asked of them.
 
     Args:
-        case_id: of what is searched with; None where it has none.
+        case_id: of what is searched with; None if it has none.
     """
     asked = _case_conditions(filters, case_id)
     if filters.kind:
@@ -71,7 +71,7 @@ def canvases_matching(
 
 
 def rois_matching(lab_id: uuid.UUID, filters: Filters) -> QuerySet[Roi] | None:
-    """ROIs of a lab that match, whatever they lie on; None where nothing is asked of them."""
+    """ROIs of a lab that match, whatever they lie on; None if nothing is asked of them."""
     asked = _drawn_within(filters)
     if filters.label_id:
         asked &= Q(label_id=filters.label_id)

@@ -20,7 +20,7 @@ class Hit:
 
     Attributes:
         distance: Euclidean, between the vectors of the two ROIs, however the hits are ordered.
-        p_value: share of unrelated regions that come as close; None where the encoder is not
+        p_value: share of unrelated regions that come as close; None if the encoder is not
             calibrated.
         is_close: nearer than the nearest of as many unrelated regions as were searched usually is;
             None as ``p_value``.
@@ -39,7 +39,7 @@ class Hit:
     def closer_than(self) -> str:
         """Percent of unrelated regions that stay farther away, rounded down: "99.7"; "" unknown.
 
-        Never 100: the calibration saw so many pairs and no more.
+        Never 100: the calibration saw this many pairs and no more.
         """
         return closer_than(self.p_value)
 
@@ -56,7 +56,7 @@ class Meaning:
     """What distances mean in one search.
 
     Attributes:
-        calibration: of the encoder; None where nothing is known of it.
+        calibration: of the encoder; None if nothing is known of it.
         searched: regions that could be found: the nearest of more is nearer by chance.
     """
 
@@ -64,7 +64,7 @@ class Meaning:
     searched: int
 
     def is_close(self, distance: float | None) -> bool | None:
-        """Nearer than the nearest of so many unrelated regions usually is; None unknown."""
+        """Nearer than the nearest of this many unrelated regions usually is; None unknown."""
         if distance is None or self.calibration is None:
             return None
         return not self.calibration.says_nothing_close(distance, max(self.searched, 1))
@@ -95,7 +95,7 @@ def one_a_case(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
 
 
 def p_value_of(encoder: Encoder, distance: float | None) -> float | None:
-    """Share of unrelated regions that come as close; None where nothing is known of it."""
+    """Share of unrelated regions that come as close; None if nothing is known of it."""
     calibration = calibration_for(encoder)
     return None if calibration is None or distance is None else calibration.p_value(distance)
 

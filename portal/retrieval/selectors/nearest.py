@@ -36,7 +36,7 @@ class IndexUsed:
     """What was searched, so that an answer can be repeated.
 
     Attributes:
-        version, snapshot_id: of the index file; 0 and None where all came from the database.
+        version, snapshot_id: of the index file; 0 and None if all came from the database.
         in_file: vectors in the file. newer: searched exactly beside it. masked: left out of it.
         last_embedding_id: the newest embedding that took part.
     """
@@ -55,7 +55,7 @@ class Ranking:
 
     Attributes:
         ids: (N,) embeddings. distance: (N,) of each to the vector asked with.
-        nearest: distance of the nearest that may be found; None where there is none.
+        nearest: distance of the nearest that may be found; None if there is none.
         expanded_by: embeddings that the query was expanded by, the nearest first; then ``ids`` are
             ordered by the distance to the expanded query, and ``distance`` need not ascend; the
             same where examples moved the query, or where the order is that of diffusion.

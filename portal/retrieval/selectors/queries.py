@@ -1,4 +1,4 @@
-"""Queries that are no ROI: which there are, and the vector that each is searched with."""
+"""Queries that are not ROIs: which there are, and the vector that each is searched with."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def query_get(user: User, query_id: uuid.UUID) -> Query:
 
 
 def query_to_embed(query_id: uuid.UUID) -> Query | None:
-    """For a task: the query with its picture, or None where it is gone."""
+    """For a task: the query with its picture, or None if it is gone."""
     found: Query | None = Query.objects.select_related("canvas", "lab").filter(pk=query_id).first()
     return found
 
@@ -87,7 +87,7 @@ def encoder_of_query(query: Query) -> Encoder | None:
 def encoder_to_search_query(query: Query) -> Encoder | None:
     """Whose vectors a query is compared with: the lab's own, where its base embedded the query.
 
-    What an own encoder embedded that is no longer in use is to be embedded anew, and so is what
+    What an own encoder embedded that is no longer in use is to be embedded again, and so is what
     the base embedded of one that reads pixels: ``query_vector`` says so.
     """
     own = encoder_of_lab(query.kind, query.lab_id)

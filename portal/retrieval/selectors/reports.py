@@ -43,7 +43,7 @@ class FrozenRegion(_Kept):
     """What a report says of a region.
 
     Attributes:
-        label: its name and colour. width_um: of the picture; None where the pixel size is unknown.
+        label: its name and colour. width_um: of the picture; None if the pixel size is unknown.
         also: other regions of its case that were found with it.
     """
 
@@ -96,9 +96,9 @@ class Frozen(_Kept):
 
     Attributes:
         facts: of what was searched with, as title and text. filters: what narrowed it, likewise.
-        options: as ``SimilarOptions`` has them, but for marks, which are regions of the report.
+        options: as ``SimilarOptions`` has them, except for marks, which are regions of the report.
         encoder: name, version, hash. index: its version (0: none), rows in the file and newer.
-        searched: regions and cases that were looked into; None where they were not counted.
+        searched: regions and cases that were looked into; None if they were not counted.
         votes: of labels and of diagnoses, heaviest first.
         hits: how many there were; fewer rows are left where some went with their patient.
     """
@@ -179,7 +179,7 @@ class Changes:
 
     Attributes:
         hits: in the order of the present answer, then those that are gone.
-        encoder: the encoder then and now, as words; None where it is the same. index: likewise.
+        encoder: the encoder then and now, as words; None if it is the same. index: likewise.
         erased: hits of the report that went with their patient.
     """
 

@@ -1,7 +1,7 @@
 """Similar cases of an ROI or a query: permission, then search, then what a page shows of each hit.
 
 The scope of a search is one lab: that of its query or its ROI or, where the ROI's case is shared,
-the lab it is shared with. Nobody searches the regions of a lab that they are no member of.
+the lab it is shared with. Nobody searches the regions of a lab that they are not a member of.
 ``nearest`` searches.
 """
 
@@ -36,7 +36,7 @@ K_MOST = 200  # what a page can show; more belongs into an export
 EXPAND_MOST = 10  # beyond the few nearest, what is found is no longer surely alike
 EXAMPLES_MOST = 50  # marks of one search: more belong into a trained encoder
 _CASES_FETCH, _FETCH_MOST = 4, 2_000
-"""One hit a case: so many times k regions are looked at first, and at most so many in all."""
+"""One hit a case: this many times k regions are looked at first, and at most this many in all."""
 
 
 class SimilarOptions(TypedDict, total=False):
@@ -118,17 +118,17 @@ class SimilarQuery:
 
     @property
     def is_foreign(self) -> bool:
-        """True where another lab's ROI is searched with."""
+        """True if another lab's ROI is searched with."""
         return self.scope.lab_id != self.home_lab_id
 
     @property
     def leaves_patient_out(self) -> bool:
-        """True where the patient of the ROI is not searched."""
+        """True if the patient of the ROI is not searched."""
         return self.excludes_patient and self.filters.case is not CaseScope.ONLY
 
     @property
     def excludes_patient(self) -> bool:
-        """True where the patient would not be searched, whichever cases are asked for."""
+        """True if the patient would not be searched, whichever cases are asked for."""
         return self.exclude_same_patient and not self.is_foreign and self.case is not None
 
 
@@ -137,10 +137,10 @@ class SimilarResult:
     """Hits, the best first, ties by embedding id; and what they came from.
 
     Attributes:
-        embedding_id, roi_version: of the ROI; None where a query was searched with.
+        embedding_id, roi_version: of the ROI; None if a query was searched with.
         labels, diagnoses: what the hits say together.
-        facets: the searched set; None where it was not asked for.
-        expanded_by: embeddings that the query was expanded by; none where the hits are in the order
+        facets: the searched set; None if it was not asked for.
+        expanded_by: embeddings that the query was expanded by; none if the hits are in the order
             of their distances, or where examples moved the query.
         refined_by: how many examples moved it.
         says_nothing_close: there are hits, and by the encoder's calibration not even the nearest of
@@ -228,7 +228,7 @@ def _found(
     ask: Callable[[int], Ranking],
     meaning: Meaning,
 ) -> tuple[Ranking, tuple[Hit, ...]]:
-    """The ranking and its hits: as many as are asked for, wherever there are so many.
+    """The ranking and its hits: as many as are asked for, wherever there are this many.
 
     One hit a case takes more regions than cases, and so does a region that is deleted between its
     being found and its being read.

@@ -28,7 +28,7 @@ class Vote:
     Attributes:
         value: as a filter takes it. name: as a person reads it; ``label``: where it is one.
         weight: share of all voices, 0 to 1. cases, regions: that carry it, among the voters.
-        base: cases of the searched set that carry it, and all its cases; None where not counted.
+        base: cases of the searched set that carry it, and all its cases; None if not counted.
     """
 
     value: str
@@ -46,7 +46,7 @@ class VoteTally:
 
     Attributes:
         votes: the heaviest first. cases: how many voted. silent: close hits that carry no value.
-        dissent: the nearest hit that says otherwise than ``votes[0]``; None where all agree.
+        dissent: the nearest hit that says otherwise than ``votes[0]``; None if all agree.
     """
 
     votes: tuple[Vote, ...]

@@ -1,4 +1,4 @@
-"""What a search can be asked over REST, and what is said of its results."""
+"""What a search can be asked over REST, and what is said about its results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queries that are no ROI, as REST takes and shows them."""
+"""Queries that are not ROIs, as REST takes and shows them."""
 
 from __future__ import annotations
 

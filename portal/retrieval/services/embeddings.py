@@ -113,7 +113,7 @@ def embedding_save(
     Args:
         own: what encoders of the lab's own that read pixels made of it. Without it a job embeds it.
     Returns:
-        The row; None where the outline is no longer the ROI's.
+        The row; None if the outline is no longer the ROI's.
     """
     with transaction.atomic():
         roi = Roi.objects.live().select_for_update().filter(pk=roi_id).first()

@@ -32,7 +32,7 @@ def encoder_register(*, facts: EncoderFacts, is_default: bool) -> Encoder:
 
     The first default of a kind is the default at once. Another one that is to take its place is
     ``is_next`` until it has embedded every lab's ROIs (``encoder_switch_if_complete``); until then
-    searches go on with the old one.
+    searches continue with the old one.
     """
     known = Encoder.objects.filter(
         name=facts.name, version=facts.version, config_hash=facts.config_hash

@@ -105,7 +105,7 @@ class BuiltIndex:
 def index_publish(*, scope: Scope, built: BuiltIndex, made: Path) -> IndexSnapshot:
     """Put a finished index folder in place by one rename and name it. Call inside ``effect()``.
 
-    A reader that knows an older snapshot goes on with its folder, which stays for an hour.
+    A reader that knows an older snapshot continues with its folder, which stays for an hour.
     """
     snapshot_id = uuid.uuid4()
     folder = indexes.scope_folder(scope) / str(snapshot_id)
@@ -118,7 +118,7 @@ def index_publish(*, scope: Scope, built: BuiltIndex, made: Path) -> IndexSnapsh
 def index_name(*, scope: Scope, built: BuiltIndex, name: str) -> IndexSnapshot:
     """Name an index that was filled on the server. Call inside ``effect()``.
 
-    A reader that knows the snapshot before goes on with it; what is older goes.
+    A reader that knows the snapshot before continues with it; what is older goes.
     """
     return _snapshot_create(scope, built, path=name, engine=indexes.QDRANT)
 

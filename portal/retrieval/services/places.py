@@ -102,7 +102,7 @@ def slide_look_through(*, canvas: Canvas, user: User) -> Job | None:
     """Submit the job that looks through a slide's tissue, in squares as large as ROIs usually are.
 
     Returns:
-        The job; None where ``user`` has such a sample.
+        The job; None if ``user`` has such a sample.
     Raises:
         ForbiddenError: less than an annotator of the lab. InvalidInputError: no slide.
         ConflictError: nothing is embedded yet.

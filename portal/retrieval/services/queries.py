@@ -1,4 +1,4 @@
-"""Writes of queries: what is searched with that is no ROI."""
+"""Writes of queries: what is searched with that is not an ROI."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class QueryAsked:
             once more, at another scale; nothing else is looked at.
         frame_pts: of a frame, and of an area on a video.
         upload, kind, mpp, lab: a picture's bytes, what it shows, microns per pixel, whose it is.
-        scale: look for the same structures so many times as large.
+        scale: look for the same structures this many times as large.
         liked, unliked: expected ROIs of one lab.
     """
 
@@ -178,7 +178,7 @@ def query_embedded_save(
     """Keep the vector; of a picture its JPEG takes the place of what was sent. Inside ``effect()``.
 
     Args:
-        picture: None where there was none, or where it is kept already.
+        picture: None if there was none, or where it is kept already.
     """
     fields: dict[str, object] = {
         "encoder": encoder,
@@ -302,7 +302,7 @@ def _canvas(user: User, canvas_id: uuid.UUID | None) -> Canvas:
 
 
 def _examples(user: User, asked: QueryAsked) -> tuple[list[Roi], list[Roi], uuid.UUID | None]:
-    """The ROIs named, seen by the person, and their lab; None where none is named."""
+    """The ROIs named, seen by the person, and their lab; None if none is named."""
     if max(len(asked.liked), len(asked.unliked)) > EXAMPLES_MOST:
         raise InvalidInputError(f"liked, unliked: at most {EXAMPLES_MOST} ROIs each.")
     if set(asked.liked) & set(asked.unliked):

@@ -41,7 +41,7 @@ REPORT_HITS = 50  # a report is read; a list of more belongs into an export
 _MADE_FOR = timedelta(hours=1)  # what a job could not make by then is tried again
 
 Picture = tuple[bytes | None, float | None]
-"""JPEG, None where it cannot be made; its width in microns, None where that is not known."""
+"""JPEG, None if it cannot be made; its width in microns, None if that is not known."""
 _TITLES = {
     "organ": "Organ",
     "diagnosis": "Diagnosis",
@@ -105,7 +105,7 @@ def report_create(
 def report_pictures_make(
     *, lab_id: uuid.UUID, user: User, roi_ids: Sequence[uuid.UUID], width: str
 ) -> Job | None:
-    """The job that makes the pictures of a report; None where it has done so, or failed to.
+    """The job that makes the pictures of a report; None if it has done so, or failed to.
 
     Args:
         roi_ids: of the hits, as ``user`` sees them. width: the tag of their scale.

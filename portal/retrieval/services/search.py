@@ -95,7 +95,7 @@ def similar_or_embed(
 
 
 def similar_to_query(*, query: Query, user: User, options: SimilarOptions) -> SimilarResult | Job:
-    """Search with a query that is no ROI; its own examples join those of ``options``.
+    """Search with a query that is not an ROI; its own examples join those of ``options``.
 
     Args:
         query: seen by ``user``.

@@ -132,10 +132,10 @@ def embed_request(*, roi: Roi, user: User, is_retry: bool = False) -> Job:
     Args:
         is_retry: start again after a failure; needs the role annotator.
     Raises:
-        ConflictError: the last attempt failed (``details``: job and reason) and this is no retry;
-            ``no-tissue`` or ``no-area`` where there is nothing to embed.
+        ConflictError: the last attempt failed (``details``: job and reason) and this is not a
+            retry; ``no-tissue`` or ``no-area`` where there is nothing to embed.
         ForbiddenError: a retry by a viewer.
-        NotFoundError: it was deleted with its image or case meanwhile.
+        NotFoundError: it was deleted with its image or case in the meantime.
     """
     if is_retry:
         require_role(user, roi.lab_id, at_least=Role.ANNOTATOR)

@@ -18,7 +18,7 @@ _JOINED = " on "  # "Region on Section 3"
 def titles_follow(canvas_id: uuid.UUID, before: str, now: str) -> None:
     """Jobs and reports of a canvas say its present title.
 
-    A report is never changed but for this: the title before may have named a patient.
+    A report is never changed except for this: the title before may have named a patient.
     """
     rois = Roi.everything.filter(canvas=canvas_id).order_by().values("pk")
     queries = Query.everything.filter(canvas=canvas_id).order_by().values("pk")

@@ -109,7 +109,7 @@ def training_set_write(
         largest_px: a region is read up to this side.
         progress: told of every region; may raise ``CancelledError``.
     Raises:
-        ForbiddenError: the person is no manager of this lab.
+        ForbiddenError: the person is not a manager of this lab.
         InvalidInputError: the folder holds something, or there is no region to write.
     """
     require_role(user, lab.pk, at_least=Role.MANAGER)
@@ -174,7 +174,7 @@ def _held_out(lab: Lab, rois: Any, share: float) -> set[str]:
 def _written(
     rois: Any, watched: set[str], out: Path, size: tuple[float, int]
 ) -> Iterator[_Region | None]:
-    """Each region once its picture is written; None where its pixels cannot be read.
+    """Each region once its picture is written; None if its pixels cannot be read.
 
     Args:
         size: microns per pixel that are wanted, and the largest side.

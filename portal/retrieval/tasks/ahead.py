@@ -30,7 +30,7 @@ class EmbeddedAhead:
     found: Embedded | BadInputError
 
     def holds_for(self, roi: Roi, encoder: Encoder) -> bool:
-        """False where the outline or the encoder are others by now."""
+        """False if the outline or the encoder are others by now."""
         return (self.encoder_id, self.geometry) == (encoder.pk, roi.geometry)
 
 
@@ -45,7 +45,7 @@ def jobs_together() -> int:
 
 
 def encoders_alike(arguments: Sequence[Arguments]) -> list[str | None]:
-    """The kind of encoder that each job needs; None where its ROI is gone."""
+    """The kind of encoder that each job needs; None if its ROI is gone."""
     ids = [uuid.UUID(str(one["roi_id"])) for one in arguments]
     rois = {roi.pk: roi for roi in selectors.rois_to_embed(ids)}
     return [str(selectors.encoder_kind_for(rois[pk].canvas)) if pk in rois else None for pk in ids]

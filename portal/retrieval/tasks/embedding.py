@@ -31,7 +31,7 @@ PART_FIRST, PART_MOST = 4, 256  # ROIs of the first part, whose time tells how m
     selectors.EMBED_KIND, queue="gpu", title="Embed region", retry_on=(OSError,), ahead=EMBED_AHEAD
 )
 def roi_embed(context: JobContext, *, roi_id: str) -> JobResult:
-    """Turn an ROI into its vector. Skipped where the ROI is deleted or has one already."""
+    """Turn an ROI into its vector. Skipped if the ROI is deleted or has one already."""
     roi = selectors.roi_to_embed(uuid.UUID(roi_id))
     if roi is None:
         return {"skipped": "deleted"}
@@ -106,7 +106,7 @@ def canvas_embed(context: JobContext, *, canvas_id: str, encoder_id: str) -> Job
     A part lasts once it is written: killed or stopped in between, the next attempt does the rest.
 
     Args:
-        encoder_id: of whom it was submitted for; it embeds with the present one all the same.
+        encoder_id: of whom it was submitted for; it embeds with the present one anyway.
     """
     canvas = selectors.canvas_to_embed(uuid.UUID(canvas_id))
     if canvas is None:
@@ -141,7 +141,7 @@ def _embed_part(  # noqa: PLR0917
     embed: EmbedRegions,
     counts: dict[str, int],
 ) -> bool:
-    """False where the canvas was given another pixel size meanwhile: nothing was written."""
+    """False if the canvas was given another pixel size in the meantime: nothing was written."""
 
     def tell(*_: object) -> None:
         context.progress(done, total, "embedding regions")
@@ -173,7 +173,7 @@ def _save(
     result: Embedded | BadInputError,
     own: services.OwnVectors | None = None,
 ) -> int | None:
-    """The vector's id; None where there is none, or the outline is no longer the ROI's."""
+    """The vector's id; None if there is none, or the outline is no longer the ROI's."""
     if isinstance(result, BadInputError):
         services.unembeddable_save(
             roi_id=roi.pk, geometry=roi.geometry, encoder=encoder, error=result

@@ -34,7 +34,7 @@ _DIGITS = 7  # of what a patch adds: a thousand of them still add up to five dig
 
 @task(EXPLAIN_KIND, queue="gpu", title="Explain a match", retry_on=(OSError,))
 def match_explain(context: JobContext, *, explanation_id: str) -> JobResult:
-    """Find the patches or key points that two regions have in common. Skipped where one is gone."""
+    """Find the patches or key points that two regions have in common. Skipped if one is gone."""
     row = selectors.explanation_to_make(uuid.UUID(explanation_id))
     if row is None:
         return {"skipped": "deleted"}

@@ -25,7 +25,7 @@ from portal.retrieval.tasks.ending import has_ended
 def metric_learn(context: JobContext, *, learning_id: str) -> JobResult:
     """Learn a metric from a lab's regions; compare it, on patients kept aside, with what is in use.
 
-    It writes once, at its end: killed before, the next attempt begins anew.
+    It writes once, at its end: killed before, the next attempt begins again.
     """
     learning = selectors.learning_to_run(uuid.UUID(learning_id))
     if learning is None:
@@ -78,7 +78,7 @@ def metric_embed(context: JobContext, *, encoder_id: str) -> JobResult:
 
 
 def _wanted(encoder_id: str) -> Encoder | None:
-    """None where it was rolled back, or went with its lab."""
+    """None if it was rolled back, or went with its lab."""
     try:
         encoder = selectors.encoder_get(uuid.UUID(encoder_id))
     except NotFoundError:

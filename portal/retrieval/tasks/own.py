@@ -39,7 +39,7 @@ def own_network(encoder: Encoder) -> RegionEncoder:
 
 @lru_cache(maxsize=4)  # labs at work at once; tens of megabytes each
 def _network(encoder_id: uuid.UUID) -> RegionEncoder:
-    """Weights never change: what is trained anew is another encoder."""
+    """Weights never change: what is trained again is another encoder."""
     from ml.roi import encoder_of_file
 
     with tempfile.TemporaryDirectory() as folder:
@@ -128,7 +128,7 @@ def _part(
 
 
 def own_wanted(encoder_id: str) -> Encoder | None:
-    """None where it was rolled back, or went with its lab."""
+    """None if it was rolled back, or went with its lab."""
     try:
         encoder = selectors.encoder_get(uuid.UUID(encoder_id))
     except NotFoundError:

@@ -67,7 +67,7 @@ class _Work:
         return self.tried >= len(self.squares) or self.seconds >= BUDGET_S
 
     def _keep(self, some: ArrayF64, found: list[Embedded | BadInputError], took_s: float) -> bool:
-        """False where the slide was given another pixel size meanwhile: nothing was written."""
+        """False if the slide was given another pixel size in the meantime: nothing was written."""
         self.tried, self.seconds = self.tried + len(some), self.seconds + took_s
         pairs = zip(some, found, strict=True)
         vectors = [(b, one.vector) for b, one in pairs if not isinstance(one, BadInputError)]
@@ -90,7 +90,7 @@ class _Work:
 def tissue_sample(context: JobContext, *, canvas_id: str, side_px: int, user_id: str) -> JobResult:
     """Embed squares of a slide's tissue until all are, or until ``BUDGET_S`` is spent.
 
-    A part lasts once it is written: what goes on later does the rest.
+    A part lasts once it is written: what continues later does the rest.
     """
     canvas = selectors.canvas_to_embed(uuid.UUID(canvas_id))
     if canvas is None:

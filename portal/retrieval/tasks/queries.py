@@ -1,4 +1,4 @@
-"""What is searched with that is no ROI, embedded."""
+"""What is searched with that is not an ROI, embedded."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ KEPT_PX = 2_048  # longer side of it: two screens
 
 @dataclass(frozen=True, slots=True)
 class _Picture:
-    """A decoded picture. mpp: of its pixels; None where it was not said."""
+    """A decoded picture. mpp: of its pixels; None if it was not said."""
 
     pixels: ImageU8
     mpp: float | None
@@ -47,7 +47,7 @@ class _Picture:
 
 @task(selectors.QUERY_KIND, queue="gpu", title="Prepare a search", retry_on=(OSError,))
 def query_embed(context: JobContext, *, query_id: str) -> JobResult:
-    """Turn what is searched with into its vector. Skipped where it is gone or has one."""
+    """Turn what is searched with into its vector. Skipped if it is gone or has one."""
     query = selectors.query_to_embed(uuid.UUID(query_id))
     if query is None:
         return {"skipped": "deleted"}

@@ -72,7 +72,7 @@ def canvases_embed(
     Args:
         groups: of ROIs of one canvas each.
     Returns:
-        For each group as many results; none where its file cannot be opened.
+        For each group as many results; none if its file cannot be opened.
     """
     from ml.roi import SlideRegions
 
@@ -128,7 +128,7 @@ def _on_frame(
 
 
 def canvas_stain(network: RegionEncoder, canvas: Canvas, slide: SlideImage) -> StainEstimate | None:
-    """The slide's stains, estimated for its first ROI and stored; None where none are needed."""
+    """The slide's stains, estimated for its first ROI and stored; None if none are needed."""
     if not network.normalises:
         return None
     from ml.roi.stain import StainConfig, estimate_stain, stain_from_dict, stain_to_dict

@@ -15,7 +15,7 @@ from portal.retrieval.thumbnails import SMALL, Scale, roi_thumbnail
 def report_pictures(context: JobContext, *, roi_ids: list[str], width: str) -> JobResult:
     """Make the pictures of regions at one scale, where the portal keeps those it shows.
 
-    Each is published by itself, so that whoever goes on finds those that are made.
+    Each is published by itself, so that whoever continues finds those that are made.
     """
     rois = selectors.rois_to_show([uuid.UUID(roi_id) for roi_id in roi_ids])
     unreadable = 0

@@ -25,7 +25,7 @@ def verdict_of(verdicts: Mapping[uuid.UUID, str], roi_id: uuid.UUID) -> str:
 
 @register.filter
 def at_scale(hit: Hit, scale: Scale) -> bool:
-    """True where the hit's picture can be drawn at the scale: its canvas knows the unit."""
+    """True if the hit's picture can be drawn at the scale: its canvas knows the unit."""
     roi: Roi = hit.roi
     return scale.width_px(roi) is not None
 

@@ -23,7 +23,7 @@ AT_ONCE = 4
 """Pictures that are made while somebody waits: one of a video takes up to a second."""
 
 _Kept = tuple[bytes | None, float | None]
-"""JPEG, None where the pixels cannot be read; its width in microns, None where not known."""
+"""JPEG, None if the pixels cannot be read; its width in microns, None if not known."""
 
 
 def report_keep(result: SimilarResult, user: User) -> Report | Job:

@@ -42,7 +42,7 @@ class Shown:
 
 
 def query_region(query: Query) -> Shown | None:
-    """Its area, or all of its canvas; None where it is on none."""
+    """Its area, or all of its canvas; None if it is on none."""
     canvas = query.canvas
     if canvas is None:
         return None

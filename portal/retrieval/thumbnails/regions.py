@@ -44,7 +44,7 @@ CLOSE = ThumbnailSize("-close", 960, 720, 0.1, 3)  # to see the patches of a reg
 PICTURES = {"small": SMALL, "large": LARGE, "close": CLOSE}
 WIDTH_PX, HEIGHT_PX = SMALL.width_px, SMALL.height_px
 _LEAST_PX = 24.0
-"""A window is at least so many level-0 pixels wide: a dot is shown with its surroundings."""
+"""A window is at least this many level-0 pixels wide: a dot is shown with its surroundings."""
 _SMOOTH = 2  # drawn so much larger, then reduced: no jagged line
 _UNLABELLED = "#ffd400"
 _QUALITY = 85  # of JPEG: no visible blocks
@@ -68,7 +68,7 @@ class Showable(Protocol):
     def bottom(self) -> float: ...  # noqa: D102
     @property
     def geometry(self) -> Any:
-        """GeoJSON of its outline; None where it has none."""
+        """GeoJSON of its outline; None if it has none."""
 
     @property
     def canvas(self) -> Canvas:
@@ -106,7 +106,7 @@ class Scale:
 
     @classmethod
     def named(cls, tag: str) -> Scale | None:
-        """The scale of a tag; None where there is none of that name."""
+        """The scale of a tag; None if there is none of that name."""
         return _SCALES.get(tag)
 
     def key(self, roi: Showable) -> str:
@@ -114,7 +114,7 @@ class Scale:
         return f"{self.tag}-{self.width_px(roi) or 0:.0f}px"
 
     def width_px(self, roi: Showable) -> float | None:
-        """The window's width in level-0 pixels; None where the canvas has no such scale."""
+        """The window's width in level-0 pixels; None if the canvas has no such scale."""
         mpp = roi.canvas.mpp_x
         if self.unit == "px":
             return self.width if mpp is None else None

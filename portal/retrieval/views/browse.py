@@ -78,7 +78,7 @@ class _Page:
         }
 
     def paged(self, total: int) -> Any:
-        """The page of a list of so many, for its links."""
+        """The page of a list of this many, for its links."""
         return Paginator(range(total), _PAGE).get_page(self.number)
 
 

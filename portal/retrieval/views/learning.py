@@ -137,7 +137,7 @@ def _ask(request: HttpRequest, lab: Lab, user: User) -> HttpResponse:
 
 
 def _wanted(request: HttpRequest) -> services.WantedTraining | None:
-    """How long an encoder is to be trained; None where a metric is asked for."""
+    """How long an encoder is to be trained; None if a metric is asked for."""
     if request.POST.get("method") != LearningMethod.ENCODER:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Pages: what is searched with that is no ROI."""
+"""Pages: what is searched with that is not an ROI."""
 
 from __future__ import annotations
 

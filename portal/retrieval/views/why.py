@@ -73,7 +73,7 @@ def why(request: HttpRequest, roi_id: uuid.UUID, other_id: uuid.UUID) -> HttpRes
 @login_required
 @require_http_methods(["GET", "POST"])
 def query_why(request: HttpRequest, query_id: uuid.UUID, other_id: uuid.UUID) -> HttpResponse:
-    """As ``why``, of a query that is no ROI."""
+    """As ``why``, of a query that is not an ROI."""
     user = user_of(request)
     query = selectors.query_get(user, query_id)
     other = _live(roi_get(user, other_id, with_shared=False))
@@ -113,7 +113,7 @@ def _of_query(query: Query, other: Roi) -> tuple[_Subject, Scale | None]:
 
 
 def _scale_for(a: Scale, b: Scale) -> Scale | None:
-    """One scale that shows both regions; None where each is better shown as it is."""
+    """One scale that shows both regions; None if each is better shown as it is."""
     small, large = sorted((a, b), key=lambda scale: scale.width)
     is_close = a.unit == b.unit and large.width <= _SCALE_RATIO * small.width
     return large if is_close else None
@@ -178,7 +178,7 @@ class _Figures(TypedDict):
 
 
 def _figures(found: MatchFound, encoder: Encoder) -> _Figures:
-    """What is said of the match in numbers that mean something without the encoder."""
+    """What is said about the match in numbers that mean something without the encoder."""
     p_values = [
         selectors.p_value_of(encoder, distance)
         for distance in (found.distance, found.other_distance)

@@ -48,7 +48,7 @@ class CanvasPulse:
     look that found it: so none is missed, whichever process told a page last.
 
     Attributes:
-        lab_id: whose canvas it is; None where nobody is shown it any more.
+        lab_id: whose canvas it is; None if nobody is shown it any more.
         looked_at: before the last look; None before the first.
     """
 

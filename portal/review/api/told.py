@@ -18,7 +18,7 @@ CARRIED_CHARS = 512 * 1024  # of all of them; a page asks for the others by id
 ROI_CHARS = 64 * 1024  # of one outline: some 4,000 vertices
 TOLD_AGAIN_S = 2.0  # clocks of machines differ, and an answer may be lost
 RENEWED_S = 20.0
-"""Older cursors are answered anew though nothing changed, or they would fall behind for ever."""
+"""Older cursors are answered again though nothing changed, or they would fall behind for ever."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ class Person:
 
     Attributes:
         hue: 0 to ``HUES`` - 1, the same on every page.
-        view: left, top, right, bottom in level-0 pixels; None where it is not told.
+        view: left, top, right, bottom in level-0 pixels; None if it is not told.
         roi: the one they have chosen.
     """
 

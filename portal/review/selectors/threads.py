@@ -20,7 +20,7 @@ class ThreadEntry:
         id: of the revision that made the step, or of the comment.
         kind: ``comment``, or the state of review that the step led to.
         text: what was said; empty for a step without words.
-        author: a name; None where the account is gone.
+        author: a name; None if the account is gone.
     """
 
     id: uuid.UUID

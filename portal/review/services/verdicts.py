@@ -25,7 +25,7 @@ class RoiVerdict:
         outcome: ``done``, ``unchanged`` (it stood there already), or the code of a problem:
             ``stale-version``, ``not-submitted``, ``own-roi``, ``forbidden``, ``not-found``.
         detail: the problem as a sentence.
-        version: the present one; None where there is no such ROI.
+        version: the present one; None if there is no such ROI.
     """
 
     roi_id: uuid.UUID

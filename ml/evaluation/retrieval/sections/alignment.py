@@ -174,7 +174,7 @@ def _cells(a: Section, b: Section, b_from_a: ArrayF64, side: int, step: int) -> 
 
 
 def _inside(section: Section, centres: ArrayF64, side: int) -> ArrayF64:
-    """Share of tissue in the square around each centre; 0 where it leaves the section."""
+    """Share of tissue in the square around each centre; 0 if it leaves the section."""
     share = np.zeros(len(centres))
     height, width = section.pixels.shape[:2]
     for row, (x, y) in enumerate(centres):

@@ -61,7 +61,7 @@ def asker(
 
 
 def _learned(task: Task, query: SuiteQuery, found: ArrayF32) -> LearnedMetric | None:
-    """None where the others have too few labels or patients to learn from."""
+    """None if the others have too few labels or patients to learn from."""
     labels = [task.labels[item] for item in query.gallery]
     patients = [task.patients[item] for item in query.gallery]
     try:

@@ -114,7 +114,7 @@ def _pull_table(result: Mapping[str, Any]) -> str:
 
 
 def _pull_line(result: Mapping[str, Any], method: str) -> str:
-    """Empty where no set tells patients apart."""
+    """Empty if no set tells patients apart."""
     pulls = {name: s["patient_pull"] for name, s in result["sets"].items() if s["patient_pull"]}
     if not pulls:
         return ""

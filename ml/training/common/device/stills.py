@@ -14,7 +14,7 @@ KEPT_BYTES = 512 << 20
 
 
 class KeptPlanes:
-    """Arrays of a training's stills on a device, as they are stored, up to so many bytes."""
+    """Arrays of a training's stills on a device, as they are stored, up to this many bytes."""
 
     def __init__(self, compute: Compute, *, most_bytes: int = KEPT_BYTES) -> None:
         self._compute, self._most = compute, most_bytes

@@ -60,7 +60,7 @@ def train_roi(
     """Train an encoder; the features of patches are kept in the run's folder as well.
 
     Args:
-        run: goes on from its checkpoint, if there is one; otherwise from ``run.start``, if given,
+        run: continues from its checkpoint, if there is one; otherwise from ``run.start``, if given,
             whose metric is learned anew. Of an encoder without graph layers that start is its
             patch encoder.
         data: folder the sources are relative to.

@@ -103,7 +103,7 @@ def read_blocks(
 
 
 def make_block(pixels: ImageU8, mpp: float) -> Block | None:
-    """A block of (H, W, 3) uint8, or None where it holds too little tissue."""
+    """A block of (H, W, 3) uint8, or None if it holds too little tissue."""
     tissue = optical_density(pixels).mean(axis=2) > _TISSUE_OD
     if tissue.mean() < _MIN_TISSUE:
         return None

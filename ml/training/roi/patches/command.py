@@ -32,7 +32,7 @@ from ml.training.roi.patches.views import draw_pair, restained
 from ml.types import Progress
 
 _HELD_OUT = 1 << 30
-"""The number that held-out views are drawn by: no run has so many steps."""
+"""The number that held-out views are drawn by: no run has this many steps."""
 
 
 class PatchSummary(RunSummary):
@@ -58,7 +58,7 @@ def train_patches(run: TrainingRun[PatchTrainConfig], *, data: Path) -> PatchSum
     """Train a patch encoder.
 
     Args:
-        run: goes on from its checkpoint, if there is one; otherwise from ``run.start``, if given.
+        run: continues from its checkpoint, if there is one; otherwise from ``run.start``, if given.
         data: folder the sources are relative to.
     """
     config = run.config

@@ -27,7 +27,7 @@ class CleanFile:
     """What became of a file.
 
     Attributes:
-        path: the copy without names; None where nothing had to be taken out.
+        path: the copy without names; None if nothing had to be taken out.
         sha256: of the copy, "" where there is none.
         removed: names of fields. left: what could not be taken out, as sentences.
         stain: that the file named in a field of these.

@@ -40,7 +40,7 @@ _AT_THE_GATE = frozenset(
 
 
 def item_quarantine(*, item: Slide | Video, code: str, message: str) -> bool:
-    """Put the file of an item that failed at the gate into quarantine; False where it did not.
+    """Put the file of an item that failed at the gate into quarantine; False if it did not.
 
     An imported one stays, failed: regions wait on its canvas. Call in the transaction that ends the
     job. Emits ``quarantine.put``.

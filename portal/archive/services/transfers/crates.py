@@ -26,7 +26,7 @@ from portal.labs.models import Lab, User
 def crate_begin(*, lab: Lab, filename: str, size_bytes: int, user: User) -> Upload:
     """Open the transfer of a crate. Pieces follow with ``upload_append``.
 
-    The limit of one file does not hold for a crate, but for each file in it.
+    The limit of one file does not hold for a crate, except for each file in it.
 
     Raises:
         ForbiddenError: no manager of the lab. InvalidInputError: an empty file.
@@ -45,7 +45,7 @@ def crate_begin(*, lab: Lab, filename: str, size_bytes: int, user: User) -> Uplo
 
 
 def crate_check(*, upload: Upload) -> bool:
-    """Mark a crate that arrived whole as being checked; False where it is being checked already.
+    """Mark a crate that arrived whole as being checked; False if it is being checked already.
 
     Raises:
         ConflictError: it is none, has not arrived, or was imported.

@@ -34,7 +34,7 @@ def upload_finish(*, upload: Upload, progress: Progress) -> tuple[Path | None, F
     Everything here may be done twice. ``upload_store`` follows.
 
     Returns:
-        The file, to be placed, or None where the store has its bytes; and what its content is.
+        The file, to be placed, or None if the store has its bytes; and what its content is.
     Raises:
         InvalidInputError: another hash than announced, or no kind Tessera opens.
     """
@@ -76,7 +76,7 @@ def upload_store(*, upload: Upload, received: Path | None, kind: FileKind) -> It
     """Keep a checked transfer as an asset, and make a slide or a video of it.
 
     Raises:
-        ConflictError: its case was deleted meanwhile, or the account that sent it.
+        ConflictError: its case was deleted in the meantime, or the account that sent it.
     """
     user = upload.created_by
     case = Case.objects.filter(uploads=upload.pk).first()
@@ -127,7 +127,7 @@ def upload_job_ended(*, payload: Mapping[str, Any]) -> None:
 
 
 def _join(path: Path, whole: Upload, progress: Progress) -> None:
-    """Write the parts one after the other; begun anew where it was broken off."""
+    """Write the parts one after the other; begun again where it was broken off."""
     done = 0
     with full_disk_refused(), path.open("wb") as out:
         for part in whole.parts.order_by("part_number"):

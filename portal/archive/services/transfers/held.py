@@ -48,8 +48,8 @@ class Landed:
 
     Attributes:
         mtime_ns: by which the API sees that nobody wrote to the file since.
-        digest: in hexadecimal digits; empty where no hash was asked for.
-        failed: why it ends early; empty where it does not.
+        digest: in hexadecimal digits; empty if no hash was asked for.
+        failed: why it ends early; empty if it does not.
     """
 
     begin: int

@@ -133,7 +133,7 @@ def stretch_open(file: RawIOBase, upload: Upload, rest: int, checksum: Checksum 
     """What the front may write next of a piece of which it holds so much.
 
     The file ends where the stretch begins. So the front, which takes the lock after this process
-    let go of it, sees whether somebody else wrote meanwhile.
+    let go of it, sees whether somebody else wrote in the meantime.
 
     Raises:
         InvalidInputError: more bytes than announced.

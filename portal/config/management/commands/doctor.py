@@ -1,6 +1,6 @@
 """``manage.py doctor``: what is missing, slow or wrong, and what to do. One line a finding.
 
-Exit code 0 where nothing is wrong, 1 where something is; with ``--strict`` warnings count too.
+Exit code 0 where nothing is wrong, 1 if something is; with ``--strict`` warnings count too.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ def erasure_begin(*, lab: Lab, cases: Collection[Case], user: User, reason: str)
 def erasure_run(erasure: Erasure) -> Erasure:
     """Erase for good, look whether it is gone, and write the certificate.
 
-    Running it again after a failure goes on; one that is done stays as it is.
+    Running it again after a failure continues; one that is done stays as it is.
 
     Raises:
         ConflictError: a job is still at work on one of the cases; again once it has ended.

@@ -1,7 +1,7 @@
 """``manage.py index``: what the search's files hold, whether they are right, and new ones.
 
 ``switch`` makes the indexes that are not in the engine which ``TESSERA_INDEX_ENGINE`` names. Each
-scope goes over when its new index is whole; stopped at any place, run again it goes on.
+scope goes over when its new index is whole; stopped at any place, run again it continues.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from portal.retrieval.selectors.hits import Meaning, calibration_for
 
 MAP_KIND = "map_draw"
 MOST_REGIONS = 100_000
-"""Of a map, the newest: the neighbours of so many are found in minutes on two cores, and the time
+"""Of a map, the newest: the neighbours of this many are found in minutes on two cores, and the time
 grows with the square; a browser draws as many without a pause."""
 COPY_RADIUS = 1e-3  # of an encoder without a calibration: only what is the same but for rounding
 _HALVINGS = 50  # of a distance: far below what float32 tells apart
@@ -66,7 +66,7 @@ class MapCounts:
 
 
 class MapCanvas(NamedTuple):
-    """What regions of a canvas are coloured and grouped by; texts are empty where unknown."""
+    """What regions of a canvas are coloured and grouped by; texts are empty if unknown."""
 
     pk: uuid.UUID
     name: str
@@ -151,7 +151,7 @@ def map_source(scope: Scope) -> MapSource:
 def duplicate_radius(scope: Scope, count: int) -> tuple[float, bool]:
     """How near two of ``count`` regions are near-duplicates, and whether that is calibrated.
 
-    As near as no two unrelated regions among so many usually are.
+    As near as no two unrelated regions among this many usually are.
     """
     calibration = calibration_for(scope.encoder)
     if calibration is None:
@@ -160,7 +160,7 @@ def duplicate_radius(scope: Scope, count: int) -> tuple[float, bool]:
 
 
 def close_radius(seen: SeenMap) -> float:
-    """Farther neighbours are no nearer than unrelated regions; infinite where it is not known."""
+    """Farther neighbours are no nearer than unrelated regions; infinite if it is not known."""
     meaning = Meaning(calibration_for(seen.map.encoder), len(seen.rows))
     if meaning.calibration is None:
         return float("inf")
@@ -242,7 +242,7 @@ def _numbered(keys: list[Any]) -> ArrayI64:
 
 
 def reach_of(calibration: Calibration, searched: int) -> float:
-    """The largest distance that is close among so many regions, by halving."""
+    """The largest distance that is close among this many regions, by halving."""
     low, high = 0.0, calibration.distances[-1]
     for _ in range(_HALVINGS):
         middle = (low + high) / 2

@@ -104,7 +104,7 @@ _Said = tuple[str, str, str]
 
 
 def _numbered(keys: list[K], said: Callable[[K], _Said]) -> tuple[list[_Said], list[int]]:
-    """What is said of each different key, and the number of each point's."""
+    """What is said about each different key, and the number of each point's."""
     number: dict[K, int] = {}
     at = [number.setdefault(key, len(number)) for key in keys]
     return [said(key) for key in number], at

@@ -49,7 +49,7 @@ class Unannotated:
     """An image that may be worth drawing on.
 
     Attributes:
-        regions: that the person may see on it. novelty: None where it was not looked through.
+        regions: that the person may see on it. novelty: None if it was not looked through.
     """
 
     canvas: Canvas

@@ -46,7 +46,7 @@ class Readers:
         self._opened: OrderedDict[tuple[uuid.UUID, uuid.UUID], _Opened] = OrderedDict()
 
     def get(self, snapshot: IndexSnapshot, encoder: Encoder) -> VectorIndex | None:
-        """What the snapshot names, or None where it is missing, damaged or its server away (then
+        """What the snapshot names, or None if it is missing, damaged or its server away (then
         the database is searched instead: slower, and still right)."""
         scope = (encoder.pk, snapshot.lab_id)
         with self._lock:

@@ -92,7 +92,7 @@ class IndexState:
 
     Attributes:
         vectors, size_bytes: of the newest files together. recall: the least of them, as measured
-            when they were written; 1 where there is none.
+            when they were written; 1 if there is none.
     """
 
     encoder: str

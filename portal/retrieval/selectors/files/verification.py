@@ -48,7 +48,7 @@ class IndexVerdict:
     recall: float
 
     def is_good(self, least_recall: float) -> bool:
-        """True where nothing is wrong and enough is found."""
+        """True if nothing is wrong and enough is found."""
         flawed = self.missing or self.orphans or self.altered
         return not flawed and not self.recall < least_recall
 
@@ -76,7 +76,7 @@ def index_state_of(scope: Scope) -> ScopeState:
 
 
 def index_server_answers() -> bool:
-    """Whether the server of indexes can be asked; True where none is configured."""
+    """Whether the server of indexes can be asked; True if none is configured."""
     found = server()
     try:
         return found is None or bool(found.answers())
@@ -101,7 +101,7 @@ def index_verify(
     k: int = 25,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> IndexVerdict | None:
-    """Compare the scope's newest index file with the database; None where none can be read.
+    """Compare the scope's newest index file with the database; None if none can be read.
 
     Reads every vector of the scope once.
     """

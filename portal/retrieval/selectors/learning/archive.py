@@ -131,7 +131,7 @@ def learning_get(user: User, learning_id: uuid.UUID) -> Learning:
 
 
 def learning_to_run(learning_id: uuid.UUID) -> Learning | None:
-    """For a task: the row with its lab and base; None where it is gone."""
+    """For a task: the row with its lab and base; None if it is gone."""
     rows = Learning.objects.select_related("lab", "base", "encoder", "user").defer("weights")
     found: Learning | None = rows.filter(pk=learning_id).first()
     return found
@@ -158,7 +158,7 @@ def _blinded() -> QuerySet[Roi]:
 
 
 def _judged(lab_id: uuid.UUID, row_of: dict[uuid.UUID, int]) -> Judged:
-    """Pairs among these ROIs, by the last word of each person; none where they differ."""
+    """Pairs among these ROIs, by the last word of each person; none if they differ."""
     said: dict[tuple[int, int], set[bool]] = {}
     rows = Judgement.objects.filter(lab_id=lab_id).order_by("created_at", "pk")
     for roi, other, verdict in rows.values_list("roi_id", "other_id", "verdict"):

@@ -32,7 +32,7 @@ def _matrix(encoder_id: uuid.UUID, dim: int) -> ArrayF32:
 
 
 def own_weights(encoder_id: uuid.UUID) -> bytes:
-    """The safetensors file of a lab's own encoder; empty where it is gone."""
+    """The safetensors file of a lab's own encoder; empty if it is gone."""
     rows = Learning.everything.filter(encoder=encoder_id)
     return bytes(rows.values_list("weights", flat=True).first() or b"")
 

@@ -40,7 +40,7 @@ class TrainingTold:
 
     Attributes:
         regions, patients: whose pixels it learned from. device: that it learned on.
-        steps: taken; none where the scheme takes none. loss, held_out: of some of them, spread
+        steps: taken; none if the scheme takes none. loss, held_out: of some of them, spread
             evenly, on what is learned from and on patients kept aside.
         stopped_early: the hours were over first.
     """

@@ -100,7 +100,7 @@ def learning_ask(
 def learning_promote(*, learning: Learning, user: User) -> Job:
     """Let the lab's searches use what was learned, once it has embedded the lab's archive.
 
-    Until then they go on with what they have. Returns the job that embeds it.
+    Until then they continue with what they have. Returns the job that embeds it.
 
     Raises:
         ForbiddenError: less than a manager of the lab.
@@ -150,9 +150,9 @@ def _promotable(learning: Learning) -> Encoder:
 def learning_roll_back(*, learning: Learning, user: User) -> Learning:
     """Let the lab's searches use what they used before, at once if it has all vectors.
 
-    The common encoder has them all. An own one of the lab lacks those of regions drawn meanwhile:
-    a job embeds them, and until it is done searches go by the common one. What was to take the
-    place of what is rolled back is not put in use either.
+    The common encoder has them all. An own one of the lab lacks those of regions drawn in the
+    meantime: a job embeds them, and until it is done searches go by the common one. What was to
+    take the place of what is rolled back is not put in use either.
 
     Raises:
         ForbiddenError: less than a manager of the lab.

@@ -31,8 +31,8 @@ class TrainingFolder:
         """Keep it for two days more.
 
         Raises:
-            FileNotFoundError: it was removed meanwhile, as by an erasure; what was read from it
-                must not be kept, and the next attempt begins anew.
+            FileNotFoundError: it was removed in the meantime, as by an erasure; what was read from
+                it must not be kept, and the next attempt begins again.
         """
         os.utime(self.path)
         if not os.path.samestat((self.path / LOCK).stat(), os.fstat(self.lock)):
@@ -43,7 +43,7 @@ class TrainingFolder:
 def learning_folder_claim(learning: Learning) -> Iterator[TrainingFolder]:
     """The folder for this process alone, with what an attempt that was killed left in it.
 
-    Where nothing is left the training begins anew, and so do its hours.
+    Where nothing is left the training begins again, and so do its hours.
 
     Raises:
         BlockingIOError: a worker that was thought dead is still in it; try again later.
@@ -69,7 +69,7 @@ def learning_folder_drop(learning: Learning) -> None:
 
 
 def learning_folders_drop(*, lab_id: uuid.UUID) -> None:
-    """Remove those of a lab, for an erasure: a training under way begins anew.
+    """Remove those of a lab, for an erasure: a training under way begins again.
 
     Raises:
         OSError: something cannot be removed.

@@ -78,7 +78,7 @@ def metric_switch(encoder: Encoder) -> bool:
     Inside ``effect()``. New vectors wait for the lock on their encoder. Emits ``encoder.switched``.
 
     Returns:
-        False where something is left to do.
+        False if something is left to do.
     """
     Encoder.objects.select_for_update().get(pk=encoder.base_id or encoder.pk)
     if selectors.embeddings_to_map(encoder).exists():
