@@ -1,4 +1,4 @@
-"""``manage.py archive_bucket``: the bucket of originals, made where it is missing, and tried."""
+"""``manage.py archive_bucket``: create the bucket of originals if it is missing, and test it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``manage.py archive_quota``: what the originals of each lab hold, and may hold."""
+"""``manage.py archive_quota``: show or set how much space the originals of each lab may take."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``manage.py archive_trash``: what lies in the trash of the storage, back from it, or gone."""
+"""``manage.py archive_trash``: list, restore or purge the files in the trash of the storage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``manage.py demo``: the main job end to end, then the portal. Run twice, nothing doubles."""
+"""``manage.py demo``: prepare demo data end to end, then serve. A second run adds nothing."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""``manage.py doctor``: what is missing, slow or wrong, and what to do. One line a finding.
+"""``manage.py doctor``: what is missing, slow or wrong, and what to do about it, one line each.
 
-Exit code 0 where nothing is wrong, 1 if something is; with ``--strict`` warnings count too.
+Exit code 0 if nothing is wrong, 1 if something is; with ``--strict`` warnings count too.
 """
 
 from __future__ import annotations

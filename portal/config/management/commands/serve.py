@@ -1,4 +1,4 @@
-"""``manage.py serve``: web, worker and reaper as one process tree, with no other server."""
+"""``manage.py serve``: run web, worker and reaper as one process tree, without another server."""
 
 from __future__ import annotations
 

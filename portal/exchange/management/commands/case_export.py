@@ -1,4 +1,4 @@
-"""``manage.py case_export CASE``: take a whole case along, as a zip or a folder."""
+"""``manage.py case_export CASE``: export a whole case as a zip or a folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``manage.py case_import CRATE``: bring a whole case that was exported into a lab."""
+"""``manage.py case_import CRATE``: import a whole case that was exported into a lab."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``manage.py reaper``: the role ``beat`` of the image."""
+"""``manage.py reaper``: run the reaper, the role ``beat`` of the image."""
 
 from __future__ import annotations
 

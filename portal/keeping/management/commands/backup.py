@@ -1,4 +1,4 @@
-"""``manage.py backup DEST``: a new generation of database and files, beside a running portal."""
+"""``manage.py backup DEST``: back up database and files of a running portal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``manage.py erase LAB --case ACCESSION | --patient KEY --by MANAGER``: a patient, for good.
+"""``manage.py erase LAB --case ACCESSION | --patient KEY --by MANAGER``: erase for good.
 
 Without ``--now`` the cases go into the bin, from which they can still be restored.
 """

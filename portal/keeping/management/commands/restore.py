@@ -1,4 +1,4 @@
-"""``manage.py restore SRC``: an empty installation becomes what a backup holds."""
+"""``manage.py restore SRC``: restore a backup into an empty installation."""
 
 from __future__ import annotations
 

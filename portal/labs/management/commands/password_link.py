@@ -1,4 +1,4 @@
-"""``manage.py password_link EMAIL``: a one-time link to choose a new password.
+"""``manage.py password_link EMAIL``: print a one-time link to choose a new password.
 
 For people who forgot theirs where no mail is sent. Give it to nobody but the owner of the account,
 and be sure who that is: the link does not prove it.

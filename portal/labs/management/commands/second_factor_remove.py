@@ -1,6 +1,6 @@
-"""``manage.py second_factor_remove EMAIL``: for a person who lost every second factor.
+"""``manage.py second_factor_remove EMAIL``: help a person who lost every second factor.
 
-Be sure who asks: from then on the password alone signs in, until a new factor is set up.
+Be sure who asks: from then on the password alone is enough, until a new factor is set up.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``manage.py setup_lab``: a lab and its first manager, without mail and without questions.
+"""``manage.py setup_lab``: create a lab and its first manager, without mail or prompts.
 
 The manager gets a one-time link to choose a password, or a password that is read from the standard
 input or from ``TESSERA_SETUP_PASSWORD``; never from the command line, which every process can read.

@@ -1,4 +1,4 @@
-"""``manage.py encoder``: compare the encoder that waits with the default, then let it in or not."""
+"""``manage.py encoder``: compare the waiting encoder with the default; approve or reject it."""
 
 from __future__ import annotations
 

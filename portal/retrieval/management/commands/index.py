@@ -1,7 +1,7 @@
-"""``manage.py index``: what the search's files hold, whether they are right, and new ones.
+"""``manage.py index``: show, verify, rebuild or switch the index files of searches.
 
-``switch`` makes the indexes that are not in the engine which ``TESSERA_INDEX_ENGINE`` names. Each
-scope goes over when its new index is whole; stopped at any place, run again it continues.
+``switch`` builds the indexes that are not yet in the engine that ``TESSERA_INDEX_ENGINE`` names.
+Each scope switches when its new index is complete; a run that was stopped continues when repeated.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``manage.py training_set LAB OUT --by MANAGER``: a lab's regions as a folder to train on."""
+"""``manage.py training_set LAB OUT --by MANAGER``: write the regions of a lab for training."""
 
 from __future__ import annotations
 
