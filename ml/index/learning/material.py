@@ -22,6 +22,7 @@ LEARNED_LEAST = 2
 """Patients of a label, or with judgements of both kinds, to learn from: what sets a patient apart
 is told from what sets a label apart by two at least."""
 MAP, AGREEMENT = "map_at_10", "agreement"
+TOO_LITTLE = "There is too little to learn from."
 """What the verdict goes by: labels, or where they do not suffice what people judged."""
 RULE = (
     f"{ASIDE_SHARE:.0%} of the patients, rounded up, are kept aside: those whose key has the "
@@ -92,7 +93,7 @@ class Enough:
         patients: all. aside: patients kept aside that can be asked with, by labels or judgements.
         labels: that enough patients have to learn from. judged: patients to learn judgements from.
         judges_by: ``map_at_10`` (labels) or ``agreement`` (judgements alone).
-        problem: in words, what is missing; "" where nothing is.
+        lacking: what each way to learn needs and what was found; empty where one has enough.
     """
 
     patients: int
@@ -100,7 +101,12 @@ class Enough:
     labels: tuple[str, ...]
     judged: int
     judges_by: str = MAP
-    problem: str = ""
+    lacking: tuple[str, ...] = ()
+
+    @property
+    def problem(self) -> str:
+        """What is missing, in words; empty where nothing is."""
+        return " ".join((TOO_LITTLE, *self.lacking)) if self.lacking else ""
 
 
 def enough(material: Material, aside: ArrayBool, *, aside_least: int = ASIDE_LEAST) -> Enough:
@@ -124,18 +130,17 @@ def enough(material: Material, aside: ArrayBool, *, aside_least: int = ASIDE_LEA
     if judged >= LEARNED_LEAST and by_judged >= aside_least:
         return Enough(total, by_judged, learned, judged, AGREEMENT)
     needed = math.floor((aside_least - 1) / ASIDE_SHARE) + 1
-    problem = (
-        "There is too little to learn from. "
+    lacking = (
         f"Learning from labels needs two labels, each of at least {LEARNED_LEAST} patients to "
         f"learn from, and at least {aside_least} patients with one of these labels kept aside for "
         f"the comparison: {needed} patients or more in all. Found: {_count(total, 'patient')}, "
         f"{_count(len(learned), 'label')} of {LEARNED_LEAST} or more patients to learn from, and "
-        f"{_count(by_labels, 'patient')} kept aside with one of these labels. "
+        f"{_count(by_labels, 'patient')} kept aside with one of these labels.",
         f"Learning from judgements alone needs {LEARNED_LEAST} patients to learn from and "
         f"{aside_least} kept aside whose regions were searched with and have results judged alike "
-        f"and results judged unlike. Found: {judged} to learn from and {by_judged} kept aside."
+        f"and results judged unlike. Found: {judged} to learn from and {by_judged} kept aside.",
     )
-    return Enough(total, max(by_labels, by_judged), learned, judged, problem=problem)
+    return Enough(total, max(by_labels, by_judged), learned, judged, lacking=lacking)
 
 
 def require_enough(

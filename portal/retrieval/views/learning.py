@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -164,7 +163,7 @@ class _Kind:
     """What there is of a kind, and what searches of it go by; nothing without ``base``.
 
     Attributes:
-        base: what would be learned on. problem: why nothing can be learned yet, or empty.
+        base: what would be learned on. lacking: what is missing to learn, in sentences.
     """
 
     kind: EncoderKind
@@ -173,15 +172,9 @@ class _Kind:
     labelled: int = 0
     patients: int = 0
     judgements: int = 0
-    problem: str = ""
+    lacking: tuple[str, ...] = ()
     searches_by: Encoder | None = None
     under_way: Learning | None = None
-
-    @property
-    def lacks(self) -> tuple[str, list[str]]:
-        """The problem: in short, and its other sentences."""
-        short, *more = re.split(r"(?<=\.) (?=[A-Z])", self.problem)
-        return short, more
 
 
 def _kind(lab: Lab, kind: EncoderKind) -> _Kind:
@@ -196,7 +189,7 @@ def _kind(lab: Lab, kind: EncoderKind) -> _Kind:
         labelled=int((found.material.labels != "").sum()),
         patients=enough.patients,
         judgements=len(found.material.judged),
-        problem=enough.problem,
+        lacking=enough.lacking,
         searches_by=selectors.encoder_of_lab(kind, lab.pk),
         under_way=selectors.learning_under_way(lab.pk, kind),
     )

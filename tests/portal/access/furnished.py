@@ -9,7 +9,7 @@ import numpy as np
 
 from portal.annotations.models import Roi
 from portal.annotations.services import roi_create
-from portal.archive.models import Canvas
+from portal.archive.models import Canvas, CanvasKind
 from portal.archive.services import item_receive
 from portal.exchange.services import case_export_request
 from portal.jobs.models import Job
@@ -17,7 +17,8 @@ from portal.jobs.worker.runner import job_run
 from portal.labs.models import User
 from portal.mosaics.models import Mosaic
 from portal.mosaics.services import mosaic_create
-from portal.reading.models import Assignment
+from portal.reading.models import Assignment, Study
+from portal.reading.selectors.results import image_result
 from portal.reading.services import assignment_submit
 from portal.retrieval.models import Embedding, Explanation
 from portal.retrieval.selectors import MatchFound
@@ -25,6 +26,8 @@ from portal.retrieval.selectors.explanations import PairFound
 from tests import world
 from tests.portal.access.conftest import Scene
 from tests.portal.annotations.staging import document, run, stage
+from tests.portal.retrieval.archives import filled
+from tests.portal.retrieval.conftest import World as RegionWorld
 
 _MATCH = MatchFound(
     similarity=0.75,
@@ -59,6 +62,55 @@ def furnish(scene: Scene) -> dict[str, str]:
         "built_mosaics": str(mosaic.pk),
         "mosaic_rois": str(_drawn(mosaic.canvas, manager, 40, 40, 90, 90).pk),
     }
+
+
+def prepare(scene: Scene, name: str) -> dict[str, str]:
+    """What a single example needs, to be rolled back; ids that stand for others in it."""
+    return _PREPARED[name](scene) if name in _PREPARED else {}
+
+
+def _without_scale(scene: Scene) -> dict[str, str]:
+    Canvas.objects.filter(pk=scene.world.canvas.pk).update(mpp_x=None, mpp_y=None)
+    return {}
+
+
+def _with_vectors(scene: Scene) -> dict[str, str]:
+    made = scene.world
+    _explain(scene, _drawn(made.canvas, scene.cast.users["manager"], 420, 40, 620, 240))
+    return {}
+
+
+def _many_patients(scene: Scene) -> dict[str, str]:
+    made = scene.world
+    filled(RegionWorld(made.case.lab, scene.cast.users["manager"], scene.folder))
+    return {}
+
+
+def _on_a_mosaic(scene: Scene) -> dict[str, str]:
+    """A place on another mosaic of the patient of the video."""
+    made = scene.world
+    canvas = RegionWorld(made.case.lab, scene.cast.users["manager"], scene.folder).canvas(
+        made.case, CanvasKind.MOSAIC
+    )
+    return {"video_rois": str(_drawn(canvas, scene.cast.users["manager"], 9, 9, 60, 60).pk)}
+
+
+def _compared(scene: Scene) -> dict[str, str]:
+    """The first finding of the study's image."""
+    _hand_in(scene)
+    study = Study.objects.get(pk=scene.ids["studies"])
+    canvas = Canvas.objects.get(pk=scene.ids["video_canvases"])
+    finding = image_result(study, canvas).findings[0]
+    return {"canvases": str(canvas.pk), "rois": str(finding.id)}
+
+
+_PREPARED = {
+    "canvases_partial_update": _without_scale,
+    "followups_create": _on_a_mosaic,
+    "learnings_create": _many_patients,
+    "maps_create": _with_vectors,
+    "studies_decide": _compared,
+}
 
 
 def _drawn(

@@ -199,4 +199,6 @@ def test_the_page_says_in_short_that_there_is_too_little_and_the_rest_when_asked
     page.force_login(manager)
     shown = page.get("/lab/learning/").content.decode()
     assert "<summary>There is too little to learn from.</summary>" in shown
-    assert "14 patients or more in all.</p>" in shown
+    assert "<p>Learning from labels needs two labels" in shown
+    assert "14 patients or more in all. Found: 3 patients" in shown
+    assert "<p>Learning from judgements alone needs" in shown
