@@ -118,5 +118,5 @@ def test_beyond_the_bound_the_recall_is_measured_and_the_server_only_proposes(op
 
 
 def test_a_server_that_is_not_there_is_said_to_be():
-    with pytest.raises(IndexUnreachableError, match="cannot be asked"):
+    with pytest.raises(IndexUnreachableError, match="cannot be reached"):
         open_qdrant(QdrantServer("http://127.0.0.1:9", timeout_s=1), "x", DIM)

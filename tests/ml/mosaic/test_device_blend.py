@@ -153,7 +153,7 @@ def test_a_part_that_cannot_be_halved_any_more_ends_the_work(fast, tmp_path, mon
         raise torch.OutOfMemoryError
 
     monkeypatch.setattr(device_blend.DevicePainter, "_warped_bands", full)
-    with pytest.raises(torch.OutOfMemoryError, match="no room for"):
+    with pytest.raises(torch.OutOfMemoryError, match="no memory for"):
         blended(pictures(1), tmp_path)
 
 

@@ -193,7 +193,7 @@ def test_jobs_are_cancelled_together(
     second.refresh_from_db()
     assert (second.state, second.error_code) == (JobState.CANCELLED, "cancelled")
     told = page.post("/jobs/cancel/", {"all": "1", "kind": name}, follow=True)
-    assert b"0 cancelled, 1 stopping, 1 of other people kept." in told.content
+    assert b"0 cancelled, 1 stopping, 1 started by others and kept." in told.content
     third.refresh_from_db()
     theirs.refresh_from_db()
     assert third.cancel_requested and theirs.state == JobState.QUEUED

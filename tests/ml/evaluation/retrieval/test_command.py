@@ -170,7 +170,7 @@ def test_more_folds_than_patients_and_sections_alone_are_refused(data_set, capsy
     lines = capsys.readouterr().err.splitlines()
     assert lines == [
         "error: 9 folds need 9 patients or more, got 4",
-        "error: --sections belongs to --signals",
+        "error: --sections needs --signals",
     ]
 
 

@@ -35,7 +35,7 @@ def test_the_state_of_an_earlier_release_is_refused_with_words(tmp_path):
         held_out: tuple[str, ...] = ()
 
     write_checkpoint(tmp_path / "checkpoint.pt", Run(), {})
-    with pytest.raises(BadInputError, match=r"or of an earlier release .* choose another folder"):
+    with pytest.raises(BadInputError, match=r"or of an earlier release .* Choose another folder"):
         read_checkpoint(tmp_path / "checkpoint.pt", More())
 
 

@@ -97,6 +97,6 @@ def test_a_trained_encoder_is_compared_with_the_metric_in_use_put_over_it_and_ta
     assert first.items() <= {hit.roi.pk: hit.distance for hit in again.hits}.items()
     services.learning_roll_back(learning=metric, user=manager)
     assert searched(manager, query).query.encoder == base
-    with pytest.raises(ConflictError, match=f"compared with {metric}, but .* {base} now"):
+    with pytest.raises(ConflictError, match=f"compared with {metric}, but .* now use {base}"):
         taken(archive, manager, trained)
     assert not Encoder.objects.filter(lab=archive.lab, is_next=True).exists()

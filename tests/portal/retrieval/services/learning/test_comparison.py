@@ -95,7 +95,7 @@ def test_what_was_compared_with_another_than_is_in_use_now_is_refused(world, man
     first, second = learned(world, manager), learned(world, manager)
     services.learning_promote(learning=first, user=manager)
     world.run_jobs()
-    with pytest.raises(ConflictError, match=f"compared with {first.base}, but .* {first} now"):
+    with pytest.raises(ConflictError, match=f"compared with {first.base}, but .* now use {first}"):
         services.learning_promote(learning=second, user=manager)
     services.learning_roll_back(learning=first, user=manager)
     services.learning_promote(learning=second, user=manager)
