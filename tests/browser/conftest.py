@@ -176,7 +176,8 @@ def shoot() -> Callable[[Any, str], None]:
             return
         for theme in ("dark", "light"):
             page.emulate_media(color_scheme=theme)
-            page.screenshot(path=str(Path(folder) / f"{name}-{theme}.png"))
+            path = Path(folder) / f"{name}-{theme}.png"
+            page.screenshot(path=str(path), animations="disabled")  # not on its way from the other
 
     return run
 
