@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from ml.geometry import box_corners, depth_of, normalised, transform_points
+from ml.geometry import depth_of, normalised, transform_points
 from ml.mosaic.adjust import Adjustment, adjust_transforms, link_residuals
 from ml.mosaic.config import MosaicConfig
 from ml.mosaic.features import is_plausible
@@ -17,6 +17,7 @@ from ml.mosaic.links import Link
 from ml.mosaic.loop_keyframes import LoopKeyframeStore
 from ml.mosaic.loops import loops_by_overlap
 from ml.mosaic.registration import Registration
+from ml.mosaic.view_shape import view_corners
 from ml.types import ArrayBool, ArrayF64, Progress
 
 HOP_COST = 30.0
@@ -178,10 +179,8 @@ def _spread(found: Adjustment, mask: ArrayBool) -> tuple[dict[int, ArrayF64], di
 
     To first order: a point x of the frame moves by d(A (I + D) x), through the projection.
     """
-    rows, columns = np.nonzero(mask)
-    left, right, top, bottom = columns.min(), columns.max(), rows.min(), rows.max()
-    corners = box_corners(left, top, right, bottom)
-    middle = np.array([[(left + right) / 2, (top + bottom) / 2]])
+    corners = view_corners(mask)
+    middle = corners.mean(axis=0)[None]
     beside = middle + np.array([[1.0, 0.0]])
     covariance, sigma = {}, {}
     for frame, matrix in found.transforms.items():
@@ -222,10 +221,8 @@ def _graph(links: Sequence[Link], frames: Sequence[int]) -> sparse.csr_matrix:
 
 def _sane(placed: dict[int, ArrayF64], mask: ArrayBool) -> dict[int, ArrayF64]:
     """Without frames that came out absurdly large, small or folded over."""
-    rows, columns = np.nonzero(mask)
-    left, right, top, bottom = columns.min(), columns.max(), rows.min(), rows.max()
-    corners = box_corners(left, top, right, bottom)
-    whole = float((right - left) * (bottom - top))
+    corners = view_corners(mask)
+    whole = float(np.prod(corners[2] - corners[0]))
     kept = {}
     for frame, matrix in placed.items():
         depth = depth_of(matrix, corners)

@@ -21,9 +21,9 @@ class MosaicConfig:
         descriptor: name of ``ml.keypoints.load_descriptor``.
         max_keypoints: at most this many a frame.
         motion_model: "translation", "similarity", "affine", "homography", or "auto" (by evidence).
-        pick_share: a frame that moved less than this share of the view rides along with the
-            keyframe before it instead of being registered itself.
-        loop_keyframe_share: keyframes this share of the view apart are kept for loops.
+        pick_share: a frame that moved less than this share of the frame rides along with the
+            keyframe before it instead of being registered itself, where one motion explains it.
+        loop_keyframe_share: keyframes this share of the frame apart are kept for loops.
         max_loop_keyframes: bounds what loop search costs.
         loop_candidates: look-alikes tried for each loop keyframe.
         skips: a keyframe is registered to the keyframes this many before it.

@@ -14,7 +14,8 @@ from scipy.sparse.linalg import LinearOperator, cg
 from ml.geometry import homography_jacobian, transform_points
 from ml.mosaic.local_cells import NODES, Cells
 from ml.mosaic.local_prior import entries
-from ml.types import ArrayF32, ArrayF64
+from ml.mosaic.view_shape import view_corners
+from ml.types import ArrayBool, ArrayF32, ArrayF64
 
 CELL_SIGMA_PX = 0.1
 """No cell is believed to a smaller fraction of a px: its px do not err by themselves alone."""
@@ -57,9 +58,9 @@ class _Block:
 class LocalEquations:
     """All cells of all pairs, in the increments of the meshes of N keyframes."""
 
-    def __init__(self, frames: int, size_px: tuple[int, int]) -> None:
+    def __init__(self, frames: int, size_px: tuple[int, int], affine: ArrayF64) -> None:
         self._unknowns = 2 * NODES**2 * frames
-        self._size_px = size_px
+        self._size_px, self._affine = size_px, affine
         self._waiting: list[tuple[Cells, int, int, ArrayF64]] = []
         self._count = 0
         self._blocks: list[_Block] = []
@@ -80,21 +81,24 @@ class LocalEquations:
             right = right - block.rows.T @ block.pull / links
             diagonal = diagonal + block.diagonal() / links
 
+        def bent(values: ArrayF64) -> ArrayF64:
+            return without_affine(values.reshape(meshes.shape), self._affine).ravel()
+
         def product(step: ArrayF64) -> ArrayF64:
             narrow = step.astype(np.float32)
             out = np.asarray(quick @ narrow, np.float64)
             for block in self._blocks:
                 out += block.product(narrow) / links
-            return without_affine(out.reshape(meshes.shape)).ravel()
+            return bent(out)
 
         def nearly(pull: ArrayF64) -> ArrayF64:
-            return without_affine((pull / diagonal).reshape(meshes.shape)).ravel()
+            return bent(pull / diagonal)
 
         # every vector stays without an affine part: the right side has none, and no step adds one
         shape = (self._unknowns, self._unknowns)
         normal = LinearOperator(shape, matvec=product, dtype=np.float64)
         rough = LinearOperator(shape, matvec=nearly, dtype=np.float64)
-        pull = without_affine(right.reshape(meshes.shape)).ravel()
+        pull = bent(right)
         step, _ = cg(normal, pull, rtol=SOLVER_SHARE, maxiter=SOLVER_STEPS, M=rough)
         return np.asarray(step, np.float64).reshape(meshes.shape)
 
@@ -137,18 +141,36 @@ def _believed(tensor: ArrayF64) -> ArrayF64:
     return np.minimum(1.0, 1 / np.maximum(CELL_SIGMA_PX**2 * most, 1e-12))
 
 
-def without_affine(meshes: ArrayF64) -> ArrayF64:
-    """Each mesh, (N, 9, 9, 2), less the affine displacement that is nearest to it at its nodes."""
+def without_affine(meshes: ArrayF64, affine: ArrayF64) -> ArrayF64:
+    """The nearest meshes, (N, 9, 9, 2), that have no affine part: see ``affine_of``."""
     flat = meshes.reshape(len(meshes), -1)
-    return np.asarray((flat - (flat @ _AFFINE.T) @ _AFFINE).reshape(meshes.shape), np.float64)
+    return np.asarray((flat - (flat @ affine.T) @ affine).reshape(meshes.shape), np.float64)
 
 
-def _affine_basis() -> ArrayF64:
-    """(6, 162): orthonormal displacements of a mesh that an affine map can take up."""
+def affine_of(view: ArrayBool) -> ArrayF64:
+    """(6, 162): orthonormal rows whose product with a mesh is 0 where it has no affine part.
+
+    That is, where the affine displacement that is nearest to it at the nodes of the view's box is
+    none. Nodes beyond the box have no say: no grey value holds them, and of a view that fills half
+    a frame, a mesh could else move all tissue, and the rest of the frame back. Those in its corners
+    have one, though a round view shows nothing there: over high hills the plane that was found
+    is not quite the nearest, and they leave the mesh some room.
+
+    Args:
+        view: (h, w), the px of a frame that the scope shows.
+    """
+    left, top, right, bottom = view_corners(view)[[0, 2]].ravel()
+    height, width = view.shape
+    share = np.outer(_shares_of_nodes(height, top, bottom), _shares_of_nodes(width, left, right))
     along = np.linspace(-1.0, 1.0, NODES)
-    x, y = (axis.ravel() for axis in np.meshgrid(along, along))
-    rows = np.stack([np.ones_like(x), x, y])
-    return np.kron(rows / np.linalg.norm(rows, axis=1, keepdims=True), np.eye(2))
+    rows = [(share * by).ravel() for by in (1.0, along[None], along[:, None])]
+    return np.kron(np.linalg.qr(np.stack(rows, axis=1))[0].T, np.eye(2))
 
 
-_AFFINE = _affine_basis()
+def _shares_of_nodes(length: int, first: float, last: float) -> ArrayF64:
+    """(9,): 1 for each node of a side that has at least half of its px from the first to the last;
+    of the others twice that share."""
+    px = np.arange(length)
+    hat = np.maximum(0, 1 - np.abs(px / (length - 1) * (NODES - 1) - np.arange(NODES)[:, None]))
+    inside = (px >= first) & (px <= last)
+    return np.minimum(1.0, 2 * hat[:, inside].sum(axis=1) / hat.sum(axis=1))

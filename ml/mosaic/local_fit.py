@@ -6,8 +6,8 @@ displacements, bilinear between its nodes. All meshes are found together by Gaus
 values of every linked pair, summed in cells as in ``direct``. They are held to zero where nothing
 is seen, nodes to their neighbours, so that every frame's map can be inverted
 (``ml.geometry.FrameMaps``), and each mesh to that of the keyframe before it (``local_prior``). No
-mesh has an affine part: a homography can take that up, the joint optimisation has found it from all
-links at once, and along a chain of meshes it would drift.
+mesh has an affine part over the view: a homography can take that up, the joint optimisation has
+found it from all links at once, and along a chain of meshes it would drift.
 
 Cost: one warp and a few sums a link and round, and a sparse system of 162 unknowns a keyframe
 (``local_equations``).
@@ -27,7 +27,7 @@ from ml.mosaic.align import AlignedComponent
 from ml.mosaic.canvas import work_from_frame
 from ml.mosaic.direct_views import LEVELS
 from ml.mosaic.local_cells import NODES
-from ml.mosaic.local_equations import LocalEquations
+from ml.mosaic.local_equations import LocalEquations, affine_of
 from ml.mosaic.local_gain import parted
 from ml.mosaic.local_pairs import cells_of_pairs, share_lowered
 from ml.mosaic.local_prior import node_places, prior
@@ -35,6 +35,7 @@ from ml.mosaic.local_views import KeyframeViews, LevelPairs
 from ml.mosaic.registration import Tracked
 from ml.mosaic.sources import FrameSource
 from ml.mosaic.survey import Survey
+from ml.mosaic.view_shape import view_side_px
 from ml.types import ArrayF64, Progress
 
 ROUNDS = (0, 1, 1, 1, 1)
@@ -107,12 +108,18 @@ def riding_mesh(mesh: ArrayF64, item: Tracked, survey: Survey) -> ArrayF64:
 
 @dataclass(frozen=True, slots=True)
 class _Plane:
-    """A level's px: its shape, how many of them a frame px has, and H_plane_from_level by row."""
+    """A level's px: its shape, how many of them a frame px has, and H_plane_from_level by row.
+
+    Attributes:
+        side_px: of the view. affine: see ``affine_of``.
+    """
 
     shape: tuple[int, int]
     per_frame_px: float
     row: dict[int, int]
     matrices: ArrayF64
+    side_px: float
+    affine: ArrayF64
 
     @classmethod
     def of(
@@ -126,7 +133,9 @@ class _Plane:
         to_level = work_from_frame(LEVELS[level])
         matrices = np.stack([aligned.transforms[k] @ np.linalg.inv(to_level) for k in keys])
         row = {key: i for i, key in enumerate(keys)}
-        return cls(shape, survey.scale * LEVELS[level], row, matrices)
+        side_px = view_side_px(survey.mask) * LEVELS[level]
+        per_frame_px = survey.scale * LEVELS[level]
+        return cls(shape, per_frame_px, row, matrices, side_px, affine_of(survey.mask))
 
     @property
     def size_px(self) -> tuple[int, int]:
@@ -148,12 +157,12 @@ def _round(
     """Meshes in frame px after one Gauss-Newton step on a level."""
     own = meshes * plane.per_frame_px
     linked = _level_pairs(plane, views, pairs)
-    equations = LocalEquations(len(meshes), plane.size_px)
+    equations = LocalEquations(len(meshes), plane.size_px, plane.affine)
     for number, found in enumerate(cells_of_pairs(linked, own)):
         if found is not None:
             i, j = linked.rows[number]
             equations.add(found, i, j, linked.b_from_a[number])
-    known = prior(plane.matrices, plane.size_px)
+    known = prior(plane.matrices, plane.size_px, plane.side_px)
     step = equations.solve(own, known, len(pairs) / len(meshes))
     return _invertible(own + step, plane.size_px) / plane.per_frame_px
 

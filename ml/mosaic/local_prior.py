@@ -14,11 +14,11 @@ from ml.geometry import homography_jacobian, transform_points
 from ml.mosaic.local_cells import NODES
 from ml.types import ArrayF32, ArrayF64, ArrayI64
 
-NEIGHBOUR_SHARE = 0.01
+NEIGHBOUR_SHARE = 0.0105
 """Standard deviation of the difference of two neighbouring nodes, as a share of the view: tissue
 that stands out by a tenth of its distance moves so much between frames half a view apart."""
 
-PRIOR_SHARE = 0.1
+PRIOR_SHARE = 0.105
 """The same of a displacement itself, which holds the mesh where nothing is seen."""
 
 BEND = 2.0
@@ -28,7 +28,7 @@ PARALLAX_SHARE = 0.1
 """Standard deviation of what a node moves from one keyframe to the next, as a share of how far the
 view moved: tissue that stands out by a tenth of its distance."""
 
-LEAST_MOTION_SHARE = 0.008
+LEAST_MOTION_SHARE = 0.0084
 """Of the view: keyframes that lie nearer are held as if they were so far apart, as most are."""
 
 LEAST_SHARED = 12
@@ -37,14 +37,15 @@ LEAST_SHARED = 12
 Entries = tuple[ArrayI64, ArrayF32]
 
 
-def prior(matrices: ArrayF64, size_px: tuple[int, int]) -> sparse.csr_matrix:
+def prior(matrices: ArrayF64, size_px: tuple[int, int], side_px: float) -> sparse.csr_matrix:
     """The inverse covariance of all nodes of the meshes of N keyframes.
 
     Args:
         matrices: (N, 3, 3) H_plane_from_view, in the order of the sweep.
+        size_px: (width, height) that a mesh spans. side_px: of the view, all shares are of it.
     """
-    own = sparse.kron(sparse.identity(len(matrices)), _smooth_and_small(max(size_px)))
-    alike = _alike(matrices, size_px)
+    own = sparse.kron(sparse.identity(len(matrices)), _smooth_and_small(side_px))
+    alike = _alike(matrices, size_px, side_px)
     return (own + alike.T @ alike).tocsr()
 
 
@@ -72,7 +73,7 @@ def entries(
     return np.broadcast_to(column, value.shape), value.astype(np.float32)
 
 
-def _smooth_and_small(side_px: int) -> sparse.csr_matrix:
+def _smooth_and_small(side_px: float) -> sparse.csr_matrix:
     """(162, 162): of one mesh by itself."""
     along = sparse.identity(NODES)
     slope = sparse.diags([-1.0, 1.0], [0, 1], shape=(NODES - 1, NODES))
@@ -84,7 +85,7 @@ def _smooth_and_small(side_px: int) -> sparse.csr_matrix:
     return sparse.kron(rows.T @ rows, sparse.identity(2)).tocsr()
 
 
-def _alike(matrices: ArrayF64, size_px: tuple[int, int]) -> sparse.csr_matrix:
+def _alike(matrices: ArrayF64, size_px: tuple[int, int], side_px: float) -> sparse.csr_matrix:
     """Rows that are 0 where each mesh is that of the keyframe before it, carried over."""
     nodes, last = node_places(size_px), np.array(size_px, np.float64) - 1
     columns: list[ArrayI64] = []
@@ -96,7 +97,7 @@ def _alike(matrices: ArrayF64, size_px: tuple[int, int]) -> sparse.csr_matrix:
         if seen.sum() < LEAST_SHARED:
             continue
         moved = float(np.median(np.linalg.norm(there - nodes, axis=1)))
-        sigma = PARALLAX_SHARE * max(moved, LEAST_MOTION_SHARE * max(size_px))
+        sigma = PARALLAX_SHARE * max(moved, LEAST_MOTION_SHARE * side_px)
         back = np.linalg.inv(homography_jacobian(way, nodes[seen]))
         own = np.broadcast_to(-np.eye(2), back.shape)
         one = entries(np.asarray(own / sigma), nodes[seen], before, size_px)

@@ -1,10 +1,11 @@
 """Stage 2, register: pick keyframes by motion, link each to a few before it.
 
 A frame is tracked from the last keyframe by its grey values; one that moved less than
-``config.pick_share`` of the view rides along with it, every other becomes a keyframe. Keyframes
-are linked to those ``config.skips`` before them: grey values first, from where the links so far put
-them, and key points where these fail. Grey values come first because they are measured to be both
-faster and nearer to the truth on thin texture (docs/models/mosaic.md).
+``config.pick_share`` of the frame rides along with it, if one motion explains it
+(``ml.mosaic.riding``); every other becomes a keyframe. Keyframes are linked to those
+``config.skips`` before them: grey values first, from where the links so far put them, and key
+points where these fail. Grey values come first because they are measured to be both faster and
+nearer to the truth on thin texture (docs/models/mosaic.md).
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from ml.mosaic.motion_model import (
     motion_generators,
 )
 from ml.mosaic.registration import KeyTrail, Registration, Tracked, still_holding
+from ml.mosaic.riding import may_ride
 from ml.mosaic.sources import FrameSource
 from ml.mosaic.survey import Survey, usable_frames
 from ml.mosaic.views import FrameView, frame_view
@@ -133,7 +135,8 @@ class _Registrar:
                 aligned = self._aligned(view, last.view, np.eye(3), SURE_NCC)
             if aligned is not None:
                 self.motion = aligned.matrix
-                if self._moved(aligned.matrix) < self.config.pick_share * self.side_px:
+                moved = self._moved(aligned.matrix)
+                if moved < self.config.pick_share * self.side_px and may_ride(aligned):
                     self.tracked.append(Tracked(view.position, last.view.position, aligned.matrix))
                     return
         self._add_key(view, aligned)

@@ -8,7 +8,7 @@ import pytest
 from ml.geometry import homography_jacobian, mesh_shift, transform_points
 from ml.mosaic import local_equations
 from ml.mosaic.local_cells import NODES, Cells, spread_of, summing
-from ml.mosaic.local_equations import CELL_SIGMA_PX, LocalEquations, without_affine
+from ml.mosaic.local_equations import CELL_SIGMA_PX, LocalEquations, affine_of, without_affine
 from ml.mosaic.local_prior import prior
 
 SIZE = (97, 81)
@@ -20,6 +20,10 @@ POSES = np.stack(
     ]
 )
 PAIRS = [(1, 0), (2, 0), (2, 1)]
+ROWS, COLUMNS = np.mgrid[: SIZE[1], : SIZE[0]]
+VIEW = np.hypot(COLUMNS - 30, ROWS - 40) < 28
+"""A scope that shows a third of the frame, to one side."""
+AFFINE = affine_of(VIEW)
 
 
 def _cells(rng: np.random.Generator) -> Cells:
@@ -32,7 +36,7 @@ def _written_out(found: list[Cells], meshes: np.ndarray, links: float) -> np.nda
     """Every unknown moved by itself, the normal matrix formed, affine parts left out."""
     unknowns = meshes.size
     units = np.eye(unknowns).reshape(unknowns, *meshes.shape)
-    known = prior(POSES, SIZE).toarray()
+    known = prior(POSES, SIZE, max(SIZE)).toarray()
     normal, right = known.copy(), -known @ meshes.ravel()
     for cells, (a, b) in zip(found, PAIRS, strict=True):
         way = np.linalg.solve(POSES[b], POSES[a])
@@ -46,7 +50,7 @@ def _written_out(found: list[Cells], meshes: np.ndarray, links: float) -> np.nda
             share = min(1.0, 1 / (CELL_SIGMA_PX**2 * most))
             normal += share / links * row.T @ cells.tensor[k] @ row
             right -= share / links * row.T @ cells.pull[k]
-    bent = np.stack([without_affine(unit).ravel() for unit in units])
+    bent = np.stack([without_affine(unit, AFFINE).ravel() for unit in units])
     values, vectors = np.linalg.eigh(bent)
     basis = vectors[:, values > 0.5]
     step = basis @ np.linalg.solve(basis.T @ normal @ basis, basis.T @ right)
@@ -62,15 +66,45 @@ def test_a_step_is_that_of_the_problem_written_out(
     monkeypatch.setattr(local_equations, "SOLVER_STEPS", 3_000)
     rng = np.random.default_rng(0)
     found = [_cells(rng) for _ in PAIRS]
-    meshes = without_affine(rng.normal(size=(3, NODES, NODES, 2)))
-    equations = LocalEquations(3, SIZE)
+    meshes = without_affine(rng.normal(size=(3, NODES, NODES, 2)), AFFINE)
+    equations = LocalEquations(3, SIZE, AFFINE)
     for cells, (a, b) in zip(found, PAIRS, strict=True):
         equations.add(cells, a, b, np.linalg.solve(POSES[b], POSES[a]))
-    step = equations.solve(meshes, prior(POSES, SIZE), 1.5)
+    step = equations.solve(meshes, prior(POSES, SIZE, max(SIZE)), 1.5)
     wanted = _written_out(found, meshes, 1.5)
     assert np.abs(wanted).max() > 0.5
     assert np.abs(step - wanted).max() < 1e-3
-    assert np.abs(step - without_affine(step)).max() < 1e-9
+    assert np.abs(step - without_affine(step, AFFINE)).max() < 1e-9
+
+
+def test_no_affine_part_is_left_at_the_nodes_of_the_view() -> None:
+    view = np.zeros((SIZE[1], SIZE[0]), bool)
+    view[20:61, 12:49] = (
+        True  # from the second node to the fifth, and from the third to the seventh
+    )
+    mesh = np.random.default_rng(3).normal(size=(1, NODES, NODES, 2))
+    kept = without_affine(mesh, affine_of(view))
+    row, column = (axis.ravel() for axis in np.mgrid[2:7, 1:5])
+    design = np.column_stack([column, row, np.ones(len(row))])
+    before, after = (
+        np.abs(np.linalg.lstsq(design, own[0, row, column], rcond=None)[0]).max()
+        for own in (mesh, kept)
+    )
+    assert before > 0.05
+    assert after < 1e-9
+    beyond = np.ones((NODES, NODES), bool)
+    beyond[2:7, 1:5] = False
+    assert kept[0, beyond] == pytest.approx(mesh[0, beyond], abs=1e-9)
+
+
+def test_all_nodes_count_where_the_view_is_about_the_frame() -> None:
+    ones = np.ones((SIZE[1], SIZE[0]), bool)
+    nearly = np.hypot(COLUMNS - 48, (ROWS - 40) * 1.2) < 46
+    assert affine_of(nearly) == pytest.approx(affine_of(ones))
+    along = np.linspace(-1, 1, NODES)
+    x, y = (axis.ravel() for axis in np.meshgrid(along, along))
+    wanted = np.kron(np.stack([np.ones(len(x)), x, y]), np.eye(2))
+    assert np.linalg.matrix_rank(np.vstack([wanted, affine_of(ones)])) == 6
 
 
 def test_the_spread_is_that_of_numpy() -> None:

@@ -15,6 +15,7 @@ from ml.evaluation.mosaic.truth import placed_maps, run_agreement, view_points
 from ml.geometry import transform_points
 from ml.imaging.samples.packaged import packaged_image
 from ml.mosaic import MosaicConfig, MosaicResult, build_mosaic, local_fit, local_prior
+from ml.mosaic.local_equations import affine_of
 from ml.mosaic.local_fit import MAX_SLOPE, riding_mesh
 from ml.mosaic.local_gain import lowered_share, parted
 from ml.mosaic.local_views import mesh_maps
@@ -105,6 +106,16 @@ def test_no_mesh_takes_up_what_a_homography_can(fitted: MosaicResult) -> None:
     for mesh in (f.mesh.reshape(81, 2) for f in fitted.frames if f.mesh is not None):
         assert np.abs(mesh).max() > 0.5
         assert np.abs(np.linalg.lstsq(affine, mesh, rcond=None)[0]).max() < 1e-6
+
+
+def test_what_lies_beyond_the_view_takes_no_part_in_that(hills: Hills, tmp_path: Path) -> None:
+    wide = [cv2.copyMakeBorder(frame, 0, 0, 20, SIDE, cv2.BORDER_CONSTANT) for frame in hills[0]]
+    mask = np.zeros(wide[0].shape[:2], np.uint8)
+    mask[:, 20 : 20 + SIDE] = 255
+    result = build_mosaic(wide, tmp_path / "m", mask=mask)
+    meshes = np.stack([f.mesh.ravel() for f in result.frames if f.mesh is not None])
+    assert np.abs(meshes).max() > 0.5
+    assert np.abs(meshes @ affine_of(mask > 0).T).max() < 1e-6
 
 
 def test_the_manifest_keeps_the_meshes(fitted: MosaicResult) -> None:

@@ -7,9 +7,10 @@ import pytest
 
 from ml.geometry import transform_points
 from ml.mosaic.local_cells import NODES
-from ml.mosaic.local_prior import PARALLAX_SHARE, node_places, prior
+from ml.mosaic.local_prior import LEAST_MOTION_SHARE, PARALLAX_SHARE, node_places, prior
 
 SIZE = (161, 121)
+SIDE = 161.0
 STEP = 20.0
 """px from one keyframe to the next: as far as nodes lie apart across."""
 
@@ -21,8 +22,8 @@ def _beside(*at: float) -> np.ndarray:
 def _cost(meshes: np.ndarray, matrices: np.ndarray) -> float:
     """What the prior of all meshes asks beyond that of each by itself."""
     row = meshes.ravel()
-    alone = sum(mesh.ravel() @ (prior(matrices[:1], SIZE) @ mesh.ravel()) for mesh in meshes)
-    return float(row @ (prior(matrices, SIZE) @ row) - alone)
+    alone = sum(mesh.ravel() @ (prior(matrices[:1], SIZE, SIDE) @ mesh.ravel()) for mesh in meshes)
+    return float(row @ (prior(matrices, SIZE, SIDE) @ row) - alone)
 
 
 def test_the_same_displacement_of_the_same_tissue_costs_nothing() -> None:
@@ -55,3 +56,21 @@ def test_keyframes_that_share_nothing_say_nothing_of_each_other() -> None:
     meshes = np.random.default_rng(1).normal(size=(2, NODES, NODES, 2))
     assert _cost(meshes, _beside(0, 300)) == pytest.approx(0, abs=1e-6)
     assert _cost(meshes[:1], _beside(0)) == pytest.approx(0, abs=1e-6)
+
+
+def test_what_is_near_is_told_by_the_view_not_by_the_frame() -> None:
+    meshes = np.zeros((2, NODES, NODES, 2))
+    meshes[1, :, :, 1] = 1.0
+    still = _beside(0, 0)
+    whole, half = (
+        sum(
+            sign * float(row @ (prior(matrices, SIZE, side) @ row))
+            for sign, row, matrices in (
+                (1, meshes.ravel(), still),
+                (-1, meshes[1].ravel(), still[:1]),
+            )
+        )
+        for side in (SIDE, SIDE / 2)
+    )
+    assert whole == pytest.approx((NODES / (PARALLAX_SHARE * LEAST_MOTION_SHARE * SIDE)) ** 2, 1e-3)
+    assert half == pytest.approx(4 * whole, rel=1e-3)
