@@ -190,6 +190,7 @@ export class RoiState {
     if (this.attempt) return this.attempt.step;
     if (!this.server) return this.deleted ? null : "create";
     const isDeletedThere = this.server.deleted_at !== null;
+    if (this.deleted && !isDeletedThere && this.server.locked && !this.locked) return "update"; // a locked one stays
     if (this.deleted) return isDeletedThere ? null : "delete";
     if (isDeletedThere) return "restore";
     return this.dirty.size ? "update" : null;

@@ -42,6 +42,15 @@ describe("what has to be sent next", () => {
     expect(state.patch()).toEqual({ name: "old" });
   });
 
+  it("of one that is unlocked and deleted at once: to unlock, then to delete", () => {
+    const state = RoiState.fromServer(roi({ locked: true }));
+    state.want({ locked: false });
+    state.deleted = true;
+    expect([state.nextStep, state.patch()]).toEqual(["update", { locked: false }]);
+    state.adopt(roi({ version: 2 }), { locked: false });
+    expect([state.nextStep, state.deleted]).toEqual(["delete", true]);
+  });
+
   it("of one deleted here or there: to delete, or to restore", () => {
     const state = RoiState.fromServer(roi());
     state.deleted = true;
