@@ -31,7 +31,7 @@ class MosaicConfig:
         min_inliers, min_inlier_share: a pair with less is not linked.
         min_sharpness: sharpness under this share of the neighbours' median is blurred.
         min_brightness: mean grey inside the scope under this is too dark.
-        fixed_pattern_frames: the fixed pattern is learned from the first this many frames that
+        fixed_pattern_frames: the fixed pattern is learned from this many frames, the first that
             moved; frames that come later change nothing in it.
         sample_frames: this many of these are used, evenly chosen.
         revisit_links: links tried between a loop keyframe and those it lies over.

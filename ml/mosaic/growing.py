@@ -15,7 +15,7 @@ from ml.types import ArrayF32, ArrayF64
 
 PREVIEW_NAME = "growing.jpg"
 EVERY, KEPT = 12, 240
-"""Redrawn every this many keyframes; at most this many are held, at 120 px each some 20 MB."""
+"""After how many keyframes it is redrawn, and how many are held at most: at 120 px some 20 MB."""
 
 SIDE_PX = 900
 """Longest side of the picture: it is shown small, and sent often."""

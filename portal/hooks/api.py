@@ -66,7 +66,7 @@ class WebhookViewSet(mixins.ListModelMixin, ApiViewSet[Webhook]):
 
     @extend_schema(summary="A webhook")
     def retrieve(self, request: Request, pk: str) -> Response:
-        """With how many deliveries wait and how many were given up."""
+        """With the number of deliveries that wait, and of those that failed."""
         return Response(self.shown(self.seen(self._hook(request, pk))))
 
     @extend_schema(

@@ -101,7 +101,7 @@ class WebhookDelivery(LabOwned):
     state = models.CharField(
         max_length=9, choices=DeliveryState.choices, default=DeliveryState.WAITING
     )
-    tries = models.PositiveSmallIntegerField(default=0, help_text="When it began to wait")
+    tries = models.PositiveSmallIntegerField(default=0, help_text="Attempts since it began to wait")
     due_at = models.DateTimeField()
     lease_token = models.UUIDField(null=True)
     lease_until = models.DateTimeField(null=True)

@@ -124,7 +124,7 @@ class ReplaySerializer(serializers.Serializer[Any]):
     """What to send again."""
 
     since = serializers.DateTimeField(
-        required=False, help_text="Ids of failed deliveries; all of them if left out"
+        required=False, help_text="Only what failed from then on; all of it if left out"
     )
 
 

@@ -65,7 +65,7 @@ def preview_response(request: HttpRequest, mosaic: Mosaic) -> HttpResponse:
     try:
         stamp, data = path.stat().st_mtime_ns, path.read_bytes()
     except OSError:
-        raise NotFoundError("The mosaic is not ready yet.", code="no-preview") from None
+        raise NotFoundError("This mosaic has no preview yet.", code="no-preview") from None
     return bytes_response(request, data, etag=f'"p-{stamp:x}-{len(data):x}"', cache=REVALIDATE)
 
 

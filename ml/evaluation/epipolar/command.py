@@ -106,7 +106,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="number of pairs of a frame and an image from elsewhere",
     )
     add(
-        "--long-side-px", type=int, default=720, help="seed of the pairs with images from elsewhere"
+        "--long-side-px",
+        type=int,
+        default=720,
+        help="long side of the pairs with images from elsewhere",
     )
     add(
         "--dense",

@@ -91,7 +91,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--protocols", nargs="+", default=list(PROTOCOLS), help=", ".join(PROTOCOLS))
     add("--families", nargs="+", default=list(FAMILIES), help=", ".join(FAMILIES))
     add("--sequences", type=Path, nargs="*", default=[], help="folders of consecutive frames")
-    add("--detector", default="sift", help="number of key points in the papers' protocol")
+    add("--detector", default="sift", help="detector of the key points in the papers' protocol")
     add("--max-keypoints", type=int, default=500, help="of the papers' protocol")
     add("--hard-keypoints", type=int, default=1000, help="of the other protocols")
     add("--images", type=int, default=10, help="at most this many images over all folders")

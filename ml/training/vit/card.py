@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 _PARTS = 8
-"""Mean losses are those of the first and of the last of this many parts of the run."""
+"""Into how many parts a run is divided; mean losses are those of the first and of the last."""
 
 
 def card_text(summary: Mapping[str, Any], losses: Sequence[float]) -> str:

@@ -87,7 +87,7 @@ class LabelMergeSerializer(serializers.Serializer[Any]):
     canvases = serializers.IntegerField()
     cases = serializers.IntegerField()
     locked = serializers.IntegerField(
-        help_text="How many of these ROIs are deleted; they are relabelled too"
+        help_text="How many of these ROIs are locked; they are relabelled too"
     )
 
 

@@ -34,7 +34,7 @@ class BinEntry(LabOwned):
     target_id = models.UUIDField(unique=True)
     name = models.CharField(max_length=200)
     case_id = models.UUIDField(
-        db_index=True, help_text="The lab of the target, or the target itself"
+        db_index=True, help_text="The case of the target, or the target itself"
     )
     holds = models.JSONField(default=dict, help_text="What was deleted with it: names to numbers")
     deleted_by = models.ForeignKey(

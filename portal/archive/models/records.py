@@ -140,7 +140,7 @@ class Upload(LabOwned):
     filename = models.CharField(max_length=255)
     name = models.CharField(max_length=200, blank=True, help_text="The title that it will have")
     size_bytes = models.BigIntegerField(default=0)
-    received_bytes = models.BigIntegerField(default=0, help_text="Those of which this is certain")
+    received_bytes = models.BigIntegerField(default=0, help_text="Bytes that certainly arrived")
     sha256 = models.CharField(
         max_length=64, blank=True, help_text="As announced; later as measured"
     )

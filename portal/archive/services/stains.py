@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import transaction
 from django.db.models.functions import Now
 
-from ml.imaging.staining import STAIN_NAMES, stain_named
+from ml.imaging.staining import stain_named
 from portal.archive.models import Slide
 from portal.archive.rules import require_edit
 from portal.core.errors import InvalidInputError
@@ -54,5 +54,4 @@ def stain_spelled(slide: Slide, word: str) -> str:
         return ""
     same = Slide.objects.filter(lab_id=slide.lab_id, stain__iexact=word).exclude(pk=slide.pk)
     known = same.order_by("created_at").values_list("stain", flat=True).first()
-    standard = {name.casefold(): name for name in STAIN_NAMES}
-    return str(known or standard.get(word.casefold()) or stain_named(word) or word)
+    return str(known or stain_named(word) or word)

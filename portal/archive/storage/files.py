@@ -172,7 +172,7 @@ class Incoming:
 
 
 def write_whole(file: RawIOBase, data: bytes) -> None:
-    """Write all of it. Nothing is buffered: a file that is given up holds nothing back, for which
+    """Write all of it. Nothing is buffered: a file that is abandoned holds nothing back, for which
     closing it would ask a full disk again.
     """
     rest = memoryview(data)

@@ -21,7 +21,7 @@ from portal.archive.storage.store import StoreAwayError, Stored
 
 logger = logging.getLogger(__name__)
 
-ATTEMPTS = 4  # without a single byte more, before a download is given up
+ATTEMPTS = 4  # without a single byte more, before a download fails
 WAIT_S = 0.5  # after the first broken answer; twice as long each time
 READ_BYTES = 2**20  # of an answer at a time
 PARTS_WAIT = timedelta(days=1)  # longer than the largest file takes to be sent

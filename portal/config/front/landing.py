@@ -25,7 +25,7 @@ from portal.core.errors import StorageFullError
 PIPE_BYTES: Final = 2**20  # the most that anybody may ask for; what one call moves
 READ_BYTES: Final = 2**18  # of what is hashed: stays in the processor's cache
 WRITE_BACK_BYTES: Final = 8 * 2**20  # begun at once: large for the disk, small beside a piece
-LOOK_EVERY_S: Final = 0.5  # whether it was given up, while nothing comes
+LOOK_EVERY_S: Final = 0.5  # for a piece that was called off, while nothing comes
 
 
 class Landing:

@@ -13,8 +13,8 @@ class FrontLimits:
         head_s: from the connection, or the first byte of a request, to the end of its headers.
         idle_s: a kept connection without a request.
         gap_s: between two parts of a body.
-        rate_bytes_s: a body that comes more slowly than this after ``gap_s`` is given up.
-        write_s: a client that takes nothing of its answer for so long is given up.
+        rate_bytes_s: a body that comes more slowly than this after ``gap_s`` is refused.
+        write_s: a client that takes nothing of its answer for so long is cut off.
         queue_s: a request that waits for its turn longer than this is answered 503.
         head_bytes: of request line and headers together.
         buffer_bytes: a body up to this is complete before a call begins; a larger one is streamed.

@@ -47,7 +47,7 @@ class Migration(migrations.Migration):
                 ('type', models.CharField(max_length=80)),
                 ('body', models.TextField(help_text='The bytes that are signed and sent, the same in each attempt')),
                 ('state', models.CharField(choices=[('waiting', 'Waiting'), ('delivered', 'Delivered'), ('failed', 'Failed')], default='waiting', max_length=9)),
-                ('tries', models.PositiveSmallIntegerField(default=0, help_text='When it began to wait')),
+                ('tries', models.PositiveSmallIntegerField(default=0, help_text='Attempts since it began to wait')),
                 ('due_at', models.DateTimeField()),
                 ('lease_token', models.UUIDField(null=True)),
                 ('lease_until', models.DateTimeField(null=True)),

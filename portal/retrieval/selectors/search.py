@@ -36,7 +36,7 @@ K_MOST = 200  # what a page can show; more belongs into an export
 EXPAND_MOST = 10  # beyond the few nearest, what is found is no longer surely alike
 EXAMPLES_MOST = 50  # marks of one search: more belong into a trained encoder
 _CASES_FETCH, _FETCH_MOST = 4, 2_000
-"""One hit a case: this many times k regions are looked at first, and at most this many in all."""
+"""For one hit a case: how many regions are looked at first, as a multiple of k, and at most."""
 
 
 class SimilarOptions(TypedDict, total=False):
@@ -228,7 +228,7 @@ def _found(
     ask: Callable[[int], Ranking],
     meaning: Meaning,
 ) -> tuple[Ranking, tuple[Hit, ...]]:
-    """The ranking and its hits: as many as are asked for, wherever there are this many.
+    """The ranking and its hits: as many as are asked for, if there are that many.
 
     One hit a case takes more regions than cases, and so does a region that is deleted between its
     being found and its being read.

@@ -123,7 +123,7 @@ class TallySerializer(serializers.Serializer[Any]):
     """The votes of the close results, one for each case, the heaviest first."""
 
     votes = VoteSerializer(many=True)
-    cases = serializers.IntegerField(help_text="Hits that voted")
+    cases = serializers.IntegerField(help_text="Cases that voted")
     silent = serializers.IntegerField(help_text="Close results without a value")
     dissent = serializers.IntegerField(
         allow_null=True,

@@ -88,7 +88,7 @@ class LearningResultSerializer(serializers.Serializer[Any]):
     labelled = serializers.IntegerField()
     patients = serializers.IntegerField()
     judgements = serializers.IntegerField()
-    labels = serializers.IntegerField(help_text="Patients that were learned from")
+    labels = serializers.IntegerField(help_text="Labels that were learned from")
     learned_regions = serializers.IntegerField()
     learned_patients = serializers.IntegerField()
     kept_aside = serializers.IntegerField(help_text="Patients")

@@ -87,7 +87,7 @@ class MapPointsSerializer(serializers.Serializer[Any]):
     """Points in columns: one entry each in every list."""
 
     rois = serializers.ListField(child=serializers.UUIDField())
-    versions = _column("Ids of the ROIs")
+    versions = _column("Versions of the ROIs")
     x = _column("0 to 65535")
     y = _column("0 to 65535, from top to bottom")
     canvas = _column("Index in `canvases`")

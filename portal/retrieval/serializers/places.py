@@ -45,7 +45,7 @@ class PlacesSerializer(serializers.Serializer[Any]):
     drawn_on = serializers.IntegerField(help_text="Squares left out because ROIs cover them")
     tried = serializers.IntegerField(help_text="Squares that were sampled")
     total = serializers.IntegerField(
-        help_text="Squares in the tissue; if more than `sampled`, a sample was taken"
+        help_text="Squares in the tissue; if more than `tried`, a sample was taken"
     )
     side_px = serializers.IntegerField(help_text="Side of each square, in level-0 pixels")
     encoder = EncoderSerializer()

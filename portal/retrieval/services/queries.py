@@ -55,7 +55,7 @@ class QueryAsked:
         frame_pts: of a frame, and of an area on a video.
         upload, kind, mpp, lab: a picture's bytes, what it shows, microns per pixel, whose it is.
         scale: look for the same structures this many times as large.
-        liked, unliked: expected ROIs of one lab.
+        liked, unliked: ROIs of one lab.
     """
 
     source: QuerySource

@@ -26,7 +26,7 @@ interface Asked {
 /** Draws it; where nothing says where to look, goes there. False where it has no outline on this image. */
 export async function showAsked(pane: Pane, id: string, isPlaced: boolean): Promise<boolean> {
   const asked = await getJson<Asked>(`${API_ROOT}/queries/${id}/`).catch(() => null);
-  if (!asked) pane.notice.show("What was searched with is there no more.");
+  if (!asked) pane.notice.show("What was searched with no longer exists.");
   if (!asked?.geometry || asked.canvas !== pane.canvas.id) return false;
   const outline = geometryFromL0(asked.geometry);
   const source = new VectorSource<Feature>({ features: [new Feature(outline)], wrapX: false });

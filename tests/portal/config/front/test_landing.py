@@ -79,8 +79,8 @@ def test_a_piece_is_written_past_the_api(run: Any, file: Path, stretch: int) -> 
         got = read_one(client)
         assert got.startswith(b"HTTP/1.1 200 ") and b"x-tessera" not in got.lower()
         assert file.read_bytes() == CONTENT
-        client.sendall(_head(3, more=b"X-Again: 1\r\n") + b"abc")  # the connection goes on
         running.api.answer = OK
+        client.sendall(_head(3, more=b"X-Again: 1\r\n") + b"abc")  # the connection goes on
         assert read_one(client).endswith(b"ok")
     assert running.api.requests[-1].endswith(b"\r\n\r\nabc")  # a small one goes the usual way
     ends = [landed.end for landed in api.landed]

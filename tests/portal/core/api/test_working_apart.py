@@ -53,6 +53,12 @@ def _running_out() -> None:
     KeptAnswer.objects.update(held_until=timezone.now() - timedelta(seconds=1))
 
 
+def _later(send: Any) -> Any:
+    """The answer to the same request, once the time of the first has run out."""
+    _running_out()
+    return send()
+
+
 def _broken() -> None:
     raise RuntimeError("a bug")
 
@@ -111,8 +117,7 @@ def test_who_takes_too_long_is_taken_over_and_writes_nothing(
     said: list[Any] = []
 
     def overtake() -> None:
-        _running_out()
-        said.append(send())
+        said.append(_later(send))
         Invitation.objects.all().delete()  # or it would be refused as one that is there
 
     meanwhile(BEFORE, overtake)
@@ -126,12 +131,7 @@ def test_who_has_written_is_not_taken_over_however_long_it_takes(
     send: Any, meanwhile: Meanwhile, db: None
 ) -> None:
     said: list[Any] = []
-
-    def overtake() -> None:
-        _running_out()
-        said.append(send())
-
-    meanwhile(AFTER, overtake)
+    meanwhile(AFTER, lambda: said.append(_later(send)))
     first = send()
     assert (
         _refused(said[0]) == (409, "answer-not-kept") and said[0].json()["answered_status"] is None
