@@ -62,6 +62,7 @@ def noise(path: Path, seed: int) -> Path:
     return path
 
 
+@pytest.mark.endurance
 def test_the_notebook_runs_from_upload_to_mosaic(seat, tmp_path, monkeypatch):
     values = {
         "TESSERA_URL": seat.url,
@@ -171,7 +172,7 @@ def test_the_command_sends_what_it_can_and_names_what_it_cannot(
     monkeypatch.delenv("TESSERA_TOKEN", raising=False)
     assert main(asked) == 2
     monkeypatch.setenv("TESSERA_TOKEN", seat.token)
-    assert main(asked) == 1 and "--create makes it" in capsys.readouterr().err
+    assert main(asked) == 1 and "--create creates it" in capsys.readouterr().err
     assert main(["--create", *asked]) == 1
     said = capsys.readouterr()
     assert f"{good}: slide " in said.out and str(missing) in said.err

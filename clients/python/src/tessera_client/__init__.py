@@ -1,6 +1,6 @@
-"""Tessera's REST from Python.
+"""A client of Tessera's REST API.
 
-``Client`` waits, ``AsyncClient`` is the same for an event loop.
+``Client`` is synchronous; ``AsyncClient`` has the same methods for an event loop.
 """
 
 from tessera_client.aio import AsyncClient

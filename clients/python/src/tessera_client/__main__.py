@@ -1,6 +1,6 @@
-"""``tessera-upload --case T-1001 FILES``: send slides and videos from a command line.
+"""``tessera-upload --case T-1001 FILES``: upload slides and videos from the command line.
 
-Of a folder everything in it is sent; files that make one slide (MRXS, VMS, VMU, DICOM) go together.
+Folders are sent whole; files that make up one slide (MRXS, VMS, VMU, DICOM) go together.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tessera_client.things import Case
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Send one file after the other; 1 where one was not taken, 2 where a setting is missing."""
+    """Upload the files in turn; returns 1 if one failed, 2 if a setting is missing."""
     given = _arguments().parse_args(argv)
     token = os.environ.get("TESSERA_TOKEN", "")
     if not given.url or not token:
@@ -47,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _sent(named: Sequence[Path]) -> tuple[list[Path], int]:
-    """What is sent of files and folders, and how many of these could not be read."""
+    """The paths to send, and how many of the named ones could not be read."""
     paths: list[Path] = []
     failed = 0
     for path in named:
@@ -61,10 +61,12 @@ def _sent(named: Sequence[Path]) -> tuple[list[Path], int]:
 
 def _arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="tessera-upload", description=__doc__)
-    parser.add_argument("files", nargs="+", type=Path, help="and folders")
+    parser.add_argument("files", nargs="+", type=Path, help="files and folders")
     parser.add_argument("--case", required=True, help="accession number")
-    parser.add_argument("--create", action="store_true", help="make the case where there is none")
-    parser.add_argument("--url", default=os.environ.get("TESSERA_URL"), help="else TESSERA_URL")
+    parser.add_argument("--create", action="store_true", help="create the case if there is none")
+    parser.add_argument(
+        "--url", default=os.environ.get("TESSERA_URL"), help="of the portal; by default TESSERA_URL"
+    )
     parser.add_argument("--bar", action="store_true", help="show progress (needs tqdm)")
     return parser
 
@@ -74,7 +76,7 @@ def _case(tessera: Client, accession: str, create: bool) -> Case:
         if case.accession == accession:
             return case
     if not create:
-        raise TesseraError("no such case; --create makes it")
+        raise TesseraError("no such case; --create creates it")
     return tessera.create_case(accession)
 
 

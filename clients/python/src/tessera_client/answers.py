@@ -1,4 +1,4 @@
-"""What searches, reports, maps and learning answer: plain data, field by field as in REST."""
+"""Answers of searches, reports, maps and learning, with the field names of REST."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Similar:
-    """An answer. ``nothing_close``: no result is nearer than unrelated regions would be.
+    """The answer to a search. ``nothing_close``: no result is nearer than unrelated regions are.
 
     ``roi`` or ``query`` is what was searched with; the other is None.
     """
@@ -86,7 +86,7 @@ class Similar:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """An answer that is kept as it was."""
+    """A kept answer to a search."""
 
     id: str
     lab: str
@@ -99,9 +99,9 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class RegionMap:
-    """A map of a lab's regions, and how old it is.
+    """A map of a lab's regions.
 
-    ``regions``: that it shows you; ``newer``: that it does not show yet.
+    ``regions``: how many it shows you; ``newer``: how many are newer than the map.
     """
 
     id: str
@@ -116,9 +116,9 @@ class RegionMap:
 class Learning:
     """A metric or an encoder learned from a lab's archive. ``use``: no, preparing or yes.
 
-    ``encoder`` is what was learned, None where nothing helped; ``result`` what it is worth beside
-    ``compared_with``, by which the lab searched then, None until it is known; ``training`` how an
-    encoder was trained.
+    ``encoder`` was learned; None if nothing was better. ``result`` compares it with
+    ``compared_with``, which the lab's searches used then; None until that is known. ``training``
+    tells how an encoder was trained.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""What a request needs beside its address: which are tried again, when, and what an error says."""
+"""Rules of requests: their headers, which are tried again and when, and their errors."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from tessera_client.problems import TesseraError, problem
 
 TRIES = 5  # of one request: with the pauses below some 8 seconds of a portal that restarts
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
-"""Doubled from try to try; a portal's own ``Retry-After`` is heeded up to the longest."""
+"""Doubled with each try; a portal's ``Retry-After`` is respected, up to the longest."""
 TRY_AGAIN = frozenset({429, 502, 503, 504})
 POLL_S, SLOWEST_POLL_S, POLL_GROWTH = 0.2, 3.0, 1.4
-"""Jobs are looked at often at first, and then less and less."""
+"""Jobs are read often at first, and then less often."""
 ROIS_A_REQUEST = 1000  # as many as a page of the list has at most
 TUS = {"Tus-Resumable": "1.0.0"}
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What stood at an address when it was read, and the tag by which a change names it."""
+    """An object as it was read, and the ETag with which a change names that version."""
 
     path: str
     value: Mapping[str, Any]
@@ -31,43 +31,43 @@ class Seen:
 
 
 def seen_of(path: str, answer: httpx.Response) -> Seen:
-    """What an answer says of the object there.
+    """The object in an answer.
 
     Raises:
-        TesseraError: it has no ETag, by which a change could name it.
+        TesseraError: the answer has no ETag, so the object cannot be changed this way.
     """
     tag = answer.headers.get("ETag")
     if tag is None:
-        raise TesseraError(f"{path} has no ETag: it is not edited by read and change.")
+        raise TesseraError(f"{path} has no ETag, so it cannot be read and changed.")
     return Seen(path, answer.json(), tag)
 
 
 def named(method: str, headers: Mapping[str, str]) -> dict[str, str]:
-    """The headers of a request, with a key of its own where it makes something."""
+    """The headers of a request; a POST gets an idempotency key."""
     key = {"Idempotency-Key": str(uuid.uuid4())} if method == "POST" else {}
     return {**key, **headers}
 
 
 def is_repeatable(method: str, headers: Mapping[str, str]) -> bool:
-    """Whether the same request twice does no more than once."""
+    """Whether sending the request twice has the same effect as sending it once."""
     return method in {"GET", "HEAD"} or "Idempotency-Key" in headers
 
 
 def may_pass(answer: httpx.Response) -> bool:
-    """Whether a refusal is for now: also of a request that the portal is still carrying out."""
+    """Whether trying again may help, as it does while the portal still works on the request."""
     is_running = answer.status_code == 409 and "Retry-After" in answer.headers
     return is_running or answer.status_code in TRY_AGAIN
 
 
 def pause_s(tried: int, answer: httpx.Response | None = None) -> float:
-    """How long to wait after so many tries."""
+    """How long to wait after this many tries."""
     said = answer.headers.get("Retry-After", "") if answer is not None else ""
     wanted = float(said) if said.isdecimal() else FIRST_PAUSE_S * 2.0 ** (tried - 1)
     return min(wanted, LONGEST_PAUSE_S)
 
 
 def error_of(answer: httpx.Response) -> TesseraError:
-    """The error that an answer, read before, stands for."""
+    """The error for an answer whose body has been read."""
     try:
         said = answer.json()
     except ValueError:
@@ -76,10 +76,10 @@ def error_of(answer: httpx.Response) -> TesseraError:
 
 
 def etag(version: int) -> dict[str, str]:
-    """The header by which a write names the version that it was made from."""
+    """The header that names the version which a write changes."""
     return {"If-Match": f'"{version}"'}
 
 
 def place_of(link: str) -> dict[str, str]:
-    """Where the page that ``next`` leads to begins. The host asked before is asked again."""
+    """The parameters of the page that ``next`` leads to; the host stays the same."""
     return {"cursor": httpx.URL(link).params["cursor"]}

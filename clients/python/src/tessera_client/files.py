@@ -1,4 +1,4 @@
-"""Files on this side: what is sent in pieces, what is kept to go on later, what is downloaded."""
+"""Local files: to be sent in pieces, unfinished transfers, and downloads."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from typing import IO, Any
 from tessera_client.sets import PackedSet, set_of
 
 Progress = Callable[[int, int], None]
-"""Called with the bytes that the portal has, and those of the file."""
+"""Called with the bytes that have arrived at the portal, and the bytes of the file."""
 
 PIECE_BYTES = 8 * 2**20
-"""One request: a lost connection costs at most this much, and it stays in memory once."""
+"""Sent by one request: a lost connection costs at most this much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +32,11 @@ class LocalFile:
 
     @classmethod
     def of(cls, path: str | Path) -> LocalFile | PackedSet:
-        """Read it through once; of a slide of several files all of them, as one archive.
+        """Read a file once, for its SHA-256; all files of a slide of several, as one archive.
 
         Raises:
             OSError: it cannot be read.
-            InvalidError: a slide of several files lacks one.
+            InvalidError: a file of a slide of several files is missing.
         """
         path = Path(path)
         files = set_of(path)
@@ -68,23 +68,23 @@ def metadata(**said: str) -> str:
 
 
 def transfer_key(server: str, case: str, file: Sent) -> str:
-    """What names a transfer that is gone on with later."""
+    """The name under which a transfer is kept until it is finished."""
     return hashlib.sha256(f"{server} {case} {file.sha256}".encode()).hexdigest()
 
 
 class OpenTransfers:
-    """Where unfinished transfers are, by key: a small JSON file that outlives this process."""
+    """Addresses of unfinished transfers by key, in a small JSON file that outlives this process."""
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path or _cache_folder() / "transfers.json"
 
     def get(self, key: str) -> str | None:
-        """The address of a transfer that was begun."""
+        """The address of an unfinished transfer; None if there is none."""
         address = self._read().get(key)
         return address if isinstance(address, str) else None
 
     def put(self, key: str, address: str | None) -> None:
-        """Keep an address, or forget it. A folder that cannot be written keeps nothing."""
+        """Keep an address, or forget it (None); in a folder that is read-only nothing is kept."""
         known = {**self._read(), key: address}
         kept = {name: value for name, value in known.items() if value}
         part = self.path.with_suffix(f".{os.getpid()}")
@@ -104,7 +104,7 @@ class OpenTransfers:
 
 
 class Download:
-    """A file that is there when it is whole, and not before."""
+    """Writes a file that appears only when it is complete."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)

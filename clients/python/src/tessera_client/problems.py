@@ -1,4 +1,4 @@
-"""What goes wrong, by what a program can do about it."""
+"""The errors that this client raises."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 
 class TesseraError(Exception):
-    """Anything that the portal refuses, or that this client cannot do.
+    """The portal refused a request, or this client could not make it.
 
     Attributes:
-        status: of HTTP; 0 where no answer came. code: stable, for programs. detail: for people.
-        errors: messages by field, where a value was refused.
+        status: of HTTP; 0 if no answer came. code: stable, for programs. detail: for people.
+        errors: messages by field, if values were refused.
         said: the whole answer.
     """
 
@@ -43,13 +43,13 @@ class NotAllowedError(TesseraError):
 
 
 class NotFoundError(TesseraError):
-    """Not there, or not to be seen with this token."""
+    """It does not exist, or this token may not see it."""
 
 
 class ConflictError(TesseraError):
-    """Somebody else was faster, or the state of the thing does not allow it.
+    """Somebody else changed it first, or its state does not allow the request.
 
-    ``said["current"]`` has the object as it is now, where the portal tells it.
+    ``said["current"]`` has the object as it is now, if the portal sent it.
     """
 
 
@@ -62,7 +62,7 @@ class BusyError(TesseraError):
 
 
 class JobError(TesseraError):
-    """Long work failed or was cancelled; ``code`` and ``detail`` say why."""
+    """A job failed or was cancelled; ``code`` and ``detail`` say why."""
 
 
 _BY_STATUS = {
@@ -82,7 +82,7 @@ _BY_STATUS = {
 
 
 def problem(status: int, said: Any) -> TesseraError:
-    """The error of an answer, from its ``application/problem+json`` where it has one."""
+    """The error for an answer, from its ``application/problem+json`` if it has one."""
     kind = _BY_STATUS.get(status, TesseraError)
     if not isinstance(said, Mapping):
         return kind(f"The portal answered {status}.", status=status)

@@ -1,4 +1,4 @@
-"""JSON of the portal to the values of ``things`` and ``answers``."""
+"""From the portal's JSON to the values of ``things`` and ``answers``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def made(kind: type[T], said: Any) -> T:
     """A value of ``kind`` from JSON: nested values, tuples and times included.
 
     Raises:
-        TypeError: a field is missing: the answer is of another portal than this client speaks to.
+        TypeError: a field is missing; this client does not fit the version of the portal.
     """
     values = {}
     for name, hint, needed in _fields(kind):  # type: ignore[arg-type]

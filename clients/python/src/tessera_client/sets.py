@@ -1,7 +1,7 @@
 """Slides of several files: found in a folder, and sent as the one archive that a portal takes.
 
 The archive is never written: each piece of it is read from the files when it is sent. The same
-files give the same bytes, so that a transfer is gone on with and a slide is known again.
+files give the same bytes, so that a transfer can be resumed and a duplicate recognised.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NAMED = re.compile(
     r"[ \t]*=[ \t]*(.*?)[ \t\r]*$",
     re.MULTILINE,
 )
-"""What an index says of other files, of MRXS and of VMS alike."""
+"""How an index of MRXS or VMS names other files."""
 _CAN_DO_WITHOUT = ("OptimisationFile", "MacroImage")
 _DICOM_SLIDE = b"1.2.840.10008.5.1.4.1.1.77.1.6"  # the class of whole-slide images
 _HEAD_BYTES = 1024  # a DICOM object names its class within it

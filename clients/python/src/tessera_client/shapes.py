@@ -1,4 +1,4 @@
-"""Outlines in and out: GeoJSON, shapely geometries, arrays of vertices, tables of geopandas.
+"""Outlines as GeoJSON, shapely geometries, arrays of vertices and geopandas tables.
 
 All are in level-0 pixels of the canvas, x right, y down.
 """
@@ -59,7 +59,7 @@ def shape_of(roi: Roi | Mapping[str, Any]) -> BaseGeometry:
 
 
 def table_of(rois: Iterable[Roi]) -> GeoDataFrame:
-    """ROIs as a table of geopandas, one a row, the outline as its geometry.
+    """ROIs as a geopandas table: one ROI in each row, its outline as the geometry.
 
     Raises:
         ImportError: geopandas is not installed (``tessera-client[tables]``).

@@ -1,4 +1,4 @@
-"""Server-sent events as they come over the wire."""
+"""Parsing of server-sent events."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-AGAIN_S = 2.0  # where an answer does not say when to come back
+AGAIN_S = 2.0  # if an answer does not say when to ask again
 
 
 @dataclass(frozen=True, slots=True)
 class Happened:
-    """An event: ``id`` to go on from, ``data`` with ids, states and numbers of what it tells of."""
+    """An event. ``id``: to continue from; ``data``: ids, states and numbers of what changed."""
 
     id: str
     type: str
@@ -23,7 +23,7 @@ class Happened:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """One answer: what came, where to go on, when."""
+    """One answer: its events, the id to continue from, and when to ask again."""
 
     events: Sequence[Happened]
     last_id: str | None
@@ -31,7 +31,7 @@ class Stretch:
 
 
 def stream_read(text: str) -> Stretch:
-    """Read an answer (HTML standard, 9.2.6); a block without data only moves the place."""
+    """Parse an answer (HTML standard, 9.2.6); a block without data only sets the last id."""
     events: list[Happened] = []
     last_id: str | None = None
     retry_s = AGAIN_S

@@ -1,6 +1,6 @@
-"""What the portal answers, as frozen values. Fields have the names that REST gives them.
+"""What the portal holds, as frozen values with the field names of REST.
 
-A field that a newer portal adds is left out; ``tests/client`` compares these with the schema.
+Fields that a newer portal adds are left out; ``tests/client`` compares these with the schema.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Lab:
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """A lab and one's role in it: viewer, annotator, reviewer or manager."""
+    """A lab and your role in it: viewer, annotator, reviewer or manager."""
 
     lab: Lab
     role: str
@@ -38,7 +38,7 @@ class Membership:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A case: what belongs to one accession number."""
+    """A case: everything under one accession number."""
 
     id: str
     lab: str
@@ -57,7 +57,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Slide:
-    """A slide or still image. ``canvas`` is what is drawn on, once the state is *ready*."""
+    """A slide or still image. ROIs are drawn on its ``canvas``, once the state is *ready*."""
 
     id: str
     case: str
@@ -77,7 +77,7 @@ class Slide:
 
 @dataclass(frozen=True, slots=True)
 class Video:
-    """A video. ``canvas`` is what is drawn on, once the state is *ready*."""
+    """A video. ROIs are drawn on its ``canvas``, once the state is *ready*."""
 
     id: str
     case: str
@@ -122,7 +122,7 @@ class Canvas:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A frame of a video, by number, presentation time stamp and seconds."""
+    """A frame of a video: its number, presentation time stamp and seconds."""
 
     index: int
     pts: int
@@ -155,7 +155,7 @@ class Roi:
 
 @dataclass(frozen=True, slots=True)
 class ThreadEntry:
-    """A step of review of an ROI (``kind`` is the state it led to), or a ``comment``."""
+    """A step of an ROI's review (``kind`` is the new state), or a ``comment``."""
 
     id: str
     kind: str
@@ -179,7 +179,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Long work. ``state``: queued, running, succeeded, failed or cancelled."""
+    """A job. ``state``: queued, running, succeeded, failed or cancelled."""
 
     id: str
     kind: str
@@ -194,13 +194,13 @@ class Job:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more happens."""
+        """Whether it has ended."""
         return self.state in {"succeeded", "failed", "cancelled"}
 
 
 @dataclass(frozen=True, slots=True)
 class UploadItem:
-    """The slide or video that was made of a file."""
+    """The slide or video that an upload became."""
 
     id: str
     kind: str
@@ -209,9 +209,9 @@ class UploadItem:
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A file in pieces. ``state``: receiving, checking, stored, refused or quarantined.
+    """An upload. ``state``: receiving, checking, stored, refused or quarantined.
 
-    ``case`` is None for a crate that was not imported.
+    ``case`` is None for an exported case that has not been imported yet.
     """
 
     id: str
@@ -226,7 +226,7 @@ class Upload:
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """One connected part of a mosaic, a canvas of its own."""
+    """One connected part of a mosaic, with its own canvas."""
 
     index: int
     canvas: str
@@ -253,5 +253,5 @@ class Mosaic:
 
 
 def id_of(thing: Any) -> str:
-    """The id of a thing, or the id itself."""
+    """The id of an object; an id is returned as it is."""
     return thing if isinstance(thing, str) else str(thing.id)

@@ -1,6 +1,6 @@
-"""The few things that differ between waiting in a thread and waiting in an event loop.
+"""The few functions that differ between threads and an event loop.
 
-``unasync.py`` writes ``client.py`` from ``aio.py``; there each name here loses its ``a_``.
+``unasync.py`` writes ``sync`` from ``aio``; each name here loses its ``a_`` there.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ sleep = time.sleep
 
 
 async def a_call(slow: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """What reads a disk, in a thread."""
+    """Call a function that reads files, in a thread."""
     return await asyncio.to_thread(slow, *args, **kwargs)
 
 
 def call(slow: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """What reads a disk."""
+    """Call a function that reads files."""
     return slow(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""One class for everything that a lab's program does with the portal."""
+"""The client: one class for everything that a program can do with a portal."""
 
 from __future__ import annotations
 
@@ -35,24 +35,25 @@ OnJob = Callable[[Job], None]
 
 
 class AsyncClient(Uploads, Rois, Events):
-    """A portal, as one person or program sees it.
+    """A portal, seen with one API token.
 
     Args:
         url: of the portal, ``https://tessera.example.org``.
-        token: an API token (page *API tokens*).
-        transfers: file that remembers unfinished uploads; in the cache folder unless given.
-        transport: of httpx, for tests and special networks.
-    Raises: every method raises ``TesseraError``, of the kind that ``problems`` names.
+        token: an API token, from the page *API tokens*.
+        transfers: file in which unfinished uploads are kept; by default in the cache folder.
+        transport: an httpx transport, for tests and special networks.
+    Raises:
+        TesseraError: by every method, as one of the classes in ``problems``.
     """
 
     # Labs, cases, labels
 
     async def memberships(self) -> tuple[Membership, ...]:
-        """The labs that the token is for, with one's role in each."""
+        """The labs that the token gives access to, and your role in each."""
         return tuple(made(Membership, one) for one in (await self.get("me/"))["memberships"])
 
     def cases(self, **filters: Any) -> AsyncIterator[Case]:
-        """Cases, newest first: by ``organ``, ``diagnosis``, ``q`` and so on."""
+        """Cases, newest first; filters are ``organ``, ``diagnosis``, ``q`` and so on."""
         return self._all(Case, "cases/", filters)
 
     async def case(self, case: Case | str) -> Case:
@@ -60,14 +61,14 @@ class AsyncClient(Uploads, Rois, Events):
         return await self._one(Case, f"cases/{id_of(case)}/")
 
     async def create_case(self, accession: str, **fields: Any) -> Case:
-        """A new case; ``lab`` (an id) where one is in several, ``patient_key`` and so on."""
+        """Create a case; fields are ``lab`` (if you are in several), ``patient_key`` and so on."""
         said = {"accession": accession, **fields}
         return made(Case, (await self.ask("POST", "cases/", json=said)).json())
 
     async def export_case(
         self, case: Case | str, path: str | Path, *, on_job: OnJob | None = None
     ) -> Path:
-        """Write a whole case, as an RO-Crate, to a zip; of one's own lab, for managers."""
+        """Write a whole case of your lab to a zip, as an RO-Crate; managers only."""
         where = f"cases/{id_of(case)}/export/"
         await self.wait((await self.ask("POST", where)).json()["id"], on_job)
         return await self._download(where, path, {})
@@ -80,16 +81,17 @@ class AsyncClient(Uploads, Rois, Events):
         progress: Progress | bool = False,
         on_job: OnJob | None = None,
     ) -> Case:
-        """Bring in a whole case that was exported, with the ids it had; for managers.
+        """Import a whole case that was exported, with the ids it had; managers only.
 
-        Sent in pieces as ``upload`` does; where this process ends on the way, or the import is
-        refused, the same call goes on where it was. Its images are prepared afterwards.
+        The file is sent in pieces, as by ``upload``. If this process ends before it is done, or
+        the import is refused, the same call continues where it stopped. The images of the case are
+        prepared after this returns.
 
         Args:
-            path: of the zip. lab: id of the lab it goes to, where one is in several.
-            progress: as of ``upload``. on_job: as of ``wait``, of the job that imports it.
+            path: of the zip. lab: id of the lab to import into, if you are in several.
+            progress: as of ``upload``. on_job: as of ``wait``, for the job that imports.
         Raises:
-            JobError: the portal refused it; ``code`` says why.
+            JobError: the portal refused the case; ``code`` says why.
         """
         file = await a_call(LocalFile.of, path)
         if lab is None:
@@ -106,11 +108,11 @@ class AsyncClient(Uploads, Rois, Events):
         return await self.case(str(case))
 
     def labels(self, **filters: Any) -> AsyncIterator[Label]:
-        """Labels of one's labs."""
+        """Labels of your labs."""
         return self._all(Label, "labels/", filters)
 
     async def create_label(self, name: str, **fields: Any) -> Label:
-        """A new label; managers only."""
+        """Create a label; managers only."""
         return made(
             Label, (await self.ask("POST", "labels/", json={"name": name, **fields})).json()
         )
@@ -118,11 +120,11 @@ class AsyncClient(Uploads, Rois, Events):
     # Slides, videos, canvases
 
     def slides(self, **filters: Any) -> AsyncIterator[Slide]:
-        """Slides and still images: by ``case``, ``lab``, ``state``, ``stain``."""
+        """Slides and still images; filters are ``case``, ``lab``, ``state`` and ``stain``."""
         return self._all(Slide, "slides/", filters)
 
     def videos(self, **filters: Any) -> AsyncIterator[Video]:
-        """Videos: by ``case``, ``lab``, ``state``."""
+        """Videos; filters are ``case``, ``lab`` and ``state``."""
         return self._all(Video, "videos/", filters)
 
     async def slide(self, slide: Slide | str) -> Slide:
@@ -152,7 +154,7 @@ class AsyncClient(Uploads, Rois, Events):
         return await self._one(Job, f"jobs/{id_of(job)}/")
 
     async def wait(self, job: Job | str, on_job: OnJob | None = None) -> Job:
-        """Wait for the end of a job; ``on_job`` is called with what is known of it on the way.
+        """Wait until a job ends; ``on_job`` is called with the job each time it is read.
 
         Raises:
             JobError: it failed or was cancelled.
@@ -185,10 +187,10 @@ class AsyncClient(Uploads, Rois, Events):
         filters: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> Similar:
-        """The ``k`` most similar regions; waits while the ROI is being embedded.
+        """The ``k`` most similar regions; waits until the ROI is embedded.
 
         Args:
-            liked, unliked: examples to go by.
+            liked, unliked: ROIs that the results should, and should not, resemble.
             filters: ``organ``, ``label``, ``review_state`` and so on.
             options: ``by_case``, ``facets``, ``exclude_same_patient``, ``diffuse`` and so on.
         """
@@ -206,7 +208,7 @@ class AsyncClient(Uploads, Rois, Events):
         raise ConflictError("The ROI changes faster than it can be embedded.")
 
     async def why(self, roi: Roi | str, other: Roi | str) -> Any:
-        """Why a search with ``roi`` finds ``other``, as the API says it; waits while it is made."""
+        """Why a search with ``roi`` finds ``other``, as the API answers; waits for the answer."""
         path = f"rois/{id_of(roi)}/similar/{id_of(other)}/"
         for _ in range(asking.TRIES):
             answer = await self.ask("GET", path)
@@ -218,14 +220,14 @@ class AsyncClient(Uploads, Rois, Events):
     # Reports
 
     def reports(self, **filters: Any) -> AsyncIterator[Report]:
-        """Reports of searches, the newest first."""
+        """Reports of searches, newest first."""
         return self._all(Report, "reports/", filters)
 
     async def create_report(self, roi: Roi | str, **options: Any) -> Report:
-        """Search with an ROI and keep the answer; waits while the ROI is being embedded.
+        """Search with an ROI and keep the answer; waits until the ROI is embedded.
 
         Args:
-            options: those of ``search``, ``filters`` spelt out.
+            options: those of ``search``, ``filters`` among them.
         """
         said = {"roi": id_of(roi), **options}
         for _ in range(asking.TRIES):
@@ -248,7 +250,7 @@ class AsyncClient(Uploads, Rois, Events):
     async def draw_map(
         self, lab: str | None = None, kind: str = "histology", on_job: OnJob | None = None
     ) -> RegionMap:
-        """Lay out all regions of a lab by likeness, and wait for the map."""
+        """Make a map of all regions of a lab by similarity, and wait for it."""
         said = {"kind": kind} | ({"lab": lab} if lab else {})
         job = (await self.ask("POST", "maps/", json=said)).json()
         await self.wait(job["id"], on_job)
@@ -256,21 +258,21 @@ class AsyncClient(Uploads, Rois, Events):
         return await self._one(RegionMap, f"maps/{done['result']['map']}/")
 
     async def map_part(self, region_map: RegionMap | str, part: str, **params: Any) -> Any:
-        """``points``, ``near-duplicates`` or ``unlike`` of a map, as the API says it."""
+        """``points``, ``near-duplicates`` or ``unlike`` of a map, as the API answers."""
         return await self.get(f"maps/{id_of(region_map)}/{part}/", **params)
 
-    # Learning from the archive, for managers
+    # Learning from a lab's archive, for managers
 
     def learnings(self) -> AsyncIterator[Learning]:
-        """What was learned from the archives of one's labs, the newest first."""
+        """Metrics and encoders learned from the archives of your labs, newest first."""
         return self._all(Learning, "learnings/", {})
 
     async def learn(self, *, on_job: OnJob | None = None, **fields: Any) -> Learning:
-        """Learn from a lab's labels, judgements and pixels, and wait for the verdict.
+        """Learn from a lab's labels, judgements and pixels, and wait for the comparison.
 
         Args:
-            fields: ``lab`` (an id) where one manages several, ``kind``, ``method`` (``metric`` or
-                ``encoder``), and of an encoder ``steps`` and ``hours`` at most.
+            fields: ``lab`` (an id, if you manage several), ``kind``, ``method`` (``metric`` or
+                ``encoder``), and for an encoder the largest ``steps`` and ``hours``.
         """
         accepted = (await self.ask("POST", "learnings/", json=fields)).json()
         if accepted["job"]:
@@ -278,20 +280,20 @@ class AsyncClient(Uploads, Rois, Events):
         return await self._one(Learning, f"learnings/{accepted['id']}/")
 
     async def promote(self, learning: Learning | str, *, on_job: OnJob | None = None) -> Learning:
-        """Let the lab's searches go by it, and wait until they do."""
+        """Use it for the lab's searches, and wait until they do."""
         where = f"learnings/{id_of(learning)}/"
         await self.wait((await self.ask("POST", f"{where}promote/")).json()["id"], on_job)
         return await self._one(Learning, where)
 
     async def roll_back(self, learning: Learning | str) -> Learning:
-        """Let the lab's searches go by what they went by before."""
+        """Use for the lab's searches what they used before."""
         answer = await self.ask("POST", f"learnings/{id_of(learning)}/roll-back/")
         return made(Learning, answer.json())
 
     # Mosaics
 
     def mosaics(self, **filters: Any) -> AsyncIterator[Mosaic]:
-        """Mosaics: by ``case``, ``video``, ``canvas``, ``state``."""
+        """Mosaics; filters are ``case``, ``video``, ``canvas`` and ``state``."""
         return self._all(Mosaic, "mosaics/", filters)
 
     async def mosaic(self, mosaic: Mosaic | str) -> Mosaic:

@@ -1,4 +1,4 @@
-"""What happens in the portal, as it happens."""
+"""Server-sent events: what happens in the portal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tessera_client.waiting import a_sleep
 
 
 class Events(Requests):
-    """The portal's server-sent events."""
+    """Listens to the portal's server-sent events."""
 
     async def events(
         self,
@@ -20,13 +20,13 @@ class Events(Requests):
         after: str | None = None,
         once: bool = False,
     ) -> AsyncIterator[Happened]:
-        """Events in order, each once, for as long as one listens; lost connections are made again.
+        """Events in order, each once, without end; a lost connection is made again.
 
         Args:
-            types: ``roi.saved``, ``job.ended`` and so on; all where none is named.
-            canvas: only what names it.
-            after: id of the last event one has; from now on where it is left out.
-            once: end when all that is there was heard.
+            types: ``roi.saved``, ``job.ended`` and so on; by default all.
+            canvas: only events about this canvas.
+            after: id of the last event received; by default events from now on.
+            once: stop after the events that have already happened.
         """
         params = {"types": ",".join(types) or None, "canvas": id_of(canvas) if canvas else None}
         while True:

@@ -1,4 +1,4 @@
-"""Requests: tried again where that is safe, errors by their kind, pages of lists, downloads."""
+"""Requests: retries where these are safe, errors as exceptions, pages of lists, downloads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Requests:
-    """A portal, by its addresses. See ``AsyncClient`` for the arguments."""
+    """Requests to a portal; ``AsyncClient`` describes the arguments."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Requests:
         content: bytes | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> httpx.Response:
-        """Any request below ``/api/v1/``, for what has no method here. A POST is done once."""
+        """Make any request below ``/api/v1/``. A POST takes effect once, though sent again."""
         sent = asking.named(method, headers or {})
         known = {k: v for k, v in (params or {}).items() if v is not None}
         for tried in range(1, asking.TRIES + 1):
@@ -87,18 +87,18 @@ class Requests:
         return (await self.ask("GET", path, params=params)).json()
 
     async def read(self, path: str) -> asking.Seen:
-        """One object that people edit, as ``change`` takes it: ``cases/<id>/`` and so on.
+        """Read an object to change it with ``change``: ``cases/<id>/`` and so on.
 
         Raises:
-            TesseraError: the portal gives it no ETag; a change of it could overwrite another's.
+            TesseraError: the portal sent no ETag, so a change could overwrite another person's.
         """
         return asking.seen_of(path, await self.ask("GET", path))
 
     async def change(self, seen: asking.Seen, **fields: Any) -> asking.Seen:
-        """Change what was read, and nothing that somebody else changed since.
+        """Change an object that was read, unless somebody else has changed it since.
 
         Raises:
-            ConflictError: somebody did; ``said["current"]`` has it as it is now.
+            ConflictError: somebody has; ``said["current"]`` is the object as it is now.
         """
         headers = {"If-Match": seen.tag}
         answer = await self.ask("PATCH", seen.path, json=fields, headers=headers)
@@ -120,7 +120,7 @@ class Requests:
     async def _write(
         self, method: str, path: str, json: Any, headers: Mapping[str, str] | None = None
     ) -> Any:
-        """A write of ROIs: carried out once, however often it is sent."""
+        """Write ROIs; takes effect once, however often it is sent."""
         named = {"Idempotency-Key": str(uuid.uuid4()), **(headers or {})}
         answer = await self.ask(method, path, json=json, headers=named)
         return answer.json() if answer.content else None

@@ -1,5 +1,5 @@
 # Written by unasync.py from aio/rois.py: change that one.
-"""Regions of interest: drawn, changed, listed, read from files and written to them."""
+"""Regions of interest: draw, change, list, import and export them."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from tessera_client.waiting import call
 
 
 class Rois(Requests):
-    """ROIs of a canvas. A write is carried out once, however often it has to be sent."""
+    """ROIs of a canvas. A write takes effect once, however often it has to be sent."""
 
     def rois(self, canvas: Canvas | str, **filters: Any) -> Iterator[Roi]:
-        """ROIs of a canvas: by ``label``, ``review_state``, ``frame_pts``, ``left`` and so on."""
+        """ROIs of a canvas; filters are ``label``, ``review_state``, ``frame_pts`` and so on."""
         known = {"canvas": id_of(canvas), "page_size": asking.ROIS_A_REQUEST, **filters}
         return self._all(Roi, "rois/", known)
 
@@ -47,7 +47,7 @@ class Rois(Requests):
     def create_rois(
         self, canvas: Canvas | str, outlines: Iterable[Any], **fields: Any
     ) -> list[Roi]:
-        """Draw many, in steps of a thousand, each of them whole or not at all."""
+        """Draw many ROIs, a thousand at a time; of each thousand all are made, or none."""
         new = [
             {"do": "create", "id": str(uuid.uuid4()), "geometry": geojson_of(one), **fields}
             for one in outlines
@@ -71,20 +71,24 @@ class Rois(Requests):
         return made(Roi, said)
 
     def delete_roi(self, roi: Roi) -> None:
-        """Into the bin; ``ConflictError`` where somebody changed it since it was read."""
+        """Move an ROI into the bin.
+
+        Raises:
+            ConflictError: somebody changed it since ``roi`` was read.
+        """
         self._write("DELETE", f"rois/{roi.id}/", None, asking.etag(roi.version))
 
     def thread(self, roi: Roi | str) -> Iterator[ThreadEntry]:
-        """Steps of review and comments, first to last."""
+        """Steps of its review and comments on it, oldest first."""
         return self._all(ThreadEntry, f"rois/{id_of(roi)}/thread/", {})
 
     def comment(self, roi: Roi | str, text: str) -> ThreadEntry:
-        """Say something of an ROI; the entry of its thread."""
+        """Comment on an ROI; returns the new entry of its thread."""
         answer = self.ask("POST", f"rois/{id_of(roi)}/thread/", json={"text": text})
         return made(ThreadEntry, answer.json())
 
     def import_rois(self, canvas: Canvas | str, path: str | Path, **options: Any) -> Any:
-        """Read GeoJSON, ASAP, COCO or CVAT from a file; the report of what was made of it.
+        """Import a file of GeoJSON, ASAP, COCO or CVAT; returns the report of the import.
 
         Args:
             options: ``dry_run=1``, ``create_labels=0``, ``labels`` (class names to ids or None).

@@ -1,5 +1,5 @@
 # Written by unasync.py from aio/uploads.py: change that one.
-"""Files in pieces, by tus: what was sent stays sent, whoever dies on the way."""
+"""Uploads in pieces, by tus: what has arrived is never sent again, whichever side is killed."""
 
 from __future__ import annotations
 
@@ -33,18 +33,20 @@ class Uploads(Requests):
         name: str = "",
         progress: Progress | bool = False,
     ) -> Slide | Video:
-        """Send a file in pieces, and wait until it can be looked at.
+        """Send a file in pieces, and wait until it is ready to be viewed.
 
-        A lost connection or a portal that restarts costs one piece. Where this process ends on the
-        way, the same call goes on where it was. Bytes that the lab has already are not sent again.
+        A lost connection or a restart of the portal costs one piece. If this process ends before
+        it is done, the same call continues where it stopped. A file that the lab already has is
+        not sent again.
 
         Args:
-            path: of a file; of a slide of several files its ``.mrxs``, ``.vms`` or ``.vmu``, or the
-                folder of a DICOM series or of any of these, which is sent as one archive.
-            name: title; the file's name unless given.
-            progress: called with bytes sent and bytes in all; True draws a bar (tqdm).
+            path: of a file. For a slide of several files: its ``.mrxs``, ``.vms`` or ``.vmu``, or
+                the folder of one of these or of a DICOM series; it is sent as one archive.
+            name: title; by default the file's name.
+            progress: called with the bytes sent and the bytes in all; True draws a tqdm bar.
         Raises:
-            InvalidError: the portal refused the file, or it lacks others; ``code`` says why.
+            InvalidError: the portal refused the file, or files of the slide are missing; ``code``
+                says why.
             JobError: the file could not be prepared.
             OSError: the file cannot be read.
         """
@@ -59,14 +61,14 @@ class Uploads(Requests):
     def _sent(
         self, key: str, file: Sent, said: Mapping[str, str], progress: Progress | bool
     ) -> str:
-        """The address of a transfer of which every byte has arrived."""
+        """Send what has not arrived yet; the address of the transfer."""
         shown = bar(file.path.name) if progress is True else progress or None
         address, offset = self._transfer(key, file, said)
         self._send(address, file, offset, shown)
         return address
 
     def _transfer(self, key: str, file: Sent, said: Mapping[str, str]) -> tuple[str, int]:
-        """The address of a transfer, one that was begun before or a new one, and how far it is."""
+        """The address of a transfer, resumed or new, and the bytes that have arrived."""
         known = self._transfers.get(key)
         if known:
             try:
