@@ -10,11 +10,11 @@ case "$role" in
     exec python manage.py serve --web-only --host 0.0.0.0 --port 8000 "$@"
     ;;
   worker)
-    exec nice -n 15 celery -A portal.config.celery worker -Q "${TESSERA_QUEUES:-default}" \
+    exec nice -n "${TESSERA_WORKER_NICE:-15}" celery -A portal.config.celery worker -Q "${TESSERA_QUEUES:-default}" \
       -c "${TESSERA_WORKER_CONCURRENCY:-2}" -l INFO --without-gossip --without-mingle "$@"
     ;;
   gpu-worker)
-    exec nice -n 15 celery -A portal.config.celery worker -Q gpu \
+    exec nice -n "${TESSERA_WORKER_NICE:-15}" celery -A portal.config.celery worker -Q gpu \
       -c "${TESSERA_WORKER_CONCURRENCY:-1}" -l INFO --without-gossip --without-mingle "$@"
     ;;
   beat)

@@ -27,6 +27,9 @@ LONG = (
     "tests/killing/",
     "tests/chaos/",
     "tests/portal/test_rest_schema.py",
+    "tests/client/test_walk.py",
+    "tests/browser/workbench/test_every_tool.py",
+    "tests/browser/test_accessibility.py",
     "tests/portal/access/test_matrix.py",
 )
 """Files that take minutes: begun first, so that no worker waits for them at the end.
@@ -44,9 +47,12 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 def pytest_configure(config: pytest.Config) -> None:
     """What is run again is shown at the end, with the reason it failed the first time.
 
-    Until the tests are collected, hardly anything of what is loaded is garbage. Behind a script's &
-    SIGINT is ignored, and so it would be by every process that a test interrupts.
+    Workers of portals are no nicer than tests: among these they would get a thirtieth of a
+    processor, while a test waits for them. Until the tests are collected, hardly anything of what
+    is loaded is garbage. Behind a script's & SIGINT is ignored, and so it would be by every process
+    that a test interrupts.
     """
+    os.environ.setdefault("TESSERA_WORKER_NICE", "0")
     gc.disable()
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -69,7 +69,8 @@ def worker(*, concurrency: int = 2, reload: bool = False) -> ChildProcess:
     if reload:
         watch = [sys.executable, "-m", "watchfiles", "--filter", "python"]
         command = [*watch, shlex.join(command), "portal", "ml"]
-    return ChildProcess("worker", ["nice", "-n", str(WORKER_NICE), *command])
+    nice = int(environment.number("TESSERA_WORKER_NICE", default=WORKER_NICE, minimum=0))
+    return ChildProcess("worker", ["nice", "-n", str(nice), *command])
 
 
 def reaper() -> ChildProcess:

@@ -31,9 +31,9 @@ class Seat:
     others: str
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def seat(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seat]:
-    """Started once: it takes seconds."""
+    """Started once, which takes seconds, and ended with the last test that asks it."""
     folder = tmp_path_factory.mktemp("client")
     portal = Portal(folder, f"sqlite:///{folder / 'db.sqlite3'}", "filesystem://", lambda: None)
     try:

@@ -15,8 +15,7 @@ import pytest
 from tests.killing.harness import Portal, children_of
 
 CONTROL = "tests.killing.import_control"
-COUNT = 2_400
-"""A worker is nice: beside other tests it gets a thirtieth of a processor."""
+COUNT = 2_400  # enough for both kills to come before the end
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.endurance,

@@ -106,6 +106,7 @@ def test_what_stands_in_is_not_published() -> None:
     assert DOC.read_text() == before
 
 
+@pytest.mark.endurance
 def test_one_call_runs_tests_and_measures_and_says_what_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -182,6 +183,7 @@ def test_the_page_says_whether_compiling_pays() -> None:
     assert "COMPILE" not in report({"networks": {}}, {}, device="A GPU")
 
 
+@pytest.mark.endurance
 def test_carried_wheels_are_joined_and_installed_and_what_is_missing_is_skipped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

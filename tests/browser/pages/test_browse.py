@@ -227,6 +227,7 @@ def _used_s(page: Any, hand: Callable[[], None]) -> float:
     return after - before
 
 
+@pytest.mark.endurance
 def test_a_hundred_thousand_points_move_with_the_hand(
     open_page: Any, archive: Any, shoot: Callable[[Any, str], None]
 ) -> None:

@@ -63,6 +63,7 @@ def test_frames_without_distortion_are_left_alone() -> None:
     assert proven_k1([], []) is None
 
 
+@pytest.mark.endurance
 def test_a_map_with_the_distortion_taken_off_is_nearer_to_the_truth(tmp_path: Path) -> None:
     frames, truth = distorted_sweep(-0.2, 60)
     errors = []

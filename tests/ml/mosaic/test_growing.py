@@ -65,6 +65,7 @@ def assert_same(grown: MosaicResult, at_once: MosaicResult, *, within_px: float)
             assert np.abs(own - other).max() < within_px
 
 
+@pytest.mark.endurance
 def test_24_frames_and_16_more_are_40_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -83,6 +84,7 @@ def test_24_frames_and_16_more_are_40_at_once(
     assert (tmp_path / "at-once/mosaic.tif").read_bytes() == (out / "mosaic.tif").read_bytes()
 
 
+@pytest.mark.endurance
 def test_a_longer_span_of_a_video_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     video = tmp_path / "sweep.mp4"
     sweep = simulate_sweep(SweepConfig(frames=54, size_px=200, path="loops-slow"))

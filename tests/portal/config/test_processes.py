@@ -23,7 +23,10 @@ def test_tiles_and_the_api_have_processes_of_their_own_and_work_yields_to_both(
         assert (said["--port"], f"unix:{said['--api']}") == ("8000", api.command[5])
         assert int(said["--calls"]) * len(fronts) == 2 * 5  # what waits does so at the front
     assert "8000" not in " ".join(api.command)
+    monkeypatch.delenv("TESSERA_WORKER_NICE", raising=False)
     assert processes.worker().command[:3] == ["nice", "-n", "15"]
+    monkeypatch.setenv("TESSERA_WORKER_NICE", "0")
+    assert processes.worker().command[:3] == ["nice", "-n", "0"]
 
 
 def test_a_taken_port_gives_the_next_free_one() -> None:

@@ -50,6 +50,7 @@ def metric(archive, manager, monkeypatch):
     return read(manager, learning)
 
 
+@pytest.mark.endurance
 def test_a_trained_encoder_is_compared_with_the_metric_in_use_put_over_it_and_taken_back(
     archive, metric, manager
 ):

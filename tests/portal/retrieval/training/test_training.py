@@ -188,6 +188,7 @@ def test_a_cancelled_training_leaves_no_picture(archive, manager, monkeypatch):
     assert learning.result is None and learning.encoder is None
 
 
+@pytest.mark.endurance
 def test_a_training_that_is_tried_again_has_all_its_hours(archive, manager):
     learning = asked(archive, manager, WantedTraining(steps=20, hours=0.5))
     failed = Job.objects.get(pk=learning.job_id)
