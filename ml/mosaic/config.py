@@ -17,7 +17,8 @@ class MosaicConfig:
     Attributes:
         step: one frame in this many of the source is used.
         start_pts, end_pts: first and last time stamp used of a video, both inclusive.
-        work_px: frames are registered at this longest side; blending uses full resolution.
+        work_px: frames are registered at a size at which the longest side of what the scope shows
+            is this long, but the frame at most twice that; blending uses full resolution.
         descriptor: name of ``ml.keypoints.load_descriptor``.
         max_keypoints: at most this many a frame.
         motion_model: "translation", "similarity", "affine", "homography", or "auto" (by evidence).

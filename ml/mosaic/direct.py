@@ -20,8 +20,9 @@ import numpy as np
 from ml.mosaic.direct_views import FINE_SIGMA, DirectView, LevelView, unit_frame
 from ml.types import ArrayBool, ArrayF32, ArrayF64
 
-MAX_ITERATIONS = 12
-"""Of Gauss-Newton on a level: a start that needs more is a wrong one."""
+MAX_ITERATIONS = 20
+"""Of Gauss-Newton on a level: nearly all starts that need more are wrong ones, and a right one that
+is left before it has settled lies where it came from, elsewhere in a run backwards."""
 
 STOP_PX = 0.015
 """A step under this, px of the level, is far below what grey values resolve."""

@@ -8,6 +8,7 @@ from functools import lru_cache
 import cv2
 import numpy as np
 
+from ml.geometry import translation
 from ml.mosaic.direct_views import FINE_SIGMA
 from ml.types import ArrayBool, ArrayF32, ArrayF64
 
@@ -52,19 +53,31 @@ def cells_of_pair(
     Args:
         b_from_a: (3, 3), px of a to px of b.
     """
-    found = difference(a, b, b_from_a)
+    rows, columns = _box(a[1])  # beyond it nothing has weight
+    part = a[0][rows, columns], a[1][rows, columns]
+    found = difference(part, b, b_from_a @ translation(columns.start, rows.start))
     if found is None:
         return None
     height, width = a[0].shape
     lack, both = found
     weight = _weight(lack, both)
-    mean = a[0] + 0.5 * lack  # beyond both it weighs nothing
+    mean = part[0] + 0.5 * lack  # beyond both it weighs nothing
     x = cv2.Sobel(mean, cv2.CV_32F, 1, 0, ksize=3, scale=0.125)
     y = cv2.Sobel(mean, cv2.CV_32F, 0, 1, ksize=3, scale=0.125)
     by_x, by_y = weight * x, weight * y
     products = np.stack([by_x * x, by_x * y, by_y * y, by_x * lack, by_y * lack])
-    sums = summing(height) @ products @ summing(width).T
+    sums = summing(height)[:, rows] @ products @ summing(width)[:, columns].T
     return cells_of_sums(sums.reshape(len(sums), -1).T.astype(np.float64), (height, width))
+
+
+def _box(seen: ArrayBool) -> tuple[slice, slice]:
+    """Rows and columns of the px that are trusted, and one px more for slopes."""
+    found = []
+    for across in (1, 0):
+        at = np.flatnonzero(seen.any(axis=across))
+        first, last = (at[0], at[-1]) if len(at) else (0, 0)
+        found.append(slice(max(0, int(first) - 1), int(last) + 2))
+    return found[0], found[1]
 
 
 def cells_of_sums(sums: ArrayF64, shape: tuple[int, int]) -> Cells:

@@ -17,8 +17,9 @@ from ml.mosaic.local_prior import entries
 from ml.mosaic.view_shape import view_corners
 from ml.types import ArrayBool, ArrayF32, ArrayF64
 
-CELL_SIGMA_PX = 0.1
-"""No cell is believed to a smaller fraction of a px: its px do not err by themselves alone."""
+CELL_SIGMA_PX, CELL_SIGMA_SHARE = 0.1, 0.00075
+"""No cell is believed to a smaller fraction of a px, because its px do not err each by itself; nor
+to a smaller share of the view, because in large frames tissue itself moves more px than that."""
 
 BLOCK_CELLS = 32_768
 """Cells that become one sparse block of some 6 MB: while it is built it takes three times that."""
@@ -58,9 +59,12 @@ class _Block:
 class LocalEquations:
     """All cells of all pairs, in the increments of the meshes of N keyframes."""
 
-    def __init__(self, frames: int, size_px: tuple[int, int], affine: ArrayF64) -> None:
+    def __init__(
+        self, frames: int, size_px: tuple[int, int], affine: ArrayF64, side_px: float
+    ) -> None:
         self._unknowns = 2 * NODES**2 * frames
         self._size_px, self._affine = size_px, affine
+        self._sigma_px = max(CELL_SIGMA_PX, CELL_SIGMA_SHARE * side_px)
         self._waiting: list[tuple[Cells, int, int, ArrayF64]] = []
         self._count = 0
         self._blocks: list[_Block] = []
@@ -104,12 +108,17 @@ class LocalEquations:
 
     def _close_block(self) -> None:
         if self._waiting:
-            self._blocks.append(_block(self._waiting, self._unknowns, self._size_px))
+            self._blocks.append(
+                _block(self._waiting, self._unknowns, self._size_px, self._sigma_px)
+            )
         self._waiting, self._count = [], 0
 
 
 def _block(
-    pairs: list[tuple[Cells, int, int, ArrayF64]], unknowns: int, size_px: tuple[int, int]
+    pairs: list[tuple[Cells, int, int, ArrayF64]],
+    unknowns: int,
+    size_px: tuple[int, int],
+    sigma_px: float,
 ) -> _Block:
     """Two rows a cell: ``A^-1 d_b - d_a`` with A = db/da."""
     counts = [len(cells.xy) for cells, *_ in pairs]
@@ -129,16 +138,16 @@ def _block(
     value = np.concatenate([value_a, value_b], axis=2)
     starts = np.arange(0, column.size + 1, column.shape[2], dtype=np.int32)
     rows = sparse.csr_matrix((value.ravel(), column.ravel(), starts), shape=(2 * len(xy), unknowns))
-    cap = _believed(tensor)
+    cap = _believed(tensor, sigma_px)
     narrow = tensor[:, [0, 0, 1], [0, 1, 1]] * cap[:, None]
     return _Block(rows, narrow.astype(np.float32), (pull * cap[:, None]).ravel().astype(np.float32))
 
 
-def _believed(tensor: ArrayF64) -> ArrayF64:
-    """(C,): the share of each cell's information that leaves it ``CELL_SIGMA_PX``."""
+def _believed(tensor: ArrayF64, sigma_px: float) -> ArrayF64:
+    """(C,): the share of each cell's information that leaves it that deviation."""
     half = 0.5 * np.trace(tensor, axis1=1, axis2=2)
     most = half + np.hypot(0.5 * (tensor[:, 0, 0] - tensor[:, 1, 1]), tensor[:, 0, 1])
-    return np.minimum(1.0, 1 / np.maximum(CELL_SIGMA_PX**2 * most, 1e-12))
+    return np.minimum(1.0, 1 / np.maximum(sigma_px**2 * most, 1e-12))
 
 
 def without_affine(meshes: ArrayF64, affine: ArrayF64) -> ArrayF64:

@@ -157,7 +157,7 @@ def _round(
     """Meshes in frame px after one Gauss-Newton step on a level."""
     own = meshes * plane.per_frame_px
     linked = _level_pairs(plane, views, pairs)
-    equations = LocalEquations(len(meshes), plane.size_px, plane.affine)
+    equations = LocalEquations(len(meshes), plane.size_px, plane.affine, plane.side_px)
     for number, found in enumerate(cells_of_pairs(linked, own)):
         if found is not None:
             i, j = linked.rows[number]

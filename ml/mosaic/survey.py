@@ -13,10 +13,19 @@ import numpy.typing as npt
 
 from ml.errors import MosaicError
 from ml.mosaic.config import MosaicConfig
-from ml.mosaic.fixed_pattern import PatternFrames, PatternSampler, estimate_fixed_pattern
+from ml.mosaic.fixed_pattern import (
+    FixedPattern,
+    PatternFrames,
+    PatternSampler,
+    estimate_fixed_pattern,
+)
 from ml.mosaic.quality import FrameMeasure, measure_frame, verdicts
 from ml.mosaic.sources import FrameSource, SourceFrame
+from ml.mosaic.view_shape import view_side_px
 from ml.types import ArrayBool, ArrayF32, ArrayF64, ArrayI64, ImageU8, Progress
+
+LARGER_MOST = 2.0
+"""By how much the working image of a small view is larger: px beyond the view are computed too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,14 +142,39 @@ def survey_of(
     clear = [grey for i, grey in held if not found[i][0]] or [grey for _, grey in held]
     chosen = np.unique(np.linspace(0, len(clear) - 1, config.sample_frames).astype(int))
     fixed = estimate_fixed_pattern([clear[i] for i in chosen], mask, measures.size_px)
+    scale = work_scale(measures.size_px, config)
+    larger = min(LARGER_MOST, 1 / scale, _larger(fixed, config))
+    if larger > 1.0:
+        scale *= larger
+        fixed = _resized(fixed, work_size(measures.size_px, scale))
     return Survey(
         checks=tuple(_check(measures, i, verdict) for i, verdict in enumerate(found)),
         size_px=measures.size_px,
-        scale=work_scale(measures.size_px, config),
+        scale=scale,
         mask=fixed.mask,
         pattern=fixed.pattern,
         is_fibre=fixed.is_fibre,
         shading=fixed.shading,
+    )
+
+
+def _larger(fixed: FixedPattern, config: MosaicConfig) -> float:
+    """By how much the view, and not the frame around it, falls short of the working size.
+
+    The pattern of a fibre bundle is known at the size at which it was learned, and at no other.
+    """
+    if fixed.is_fibre or not fixed.mask.any():
+        return 1.0
+    return config.work_px / view_side_px(fixed.mask)
+
+
+def _resized(fixed: FixedPattern, size: tuple[int, int]) -> FixedPattern:
+    """The same, of no fibre bundle, for working images of another (width, height)."""
+    return FixedPattern(
+        mask=cv2.resize(fixed.mask.astype(np.float32), size) > 0.5,
+        pattern=np.zeros(size[::-1], np.float32),
+        is_fibre=False,
+        shading=np.asarray(cv2.resize(fixed.shading, size), np.float32),
     )
 
 
@@ -245,15 +279,23 @@ def usable_frames(
 
 
 def work_scale(size_px: tuple[int, int], config: MosaicConfig) -> float:
-    """Working px per frame px: 1 for small frames, else so that the longest side is work_px."""
+    """Working px per frame px while nothing is known of the view: the longest side is work_px.
+
+    1 for smaller frames.
+    """
     return min(1.0, config.work_px / max(size_px))
+
+
+def work_size(size_px: tuple[int, int], scale: float) -> tuple[int, int]:
+    """(width, height) of the working image."""
+    return round(size_px[0] * scale), round(size_px[1] * scale)
 
 
 def work_grey(rgb: ImageU8, scale: float) -> ImageU8:
     """Grey at working size."""
     grey = cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY)
     if scale < 1.0:
-        size = (round(rgb.shape[1] * scale), round(rgb.shape[0] * scale))
+        size = work_size((rgb.shape[1], rgb.shape[0]), scale)
         grey = cv2.resize(grey, size, interpolation=cv2.INTER_AREA)
     return np.asarray(grey, np.uint8)
 

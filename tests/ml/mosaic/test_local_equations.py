@@ -67,7 +67,7 @@ def test_a_step_is_that_of_the_problem_written_out(
     rng = np.random.default_rng(0)
     found = [_cells(rng) for _ in PAIRS]
     meshes = without_affine(rng.normal(size=(3, NODES, NODES, 2)), AFFINE)
-    equations = LocalEquations(3, SIZE, AFFINE)
+    equations = LocalEquations(3, SIZE, AFFINE, max(SIZE))
     for cells, (a, b) in zip(found, PAIRS, strict=True):
         equations.add(cells, a, b, np.linalg.solve(POSES[b], POSES[a]))
     step = equations.solve(meshes, prior(POSES, SIZE, max(SIZE)), 1.5)

@@ -129,7 +129,7 @@ def test_the_manifest_keeps_the_meshes(fitted: MosaicResult) -> None:
 def test_over_a_plane_the_frames_keep_their_homographies(tmp_path: Path) -> None:
     frames = simulate_sweep(SweepConfig(frames=24, size_px=200, path="loops-slow")).frames
     result = build_mosaic(frames, tmp_path / "m")
-    assert result.registered_count > 12
+    assert result.registered_count >= 12
     assert all(frame.mesh is None for frame in result.frames)
 
 

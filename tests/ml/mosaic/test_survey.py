@@ -12,7 +12,7 @@ import pytest
 from ml.errors import BadInputError
 from ml.imaging.samples.video import make_sample_video
 from ml.imaging.videos import probe_video
-from ml.mosaic import MosaicConfig, build_mosaic
+from ml.mosaic import MosaicConfig, build_mosaic, fixed_pattern
 from ml.mosaic.sources import ArraySource
 from ml.mosaic.survey import measure_frames, survey_of
 from ml.types import no_progress
@@ -44,6 +44,53 @@ def test_a_fixed_grain_is_a_fibre_bundle_and_a_still_scene_is_not(sweep: Sweep) 
     assert _survey(fibres).is_fibre
     assert not _survey(moving).is_fibre
     assert not _survey([fibres[0]] * 14).is_fibre
+
+
+@pytest.mark.parametrize(("side_px", "work_px"), [(640, 1000), (400, 1440)])
+def test_the_working_size_goes_by_what_the_scope_shows_and_at_most_to_twice(
+    sweep: Sweep, side_px: int, work_px: int
+) -> None:
+    survey = _survey(_in_black([*sweep.frames, *sweep.frames[::-1]], side_px))
+    assert survey.size_px == (900, 700)
+    assert survey.scale * 900 == pytest.approx(min(900, work_px), rel=0.03)
+    assert (
+        survey.mask.shape
+        == survey.pattern.shape
+        == (
+            round(700 * survey.scale),
+            round(900 * survey.scale),
+        )
+    )
+    rows, columns = np.nonzero(survey.mask)
+    middle = np.array([columns.mean(), rows.mean()]) / survey.scale
+    assert np.allclose(middle, [20 + side_px / 2, 20 + side_px / 2], atol=6)
+
+
+def test_a_view_that_fills_the_frame_and_fibres_keep_the_size(
+    sweep: Sweep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moving = [*sweep.frames, *sweep.frames[::-1]]
+    whole = [cv2.resize(f[50:150, 50:150], (900, 900)) for f in moving]
+    mask = np.full((900, 900), 255, np.uint8)
+    seen = measure_frames(ArraySource(whole, 1), config=MosaicConfig(), progress=no_progress)
+    assert survey_of(seen, config=MosaicConfig(), mask=mask).scale == 720 / 900
+    monkeypatch.setattr(fixed_pattern, "_fixed_pattern", _fibres)
+    fibres = _survey(_in_black(moving, 400))
+    assert fibres.is_fibre and fibres.scale == 720 / 900
+
+
+def _fibres(greys: list[np.ndarray]) -> tuple[np.ndarray, bool]:
+    return np.zeros(greys[0].shape, np.float32), True
+
+
+def _in_black(frames: list[np.ndarray], side_px: int) -> list[np.ndarray]:
+    """Views of that side in frames of 900 x 700 px."""
+    wide = []
+    for frame in frames:
+        whole = np.zeros((700, 900, 3), np.uint8)
+        whole[20 : 20 + side_px, 20 : 20 + side_px] = cv2.resize(frame, (side_px, side_px))
+        wide.append(whole)
+    return wide
 
 
 def test_a_video_that_stands_still_has_one_key_frame(sweep: Sweep, tmp_path: Path) -> None:
