@@ -15,7 +15,7 @@ import pytest
 from tests.killing.harness import Portal, children_of
 
 CONTROL = "tests.killing.import_control"
-COUNT = 2_400  # enough for both kills to come before the end
+COUNT = 9_600  # some seconds of work: both kills have to come before its end
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.endurance,
