@@ -88,7 +88,7 @@ ONCE = (
 @pytest.mark.services
 @pytest.mark.slow
 @pytest.mark.endurance
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(2400)
 def test_the_portals_tests_pass_on_postgresql() -> None:
     assert [path for path in ONCE if not (ROOT / "tests/portal" / path).exists()] == []
     with services.own_database() as url:
