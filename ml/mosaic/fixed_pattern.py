@@ -117,6 +117,15 @@ class FixedPattern:
     is_fibre: bool
     shading: ArrayF32
 
+    def resized(self, size: tuple[int, int]) -> FixedPattern:
+        """The same, of no fibre bundle, for working images of another (width, height)."""
+        return FixedPattern(
+            mask=cv2.resize(self.mask.astype(np.float32), size) > 0.5,
+            pattern=np.zeros(size[::-1], np.float32),
+            is_fibre=False,
+            shading=np.asarray(cv2.resize(self.shading, size), np.float32),
+        )
+
 
 def estimate_fixed_pattern(
     greys: list[ImageU8], mask: npt.NDArray[Any] | None, size_px: tuple[int, int]

@@ -19,7 +19,7 @@ from ml.types import ArrayBool, ArrayF32, ArrayF64
 
 CELL_SIGMA_PX, CELL_SIGMA_SHARE = 0.1, 0.00075
 """No cell is believed to a smaller fraction of a px, because its px do not err each by itself; nor
-to a smaller share of the view, because in large frames tissue itself moves more px than that."""
+to a smaller share of the view, because a mesh that follows a frame's noise differs in two runs."""
 
 BLOCK_CELLS = 32_768
 """Cells that become one sparse block of some 6 MB: while it is built it takes three times that."""

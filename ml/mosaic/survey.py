@@ -146,7 +146,7 @@ def survey_of(
     larger = min(LARGER_MOST, 1 / scale, _larger(fixed, config))
     if larger > 1.0:
         scale *= larger
-        fixed = _resized(fixed, work_size(measures.size_px, scale))
+        fixed = fixed.resized(work_size(measures.size_px, scale))
     return Survey(
         checks=tuple(_check(measures, i, verdict) for i, verdict in enumerate(found)),
         size_px=measures.size_px,
@@ -166,16 +166,6 @@ def _larger(fixed: FixedPattern, config: MosaicConfig) -> float:
     if fixed.is_fibre or not fixed.mask.any():
         return 1.0
     return config.work_px / view_side_px(fixed.mask)
-
-
-def _resized(fixed: FixedPattern, size: tuple[int, int]) -> FixedPattern:
-    """The same, of no fibre bundle, for working images of another (width, height)."""
-    return FixedPattern(
-        mask=cv2.resize(fixed.mask.astype(np.float32), size) > 0.5,
-        pattern=np.zeros(size[::-1], np.float32),
-        is_fibre=False,
-        shading=np.asarray(cv2.resize(fixed.shading, size), np.float32),
-    )
 
 
 class _Measuring:

@@ -28,7 +28,7 @@ class WebhookSerializer(serializers.ModelSerializer[Webhook]):
     )
     state = serializers.ChoiceField(choices=WebhookState.choices)
     waiting = serializers.IntegerField(help_text="Deliveries still to be made")
-    failed = serializers.IntegerField(help_text="Deliveries that were given up")
+    failed = serializers.IntegerField(help_text="Deliveries that failed")
     delivered_at = serializers.DateTimeField(
         allow_null=True, help_text="When the last delivery succeeded"
     )

@@ -8,13 +8,13 @@ export class SpanEnds {
     return this.from !== null || this.to !== null;
   }
 
-  /** An end that would lie before the beginning is given up. */
+  /** An end that would lie before the beginning is removed. */
   begin(index: number): void {
     this.from = index;
     if (this.to !== null && this.to <= index) this.to = null;
   }
 
-  /** A beginning that would lie behind the end is given up. */
+  /** A beginning that would lie behind the end is removed. */
   end(index: number): void {
     this.to = index;
     if (this.from !== null && this.from >= index) this.from = null;

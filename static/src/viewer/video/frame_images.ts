@@ -53,7 +53,7 @@ export class FrameImages {
     return image;
   }
 
-  /** Make these ready, in this order; what was waited for before and is not among them is given up. */
+  /** Make these ready, in this order; what was waited for before and is not among them is dropped. */
   ahead(wanted: number[]): void {
     this.queue = wanted.filter((pts) => !this.decoded.has(pts));
     this.work();
