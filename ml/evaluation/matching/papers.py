@@ -8,7 +8,7 @@ much. Source: graph-ssl-endoscopic-matching, section 4.3.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -17,7 +17,9 @@ from ml.evaluation.matching.metrics import PairMatches
 from ml.evaluation.matching.pairs import WarpedPair, as_u8
 from ml.keypoints import DetectorConfig, detect_keypoints, match_descriptors
 from ml.keypoints.descriptors.classical import CLASSICAL_NAMES, ClassicalDescriptor
-from ml.types import ArrayBool, ArrayF32, ArrayF64, ImageU8, Keypoints
+from ml.keypoints.detect import take
+from ml.keypoints.projection import projected
+from ml.types import ArrayBool, ArrayF32, ImageU8, Keypoints
 
 PAPER_PE_PX = 5.0
 """A match this near the true place counts as right in the papers."""
@@ -99,35 +101,11 @@ def carried_pair(
     """
     found = cache.points(pair.a, descriptor.detector, keypoints, pair.mask_a)
     partner, inside = pair.partners(found.xy)
-    points = Keypoints(*(getattr(found, one.name)[inside] for one in fields(found)))
+    points = take(found, inside)
     there = projected(points, pair.H_b_from_a, partner[inside])
     rows_a = descriptor.describe_keypoints(pair.a, points)
     rows_b = descriptor.describe_keypoints(pair.b, there)
     return _matched(pair, rows_a, rows_b, there.xy)
-
-
-def projected(points: Keypoints, H_b_from_a: ArrayF64, xy_b: ArrayF32) -> Keypoints:
-    """Key points of a as they lie in b: at ``xy_b``, as large and turned as it makes them.
-
-    A homography is linear nearby: sizes grow by the root of its determinant there, directions
-    follow its derivative. An unknown angle (below 0) stays unknown.
-    """
-    x, y = points.xy.astype(np.float64).T
-    H = H_b_from_a
-    w = H[2, 0] * x + H[2, 1] * y + H[2, 2]
-    bx, by = xy_b.astype(np.float64).T
-    # the derivative of (h0 / w, h1 / w), row by row
-    dx = (H[0, 0] - bx * H[2, 0]) / w, (H[0, 1] - bx * H[2, 1]) / w
-    dy = (H[1, 0] - by * H[2, 0]) / w, (H[1, 1] - by * H[2, 1]) / w
-    scale = np.sqrt(np.abs(dx[0] * dy[1] - dx[1] * dy[0]))
-    c, s = np.cos(np.radians(points.angle_deg)), np.sin(np.radians(points.angle_deg))
-    turned = np.degrees(np.arctan2(dy[0] * c + dy[1] * s, dx[0] * c + dx[1] * s)) % 360
-    return Keypoints(
-        xy_b,
-        points.response,
-        (points.size_px * scale).astype(np.float32),
-        np.where(points.angle_deg < 0, points.angle_deg, turned).astype(np.float32),
-    )
 
 
 def _matched(pair: WarpedPair, rows_a: ArrayF32, rows_b: ArrayF32, xy_b: ArrayF32) -> PairMatches:

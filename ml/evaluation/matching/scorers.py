@@ -42,14 +42,12 @@ from ml.evaluation.matching.scores import (
     papers_summary,
 )
 from ml.keypoints import DETECTOR_NAMES, Descriptor
-from ml.keypoints.descriptors.classical import ClassicalDescriptor
+from ml.keypoints.descriptors.classical import BEST_FORM, ClassicalDescriptor
 from ml.training.descriptors.validate import with_shuffled_positions
 from ml.types import Progress
 
 TIMED_PAIRS = 1
 """One pair is enough to compare times; more would make a run last much longer."""
-BEST_FORM = "best form"
-"""What a hand-crafted descriptor is called with points, sizes and angles of its own."""
 PAPERS, HARD = "ml.evaluation.matching.papers", "ml.evaluation.matching.protocols"
 
 T = TypeVar("T")

@@ -48,6 +48,9 @@ _FAMILIES = {
 
 CLASSICAL_NAMES: tuple[str, ...] = tuple(_FAMILIES)
 
+BEST_FORM = "best form"
+"""Beside a name in a table: the descriptor was told how large and how turned key points are."""
+
 
 class ClassicalDescriptor:
     """SIFT (as RootSIFT), ORB, AKAZE or KAZE at given points.

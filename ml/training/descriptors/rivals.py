@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from ml.config import config_from_file
 from ml.files import write_json
 from ml.keypoints import Descriptor, load_descriptor
+from ml.keypoints.descriptors.classical import BEST_FORM
 from ml.keypoints.descriptors.learned import descriptor_from_file
 from ml.networks.device import REFERENCE, Compute
 from ml.networks.keypoint_gnn import normalised_positions
@@ -103,7 +104,9 @@ def compare(
     rows["graph"] = _once(part, partial(_trained, part, stills, held_out))
     last = _part(run, dataclasses.replace(config, name=MATCHER, train_cnn=False), MATCHER, cnn)
     rows[MATCHER] = _once(last, lambda: validate(train_matcher(last, stills, held_out), held_out))
-    rows["sift"] = validate(load_descriptor("sift"), held_out)
+    sift = load_descriptor("sift")
+    rows["sift"] = validate(sift, held_out)
+    rows[f"sift ({BEST_FORM})"] = validate(sift, held_out, carried=True)
     head = (
         f"{config.steps} steps each over {len(stills)} stills; nearest neighbours on stills of"
         f" operations {' and '.join(config.stills.held_out)}, {config.stills.keypoints} key points"

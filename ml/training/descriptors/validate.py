@@ -11,7 +11,9 @@ import numpy as np
 
 from ml.geometry import transform_points
 from ml.keypoints import Descriptor
+from ml.keypoints.detect import take
 from ml.keypoints.match import match_descriptors
+from ml.keypoints.projection import projected
 from ml.training.descriptors.views import (
     KeypointStill,
     StillViewConfig,
@@ -44,11 +46,14 @@ def validate(
     *,
     most: int = 12,
     seed: int = 7,
+    carried: bool = False,
 ) -> dict[str, dict[str, float]]:
     """Nearest neighbours between stills and their views, every partner being present.
 
     Args:
         most: stills looked at, evenly spaced.
+        carried: tell the descriptor how large and how turned each key point is in either image,
+            the best form of a hand-crafted one.
     Returns:
         by family and ``all``: ``precision`` (nearest neighbour within 5 px), ``exact`` (it is the
         partner itself), ``nnt_precision`` and ``nnt_score`` at the threshold of the best F1,
@@ -59,7 +64,7 @@ def validate(
     for i in chosen:
         rng = np.random.default_rng((seed, int(i)))
         for family in FAMILIES:
-            found[family].append(_pair(descriptor, stills[int(i)], family, rng))
+            found[family].append(_pair(descriptor, stills[int(i)], family, rng, carried=carried))
     pooled = {family: np.concatenate(rows) for family, rows in found.items()}
     pooled["all"] = np.concatenate(list(pooled.values()))
     threshold = best_threshold(pooled["all"][:, 0], pooled["all"][:, 1] > 0)
@@ -107,6 +112,8 @@ def _pair(
     still: KeypointStill,
     family: str,
     rng: np.random.Generator,
+    *,
+    carried: bool,
 ) -> np.ndarray:
     """(N, 4): distance, right, exact, far of each key point's nearest neighbour."""
     view, matrix = _view(still, family, rng)
@@ -116,6 +123,13 @@ def _pair(
     xy, moved = still.xy[inside], moved[inside]
     if hasattr(descriptor, "nearest"):
         pairs, distance = descriptor.nearest(still.grey, xy, view, moved)
+    elif carried:
+        points = take(still.keypoints, inside)
+        pairs, distance = match_descriptors(
+            descriptor.describe_keypoints(still.grey, points),
+            descriptor.describe_keypoints(view, projected(points, matrix, moved)),
+            strategy="nn",
+        )
     else:
         response = np.ones(len(xy), np.float32)
         pairs, distance = match_descriptors(

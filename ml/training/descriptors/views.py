@@ -11,12 +11,12 @@ import numpy as np
 
 from ml.errors import BadInputError
 from ml.geometry import normalised, translation
-from ml.keypoints.detect import DetectorConfig, detect_keypoints
+from ml.keypoints.detect import DetectorConfig, detect_keypoints, take
 from ml.keypoints.masks import scope_mask
 from ml.keypoints.pixels import MIN_SIDE_PX, equalise, to_grey
 from ml.training.common.sources import images_in
 from ml.training.common.stills import Area, areas_mask, read_still, resized
-from ml.types import ArrayBool, ArrayF32, ArrayF64, ImageU8, Progress
+from ml.types import ArrayBool, ArrayF32, ArrayF64, ArrayI64, ImageU8, Keypoints, Progress
 
 BURNT_IN: tuple[Area, ...] = ((0.0, 0.90, 0.24, 1.0), (0.84, 0.92, 1.0, 1.0))
 """Text and logo of the laparoscopy stills."""
@@ -54,13 +54,18 @@ class KeypointStill:
     """An image and its key points.
 
     Attributes:
-        name: file name. grey: (H, W) uint8. equalised: the same after CLAHE. xy: (N, 2) float32.
+        name: file name. grey: (H, W) uint8. equalised: the same after CLAHE. keypoints: of SIFT.
     """
 
     name: str
     grey: ImageU8
     equalised: ImageU8
-    xy: ArrayF32
+    keypoints: Keypoints
+
+    @property
+    def xy(self) -> ArrayF32:
+        """(N, 2) float32 px, of its key points."""
+        return self.keypoints.xy
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,19 +146,19 @@ def make_still(
     found = detect_keypoints(
         small, config=DetectorConfig("sift", max_keypoints=2 * config.keypoints), mask=mask
     )
-    xy = spaced(found.xy, apart_px=config.apart_px)[: config.keypoints]
-    if len(xy) < least:
+    kept = spaced(found.xy, apart_px=config.apart_px)[: config.keypoints]
+    if len(kept) < least:
         return None
-    return KeypointStill(name, grey, equalise(grey), xy)
+    return KeypointStill(name, grey, equalise(grey), take(found, kept))
 
 
-def spaced(xy: ArrayF32, *, apart_px: float) -> ArrayF32:
-    """The points that are at least ``apart_px`` from every kept point before them, in order."""
+def spaced(xy: ArrayF32, *, apart_px: float) -> ArrayI64:
+    """Rows of the points at least ``apart_px`` from every kept point before them, in order."""
     kept: list[int] = []
     for i, point in enumerate(xy):
         if not kept or np.square(xy[kept] - point).sum(axis=1).min() >= apart_px**2:
             kept.append(i)
-    return xy[kept]
+    return np.array(kept, np.int64)
 
 
 def random_transform(

@@ -31,6 +31,7 @@ from ml.training.descriptors.triplets import (
 )
 from ml.training.descriptors.views import KeypointStill, StillsConfig, StillViewConfig, read_stills
 from ml.types import no_progress
+from tests.ml.training.descriptors.test_validate import points
 from tests.ml.training.losses import assert_first_losses
 
 TINY = TripletConfig(
@@ -228,7 +229,7 @@ def test_each_switch_changes_what_is_learnt(stills, tmp_path, switch):
 
 def test_too_few_key_points_are_refused():
     one = KeypointStill(
-        "a", np.zeros((40, 40), np.uint8), np.zeros((40, 40), np.uint8), np.ones((1, 2), np.float32)
+        "a", np.zeros((40, 40), np.uint8), np.zeros((40, 40), np.uint8), points(np.ones((1, 2)))
     )
     with pytest.raises(BadInputError, match="expected at least 2 key points, got 1"):
         draw_triplets(

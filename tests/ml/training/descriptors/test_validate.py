@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import cv2
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from ml.keypoints.pixels import equalise
 from ml.training.descriptors.validate import FAMILIES, _scores, best_threshold, validate
 from ml.training.descriptors.views import KeypointStill
+from ml.types import Keypoints
 
 
 class _Places:
@@ -28,7 +31,14 @@ def _still() -> KeypointStill:
     grey = np.asarray(cv2.GaussianBlur(noise, (0, 0), 1.5))
     x, y = np.meshgrid(np.arange(40, 380, 40), np.arange(40, 280, 40))
     xy = np.stack([x.ravel(), y.ravel()], axis=1).astype(np.float32)
-    return KeypointStill("a", grey, equalise(grey), xy)
+    return KeypointStill("a", grey, equalise(grey), points(xy))
+
+
+def points(xy: np.ndarray) -> Keypoints:
+    n = len(xy)
+    return Keypoints(
+        np.asarray(xy, np.float32), *(np.full(n, value, np.float32) for value in (1, 12, 90))
+    )
 
 
 def test_neighbours_are_counted_by_hand():
@@ -56,3 +66,22 @@ def test_places_alone_are_right_where_nothing_moves_and_wrong_nearby_where_it_do
     assert found["translation"]["precision"] == 1  # 10 px on a grid of 40
     assert found["rotation"]["precision"] < 1
     assert found["rotation"]["far_wrong"] < 0.5
+
+
+class _Carried(_Places):
+    """Says how large and how turned it was told that a point is, and no more."""
+
+    def describe_keypoints(self, image, keypoints):
+        turned = np.radians(keypoints.angle_deg)
+        rows = np.stack([keypoints.size_px, np.cos(turned), np.sin(turned)], axis=1)
+        return np.asarray(rows, np.float32)
+
+
+def test_size_and_angle_are_carried_as_the_view_makes_them():
+    still = _still()
+    sizes = np.linspace(8, 40, len(still.keypoints)).astype(np.float32)
+    still = replace(still, keypoints=replace(still.keypoints, size_px=sizes))
+    found = validate(_Carried(), [still], carried=True)
+    # nothing but a scale changes the sizes, by which alone they can be told apart
+    assert found["translation"]["exact"] == found["rotation"]["exact"] == 1
+    assert found["scale"]["exact"] < 1
