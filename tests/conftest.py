@@ -95,11 +95,17 @@ def tessera_data() -> Path:
 def _log_can_be_emptied_between_tests() -> None:
     """The database refuses to empty the audit log; tests that commit have to, after each.
 
-    ``flush`` emits ``post_migrate``, which sets the triggers again.
+    ``flush`` emits ``post_migrate``, which sets the triggers again. Django would write the types of
+    all models and the permissions for them anew each time, which nothing here asks for.
     """
+    from django.contrib.contenttypes.management import create_contenttypes
     from django.core.management.commands import flush
+    from django.db.models.signals import post_migrate
 
     from portal.audit.append_only import TABLES
+
+    post_migrate.disconnect(create_contenttypes)
+    post_migrate.disconnect(dispatch_uid="django.contrib.auth.management.create_permissions")
 
     sql_flush = flush.sql_flush
 

@@ -27,7 +27,12 @@ from portal.archive.selectors.frames import (
     frame_page,
     frame_table,
 )
-from portal.archive.selectors.intake import intake_rules_of, quarantine_get, quarantine_list
+from portal.archive.selectors.intake import (
+    intake_rules_of,
+    quarantine_get,
+    quarantine_list,
+    refused_list,
+)
 from portal.archive.selectors.items import (
     ItemCard,
     item_cards,
@@ -87,6 +92,7 @@ __all__ = [
     "item_get",
     "quarantine_get",
     "quarantine_list",
+    "refused_list",
     "share_get",
     "share_list",
     "share_seen",

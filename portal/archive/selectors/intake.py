@@ -21,12 +21,22 @@ def intake_rules_of(lab_id: uuid.UUID) -> IntakeRules:
 
 def quarantine_list(*, user: User) -> QuerySet[Upload]:
     """Files in quarantine of the labs that the person manages, newest first."""
-    managed = Membership.objects.of(user).filter(role=Role.MANAGER).values("lab_id")
-    held = Upload.objects.owned_by(user).filter(
-        state=UploadState.QUARANTINED, lab_id__in=managed, case__bin_entry=None
-    )
+    held = _managed(user, UploadState.QUARANTINED)
     held = held.select_related("case", "lab", "created_by", "asset", "evidence")
-    return held.defer("evidence__picture").order_by("-updated_at", "id")
+    return held.defer("evidence__picture")
+
+
+def refused_list(*, user: User) -> QuerySet[Upload]:
+    """Files refused as they arrived in these labs, newest first: nothing of them is kept."""
+    return _managed(user, UploadState.REFUSED).select_related("case", "created_by")
+
+
+def _managed(user: User, state: UploadState) -> QuerySet[Upload]:
+    managed = Membership.objects.of(user).filter(role=Role.MANAGER).values("lab_id")
+    found: QuerySet[Upload] = Upload.objects.owned_by(user).filter(
+        state=state, lab_id__in=managed, case__isnull=False, case__bin_entry=None, is_part=False
+    )
+    return found.order_by("-updated_at", "id")
 
 
 def quarantine_get(*, user: User, upload_id: uuid.UUID) -> Upload:

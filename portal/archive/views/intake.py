@@ -25,6 +25,7 @@ from portal.labs.requests import lab_chosen_by, user_of
 from portal.labs.selectors import lab_get, memberships_of
 
 PER_PAGE = 50  # two screens
+REFUSED_MOST = 50  # the same; they are gone after two days
 
 
 @never_cache
@@ -42,6 +43,8 @@ def intake(request: HttpRequest) -> HttpResponse:
         "memberships": memberships_of(user),
         "can_manage": True,
         "page_obj": page,
+        "refused": selectors.refused_list(user=user).filter(lab=lab)[:REFUSED_MOST],
+        "kept_hours": round(services.KEPT.total_seconds() / 3600),
         "rules": selectors.intake_rules_of(lab.pk),
         "releasable": services.RELEASABLE,
         "seen_choices": Seen.choices,

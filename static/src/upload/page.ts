@@ -9,6 +9,7 @@ import { element } from "../dom/elements";
 import { archived } from "./archive";
 import { chosen, dropped, thingsOf } from "./sets";
 import type { Found, Thing } from "./sets";
+import { Total } from "./total";
 import { Transfer, giveUp } from "./transfer";
 import type { Goal } from "./transfer";
 
@@ -20,6 +21,7 @@ const AT_ONCE = 2;
 class UploadPage {
   private readonly transfers: Transfer[] = [];
   private readonly list: Element | null;
+  private readonly total: Total | null;
   /** What was dropped as folders and waits for the button. */
   private waiting: Found[] = [];
   /** Sets that are read for their checksums, and those that lack a file. */
@@ -32,6 +34,8 @@ class UploadPage {
     private readonly caseUrl: string,
   ) {
     this.list = form.querySelector("[data-upload-list]");
+    const line = form.querySelector<HTMLElement>("[data-upload-total]");
+    this.total = line && new Total(line);
     form.querySelector("[data-upload-all]")?.addEventListener("click", (event) => this.all(event));
   }
 
@@ -101,7 +105,7 @@ class UploadPage {
         if (known.row.state === "refused" || known.row.state === "paused") known.row.show("waiting");
         continue;
       }
-      const transfer = new Transfer(file, this.goal, () => this.next());
+      const transfer = new Transfer(file, this.goal, () => this.next(), () => this.sum());
       this.transfers.push(transfer);
       this.list?.append(transfer.row.element);
       document.querySelector(`[data-interrupted="${CSS.escape(file.name)}"]`)?.remove();
@@ -123,9 +127,14 @@ class UploadPage {
       all.hidden = this.transfers.filter(({ row }) => !row.isOver && row.state !== "checking").length < 2;
       all.textContent = this.isBusy ? "Pause all" : "Resume all";
     }
+    this.sum();
     const kept = this.transfers.filter(({ row }) => row.state !== "gone");
     if (this.reading + this.incomplete > 0) return;
     if (kept.length > 0 && kept.every(({ row }) => row.state === "stored")) window.location.assign(this.caseUrl);
+  }
+
+  private sum(): void {
+    this.total?.show(this.transfers.map(({ row }) => row.part));
   }
 
   private all(event: Event): void {

@@ -5,6 +5,13 @@ import { Pace, sizeText, timeText } from "./pace";
 
 export type RowState = "waiting" | "sending" | "paused" | "checking" | "stored" | "refused" | "gone";
 
+/** What it is of all files together, in bytes. */
+export interface Part {
+  state: RowState;
+  size: number;
+  arrived: number;
+}
+
 interface RowDoes {
   pause: () => void;
   goOn: () => void;
@@ -51,6 +58,10 @@ export class Row {
 
   get state(): RowState {
     return this.now;
+  }
+
+  get part(): Part {
+    return { state: this.now, size: this.file.size, arrived: this.bar.value };
   }
 
   /** Nothing more will happen to it by itself. */

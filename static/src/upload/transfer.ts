@@ -36,6 +36,7 @@ export class Transfer {
     readonly file: File,
     readonly goal: Goal,
     private readonly changed: () => void,
+    private readonly moved: () => void,
   ) {
     this.row = new Row(file, {
       pause: () => void this.pause(),
@@ -55,7 +56,10 @@ export class Transfer {
         request.setHeader("Accept", "application/json");
       },
       onShouldRetry: (error, _attempt, _options) => this.shouldRetry(error),
-      onProgress: (bytes) => this.row.sent(bytes),
+      onProgress: (bytes) => {
+        this.row.sent(bytes);
+        this.moved();
+      },
       onChunkComplete: (bytes) => {
         this.upload.options.chunkSize = nextPiece(bytes, (performance.now() - this.asked) / 1000);
       },

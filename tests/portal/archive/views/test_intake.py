@@ -62,6 +62,32 @@ def test_what_did_not_pass_stands_there_and_asks_as_often_for_many(
     assert not Upload.objects.filter(pk=held.pk).exists()
 
 
+def test_what_was_refused_on_arrival_is_told_to_managers_of_its_lab_alone(
+    page: Client, case: Case, manager: User, stranger: User, django_assert_max_num_queries: Any
+) -> None:
+    assert "Refused on arrival" not in text_of(page.get(reverse("archive:intake")))
+    told: dict[str, Any] = {
+        "case": case,
+        "lab": case.lab,
+        "created_by": manager,
+        "size_bytes": 800,
+        "state": "refused",
+        "error_message": "report.docx was not stored: the file is unknown.",
+    }
+    Upload.objects.create(filename="report.docx", **told)
+    Upload.objects.create(filename="a part of it", is_part=True, **told)
+    with django_assert_max_num_queries(20) as few:
+        shown = text_of(page.get(reverse("archive:intake")))
+        count = len(few)
+    assert "Refused on arrival" in shown and "the file is unknown" in shown
+    assert "a part of it" not in shown
+    Upload.objects.bulk_create(Upload(filename=f"{n}.docx", **told) for n in range(5))
+    with django_assert_max_num_queries(count):
+        page.get(reverse("archive:intake"))
+    page.force_login(stranger)
+    assert "report.docx" not in text_of(page.get(reverse("archive:intake")))
+
+
 def test_a_manager_sees_what_was_seen_and_chooses_what_becomes_of_it(
     page: Client, case: Case, receive: Any, quick: None, annotator: User, stranger: User
 ) -> None:

@@ -1,0 +1,39 @@
+/** What all files together have come to, in one line above them. */
+
+import { Pace, sizeText, timeText } from "./pace";
+import type { Part } from "./row";
+
+const PERCENT = 100; // of a whole
+
+/** The line; empty where a file's own says it all. `left`: seconds, null where they are not known. */
+export function totalText(parts: readonly Part[], left: number | null): string {
+  const counted = parts.filter(({ state }) => state !== "gone" && state !== "refused");
+  if (counted.length < 2) return "";
+  const stored = counted.filter(({ state }) => state === "stored").length;
+  const size = counted.reduce((sum, part) => sum + part.size, 0);
+  const arrived = counted.reduce((sum, part) => sum + part.arrived, 0);
+  const refused = parts.filter(({ state }) => state === "refused").length;
+  return [
+    `${stored} of ${counted.length} files received`,
+    `${Math.floor((PERCENT * arrived) / Math.max(size, 1))} % of ${sizeText(size)}`,
+    ...(left !== null && arrived < size ? [`${timeText(left)} left`] : []),
+    ...(refused > 0 ? [`${refused} not stored`] : []),
+  ].join(" · ");
+}
+
+export class Total {
+  private readonly pace = new Pace();
+
+  constructor(private readonly line: HTMLElement) {}
+
+  /** Some of it is sent, or is not sent any more. */
+  show(parts: readonly Part[]): void {
+    const counted = parts.filter(({ state }) => state !== "gone" && state !== "refused");
+    if (counted.some(({ state }) => state === "sending")) {
+      this.pace.add(performance.now() / 1000, counted.reduce((sum, { arrived }) => sum + arrived, 0));
+    } else this.pace.reset();
+    const left = this.pace.left(counted.reduce((sum, { size }) => sum + size, 0));
+    this.line.textContent = totalText(parts, left);
+    this.line.hidden = this.line.textContent === "";
+  }
+}
