@@ -10,6 +10,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
+# uv in seconds; where it finds no index of packages, for it knows nothing of pip's settings, pip in minutes.
+WANTED := --quiet -c constraints.txt -e ".[cpu,dev]"
+INSTALL = $(BIN)/uv pip install --python $(BIN)/python --compile-bytecode $(WANTED) || $(BIN)/pip install $(WANTED)
+
 setup: $(VENV)/.installed static/dist/.built ## environment, pinned dependencies, front end
 
 $(VENV)/.installed: pyproject.toml constraints.txt
@@ -17,8 +21,8 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	  { echo "Tessera needs Python 3.11 or newer; '$(PYTHON)' is older. Try: make PYTHON=python3.12"; exit 1; }
 	@command -v node >/dev/null || { echo "Tessera needs Node.js 20.19 or newer (node is not on the PATH)."; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet -c constraints.txt "torch==2.13.0"
-	$(BIN)/pip install --quiet -c constraints.txt -e ".[cpu,dev]"
+	$(BIN)/pip install --quiet -c constraints.txt uv "torch==2.13.0"
+	$(INSTALL)
 	@touch $@
 
 node_modules/.installed: package.json package-lock.json
@@ -84,9 +88,10 @@ test endurance: export PYTHONDONTWRITEBYTECODE :=
 IN_MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4194304 { print "/dev/shm" }')
 test endurance: export TMPDIR := $(or $(IN_MEMORY),$(TMPDIR))
 PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
+CHOSEN := not endurance
 test: setup ## every check and every test but those of `make endurance`
 	@$(MAKE) --no-print-directory -j2 $(CHECKS) check-page-logic tests-compiled
-	$(BIN)/python -m pytest $(or $(PYTEST),$(PARALLEL) -m "not endurance")
+	$(BIN)/python -m pytest $(or $(PYTEST),$(PARALLEL) -m "$(CHOSEN)")
 
 ENDURANCE = $(shell grep -rl --include='test_*.py' mark.endurance tests)
 endurance: setup ## minutes of killing, chaos, full disks, races, fuzzing; queries on PostgreSQL

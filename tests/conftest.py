@@ -27,7 +27,7 @@ LONG = (
     "tests/killing/",
     "tests/chaos/",
     "tests/portal/test_rest_schema.py",
-    "tests/client/test_walk.py",
+    "tests/client/",
     "tests/browser/workbench/test_every_tool.py",
     "tests/browser/test_accessibility.py",
     "tests/portal/access/test_matrix.py",
@@ -38,10 +38,29 @@ Each worker gets two at once: one that computes goes with one that waits.
 """
 
 
+ONE_PORTAL = "tests/client/"
+"""Whose fixture ``seat`` starts a portal with its worker."""
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """Two more than there are processors: tests of browsers and servers wait most of the time."""
     return (os.cpu_count() or 1) + 2
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """File by file, but those that ask one portal go to one worker: to start it takes a minute."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByServer(LoadFileScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            is_of_it = nodeid.startswith(ONE_PORTAL)
+            return ONE_PORTAL if is_of_it else str(super()._split_scope(nodeid))
+
+    return ByServer(config, log)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -162,6 +162,7 @@ def test_stills_of_different_operations_are_not_stitched(
         pytest.fail(f"{result.registered_count} unrelated stills were joined")
 
 
+@pytest.mark.endurance
 def test_the_sinus_is_refused_or_split_into_parts_that_hold(
     tessera_data: Path, tmp_path: Path
 ) -> None:
@@ -178,6 +179,7 @@ def test_the_sinus_is_refused_or_split_into_parts_that_hold(
         assert component.quality.median_error_px < 3.0
 
 
+@pytest.mark.endurance
 def test_a_scope_moving_over_a_laparoscopy_still_is_mapped_to_a_pixel(
     tessera_data: Path, tmp_path: Path
 ) -> None:

@@ -110,6 +110,7 @@ def test_a_value_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) ->
         read('["' + "x" * 2**21 + '"]')
 
 
+@pytest.mark.endurance
 def test_memory_does_not_grow_with_the_document() -> None:
     ring = [[float(n), n / 7] for n in range(200)]
     feature = json.dumps({"type": "Feature", "geometry": {"coordinates": [ring]}}).encode()

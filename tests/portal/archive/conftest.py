@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from PIL import Image
 from portal.archive.models import Case, Slide, Video
 from portal.labs.models import Lab, User
 from tests.portal.archive.support import make_video, picture, run_job
+from tests.world import in_process
 
 
 @pytest.fixture(autouse=True)
@@ -87,13 +87,7 @@ def receive(annotator: User) -> Receive:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ingest in this process. A child costs a second; ``test_tasks`` uses real ones."""
-    from portal.archive import inspection
-
-    def run_here(target: str, arguments: dict[str, str], *, progress: Any, **_: Any) -> Any:
-        module, _, function = target.partition(":")
-        return getattr(import_module(module), function)(**arguments, progress=progress)
-
-    monkeypatch.setattr(inspection, "run_limited", run_here)
+    in_process(monkeypatch)
 
 
 @pytest.fixture

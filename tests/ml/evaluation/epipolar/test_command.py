@@ -286,6 +286,7 @@ def test_options_out_of_range_are_refused(tmp_path: Path) -> None:
         run(_args(film, "--pairs", 0), no_progress)
 
 
+@pytest.mark.endurance
 @pytest.mark.slow
 def test_neighbouring_frames_obey_the_poses(tessera_data: Path) -> None:
     folder = tessera_data / "endoscopy/sinus-4584"

@@ -36,6 +36,7 @@ def _clean(source: Path, target: Path) -> Path:
     return target
 
 
+@pytest.mark.endurance
 @BOTH
 def test_names_are_taken_out_of_each_frame_in_bounded_memory(tmp_path: Path, is_open: bool) -> None:
     source, made = write_sparse(tmp_path / "a.dcm", COUNT, is_open=is_open), tmp_path / "out.dcm"
