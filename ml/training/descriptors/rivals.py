@@ -12,7 +12,6 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TypedDict
 
@@ -95,13 +94,12 @@ def compare(
     rows = {}
     for loss in CNN_LOSSES:
         own = _part(run, dataclasses.replace(config, loss=loss), loss)
-        rows[loss] = _once(own, partial(_trained, own, stills, held_out))
+        rows[loss] = _trained(own, stills, held_out)
     cnn = run.out / "contrast" / f"{config.name}.safetensors"
     joint = joint_config()
     network = dataclasses.replace(joint.graph, dim=config.network.dim)
     graph = dataclasses.replace(config, name="graph", has_graph=True, graph=network, far=joint.far)
-    part = _part(run, graph, "graph", cnn)
-    rows["graph"] = _once(part, partial(_trained, part, stills, held_out))
+    rows["graph"] = _trained(_part(run, graph, "graph", cnn), stills, held_out)
     last = _part(run, dataclasses.replace(config, name=MATCHER, train_cnn=False), MATCHER, cnn)
     rows[MATCHER] = _once(last, lambda: validate(train_matcher(last, stills, held_out), held_out))
     sift = load_descriptor("sift")
@@ -325,7 +323,7 @@ def _trained(
     stills: Sequence[KeypointStill],
     held_out: Sequence[KeypointStill],
 ) -> Scores:
-    return train_contrast(run, stills, held_out)["validation"]
+    return _once(run, lambda: train_contrast(run, stills, held_out)["validation"])
 
 
 def _part(
