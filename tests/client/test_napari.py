@@ -52,6 +52,7 @@ def test_pixels_are_those_of_the_tiles_on_every_level(seat, tessera, canvas):
     levels, said, kind = layer
     assert kind == "image" and said["multiscale"] and said["rgb"]
     assert (said["name"], said["scale"]) == (canvas.name, (0.5, 0.5))
+    assert said["units"] == ("um", "um")
     assert [one.shape for one in levels] == [(lv.height, lv.width, 3) for lv in canvas.levels]
     for i, (level, lazy) in enumerate(zip(canvas.levels, levels, strict=True)):
         whole = np.zeros((level.height, level.width, 3), np.uint8)

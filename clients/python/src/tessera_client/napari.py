@@ -137,7 +137,7 @@ def _said(canvas: Canvas, name: str) -> dict[str, Any]:
     """Name, place of origin and, where the scale is known, the size of a pixel in micrometres."""
     said: dict[str, Any] = {"name": name, "metadata": {"tessera_canvas": canvas.id}}
     if canvas.mpp_x and canvas.mpp_y:
-        said["scale"] = (canvas.mpp_y, canvas.mpp_x)
+        said |= {"scale": (canvas.mpp_y, canvas.mpp_x), "units": ("um", "um")}
     return said
 
 
