@@ -60,7 +60,8 @@ def blend_frames(
 ) -> None:
     """Blend every placed frame into ``out``, (H, W, 3) uint8 (may be a memory map); unseen is 0."""
     feather = rim_weight(survey)
-    some = _evenly(source, survey, canvas, gains, progress=progress)
+    brightening = _brightening(survey)
+    some = _evenly(source, survey, canvas, gains, brightening, progress=progress)
     common = find_common_hue(some, feather, canvas)
     usual = float(np.median([c.sharpness for c in survey.checks if not c.reason]))
     done = 0
@@ -72,7 +73,7 @@ def blend_frames(
             matrix = canvas.transforms[position]
             box = _box(feather, matrix, canvas)
             if box[2] > box[0] and box[3] > box[1]:  # something of it falls on the canvas
-                lit = unshaded(rgb, survey)
+                lit = _lit(rgb, brightening)
                 trusted = _trusted(lit)
                 if (mesh := canvas.meshes.get(position)) is not None:
                     lit, trusted = straightened(lit, mesh), _seen_through(trusted, feather, mesh)
@@ -161,6 +162,7 @@ def _evenly(
     survey: Survey,
     canvas: MosaicCanvas,
     gains: dict[int, ArrayF32],
+    brightening: ArrayF32 | None,
     *,
     progress: Progress,
 ) -> Iterator[tuple[int, ArrayF32]]:
@@ -170,19 +172,25 @@ def _evenly(
     for position, rgb in key_pixels(source, survey, canvas):
         progress(0, len(keys), "blend")
         if position in chosen:
-            lit = unshaded(rgb, survey)
+            lit = _lit(rgb, brightening)
             mesh = canvas.meshes.get(position)
             flat = lit if mesh is None else straightened(lit, mesh)
             yield position, flat.astype(np.float32) * gains[position]
 
 
-def unshaded(rgb: ImageU8, survey: Survey) -> ImageU8:
-    """The frame without the lamp's fall-off to the rim."""
+def _brightening(survey: Survey) -> ArrayF32 | None:
+    """(H, W, 3): what a frame is multiplied by to take the lamp's fall-off to the rim away."""
     if survey.shading is None or float(np.ptp(survey.shading)) < 0.02:
-        return rgb
+        return None
     limited = np.clip(survey.shading, *SHADING_RANGE)
     factor = cv2.resize(1 / limited, survey.size_px, interpolation=cv2.INTER_LINEAR)
-    bright = cv2.multiply(rgb.astype(np.float32), cv2.merge([factor] * 3))
+    return np.asarray(cv2.merge([factor] * 3), np.float32)
+
+
+def _lit(rgb: ImageU8, brightening: ArrayF32 | None) -> ImageU8:
+    if brightening is None:
+        return rgb
+    bright = cv2.multiply(rgb.astype(np.float32), brightening)
     return np.asarray(np.clip(bright, 0, 255), np.uint8)
 
 
@@ -230,12 +238,22 @@ def _bands(pixels: ArrayF32, weight: ArrayF32, trust: ArrayF32, agreed: ArrayF32
     # what is left out must not colour what lies beside it
     coarse = _normalised_blur(pixels, seen * agreed)
     trust = trust * agreed
-    coarse_weight = (weight**COARSE_POWER * np.minimum(trust, 1.0))[:, :, None]
-    fine_weight = ((weight + 1e-3 * seen) ** FINE_POWER * trust)[:, :, None]
+    coarse_weight = (_powered(weight, COARSE_POWER) * np.minimum(trust, 1.0))[:, :, None]
+    fine_weight = (_powered(weight + np.float32(1e-3) * seen, FINE_POWER) * trust)[:, :, None]
     fine = pixels - coarse
     return np.concatenate(
         [coarse * coarse_weight, coarse_weight, fine * fine_weight, fine_weight], axis=2
     )
+
+
+def _powered(values: ArrayF32, power: float) -> ArrayF32:
+    """By squaring where that does it: ten times faster than a logarithm for each px."""
+    doublings = np.log2(power)
+    if not doublings.is_integer() or doublings < 0:
+        return np.asarray(values**power, np.float32)
+    for _ in range(int(doublings)):
+        values = np.square(values)
+    return values
 
 
 def _normalised_blur(pixels: ArrayF32, seen: ArrayF32) -> ArrayF32:

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from ml.mosaic.differences import TUKEY
 from ml.mosaic.direct import (
     CELLS,
     MAX_ITERATIONS,
@@ -24,7 +25,6 @@ from ml.mosaic.direct import (
     MIN_POINTS,
     PERSPECTIVE_SIGMA,
     STOP_PX,
-    TUKEY,
     CellSums,
     DirectAlignment,
     Fit,

@@ -16,10 +16,10 @@ from torch.nn import functional
 
 from ml.keypoints.device.planes import looked_up, warped
 from ml.mosaic.device_direct import spread_where
+from ml.mosaic.differences import TUKEY
 from ml.mosaic.direct_views import FINE_SIGMA
 from ml.mosaic.local_cells import (
     LEAST_OVERLAP,
-    TUKEY,
     Cells,
     cells_of_sums,
     summing,

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
+from ml.mosaic.differences import spread_of, tukey_weight
 from ml.mosaic.direct_views import FINE_SIGMA, DirectView, LevelView, unit_frame
 from ml.types import ArrayBool, ArrayF32, ArrayF64
 
@@ -29,12 +30,6 @@ STOP_PX = 0.015
 
 MIN_POINTS, MIN_OVERLAP = 200, 0.15
 """Px of a view, and share of them, that the other view must show."""
-
-SPREAD_POINTS = 1_500
-"""Enough differences to know their spread; the median of more is the same and costs time."""
-
-TUKEY = 4.0
-"""Spreads of the differences from which a px has no say."""
 
 CELLS = 7
 """Cells a side that a view's px are summed in for the joint optimisation."""
@@ -217,12 +212,9 @@ class _Lookup:
         if seen.sum() < max(MIN_POINTS, MIN_OVERLAP * len(seen)):
             return None
         residual = warped - self.level.value
-        inside = residual[seen]
-        some = inside[:: max(1, len(inside) // SPREAD_POINTS)]
-        spread = max(1.4826 * float(np.median(np.abs(some - np.median(some)))), 1e-3)
-        ratio = np.clip(np.abs(residual) / (TUKEY * spread), 0, 1)
-        weight = np.where(seen, (1 - ratio**2) ** 2, 0).astype(np.float32)
-        return _Sample(residual.astype(np.float32), weight, spread)
+        spread = spread_of(residual, seen)
+        weight = np.where(seen, tukey_weight(residual, spread), np.float32(0))
+        return _Sample(residual, weight, spread)
 
     def equations(self, found: _Sample) -> tuple[ArrayF64, ArrayF64]:
         """(K, K) and (K,): the weighted normal equations of this side's own increments."""

@@ -9,17 +9,12 @@ import cv2
 import numpy as np
 
 from ml.geometry import translation
+from ml.mosaic.differences import spread_of, tukey_weight
 from ml.mosaic.direct_views import FINE_SIGMA
 from ml.types import ArrayBool, ArrayF32, ArrayF64
 
 NODES = 9
 """Of a mesh, each way: an eighth of the view is as fine as vessels let a displacement be known."""
-
-TUKEY = 4.0
-"""Spreads of the differences from which a px has no say."""
-
-SPREAD_POINTS = 1_500
-"""Enough differences to know their spread."""
 
 FINER, CELL_REACH = 4, 0.25
 """Cells are summed by quarters, and blurred by a quarter of their width."""
@@ -110,29 +105,12 @@ def difference(
     return np.where(both, other - a[0], np.float32(0)), both
 
 
-def spread_of(lack: ArrayF32, both: ArrayBool) -> float:
-    """Of the differences of two views: their deviation, told by the median."""
-    where = np.flatnonzero(both)
-    some = lack.ravel()[where[:: max(1, len(where) // SPREAD_POINTS)]]
-    return max(1.4826 * _median(np.abs(some - np.float32(_median(some)))), 1e-3)
-
-
-def _median(values: ArrayF32) -> float:
-    """As NumPy's, of at least one finite value, in a fraction of its time."""
-    half = len(values) // 2
-    parted = np.partition(values, half)
-    if len(values) % 2:
-        return float(parted[half])
-    return 0.5 * (float(parted[:half].max()) + float(parted[half]))
-
-
 def _weight(lack: ArrayF32, both: ArrayBool) -> ArrayF32:
     """(h, w): what each px has to say, 1 / (grey)^2; Tukey's weights."""
     spread = spread_of(lack, both)
-    far = np.minimum(np.square(lack * np.float32(1 / (TUKEY * spread))), 1)
     # correlated differences: a px tells less than an independent sample would
     unit = np.float32((spread * 2 * np.sqrt(np.pi) * FINE_SIGMA) ** -2)
-    return np.asarray(np.square(1 - far) * (unit * both), np.float32)
+    return np.asarray(tukey_weight(lack, spread) * (unit * both), np.float32)
 
 
 @lru_cache(maxsize=8)  # two sides of two levels, of a few videos

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
-from ml.mosaic.local_cells import TUKEY, difference, spread_of
+from ml.mosaic.differences import TUKEY, spread_of
+from ml.mosaic.local_cells import difference
 from ml.types import ArrayBool, ArrayF32, ArrayF64
 
 JUDGE_EVERY = 8

@@ -102,9 +102,18 @@ def straightened(
 def mesh_maps(mesh: ArrayF64, size_px: tuple[int, int]) -> tuple[ArrayF32, ArrayF32]:
     """Two (h, w) float32 for ``cv2.remap``: where each px of a straightened frame is taken from."""
     width, height = size_px
-    across = np.linspace(0, mesh.shape[1] - 1, width, dtype=np.float32)
-    down = np.linspace(0, mesh.shape[0] - 1, height, dtype=np.float32)
-    at = np.meshgrid(across, down)
-    shift = cv2.remap(mesh.astype(np.float32), *at, cv2.INTER_LINEAR)
-    x, y = np.meshgrid(np.arange(width, dtype=np.float32), np.arange(height, dtype=np.float32))
-    return x + shift[:, :, 0], y + shift[:, :, 1]
+    across, down = between(mesh.shape[1], width), between(mesh.shape[0], height)
+    x, y = (down @ mesh[:, :, i].astype(np.float32) @ across.T for i in (0, 1))
+    x += np.arange(width, dtype=np.float32)
+    y += np.arange(height, dtype=np.float32)[:, None]
+    return x, y
+
+
+@lru_cache(maxsize=8)  # two sides of the frame and of two levels
+def between(nodes: int, length: int) -> ArrayF32:
+    """(length, nodes): the share of each node in each px of a side, by linear interpolation.
+
+    OpenCV's would round the place between two nodes to a 32nd of their distance.
+    """
+    at = np.linspace(0, nodes - 1, length)
+    return np.maximum(1 - np.abs(at[:, None] - np.arange(nodes)), 0).astype(np.float32)

@@ -23,7 +23,7 @@ from ml.mosaic.registration import KeyTrail, Registration, Tracked
 from ml.mosaic.result import MosaicLayer
 from ml.mosaic.survey import FrameCheck, FrameMeasures, Survey
 
-ENGINE = "2.10"
+ENGINE = "2.11"
 """Changes whenever the same input and configuration would give other bytes."""
 
 KEY_NAME = "key.json"

@@ -14,6 +14,7 @@ from typing import Any, TypedDict
 
 from ml.config import config_from_file
 from ml.networks.keypoint_gnn import KeypointGnnConfig
+from ml.reports.cards import update_card
 from ml.reports.tables import markdown_table
 from ml.training.common.plots import write_loss_plot
 from ml.training.common.run import TrainingRun, add_run_arguments
@@ -124,7 +125,10 @@ def run(args: argparse.Namespace, progress: Progress) -> Mapping[str, object]:
     )
     for table in tables:
         plot_sweep(args.out, table)
-    return {"sweeps": tables}
+    result: Sweeps = {"sweeps": tables}
+    if args.card is not None:
+        update_card(args.card, "sweeps", describe(result))
+    return result
 
 
 def sweep(

@@ -52,7 +52,8 @@ def test_cells_are_those_of_the_processor(fast, linked):
     for one, other in zip(found[:3], wanted[:3], strict=True):
         assert np.array_equal(one.xy, other.xy) and len(one.xy) > 40
         scale = np.abs(other.tensor).max()
-        assert np.abs(one.tensor - other.tensor).max() < 0.05 * scale
+        # both go by the square of a spread, told by the median of a part of the px
+        assert np.abs(one.tensor - other.tensor).max() < 0.08 * scale
         moved, expected = (
             np.linalg.solve(w.tensor + 0.02 * scale * np.eye(2), w.pull[..., None])
             for w in (one, other)

@@ -7,7 +7,8 @@ import pytest
 
 from ml.geometry import homography_jacobian, mesh_shift, transform_points
 from ml.mosaic import local_equations
-from ml.mosaic.local_cells import NODES, Cells, spread_of, summing
+from ml.mosaic.differences import spread_of
+from ml.mosaic.local_cells import NODES, Cells, summing
 from ml.mosaic.local_equations import CELL_SIGMA_PX, LocalEquations, affine_of, without_affine
 from ml.mosaic.local_prior import prior
 

@@ -164,11 +164,15 @@ def test_one_command_trains_the_values_of_a_table(name, data, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(config))
     arguments = ["--config", str(tmp_path / "config.json"), "--data", str(data)]
     arguments += ["--out", str(tmp_path), "--sweep", name, "--sweep-steps", "1"]
-    assert main(["train", "graph", *arguments, "--json", str(tmp_path / "out.json")]) == 0
+    card = tmp_path / "card.md"
+    card.write_text("<!-- figures: sweeps -->\n<!-- end figures -->\n")
+    arguments += ["--card", str(card), "--json", str(tmp_path / "out.json")]
+    assert main(["train", "graph", *arguments]) == 0
     (result,) = json.loads((tmp_path / "out.json").read_text())["sweeps"]
     assert [row[name] for row in result["rows"]] == list(SWEEPS[name])
     assert result["table"].startswith(f"| {name} | precision | matching score | NN precision |")
     assert result["table"].count("\n") == 1 + len(SWEEPS[name])
+    assert result["table"] in card.read_text()
     assert (tmp_path / f"sweep-{name}.png").stat().st_size > 1000
 
 
