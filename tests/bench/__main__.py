@@ -31,6 +31,7 @@ def main() -> int:
             live,
             mixed,
             models,
+            mosaics,
             report,
             search,
             tiles,
@@ -53,7 +54,7 @@ def main() -> int:
             lambda: models.roi_to_embedding(portal.slide_path),
             lambda: models.roi_sizes(portal.slide_path),
             keypoints.pair_by_descriptor,
-            lambda: models.mosaic_of_frames(folder),
+            lambda: mosaics.mosaic_of_frames(folder),
         ):
             found = measure()
             for section in found if isinstance(found, list) else [found]:

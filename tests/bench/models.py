@@ -1,26 +1,18 @@
-"""ROI to embedding, pair matching, mosaic: what the workers do."""
+"""ROI to embedding: what the workers do for a region."""
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
-import cv2
-import numpy as np
 from shapely.geometry import box
 
-from ml.imaging.samples.video import make_sample_video
 from ml.imaging.slides import open_slide
-from ml.imaging.videos import iter_frames
-from ml.keypoints import match_images
-from ml.mosaic import build_mosaic
 from ml.roi import load_encoder
 from tests.bench.measure import Row, Section, each, median_ms
 from tests.bench.roi_sizes import in_a_process
 
 ROI_PX = 2_000
 ROI_SIDES_PX = (500, 2_000, 10_000, 40_000)
-PAIR_SHAPE = (576, 720)
 
 
 def roi_to_embedding(slide_path: Path) -> Section:
@@ -79,36 +71,4 @@ def roi_sizes(slide_path: Path) -> Section:
         "A virtual slide of real JPEG tiles, 44,000 px a side, 0.5 um per pixel. ResNet-50 has "
         "random weights; it is timed on at most 16 of the patches and scaled to all of them.",
         rows,
-    )
-
-
-def mosaic_of_frames(folder: Path) -> Section:
-    """A mosaic of 100 frames, against matching a pair of them."""
-    video = folder / "sweep.mp4"
-    make_sample_video(video)
-    frames = [frame for _, _, frame in iter_frames(video)][:100]
-    height, width = PAIR_SHAPE
-    pair = [cv2.resize(frame, (width, height)) for frame in (frames[10], frames[12])]
-
-    def ours(_: int) -> None:
-        match_images(*pair)
-
-    ours(0)
-    matching = each(ours, range(5))
-    began = time.perf_counter()
-    result = build_mosaic(np.stack(frames), folder / "mosaic")
-    seconds = time.perf_counter() - began
-    return Section(
-        "Mosaics",
-        "Frames of the sample video (a simulated sweep over a retina), the default descriptor.",
-        [
-            Row(
-                f"mosaic of {len(frames)} frames, a frame ({result.registered_count} registered)",
-                1e3 * seconds / len(frames),
-                "ms a frame",
-                f"matching one pair of its frames at {height} x {width} px",
-                median_ms(matching) / (1e3 * seconds / len(frames)),
-                "100 frames under 60 s (600 ms a frame)",
-            ),
-        ],
     )

@@ -19,7 +19,7 @@ from portal.archive.services.identity import identity_problem
 from portal.archive.storage import s3_settings, the_store
 from portal.config.doctor.findings import DoctorFinding, error, ok, warning
 
-LOW_SHARE, LOW_BYTES = 0.10, 20 * 2**30  # one largest upload has to fit
+LOW_SHARE, LOW_BYTES = 0.10, 20 * 2**30  # several slides have to fit
 MODELS_WAIT_S = 300  # a slow machine reads foundation models for minutes
 _LIBRARIES = ("openslide-bin", "pyvips", "av", "numpy", "torch")
 _INDEX = ("faiss-cpu", "faiss-gpu-cu12")

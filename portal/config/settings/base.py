@@ -257,7 +257,7 @@ TESSERA_METRICS_TOKEN = environment.text("TESSERA_METRICS_TOKEN", "")
 
 # --- Uploads -----------------------------------------------------------------------------------
 TESSERA_UPLOAD_MAX_BYTES = int(
-    environment.number("TESSERA_UPLOAD_MAX_BYTES", default=20 * 2**30, minimum=1)
+    environment.number("TESSERA_UPLOAD_MAX_BYTES", default=100 * 2**30, minimum=1)
 )
 TESSERA_LAB_QUOTA_BYTES = int(environment.number("TESSERA_LAB_QUOTA_BYTES", default=0, minimum=0))
 TESSERA_STORAGE_FLOOR_BYTES = int(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 JOB_LIMITS_S = {
     "upload_finish": 4 * 3600.0,  # 100 GiB to join, to hash and, to a bucket, to send
-    "slide_ingest": 4 * 3600.0,  # 20 GiB to hash, a large still to tile; its child has an hour
+    "slide_ingest": 4 * 3600.0,  # 100 GiB to hash, a large still to tile; its child has an hour
     "video_ingest": 12 * 3600.0,  # a rendition of two hours of video takes several times as long
     "roi_embed": 1800.0,  # seconds; a foundation model without a GPU takes minutes
     "query_embed": 1800.0,  # as roi_embed; a slide's tissue is sampled by as many patches
