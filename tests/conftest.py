@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from portal.labs.models import Lab, User
 
 
-# A test says what is right, not how fast: it passes on a busy machine as well.
+# A test says what is right, not how fast.
 settings.register_profile("tessera", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("tessera")
 

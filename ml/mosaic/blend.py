@@ -76,7 +76,8 @@ def blend_frames(
                 lit = _lit(rgb, brightening)
                 trusted = _trusted(lit)
                 if (mesh := canvas.meshes.get(position)) is not None:
-                    lit, trusted = straightened(lit, mesh), _seen_through(trusted, feather, mesh)
+                    maps = mesh_maps(mesh, (rgb.shape[1], rgb.shape[0]))
+                    lit, trusted = _straightened(lit, maps), _seen_through(trusted, feather, maps)
                 painter.add(lit, trusted, matrix, box, gains[position], sharp)
             done += 1
         painter.write(out)
@@ -174,8 +175,9 @@ def _evenly(
         if position in chosen:
             lit = _lit(rgb, brightening)
             mesh = canvas.meshes.get(position)
-            flat = lit if mesh is None else straightened(lit, mesh)
-            yield position, flat.astype(np.float32) * gains[position]
+            if mesh is not None:
+                lit = _straightened(lit, mesh_maps(mesh, (rgb.shape[1], rgb.shape[0])))
+            yield position, lit.astype(np.float32) * gains[position]
 
 
 def _brightening(survey: Survey) -> ArrayF32 | None:
@@ -194,17 +196,17 @@ def _lit(rgb: ImageU8, brightening: ArrayF32 | None) -> ImageU8:
     return np.asarray(np.clip(bright, 0, 255), np.uint8)
 
 
-def straightened(rgb: ImageU8, mesh: ArrayF64) -> ImageU8:
+def _straightened(rgb: ImageU8, maps: tuple[ArrayF32, ArrayF32]) -> ImageU8:
     """The frame as it would show a plane: its homography then does the rest."""
-    maps = mesh_maps(mesh, (rgb.shape[1], rgb.shape[0]))
     border = cv2.BORDER_REPLICATE
     return np.asarray(cv2.remap(rgb, *maps, cv2.INTER_LINEAR, borderMode=border), np.uint8)
 
 
-def _seen_through(trusted: ArrayF32, feather: ArrayF32, mesh: ArrayF64) -> ArrayF32:
+def _seen_through(
+    trusted: ArrayF32, feather: ArrayF32, maps: tuple[ArrayF32, ArrayF32]
+) -> ArrayF32:
     """Trust after straightening: none in what the mesh takes from outside the view."""
     seen = np.where(feather > 0, trusted, np.float32(0))
-    maps = mesh_maps(mesh, (trusted.shape[1], trusted.shape[0]))
     return np.asarray(cv2.remap(seen, *maps, cv2.INTER_LINEAR), np.float32)
 
 

@@ -223,10 +223,7 @@ def main() -> int:
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         section = measured(portal_open(Path(name)), asked.counts)
-    for row in section.rows:
-        print(f"{row.what:<80} {row.value:8.1f} {row.unit}  {row.budget}")
-    if asked.write:
-        report.replace(section, after="ROIs per window")
+    report.tell(section, after="ROIs per window", write=asked.write)
     return 0
 
 

@@ -185,10 +185,7 @@ def main() -> int:
     asked = parser.parse_args()
     section = measured(asked.mib)
     print(section.note)
-    for row in section.rows:
-        print(f"{row.what:<60} {row.value:10.0f} {row.unit:<8} {row.budget}")
-    if asked.write:
-        report.replace(section, after="Import")
+    report.tell(section, after="Import", write=asked.write)
     return 0
 
 

@@ -15,6 +15,7 @@ from ml.imaging.samples.video import make_sample_video
 from ml.imaging.videos import iter_frames
 from ml.keypoints import match_images
 from ml.mosaic import build_mosaic
+from tests.bench import report
 from tests.bench.measure import Row, Section, each, median_ms
 
 TITLE = "Mosaics"
@@ -60,12 +61,7 @@ def main() -> int:
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         section = mosaic_of_frames(Path(name))
-    for row in section.rows:
-        print(f"{row.what:<60} {row.value:10.2f} {row.unit}  {row.against} {row.ratio or ''}")
-    if asked.write:
-        from tests.bench import report
-
-        report.replace(section, after=TITLE)
+    report.tell(section, after=TITLE, write=asked.write)
     return 0
 
 

@@ -130,10 +130,7 @@ def main() -> None:
     if not data:
         raise SystemExit("set TESSERA_DATA to the folder of the development data")
     section = measured(Path(data) / "histology")
-    for row in section.rows:
-        print(f"{row.what:<70} {row.value:6.1f} {row.unit}  {row.against}")
-    if asked.write:
-        report.replace(section, after="Outlines from a click")
+    report.tell(section, after="Outlines from a click", write=asked.write)
 
 
 if __name__ == "__main__":

@@ -214,10 +214,7 @@ def main() -> int:
         print("Set TESSERA_DATA to the folder with the development data.", file=sys.stderr)
         return 2
     section = outlines_from_clicks(folder)
-    for row in section.rows:
-        print(f"{row.what:<75} {row.value:8.3f} {row.unit:<5} {row.against}")
-    if asked.write:
-        report.replace(section, after="ROI to embedding by size")
+    report.tell(section, after="ROI to embedding by size", write=asked.write)
     return 0
 
 

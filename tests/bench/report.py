@@ -48,6 +48,15 @@ def replace(section: Section, *, after: str) -> None:
     _render(machine, sections)
 
 
+def tell(section: Section, *, after: str, write: bool) -> None:
+    """Print a section that was measured by itself; write it too, see ``replace``."""
+    for row in section.rows:
+        ratio = "" if row.ratio is None else f"{row.ratio:.2f}x"
+        print(f"{row.what:<75} {row.value:10.3f} {row.unit:<8} {row.against} {ratio} {row.budget}")
+    if write:
+        replace(section, after=after)
+
+
 def rows_of(title: str) -> list[Row]:
     """What stands under a title; nothing where it is not there."""
     return next((one.rows for one in _standing()[1] if one.title == title), [])

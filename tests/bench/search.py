@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tests.bench import report
 from tests.bench.measure import Row, Section, each, each_used, median_ms, p95_ms
 from tests.bench.portal import BenchPortal, portal_open
 
@@ -193,12 +194,7 @@ def main() -> int:
         section = search_at_the_rest_edge(
             portal_open(Path(name)), (asked.rois,), title=f"{TITLE} among {asked.rois:,} ROIs"
         )
-    for row in section.rows:
-        print(f"{row.what:<60} {row.value:10.2f} {row.unit}  {row.against} {row.ratio or ''}")
-    if asked.write:
-        from tests.bench import report
-
-        report.replace(section, after=TITLE)
+    report.tell(section, after=TITLE, write=asked.write)
     return 0
 
 

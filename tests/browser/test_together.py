@@ -9,7 +9,7 @@ import pytest
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 SQUARE = [(700, 500), (1100, 500), (1100, 900), (700, 900)]
-SOON_MS = 6_000  # two questions of a page, on a busy machine; without them it would never come
+SOON_MS = 6_000  # two questions of a page; without them it would never come
 
 
 def test_edits_and_a_verdict_reach_the_other_page(

@@ -5,9 +5,13 @@ import type { Part } from "./row";
 
 const PERCENT = 100; // of a whole
 
+function isCounted({ state }: Part): boolean {
+  return state !== "gone" && state !== "refused";
+}
+
 /** The line; empty where a file's own says it all. `left`: seconds, null where they are not known. */
 export function totalText(parts: readonly Part[], left: number | null): string {
-  const counted = parts.filter(({ state }) => state !== "gone" && state !== "refused");
+  const counted = parts.filter(isCounted);
   if (counted.length < 2) return "";
   const stored = counted.filter(({ state }) => state === "stored").length;
   const size = counted.reduce((sum, part) => sum + part.size, 0);
@@ -28,7 +32,7 @@ export class Total {
 
   /** Some of it is sent, or is not sent any more. */
   show(parts: readonly Part[]): void {
-    const counted = parts.filter(({ state }) => state !== "gone" && state !== "refused");
+    const counted = parts.filter(isCounted);
     if (counted.some(({ state }) => state === "sending")) {
       this.pace.add(performance.now() / 1000, counted.reduce((sum, { arrived }) => sum + arrived, 0));
     } else this.pace.reset();

@@ -19,7 +19,7 @@ from tests.ports import HOST, free_port
 
 ROOT = Path(__file__).resolve().parents[3]
 START_S = 60.0  # until the portal answers
-MAP_S = 300.0  # until the worker has drawn the map of all regions, on a busy machine
+MAP_S = 300.0  # until the worker has drawn the map of all regions
 CROWD = 10_000
 NUCLEUS_PX = (6.0, 14.0)
 

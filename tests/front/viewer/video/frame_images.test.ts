@@ -56,7 +56,7 @@ describe("FrameImages", () => {
     const images = new FrameImages("{pts}", TENTH);
     images.ahead([5, 6, 7, 8]);
     expect(fetched).toEqual(["5", "6"]);
-    images.ahead([6, 20, 21]); // the user went elsewhere: 7 and 8 are given up
+    images.ahead([6, 20, 21]); // the user went elsewhere: 7 and 8 are not wanted any more
     answers.forEach((answer) => answer());
     await settle();
     expect(fetched).toEqual(["5", "6", "20", "21"]);
