@@ -20,8 +20,8 @@ MIN_CELL_PX = 8.0
 """Key points closer than this show much the same: smaller cells would not spread them."""
 
 ORB_SURPLUS, MIN_ORB = 4, 500
-"""ORB keeps its strongest, which crowd together: so many times more are asked for, and at least so
-many, for the selection to choose from."""
+"""ORB keeps its strongest, which crowd together: this many times more are requested, and at least
+this many, for the selection to choose from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def _allowed(
 def select_even(
     keypoints: Keypoints, *, shape: tuple[int, ...], count: int, cells: int = 200
 ) -> Keypoints:
-    """Order by rank inside the key point's cell, then by response; keep the first ``count``.
+    """Order by rank within the cell of each, then by response; keep the first ``count``.
 
     So every cell gives its strongest key point before any gives its second.
     """
@@ -135,11 +135,13 @@ def _run(config: DetectorConfig, grey: ImageU8, allowed: ArrayBool) -> Keypoints
     if not raw:
         return _no_keypoints()
     xy = np.array([k.pt for k in raw], np.float32).reshape(-1, 2)
+    angle = np.array([k.angle for k in raw], np.float32)
+    known = (angle >= 0) & (config.name != "kaze")  # which leaves 0 and turns when it describes
     found = Keypoints(
         xy=xy,
         response=np.array([k.response for k in raw], np.float32),
         size_px=np.array([k.size for k in raw], np.float32),
-        angle_deg=np.array([k.angle for k in raw], np.float32) % 360,
+        angle_deg=np.where(known, angle % 360, np.float32(-1)),
     )
     column = np.clip(np.rint(xy[:, 0]).astype(np.int64), 0, grey.shape[1] - 1)
     row = np.clip(np.rint(xy[:, 1]).astype(np.int64), 0, grey.shape[0] - 1)

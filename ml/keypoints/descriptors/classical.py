@@ -31,19 +31,21 @@ class _Family:
         ratio: the ratio test; looser for bits, for the root of a Hamming distance brings the first
             and the second neighbour closer together.
         is_binary: rows are bits.
+        turns_itself: OpenCV finds the direction of each point anew, whatever it is told.
     """
 
     dim: int
     size_px: float
     ratio: float
     is_binary: bool = False
+    turns_itself: bool = False
 
 
 _FAMILIES = {
     "sift": _Family(128, 12.0, 0.9),
     "orb": _Family(256, 31.0, 0.95, is_binary=True),
     "akaze": _Family(488, 9.6, 0.95, is_binary=True),
-    "kaze": _Family(64, 9.0, 0.9),
+    "kaze": _Family(64, 9.0, 0.9, turns_itself=True),
 }
 
 CLASSICAL_NAMES: tuple[str, ...] = tuple(_FAMILIES)
@@ -81,22 +83,22 @@ class ClassicalDescriptor:
         """
         points = checked_points(xy, response)
         size = np.full(len(points), self._family.size_px, np.float32)
-        grey = to_grey(image)
-        angle = dominant_angle_deg(grey, points, size)
-        return self._compute(grey, Keypoints(points, np.asarray(response), size, angle))
+        unknown = np.full(len(points), -1, np.float32)
+        return self._compute(to_grey(image), Keypoints(points, response, size, unknown))
 
     def describe_keypoints(self, image: npt.NDArray[Any], keypoints: Keypoints) -> ArrayF32:
         """Describe detected key points at their own scale and angle; (N, dim) float32."""
         checked_points(keypoints.xy, keypoints.response)
-        grey = to_grey(image)
+        return self._compute(to_grey(image), keypoints)
+
+    def _turned(self, grey: ImageU8, keypoints: Keypoints) -> Keypoints:
+        """With a direction where none is known."""
         unknown = keypoints.angle_deg < 0
-        angle = keypoints.angle_deg.copy()
-        if unknown.any():
-            angle[unknown] = dominant_angle_deg(
-                grey, keypoints.xy[unknown], keypoints.size_px[unknown]
-            )
-        oriented = Keypoints(keypoints.xy, keypoints.response, keypoints.size_px, angle)
-        return self._compute(grey, oriented)
+        if self._family.turns_itself or not unknown.any():
+            return keypoints
+        xy, size, angle = keypoints.xy, keypoints.size_px, keypoints.angle_deg.copy()
+        angle[unknown] = dominant_angle_deg(grey, xy[unknown], size[unknown])
+        return Keypoints(xy, keypoints.response, size, angle)
 
     def _compute(self, grey: ImageU8, keypoints: Keypoints) -> ArrayF32:
         rows = np.zeros((len(keypoints), self.dim), np.float32)
@@ -106,7 +108,7 @@ class ClassicalDescriptor:
         padded = cv2.copyMakeBorder(
             equalise(grey), PAD_PX, PAD_PX, PAD_PX, PAD_PX, cv2.BORDER_REFLECT_101
         )
-        raw = self._to_opencv(keypoints, np.flatnonzero(inside))
+        raw = self._to_opencv(self._turned(grey, keypoints), np.flatnonzero(inside))
         kept, values = _make(self.name).compute(padded, raw)
         if values is None:
             return rows

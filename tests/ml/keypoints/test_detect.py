@@ -22,6 +22,16 @@ def test_every_detector_gives_documented_shapes(name: str, vessels: np.ndarray) 
     assert np.isfinite(found.xy).all()
 
 
+@pytest.mark.parametrize("name", DETECTOR_NAMES)
+def test_a_direction_is_told_where_the_detector_finds_one(name: str, vessels: np.ndarray) -> None:
+    angle = detect_keypoints(vessels, config=DetectorConfig(name=name)).angle_deg
+    if name == "kaze":  # turns when it describes
+        assert (angle == -1).all()
+    else:
+        assert len(np.unique(angle)) > 50
+        assert ((angle >= 0) & (angle < 360)).all()
+
+
 def test_nothing_is_found_outside_the_given_mask(vessels: np.ndarray) -> None:
     mask = np.zeros(vessels.shape[:2], np.uint8)
     mask[:, :200] = 255
