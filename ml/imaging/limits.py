@@ -11,7 +11,7 @@ from ml.errors import TooLargeError
 MAX_SLIDE_SIDE_PX = 1_000_000  # five times the long side of a scan at 40x
 MAX_SLIDE_PIXELS = 250_000_000_000  # a dozen scans at 40x
 MAX_STILL_SIDE_PX = 65_500
-"""Largest side of a still; also the largest a JPEG can have."""
+"""Largest side of a still; also the largest that libjpeg takes."""
 MAX_STILL_PIXELS = 500_000_000  # 1.5 GB of RGB, which libvips streams
 MAX_JPEG2000_PIXELS = 100_000_000
 """Decoded at once, unlike other stills: OpenJPEG takes 16 bytes for each pixel of RGB."""
@@ -30,7 +30,7 @@ MAX_ZARR_ENTRIES = 200_000
 150,000 where each channel has its own."""
 MAX_ZARR_CHUNK_BYTES = 128 * 1024 * 1024  # 4,096 px of RGB in 16 bits
 MAX_ZARR_ROW_BYTES = 1024**3  # 350,000 px of chunks that are 1,024 px high
-MAX_UNPACKED_BYTES = 64 * 1024**3  # three times the largest upload by default
+MAX_UNPACKED_BYTES = 128 * 1024**3  # of all files; the largest upload is 100 GiB by default
 MAX_FRAME_SIDE_PX = 8_192  # 8K
 MAX_FRAMES = 2_000_000
 """Ten hours at 55 frames a second."""

@@ -13,14 +13,14 @@ class Limits:
         memory_bytes: address space; the libraries themselves take about 0.6 GiB of it.
         cpu_s: CPU seconds of all its threads.
         wall_s: seconds from start to end.
-        file_bytes: largest file it may write.
+        file_bytes: largest file it may write; the largest upload is 100 GiB by default.
         open_files: file descriptors.
     """
 
     memory_bytes: int = 3 * 1024**3
     cpu_s: int = 1_800
     wall_s: float = 3_600.0
-    file_bytes: int = 64 * 1024**3
+    file_bytes: int = 128 * 1024**3
     open_files: int = 256
 
 
