@@ -42,7 +42,7 @@ class Manifest:
 
 
 def manifest_file(folder: Path) -> Path:
-    """Where it is; kept by who looks at it before each search: to join a path costs more."""
+    """The path of the manifest; keep it for checks before each search: joining paths costs more."""
     return folder / _NAME
 
 
@@ -59,22 +59,22 @@ def read_manifest(folder: Path) -> Manifest | None:
     """The current version's manifest, or None if nothing was ever written.
 
     Raises:
-        IndexFormatError: the file is not a manifest, or of a newer format.
+        IndexFormatError: the file is not a manifest, or of another format.
     """
     try:
         text = (folder / _NAME).read_text(encoding="utf-8")
     except FileNotFoundError:
         return None
     try:
-        manifest = Manifest(**json.loads(text))
-    except (ValueError, TypeError) as error:
+        told = json.loads(text)
+        if told["format"] != _FORMAT:  # another release may have other fields
+            raise IndexFormatError(
+                f"{_NAME}: expected format {_FORMAT}, got {told['format']}; it was written by"
+                " another release"
+            )
+        return Manifest(**told)
+    except (ValueError, TypeError, KeyError) as error:
         raise IndexFormatError(f"{_NAME} of the index is damaged") from error
-    if manifest.format != _FORMAT:
-        raise IndexFormatError(
-            f"{_NAME}: expected format {_FORMAT}, got {manifest.format}; it was written by another"
-            " release"
-        )
-    return manifest
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:

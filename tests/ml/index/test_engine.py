@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import threading
 from pathlib import Path
@@ -132,6 +133,15 @@ def test_another_dimension_or_encoder_is_refused(tmp_path):
     with pytest.raises(IndexFormatError, match="expected tag 'gnn-2', got 'gnn-1'"):
         open_index(tmp_path / "i", dim=DIM, tag="gnn-2")
     assert open_index(tmp_path / "i", dim=DIM).stats.tag == "gnn-1"
+
+
+def test_an_index_of_another_release_is_told_from_a_damaged_one(tmp_path):
+    filled(tmp_path / "i")
+    manifest = tmp_path / "i" / "manifest.json"
+    told = json.loads(manifest.read_text())
+    manifest.write_text(json.dumps(told | {"format": told["format"] + 1, "shards": 3}))
+    with pytest.raises(IndexFormatError, match="written by another release"):
+        open_index(tmp_path / "i", dim=DIM)
 
 
 def test_a_damaged_index_is_told_from_a_missing_one(tmp_path):
