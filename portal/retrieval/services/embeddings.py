@@ -30,7 +30,7 @@ from portal.retrieval.services.indexes import index_build_if_due
 from portal.retrieval.services.learning.own import archive_embed_submit, own_write
 
 OwnVectors = Mapping[uuid.UUID, tuple[ArrayF32, int]]
-"""By the key of a lab's own encoder: a vector and the patches it is of."""
+"""By the key of a lab's own encoder: a vector and the number of its patches."""
 
 
 def embeddings_supersede(*, roi_ids: Sequence[uuid.UUID]) -> int:
@@ -41,7 +41,7 @@ def embeddings_supersede(*, roi_ids: Sequence[uuid.UUID]) -> int:
 
 
 def embeddings_forget(*, canvas_id: uuid.UUID) -> int:
-    """Drop all that was computed of a canvas at another scale. Returns how many vectors it were.
+    """Drop all that was computed of a canvas at another scale. Returns how many vectors there were.
 
     Rows are deleted, not superseded: no version of its ROIs may get such a vector back.
     """
@@ -64,11 +64,10 @@ def is_scaled_so(canvas: Canvas, *, lock: bool) -> bool:
     return known.first() is not None
 
 
-def embedding_carry_over(roi: Roi) -> bool:
-    """Give the ROI a copy of its newest vector, if that is of its present outline."""
-    encoder = selectors.encoder_default(selectors.encoder_kind_for(roi.canvas))
+def embedding_carry_over(roi: Roi, encoder: Encoder) -> bool:
+    """Give the ROI a copy of its newest vector by an encoder, if that is of its present outline."""
     newest = Embedding.objects.filter(roi=roi, encoder=encoder).order_by("-pk").first()
-    if encoder is None or newest is None:
+    if newest is None:
         return False
     seen = RoiRevision.objects.filter(roi=roi, version=newest.roi_version).first()
     if seen is None or seen.geometry != roi.geometry:
@@ -88,7 +87,7 @@ def embeddings_carry_over(rois: Sequence[Roi], *, encoder: Encoder) -> list[Roi]
     """Give back vectors of present outlines; returns the ROIs that have none to be given."""
     rows = Embedding.objects.filter(encoder=encoder, roi__in=[roi.pk for roi in rois])
     seen = set(rows.order_by().values_list("roi_id", flat=True))
-    return [roi for roi in rois if roi.pk not in seen or not embedding_carry_over(roi)]
+    return [roi for roi in rois if roi.pk not in seen or not embedding_carry_over(roi, encoder)]
 
 
 def stain_save(*, canvas: Canvas, method: str, estimate: Mapping[str, object]) -> None:

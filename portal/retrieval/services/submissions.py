@@ -1,5 +1,5 @@
-"""Which jobs embed which ROIs: one of its own for an ROI that somebody drew or asked for, one a
-canvas for whatever came in bulk."""
+"""Which jobs embed which ROIs: one of its own for an ROI that somebody drew or asked for, one for
+each canvas for whatever came in bulk."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def rois_changed(saves: Iterable[RoiSave]) -> None:
     """ROIs were saved: mask vectors of old outlines at once, submit the embedding of the new.
 
     A change of name or label leaves the vector as it is. A restored ROI gets its vector back
-    without work if its outline is the one that was embedded. Of many at once nothing is asked one
-    by one: the job of their canvas sees to it.
+    without work if its outline is the one that was embedded. Those saved in bulk get no jobs of
+    their own: the job of their canvas sees to them.
     """
     changed = [one for one in saves if one.geometry_changed or one.action == "restore"]
     redrawn = [one.roi_id for one in changed if one.geometry_changed and one.action != "create"]
@@ -63,13 +63,21 @@ def rois_changed(saves: Iterable[RoiSave]) -> None:
 
 def _follow(save: RoiSave) -> None:
     roi = Roi.everything.select_related("canvas", "lab").get(pk=save.roi_id)
-    if not save.geometry_changed and embedding_carry_over(roi):
+    if not save.geometry_changed and _gets_back(roi):
         return
     if roi.shape not in MARKS:
         of_it = RoiRevision.objects.select_related("author").filter(roi=roi, version=save.version)
         author = of_it.first()
         key = f"{EMBED_KIND}:{roi.pk}:{save.version}"
         _embed_submit(roi, author.author if author else None, key=key)
+
+
+def _gets_back(roi: Roi) -> bool:
+    """Whether the encoder that workers use, the next one if there is one, had a vector of it."""
+    kind = selectors.encoder_kind_for(roi.canvas)
+    common = [selectors.encoder_default(kind), selectors.encoder_next(kind)]
+    given = [embedding_carry_over(roi, encoder) for encoder in common if encoder is not None]
+    return given[-1:] == [True]
 
 
 def rois_saved_in_bulk(*, canvas_id: uuid.UUID, user_id: uuid.UUID | None) -> Job:
@@ -155,7 +163,7 @@ def embed_request(*, roi: Roi, user: User, is_retry: bool = False) -> Job:
 
 
 def _refuse_hopeless(roi: Roi, job: Job | None) -> None:
-    """Do not try again by itself what did not work."""
+    """Refuse to repeat what failed, unless a person asks for it."""
     details = {"job": str(job.pk)} if job else {}
     known = selectors.unembeddable_for(roi=roi, encoder=selectors.encoder_for(roi))
     if known is not None and known.code == NO_TISSUE:
@@ -177,7 +185,7 @@ def _failure(job: Job | None) -> tuple[str, str]:
 
 
 def embed_submit_missing(*, lab_id: uuid.UUID, encoder: Encoder) -> int:
-    """Submit every canvas of the lab with ROIs that the encoder has yet to embed; how many."""
+    """Submit the lab's canvases with ROIs that the encoder has yet to embed; returns how many."""
     missing = selectors.rois_without_embedding(lab_id=lab_id, encoder=encoder)
     return _canvases_submit(set(missing.order_by().values_list("canvas_id", flat=True)), encoder)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from ml.errors import EmptyRegionError, InvalidGeometryError
@@ -68,6 +69,31 @@ def test_many_that_are_restored_get_back_the_vectors_they_had(world, canvas, enc
     world.run_jobs()
     assert len(rois_embedded(ids)) == encoder.calls == 30  # none was computed again
     assert jobs("canvas_embed")[-1].result["embedded"] == 30
+
+
+def test_each_encoder_gives_back_its_own_vectors_while_one_follows_another(world, canvas, encoder):
+    imported(world, canvas, 3)
+    world.run_jobs()
+    encoder.version = "2"
+    facts = EncoderFacts("box", "2", "abc", 4, "histology")
+    following = services.encoder_register(facts=facts, is_default=True)
+    rois = list(Roi.objects.select_related("canvas").filter(canvas=canvas))
+    for roi in rois[:2]:
+        vector = np.full(4, 7, np.float32)
+        facts_of_it = {"vector": vector, "patch_count": 1, "seconds": 0.1}
+        services.embedding_save(
+            roi_id=roi.pk, geometry=roi.geometry, encoder=following, **facts_of_it
+        )
+    for action, version in ((RoiAction.DELETE, 1), (RoiAction.RESTORE, 2)):
+        steps = [RoiStep(action, roi.pk, version) for roi in rois]
+        rois_change(canvas=canvas, user=world.user, steps=steps)
+    now = list(Roi.objects.select_related("canvas").filter(canvas=canvas))
+    assert services.embeddings_carry_over(now, encoder=following) == [
+        roi for roi in now if roi.pk == rois[2].pk
+    ]
+    for roi in now:
+        row = selectors.embedding_current(roi=roi, encoder=following)
+        assert (row and selectors.vector_of(row)[0]) == (None if roi.pk == rois[2].pk else 7)
 
 
 def test_a_second_import_joins_the_job_that_waits_and_follows_one_that_ended(world, canvas):

@@ -9,7 +9,7 @@ from ml.errors import EmptyRegionError, InvalidGeometryError
 from ml.roi.stain import fixed_stains, stain_to_dict
 from portal.annotations.models import Roi
 from portal.annotations.selectors import rois_embedded
-from portal.annotations.services import roi_delete, roi_update
+from portal.annotations.services import roi_delete, roi_restore, roi_update
 from portal.core.errors import ConflictError, ForbiddenError
 from portal.jobs.models import Job, JobState
 from portal.jobs.worker.runner import job_run
@@ -45,6 +45,24 @@ def test_running_twice_leaves_the_same_rows(world, encoder):
     assert encoder.calls == 1
     assert Job.objects.get(pk=job.pk).result["skipped"] == "already embedded"
     assert roi.version == 1
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+def test_a_restored_roi_is_embedded_by_the_encoder_that_follows(world, encoder, is_known):
+    roi = world.embedded(world.canvas(world.case("A1")))
+    facts = services.EncoderFacts("box", "2", "abc", 4, "histology")
+    following = services.encoder_register(facts=facts, is_default=True)
+    if is_known:
+        facts_of_it = {"vector": np.ones(4, np.float32), "patch_count": 1, "seconds": 0.1}
+        services.embedding_save(
+            roi_id=roi.pk, geometry=roi.geometry, encoder=following, **facts_of_it
+        )
+    roi_delete(roi=roi, user=world.user, expected_version=1)
+    roi = Roi.objects.select_related("canvas").get(pk=roi.pk)
+    roi_restore(roi=roi, user=world.user, expected_version=2)
+    assert selectors.embedding_current(roi=roi, encoder=selectors.encoder_default())
+    assert bool(selectors.embedding_current(roi=roi, encoder=following)) == is_known
+    assert len(jobs()) == (1 if is_known else 2)
 
 
 def test_a_deleted_roi_is_not_embedded(world, encoder):
