@@ -102,7 +102,8 @@ def _tally(
         (_vote(facet, group, total, facets) for group in grouped.values()),
         key=lambda vote: (-vote.weight, -vote.regions, vote.name.lower()),
     )
-    dissent = next((voice.hit for voice in voices if voice.value != votes[0].value), None)
+    others = [voice.hit for voice in voices if voice.value != votes[0].value]
+    dissent = min(others, key=lambda hit: hit.distance, default=None)
     return VoteTally(tuple(votes), len(_cases(voices)), len(voters) - len(named), dissent)
 
 

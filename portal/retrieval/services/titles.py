@@ -1,13 +1,13 @@
-"""Another title of a canvas, wherever retrieval has the one before."""
+"""A new title of a canvas, wherever retrieval keeps the old one."""
 
 from __future__ import annotations
 
 import uuid
-from typing import Any
 
 from django.db.models import Q
 
 from portal.annotations.models import Roi
+from portal.archive.models import CanvasKind
 from portal.jobs.models import Job
 from portal.retrieval.models import Query, Report, ReportRegion
 
@@ -16,9 +16,9 @@ _JOINED = " on "  # "Region on Section 3"
 
 
 def titles_follow(canvas_id: uuid.UUID, before: str, now: str) -> None:
-    """Jobs and reports of a canvas say its present title.
+    """Give jobs and reports of a canvas its present title.
 
-    A report is never changed except for this: the title before may have named a patient.
+    A report is never changed except for this: the old title may have named a patient.
     """
     rois = Roi.everything.filter(canvas=canvas_id).order_by().values("pk")
     queries = Query.everything.filter(canvas=canvas_id).order_by().values("pk")
@@ -27,21 +27,19 @@ def titles_follow(canvas_id: uuid.UUID, before: str, now: str) -> None:
     )
     Job.objects.filter(theirs).update(target_name=now[:NAME_MOST])
     for report in Report.everything.filter(canvas=canvas_id).defer("picture"):
-        name, content = (_renamed(part, before, now) for part in (report.name, report.content))
-        Report.everything.filter(pk=report.pk).update(name=name[:300], content=content)
+        name, said = _renamed(report.name, before, now), report.content
+        facts = [
+            [title, now if title in CanvasKind.labels and text == before else text]
+            for title, text in said["facts"]
+        ]
+        kept = {"name": name[:300], "content": said | {"facts": facts}}
+        Report.everything.filter(pk=report.pk).update(**kept)
     for region in ReportRegion.everything.filter(canvas=canvas_id).defer("picture"):
-        content = _renamed(region.content, before, now)
+        content = region.content | {"image": now}
         ReportRegion.everything.filter(pk=region.pk).update(content=content)
 
 
-def _renamed(value: Any, before: str, now: str) -> Any:
-    """The title itself, and texts that end with it, in whatever holds them."""
-    if isinstance(value, dict):
-        return {key: _renamed(one, before, now) for key, one in value.items()}
-    if isinstance(value, list):
-        return [_renamed(one, before, now) for one in value]
-    if value == before:
-        return now
-    if isinstance(value, str) and value.endswith(f"{_JOINED}{before}"):
-        return value.removesuffix(before) + now
-    return value
+def _renamed(name: str, before: str, now: str) -> str:
+    """The title itself, and a name that ends with it."""
+    is_whole, ends = name == before, name.endswith(f"{_JOINED}{before}")
+    return name.removesuffix(before) + now if is_whole or ends else name

@@ -78,7 +78,7 @@ def test_what_others_made_of_it_follows_too(named: Slide, annotator: User) -> No
     report = Report.objects.create(
         lab=lab, name=about, canvas=canvas, content={"facts": [["Slide", canvas.name]]}
     )
-    ReportRegion.objects.create(
+    region = ReportRegion.objects.create(
         lab=lab, report=report, rank=1, canvas=canvas, content={"image": canvas.name}
     )
     assert {"Report", "ReportRegion", "Job"} <= set(rows_with("Mustermann"))
@@ -89,6 +89,28 @@ def test_what_others_made_of_it_follows_too(named: Slide, annotator: User) -> No
         "Region on Section 1",
         {"facts": [["Slide", "Section 1"]]},
     )
+    region.refresh_from_db()
+    assert region.content == {"image": "Section 1"}
+
+
+def test_what_only_reads_like_the_title_stays(named: Slide, annotator: User) -> None:
+    """A slide may be called as an organ, a case or a label is."""
+    canvas = named.canvas
+    assert canvas is not None
+    lab, title = canvas.lab, canvas.name
+    facts = [["Case", title], ["Label", title], ["Still", title]]
+    report = Report.objects.create(
+        lab=lab, name="Region on another", canvas=canvas, content={"facts": facts}
+    )
+    said = {"image": title, "organ": title, "diagnosis": title, "accession": title}
+    region = ReportRegion.objects.create(
+        lab=lab, report=report, rank=1, canvas=canvas, content=said
+    )
+    item_rename(item=named, user=annotator, name="Section 1")
+    report.refresh_from_db()
+    region.refresh_from_db()
+    assert report.content["facts"] == [["Case", title], ["Label", title], ["Still", "Section 1"]]
+    assert region.content == said | {"image": "Section 1"}
 
 
 def test_pages_and_rest_show_the_new_title(

@@ -46,6 +46,13 @@ def test_a_hit_twice_as_far_has_half_the_weight():
     assert (tally.cases, tally.silent, tally.dissent.rank) == (2, 0, 2)
 
 
+def test_the_nearest_that_disagrees_is_told_whatever_the_order_of_voters():
+    # A case's other regions stand behind its nearest, before the next case.
+    rows = [("a", 1, TUMOUR, None), ("a", 5, NORMAL, None), ("b", 3, NORMAL, None)]
+    rows += [("c", 2, TUMOUR, None)]
+    assert label_tally(hits(*rows)).dissent.distance == 3
+
+
 def test_a_case_has_one_voice_however_many_regions():
     rows = [("a", 2, NORMAL, None)] * 9 + [("b", 2, TUMOUR, None)]
     tally = label_tally(hits(*rows))
