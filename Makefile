@@ -1,4 +1,4 @@
-# Everything Tessera's people type. `make help` lists it.
+# The commands for working on Tessera; `make help` lists them.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -10,7 +10,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
-# uv in seconds; where it finds no index of packages, for it knows nothing of pip's settings, pip in minutes.
+# uv takes seconds. It ignores pip's settings: where it finds no package index, pip does it in minutes.
 WANTED := --quiet -c constraints.txt -e ".[cpu,dev]"
 INSTALL = $(BIN)/uv pip install --python $(BIN)/python --compile-bytecode $(WANTED) || $(BIN)/pip install $(WANTED)
 
@@ -73,18 +73,18 @@ check-imports:
 	$(BIN)/lint-imports
 check-templates:
 	$(BIN)/djlint templates --lint --quiet
-# Once, not in each worker of a run; what fails to compile is told by the run.
+# Compiled once, not in each worker of a run; the run itself reports what fails to compile.
 .PHONY: tests-compiled
 tests-compiled:
 	@$(BIN)/python -m pytest --collect-only -qq >/dev/null 2>&1 || true
 
-# A process for each core: threads of its own would only wait for one another, spinning.
+# One process per core: more threads in each would only spin, waiting for one another.
 test endurance: export OMP_NUM_THREADS := 1
 test endurance: export OPENBLAS_NUM_THREADS := 1
 test endurance: export OPENCV_FOR_THREADS_NUM := 1
-# Hundreds of processes are started: each would compile every module again.
+# Hundreds of processes are started: without bytecode files, each would compile every module again.
 test endurance: export PYTHONDONTWRITEBYTECODE :=
-# Temporary files lie in memory where 4 GiB are free there: a test waits for a disk longer than it computes.
+# Temporary files go into memory where 4 GiB are free there: on a disk, a test waits longer than it computes.
 IN_MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4194304 { print "/dev/shm" }')
 test endurance: export TMPDIR := $(or $(IN_MEMORY),$(TMPDIR))
 PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
@@ -97,7 +97,7 @@ ENDURANCE = $(shell grep -rl --include='test_*.py' mark.endurance tests)
 endurance: setup ## minutes of killing, chaos, full disks, races, fuzzing; queries on PostgreSQL
 	$(BIN)/python -m pytest $(or $(PYTEST),$(PARALLEL) -m endurance $(ENDURANCE))
 
-fuzz: setup ## 2,000 damaged files of every format (FUZZ="--count 200 --seed 7")
+fuzz: setup ## 2,000 damaged files, of all formats (FUZZ="--count 200 --seed 7")
 	$(BIN)/python -m tests.fuzz $(FUZZ)
 
 bench: setup ## measure; writes docs/benchmarks.md
@@ -106,10 +106,10 @@ bench: setup ## measure; writes docs/benchmarks.md
 bench-gpu: setup ## measure a GPU against the processors; writes docs/benchmarks-gpu.md
 	$(BIN)/python -m tests.bench.gpu
 
-gpu-once: setup ## tests and measures of a GPU within ten minutes, into the folder OUT
+gpu-once: setup ## GPU tests and measures within ten minutes, into the folder OUT
 	$(BIN)/python -m tests.bench.gpu.once
 
-gpu-wheels: setup ## packages that a lent machine with a GPU lacks, into build/gpu-wheels
+gpu-wheels: setup ## packages that a bare machine with a GPU lacks, into build/gpu-wheels
 	$(BIN)/python -m tests.bench.gpu.wheels
 
 chaos: setup ## ten minutes of killed processes, servers and clocks; reports what was lost (SEED=1)
@@ -121,7 +121,7 @@ swapping: setup ## 10,000 searches while regions come and go and indexes are swa
 screenshots: setup ## take the pictures of docs/screenshots in a real browser
 	$(BIN)/python -m tests.browser.screenshots
 
-lock: ## locks of the images' packages, with hashes; needs uv and TORCH_WHEELS
+lock: ## lock the images' packages, with hashes; needs uv and TORCH_WHEELS
 	requirements/lock.sh
 
 sbom: node_modules/.installed ## what the images hold, as CycloneDX in build/sbom; needs uv
@@ -133,5 +133,5 @@ sbom: node_modules/.installed ## what the images hold, as CycloneDX in build/sbo
 lint-fix: setup ## format and fix what can be fixed
 	$(BIN)/ruff check --fix . ; $(BIN)/ruff format .
 
-clean: ## what was built, not what was stored (var/)
+clean: ## delete what was built, not what was stored (var/)
 	rm -rf $(VENV) node_modules static/dist build *.egg-info

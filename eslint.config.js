@@ -3,14 +3,14 @@ import tseslint from "typescript-eslint";
 
 /**
  * The rooms of static/src, lowest first: a file imports from its own room and from those before it.
- * Of the bundles upload and browse know app, app theme, and viewer none; dom serves all. In the tests `@` is static/src.
+ * Of the bundles, upload and browse may use app, app may use theme, and viewer none; all use dom. In the tests `@` is static/src.
  */
 const ROOMS = {
   "static/src": ["dom", "theme", "app", "upload", "browse"],
   "static/src/viewer": ["lib", "map", "rois", "video", "mosaic", "beside", "about", "page"],
   "static/src/viewer/rois": ["shapes", "saved", "shown", "sketch", "tools", "panel"],
 };
-/** What the rooms of a folder may not import, beside those after them. */
+/** What the rooms of a folder may not import, besides those after them. */
 const OTHERS = {
   "static/src": ["viewer"],
   "static/src/viewer": ["app", "theme", "upload", "browse"],

@@ -16,7 +16,7 @@ def main() -> None:
     try:
         execute_from_command_line(sys.argv)
     except ImproperlyConfigured as error:
-        sys.exit(f"Tessera is not set up rightly: {error}")
+        sys.exit(f"Tessera is not set up correctly: {error}")
 
 
 if __name__ == "__main__":

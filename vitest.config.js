@@ -7,7 +7,7 @@ export default defineConfig({
   test: {
     include: ["tests/front/**/*.test.ts"],
     environment: "node",
-    isolate: false, // the modules hold no state that a test would have to fear, and starting is what takes the time
+    isolate: false, // the modules keep no state that one test could leave to another, and starting takes most of the time
     unstubGlobals: true,
     restoreMocks: true,
   },

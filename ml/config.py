@@ -57,7 +57,7 @@ def config_from_file(default: T, path: Path | None) -> T:
     """A configuration with what a JSON file names, and all else as in ``default``.
 
     Raises:
-        BadInputError: as ``config_from_json``.
+        BadInputError: as ``config_from_json``. OSError: the file cannot be read.
     """
     if path is None:
         return default

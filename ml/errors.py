@@ -56,7 +56,7 @@ class NoVideoStreamError(BadInputError):
 
 
 class FrameNotFoundError(BadInputError):
-    """No frame has the asked presentation time."""
+    """No frame has the requested presentation time."""
 
     code = "frame-not-found"
 
@@ -120,7 +120,7 @@ class WeightsError(MlError):
 
 
 class MissingDependencyError(MlError):
-    """A library is not installed that only some of the work needs."""
+    """A library that only some of the work needs is not installed."""
 
     code = "missing-dependency"
 

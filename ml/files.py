@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 WEIGHTS_FOLDER = Path(__file__).resolve().parent / "weights"
-"""Where the weights that ship lie."""
+"""Folder of the weights that ship with the package."""
 
 
 @contextmanager
@@ -60,7 +60,7 @@ def write_json(path: Path, value: Any, *, durable: bool = False) -> None:
 
     Raises:
         ValueError: a number in it is not finite, which JSON has no word for.
-        TypeError: something in it is not JSON's.
+        TypeError: something in it is not of a JSON type.
     """
     write_text(path, json.dumps(value, indent=1, allow_nan=False) + "\n", durable=durable)
 
@@ -73,12 +73,12 @@ def write_npz(path: Path, arrays: dict[str, npt.NDArray[Any]]) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Bring the names in a folder to the disk: a rename is only durable once its folder is."""
+    """Flush the names in a folder to disk: a rename is only durable once its folder is."""
     _sync(folder)
 
 
 def sync_tree(path: Path) -> None:
-    """Bring a file to the disk, or a folder with all that is in it."""
+    """Flush a file to disk, or a folder with all that is in it."""
     for one in (path, *path.rglob("*")):
         _sync(one)
 

@@ -19,17 +19,17 @@ MIN_DEPTH = 1e-9
 """A homography's w at or below it: the point lies behind the plane, or on its horizon."""
 
 NO_LENGTH_PX = 1e-12
-"""Edges are taken for at least so long, so that two corners on one spot divide by no zero."""
+"""Edges count as at least this long, so that two corners on one spot divide by no zero."""
 
 INVERSE_STEPS = 20
-"""Of the search for what a mesh displaces to a point: a slope of .3 leaves nothing after them."""
+"""Of the search for the point that a mesh moves to a given one: enough for a slope of 0.3."""
 
 
 def transform_points(H_b_from_a: npt.NDArray[Any], xy: npt.NDArray[Any]) -> ArrayF64:
     """Points of a in b, (..., P, 2) float64; mirrored where ``depth_of`` is not above 0.
 
     Args:
-        H_b_from_a: (..., 3, 3). xy: (P, 2), or (..., P, 2) for points of their own.
+        H_b_from_a: (..., 3, 3). xy: (P, 2), or (..., P, 2): each matrix has its own points.
     """
     mapped = _homogeneous(H_b_from_a, xy)
     return np.asarray(mapped[..., :2] / mapped[..., 2:], np.float64)
@@ -59,7 +59,7 @@ def homography_jacobian(H_b_from_a: npt.NDArray[Any], xy: npt.NDArray[Any]) -> A
     """(..., P, 2, 2) float64: derivative of homographies, (..., 3, 3), at points of a.
 
     Args:
-        xy: (P, 2), or (..., P, 2) for points of their own.
+        xy: (P, 2), or (..., P, 2): each matrix has its own points.
     """
     mapped = _homogeneous(H_b_from_a, xy)
     moved = mapped[..., :2] / mapped[..., 2:]
@@ -162,7 +162,7 @@ def outline_bounds(maps: FrameMaps, outline: ArrayF64) -> ArrayF64:
 
 
 def mesh_shift(meshes: ArrayF64, size_px: tuple[int, int], xy: npt.NDArray[Any]) -> ArrayF64:
-    """(N, P, 2) float64: what each mesh adds to points of its own; beyond its rim, as at the rim.
+    """(N, P, 2) float64: what each mesh adds to its own points; beyond its rim, as at the rim.
 
     Args:
         meshes: (N, R, C, 2), nodes evenly from the first to the last px of ``size_px``.

@@ -1,4 +1,4 @@
-"""Which GPU is asked for, and how much of it: read by torch's side and by FAISS' alike."""
+"""Which GPU is asked for, and how much of it: read for torch and for FAISS alike."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def gpu_asked(name: str | None, gpus: int) -> int | None:
     """The number of the GPU to use; None for the processor.
 
     Args:
-        name: without one that of the environment, else a GPU if there is one.
+        name: None takes that of the environment, else a GPU if there is one.
         gpus: how many can be used.
     Raises:
         BadInputError: another name, or a GPU that is not there.
@@ -48,7 +48,7 @@ def gpu_asked(name: str | None, gpus: int) -> int | None:
 
 @contextmanager
 def device_asked(name: str | None) -> Iterator[None]:
-    """Within it the environment asks for that device; None leaves it as it is."""
+    """Let the environment ask for this device within the block; None leaves it as it is."""
     before = os.environ.get(VARIABLE)
     if name is not None:
         os.environ[VARIABLE] = name
@@ -104,7 +104,7 @@ def device_line() -> str:
     """What this machine's workers compute on, for people; torch is not loaded into this process.
 
     Whoever forks afterwards, as a pool of workers does, must not have begun to use a GPU: where
-    there is a driver for one, a process of its own looks.
+    there is a driver for one, a separate process looks.
     """
     if not has_driver():
         try:

@@ -80,7 +80,7 @@ class FrameTable:
 
     @property
     def time_s(self) -> ArrayF64:
-        """(N,) float64: seconds since the first frame's PTS origin (pts * time base)."""
+        """(N,) float64: presentation times in seconds (pts * time base)."""
         return self.pts.astype(np.float64) * self.time_base_s
 
     def __len__(self) -> int:

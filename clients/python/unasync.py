@@ -1,6 +1,6 @@
 """Write the folder ``sync`` from ``aio``: the same, without an event loop.
 
-``python clients/python/unasync.py`` renews it; a test holds that it was.
+``python clients/python/unasync.py``, then ``make lint-fix``, renews it; a test checks it.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class Refusal extends Exception {
 class Portal {
     final String url
     final String token
-    // It follows no redirect, so the token stays with this host. HTTP/1.1: the portal takes no body with an offer of HTTP/2.
+    // It follows no redirect, so the token stays with this host. HTTP/1.1: the portal refuses a body sent with an offer of HTTP/2.
     private final HttpClient http = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1)
         .connectTimeout(Duration.ofSeconds(20)).build()
 
@@ -114,7 +114,7 @@ Map canvasOf(Portal portal, imageData) {
     def canvas = Portal.parsed(portal.get("canvases/${id}/", [:]))
     def server = imageData.getServer()
     if (canvas.width != server.getWidth() || canvas.height != server.getHeight()) {
-        throw new Refusal(String.format('%s has %.0f x %.0f pixels on the portal, the open image %d x %d: ROIs would lie elsewhere.',
+        throw new Refusal(String.format('%s has %.0f x %.0f pixels on the portal, the open image %d x %d: ROIs would be misplaced.',
             canvas.name, canvas.width as double, canvas.height as double, server.getWidth(), server.getHeight()))
     }
     imageData.setProperty('tessera.canvas', id)
@@ -158,7 +158,7 @@ void getRois(Portal portal, Map canvas, imageData) {
     def here = getAllObjects(false).findAll { idOf(it) in ids }
     def replaced = here
     if (here && !Dialogs.showYesNoDialog(TITLE, here.size() + ' of ' + rois.size() + ' ROIs are in this image already. ' +
-            'Replace them by those of the portal? What was changed here is lost. "No" adds the others alone.')) {
+            'Replace them with those of the portal? What was changed here is lost. "No" only adds the others.')) {
         def known = here.collect { idOf(it) } as Set
         rois = rois.findAll { !(idOf(it) in known) }
         replaced = []
@@ -186,9 +186,9 @@ void sendAnnotations(Portal portal, Map canvas, imageData) {
     }
     def kept = versionsKept(imageData, canvas)
     def now = versionsNow(portal, canvas)
-    // Changed or deleted on the portal since it came here, or there without having come here.
+    // Changed or deleted on the portal since it came here, or on the portal without ever having come here.
     def (conflicts, sent) = annotations.split { kept[idOf(it)] != now[idOf(it)] }
-    String left = conflicts ? '\n' + conflicts.size() + ' left out, which were changed or deleted on the portal since they came: ' +
+    String left = conflicts ? '\n' + conflicts.size() + ' left out, changed or deleted on the portal since they came here: ' +
         conflicts.take(10).collect { it.getName() ?: idOf(it) }.join(', ') + '. Get the ROIs again to have those of the portal.' : ''
     if (!sent) {
         throw new Refusal('Nothing is sent.' + left)

@@ -24,7 +24,7 @@ from ml.errors import MlError
 
 COMMANDS: Mapping[str, str] = {
     "embed": "embed regions of interest into vectors",
-    "encoder": "make an encoder of a published network, list the foundation models",
+    "encoder": "make an encoder from a published network, list the foundation models",
     "match": "match the key points of two images",
     "mosaic": "build a mosaic from a video or a folder of frames",
     "index": "build, search and inspect a vector index",

@@ -16,7 +16,7 @@ from ml.types import Progress
 
 
 class EmbeddedRegion(TypedDict):
-    """One region: its image, its vector, and of a data set its patient and label."""
+    """One region: its image, its vector, and in a data set its patient and label."""
 
     image: str
     patient: NotRequired[str]
@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> EmbedReport:
 
 
 def describe(result: EmbedReport) -> str:
-    """One line a region."""
+    """One line per region."""
     lines = [f"{result['encoder']} {result['version']}, {result['dim']} dimensions"]
     lines += [
         f"{row['image']}: {row['n_patches']} patches, {row['seconds']:.2f} s"

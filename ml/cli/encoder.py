@@ -1,4 +1,4 @@
-"""``python -m ml encoder``: make an encoder of a published network, list those known."""
+"""``python -m ml encoder``: make an encoder from a published network, list those known."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class MadeEncoder(TypedDict):
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add ``encoder make`` and ``encoder list``."""
-    parser = subparsers.add_parser("encoder", help="make an encoder of a published network")
+    parser = subparsers.add_parser("encoder", help="make an encoder from a published network")
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     actions.add_parser(
         "list",
@@ -73,13 +73,13 @@ def run(args: argparse.Namespace) -> ModelList | MadeEncoder:
     """Make an encoder, or list the recipes.
 
     Raises:
-        MlError: the features cannot be had, or a number makes no sense.
+        MlError: the features cannot be loaded, or a number makes no sense.
     """
     return _listed() if args.action == "list" else _made(args)
 
 
 def describe(result: ModelList | MadeEncoder) -> str:
-    """A paragraph a model, or what was written."""
+    """A paragraph per model, or what was written."""
     if "models" not in result:
         return (
             f"{result['out']}: {result['name']} {result['version']}, {result['dim']} dimensions,"

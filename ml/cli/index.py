@@ -25,7 +25,7 @@ class SearchHit(TypedDict):
 
 
 class SearchReport(TypedDict):
-    """The nearest vectors, and of which version of whose vectors."""
+    """The nearest vectors, with the version of the index and the tag of their source."""
 
     version: int
     tag: str
@@ -47,7 +47,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     build.add_argument(
         "--tag", default="", help="name of the source of the vectors, kept with the index"
     )
-    search = actions.add_parser("search", help="list the nearest vectors of a query")
+    search = actions.add_parser("search", help="list the vectors nearest to a query")
     search.add_argument("folder", type=Path)
     search.add_argument("query", type=Path, help="(D,) or (N, D) as .npy")
     search.add_argument("--row", type=int, default=0, help="which row of the query file")
@@ -62,8 +62,8 @@ def run(args: argparse.Namespace) -> Mapping[str, object]:
     """Carry out one action.
 
     Raises:
-        MlError: a file is no such array, or the folder no index.
-        FileNotFoundError: it is not there.
+        MlError: a file does not hold such an array, or the folder no index.
+        FileNotFoundError: a file or the folder is missing.
     """
     actions: dict[str, Callable[[argparse.Namespace], Mapping[str, object]]] = {
         "build": _build,
@@ -78,7 +78,7 @@ def describe(result: Mapping[str, Any]) -> str:
     if "results" not in result:
         return "\n".join(f"{name}: {value}" for name, value in result.items())
     lines = [f"{hit['id']:>12}  {hit['distance']:.6f}" for hit in result["results"]]
-    return "\n".join(lines) or "no vector is permitted"
+    return "\n".join(lines) or "no vectors found"
 
 
 def _build(args: argparse.Namespace) -> dict[str, int | str]:

@@ -90,7 +90,7 @@ def read_image(path: Path) -> npt.NDArray[Any]:
 def draw_matches(
     image_a: npt.NDArray[Any], image_b: npt.NDArray[Any], matches: Matches, path: Path
 ) -> None:
-    """Both images side by side with a line a match.
+    """Draw both images side by side with a line for each match.
 
     Raises:
         BadInputError: the path's ending names no image format, or it cannot be written.

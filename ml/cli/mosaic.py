@@ -63,7 +63,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> MosaicSummary:
-    """Build; returns the size, the counts by status and every reason."""
+    """Build; returns the size, how many frames were placed, and the reasons of the others."""
     config = MosaicConfig(
         motion_model=args.motion_model,
         descriptor=args.descriptor,

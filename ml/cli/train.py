@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> Mapping[str, object]:
     from ml.training.common.peers import joined
 
     with device_asked(args.device), joined() as peers:
-        chosen_device()  # a name that is none is refused before anything is read
+        chosen_device()  # an unknown device is refused before anything is read
         if peers.rank == 0:
             with terminal_progress() as progress:
                 return dict(module_of(SCHEMES, args.scheme).run(args, progress))

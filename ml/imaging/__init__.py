@@ -2,12 +2,11 @@
 
 ::
 
-    ingest.py      what the limited child process runs on an uploaded file
-    slides/        slides and stills: levels, regions, tiles, pyramids
-    videos/        frame tables, frames by time stamp, the rendition
-    formats/       what a file is by its bytes: sniffing, TIFF directories, archives, sets of files
-    samples/       demo slides and videos made from packaged pictures
-    sandbox/       a child process that cannot harm its caller
-    inspections.py what that process says of a file
-    limits.py      what a file may claim before anything is allocated for it
+    ingest.py, pictures.py    what the limited child process runs on an uploaded file
+    sandbox/, inspections.py  a child process that cannot harm its caller; what it reports of a file
+    slides/, videos/          levels, regions, tiles, pyramids; frames by time stamp, the rendition
+    formats/, limits.py       what a file is by its bytes; what it may claim before it is decoded
+    dicom/, staining/         slides as DICOM objects; how a section was stained
+    deidentify/, revealing/   copies without what names a patient; what pixels reveal of a person
+    samples/                  demo slides and videos made from packaged pictures
 """

@@ -1,7 +1,7 @@
 """What the limited child process runs on an uploaded file: check it, describe it, derive from it.
 
-Writes only into ``out_dir``; running it again writes the same files again. The results are plain
-JSON: they cross a process boundary.
+Writes only into ``out_dir``, or to ``out_path``; running it again writes the same files again. The
+results are plain JSON: they cross a process boundary.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def inspect_slide(*, path: str, out_dir: str, progress: Progress = no_progress) 
     """Check a slide or still, write its thumbnail, and for a still its tiled pyramid.
 
     A ZIP archive is a slide of several files: it is unpacked into ``out_dir``, except for OME-Zarr,
-    of which a tiled pyramid is made as of a still.
+    which becomes a tiled pyramid, as a still does.
 
     Returns:
         ``SlideInspection`` as JSON, which is how it leaves the child.
@@ -76,7 +76,7 @@ def inspect_slide(*, path: str, out_dir: str, progress: Progress = no_progress) 
 
 
 def _pixels(source: Path, folder: Path, progress: Progress) -> tuple[FileKind, Path | None]:
-    """What the file is, and the file in ``folder`` that tiles come from where it is not itself."""
+    """The kind of file, and the one in ``folder`` that has the tiles; None for the file itself."""
     _check_claims(source)
     kind = sniff(source)
     if is_zip(read_head(source)):
@@ -89,7 +89,7 @@ def _pixels(source: Path, folder: Path, progress: Progress) -> tuple[FileKind, P
 
 
 def inspect_video(*, path: str, out_dir: str, progress: Progress = no_progress) -> JsonObject:
-    """Check a video, write its frame table and poster, and of a DICOM object the video itself.
+    """Check a video, write its frame table and poster, and for a DICOM object the video itself.
 
     ``frames.npz`` holds pts (N,) int64, key (N,) bool, time_base_s () float64.
 
@@ -130,12 +130,12 @@ def inspect_video(*, path: str, out_dir: str, progress: Progress = no_progress) 
 
 
 def make_rendition(*, path: str, out_dir: str, progress: Progress = no_progress) -> JsonObject:
-    """Write what a browser plays of a video that it would not.
+    """Write a rendition for browsers of a video that they do not play, by ``transcode_h264``.
 
     Returns:
         ``MadeRendition`` as JSON.
     Raises:
-        NoVideoStreamError, CorruptFileError, TooLargeError: as ``transcode_h264``.
+        NoVideoStreamError, CorruptFileError, TooLargeError, LimitExceededError: as there.
     """
     made = transcode_h264(path, Path(out_dir) / RENDITION_NAME, progress)
     return asdict(MadeRendition(RENDITION_NAME, made.offset_pts))
@@ -149,12 +149,12 @@ def make_filmstrip(
     is_long: bool,
     progress: Progress = no_progress,
 ) -> JsonObject:
-    """Write the small pictures of a timeline; see ``ml.imaging.videos.filmstrip``.
+    """Write the small pictures of a timeline as one JPEG; see ``ml.imaging.videos.filmstrip``.
 
     Returns:
         Their number: ``{"count": n}``.
     Raises:
-        NoVideoStreamError, CorruptFileError: as ``probe_video``.
+        NoVideoStreamError, CorruptFileError, TooLargeError: as ``probe_video``.
     """
     strip = filmstrip(path, pts, is_long=is_long)
     Path(out_path).write_bytes(encode_jpeg(strip, quality=FILMSTRIP_QUALITY))
@@ -198,7 +198,7 @@ def _write_pixels(source: Path, folder: Path, progress: Progress) -> Path:
 
 
 def _scaled(progress: Progress) -> Progress:
-    """Of a part of the work that is four fifths of it."""
+    """Report the progress of a part that is four fifths of the work."""
 
     def scaled(done: int, total: int, phase: str) -> None:
         progress(done * 8 // 10, total, phase)

@@ -1,7 +1,7 @@
-"""What the limited child process says of a file, once for the child and for who asks.
+"""What the limited child process reports of a file, defined once for the child and its caller.
 
-It comes as JSON: ``dataclasses.asdict`` there, ``ml.config.config_from_dict`` here. No decoder is
-imported: the caller must not need one.
+It comes as JSON: ``dataclasses.asdict`` in the child, ``ml.config.config_from_dict`` in the caller.
+No decoder is imported: the caller must not need one.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ class SlideInspection:
 
     Attributes:
         kind: "slide" or "still".
-        properties: allow-listed, of a slide.
-        stain: that the file names, in our own word for it; "" where it names none.
+        properties: allow-listed; empty for a still.
+        stain: what the file names, as one of ``ml.imaging.staining.STAIN_NAMES``; "" if none.
         levels: the tile grid, finest first; of the pyramid where one was written.
         thumbnail: name in the derived folder. pixels: the same, a path below it for a slide of
             several files; None if tiles come from the original.
@@ -46,7 +46,7 @@ class VideoInspection:
 
     Attributes:
         warnings: sentences for the user. frames, poster: names in the derived folder.
-        pixels: the same, the video that a DICOM object held; None if the original is one.
+        pixels: the same, of the video that a DICOM object held; None for other videos.
     """
 
     kind: str
@@ -67,7 +67,7 @@ class VideoInspection:
 
 @dataclass(frozen=True, slots=True)
 class MadePicture:
-    """A picture that was decoded: its size as written, and pixels of the original a pixel."""
+    """A decoded picture: its size as written; ``reduced_by``, original pixels per pixel of it."""
 
     width_px: int
     height_px: int
@@ -93,7 +93,7 @@ class Revealing:
     Attributes:
         kind: "text"; "face"; "outside", a whole frame that looks taken outside the body.
         x, y, width, height: as shares of the picture's sides.
-        at_s: seconds into a video; None in a picture, and of text that stands over a video.
+        at_s: seconds into a video; None in a picture, and for text that stands throughout a video.
     """
 
     kind: Literal["text", "face", "outside"]

@@ -15,7 +15,7 @@ from ml.imaging.slides import open_slide
 from ml.types import JsonObject, Progress, no_progress
 
 PICTURE_NAME = "picture.png"
-LONGEST_PX = 4_096  # 4 mm at 1 um a pixel, the encoder's: more is a slide, and 50 MB in memory
+LONGEST_PX = 4_096  # 4 mm at the encoder's 1 um a pixel: more is a slide; 50 MB in memory
 
 
 def make_picture(*, path: str, out_dir: str, progress: Progress = no_progress) -> JsonObject:
@@ -24,7 +24,7 @@ def make_picture(*, path: str, out_dir: str, progress: Progress = no_progress) -
     Returns:
         ``MadePicture`` as JSON.
     Raises:
-        UnsupportedFormatError: no still image.
+        UnsupportedFormatError: not a still image.
         CorruptFileError, TooLargeError: as ``open_slide``.
     """
     if (kind := sniff(Path(path))) != "still":

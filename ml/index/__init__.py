@@ -32,7 +32,7 @@ def open_index(
     """Open the index in ``folder``; a folder that is not there yet is made by the first write.
 
     Args:
-        folder: where the index lives, one folder an index.
+        folder: where the index lives, one folder per index.
         dim: length of a vector.
         tag: whose vectors these are (an encoder's name, version and configuration hash); kept in
             the manifest and compared with it where both are given.

@@ -31,7 +31,7 @@ from ml.index.snapshot import Snapshot, open_snapshot
 from ml.types import ArrayF32, ArrayF64, ArrayI64, Progress, no_progress
 
 _READ_ATTEMPTS = 20
-"""A writer may clear the files of a version while it is opened; twenty in a row is no chance."""
+"""A writer may clear the files of a version while it is opened; twenty in a row is no accident."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ class FaissIndex:
             return len(held)
 
     def compact(self, *, progress: Progress = no_progress) -> int:
-        """Fold the log into a new base; returns the version, the same where nothing was to do."""
+        """Fold the log into a new base; returns the version, unchanged if the log was empty."""
         with self._writing() as snapshot:
             if snapshot.manifest.n_delta_records == 0:
                 return snapshot.manifest.version
@@ -174,7 +174,7 @@ class FaissIndex:
             ids (k,) int64 and distances (k,) float64, nearest first, ties ordered by id.
         Raises:
             ShapeError: q is not (D,), or an id array is not (M,) whole numbers.
-            BadInputError: k below 1, or q holds NaN or infinity.
+            BadInputError: k below 1, or a value of q that is too large or not finite.
         """
         query, k = checked_query(q, self._dim), checked_k(k)
         if allowed is not None and not isinstance(allowed, Selection):

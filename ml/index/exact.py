@@ -103,8 +103,8 @@ def exact_search(
 def exact_merge(parts: Sequence[Found], k: int, *, excluded: npt.ArrayLike | None = None) -> Found:
     """Merge the results of several searches into one.
 
-    Each part must hold the ``k`` nearest of its own source, ``excluded`` left out already or the
-    part long enough to lose them. An id that several parts name counts once, at its least distance.
+    Each part must hold the ``k`` nearest of its own source, not counting any that ``excluded``
+    names. An id that several parts name counts once, at its least distance.
 
     Returns:
         Up to ``k`` ids and distances, nearest first, ties by id.

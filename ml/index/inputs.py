@@ -13,7 +13,7 @@ from ml.types import ArrayF32, ArrayI64
 _Who = Callable[[int], str]
 
 LARGEST_VALUE = 1e15
-"""Larger components would overflow a squared float32 distance over a few thousand dimensions."""
+"""Components up to this overflow no squared float32 distance, even over a million dimensions."""
 
 
 _CHUNK_ROWS = 65_536  # checked at a time

@@ -19,13 +19,13 @@ class IndexStats:
         version: grows by one with every write; 0 before the first.
         count: live vectors.
         dim: length of a vector.
-        tag: whose vectors these are (an encoder's name, version and hash); empty if not told.
-        kind: "empty", "flat" (every search is exact), "ivf" or "hnsw" (approximately, in files
-            or on a server).
+        tag: whose vectors these are (an encoder's name, version and hash); empty if not given.
+        kind: "empty", "flat" (every search is exact), "ivf" or "hnsw" (approximate, in files or on
+            a server).
         n_delta: live vectors that were added after the base was built.
         n_removed: vectors of the base that were removed and are masked.
-        recall: share of an exact answer that the base's approximate search found of a sample when
-            it was written; 1 if it is exact.
+        recall: share of the exact answers to sample queries that the approximate search found when
+            the base was written; 1 if it is exact.
     """
 
     version: int

@@ -13,27 +13,27 @@ import numpy.typing as npt
 from ml.types import ArrayBool, ArrayF32, ArrayF64, ArrayI64
 
 Bits = npt.NDArray[np.uint8]
-"""(ceil(N / 8),) a bit a row of a base, the lowest of a byte first."""
+"""(ceil(N / 8),): one bit per row of a base, the lowest bit of each byte first."""
 
 _bitmap_selector: Any = faiss.IDSelectorBitmap
 _search_parameters: Any = faiss.SearchParameters
 
 PART_SHARE = 5
-"""Up to one row in five gets lists of its own; with more, testing a bit a row costs less than the
-copies are worth."""
+"""Up to one row in five is copied into lists of its own; for more, testing one bit per row is cheap
+enough."""
 _USES_BEFORE_PART = 2
-"""Searches of a selection before lists are made for it: most are asked once."""
+"""The search of a selection that makes lists for it: most selections are searched only once."""
 
 
 _DROPPED_MOST = 64
-"""Rows to leave out that are fetched as well and dropped, instead of masked: a patient's few."""
+"""Up to this many rows to leave out, as of a patient, are fetched and dropped, not masked."""
 
 
 class Part(Protocol):
     """Copies of some rows of a base, searched without looking at any other."""
 
     nbytes: int
-    is_exact: bool  # what it proposes is in the order of the vectors, not of copies in 8 bits
+    is_exact: bool  # proposals are ordered by the vectors themselves, not by 8-bit copies
 
     def proposed(self, q: ArrayF32, n: int, *, k: int, bits: Bits | None) -> ArrayI64:
         """Up to ``n`` permitted rows of the base among which the ``k`` nearest may be."""
@@ -58,16 +58,16 @@ class RowSet:
 
     @property
     def nbytes(self) -> int:
-        """Memory of all that was prepared."""
+        """Bytes in memory of all that was prepared."""
         kept = (self.rows, self._bits, self._per_list, self._part, self._copies)
         return sum(int(one.nbytes) for one in kept if one is not None)
 
     def places(self, gone: ArrayI64) -> ArrayI64:
-        """Where among the rows those of ``gone`` (G,), ascending, are that stand there."""
+        """Positions among the rows of those of ``gone`` (G,), ascending, that are rows here."""
         return places_of(self.rows, gone)
 
     def copies(self, vectors: ArrayF32) -> ArrayF64:
-        """(M, D) its own of a base's ``vectors`` (N, D), as they are measured; for few rows."""
+        """(M, D) float64, these rows of a base's ``vectors`` (N, D); for few rows."""
         if self._copies is None:
             self._copies = vectors[self.rows].astype(np.float64)
         return self._copies
@@ -81,7 +81,7 @@ class RowSet:
         return self._bits
 
     def by_number(self) -> Any:
-        """FAISS' form of a search of these rows alone, by their numbers."""
+        """FAISS' parameters for a search of these rows alone, by their numbers."""
         if self._by_number is None:
             self._by_number = _search_parameters(sel=faiss.IDSelectorArray(self.rows))
         return self._by_number
@@ -106,7 +106,7 @@ class RowSet:
 class LeftOut:
     """Rows that a search may not find: few are dropped from what it found, many are masked.
 
-    A mask is a copy of a bit a row, and each row that is looked at is looked up in it.
+    A mask copies one bit per row of the base, and each row looked at is looked up in it.
     """
 
     def __init__(self, rows: ArrayI64, count: int) -> None:
@@ -119,15 +119,15 @@ class LeftOut:
         return len(self._rows)
 
     def masked(self, bits: Bits | None) -> Bits | None:
-        """``bits`` (None: all) of what to look for: without the rows, unless they are dropped."""
+        """``bits`` of the rows to look for (None: all), less these rows unless they are dropped."""
         return bits if self.is_dropped else bits_without(bits, self._rows, self._count)
 
     def without(self, rows: ArrayI64) -> ArrayI64:
-        """``rows`` (M,) to look for: without these, unless they are dropped."""
+        """``rows`` (M,) to look for, less these rows unless they are dropped."""
         return rows if self.is_dropped else rows[~_holds(self._rows, rows)]
 
     def dropped(self, found: ArrayI64) -> ArrayI64:
-        """``found`` (M,) without them."""
+        """``found`` (M,) without these rows."""
         return found[~_holds(self._rows, found)] if len(self._rows) else found
 
 
@@ -140,7 +140,7 @@ def _holds(rows: ArrayI64, asked: ArrayI64) -> ArrayBool:
 
 
 def places_of(numbers: ArrayI64, asked: ArrayI64) -> ArrayI64:
-    """Where in ``numbers``, which ascend, those of ``asked`` (M,) are that stand there."""
+    """Positions in ``numbers``, which ascend, of those of ``asked`` (M,) that are among them."""
     if not len(asked) or not len(numbers):
         return np.empty(0, dtype=np.int64)
     places = _nearest_places(numbers, asked)
@@ -155,7 +155,7 @@ def _nearest_places(numbers: ArrayI64, asked: ArrayI64) -> ArrayI64:
 
 
 def ascending(rows: ArrayI64) -> ArrayI64:
-    """``rows`` sorted, each once: as numpy's own, for the few that a search leaves out."""
+    """``rows`` sorted, each once, as by ``np.unique``; for the few that a search leaves out."""
     rows = np.sort(rows)
     is_new = np.empty(len(rows), dtype=np.bool_)
     is_new[:1] = True
@@ -173,5 +173,5 @@ def bits_without(bits: Bits | None, gone: ArrayI64, count: int) -> Bits | None:
 
 
 def selector(bits: Bits | None) -> Any:
-    """FAISS' form of them; None for all rows. Keep ``bits`` as long as it is used."""
+    """FAISS' selector of ``bits``; None for all rows. Keep ``bits`` as long as it is used."""
     return None if bits is None else _bitmap_selector(bits)

@@ -8,7 +8,7 @@ from ml.index.exact import Found, exact_distances, nearest
 from ml.types import ArrayF32, ArrayF64, ArrayI64
 
 _MARGIN = 16
-"""Rows kept past k: the products they are chosen by are rounded otherwise than distances."""
+"""Rows kept past k: the products they are chosen by are rounded differently from distances."""
 
 
 class ExactSample:

@@ -19,7 +19,7 @@ class Base(Protocol):
 
     @property
     def ids(self) -> ArrayI64:
-        """(N,) those that it holds."""
+        """(N,) the ids that it holds."""
 
     def rows_of(self, ids: ArrayI64) -> ArrayI64:
         """Rows of those ``ids`` (M,) that it holds."""
@@ -28,7 +28,7 @@ class Base(Protocol):
 class Selection:
     """An immutable set of ids. Safe to share between threads.
 
-    A search that is given one looks its rows up in the index once a base, not once a query; a
+    A search that is given one looks its rows up once per base, not once per query; a
     selection that is searched again gets a small index of its own where that is faster. Keep it
     as long as the same ids are asked for.
     """
@@ -49,7 +49,7 @@ class Selection:
 
     @property
     def nbytes(self) -> int:
-        """Memory of the ids and of what was prepared from them."""
+        """Bytes in memory of the ids and of what was prepared from them."""
         with self._lock:
             return int(self.ids.nbytes) + sum(rows.nbytes for rows in self._prepared.values())
 
@@ -62,7 +62,7 @@ class Selection:
         return found
 
     def rows_in(self, base: Base) -> RowSet:
-        """What it is in one base, prepared by the first search that asks."""
+        """Its rows in one base, prepared by the first search that asks."""
         with self._lock:
             rows = self._prepared.get(base)
             if rows is None:

@@ -32,14 +32,14 @@ class Snapshot:
 
     @property
     def kind(self) -> str:
-        """How it is searched: "ivf", "flat", or "empty" where nothing is in it."""
+        """How it is searched: "ivf", "flat", or "empty" if it has neither base nor vectors."""
         if self.segment is not None:
             return self.segment.kind
         return "empty" if self.manifest.count == 0 else "flat"
 
     @property
     def recall(self) -> float:
-        """What the base's search found of an exact answer when it was written; 1 if exact."""
+        """Least share of exact answers (plain, filtered) found when it was written; 1 if exact."""
         lists = None if self.segment is None else self.segment.lists
         return 1.0 if lists is None else min(lists.probes.recall, lists.probes.recall_filtered)
 

@@ -68,7 +68,7 @@ def specular_mask(image: ImageU8, *, rise: int = 24, grow_px: int = 3) -> ArrayB
     Args:
         image: (H, W) grey or (H, W, 3) RGB uint8; of RGB the smallest channel counts, for
             highlights are white.
-        rise: grey levels by which a spot exceeds its surroundings; itself it exceeds twice that.
+        rise: grey levels by which a spot exceeds its surroundings; its level exceeds twice that.
         grow_px: how far the spots are grown.
     Returns:
         (H, W) bool, True on highlights; all False if more than half of the image would be.

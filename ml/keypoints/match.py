@@ -35,7 +35,7 @@ def match_descriptors(
     Raises:
         UnknownNameError: no such strategy.
         BadInputError: ``nnt`` without a threshold, ``ratio`` without a ratio.
-        ShapeError: the two differ in D, or hold NaN.
+        ShapeError: not two-dimensional, of different D, or not finite.
     Source: graph-ssl-endoscopic-matching, section 4.3 (NN, NNT); Lowe 2004, section 7.1 (ratio).
     """
     _check(a, b, strategy, threshold, ratio)
@@ -57,7 +57,7 @@ def match_mutual(a: ArrayF32, b: ArrayF32, *, ratio: float) -> tuple[ArrayI64, A
         pairs: (K, 2) int64, rows of a and b. score: (K,) float32, 1 - d1 / d2 in [0, 1]; 1 if
         b has one row only.
     Raises:
-        ShapeError: the two differ in D, or hold NaN.
+        ShapeError: not two-dimensional, of different D, or not finite.
     """
     _check(a, b, "mutual", None, ratio)
     pairs, first, second, is_mutual = _candidates(a, b)
@@ -126,4 +126,4 @@ def _check(
         if not np.isfinite(rows).all():
             raise ShapeError(name, expected="finite descriptors", actual="NaN or infinity")
     if a.shape[1] != b.shape[1]:
-        raise ShapeError("b", expected=f"(M, {a.shape[1]}) as a", actual=str(b.shape))
+        raise ShapeError("b", expected=f"(M, {a.shape[1]}) like a", actual=str(b.shape))

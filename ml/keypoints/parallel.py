@@ -1,4 +1,4 @@
-"""Two images at once: work on each alone runs in two threads."""
+"""Two images at once: the work on each runs in a thread of its own."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def both(function: Callable[[In], Out], a: In, b: In) -> tuple[Out, Out]:
 
 
 def alone(function: Callable[[In], Out], a: In) -> Out:
-    """``function`` of a with as many of torch's threads as it has within ``both``.
+    """``function`` of a, with as many of torch's threads as within ``both``.
 
-    The last bits of what a network answers depend on how many there are.
+    The last bits of a network's output depend on the number of threads.
     """
     with _torch.shared_out():
         return function(a)

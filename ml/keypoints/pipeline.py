@@ -116,7 +116,7 @@ def match_features(
     a, b = features_a, features_b
     if a.descriptor != b.descriptor:
         raise BadInputError(
-            f"features_b: expected descriptors of {a.descriptor!r} as features_a,"
+            f"features_b: expected descriptors of {a.descriptor!r} like features_a,"
             f" got {b.descriptor!r}"
         )
     found = _match_views(a, b, config)

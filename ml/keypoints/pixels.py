@@ -1,4 +1,4 @@
-"""Bring any still that a user may hand over to one 8-bit grey plane, or refuse it by name."""
+"""Turn any still that a user may supply into one 8-bit grey plane, or refuse it by name."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from ml.types import ArrayF32, ArrayF64, Keypoints
 
 
 def projected(points: Keypoints, H_b_from_a: ArrayF64, xy_b: ArrayF32) -> Keypoints:
-    """Key points of a as they lie in b: at ``xy_b``, as large and turned as it makes them.
+    """Key points of a as they lie in b: at ``xy_b`` (N, 2), scaled and turned by the homography.
 
     A homography is linear nearby: sizes grow by the root of its determinant there, directions
     follow its derivative. An unknown angle (below 0) stays unknown.

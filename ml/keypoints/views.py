@@ -14,7 +14,7 @@ from ml.keypoints.pixels import to_grey, to_u8
 from ml.types import ArrayBool, ArrayF32, ImageU8
 
 MAX_WORK_PX = 4_000_000
-"""Larger views are reduced to this many pixels: a 10,000 px panorama is matched at 2,000 px."""
+"""Larger images are reduced to this many pixels: a 10,000 px panorama is matched at 2,000 px."""
 
 CROP_MARGIN_PX = 48
 """Kept around the field of view, so that supports near the rim see what was there."""

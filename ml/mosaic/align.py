@@ -21,7 +21,7 @@ from ml.mosaic.view_shape import view_corners
 from ml.types import ArrayBool, ArrayF64, Progress
 
 HOP_COST = 30.0
-"""Inliers that make a link twice as trusted as a hop: short, well-held paths come first."""
+"""A link with this many inliers costs twice the bare hop: short, well-held paths come first."""
 
 MAX_AREA_RATIO = 16.0
 """A frame drawn over 16 times or under a 16th of its own area (4 times a side) went astray."""

@@ -149,7 +149,7 @@ def _trusted(rgb: ImageU8) -> ArrayF32:
 def key_pixels(
     source: FrameSource, survey: Survey, canvas: MosaicCanvas
 ) -> Iterator[tuple[int, ImageU8]]:
-    """(position, rgb) of a mosaic's keyframes; decoded is no more than the span they lie in."""
+    """(position, rgb) of a mosaic's keyframes; decodes no more than the span they lie in."""
     first, last = min(canvas.transforms, default=0), max(canvas.transforms, default=-1)
     for position, rgb in usable_frames(source, survey, first=first):
         if position > last:
@@ -249,7 +249,7 @@ def _bands(pixels: ArrayF32, weight: ArrayF32, trust: ArrayF32, agreed: ArrayF32
 
 
 def _powered(values: ArrayF32, power: float) -> ArrayF32:
-    """By squaring where that does it: ten times faster than a logarithm for each px."""
+    """By squaring where that suffices: ten times faster than a logarithm for each px."""
     doublings = np.log2(power)
     if not doublings.is_integer() or doublings < 0:
         return np.asarray(values**power, np.float32)

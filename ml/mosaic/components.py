@@ -1,4 +1,4 @@
-"""Stages 6 and 7 for one connected component: canvas, blend, layers, files."""
+"""Stages 5 to 7 for one connected component: canvas, local fit, blend, layers, files."""
 
 from __future__ import annotations
 

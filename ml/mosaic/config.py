@@ -37,7 +37,7 @@ class MosaicConfig:
         sample_frames: this many of these are used, evenly chosen.
         revisit_links: links tried between a loop keyframe and those it lies over.
         min_component_frames: a component with fewer frames becomes no mosaic of its own, unless it
-            is the only one.
+            is the largest.
         max_components: at most this many mosaics of one video, the largest.
         layer_px: longest side of the layers.
         distortion: the camera as fx, fy, cx, cy, then k1, k2, p1, p2, then k3, full-resolution px;

@@ -27,8 +27,8 @@ RIM_SHARE = 0.03
 """Nearer to the rim than this, blurring mixes the tissue's hue with black."""
 
 HUE_SIGMA, COARSER = 2.0, 2
-"""Blur (px) of a frame before it goes into the histogram; and by what one is shrunk, which blurs as
-much, before it is compared."""
+"""Blur (px) of a frame before it goes into the histogram; and the factor by which one is shrunk,
+which blurs as much, before it is compared."""
 
 DARK = 20.0
 """Added to the brightness: the hue of what is dark is noise."""

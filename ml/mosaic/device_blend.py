@@ -77,9 +77,9 @@ class DevicePainter:
         """Add a frame.
 
         Args:
-            rgb: (H, W, 3). trusted: (H, W), how far each pixel is.
+            rgb: (H, W, 3). trusted: (H, W), how far each pixel may be trusted.
             matrix: (3, 3), pixels of the frame to those of the mosaic.
-            box: left, top, right, bottom of it there.
+            box: left, top, right, bottom of the frame in the mosaic.
             gain: (3,) by which it is brightened. sharp: weight of its fine detail.
         Raises:
             torch.OutOfMemoryError: not even a small part of it fits, with all tiles in files.
@@ -181,7 +181,7 @@ def _wider(part: Box, whole: Box, sigma: float) -> Box:
     """The part and what lies within the blur's reach, as far as the whole has it."""
     if part == whole:
         return whole
-    # whole steps from the corner of the whole: as good as the same px are averaged as there
+    # whole steps from the corner of the whole: nearly the same px are averaged as there
     reach = COARSER_BLUR * (1 + math.ceil(REACH_SIGMAS * sigma))
     low = [max(0, part[i] - whole[i] - reach) // COARSER_BLUR * COARSER_BLUR for i in (0, 1)]
     left, top = whole[0] + low[0], whole[1] + low[1]
@@ -247,7 +247,7 @@ class DeviceTiles:
             target[:] = whole[: target.shape[0], : target.shape[1]]
 
     def to_files(self) -> bool:
-        """Let tiles wait in files, so that the device has room; whether there were any."""
+        """Move the tiles to files, to make room on the device; returns whether there were any."""
         held = len(self._tiles)
         self._spill(0)
         torch.cuda.empty_cache()

@@ -67,7 +67,7 @@ class _Level(NamedTuple):
     """One level of V views.
 
     Attributes:
-        image, seen: (V, 1, h, w) float32. unit: (3, 3) float64. radius_px: of it.
+        image, seen: (V, 1, h, w) float32. unit: (3, 3) float64. radius_px: px per unit.
         points: (V, 3, N) float32, padded; is_point: (V, N) bool, where they are not.
         value: (V, N). gradient: (V, 2, N). descent: (V, N, K), see ``direct``.
     """

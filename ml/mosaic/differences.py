@@ -7,14 +7,14 @@ import numpy as np
 from ml.types import ArrayBool, ArrayF32
 
 TUKEY = 4.0
-"""Spreads of the differences from which a px has no say."""
+"""Spreads of the differences from which on a px has no weight."""
 
 SPREAD_POINTS = 1_500
 """Enough differences to know their spread; the median of more is the same and costs time."""
 
 
 def spread_of(lack: ArrayF32, both: ArrayBool) -> float:
-    """Of the differences of two views: their deviation, told by the median."""
+    """Deviation of the differences of two views, by the median; at least 1e-3."""
     where = np.flatnonzero(both)
     some = lack.ravel()[where[:: max(1, len(where) // SPREAD_POINTS)]]
     return max(1.4826 * _median(np.abs(some - np.float32(_median(some)))), 1e-3)

@@ -22,8 +22,8 @@ from ml.mosaic.direct_views import FINE_SIGMA, DirectView, LevelView, unit_frame
 from ml.types import ArrayBool, ArrayF32, ArrayF64
 
 MAX_ITERATIONS = 20
-"""Of Gauss-Newton on a level: nearly all starts that need more are wrong ones, and a right one that
-is left before it has settled lies where it came from, elsewhere in a run backwards."""
+"""Of Gauss-Newton on a level: nearly all starts that need more are wrong ones; a right one stopped
+before it has settled ends short, on the side it came from, and on the other in a run backwards."""
 
 STOP_PX = 0.015
 """A step under this, px of the level, is far below what grey values resolve."""
@@ -49,7 +49,7 @@ class DirectAlignment:
         matrix: (3, 3) float64, working px of a to working px of b.
         ncc: correlation over the overlap's agreeing px after alignment. Unrelated views reach
             0.3, because the motion was chosen to raise it.
-        overlap: share of a's view that b shows.
+        overlap: share of a view's px that agree with the other's, the mean of both views.
         xy_a, xy_b: (P, 2) float32, middles of the cells of a that carry texture, and where they
             lie in b, working px.
         root_info: (P, 2, 2) float64, square roots R of each cell's information in the plane of b:

@@ -32,7 +32,7 @@ Aligned = tuple[FrameView, FrameView, DirectAlignment]
 
 
 def believed(found: DirectAlignment | None, least: float) -> DirectAlignment | None:
-    """An alignment that correlates at least so well and is a motion that a scope makes, or None."""
+    """An alignment that correlates at least this well and is a motion a scope can make, or None."""
     if found is None or found.ncc < least or len(found.xy_a) < 4:
         return None
     return found if is_plausible(found.matrix, found.xy_a) else None

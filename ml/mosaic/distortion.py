@@ -36,7 +36,7 @@ STEP, LARGEST = 0.1, 0.5
 """First step of the search for k1, and where it ends: half the radius at the rim."""
 
 MIN_PAIRS, MIN_GAIN, MIN_SHARE = 5, 0.03, 0.8
-"""Held-out pairs: so many at least; their unexplained variance falls by this share, in so many."""
+"""Held-out pairs: how many at least, by what share 1 - ncc^2 must fall, in what share of them."""
 
 MIN_RIM_PX = 0.7
 """A correction that moves the rim by less than this, in working px, is not worth a resampling."""

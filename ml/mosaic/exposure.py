@@ -19,7 +19,7 @@ MAX_GAIN = 1.3
 def frame_gains(aligned: AlignedComponent) -> dict[int, ArrayF32]:
     """Factor per channel that brings each frame to the common exposure.
 
-    Least squares over the links' mean log differences, with a pull to 1, so that a slow
+    Least squares over the links' median log differences, with a pull to 1, so that a slow
     change over the whole sweep is not undone and nothing runs away.
 
     Returns:

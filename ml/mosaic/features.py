@@ -70,7 +70,7 @@ def link_features(
 
 
 def is_plausible(matrix: ArrayF64, xy: ArrayF32) -> bool:
-    """Two frames near in time differ by less than half or double the size, and little shear."""
+    """Whether frames near in time can move so: less than half or double the size, little shear."""
     centre = xy.mean(axis=0).astype(np.float64)
     w = matrix[2] @ np.array([*centre, 1.0])
     if w <= 0.2 or w >= 5:

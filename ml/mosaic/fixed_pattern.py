@@ -37,7 +37,7 @@ PATTERN_RIM_PX = 15
 """The rim itself stands still, with a stronger edge than any fibre: kept out of the judgement."""
 
 MIN_PATTERN_FRAMES = 12
-"""Of fewer, six in each half of the video, the temporal median still shows the scene."""
+"""Six in each half of the video: with fewer, the temporal median still shows the scene."""
 
 LIVELY = 4.0
 """Median change of a px over time (grey levels) from which what does not change is an overlay."""
@@ -118,7 +118,7 @@ class FixedPattern:
     shading: ArrayF32
 
     def resized(self, size: tuple[int, int]) -> FixedPattern:
-        """The same, of no fibre bundle, for working images of another (width, height)."""
+        """The same, without a fibre pattern, for working images of another (width, height)."""
         return FixedPattern(
             mask=cv2.resize(self.mask.astype(np.float32), size) > 0.5,
             pattern=np.zeros(size[::-1], np.float32),

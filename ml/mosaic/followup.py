@@ -32,7 +32,7 @@ class FollowupConfig:
         min_inliers, min_inlier_share: less agreement is taken for chance.
         max_zoom: largest change of scale, either way, and largest stretch of one axis.
         min_cells: inliers must lie in this many cells of a 4 x 4 grid over the place.
-        max_hits: this many frames are returned.
+        max_hits: at most this many frames are returned.
     """
 
     descriptor: str = "default"
@@ -81,7 +81,7 @@ GRID = 4
 LINES_SHOWN = 60
 """More lines between two pictures hide both."""
 
-_OUTLINE, _LINE, _DOT = (255, 210, 63), (78, 225, 236), (255, 255, 255)  # RGB, none of tissue
+_OUTLINE, _LINE, _DOT = (255, 210, 63), (78, 225, 236), (255, 255, 255)  # RGB, unlike any tissue
 
 
 def find_place(

@@ -35,7 +35,7 @@ class LinkQueue:
         self._find_if_full()
 
     def find(self, a: FrameView, b: FrameView, start: ArrayF64) -> None:
-        """Add the link of two views that lie about so, if their grey values agree."""
+        """Add the link of two views that lie about where ``start`` says, if grey values agree."""
         self._wanted.append((self._place(), a, b, start))
         self._find_if_full()
 

@@ -21,10 +21,10 @@ class Link:
         xy_a, xy_b: (P, 2) float32, spatially even.
         matrix: (3, 3) float64 mapping a to b.
         inliers: how many key points agreed before thinning; for a direct link an equivalent.
-        log_gain: (3,) float32, mean log brightness of b over a, by channel.
+        log_gain: (3,) float32, median log brightness of b over a, by channel.
         root_info: (P, 2, 2) float64, square roots R of each point's information, in the plane of
             b: ``R R^T`` is the inverse covariance, 1 / px2.
-        kind: "points", "direct" (grey values) or "loop" (points, far apart in time).
+        kind: "points", "direct" (grey values) or "loop" (either, far apart in time).
     """
 
     a: int

@@ -92,7 +92,7 @@ def cells_of_sums(sums: ArrayF64, shape: tuple[int, int]) -> Cells:
 def difference(
     a: tuple[ArrayF32, ArrayBool], b: tuple[ArrayF32, ArrayBool], b_from_a: ArrayF64
 ) -> tuple[ArrayF32, ArrayBool] | None:
-    """b less a, px of a, 0 if they are not both trusted, and where they are; or None."""
+    """b less a at the px of a, 0 unless both are trusted, and where both are; None if too few."""
     height, width = a[0].shape
     flags = cv2.WARP_INVERSE_MAP
     other = cv2.warpPerspective(b[0], b_from_a, (width, height), flags=cv2.INTER_LINEAR | flags)

@@ -18,7 +18,7 @@ from ml.mosaic.view_shape import view_corners
 from ml.types import ArrayBool, ArrayF32, ArrayF64
 
 CELL_SIGMA_PX, CELL_SIGMA_SHARE = 0.1, 0.00075
-"""No cell is believed to a smaller fraction of a px, because its px do not err each by itself; nor
+"""No cell is believed to a smaller fraction of a px, because the errors of its px are related; nor
 to a smaller share of the view, because a mesh that follows a frame's noise differs in two runs."""
 
 BLOCK_CELLS = 32_768
@@ -51,7 +51,7 @@ class _Block:
         return np.asarray(self.rows.T @ pulled.ravel(), np.float32)
 
     def diagonal(self) -> ArrayF64:
-        """Of that matrix, without what x has to do with y."""
+        """Of that matrix, without the terms that couple x and y."""
         weight = self.tensor[:, [0, 2]].ravel()
         return np.asarray(self.rows.power(2).T @ weight, np.float64)
 
@@ -77,7 +77,7 @@ class LocalEquations:
             self._close_block()
 
     def solve(self, meshes: ArrayF64, known: sparse.csr_matrix, links: float) -> ArrayF64:
-        """Increments of the meshes; ``links`` a frame weigh as much as what is known before."""
+        """Increments of the meshes; ``links``, the pairs per frame, divides what cells say."""
         self._close_block()
         right, diagonal = -(known @ meshes.ravel()), known.diagonal()
         quick = known.astype(np.float32)
@@ -131,7 +131,7 @@ def _block(
     slope = homography_jacobian(ways, xy[:, None])[:, 0]
     to_a = np.asarray(np.linalg.inv(slope), np.float64)
     parts = [entries(-np.eye(2), xy, frame_a, size_px), entries(to_a, at_b, frame_b, size_px)]
-    # of a, x has nothing to do with y: half of its entries are zero and left out
+    # of a, x and y are not coupled: half of its entries are zero and left out
     column_a, value_a = (np.stack([part[:, k, :, k] for k in (0, 1)], axis=1) for part in parts[0])
     column_b, value_b = (part.reshape(len(xy), 2, 8) for part in parts[1])
     column = np.concatenate([column_a, column_b], axis=2).astype(np.int32)
@@ -144,7 +144,7 @@ def _block(
 
 
 def _believed(tensor: ArrayF64, sigma_px: float) -> ArrayF64:
-    """(C,): the share of each cell's information that leaves it that deviation."""
+    """(C,): the share of each cell's information that leaves it at least that deviation."""
     half = 0.5 * np.trace(tensor, axis1=1, axis2=2)
     most = half + np.hypot(0.5 * (tensor[:, 0, 0] - tensor[:, 1, 1]), tensor[:, 0, 1])
     return np.minimum(1.0, 1 / np.maximum(sigma_px**2 * most, 1e-12))
@@ -160,9 +160,9 @@ def affine_of(view: ArrayBool) -> ArrayF64:
     """(6, 162): orthonormal rows whose product with a mesh is 0 where it has no affine part.
 
     That is, where the affine displacement that is nearest to it at the nodes of the view's box is
-    none. Nodes beyond the box have no say: no grey value holds them, and of a view that fills half
-    a frame, a mesh could else move all tissue, and the rest of the frame back. Those in its corners
-    have one, though a round view shows nothing there: over high hills the plane that was found
+    zero. Nodes beyond the box do not count: no grey value holds them, and where the view fills half
+    a frame, a mesh could otherwise move all tissue one way and the rest back. Those in its corners
+    do count, though a round view shows nothing there: over high hills the plane that was found
     is not quite the nearest, and they leave the mesh some room.
 
     Args:
@@ -178,7 +178,7 @@ def affine_of(view: ArrayBool) -> ArrayF64:
 
 def _shares_of_nodes(length: int, first: float, last: float) -> ArrayF64:
     """(9,): 1 for each node of a side that has at least half of its px from the first to the last;
-    of the others twice that share."""
+    twice that share for the others."""
     px = np.arange(length)
     hat = np.maximum(0, 1 - np.abs(px / (length - 1) * (NODES - 1) - np.arange(NODES)[:, None]))
     inside = (px >= first) & (px <= last)

@@ -40,7 +40,7 @@ from ml.types import ArrayF64, Progress
 
 ROUNDS = (0, 1, 1, 1, 1)
 """The level that each round looks at: a coarse one reaches farther, a fine one is exact. Once is
-enough for the first: more rounds on it change nothing that the fine ones leave as it was."""
+enough for the first: whatever more rounds on it would change, the fine ones change again."""
 
 SETTLED_PX = 0.06
 """Root mean square of what a fine round changes, frame px, under which it was the last."""

@@ -27,7 +27,7 @@ def parted(pairs: Sequence[tuple[int, int]]) -> tuple[list[tuple[int, int]], lis
 def lowered_share(
     flat: View, bent: View, judging: Sequence[tuple[int, int]], b_from_a: Sequence[ArrayF64]
 ) -> float:
-    """By what share meshes lower the squared differences of grey between frames; below 0: raise.
+    """By what share meshes lower the squared grey differences of frames; negative if they raise it.
 
     Differences beyond what belongs to the same tissue count as that much and no more.
 

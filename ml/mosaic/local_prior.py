@@ -1,4 +1,4 @@
-"""What is known of meshes before grey values are: each is smooth, and each like the one before it.
+"""What is known of meshes before grey values: each is smooth, and like the one before it.
 
 What stands out moves against the plane in proportion to how far the scope moved. From one keyframe
 to the next that is little, so their meshes differ by little: without that each follows the noise of
@@ -58,7 +58,7 @@ def node_places(size_px: tuple[int, int]) -> ArrayF64:
 def entries(
     jacobian: ArrayF64, xy: ArrayF64, frame: int | ArrayI64, size_px: tuple[int, int]
 ) -> Entries:
-    """What two equations a point have of the nodes of one mesh.
+    """Coefficients, in the nodes of one mesh, of two equations per point.
 
     Args:
         jacobian: (P, 2, 2) or (2, 2), of the equations by the displacement at each point.

@@ -41,7 +41,7 @@ class KeyframeViews:
         """Prepare the keyframes at these positions, ascending, into files of a folder.
 
         Raises:
-            BadInputError: the source no longer has them.
+            BadInputError: the source no longer has any of them.
         """
         row = {key: i for i, key in enumerate(keys)}
         found: KeyframeViews | None = None

@@ -14,7 +14,7 @@ from ml.types import Keypoints
 
 
 class LoopKeyframeStore:
-    """One ``.npz`` a loop keyframe; memory holds the positions only.
+    """One ``.npz`` per loop keyframe; memory holds the positions only.
 
     When more than ``cap`` have come, every second one is forgotten and from then on every second
     one is taken, so that loop search costs the same for a video of any length.

@@ -20,7 +20,7 @@ from ml.mosaic.place_recognition import similar_pairs, vlad_vectors
 from ml.types import ArrayBool, ArrayF64, Progress
 
 LEAST_APART = 3
-"""Loop keyframes nearer in time than this are neighbours, not loops."""
+"""Loop keyframes fewer than this many places apart are neighbours, not loops."""
 
 SURE_INLIERS = 3
 """Times the inliers of a plain link that a loop needs where grey values do not confirm it."""

@@ -17,11 +17,11 @@ from ml.types import ArrayF64
 
 MODELS = ("translation", "similarity", "affine", "homography")
 SAMPLE_FRAMES, GAP = 48, 6
-"""The first so many usable frames are compared, in pairs so many apart: neighbours move too little
-to tell the models apart."""
+"""How many of the first usable frames are compared, and how far apart those of a pair lie:
+neighbours move too little to tell the models apart."""
 
 TOLERANCE = 0.015
-"""The simplest model that leaves at most this share more unexplained than the best one does."""
+"""The simplest model is chosen that leaves at most this share more unexplained than the best."""
 
 SIMILAR = 4
 """Degrees of freedom of a similarity: position, scale, direction."""

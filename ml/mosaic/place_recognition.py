@@ -22,7 +22,7 @@ SEED = 7
 
 
 def vlad_vectors(store: LoopKeyframeStore) -> ArrayF32:
-    """(L, D) float32 of unit length, one row a loop keyframe in the store's order."""
+    """(L, D) float32 of unit length, one row per loop keyframe in the store's order."""
     positions = store.positions
     share = max(1, TRAIN_ROWS // max(len(positions), 1))
     sample = np.concatenate([store.load(p).rows[:share] for p in positions])

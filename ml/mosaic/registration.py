@@ -41,7 +41,7 @@ class Registration:
     """Links between keyframes, the frames riding along, the loop keyframes, and the model chosen.
 
     Attributes:
-        trail: one a keyframe, in order.
+        trail: one per keyframe, in order.
         fixed_pattern_digest: of the survey it was made with.
     """
 

@@ -12,10 +12,10 @@ Coordinates. ``H_mosaic_from_frame`` maps full-resolution frame px to px of the 
 frame's component* (``FrameResult.component``), pixel centres at integers, x right, y down: a point
 is ``p = H (x, y, 1)``, ``xy = p[:2] / p[2]``: the best homography. Where the scene is not a plane a
 frame has a ``mesh`` as well, and its exact map is ``ml.geometry.FrameMaps``: mosaic point ``q``
-lies at ``y + mesh(y)`` with ``y = inv(H) q``. A frame saw ``q`` when it is of the point's component
-and that lies inside the frame's view: the polygon ``view_outline`` of the manifest, frame px,
-convex. Of those that saw it, ``sharpness`` orders them. A polygon goes vertex by vertex; without a
-mesh its straight edges stay straight, with one they bend, and are cut into short ones first.
+lies at ``y + mesh(y)`` with ``y = inv(H) q``. A frame saw ``q`` when it is of ``q``'s component
+and that point lies inside its view: the polygon ``view_outline`` of the manifest, frame px,
+convex. ``sharpness`` orders those that saw it. A polygon is mapped vertex by vertex; without a
+mesh its straight edges stay straight, with one they bend, so cut them into short ones first.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class MosaicLayer:
 
     Attributes:
         name: "coverage" (what was seen: minimum = maximum = 1, stored as the largest value),
-            "count" (keyframes that saw it), "uncertainty" (standard deviation of its position in
+            "count" (frames that saw it), "uncertainty" (standard deviation of its position in
             px, of the best-known frame that saw it), "time" and "time_last" (when it was first and
             last seen).
         unit: "", "frames", "px", or "s" ("frames" for a source without a clock: the index).
@@ -172,7 +172,7 @@ class ComponentResult:
     """One connected component: a mosaic of its own.
 
     Attributes:
-        index: 0 for the component with the most frames, then by time.
+        index: 0 for the component with the most frames, the others by size, then by time.
         pyramid, preview: file names in the folder.
         anchor_index: index of the frame whose px are the mosaic's px in the middle of its view.
         spans: its runs of registered frames, in order.

@@ -19,7 +19,7 @@ planes."""
 def may_ride(found: DirectAlignment) -> bool:
     """Whether one motion places all of a frame, as far as its cells are known.
 
-    Each cell has a say by how well it is known.
+    Each cell is weighted by how well it is known.
     """
     strays = np.square(found.xy_b - transform_points(found.matrix, found.xy_a)).sum(axis=1)
     info = found.root_info @ found.root_info.transpose(0, 2, 1)

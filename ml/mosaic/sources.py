@@ -17,7 +17,7 @@ from ml.types import ImageU8
 
 IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".tif", ".tiff", ".bmp", ".webp"})
 MASK_NAMES = ("mask.png", "undistorted_mask.jpg")
-"""Images of what the camera sees, which lie among the frames of some sequences and are none."""
+"""Masks of what the camera sees: they lie among the frames of some sequences, but are no frames."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def open_source(
         start_pts, end_pts: the span of a video, both inclusive; a folder or arrays have no clock.
 
     Raises:
-        BadInputError: nothing there, or no image in it.
+        BadInputError: nothing there, no image in it, or no frame in the span.
     """
     if not isinstance(frames_or_video, (str, Path)):
         return ArraySource(frames_or_video, step)

@@ -77,7 +77,7 @@ class Survey:
             dead px.
         pattern: (h, w) float32, fixed pattern to subtract from grey, zeros where none.
         is_fibre: the pattern is strong enough to be a fibre bundle's.
-        shading: (h, w) float32, the lamp's fall-off to the rim, 1 on the mean.
+        shading: (h, w) float32, the lamp's fall-off to the rim, 1 on average.
     """
 
     checks: tuple[FrameCheck, ...]
@@ -130,7 +130,7 @@ def survey_of(
     """Judge the frames, and learn the fixed pattern.
 
     Raises:
-        ShapeError: the given mask is not of the frames' size.
+        MosaicError: no frame was read. ShapeError: the given mask is not of the frames' size.
     """
     if measures.size_px is None:
         raise MosaicError("survey: no frame was read")

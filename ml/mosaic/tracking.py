@@ -27,12 +27,12 @@ class TrackConfig:
     """How an outline is followed.
 
     Attributes:
-        descriptor: of ``ml.keypoints``; a hand-made one, since frames that follow one another look
-            alike and nobody waits for a network at each of them.
-        margin: of the window around the outline, in its longer side on each side.
-        window_px: the window is at least so wide and high, for small outlines.
+        descriptor: of ``ml.keypoints``; a hand-crafted one, since frames that follow one another
+            look alike, and a network would take too long for each of them.
+        margin: of the window on each side of the outline, as a share of its longer side.
+        window_px: the window is at least this wide and high, for small outlines.
         max_keypoints: of a window.
-        least_inliers: fewer that agree on one motion, and the frame is not believed.
+        least_inliers: a frame is not believed if fewer agree on one motion.
         renew_share: the anchor is renewed where fewer than this share of its inliers are left.
         threshold_px: farthest an inlier may lie from where the motion puts it.
         patience: frames in a row that may fail (blur, a reflex) before the outline is lost.
@@ -117,7 +117,7 @@ def track_outline(
 def key_outlines(track: Track, tolerance_px: float) -> Iterator[TrackedOutline]:
     """The fewest outlines, greedily, between which straight lines stay within a tolerance.
 
-    The first and the last are among them. An independent check: interpolate them again.
+    The first and the last are among them. Interpolating them again is an independent check.
     """
     outlines = track.outlines
     start = 0

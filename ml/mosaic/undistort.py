@@ -40,7 +40,7 @@ class UndistortedSource:
             yield frame if frame.rgb is None else replace(frame, rgb=self._corrected(frame.rgb))
 
     def undistorted_mask(self, mask: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """A mask of the frames as they come, (H, W), for the corrected ones."""
+        """A mask of the uncorrected frames, (H, W), warped to fit the corrected ones."""
         plane = np.asarray(mask).astype(np.uint8)
         return cv2.remap(plane, *self._map(plane), cv2.INTER_NEAREST).astype(mask.dtype)
 

@@ -13,7 +13,7 @@ from ml.mosaic.survey import Survey, work_grey
 from ml.types import ArrayBool, ArrayF32, ImageU8
 
 FIBRE_SIGMA, PLAIN_SIGMA = 2.0, 1.0
-"""Gaussian (px) before key points: of a fibre bundle wide enough that no fibre is one."""
+"""Gaussian (px) before key points: for a fibre bundle wide enough that no fibre becomes one."""
 
 COLOUR_PX = 120
 """Gains and the growing preview need no finer colour."""

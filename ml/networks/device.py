@@ -69,7 +69,7 @@ class Compute:
         """What a network on ``device`` makes of rows, in batches.
 
         Args:
-            network: (B, ...) to (B, D), in evaluation mode; it enters ``precision`` where it may.
+            network: (B, ...) to (B, D), in evaluation mode; it enters ``precision`` itself.
             rows: (N, ...), N >= 1.
             reference: rows at a time where not ``batched``.
             batch: rows at a time where ``batched``, halved until they fit into memory.
@@ -86,7 +86,7 @@ class Compute:
 
 
 class Compiled:
-    """A network that torch has compiled; as it was, from then on, where that turns out to fail.
+    """A network compiled by torch; if that fails, it runs uncompiled from then on.
 
     Args:
         network: (B, ...) to (B, D), in evaluation mode.
@@ -107,7 +107,7 @@ class Compiled:
             except self._fails_with as error:
                 self._fast = None
                 line = " ".join(str(error).split("\n")[:2])
-                logger.warning("a network is not compiled (%s); it runs uncompiled", line)
+                logger.warning("a network could not be compiled (%s); it runs uncompiled", line)
         return self._plain(rows)
 
 
@@ -159,7 +159,7 @@ def chosen_compute(name: str | None = None) -> Compute:
     """The device of ``chosen_device`` and how to work on it, its share of memory set.
 
     Raises:
-        BadInputError: see ``chosen_device``; or the bound of memory is not a number above 0.
+        BadInputError: see ``chosen_device``; or the memory bound is not a number above 0.
     """
     device = chosen_device(name)
     _say_once(str(device_report(name)))

@@ -11,7 +11,7 @@ from torch.nn.functional import normalize
 
 CLIP = 6.0
 """Features are cut at this many standard deviations: beyond, they say nothing new."""
-LEAST = 1e-12  # length below which nothing is divided, as ``normalize`` has it
+LEAST = 1e-12  # length below which nothing is divided, as in ``normalize``
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class RoiGcn(nn.Module):
         """What each vertex gives to the embedding of one graph: rows whose mean is the embedding.
 
         Power normalisation and both unit lengths are factors of the whole region, and are given to
-        each of its rows alike. A row of the context part is of a vertex and its neighbours.
+        each of its rows alike. A row of the context part comes from a vertex and its neighbours.
 
         Args:
             x, edge_index: as ``forward``, of one graph.

@@ -79,7 +79,7 @@ class KeypointCnn(nn.Module):
         """Layers 1 to 6 over whole images.
 
         Args:
-            planes: (B, 1, H, W) in [0, 1]; H and W multiples of ``map_px``.
+            planes: (B, 1, H, W) in [0, 1]; H and W multiples of ``map_px``, else ``ShapeError``.
         Returns:
             (B, widths[5], H / map_px, W / map_px); column m lies at pixel m * map_px.
         """

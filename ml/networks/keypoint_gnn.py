@@ -19,7 +19,7 @@ QUERY_CHUNK = 1024
 
 FIRST_SCALE, LAST_SCALE = 20.0, 100.0
 """Of cosines in the softmax: where learning starts (cosines of unrelated vectors of 128 numbers
-spread by 0.09, which this makes 1.8), and what it may not pass, for the gradient would vanish."""
+spread by 0.09, which this makes 1.8), and its largest value, above which gradients vanish."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +116,10 @@ class KeypointGnn(nn.Module):
             yield torch.softmax(logits, dim=1)
 
     def entropy_share(self, features: Tensor, positions: Tensor) -> float:
-        """Mean entropy of the rows of attention over the greatest: 1 is flat, 0 looks at one.
+        """Mean entropy of the attention rows over the largest possible: 1 is flat, 0 looks at one.
 
         Args:
-            features, positions: as of ``forward``, N >= 2.
+            features, positions: as for ``forward``, N >= 2.
         """
         encoded = self.encode(nn.functional.normalize(features, dim=1), positions)
         rows = torch.cat(list(self.attention(encoded, positions))).detach()

@@ -21,7 +21,7 @@ _MIN_DEVIATION = 0.04
 class PatchCnnConfig:
     """Sizes of a ``PatchCnn``."""
 
-    widths: tuple[int, ...] = (40, 80, 160, 320)  # channels of each stage; each halves the side
+    widths: tuple[int, ...] = (40, 80, 160, 320)  # channels by stage; later stages halve the side
     blocks: tuple[int, ...] = (1, 1, 1, 1)  # residual blocks of each stage
     readout: str = STAGES  # averages of the last two stages; or average and deviation of the last
 
@@ -82,7 +82,7 @@ class PatchCnn(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """(B, 3, h, w) standardised optical densities to (B, out_dim) float32.
 
-        With "moments" the second half is the mean square, which windows can be averaged by.
+        With "moments" the second half is the mean square, so that windows can be averaged.
         """
         x = self.stem(x)
         pooled = []

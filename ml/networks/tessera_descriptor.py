@@ -48,7 +48,7 @@ class _Ring(nn.Module):
         self.norm: nn.Module = nn.BatchNorm2d(width)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, in_width, r, t) to (B, width, r / stride, t / stride); r to 1 by a whole kernel."""
+        """(B, in_width, r, t) to (B, width, r / stride, t / stride); r to 1 if kernel[0] is r."""
         x = torch.cat([x[..., -1:], x, x[..., :1]], dim=3)
         return functional.relu(self.norm(self.conv(x)), inplace=True)
 

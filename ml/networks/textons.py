@@ -11,7 +11,7 @@ _CLIP = 4.0
 """Measurements are cut at this many standard deviations: beyond, they say nothing new."""
 
 MEASURES = 4
-"""Of one stain at one scale: value, gradient, Laplacian, elongation; none knows a direction."""
+"""Of one stain at one scale: value, gradient, Laplacian, elongation; none depends on direction."""
 CHANNELS = 2
 """Haematoxylin and eosin, each normalised by its surroundings."""
 

@@ -20,7 +20,7 @@ class TripletCnnConfig:
     patch_px: int = 128  # side of a patch
     channels: int = 24  # of the convolution
     kernel_px: int = 9  # of the convolution
-    stride_px: int = 4  # of the convolution; 1 would make the first layer 96 times as large
+    stride_px: int = 4  # of the convolution; 1 would make the next layer 16 times as large
     hidden: tuple[int, ...] = (256, 256, 256)  # of the first three fully connected layers
     dim: int = 128  # D, the fourth
 
@@ -31,7 +31,7 @@ class TripletCnn(nn.Module):
     Source: adaptive-triplet-endoscopic-matching, section 2.1 and figure 1. Departs from it by
         patches of zero mean and unit deviation (light of an endoscope falls off within a frame),
         and by a strided convolution: at stride 1 the first fully connected layer alone would hold
-        64 * 64 * channels * 256 weights, hundreds of megabytes.
+        64 * 64 * channels * 256 weights, a hundred megabytes.
     """
 
     def __init__(self, config: TripletCnnConfig) -> None:

@@ -1,4 +1,4 @@
-"""The mean of a region's vertices: what an encoder without a graph part answers."""
+"""The mean of a region's vertices: the vector of an encoder without a graph part."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class VertexMean(nn.Module):
 
     Attributes:
         feature_mean, feature_scale: (in_dim,) buffers; zeros and ones leave the features alone.
-        metric: (in_dim, vertex_dim) buffer: as of a ``RoiGcn``, where vertices are shorter than
+        metric: (in_dim, vertex_dim) buffer: as in a ``RoiGcn``, where vertices are shorter than
             features; None if they are the features.
     """
 

@@ -137,7 +137,7 @@ class VitMatcher(nn.Module):
         """Build it; ``backbone`` replaces the one that ``config`` names (tests, one load for two).
 
         Raises:
-            WeightsError: the backbone cannot be loaded, or is of another kind.
+            WeightsError, MissingDependencyError: see ``make_backbone``; or heads that do not fit.
         """
         super().__init__()
         self.config = config

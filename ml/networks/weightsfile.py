@@ -109,7 +109,7 @@ def filled(
     Args:
         stored: names of those that the file holds, where that is not all of the network.
     Raises:
-        WeightsError: a tensor is missing, too many, of another size, or not finite.
+        WeightsError: a tensor is missing, unknown, of another size, or not finite.
     """
     state = network.state_dict()
     names = state.keys() if stored is None else stored

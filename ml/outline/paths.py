@@ -10,7 +10,7 @@ _LAPS = 2  # the middle of two laps ends where it begins, within a step
 
 
 def closed_paths(cost: ArrayF32, *, most_step: int, step_cost: float) -> ArrayI64:
-    """(L, A) int64: for each of L costs the ring of A places that costs least.
+    """(L, A) int64: for each of L costs, the ring of A places that costs least.
 
     Args:
         cost: (L, A, R) float32, of place r in direction a.

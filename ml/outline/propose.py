@@ -16,9 +16,9 @@ from ml.types import ArrayF32, ArrayF64, ImageU8
 LEAST_PX = 32
 """Of a side of the image: smaller ones show nothing to outline."""
 _LEAST_DROP = 5e-4
-"""Deviation of the darkness along rays: ten times what the noise of empty glass has."""
-_MOST_STRETCH = 3.0  # a longer gland is not star-shaped any more as a rule: they bend
-_EVEN_PX = 4.0  # distance of the points whose spread is taken, of some hundreds around a gland
+"""Deviation of the drop in darkness along rays: ten times that of the noise of empty glass."""
+_MOST_STRETCH = 3.0  # longer glands bend, and as a rule are no longer star-shaped
+_EVEN_PX = 4.0  # between points whose spread is taken: some hundreds around a gland
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,8 @@ class OutlineConfig:
     step_cost: float = 0.1  # of each of them, in deviations of the drop
     edge: float = 1.0  # what the edge of the image counts as, in the same deviations
     again: int = 2  # searches from the middle of what was found, stretched as it is
-    per_places: float = 10.0  # ends that lie nearer are counted once in so many places
-    margins: tuple[float, ...] = (0.06, 0.12)  # of its radius, beyond tightest and widest
+    per_places: float = 10.0  # passed ends are summed over the places and divided by this
+    margins: tuple[float, ...] = (0.06, 0.12)  # of the radius, beyond the tightest and the widest
     simplify_px: float = 0.75  # of the searched image; below what is seen
 
 
@@ -64,13 +64,13 @@ def propose_outline(
 
     A ring is the cheapest closed path around the point: strong ends of darkness (of the layer of
     nuclei that bounds a gland) are cheap, and each end that a ray has passed already makes the
-    next ones dearer. How dear, is what tells tighter from wider rings. The search is made twice,
-    the second time from the middle of what was found, so that it matters little where inside the
-    point lies. What is found is star-shaped as seen from there.
+    next ones dearer. How much dearer decides between tighter and wider rings. The search is then
+    repeated, up to ``again`` times, from the middle of what was found, so that it matters little
+    where inside the point lies. What is found is star-shaped as seen from the last middle.
 
     Args:
         image: (H, W, 3) uint8 RGB: what is shown, at the magnification at which the structure
-            takes between a twentieth and nearly all of it.
+            takes up between a twentieth and nearly all of it.
         xy: the point, pixels of the image, x right, y down.
     Raises:
         ShapeError: not (H, W, 3) uint8, or a side shorter than ``LEAST_PX``.
@@ -78,7 +78,7 @@ def propose_outline(
         EmptyRegionError: nothing around the point ends anywhere (empty glass).
         UnknownNameError: no such signal.
     Source: closed contours by dynamic programming in polar coordinates; the toll on passed ends,
-        the rings of several tolls and the second search are ours.
+        the rings of several tolls and the repeated search are ours.
     """
     _check(image, xy, config)
     height, width = image.shape[:2]

@@ -63,7 +63,7 @@ class Stand:
 def cast_rays(
     dark: ArrayF32, stand: Stand, *, directions: int, radius: ArrayF64, sigma: float
 ) -> Rays:
-    """Sample (H, W) darkness along rays; ``sigma`` smooths along them, in places."""
+    """Sample (H, W) darkness at ``radius`` (R,) along rays; ``sigma`` smooths along, in places."""
     angle = np.arange(directions) * (2 * np.pi / directions)
     unit = np.stack([np.cos(angle), np.sin(angle)], axis=1) @ stand.ellipse
     xy = np.asarray(stand.centre) + unit[:, None] * radius[None, :, None]

@@ -61,7 +61,7 @@ SIDE_UM = (224.0, 1500.0)
 SIDE_SHARE = (0.08, 0.4)
 """Sides of squares on endoscopic images, log-uniform, as shares of what the scope sees: no
 image says how many microns a pixel is."""
-_MIN_TISSUE = 0.5  # of a region: half glass would compare glass
+_MIN_TISSUE = 0.5  # of a region: with less, glass would be compared
 _TRIES = 40  # for each region, before the slide counts as empty
 _LOOK_PX = 128  # enough to see how much is tissue
 
@@ -99,7 +99,7 @@ def fit_calibration(
         regions_per_group: drawn in turn from the group's files.
         window: of endoscopic stills the part that regions are drawn from, clear of burnt-in text.
     Raises:
-        BadInputError: fewer than two groups, or too few regions of tissue to take quantiles of.
+        BadInputError: fewer than two groups, one without files or tissue, or too few pairs.
     """
     if len(groups) < 2:
         raise BadInputError(
@@ -157,7 +157,7 @@ def squares_seen(
 ) -> Iterator[BaseGeometry]:
     """Random squares of an endoscopic image (H, W, 3) that lie inside what the scope sees.
 
-    Fewer than one in ``_TRIES`` drawn, and no more are: the scope sees nothing here.
+    They end after ``_TRIES`` misses in a row: the scope sees too little here.
     """
     sees = scope_mask(np.asarray(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), np.uint8))
     height, width = sees.shape

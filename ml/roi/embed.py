@@ -90,7 +90,7 @@ class RoiEncoder(RegionEncoder):
         stain: StainEstimate | None = None,
         progress: Progress = no_progress,
     ) -> Embedded:
-        """As ``embed``, with where the vector comes from; no tissue inside is an empty region."""
+        """As ``embed``, with where the vector comes from; a region without tissue is empty."""
         started = time.perf_counter()
         return self._embedded(self.read_image(image, polygon, mpp, stain), started, progress)
 
@@ -109,7 +109,7 @@ class RoiEncoder(RegionEncoder):
             slide: open slide or still.
             polygon_l0: in level-0 pixels; None for the whole slide.
             mpp: overrides what the file says.
-            progress: told after each patch; may raise ``CancelledError``.
+            progress: called after each patch; may raise ``CancelledError``.
             stain: stains of the slide found before; None finds them, where they are needed.
         Raises:
             InvalidGeometryError, EmptyRegionError: as ``embed``.
@@ -244,7 +244,7 @@ class RoiEncoder(RegionEncoder):
 
     @property
     def stain_method(self) -> str:
-        """How the stains are found that it makes patches look alike by."""
+        """How it finds the stains by which it makes patches look alike."""
         return self.config.stain
 
     def _stain_config(self) -> StainConfig:

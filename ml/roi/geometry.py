@@ -53,9 +53,9 @@ def downsample_for(
 ) -> float:
     """Level-0 pixels for one pixel of the encoder.
 
-    With a known ``mpp`` it is ``target_mpp / mpp``. Unknown, the image is taken for a 20x scan
-    (0.5 um/px), unless it is too small to hold one patch at that scale: then somebody has already
-    scaled it to the encoder's magnification, and its pixels are used as they are.
+    With a known ``mpp`` it is ``target_mpp / mpp``, from 1/2 to 64. Without one, the image is taken
+    for a 20x scan (0.5 um/px), unless it is too small to hold one patch at that scale: then it is
+    taken to have the encoder's magnification already, and its pixels are used as they are.
 
     Args:
         mpp: microns per level-0 pixel, or None.

@@ -65,9 +65,9 @@ def tissue_graph(
     """``build_graph`` of the patches that hold tissue, and which those are.
 
     Args:
-        vectors: (C,) of each patch, None if it holds none.
+        vectors: (C,) of each patch, None if it holds no tissue.
     Raises:
-        EmptyRegionError: none of them does.
+        EmptyRegionError: none of them holds any.
     """
     kept = np.array([i for i, vector in enumerate(vectors) if vector is not None], np.int64)
     if not kept.size:

@@ -42,7 +42,7 @@ def list_encoders() -> tuple[EncoderInfo, ...]:
 
 @lru_cache(maxsize=8)
 def load_encoder(name: str = "default") -> RegionEncoder:
-    """A shipped encoder by name, or one's own by file, loaded once a process; thread-safe.
+    """A shipped encoder by name, or any other by file, loaded once a process; thread-safe.
 
     Args:
         name: "default" (histology), "endoscopy", a name of ``list_encoders``, or the path of a
@@ -66,7 +66,7 @@ def encoder_of_file(path: Path) -> RegionEncoder:
 
 
 def load_graph_encoder(name: str = "default") -> RoiEncoder:
-    """As ``load_encoder``, of those that make a graph of a region: what graphs are asked of.
+    """As ``load_encoder``, for callers that need the graph of a region.
 
     Raises:
         BadInputError: it makes none.

@@ -20,7 +20,7 @@ from ml.roi.weights import save_encoder
 DEFAULT_MPP = 0.5
 """A 20x scan: what published networks are mostly trained on."""
 DENSITY = 1.0
-"""Patches per patch area: a third of our own encoders', as each costs a hundred times as much."""
+"""Patches per patch area: a third of the usual, as each costs a hundred times as much as ours."""
 
 
 def save_mean_encoder(

@@ -25,7 +25,7 @@ __all__ = [
 
 
 class ImagePatches:
-    """Patches of an image in memory."""
+    """Patches of an image (H, W, 3) uint8 in memory."""
 
     def __init__(self, image: ImageU8, *, downsample: float) -> None:
         height, width = image.shape[:2]
@@ -41,7 +41,7 @@ class ImagePatches:
 
 
 def patch_corners(centre_px: ArrayF64, patch_px: int) -> list[Corner]:
-    """Whole-pixel corners of patches from their centres (N, 2), never left or above the image."""
+    """Whole-pixel corners of patches from centres (N, 2), never left of or above the image."""
     corners = np.maximum(np.floor(centre_px - patch_px / 2 + 0.5), 0).astype(int)
     return [(int(x), int(y)) for x, y in corners]
 
@@ -50,7 +50,7 @@ def checked_image(image: ImageU8) -> ImageU8:
     """(H, W, 3) uint8 of a grey or RGB image, refused with a clear error if it is neither."""
     if not isinstance(image, np.ndarray) or image.dtype != np.uint8 or 0 in image.shape:
         found = getattr(image, "dtype", type(image).__name__)
-        raise ShapeError("image", expected="(H, W, 3) uint8", actual=f"{found} of another shape")
+        raise ShapeError("image", expected="(H, W, 3) uint8", actual=f"{found}, or an empty image")
     if image.ndim == 2:
         return np.repeat(image[..., None], 3, axis=2)
     if image.ndim != 3 or image.shape[2] != 3:

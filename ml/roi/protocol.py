@@ -38,7 +38,7 @@ class RegionEncoder(Protocol):
 
     @property
     def stain_method(self) -> str:
-        """How they are found, see ``StainConfig``."""
+        """How the stains are found, see ``StainConfig``."""
 
     def embed(
         self,

@@ -65,13 +65,13 @@ def sample_patches(
 
     Args:
         region_l0: valid polygon or multipolygon in level-0 pixels, on the image.
-        downsample: level-0 pixels per pixel of the encoder.
+        downsample: level-0 pixels per pixel of the encoder. config: density, budget and seed.
         width_l0, height_l0: size of the image; patches are shifted to lie on it.
-        config: density, budget and seed.
     Returns:
-        PatchSample: the same for the same region, scale and configuration. A region that no patch
-        lies in by more than half gets the patches that cover it best, one smaller than a patch the
-        one at its middle.
+        The same for the same region, scale and configuration. Where no patch is inside by more than
+        ``min_inside``, the best are kept; a region up to a quarter of a patch gets a single one.
+    Raises:
+        BadInputError: ``downsample`` is not above 0, or the pattern is unknown.
     Source: the retrieval paper, section III-A; departs from it by the budget and by those rules.
     """
     config = config or SamplingConfig()
@@ -175,7 +175,7 @@ def _inside_share(region: BaseGeometry, centres: ArrayF64, patch_px: int) -> Arr
 
 
 def _kept(inside: ArrayF64, config: SamplingConfig) -> ArrayBool:
-    """Patches inside by more than the asked share, or by more than half of the best there is."""
+    """Patches inside by more than the required share, or by more than half of the best there is."""
     best = float(inside.max(initial=0.0))
     if best > config.min_inside:
         return inside > config.min_inside

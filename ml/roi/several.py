@@ -33,7 +33,7 @@ by patch: the first would wait for the others, and nobody would gain."""
 
 
 def regions_together() -> int:
-    """How many regions pay together on the chosen device.
+    """How many regions are worth embedding together on the chosen device.
 
     Raises:
         BadInputError: see ``chosen_compute``.
@@ -115,9 +115,9 @@ def vectors_of_several(
 
 
 def frames_ahead(frames: Iterable[T]) -> Iterable[T]:
-    """The same frames of a video, decoded by a thread ahead of a GPU; as they are on a processor.
+    """The same frames of a video, decoded by a thread ahead of a GPU; unchanged on a processor.
 
-    ``TESSERA_READERS`` decides otherwise: 0 reads none ahead, any other number does.
+    ``TESSERA_READERS`` overrides that: 0 reads none ahead, any other number does.
 
     Raises:
         BadInputError: see ``readers_asked`` and ``chosen_compute``.
@@ -175,8 +175,8 @@ def in_turn(
 
 
 def batches_by_patches(counts: Sequence[int]) -> Iterator[list[int]]:
-    """Regions that are worked on together, by the number of their patches: at most this many that
-    their pixels fit into memory; a larger region alone."""
+    """Regions that are worked on together, by the number of their patches: at most ``BATCH``,
+    so that their pixels fit into memory; a larger region goes alone."""
     batch: list[int] = []
     patches = 0
     for at, count in enumerate(counts):

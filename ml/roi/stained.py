@@ -26,7 +26,7 @@ stained; patches made to look like the target slide by an estimate of the whole 
 or Macenko's way; nothing, the same vectors and scale for all."""
 NORMALISED = ("nuclei", "macenko")
 _PATCHES = 24  # of a region are looked at: enough for its quantiles
-_STEP = 4  # every fourth pixel each way, for time
+_STEP = 4  # every fourth pixel each way, for speed
 
 
 def stained_patches(
@@ -50,7 +50,7 @@ def stained_patches(
 def choose_stains(
     config: EncoderConfig, estimate: Callable[[], StainEstimate], patches: Iterable[ImageU8]
 ) -> tuple[StainEstimate | None, StainEstimate]:
-    """By what patches are normalised, if at all, and the stains to measure them by then.
+    """What patches are normalised by, if at all, and the stains to measure them by after that.
 
     Args:
         estimate: of the whole image; called only where the configuration needs it.

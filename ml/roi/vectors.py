@@ -24,12 +24,12 @@ def patch_vectors(  # noqa: PLR0917
     encoder: PatchEncoder,
     progress: Progress,
 ) -> list[ArrayF32 | None]:
-    """The vector of each patch, None if it holds next to no tissue.
+    """The vector (dim,) float32 of each patch, None if it holds next to no tissue.
 
     Args:
         corners: of the patches, in pixels of the encoder.
         stains: of their region.
-        progress: told after each patch; may raise ``CancelledError``.
+        progress: called after each patch; may raise ``CancelledError``.
     """
 
     def has_tissue(patch: ImageU8) -> bool:

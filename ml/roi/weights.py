@@ -1,4 +1,4 @@
-"""Weights files of graph encoders: they say what they are, and what they are not is refused."""
+"""Weights files of graph encoders: they say what they hold, and anything else is refused."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Training schemes: a room for each family, over what all runs share."""
+"""Training schemes: a package for each family, over what all runs share."""

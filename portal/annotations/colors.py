@@ -81,7 +81,7 @@ def color_suggest(taken: Iterable[str]) -> str:
 
 
 def too_close(colors: Sequence[str]) -> list[tuple[int, int, str]]:
-    """Pairs of colours, by their places, that somebody can hardly tell apart, and who."""
+    """Pairs of colours, by index, that are hard to tell apart, and for which colour vision."""
     if len(colors) < 2:
         return []
     seen = _seen(tuple(colors))

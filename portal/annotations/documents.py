@@ -1,4 +1,4 @@
-"""A GeoJSON document as a stream of features: however large it is, one of them is in memory.
+"""A GeoJSON document as a stream of features, only one of which is in memory at a time.
 
 The document is JSON, so its members stand in any order and its values are of any length. Each one
 is parsed by the parser of the standard library from a window of the text, which grows until the
@@ -28,14 +28,14 @@ _PLANAR = ("pixel", "image")
 
 
 class DocumentError(InvalidInputError):
-    """The document as a whole cannot be read; nothing of it was."""
+    """The document as a whole cannot be read."""
 
     code = "invalid-document"
 
 
 @dataclass(frozen=True, slots=True)
 class ResumePoint:
-    """The place behind a feature of a document: reading can resume there and skip the rest.
+    """The place after a feature of a document: reading can resume there.
 
     Attributes:
         at_byte: bytes before it. in_object: the features are a member of an object.
@@ -50,10 +50,10 @@ def features_read(stream: IO[bytes], *, since: ResumePoint | None = None) -> Fea
 
     Args:
         stream: UTF-8, read once, in small parts.
-        since: only those behind it, in a document that was read to its end before.
+        since: only those after it, in a document that was read to its end before.
     Raises:
-        DocumentError: no JSON, none of these, cut short, nested too deeply, or in a coordinate
-            system that is not the image's. It may come after features that were read.
+        DocumentError: not JSON, none of these, cut short, nested too deeply, or in a coordinate
+            system that is not the image's. Raised while reading, perhaps after some features.
     """
     return FeatureStream(stream, since)
 
@@ -76,7 +76,7 @@ class FeatureStream(Iterator[Any]):
         return next(self._given)
 
     def place(self) -> ResumePoint | None:
-        """Behind the feature that was given last; None if the document is that feature."""
+        """After the feature that was given last; None if the document is that feature."""
         if self._in_object is None:
             return None
         return ResumePoint(self._start + self._text.byte_at(), self._in_object)
@@ -179,7 +179,7 @@ def items(text: Window) -> Iterator[Any]:
 
 
 def _items_on(text: Window) -> Iterator[Any]:
-    """Those behind one of them."""
+    """The values that follow one of them."""
     while text.take(",", "]") == ",":
         yield text.value()
 

@@ -20,7 +20,7 @@ class LabelForm(forms.Form):
     key = forms.RegexField(r"^[1-9]$", required=False, widget=forms.HiddenInput())
 
     def changes(self) -> LabelChanges:
-        """What the form says of a label that is there; a key only where it was sent."""
+        """What the form changes about an existing label; a key only where it was sent."""
         given = self.cleaned_data
         changes: LabelChanges = {"name": given["name"], "color": given["color"]}
         if "key" in self.data:
@@ -37,10 +37,10 @@ _KINDS = (
 
 
 class _OfSomeKinds(forms.CharField):
-    """Shown for the kinds that need it, as if it had to be there; the service says whether."""
+    """Shown as required, for the kinds that need it; the service checks whether it is there."""
 
     def validate(self, value: str) -> None:
-        """Nothing is wrong of another kind."""
+        """Accept an empty value: other kinds need none."""
 
 
 class PropertyTypeForm(forms.Form):
@@ -55,7 +55,7 @@ class PropertyTypeForm(forms.Form):
     unit = forms.CharField(
         max_length=UNIT_MOST, required=False, help_text="Shown beside the value: mm, %, HPF"
     )
-    choices = _OfSomeKinds(widget=forms.Textarea(attrs={"rows": 4}), help_text="One a line")
+    choices = _OfSomeKinds(widget=forms.Textarea(attrs={"rows": 4}), help_text="One per line")
 
     @classmethod
     def of(cls, kept: PropertyType, *, auto_id: str) -> Self:
@@ -64,7 +64,7 @@ class PropertyTypeForm(forms.Form):
         return cls(initial=initial | {"choices": "\n".join(kept.choices)}, auto_id=auto_id)
 
     def said(self) -> PropertyForm:
-        """What was said, once it is valid."""
+        """What a valid form says."""
         given = self.cleaned_data
         choices = tuple(text for line in given["choices"].splitlines() if (text := line.strip()))
         return PropertyForm(given["name"], given["kind"], choices, given["unit"])

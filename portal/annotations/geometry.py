@@ -26,14 +26,14 @@ from shapely.geometry.polygon import orient
 from portal.core.errors import InvalidInputError
 from portal.core.written import WrittenOnce
 
-MAX_VERTICES = 100_000  # an outline of every second pixel around a 12,000 px wide region
+MAX_VERTICES = 100_000  # a vertex at every second pixel of a circle 60,000 px wide
 MAX_RINGS = 10_000  # holes included: an outline with more is a mask, not a drawing
 MIN_AREA_PX = 1.0  # less is a click, not a region
 ELLIPSE_TOLERANCE = 0.03  # of radius and area: one of 20 vertices has 1.6 % less than its ellipse
 DECIMALS = 2  # what QuPath writes; finer than any scanner
 MAX_COORDINATE = 1e9  # far beyond any slide, and areas stay finite
 _CROSSING_CANDIDATES_PER_VERTEX = 50  # beyond it a repair would take minutes
-_CHUNK = 200  # segments asked about at once, so that a hopeless outline is noticed early
+_CHUNK = 200  # segments queried at once, so that a hopeless outline is noticed early
 
 Ring = npt.NDArray[np.float64]
 
@@ -43,7 +43,7 @@ class GeoJsonGeometry(TypedDict):
 
     Attributes:
         type: ``Polygon``, ``MultiPolygon``, or of ``marks`` one for points or lines.
-        coordinates: lists as deep as the type wants; of a document, as it was said.
+        coordinates: lists as deep as the type wants; from a document, unchecked.
     """
 
     type: str
@@ -82,8 +82,8 @@ def shape_from_geojson(geometry: object, *, width_px: int, height_px: int) -> Ro
         width_px, height_px: size of the canvas.
 
     Raises:
-        InvalidRoiGeometryError: not a finite polygon or multipolygon, too many vertices, outside of
-            the canvas, or without area.
+        InvalidRoiGeometryError: not a finite polygon or multipolygon, too many vertices, rings or
+            crossings, outside the canvas, or without area.
     """
     notes: list[str] = []
     shape: BaseGeometry = _read(geometry, notes)
@@ -219,13 +219,13 @@ def brief(value: object) -> str:
 
 
 def note(notes: list[str], said: str) -> None:
-    """Say it once."""
+    """Add a note, once."""
     if said not in notes:
         notes.append(said)
 
 
 def vertex(pair: object, where: str) -> tuple[float, float]:
-    """x and y of a GeoJSON position; ``InvalidRoiGeometryError`` names ``where`` it is none."""
+    """x and y of a GeoJSON position; ``InvalidRoiGeometryError``, with ``where``, if it is none."""
     if not isinstance(pair, list | tuple) or len(pair) < 2:
         raise InvalidRoiGeometryError(f"geometry: {where} is not a pair of numbers.")
     return _number(pair[0], where, "x"), _number(pair[1], where, "y")

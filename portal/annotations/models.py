@@ -56,7 +56,7 @@ class Label(LabOwned):
     their case, among labels that are not retired.
     """
 
-    # Not where it stands: who moves labels moves many, and overwrites no text.
+    # Not the position: whoever moves labels moves many, and overwrites no text.
     edited = (
         "name",
         "color",
@@ -111,7 +111,7 @@ class ReviewState(models.TextChoices):
 
 
 class ReviewRules(LabOwned):
-    """How a lab reviews; without a row: as the defaults say."""
+    """How a lab reviews; without a row, the defaults apply."""
 
     edited = ("may_judge_own",)
 
@@ -126,7 +126,7 @@ class ReviewRules(LabOwned):
 
 
 class RoiKind(models.TextChoices):
-    """What an ROI is beside its vertices: an ellipse fills its bounds and keeps its handles.
+    """What an ROI is besides its vertices: an ellipse fills its bounds and keeps its handles.
 
     Points (one or many) and lines have no area.
     """
@@ -225,7 +225,7 @@ def _on_shared(user: User) -> models.Q:
 
 
 class ImportStage(models.TextChoices):
-    """What was last asked for of a document; its job says how that stands."""
+    """The step last requested for a document; its job says how far along that is."""
 
     PREVIEWING = "previewing", "Being previewed"
     PREVIEWED = "previewed", "Previewed"
@@ -243,7 +243,7 @@ class RoiImport(LabOwned):
     Attributes:
         done: features of the document that were dealt with. report: of these.
         table_bytes: how long the table of these is, one line a feature.
-        undone: of an import that is taken back, how many ROIs ended how so far.
+        undone: of an import that is being undone, what became of its ROIs so far (counts).
         undo_after: in the order of their ids, those up to this one were dealt with.
         client_key, client_digest: the request that brought it, see ``services.once``.
     """

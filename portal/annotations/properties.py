@@ -197,7 +197,7 @@ def types_of(stored: Sequence[Mapping[str, Any]]) -> list[PropertyType]:
 
 
 def types_mark(types: Sequence[PropertyType]) -> str:
-    """Of what a lab keeps: another one for whatever differs, so that nobody overwrites unseen."""
+    """A mark that differs whenever anything does, so that nobody overwrites what they never saw."""
     text = json.dumps([asdict(one) for one in types], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 

@@ -18,7 +18,7 @@ from portal.annotations.properties import DESCRIPTION_KEY, metadata_read
 from portal.core.errors import InvalidInputError
 
 DEEPEST = 16  # a nucleus of several parts nests seven deep
-MAX_FOREIGN_BYTES = 32_768  # some hundred measurements; a row with more would slow every list
+MAX_FOREIGN_BYTES = 32_768  # a few hundred measurements; a row with more would slow every list
 CARRIED = ("color", "measurements", "metadata", "nucleusGeometry", "isMissing")
 AREA_PX, AREA_UM = "Area px^2", "Area um^2"
 MEASURED = {"length_px": "Length px", "length_um": "Length um", "points": "Num points"}
@@ -47,7 +47,7 @@ class Feature:
         label: name of its class (``Tumor: Positive`` for a derived one), or empty.
         color: the class' colour ``#rrggbb``, or None.
         foreign: what is only carried.
-        description, properties: None if the format knows of none.
+        description, properties: None if the format has none.
         track: key frames on other frames than its own, unchecked.
         notes: what could not be kept.
     """

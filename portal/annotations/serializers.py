@@ -185,7 +185,7 @@ class RoiPatchSerializer(serializers.Serializer[Any]):
 
 
 class RoiRestoreSerializer(serializers.Serializer[Any]):
-    """What an ROI becomes when it is brought back; nothing: what it was."""
+    """What an ROI becomes when it is brought back; if empty, what it was."""
 
     version = serializers.IntegerField(
         required=False, min_value=1, max_value=INT32_MAX, help_text="As it was in this version"
@@ -273,7 +273,7 @@ class RoiRevisionSerializer(serializers.Serializer[Any]):
 
 
 def rois_represent(rois: Iterable[Roi]) -> list[JsonObject]:
-    """Some ROIs; asks once which of them are embedded. A list has ``api.rows`` instead."""
+    """Some ROIs; asks once which of them are embedded. Lists use ``api.rows`` instead."""
     rows = list(rois)
     embedded = rois_embedded([roi.pk for roi in rows])
     return [_represent(roi, roi.pk in embedded, ()) for roi in rows]

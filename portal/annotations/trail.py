@@ -1,4 +1,4 @@
-"""What an import has to know again to go on: the ids that it met, and where in the document it was.
+"""What an import needs to resume: the ids that it met, and where in the document it was.
 
 A file beside the document, one record a feature. It is written before the part that it speaks of
 is committed, so it may be ahead of the database, never behind; what is ahead is cut off. Where it
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from portal.annotations.documents import ResumePoint
 
-_RECORD = struct.Struct("<16sQ?")  # id, place behind the feature: byte, whether in an object
+_RECORD = struct.Struct("<16sQ?")  # id, place after the feature: byte, whether in an object
 _NONE = bytes(16)  # the feature was refused before it had an id
 _AT_ONCE = 4096  # records read together: 100 KB
 

@@ -1,4 +1,4 @@
-"""Pages of labels, and the redirect from an ROI to the viewer."""
+"""Pages of labels, properties and measurements; the redirect from an ROI to the viewer."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class CaseForm(EditedForm):
 
     @property
     def values(self) -> CaseValues:
-        """What the case services take, but the lab."""
+        """What the case services take, except the lab."""
         cleaned = {name: value for name, value in self.cleaned_data.items() if name != "lab"}
         cleaned["tags"] = cleaned["tags"].split(",")
         return cast(CaseValues, cleaned)

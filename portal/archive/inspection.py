@@ -1,6 +1,6 @@
-"""Files from users are opened by a limited, confined child process alone; what it said of them.
+"""Files from users are opened only by a limited, confined child process; what it said of them.
 
-Until a file was inspected, no other process of the portal hands it to a decoder.
+Until a file is inspected, no other process of the portal hands it to a decoder.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def names_take_out(
     """A copy of a file without what could name somebody, by ``ml.imaging.deidentify`` in a child.
 
     Returns:
-        The copy, None if nothing was taken out; and what was.
+        The copy, or None if nothing was taken out; and what was taken out and left.
     """
     head = read_head(source)
     arguments = {"path": str(source), "out_dir": str(folder)}
@@ -155,7 +155,7 @@ def video_look(
     text: bool,
     faces: bool,
 ) -> LookedThrough:
-    """The same of a video's frames, by the frame table in ``folder``."""
+    """The same for a video's frames, by the frame table in ``folder``."""
     from ml.imaging.ingest import load_frame_table
     from ml.imaging.revealing.look import FRAMES_MOST, is_looked_at_by_key_frames
     from ml.imaging.videos.filmstrip import evenly
@@ -208,7 +208,7 @@ def _looked(
 def rendition_make(
     source: Path, folder: Path, *, progress: Progress, found: VideoInspection
 ) -> MadeRendition:
-    """``ml.imaging.ingest.make_rendition``, with time and bytes as the video found has frames."""
+    """``ml.imaging.ingest.make_rendition``, with limits that grow with the video found."""
     limits = _rendition_limits(source, found)
     path = _pixels(source, folder, found)
     return _rendition(_run("make_rendition", path, folder, progress, limits))

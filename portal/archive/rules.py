@@ -12,7 +12,7 @@ from portal.labs.models import Role, User
 from portal.labs.rules import has_role, require_role
 
 KEPT = timedelta(hours=48)
-"""Files of work that is under way are younger: the sweep deletes what is not."""
+"""Files of work under way are younger than this: the sweep deletes older ones."""
 
 
 def may_edit(user: User, lab_id: uuid.UUID) -> bool:
@@ -51,7 +51,7 @@ def require_crate(user: User, lab_id: uuid.UUID) -> None:
 
 
 def may_share(user: User, lab_id: uuid.UUID) -> bool:
-    """Offer the lab's cases to another lab, answer for the lab what it is offered, end either."""
+    """Offer the lab's cases to another lab, answer offers made to it, and end either."""
     return has_role(user, lab_id, at_least=Role.MANAGER)
 
 

@@ -144,8 +144,8 @@ class Told:
     Attributes:
         key: payload key of the object's id.
         details: payload keys that are kept; their values name no patient.
-        of_person: payload key of a person: where the event names no lab, it is one of each of
-            their labs.
+        of_person: payload key of a person: where the event names no lab, each of their labs gets
+            an entry.
     """
 
     kind: str

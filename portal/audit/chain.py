@@ -43,7 +43,7 @@ def seal_hash(entry: AuditEntry, *, number: int, previous: str) -> str:
 
 
 def entry_represent(entry: AuditEntry) -> JsonObject:
-    """One entry; ask for it with ``seal``."""
+    """One entry; query it together with its ``seal``."""
     try:
         seal = entry.seal
     except ObjectDoesNotExist:

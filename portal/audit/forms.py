@@ -1,4 +1,4 @@
-"""What the page of the log can be asked; the API takes the same."""
+"""The filters of the page of the log; the API takes the same."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ CHUNK = 2000  # rows in memory while the whole log is read
 
 @dataclass(frozen=True, slots=True)
 class EntryFilter:
-    """What a manager looks for; what is None does not matter."""
+    """What a manager looks for; what is None or empty does not matter."""
 
     actor_id: uuid.UUID | None = None
     action: str = ""

@@ -22,11 +22,11 @@ from portal.labs.models import ApiToken, Membership
 Details = Mapping[str, str | int | bool]
 SEAL_AT_ONCE = 2000  # entries of one transaction
 LATE_BY = 20_000
-"""Entries that a transaction of the same time may have been given before it committed."""
+"""How far the id of an entry that is committed late may be behind the newest one sealed."""
 
 
 class EntryFields(TypedDict, total=False):
-    """What an entry may say besides its action; ``actor_id`` counts where no request does."""
+    """What an entry may say besides its action; ``actor_id`` counts where no request names one."""
 
     kind: str
     object_id: uuid.UUID | None
@@ -39,7 +39,7 @@ class EntryFields(TypedDict, total=False):
 def entry_note(action: str, *, lab_ids: Iterable[uuid.UUID], **said: Unpack[EntryFields]) -> None:
     """Add an entry to the log of each lab, or of the installation where there is none.
 
-    Who acts is taken from the request that is being answered, ``actor_id`` where there is none.
+    Who acts is taken from the request that is being answered, or else from ``actor_id``.
     One insert, in the caller's transaction.
     """
     AuditEntry.objects.bulk_create(entries_for(action, lab_ids=lab_ids, **said))
@@ -48,7 +48,7 @@ def entry_note(action: str, *, lab_ids: Iterable[uuid.UUID], **said: Unpack[Entr
 def entries_for(
     action: str, *, lab_ids: Iterable[uuid.UUID], **said: Unpack[EntryFields]
 ) -> list[AuditEntry]:
-    """The entries that ``entry_note`` adds, for who adds those of many acts by one insert."""
+    """The entries that ``entry_note`` adds, for callers that insert those of many acts at once."""
     request = request_now()
     token = getattr(request, "auth", None)
     user = getattr(request, "user", None)
@@ -79,18 +79,16 @@ def labs_of(user_id: uuid.UUID) -> list[uuid.UUID]:
 
 
 def keyed_hash(text: str) -> str:
-    """Stands for a text that must not stand in the log; equal texts can be told to be equal."""
+    """A keyed hash for the log in place of a text; equal texts (case aside) have equal hashes."""
     key = sha256(b"tessera.audit:" + settings.SECRET_KEY.encode()).digest()
     return hmac.new(key, text.strip().lower().encode(), sha256).hexdigest()[:16]
 
 
 def entries_seal(*, all_of_them: bool = False) -> int:
-    """Put entries that have no seal yet at the end of their labs' chains. Returns how many.
+    """Put entries without a seal, ``SEAL_AT_ONCE`` at most, at the end of their labs' chains.
 
     Safe to run anywhere at any time: of two that seal at once, the database lets one through.
-
-    Args:
-        all_of_them: look at the whole log, not at its newest part alone.
+    Returns how many were sealed. ``all_of_them``: look at the whole log, not only its newest part.
     """
     waiting = AuditEntry.objects.filter(seal=None).order_by("id")
     if not all_of_them:

@@ -8,7 +8,7 @@ from celery import Celery
 from celery.signals import setup_logging
 from kombu.transport import TRANSPORT_ALIASES
 
-# kombu's own reads half-written files and its worker dies of them.
+# kombu's own reads half-written files, and its worker dies of them.
 TRANSPORT_ALIASES["filesystem"] = "portal.jobs.worker.transport:Transport"
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.config.settings.development")

@@ -1,8 +1,8 @@
 """An example of each operation: the schema carries it, a test sends it.
 
-Of request bodies they stand here; what is asked of a GET, and what is answered, was written down in
-the world of the tests (``read_examples.json``). An id in it is made from a word; the test puts that
-of its world in its place.
+Request bodies are here; the queries of GETs and their answers were recorded with the tests' data
+(``read_examples.json``). An id in an example is made from a word; the test puts the id of its own
+data in its place.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ml.types import JsonObject
 
 
 def shown_id(word: str) -> str:
-    """The id that stands in the schema for one of ``word``: always the same."""
+    """The id that the schema shows for one of ``word``: always the same."""
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"urn:tessera:example:{word}"))
 
 
@@ -123,7 +123,7 @@ READS_FILE = Path(__file__).parent / "read_examples.json"
 
 
 def read_examples() -> dict[str, JsonObject]:
-    """Of each GET its ``path`` and ``query``; its ``status`` and ``answer`` where that is JSON."""
+    """Each GET's ``path`` and ``query``, and its ``status`` and ``answer`` where that is JSON."""
     found: dict[str, JsonObject] = json.loads(READS_FILE.read_text(encoding="utf-8"))
     return found
 

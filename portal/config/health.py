@@ -1,6 +1,6 @@
 """``/healthz``: the process is alive. ``/readyz``: what it needs is there, each part by name.
 
-Both say what the workers' networks run on: ``/healthz`` only where it is asked for ``?details``.
+Both say what the workers' networks run on: ``/healthz`` only if asked for ``?details``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kombu.exceptions import KombuError
 
 from portal.jobs.selectors import devices_alive, workers_alive
 
-BROKER_WAIT_S = 2  # a probe is asked every few seconds; it must not pile up behind a dead broker
+BROKER_WAIT_S = 2  # a probe comes every few seconds; it must not pile up behind a dead broker
 
 
 @require_safe

@@ -28,7 +28,7 @@ _FORWARDED = ("X-Forwarded-For", "Forwarded", "X-Real-IP")
 
 @require_GET
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Prometheus' text format, for who has the token; without a token, for this machine alone."""
+    """Prometheus' text format, for whoever has the token; if none is set, for this machine."""
     require_reader(request)
     registry = CollectorRegistry()
     registry.register(Figures())
@@ -39,7 +39,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
 
 
 def require_reader(request: HttpRequest) -> None:
-    """Raises ForbiddenError. What a proxy passes on is never local, whatever address it has."""
+    """Raise ForbiddenError without the token; if none is set, unless local and through no proxy."""
     token = settings.TESSERA_METRICS_TOKEN
     if token:
         sent = request.headers.get("Authorization", "").removeprefix("Bearer ")

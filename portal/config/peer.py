@@ -1,6 +1,6 @@
-"""Who is connected, where the front stands between: the address it names becomes the client's.
+"""Who is connected, when the front is in between: the address it names becomes the client's.
 
-Believed with it is what the front says of a body that it writes itself.
+What the front says about a body that it writes itself is believed along with it.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ class ChildProcess:
     command: Sequence[str]
 
 
-FRONTS = 2  # tiles of both cores of a small machine; each holds about 60 MiB
+FRONTS = 2  # for tiles on both cores of a small machine; each holds about 60 MiB
 WORKER_NICE = 15  # work that waits in a queue gets what the web leaves, a thirtieth at least
 
 
@@ -74,7 +74,7 @@ def worker(*, concurrency: int = 2, reload: bool = False) -> ChildProcess:
 
 
 def reaper() -> ChildProcess:
-    """Rings unheard jobs, takes lost ones back."""
+    """Rings again for unheard jobs, takes lost ones back."""
     return ChildProcess("reaper", [sys.executable, "manage.py", "reaper"])
 
 

@@ -13,7 +13,7 @@ class CoreConfig(AppConfig):
     label = "core"
 
     def ready(self) -> None:
-        """Keep a reserve, sweep, import ``tasks`` of all apps; those import torch in functions."""
+        """Register chores, import ``tasks`` of all apps; those import torch only in functions."""
         from portal.core.api.answers import answers_sweep
         from portal.core.disk import reserve_keep
         from portal.core.housekeeping import daily, each_pass

@@ -1,8 +1,8 @@
 """The cache: shared where it can be, this process's own memory while the shared one is away.
 
-Only limits of rates and used-up codes stand in it. Losing them for a while loosens a limit;
-answering 500 would lock everybody out. Values are JSON: a cache that can be written must not be
-able to run code.
+It holds rate limits, used-up codes and what can be computed again. Losing them for a while loosens
+a limit; answering 500 would lock everybody out. Values are JSON: a cache that can be written must
+not be able to run code.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ AWAY_S = 10.0  # Redis is not asked again for so long: each try may cost WAIT_S
 
 
 class JsonSerializer:
-    """What Redis keeps."""
+    """How Redis keeps values."""
 
     def dumps(self, value: Any) -> bytes:
         """As JSON."""
@@ -66,7 +66,7 @@ class JsonFileCache(FileBasedCache):
             return default
 
     def touch(self, key: Any, timeout: Any = DEFAULT_TIMEOUT, version: int | None = None) -> bool:
-        """A longer life for a value that is there."""
+        """Extend the life of a value that is there."""
         missing = object()
         value = self.get(key, missing, version)
         if value is missing:
@@ -76,7 +76,7 @@ class JsonFileCache(FileBasedCache):
 
 
 class SteadyCache(BaseCache):
-    """Redis or a folder, by ``LOCATION``; never an error of theirs."""
+    """Redis or a folder, by ``LOCATION``; their connection and file errors never come out."""
 
     _away_until: ClassVar[dict[str, float]] = {}  # by location, for all threads of the process
 
@@ -123,12 +123,12 @@ class SteadyCache(BaseCache):
 
     @property
     def is_away(self) -> bool:
-        """Whether the shared one failed just now, and this process's own takes its place."""
+        """Whether the shared cache failed just now, and this process's own takes its place."""
         is_own = self._shared is self._own
         return is_own or time.monotonic() < self._away_until.get(self._location, 0.0)
 
     def clear(self) -> None:
-        """Both."""
+        """Clear both caches."""
         self._own.clear()
         self._ask("clear")
 

@@ -1,6 +1,6 @@
 """Secrets that have to be read again: kept under a key made of the installation's secret key.
 
-What stands in the database or its backup alone gives nobody the secret.
+The database or its backup alone gives nobody the secret.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from django.utils.encoding import force_bytes
 
 
 def encrypt(text: str, *, purpose: str) -> str:
-    """Under the key of a purpose; one purpose's key opens nothing of another's."""
+    """Encrypt under the key of a purpose; one purpose's key opens nothing of another's."""
     return _cipher(purpose).encrypt(text.encode()).decode()
 
 
 def decrypt(text: str, *, purpose: str) -> str:
-    """The other way; keys of before are tried as well.
+    """Decrypt; earlier keys are tried as well.
 
     Raises:
-        cryptography.fernet.InvalidToken: under none of this installation's keys.
+        cryptography.fernet.InvalidToken: it is under none of this installation's keys.
     """
     return _cipher(purpose).decrypt(text.encode()).decode()
 

@@ -11,7 +11,7 @@ from django.db import InterfaceError, OperationalError, close_old_connections, c
 def connection_refresh() -> None:
     """Drop a connection that broke or outlived its age, as Django does around each request.
 
-    Does nothing inside a transaction: whoever opened it needs the connection still.
+    Does nothing inside a transaction: whoever opened it still needs the connection.
     """
     if not connection.in_atomic_block:
         close_old_connections()
@@ -39,7 +39,7 @@ def snapshot() -> Iterator[None]:
 
 
 def database_is_away(error: BaseException | None) -> bool:
-    """Whether this error only says that the database does not answer, or not in time: it will."""
+    """Whether this error only says that the database does not answer now, or not in time."""
     if not isinstance(error, OperationalError | InterfaceError):
         return False
     return "database is locked" in str(error) or not connection.is_usable()

@@ -1,6 +1,6 @@
 """Room on the storage volume: a floor that uploads and jobs leave free, and a reserve for records.
 
-Uploads, jobs and caches stop at the floor, so that records can be written for long after. Against
+Uploads, jobs and caches stop at the floor, so that records can be written long after. Against
 other programs that fill the disk all the same there is the reserve: a file of some size beside the
 records, given back to the disk at the moment nothing else is left, and made again once there is
 room.
@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 RESERVE = "tessera.reserve"  # its name, beside the records or in the storage
 
-FLOOR_BYTES = 2 * 2**30  # records are small: room to write them for long
+FLOOR_BYTES = 2 * 2**30  # records are small: room to write them for a long time
 FLOOR_SHARE = 0.05  # of a small volume: most of it can be used
 LAST_BYTES = 8 * 2**20  # with less than this a database may fail to write: the reserve goes
 _FULL = (errno.ENOSPC, errno.EDQUOT)

@@ -23,9 +23,9 @@ _OUTBOX: list[Waits] = []
 
 
 def outbox_register(waits: Waits) -> None:
-    """Let events to whose name and payload ``waits`` says yes wait in the outbox, to be swept.
+    """Let events wait in the outbox where ``waits`` is true of their name and payload.
 
-    Call from ``AppConfig.ready``. It asks no database: emitting stays as quick as it was.
+    Call from ``AppConfig.ready``. ``waits`` must not query the database: emitting stays quick.
     """
     if waits not in _OUTBOX:
         _OUTBOX.append(waits)
@@ -34,7 +34,7 @@ def outbox_register(waits: Waits) -> None:
 def subscribe(name: str) -> Callable[[Handler], Handler]:
     """Call the decorated function in the emitter's own transaction, with the event row.
 
-    ``EVERY`` hears of every event.
+    A subscriber to ``EVERY`` hears of every event.
 
     Register from ``AppConfig.ready``. A handler submits jobs or writes rows; it must be quick.
     """
@@ -78,7 +78,7 @@ def events_emit(
 ) -> None:
     """``event_emit`` for each payload, with one insert for all rows.
 
-    Subscribers are given the events without their ids, which the database counts.
+    Subscribers are given the events without their ids, which the database assigns.
     """
     events = [_event(name, lab_id, payload) for payload in payloads]
     with transaction.atomic():

@@ -35,8 +35,8 @@ def beside(name: str, work: Callable[[threading.Event], None]) -> None:
 
 
 def beside_start(stop: threading.Event) -> list[threading.Thread]:
-    """Start that work. Where one of it ends by an error, ``stop`` is set: a process that does half
-    of its work must end, so that whoever watches it starts it again.
+    """Start that work. Where a thread of it ends, ``stop`` is set: a process that does half of its
+    work must end, so that whoever watches it starts it again.
     """
 
     def run(work: Callable[[threading.Event], None]) -> None:
@@ -67,7 +67,7 @@ class Calendar:
         self._due_s = (time.monotonic() if now_s is None else now_s) + FIRST_AFTER_S
 
     def run_due(self, *, now_s: float | None = None) -> bool:
-        """Run every chore if the day is over. One that fails does not keep the others."""
+        """Run every chore if the day is over. An ``OSError`` of one does not stop the others."""
         now_s = time.monotonic() if now_s is None else now_s
         if now_s < self._due_s:
             return False

@@ -1,6 +1,6 @@
-"""Mail: whether there is any, and sending it at once or behind the request.
+"""Mail: whether there is any, and sending it at once or in the background.
 
-Without mail nothing fails: who asked learns that nothing was sent and shows a link instead.
+Without mail nothing fails: the caller learns that nothing was sent and shows a link instead.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ REACHES_NOBODY = (
     "django.core.mail.backends.console.EmailBackend",
 )
 SENDERS = 2  # a mail server that hangs holds one of them for EMAIL_TIMEOUT
-MOST_WAITING = 200  # beyond it mail is dropped and said so: the memory is not for strangers
+MOST_WAITING = 200  # beyond it mail is dropped and logged: strangers must not fill the memory
 _SENDERS = ThreadPoolExecutor(SENDERS, thread_name_prefix="mail")
 _ROOM = threading.BoundedSemaphore(MOST_WAITING)
 
@@ -52,7 +52,7 @@ def mail_now(message: EmailMessage) -> bool:
 
 
 def mail_later(message: EmailMessage) -> None:
-    """Send behind the request, so that the answer tells nothing of whether there was mail."""
+    """Send in the background, so that the answer does not reveal whether there was mail."""
     if not _ROOM.acquire(blocking=False):
         logger.error("mail: %d messages are waiting; one was dropped", MOST_WAITING)
         return

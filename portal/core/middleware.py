@@ -25,7 +25,7 @@ PERMISSIONS_POLICY = ", ".join(
         *("magnetometer", "microphone", "midi", "payment", "usb", "xr-spatial-tracking"),
     )
 )
-"""No page needs any of them, and none can be had by a script that got into one."""
+"""No page needs any of them, and a script that got into a page cannot use them."""
 
 
 class PortalErrorMiddleware:
@@ -51,9 +51,9 @@ class PortalErrorMiddleware:
 
 
 class PrivacyHeadersMiddleware:
-    """Says of every answer that it is this person's alone. CSP, HSTS and framing have their own.
+    """Marks every answer as this person's alone. CSP, HSTS and framing have their own.
 
-    What a view says of caching itself stands: pictures whose address names their content.
+    A view's own caching header stands, as for pictures whose address names their content.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -69,10 +69,10 @@ class PrivacyHeadersMiddleware:
 
 
 class BodyLimitMiddleware:
-    """Refuses what is too large or carries files, before anything reads it. Stands before CSRF.
+    """Refuses what is too large or carries files, before anything reads it. Runs before CSRF.
 
     Addresses that take files judge their bodies themselves (``portal.core.http.bodies``), and the
-    API asks who sends before it reads.
+    API checks who sends before it reads.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:

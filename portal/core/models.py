@@ -28,10 +28,10 @@ class BaseModel(models.Model):
 
 
 def edit_tag(row: BaseModel) -> str:
-    """What the edited fields of a row say, in a word: another one after every change of them.
+    """A short tag of what the edited fields of a row say; it differs after every change of them.
 
     It is made of the values, so that no write can forget it, and with the installation's key, so
-    that nobody learns from it what a field says that is not shown to them.
+    that nobody learns from it what a hidden field says.
     """
     values = [getattr(row, name) for name in type(row).edited]
     key = getattr(row, "lab_id", None) if row._state.adding else row.pk
@@ -61,9 +61,9 @@ class Event(models.Model):
 
 
 class KeptAnswer(models.Model):
-    """What a request was answered, for whoever sends it again under the same ``Idempotency-Key``.
+    """The answer to a request, for whoever sends it again under the same ``Idempotency-Key``.
 
-    ``name`` is a hash of who asked, where, and the key. ``body`` can be read with that key alone,
+    ``name`` is a hash of who asked, where, and the key. ``body`` can be read only with that key,
     which is kept nowhere: answers hold secrets that are shown once, and what patients are known by.
     """
 

@@ -1,4 +1,4 @@
-"""A request whose work and answer are no one transaction: what it writes tells that it was done."""
+"""A request whose work and answer are not one transaction: what it writes shows it was done."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _HELD: ContextVar[Reservation | None] = ContextVar("reservation", default=None)
 
 @contextmanager
 def reserved(held: Reservation) -> Iterator[None]:
-    """Everything within is done for this request, and for nobody once it was taken over."""
+    """Everything within is done for this request; events fail once it was taken over."""
     token = _HELD.set(held)
     try:
         yield
@@ -34,7 +34,7 @@ def reserved(held: Reservation) -> Iterator[None]:
 
 
 def effect_note() -> None:
-    """In the transaction of something that happened: the request that did it was carried out.
+    """Note in the transaction of an event that the request behind it was carried out.
 
     Raises:
         ConflictError: it took so long that it was taken over; the transaction must be undone.

@@ -29,7 +29,7 @@ class JobContext(Protocol):
     """What a running task may ask of its job."""
 
     job_id: uuid.UUID
-    ahead: Any  # what ``Ahead.work`` did for this job before it began; None mostly
+    ahead: Any  # what ``Ahead.work`` did for this job before it began; usually None
 
     def progress(self, done: int, total: int, phase: str) -> None:
         """Record progress (throttled). Raises ``JobCancelled`` or ``LeaseLost``: let them pass."""
@@ -86,13 +86,13 @@ Arguments = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """Work done for several waiting jobs of a kind at once, before each runs as ever.
+    """Work done for several waiting jobs of a kind at once, before each runs as usual.
 
-    It only saves time: each job has its lease, its effect and its end for itself. What it left
+    It only saves time: each job has a lease, an effect and an end of its own. What it left
     undone, or raised, a job does or meets again on its own.
 
     Attributes:
-        most: how many jobs a worker takes together, asked once it has one of the kind; 1 for none.
+        most: how many jobs a worker takes together, asked once it has one of them; 1: no others.
         alike: what jobs must have in common to go together, by their arguments; None: goes alone.
         work: from contexts and arguments of jobs alike to what each then finds as ``ahead``. A
             context raises ``JobCancelled`` or ``LeaseLost`` for its own job only.

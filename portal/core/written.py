@@ -21,7 +21,7 @@ class WrittenOnce(dict[str, Any]):
 
 
 class OnceEncoder(json.JSONEncoder):
-    """Of a column that may be given such objects."""
+    """The encoder of a column that may be given such objects."""
 
     def encode(self, o: object) -> str:
         """The text that a ``WrittenOnce`` has already."""

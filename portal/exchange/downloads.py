@@ -1,4 +1,4 @@
-"""An export as an answer, by byte ranges: what broke off continues."""
+"""An export as an answer, by byte ranges: a download that broke off can be resumed."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from portal.labs.rules import has_role, require_role
 
 
 def may_export(user: User, lab_id: uuid.UUID) -> bool:
-    """Take a whole case along."""
+    """Whether the person may take a whole case out of the lab."""
     return has_role(user, lab_id, at_least=Role.MANAGER)
 
 

@@ -1,4 +1,4 @@
-"""Background work of standards."""
+"""Background work: whole cases exported and imported."""
 
 from __future__ import annotations
 

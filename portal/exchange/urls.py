@@ -1,4 +1,4 @@
-"""Pages of standards: the whole case as a file, out and in. Other systems come by REST."""
+"""Pages: the whole case as a file, out and in. Other systems use REST."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What other systems can be told: the types of events, and what each message says.
 
 A message holds ids, types, numbers, states and times: no name and no text that a person typed, so
-nothing of a patient. Who may know more asks the API by the link.
+nothing of a patient. Whoever may know more asks the API by the link.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ TYPES: Mapping[str, EventType] = {
 
 
 def waits(name: str, payload: Mapping[str, Any]) -> bool:
-    """Whether an event is for other systems: of many ROIs at once only their one event is."""
+    """Whether an event is for other systems: of ROIs saved in bulk, only their joint event is."""
     return name in TYPES and not payload.get("is_bulk")
 
 

@@ -55,7 +55,7 @@ FAILING_FOR = timedelta(
 LEASE = timedelta(seconds=90)  # a request ends after 15 s, and looking up a name may take 30 more
 SWEEP_AT_ONCE = 500  # events in a transaction: SQLite's other writers wait for it
 AT_ONCE_EACH = 4  # requests to one webhook: a receiver that hangs keeps no other waiting
-KEPT = timedelta(days=30)  # as long as things lie in the bin
+KEPT = timedelta(days=30)  # as long as things lie in the bin by default
 PRUNE_AT_ONCE = 5000  # rows in a transaction
 
 
@@ -175,7 +175,7 @@ def record(
 
 
 def _moved(delivery: WebhookDelivery, answer: Answer, schedule: Sequence[timedelta]) -> None:
-    """Guarded by the lease: who lost it changes nothing."""
+    """Guarded by the lease: whoever lost it changes nothing."""
     changes: dict[str, Any] = {"lease_token": None, "lease_until": None, "updated_at": Now()}
     if answer.is_ok:
         changes["state"] = DeliveryState.DELIVERED

@@ -58,7 +58,7 @@ class Answer:
 
 
 def url_check(url: str) -> SplitResult:
-    """The parts of an address that may be typed; whether its host is permitted shows in time.
+    """The parts of an address that may be typed; a host name is judged when it is called.
 
     Raises:
         InvalidInputError: it names what is wrong.

@@ -22,7 +22,7 @@ from portal.labs.models import Lab, User
 from portal.labs.rules import require_manager
 
 MOST = 20  # webhooks of a lab: each event may become a message to each
-BEFORE_FOR = timedelta(hours=24)  # so long the secret before signs as well
+BEFORE_FOR = timedelta(hours=24)  # for so long the previous secret signs as well
 
 
 def webhook_create(
@@ -78,7 +78,7 @@ def webhook_delete(*, hook: Webhook, user: User) -> None:
 
 
 def webhook_secret_change(*, hook: Webhook, user: User) -> str:
-    """Make another secret, shown this once; for a day the one before signs as well.
+    """Make another secret, shown this once; for a day the previous one signs as well.
 
     Emits ``webhook.secret_changed``.
     """
@@ -94,7 +94,7 @@ def webhook_secret_change(*, hook: Webhook, user: User) -> str:
 
 
 def webhook_ping(*, hook: Webhook, user: User) -> WebhookDelivery:
-    """Have a test message sent, as any other is.
+    """Have a test message sent, as any other is. Emits ``webhook.pinged``.
 
     Raises:
         ConflictError: it is switched off.
@@ -112,7 +112,7 @@ def webhook_ping(*, hook: Webhook, user: User) -> WebhookDelivery:
 
 
 def delivery_replay(*, delivery: WebhookDelivery, user: User) -> WebhookDelivery:
-    """Send it again, under the same id, with all attempts before it.
+    """Send it again under the same id; earlier attempts stay. Emits ``webhook.replayed``.
 
     Raises:
         ConflictError: it waits anyway, or its webhook is switched off.
@@ -128,7 +128,7 @@ def delivery_replay(*, delivery: WebhookDelivery, user: User) -> WebhookDelivery
 
 
 def deliveries_replay(*, hook: Webhook, user: User, since: datetime | None = None) -> int:
-    """Send again all that failed, since a moment; returns how many.
+    """Send again all that failed, since a moment; returns how many. Emits ``webhook.replayed``.
 
     Raises:
         ConflictError: the webhook is switched off.

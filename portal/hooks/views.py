@@ -124,7 +124,7 @@ def webhook_replay(request: HttpRequest, webhook_id: uuid.UUID) -> HttpResponse:
         count = 1
     else:
         count = services.deliveries_replay(hook=hook, user=user)
-    messages.success(request, f"{count} {'is' if count == 1 else 'are'} sent again.")
+    messages.success(request, f"Messages being sent again: {count}.")
     return _to(hook)
 
 

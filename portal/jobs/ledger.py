@@ -1,7 +1,7 @@
 """Every move of a job row: an UPDATE guarded by state and lease token, so that one caller wins.
 
 Every time in the ledger is the database's (``Now()``), written and compared there: leases hold
-however far the clocks of the machines around it are apart.
+however far apart the clocks of the machines around it are.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def claim_next(queue: str, *, worker: str) -> Job | None:
         for party in parties_in_turn(waiting):
             for job_id in jobs_of(waiting, party).values_list("pk", flat=True)[:1]:
                 job = claim(job_id, worker=worker)
-                if job is not None:  # not cancelled in this moment
+                if job is not None:  # not cancelled at this moment
                     _note_turn(party)
                     return job
     return None
@@ -61,9 +61,9 @@ def claim_next(queue: str, *, worker: str) -> Job | None:
 def claim_alongside(first: Job, ahead: Ahead, *, worker: str) -> list[Job]:
     """Take those next in line that can be worked on together with a job just claimed.
 
-    Only what this worker would have taken next anyway: the line ends at the first job of another
-    kind or priority, and leaves the other workers of the queue their share. Jobs that were tried
-    before go alone, so that one that kills its process takes no other with it twice.
+    Only what this worker would have taken next anyway, up to the first job of another kind or
+    priority; the other workers of the queue keep their share. Jobs that were tried before go alone,
+    so that one that kills its process takes no other with it twice.
     """
     most = ahead.most() if first.attempts == 1 else 1
     if most <= 1 or not jobs_known(first.queue).filter(kind=first.kind).exists():
@@ -80,7 +80,7 @@ def claim_alongside(first: Job, ahead: Ahead, *, worker: str) -> list[Job]:
 
 
 def _share(queue: str, most: int) -> int:
-    """How many more jobs one of a queue's workers takes of those that wait, its first aside."""
+    """How many of the waiting jobs one worker of a queue takes besides its first."""
     workers = max(1, processes_of(queue))
     waiting = jobs_known(queue)[: most * workers].count()
     return min(most, -(-(waiting + 1) // workers)) - 1
@@ -254,7 +254,7 @@ def _ending(job: Job) -> JobEnding:
 
 
 def requeue(rows: QuerySet[Job], *, delay_s: float, message: str) -> bool:
-    """Give a running job back to the queue, not before ``delay_s``; the reaper rings then."""
+    """Put a running job back, to begin ``delay_s`` later at the earliest; the reaper rings then."""
     changed = rows.update(
         state=JobState.QUEUED,
         lease_token=None,

@@ -42,7 +42,7 @@ class JobPriority(models.IntegerChoices):
 
 ENDED = (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED)
 WORKER_LOST = "worker-lost"
-"""``error_code`` of a job whose workers went away, each time it was tried."""
+"""``error_code`` of a job whose worker was lost each time it was tried."""
 
 
 class Job(LabOwned):
@@ -149,7 +149,7 @@ class Job(LabOwned):
 
 
 class JobTurn(models.Model):
-    """When work of a priority was last begun for somebody in a lab: who waited longest is next."""
+    """When work of a priority last began for somebody in a lab: whoever waited longest is next."""
 
     lab = models.ForeignKey(Lab, on_delete=models.CASCADE, related_name="+")
     person = models.CharField(

@@ -28,7 +28,7 @@ class JobSerializer(serializers.ModelSerializer[Job]):
     """A job as programs see it. The traceback stays inside."""
 
     progress = serializers.SerializerMethodField()
-    target_name = serializers.CharField(source="name", help_text="Empty once that is deleted")
+    target_name = serializers.CharField(source="name", help_text="Empty once the target is deleted")
     error = serializers.SerializerMethodField()
     priority = serializers.SerializerMethodField()
     outcome = serializers.CharField(
@@ -83,7 +83,7 @@ class JobSerializer(serializers.ModelSerializer[Job]):
 
     @extend_schema_field(WaitSerializer(allow_null=True))
     def get_wait(self, job: Job) -> JsonObject | None:
-        """Asked of the database once for a whole list, and only where a job waits."""
+        """Looked up once for a whole list, and only where a job waits."""
         if job.state != JobState.QUEUED:
             return None
         root = self.root
@@ -107,7 +107,7 @@ class JobSerializer(serializers.ModelSerializer[Job]):
 
 
 class JobChoiceSerializer(serializers.Serializer[Any]):
-    """Which jobs: by their ids, or by what a list of them is filtered by."""
+    """Which jobs: by their ids, or by the filters of the list."""
 
     ids = serializers.ListField(child=serializers.UUIDField(), required=False, max_length=1000)
     state = serializers.ChoiceField(OPEN_STATES, required=False)
@@ -129,5 +129,5 @@ class JobsCancelledSerializer(serializers.Serializer[Any]):
     cancelled = serializers.IntegerField(help_text="Were waiting and ended at once")
     stopping = serializers.IntegerField(help_text="Are running and were told to stop")
     kept = serializers.IntegerField(
-        help_text="Jobs of other people, which only a manager may cancel"
+        help_text="Others' jobs, which only a manager may cancel, and those that ended meanwhile"
     )

@@ -21,7 +21,7 @@ from portal.jobs.worker.bell import ring
 from portal.labs.models import Lab, Role, User
 from portal.labs.rules import has_role, require_role
 
-SIGNS_KEPT = timedelta(days=7)  # somebody may ask after a worker that died last week
+SIGNS_KEPT = timedelta(days=7)  # somebody may ask about a worker that died last week
 CANCELLED = {
     "cancel_requested": True,
     "error_code": "cancelled",
@@ -150,7 +150,7 @@ def jobs_cancel(*, jobs: QuerySet[Job], user: User) -> JobsCancelled:
 def job_retry(*, job: Job, user: User) -> Job:
     """Submit the work of a failed or cancelled job again, as a new row; once, even if asked twice.
 
-    What points to the job, of whatever model, points to the new one: there its work is followed.
+    Keys of any model that name the job then name the new one. ``ConflictError`` in another state.
     """
     require_role(user, job.lab_id, at_least=Role.ANNOTATOR)
     if job.state not in (JobState.FAILED, JobState.CANCELLED):
@@ -184,7 +184,7 @@ def job_retry(*, job: Job, user: User) -> Job:
 
 
 def _open_again(job: Job) -> Job | None:
-    """The later job that does its work already."""
+    """A later job that already does its work and has not ended."""
     later = Job.objects.filter(lab=job.lab, created_at__gt=job.created_at).exclude(state__in=ENDED)
     return later.filter(kind=job.kind, args=job.args).first()
 

@@ -26,7 +26,7 @@ PER_PAGE = 30  # one to two screens
 @login_required
 @require_GET
 def job_list(request: HttpRequest) -> HttpResponse:
-    """All jobs of the person's labs; htmx re-asks for the table while something moves."""
+    """All jobs of the person's labs; htmx requests the table again while something moves."""
     user, asked = user_of(request), _filters(request.GET)
     jobs = selectors.job_list(user=user, **asked)
     page = Paginator(jobs, PER_PAGE).get_page(request.GET.get("page"))

@@ -12,7 +12,7 @@ from portal.labs.models import LabOwned
 class Backup(BaseModel):
     """A generation of a backup: where it lies, when its database was read, what it holds.
 
-    An erasure lists the generations that were read before it and are not ``gone_at``.
+    An erasure lists the generations whose ``gone_at`` is empty.
     """
 
     destination = models.CharField(max_length=500)
@@ -45,7 +45,7 @@ class Erasure(LabOwned):
     """Cases of a patient that were erased, or are being erased; with the certificate of it.
 
     It names the cases by ids that mean nothing once they are gone. Accession numbers and the
-    patient's key stand in the certificate as keyed hashes: who has one can prove that it is meant.
+    patient's key are in the certificate as keyed hashes: who has one can prove that it is meant.
     """
 
     state = models.CharField(

@@ -14,7 +14,7 @@ def require_bin(user: User, lab_id: uuid.UUID) -> None:
 
 
 def may_purge(user: User, lab_id: uuid.UUID) -> bool:
-    """Delete for good."""
+    """Whether the person may delete for good."""
     return has_role(user, lab_id, at_least=Role.MANAGER)
 
 

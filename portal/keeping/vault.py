@@ -35,7 +35,7 @@ _PARTIAL = ".partial-"
 
 
 class BackupDamagedError(ConflictError):
-    """What lies there is not what was written; the message names each."""
+    """What lies there is not what was written; the message names each file."""
 
     code = "backup-damaged"
 
@@ -52,7 +52,7 @@ class StoredFile:
 
 @dataclass(frozen=True, slots=True)
 class DumpFile:
-    """A file of the database's dump, with its rows where it is one table's."""
+    """A file of the database's dump."""
 
     name: str
     sha256: str

@@ -60,10 +60,10 @@ class SessionAuthentication(session.SessionAuthentication):
         require_csrf(request._request)
 
     def authenticate(self, request: Request) -> tuple[User, None] | None:
-        """Who still owes a second factor works as little over REST as on pages.
+        """Whoever still owes a second factor is refused over REST as on pages.
 
         A page says for whom it was made: what one person left in it is never sent as another's
-        after a change of who is signed in.
+        after somebody else has signed in.
         """
         found: tuple[User, None] | None = super().authenticate(request)
         acting = request.headers.get("X-Acting-User")

@@ -18,7 +18,7 @@ UNATTENDED = "X-Unattended"
 
 
 class SessionLifeMiddleware:
-    """Signs out who was idle too long, or signed in too long ago."""
+    """Signs out whoever was idle too long, or signed in too long ago."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -40,7 +40,7 @@ def _asks_by_itself(request: HttpRequest) -> bool:
 
 
 class SecondFactorMiddleware:
-    """Shows who owes a second factor the pages to set one up, and no others.
+    """Shows whoever owes a second factor the pages to set one up, and no others.
 
     The API says so itself (``portal.labs.authentication``): its tokens owe none.
     """
@@ -49,7 +49,7 @@ class SecondFactorMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Sign-out, set-up and the confirmation of who one is stay open."""
+        """Sign-out, set-up and confirming who one is stay open."""
         user = getattr(request, "user", None)
         free = (reverse("account_login").removesuffix("login/"), "/api/v1/")
         if request.path.startswith(free) or user is None or not user.is_authenticated:

@@ -21,7 +21,7 @@ class ApiTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped
         return {
             "type": "http",
             "scheme": "bearer",
-            "description": "A token from the page *API tokens*. A read token answers GET only.",
+            "description": "A token from the page *API tokens*. A read token may only read.",
         }
 
 

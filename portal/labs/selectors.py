@@ -37,7 +37,7 @@ class SessionSeen:
 
 
 def person_to_sign_in(email: str) -> User | None:
-    """Whose active account this address is; a program signs in nowhere."""
+    """The person with an active account for this address; programs never sign in."""
     return User.objects.filter(email=email, is_active=True, is_service=False).first()
 
 
@@ -51,7 +51,7 @@ def second_factor_owed(user: User) -> bool:
 
 
 def second_factor_missing(user: User) -> bool:
-    """Whether one is asked for and not there; recovery codes alone are none."""
+    """Whether a second factor is owed and missing; recovery codes alone do not count."""
     if settings.TESSERA_REQUIRE_SECOND_FACTOR == "off":
         return False
     mine = Authenticator.objects.filter(user_id=user.pk)

@@ -1,4 +1,4 @@
-"""How long a session lasts: so long without a request, and so long in all."""
+"""How long a session lasts: a limit without a request, and a limit in all."""
 
 from __future__ import annotations
 
@@ -32,5 +32,5 @@ def session_seen(session: SessionBase) -> bool:
     if SESSION_KEY not in session or now - session.get(SEEN, 0.0) < GRAIN_S:
         return False
     session[SEEN] = now
-    session.setdefault(BEGAN, now)  # of an earlier version
+    session.setdefault(BEGAN, now)  # a session of an earlier version has none
     return True

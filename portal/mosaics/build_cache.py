@@ -24,7 +24,7 @@ PREVIEW_NAME = "growing.jpg"
 
 
 def build_cache_folder(mosaic: Mosaic) -> Path:
-    """Of a mosaic and those that begin and step alike; it may not be there."""
+    """The folder of a mosaic and of those that differ in their end alone; it may not be there."""
     alike = {name: value for name, value in mosaic.config.items() if name != "end_s"}
     family = uuid.uuid5(mosaic.video_id, options_hash(alike))
     return storage.root() / "scratch" / f"mosaic-{family}"
@@ -51,7 +51,7 @@ def build_cache_claim(mosaic: Mosaic) -> Iterator[Path | None]:
     """The folder of stages for this process alone, or None if another one holds it.
 
     A worker that was paused, and whose job another one took over, may still write there: then the
-    other works without finished stages rather than among those of a ghost.
+    other works without finished stages.
     """
     folder = build_cache_folder(mosaic)
     folder.mkdir(parents=True, exist_ok=True)
@@ -67,7 +67,7 @@ def build_cache_claim(mosaic: Mosaic) -> Iterator[Path | None]:
 
 
 def build_cache_drop(mosaic: Mosaic) -> None:
-    """Forget the stages, unless a worker is among them: what it leaves is swept."""
+    """Forget the stages, unless a worker uses them: what it leaves is swept."""
     folder = build_cache_folder(mosaic)
     handle = _locked(folder) if folder.is_dir() else None
     if handle is not None:

@@ -40,7 +40,7 @@ def layer_response(
     """A layer of one component as 8-bit grey PNG; cached for good, its address names its content.
 
     Raises:
-        NotFoundError: no such component or layer.
+        ConflictError: not ready yet. NotFoundError: no such component or layer.
     """
     found = component_of(mosaic, component)
     layer = next((row for row in found.layers if row["name"] == name), None)
@@ -104,7 +104,7 @@ def png_response(
 
 
 def _make_png(source: Path, target: Path, size_px: int) -> None:
-    """Once, and one at a time in this process: many who ask cannot add up their memory."""
+    """Once, and one at a time in this process: many requests cannot add up their memory."""
     if target.exists():
         return
     ends = time.monotonic() + PNG_WITHIN_S
@@ -149,7 +149,7 @@ def _download(
 
 
 def _filename(component: MosaicComponent, suffix: str) -> str:
-    """Of the canvas' name what every file system takes."""
+    """The canvas' name, reduced to what every file system takes."""
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", component.canvas.name).strip("-.")[:100]
     return f"{name or 'mosaic'}.{suffix}"
 

@@ -40,7 +40,7 @@ def options_clean(config: Mapping[str, Any]) -> MosaicOptions:
     """The choices that differ from the defaults.
 
     Raises:
-        InvalidInputError: an unknown choice, or a value that cannot be.
+        InvalidInputError: an unknown choice, or an invalid value.
     """
     unknown = sorted(set(config) - set(KNOWN))
     if unknown:
@@ -61,7 +61,7 @@ def options_clean(config: Mapping[str, Any]) -> MosaicOptions:
 
 
 def _span_clean(config: Mapping[str, Any]) -> MosaicOptions:
-    """``start_s`` and ``end_s`` to the millisecond; neither where it is an end of the video."""
+    """``start_s`` and ``end_s`` to the millisecond; each left out where it is not given."""
     span: MosaicOptions = {}
     names: tuple[Literal["start_s", "end_s"], ...] = ("start_s", "end_s")
     for name in names:
@@ -81,7 +81,7 @@ def _span_clean(config: Mapping[str, Any]) -> MosaicOptions:
 
 
 def options_hash(config: Mapping[str, Any]) -> str:
-    """Names the choices."""
+    """SHA-256 of the choices, in hexadecimal."""
     return hashlib.sha256(json.dumps(dict(config), sort_keys=True).encode()).hexdigest()
 
 

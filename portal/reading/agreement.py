@@ -1,8 +1,8 @@
 """How far two readings of an image agree. Plain values in, plain values out.
 
 - Regions are *matched* one to one by the Hungarian method, so that the sum of their overlaps
-  (intersection over union, IoU) is the greatest; pairs below a least overlap are none.
-- *Dice* is of areas: twice what both drew, over what each drew, by label.
+  (intersection over union, IoU) is the greatest; pairs below a least overlap do not count.
+- *Dice* is of areas: twice what both drew, over the sum of what each drew, by label.
 - *Kappa by label* is Cohen's kappa of areas: each point of the image is, to each reader, of this
   label or not. Of a video, of the frames on which either drew.
 - *Kappa of labels* is Cohen's kappa of regions: of those matched whatever their label, whether
@@ -32,7 +32,7 @@ _FIRST = ("label", "missing", "agreed")
 
 @dataclass(frozen=True, slots=True)
 class DrawnRegion:
-    """What a reader drew: ``id`` of the revision, ``frame`` of a video."""
+    """What a reader drew, in level-0 pixels: ``id`` of the revision, ``frame`` of a video."""
 
     id: uuid.UUID
     roi: uuid.UUID
@@ -96,7 +96,7 @@ class PairAgreement:
     named: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def add(self, other: PairAgreement) -> None:
-        """Of another image."""
+        """Add the agreement on another image."""
         for label, tally in other.labels.items():
             self.labels[label] = self.labels.get(label, LabelTally()) + tally
         for names, count in other.named.items():

@@ -3,12 +3,12 @@
 While a reading is blind (``Assignment.is_blind``):
 
 - what its reader drew on the image since they were asked is seen by nobody else, whatever their
-  role: no colleague can tell of it or change it;
+  role: no colleague can describe or change it;
 - on that image the reader sees no regions but their own, whoever drew the others, and whenever;
-- what somebody else had a slide looked through for is not used: an answer without a wait would tell
-  that, and of which size, they have drawn;
-- searches that are not ROIs's (``Query``), and reports of searches, are seen by nobody but who made
-  them, reader or colleague.
+- the ``TissueSample`` that somebody else had made of a slide is not used: an immediate answer would
+  reveal that they have drawn something, and its size;
+- searches not made from an ROI (``Query``), and reports of searches, are seen by nobody but those
+  who made them, reader or colleague.
 
 Every read of the portal begins with ``visible_to`` or ``owned_by``, which leave out what is
 registered here; rows that hang on a region (its vector, its jobs, its comments) go with it.
@@ -73,7 +73,7 @@ def rois_hidden_from(user: User) -> QuerySet[Roi]:
 
 
 def events_unseen(events: Sequence[Event]) -> set[int]:
-    """Of events those that no other system may hear of: what a reading that is blind has drawn.
+    """Ids of the events that no other system may get: those of what a blind reader has drawn.
 
     An event of many regions, or of a canvas' vectors, does not say whose they are: on an image that
     is being read blindly it is left out as well.

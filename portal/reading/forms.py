@@ -1,4 +1,4 @@
-"""What is sent with work to hand out, and to begin a study."""
+"""The forms that hand out work and begin a study."""
 
 from __future__ import annotations
 

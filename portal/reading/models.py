@@ -24,7 +24,7 @@ class BlindUntil(models.TextChoices):
 
 
 class Study(LabOwned):
-    """Images that several people read for themselves, to be compared.
+    """Images that several people read independently, to be compared.
 
     ``labels`` are those that are compared; none: all of the lab's. ``iou_least``: outlines that
     overlap less are not the same thing. While a study is blind, the blinding of each reading is
@@ -126,7 +126,7 @@ class SubmittedRegion(models.Model):
 
 
 class Choice(models.TextChoices):
-    """What was made of a finding that the readers saw alike, or not alike."""
+    """What was decided about a finding."""
 
     READER = "reader", "A reader's region"
     MERGED = "merged", "The area that at least half of the readers drew"
@@ -137,7 +137,7 @@ class Choice(models.TextChoices):
 class Decision(LabOwned):
     """What an adjudicator made of one finding; ``roi`` is the consensus, none for nothing.
 
-    ``finding`` follows from the regions of the finding (``selectors.findings``).
+    ``finding`` follows from the regions of the finding (``agreement.findings``).
     """
 
     study = models.ForeignKey(Study, on_delete=models.CASCADE, related_name="decisions")

@@ -25,13 +25,13 @@ from portal.reading.services import MOST_AT_ONCE
 
 
 class StudySerializer(serializers.ModelSerializer[Study]):
-    """A study, with how far its readers are."""
+    """A study, with how far along its readers are."""
 
     reading_count = serializers.IntegerField(read_only=True)
     submitted_count = serializers.IntegerField(read_only=True)
     image_count = serializers.IntegerField(read_only=True)
     blind_count = serializers.IntegerField(
-        read_only=True, help_text="Number of readings; nobody else sees their regions yet"
+        read_only=True, help_text="Number of readings whose regions nobody else sees yet"
     )
     labels = serializers.PrimaryKeyRelatedField[Any](many=True, read_only=True)
     created_by: serializers.StringRelatedField[Any] = serializers.StringRelatedField(

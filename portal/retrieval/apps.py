@@ -22,7 +22,7 @@ class RetrievalConfig(AppConfig):
     def ready(self) -> None:
         """Hear of ROIs that were saved or deleted; say which ROIs can be searched with.
 
-        Add to the viewer what searches with a canvas, and register the chore of old queries.
+        Extend the viewer and the pages of cases, follow titles, and register the daily chores.
         """
         from portal.annotations.selectors import embedded_probe_register
         from portal.archive import extensions

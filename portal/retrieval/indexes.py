@@ -27,7 +27,7 @@ from portal.retrieval.models import Encoder, IndexSnapshot
 
 FILES, QDRANT = "files", "qdrant"
 _PRUNE_AFTER_S = 3600
-"""A folder is left alone so long: a search that began with an older snapshot ends with it."""
+"""A folder is kept for this long: a search that began with an older snapshot ends with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def prune(scope: Scope, *, keep: Collection[IndexSnapshot]) -> None:
 
 
 def server_drop(scope: Scope, *, keep: frozenset[str] = frozenset()) -> None:
-    """Delete the scope's indexes on the server, but those named; nothing without one.
+    """Delete the scope's indexes on the server except ``keep``; nothing without a server.
 
     Raises:
         IndexUnreachableError: the server does not answer.

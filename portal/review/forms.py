@@ -15,7 +15,7 @@ _DAY = forms.DateInput(attrs={"type": "date"})
 
 
 class QueueForm(forms.Form):
-    """What to show; a filter that makes no sense is as if it were not there."""
+    """What to show; a filter that makes no sense is ignored."""
 
     state = forms.ChoiceField(choices=ReviewState.choices, required=False)
     label = forms.ModelChoiceField(Label.objects.none(), required=False, empty_label="All labels")

@@ -284,7 +284,7 @@ def test_an_roi_is_keyed_moved_and_left_out_on_other_frames_and_all_of_it_is_und
     assert sorted(lefts) == [4, 5, 6, 10]
     assert lefts[5] is None
     assert [lefts[at] - own for at in (4, 6, 10)] == pytest.approx([4, 6, 10], abs=0.02)
-    viewer.key("Shift+V")
+    viewer.key(">")
     viewer.wait_text("[data-frame-index]", "Frame 7 / 40")
     for _ in range(3):
         viewer.key("Control+z")

@@ -18,7 +18,7 @@ JOINT = "joint"
 
 
 class CardTable(TypedDict):
-    """Markdown, and the files that its figures stand in."""
+    """Markdown, and the files that its figures come from."""
 
     table: str
     results: list[str]
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace, progress: Progress) -> CardTable:
     """Put main figures side by side; nothing is measured.
 
     Raises:
-        BadInputError: a file is not a result, none scored a descriptor, or the card has no place.
+        BadInputError: no result in a file, a descriptor that was not scored, or no such section.
     """
     results = read_results(args.results)
     if args.section == JOINT:
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace, progress: Progress) -> CardTable:
 
 
 def joint_line(results: Sequence[Mapping[str, Any]]) -> str:
-    """What the rule for ``train graph --joint`` is applied to, beside what ships, in a sentence.
+    """The figures that decide on ``train graph --joint``, beside those of what ships, in words.
 
     Args:
         results: of ``train graph``, that with ``--joint`` and that of what ships; and of
@@ -91,7 +91,7 @@ def joint_line(results: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _shuffling(found: Mapping[str, Any]) -> float:
-    """What it costs a graph network to be told other key points' positions."""
+    """What it costs a graph network to be given other key points' positions."""
     own, shuffled = (found[key]["all"]["precision"] for key in ("validation", "positions_shuffled"))
     return float(own - shuffled)
 

@@ -40,7 +40,7 @@ def load_descriptors(names: Sequence[str]) -> tuple[dict[str, Descriptor], dict[
 
 
 def told_name(name: str) -> str:
-    """What tables call a descriptor: of other weights, ``NAME:FILE``, the folder of the file."""
+    """What tables call a descriptor; with other weights, ``NAME:FILE``, NAME and FILE's folder."""
     family, has_file, file = name.partition(":")
     return f"{family} {Path(file).resolve().parent.name}" if has_file else name
 
@@ -52,7 +52,7 @@ def split_names(words: Sequence[str]) -> list[str]:
 
 
 def versions_of(descriptors: Mapping[str, Descriptor]) -> dict[str, str]:
-    """The version that each descriptor says it is of; hand-crafted ones say none."""
+    """The version that each descriptor states; hand-crafted ones state none."""
     found = {name: str(getattr(d, "version", "")) for name, d in descriptors.items()}
     return {name: version for name, version in found.items() if version}
 

@@ -54,7 +54,7 @@ class FeatureCache:
         *,
         config: MatchConfig | None = None,
     ) -> Matches:
-        """``match_images`` of two images with their masks, to the last bit."""
+        """What ``match_images`` finds for two images with their masks, to the last bit."""
         descriptor = load_descriptor(name)
         features = both(lambda image: self.extract(image, descriptor, keypoints), a, b)
         return match_features(*features, config=config or MatchConfig())

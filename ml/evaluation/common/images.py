@@ -45,7 +45,7 @@ def read_images(
     Returns:
         Interleaved: the first of each folder, then the second of each.
     Raises:
-        BadInputError: a folder holds no image, or one cannot be read.
+        BadInputError: ``count`` below 1, a folder without an image, or one that cannot be read.
     """
     if count < 1:
         raise BadInputError(f"images: expected at least 1, got {count}")
@@ -63,7 +63,7 @@ def image_paths(folder: Path) -> list[Path]:
     """The images of a folder in name order, without its masks.
 
     Raises:
-        BadInputError: it is none, or holds no image.
+        BadInputError: it is not a folder, or holds no image.
     """
     if not folder.is_dir():
         raise BadInputError(f"{folder.name}: expected a folder of images, found none")
@@ -98,7 +98,7 @@ def read_image(path: Path, *, long_side_px: int) -> EvaluationImage:
 
 
 def scene_of(path: Path) -> str:
-    """What an image shows: its folder if it is a numbered frame, else its name's first part too.
+    """What an image shows: its folder if a numbered frame, else folder and first part of its name.
 
     ``laparoscopy-stills/00001-21711-frame-12190.jpg`` is scene ``laparoscopy-stills/00001``,
     ``sinus-4584/00004584.jpg`` is scene ``sinus-4584``.
@@ -112,7 +112,7 @@ def scene_of(path: Path) -> str:
 def unrelated_pairs(
     images: Sequence[EvaluationImage], *, count: int, seed: int
 ) -> list[tuple[EvaluationImage, EvaluationImage]]:
-    """Pairs of images of different scenes, drawn without repetition; fewer where there are less."""
+    """Pairs of images of different scenes, drawn without repetition; all where there are fewer."""
     pairs = [(a, b) for i, a in enumerate(images) for b in images[i + 1 :] if a.scene != b.scene]
     order = np.random.default_rng(seed).permutation(len(pairs))[:count]
     return [pairs[i] for i in order]

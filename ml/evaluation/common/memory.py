@@ -1,4 +1,4 @@
-"""How much memory a process has held at most."""
+"""The most memory that a process has held."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def draw_pair(
     title: str,
     seed: int = 0,
 ) -> ImageU8:
-    """(H, W, 3) RGB: both images with a line a match, wrong ones on top, and how many there are.
+    """(H, W, 3) RGB: both images with a line per match, wrong ones on top, and how many there are.
 
     Args:
         is_right: (M,). title: written above. seed: of the draw of lines, if there are more than

@@ -41,8 +41,8 @@ def renew(path: Path, result: Mapping[str, Any]) -> JsonObject:
     Returns:
         What the file holds then.
     Raises:
-        BadInputError: the file is none of an evaluation, lacks a protocol, or was made with other
-            options or of other data.
+        BadInputError: the file is not of an evaluation, lacks a protocol, or was made with other
+            options or other data.
     """
     old = read_results([path])[0]
     fresh = figures_of(result)

@@ -55,7 +55,7 @@ def ablation(
     """Score the rows of table III of dinov2-adaptation, and the stages of ``match_images``.
 
     Args:
-        descriptor: whose matches the stages are shown of.
+        descriptor: the one whose matches the stages are scored on.
     Returns:
         ``vit`` (missing where that descriptor does not load) and ``stages``: by row, ``matches``,
         ``epipolar_px`` with ``epipolar_px_sd``, ``under_1px``, ``under_3px``, ``auc_10deg``,

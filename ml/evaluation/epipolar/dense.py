@@ -18,7 +18,7 @@ DenseMatcher = Callable[[ImageU8, ImageU8], Matches]
 
 
 def dense_matchers(names: Sequence[str] = ("vit",)) -> dict[str, DenseMatcher]:
-    """Each by dense matching under our rule, and under the paper's.
+    """Dense matching by each name, under our rule and under the paper's.
 
     Args:
         names: ``vit``, or ``vit:FILE`` of other weights, which the rows call by the file's folder.

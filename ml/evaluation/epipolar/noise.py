@@ -35,7 +35,7 @@ def truth_noise(cache: FrameCache, pairs: list[tuple[int, int]]) -> TruthNoise:
 
     The projections of a scene point obey the poses exactly; the image need not. Each point that
     structure from motion used in both frames is projected into both, and from its projection in b
-    moved to where the image looks as around its projection in a (Lucas-Kanade, forwards and back).
+    moved to where the image looks as it does around the one in a (Lucas-Kanade, forward and back).
     What remains between that point and the epipolar line is the error of the poses and the camera
     model, plus that of the alignment: no matcher that follows the image can be better.
 

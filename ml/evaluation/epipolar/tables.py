@@ -137,7 +137,7 @@ def _cross_sequence(result: Mapping[str, Any]) -> list[str]:
 def poses_table(result: Mapping[str, Any]) -> str:
     """Table I of dinov2-adaptation for a page: its gap, and the error over all of them.
 
-    Where its gap was not asked for, the last one that was stands for it.
+    Where that gap was not asked for, the last one that was takes its place.
     """
     gaps, compared = result["options"]["gaps"], result["compared_with"]
     gap = PAPER_GAP if PAPER_GAP in gaps else gaps[-1]

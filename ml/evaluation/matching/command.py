@@ -1,7 +1,7 @@
 """``python -m ml evaluate matching``: descriptors on images warped by known transforms.
 
-Three protocols (see ``protocols``): the papers' own, the hard one, and images with
-nothing in common beside real neighbouring frames; and the check of how much position leaks.
+The papers' own protocol (``papers``) and how much position leaks in it, the hard one, images with
+nothing in common beside real neighbouring frames (``protocols``), and a learned ``confidence``.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from ml.keypoints.pipeline import MatchConfig, agreeing
 from ml.types import ArrayBool, ArrayF64
 
 RIDGE = 1e-3
-"""On standardised features: keeps weights finite where the classes part."""
+"""On standardised features: keeps weights finite where the classes can be told apart."""
 
 RIGHT_PX = 3.0
 """As in the hard protocol."""
@@ -72,7 +72,7 @@ def compared(
         halves: 0 or 1 for each of ``related``; ``unrelated`` are judged by what either half taught.
     Returns:
         ``agreement`` and ``confidence``: ``precision``, ``recall`` of the right candidates, and
-        ``unrelated``, matches kept a pair of images with nothing in common.
+        ``unrelated``, matches kept per pair of images with nothing in common.
     """
     kept = {0: _Tally(), 1: _Tally()}
     agreed = _Tally()
@@ -96,7 +96,7 @@ def compared(
 
 
 def confidence_line(found: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
-    """One sentence a descriptor, for a card."""
+    """One sentence per descriptor, for a card."""
     lines = []
     for name, rules in found.items():
         told = [

@@ -17,7 +17,7 @@ from ml.types import ArrayF64, Keypoints
 MIN_INLIERS = 30
 """Fewer matches that agree may agree by chance."""
 MOST_CORNER_SHIFT = 0.3
-"""A homography between frames that moves a corner by more of the diagonal is taken for wrong."""
+"""A homography that moves a corner by more than this share of width or height counts as wrong."""
 
 
 def real_homographies(

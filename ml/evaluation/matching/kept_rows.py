@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class WorkFolder:
-    """Where rows are kept; with None for a folder nothing is, and everything is worked out.
+    """Where rows are kept; with None for a folder nothing is kept, and everything is computed.
 
     Attributes:
         path: made with the first rows.

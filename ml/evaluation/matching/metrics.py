@@ -35,7 +35,7 @@ class Threshold:
     """A distance under which a nearest neighbour is kept.
 
     Attributes:
-        distance: keep what is *smaller*. reached: whether the wanted precision could be had; if
+        distance: keep what is *smaller*. reached: whether the wanted precision is reached; if
         not, the distance is that of the best F1.
     """
 
@@ -59,7 +59,7 @@ def recall_curve(
     """Recall against 1 - precision, one point for each threshold that changes what is kept.
 
     Args:
-        distance, is_right: (K,), nearest neighbours. partners: correspondences there are.
+        distance, is_right: (K,), nearest neighbours. partners: number of correspondences.
     Returns:
         threshold, one_minus_precision, recall: (P,) float64 each, by rising threshold; what is
         *at most* as far as the threshold is kept.
@@ -117,7 +117,7 @@ def worst_tenth(values: Sequence[float]) -> float:
 
 
 def area_under_curve(one_minus_precision: ArrayF64, recall: ArrayF64) -> float:
-    """Mean recall over 1 - precision in [0, 1], best recall at most that wrong."""
+    """Mean, over 1 - precision in [0, 1], of the best recall with at most that share wrong."""
     if not len(recall):
         return 0.0
     order = np.lexsort((recall, one_minus_precision))

@@ -39,7 +39,7 @@ class WarpedPair:
     """An image, its warped copy, and the truth between them.
 
     Attributes:
-        family, value: one of ``FAMILIES`` and what of it. source: name of the image.
+        family, value: one of ``FAMILIES`` and of its ``VALUES``. source: name of the image.
         a, b: (H, W, 3) uint8. H_b_from_a: (3, 3) float64.
         mask_a, mask_b: (H, W) bool or None.
     """
@@ -54,7 +54,7 @@ class WarpedPair:
     mask_b: ArrayBool | None = None
 
     def partners(self, xy: ArrayF32) -> tuple[ArrayF32, ArrayBool]:
-        """Where points of a lie in b: (N, 2) float32, and (N,) bool whether inside of it."""
+        """Where points of a lie in b: (N, 2) float32, and (N,) bool whether inside it."""
         partner = transform_points(self.H_b_from_a, xy).astype(np.float32)
         size = np.array([self.b.shape[1] - 1, self.b.shape[0] - 1])
         return partner, np.asarray(((partner >= 0) & (partner <= size)).all(axis=1))
@@ -73,7 +73,7 @@ def make_pairs(
     Args:
         homographies: (3, 3) each, in units of the image's width and height (see
             ``real_homographies``); every other viewpoint pair takes one, the rest are random.
-        per_family: at most this many values of a family an image, another choice for each image;
+        per_family: at most this many values of a family per image, a different choice for each;
             None takes all.
     """
     pairs = []
@@ -90,7 +90,7 @@ def make_pairs(
 
 
 def as_u8(mask: ArrayBool | None) -> ImageU8 | None:
-    """A mask as 0 and 255, for those who ask for images."""
+    """A mask as 0 and 255, for functions that take images."""
     return None if mask is None else mask.astype(np.uint8) * np.uint8(255)
 
 
@@ -160,7 +160,7 @@ def _viewpoint(
 
 
 def random_view(rng: np.random.Generator, width: int, height: int) -> ArrayF64:
-    """A small random perspective: corners moved by up to 6 % of the image, and a turn of 12."""
+    """A small random perspective: corners moved by up to 6 %, turned by up to 12 degrees."""
     corners = np.array([[0, 0], [width, 0], [width, height], [0, height]], np.float32)
     moved = corners + rng.uniform(-0.06, 0.06, (4, 2)) * (width, height)
     tilt = cv2.getPerspectiveTransform(corners, moved.astype(np.float32))

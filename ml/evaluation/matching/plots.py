@@ -78,7 +78,7 @@ def write_epipolar_plots(folder: Path, result: Mapping[str, Any]) -> list[str]:
 
 
 def curves_figure(curves: Mapping[str, Mapping[str, Any]]) -> Figure:
-    """Recall over 1 - precision, one curve a descriptor."""
+    """Recall over 1 - precision, one curve per descriptor."""
     figure, (axes,) = _figure(1, 1, width=6.4, height=4.4)
     for i, (name, curve) in enumerate(curves.items()):
         axes.plot(curve["one_minus_precision"], curve["recall"], label=name, **_style(i, mark=""))
@@ -89,7 +89,7 @@ def curves_figure(curves: Mapping[str, Mapping[str, Any]]) -> Figure:
 
 
 def values_figure(papers: Mapping[str, Any]) -> Figure:
-    """NN precision over the size of the transform, one panel a family."""
+    """NN precision over the size of the transform, one panel per family."""
     families = [f for f in FAMILIES if f != "viewpoint" and _has(papers, f)]
     figure, panels = _figure(-(-len(families) // 3) or 1, min(3, len(families)) or 1, height=2.9)
     for axes, family in zip(panels, families, strict=False):
@@ -108,7 +108,7 @@ def values_figure(papers: Mapping[str, Any]) -> Figure:
 
 
 def hard_figure(hard: Mapping[str, Any]) -> Figure:
-    """Right matches a pair over precision, a mark a descriptor; hollow: mutual neighbours alone."""
+    """Right matches per pair over precision, by descriptor; hollow: mutual neighbours alone."""
     figure, (axes,) = _figure(1, 1, width=6.4, height=4.4)
     for i, (name, scores) in enumerate(hard.items()):
         row = scores["families"].get("core", scores["families"]["all"])
@@ -125,7 +125,7 @@ def hard_figure(hard: Mapping[str, Any]) -> Figure:
 
 
 def gaps_figure(scores: Mapping[str, Any], gaps: Sequence[str]) -> Figure:
-    """Four panels over the frame gap, one line a descriptor."""
+    """Four panels over the frame gap, one line per descriptor."""
     figure, panels = _figure(2, 2, height=3.0)
     for axes, (key, title) in zip(panels, _GAP_PLOTS, strict=True):
         for i, (name, by_gap) in enumerate(scores.items()):

@@ -46,7 +46,7 @@ def hard_pair(
     """Own detection in both images, matched by ``match_images`` and by mutual neighbours alone.
 
     Args:
-        name: what ``match_images`` is asked for.
+        name: of the descriptor, for ``match_images``.
     """
     a, b = masked_images(pair)
     found = cache.match(a, b, name, keypoints)

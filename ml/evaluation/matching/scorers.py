@@ -73,7 +73,7 @@ class Run:
 
     Attributes:
         args: as parsed. descriptors: by name. images: what is scored. groups: the pairs of each.
-        frames: real neighbouring frames. progress: told of every step.
+        frames: real neighbouring frames. progress: called at every step.
         work: where rows are kept.
     """
 
@@ -92,7 +92,7 @@ class Run:
 
     @property
     def folds(self) -> list[int]:
-        """0 or 1 for each pair: whose half of the images it is of."""
+        """0 or 1 for each pair: the half of the images that its source is in."""
         number = {image.name: i % 2 for i, image in enumerate(self.images)}
         return [number[pair.source] for pair in self.pairs]
 

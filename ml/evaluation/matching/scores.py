@@ -127,7 +127,7 @@ def hard_summary(scores: Sequence[HardScore]) -> HardScores:
 
     Returns:
         families: by family, ``core`` and ``all``: precision (right within 3 px / matches), right
-        (mean a pair), under_1px (share of matches), the same of mutual neighbours alone (raw_),
+        (mean per pair), under_1px (share of matches), the same of mutual neighbours alone (raw_),
         worst_right (mean of the worst tenth of pairs).
     """
     families = {}

@@ -6,13 +6,13 @@ import math
 from collections.abc import Mapping
 
 NCC_LACK = 0.01
-"""NCC of any two frames in the mosaic may lie so much below that of the pair matched by itself."""
+"""NCC of any two frames in the mosaic may lie this far below that of the pair matched by itself."""
 
 MOSAIC, PAIRS = "tessera", "SIFT pairs"
-"""Ways of registering frames, as NCC is told of them."""
+"""Ways of registering frames, by the names they have in NCC tables."""
 
 CYCLE_PX = {"1": 0.2, "5": 0.6, "20": 1.2, "60": 2.0}
-"""Distance in frames -> how far a run forward and one backward may move the view apart."""
+"""Distance in frames -> how far apart a forward and a backward run may place the view."""
 
 
 def asked_lines(
@@ -41,7 +41,7 @@ def _less(value: float | None) -> float | None:
 def _cells(
     reached: Mapping[str, float | None], asked: Mapping[str, float | None], *, sign: int
 ) -> str:
-    """``sign`` 1: as much as asked is enough; -1: no more may be reached than is asked."""
+    """``sign`` 1: the result must be at least the target; -1: at most."""
     cells = []
     for distance, wanted in asked.items():
         found = reached.get(distance)

@@ -90,7 +90,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--stills", type=Path, help="folder of the stills of such sweeps")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
     parser.add_argument(
-        "--renew", type=Path, help="JSON of sweeps whose rows of these and methods are replaced"
+        "--renew", type=Path, help="JSON result whose rows of these sweeps and methods are replaced"
     )
     parser.add_argument("--pictures", type=Path, help="keep the simulated mosaics in this folder")
     parser.add_argument("--card", type=Path, help="write the figures into this model card")
@@ -103,7 +103,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--backward", action="store_true", help="also build from the reversed frames, and compare"
     )
     parser.add_argument("--mask", type=Path, help="scope mask image; by default that of the folder")
-    parser.add_argument("--model", default="auto", help="similarity, affine, homography or auto")
+    parser.add_argument("--model", default="auto", help="motion model, as for `ml mosaic`")
     parser.add_argument(
         "--truth", type=Path, help="exact: CSV of index, h00..h22, or a sample video's .npz"
     )
@@ -232,8 +232,8 @@ def _backward(
 ) -> dict[str, dict[str, float]]:
     """Agreement of this run with one over the reversed frames, with meshes and without them.
 
-    In the view, and at the frames' corners: of a round view these show nothing, and what a mesh
-    says there is carried on from the view.
+    In the view, and at the frames' corners: a round view shows nothing there, and what a mesh
+    says there only continues the view.
     """
     frames = [f.rgb for f in open_source(args.frames).frames() if f.rgb is not None]
     with tempfile.TemporaryDirectory() as folder:
@@ -253,7 +253,7 @@ def _backward(
 
 
 def read_mask(path: Path) -> npt.NDArray[Any]:
-    """Read a mask image as (H, W) uint8."""
+    """Read a mask image as (H, W) uint8; raises ``BadInputError`` if it cannot be read."""
     pixels = cv2.imread(str(path), cv2.IMREAD_GRAYSCALE)
     if pixels is None:
         raise BadInputError(f"{path.name}: expected a mask image")

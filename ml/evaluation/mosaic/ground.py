@@ -53,9 +53,9 @@ class Hills:
     def seen(
         self, H_picture_from_frame: ArrayF64, xy: npt.NDArray[np.floating], *, size_px: int
     ) -> ArrayF64:
-        """What stands out by z of the distance is seen nearer to the point below the scope.
+        """What stands out by z of the scope's distance is seen nearer to the point below the scope.
 
-        By z of its way from there, to first order.
+        To first order, nearer by z times its distance from there.
         """
         flat = transform_points(H_picture_from_frame, xy)
         height = np.sin(flat[:, 0] / HILLS_PX[0]) * np.sin(flat[:, 1] / HILLS_PX[1])
@@ -113,7 +113,7 @@ def tissue_of(still: Path, *, relief: float, seed: int) -> Tissue:
     """The window of a still with a smooth random surface: see ``synthetic_depth``.
 
     Raises:
-        BadInputError: no image there, or one of hardly a px.
+        BadInputError: no image there, or one that is too small.
     """
     if not still.is_file():
         raise BadInputError(f"{still.name}: expected in the folder of the stills")

@@ -46,7 +46,7 @@ def chained(placed: Mapping[int, npt.NDArray[Any]]) -> Pairwise:
 
 
 def sift_pairs(frames: Mapping[int, ImageU8]) -> Pairwise:
-    """Each pair matched for itself: what a chain of SIFT could reach at best."""
+    """Each pair matched by itself: what a chain of SIFT could reach at best."""
 
     def between(a: int, b: int) -> npt.NDArray[Any] | None:
         found = sift_chain([frames[a], frames[b]])
@@ -76,7 +76,7 @@ def sweep_ncc(
     *,
     mask: npt.NDArray[Any],
 ) -> dict[str, dict[str, float]]:
-    """``ncc_table`` of frames as a mosaic has them, and of each pair matched for itself."""
+    """``ncc_table`` of frames as a mosaic has them, and of each pair matched by itself."""
     images, inside = clean_frames(frames), inner_view(mask, frames[0].shape)
     plain = {index: visible(image) for index, image in images.items()}
     return {

@@ -28,7 +28,7 @@ def pair_errors(
     *,
     size_px: int,
 ) -> dict[str, float]:
-    """Mean distance, picture px, of what two frames see where their maps say the same, by distance.
+    """Mean distance, picture px, between what two frames see at one place of the map, by distance.
 
     A distance is missing where no two frames so far apart overlap.
     """

@@ -20,7 +20,7 @@ def renew_table(path: Path, table: SweepTable) -> SweepTable:
     Returns:
         What the file holds then, in the order in which sweeps and methods are known.
     Raises:
-        BadInputError: the file holds no sweeps, or one that was filmed otherwise.
+        BadInputError: the file holds no sweeps, or one with another configuration.
     """
     old = read_results([path])[0]
     if old.get("data_set") != table["data_set"]:

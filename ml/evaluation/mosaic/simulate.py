@@ -21,18 +21,18 @@ class SweepConfig:
     """A sweep over ``retina.jpg`` of scikit-image (1,411 px), or over a still.
 
     Attributes:
-        still: name of an image in a folder that is given where the sweep is filmed; empty: none.
+        still: name of an image in the folder of stills; empty: the retina is filmed.
         frames: how many. size_px: their side.
         path: "glide" crosses the picture once without coming back over itself; "loops" goes round
             three times on shifted rings, so that every place is seen again much later; "loops-slow"
-            is the same cut off after the frames that it has, at the pace of 800 a sweep.
+            is the same at the pace of 800 frames a sweep, cut off after ``frames``.
         fault_share: share of the frames made unusable, in runs of one to three, evenly over
-            ``FAULTS``; a glare-free start is left.
+            ``FAULTS``; the first three stay usable.
         exposure_drift: relative amplitude of slow changes of brightness.
         tilt: standard deviation of the two perspective terms, per px.
         break_at: share of the sweep after which the scope jumps elsewhere; 0 for never.
         relief: hills of the picture stand out by up to this share of the scope's distance; a still
-            gets a depth that strays about so far from its median.
+            gets a depth that strays about this far from its median.
         seed: of everything random.
     """
 

@@ -100,7 +100,7 @@ def simulate_table(
     Args:
         stills: folder of the stills that some sweeps are filmed over.
     Raises:
-        BadInputError: no such sweep, or not its still.
+        BadInputError: no such sweep, or its still is missing.
     """
     rows: list[SweepRow] = []
     for name in names:
@@ -261,7 +261,7 @@ _COLUMNS = {
 
 
 def to_markdown(result: SweepTable) -> str:
-    """The rows as a table, with a description of the sweeps. Only ``make bench`` measures cost."""
+    """The rows as a table, with a description of the sweeps; times are left to ``make bench``."""
     head = ["sweep", "method", *_COLUMNS.values()]
     rows = [
         [

@@ -19,7 +19,7 @@ from ml.types import ArrayBool, ArrayF64
 REFERENCE_DISTANCES = (1, 5, 20)
 """Frames apart: neighbours, and two distances at which small errors have added up."""
 VIEW_POINTS = 9
-"""A side of the grid of points in the view: as fine as a mesh."""
+"""Along each side of the grid of points in the view: as fine as a mesh."""
 AGREEMENT_DISTANCES = (1, 5, 20, 60)
 """Frames apart: wider too, for two runs hardly differ between neighbours."""
 
@@ -207,7 +207,7 @@ def read_truth(path: Path) -> dict[int, ArrayF64]:
 
 
 def read_reference(path: Path, result: MosaicResult) -> dict[int, ArrayF64]:
-    """Read a CSV of frame, to_frame, h00..h22; frames are numbered from the file's first row."""
+    """Read a CSV of frame, to_frame, h00..h22, numbered from its first row; see ``read_truth``."""
     rows = _rows(path, "frame")
     first = int(rows[0]["frame"])
     return {int(row["frame"]) - first + result.frames[0].index: _matrix(row) for row in rows}

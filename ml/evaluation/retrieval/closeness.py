@@ -12,12 +12,12 @@ from ml.types import ArrayF32
 
 @dataclass(frozen=True, slots=True)
 class CalledClose:
-    """How often a search calls its nearest close, by an encoder's calibration for so many regions.
+    """How often a search calls its nearest close, by a calibration for that many regions.
 
     Attributes:
         found: share of queries whose nearest right answer is called close.
-        unrelated: share of queries whose nearest region of something unrelated is, of as many as
-            their own gallery holds: the others are left out at random.
+        unrelated: share of queries whose nearest unrelated region is called close, among as many
+            as their own gallery holds, drawn at random.
     """
 
     found: float
@@ -28,7 +28,7 @@ def is_close(vector: ArrayF32, others: ArrayF32, searched: int, calibration: Cal
     """Whether the nearest of ``others`` (N, D) to ``vector`` (D,) is called close.
 
     Args:
-        searched: regions that it is the nearest of.
+        searched: number of regions of which it is the nearest.
     """
     if not len(others):
         return False

@@ -1,6 +1,6 @@
 """``python -m ml evaluate retrieval``: an encoder beside its rivals, on one folder or on a suite.
 
-How ranked lists are scored is said in ``protocols``.
+See ``protocols`` for how ranked lists are scored.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=[],
         metavar="NAME=LABEL,LABEL",
-        help="score these baselines as well",
+        help="score these coarser labels as well",
     )
     parser.add_argument("--ignore", nargs="+", default=[], metavar="LABEL", help="leave labels out")
-    parser.add_argument("-k", type=int, default=10, help="length of the list mAP counts")
+    parser.add_argument("-k", type=int, default=10, help="number of results that mAP counts")
     parser.add_argument(
         "--bootstrap", type=int, default=1000, help="draws of the bootstrap for the intervals"
     )

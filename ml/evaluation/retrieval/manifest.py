@@ -61,7 +61,7 @@ def require_examples(records: Iterable[RoiRecord]) -> None:
     """Refuse a label with one example: no ranking of it can be right.
 
     Raises:
-        BadInputError: naming the label.
+        BadInputError: naming the label; or there are fewer than two labels.
     """
     counts = Counter(record.label for record in records)
     for label, count in sorted(counts.items()):

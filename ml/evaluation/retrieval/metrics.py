@@ -62,7 +62,7 @@ def bootstrap_interval(
     """Percentile interval of the mean when whole groups (patients) are drawn anew.
 
     Args:
-        values: (N,) one value a query.
+        values: (N,) one value per query.
         groups: (N,) the patient of each.
         repeats: draws. seed: of the draws. level: share the interval covers.
     Returns:
@@ -81,7 +81,7 @@ def macro_mean(values: ArrayF64, labels: Sequence[str]) -> float:
     """Mean over classes of their means: a class of few queries counts like one of many.
 
     Args:
-        values: (N,) one value a query. labels: (N,) the class of each.
+        values: (N,) one value per query. labels: (N,) the class of each.
     """
     names, index = np.unique(np.asarray(labels), return_inverse=True)
     sums = np.bincount(index, values, len(names))

@@ -35,16 +35,16 @@ _PAPER_QUERY_SHARE = 0.2
 class RetrievalOptions:
     """How retrieval is scored."""
 
-    k: int = 10  # length of the list mAP counts
-    long_k: int = 25  # length of the longer list mAP is given for as well
-    vote_k: int = 5  # length of the list precision and the vote count
+    k: int = 10  # results that mAP counts
+    long_k: int = 25  # results of the longer list, which mAP is also given for
+    vote_k: int = 5  # results that precision and the vote count
     bootstrap: int = 1000  # draws of the intervals
     seed: int = 0  # of random rankings, splits, vocabularies and draws
 
 
 @dataclass(frozen=True, slots=True)
 class QueryScores:
-    """One row a scored query."""
+    """One row per scored query."""
 
     ap: ArrayF64
     ap_long: ArrayF64
@@ -67,7 +67,7 @@ def other_patients_scores(
 
 
 def other_patients(records: Sequence[RoiRecord]) -> list[tuple[int, ArrayI64]]:
-    """Each region as query, with the gallery of everybody else's."""
+    """Each region as query, with the regions of all other patients as gallery."""
     patients = np.array([record.patient for record in records])
     everyone = np.arange(len(records))
     return [(int(query), everyone[patients != patients[query]]) for query in everyone]

@@ -38,7 +38,7 @@ class RegionImage:
     Attributes:
         pixels: (H, W, 3) uint8 RGB.
         polygon: in pixels of ``pixels``; None for all of it.
-        mpp: microns per pixel of ``pixels``, None if nobody knows.
+        mpp: microns per pixel of ``pixels``, None if unknown.
     """
 
     pixels: ImageU8

@@ -26,11 +26,11 @@ NO_NORMALISATION = "no_stain_normalisation"
 
 @dataclass(frozen=True, slots=True)
 class Representations:
-    """One vector a region and method.
+    """One vector per region and method.
 
     Attributes:
         vectors: (N, D) float32 by method; the encoder's own is the first.
-        seconds: the encoder's mean time a region.
+        seconds: the encoder's mean time per region.
     """
 
     vectors: dict[str, ArrayF32]

@@ -292,7 +292,7 @@ def _folds(
     share = _shares(dealt[None], counts, config.folds)[0, :, :-2]
     holders = (counts[:, :width] > 0).sum(axis=0)
     notes = [
-        f"label {label!r} is of {n} patient{'s' if n > 1 else ''}: {config.folds - n} of "
+        f"label {label!r} occurs in {n} patient{'s' if n > 1 else ''}: {config.folds - n} of "
         f"{config.folds} folds cannot have it"
         for label, n in zip(labels, holders.tolist(), strict=True)
         if n < config.folds

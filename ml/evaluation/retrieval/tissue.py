@@ -3,8 +3,8 @@
 A portal asks with a slide in two ways, each answered with single regions of other slides: by the
 mean of the slide's regions, and by its sampled tissue. The first is asked with the slides of a
 table of regions, for their organ, without the patient's own. The second is asked with sections of
-one block, for the other sections, among regions of slides of elsewhere; the section itself is left
-out. All figures are of few slides: they tell a broken search from a working one, and no more.
+one block, for the other sections, among regions of slides from elsewhere; the section itself is
+left out. All figures are of few slides: they tell a broken search from a working one, and no more.
 """
 
 from __future__ import annotations
@@ -185,14 +185,14 @@ def section_questions(
 
 
 def middle(vectors: ArrayF32) -> ArrayF32:
-    """(D,): the mean direction of (N, D), as long as they are on the average: as a portal asks."""
+    """(D,): the mean direction of (N, D), of their mean length: what a portal asks with."""
     mean = vectors.mean(axis=0)
     length = float(np.linalg.norm(vectors, axis=1).mean())
     return np.asarray(mean * (length / max(float(np.linalg.norm(mean)), 1e-12)), np.float32)
 
 
 def tissue_score(asked: Sequence[_Asked]) -> TissueScore:
-    """By distance."""
+    """Mean scores with the galleries ranked by Euclidean distance."""
     ranked = []
     for one in asked:
         order = np.argsort(np.linalg.norm(one.gallery - one.vector, axis=1), kind="stable")

@@ -1,4 +1,4 @@
-"""``python -m ml evaluate revealing``: text, faces and the outside, found and made up."""
+"""``python -m ml evaluate revealing``: text, faces and the outside, found and falsely flagged."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def run(args: argparse.Namespace, progress: Progress) -> RevealingReport:
     """Measure, and write the tables into a card.
 
     Raises:
-        MlError: no data, or no place in the card.
+        MlError: no scikit-image, or no such section in the card.
     """
     result: RevealingReport = {
         "text": measure_text(args.data, seed=args.seed, progress=progress),

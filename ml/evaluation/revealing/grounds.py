@@ -18,7 +18,7 @@ _CLEAN = {
     "sinus": ("endoscopy/sinus-4584", "*.jpg", 3),
     "fetoscopy": ("endoscopy/fetoscopy-anon001/frames", "*.jpg", 10),
 }
-"""Folder, pattern, and every how many-th: consecutive frames are nearly one picture."""
+"""Folder, pattern, and the step between images: consecutive frames are nearly one picture."""
 _GI = "endoscopy/gi-and-nasal-stills"
 GI_CLEAN = ("cju0qoxqj9q6s0835b43399p4", "cju0rx1idathl0835detmsp84")
 """Stills of that folder without text; the others have a date or a mark."""
@@ -66,7 +66,7 @@ def frames_of(data: Path, name: str) -> list[ImageU8]:
 
 
 def small(image: ImageU8) -> ImageU8:
-    """At most ``LONG_SIDE_PX``."""
+    """The image, shrunk to ``LONG_SIDE_PX`` where it is larger."""
     return (
         image if max(image.shape[:2]) <= LONG_SIDE_PX else resized(image, long_side_px=LONG_SIDE_PX)
     )

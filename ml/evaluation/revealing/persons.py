@@ -27,7 +27,7 @@ _FRAME = (640, 480)
 
 
 class TurnedFace(TypedDict):
-    """One portrait, so large and so turned: how many faces were found in it."""
+    """One portrait at one size and angle: how many faces were found in it."""
 
     side_px: int
     turned_deg: int
@@ -68,7 +68,7 @@ class PersonScores(TypedDict):
 
 
 def measure_persons(data: Path, *, progress: Progress) -> PersonScores:
-    """Faces found and made up; frames outside found and made up.
+    """Faces and frames outside the body, found and falsely flagged.
 
     Raises:
         MissingDependencyError: no scikit-image.
@@ -85,7 +85,7 @@ def measure_persons(data: Path, *, progress: Progress) -> PersonScores:
 
 
 def _astronaut() -> list[TurnedFace]:
-    """One portrait, in public domain, in sizes and turned."""
+    """One portrait, in the public domain, in several sizes and turned."""
     from skimage.data import astronaut
 
     picture = np.asarray(astronaut(), np.uint8)

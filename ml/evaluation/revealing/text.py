@@ -1,4 +1,4 @@
-"""Text in pictures: drawn in sizes and contrasts, real, and none."""
+"""Text in pictures: drawn in several sizes and contrasts, real, and absent."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class TextScores(TypedDict):
 
 
 def measure_text(data: Path, *, seed: int, progress: Progress) -> TextScores:
-    """All figures on text; nothing of it was learned from."""
+    """All figures on text; the network learned from none of these pictures."""
     grounds = list(clean_grounds(data))
     false, clean = Counter[str](), Counter[str](name for name, _ in grounds)
     for done, (name, image) in enumerate(grounds):

@@ -79,7 +79,7 @@ def weights_file(recipe: Recipe) -> Path:
     """Where the weights of a recipe lie.
 
     Raises:
-        WeightsError: nowhere that is looked at.
+        WeightsError: they are in neither place that is searched.
     """
     folder = os.environ.get(FOLDER_VARIABLE)
     if folder:
@@ -124,7 +124,7 @@ class _PooledTokens(VisionTransformer):
 
 
 def _emptied(recipe: Recipe) -> nn.Module:
-    """The architecture without values: drawing a thousand million random ones takes long."""
+    """The architecture without values: drawing a billion random ones takes long."""
     with torch.device("meta"):
         network = foundation_network(recipe)
     return network.to_empty(device="cpu")

@@ -57,7 +57,7 @@ class TokenPool(nn.Module):
     """A model of transformers, its output pooled to one vector.
 
     Args:
-        model: answers ``last_hidden_state``: (B, N, E) tokens or (B, E, H, W).
+        model: returns ``last_hidden_state``: (B, N, E) tokens or (B, E, H, W).
         pool: one of ``POOLS``; "" for the class token, or the mean where there is none.
         prefix: class and register tokens before those of the patches.
     Raises:
@@ -89,7 +89,7 @@ def load_transformers(source: str, where: str) -> tuple[Any, int]:
         MissingDependencyError: transformers is not installed.
     """
     require_extra("transformers", extra="hub")
-    from transformers import AutoModel  # here: it takes a second, which our own networks need not
+    from transformers import AutoModel  # here: our own networks are spared the second it takes
 
     try:
         model = AutoModel.from_pretrained(source, local_files_only=True)

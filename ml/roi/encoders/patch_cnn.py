@@ -76,7 +76,7 @@ def load_patch_cnn(path: str | Path, *, readout: str | None = None) -> PatchCnnE
     """Read what ``save_patch_cnn`` wrote.
 
     Args:
-        readout: of the same weights instead of the one they were trained by.
+        readout: another readout of the same weights than the one they were trained with.
     Raises:
         WeightsError: no such file, damaged, of another architecture or other sizes.
     """
@@ -115,6 +115,6 @@ def _windows(patch: ImageU8) -> ImageU8:
 
 
 def _starts(side: int) -> list[int]:
-    """Upper ends of the fewest windows that cover a side, evenly spaced."""
+    """Where the fewest windows that cover a side begin, evenly spaced."""
     count = -(-side // WINDOW_PX)
     return [round(i * (side - WINDOW_PX) / max(1, count - 1)) for i in range(count)]

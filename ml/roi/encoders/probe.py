@@ -44,10 +44,10 @@ def probe_vector(patches: PatchEncoder | None) -> ArrayF32 | None:
 
 
 def check_probe(where: str, patches: PatchEncoder, expected: ArrayF32 | None) -> None:
-    """Refuse an encoder whose published networks answer otherwise than when it was made.
+    """Refuse an encoder whose published networks no longer answer as when it was made.
 
     Raises:
-        WeightsError: they do, or the file says nothing of them.
+        WeightsError: they do not, or the file says nothing of them.
     """
     found = probe_vector(patches)
     if found is None and expected is None:

@@ -40,7 +40,7 @@ class TextonEncoder:
         """(dim,) float32 of unit length, of an image (H, W, 3) uint8 of any size.
 
         Args:
-            mask: (H, W) uint8, 0 if no point counts; None, or a mask of nothing, counts all.
+            mask: (H, W) uint8, 0 where no point counts; None or an all-zero mask counts all points.
         """
         jets = contrast_jets(image, self.config)
         if mask is not None:
@@ -52,7 +52,7 @@ class TextonEncoder:
 
 
 def contrast_jets(image: ImageU8, config: TextonConfig) -> ArrayF32:
-    """(points, jet_dim) float32: ``channel_jets`` of the locally normalised stains."""
+    """(points, jet_dim) float32: ``channel_jets`` of the locally normalised stains of RGB uint8."""
     channels = local_contrast(
         image,
         sigma_px=config.sigma_px,

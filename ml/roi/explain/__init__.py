@@ -1,7 +1,7 @@
 """Why two regions are alike: the patches of both that add most to it, or their key points.
 
 >>> from ml.roi.explain import PlacedRegion, explain_regions
->>> found = explain_regions(encoder, PlacedRegion(image_a), PlacedRegion(image_b))
+>>> found, _, _ = explain_regions(encoder, PlacedRegion(image_a), PlacedRegion(image_b))
 >>> found.pairs[0].a, found.pairs[0].b, found.pairs[0].share
 """
 

@@ -11,14 +11,14 @@ from ml.types import ArrayF32, ImageU8
 
 _BINS = (6, 16, 16)
 """Of lightness and the two directions of colour: a bin of colour is 4 units wide, some two steps
-that an eye can tell apart; lightness is the coarser, for tissue varies in it most."""
+that an eye can tell apart; lightness is coarser, for tissue varies most in it."""
 _RANGE = ((0, 256), (96, 160), (96, 160))  # of 8-bit Lab: H&E and DAB stay within
-_STEP = 4  # every fourth pixel each way, for time
+_STEP = 4  # every fourth pixel each way, for speed
 _GLASS_OD = 0.06  # a pixel thinner in every channel is no tissue, as in ``tissue_share``
 
 
 def colour_histogram(patches: Iterable[ImageU8]) -> ArrayF32:
-    """(bins,) float32 that add up to one: which colours the tissue of patches has.
+    """(bins,) float32 that add up to one: which colours the tissue of (P, P, 3) uint8 patches has.
 
     Blank glass is left out; patches of nothing else give zeros.
     """

@@ -15,11 +15,11 @@ from ml.roi.keypoints.rerank import region_features
 from ml.types import ArrayF32, ArrayF64, ImageU8, Progress, no_progress
 
 ZOOMS = ((2.0, 2.0), (1.0, 2.0), (2.0, 1.0), (1.0, 3.0), (3.0, 1.0))
-"""Sizes that the two are cut at where nothing matches as the encoder sees them: finer, and one
-nearer than the other, as where a region holds the other one. A turn needs no cut of its own, for
-key points are described in the direction that they have."""
+"""Magnifications of both that are tried where nothing matches at the encoder's own: both finer, or
+one finer than the other, as where one region holds the other. Rotations need no cut of their own,
+for descriptors do not depend on them."""
 LEAST_FOUND = 8
-"""Matches that such a view must bring: more tries find more by chance."""
+"""Matches that such a cut must bring: more tries find more by chance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class KeypointMatches:
     Attributes:
         xy_a, xy_b: (M, 2) float64, pixels of the images, or level-0 pixels.
         score: (M,) float32, larger is better.
-        found_a, found_b: key points that there were to match.
+        found_a, found_b: key points that could be matched.
         views: pairs of views that were compared: more than one where the first showed nothing.
     """
 
@@ -56,7 +56,7 @@ def match_regions(
     Where nothing matches, they are cut again at other sizes.
 
     Args:
-        progress: told of every pair of views; may raise to stop.
+        progress: called for every further pair of views; may raise to stop.
     Raises:
         InvalidGeometryError, EmptyRegionError: as ``KeypointEncoder.embed``.
     """

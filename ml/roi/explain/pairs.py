@@ -12,7 +12,7 @@ from ml.types import ArrayBool, ArrayF32, ArrayF64
 PAIRS = 8
 """Pairs that are named: more lines between two pictures cannot be told apart."""
 _APART = 0.35
-"""Patches overlap. Of two that are named the middles are at least so much of a patch apart."""
+"""Patches overlap: the centres of two that are named are this share of a patch apart or more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,20 +81,20 @@ def explain_pair(a: Vertices, b: Vertices, *, most: int = PAIRS) -> Explained:
     """Take the similarity of two regions apart.
 
     A region's vector is the mean of its patches' rows, so that the product of two vectors is the
-    mean of the products of all pairs of rows. That is exact, and so is what a patch adds, for the
-    cosine as it is ranked by: the two lengths that it is divided by are factors of the whole
-    regions. What is not exact: a pair alone says what it adds between these two regions, not what
-    would be left without it, since a region with fewer patches has another mean and another length.
+    mean of the products of all pairs of rows. That is exact, and so is what a patch adds to the
+    cosine: the two lengths that it is divided by belong to the whole regions. What is not exact: a
+    pair alone says what it adds between these two regions, not what would be left without it, since
+    a region with fewer patches has another mean and another length.
     A row is what the encoder makes of a patch: whitening and cutting (``RoiGcn.vertices``) come
     before it. Rows of a graph's context part are of a patch and its neighbours; power normalisation
-    is given to rows as a factor of their region. Distances are exact as well for vectors of unit
-    length, of which it is two less twice the similarity, squared.
+    is given to rows as a factor of their region. For vectors of unit length distances are exact
+    as well: the squared distance is two minus twice the similarity.
 
     Args:
         a, b: two regions by one encoder.
         most: this many pairs are named.
     Raises:
-        ShapeError: rows of two lengths, or boxes that are not as many.
+        ShapeError: rows of different lengths, or another number of boxes than of rows.
     """
     _check(a, b)
     vector_a, vector_b = a.vector, b.vector

@@ -17,7 +17,7 @@ from ml.roi.stain import StainEstimate
 from ml.roi.stained import NORMALISED
 from ml.types import ArrayF32, ImageU8, Progress, no_progress
 
-_LOOKED_AT = 24  # patches of a region whose colours are counted: enough for its quantiles
+_LOOKED_AT = 24  # patches of a region, or some more, whose colours are counted
 _NORMALISES = "nuclei"  # how stains are found where an encoder does without, see ``STAINS``
 
 

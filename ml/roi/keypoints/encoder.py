@@ -1,7 +1,7 @@
 """Regions of frames and mosaics to vectors: the descriptors of a grid of points, aggregated.
 
 An endoscope has no microns, and comes near and goes away. A region is therefore brought to one size
-first, by its own area: seen from twice as far, its outline is half as wide and its vector stays.
+first, by its own area: seen from twice as far, its outline is half as wide and its vector the same.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class KeypointEncoder(RegionEncoder):
             slide: open mosaic or still.
             polygon_l0: in level-0 pixels; None for all of it.
             mpp, stain: not used, see ``embed_image``.
-            progress: told after each stage; may raise ``CancelledError``.
+            progress: called before and after; may raise ``CancelledError``.
         Raises:
             InvalidGeometryError, EmptyRegionError: as ``embed``.
         """

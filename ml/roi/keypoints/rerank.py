@@ -31,7 +31,7 @@ def reranked(
         candidates: of the regions found. distance: (N,) float32 theirs, by vectors.
     Returns:
         order: (N,) int64, best first: more agreeing key points first, among equals the nearer one.
-        matches: (N,) int64 of each candidate, in the order given; 0 for all but ``FIRST``.
+        matches: (N,) int64 of each candidate, in the order given; 0 beyond the ``FIRST`` nearest.
     """
     nearest = np.argsort(distance, kind="stable")[:FIRST]
     matches = np.zeros(len(candidates), np.int64)

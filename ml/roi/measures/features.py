@@ -1,8 +1,7 @@
 """Classical features of a patch: what a pathologist would call texture, nuclei, glands and lumina.
 
 All of them see stain concentrations relative to the region's own, never RGB, so that a stronger or
-bluer stain changes little. Every block of features counts the same in the distance between two
-patches, whatever its number of dimensions.
+bluer stain changes little. ``BLOCKS`` says where each kind of feature lies in the vector.
 """
 
 from __future__ import annotations

@@ -11,14 +11,14 @@ from ml.roi.measures.texture import mean_and_deviation
 from ml.types import ArrayBool, ArrayF32, ImageU8
 
 NUCLEI_DIM, SPACE_DIM, CONCENTRATION_DIM = 16, 22, 22
-"""Numbers that the features of each kind are, below; the layout of the vector rests on them."""
+"""Lengths of the vectors of each kind below; the layout of the whole vector depends on them."""
 GRANULOMETRY_RADII_PX = (2, 4, 7, 11, 16, 24)  # nuclei to glands at 1 um per pixel
 GRANULOMETRY_DIM = len(GRANULOMETRY_RADII_PX)
 
 _MIN_NUCLEUS_PX = 12  # at 1 um per pixel; less is a fragment
 _MIN_SPACE_PX = 30  # less is a gap between fibres
 _OPEN_DENSITY = (0.25, 0.15)
-"""Below these shares of the region's dark end a pixel is open space (two readings)."""
+"""Below these shares of the region's dark end a pixel is open space (two thresholds)."""
 
 
 def concentrations(haematoxylin: ArrayF32, eosin: ArrayF32, density: ArrayF32) -> ArrayF32:
@@ -102,7 +102,7 @@ def granulometry(channel: ArrayF32) -> ArrayF32:
         channel: (S, S) float32.
     Returns:
         (6,) float32.
-    Source: Matheron 1975 (pattern spectrum); radii above 10 px at half resolution.
+    Source: Matheron 1975 (pattern spectrum); radii above 4 px at half resolution.
     """
     smooth = cv2.GaussianBlur(channel, (0, 0), 1.0)
     scaled = np.clip(smooth * 127, 0, 255).astype(np.uint8)

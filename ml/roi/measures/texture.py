@@ -23,7 +23,7 @@ _EPSILON = 1e-4  # keeps the logarithm of a flat patch finite
 LBP_SCALES = ((1, 0.6, 1), (2, 1.0, 1), (2, 1.0, 2))
 """(radius, blur, subsampling) of each scale of ``lbp_histogram``."""
 ENERGY_SCALES = 5  # octaves from the pixel up
-ENERGY_PER_SCALE = 6  # three of the band, three of its gradient
+ENERGY_PER_SCALE = 6  # three of the band, three of the gradient
 SPECTRUM_BANDS = 14  # from 1/128 to 1/2 cycles per pixel
 
 LBP_DIM = _RIU2_BINS * len(LBP_SCALES)
@@ -48,7 +48,7 @@ def lbp_histogram(channel: ArrayF32) -> ArrayF32:
 
 
 def band_energies(channel: ArrayF32) -> ArrayF32:
-    """Statistics of band-passed versions of the channel and of their structure tensors.
+    """Statistics of band-passed versions of the channel and of the gradients of smoothed ones.
 
     Args:
         channel: (S, S) float32.

@@ -51,7 +51,7 @@ class StainEstimate:
         density_scale: mean optical density that counts as dark (99th percentile).
         method: "nuclei" (haematoxylin inside nuclei, eosin outside), "macenko", "ruifrok" (the
             published vectors), or "none" (published vectors, and no normalisation).
-        reason: why nothing better was used; empty if the asked method was.
+        reason: why nothing better was used; empty if the requested method was.
         quantiles: (2, Q) float64, rising: concentrations of the tissue at ``QUANTILE_LEVELS``, in
             units of ``matrix``; (2, 0) where the tissue was not measured.
         white: RGB of the empty glass.
@@ -70,7 +70,7 @@ def optical_density(image: ImageU8, white: White = (WHITE, WHITE, WHITE)) -> Arr
     """Optical density of each channel, base 10, never below 0.
 
     Args:
-        image: (..., 3) uint8 RGB.
+        image: (..., 3) uint8 RGB, else ``ShapeError``.
         white: RGB of the empty glass.
     Returns:
         (..., 3) float32.

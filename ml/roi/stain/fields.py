@@ -60,7 +60,7 @@ def tissue_fields(
         slide: open slide or still.
         mpp: microns per level-0 pixel; None takes what the file says.
         field_mpp: microns per pixel of the fields.
-        count: most fields.
+        count: at most this many fields.
     """
     info = slide.info
     known = mpp if mpp is not None else isotropic_mpp(info.mpp_x, info.mpp_y)

@@ -24,7 +24,7 @@ TARGET: dict[str, object] = {{
 
 
 def write_target(slide_path: Path, out_path: Path) -> Path:
-    """Write the stains of a slide as a Python module, five digits a number.
+    """Write the stains of a slide as a Python module, to five decimals.
 
     Raises:
         BadInputError: its stains cannot be found, with the reason.
@@ -65,7 +65,7 @@ def _text(value: object) -> str:
 
 
 def _rows(values: list[object]) -> list[str]:
-    """Lists one below the other; numbers eight a line."""
+    """Lists one below the other, their numbers eight a line."""
     if isinstance(values[0], list):
         return [f"        {_nested(item)},\n" for item in values]
     return [f"        {', '.join(_text(v) for v in values)},\n"]

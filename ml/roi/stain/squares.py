@@ -1,4 +1,4 @@
-"""Squares of one size over the tissue of a slide, in an order whose every beginning is spread."""
+"""Squares of one size over the tissue of a slide, shuffled, so that any first few are spread."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from ml.roi.stain.fields import glass_colour, tissue_mask
 from ml.roi.stain.outline import LEAST_SHARE, THUMBNAIL_PX
 from ml.types import ArrayBool, ArrayF64
 
-LEAST_TISSUE = 0.5  # of a square: half glass would be compared with glass
+LEAST_TISSUE = 0.5  # of a square: with less, glass would be compared with glass
 MOST_LOOKED_AT = 200_000  # squares of a whole slide whose tissue is measured: 0.1 s
 SEED = 0  # any: the same squares each time
 
 
 def tissue_squares(slide: SlideImage, side_px: float, *, most: int) -> ArrayF64:
-    """Squares that hold tissue; they overlap by half where there are no more than ``most`` so.
+    """Squares that hold tissue; they overlap by half if that gives no more than ``most``.
 
     Args:
         slide: open slide or still.
         side_px: in level-0 pixels; cut to the shorter side of the slide.
-        most: squares that are given; where the tissue holds more, these are spread over it.
+        most: squares returned; where the tissue holds more, these are spread over it.
     Returns:
         (N, 4) float64: left, top, right, bottom in level-0 pixels, shuffled, the same for the same
-        slide: the first n are spread over the tissue as well. None if there is no tissue.
+        slide: the first n are spread over the tissue as well. N is 0 without tissue.
     Raises:
-        BadInputError: no size.
+        BadInputError: the side is not above 0, or ``most`` is below 1.
     """
     if not side_px > 0 or most < 1:
         raise BadInputError(f"squares: expected a side above 0, got {side_px}, {most} of them")

@@ -33,11 +33,11 @@ def write_checkpoint(path: Path, config: Any, state: RunState, *, start: bytes =
 
 
 def read_checkpoint(path: Path, config: Any, *, start: bytes = b"") -> RunState | None:
-    """The state written there, or None if nothing is.
+    """The state written there, or None if there is none.
 
     Raises:
         BadInputError: it belongs to another configuration, to a run from other weights, or to a
-            release whose configurations said less.
+            release whose configurations had fewer fields.
     """
     if not path.is_file():
         return None

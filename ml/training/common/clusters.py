@@ -29,7 +29,7 @@ def k_means(
 
 
 def _spread(points: Tensor, count: int, rng: np.random.Generator) -> Tensor:
-    """First centres: each drawn with the squared distance from those before."""
+    """First centres: each drawn in proportion to the squared distance from those before."""
     chosen = [int(rng.integers(len(points)))]
     distance = (points - points[chosen[0]]).square().sum(dim=1)
     for _ in range(count - 1):

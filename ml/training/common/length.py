@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar
 from ml.errors import BadInputError
 
 LENGTHS = ("rounds", "epochs", "steps")
-"""Which of its fields says how long a run is, first of those a configuration has."""
+"""Fields that say how long a run is; the first one that a configuration has counts."""
 
 
 class RunConfig(Protocol):
@@ -41,7 +41,7 @@ def with_length(config: C, steps: int) -> C:
     Rates that fall towards the end of a run follow its new length from the next step on.
 
     Raises:
-        BadInputError: fewer than none, or the run takes no steps.
+        BadInputError: fewer than 0, or the run takes no steps.
     """
     name = length_field(config)
     if name is None:

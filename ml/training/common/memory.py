@@ -13,7 +13,7 @@ LEAST_BATCH = 2
 
 
 class Stepping(Protocol):
-    """What is asked of a learner here; one whose batch may be halved has ``batch`` as well."""
+    """What a learner needs here; one whose batch may be halved has ``batch`` as well."""
 
     @property
     def optimiser(self) -> torch.optim.Optimizer:

@@ -1,8 +1,8 @@
 """Several processes that train one network: distributed data parallel, as torchrun starts it.
 
 Every process draws examples of its own and takes the same steps with the mean of all gradients. So
-all hold the same weights, and ``world`` processes learn from ``world`` times the batch. Alone, a
-process draws and computes what it always did, to the last bit.
+all hold the same weights, and ``world`` processes learn from ``world`` times the batch. A process
+on its own draws and computes what it would without this module, to the last bit.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Peers:
     world: int = 1
 
     def drawn(self, step: int) -> int:
-        """The number that the examples of a step are drawn by: another in every process."""
+        """The number that the examples of a step are drawn by, different in every process."""
         return step * self.world + self.rank
 
     def average(self, optimiser: torch.optim.Optimizer) -> None:
@@ -75,7 +75,7 @@ class Peers:
         return bool(found)
 
     def mean(self, value: float) -> float:
-        """Of a number over the processes."""
+        """Mean of a number over the processes."""
         if self.world == 1:
             return value
         found = self._tensor(value)
@@ -143,7 +143,7 @@ def _part(store: Any, here: Peers) -> None:
     """Wait until no process needs another any more.
 
     A process that has its part of the last exchange may close its connections while another one
-    still reads from them: gloo then reports a lost peer, though all has arrived. The store is no
+    still reads from them: gloo then reports a lost peer, though no data is lost. The store is no
     part of the group. The first process may be the one that holds it: it leaves last.
     """
     store.set(f"done/{here.rank}", "")

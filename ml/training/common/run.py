@@ -89,10 +89,10 @@ class TrainingRun(Generic[C]):
         start: weights that the run starts from, if from any.
         card: model card whose figures of training are renewed, if any.
         hours: wall time after which this call ends the run as it stands, with weights; the same
-            call continues later. None for no end.
+            call continues later. None for no limit.
         compute: where the networks are; a GPU gives other sums, so other weights than a processor.
-        progress: told of every step; it may raise ``CancelledError``, after which the same run
-            continues from its last checkpoint.
+        progress: called after every step; it may raise ``CancelledError``, after which the same
+            run continues from its last checkpoint.
         checkpoints: folder of the checkpoint, by default ``out``.
         views: one of ``VIEWS``, for schemes that show a network several views of one thing.
         history: what has been recorded so far, in earlier parts of an interrupted run as well.
@@ -161,11 +161,11 @@ class TrainingRun(Generic[C]):
     def train(self, learner: Learner, *, steps: int, checkpoint_every: int) -> None:
         """Take the steps that are left of ``steps``; the networks end on the processor.
 
-        A run that was as long as it should be continues where a later call asks for more.
+        A run that has reached its length continues if a later call asks for more.
 
         Raises:
-            BadInputError: the checkpoint in ``out`` is of another configuration, or of a run from
-                other weights.
+            BadInputError: the checkpoint is of another configuration, or of a run from other
+                weights.
         """
         peers().meet()  # the first may still be writing the checkpoint of a run before this one
         self._resume(learner)

@@ -20,7 +20,7 @@ def descend(optimiser: torch.optim.Optimizer, loss: Tensor) -> float:
 
 
 def stand_by(optimiser: torch.optim.Optimizer) -> None:
-    """Take the step that peers take, where this process found nothing to learn from; alone none."""
+    """Take the step that peers take, where this process has nothing to learn from; alone: none."""
     if peers().world == 1:
         return
     optimiser.zero_grad()

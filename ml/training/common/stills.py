@@ -17,10 +17,10 @@ Area = tuple[float, float, float, float]
 
 
 def read_still(path: Path) -> ImageU8:
-    """(H, W, 3) RGB of an image file.
+    """(H, W, 3) uint8 RGB of an image file.
 
     Raises:
-        BadInputError: it is none.
+        BadInputError: it is not an image.
     """
     try:
         return decode_still(path)
@@ -40,7 +40,7 @@ def resized(image: ImageU8, *, long_side_px: int, least_px: int = 1) -> ImageU8:
 
 
 def areas_mask(shape: tuple[int, ...], areas: Sequence[Area]) -> ArrayBool:
-    """(H, W) bool, True in the areas, every pixel that they touch above and below included."""
+    """(H, W) bool, True in the areas, every pixel that they touch included."""
     mask = np.zeros(shape[:2], np.bool_)
     for left, top, right, bottom in areas:
         rows = slice(int(top * shape[0]), int(np.ceil(bottom * shape[0])))

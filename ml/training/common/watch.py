@@ -1,4 +1,4 @@
-"""What held-out examples say while a training runs; looking changes nothing of what is learned."""
+"""What held-out examples say while a training runs; looking does not change what is learned."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def watch(history: History, number: int, look: Callable[[], float]) -> None:
 
 @contextmanager
 def looking(modules: Iterable[nn.Module]) -> Iterator[None]:
-    """Networks in evaluation and without gradients; afterwards they are as before."""
+    """Networks in evaluation mode, without gradients; afterwards they are as before."""
     before = [(module, module.training) for module in modules]
     for module, _ in before:
         module.eval()

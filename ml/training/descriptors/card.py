@@ -26,7 +26,7 @@ class DescriptorSummary(RunSummary):
 
 
 OfGraph = tuple[float | None, Mapping[str, Mapping[str, float]]]
-"""What is told of a graph network alone."""
+"""What is reported of a graph network only, see ``write_training``."""
 
 SHARES = ("easy", "semi_hard", "hard")
 _OVER_ALL = {"nnt_precision": "NNT precision, all", "nnt_score": "NNT score, all"}

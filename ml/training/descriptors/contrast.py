@@ -32,7 +32,7 @@ from ml.types import ArrayF32, ArrayF64, ArrayI64
 LOSS_NAMES = ("contrast", *RIVALS)
 
 WATCHED = 4
-"""Held-out stills that are looked at while a run lasts; its end is scored on more."""
+"""Held-out stills that are looked at while a run lasts; the final scores use more."""
 _HELD_OUT = 1 << 21
 """Keeps what is drawn of held-out stills apart from the steps and the bank."""
 
@@ -105,7 +105,7 @@ class ContrastLearner:
         return total
 
     def entropy_share(self) -> float | None:
-        """Of the attention over held-out stills, see ``KeypointGnn``; None without graph or them.
+        """Of the attention over held-out stills, see ``KeypointGnn``; None without graph or stills.
 
         All their key points take part, as at matching.
         """
@@ -207,7 +207,7 @@ class ViewPair:
 
     xy: tuple[ArrayF32, ArrayF32]
     features: tuple[Tensor, Tensor]
-    size_px: tuple[int, int]
+    size_px: tuple[int, int]  # height, width
 
 
 def seen_rows(xy: ArrayF32, shape: tuple[int, ...]) -> ArrayI64:

@@ -28,7 +28,7 @@ class ContrastConfig:
     temperature: float = 0.08  # tau of equation 5 (section 4.2)
     projection_dim: int = 128  # of the projection under the cosine
     learning_rate: float = 5e-4  # Adam (section 4.2)
-    decay: bool = True  # to zero by a cosine; False keeps it constant, as the paper
+    decay: bool = True  # to zero by a cosine; False keeps it constant, as in the paper
     pairs: int = 1  # still and view pairs a step
     least_share: float = 0.5  # of the nodes a pair keeps, at random; 1 keeps all
     jitter_px: float = 0.5  # deviation of a view's points from their true position; 0 in the paper

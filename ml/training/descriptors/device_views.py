@@ -2,7 +2,7 @@
 
 Where a view lies and how its light differs is a few numbers, drawn as there; pixels are made on the
 device. Without noise a view agrees with OpenCV's to a grey level or two; noise is drawn on the
-device, so that it follows the same distribution and is another.
+device, so that it has the same distribution but other values.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class DeviceStills:
 
 
 def padded_plane(grey: Tensor, *, step: int) -> Tensor:
-    """What ``padded`` and ``as_plane`` make of an image, of a (1, 1, H, W) one in 0 to 255."""
+    """``padded`` and ``as_plane`` for a (1, 1, H, W) image in 0 to 255."""
     below, right = (-(side + 2 * PAD_PX) % step for side in grey.shape[2:])
     pads = (PAD_PX, PAD_PX + right, PAD_PX, PAD_PX + below)
     plane = functional.pad(grey, pads, mode="reflect") / 255.0

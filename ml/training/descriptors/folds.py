@@ -40,7 +40,7 @@ FOLDS = 5
 """As many as the paper repeats its experiments."""
 
 DONE = "fold.json"
-"""In the folder of a fold: what it came to."""
+"""In the folder of a fold: its result."""
 
 FIGURES = {"nnt_precision": "NNT precision, all", "nnt_score": "NNT score, all"}
 """Over all families, beside the NN precision of each."""

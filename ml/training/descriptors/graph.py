@@ -147,7 +147,7 @@ def sweep(
 
     Returns:
         For each setting: ``rows``, value, precision and matching score (NNT at the threshold of
-        the best F1) over the families on the held-out operations; ``table``, them as Markdown.
+        the best F1) over the families on the held-out operations; ``table``, the rows as Markdown.
     Source: graph-ssl-endoscopic-matching, section 4.6, tables 3 and 4.
     """
     tables: list[Sweep] = []

@@ -160,7 +160,7 @@ def hynet(first: Tensor, second: Tensor) -> Tensor:
     """Triplets by a hybrid of inner product and distance, and agreement of lengths.
 
     Args:
-        first, second: as of ``sosnet``, not normalised.
+        first, second: as for ``sosnet``, not normalised.
     Source: Tian et al. 2020 (HyNet), equations 5 to 8.
     """
     a, b = functional.normalize(first, dim=1), functional.normalize(second, dim=1)
@@ -171,7 +171,7 @@ def hynet(first: Tensor, second: Tensor) -> Tensor:
 
 
 def hybrid(distance: Tensor) -> Tensor:
-    """Similarity of unit vectors so far apart; along their angle its steepest slope is 1."""
+    """Similarity of unit vectors at this distance; its steepest slope along their angle is 1."""
     angle = torch.linspace(0, torch.pi, 181)
     slope = ALPHA * torch.cos(angle / 2) + torch.sin(angle)
     cosine = 1 - distance.square() / 2

@@ -153,7 +153,7 @@ TEMPERATURE = 0.08
 
 
 class PairMatcher(nn.Module):
-    """Features and places of two sets of points to an assignment, with a bin for what has none.
+    """Features and places of two sets of points to an assignment, with a bin for the unmatched.
 
     Untrained it assigns by the features' own cosines, as the graph network begins with what the
     CNN says: from random weights a short run learns nothing.
@@ -271,7 +271,7 @@ def assignment_loss(logs: Tensor, rows_a: ArrayI64, rows_b: ArrayI64) -> Tensor:
 
 
 class MatcherRival:
-    """Scores the partners of a matcher; see ``PairMatching``."""
+    """A trained matcher as a ``PairMatching``."""
 
     def __init__(self, descriptor: Descriptor, matcher: PairMatcher) -> None:
         self._descriptor, self._matcher = descriptor, matcher
@@ -279,7 +279,7 @@ class MatcherRival:
     def nearest(
         self, a: ImageU8, xy_a: ArrayF32, b: ImageU8, xy_b: ArrayF32
     ) -> tuple[ArrayI64, ArrayF32]:
-        """The likeliest partner of each point of a; apart by what is left of its likelihood."""
+        """The likeliest partner of each point of a; its distance is one minus the likelihood."""
         sides = []
         for image, xy in ((a, xy_a), (b, xy_b)):
             rows = self._descriptor.describe(image, xy, np.ones(len(xy), np.float32))
@@ -305,7 +305,7 @@ def rivals_table(rows: dict[str, Scores]) -> str:
 
 
 def _once(run: TrainingRun[ContrastConfig], make: Callable[[], Scores]) -> Scores:
-    """What a method came to: worked out, or kept from an earlier run of the same length."""
+    """The scores of a method: computed, or kept from an earlier run of the same length."""
     path = run.out / DONE
     if path.is_file():
         told = json.loads(path.read_text(encoding="utf-8"))

@@ -23,7 +23,7 @@ class TripletConfig:
     triplets: int = 2048  # of a data set; the paper has 300 key points, "over 15000" triplets
     epochs: int = 80  # 250 in section 3.2
     renew_every: int = 2  # epochs a data set is used for; 50 in section 3.2
-    batch: int = 256  # 36 in section 3.2: the more there are to choose the negative among
+    batch: int = 256  # 36 in section 3.2; more of them offer more negatives to choose from
     by_still: bool = True  # batches of patches of few stills; False: of any
     mined: bool = True  # the negative is the nearest of the batch; False: drawn, as in section 2.2
     learning_rate: float = 0.001  # section 3.2
@@ -32,6 +32,6 @@ class TripletConfig:
     momentum: float = 0.9  # section 3.2
     hinge: bool = True  # see losses.adaptive_triplet; the paper prints none
     least_margin: float = 1.0  # see there; a quarter of the largest squared distance
-    settled: float = 1.0  # share of easy triplets from which there is no least margin any more
+    settled: float = 1.0  # share of easy triplets from which on there is no least margin
     checkpoint_every: int = 2  # epochs
     seed: int = 0

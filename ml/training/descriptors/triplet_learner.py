@@ -38,7 +38,7 @@ _MINED_EASY = "mined_easy"
 """Of the history: the share of easy triplets among those that are learned from."""
 
 _WATCHED = 2048
-"""Most held-out triplets whose shares are told after each epoch: they are embedded all at once."""
+"""Most held-out triplets whose shares each epoch records: they are embedded all at once."""
 
 _HELD_OUT_SET, _HELD_OUT_NEGATIVES = 1 << 21, 1 << 22
 """Numbers that keep what is drawn of held-out stills apart from the data sets and the epochs."""
@@ -104,7 +104,7 @@ class TripletLearner:
         )
 
     def _least_margin(self, history: History) -> float:
-        """None any more once the share of easy triplets has settled."""
+        """Zero once the share of easy triplets has settled."""
         easy = max(history.get(_MINED_EASY, []), default=0.0)
         return self.config.least_margin if easy < self.config.settled else 0.0
 
@@ -150,7 +150,7 @@ class TripletLearner:
     def _embedded(
         self, triplets: TripletSet, rows: np.ndarray, rng: np.random.Generator
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Anchors, positives and random negatives among both of the other triplets; (n, D) each."""
+        """Anchors, positives and random negatives out of the other triplets; (n, D) each."""
         chosen = torch.from_numpy(rows)
         both = torch.cat([triplets.anchors[chosen], triplets.positives[chosen]])
         with self.compute.learning():

@@ -28,10 +28,10 @@ _CHUNK = 128
 class PerspectiveConfig:
     """How far a positive is from its anchor."""
 
-    rotation_deg: float = 15.0  # most, either sense
-    scale: float = 0.15  # most log scale, either sense
-    tilt: float = 0.1  # most shift of each corner, as a share of the side
-    shift_px: float = 1.0  # most shift of the patch: a detector does not hit the same point twice
+    rotation_deg: float = 15.0  # largest, in either direction
+    scale: float = 0.15  # largest log scale, in either direction
+    tilt: float = 0.1  # largest shift of each corner, as a share of the side
+    shift_px: float = 1.0  # largest, of the patch: a detector does not hit the same point twice
 
 
 @dataclass(frozen=True, slots=True)

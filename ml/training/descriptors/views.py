@@ -82,7 +82,7 @@ def read_stills(
     """Stills to train on and stills held out.
 
     Raises:
-        BadInputError: no image there, or no operation left to train on.
+        BadInputError: no image there, or no still left to train on.
     """
     paths = images_in(data / config.folder)
     if not paths:
@@ -103,7 +103,7 @@ def read_sequence(frames: Path, config: StillsConfig, *, most: int = 60) -> list
     """Stills of one sequence, a folder of frames or a video, evenly spaced, at the last size.
 
     Raises:
-        BadInputError: nothing to read, or no frame with key points enough.
+        BadInputError: nothing to read, or no frame with enough key points.
     """
     from ml.mosaic.sources import open_source
 

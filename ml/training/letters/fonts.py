@@ -1,6 +1,6 @@
 """Lines of text, drawn: fonts that come with Pillow, matplotlib and OpenCV, words as devices write.
 
-Those to measure with are none of those to learn from.
+The fonts to measure with are not among those to learn from.
 """
 
 from __future__ import annotations

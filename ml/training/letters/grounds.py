@@ -28,7 +28,7 @@ _STILLS_TIMES = 6
 
 
 def learned_grounds(data: Path, *, seed: int) -> list[ImageU8]:
-    """Images to learn over, RGB, at most 2048 px.
+    """Images to learn over, (H, W, 3) uint8 RGB; those of slides at most 2048 px.
 
     Raises:
         BadInputError: none there.
@@ -56,7 +56,7 @@ def _stills(data: Path) -> Iterator[ImageU8]:
 
 
 def _overviews(data: Path) -> Iterator[ImageU8]:
-    """Each slide as a whole, and pieces of it in full size."""
+    """Each slide as a whole, and a piece of it in full size."""
     for folder in _SLIDES:
         for path in sorted((data / folder).glob("*")):
             if path.suffix in IMAGE_SUFFIXES and path.name not in _NOT_LEARNED:

@@ -20,11 +20,11 @@ UNSURE = 255
 class SceneConfig:
     """What is drawn."""
 
-    side_px: int = 112  # of a picture; the network sees 35 px to each side
+    side_px: int = 112  # of a picture; the network sees 31 px to each side
     text_share: float = 0.6  # of the pictures
-    shapes_share: float = 0.5  # with lines, frames, scales and dots, which are no text
+    shapes_share: float = 0.5  # with lines, frames, scales and dots, which are not text
     plain_share: float = 0.15  # on made grounds: one colour, ramps, noise, stripes
-    turned_share: float = 0.15  # by a quarter turn, as on labels
+    turned_share: float = 0.15  # by quarter turns, as on labels
     least_height_px: int = 7  # of capitals
     most_height_px: int = 28  # larger ones are found in a reduced picture
     least_contrast: float = 30.0  # between ink and ground, grey levels
@@ -60,7 +60,7 @@ def write_line(
     *,
     opacity: float = 1.0,
 ) -> None:
-    """Blend a line's ink over an image at its top left corner, cut at the edges."""
+    """Blend a line's ink into an image, its top left corner at ``xy``, cut at the edges."""
     x, y = xy
     part = image[max(y, 0) : y + ink.shape[0], max(x, 0) : x + ink.shape[1]]
     cut = ink[max(-y, 0) :, max(-x, 0) :][: part.shape[0], : part.shape[1], None] * opacity
@@ -85,7 +85,7 @@ def _ground(grounds: Sequence[ImageU8], config: SceneConfig, rng: np.random.Gene
 
 
 def made_ground(side: int, rng: np.random.Generator) -> ImageU8:
-    """One colour, a ramp, stripes, checks or blobs, with or without noise."""
+    """(side, side, 3) uint8: one colour, a ramp, stripes, checks or blobs, perhaps with noise."""
     rows, columns = np.mgrid[:side, :side].astype(np.float32)
     angle, wave = rng.uniform(0, np.pi), rng.uniform(3, 40)
     along = rows * np.sin(angle) + columns * np.cos(angle)

@@ -1,4 +1,4 @@
-"""``python -m ml train calibration``: what distance means something, for an encoder's weights."""
+"""``python -m ml train calibration``: which distances mean something, for an encoder's weights."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class CalibrationSummary(TypedDict):
     """What ``run`` returns.
 
     Attributes:
-        regions: of each group. unrelated_pairs: whose distances were measured.
+        regions: of all groups. unrelated_pairs: whose distances were measured.
         close_below, median: distances that 5 % and half of those pairs are below.
         written: name of the file.
     """

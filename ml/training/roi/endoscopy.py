@@ -43,7 +43,7 @@ class EndoscopyTrainConfig:
     name: str = "roi-endoscopy"  # of the encoder
     version: str = "2.0"  # of the encoder
     source: str = STILLS  # folder of stills, relative to the data folder
-    left_out: tuple[str, ...] = ("00010-", "00011-", "00015-")  # operations the places are of
+    left_out: tuple[str, ...] = ("00010-", "00011-", "00015-")  # operations for ``evaluate places``
     window: tuple[float, ...] = WINDOW  # part of a still that regions are drawn from
     regions: int = 1500  # drawn over all stills
     side_px: tuple[float, float] = (60.0, 220.0)  # of a region, drawn log-uniformly
@@ -193,7 +193,7 @@ def _described_regions(
 
 
 def _set_projection(network: Vlad, vectors: Tensor, power: float) -> float:
-    """Main directions of vectors (N, C); returns the share of the variance they keep."""
+    """Set mean and main directions of vectors (N, C); returns the share of variance kept."""
     mean = vectors.mean(dim=0)
     centred = (vectors - mean).double()
     _, singular, directions = torch.linalg.svd(centred, full_matrices=False)

@@ -1,7 +1,7 @@
-"""An encoder of a lab's own: the portal's, learning on from what ``training_set`` wrote of the lab.
+"""A lab's own encoder: the portal's, trained further on what ``training_set`` wrote of the lab.
 
-Of histology the patch encoder learns on without labels, and the metric over its features is learned
-anew; of endoscopy the vocabulary moves to what the lab's stills show, which takes no steps.
+For histology the patch encoder is trained further without labels, and the metric over its features
+is learned anew; for endoscopy the vocabulary moves to what the lab's stills show, without steps.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from ml.training.roi.patches.config import PatchTrainConfig
 from ml.types import Progress, no_progress
 
 CHECKPOINT_EVERY = 20
-"""Steps that a killed training loses at most: about a minute of two cores."""
+"""At most this many steps are lost if a training is killed: about a minute of two cores."""
 MOST_BYTES = 2**30
 """Of pictures that are held at once: a worker may take three times as much."""
 _HELD = 3 * 4 / 3 * 5 / 4  # bytes a pixel of a picture: its mips, and blocks of twice the size
@@ -42,21 +42,21 @@ _GRAPH_STEPS = 200  # of graph layers, where the encoder has some: they are smal
 PATCHES = PatchTrainConfig(
     name="patches",
     atlas="",
-    batch=96,  # half of what it was trained by: a processor takes seconds for it
-    learning_rate=3e-4,  # a fifth of what it was trained by: it is to move, not to begin anew
+    batch=96,  # half of what it was trained with: a processor takes seconds for it
+    learning_rate=3e-4,  # a fifth of what it was trained with: it is to move, not to begin anew
     warmup=20,  # steps
     checkpoint_every=CHECKPOINT_EVERY,
 )
-"""How the patch encoder learns on; sources and length are the lab's."""
+"""How the patch encoder is trained further; sources and length are the lab's."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabTrained:
-    """What came of it.
+    """The result of a lab's training.
 
     Attributes:
         weights: the encoder's file.
-        regions, patients: it was learned from: as many as may be held at once.
+        regions, patients: that it learned from: as many as may be held at once.
         losses, held_out: of each step, on what is learned from and on patients kept aside; empty
             where nothing is learned by steps.
         stopped_early: the hours were over before the steps.
@@ -87,8 +87,8 @@ def train_lab_encoder(
         data: folder that ``manage.py training_set`` writes.
         work: folder for checkpoints and weights.
         steps: of the patch encoder. hours: after which it ends with fewer.
-        patches: how it learns on; None for ``PATCHES``.
-        progress: told of every step, with the losses; may raise to stop.
+        patches: how it is trained further; None for ``PATCHES``.
+        progress: called after every step, with the losses; may raise to stop.
     Raises:
         BadInputError: the folder holds nothing to learn from; the loss is no longer a number; or as
             ``require_trainable``.
@@ -102,7 +102,7 @@ def train_lab_encoder(
 
 
 def require_trainable(base: RegionEncoder) -> None:
-    """Refuse, before anything is written, an encoder that cannot learn on.
+    """Refuse, before anything is written, an encoder that cannot be trained further.
 
     Raises:
         BadInputError: its features are not our own.
@@ -162,7 +162,7 @@ def _histology(  # noqa: PLR0917
     hours: float | None,
     progress: Progress,
 ) -> LabTrained:
-    # It is trained by another readout than it is used by, of the same weights.
+    # It is trained with another readout than it is used with, of the same weights.
     sizes = dataclasses.replace(own.network.config, readout=STAGES)
     config = dataclasses.replace(config, network=sizes)
     network = PatchCnn(sizes)

@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--aside-least",
         type=int,
         default=ASIDE_LEAST,
-        help="patients to compare on; fewer prove little",
+        help="least number of patients to compare on; fewer prove little",
     )
 
 

@@ -1,4 +1,4 @@
-"""Losses of the training schemes."""
+"""The contrastive loss of ROI training."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tiles of many slides by a table that says whose they are, what they show and how large."""
+"""Tiles of many slides by a table that says whose they are and what they show."""
 
 from __future__ import annotations
 

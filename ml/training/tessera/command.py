@@ -19,7 +19,7 @@ from ml.training.tessera.pool import load_stills
 from ml.types import Progress
 
 WATCHED = 6
-"""Held-out stills whose loss is told after each round."""
+"""At most this many held-out stills have their loss recorded after each round."""
 
 
 class TesseraSummary(RunSummary):
@@ -75,7 +75,7 @@ def train_tessera(run: TrainingRun[TesseraTrainConfig], *, data: Path) -> Tesser
 
 
 def training_files(config: TesseraTrainConfig, data: Path) -> list[Path]:
-    """The stills that train, in name order, without those of the operations held out."""
+    """The stills to train on, in name order, without those of the operations held out."""
     return [
         path
         for path in sorted((data / config.source).glob("*.[jp][pn]g"))
@@ -84,7 +84,7 @@ def training_files(config: TesseraTrainConfig, data: Path) -> list[Path]:
 
 
 def held_out_files(config: TesseraTrainConfig, data: Path) -> list[Path]:
-    """Stills of the operations held out, at most ``WATCHED`` and of each operation as many."""
+    """Stills of the operations held out, at most ``WATCHED``, about as many of each operation."""
     found = []
     for prefix in config.held_out:
         files = sorted((data / config.source).glob("*.[jp][pn]g"))

@@ -27,10 +27,10 @@ from ml.training.tessera.views import TesseraViewConfig, motion_kernel
 from ml.types import ArrayF32, ArrayF64, ImageU8
 
 FLOOD_STEPS = 32
-"""Of the flood of the dark surround between two looks whether it still grows."""
+"""Steps of the flood of the dark surround between two checks whether it still grows."""
 
 POINTS = 128
-"""Patches sampled at once: with 32 x 32 samples some megabytes a ring's level."""
+"""Patches sampled at once: it bounds the memory."""
 
 
 class DeviceStillViews:
@@ -105,7 +105,7 @@ class DeviceStillViews:
         return grown.clamp(0, 1)
 
     def _spots(self, image: Tensor, rng: np.random.Generator) -> Tensor:
-        """Highlights of 2 to 14 px, soft at their edge."""
+        """Ellipses with half axes of 1 to 14 px, soft at their edge."""
         height, width = image.shape[2:]
         count = int(rng.integers(2, 25))
         middle = rng.integers(0, (width, height), (count, 2))

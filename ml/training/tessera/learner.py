@@ -169,8 +169,8 @@ def draw_groups(
 ) -> list[tuple[int, np.ndarray]]:
     """Rows of each part in groups of ``size``, in an order where parts come in turn.
 
-    Groups are random, but of a local part they stay together: points 5 to 20 px apart along one
-    edge are what a descriptor confuses, and random groups hardly ever hold two of them.
+    Groups are random, but in a local part neighbours stay together: points 5 to 20 px apart along
+    one edge are what a descriptor confuses, and random groups hardly ever hold two of them.
     """
     turns: list[list[tuple[int, np.ndarray]]] = []
     for number, part in enumerate(parts):

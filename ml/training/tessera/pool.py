@@ -32,7 +32,7 @@ class PoolConfig:
     pairs: int = 288  # key points of a pair of views, at most
     detectors: tuple[str, ...] = ("sift", "akaze")  # one is drawn for each still
     unmasked: float = 0.25  # chance that a still's points may lie outside the field of view too
-    random_points: float = 0.1  # share of points anywhere in the field of view
+    random_points: float = 0.1  # random points of the image, as a share of those found
     jitter_px: float = 0.5  # deviation of the key point in the second view
     local: float = 0.6  # chance that the pairs of a part lie close together: hard negatives
     support: tuple[float, float] = (0.7, 2.2)  # factors on the radius, the same in both views

@@ -75,7 +75,7 @@ def warped(
 
 
 def degraded(grey: ImageU8, rng: np.random.Generator, config: TesseraViewConfig) -> ImageU8:
-    """Light, highlights, smoke, blur, exposure, noise and compression, in a camera's order.
+    """Light, smoke, highlights, blur, exposure, rim, noise, compression: in a camera's order.
 
     Args:
         grey: (H, W) uint8. What is black stays about black, as the surround of a scope does.
@@ -126,7 +126,7 @@ def _blurred(image: np.ndarray, rng: np.random.Generator, config: TesseraViewCon
 
 
 def _light(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-    """Light that falls off from a random point, at most to about a third."""
+    """Gain of 1.2 at a random point, falling off to no less than about 0.15."""
     height, width = shape[0], shape[1]
     x = (np.arange(width, dtype=np.float32) / width - rng.uniform(-0.2, 1.2))[None]
     y = (np.arange(height, dtype=np.float32) / height - rng.uniform(-0.2, 1.2))[:, None]
@@ -139,7 +139,7 @@ def _clouds(shape: tuple[int, ...], rng: np.random.Generator, *, cells: int) -> 
 
 
 def _spots(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-    """Highlights of 2 to 14 px, soft at their edge."""
+    """Ellipses with half axes of 1 to 14 px, soft at their edge."""
     plane = np.zeros(shape[:2], np.uint8)
     for _ in range(int(rng.integers(2, 25))):
         at = (int(rng.integers(shape[1])), int(rng.integers(shape[0])))

@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--depth-model", help="folder or hub name of a transformers DPT")
     parser.add_argument("--depth-folder", type=Path, help="folder of <image stem>.npy depths")
     parser.add_argument(
-        "--rules-card", type=Path, help="model card whose lines 'rules' are replaced"
+        "--rules-card", type=Path, help="model card whose section 'rules' is replaced"
     )
 
 

@@ -236,7 +236,7 @@ def _round_trip_px(xy_t: Tensor, xy_s: Tensor) -> Tensor:
 
 
 def _as_pairs(pixels: Tensor, view: Synthesised, valid: Sequence[ArrayBool]) -> list[NovelViewPair]:
-    """For the losses, which look at the processor where patches belong together."""
+    """For the losses, which find on the processor which patches belong together."""
     images = pixels.permute(0, 2, 3, 1).to(torch.uint8).cpu().numpy()
     xy_t, xy_s, visible = (part.cpu().numpy() for part in view[1:])
     count = len(valid)

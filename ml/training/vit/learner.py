@@ -131,7 +131,7 @@ class VitLearner:
     def _loss(
         self, source: Tensor, target: Tensor, pair: NovelViewPair, step: int, number: int
     ) -> Tensor | None:
-        """Loss of one pair; None if it holds less than two patch pairs."""
+        """Loss of one pair; None if it holds fewer than two patch pairs."""
         config, patch_px = self.config, self.network.patch_px
         found = patch_pairs(
             pair.view, patch_px=patch_px, valid=pair.valid, cycle_px=config.cycle_px or None

@@ -110,7 +110,7 @@ def cosine_distance(a: Tensor, b: Tensor) -> Tensor:
 
 
 def row_distance(a: Tensor, b: Tensor) -> Tensor:
-    """(N,) distances of eq. 14 between equal rows of (N, E) and (N, E)."""
+    """(N,) distances of eq. 14 between corresponding rows of (N, E) and (N, E)."""
     return (2 - 2 * functional.cosine_similarity(a, b, dim=1)).clamp(min=_SMALL).sqrt()
 
 

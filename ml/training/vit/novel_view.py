@@ -30,7 +30,7 @@ class NovelView:
 
     Attributes:
         image: (H, W, 3) uint8, the warped view I_w; black where nothing projects.
-        xy_t: (H, W, 2) float32, p_gt: where each source pixel lies in the view; NaN behind it.
+        xy_t: (H, W, 2) float32, p_gt: each source pixel's place in the view; NaN behind the camera.
         xy_s: (H, W, 2) float32, where each pixel of the view came from; NaN if nothing projects.
         visible: (H, W) bool, source pixels that are seen in the view: inside and not occluded.
     """

@@ -34,16 +34,16 @@ _LEAST_PX = 16
 """Stills are not made narrower."""
 
 CONTEXT = 0.25
-"""A crop is cut with so much more around it, share of its side: the moved camera sees beyond."""
+"""A crop is cut with this share of its side more around it: the moved camera sees beyond."""
 
 NO_MOTION = MotionConfig(0, 0, 0, 0)
 """The camera stays where it is."""
 
 _MIN_VALID = 0.6
-"""A crop shows at least so much of the trusted field, as far as some tries find one."""
+"""Least share of a crop that has to be trusted, if ``_TRIES`` find such a one."""
 
 _TRIES = 12
-"""Crops that are drawn to find such a one; the best of them is taken where none is."""
+"""Crops that are drawn to find such a one; where none is, the best of them is taken."""
 DepthOf = Callable[[str, ImageU8], ArrayF64]
 """Depth of a whole still by its stem: (H, W, 3) to (H, W), median 1."""
 

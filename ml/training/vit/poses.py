@@ -49,7 +49,7 @@ class PoseMotions:
 
 
 def pose_motions(folder: Path) -> PoseMotions:
-    """Those between all frames that lie up to ``MOST_APART`` apart, forwards and back.
+    """The motions between all frames up to ``MOST_APART`` apart, forwards and back.
 
     Raises:
         BadInputError: no such sequence, or one without scene points, whose shifts have no scale.
@@ -72,7 +72,7 @@ def pose_motions(folder: Path) -> PoseMotions:
 
 
 def _median_depth(sequence: CalibratedSequence, index: int) -> float:
-    """Of the scene points that a frame was used for; 0 if there are none before it."""
+    """Of the scene points that were used in a frame; 0 if none lies in front of it."""
     rows = sequence.seen[sequence.seen[:, 1] == index, 0]
     camera_from_world = np.linalg.inv(sequence.world_from_camera[index])
     z = sequence.points[rows] @ camera_from_world[2, :3] + camera_from_world[2, 3]

@@ -1,4 +1,4 @@
-"""REST of ROIs, their exchange and labels."""
+"""REST endpoints of ROIs, their exchange and labels."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ class RoiBulkApi(ApiView):
     """Draw, change, delete and restore ROIs of one canvas: all of it, or nothing."""
 
     area = TokenArea.ROIS
-    keeps_keys = True  # with the revisions that came of it, for good
+    keeps_keys = True  # for good, with the revisions that the request made
     parser_classes = (GeometryJsonParser,)
     renderer_classes = (RoiRowsRenderer,)
 
@@ -96,10 +96,10 @@ class RoiBulkApi(ApiView):
         summary="Change many ROIs as one step",
     )
     def post(self, request: Request) -> Response:
-        """Up to 10,000 changes in one transaction. Each ROI gets a version of its own, as ever.
+        """Up to 10,000 changes in one transaction. Each ROI gets a version of its own, as usual.
 
         A change that finds its ROI as it wants it does nothing: the request can be sent again. With
-        its Idempotency-Key it can be even where others changed the ROIs since, and changes nothing.
+        its Idempotency-Key that holds even if others have changed the ROIs since.
         """
         body = RoiBulkSerializer(data=request.data)
         body.is_valid(raise_exception=True)

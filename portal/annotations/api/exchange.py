@@ -46,7 +46,7 @@ MOST_WIDTH_PX = 4096  # of a picture: it is drawn in memory, within the request
 
 
 class ExportQuerySerializer(serializers.Serializer[Any]):
-    """As what to export, and of a picture what."""
+    """The format to export in, and what a picture shows."""
 
     format = serializers.ChoiceField(list(WRITERS), required=False, default="geojson")
     downsample = serializers.IntegerField(
@@ -59,7 +59,7 @@ class ExportQuerySerializer(serializers.Serializer[Any]):
         required=False, help_text="For `png`: `left,top,right,bottom` in level-0 pixels"
     )
     width = serializers.IntegerField(
-        required=False, default=1600, min_value=64, max_value=MOST_WIDTH_PX, help_text="Of `png`"
+        required=False, default=1600, min_value=64, max_value=MOST_WIDTH_PX, help_text="For `png`"
     )
     frame = serializers.IntegerField(
         required=False,
@@ -133,7 +133,7 @@ class ImportQuerySerializer(serializers.Serializer[Any]):
         return chosen_labels(value)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """A table is written of a preview only."""
+        """A CSV table is written for a preview only."""
         if attrs["report"] == "csv" and not attrs["dry_run"]:
             raise serializers.ValidationError({"report": "csv needs dry_run=1."})
         return attrs
@@ -220,7 +220,7 @@ class CanvasRoiFileApi(ApiView):
         asked = query.validated_data
         choices = ImportChoices(asked["create_labels"], asked["labels"], asked["strict"])
         user = user_of(request)
-        if isinstance(request.data, Mapping):  # where no length is told, no parser is asked
+        if isinstance(request.data, Mapping):  # without a length, no parser is called
             raise InvalidInputError("The request has no body, so there is no document.")
         file = cast(IO[bytes], request.data)
         once = None if asked["dry_run"] else once_of_file(request, file)
@@ -275,7 +275,7 @@ def _table(
 
     def told(item: ImportItem) -> None:
         words = ("; ".join(item.notes), item.reason)
-        writer.writerow([item.index + 1, item.status, *map(cell, words)])  # as people count
+        writer.writerow([item.index + 1, item.status, *map(cell, words)])  # counted from 1
 
     work = ImportWork(told=told)
     roi_import_preview(canvas=canvas, user=user, document=document, choices=choices, work=work)

@@ -44,26 +44,26 @@ class OutlineSerializer(serializers.Serializer[Any]):
     )
 
     def get_fields(self) -> dict[str, Any]:
-        """``class`` is a word of Python's."""
+        """Add ``class``, which is a keyword of Python."""
         return {"class": serializers.CharField(), **super().get_fields()}
 
 
 class KeptReportSerializer(ImportReportSerializer):
-    """As of an import at once; of a preview with outlines to draw."""
+    """The same report as of an import at once; a preview adds outlines to draw."""
 
     outlines = OutlineSerializer(many=True, required=False)
 
 
 class RoiImportSerializer(serializers.ModelSerializer[RoiImport]):
-    """A document, what was last asked for, how far that came, and what became of it."""
+    """A document, the job last asked for, its progress, and what became of the document."""
 
     name = serializers.CharField(source="document_name", read_only=True)
     job = serializers.SerializerMethodField()
     report = serializers.SerializerMethodField(
-        help_text="null until something is known; so far, while the import is running"
+        help_text="null until something is known; partial while the import is running"
     )
     undone = ImportUndoneSerializer(
-        allow_null=True, read_only=True, help_text="So far, while the import is being undone"
+        allow_null=True, read_only=True, help_text="Partial while the import is being undone"
     )
 
     class Meta:
@@ -85,7 +85,7 @@ class RoiImportSerializer(serializers.ModelSerializer[RoiImport]):
 
     @extend_schema_field(JobSerializer(allow_null=True))
     def get_job(self, row: RoiImport) -> JsonObject | None:
-        """Of what was last asked for."""
+        """The job that was last asked for."""
         jobs = Job.objects.select_related("lab", "created_by")
         job = jobs.filter(pk=row.job_id).first() if row.job_id else None
         if job is None:
@@ -213,8 +213,8 @@ class RoiImportUndoApi(ApiView):
     def post(self, request: Request, import_id: uuid.UUID) -> Response:
         """Delete what it made and revert what it changed; what was changed since stays.
 
-        Of more than a thousand ROIs by a job (202): `Location` names it, and `undone` counts. One
-        that was cancelled continues where it was.
+        Undoing more than a thousand ROIs takes a job (202): `Location` names it, and `undone`
+        counts. A cancelled job continues where it stopped.
         """
         found = selectors.roi_import_get(user_of(request), import_id)
         about(request, found.canvas_id)

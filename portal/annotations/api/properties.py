@@ -71,7 +71,7 @@ class PropertyTypesQuerySerializer(serializers.Serializer[Any]):
 class PropertyTypesApi(ApiView):
     """The properties that a lab keeps of its ROIs, and what their values are.
 
-    The tag is the ``mark``, which may be sent back in the body in the place of ``If-Match``.
+    The tag is the ``mark``, which may be sent back in the body in place of ``If-Match``.
     """
 
     area = TokenArea.ROIS
@@ -91,7 +91,7 @@ class PropertyTypesApi(ApiView):
         asked = query.validated_data
         if canvas_id := asked.get("canvas"):
             lab_id = canvas_get(user=user, canvas_id=canvas_id).lab_id
-            if not has_role(user, lab_id, at_least=Role.VIEWER):  # shared: the words are the lab's
+            if not has_role(user, lab_id, at_least=Role.VIEWER):  # shared: its words are not shown
                 return Response({"lab": None, "properties": []})
         else:
             lab_id = lab_chosen(user, asked.get("lab"), at_least=Role.VIEWER).pk
@@ -132,7 +132,7 @@ class PropertyTypesApi(ApiView):
 
 
 def _mark_among(tags: Set[str], lab_id: uuid.UUID) -> str:
-    """That of now where it is among the tags; else one that is not of now."""
+    """The current mark if it is among the tags, else one that is not current."""
     now = types_mark(selectors.property_types_of(lab_id))
     return now if now in tags else next(iter(tags))
 

@@ -62,12 +62,12 @@ STALE = OpenApiResponse(
 
 
 class RoiPaging(Paging):
-    """As everywhere; the first page has a count. With ``limit`` the largest come on one page."""
+    """The usual pages; the first has a count. With ``limit`` the largest come on one page."""
 
     max_page_size = 1000
 
     def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
-        """Of ``RoiRows``."""
+        """A page of ``RoiRows``."""
         self._rows: selectors.RoiRows = queryset
         page = super().paginate_queryset(queryset.ordered, request, view)
         self.count = queryset.ordered.count() if CURSOR not in request.query_params else None
@@ -105,7 +105,7 @@ class RoiApi(ApiViewSet[Roi]):
     """Regions of interest: drawn, changed with If-Match, deleted, restored, never overwritten."""
 
     area = TokenArea.ROIS
-    keeps_keys = True  # with the revision that came of it, for good
+    keeps_keys = True  # for good, with the revision that the request made
     keeps_tags = True
     queryset = Roi.objects.none()
     serializer_class = RoiSerializer
@@ -233,7 +233,7 @@ class RoiApi(ApiViewSet[Roi]):
     def restore(self, request: Request, pk: str) -> Response:
         """One new version. Without a body a deleted ROI comes back as it was, and a live one stays.
 
-        A body needs If-Match: it becomes as it was in `version`, or what the fields say.
+        A body needs If-Match: the ROI becomes as it was in `version`, or what the fields say.
         """
         roi = selectors.roi_get(user_of(request), uuid.UUID(pk))
         body = RoiRestoreSerializer(data=request.data or {})

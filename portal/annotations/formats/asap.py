@@ -44,8 +44,8 @@ class Asap:
             yield _feature(found, colors)
 
     def write(self, rois: Rois, plane: Plane, choices: ExportChoices) -> Iterator[bytes]:
-        """One annotation for each ring; groups are labels. A line of several legs is a measured
-        line for each: the format knows of two ends only."""
+        """One annotation for each ring; groups are labels. A line of several legs becomes one
+        measured line for each leg: in this format a line has two ends only."""
         groups: dict[str, str] = {}
         yield b'<?xml version="1.0" encoding="UTF-8"?>\n<ASAP_Annotations>\n\t<Annotations>\n'
         for index, roi in enumerate(rois()):

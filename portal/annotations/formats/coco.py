@@ -74,7 +74,7 @@ class Coco:
     def write(self, rois: Rois, plane: Plane, choices: ExportChoices) -> Iterator[bytes]:
         """One image, or one for each frame that has regions.
 
-        Points are key points. The format knows no lines: they are left out and counted at its end.
+        Points are key points. The format has no lines: they are left out and counted at its end.
         """
         categories: dict[str, int] = {}
         frames: dict[int, int] = {}
@@ -130,7 +130,7 @@ def _image(number: int, frame: int, plane: Plane) -> dict[str, str | int]:
 
 
 class _Image(NamedTuple):
-    """An image of the document, as it was said; only the id was looked at."""
+    """An image as the document describes it; only the id was checked."""
 
     id: int | str
     file_name: object
@@ -254,7 +254,7 @@ def _geometry(raw: Mapping[str, Any]) -> tuple[GeoJsonGeometry, tuple[str, ...]]
 
 
 def _points(flat: object) -> list[list[float]]:
-    """Key points that are labelled: x, y and how visible, in turns."""
+    """The labelled key points of a flat list of x, y and visibility in turns."""
     if not isinstance(flat, list) or len(flat) % 3 or not all(map(_is_number, flat)):
         return []
     return [flat[i : i + 2] for i in range(0, len(flat), 3) if flat[i + 2]]
@@ -300,7 +300,7 @@ def runs_unpacked(text: str) -> np.ndarray[Any, np.dtype[np.int64]]:
     last (``rleFrString`` of pycocotools' maskApi.c).
 
     Raises:
-        FeatureError: other characters, a number without end or below zero.
+        FeatureError: other characters, too many runs, a run cut short, negative or too long.
     """
     runs: list[int] = []
     value = shift = 0

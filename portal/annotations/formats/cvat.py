@@ -40,7 +40,7 @@ class Cvat:
         return root_name(head) == "annotations"
 
     def read(self, stream: IO[bytes], plane: Plane) -> Iterator[Any]:
-        """A track as one region with key frames (on a still image: each where it is drawn)."""
+        """A track as one region with key frames (on a still image: each shape as a region)."""
         colors: dict[str, str] = {}
         for found in elements(stream, "meta", "track", "image", kind="CVAT"):
             if found.tag == "meta":

@@ -90,7 +90,7 @@ def _trim(track: list[_Key], own: int) -> None:
 
 
 def track_states(roi: Roi) -> list[list[tuple[int, list[list[float]] | None]]]:
-    """What CVAT is to be told: tracks of frame and ring, None if it is outside.
+    """The tracks that CVAT gets: frames, each with its ring, None where it is outside.
 
     CVAT's polygons are single rings: a region of several parts, or with holes, becomes several
     tracks. Each ends by a frame that is outside, or it would be held to the end of the video.

@@ -13,7 +13,7 @@ from portal.annotations.models import Label, Roi, RoiKind
 NAME_KEY = "tessera.name"
 _PLAIN_COLOR = "#888888"
 _TAGS = {RoiKind.POINT.value: "points", RoiKind.LINE.value: "polyline"}
-NO_LABEL = "No label"  # CVAT knows no shape without one
+NO_LABEL = "No label"  # CVAT has no shape without one
 
 
 def cvat_write(rois: Rois, plane: Plane) -> Iterator[bytes]:

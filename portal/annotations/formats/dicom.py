@@ -33,7 +33,7 @@ class DicomAnnotations:
     def write(self, rois: Rois, plane: Plane, choices: ExportChoices) -> Iterator[bytes]:
         """The whole instance: highdicom builds it in memory.
 
-        The image that they are of is the finest instance of the slide, as DICOMweb gives it.
+        The annotations refer to the finest instance of the slide, as DICOMweb gives it.
         """
         if plane.is_video:
             raise InvalidInputError("DICOM annotations are for slides, not for videos.")

@@ -23,7 +23,7 @@ MOST_PIXELS = 16 * 10**9  # 60,000 tiles; a slide of 126,000 px square
 DOWNSAMPLES = (1, 2, 4, 8, 16, 32)
 _CHUNK = 2**20  # sent at once: few calls, little memory
 _LEVEL = 6  # of zlib: masks are mostly one value
-MOST_LABELS = 255  # values of a byte but 0, which is no label
+MOST_LABELS = 255  # all values of a byte but 0, which is no label
 
 
 class _Resolution(TypedDict, total=False):

@@ -127,13 +127,13 @@ def _draw(picture: Image.Image, rois: list[Roi], window: Window) -> None:
 
 
 def bar_um(most_um: float) -> float:
-    """The longest round length (1, 2 or 5 times a power of ten) that is not beyond this one."""
+    """The longest round length (1, 2 or 5 times a power of ten) that is not above this one."""
     power = 10.0 ** math.floor(math.log10(most_um))
     return max(step * power for step in (1, 2, 5) if step * power <= most_um)
 
 
 def _scale_bar(picture: Image.Image, um_px: float) -> None:
-    """A bar of a round length, at most a quarter of the width, below at the left."""
+    """A bar of a round length, at most a quarter of the width, at the bottom left."""
     length_um = bar_um(um_px * picture.width / 4)
     length_px = length_um / um_px
     unit = picture.width / 100

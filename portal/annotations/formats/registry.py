@@ -35,10 +35,10 @@ AUTO, GEOJSON = "auto", GeoJson.name
 
 
 def reader_of(stream: IO[bytes], *, named: str = AUTO) -> FormatReader:
-    """The reader that a document asks for by its content, or by name.
+    """The reader of this name, or the one that fits the content of the document.
 
     Raises:
-        FormatError: no format that is read.
+        FormatError: its content fits no format that is read.
     """
     if named != AUTO:
         return READERS[named]

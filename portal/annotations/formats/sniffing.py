@@ -6,7 +6,7 @@ import re
 
 HEAD_BYTES = 64 * 2**10  # comments and a document type may stand before the root element
 _FIRST_KEY = re.compile(rb'\{\s*"([^"\\]{0,64})"\s*:')
-_ROOT = re.compile(  # possessive: no document makes it go back
+_ROOT = re.compile(  # possessive: no document makes it backtrack
     rb"(?:<\?.*?\?>|<!--.*?-->|<!DOCTYPE[^>\[]*(?:\[.*?\])?\s*>|\s)*+<([A-Za-z_][\w.-]*)", re.DOTALL
 )
 

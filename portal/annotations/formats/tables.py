@@ -26,7 +26,7 @@ class Table:
     for_video = True
 
     def write(self, rois: Rois, plane: Plane, choices: ExportChoices) -> Iterator[bytes]:
-        """A line of names, then one for each region; a column for each property that one has."""
+        """A line of names, then one for each region; a column for each property that any has."""
         keys = sorted({key for roi in rois() for key in roi.properties})[:_KEYS_MOST]
         said = ("description", *(cell(f"property.{key}") for key in keys))
         yield b"\xef\xbb\xbf" + _line([*_HEAD, *(measure.key for measure in MEASURES), *said])

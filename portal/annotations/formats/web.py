@@ -51,7 +51,7 @@ def page_address(base: str, plane: Plane) -> str:
 
 
 def canvas_address(base: str, plane: Plane) -> str:
-    """What the manifest calls the canvas, and annotations are on."""
+    """The id of the canvas in its manifest, which annotations target."""
     return f"{base}{reverse('api:canvas-manifest', args=[plane.canvas_id])}canvas"
 
 

@@ -26,8 +26,8 @@ def frame_resolve(canvas: Canvas, *, index: int | None, pts: int | None) -> Fram
     Either may be left out; where both are given they must name the same frame.
 
     Raises:
-        InvalidInputError: a frame on a canvas without time, none on a video, or one that the
-            video's frame table does not hold.
+        InvalidInputError: a frame on a canvas without time, none on a video, or one that is not in
+            the video's frame table. UnavailableError: that table is not ready yet.
     """
     if canvas.kind != CanvasKind.VIDEO:
         if index is None and pts is None:

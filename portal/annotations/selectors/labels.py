@@ -49,7 +49,7 @@ class LabelRow:
 
     Attributes:
         depth: 0 at the top.
-        hard_to_tell: a label that some people can hardly tell from this one by colour, and who.
+        hard_to_tell: a label hard to tell from this one by colour, and for which colour vision.
     """
 
     label: Label

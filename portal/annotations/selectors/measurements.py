@@ -1,6 +1,6 @@
 """The measurements table: each ROI of an image or of a case, one unit a column.
 
-Columns of lines and of points are there where one is.
+There are columns for lines and for points only if there are any.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class LabelSum:
-    """How many ROIs have a label, and their area in the unit of the table."""
+    """How many of the rows have a label, and their area in the unit of the table."""
 
     name: str
     color: str

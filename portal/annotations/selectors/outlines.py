@@ -44,7 +44,7 @@ def outlines_propose(
         window: left, top, right, bottom in level-0 pixels: what is on screen. It is cut to the
             canvas, and read at most ``MOST_PX`` wide or high.
     Raises:
-        ForbiddenError: who may not draw.
+        ForbiddenError: the person may not draw.
         InvalidInputError: the point lies outside, or there is nothing to outline around it.
         NotFoundError: the pixels cannot be read.
     """

@@ -15,9 +15,9 @@ def review_rules_of(lab_id: uuid.UUID) -> ReviewRules:
 
 
 def is_own(roi: Roi, user: User) -> bool:
-    """Whether the person drew the ROI, or changed its outline or its label.
+    """Whether the person drew the ROI, or made a revision of it that is a draft.
 
-    Such a change leaves a draft, and nobody else makes one: a revision that is a draft is theirs.
+    A new outline or label leaves a draft, unless submitted at once; so does any change of one.
     """
     if roi.created_by_id == user.pk:
         return True

@@ -66,7 +66,7 @@ def roi_get(user: User, roi_id: uuid.UUID, *, with_shared: bool = True) -> Roi:
     """One ROI, deleted or not; ``NotFoundError`` also where it is another lab's.
 
     Args:
-        with_shared: those that another lab shares, while they are not deleted. Follow-ups leave
+        with_shared: also those that another lab shares, if not deleted. Follow-ups leave
             them out, since they look into the patient's other cases.
     """
     rois = Roi.objects.visible_to(user) if with_shared else Roi.objects.owned_by(user)
@@ -77,7 +77,7 @@ def roi_get(user: User, roi_id: uuid.UUID, *, with_shared: bool = True) -> Roi:
 
 
 def rois_by_id(user: User, canvas: Canvas, ids: Sequence[uuid.UUID]) -> list[Roi]:
-    """These ROIs of a canvas, deleted or not, in the order asked for, less what is not there."""
+    """These ROIs of a canvas, deleted or not, in the order asked for, without any not found."""
     rows = _joined(Roi.objects.visible_to(user)).filter(canvas=canvas, pk__in=ids)
     found = {roi.pk: roi for roi in rows}
     return [found[one] for one in ids if one in found]

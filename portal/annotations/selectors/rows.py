@@ -1,7 +1,7 @@
 """The list of ROIs: what is shown of each, a page by one query, its outline as stored text.
 
 A window may hold ten thousand outlines. Parsing each into points only to write the points out again
-took longer than all the rest together, and so did a copy of the canvas beside every row.
+takes longer than all the rest together, and so does a copy of the canvas beside every row.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class RoiRows:
 
 
 def roi_rows_by_id(user: User, canvas: Canvas, ids: Sequence[uuid.UUID]) -> list[RoiRow]:
-    """These ROIs of a canvas, deleted or not, in the order asked for, less what is not there."""
+    """These ROIs of a canvas, deleted or not, in the order asked for, without any not found."""
     shown = Roi.objects.visible_to(user).filter(canvas=canvas)
     found: dict[uuid.UUID, RoiRow] = {}
     for start in range(0, len(ids), _ROWS_AT_ONCE):
@@ -107,7 +107,7 @@ def roi_rows_by_id(user: User, canvas: Canvas, ids: Sequence[uuid.UUID]) -> list
 
 
 def roi_rows_small(ids: Sequence[uuid.UUID], *, most_chars: int) -> list[RoiRow]:
-    """These ROIs, which the person is known to see, less those whose outlines are long texts."""
+    """These ROIs, which the person is known to see, without those whose outlines are long."""
     long = Length(Cast("geometry", TextField())) + Length(Cast("track", TextField()))
     rows = Roi.everything.filter(pk__in=ids).annotate(chars=long).filter(chars__lte=most_chars)
     return _read(rows, with_outlines=True)

@@ -34,9 +34,9 @@ from portal.core.errors import ConflictError, InvalidInputError, NotFoundError, 
 from portal.core.events import events_emit
 from portal.labs.models import User
 
-MAX_STEPS = 10_000  # some seconds: far from the 15 s after which readers look no more
+MAX_STEPS = 10_000  # some seconds: far from the 15 s after which readers stop looking
 CHUNK = 500  # rows of one statement
-BULK_FROM = 25  # so many outlines are embedded as one piece of work, a few each at once
+BULK_FROM = 25  # more outlines than this are embedded as one piece of work, fewer each at once
 MOST_ALIKE = 10  # kinds of change with a statement each; beyond, every row brings its values
 
 
@@ -95,7 +95,7 @@ def rois_change(
             changed since.
 
     Raises:
-        KeyReusedError: ``once`` was another request.
+        KeyReusedError: the key of ``once`` stands for another request.
         StaleVersionError: ``details["stale"]`` lists the ids that someone else changed.
         NotFoundError: one of them is not on this canvas.
         ConflictError: one is deleted or locked. ForbiddenError, InvalidInputError.
@@ -161,9 +161,9 @@ def _shapes(canvas: Canvas, steps: Sequence[RoiStep]) -> dict[uuid.UUID, RoiShap
 
 
 def _locked_rows(canvas: Canvas, user: User, steps: Sequence[RoiStep]) -> dict[uuid.UUID, Roi]:
-    """The rows, locked in the order of their ids: two requests never wait for each other.
+    """The rows, locked a chunk at a time, within it in the order of their ids.
 
-    What is hidden from the person is there to nobody but the one who would take its id.
+    To the person, hidden ROIs are not there, except that their ids cannot be used again.
     """
     if not Canvas.objects.filter(pk=canvas.pk).exists():
         raise NotFoundError("The item that these ROIs are drawn on was deleted.")

@@ -44,7 +44,7 @@ from portal.archive.models import Canvas
 from portal.core.errors import InvalidInputError, PortalError
 from portal.labs.models import User
 
-LIVES_EVERY_S = 10.0  # where nothing of a part is to be written; see ``imports.SILENT``
+LIVES_EVERY_S = 10.0  # a sign of life while nothing is written; see ``imports.SILENT``
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +74,7 @@ def roi_import(
     """Bring a document onto a canvas; emits ``roi.saved`` for each ROI.
 
     Written in many short transactions, so that others save in the meantime, under one
-    ``RoiImport``.
-    One that breaks off is taken back: at once, or by a chore where its process was killed.
+    ``RoiImport``. One that breaks off is undone: at once, or by a chore if its process was killed.
 
     A feature whose id is an ROI of this canvas updates (or restores) it; importing the same
     document again changes nothing.
@@ -135,7 +134,7 @@ def roi_import_run(
 ) -> ImportReport:
     """Carry out an import, or resume one from ``row.report`` and ``work.done``.
 
-    The row is written where it is new. Raises as ``roi_import``.
+    The row is written if it is new. Raises as ``roi_import``.
     """
     canvas, user = row.canvas, import_author(row)
     may_create = _may_create(canvas, user, choices)
@@ -211,7 +210,7 @@ def roi_import_preview(
 
 
 def preview_report(run: ImportRun) -> ImportReport:
-    """Of a preview, so far."""
+    """The report of a preview, so far."""
     report = run.tally.report(run.classes.all, is_preview=True)
     return replace(report, outlines=tuple(run.outlines))
 
@@ -331,7 +330,7 @@ def _changes(plan: Plan) -> RoiChanges:
         changes["description"] = plan.feature.description
     if plan.feature.properties is not None:
         changes["properties"] = plan.feature.properties
-    if plan.track:  # most formats know of none: what they leave out stays
+    if plan.track:  # most formats have none: what they leave out stays
         changes["track"] = list(plan.track)
     if plan.feature.is_locked:  # a file never unlocks
         changes["is_locked"] = True

@@ -18,7 +18,7 @@ from portal.core.errors import ConflictError, InvalidInputError
 from portal.core.written import WrittenOnce
 
 NAME_MAX = 120  # as the column
-_ALIKE = 1e-6  # of a measure: how far another release of GEOS may come to another figure
+_ALIKE = 1e-6  # relative: how far a measure may differ with another release of GEOS
 MEASURES: tuple[
     Literal["left", "top", "right", "bottom", "centroid_x", "centroid_y", "area_px"], ...
 ] = ("left", "top", "right", "bottom", "centroid_x", "centroid_y", "area_px")
@@ -70,7 +70,7 @@ def roi_shape(canvas: Canvas, geometry: object) -> RoiShape:
 
 
 def shape_kind(shape: RoiShape, said: str) -> str:
-    """Points and lines by their geometry; an ellipse where it is said to be one and is one still.
+    """Points and lines by their geometry; an ellipse where it is said to be one and still is.
 
     Raises:
         InvalidInputError: no such shape.
@@ -160,9 +160,9 @@ def _changed_outline(roi: Roi, changes: RoiChanges) -> tuple[RoiColumns, tuple[s
 
 
 def require_as_stored(row: Roi | RoiRevision, *, canvas: Canvas, own_index: int | None) -> None:
-    """Check a row from elsewhere: it is what would be stored here of what it says.
+    """Check that a row from elsewhere is as it would be stored here.
 
-    Its frames are not looked for: the video may not have been read yet.
+    Its frames are not looked up: the video may not have been read yet.
 
     Args:
         own_index: the frame of the ROI, None if the canvas has none.
@@ -184,7 +184,7 @@ def require_as_stored(row: Roi | RoiRevision, *, canvas: Canvas, own_index: int 
         found = shape_fields(shape)
         odd += [name for name in MEASURES if not _alike(getattr(row, name), found[name])]
     if odd:
-        raise InvalidInputError(f"{odd[0]}: it differs from what is stored.")
+        raise InvalidInputError(f"{odd[0]}: it differs from what would be stored.")
     require_area(row.shape, row.track)
 
 
@@ -205,7 +205,7 @@ def require_unlocked(roi: Roi) -> None:
 
 
 def clean_name(name: str) -> str:
-    """One line, not too long."""
+    """As one line; ``InvalidInputError`` if it is too long."""
     name = " ".join(name.split())
     if len(name) > NAME_MAX:
         raise InvalidInputError(f"name: {len(name)} characters; {NAME_MAX} at most.")

@@ -36,7 +36,7 @@ CHUNK = 100  # as an import: others save in between
 AT_ONCE = 1_000
 """ROIs taken back within a request, or a pass of the chore: a second. More are a job's work."""
 SILENT = timedelta(minutes=5)
-"""An import within a request writes a part, or says that it lives, every few seconds."""
+"""An import within a request writes a part, or shows that it is alive, every few seconds."""
 _OPEN = (JobState.QUEUED, JobState.RUNNING)
 _ONLY_LOOKED_AT = (ImportStage.PREVIEWING, ImportStage.PREVIEWED)
 
@@ -72,8 +72,8 @@ class UndoWork:
 def roi_import_undo(*, roi_import: RoiImport, user: User) -> ImportUndone:
     """Take an import back: delete what it made, revert what it changed. All stays in the history.
 
-    An ROI that was changed after the import is left as it is, and so is one of which the label it
-    had before was retired since. A second time finds nothing to do.
+    An ROI that was changed after the import is left as it is, and so is one whose label from before
+    the import was retired since. A second time finds nothing to do.
 
     Raises:
         ConflictError: it is still running, or being taken back by a job. ForbiddenError.
@@ -126,11 +126,11 @@ def import_undo_work(row: RoiImport, user: User | None, context: JobContext) -> 
     """What the job does: resume the undoing.
 
     Args:
-        user: who asked; None if the account is gone since. It was theirs to ask, so it ends.
+        user: who asked; None if the account is gone since; it is finished all the same.
     """
 
     def progress(done: int, total: int) -> None:
-        context.progress(done, total, "taking back")
+        context.progress(done, total, "undoing")
         context.give_way()
 
     undone, _ = _undo(row, user, UndoWork(part=context.part, progress=progress))
@@ -142,10 +142,10 @@ def import_undo_work(row: RoiImport, user: User | None, context: JobContext) -> 
 
 
 def import_kept(roi_import: RoiImport, **fields: Any) -> None:
-    """Say, in the transaction of a part, how far an import came.
+    """Record, in the transaction of a part, how far an import came.
 
     Raises:
-        ConflictError: it was taken back in the meantime, or is; the part must not last.
+        ConflictError: it was undone in the meantime, or is being undone: the part must not last.
     """
     rows = RoiImport.objects.filter(pk=roi_import.pk, undone_at=None)
     if not rows.exclude(stage=ImportStage.UNDOING).update(updated_at=Now(), **fields):
@@ -153,11 +153,11 @@ def import_kept(roi_import: RoiImport, **fields: Any) -> None:
 
 
 def imports_lost_undo() -> int:
-    """Take back imports within requests whose process is gone: nobody else knows of their half.
+    """Take back imports within requests whose process is gone: nobody else knows what it wrote.
 
     Those that run as jobs continue. A chore: safe at any time and twice, and short: the rest of a
     large one is left for the next time, and one that cannot be taken back now is tried again
-    later. Returns how many were taken back to the end.
+    later. Returns how many were taken back completely.
     """
     silent = RoiImport.objects.filter(
         stage=ImportStage.IMPORTING, job=None, updated_at__lt=Now() - SILENT
@@ -182,7 +182,7 @@ def import_undo_unasked(roi_import: RoiImport, *, most: int | None = None) -> bo
     request can be sent once more.
 
     Args:
-        most: this many ROIs at most. Returns whether that were all.
+        most: this many ROIs at most. Returns whether that was all.
     """
     rows = RoiImport.objects.filter(pk=roi_import.pk)
     rows.update(undone_at=Now())  # first: a process that was only paused writes no further part
@@ -193,7 +193,7 @@ def import_undo_unasked(roi_import: RoiImport, *, most: int | None = None) -> bo
 
 
 def _refuse_running(roi_import: RoiImport) -> None:
-    """What is undone while it is written would be written on."""
+    """Raise ``ConflictError`` for a running import, which would go on writing."""
     if roi_import.stage != ImportStage.IMPORTING:
         return
     if roi_import.job_id is None or _is_open(roi_import):
@@ -209,7 +209,7 @@ def _is_open(roi_import: RoiImport) -> bool:
 
 
 def _undo(row: RoiImport, user: User | None, work: UndoWork) -> tuple[ImportUndone, bool]:
-    """What became of the ROIs so far, those of earlier times too, and whether that were all."""
+    """What became of the ROIs so far, those of earlier times too, and whether that was all."""
     row.refresh_from_db(fields=["undone", "undo_after"])
     revisions = row.revisions.order_by("roi_id")
     left = revisions.filter(roi_id__gt=row.undo_after) if row.undo_after else revisions
@@ -226,7 +226,7 @@ def _undo(row: RoiImport, user: User | None, work: UndoWork) -> tuple[ImportUndo
 
 
 def _keep_undone(row: RoiImport, count: Counter[str], after: uuid.UUID) -> None:
-    """In the transaction of a part. Another that takes it back at the same time is found out."""
+    """In the transaction of a part. Another undoing at the same time is detected."""
     undone = asdict(ImportUndone(**count))
     rows = RoiImport.objects.filter(pk=row.pk, undo_after=row.undo_after)
     if not rows.update(undone=undone, undo_after=after):

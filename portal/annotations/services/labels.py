@@ -82,12 +82,12 @@ def label_create(
 ) -> Label:
     """Add a label at the end (or at ``position``) of the lab's default set.
 
-    It gets the first of the viewer's keys 1 to 9 that is free.
+    It gets the first of the viewer's keys 1 to 9 that is free. Emits ``label.saved``.
 
     Raises:
         ForbiddenError: not a manager.
         ConflictError: the lab has a label of that name (upper and lower case are the same).
-        InvalidInputError: the parent is another lab's, or too deep.
+        InvalidInputError: a bad name or colour; the parent is another lab's, or too deep.
     """
     require_manage_labels(user, lab.pk)
     label_set = label_set_ensure(lab=lab)
@@ -123,7 +123,7 @@ def label_update(*, label: Label, user: User, changes: LabelChanges) -> Label:
     """Rename, recolour, move, retire or bring back a label. ROIs keep pointing at it, and their
     revisions keep the name they were given.
 
-    A key is taken from the label that has it.
+    A key is taken from the label that has it. Emits ``label.saved``.
 
     Raises:
         As ``label_create``. ConflictError: a retired one's name was given to another since.
@@ -155,7 +155,7 @@ def label_update(*, label: Label, user: User, changes: LabelChanges) -> Label:
 def labels_order(
     *, lab: Lab, user: User, order: Sequence[tuple[uuid.UUID, uuid.UUID | None]]
 ) -> list[Label]:
-    """Put the labels of a lab into an order, each below its parent: one step.
+    """Put a lab's labels into an order, each below its parent; emits ``label.saved`` once.
 
     Args:
         order: id and parent of each label that is not retired, first to last.
@@ -215,10 +215,10 @@ def label_set_publish(*, lab: Lab, user: User, note: str = "") -> LabelSetVersio
 
 
 def label_delete(*, label: Label, user: User) -> None:
-    """Delete a label that nothing ever used.
+    """Delete a label that nothing ever used; emits ``label.deleted``.
 
     Raises:
-        ConflictError: an ROI, or the history of one, has it; ``details["in_use"]`` counts them.
+        ConflictError: an ROI (``details["in_use"]``) or its history has it, or labels are below it.
     """
     require_manage_labels(user, label.lab_id)
     with transaction.atomic():

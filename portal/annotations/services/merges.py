@@ -75,14 +75,14 @@ def label_merge(*, source: Label, target: Label, user: User) -> LabelMerge:
 
 @dataclass(frozen=True, slots=True)
 class MergeUndone:
-    """How many ROIs went back, and how many somebody has changed since and stay."""
+    """How many ROIs went back, and how many stay because somebody has changed them since."""
 
     reverted: int
     kept: int
 
 
 def label_merge_undo(*, merge: LabelMerge, user: User) -> MergeUndone:
-    """Bring the label back, and give it to the ROIs that nobody changed since the merge.
+    """Bring the label back, also on ROIs unchanged since; emits ``label.merge_undone``.
 
     Raises:
         ConflictError: undone already, or another label has its name now. ForbiddenError.

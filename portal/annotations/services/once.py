@@ -41,7 +41,7 @@ class Once:
         return uuid.uuid5(_ROI_IDS, self.key)
 
     def was_done(self, roi: Roi) -> bool:
-        """True if a revision of the ROI came of this write.
+        """True if a revision of the ROI comes from this write.
 
         Raises:
             KeyReusedError: the key stands for another write.
@@ -49,7 +49,7 @@ class Once:
         return self._made_one_of(roi.revisions.all())
 
     def was_done_to_any(self, roi_ids: Sequence[uuid.UUID]) -> bool:
-        """True if a revision of one of these ROIs came of this write. One query.
+        """True if a revision of one of these ROIs comes from this write. One query.
 
         Raises:
             KeyReusedError: the key stands for another write.
@@ -57,7 +57,7 @@ class Once:
         return self._made_one_of(RoiRevision.objects.filter(roi__in=roi_ids))
 
     def sign(self, revision: RoiRevision) -> None:
-        """Say in a revision, not saved yet, that it comes of this write."""
+        """Say in a revision, not saved yet, that it comes from this write."""
         revision.client_key, revision.client_digest = self.key, self.digest
 
     def _made_one_of(self, revisions: QuerySet[RoiRevision]) -> bool:

@@ -45,7 +45,7 @@ def property_types_set(
     Emits ``properties.changed`` where something differs.
 
     Args:
-        mark: of the types that these are a change of (``types_mark``); None does not look.
+        mark: ``types_mark`` of the types that were read; None skips the check.
     Raises:
         ForbiddenError: not a manager. InvalidInputError.
         ConflictError: somebody changed them since.
@@ -68,7 +68,7 @@ def property_type_update(*, lab: Lab, user: User, mark: str, key: str, said: Pro
 def property_type_retire(
     *, lab: Lab, user: User, mark: str, key: str, is_retired: bool = True
 ) -> Types:
-    """No longer ask for it, or again."""
+    """No longer ask for it, or ask for it again."""
     return _replaced(lab, user, mark, key, lambda one: replace(one, retired=is_retired))
 
 
@@ -131,7 +131,7 @@ def _changed(lab: Lab, user: User, mark: str | None, change: Callable[[Types], o
 
 
 def properties_given(lab_id: uuid.UUID, *asked: Mapping[str, Any]) -> Any:
-    """The ``properties`` of the first of these requests; all are checked by the lab's types.
+    """The ``properties`` of the first of these requests; all are checked against the lab's types.
 
     Raises:
         InvalidInputError: a value is not of its type.

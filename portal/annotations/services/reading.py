@@ -37,7 +37,7 @@ CHUNK = 100
 """ROIs in a transaction: SQLite's only writer is kept for some tenths of a second at most."""
 CHUNK_VERTICES = 200_000
 """Of a part: two of the largest outlines that an ROI may have; as Python's lists some 30 MB."""
-COUNTED = 20  # a large document has a feature of megabytes; its count is told in seconds
+COUNTED = 20  # features may have megabytes each; even then a count is told within seconds
 OUTLINES_MOST, OUTLINES_PX = 1_000, 500  # of a preview, on a drawing so many pixels wide
 FEATURES_MOST = 1_000_000  # their ids are kept to find doubles: some 150 MB
 Source = Callable[[], Iterator[Any]]
@@ -143,7 +143,7 @@ class ImportRun:
         self.part.append(ImportItem(plan.index, status, plan.roi_id, notes))
 
     def part_ends(self) -> None:
-        """Tell of a part in the order of the document."""
+        """Report a part in the order of the document."""
         for item in sorted(self.part, key=lambda item: item.index):
             if item.index >= self.work.done:
                 self.tally.add(item)
@@ -225,8 +225,8 @@ def plans_read(run: ImportRun, source: Source) -> Iterator[list[Plan]]:
 
 @contextmanager
 def few_collections() -> Iterator[None]:
-    """Look for circles of dead objects after each part, not while one is read: there are none in
-    documents, and looking through 100,000 vertices again and again took half of the time."""
+    """Collect reference cycles after each part, not while one is read: documents have none, and
+    looking through 100,000 vertices again and again takes half of the time."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -237,7 +237,7 @@ def few_collections() -> Iterator[None]:
 
 
 def _part(features: Iterator[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
-    """The next features, this many or so large: a hundred of the largest would fill the memory."""
+    """The next features, limited in number and size: a hundred of the largest fill the memory."""
     vertices = 0
     for one in islice(features, CHUNK):
         yield one
@@ -247,7 +247,7 @@ def _part(features: Iterator[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
 
 
 def _vertices(raw: object) -> int:
-    """Of the outline of a feature that nobody has checked yet; what is none has few."""
+    """Roughly how many vertices an unchecked feature has; few where it has no outline."""
     geometry = raw.geometry if isinstance(raw, Feature) else None
     if isinstance(raw, dict):
         geometry = raw.get("geometry")

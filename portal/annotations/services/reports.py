@@ -12,7 +12,7 @@ from typing import Any
 from ml.types import JsonObject
 
 ITEMS_MOST = 2_000
-"""Of a larger document only what was refused or changed is listed, and no more than this many."""
+"""Of a larger document only what was refused or repaired is listed, at most this many."""
 GROUPS_MOST = 200  # different reasons; further ones are counted together
 FIRST_MOST = 10  # features named of each reason
 _NUMBERS = re.compile(r"-?\d[\d,.]*(e[+-]?\d+)?")
@@ -42,7 +42,7 @@ class ImportGroup:
 
     Attributes:
         status: refused, or repaired.
-        reason: as it was said of the first of them.
+        reason: as it was given for the first of them.
         first: places of the first few.
     """
 
@@ -79,7 +79,7 @@ class ImportReport:
         items: see ``ITEMS_MOST``. groups: all reasons, the commonest first.
         import_id: what ``roi_import_undo`` takes back; None if nothing was changed.
         is_preview: nothing was written.
-        format: as which the document was read.
+        format: the one that the document was read as.
         outlines: of a preview, some of what would be made, simplified, to be drawn.
     """
 
@@ -95,7 +95,7 @@ class ImportReport:
     outlines: tuple[JsonObject, ...] = ()
 
     def count(self, status: str) -> int:
-        """How many features ended so."""
+        """How many features have this status."""
         return self.counts[status]
 
     @property

@@ -44,7 +44,7 @@ def require_step(roi: Roi, user: User, fields: RoiColumns) -> None:
 
 
 def review_rules_set(*, lab: Lab, user: User, may_judge_own: bool) -> ReviewRules:
-    """Say how the lab reviews; emits ``review_rules.changed``. ``ForbiddenError``: no manager."""
+    """Set how a lab reviews; emits ``review_rules.changed``. ``ForbiddenError``: not a manager."""
     require_manage_labels(user, lab.pk)
     with transaction.atomic():
         rules, _ = ReviewRules.objects.update_or_create(

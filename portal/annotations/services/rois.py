@@ -87,12 +87,12 @@ def roi_create(
 
     Args:
         kind: of ``RoiKind``; an area that is not an ellipse is stored as a polygon.
-        track: key frames beside its own, see ``services.tracks``.
+        track: key frames besides its own, see ``services.tracks``.
 
     Raises:
         ForbiddenError, InvalidInputError, InvalidRoiGeometryError.
         ConflictError: the id is taken by something else.
-        KeyReusedError: ``once`` was another request.
+        KeyReusedError: the key of ``once`` stands for another request.
     """
     require_annotate(user, canvas.lab_id)
     check_label(canvas, label)
@@ -280,7 +280,7 @@ def roi_restore(
 
 
 def version_changes(roi: Roi, version: int) -> RoiChanges:
-    """What makes an ROI as it was in a version. ``InvalidInputError`` where it had no such one."""
+    """What makes an ROI as it was in a version; ``InvalidInputError`` if it has no such version."""
     was = roi.revisions.select_related("label").filter(version=version).first()
     if was is None:
         raise InvalidInputError(f"version: this ROI has no version {version}.")

@@ -1,4 +1,4 @@
-"""Imports that run as jobs: the document is kept until it was imported, or for two days."""
+"""Imports that run as jobs: the document is kept until it is imported, or for two days."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def roi_import_stage(
     """Keep a document and submit the job that previews or imports it.
 
     Raises:
-        ForbiddenError, FormatError, StorageFullError.
+        ForbiddenError, FormatError, StorageFullError; InvalidInputError for ``strict``.
     """
     _require(user, canvas.lab_id, choices)
     source = file_source(file, canvas, named=named)
@@ -105,7 +105,7 @@ def roi_import_stage(
 def roi_import_start(
     *, row: RoiImport, user: User, choices: ImportChoices, is_preview: bool
 ) -> RoiImport:
-    """Preview a kept document once more, by other choices, or import it.
+    """Preview a kept document once more, with other choices, or import it.
 
     Raises:
         ConflictError: a job of it has not ended, it was imported, or it is no longer kept.
@@ -220,7 +220,7 @@ def _kept_json(report: ImportReport) -> JsonObject:
 
 
 def _preview_work(row: RoiImport, context: JobContext, table: _Table, trail: Trail) -> ImportWork:
-    """A preview writes only when it gives way, how far it came: killed, it begins again."""
+    """A preview records how far it came only when it gives way: killed, it begins again."""
 
     def progress(run: ImportRun) -> None:
         context.progress(run.read, run.tally.total, "previewing")
@@ -265,7 +265,7 @@ def _import_work(row: RoiImport, context: JobContext, table: _Table, trail: Trai
 
 
 class _Table:
-    """One line for each feature; what was written beyond the last part that lasts is cut off."""
+    """One line for each feature; what was written after the last committed part is cut off."""
 
     def __init__(self, path: Path, length_bytes: int) -> None:
         self._file = path.open("a", newline="", encoding="utf-8")

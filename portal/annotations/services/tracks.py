@@ -1,6 +1,6 @@
 """Tracks: an ROI on more than one frame of a video, checked before it is stored.
 
-A track is what an ROI is on frames beside its own, by key frames; on its own frame it is its
+A track is what an ROI is on frames besides its own, by key frames; on its own frame it is its
 outline. Between two key frames the viewer interpolates; before the first and after the last the ROI
 is not there. A key frame that is ``outside`` ends it until the next one.
 """
@@ -20,7 +20,7 @@ from portal.annotations.selectors.frames import frame_pts
 from portal.archive.models import Canvas, CanvasKind
 from portal.core.errors import InvalidInputError
 
-MAX_KEY_FRAMES = 2_000  # one a second of half an hour; a row with more would slow every list
+MAX_KEY_FRAMES = 2_000  # one a second for half an hour; a row with more would slow every list
 MAX_TRACK_VERTICES = 200_000  # of all key frames together: 3 MB of JSON
 MADE_BY = ("hand", "tracking")
 Times = npt.NDArray[np.int64]

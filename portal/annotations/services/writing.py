@@ -78,8 +78,8 @@ def roi_record(
 
 
 def bulk_tell(*, canvas_id: uuid.UUID, lab_id: uuid.UUID, user: User | None) -> None:
-    """Emit ``rois.saved_in_bulk``, one event beside those of the ROIs (``is_bulk``): what follows
-    for each of a few follows for a canvas of many."""
+    """Emit ``rois.saved_in_bulk``, one event besides those of the ROIs (``is_bulk``): listeners do
+    once for the canvas what they do for each ROI if there are few."""
     payload = {"canvas_id": str(canvas_id), "user_id": str(user.pk) if user else None}
     event_emit("rois.saved_in_bulk", lab_id=lab_id, payload=payload)
 
@@ -93,7 +93,7 @@ class LabelWords:
 
 
 def label_words(lab_id: uuid.UUID) -> LabelWords:
-    """Two small queries, whatever is written."""
+    """By two small queries, however much is written."""
     names = dict(Label.objects.filter(lab_id=lab_id).order_by().values_list("pk", "name"))
     return LabelWords(names, label_version_now(lab_id))
 

@@ -20,7 +20,7 @@ from portal.labs.models import Lab
 from portal.labs.requests import lab_chosen_by, user_of
 from portal.labs.selectors import lab_get
 
-SHOWN = 10  # of versions and merges; REST has all
+SHOWN = 10  # of versions and merges; REST lists all versions
 
 
 @login_required

@@ -23,7 +23,7 @@ from portal.labs.selectors import lab_chosen
 
 
 class CaseViewSet(ApiViewSet[Case]):
-    """Cases of the labs one is a member of, and by their ids those that others share."""
+    """Cases of the labs one is a member of, and, by id, those that other labs share."""
 
     area = TokenArea.CASES
     if_match: ClassVar = {"PUT": True, "PATCH": True, "DELETE": False}
@@ -43,7 +43,7 @@ class CaseViewSet(ApiViewSet[Case]):
         return self.get_paginated_response(self.get_serializer(rows, many=True).data)
 
     def retrieve(self, request: Request, pk: str) -> Response:
-        """One case; of another lab's, ``shared_until`` says how long it may be read."""
+        """One case; for another lab's, ``shared_until`` says how long it may be read."""
         case = self.get_object()
         share = selectors.share_seen(user_of(request), case)
         context = {**self.get_serializer_context(), "share": share}

@@ -76,7 +76,7 @@ class QuarantinedSerializer(serializers.ModelSerializer[Upload]):
 
     @extend_schema_field(RevealingSerializer(many=True))
     def get_found(self, upload: Upload) -> list[JsonObject]:
-        """Of what was seen in its pixels; empty if they were not the reason."""
+        """What was seen in its pixels; empty if they were not the reason."""
         seen: Evidence | None = getattr(upload, "evidence", None)
         return list(seen.found) if seen else []
 
@@ -124,7 +124,7 @@ class QuarantineViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiVie
     )
     @action(detail=True, methods=["get"])
     def picture(self, request: Request, pk: str) -> HttpResponse:
-        """An overview with frames around the places, and these enlarged; 404 without."""
+        """An overview with the places framed, and each of them enlarged; 404 without any."""
         upload = self.get_object()
         seen: Evidence | None = getattr(upload, "evidence", None)
         if seen is None:
@@ -221,7 +221,7 @@ class IntakeRulesApi(ApiView):
         return Response(self.shown(rules))
 
     def shown(self, row: IntakeRules) -> Any:
-        """As everywhere."""
+        """The rules as every answer has them."""
         return IntakeRulesSerializer(row).data
 
 

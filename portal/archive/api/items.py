@@ -130,7 +130,7 @@ class ItemViewSet(
 
     @extend_schema(request={"application/json": ItemNameSerializer})
     def partial_update(self, request: Request, pk: str) -> Response:
-        """Another title, wherever the present one stands."""
+        """Change the title, here and wherever else it is shown."""
         return self._change(request, ItemNameSerializer)
 
     @extend_schema(responses={204: None})
@@ -176,7 +176,7 @@ class SlideViewSet(ItemViewSet):
 
     @extend_schema(request={"application/json": SlideChangesSerializer})
     def partial_update(self, request: Request, pk: str) -> Response:
-        """Another title, wherever the present one stands, or another stain."""
+        """Change the title, here and wherever else it is shown, or the stain."""
         return self._change(request, SlideChangesSerializer)
 
 

@@ -24,7 +24,7 @@ def whole_of(request: HttpRequest, name: str) -> int:
 
 
 def metadata_of(sent: str) -> dict[str, str]:
-    """Keys with base64 values. What is not text is named."""
+    """Keys with base64 values; ``InvalidInputError`` names one whose value is not text."""
     if len(sent) > MOST_METADATA:
         raise InvalidInputError(f"Upload-Metadata: at most {MOST_METADATA} characters.")
     said = {}
@@ -38,13 +38,11 @@ def metadata_of(sent: str) -> dict[str, str]:
 
 
 def id_of(said: Mapping[str, str], what: str) -> uuid.UUID:
-    """The case or the lab that metadata name."""
+    """The id of the case or the lab that metadata names."""
     try:
         return uuid.UUID(said.get(what, ""))
     except ValueError as error:
-        raise InvalidInputError(
-            f"Upload-Metadata: name the {what} as {what}, by its id."
-        ) from error
+        raise InvalidInputError(f"Upload-Metadata: give the id of the {what} as {what}.") from error
 
 
 def checksum_of(sent: str) -> Checksum | None:

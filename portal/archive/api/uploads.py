@@ -1,7 +1,7 @@
 """REST: files in pieces, by the protocol tus 1.0.0 (https://tus.io/protocols/resumable-upload).
 
 Core, creation, expiration, checksum, termination and concatenation. Beside it an upload is read as
-JSON, like anything else of the API: what became of it, and of which slide or video.
+JSON, like anything else of the API: what became of it, and which slide or video.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class ProtocolError(PortalError):
 
 
 class WrongTypeError(PortalError):
-    """A piece is sent as what it is, so that nobody parses it."""
+    """A piece needs its own content type, so that nobody parses it."""
 
     status, code, title = 415, "unsupported-media-type", "Unsupported media type"
 
@@ -140,7 +140,7 @@ def _header(name: str, kind: Any, text: str, *, required: bool = False) -> OpenA
 
 
 class UploadViewSet(ApiViewSet[Any]):
-    """Files in pieces. A piece that was cut off is gone on with where it stopped."""
+    """Files in pieces. A transfer that was cut off continues where it stopped."""
 
     area = TokenArea.CASES
     takes_no_key = "A transfer that is not continued costs nothing and expires."
@@ -164,7 +164,7 @@ class UploadViewSet(ApiViewSet[Any]):
 
     @extend_schema(exclude=True)
     def discover(self, request: Request, pk: uuid.UUID | None = None) -> Response:
-        """What is spoken here (OPTIONS)."""
+        """The version and extensions that are supported (OPTIONS)."""
         response = Response(status=http_status.HTTP_204_NO_CONTENT)
         response["Tus-Version"] = VERSION
         response["Tus-Extension"] = EXTENSIONS
@@ -235,11 +235,11 @@ class UploadViewSet(ApiViewSet[Any]):
 
     @extend_schema(exclude=True)
     def offset(self, request: Request, pk: uuid.UUID) -> Response:
-        """How far it is (HEAD)."""
+        """How much has arrived (HEAD)."""
         upload = self._upload(pk)
         _require_version(request._request)
         response = self._standing(upload, http_status.HTTP_200_OK)
-        response["Cache-Control"] = "no-store"  # says tus: an offset of before would be wrong
+        response["Cache-Control"] = "no-store"  # tus demands it: an earlier offset is wrong
         response["Upload-Length"] = str(upload.size_bytes)
         response["Upload-Metadata"] = f"filename {base64_of(upload.filename)}"
         if upload.is_part:

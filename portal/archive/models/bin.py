@@ -26,8 +26,8 @@ class BinKind(models.TextChoices):
 class BinEntry(LabOwned):
     """One act of deletion: who, when (``created_at``), of what, and what it took along.
 
-    Every row that went with it points here, so that restoring brings back exactly those: what was
-    in the bin before by an act of its own stays there.
+    Every row that went with it points here, so that restoring brings back exactly those: what an
+    earlier act put into the bin stays there.
     """
 
     kind = models.CharField(max_length=8, choices=BinKind.choices)

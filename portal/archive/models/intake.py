@@ -55,7 +55,7 @@ class IntakeRules(LabOwned):
 
 
 class Evidence(LabOwned):
-    """What pixels of a file in quarantine reveal, with a picture of it: gone once it is decided."""
+    """What pixels of a file in quarantine reveal, with a picture; deleted once that is decided."""
 
     upload = models.OneToOneField(Upload, on_delete=models.CASCADE, related_name="evidence")
     found = models.JSONField(help_text="Places: kind; x, y, width, height as shares; at_s")

@@ -127,7 +127,7 @@ class Upload(LabOwned):
     """A transfer of one file into a case, at once or in pieces; once stored, it has an asset.
 
     In pieces it may arrive as several parts at once: rows of their own, of which ``whole`` is made.
-    A crate brings a whole case: it has none before that was imported, and never an asset.
+    A crate brings a whole case: it has no case before it is imported, and never an asset.
     """
 
     case = models.ForeignKey(
@@ -212,7 +212,7 @@ class Canvas(Binnable):
 
     @property
     def mpp(self) -> float | None:
-        """Microns per pixel, of pixels that are not square the geometric mean; None if unknown."""
+        """Microns per pixel; the geometric mean if pixels are not square; None if unknown."""
         if self.mpp_x is None or self.mpp_y is None:
             return None
         return float((self.mpp_x * self.mpp_y) ** 0.5)
@@ -272,7 +272,7 @@ class Slide(CaseItem):
 
 
 class Video(CaseItem):
-    """An endoscopic video. Frames are known by presentation time and index together."""
+    """An endoscopic video. Frames are identified by presentation time and index together."""
 
     case = models.ForeignKey(Case, on_delete=models.CASCADE, related_name="videos")
     asset = models.ForeignKey(Asset, on_delete=models.PROTECT, related_name="videos")

@@ -61,7 +61,7 @@ class CaseShare(LabOwned):
 
     @property
     def state(self) -> str:
-        """``offered``, ``accepted``, ``over`` (its time is) or ``ended`` (somebody did)."""
+        """``offered``, ``accepted``, ``over`` (its last day is past) or ``ended`` (by somebody)."""
         if self.ended_at is not None:
             return "ended"
         if self.until < today():

@@ -41,7 +41,7 @@ def canvases_require(*, user: User, canvas_ids: Collection[uuid.UUID]) -> None:
 
 
 def canvases_beside(*, user: User, canvas: Canvas, text: str = "") -> QuerySet[Canvas]:
-    """What this person may put beside a canvas: of its case first, then of their labs by age.
+    """What this person may put beside a canvas: of its case, then of their labs, newest first.
 
     Args:
         text: only those whose name or stain, or whose case's accession, organ or diagnosis holds

@@ -72,7 +72,7 @@ def case_tagged(cases: QuerySet[Case], tag: str) -> QuerySet[Case]:
 
 
 def case_tagged_q(tag: str, *, prefix: str = "") -> Q:
-    """The same as a condition on a case behind ``prefix`` ("case__"); an empty tag asks nothing."""
+    """The same as a condition on a case behind ``prefix`` ("case__"); an empty tag fits all."""
     text = " ".join(tag.lower().split())
     return Q(**{f"{prefix}search_text__contains": f"\n#{text}\n"}) if text else Q()
 

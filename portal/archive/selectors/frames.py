@@ -20,7 +20,7 @@ SCHEME = "1"
 """Part of every ETag; raise it when the same frame gives other bytes than before."""
 
 FILMSTRIP_MOST = 60
-"""Pictures in a filmstrip: a wide screen shows some twenty beside each other, large ones more."""
+"""Pictures in a filmstrip: a wide screen shows some twenty side by side, large ones more."""
 
 
 class FrameRow(TypedDict):

@@ -27,7 +27,7 @@ def quarantine_list(*, user: User) -> QuerySet[Upload]:
 
 
 def refused_list(*, user: User) -> QuerySet[Upload]:
-    """Files refused as they arrived in these labs, newest first: nothing of them is kept."""
+    """Files refused on arrival in labs that the person manages, newest first; none is kept."""
     return _managed(user, UploadState.REFUSED).select_related("case", "created_by")
 
 
@@ -40,7 +40,7 @@ def _managed(user: User, state: UploadState) -> QuerySet[Upload]:
 
 
 def quarantine_get(*, user: User, upload_id: uuid.UUID) -> Upload:
-    """One of them, or ``NotFoundError``; ``ForbiddenError`` to who may see the lab's uploads."""
+    """One of them, or ``NotFoundError``; ``ForbiddenError`` for members who are not managers."""
     found = quarantine_list(user=user).filter(pk=upload_id).first()
     if found is not None:
         return found

@@ -30,13 +30,13 @@ class ItemCard:
 
 
 def slide_list(*, user: User, with_shared: bool = False) -> QuerySet[Slide]:
-    """The slides and stills of the person's labs; and those of cases shared with them."""
+    """The slides and stills of the person's labs; if asked, also of cases shared with them."""
     slides = Slide.objects.visible_to(user) if with_shared else Slide.objects.owned_by(user)
     return slides.select_related("case", "canvas", "asset", "lab")
 
 
 def video_list(*, user: User, with_shared: bool = False) -> QuerySet[Video]:
-    """The videos of the person's labs; and those of cases shared with them."""
+    """The videos of the person's labs; if asked, also of cases shared with them."""
     videos = Video.objects.visible_to(user) if with_shared else Video.objects.owned_by(user)
     return videos.select_related("case", "canvas", "asset", "lab")
 

@@ -13,7 +13,7 @@ from portal.labs.rules import has_role
 
 
 def share_seen(user: User, case: Case) -> CaseShare | None:
-    """The share by which this person reads a case; None if they are of its own lab.
+    """The share by which this person reads a case; None if they are a member of its lab.
 
     The caller has found the case visible. One query.
     """

@@ -13,7 +13,7 @@ from portal.labs.models import User
 def stain_shown(canvas: Canvas) -> str:
     """The stain of the slide that a canvas shows; "" of anything else, and where nobody knows it.
 
-    Of many canvases, ask for their slides with them (``select_related``).
+    For many canvases, fetch their slides with them (``select_related``).
     """
     slide: Slide | None = getattr(canvas, "slide", None)
     return slide.stain if slide is not None else ""
@@ -22,7 +22,7 @@ def stain_shown(canvas: Canvas) -> str:
 def stains_offered(*, user: User, lab_id: uuid.UUID) -> list[str]:
     """Stains of a lab's slides, then standard ones that it has not used yet. One query.
 
-    Of a lab that the person is not a member of, the standard ones alone.
+    For a lab that the person is not a member of, the standard ones alone.
     """
     slides = Slide.objects.owned_by(user).filter(lab_id=lab_id).exclude(stain="").order_by()
     used = words_of(slides.values_list("stain", flat=True).distinct())

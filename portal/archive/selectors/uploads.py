@@ -14,7 +14,7 @@ from portal.jobs.models import Job
 from portal.jobs.selectors import job_latest_for
 from portal.labs.models import Lab, Membership, Role, User
 
-HELD_MOST = 20  # told on the page of a case; managers have a page of all
+HELD_MOST = 20  # shown on the page of a case; managers have a page of all
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class UploadSeen:
 
 
 def upload_list(*, user: User) -> QuerySet[Upload]:
-    """The transfers into the cases of the person's labs, newest first; no parts of them."""
+    """The transfers to the person's labs, newest first, without parts of files."""
     uploads = _shown(user).filter(is_part=False)
     return uploads.select_related("case", "lab").order_by("-created_at", "id")
 
@@ -42,7 +42,7 @@ def upload_get(*, user: User, upload_id: uuid.UUID) -> Upload:
 
 
 def _shown(user: User) -> QuerySet[Upload]:
-    """Of crates and of files in quarantine, one's own and those of labs that one manages."""
+    """All; of crates and files in quarantine, one's own and those of labs that one manages."""
     managed = Membership.objects.of(user).filter(role=Role.MANAGER).values("lab_id")
     kept = Q(state=UploadState.QUARANTINED) | Q(case=None)
     uploads: QuerySet[Upload] = Upload.objects.owned_by(user).exclude(

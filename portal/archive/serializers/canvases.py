@@ -150,7 +150,7 @@ class CanvasSerializer(serializers.ModelSerializer[Canvas]):
         return is_flat and is_open and self._has(Role.ANNOTATOR, canvas)
 
     def _has(self, role: Role, canvas: Canvas) -> bool:
-        """Asked once for each lab."""
+        """The role is looked up once for each lab."""
         if canvas.lab_id not in self._roles:
             self._roles[canvas.lab_id] = role_in(self.context["request"].user, canvas.lab_id)
         mine = self._roles[canvas.lab_id]

@@ -101,7 +101,7 @@ def bin_purge(*, entry: BinEntry, user: User | None, erase: bool = False) -> Non
     Originals that something else uses stay; others go the way of ``asset_release``.
 
     Args:
-        user: a manager; None for the portal itself, whose time for it has come.
+        user: a manager; None for the portal itself, once the entry's days in the bin are over.
         erase: the originals do not wait in the trash but are deleted at once.
     Raises:
         NotFoundError: it was restored or purged in the meantime.
@@ -121,13 +121,13 @@ def bin_purge(*, entry: BinEntry, user: User | None, erase: bool = False) -> Non
                 originals += _item_purge(item, erase=erase)
         for case in Case.everything.filter(bin_entry=entry):
             originals += _case_purge(case, erase=erase)
-        # An erasure finds by it what still waits in the trash.
+        # By this event an erasure finds what still waits in the trash.
         _tell("bin.purged", entry, user, originals=originals)
         entry.delete()
 
 
 def _item_purge(item: Slide | Video, *, erase: bool) -> list[str]:
-    """The row, its canvas with all that lies on it, its transfers, and its files on commit.
+    """Delete the row, its canvas with all that lies on it, its transfers, and files on commit.
 
     Returns the SHA-256 of the original where nothing else names it.
     """

@@ -48,7 +48,7 @@ def case_create(*, lab: Lab, user: User, accession: str, **fields: Unpack[CaseFi
 
 
 def case_update(*, case: Case, user: User, **changes: Any) -> Case:
-    """Change any of ``CaseFields`` or the accession number; the rest stays. Raises as create.
+    """Change any of ``CaseFields`` or the accession number; raises what ``case_create`` raises.
 
     Emits ``case.changed``.
     """

@@ -1,4 +1,4 @@
-"""What ingest writes once a file was inspected, and what becomes of an item whose job failed."""
+"""What ingest writes once a file is inspected, and what becomes of an item whose job failed."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def slide_ready(*, slide: Slide, folder: Path, found: SlideInspection, content_h
 def video_ready(
     *, video: Video, folder: Path, found: VideoInspection, made: MadeRendition | None
 ) -> Canvas:
-    """As ``slide_ready``; emits ``video.ready``. The canvas' pixels are the original's frames, of
-    a DICOM object those of the video in it.
+    """As ``slide_ready``; emits ``video.ready``. The canvas' pixels are the original's frames;
+    for a DICOM object, those of the video in it.
 
     Args:
         made: the rendition; None if the browser plays the original.
@@ -121,15 +121,15 @@ def item_preparing(*, item: Slide | Video) -> None:
 
 
 def _scaled_by_hand(slide: Slide) -> Canvas | None:
-    """The canvas of an imported slide, of which somebody had said how large a pixel is."""
+    """The canvas of an imported slide whose pixel size somebody had set by hand."""
     rows = Canvas.objects.filter(pk=canvas_id_of(slide.pk), is_scaled_by_hand=True)
     found: Canvas | None = rows.first()
     return found
 
 
 def _canvas(item: Slide | Video, **fields: Any) -> Canvas:
-    # Title and stain of now: they may have been changed since the work began, and the title before
-    # goes.
+    # The current title and stain: they may have been changed since the work began, and the earlier
+    # title must not come back.
     said = ["name", "stain", "is_stain_by_hand"] if isinstance(item, Slide) else ["name"]
     item.refresh_from_db(fields=said, from_queryset=_locked(item))
     canvas, _ = Canvas.objects.update_or_create(

@@ -43,8 +43,8 @@ _MODELS: dict[FileKind, type[Slide] | type[Video]] = {
 }
 
 canvas_titled: list[Callable[[uuid.UUID, str, str], None]] = []
-"""Higher apps register from ``AppConfig.ready`` what is called with a canvas, its title before and
-the one of now, in the transaction of the change: the one before may have named a patient."""
+"""Functions that higher apps register from ``AppConfig.ready``. Each is called with a canvas's id,
+its earlier title, which may have named a patient, and its new one, in the change's transaction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def item_receive(
 ) -> ItemReceived:
     """Receive a file and make a slide or a video of it, by its content. Submits its ingest job.
 
-    Forms, API and demo all come this way. The same bytes in the same case give the item there is.
+    Forms, API and demo all come this way. The same bytes in the same case give the existing item.
     Raises what ``upload_receive`` raises.
     """
     with upload_receiving(
@@ -84,10 +84,10 @@ def item_receive(
 def item_create(
     *, upload: Upload, user: User, name: str = "", is_again: bool = False
 ) -> ItemReceived:
-    """A slide or a video from a complete upload, whichever its content is.
+    """Make a slide or a video of a complete upload, by its content.
 
     Args:
-        is_again: it was received before: nobody is told of a file that arrives.
+        is_again: it was received before, so no ``item.received`` is emitted.
     """
     if upload.asset is None:
         raise ConflictError("This upload is not complete.", code="upload-incomplete")
@@ -120,7 +120,7 @@ def item_rename(*, item: Slide | Video, user: User, name: str) -> Slide | Video:
     """Give a slide or video another title, wherever the present one stands: here, on its canvas,
     at jobs, and in reports.
 
-    Emits ``item.renamed``, which keeps neither: a title may name a patient.
+    Emits ``item.renamed``, which contains neither title: one may name a patient.
 
     The name of the file goes as well. What is drawn, found and measured stays as it is.
 
@@ -155,7 +155,7 @@ def item_rename(*, item: Slide | Video, user: User, name: str) -> Slide | Video:
 def item_delete(*, item: Slide | Video, user: User) -> BinEntry:
     """Put a slide or video into the bin, with its canvas and all that lies on it.
 
-    Emits ``item.deleted``.
+    Emits ``bin.put``.
 
     Raises:
         NotFoundError: it was deleted in the meantime.
@@ -178,7 +178,7 @@ def require_prepared(items: Iterable[Slide | Video]) -> None:
 
 
 def item_submit(item: Slide | Video, *, user: User) -> Job:
-    """The job that prepares what was just written; its rules are those of who calls."""
+    """Submit the job that prepares what was just written; the caller has checked the rights."""
     kind = item._meta.model_name
     return job_submit(
         kind=f"{kind}_ingest",

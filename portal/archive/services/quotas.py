@@ -32,7 +32,7 @@ def quota_limit_bytes(lab_id: uuid.UUID) -> int:
 
 
 def quota_used_bytes(lab_id: uuid.UUID) -> int:
-    """Bytes of a lab's originals, and what transfers under way have still announced.
+    """Bytes of a lab's originals, and what transfers under way have announced.
 
     A refused crate counts too: it is kept, to be tried again.
     """
@@ -47,7 +47,7 @@ def quota_used_bytes(lab_id: uuid.UUID) -> int:
 
 @contextmanager
 def quota_taking(lab_id: uuid.UUID) -> Iterator[None]:
-    """The transaction in which room is asked for and taken: two must not both fit into the last."""
+    """The transaction in which room is checked and taken: two must not both take the last of it."""
     with transaction.atomic():
         transaction_lock(f"lab {lab_id}")  # as what places files takes it
         yield
@@ -57,7 +57,7 @@ def require_quota(lab_id: uuid.UUID, size_bytes: int, *, frees_bytes: int = 0) -
     """Refuse what would take a lab beyond its limit; what takes no more room is never refused.
 
     Args:
-        frees_bytes: of what is taken now, and goes once this is in.
+        frees_bytes: counted as used now, and freed once this is in.
     Raises:
         StorageFullError: code ``lab-quota``, naming limit and use.
     """

@@ -28,7 +28,7 @@ def canvas_scale_set(
 
     Raises:
         ForbiddenError: below annotator in the lab of the canvas.
-        InvalidInputError: not from ``MPP_LEAST`` to ``MPP_MOST``, or no slide and no still: in a
+        InvalidInputError: not from ``MPP_LEAST`` to ``MPP_MOST``, or neither slide nor still: in a
             video the distance, and with it the scale, changes from frame to frame.
         ConflictError: the file names its pixel size itself.
     """

@@ -1,4 +1,4 @@
-"""Writes: sharing a case with another lab, by name and for a time. Each is told to both labs."""
+"""Writes: sharing a case with another lab, by name and for a time. Both labs get each event."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LONGEST_SHARE = timedelta(days=366)  # a year: whoever still needs it shares aga
 
 
 def share_offer(*, case: Case, with_lab: str, until: date, user: User) -> CaseShare:
-    """Offer a case to the lab of that name or short name, typed as it is: labs are not listed.
+    """Offer a case to the lab of exactly that name or short name: labs are not listed.
 
     Nobody there sees the case before one of its managers accepts. Emits ``share.offered``.
 
@@ -62,7 +62,7 @@ def _offer(case: Case, lab: Lab, until: date, user: User) -> CaseShare:
 
 @transaction.atomic
 def share_accept(*, share: CaseShare, user: User) -> CaseShare:
-    """Let the members of one's lab read the case. Twice changes nothing. Emits ``share.accepted``.
+    """Let the members of one's lab read the case; harmless twice. Emits ``share.accepted``.
 
     Raises:
         ForbiddenError: not a manager of the lab that it is shared with.
@@ -81,12 +81,12 @@ def share_accept(*, share: CaseShare, user: User) -> CaseShare:
 
 @transaction.atomic
 def share_end(*, share: CaseShare, user: User) -> CaseShare:
-    """Take it back, decline it, or give it up: the other lab sees nothing from now on.
+    """Take a share back, decline it, or give it up: the other lab sees nothing from now on.
 
-    Twice changes nothing. Emits ``share.ended``.
+    Harmless twice. Emits ``share.ended``.
 
     Raises:
-        ForbiddenError: a manager of neither lab.
+        ForbiddenError: not a manager of either lab.
     """
     if not may_share(user, share.with_lab_id):
         require_share(user, share.lab_id)
@@ -99,7 +99,7 @@ def share_end(*, share: CaseShare, user: User) -> CaseShare:
 
 
 def _lab_guessed(text: str, *, user: User, lab_id: uuid.UUID) -> Lab:
-    """The lab of that name; what is not a lab's name counts, whatever becomes of the offer."""
+    """The lab of that name; each wrong name counts, whatever becomes of the offer."""
     counted = lab_name_try(user=user, lab_id=lab_id)
     lab = _lab_named(text)
     attempt_forget(counted)

@@ -1,4 +1,4 @@
-"""How a slide was stained, as a person says it: files say it seldom, and not always rightly."""
+"""How a slide was stained, as a person says it: files seldom say it, and not always correctly."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from portal.core.errors import InvalidInputError
 from portal.core.events import event_emit
 from portal.labs.models import User
 
-STAIN_LONGEST = 80  # characters, as of an organ
+STAIN_LONGEST = 80  # characters, as for an organ
 
 
 def slide_stain_set(*, slide: Slide, user: User, stain: str) -> Slide:
-    """Say how a slide was stained, or with "" that nobody knows. Emits ``slide.stained``.
+    """Say how a slide was stained; "" if nobody knows. Emits ``slide.stained``.
 
     A word is written as the lab's other slides write it, else as standard terms are. Searches find
     it from the next one on. What the file says no longer counts.

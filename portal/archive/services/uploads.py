@@ -34,7 +34,7 @@ MAX_NAME_LENGTH = 200  # as the columns that keep it
 
 
 def upload_admit(*, case: Case, user: User, size_bytes: int) -> None:
-    """Refuse a transfer before its first byte, by what is known of it.
+    """Refuse a transfer before its first byte, by what is known about it.
 
     Raises:
         ForbiddenError: the role does not allow it.
@@ -57,13 +57,13 @@ def upload_receive(
 ) -> Upload:
     """Receive a whole file and keep it as an asset. Nothing is stored when it is refused.
 
-    The same bytes in the same case give the upload there is: sending twice doubles nothing.
+    The same bytes in the same case give the existing upload: sending twice doubles nothing.
 
     Args:
         file: an open binary file, or what Django made of a form's file.
         only: the kinds of content accepted.
     Raises:
-        InvalidInputError: empty, of no kind Tessera opens, or not of ``only``.
+        InvalidInputError: empty, of a kind that Tessera does not open, or not of ``only``.
         TooLargeInputError: beyond ``TESSERA_UPLOAD_MAX_BYTES``.
     """
     with upload_receiving(
@@ -130,7 +130,7 @@ def content_kind(
 ) -> FileKind:
     """What a file is, by its bytes; ``InvalidInputError`` names what was found instead.
 
-    The name counts for one thing alone: the picture in front of an MRXS slide is not the slide.
+    The name matters in one case only: the picture in front of an MRXS slide is not the slide.
     """
     shown = name_clean(filename)
     try:
@@ -208,8 +208,8 @@ def upload_keep(
         known: what the lab keeps of these bytes, see ``asset_received``.
         upload: the transfer that brought them; None if they came at once.
     Returns:
-        The upload of these bytes in this case: an older one where there is one, ``upload`` or a
-        new one else.
+        The upload of these bytes in this case: ``upload`` where it is given; otherwise an older
+        one, or a new one.
     Raises:
         ConflictError: what the lab kept of them was deleted in the meantime.
     """

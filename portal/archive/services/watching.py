@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 RECEIVED, REFUSED = ".received", ".refused"
 UNFINISHED = frozenset({".part", ".partial", ".tmp", ".crdownload", ".filepart"})
-"""How programs call a file while they write it; it is renamed when it is whole."""
+"""What programs add to a file's name while they write it; it is renamed when it is whole."""
 _PASSING = (StorageFullError, TooManyRequestsError, UnavailableError)
 
 
@@ -51,7 +51,7 @@ class WatchOutcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A file that was looked at, by its path below the folder, and why where it is not in."""
+    """A file that was looked at, by its path below the folder; why, if it was not taken in."""
 
     path: Path
     outcome: WatchOutcome
@@ -63,8 +63,8 @@ class _Look:
     """A file or a set as it was seen: it is whole when nothing of this changes for a while.
 
     Attributes:
-        found: of a set, None of a file.
-        state: name, size and time of change of each file: one that is renamed keeps the others.
+        found: the set; None for a single file.
+        state: name, size and time of change of each file; a rename alone keeps size and time.
     """
 
     found: FoundSet | None
@@ -76,7 +76,7 @@ class FolderWatch:
     """Looks at a folder again and again; remembers what was still growing."""
 
     def __init__(self, folder: Path, *, lab: Lab, user: User, settle_s: float) -> None:
-        """``settle_s``: for so long a file has to stay as it is before it counts as whole."""
+        """``settle_s``: how long a file must stay unchanged before it counts as whole."""
         self.folder, self.lab, self.user, self.settle_s = folder, lab, user, settle_s
         self._seen: dict[Path, _Look] = {}
 
@@ -195,7 +195,7 @@ def _units_of(case: Path) -> Iterator[tuple[Path, FoundSet | None]]:
 
 
 def _free(target: Path) -> Path:
-    """The path, or one beside it that nothing has."""
+    """The path, or a free one beside it."""
     free, number = target, 1
     while free.exists():
         number += 1

@@ -2,7 +2,7 @@
 
 The part of a file that is being fetched is its lock as well: whoever holds it fetches, whoever
 waits for it finds the copy. It has its full length from the beginning, so that two files that are
-fetched at once count with each other. A process that dies lets go, and the next begins again.
+fetched at once each count towards the limit. A process that dies lets go; the next starts over.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Fetched:
         """The copy, fetched by this process or by another one in the meantime.
 
         Raises:
-            StorageFullError: without room on the volume, also once all other copies are gone.
+            StorageFullError: no room on the volume, even without all other copies.
         """
         path = self._folder / name
         with full_disk_refused(), self._locked(path) as part:
@@ -57,7 +57,7 @@ class Fetched:
         return path
 
     def keep(self, received: Path, name: str) -> None:
-        """Take a file over that was put into the store, or drop it where it has no room."""
+        """Take over a file that was put into the store, or drop it if it exceeds the limit."""
         path, size_bytes = self._folder / name, received.stat().st_size
         with full_disk_refused(), self._locked(path):
             if size_bytes > self._limit:
@@ -70,14 +70,14 @@ class Fetched:
             received.replace(path)
 
     def drop(self, name: str) -> bool:
-        """Delete a copy; who has it open reads on. Whether there was one."""
+        """Delete a copy, which open readers can still read; returns whether there was one."""
         path = self._folder / name
         was_there = path.exists()
         path.unlink(missing_ok=True)
         return was_there
 
     def names(self) -> list[str]:
-        """Of all whole copies."""
+        """The names of all whole copies."""
         return [
             path.relative_to(self._folder).as_posix()
             for path in self._folder.rglob("*")

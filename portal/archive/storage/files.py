@@ -62,7 +62,7 @@ def s3_settings() -> S3Settings | None:
 
 @cache
 def _bucket(bucket: S3Settings, folder: Path, _process: int) -> Store:
-    """One of each process: connections do not survive a fork."""
+    """One for each process: connections do not survive a fork."""
     return S3Store(bucket, folder / "fetched")
 
 
@@ -149,7 +149,7 @@ class Incoming:
 
     @property
     def sha256(self) -> str:
-        """Of what was written so far."""
+        """Of what was written so far, in hexadecimal digits."""
         return self._hash.hexdigest()
 
     def seal(self) -> None:
@@ -172,8 +172,8 @@ class Incoming:
 
 
 def write_whole(file: RawIOBase, data: bytes) -> None:
-    """Write all of it. Nothing is buffered: a file that is abandoned holds nothing back, for which
-    closing it would ask a full disk again.
+    """Write all of it. Nothing is buffered, so that closing an abandoned file has nothing left to
+    write to a disk that is full.
     """
     rest = memoryview(data)
     while rest:

@@ -55,7 +55,7 @@ class FolderStore:
                 yield self._stored(path)
 
     def folders(self, folder: str) -> list[str]:
-        """None if there is no such folder."""
+        """An empty list if there is no such folder."""
         parent = self._root / folder
         return (
             sorted(path.name for path in parent.iterdir() if path.is_dir())

@@ -49,7 +49,7 @@ S3Answer = dict[str, Any]
 
 
 class S3Client(Protocol):
-    """What is asked of boto3's client, which carries no types."""
+    """What is used of boto3's client, which carries no types."""
 
     def get_object(self, **asked: Any) -> S3Answer: ...  # noqa: D102
     def put_object(self, **asked: Any) -> S3Answer: ...  # noqa: D102
@@ -150,8 +150,8 @@ class S3Store:
     def tidy(self) -> int:
         """Other machines delete as well, and cannot reach the copies of this one.
 
-        What was begun to be sent more than ``PARTS_WAIT`` ago and never ended goes too: it is in no
-        list of files, and costs room for ever.
+        Parts of files that were begun more than ``PARTS_WAIT`` ago and never completed go too: they
+        are in no list of files, and would cost room for ever.
         """
         self._forget_parts("", begun_before=datetime.now(UTC) - PARTS_WAIT)
         return sum(
@@ -246,7 +246,7 @@ class S3Store:
 
 
 def bucket_make(settings: S3Settings) -> bool:
-    """Make the bucket where it is missing; whether it was."""
+    """Make the bucket if it is missing; returns whether it was."""
     from botocore.exceptions import ClientError
 
     client = cast(Any, _client(settings))

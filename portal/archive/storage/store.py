@@ -1,7 +1,7 @@
 """Where originals lie, behind one interface: a folder, or a bucket of object storage.
 
 Names are relative paths, ``assets/<lab>/<sha[:2]>/<sha>``, the same in both. What is derived from
-originals lies on the local volume always: OpenSlide, OpenCV and FFmpeg need files.
+originals always lies on the local volume: OpenSlide, OpenCV and FFmpeg need files.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from portal.core.errors import UnavailableError
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A file of the store; ``changed_s``: Unix time of when it was put or moved there."""
+    """A file of the store; ``changed_s``: Unix time at which it was put or moved there."""
 
     name: str
     size_bytes: int
@@ -26,7 +26,7 @@ class Stored:
 class StoreAwayError(UnavailableError, OSError):
     """The store does not answer, or what it answered is damaged. Nothing was changed.
 
-    People read it as 503, and a job tries again as after any ``OSError``.
+    A request is answered with 503, and a job tries again as after any ``OSError``.
     """
 
     code = "store-away"
@@ -54,7 +54,7 @@ class Store(Protocol):
         """A local file with the bytes, to be opened now; ``FileNotFoundError`` where it is gone."""
 
     def stat(self, name: str) -> Stored | None:
-        """What there is of this name."""
+        """The file of this name; None if there is none."""
 
     def files(self, folder: str) -> Iterator[Stored]:
         """Every file below a folder, in the order of names."""
@@ -66,13 +66,13 @@ class Store(Protocol):
         """Give a file another name; what has that name already is replaced."""
 
     def delete(self, name: str) -> bool:
-        """Delete a file, with every local copy that this machine has; whether it was there."""
+        """Delete a file and this machine's local copies of it; returns whether it was there."""
 
     def delete_folder(self, folder: str) -> None:
         """Delete a folder with all that is in it."""
 
     def tidy(self) -> int:
-        """Drop local copies of what the store holds no more; returns how many went."""
+        """Drop local copies of what the store no longer holds; returns how many went."""
 
     def check(self) -> None:
         """Write, read and delete a file; ``OSError`` says what is wrong."""

@@ -14,7 +14,7 @@ OPEN_FILES = 64  # well below the usual limit of 1,024 descriptors of a process
 
 
 class SourceCache:
-    """The files most lately used, open. One that is dropped closes when its last reader is done."""
+    """The files used last, open. One that is dropped closes when its last reader is done."""
 
     def __init__(self, size: int) -> None:
         self._size = size

@@ -1,4 +1,4 @@
-"""Who may see a canvas's tiles: asked of the database now and then, remembered in between.
+"""Who may see a canvas's tiles: looked up in the database now and then, remembered in between.
 
 The address of a tile holds no secret. What opens it is what opens every page: the session's cookie
 or an API token, sent with each request.
@@ -32,7 +32,7 @@ from portal.labs.session_life import session_is_over
 
 logger = logging.getLogger(__name__)
 
-RECHECK_S = 10.0  # who signed out, or is no member any more, is shut out within it
+RECHECK_S = 10.0  # whoever signed out, or is no longer a member, is shut out within this time
 MAX_PERMITS = 4096  # one for each person and canvas; a few kB each
 CREDENTIAL_CHARS = 2048  # a browser's cookies; longer ones would fill the memory of permits
 
@@ -131,4 +131,4 @@ def user_of_credential(credential: Credential) -> User | None:
     if session_is_over(request.session):
         return None
     user = get_user(request)
-    return None if isinstance(user, AnonymousUser) else user  # nor is a closed account one
+    return None if isinstance(user, AnonymousUser) else user  # a closed account is anonymous

@@ -62,7 +62,7 @@ class ReadRegion(NamedTuple):
 
 
 def scale_factors(canvas: Canvas) -> dict[tuple[int, int], list[int]]:
-    """By size of a tile the whole factors at which the tiles of a canvas can be asked for."""
+    """The whole factors at which tiles of a canvas can be requested, by their (width, height)."""
     found: dict[tuple[int, int], list[int]] = defaultdict(list)
     for level in canvas.levels:
         factor = _factor(level)
@@ -73,12 +73,12 @@ def scale_factors(canvas: Canvas) -> dict[tuple[int, int], list[int]]:
 
 
 def region_read(canvas: Canvas, box: Box, out: tuple[int, int]) -> ReadRegion:
-    """Read a rectangle at a size.
+    """Read a rectangle, scaled to ``out`` = (width, height) px.
 
     Raises:
         InvalidInputError: too many pixels would have to be read for it.
         NotFoundError: a video has no plane.
-        UnavailableError: the stored file cannot be read, or others are being read for too long.
+        UnavailableError: the stored file cannot be read, or no turn came within ``PATIENCE_S``.
     """
     plane = plane_of(canvas)
     tile = _tile_of(canvas, box, out)
@@ -121,7 +121,7 @@ def _factor(level: dict[str, float]) -> int | None:
 
 
 def _tile_of(canvas: Canvas, box: Box, out: tuple[int, int]) -> TileRef | None:
-    """The tile that a rectangle is exactly, as IIIF cuts an image into tiles."""
+    """The tile that matches a rectangle exactly, as IIIF cuts an image into tiles."""
     for z, level in enumerate(reversed(canvas.levels)):
         factor = _factor(level)
         if factor is None:

@@ -1,4 +1,4 @@
-"""Pages: cases, uploads, the viewer."""
+"""Pages: cases."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PER_PAGE = 25  # rows of 80 px: two to three screens
 @login_required
 @require_GET
 def case_list(request: HttpRequest) -> HttpResponse:
-    """Search, filter, sort and page through the cases; htmx re-asks for the table alone."""
+    """Search, filter, sort and page through the cases; htmx requests the table alone."""
     user = user_of(request)
     table = case_table(request, user=user, per_page=PER_PAGE)
     if wants_part(request):

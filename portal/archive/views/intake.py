@@ -119,7 +119,7 @@ def quarantine_delete(request: HttpRequest, upload_id: uuid.UUID) -> HttpRespons
 
 
 def _chosen(sent: QueryDict, name: str, present: str) -> str:
-    """What a form chose of ``Seen``; without it what is there stays."""
+    """What a form chose of ``Seen``; otherwise the present value."""
     value = sent.get(name, present)
     return value if value in Seen.values else present
 

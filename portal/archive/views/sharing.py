@@ -54,7 +54,7 @@ def case_shares(request: HttpRequest, case_id: uuid.UUID) -> HttpResponse:
 @login_required
 @require_GET
 def lab_shares(request: HttpRequest) -> HttpResponse:
-    """What a lab got from others and gave to others."""
+    """What others share with a lab, and what it shares with others."""
     user = user_of(request)
     lab = lab_get(user, slug=request.GET.get("lab"), chosen=lab_chosen_by(request))
     context = {

@@ -36,10 +36,10 @@ from portal.retrieval.models import Learning, Query, RegionMap, Report
 logger = logging.getLogger(__name__)
 
 REMEMBERED = 20_000
-"""Readings that a process remembers to have noted: some 5 MB."""
+"""How many noted readings a process remembers: some 5 MB."""
 
 _QUIET = {"q", "page", "page_size", "ordering", "part", "v"}
-"""Of a query: no filters."""
+"""Query parameters that are not filters."""
 
 # Where an object's lab and case are found.
 _SUBJECTS: Mapping[str, tuple[type[models.Model], str]] = {
@@ -116,7 +116,7 @@ class AuditMiddleware:
 
 
 def _let_go(response: HttpResponseBase) -> None:
-    """Close its files; ``close()`` would say as well that the request has ended."""
+    """Close its files; ``close()`` would also signal that the request has ended."""
     for close in getattr(response, "_resource_closers", ()):  # Django has no public name for them
         close()
 
@@ -155,7 +155,7 @@ def _note(watch: Watch, request: HttpRequest, response: HttpResponseBase) -> Non
     if share is not None:  # both labs can tell who of which lab did it
         labs = [share.lab_id, share.with_lab_id]
         details |= {"owner": share.lab.slug, "with": share.with_lab.slug}
-    elif refused:  # a token may be refused before anybody asked whose the object is
+    elif refused:  # a token may be refused before the object's lab is checked
         labs = [lab_id for lab_id in mine if lab_id in labs]
     entry_note(
         watch.action,
@@ -196,7 +196,7 @@ def _place(kind: str, object_id: uuid.UUID) -> tuple[list[uuid.UUID], uuid.UUID 
 
 
 def _share(case_id: uuid.UUID, labs: list[uuid.UUID]) -> CaseShare | None:
-    """By which share people of these labs come to a case of another one."""
+    """The share that gives people of these labs access to another lab's case."""
     live = CaseShare.objects.live().filter(case=case_id, with_lab__in=labs)
     share: CaseShare | None = live.select_related("lab", "with_lab").order_by("created_at").first()
     return share

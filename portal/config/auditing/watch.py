@@ -14,11 +14,11 @@ class Watch:
     """What to note of a request that was answered or refused.
 
     Attributes:
-        parameter: of the path, with the object's id; ``?name`` of the query. A view may say it by
-            ``portal.core.http.acting.about``. Without an object it is noted in each of one's labs.
-        every_s: note it once in so long for one person and object: what a page asks for many times.
+        parameter: path parameter with the object's id; ``?name``: of the query. A view may set it
+            by ``portal.core.http.acting.about``. Without an object, each lab of the user gets it.
+        every_s: note it at most once in this time for one person, token and object.
         is_told: the write itself is noted by its event; only a refusal is noted here.
-        only_tokens: a session asks for it as part of a page that is noted.
+        only_tokens: note it for tokens only: a session asks for it as part of a page that is noted.
     """
 
     action: str
@@ -30,5 +30,5 @@ class Watch:
 
 
 def told(action: str, kind: str = "", parameter: str = "") -> Watch:
-    """Of a write that its event notes."""
+    """Watch a write that its event notes."""
     return Watch(action, kind, parameter, is_told=True)

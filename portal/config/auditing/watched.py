@@ -1,8 +1,8 @@
 """What the audit log notes of each address: one line for each method of the URL table.
 
 Writes are noted by their events, in their own transactions (``portal.audit.receivers``); here
-stand reads, downloads, and what was refused. Every address has its line, or stands in ``NOTHING``:
-a test compares this table with the URLs.
+are reads, downloads, and what was refused. Every address has its line, or is in ``NOTHING``: a test
+compares this table with the URLs.
 """
 
 from __future__ import annotations

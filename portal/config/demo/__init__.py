@@ -1,1 +1,1 @@
-"""``make demo``: the main job end to end on real input, through the same services as a user's."""
+"""``make demo``: the main job end to end on real input, through the services that users use."""

@@ -17,7 +17,7 @@ from portal.config.demo.material import DemoFile
 from portal.config.demo.people import Cast
 
 ROIS_PER_SLIDE = 6  # enough for neighbours, few enough to embed in a minute
-THUMBNAIL_PX = 512  # tissue is found on it; finer brings nothing
+THUMBNAIL_PX = 512  # tissue is found on it; a larger one gains nothing
 TRIES = 2_000  # circles drawn at random before it gives up
 TISSUE_COLOUR = 18  # max - min of R, G, B: glass is grey
 TISSUE_GAP_PX = 25  # lumina and fat narrower than this count as tissue

@@ -117,7 +117,7 @@ def _glas(folder: Path) -> Iterator[DemoFile]:
     with (folder / "rois.csv").open(newline="") as lines:
         for row in csv.DictReader(lines):
             grade, patient = row["label"], row["patient"]
-            # Different patients first: similar cases leave the same patient out.
+            # Different patients within a grade: similar cases leave the same patient out.
             if not wanted.get(grade) or (grade, patient) in seen:
                 continue
             seen.add((grade, patient))
@@ -152,7 +152,7 @@ def _fetoscopy(frames: Path, folder: Path) -> Iterator[DemoFile]:
 
 
 def _encode(images: list[Path], out: Path) -> None:
-    """Frames as an h264 video, near lossless; written beside and renamed."""
+    """Frames as an h264 video, near lossless; written to a temporary file and renamed."""
     with Image.open(images[0]) as first:
         width, height = first.size
     with replacing(out) as temporary, av.open(str(temporary), "w") as container:

@@ -17,7 +17,7 @@ LONGEST_WAIT_S = 1800.0  # the demo takes minutes on two cores; beyond this some
 
 
 def jobs_wait(ids: Collection[uuid.UUID], *, what: str) -> list[Job]:
-    """Wait until each of the jobs has ended; returns them in the order they were asked for."""
+    """Wait until each of the jobs has ended; returns them in order of creation."""
     began = time.monotonic()
     while True:
         jobs = list(Job.objects.filter(pk__in=ids).order_by("created_at"))

@@ -15,7 +15,7 @@ class DoctorFinding:
     Attributes:
         part: what was looked at: ``database``.
         level: error: something does not work or is not safe; warning: it will not stay well.
-        says: what is, in a sentence.
+        says: what was found, in a sentence.
         do: what to do about it; empty if all is well.
     """
 

@@ -40,7 +40,7 @@ print(json.dumps(found))
 
 
 def storage() -> list[DoctorFinding]:
-    """Writable, with room, and of this database."""
+    """Writable, with room, and belonging to this database."""
     root = settings.TESSERA_STORAGE
     try:
         root.mkdir(parents=True, exist_ok=True)
@@ -63,7 +63,7 @@ def storage() -> list[DoctorFinding]:
 
 
 def objects() -> list[DoctorFinding]:
-    """The bucket of originals, where there is one: written, read and deleted."""
+    """The bucket of originals, where there is one: a file is written, read and deleted."""
     bucket = s3_settings()
     if bucket is None:
         return []
@@ -73,13 +73,12 @@ def objects() -> list[DoctorFinding]:
         says = f"The bucket {bucket.bucket} cannot be used: {failed.__cause__ or failed}."
         do = "Correct TESSERA_S3_...; manage.py archive_bucket creates a missing bucket."
         return [error("object storage", says, do)]
-    return [
-        ok("object storage", f"The bucket {bucket.bucket} can be written, read and deleted from.")
-    ]
+    says = f"Files can be written, read and deleted in the bucket {bucket.bucket}."
+    return [ok("object storage", says)]
 
 
 def sandbox() -> list[DoctorFinding]:
-    """How the kernel shuts in the child that opens users' files."""
+    """How the kernel confines the child that opens users' files."""
     try:
         means = confinement()
     except (MlError, OSError, RuntimeError) as failed:

@@ -1,4 +1,4 @@
-"""What the browser gets beside the pages: built by Node.js, collected by Django."""
+"""What the browser gets besides the pages: built by Node.js, collected by Django."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from django.contrib.staticfiles.storage import staticfiles_storage
 from portal.config.doctor.findings import DoctorFinding, error, ok, warning
 
 SCRIPT = "app.js"  # on every page: where it is not found, no page is shown
-SOURCES = ("src", "css")  # beside what is built; images are shipped without them
+SOURCES = ("src", "css")  # next to what is built; container images lack them
 COLLECT = "Run: manage.py collectstatic --no-input, then start the portal again."
 BUILD = "Run: npm ci && npm run build"
 
 
 def front_end() -> list[DoctorFinding]:
-    """Styles and scripts are built, of these sources, and collected."""
+    """Styles and scripts are built from these sources and collected."""
     built = Path(settings.STATICFILES_DIRS[0])
     return [_collected(built, Path(settings.STATIC_ROOT)) or _built(built) or _WELL]
 

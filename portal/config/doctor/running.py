@@ -1,4 +1,4 @@
-"""Whether it is set up safely, and whether its processes do their work."""
+"""Whether the portal is set up safely, and whether its processes do their work."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def settings_are_safe() -> list[DoctorFinding]:
 
 
 def workers() -> list[DoctorFinding]:
-    """A worker for each queue was heard of lately."""
+    """Each queue has a worker that has reported lately."""
     served = {queue for sign in jobs.workers_alive() for queue in sign.queues.split(",")}
     silent = [queue for queue in QUEUES if queue not in served]
     if silent:
@@ -47,7 +47,7 @@ def workers() -> list[DoctorFinding]:
 
 
 def beat() -> list[DoctorFinding]:
-    """The reaper was heard of lately."""
+    """The reaper has reported lately."""
     if not jobs.reapers_alive().exists():
         do = "Start the role beat (manage.py reaper), which requeues lost jobs and does the chores."
         return [error("beat", "The reaper has not reported in the last minute.", do)]
@@ -72,7 +72,7 @@ def queue() -> list[DoctorFinding]:
     late = [row for row in jobs.queue_lengths() if row.oldest_s > LATE_S]
     for row in late:
         says = (
-            f"{row.count} jobs {row.kind} are waiting, the oldest for {row.oldest_s / 3600:.1f} h."
+            f"{row.count} {row.kind} jobs are waiting, the oldest for {row.oldest_s / 3600:.1f} h."
         )
         found.append(warning("jobs", says, f"Add workers for the queue {row.queue}."))
     return found or [ok("jobs", "No job has been waiting long.")]
@@ -93,7 +93,7 @@ def index() -> list[DoctorFinding]:
                     f"{row.encoder}: {row.newer} embeddings are not in an index file yet, so "
                     "searches are slow."
                 ),
-                "Find out why jobs index_build fail or wait.",
+                "Find out why index_build jobs fail or wait.",
             )
             for row in behind
         ]

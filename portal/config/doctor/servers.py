@@ -29,7 +29,7 @@ BROKER_WAIT_S = 3  # somebody is watching the doctor work
 
 
 def database() -> list[DoctorFinding]:
-    """Reachable, quick, migrated, and at one time with this machine."""
+    """Reachable, quick, migrated, and its clock agrees with this machine's."""
     try:
         connection.ensure_connection()
         began = time.perf_counter()

@@ -1,7 +1,7 @@
 """One client's connection: HTTP/1.1 with a time limit for everything the client has to do.
 
 The parser is llhttp (by httptools). What it lets through is taken apart and written again for the
-API, so both never read one request differently.
+API, so the two never read a request differently.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Connection(asyncio.Protocol):
 
     # --- the parser --------------------------------------------------------------------------
     def on_message_begin(self) -> None:
-        """A request begins. One sent before the last was answered ends the connection after it."""
+        """A request begins. If the last is unanswered, the connection ends after its answer."""
         if self._request is not None:
             self._deaf, self._request.keep_alive = True, False
             return

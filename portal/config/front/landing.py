@@ -1,6 +1,6 @@
 """A large piece of an upload, from its socket straight into its file, in a thread of its own.
 
-The kernel moves the bytes (splice): none passes the interpreter, unless it is hashed as well. What
+The kernel moves the bytes (splice): none passes through Python, unless it is hashed as well. What
 was written is on its way to the disk while more arrives, so that the sync at the end waits little.
 """
 
@@ -22,7 +22,7 @@ from portal.config.front.limits import FrontLimits
 from portal.core.disk import full_disk_refused, require_room
 from portal.core.errors import StorageFullError
 
-PIPE_BYTES: Final = 2**20  # the most that anybody may ask for; what one call moves
+PIPE_BYTES: Final = 2**20  # the most an ordinary user may ask for; what one call moves
 READ_BYTES: Final = 2**18  # of what is hashed: stays in the processor's cache
 WRITE_BACK_BYTES: Final = 8 * 2**20  # begun at once: large for the disk, small beside a piece
 LOOK_EVERY_S: Final = 0.5  # for a piece that was called off, while nothing comes
@@ -63,7 +63,7 @@ class Landing:
     def land(self, name: str, stretch: Allowed) -> Landed:
         """Write a stretch of the transfer of this name and bring it to the disk.
 
-        What breaks off is kept as far as it came; the API decides what of it counts.
+        A piece that breaks off is kept as far as it came; the API decides how much counts.
         """
         try:
             with full_disk_refused(), file_held(name) as file:
@@ -104,7 +104,7 @@ class Landing:
         )
 
     def _move(self, file: int, at: int, most: int, hashed: Any) -> int:
-        """Some bytes more; 0 if no more come."""
+        """Write some more bytes; returns how many, 0 if no more come."""
         if self._early:
             part, self._early = self._early[:most], self._early[most:]
             return _written(file, at, part, hashed)
@@ -137,7 +137,7 @@ class Landing:
     def _spliced(self, file: int, at: int, most: int) -> int:
         if self._pipe is None:
             self._pipe = os.pipe()
-            with suppress(OSError):  # a user may have few large ones; a small one does as well
+            with suppress(OSError):  # a user may have only a few large pipes; a small one will do
                 fcntl.fcntl(self._pipe[1], fcntl.F_SETPIPE_SZ, PIPE_BYTES)
         out, into = self._pipe
         count = left = os.splice(self._socket, into, most)
@@ -145,14 +145,14 @@ class Landing:
             try:
                 left -= os.splice(out, file, left, offset_dst=at + count - left)
             except OSError:
-                # A file system that takes none, or a disk that is full: the usual way tells.
+                # The file system cannot splice, or the disk is full: a plain write tells which.
                 self._can_splice = False
                 left -= _written(file, at + count - left, memoryview(os.read(out, left)), None)
         return count
 
 
 def _write_back(file: int, begin: int, end: int) -> None:
-    """Begin to bring bytes to the disk: Linux does so before it drops what lies there already."""
+    """Begin to write bytes to the disk: Linux does so when told that memory need not keep them."""
     if hasattr(os, "posix_fadvise"):
         os.posix_fadvise(file, begin, end - begin, os.POSIX_FADV_DONTNEED)
 

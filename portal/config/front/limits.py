@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class FrontLimits:
-    """Of one front process.
+    """Limits of one front process.
 
     Attributes:
         head_s: from the connection, or the first byte of a request, to the end of its headers.

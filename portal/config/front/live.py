@@ -88,7 +88,7 @@ class _Canvas:
         connection_refresh()
         try:
             self.pulse.look()
-            # Last: whoever drew what was read and reads blindly was asked to before they drew.
+            # Last: blind readers were assigned before they drew anything that was just read.
             is_open = self.pulse.lab_id is not None and not canvas_is_blind(self.pulse.canvas_id)
         finally:
             connection_refresh()

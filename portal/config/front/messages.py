@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 Fields = list[tuple[bytes, bytes]]
 PEER, PIECE = b"x-tessera-peer", b"x-tessera-piece"
-"""Tell the API who is connected to the front, and of a body that it writes; see
+"""Tell the API who is connected to the front, and about a body that the front writes itself; see
 ``portal.config.peer``.
 """
 _HOP_BY_HOP = frozenset(
@@ -53,7 +53,7 @@ class Body:
         self._changed.set()
 
     async def gathered(self, enough_bytes: int) -> bool:
-        """Wait until all is there (True), or so much of it (False)."""
+        """Wait until all is there (True), or ``enough_bytes`` of it (False)."""
         while not self.is_complete and self.held < enough_bytes:
             await self._wait()
         return self.is_complete
@@ -67,7 +67,7 @@ class Body:
         return data
 
     def taken(self) -> bytes:
-        """What is held, by somebody who reads the rest from the socket."""
+        """Take out what is held so far."""
         data = b"".join(self._chunks)
         self._chunks.clear()
         self.held = 0
@@ -82,7 +82,7 @@ class Body:
 
 @dataclass(slots=True)
 class Request:
-    """One request; ``fields`` have lower-case names, each as the client sent it."""
+    """One request; ``fields``: names in lower case, values as the client sent them."""
 
     method: bytes
     target: bytes
@@ -115,7 +115,7 @@ def forwarded_head(request: Request, peer: str, *, is_whole: bool, said: str = "
     Names that begin like ours, or that CGI cannot tell from another, never pass.
 
     Args:
-        said: of a body that stays here, instead of the body.
+        said: what to say of a body that stays here, instead of sending it.
     """
     lines = [b"%s %s HTTP/%s" % (request.method, request.target, request.version.encode())]
     for name, value in request.fields:

@@ -18,7 +18,7 @@ _TARGET = re.compile(rb"/api/v1/uploads/([0-9a-f-]{36})/\Z")
 
 
 def transfer_named(request: Request) -> str:
-    """The transfer of which a request brings a piece that the front may write; empty for others."""
+    """The transfer whose piece a request brings, if the front may write it; else empty."""
     found = _TARGET.match(request.target) if request.method == b"PATCH" else None
     is_piece = request.field(b"content-type") == PIECE_TYPE and request.body.length is not None
     try:

@@ -18,14 +18,14 @@ from portal.config.front.turns import FullError
 from portal.core.http.files import FILE_HEADER
 
 logger = logging.getLogger(__name__)
-READ_BYTES = 256 * 1024  # at a time: few turns of the loop, little memory a connection
+READ_BYTES = 256 * 1024  # at a time: few turns of the loop, little memory per connection
 _NOT_PASSED_ON = frozenset({b"connection", b"keep-alive", b"transfer-encoding", b"upgrade"})
 _FILE = FILE_HEADER.lower().encode()
 _BODILESS = frozenset({204, 304})
 
 
 async def relay(front: Front, connection: Client, request: Request) -> None:
-    """Answer one request by the API."""
+    """Answer one request through the API."""
     try:
         is_whole = await request.body.gathered(front.limits.buffer_bytes)
         transfer = "" if is_whole else transfer_named(request)
@@ -62,7 +62,7 @@ async def _asked(
 
 
 async def _land(front: Front, connection: Client, request: Request, transfer: str) -> _Answer:
-    """Write a piece of a transfer, in the stretches that the API allows; its last answer."""
+    """Write a piece of a transfer, in stretches that the API allows; returns its last answer."""
     await front.landing_turns.take(is_bulk=False)
     try:
         async with landing_of(front, connection, request) as landing:
@@ -178,7 +178,7 @@ async def _exchange(
 
 
 async def _read(reader: asyncio.StreamReader, sender: asyncio.Task[None] | None) -> bytes:
-    """Bytes of the answer; the end of a body that cannot be sent ends the wait too."""
+    """Bytes of the answer; a body that breaks off ends the wait too."""
     if sender is None or sender.done():
         if sender is not None and isinstance(error := sender.exception(), BodyError):
             raise error
@@ -212,7 +212,7 @@ async def _send_body(request: Request, writer: asyncio.StreamWriter) -> None:
 
 
 async def _send_file(front: Front, connection: Client, value: str) -> None:
-    """Part of a file that the API named: no thread of it waits for a slow reader."""
+    """Send part of a file that the API named: no API thread waits for a slow reader."""
     span, _, name = value.partition(" ")
     start, stop = (int(one) for one in span.split("-"))
     path = Path(unquote(name))

@@ -17,8 +17,8 @@ from portal.config.front.turns import Turns
 
 logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
-SWEEP_S = 0.5  # limits are seconds long: half of one more does no harm
-TILE_THREADS = 3  # decoding leaves the interpreter's lock
+SWEEP_S = 0.5  # limits are seconds long: half a second more does no harm
+TILE_THREADS = 3  # decoding releases the interpreter's lock
 
 
 class Client(Protocol):
@@ -92,12 +92,12 @@ class Front:
                 del self._by_address[connection.peer]
 
     async def in_thread(self, call: Callable[..., Result], *args: Any) -> Result:
-        """What may wait for the disk or the database."""
+        """Run what may wait for the disk or the database in a thread."""
         return await asyncio.get_running_loop().run_in_executor(self.threads, call, *args)
 
     def log(self, connection: Client, request: Request, status: str) -> None:
-        """One line a request, where it is asked for: neither queries nor headers, which may hold
-        secrets."""
+        """Log a line per request if ``access_log`` is on: neither queries nor headers, which may
+        hold secrets."""
         if self.access_log:
             path = request.target.partition(b"?")[0].decode("latin-1")
             took_ms = (self.now() - request.began) * 1e3

@@ -12,7 +12,7 @@ class FullError(Exception):
 class Turns:
     """How many requests the API works on at once; the others wait here, not on its threads.
 
-    Streamed bodies take a part of the turns only: uploads never keep out the rest.
+    Streamed bodies take only a part of the turns: uploads never keep out the rest.
     """
 
     def __init__(self, *, calls: int, bulk: int, queue: int, queue_s: float) -> None:

@@ -1,4 +1,4 @@
-"""Settings that hold everywhere. What differs stands in development, production or test."""
+"""Settings that hold everywhere. What differs is in development, production or test."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ MFA_PASSKEY_LOGIN_ENABLED = True
 MFA_RECOVERY_CODES_SHOW_ONCE = True
 MFA_ALLOW_UNVERIFIED_EMAIL = True  # nobody signs up here: accounts come by invitation
 MFA_TOTP_ISSUER = "Tessera"
-MFA_TOTP_TOLERANCE = 1  # a code of the half minute before or after: clocks of telephones differ
+MFA_TOTP_TOLERANCE = 1  # a code of the half minute before or after: clocks of phones differ
 TESSERA_REQUIRE_SECOND_FACTOR = environment.one_of(
     "TESSERA_REQUIRE_SECOND_FACTOR", ("off", "managers", "all"), default="off"
 )
@@ -238,7 +238,7 @@ TESSERA_ENCODERS = {  # by kind: a name of ml.roi, or a file that `python -m ml 
     "histology": environment.text("TESSERA_ENCODER_HISTOLOGY", "default"),
     "endoscopy": environment.text("TESSERA_ENCODER_ENDOSCOPY", "endoscopy"),
 }
-TESSERA_EMBED_TOGETHER = int(  # 0: as many as pay on the worker's device
+TESSERA_EMBED_TOGETHER = int(  # 0: as many as pay off on the worker's device
     environment.number("TESSERA_EMBED_TOGETHER", default=0, minimum=0)
 )
 TESSERA_ENCODER_APPROVAL = environment.flag("TESSERA_ENCODER_APPROVAL", default=False)

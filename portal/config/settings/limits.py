@@ -12,7 +12,7 @@ JOB_LIMITS_S = {
     "roi_embed": 1800.0,  # seconds; a foundation model without a GPU takes minutes
     "query_embed": 1800.0,  # as roi_embed; a slide's tissue is sampled by as many patches
     "match_explain": 1800.0,  # as roi_embed, of two regions twice
-    "report_pictures": 1800.0,  # fifty regions, each of a video a second or some
+    "report_pictures": 1800.0,  # fifty regions; each one of a video takes a second or so
     "map_draw": 3600.0,  # 100,000 regions: their neighbours take minutes on two cores
     "tissue_sample": 1800.0,  # a minute of embedding, and one square may be large and slow
     "canvas_embed": 3600.0,  # it goes back into the queue by itself long before, between two parts

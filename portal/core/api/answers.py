@@ -21,12 +21,12 @@ from portal.core.reserved import Reservation
 
 KEPT = timedelta(hours=24)
 LARGEST_BYTES = 256 * 2**10
-"""Of a body; of a larger answer it is only kept that it was given."""
+"""Of a body; of a larger answer only the fact that it was given is kept."""
 NOT_KEPT = frozenset({409, 429, 503})
-"""Not now: the same request may be carried out later."""
+"""Statuses that mean "not now": the same request may be carried out later."""
 RETRY_AFTER_S = 2  # most requests have ended by then
 HELD = timedelta(minutes=2)
-"""For so long a request that works apart keeps others off; one that takes longer loses its right to
+"""How long a request that works apart keeps others off; one that takes longer loses its right to
 write as soon as it is sent again."""
 _KEY = re.compile(r"[!-~]{8,200}\Z")
 
@@ -84,10 +84,10 @@ def key_checked(key: str) -> str:
 
 
 def answer_begin(asked: NamedRequest) -> Replay | None:
-    """What this request was answered before; None if it is to be carried out now.
+    """The earlier answer to this request; None if it is to be carried out now.
 
-    Call in the transaction that carries it out: a second one is kept out until it ends. Where that
-    dies, by a kill too, nothing was done, and the key is free again.
+    Call in the transaction that carries it out: a second one is kept out until it ends. If that
+    dies, even by a kill, nothing was done, and the key is free again.
 
     Raises:
         ConflictError: it is being carried out, or was, and its answer is no longer there.
@@ -100,7 +100,7 @@ def answer_begin(asked: NamedRequest) -> Replay | None:
 
 
 def answer_keep(asked: NamedRequest, answer: Replay) -> None:
-    """Keep it for a day, in the transaction of what it tells of."""
+    """Keep the answer for a day, in the transaction of the work that it reports."""
     if not _is_kept(answer):
         return
     known = {"person_id": asked.person_id, "digest": asked.digest}
@@ -193,7 +193,7 @@ def _replay(asked: NamedRequest, row: KeptAnswer) -> Replay:
     except InvalidToken:
         pass  # kept under a secret key that the installation no longer has
     raise ConflictError(
-        "This request was carried out, and its answer is no longer kept. Read what it concerns.",
+        "This request was carried out, and its answer is no longer kept. Read what it changed.",
         code="answer-not-kept",
         details={"answered_status": row.status},
     )
@@ -214,8 +214,8 @@ def _fields(asked: NamedRequest, answer: Replay) -> JsonObject:
 
 
 def answers_forget(person_id: uuid.UUID | None = None) -> None:
-    """Forget what one person was answered, who may see less from now on; or everybody, for an
-    erasure. That their requests were carried out stays: none is carried out twice.
+    """Forget the answers to one person, who may see less from now on, or to everybody, for an
+    erasure. That the requests were carried out is kept: none is carried out twice.
     """
     rows = KeptAnswer.objects.all()
     if person_id is not None:

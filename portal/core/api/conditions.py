@@ -48,7 +48,7 @@ STALE = OpenApiResponse(
 
 
 def tags_sent(header: str) -> frozenset[str] | None:
-    """The tags of an ``If-Match``, without quotes; None if whatever is there will do.
+    """The tags of an ``If-Match``, without quotes; None if any version will do.
 
     Weak ones count: what compresses answers on their way weakens tags, and what people edit is
     named here by what it says, not by bytes.
@@ -60,7 +60,7 @@ def tags_sent(header: str) -> frozenset[str] | None:
 
 
 def require_match(request: Request, row: BaseModel, *, required: bool) -> None:
-    """Refuse a change of what was before; what was not, is held until the transaction ends.
+    """Refuse a change made from an older version; else lock the row if ``If-Match`` has tags.
 
     Raises:
         PreconditionRequiredError: no ``If-Match`` where two people may edit the same text.
@@ -106,7 +106,7 @@ def _held(row: BaseModel) -> BaseModel:
 
 
 def present(row: BaseModel, *, is_locked: bool = False) -> BaseModel:
-    """The row as it is now; itself where it is not stored: settings that nobody made yet."""
+    """The row as it is now; itself where it is not stored: settings that nobody has made yet."""
     rows: Any = type(row)._base_manager
     rows = rows.select_for_update() if is_locked else rows.all()
     lab_id = _lab_of(row)

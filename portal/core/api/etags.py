@@ -18,7 +18,7 @@ _TAGGED = (HTTP_200_OK, HTTP_201_CREATED)
 
 
 class TaggedAnswers:
-    """Of a view. Stands before its other bases.
+    """A mixin of views. Put it before the other bases.
 
     What is read is tagged by its bytes, unless the view gave it a tag. Files and streams tag
     themselves. Programs keep answers by these tags. No browser does, unless the view says so:
@@ -27,7 +27,7 @@ class TaggedAnswers:
     Attributes:
         keeps_tags: the view gives tags of its own, which say nothing of the whole answer: that of
             an ROI is its version.
-        edit_tag: of the object that is answered; empty if nobody edits it.
+        edit_tag: of the object in the answer; empty if nobody edits it.
     """
 
     keeps_tags = False
@@ -52,7 +52,7 @@ class TaggedAnswers:
 def tag_of(content: bytes, *, edit_tag: str = "") -> str:
     """The tag of an answer.
 
-    What stands before the stop names what people edit, and is all that ``If-Match`` goes by: a
+    What comes before the dot names what people edit, and is all that ``If-Match`` goes by: a
     count in the answer that went up must not refuse a change. What follows names the whole answer.
     """
     digest = hashlib.blake2b(content, digest_size=16).hexdigest()
@@ -62,7 +62,7 @@ def tag_of(content: bytes, *, edit_tag: str = "") -> str:
 def _tagged(
     request: HttpRequest, answer: HttpResponse, *, keeps_tags: bool, edit_tag: str
 ) -> HttpResponse | None:
-    """304 in its place where it is known; None: as it is."""
+    """A 304 in its place where the client has the answer; None: it stays as it is."""
     is_kept_nowhere = "no-store" in answer.get("Cache-Control", "") and not edit_tag
     if is_kept_nowhere or (keeps_tags and "ETag" in answer):
         return None

@@ -32,7 +32,7 @@ _KNOWN: dict[tuple[type, str], Answered | None] = {}
 
 
 class SparseFields:
-    """Of a view. Stands before its other bases.
+    """A mixin of views. Put it before the other bases.
 
     Attributes:
         wanted: the names that were asked for; None: all.
@@ -67,7 +67,7 @@ class SparseFields:
 
 
 def answered_of(said: Any, *, is_list: bool) -> Answered | None:
-    """Out of what ``extend_schema`` says, or the view has, as answers; None if it is not JSON."""
+    """What is answered, by ``extend_schema`` or the view's serializer; None if it is not JSON."""
     if isinstance(said, dict):
         found = (one for code, one in said.items() if code in (200, "200", (200, _JSON)))
         said = next(found, None)

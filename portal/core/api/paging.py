@@ -24,12 +24,12 @@ _LINK: JsonObject = {"type": ["string", "null"], "format": "uri"}
 
 @dataclass(frozen=True, slots=True)
 class InOrder:
-    """A list that is put together in memory: for ``Paging``, as a query is.
+    """A list made in memory, which ``Paging`` takes like a query.
 
     Attributes:
-        name: of what is listed; a cursor is of one such list.
+        name: of what is listed; a cursor belongs to one such list.
         rows: in the order of their keys.
-        key: of a row, of what JSON keeps as it is; no two rows have the same.
+        key: of a row, made of values that JSON keeps as they are; no two rows have the same.
     """
 
     name: str
@@ -41,7 +41,7 @@ class InOrder:
         return list(self.key(row))
 
     def read(self, values: Sequence[Any]) -> list[Any]:
-        """What ``values`` told."""
+        """The reverse of ``values``."""
         return list(values)
 
     def beyond(self, after: Sequence[Any] | None, *, backward: bool) -> Sequence[Any]:
@@ -62,9 +62,9 @@ class _Place:
 
 
 class Paging(BasePagination):
-    """``?page_size=50``, and on by the addresses ``next`` and ``previous``; at most 200 a page.
+    """Pages of ``?page_size=50`` rows, at most 200, with links ``next`` and ``previous``.
 
-    What comes or goes meanwhile moves no page. A list says its order; there is no count of it all.
+    Rows that come or go meanwhile move no page. A list has its order; there is no total count.
     """
 
     page_size = 50
@@ -74,7 +74,7 @@ class Paging(BasePagination):
         """The rows of the page that is asked for.
 
         Raises:
-            InvalidInputError: the cursor is none of this list in this order.
+            InvalidInputError: the cursor does not belong to this list in this order.
         """
         self.request = request
         size = self.get_page_size(request)
@@ -98,8 +98,8 @@ class Paging(BasePagination):
     def _link(
         self, place: _Place, page: list[Any], order: Any, signer: signing.Signer, *, has_more: bool
     ) -> None:
-        """The addresses beside a page. Beside one that was emptied since: the end of the list that
-        is nearest.
+        """The links beside a page; from a page that has become empty, to the nearest end of the
+        list.
         """
         here = self.request.build_absolute_uri()
 

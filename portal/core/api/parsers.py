@@ -26,7 +26,7 @@ class BoundedJsonParser(BaseParser):
         media_type: str | None = None,
         parser_context: Mapping[str, Any] | None = None,
     ) -> Any:
-        """The parsed body; of names that stand twice the last wins."""
+        """The parsed body; of names that occur twice the last wins."""
         body = stream.read(MAX_BODY_BYTES + 1)
         if len(body) > MAX_BODY_BYTES:
             raise TooLargeInputError(

@@ -49,7 +49,7 @@ class ProblemAutoSchema(AutoSchema):
         return parameters
 
     def is_deprecated(self) -> bool:
-        """Of a view that says when it goes."""
+        """Whether the view says when it goes."""
         return bool(super().is_deprecated()) or getattr(self.view, "leaving", None) is not None
 
     def answered(self) -> Answered | None:

@@ -12,10 +12,10 @@ _SUCCESS, _JSON = "200", "application/json"
 
 
 def sparse_add(result: JsonObject, generator: Any, request: Any, public: bool) -> Any:
-    """A step of drf-spectacular: each object that ``fields`` cuts is whole, or of its sparse twin.
+    """A step of drf-spectacular: each object that ``fields`` cuts is whole, or its sparse twin.
 
     The twin is written out of the whole, as drf-spectacular writes that of a ``PATCH``. The whole
-    stands first, so that a client generated from the schema has its types by that.
+    comes first, so that a client generated from the schema takes its types from it.
     """
     schemas = result["components"]["schemas"]
     for operations in result["paths"].values():

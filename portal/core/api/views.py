@@ -1,4 +1,4 @@
-"""What every view of the API is: a POST under a key is done once, a change is of what was seen."""
+"""What API views share: a POST under a key is done once, a change is made from what was seen."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _EDITS = ("retrieve", "update", "partial_update", "destroy")
 
 @dataclass(frozen=True, slots=True)
 class Leaving:
-    """When what is to go was said to go, and from when on it may be gone (midnight, UTC)."""
+    """When a view was announced to go, and from when on it may be gone (midnight, UTC)."""
 
     since: date
     until: date
@@ -64,8 +64,8 @@ class Leaving:
 class ApiView(SparseFields, TaggedAnswers, APIView):
     """A view of the API.
 
-    A POST and its answer are one transaction where it carries an ``Idempotency-Key``. A view whose
-    POST is not says why in ``takes_no_key``; one that remembers keys by itself, in its own rows,
+    A POST and its answer are one transaction where it carries an ``Idempotency-Key``. A view that
+    takes no key says why in ``takes_no_key``; one that remembers keys by itself, in its own rows,
     says ``keeps_keys``.
     """
 
@@ -82,7 +82,7 @@ class ApiView(SparseFields, TaggedAnswers, APIView):
     _row: BaseModel | None = None
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Who asks and whether they may is known afterwards, and nothing was done yet."""
+        """Check who asks and whether they may, then wrap the method that will answer."""
         super().initial(request, *args, **kwargs)
         name = str(request.method).lower()
         handler = getattr(self, name, None)
@@ -95,7 +95,7 @@ class ApiView(SparseFields, TaggedAnswers, APIView):
     def finalize_response(
         self, request: Request, response: Any, *args: Any, **kwargs: Any
     ) -> Response:
-        """An answer says when what it is of goes."""
+        """Add the headers that say when the view goes."""
         answer = super().finalize_response(request, response, *args, **kwargs)
         if self.leaving is not None:
             for name, value in self.leaving.headers.items():
@@ -146,7 +146,7 @@ class ApiView(SparseFields, TaggedAnswers, APIView):
     def _once(
         self, key: str, handler: _Handler, request: Request, *args: Any, **kwargs: Any
     ) -> HttpResponseBase:
-        """What this request was answered before, or the answer that it gets now.
+        """The earlier answer to this request, or the one that it gets now.
 
         What a refusal changed (an attempt that is counted) is kept, as it is without a key.
         """

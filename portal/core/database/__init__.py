@@ -1,1 +1,1 @@
-"""Statements and locks that Django's own are too slow or too narrow for."""
+"""Statements and locks for where Django's own are too slow or too narrow."""

@@ -18,13 +18,13 @@ from django.db.models.expressions import OrderBy
 
 @dataclass(frozen=True, slots=True)
 class SortedBy:
-    """What a list is ordered by, one of several.
+    """One of the columns that a list is ordered by.
 
     Attributes:
         name: as a filter has it, across relations too.
         has_nulls: whether a row may have no value here.
         nulls_last: where those rows stand, read forward.
-        read: the value out of its text.
+        read: makes the value out of its JSON form.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Order:
 
     @classmethod
     def of(cls, rows: QuerySet[Any]) -> Order:
-        """That which the query has, by columns; of one that stands twice the first counts."""
+        """The order of a query, by columns; of a column that occurs twice the first counts."""
         query, model = rows.query, rows.model
         asked = query.order_by or (query.default_ordering and model._meta.ordering) or ()
         nulls_first = connections[rows.db].features.order_by_nulls_first
@@ -94,7 +94,7 @@ class Order:
         return [_told(_value(row, one.name)) for one in self.columns]
 
     def read(self, values: Sequence[Any]) -> list[Any]:
-        """What ``values`` told."""
+        """The reverse of ``values``."""
         pairs = zip(self.columns, values, strict=True)
         return [None if value is None else one.read(value) for one, value in pairs]
 

@@ -37,7 +37,7 @@ def rows_insert(rows: Sequence[models.Model], *, keeps_times: bool = False) -> N
 
     Args:
         rows: with plain values: no expressions.
-        keeps_times: times that are set by themselves otherwise are written as they stand.
+        keeps_times: times that are otherwise set automatically are written as they are.
     """
     if not rows:
         return

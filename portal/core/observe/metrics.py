@@ -1,4 +1,4 @@
-"""What this process counts. Where several serve one portal they add up in a folder they share
+"""What this process counts. Where several serve one portal, they add up in a shared folder
 (``PROMETHEUS_MULTIPROC_DIR``, which ``serve`` and the image set); see ``portal.config.metrics``.
 """
 

@@ -1,4 +1,4 @@
-"""REST of standards."""
+"""REST for the standards of other systems."""
 
 from __future__ import annotations
 

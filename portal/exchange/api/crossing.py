@@ -38,7 +38,7 @@ class CrossingApi(ApiView):
         return super().perform_content_negotiation(request, force=True)
 
     def options(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponse:  # type: ignore[override]
-        """Yes; what is asked for is judged then."""
+        """Allow it; the request itself is judged when it comes."""
         return HttpResponse(status=204, headers=_ASKED_BEFORE)
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:

@@ -61,7 +61,7 @@ def accepts(request: Request) -> str:
 
 
 class _ObjectsApi(CrossingApi):
-    """Of a study, a series or an instance."""
+    """Objects of a study, a series or an instance."""
 
     def _objects(
         self,

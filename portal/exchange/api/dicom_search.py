@@ -74,7 +74,7 @@ class StudySearchApi(_SearchApi):
         responses=FOUND,
     )
     def get(self, request: Request) -> Response:
-        """The cases of one's labs that have slides of a known pixel size, the newest first."""
+        """The cases of one's labs with slides of known pixel size or from DICOM, newest first."""
         rows = []
         for found in selectors.dicom_studies(user_of(request), _asked(request)):
             whose = found.series[0].whose

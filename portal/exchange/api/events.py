@@ -22,13 +22,13 @@ from portal.labs.models import ApiToken
 from portal.labs.requests import user_of
 
 AGAIN_MS, AT_ONCE_MS = 2000, 50
-"""When a client comes back: two seconds, as a page of the viewer does; at once where more waits."""
+"""When a client comes back: after two seconds; at once where more waits."""
 HIGHEST_ID = 2**63 - 1  # of the database's ids
 MEDIA_TYPE = "text/event-stream"
 
 
 class EventsQuerySerializer(serializers.Serializer[Any]):
-    """What of."""
+    """Which events are asked for."""
 
     types = serializers.CharField(
         required=False,
@@ -39,7 +39,7 @@ class EventsQuerySerializer(serializers.Serializer[Any]):
     canvas = serializers.UUIDField(required=False, help_text="Only events that name this canvas")
 
     def validate_types(self, value: str) -> frozenset[str]:
-        """Known ones."""
+        """Refuse unknown types."""
         names = frozenset(name.strip() for name in value.split(",") if name.strip())
         if unknown := sorted(names - STREAMED.keys()):
             raise serializers.ValidationError(

@@ -29,9 +29,9 @@ class CaseImportApi(ApiView):
         responses={202: OpenApiResponse(JobSerializer, "Being imported")},
     )
     def post(self, request: Request, id: uuid.UUID) -> Response:
-        """Of an upload whose metadata named a `lab`: an RO-Crate as an export has it.
+        """Imports an upload whose metadata named a `lab`: an RO-Crate as an export makes it.
 
         The job checks all of it first; `result` has the case and how many records came. Where it
-        failed, the crate is kept for two days: ask again once the reason is mended.
+        failed, the crate is kept for two days: order it again once the cause is fixed.
         """
         return job_accepted(case_import_request(user=user_of(request), upload_id=id), request)

@@ -1,7 +1,7 @@
 """A crate from outside, as a zip or a folder: nothing in it is believed before it was checked.
 
 Every file is read in pieces, never longer than the metadata says, and has to have the hash that
-stands there. Nothing is unpacked here.
+is given there. Nothing is unpacked here.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ class CrateReader:
                     raise CrateError(f"{shown(name)} is a link or not a plain file.")
 
     def _opened(self, name: str) -> BinaryIO:
-        """Below the folder, where no step of the way is a link by now."""
+        """Open a file below the folder; no step of the way may be a link."""
         handle = os.open(self._path, os.O_RDONLY | os.O_DIRECTORY)
         try:
             for part in name.split("/")[:-1]:

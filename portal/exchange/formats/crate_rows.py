@@ -37,7 +37,7 @@ def columns_of(model: type[models.Model]) -> dict[str, models.Field[Any, Any]]:
 
 
 def row_read(model: type[_Row], values: Mapping[str, Any], where: str) -> _Row:
-    """An instance with what a line says; whether what it refers to exists is for who asks.
+    """An instance with what a line says; whether what it refers to exists is for the caller.
 
     Raises:
         CrateError: a column too many or too few, or a value that the column does not take.
@@ -95,7 +95,7 @@ def _types(field: models.Field[Any, Any]) -> tuple[type, ...]:
 
 
 def _json(field: models.JSONField[Any, Any], value: Any) -> Any:
-    """Of the kind that an empty column has; one without says nothing of it."""
+    """A value of the type of the column's default; any value where there is no default."""
     empty = field.get_default()
     if empty is not None and not isinstance(value, type(empty)):
         raise TypeError(f"expected a JSON {'list' if isinstance(empty, list) else 'object'}")

@@ -66,7 +66,7 @@ def wanted(accept: str) -> list[Wanted]:
 
 
 def frame_coding(kinds: list[Wanted], stored: str) -> FrameCoding | None:
-    """How frames that are stored so go out to a client that accepts these; None: in no way.
+    """How frames that are stored so go out to a client that accepts these; None: not at all.
 
     Stored bytes as they are, wherever they will do. ``application/octet-stream`` without a transfer
     syntax means plain pixels, with "*" the stored bytes whatever they are.

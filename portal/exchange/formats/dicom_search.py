@@ -21,12 +21,12 @@ TEXTS = ("PatientID", "AccessionNumber", "StudyDescription", "SeriesDescription"
 """With * for any letters and ? for one."""
 CODES = ("Modality", "ModalitiesInStudy", "SOPClassUID", "PatientSex")
 EMPTY = ("PatientName", "PatientBirthDate", "ReferringPhysicianName", "StudyID")
-"""Of no value here: only a search for any value finds something."""
+"""They have no value here: only a search for any value finds something."""
 OTHER = ("StudyDate", "InstanceNumber")
 SEARCHED = (*UIDS, *TEXTS, *CODES, *EMPTY, *OTHER)
 _CONTROLS = {"limit", "offset", "includefield", "fuzzymatching", "accept", "charset"}
 _TAG = re.compile(r"[0-9A-Fa-f]{8}")
-_MOST_LETTERS, _MOST_STARS = 64, 4  # of a text with wildcards: a match takes no long
+_MOST_LETTERS, _MOST_STARS = 64, 4  # of a text with wildcards: a match is quick
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Asked:
         texts: by attribute a text, or a regular expression that stands for one with wildcards.
         codes: by attribute the values that will do.
         dates: first and last day, either may be open.
-        is_empty: it asks for a value of what has none here.
+        is_empty: it asks for a value of an attribute that has none here.
         fields: keywords to add; ``None``: all.
     """
 

@@ -1,7 +1,7 @@
 """Requests of the IIIF Image API 3.0: region, size, rotation, quality and format of a picture.
 
-Source: IIIF Image API 3.0.0, section 4. What is not done (other angles, enlarging, other formats)
-is refused like what is written wrongly.
+Source: IIIF Image API 3.0.0, section 4. What is not supported (other angles, enlarging, other
+formats) is refused like what is written wrongly.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def image_request(
     Args:
         canvas: (width, height) in level-0 pixels.
     Raises:
-        InvalidInputError: a part is not of its grammar, lies outside, enlarges, or is not done.
+        InvalidInputError: a part is malformed, lies outside, enlarges, or is not supported.
     """
     if extension not in FORMATS:
         raise _wrong("format", extension, "jpg or png")
@@ -82,7 +82,7 @@ def image_request(
 
 
 def largest(width: int, height: int) -> tuple[int, int]:
-    """The size of a whole region as large as it is given out."""
+    """The largest size in which a whole region is given out."""
     return _fitted(width, height, MOST_SIDE_PX, MOST_SIDE_PX)
 
 

@@ -209,8 +209,8 @@ def _series(user: User, asked: Asked, *, case_id: uuid.UUID | None) -> QuerySet[
 
 
 def _slides(user: User, asked: Asked, *, ids: Collection[uuid.UUID] | None) -> QuerySet[Canvas]:
-    """Slides that can be told as DICOM: of one's labs, or where they are of named cases also those
-    that are shared, unless it is by the patient that they are looked for.
+    """Slides that can be told as DICOM: those of one's labs, and shared ones of named cases, unless
+    the search is by patient.
     """
     named = ids is not None and "PatientID" not in asked.texts
     rows = Canvas.objects.visible_to(user) if named else Canvas.objects.owned_by(user)
@@ -271,7 +271,7 @@ def _labs_of(user: User) -> set[uuid.UUID]:
 
 
 def _whose(canvas: Canvas, mine: Collection[uuid.UUID]) -> Belongs:
-    """An accession that is longer than DICOM's stands before the description."""
+    """An accession too long for DICOM goes before the description."""
     case = canvas.case
     is_short = len(case.accession) <= _ACCESSION_LETTERS
     name = case.procedure if is_short else f"{case.accession} {case.procedure}".strip()

@@ -69,11 +69,11 @@ class SlideObject(Protocol):
         ...
 
     def data(self) -> Dataset:
-        """All but its pixels, and but what it says of each frame."""
+        """All but its pixels and what it says of each frame."""
         ...
 
     def groups(self) -> Iterator[Dataset]:
-        """What it says of each frame; none if that can be reckoned, or of too many frames."""
+        """What it says of each frame; none if that can be derived, or for too many frames."""
         ...
 
     def frame(self, index: int) -> bytes:
@@ -273,7 +273,7 @@ def own_count(canvas: Canvas) -> int:
 
 
 def own_count_known(content_hash: str, *, has_size: bool) -> int | None:
-    """What ``own_count`` found before; ``has_size``: of its pixels. None if it did not yet."""
+    """What ``own_count`` found before; ``has_size``: of its pixels. None if not counted yet."""
     return _COUNTS.get((content_hash, has_size))
 
 
@@ -301,8 +301,8 @@ def _slide_of(canvas: Canvas, mpp: tuple[float, float]) -> SlideTold:
 def _own_objects(folder: str, _content: str) -> tuple[OwnObject, ...]:
     """What lies in the folder of a slide that came as DICOM, without label and overview.
 
-    An object that does not say that patients were taken out of it is left out. ``OSError`` where
-    one cannot be read: that is not remembered.
+    An object that does not say that patients' names were removed is left out. ``OSError`` where one
+    cannot be read: that is not remembered.
     """
     found = []
     for path in sorted(Path(folder).iterdir()):

@@ -1,4 +1,4 @@
-"""Everything of a case as rows, with the ids they have here; what the person may not see is out."""
+"""Everything of a case as rows, with the ids they have here, less what the person may not see."""
 
 from __future__ import annotations
 
@@ -114,12 +114,12 @@ def export_path(case_id: uuid.UUID, user: User) -> Path:
 
 
 def export_folder(case_id: uuid.UUID) -> Path:
-    """Of all exports of a case: an erasure takes it along."""
+    """The folder of all exports of a case: an erasure deletes it too."""
     return storage.root() / "scratch" / f"case-{case_id}"
 
 
 def import_folder(lab_id: uuid.UUID, case_id: uuid.UUID) -> Path:
-    """What an import has taken out of its crate, with scratch: an erasure takes it along."""
+    """What an import has taken out of its crate, in scratch: an erasure deletes it too."""
     return storage.root() / "scratch" / f"import-{lab_id}-{case_id}"
 
 

@@ -25,7 +25,7 @@ from portal.labs.models import User
 
 
 def case_export_request(*, user: User, case_id: uuid.UUID) -> Job:
-    """The job that writes the person's export of a case; one that is under way is it already."""
+    """The job that writes the person's export of a case: the one under way, or a new one."""
     case = selectors.case_to_export(user=user, case_id=case_id)
     with transaction.atomic():
         Case.objects.select_for_update().get(pk=case.pk)
@@ -45,7 +45,7 @@ def case_export_write(*, user: User, case_id: uuid.UUID, context: JobContext) ->
     """Write the zip beside its place and put it there by one rename; twice gives the same files.
 
     Raises:
-        NotFoundError, ForbiddenError: the case is gone, or the person is a manager no more.
+        NotFoundError, ForbiddenError: the case is gone, or the person is no longer a manager.
     """
     case = selectors.case_to_export(user=user, case_id=case_id)
     total = _originals_bytes(selectors.case_whole(user=user, case=case))
@@ -75,7 +75,7 @@ def case_export_write(*, user: User, case_id: uuid.UUID, context: JobContext) ->
 
 
 def case_export_to(*, user: User, case: Case, out: Path, as_folder: bool) -> JobResult:
-    """Write what the person sees of a case to a place that is not there yet, outside the portal.
+    """Write what the person sees of a case to a new path outside the portal.
 
     Emits ``case.taken_along``. What was begun is deleted where it fails.
 

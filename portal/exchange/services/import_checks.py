@@ -22,7 +22,7 @@ _LAYER_NAME = re.compile(r"[a-z_]{1,40}\Z")  # of a URL: coverage, time_last
 _LAYER_NUMBERS = ("minimum", "maximum", "downsample")
 _ENGINE = ("version", "config_hash")
 _MESH = (9, 9, 2)  # nodes down and across, and a displacement at each
-_LEAST_AREA = 1e-12  # of a frame in its mosaic, in parts of its own: less cannot be turned round
+_LEAST_AREA = 1e-12  # determinant of a frame's transform: a smaller one has no usable inverse
 
 
 def roi_check(
@@ -51,7 +51,7 @@ def roi_check(
 
 
 def frame_known(index: int, frames: int, where: str) -> None:
-    """One of the frames that the crate says its video has."""
+    """Require one of the frames that the crate says its video has."""
     if not 0 <= index < frames:
         raise CrateError(
             f"{where}: frame {index} is not one of the {frames:,} frames of its video."
@@ -86,7 +86,7 @@ def mosaic_check(mosaic: Mosaic, where: str) -> None:
 
 
 def mosaic_file(component: MosaicComponent, path: str, crate: CrateReader, ending: str) -> str:
-    """The name in the crate of what a mosaic's canvas calls by a path of the storage."""
+    """The name in the crate of a file that a mosaic's canvas names by its path in the storage."""
     folder = f"derived/{component.mosaic_id}/"
     name = f"mosaics/{component.mosaic_id}/{path.removeprefix(folder)}"
     if not path.startswith(folder) or name not in crate.files or not name.endswith(ending):
@@ -112,7 +112,7 @@ def component_check(component: MosaicComponent, files: Mapping[str, object], whe
 
 
 def frame_check(frame: MosaicFrame, components: set[int], frames: int, where: str) -> None:
-    """A frame of the video, a transform that can be turned round, and where it leads to."""
+    """A frame of the video, a transform that can be inverted, and where it leads to."""
     frame_known(frame.index, frames, where)
     matrix = frame.H_mosaic_from_frame
     if matrix is not None:
@@ -140,7 +140,7 @@ def _is_outline(points: object) -> bool:
 
 
 def _shape(values: object) -> tuple[int, ...]:
-    """Of numbers; nothing for anything else."""
+    """The shape of numbers; () for anything else."""
     found = _numbers(values)
     return () if found is None else found.shape
 

@@ -16,10 +16,10 @@ from portal.exchange.services.import_tables import BY_ID, STREAMED, batches, tab
 from portal.mosaics.models import Mosaic
 
 _SAME = {"canvases": ("case_id", "kind", "name"), "slides": ("case_id", "name")}
-"""Of these only so much is compared: the rest is made of the file here, and may have changed."""
+"""Only these columns are compared: the rest is made from the file here, and may have changed."""
 _SAME |= {"videos": _SAME["slides"], "mosaics": ("case_id", "name", "video_id", "config_hash")}
 _DERIVED: tuple[type[models.Model], ...] = (Slide, Video, Mosaic)
-"""What is made of each lies in a folder of its id, so no two of them may have the same."""
+"""Files made from each lie in a folder named by its id, so no two may share an id."""
 
 
 def require_free(rows: CaseRows) -> None:

@@ -1,6 +1,6 @@
 """Files of a crate, taken out into a folder from which one rename puts them in place.
 
-An import that was killed finds there what it had taken out, and believes it by its hash.
+An import that was killed finds there what it had taken out, and trusts it by its hash.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _is_at(folder: Path, held: int) -> bool:
 
 
 def staging_keep(rows: CaseRows) -> None:
-    """What was taken out before is young again: the sweep takes what nobody continues with."""
+    """Mark what was taken out before as new: the sweep deletes what nobody continues with."""
     folder = import_folder(rows.lab.pk, rows.case.pk)
     if folder.exists():
         os.utime(folder)
@@ -112,8 +112,8 @@ class PlacedFile:
     """A file to be placed.
 
     Attributes:
-        ours: what the lab keeps of these bytes already, so that none are taken out of the crate.
-        path: the bytes, where they have to be placed.
+        ours: the asset in which the lab keeps these bytes already; the crate's are not taken then.
+        path: where the bytes are, if they have to be placed.
     """
 
     asset: Asset
@@ -128,14 +128,14 @@ class PlacedFile:
 
 
 def originals_stage(rows: CaseRows, *, frees_bytes: int) -> list[PlacedFile]:
-    """Take out what the lab has not; each was looked at in the sandbox, as an upload is.
+    """Take out what the lab does not have; each was looked at in the sandbox, as an upload is.
 
     Fills in ``rows.assets``.
 
     Args:
         frees_bytes: of the lab's quota, once the import is done.
     Raises:
-        CrateError: another kind of file than its record says. InvalidInputError: none we open.
+        CrateError: not the kind that its record says. InvalidInputError: a kind not opened here.
         StorageFullError, TooLargeInputError: before anything was written.
     """
     assets = sorted(rows.originals.values(), key=lambda one: one.sha256)
@@ -196,7 +196,7 @@ def mosaics_stage(rows: CaseRows) -> dict[str, Path]:
 
 
 def _drop_others(folder: Path, crate: CrateReader) -> None:
-    """Of mosaics: halves of files, and what another crate of the same case had."""
+    """Delete partial files of mosaics, and those that another crate of the same case had."""
     for path in (folder / "mosaics").rglob("*"):
         if path.is_file() and path.relative_to(folder).as_posix() not in crate.files:
             path.unlink()

@@ -29,11 +29,11 @@ HERE_ALREADY = "everything is already here"
 
 
 def case_import_request(*, user: User, upload_id: uuid.UUID) -> Job:
-    """The job that imports a crate; one that is under way is it already.
+    """The job that imports a crate: the one under way, or a new one.
 
     Raises:
         NotFoundError, ForbiddenError: no such transfer; no manager of its lab.
-        ConflictError: it has not arrived whole, is none, or was imported.
+        ConflictError: it is incomplete, is no crate, or was imported.
     """
     require_import(user, upload_get(user=user, upload_id=upload_id).lab_id)
     with transaction.atomic():
@@ -58,7 +58,7 @@ def case_import_work(*, user: User, upload: Upload, context: JobContext) -> JobR
     """What the job does; if killed, the next attempt resumes, and so does a later job.
 
     Raises:
-        PortalError: as ``case_import``. OSError: another process is at it.
+        PortalError: as ``case_import``. OSError: another process is importing it.
     """
     crate_check(upload=upload)  # a job that is tried again finds it refused
     path = storage.incoming_path(str(upload.pk))

@@ -81,10 +81,10 @@ class CaseRows:
         frames: how many the video of a canvas has, as the crate says.
         rois: where each region lies. indexes: of the components of each mosaic.
         used: labels of regions and of their history.
-        labels, encoders, assets: which of the lab's stand for those of the crate; filled in by who
-            matches them. An encoder that is missing is unknown here.
-        is_checked: whoever reads rows again need not look whether they are sound; that the files
-            are the same still is told by their hashes.
+        labels, encoders, assets: which of the lab's stand for those of the crate; filled in by
+            whoever matches them. An encoder that is missing is unknown here.
+        is_checked: rows that are read again need no check; that the files are still the same is
+            known by their hashes.
     """
 
     crate: CrateReader
@@ -140,7 +140,7 @@ class CaseRows:
                 raise CrateError(f"{where}: its canvas is not the canvas of its region.")
 
     def adopt(self, row: models.Model) -> None:
-        """It is the lab's now; who made it is a member of that id, or nobody."""
+        """Make the row the lab's; its author stays where they are a member here, else nobody."""
         if hasattr(row, "lab_id"):
             row.lab_id = self.lab.pk
         for name in ("created_by_id", "author_id"):
@@ -316,7 +316,7 @@ def _mosaics(rows: CaseRows) -> None:
 
 
 def _canvases(rows: CaseRows) -> None:
-    """No path and no grid is believed; those of images are of their ingest."""
+    """No path and no grid is trusted; those of images come from their ingest."""
     items = {canvas_id_of(item.pk): item for item in rows.items.values()}
     components = {one.canvas_id: one for one in rows.components.values()}
     for canvas in rows.canvases.values():

@@ -18,7 +18,7 @@ STREAMED = ("mosaic_frames", "rois", "roi_revisions")
 
 
 def table_rows(rows: CaseRows, table: str) -> Iterable[Any]:
-    """Those of a table, as they will be here."""
+    """The rows of a table, as they will be here."""
     return rows.stream(table) if table in STREAMED else held(rows, table)
 
 

@@ -35,7 +35,7 @@ def labels_match(rows: CaseRows) -> list[Label]:
     has each name once. A retired one is found by its id alone.
 
     Raises:
-        CrateError: a label below itself, or a colour that is none.
+        CrateError: a label is below itself, or its colour is invalid.
     """
     made: list[Label] = []
     label_set = label_set_ensure(lab=rows.lab) if rows.used else LabelSet()

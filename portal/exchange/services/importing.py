@@ -55,7 +55,7 @@ class CaseImported:
     Attributes:
         is_new: False if all of it was here already.
         counts: of the rows written, by table.
-        originals: of the files placed; others the lab had.
+        originals: how many files were placed; the lab had the others.
         left_out: embeddings of encoders that this portal does not have.
     """
 
@@ -90,11 +90,11 @@ def case_import(
 ) -> CaseImported:
     """Bring in a case from a crate: a zip or a folder.
 
-    Emits ``case.imported``; its images are prepared by the jobs of an upload.
+    Emits ``case.imported`` unless all was here; images are prepared by the jobs of an upload.
 
     Args:
         progress: what it raises ends the import.
-        effect: around all that lasts, as the first and the last of its transaction.
+        effect: around all that lasts, within its transaction.
         frees_bytes: of the lab's quota, within ``effect``.
         name: of the crate in messages; that of the file unless given.
     Raises:
@@ -219,7 +219,7 @@ def _keep_originals(rows: CaseRows, originals: list[PlacedFile]) -> None:
 
 
 def _insert(rows: Iterable[models.Model]) -> int:
-    """As they are, with their times. How many."""
+    """Insert rows as they are, with their times; returns how many."""
     count = 0
     for batch in batches(rows):
         rows_insert(batch, keeps_times=True)
@@ -228,7 +228,7 @@ def _insert(rows: Iterable[models.Model]) -> int:
 
 
 def _insert_vectors(rows: CaseRows) -> tuple[int, int]:
-    """Vectors of encoders that are here, under new numbers; how many, and how many were left."""
+    """Vectors of encoders that are here, under new numbers; counts of those and of the rest."""
     left_out = 0
 
     def known() -> Iterator[Embedding]:

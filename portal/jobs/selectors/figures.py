@@ -24,7 +24,7 @@ class QueueLength:
 
 @dataclass(frozen=True, slots=True)
 class EndedFigures:
-    """Jobs of a kind that ended so, and how long they took together."""
+    """Jobs of a kind that ended in this state, and how long they took together."""
 
     kind: str
     state: str
@@ -45,7 +45,7 @@ def database_now() -> datetime:
 
 
 def queue_lengths() -> list[QueueLength]:
-    """Of every kind that waits now; what waits for its next attempt is not late."""
+    """For every kind that waits now; what waits for its next attempt is not late."""
     now = database_now()
     rows = (
         Job.objects.filter(state=JobState.QUEUED)

@@ -59,7 +59,7 @@ def jobs_known(queue: str) -> QuerySet[Job]:
 
 
 def parties_in_turn(jobs: QuerySet[Job]) -> list[Party]:
-    """Who waits for these jobs, who is next first. Two queries."""
+    """Whoever waits for these jobs, the next one first. Two queries."""
     rows = (
         jobs.order_by()
         .values_list("priority", "lab_id", "created_by_id")
@@ -70,7 +70,7 @@ def parties_in_turn(jobs: QuerySet[Job]) -> list[Party]:
 
 
 def jobs_of(jobs: QuerySet[Job], party: Party) -> QuerySet[Job]:
-    """Theirs among these, the oldest first."""
+    """A party's jobs among these, the oldest first."""
     theirs = jobs.filter(
         priority=party.priority, lab_id=party.lab_id, created_by_id=party.person_id
     )
@@ -78,7 +78,7 @@ def jobs_of(jobs: QuerySet[Job], party: Party) -> QuerySet[Job]:
 
 
 def turns_of(parties: Iterable[Party]) -> dict[Party, datetime]:
-    """When work was last begun for them; who was never served is missing."""
+    """When work was last begun for them; those never served are missing."""
     asked = {(party.priority, party.lab_id, party.person): party for party in parties}
     rows = JobTurn.objects.filter(lab_id__in={party.lab_id for party in asked.values()})
     found = rows.values_list("priority", "lab_id", "person", "served_at")
@@ -91,7 +91,7 @@ def sorted_by_turn(
     """Parties in the order of their turns.
 
     Args:
-        first: who waits, and since when their oldest job does.
+        first: who waits, and since when their oldest job has waited.
         served: see ``turns_of``.
     """
 
@@ -105,7 +105,7 @@ def sorted_by_turn(
 def next_in_line(queue: str, most: int) -> list[Job]:
     """The first jobs of a queue, in the order in which workers will take them; ``most`` at most.
 
-    Two queries, and one for each of whom one of these jobs is.
+    Three queries, and one for each of the first ``most`` parties.
     """
     waiting = jobs_known(queue)
     parties = parties_in_turn(waiting)[:most]

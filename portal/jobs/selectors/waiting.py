@@ -17,7 +17,7 @@ from portal.jobs.models import Job, JobState
 from portal.jobs.selectors.jobs import WEEK, workers_alive
 from portal.jobs.selectors.turns import Party, Waiting, jobs_due, line_up, turns_of
 
-LINE_AT_MOST = 2_000  # jobs of a queue that are put in order for a page; later ones get no place
+LINE_AT_MOST = 2_000  # jobs that are put in order for a page; later ones get no place
 MEANS_KEPT_S = 60.0  # means of a week hardly change, and the page asks again and again
 PART_S = 5.0  # bulk work gives way after its present part, which takes a few seconds
 

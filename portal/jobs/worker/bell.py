@@ -34,7 +34,7 @@ def ring(job_id: uuid.UUID, *, queue: str) -> bool:
 @shared_task(name="jobs.run")
 def run(job_id: str) -> None:
     """Run the job of this queue whose turn it is: the one that the bell was rung for, or another
-    that goes before it and whose own bell then finds this one. Nothing where nothing waits.
+    that goes before it and whose own bell then finds this one. Does nothing if nothing waits.
     """
     from portal.jobs.worker.together import next_run
 

@@ -27,7 +27,7 @@ from portal.jobs.worker.scratch import scratch_drop, scratch_make
 
 logger = logging.getLogger(__name__)
 
-SLICE_S = 20.0  # so long bulk work goes on before others of its priority have their turn
+SLICE_S = 20.0  # how long bulk work runs before others of its priority get their turn
 PROGRESS_EVERY_S = 0.4  # a bar that moves; at most 2.5 writes a second and job
 _OPEN: list[LedgerContext] = []  # of this process: several while jobs are worked on together
 
@@ -62,7 +62,7 @@ class LedgerContext:
             self._thread.start()
 
     def close(self) -> None:
-        """Hold it no longer."""
+        """Stop holding the lease."""
         self._stop.set()
         if self not in _OPEN:
             return
@@ -146,7 +146,7 @@ class LedgerContext:
         """Let others go first where they should; see ``JobContext``.
 
         Raises:
-            JobYielded: also where half of the time is over that an attempt may take.
+            JobYielded: also once half of the time that an attempt may take is over.
         """
         ran_s = time.monotonic() - self._began_s
         is_long = ran_s >= limits.limit_s(self._kind) / 2

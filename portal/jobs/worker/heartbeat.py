@@ -63,7 +63,7 @@ def _hand_back() -> None:
 
 
 def sign(name: str, queues: str, processes: int = 1, device: str = "") -> None:
-    """Write that this worker lives, at the database's time."""
+    """Write that this worker is alive, at the database's time."""
     facts = {"queues": queues, "processes": processes, "device": device, "seen_at": Now()}
     WorkerSign.objects.update_or_create(name=name, defaults=facts)
 

@@ -15,7 +15,7 @@ import sys
 
 from django.conf import settings
 
-SILENT_LEASES = 4  # a heartbeat is three times a lease: a dozen missed is not a slow machine
+SILENT_LEASES = 4  # three heartbeats a lease: a dozen missed is more than a slow machine
 
 
 def limit_s(kind: str) -> float:
@@ -29,13 +29,13 @@ def silence_s() -> float:
 
 
 def exit_when_silent(after_s: float) -> None:
-    """End this process after so long, with its stacks on stderr, unless called again."""
+    """End this process after that time, with its stacks on stderr, unless called again."""
     if sys.__stderr__ is not None:
         faulthandler.dump_traceback_later(after_s, exit=True, file=sys.__stderr__)
 
 
 def exit_no_more() -> None:
-    """The job is over."""
+    """Cancel ``exit_when_silent``: the job is over."""
     faulthandler.cancel_dump_traceback_later()
 
 

@@ -20,7 +20,7 @@ class FreedMemory:
         self._last_s = float("-inf")
 
     def give_back(self) -> None:
-        """After a job; nothing where it was done a moment ago, or where there is no way."""
+        """Call after a job; does nothing within ``EVERY_S`` of the last time, or without glibc."""
         now = time.monotonic()
         if self.trim is not None and now - self._last_s >= EVERY_S:
             self._last_s = now

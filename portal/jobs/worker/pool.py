@@ -1,6 +1,6 @@
 """A worker's processes, of which any may be killed at any time.
 
-On a broker that Celery asks by turns (the file system), its processes share one queue, and the one
+On a broker that Celery polls (the file system), the worker's processes share one queue, and the one
 that waits for the next job holds the queue's lock. Killed there it takes a semaphore along, and no
 other process of the worker ever gets a job again. A lock of the operating system is let go of when
 its holder dies.

@@ -54,7 +54,7 @@ class Grace:
 
 
 def reap_forever(stop: threading.Event) -> None:
-    """Pass after pass until ``stop``; a database that is away is waited for."""
+    """Pass after pass until ``stop``; waits for a database that is away."""
     calendar, grace, signed_s = Calendar(), Grace(), 0.0
     while not stop.wait(settings.TESSERA_JOB_REAP_EVERY_S):
         try:

@@ -67,7 +67,7 @@ def job_run(job_id: uuid.UUID) -> bool:
 def next_claim(job_id: uuid.UUID) -> Job | None:
     """Claim what is next in the queue of the job that a bell was rung for; None if nothing is.
 
-    The job itself is only tried where it is nobody's turn: what no release knows has to fail.
+    Where nothing known waits, the job itself is tried: what no release knows has to fail.
     """
     connection_refresh()
     queue = Job.objects.filter(pk=job_id).values_list("queue", flat=True).first()
@@ -83,7 +83,7 @@ def run_claimed(job: Job, context: LedgerContext | None = None) -> None:
     """Run a claimed job to its end.
 
     Args:
-        context: of the job where its lease is held already.
+        context: the job's, where its lease is held already.
     """
     with ids.named(request=job.request_id, job=str(job.pk)), span(f"job {job.kind}") as trace:
         spec = REGISTRY.get(job.kind)
@@ -112,7 +112,7 @@ def _state(job: Job) -> str:
 
 def _is_known(job_id: uuid.UUID) -> bool:
     """Whether this release can run it. During an upgrade a newer one may have submitted the job:
-    it is left to workers of that release, and fails only when none came for long.
+    it is left to workers of that release, and fails only if none comes for long.
     """
     waiting = Job.objects.filter(pk=job_id)
     row = waiting.values_list("kind", "payload_version").first()
@@ -153,7 +153,7 @@ def _attempt(job: Job, spec: TaskSpec, context: LedgerContext) -> None:
 
 
 def _unforeseen(job: Job, spec: TaskSpec, error: Exception) -> None:
-    """What no task speaks of: a full disk and a database that is away pass, the rest is a bug."""
+    """What no task foresees: a full disk and a database that is away pass, the rest is a bug."""
     if is_disk_full(error):
         _retry_or_fail(job, spec, error)
     elif database_is_away(error):

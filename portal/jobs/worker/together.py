@@ -31,7 +31,7 @@ def run_with_others(first: Job) -> None:
     """
     spec = REGISTRY.get(first.kind)
     with ExitStack() as stack:
-        held = [_held(first, stack)]  # its lease is renewed from before the others are looked for
+        held = [_held(first, stack)]  # its lease is renewed while the others are looked for
         if spec is not None and spec.ahead is not None:
             held += [_held(job, stack) for job in _others(first, spec.ahead)]
             if len(held) > 1:

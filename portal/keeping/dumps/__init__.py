@@ -2,7 +2,7 @@
 
 SQLite is dumped by ``VACUUM INTO``: one read transaction, and what was deleted is not in the copy.
 PostgreSQL is dumped table by table with ``COPY`` in one repeatable-read transaction: it needs no
-program beside the portal, and neither a newer server nor a newer client refuses it.
+program besides the portal, and neither a newer server nor a newer client refuses it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from portal.core.errors import ConflictError
 from portal.keeping.dumps import postgresql, sqlite
 
 Query = Callable[[str], list[tuple[Any, ...]]]
-"""Asks the moment of the dump, not the present."""
+"""Queries the database as of the dump, not as it is now."""
 
 
 class Engine(Protocol):

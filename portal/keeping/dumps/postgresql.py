@@ -96,7 +96,7 @@ def _copy_out(server: Any, table: str, columns: list[str], path: Path) -> None:
 
 
 def _migrate_to(migrations: list[tuple[str, str]]) -> None:
-    """To just these: the schema that the dump's columns fit."""
+    """Migrate to exactly these: the schema that the dump's columns fit."""
     recorder = MigrationRecorder(connection)
     recorder.ensure_schema()
     executor = MigrationExecutor(connection)

@@ -117,7 +117,7 @@ def backup_verify(
 
 
 def backup_prune(*, destination: Path, keep: int) -> tuple[str, ...]:
-    """Remove all but the newest ``keep`` generations, and what only they named."""
+    """Remove all but the newest ``keep`` generations, and objects that none of these name."""
     vault = Vault(destination)
     with vault.locked():
         return _prune(vault, keep)

@@ -24,7 +24,7 @@ CHUNK = 500  # ROIs in a transaction: saves of others come in between
 
 
 def roi_purge(*, roi: Roi, user: User) -> None:
-    """Delete a deleted ROI for good, with its history, vectors and follow-ups."""
+    """Delete a deleted ROI for good, with history, vectors, follow-ups. Emits ``roi.purged``."""
     require_purge(user, roi.lab_id)
     if not _purge([roi.pk]):
         raise NotFoundError("This region is no longer in the bin.")

@@ -29,7 +29,7 @@ from portal.labs.models import Lab, User
 from portal.retrieval.services import indexes_forget
 
 UNDER_WAY = "restore-under-way"
-"""A file of the storage's root: a restore that was stopped may go on among its own files."""
+"""A file of the storage's root: a restore that was stopped may resume among its own files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def restore(
 
 
 def _require_empty() -> None:
-    """Nobody's data is overwritten by a slip."""
+    """Nobody's data is overwritten by mistake."""
     try:
         people = Lab.objects.count() + User.objects.count()
     except DatabaseError:
@@ -153,7 +153,7 @@ def _copy_original(vault: Vault, file: StoredFile) -> bool:
 
 
 def _settle(vault: Vault, manifest: GenerationManifest) -> RestoreReport:
-    """What the dump says of files and processes that are no more."""
+    """Correct what the dump says of files and processes that no longer exist."""
     WorkerSign.objects.all().delete()
     for upload in Upload.objects.filter(asset=None):
         storage.incoming_path(str(upload.pk)).touch()

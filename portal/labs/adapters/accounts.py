@@ -36,7 +36,7 @@ class LabAccountAdapter(DefaultAccountAdapter):
         password_set(user, password)
 
     def pre_login(self, request: HttpRequest, user: User, **kwargs: Any) -> HttpResponse | None:
-        """A program does not sign in, whatever way it comes."""
+        """A program cannot sign in, whichever way it tries."""
         response: HttpResponse | None = super().pre_login(request, user, **kwargs)
         if response is None and user.is_service:
             response = self.respond_user_inactive(request, user)

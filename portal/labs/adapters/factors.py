@@ -25,10 +25,10 @@ class LabFactorAdapter(DefaultMFAAdapter):
         return ciphers.encrypt(text, purpose=PURPOSE)
 
     def decrypt(self, encrypted_text: str) -> str:
-        """The other way; keys of before are tried as well."""
+        """The reverse; earlier keys are tried as well."""
         return ciphers.decrypt(encrypted_text, purpose=PURPOSE)
 
     def generate_authenticator_name(self, user: User, type: Any) -> str:
-        """What a new passkey is called unless its owner says."""
+        """What a new passkey is called unless its owner names it."""
         count = Authenticator.objects.filter(user_id=user.pk, type=type).count()
         return "Passkey" if count == 0 else f"Passkey {count + 1}"

@@ -28,7 +28,7 @@ OTHER = (
 
 
 class LabOidcAdapter(DefaultSocialAccountAdapter):
-    """Lets in whose verified address has an account or an open invitation, and nobody else."""
+    """Lets in people whose verified address has an account or an open invitation, nobody else."""
 
     def is_open_for_signup(self, request: HttpRequest, sociallogin: SocialLogin) -> bool:
         """A provider's directory is larger than a lab."""

@@ -57,7 +57,7 @@ class InvitationSerializer(serializers.ModelSerializer[Invitation]):
 
 
 class InvitationSentSerializer(InvitationSerializer):
-    """With its link where no mail took it: shown this once, to be handed over."""
+    """With its link where no mail was sent: shown this once, to be handed over."""
 
     link = serializers.CharField(allow_null=True)
 
@@ -158,7 +158,7 @@ class InvitationViewSet(mixins.ListModelMixin, ApiViewSet[Invitation]):
 
     @extend_schema(responses={204: None}, summary="Revoke an invitation")
     def destroy(self, request: Request, pk: str) -> Response:
-        """Its link stops working; 409 if it has come to its end."""
+        """Its link stops working; 409 if it has already ended."""
         invitation = selectors.invitation_get(user_of(request), invitation_id=uuid.UUID(pk))
         services.invitation_revoke(invitation, by=user_of(request))
         return Response(status=status.HTTP_204_NO_CONTENT)

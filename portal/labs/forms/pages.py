@@ -46,7 +46,7 @@ class Rights(TypedDict):
 
 
 class ScopedForm(forms.Form):
-    """What a token may: everything, or areas."""
+    """What a token may do: everything, or what is ticked by area."""
 
     scope = forms.ChoiceField(label="May", choices=MAY, initial=TokenScope.READ)
     areas = forms.MultipleChoiceField(
@@ -65,7 +65,7 @@ class ScopedForm(forms.Form):
 
     @property
     def area_rows(self) -> list[AreaRow]:
-        """The ticks as a table: a row for each area, reading and writing beside each other."""
+        """The ticks as a table: a row for each area, reading and writing side by side."""
         offered, ticked = dict(AREAS), self["areas"].value() or []
         return [
             AreaRow(

@@ -62,7 +62,7 @@ class FactorForm(_CodeUsedUp, AuthenticateForm):
 
 
 class ConfirmForm(_CodeUsedUp, ReauthenticateForm):
-    """Shows who one is once more."""
+    """Confirms once more who one is."""
 
 
 MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
@@ -70,7 +70,7 @@ MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError
 
 
 class _PasskeyAnswer:
-    """An answer that no browser would send is refused as any wrong one is."""
+    """An answer that no browser would send is refused like any wrong one."""
 
     def clean_credential(self) -> Authenticator:
         """The passkey that the answer was made by."""
@@ -89,14 +89,14 @@ class PasskeyFactorForm(_PasskeyAnswer, passkeys.AuthenticateWebAuthnForm):
 
 
 class PasskeyConfirmForm(_PasskeyAnswer, passkeys.ReauthenticateWebAuthnForm):
-    """Shows who one is once more."""
+    """Confirms once more who one is."""
 
 
 class PasskeyAddForm(passkeys.AddWebAuthnForm):
     """Adds a passkey."""
 
     def clean(self) -> dict[str, Any]:
-        """The same for what a new passkey answers."""
+        """The same for the answer of a new passkey."""
         try:
             cleaned: dict[str, Any] = super().clean()
         except MALFORMED as error:

@@ -38,11 +38,11 @@ class User(AbstractUser):
     email = models.EmailField("e-mail", unique=True)
     full_name = models.CharField(max_length=120, blank=True)
     email_proven_at = models.DateTimeField(null=True, blank=True)
-    """When somebody last came by a link that only the mailbox had seen; None: never."""
+    """When somebody first proved to own the address, as by a mailed link; None: never."""
     is_service = models.BooleanField(default=False)
     """A program of a lab: it has tokens, and no password, no mailbox and no sign-in."""
     only_lab_id: uuid.UUID | None = None
-    """Set by a token that is for one lab: for this request the person is in no other."""
+    """Set by a token for one lab: in this request the person is a member of no other."""
 
     USERNAME_FIELD = "email"
     REQUIRED_FIELDS: ClassVar[list[str]] = []
@@ -72,7 +72,7 @@ class Lab(BaseModel):
 
 
 class Role(models.TextChoices):
-    """What a member may do; each includes what stands before it."""
+    """What a member may do; each role includes those before it."""
 
     VIEWER = "viewer", "Viewer"
     ANNOTATOR = "annotator", "Annotator"
@@ -89,7 +89,7 @@ class MembershipQuerySet(models.QuerySet["Membership"]):
     """Memberships; begin every query with ``visible_to`` or ``of``."""
 
     def of(self, user: User) -> Self:
-        """The person's own, as far as the token that asks reaches. Rights come from these alone."""
+        """The person's own, as far as the request's token reaches. Rights come from these alone."""
         mine = self.filter(user=user)
         return mine if user.only_lab_id is None else mine.filter(lab_id=user.only_lab_id)
 
@@ -153,7 +153,7 @@ class LabOwnedQuerySet(models.QuerySet[_Model]):
         return self.none() if hidden is None else self.filter(hidden)
 
     def not_hidden_from(self, user: User) -> Self:
-        """The others. ``visible_to`` and ``owned_by`` are less the hidden already."""
+        """The others. ``visible_to`` and ``owned_by`` leave the hidden ones out already."""
         hidden = hidden_q(self.model, user)
         return self if hidden is None else self.exclude(hidden)
 
@@ -165,8 +165,8 @@ class LabOwnedQuerySet(models.QuerySet[_Model]):
         return mine.not_hidden_from(user)
 
     def visible_to(self, user: User | AnonymousUser) -> Self:
-        """Those, and what other labs share with one of theirs. To see is never to be allowed to
-        write: that takes a role in the lab of the row.
+        """Those of ``owned_by``, and what other labs share with one of theirs. Seeing a row never
+        means that one may write it: that takes a role in its lab.
         """
         if not user.is_authenticated or not user.is_active:
             return self.none()
@@ -204,7 +204,7 @@ class LabOwned(BaseModel):
 
     @classmethod
     def shown(cls, rows: models.QuerySet[Any]) -> models.QuerySet[Any]:
-        """Of all rows those that are not hidden; a model that can be in the bin says which."""
+        """The rows that are not hidden; a model that can be in the bin says which."""
         return rows
 
     @classmethod

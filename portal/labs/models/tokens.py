@@ -52,7 +52,7 @@ class ApiToken(BaseModel):
     sha256 = models.CharField(max_length=64, unique=True)
     scope = models.CharField(max_length=8, choices=TokenScope.choices, default=TokenScope.READ)
     areas = models.JSONField(default=dict, blank=True)
-    """Areas to the scope it has there; none: ``scope`` in all areas."""
+    """The scope in each area; empty: ``scope`` in all areas."""
     expires_at = models.DateTimeField()
     last_used_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
@@ -74,6 +74,6 @@ class ApiToken(BaseModel):
 
     @property
     def words(self) -> str:
-        """What it may, for people: ``Read and write``, or ``rois:write search:read``."""
+        """What it may do, for people: ``Read and write``, or ``rois:write search:read``."""
         limited = " ".join(f"{area}:{scope}" for area, scope in sorted(self.areas.items()))
         return limited or TokenScope(self.scope).label

@@ -64,8 +64,8 @@ def password_check(password: str, user: User) -> None:
 def password_set(user: User, password: str) -> None:
     """Set the person's own new password. Emits ``account.password_set``.
 
-    All API tokens are revoked, no browser is known any more and all sessions end; who changes the
-    password while signed in goes on in a new one.
+    All API tokens are revoked, no browser is known any more and all sessions end; whoever changes
+    the password while signed in goes on in a new one.
     """
     user.set_password(password)
     user.save(update_fields=["password"])
@@ -102,7 +102,7 @@ def factors_remove(user: User) -> int:
 
 
 def email_prove(user: User) -> None:
-    """The person came by a link that only the mailbox had seen."""
+    """Note once that the person owns the address, as by a link that only the mailbox had seen."""
     if user.email_proven_at is None:
         user.email_proven_at = timezone.now()
         user.save(update_fields=["email_proven_at"])

@@ -4,8 +4,8 @@ count, and it needs no other server.
 Failures are counted for an account from one address, for an account from everywhere and for an
 address. Somebody who guesses at an account shuts out, for minutes, the address they guess from; the
 owner signs in from elsewhere, from a browser that was used before, or by a link from the mailbox.
-An attempt is counted before the password is looked at, and taken back when it was right: many at
-once are no way around.
+An attempt is counted before the password is looked at, and taken back when it was right: many
+at once do not get around the limit.
 
 Names of other labs and addresses of accounts can be guessed by managers alone, where they offer a
 case or invite somebody; they are slowed here too.
@@ -39,7 +39,7 @@ PAIR = (Limit(5, timedelta(minutes=5)),)  # an account, from one address
 ACCOUNT = (Limit(50, timedelta(hours=1)),)  # an account, from everywhere: a botnet guesses slowly
 ADDRESS = (Limit(50, timedelta(minutes=5)),)  # an address: a clinic behind one is many people
 DEVICE = (Limit(10, timedelta(minutes=5)), Limit(50, timedelta(days=1)))  # a known browser
-LAB_NAMES = (Limit(10, timedelta(hours=1)), Limit(30, timedelta(days=1)))  # no such lab: a person
+LAB_NAMES = (Limit(10, timedelta(hours=1)), Limit(30, timedelta(days=1)))  # not a lab, by a person
 LAB_NAMES_OF_LAB = (Limit(50, timedelta(days=1)),)  # the same, by all managers of a lab
 INVITATIONS = (Limit(100, timedelta(hours=1)), Limit(300, timedelta(days=1)))  # sent by a lab
 KEPT = timedelta(days=1)  # the longest of them
@@ -64,7 +64,7 @@ def attempt_begin(*, email: str, network: str, device: str = "") -> list[int]:
 
 
 def lab_name_try(*, user: User, lab_id: uuid.UUID) -> list[int]:
-    """Count that somebody of a lab is about to name another one, before that is looked up.
+    """Count that somebody of a lab is about to name another lab, before it is looked up.
 
     Returns:
         What ``attempt_forget`` takes where there is such a lab.
@@ -101,7 +101,7 @@ def attempt_forget(rows: Iterable[int]) -> None:
 
 
 def attempts_sweep() -> int:
-    """Delete what counts no longer, and browsers not used for half a year; daily."""
+    """Delete what no longer counts, and browsers not used for half a year; daily."""
     now = timezone.now()
     KnownDevice.objects.filter(last_used_at__lt=now - DEVICE_LIVES).delete()
     return Attempt.objects.filter(at__lt=now - KEPT).delete()[0]
@@ -162,7 +162,7 @@ def _is_known(email: str, device: str) -> bool:
 
 
 def _free_in_s(key: str, limit: Limit) -> int:
-    """Seconds until one of the counted attempts counts no longer."""
+    """Seconds until one of the counted attempts no longer counts."""
     now = timezone.now()
     counted = Attempt.objects.filter(key=key, at__gt=now - limit.within).order_by("-at")
     last = max(limit.count - 1, 0)  # a limit of 0 looks at the newest, as 1 does

@@ -16,8 +16,8 @@ from portal.labs.services.links import LIVES, link_make, link_take
 def sign_in_link_mail(email: str, *, link_of: Callable[[str], str]) -> None:
     """Mail a link that signs in, to an address that has an account.
 
-    For one that has none the same work is done and nothing is sent. ``link_of`` makes the address
-    of a secret.
+    For one that has none the same work is done and nothing is sent. ``link_of`` makes the URL of
+    a secret.
     """
     email = email.strip().lower()
     user = User.objects.filter(email=email, is_active=True, is_service=False).first()
@@ -31,7 +31,7 @@ def sign_in_link_mail(email: str, *, link_of: Callable[[str], str]) -> None:
 
 @transaction.atomic
 def link_use(secret: str, *, purpose: Purpose, password: str | None = None) -> User:
-    """Use a link up and say whom it stands for; sets their new password where one is given.
+    """Use a link up and return whom it stands for; sets their new password where one is given.
 
     Raises:
         InvalidInputError: the link has been used, or the password is not acceptable; a link is

@@ -80,7 +80,7 @@ def invitation_renew(invitation: Invitation, *, by: User | None) -> str:
 
     Raises:
         ForbiddenError: ``by`` is not a manager of the lab.
-        ConflictError: the invitation has come to its end.
+        ConflictError: the invitation has already ended.
         TooManyRequestsError: the lab has sent too many.
     """
     require_manager(by, invitation.lab)
@@ -116,7 +116,7 @@ def invitation_revoke(invitation: Invitation, *, by: User | None) -> None:
 
     Raises:
         ForbiddenError: ``by`` is not a manager of the lab.
-        ConflictError: it has come to its end already.
+        ConflictError: it has already ended.
     """
     require_manager(by, invitation.lab)
     invitation = _locked(invitation)
@@ -125,7 +125,7 @@ def invitation_revoke(invitation: Invitation, *, by: User | None) -> None:
 
 @transaction.atomic
 def invitation_decline(invitation: Invitation) -> None:
-    """The person invited does not want to. Emits ``invitation.declined``."""
+    """Decline for the person invited. Emits ``invitation.declined``."""
     invitation = _locked(invitation)
     invitation_end(invitation, ending=Ending.DECLINED, by=None)
 
@@ -136,7 +136,7 @@ def invitation_accept(invitation: Invitation, *, user: User) -> Membership:
 
     Raises:
         ForbiddenError: the invitation is for another address.
-        ConflictError: it has come to its end, or the person is a member already.
+        ConflictError: it has already ended, or the person is a member already.
     """
     invitation = _locked(invitation)
     if user.email != invitation.email:
@@ -158,7 +158,7 @@ def invitation_accept_new(
 
     Raises:
         InvalidInputError: the password is not acceptable.
-        ConflictError: the invitation has come to its end, or the address has an account.
+        ConflictError: the invitation has already ended, or the address has an account.
     """
     invitation = _locked(invitation)
     user = user_create(invitation.email, password=password, full_name=full_name)

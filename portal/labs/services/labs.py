@@ -1,4 +1,4 @@
-"""Writes: labs and the accounts of their people."""
+"""Writes: labs."""
 
 from __future__ import annotations
 

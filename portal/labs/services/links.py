@@ -37,7 +37,7 @@ def link_make(purpose: Purpose, *, user: User | None = None, is_mailed: bool = F
 
 
 def link_take(secret: str, *, purpose: Purpose) -> OneTimeLink | None:
-    """Use a link up; None if it was used, has expired or never was. One caller gets it."""
+    """Use a link up; None if it was used, has expired or never existed. One caller gets it."""
     now = timezone.now()
     live = OneTimeLink.objects.filter(
         sha256=sha256_of(secret), purpose=purpose, used_at=None, expires_at__gt=now

@@ -39,8 +39,8 @@ def member_add(lab: Lab, *, user: User, role: Role, by: User | None = None) -> M
 def member_set_role(membership: Membership, *, role: Role, by: User | None = None) -> Membership:
     """Change what a member may do. Emits ``member.role_changed``.
 
-    Open invitations of somebody who is no longer a manager are revoked. Whoever may less is shown
-    no answer from before under an ``Idempotency-Key``.
+    Open invitations of somebody who is no longer a manager are revoked. Whoever may do less gets no
+    earlier answer under an ``Idempotency-Key`` any more.
 
     Raises:
         ForbiddenError: ``by`` is not a manager of the lab.

@@ -19,7 +19,7 @@ def session_begin(request: HttpRequest, user: User) -> None:
 
 
 def session_note(request: HttpRequest, user: User) -> None:
-    """The session has this key (now): signing in and a new password change it."""
+    """Note the session's present key: signing in and a new password change it."""
     if not request.session.session_key:
         return
     BrowserSession.objects.update_or_create(
@@ -39,7 +39,7 @@ def session_end(session: BrowserSession) -> None:
 
 
 def sessions_end_of(user: User, *, but: str | None = None) -> int:
-    """Sign out everywhere, but in the session of that key. Returns in how many."""
+    """Sign out everywhere except in the session with that key; returns how many ended."""
     ended = BrowserSession.objects.filter(user=user).exclude(session_key=but or "")
     count: int = Session.objects.filter(session_key__in=ended.values("session_key")).delete()[0]
     ended.delete()

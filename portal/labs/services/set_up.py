@@ -15,7 +15,7 @@ from portal.labs.services.links import link_make, link_take
 def first_run_open() -> str | None:
     """The secret that opens the set-up page, or None once somebody has an account.
 
-    Asked for again, it is another one: the last that was printed counts.
+    Each call makes another one: only the last one works.
     """
     return None if User.objects.exists() else link_make(Purpose.FIRST_RUN)
 

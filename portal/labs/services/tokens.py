@@ -34,12 +34,12 @@ def token_create(
     """Make a token, for one lab or for all of the person's. Emits ``token.created``.
 
     Args:
-        areas: where the token may what; ``scope`` then does not matter. None: ``scope`` everywhere.
+        areas: the scope in each; ``scope`` is then the widest of them. None: ``scope`` everywhere.
     Returns:
         The row, and the secret: it is kept nowhere and cannot be shown again.
     Raises:
         NotFoundError: the lab is none of theirs.
-        InvalidInputError: no name, an unknown scope, or a life not in (0, 366 days].
+        InvalidInputError: no name, an unknown scope or area, or a life not in (0, 366 days].
     """
     name = name.strip()
     if not name or len(name) > 80:
@@ -80,7 +80,7 @@ def token_revoke(token: ApiToken) -> ApiToken:
 
 @transaction.atomic
 def tokens_revoke_of(user: User, *, lab: Lab | None = None) -> None:
-    """End a person's tokens, or those that reach a lab; forget what they were answered."""
+    """End a person's tokens, or those that reach a lab; forget the answers kept for them."""
     answers_forget(user.pk)
     live = ApiToken.objects.filter(user=user, revoked_at=None)
     for token in live if lab is None else live.filter(Q(lab=lab) | Q(lab=None)):

@@ -1,4 +1,4 @@
-"""Pages: what somebody sees who comes by an invitation's link."""
+"""Pages: what somebody sees who follows an invitation's link."""
 
 from __future__ import annotations
 

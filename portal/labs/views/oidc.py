@@ -11,7 +11,7 @@ from requests import RequestException
 from portal.labs.adapters.oidc import FAILED, refuse
 
 BROKEN = (LookupError, OAuth2Error, RequestException, TypeError, ValueError)
-"""What a service that is down, or answers something else, comes to."""
+"""What is raised where the service is down, or answers something unexpected."""
 
 
 def oidc_begin(request: HttpRequest, provider_id: str) -> HttpResponse:

@@ -21,7 +21,7 @@ from portal.labs.models import User
 @sensitive_post_parameters("token", "password", "repeated")
 @require_http_methods(["GET", "POST"])
 def set_up(request: HttpRequest) -> HttpResponse:
-    """The first lab and its manager, for who can read the server's log."""
+    """The first lab and its manager, for whoever can read the server's log."""
     if selectors.anybody_exists():
         raise Http404
     if request.method == "GET":

@@ -154,7 +154,7 @@ class MosaicViewSet(
         summary="Build the mosaic of a video",
     )
     def create(self, request: Request) -> Response:
-        """Asking again while it is built answers the same mosaic and job; nothing runs twice."""
+        """Asking again while it is built returns the same mosaic and job; nothing runs twice."""
         sent = MosaicCreateSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
         user = user_of(request)

@@ -39,7 +39,7 @@ DECIMALS = 2
 """Of a corner: as outlines are kept."""
 
 PIECES = 24
-"""Into this many is an edge cut that goes across a bent view: three between two nodes of a mesh."""
+"""An edge across a bent view is cut into so many: three between two nodes of a mesh."""
 
 Move = Callable[[ArrayF64], tuple[ArrayF64, ArrayBool]]
 """(P, 2) points of one plane: where they lie on the other, and whether there at all."""
@@ -119,7 +119,7 @@ def rois_in_frame(user: User, mosaic: Mosaic, *, pts: int) -> list[ProjectedRoi]
 
 
 def frames_of_roi(mosaic: Mosaic, roi: Roi) -> list[RoiInFrame]:
-    """The frames that see an ROI of the mosaic, with its outline in each, the sharpest first.
+    """The frames that see an ROI, with its outline in each; those that see all of it first.
 
     Raises:
         NotFoundError: the ROI is not on this mosaic.

@@ -109,7 +109,7 @@ class FramesAtPointSerializer(serializers.Serializer[Any]):
 
 
 class FrameReasonSerializer(serializers.Serializer[Any]):
-    """What ``state`` counts into."""
+    """What ``reason`` counts into."""
 
     code = serializers.CharField(allow_blank=True)
     name = serializers.CharField()

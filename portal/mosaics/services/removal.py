@@ -54,7 +54,7 @@ def mosaic_delete(*, mosaic: Mosaic, user: User) -> BinEntry:
 
 
 def mosaics_binned(*, payload: Mapping[str, Any]) -> None:
-    """What was put into the bin takes its mosaics along. Heard from ``bin.put``.
+    """Put the mosaics of what was put into the bin there too. Heard from ``bin.put``.
 
     Raises:
         ConflictError: one of them is being built.
@@ -64,7 +64,7 @@ def mosaics_binned(*, payload: Mapping[str, Any]) -> None:
         at_work = Job.objects.filter(target_id__in=mosaics.values("pk")).exclude(state__in=ENDED)
         if at_work.exists():
             raise ConflictError(
-                "A mosaic of it is still being built. Cancel its job first.", code="item-state"
+                "One of its mosaics is still being built. Cancel that job first.", code="item-state"
             )
     taken = list(mosaics.values_list("pk", flat=True)) or [uuid.UUID(payload["target_id"])]
     mosaics.update(bin_entry=payload["entry_id"])
@@ -73,7 +73,7 @@ def mosaics_binned(*, payload: Mapping[str, Any]) -> None:
 
 
 def mosaics_restored(*, payload: Mapping[str, Any]) -> None:
-    """They come back with what took them along. Heard from ``bin.restored``.
+    """Restore mosaics with what they were deleted with. Heard from ``bin.restored``.
 
     Raises:
         ConflictError: a mosaic whose video is in the bin.

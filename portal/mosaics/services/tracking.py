@@ -27,8 +27,8 @@ class TrackSpan:
     """What is followed.
 
     Attributes:
-        first: index of the key frame to start from. last: how far, before or after it: the frame
-            before the next key frame set by hand, whose outline stands.
+        first: index of the key frame to start from. last: index of the last frame, before or after
+            it; short of the next key frame set by hand, whose outline stands.
     """
 
     first: int
@@ -113,7 +113,7 @@ def track_span(roi: Roi, *, from_index: int | None, backward: bool, frames: int)
 
 
 def outline_at(roi: Roi, index: int) -> GeoJsonGeometry | None:
-    """The outline on a key frame; None if it is not a key frame, or is outside."""
+    """The outline on a key frame; None if it is not a key frame, or the ROI is out of view."""
     found = next((key for key in roi.track if key["index"] == index), None)
     if found is not None:
         geometry: GeoJsonGeometry | None = found["geometry"]

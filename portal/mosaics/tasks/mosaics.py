@@ -111,7 +111,7 @@ def _config(mosaic: Mosaic) -> MosaicConfig:
     chosen: dict[str, Any] = {k: v for k, v in mosaic.config.items() if k in names}
     if "start_s" in mosaic.config:
         chosen["start_pts"] = span_frames(mosaic.video, mosaic.config).first_pts
-    if "end_s" in mosaic.config:  # alone: what begins alike goes on from the same stages
+    if "end_s" in mosaic.config:  # only then: builds that begin alike share stages
         chosen["end_pts"] = span_frames(mosaic.video, mosaic.config).last_pts
     return MosaicConfig(**chosen)
 

@@ -123,7 +123,7 @@ class VideoFrames:
 
 
 class MosaicWindows:
-    """Overlapping windows of a mosaic, at most so fine that a few dozen cover it."""
+    """Overlapping windows of a mosaic, scaled so that a few dozen cover it."""
 
     def __init__(self, canvas: Canvas) -> None:
         self._slide = open_slide(storage.resolve(canvas.pixels_path))

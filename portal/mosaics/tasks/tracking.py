@@ -55,7 +55,7 @@ def roi_track(
     reached = track.outlines[-1].index
     if not found:
         raise UserError(
-            f"It was lost at once: {track.lost or 'no frame could be decoded'}.", code="lost"
+            f"The ROI was lost at once: {track.lost or 'no frame could be decoded'}.", code="lost"
         )
     try:
         with context.effect():

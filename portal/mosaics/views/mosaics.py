@@ -183,7 +183,7 @@ def video_action(request: HttpRequest, video: Video) -> str:
 
 
 def canvas_action(request: HttpRequest, canvas: Canvas) -> str:
-    """From the viewer: of a mosaic to its report, of a video to its mosaic."""
+    """From the viewer of a mosaic to its report, from that of a video to its mosaic."""
     if canvas.kind == CanvasKind.MOSAIC:
         mosaic = selectors.mosaic_of_canvas(canvas)
         if mosaic is None:

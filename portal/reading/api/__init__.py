@@ -1,4 +1,4 @@
-"""REST of reading."""
+"""REST endpoints of reading."""
 
 from __future__ import annotations
 

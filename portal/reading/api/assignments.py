@@ -37,7 +37,7 @@ class AssignmentApi(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiViewSet
     lookup_value_regex = UUID_REGEX
 
     def get_queryset(self):  # type: ignore[no-untyped-def]
-        """What is open comes first, by its day."""
+        """Open ones come first, by their day."""
         query = AssignmentQuerySerializer(data=self.request.query_params)
         query.is_valid(raise_exception=True)
         asked = query.validated_data
@@ -47,7 +47,7 @@ class AssignmentApi(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiViewSet
         return selectors.work_list(user_of(self.request), selectors.WorkFilter(**wanted))
 
     def get_object(self) -> Assignment:
-        """Found among those."""
+        """One of those that are listed."""
         found = selectors.assignment_get(user_of(self.request), uuid.UUID(self.kwargs["pk"]))
         return self.seen(found)
 
@@ -57,7 +57,7 @@ class AssignmentApi(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiViewSet
 
     @extend_schema(parameters=[AssignmentQuerySerializer], summary="List who is to work on what")
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """What is open comes first, by its day."""
+        """Open ones come first, by their day."""
         return super().list(request, *args, **kwargs)
 
     @extend_schema(
@@ -122,7 +122,7 @@ class AssignmentSubmitApi(ApiView):
         summary="Hand in an assignment",
     )
     def post(self, request: Request, id: uuid.UUID) -> Response:
-        """By its person. A reading keeps its regions as they are now."""
+        """By the person it is assigned to. A reading keeps its regions as they are now."""
         user = user_of(request)
         row = selectors.assignment_get(user, id)
         services.assignment_submit(assignment=row, user=user)

@@ -116,9 +116,9 @@ class StudyDecideApi(ApiView):
         ),
     )
     def post(self, request: Request, id: uuid.UUID) -> Response:
-        """For a reviewer who reads not in the study. Each finding gets one consensus region.
+        """For a reviewer who is not a reader of the study. Each finding gets one consensus region.
 
-        Answers the findings that were decided.
+        Returns the findings that were decided.
         """
         user = user_of(request)
         study = selectors.study_get(user, id)

@@ -21,7 +21,7 @@ from portal.reading.services import study_create, study_unblind
 
 
 class StudyApi(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiViewSet[Study]):
-    """Studies: images that several people read for themselves, to be compared."""
+    """Studies: images that several people read independently, to be compared."""
 
     area = TokenArea.ROIS
     queryset = Study.objects.none()
@@ -34,7 +34,7 @@ class StudyApi(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiViewSet[Stud
         return selectors.study_list(user_of(self.request)).prefetch_related("labels")
 
     def get_object(self) -> Study:
-        """Found among those."""
+        """One of those that are listed."""
         return selectors.study_get(user_of(self.request), uuid.UUID(self.kwargs["pk"]))
 
     @extend_schema(
@@ -64,7 +64,7 @@ class StudyUnblindApi(ApiView):
         summary="Lift the blinding of a study",
     )
     def post(self, request: Request, id: uuid.UUID) -> Response:
-        """For managers; noted in the audit log. What is not handed in is no blind reading then."""
+        """For managers; noted in the audit log. Readings not handed in by then are not blind."""
         user = user_of(request)
         study_unblind(study=selectors.study_get(user, id), user=user)
         return Response(StudySerializer(selectors.study_get(user, id)).data)

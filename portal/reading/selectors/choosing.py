@@ -40,7 +40,7 @@ def people_named(lab: Lab, ids: Collection[uuid.UUID]) -> list[User]:
 
 
 def labels_named(lab: Lab, ids: Collection[uuid.UUID]) -> list[Label]:
-    """Labels of a lab; ``NotFoundError`` where it has none such."""
+    """Labels of a lab; ``NotFoundError`` if it lacks one of them."""
     found = list(Label.objects.filter(lab=lab, pk__in=set(ids)))
     if len(found) != len(set(ids)):
         raise NotFoundError("labels: no such label in this lab.")
@@ -51,7 +51,7 @@ def images_to_choose(user: User, lab: Lab, text: str = "") -> QuerySet[Canvas]:
     """Images of a lab, the newest cases first.
 
     Args:
-        text: only of cases that the list of cases would find by it.
+        text: only of cases whose ``search_text`` contains it as one piece.
     """
     rows = Canvas.objects.owned_by(user).filter(lab=lab).select_related("case").defer("levels")
     if text:

@@ -1,6 +1,6 @@
 """Results of a study: agreement and findings, of images whose blinding is lifted.
 
-A reading that was handed in never changes, so what was computed of an image is kept in the cache
+A reading that was handed in never changes, so what was computed for an image is kept in the cache
 under a name that follows from its readings.
 """
 
@@ -22,13 +22,13 @@ from portal.core.errors import ConflictError
 from portal.reading.agreement import DrawnRegion, Finding, PairAgreement, findings, pair_agreement
 from portal.reading.models import Assignment, Study, SubmittedRegion
 
-KEPT_S = 24 * 3600.0  # named by what was submitted, it never goes stale: a day frees the place
+KEPT_S = 24 * 3600.0  # named by what was submitted, it never goes stale: this only frees space
 Pair = tuple[uuid.UUID, uuid.UUID]
 
 
 @dataclass(frozen=True, slots=True)
 class ImageResult:
-    """What came of one image.
+    """The results of one image.
 
     Attributes:
         readers: ids of the people, in the order in which findings count them.

@@ -1,4 +1,4 @@
-"""Studies, and how far their readers are."""
+"""Studies, and how far along their readers are."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def study_get(user: User, study_id: uuid.UUID) -> Study:
 
 
 def progress_of(study: Study) -> tuple[list[User], list[ImageReadings]]:
-    """The readers by name, and the images in the order they were added. Two queries."""
+    """The readers by name, and the images in the order they were added. One query."""
     readings = list(
         Assignment.objects.filter(study=study)
         .select_related("canvas__case", "person")

@@ -1,4 +1,4 @@
-"""Who has what to do, and how far it is."""
+"""Who has what to do, and how far along it is."""
 
 from __future__ import annotations
 

@@ -45,8 +45,8 @@ def findings_decide(
         label: of the merged, where the readers chose several.
         roi_id: of ``Choice.DRAWN``: a region of this image that the person drew.
     Raises:
-        ForbiddenError: no reviewer, or a reader of the study.
-        NotFoundError: no such finding of this image. InvalidInputError.
+        ForbiddenError: not a reviewer, or a reader of the study. InvalidInputError.
+        NotFoundError: no such finding of this image. ConflictError: as ``image_result``.
     """
     require_adjudicate(user, study)
     result = image_result(study, canvas)

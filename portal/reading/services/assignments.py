@@ -39,12 +39,12 @@ def work_assign(
     study: Study | None = None,
     is_blind: bool = False,
 ) -> list[Assignment]:
-    """Hand out work; who has an image to do already does not get it twice.
+    """Hand out work; a person who already has an image to do does not get it twice.
 
     Emits ``assignment.made`` and sends one message a person, where mail is set up.
 
     Args:
-        study: it is reading of this study; blind, where ``is_blind``.
+        study: what the images are read for; blindly, where ``is_blind``.
     Raises:
         ForbiddenError: not a manager of the lab.
         InvalidInputError: no images, nobody, too much, another lab's image, or a person who may
@@ -109,10 +109,10 @@ def assignment_submit(*, assignment: Assignment, user: User) -> Assignment:
 
 
 def assignment_reopen(*, assignment: Assignment, user: User) -> Assignment:
-    """Give it back to its person; what was kept of it is forgotten. Emits ``.reopened``.
+    """Give it back to its person and delete what was kept of it. Emits ``assignment.reopened``.
 
     Raises:
-        ForbiddenError: no manager.
+        ForbiddenError: not a manager.
         ConflictError: it is not handed in, or the person has seen the others' regions since.
     """
     require_assign(user, assignment.lab_id)
@@ -139,7 +139,7 @@ def assignment_reopen(*, assignment: Assignment, user: User) -> Assignment:
 def assignment_update(
     *, assignment: Assignment, user: User, due_on: date | None, note: str
 ) -> Assignment:
-    """Another date, another note. Emits ``assignment.changed``. ``ForbiddenError``: no manager."""
+    """Change day and note. Emits ``assignment.changed``. ``ForbiddenError``: not a manager."""
     require_assign(user, assignment.lab_id)
     _check_note(note)
     with transaction.atomic():
@@ -155,7 +155,7 @@ def assignment_remove(*, assignment: Assignment, user: User) -> None:
     Where it was the last reading that others waited for, their blinding is lifted.
 
     Raises:
-        ForbiddenError: no manager.
+        ForbiddenError: not a manager.
     """
     require_assign(user, assignment.lab_id)
     with transaction.atomic():
@@ -167,7 +167,7 @@ def assignment_remove(*, assignment: Assignment, user: User) -> None:
 
 
 def lift_where_complete(study: Study, canvas_id: uuid.UUID) -> None:
-    """Lift the blinding of an image, or of the study, once all its readings are handed in."""
+    """Lift the blinding of an image or study once all is handed in; emits ``study.completed``."""
     rows = Assignment.everything.select_for_update().filter(study=study, is_blind=True)
     if study.blind_until == BlindUntil.IMAGE:
         rows = rows.filter(canvas=canvas_id)

@@ -33,7 +33,7 @@ def study_create(
     Args:
         labels: those that are compared; none: all.
     Raises:
-        ForbiddenError: no manager. ConflictError: the name is taken.
+        ForbiddenError: not a manager. ConflictError: the name is taken.
         InvalidInputError: no name, a label of another lab, an overlap outside of 0.05 to 0.95.
     """
     require_assign(user, lab.pk)
@@ -64,7 +64,7 @@ def study_create(
 
 
 def readings_assign(*, study: Study, user: User, wanted: WantedReadings) -> list[Assignment]:
-    """Have images read, by two people at least; who reads one already does not get it twice.
+    """Have images read, by two people at least; nobody gets an image of the study twice.
 
     Raises:
         ConflictError: the study was unblinded. As ``work_assign``.
@@ -85,10 +85,10 @@ def readings_assign(*, study: Study, user: User, wanted: WantedReadings) -> list
 def study_unblind(*, study: Study, user: User) -> Study:
     """Lift the blinding of the whole study at once; emits ``study.unblinded``, for the log.
 
-    Readings that are not handed in continue, and are not blind readings any more.
+    Readings that are not handed in continue, but are no longer blind.
 
     Raises:
-        ForbiddenError: no manager. ConflictError: nothing is blind.
+        ForbiddenError: not a manager. ConflictError: nothing is blind.
     """
     require_assign(user, study.lab_id)
     with transaction.atomic():

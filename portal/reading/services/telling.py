@@ -1,4 +1,4 @@
-"""Events of reading, and mail to those who got work."""
+"""Events of reading, and mail to those who are given work."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from portal.reading.models import Assignment, Study
 
 
 def study_tell(name: str, study: Study, **more: Any) -> None:
-    """``study.created``, ``study.unblinded``, ``study.decided``."""
+    """Emit ``study.created``, ``.completed``, ``.unblinded`` or ``.decided``."""
     payload = {"study_id": str(study.pk), **more}
     event_emit(f"study.{name}", lab_id=study.lab_id, payload=payload)
 
 
 def assignments_tell(name: str, rows: Sequence[Assignment]) -> None:
-    """``assignment.made``, ``.submitted``, ``.reopened``, ``.changed``, ``.removed``."""
+    """Emit ``assignment.made``, ``.submitted``, ``.reopened``, ``.changed`` or ``.removed``."""
     if not rows:
         return
     payloads = [
@@ -39,7 +39,7 @@ def assignments_tell(name: str, rows: Sequence[Assignment]) -> None:
 
 
 def mail_readers(rows: Sequence[Assignment], *, by: User) -> None:
-    """One message a person, once the rows are kept; nothing where mail reaches nobody.
+    """One message a person, once the rows are kept; nothing where mail is not set up.
 
     It names no case: a mailbox is no place for what may point to a patient.
     """

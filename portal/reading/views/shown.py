@@ -76,7 +76,7 @@ def agreement_rows(
     readers: Sequence[User],
     labels: Mapping[str, Label],
 ) -> list[AgreementRow]:
-    """One line a pair and label."""
+    """One row for each pair and label."""
     names = {reader.pk: str(reader) for reader in readers}
     return [
         AgreementRow(

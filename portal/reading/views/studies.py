@@ -67,7 +67,7 @@ def _index(
 @login_required
 @require_GET
 def study(request: HttpRequest, study_id: uuid.UUID) -> HttpResponse:
-    """How far the readers are, and how far they agree."""
+    """How far along the readers are, and how far they agree."""
     user = user_of(request)
     row = selectors.study_get(user, study_id)
     readers, progress = selectors.progress_of(row)

@@ -54,7 +54,7 @@ def mine(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_GET
 def next_one(request: HttpRequest) -> HttpResponse:
-    """On to what the person does next."""
+    """Go to what the person does next."""
     found = selectors.work_next(user_of(request))
     if found is None:
         messages.success(request, "Nothing is left to do.")

@@ -1,4 +1,4 @@
-"""REST: encoders, searches with ROIs and with queries."""
+"""REST: encoders, searches and their reports, maps, and learning."""
 
 from __future__ import annotations
 

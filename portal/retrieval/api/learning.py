@@ -45,7 +45,7 @@ class LearningViewSet(mixins.ListModelMixin, ApiViewSet[Learning]):
         """Learn from a lab's archive; the learning under way, if there is one.
 
         A `metric` is learned from labels and judgements, over kept vectors: minutes. An `encoder`
-        learns on from the pixels of the regions, for `steps` or `hours`, whichever ends first.
+        learns from the pixels of the regions, for `steps` or `hours`, whichever ends first.
         `job` does it. `409` where there is too little to learn from: `detail` says how much it
         takes and how much there is.
         """
@@ -72,7 +72,7 @@ class LearningViewSet(mixins.ListModelMixin, ApiViewSet[Learning]):
         """Let the lab's searches use it, once the job has embedded the archive with it.
 
         `409` where it is not better by its own rule, is in use, or was compared with something
-        else than the lab's searches go by now.
+        other than what the lab's searches use now.
         """
         learning = self._managed(request, pk)
         job = services.learning_promote(learning=learning, user=user_of(request))

@@ -89,7 +89,7 @@ class MapViewSet(mixins.ListModelMixin, ApiViewSet[RegionMap]):
     @extend_schema(operation_id="map_points", responses=MapPointsSerializer)
     @action(detail=True, methods=["get"])
     def points(self, request: Request, pk: str) -> Response:
-        """All points at once, with the labels, cases and review states of now."""
+        """All points at once, with their present labels, cases and review states."""
         user = user_of(request)
         seen = map_seen(user, self.get_object())
         told = points_represent(map_points(seen))
@@ -120,7 +120,7 @@ class MapViewSet(mixins.ListModelMixin, ApiViewSet[RegionMap]):
     )
     @action(detail=True, methods=["get"])
     def unlike(self, request: Request, pk: str) -> Response:
-        """Regions whose nearest regions of other patients are labelled otherwise."""
+        """Regions whose nearest regions of other patients are labelled differently."""
         asked = BrowseAskSerializer(data=request.query_params)
         asked.is_valid(raise_exception=True)
         user, wanted = user_of(request), asked.validated_data
@@ -195,7 +195,7 @@ class LabelConfirmationApi(ApiView):
         summary="Confirm the label of a region",
     )
     def put(self, request: Request, roi_id: uuid.UUID) -> Response:
-        """It holds for the label of now: with another one the region is looked at again."""
+        """It holds for the present label: with another one the region is examined again."""
         user = user_of(request)
         services.label_confirm(roi=_roi(request, roi_id), user=user)
         return Response(status=204)
@@ -207,7 +207,7 @@ class LabelConfirmationApi(ApiView):
         summary="Withdraw the confirmation of a region's label",
     )
     def delete(self, request: Request, roi_id: uuid.UUID) -> Response:
-        """Nothing happens where nothing was said."""
+        """Nothing happens where there is no confirmation."""
         services.label_confirmation_clear(roi=_roi(request, roi_id), user=user_of(request))
         return Response(status=204)
 

@@ -82,7 +82,7 @@ class QueryViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiViewSet[
     def similar(self, request: Request, pk: str) -> Response:
         """The ROIs of the query's lab that are most similar to it; as `POST /search/`.
 
-        `judged` and `encoder` are of searches with ROIs; here they change nothing.
+        `judged` and `encoder` apply to searches with ROIs; here they have no effect.
         """
         user, query = user_of(request), self.get_object()
         asked = SimilarQuerySerializer(data=request.query_params)

@@ -43,7 +43,7 @@ _PENDING = OpenApiResponse(
 
 
 class ReportViewSet(mixins.ListModelMixin, ApiViewSet[Report]):
-    """Reports of searches: what was asked and what came, as it was. They never change."""
+    """Reports of searches: what was asked and what was found at that time. They never change."""
 
     area = TokenArea.SEARCH
     works_apart = True  # it searches, and makes pictures

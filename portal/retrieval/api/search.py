@@ -100,7 +100,7 @@ class SearchApi(ApiView):
     def post(self, request: Request) -> Response:
         """Search the ROIs of the ROI's lab for those most similar to it.
 
-        With an ROI that another lab shares, the ROIs of the lab that it is shared with: one's own.
+        With an ROI that another lab shares, the ROIs of the lab it is shared with are searched.
 
         The newest saves take part: an ROI is found from the moment its embedding is written, and
         no longer from the moment it is deleted or redrawn. `409` where the ROI is deleted or
@@ -133,7 +133,7 @@ class RoiSimilarApi(ApiView):
 
 
 class RoiJudgementsApi(ApiView, GenericAPIView[Judgement]):
-    """Your word on the results of searches with one ROI."""
+    """Your judgements of the results of searches with one ROI."""
 
     area = TokenArea.SEARCH
     queryset = Judgement.objects.none()
@@ -178,7 +178,7 @@ class RoiJudgementsApi(ApiView, GenericAPIView[Judgement]):
 
 
 class RoiJudgementApi(ApiView):
-    """Your word on one result."""
+    """Your judgement of one result."""
 
     area = TokenArea.SEARCH
 
@@ -216,7 +216,7 @@ def _answer(request: Request, roi_id: uuid.UUID, wanted: Mapping[str, Any]) -> R
 
 
 def options_of(user: User, lab_id: uuid.UUID, wanted: Mapping[str, Any]) -> SimilarOptions:
-    """How a search is asked, from the fields of ``SimilarQuerySerializer``.
+    """The options of a search, from the fields of ``SimilarQuerySerializer``.
 
     Raises:
         NotFoundError: the label is not of the lab that is searched.

@@ -78,7 +78,7 @@ class Migration(migrations.Migration):
                 ('seconds', models.FloatField(default=0)),
                 ('superseded_at', models.DateTimeField(blank=True, null=True)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('canvas', models.ForeignKey(db_index=False, help_text="The case of the ROI, which never changes; the embeddings of a patient are found by it", on_delete=django.db.models.deletion.CASCADE, related_name='+', to='archive.canvas')),
+                ('canvas', models.ForeignKey(db_index=False, help_text="Canvas of the ROI, which never changes; the embeddings of a patient are found by it", on_delete=django.db.models.deletion.CASCADE, related_name='+', to='archive.canvas')),
                 ('lab', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='labs.lab')),
                 ('roi', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='embeddings', to='annotations.roi')),
                 ('encoder', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='embeddings', to='retrieval.encoder')),

@@ -20,7 +20,7 @@ class LearningMethod(models.TextChoices):
 class Learning(LabOwned):
     """One attempt to learn from a lab's regions and judgements, and what it is worth.
 
-    A metric maps the vectors of the base; an encoder begins as the base and learns on from the
+    A metric maps the vectors of the base; an encoder starts from the base and learns from the
     pixels of the regions. Its weights stay in the database, beside the vectors that they make: a
     backup has both or none.
     """

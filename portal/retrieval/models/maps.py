@@ -14,7 +14,7 @@ class RegionMap(LabOwned):
     """All regions of a lab that one encoder embedded, laid out on a plane; it is never changed.
 
     It names embeddings and says nothing of them: whoever looks at it sees those that they may see
-    now, with the labels of now. Rows (N) are in the order of ``ids``.
+    now, with their present labels. Rows (N) are in the order of ``ids``.
     """
 
     encoder = models.ForeignKey(Encoder, on_delete=models.CASCADE, related_name="+")

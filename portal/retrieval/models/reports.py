@@ -14,10 +14,10 @@ from portal.retrieval.models.searches import Query
 
 
 class Report(LabOwned):
-    """An answer as it was: what was asked, how, of what, and what came. It is never changed.
+    """An answer as it was: what was asked, how, and what was found. It is never changed.
 
     What belongs to a patient goes with the patient: the whole report with the image that was
-    searched with, and of its regions (``ReportRegion``) each with its own image.
+    searched with, and each of its regions (``ReportRegion``) with its own image.
     """
 
     user = models.ForeignKey(

@@ -22,9 +22,9 @@ class Verdict(models.TextChoices):
 
 
 class Judgement(LabOwned):
-    """One person's word on whether another region is like the one she searched with.
+    """One person's word on whether another region is like the one they searched with.
 
-    Her next search with the region goes by it, and encoders are measured against it.
+    Their next search with the region goes by it, and encoders are measured against it.
     """
 
     roi = models.ForeignKey(Roi, on_delete=models.CASCADE, related_name="judgements")
@@ -60,7 +60,7 @@ EMBEDDED_SOURCES = (
 
 
 class Query(LabOwned):
-    """What is searched with that is no ROI. It is kept for some days, so that it has an address.
+    """What is searched with other than an ROI. It is kept for some days, so that it has an address.
 
     The outline is nobody's annotation; an uploaded picture is held here and nowhere else, as it
     came until the job has decoded it in a confined child, then as a JPEG.
@@ -101,7 +101,7 @@ class Query(LabOwned):
 
     @property
     def has_picture(self) -> bool:
-        """False of examples, and of a picture that is not decoded yet."""
+        """False for examples, and for a picture that is not decoded yet."""
         return self.canvas_id is not None or self.width_px > 0
 
     @classmethod
@@ -113,7 +113,7 @@ class Query(LabOwned):
 class Explanation(LabOwned):
     """Why a region was found: which patches of it and of what was searched with match.
 
-    Of two vectors, which never change, so that it is worked out once; dropped after some days.
+    Its two vectors never change, so it is worked out once; it is dropped after some days.
     """
 
     embedding = models.ForeignKey(

@@ -33,7 +33,7 @@ CANVASES_OF = {
 class Encoder(BaseModel):
     """What turns an ROI into a vector: name + version + hash of its configuration.
 
-    One of a ``lab`` was learned from that lab's archive: a linear map of the vectors of its
+    One that has a ``lab`` was learned from that lab's archive: a linear map of the vectors of its
     ``base``, or what the base became where it ``is_trained``. Nobody else sees it or searches with
     it.
     """
@@ -115,7 +115,7 @@ class Embedding(models.Model):
         related_name="+",
         db_index=False,
         help_text=(
-            "The case of the ROI, which never changes; the embeddings of a patient are found by it"
+            "Canvas of the ROI, which never changes; the embeddings of a patient are found by it"
         ),
     )
     roi_version = models.PositiveIntegerField()
@@ -153,7 +153,7 @@ class Embedding(models.Model):
 class Unembeddable(models.Model):
     """Why an ROI, as it is drawn now, has no vector by an encoder: ``no-tissue``, or an error.
 
-    It is not tried again by itself; drawn anew, or asked for by a person, it is.
+    It is tried again only once it is redrawn or a person asks for it.
     """
 
     encoder = models.ForeignKey(Encoder, on_delete=models.CASCADE, related_name="+")
@@ -172,7 +172,7 @@ class TissueSample(LabOwned):
     """Squares of one size over a slide's tissue, and their vectors by one encoder.
 
     What is like a region of the slide is looked for among them. It grows part by part until it is
-    complete. It is the person's who asked first: whoever may not know of their work on the slide
+    complete. The person who asked first owns it: whoever may not know of their work on the slide
     (a blind reading) has one of their own.
     """
 
@@ -208,7 +208,7 @@ class IndexSnapshot(LabOwned):
 
     It holds the current embeddings up to ``last_embedding_id`` as of ``read_at``; ``path``,
     relative to the storage root, is a folder of its own that is never changed. Where ``engine`` is
-    qdrant it is the name of an index on that server, as little changed. ``recall`` is the
+    qdrant it is the name of an index on that server, never changed either. ``recall`` is the
     share of exact answers that its search found of a sample when it was written.
     """
 

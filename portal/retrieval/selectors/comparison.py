@@ -28,7 +28,7 @@ class EncoderComparison:
         rois, patients: compared; an ROI counts where another patient has one of its label.
         chance: share of the same label among other patients' ROIs.
         current, following: share of the same label among the ``K`` nearest of other patients.
-        gain, gain_low, gain_high: following less current, with the interval of 95 % when patients
+        gain, gain_low, gain_high: following minus current, with the interval of 95 % when patients
             are drawn again.
         in_common: share of the ``K`` nearest that both name.
     """

@@ -14,7 +14,7 @@ from itertools import pairwise
 from django.db.models import Count, Q
 from django.utils import timezone
 
-YEARS = 5  # of their own, this one and those before; what is older stands together
+YEARS = 5  # that are offered singly, this one and those before; older ones together
 _RECENT = (7, 30)
 """Days up to today."""
 
@@ -35,8 +35,8 @@ class Days:
 
 @dataclass(frozen=True, slots=True)
 class Stretches:
-    """Time, cut at ``starts``; ``keys[n]``: of the spans in which the stretch before start n lies,
-    the last one behind all of them."""
+    """Time, cut at ``starts``; ``keys[n]``: of the spans in which the stretch before start n lies;
+    the last stretch comes after all of them."""
 
     starts: tuple[datetime, ...]
     keys: tuple[tuple[str, ...], ...]
@@ -56,7 +56,7 @@ class Stretches:
 
 
 def days_offered(today: date, since: date | None, until: date | None) -> tuple[Days, ...]:
-    """What is offered today, the newest first, and what is asked for where that is another."""
+    """What is offered today, the newest first, and what is asked for if it is none of these."""
     found = [Days(f"Last {n} days", today - timedelta(days=n - 1), None) for n in _RECENT]
     years = range(today.year, today.year - YEARS, -1)
     found += [Days(str(year), date(year, 1, 1), date(year, 12, 31)) for year in years]
@@ -86,7 +86,7 @@ def stretches_of(days: Sequence[Days]) -> Stretches:
 
 
 def midnight(day: date) -> datetime:
-    """When a day begins, here."""
+    """When a day begins, in the portal's time zone."""
     return timezone.make_aware(datetime.combine(day, time.min))
 
 

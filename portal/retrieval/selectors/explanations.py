@@ -1,4 +1,4 @@
-"""Why regions were found: what was worked out of two of them, and what it is worked out from."""
+"""Why regions were found: what was worked out for two of them, and from what."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ class MatchFound:
     Attributes:
         boxes_a, boxes_b: of patches, in level-0 pixels (of a picture: of what is kept of it).
         adds_a, adds_b: what each adds to ``similarity``, which is the sum of either.
-        half_a, half_b: share of the patches that add half of what speaks for it.
+        half_a, half_b: smallest share of the patches that adds half of what speaks for it.
         colour: share of the tissue that has the same colours.
         normalises: the encoder brings both to one stain before it looks. other_distance: with
             stain treated the other way; None if that was not possible, as ``other_note`` says.
-        points_a, points_b: key points that match, of endoscopic pictures, and of how many.
+        points_a, points_b: key points that match, among ``of_a`` and ``of_b``; endoscopy only.
         views: pairs of sizes at which they were compared.
     """
 
@@ -80,7 +80,7 @@ class MatchFound:
 
     @property
     def note(self) -> str:
-        """In words, that there is nothing to draw; empty if there is."""
+        """Says that there is nothing to draw; empty if there is something."""
         return NO_POINTS if self.is_of_points and not self.points_a else ""
 
     def as_json(self) -> JsonObject:
@@ -149,7 +149,7 @@ def explanation_to_make(explanation_id: uuid.UUID) -> Explanation | None:
 
 
 def explanations_of(user: User) -> QuerySet[Explanation]:
-    """Those that a person may see; they are asked for by what they explain."""
+    """Those that a person may see; they are looked up by what they explain."""
     rows: QuerySet[Explanation] = Explanation.objects.owned_by(user).select_related("job")
     return rows
 

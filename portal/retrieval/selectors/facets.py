@@ -205,9 +205,9 @@ def _groups(
 
 
 def _placed(canvas: Mapping[str, object], searched: SearchedSet) -> tuple[bool, tuple[str, ...]]:
-    """Whether it is left out where no case is asked for; and which of the cases it is of.
+    """Whether it is left out where no case is asked for, and its values of the facet ``case``.
 
-    What is of the same patient in another case is of none where that patient is left out.
+    The same patient's other cases have none where that patient is left out.
     """
     case = searched.case
     if case is None:
@@ -263,7 +263,7 @@ def _values(
 
 
 def _named(facet: str, key: str, labels: dict[uuid.UUID, Label]) -> tuple[str, str] | None:
-    """Name and colour of what has a name beside its value; None of a word of the lab."""
+    """Name and colour of what has a name beside its value; None for a word of the lab."""
     if facet == "label":
         label = labels.get(uuid.UUID(key))
         return (label.name, label.color) if label else ("Unknown label", "")

@@ -24,7 +24,7 @@ class Hit:
             calibrated.
         is_close: nearer than the nearest of as many unrelated regions as were searched usually is;
             None as ``p_value``.
-        also: where the hits are one a case, the case's other hits, the best first.
+        also: where there is one hit for each case, the case's other hits, the best first.
     """
 
     rank: int
@@ -37,9 +37,9 @@ class Hit:
 
     @property
     def closer_than(self) -> str:
-        """Percent of unrelated regions that stay farther away, rounded down: "99.7"; "" unknown.
+        """Percent of unrelated regions that stay farther away, rounded down: "99.7"; "" if unknown.
 
-        Never 100: the calibration saw this many pairs and no more.
+        Never 100: the calibration is of a limited number of pairs.
         """
         return closer_than(self.p_value)
 
@@ -64,7 +64,7 @@ class Meaning:
     searched: int
 
     def is_close(self, distance: float | None) -> bool | None:
-        """Nearer than the nearest of this many unrelated regions usually is; None unknown."""
+        """Nearer than the nearest of this many unrelated regions usually is; None if unknown."""
         if distance is None or self.calibration is None:
             return None
         return not self.calibration.says_nothing_close(distance, max(self.searched, 1))

@@ -69,7 +69,7 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True)
 class Examples:
-    """Vectors of what a person wants more of, (L, D), and of what she does not, (U, D)."""
+    """Vectors of what a person wants more of, (L, D), and of what they do not, (U, D)."""
 
     liked: ArrayF32
     unliked: ArrayF32

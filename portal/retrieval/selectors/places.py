@@ -21,9 +21,9 @@ from portal.retrieval.selectors.embeddings import vector_of
 from portal.retrieval.selectors.hits import Meaning, calibration_for
 
 SAMPLE_KIND = "tissue_sample"
-DRAWN_ON = 0.2  # of a square: drawn regions that cover more of it have been there
+DRAWN_ON = 0.2  # of a square: where drawn regions cover more, it counts as drawn on
 SURROUNDINGS = 16.0
-"""An ROI of so many times the square's area (four times as wide) is what lies around it: "tumour",
+"""An ROI larger than this many squares (four times as wide) is what lies around it: "tumour",
 "the section". What is inside it is still to be drawn."""
 SAME_PLACE = 0.25  # of a square that a nearer one covers: less is another place
 
@@ -60,8 +60,8 @@ class PlacesFound:
 
     Attributes:
         looked_at: squares with a vector. drawn_on: of them, left out as ROIs cover them.
-        tried, total: squares that were embedded, and that the tissue holds: where there are more,
-            those were a sample of it.
+        tried, total: squares that were embedded, and that the tissue holds; where ``total`` is
+            larger, a sample was embedded.
         side_px: of each square.
     """
 
@@ -77,7 +77,7 @@ class PlacesFound:
 def sample_for(
     *, user: User, canvas: Canvas, encoder: Encoder, side_px: int
 ) -> TissueSample | None:
-    """A complete sample of a slide that this person may go by."""
+    """A complete sample of a slide that this person may use."""
     rows = TissueSample.objects.owned_by(user).filter(
         canvas=canvas, encoder=encoder, side_px=side_px, is_complete=True
     )
@@ -103,7 +103,7 @@ def places_like(
 ) -> PlacesFound:
     """The places of a complete sample that are most like an ROI of the slide.
 
-    What ROIs cover that this person may see is left out, and nothing on account of the others.
+    Squares that ROIs cover are left out, if this person may see those ROIs; others do not count.
     """
     boxes = _floats(sample.boxes, 4).astype(np.float64)
     vectors = _floats(sample.vectors, sample.encoder.dim)

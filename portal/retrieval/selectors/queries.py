@@ -80,15 +80,15 @@ def query_job(query: Query) -> Job | None:
 
 
 def encoder_of_query(query: Query) -> Encoder | None:
-    """The common encoder of a query: of pixels, the one that embedded them."""
+    """The encoder that embedded a query's pixels; else the common one of its kind."""
     return query.encoder or encoder_default(query.kind)
 
 
 def encoder_to_search_query(query: Query) -> Encoder | None:
     """Whose vectors a query is compared with: the lab's own, where its base embedded the query.
 
-    What an own encoder embedded that is no longer in use is to be embedded again, and so is what
-    the base embedded of one that reads pixels: ``query_vector`` says so.
+    A query has to be embedded again if an own encoder that is no longer in use embedded it, or the
+    base of one that reads pixels: ``query_vector`` then raises.
     """
     own = encoder_of_lab(query.kind, query.lab_id)
     if own is not None and query.encoder_id in (None, own.pk, own.base_id):
@@ -154,7 +154,7 @@ def query_vector(user: User, query: Query, encoder: Encoder) -> QueryVector:
 
 
 def _middle(vectors: ArrayF32) -> ArrayF32:
-    """(D,): their mean direction, as long as they are on the average."""
+    """(D,): their mean direction, with their mean length."""
     mean = vectors.mean(axis=0)
     length = float(np.linalg.norm(vectors, axis=1).mean())
     return np.asarray(mean * (length / max(float(np.linalg.norm(mean)), 1e-12)), np.float32)

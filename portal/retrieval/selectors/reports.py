@@ -81,7 +81,7 @@ class KeptOptions(TypedDict):
 
 
 class FrozenVote(TypedDict):
-    """What spoke for a value; ``base``: of how many regions how many have it, where counted."""
+    """What spoke for a value; ``base``: as of a ``Vote``."""
 
     name: str
     weight: float
@@ -145,7 +145,7 @@ def bar_length(most_um: float) -> float:
 
 
 def length_text(length_um: float) -> str:
-    """For people: "200 um", "1 mm"."""
+    """For people: "200 µm", "1 mm"."""
     return f"{length_um / 1000:g} mm" if length_um >= 1000 else f"{length_um:g} µm"
 
 

@@ -32,9 +32,9 @@ from portal.retrieval.selectors.nearest import Candidates, Examples, IndexUsed, 
 from portal.retrieval.selectors.queries import NotEmbeddedError, QueryVector, query_vector
 from portal.retrieval.selectors.votes import VoteTally, diagnosis_tally, label_tally
 
-K_MOST = 200  # what a page can show; more belongs into an export
-EXPAND_MOST = 10  # beyond the few nearest, what is found is no longer surely alike
-EXAMPLES_MOST = 50  # marks of one search: more belong into a trained encoder
+K_MOST = 200  # what a page can show; more belongs in an export
+EXPAND_MOST = 10  # beyond the few nearest, what is found may no longer be alike
+EXAMPLES_MOST = 50  # marks of one search: more belong in a trained encoder
 _CASES_FETCH, _FETCH_MOST = 4, 2_000
 """For one hit a case: how many regions are looked at first, as a multiple of k, and at most."""
 
@@ -63,13 +63,13 @@ class SimilarQuery:
         lab_id: whose regions are searched, see ``roi_to_search``; None for the lab of the ROI.
         k: how many hits, 1 to 200; with ``by_case``, how many cases.
         exclude_same_patient: leave out ROIs of the patient (of the case, where the patient is not
-            known). The ROI itself never comes back. Filters that ask for its case alone go before.
-            Of another lab's ROI the patient does not matter: a pseudonym means something within its
-            own lab only.
+            known). The ROI itself is never found. A filter by its case alone takes precedence.
+            For another lab's ROI the patient does not matter: a pseudonym means something only
+            within its own lab.
         expand: by how many of its nearest the query is expanded, 0 to 10; 0 orders by distance
             alone. Each pass finds only what the filters and the patient allow.
         expand_from: regions; a search among fewer is not expanded.
-        diffuse: order hits by diffusion, in which near regions hand on what reaches them from the
+        diffuse: order hits by diffusion, in which near regions pass on what reaches them from the
             query, over what the filters and the patient allow.
         by_case: one hit a case, its others beside it.
         liked, unliked: ROIs of the lab, up to 50 each, that move the query towards and away from
@@ -128,7 +128,7 @@ class SimilarQuery:
 
     @property
     def excludes_patient(self) -> bool:
-        """True if the patient would not be searched, whichever cases are asked for."""
+        """True if the patient is left out unless ``filters`` ask for the case alone."""
         return self.exclude_same_patient and not self.is_foreign and self.case is not None
 
 
@@ -161,7 +161,7 @@ class SimilarResult:
 
 
 def roi_to_search(user: User, roi_id: uuid.UUID) -> tuple[Roi, uuid.UUID]:
-    """An ROI that this person may search with, and the id of the lab whose regions are.
+    """An ROI that this person may search with, and the id of the lab that is searched.
 
     That is the ROI's own lab for its members, and for the members of a lab that its case is shared
     with, their own.
@@ -184,10 +184,10 @@ def similar_search(user: User, query: SimilarQuery) -> SimilarResult:
     """The ROIs most similar to one that the person may see.
 
     Raises:
-        ConflictError: the ROI is deleted.
-        NotEmbeddedError: its present outline has no vector by this encoder yet.
-        InvalidInputError: ``k`` outside of 1 to 200, ``expand`` of 0 to 10, too many examples, or
-            one that the person may not see or that has no vector.
+        ConflictError: the ROI is deleted, or no ROI that the query goes by has a vector.
+        NotEmbeddedError: what is searched with has no vector by this encoder yet.
+        InvalidInputError: ``k`` outside of 1 to 200, ``expand`` of 0 to 10, too many examples, one
+            that is hidden from the person or has no vector, or a filter by case without a case.
     """
     _check(query)
     probe = _probe(user, query)
@@ -230,8 +230,8 @@ def _found(
 ) -> tuple[Ranking, tuple[Hit, ...]]:
     """The ranking and its hits: as many as are asked for, if there are that many.
 
-    One hit a case takes more regions than cases, and so does a region that is deleted between its
-    being found and its being read.
+    One hit for each case takes more regions than cases; more are needed as well where a region is
+    deleted between the search and the read.
     """
     n = query.k * _CASES_FETCH if query.by_case else query.k
     while True:
@@ -295,7 +295,7 @@ def _candidates(user: User, query: SimilarQuery, probe: QueryVector) -> Candidat
 
 
 def _examples(user: User, query: SimilarQuery, candidates: Candidates) -> Examples | None:
-    """The vectors of what is liked and unliked, which is left out of what can be found."""
+    """The vectors of what is liked and unliked; what is unliked can no longer be found."""
     if not (query.liked or query.unliked):
         return None
     wanted = {*query.liked, *query.unliked}

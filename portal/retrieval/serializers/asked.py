@@ -46,7 +46,7 @@ class SimilarOptionsSerializer(serializers.Serializer[Any]):
 
     k = serializers.IntegerField(min_value=1, max_value=K_MOST, default=20)
     exclude_same_patient = serializers.BooleanField(default=True)
-    encoder = serializers.UUIDField(required=False, allow_null=True, help_text="default encoder")
+    encoder = serializers.UUIDField(required=False, allow_null=True, help_text="Default if omitted")
     expand = serializers.IntegerField(
         required=False,
         min_value=0,
@@ -97,7 +97,7 @@ class SimilarQuerySerializer(SimilarOptionsSerializer, SearchFiltersSerializer):
 
 
 class JudgementSerializer(serializers.ModelSerializer[Judgement]):
-    """Your word on whether another region is like the ROI."""
+    """Your judgement of whether another region is like the ROI."""
 
     other = serializers.UUIDField(source="other_id", help_text="ROI of the same lab")
 

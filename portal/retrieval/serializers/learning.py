@@ -42,7 +42,7 @@ class LearningAskSerializer(serializers.Serializer[Any]):
 
 
 class LearningMeasureSerializer(serializers.Serializer[Any]):
-    """A figure of the patients kept aside, each patient counting alike."""
+    """A figure of the patients kept aside, each patient counting equally."""
 
     name = serializers.CharField(
         help_text="map_at_10, precision_at_10, first_right or agreement (with judgements)"

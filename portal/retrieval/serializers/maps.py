@@ -41,7 +41,7 @@ class MapSerializer(serializers.ModelSerializer[RegionMap]):
 
 
 class MapWholeSerializer(MapSerializer):
-    """A map, and how old it is."""
+    """A map, how many regions it shows, and how many it lacks."""
 
     regions = serializers.IntegerField(help_text="Regions on the map that you may see")
     newer = serializers.IntegerField(

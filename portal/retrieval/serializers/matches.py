@@ -74,7 +74,7 @@ class MatchStainSerializer(serializers.Serializer[Any]):
 
 
 class MatchSerializer(serializers.Serializer[Any]):
-    """Why a region was found: patches of a slide's, key points of an endoscopic picture's."""
+    """Why a region was found: patches of a slide, key points of an endoscopic picture."""
 
     similarity = serializers.FloatField(
         allow_null=True, help_text="Cosine of the two vectors; null if key points are compared"

@@ -77,7 +77,7 @@ def encoder_switch_if_complete() -> bool:
 
 
 def encoder_approve(kind: str) -> Encoder:
-    """Make the next encoder of a kind its default, by a person's word.
+    """Make the next encoder of a kind its default, as a person decided.
 
     Raises:
         ConflictError: none waits, or it has yet to embed some ROIs.

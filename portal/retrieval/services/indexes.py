@@ -35,7 +35,7 @@ REBUILD_MOST = 10_000  # 2 ms of exact search
 
 
 def index_build_if_due(*, scope: Scope) -> Job | None:
-    """Submit a new index file where much changed since the last one; one job a version."""
+    """Submit a new index file where much changed since the last one; one job for each version."""
     snapshot = selectors.snapshot_latest(scope)
     in_file = snapshot.count if snapshot else 0
     limit = min(max(REBUILD_LEAST, in_file // REBUILD_SHARE), REBUILD_MOST)
@@ -65,7 +65,7 @@ def index_build_submit(*, scope: Scope, version: int) -> Job:
 
 
 def indexes_forget(*, lab_id: uuid.UUID | None = None) -> int:
-    """Name no index file of a lab (of any) any more, and submit new ones where they are due.
+    """Forget the index files of a lab (of all labs), and submit new ones where they are due.
 
     Its maps go as well: they are drawn anew when somebody asks.
 
@@ -91,7 +91,7 @@ def indexes_forget(*, lab_id: uuid.UUID | None = None) -> int:
 
 @dataclass(frozen=True, slots=True)
 class BuiltIndex:
-    """An index that is whole and that nobody names yet.
+    """An index that is whole and that no snapshot names yet.
 
     Attributes:
         source: what it was built from. seconds: from the first vector read to the last byte.

@@ -1,4 +1,4 @@
-"""What a person says of a hit: kept, and used by her next search with the ROI."""
+"""What a person says of a hit: kept, and used by their next search with the ROI."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def judgement_set(*, roi: Roi, other_id: uuid.UUID, verdict: Verdict, user: User
 
 
 def judgement_clear(*, roi: Roi, other_id: uuid.UUID, user: User) -> None:
-    """Take one's word back; nothing happens where none was said."""
+    """Withdraw one's judgement, if there is one. Raises as ``judgement_set``."""
     require_role(user, roi.lab_id, at_least=Role.ANNOTATOR)
     other = _other(roi, other_id, user)
     Judgement.objects.owned_by(user).filter(roi=roi, other=other, user=user).delete()

@@ -122,6 +122,6 @@ def label_confirm(*, roi: Roi, user: User) -> LabelConfirmation:
 
 
 def label_confirmation_clear(*, roi: Roi, user: User) -> None:
-    """Take it back; nothing happens where nothing was said."""
+    """Withdraw a confirmation; nothing happens where there is none."""
     require_annotate(user, roi.lab_id)
     LabelConfirmation.objects.filter(roi=roi, lab_id=roi.lab_id).delete()

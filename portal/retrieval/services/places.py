@@ -34,7 +34,7 @@ SAMPLE_DAYS = 30  # half a megabyte each; a slide is read within a month
 SIDE_STEP = math.sqrt(2)
 """Sizes of squares: ROIs within 19 % of a size share its sample."""
 LEAST_SIDE_PX = 32  # below, the thumbnail's cells no longer tell tissue from glass
-USUAL_OF = 200  # of the newest ROIs the median is taken
+USUAL_OF = 200  # newest ROIs, of which the median is taken
 USUAL_SIDE_PX = 512.0  # where nothing is drawn: a field of a quarter of a millimetre at 20x
 PLACES_MOST = 50  # nobody presses a key more often before drawing
 
@@ -119,7 +119,7 @@ def slide_look_through(*, canvas: Canvas, user: User) -> Job | None:
 
 
 def _usual_side(canvas: Canvas, user: User) -> int:
-    """Of the lab's newest regions on slides, as wide on this one where pixel sizes are known."""
+    """Median side of the lab's newest regions on slides, scaled to this one if sizes are known."""
     rois = Roi.objects.live().owned_by(user).filter(lab_id=canvas.lab_id)
     rows = rois.filter(canvas__kind__in=(CanvasKind.SLIDE, CanvasKind.STILL), area_px__gt=0)
     found = rows.order_by("-created_at").values_list(
@@ -153,7 +153,7 @@ def sample_add(key: SampleKey, part: SamplePart) -> TissueSample:
 
 
 def samples_sweep() -> int:
-    """Remove samples of ``SAMPLE_DAYS`` ago; returns how many those were."""
+    """Remove samples older than ``SAMPLE_DAYS``; returns how many there were."""
     old = timezone.now() - timedelta(days=SAMPLE_DAYS)
     return TissueSample.everything.filter(created_at__lt=old).delete()[0]
 

@@ -77,7 +77,7 @@ def query_create(*, asked: QueryAsked, user: User) -> Query:
     """Keep what is searched with, and submit its embedding where it has pixels of its own.
 
     Raises:
-        NotFoundError: the canvas or an example is none of this person's labs'.
+        NotFoundError: the canvas or an example is of none of this person's labs.
         InvalidInputError: something that the source needs is missing or wrong.
         TooLargeInputError: a picture beyond ``PICTURE_BYTES``.
     """
@@ -98,11 +98,11 @@ def query_create(*, asked: QueryAsked, user: User) -> Query:
 
 
 def query_mark(*, query: Query, other_id: uuid.UUID, verdict: str, user: User) -> None:
-    """Take a hit among the examples of one's own query: liked, unliked, or neither ("").
+    """Make a hit an example of a query: "alike", "unlike", or no longer one ("").
 
     Raises:
-        ForbiddenError: somebody else's query.
-        NotFoundError: no such ROI in its lab. ConflictError: it has as many as a search takes.
+        ForbiddenError: somebody else's query, unless by a manager. NotFoundError: no such ROI.
+        ConflictError: too many for a search, or a query of examples would have none liked.
     """
     if query.user_id != user.pk:
         require_role(user, query.lab_id, at_least=Role.MANAGER)
@@ -130,14 +130,14 @@ def query_mark(*, query: Query, other_id: uuid.UUID, verdict: str, user: User) -
 
 
 def query_remove(*, query: Query, user: User) -> None:
-    """Remove a query with its picture: its own person, or a manager of its lab."""
+    """Remove a query with its picture: its person may, or a manager of its lab."""
     if query.user_id != user.pk:
         require_role(user, query.lab_id, at_least=Role.MANAGER)
     Query.everything.filter(pk=query.pk).delete()
 
 
 def queries_sweep() -> int:
-    """Remove what was asked ``QUERY_DAYS`` ago; returns how many queries those were.
+    """Remove queries older than ``QUERY_DAYS``; returns how many there were.
 
     What a report was made with is kept as long as the report, so that it can be asked again.
     """

@@ -36,7 +36,7 @@ from portal.retrieval.selectors import (
 )
 from portal.retrieval.services.search import similar_or_embed, similar_to_query
 
-REPORT_HITS = 50  # a report is read; a list of more belongs into an export
+REPORT_HITS = 50  # a report is read; a longer list belongs in an export
 
 _MADE_FOR = timedelta(hours=1)  # what a job could not make by then is tried again
 
@@ -133,7 +133,7 @@ def report_again(*, report: Report, user: User) -> SimilarResult | Job:
         The answer, or the job that embeds what is searched with.
     Raises:
         ConflictError: what was searched with is gone, or cannot be searched with.
-        InvalidInputError: an option no longer means anything, as a label that was deleted.
+        InvalidInputError: an option no longer means anything, such as a label that was deleted.
     """
     options = _options(Frozen.of_json(report.content))
     marks = {

@@ -92,7 +92,7 @@ def training_set_write(
     largest_px: int = LARGEST_PX,
     progress: Progress = no_progress,
 ) -> TrainingSet:
-    """Write the lab's live areas as PNG files, their tables, and a configuration a scheme.
+    """Write the lab's live areas as PNG files, their tables, and a configuration for each scheme.
 
     ``index.csv`` has all of them; ``train/rois.csv`` and ``held-out/rois.csv`` those with a label,
     as data sets; images lie in ``histology/`` and ``endoscopy/``.
@@ -102,12 +102,12 @@ def training_set_write(
         out: an empty folder, or none yet.
         mpp: microns per pixel of what is cut from slides whose scale is known.
         kinds: of canvases; () for all.
-        accepted: regions that were accepted in review, or all.
-        held_out: share of the patients that nothing is learned from; of two or more always one. Or
-            these, by their keys (``patient_of``).
+        accepted: only regions that were accepted in review.
+        held_out: share of the patients that nothing is learned from, at least one of two or more;
+            or the patients themselves, by their keys (``patient_of``).
         only: these ROIs, as far as the person may see them; None for all.
         largest_px: a region is read up to this side.
-        progress: told of every region; may raise ``CancelledError``.
+        progress: called for every region; may raise ``CancelledError``.
     Raises:
         ForbiddenError: the person is not a manager of this lab.
         InvalidInputError: the folder holds something, or there is no region to write.
@@ -154,12 +154,12 @@ def training_set_write(
 
 
 def patient_of(case_id: object, key: str) -> str:
-    """Whose: a case without a patient's key is a patient of its own."""
+    """The patient's key; a case without one is a patient of its own."""
     return key or str(case_id)
 
 
 def _held_out(lab: Lab, rois: Any, share: float) -> set[str]:
-    """The patients whose hash falls into that share: the same ones when others have come."""
+    """The patients whose hash falls into that share: the same ones when others are added."""
     pairs = rois.order_by().values_list("canvas__case_id", "canvas__case__patient_key").distinct()
     place = {
         patient: int(hashlib.sha256(f"{lab.pk}:{patient}".encode()).hexdigest()[:8], 16) / 2**32
@@ -250,7 +250,7 @@ def _table(path: Path, columns: Sequence[str], rows: Sequence[Sequence[str]]) ->
 
 
 def _configurations_json(regions: Sequence[_Region], mpp: float) -> dict[str, JsonObject]:
-    """What ``--config`` of each scheme is given; none of those that would find nothing to read."""
+    """What ``--config`` of each scheme is given; no scheme that would find nothing to read."""
     tissue = [r for r in regions if r.file.startswith(EncoderKind.HISTOLOGY)]
     scopes = [r for r in regions if r.file.startswith(EncoderKind.ENDOSCOPY)]
     made: dict[str, JsonObject] = {}

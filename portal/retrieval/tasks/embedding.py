@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ml.roi import Embedded, RegionEncoder
 
 NO_TISSUE, NO_AREA = "no tissue", "no area"
-PART_S = 2.0  # a part is as many ROIs as take so long: whoever waits for a worker waits no longer
+PART_S = 2.0  # a part is as many ROIs as take this long: nobody waits longer for a worker
 PART_FIRST, PART_MOST = 4, 256  # ROIs of the first part, whose time tells how many the next has
 
 
@@ -106,7 +106,7 @@ def canvas_embed(context: JobContext, *, canvas_id: str, encoder_id: str) -> Job
     A part lasts once it is written: killed or stopped in between, the next attempt does the rest.
 
     Args:
-        encoder_id: of whom it was submitted for; it embeds with the present one anyway.
+        encoder_id: the encoder it was submitted for; it embeds with the present one anyway.
     """
     canvas = selectors.canvas_to_embed(uuid.UUID(canvas_id))
     if canvas is None:

@@ -50,10 +50,10 @@ def index_build(context: JobContext, *, encoder_id: str, lab_id: str) -> JobResu
 def _filled(
     context: JobContext, scope: Scope, source: selectors.IndexSource, began: float
 ) -> JobResult:
-    """The same on the server. A job before this one that was stopped is gone on with.
+    """The same on the server. Continues where an earlier job was stopped.
 
-    It is gone on with from what that one began with: what changed since is newer than the index, or
-    masked, as in any other.
+    It keeps the source that the earlier job began with: what changed since is newer than the index,
+    or masked, as with any other.
     """
     name, index = indexes.server_index(scope, services.index_version_next(scope))
     if not index.source:

@@ -19,9 +19,9 @@ PAIRS_MOST = 5_000  # of each kind: nobody goes through more by hand, and it bou
 
 @task(MAP_KIND, title="Draw the map", priority=Priority.BULK, retry_on=(OSError,))
 def map_draw(context: JobContext, *, lab_id: str, encoder_id: str) -> JobResult:
-    """Draw all regions of a lab that an encoder embedded, up to the most of a map.
+    """Draw all regions of a lab that an encoder embedded, up to the most that a map holds.
 
-    Nothing is told of how many those are: some may be hidden from whoever sees the job.
+    The job does not say how many those are: some may be hidden from whoever sees it.
     """
     try:
         encoder = selectors.encoder_get(uuid.UUID(encoder_id))

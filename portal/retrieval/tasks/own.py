@@ -1,4 +1,4 @@
-"""A lab's own encoders that read pixels: loaded, and let embed what the common one has embedded."""
+"""A lab's own encoders that read pixels: loaded, and used on what the common one has embedded."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class _Work:
         self.is_complete = known is not None and known.is_complete
 
     def tell(self, *_: object) -> None:
-        """How far it is; raises where it is to stop."""
+        """Report progress; raises if the job has to stop."""
         self.context.progress(self.tried, len(self.squares), "sampling the tissue")
 
     def run(self, embed: EmbedSquares) -> JobResult:

@@ -39,7 +39,7 @@ KEPT_PX = 2_048  # longer side of it: two screens
 
 @dataclass(frozen=True, slots=True)
 class _Picture:
-    """A decoded picture. mpp: of its pixels; None if it was not said."""
+    """A decoded picture. mpp: of its pixels; None if it was not given."""
 
     pixels: ImageU8
     mpp: float | None
@@ -106,7 +106,7 @@ def _embedded(
 
 
 def _picture(context: JobContext, query: Query) -> _Picture:
-    """Decoded by a confined child where it is as it came; read again from what is kept of it."""
+    """Decode an upload in a confined child, or read again what is kept of it."""
     if query.upload is None:
         return _Picture(_read(io.BytesIO(bytes(query.picture or b""))), query.picture_mpp)
     with context.scratch() as folder:

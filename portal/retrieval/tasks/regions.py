@@ -50,8 +50,8 @@ def encoder_ready(kind: EncoderKind) -> tuple[RegionEncoder, Encoder]:
 def regions_open(network: RegionEncoder, canvas: Canvas) -> Iterator[EmbedRegions]:
     """Embeds ROIs of a canvas, whatever it is, with its file opened once.
 
-    What it is given are ROIs of this canvas and who is told of progress, who may stop it; for each
-    ROI it gives its vector, or the error that it alone raised.
+    It takes ROIs of this canvas and a progress callback, which may raise to stop it; for each ROI
+    it returns the vector, or the error that this ROI alone raised.
     """
     path, mpp = storage.resolve(canvas.pixels_path), canvas.mpp
     if canvas.kind == CanvasKind.VIDEO:

@@ -51,8 +51,8 @@ POINTS = 200  # of the lines that are kept of a training: a page draws no more
 def encoder_learn(context: JobContext, *, learning_id: str) -> JobResult:
     """Train, embed the archive with it and compare.
 
-    Stage by stage and checkpoint by checkpoint it is kept in a folder of scratch, which goes with
-    the job: killed, or stopped for others, the next attempt goes on there.
+    Each stage and checkpoint is kept in a scratch folder, which is removed with the job: after it
+    was killed, or stopped for others, the next attempt continues there.
     """
     learning = selectors.learning_to_run(uuid.UUID(learning_id))
     if learning is None:
@@ -201,7 +201,7 @@ def _trained(
 
 @dataclass(slots=True)
 class _Checkpoints:
-    """Tells the steps; at a checkpoint what was done lasts, and others may have their turn."""
+    """Reports the steps; at a checkpoint what was done lasts, and others may have their turn."""
 
     context: JobContext
     learning: Learning
@@ -276,7 +276,7 @@ def _key(roi: Roi) -> str:
 
 
 def _part(network: RegionEncoder, rois: list[Roi], tell: Callable[[], None]) -> dict[str, ArrayF32]:
-    """Vectors by what tells an outline; empty ones of what cannot be embedded."""
+    """Vectors by ROI and version; empty ones for what cannot be embedded."""
     none = np.empty(0, np.float32)
     try:
         with regions_open(network, rois[0].canvas) as embed:

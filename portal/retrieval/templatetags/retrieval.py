@@ -1,4 +1,4 @@
-"""What the pages of similar cases ask of a hit."""
+"""Filters and tags of the pages of similar cases."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def at_scale(hit: Hit, scale: Scale) -> bool:
 
 @register.simple_tag
 def scale_bar(width_um: float) -> SafeString:
-    """A scale bar in the corner of a picture (4:3) that is so wide."""
+    """A scale bar in the corner of a picture (4:3) that is ``width_um`` wide."""
     length_um = bar_length(width_um * _BAR_SHARE)
     length = WIDTH_PX * length_um / width_um
     return format_html(

@@ -30,7 +30,7 @@ _QUALITY = 85  # of JPEG, as thumbnails
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a query shows of a canvas; see ``thumbnails.Showable``."""
+    """What a query shows of a canvas; see ``regions.Showable``."""
 
     left: float
     top: float

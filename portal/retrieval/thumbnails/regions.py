@@ -45,7 +45,7 @@ PICTURES = {"small": SMALL, "large": LARGE, "close": CLOSE}
 WIDTH_PX, HEIGHT_PX = SMALL.width_px, SMALL.height_px
 _LEAST_PX = 24.0
 """A window is at least this many level-0 pixels wide: a dot is shown with its surroundings."""
-_SMOOTH = 2  # drawn so much larger, then reduced: no jagged line
+_SMOOTH = 2  # drawn this many times as large, then reduced: no jagged line
 _UNLABELLED = "#ffd400"
 _QUALITY = 85  # of JPEG: no visible blocks
 
@@ -99,7 +99,7 @@ class Scale:
 
     @property
     def text(self) -> str:
-        """For people: "256 um", "1.02 mm"."""
+        """For people: "256 µm", "1.02 mm"."""
         if self.unit == "um" and self.width >= 1000:
             return f"{self.width / 1000:.3g} mm"
         return f"{self.width} {'µm' if self.unit == 'um' else 'px'}"
@@ -171,7 +171,7 @@ def roi_thumbnail(roi: Roi, picture: ThumbnailSize = SMALL, scale: Scale | None 
 
 
 def thumbnail_is_kept(roi: Roi, picture: ThumbnailSize = SMALL, scale: Scale | None = None) -> bool:
-    """``roi_thumbnail`` would have nothing to make."""
+    """True if ``roi_thumbnail`` would have nothing to make."""
     return _path(roi, picture, scale).exists()
 
 
@@ -188,7 +188,7 @@ def _color(roi: Roi) -> str:
 def window_of(
     roi: Showable, picture: ThumbnailSize = SMALL, width_px: float | None = None
 ) -> Window:
-    """The ROI's bounds with a margin, in the picture's aspect; or so wide about their centre."""
+    """The ROI's bounds with a margin, in the picture's aspect; or ``width_px`` at their centre."""
     aspect = picture.width_px / picture.height_px
     if width_px is not None:
         height_px = width_px / aspect

@@ -40,7 +40,7 @@ from portal.retrieval.selectors.browse import (
     unlike_their_label,
 )
 
-_DIGITS = 6  # of a page's number, and of more nothing has as many
+_DIGITS = 6  # of a page's number: no list has more pages
 _PAGE = 12  # pairs or regions, each with several pictures
 
 

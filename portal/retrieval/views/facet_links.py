@@ -73,7 +73,7 @@ def chosen_links(facets: list[FacetLinks]) -> list[tuple[str, FacetLink]]:
 def _is_choice(facet: str, values: tuple[FacetValue, ...], regions: int) -> bool:
     """Something is chosen, or there is something to choose between.
 
-    Spans of days overlap: there is, where one of them has not all of the regions.
+    Spans of days overlap: there is a choice if one of them lacks some of the regions.
     """
     if any(value.is_chosen for value in values):
         return True

@@ -57,7 +57,7 @@ def learnings(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_GET
 def learning(request: HttpRequest, learning_id: uuid.UUID) -> HttpResponse:
-    """One of them: what from, by which rules, what it is worth, with examples."""
+    """One of them: from what, by which rules, and what it is worth, with examples."""
     user = user_of(request)
     found = _managed(user, learning_id)
     context: dict[str, Any] = {

@@ -75,7 +75,7 @@ class Line:
     """Two places that match, one in each picture.
 
     Attributes:
-        number: as it is written; 0 of key points. times: of what an average pair adds.
+        number: as it is written; 0 for key points. times: of what an average pair adds.
     """
 
     number: int
@@ -94,7 +94,7 @@ class Drawing:
     """All that the template draws, in units of the SVG.
 
     Attributes:
-        heat: of each picture as a ``data:`` address; none of key points.
+        heat: of each picture as a ``data:`` address; none for key points.
     """
 
     width: int
@@ -159,7 +159,7 @@ def _heat(pane: Pane, strongest: float) -> str:
 
 
 def _averaged(pane: Pane) -> ArrayF64:
-    """(rows, columns) of cells: times the region's patches, so that both regions have one unit."""
+    """(rows, columns) of cells: what patches add, times their number, to compare both regions."""
     rows, columns = CLOSE.height_px // _CELL_PX, CLOSE.width_px // _CELL_PX
     total, count = np.zeros((rows, columns)), np.zeros((rows, columns))
     for box, add in zip(pane.patches, pane.adds, strict=True):

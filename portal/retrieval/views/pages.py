@@ -73,7 +73,7 @@ def embed(request: HttpRequest, roi_id: uuid.UUID) -> HttpResponse:
 def thumbnail(request: HttpRequest, roi_id: uuid.UUID) -> HttpResponse:
     """The ROI's picture with its outline. The address names the version, so it may be kept.
 
-    ``?size=large`` shows more of what is around it, ``?width=256um`` a window so wide.
+    ``?size=large`` shows more of what is around it, ``?width=256um`` a window of that width.
     """
     roi = _require_live(roi_get(user_of(request), roi_id))
     picture = PICTURES.get(request.GET.get("size", ""), SMALL)
@@ -124,7 +124,7 @@ def answered(request: HttpRequest, context: dict[str, Any], template: str) -> Ht
 
 
 def scales_of(kind: str, now: float) -> list[tuple[str, str]]:
-    """Scales that the same can be asked at once more: what is sent, and what is read."""
+    """Scales at which the search can be repeated: what is sent, and what people read."""
     if kind not in CANVASES_OF[EncoderKind.HISTOLOGY]:
         return []
     return [(sent, text) for sent, text in _SCALES if float(sent) != now]

@@ -98,7 +98,7 @@ def query(request: HttpRequest, query_id: uuid.UUID) -> HttpResponse:
 @login_required
 @require_POST
 def query_mark(request: HttpRequest, query_id: uuid.UUID) -> HttpResponse:
-    """Take a hit among the query's examples, or out of them; answers as ``query`` does."""
+    """Make a hit an example of the query, or no longer one; answers as ``query`` does."""
     user = user_of(request)
     found = selectors.query_get(user, query_id)
     said = JudgementForm(request.POST)

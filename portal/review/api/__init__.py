@@ -1,4 +1,4 @@
-"""REST of review."""
+"""REST endpoints of review."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ from portal.review.services import presence_end, presence_note
 
 
 class LiveQuerySerializer(serializers.Serializer[Any]):
-    """From where on."""
+    """Since when, and for which page."""
 
     since = serializers.DateTimeField(required=False, help_text="`cursor` of the last answer")
     tab = serializers.UUIDField(required=False, help_text="The page that asks")
@@ -153,7 +153,7 @@ class CanvasLiveApi(ApiView):
 
 
 def _told(now: CanvasNow, since: datetime) -> TaggedAnswer:
-    """With the ROIs that changed since the cursor; those of before it were told, mostly."""
+    """With the ROIs that changed since the cursor; earlier ones were mostly sent already."""
     after = since - timedelta(seconds=TOLD_AGAIN_S)
     rois = rois_carried([one for one in now.changed if one.changed_at > after])
     return told(

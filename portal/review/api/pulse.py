@@ -1,6 +1,6 @@
 """What changed on a canvas lately and who has it open: read once for all the pages that ask.
 
-It is what any member of the canvas' lab may see. Whoever serves it knows that a page's person is
+It is what any member of the canvas' lab may see. Whoever serves it checks that a page's person is
 one, and that nothing on the canvas is hidden from anybody (``portal.reading.blinding``).
 """
 
@@ -87,7 +87,7 @@ class CanvasPulse:
             roi = carried.get((change.id, change.version))
             self._seen[change.id] = _Seen(change, ended, roi)
         if self._from is None:
-            # What was committed late is among the changes from here on, if they are all.
+            # Late commits are among the changes from here on, unless there were too many.
             is_whole = len(changes) <= MOST_CHANGES
             self._from = since + timedelta(seconds=OVERLAP_S) if is_whole else ended
         elif new and len(changes) > MOST_CHANGES:

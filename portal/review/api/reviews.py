@@ -93,7 +93,7 @@ class RoiReviewApi(ApiView):
 
 
 class RoiThreadApi(ApiView, GenericAPIView[Roi]):
-    """What was said of an ROI."""
+    """What was said about an ROI."""
 
     area = TokenArea.ROIS
     queryset = Roi.objects.none()
@@ -119,7 +119,7 @@ class RoiThreadApi(ApiView, GenericAPIView[Roi]):
         summary="Comment on an ROI",
     )
     def post(self, request: Request, id: uuid.UUID) -> Response:
-        """Answers the comment, as the thread has it."""
+        """Returns the comment as the thread shows it."""
         roi = _roi(request, id)
         body = CommentCreateSerializer(data=request.data)
         body.is_valid(raise_exception=True)
@@ -129,7 +129,7 @@ class RoiThreadApi(ApiView, GenericAPIView[Roi]):
 
 
 class ReviewRulesApi(ApiView):
-    """Show how a lab reviews."""
+    """How a lab reviews."""
 
     area = TokenArea.LAB
     if_match: ClassVar = {"PUT": False}

@@ -13,7 +13,7 @@ from portal.review.models import COMMENT_MAX, RoiComment
 
 
 def comment_add(*, roi: Roi, user: User, text: str) -> RoiComment:
-    """Say something of an ROI as it now is; emits ``roi.commented``.
+    """Comment on an ROI as it is now; emits ``roi.commented``.
 
     Raises:
         ForbiddenError: less than an annotator. InvalidInputError: nothing said, or too much.

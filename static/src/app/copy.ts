@@ -8,7 +8,7 @@ async function copy(source: HTMLElement): Promise<void> {
     toast("Copied.", "success");
   } catch {
     window.getSelection()?.selectAllChildren(source);
-    toast("Press Ctrl+C to copy the marked text.", "info"); // no clipboard outside of HTTPS
+    toast("Press Ctrl+C to copy the selected text.", "info"); // no clipboard outside of HTTPS
   }
 }
 

@@ -1,7 +1,7 @@
 /**
  * The list of hits, `[data-hits]`: J and K go from one to the next, L and U press its marks, W asks why. A mark
- * draws the list anew; the focus stays at its place. Back from a hit, or from why it was found, it is on that hit
- * again, and the list where it was.
+ * redraws the list; the focus stays in its place. After coming back from a hit, or from why it was found, the focus
+ * is on that hit again and the list is where it was.
  */
 import { isTyping } from "../dom/focus";
 
@@ -33,7 +33,7 @@ export function watchHits(): void {
   });
 }
 
-/** Once the page stands: the hit that was opened last, where the browser came back to the list. */
+/** Once the page is loaded: focus the hit that was opened last, where the browser came back to the list. */
 export function restoreHit(): void {
   const [entry] = performance.getEntriesByType("navigation") as PerformanceNavigationTiming[];
   const left = kept();
@@ -57,7 +57,7 @@ function kept(): Place | null {
   try {
     return JSON.parse(sessionStorage.getItem(KEPT) ?? "null") as Place | null;
   } catch {
-    return null; // of a version before
+    return null; // written by an earlier version
   }
 }
 

@@ -1,4 +1,4 @@
-/** The table of jobs renews itself every second, but not under a hand: ticks and questions stay. */
+/** The table of jobs refreshes itself, but not while a row is ticked or a dialog is open. */
 export function watchJobs(): void {
   document.addEventListener("htmx:beforeRequest", (event) => {
     const table = event.target;

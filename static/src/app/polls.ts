@@ -1,18 +1,18 @@
-/** What asks for itself again and again, until it is refused. */
+/** Parts of a page that fetch themselves again and again, until the server refuses. */
 import htmx from "htmx.org";
 
-/** Refusals that pass by themselves: asked again, the answer may be another. */
+/** Refusals that pass by themselves: a later request may succeed. */
 const PASSING: readonly number[] = [408, 429];
 
-/** Whether this part of a page asks for itself on a clock, by htmx. */
+/** Whether htmx fetches this part of a page again and again on a timer. */
 export function isPoll(part: Element): boolean {
   return part.getAttribute("hx-trigger")?.includes("every ") ?? false;
 }
 
 /**
- * Leave a refused part as it is, with the reason on it, and ask no more.
+ * Leave a refused part as it is, with the reason on it, and fetch it no more.
  *
- * A copy takes its place: htmx asks for what is in the document alone. False where asking again may help.
+ * A copy takes its place: htmx only fetches what is in the document. False for other parts, and where trying again may help.
  */
 export function stopRefusedPoll(part: Element, status: number, reason: string): boolean {
   if (!isPoll(part) || status < 400 || status >= 500 || PASSING.includes(status)) return false;

@@ -1,4 +1,4 @@
-/** `tr[data-href]`: a click anywhere in the row follows its link; text can still be marked. */
+/** `tr[data-href]`: a click anywhere in the row follows its link; text can still be selected. */
 export function watchRows(): void {
   document.addEventListener("click", (event) => {
     const target = event.target as Element;

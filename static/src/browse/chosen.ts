@@ -73,7 +73,7 @@ export class Chosen {
     return row;
   }
 
-  /** One step an image, as everywhere: what somebody else changed meanwhile is left as it is, and told. */
+  /** One step per image, as everywhere: what somebody else has changed meanwhile is left as it is, and reported. */
   private async relabel(form: HTMLFormElement): Promise<void> {
     const label = required<HTMLSelectElement>(form, "select").value;
     const button = required<HTMLButtonElement>(form, "button");

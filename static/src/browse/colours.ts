@@ -1,7 +1,7 @@
-/** Which colour a value has: a label its own; the most frequent of the others twelve that are told apart. */
+/** Which colour a value has: a label its own; of other values, the twelve most frequent have colours that can be told apart. */
 import type { Colouring } from "./points";
 
-/** Of the lightness that shows on both grounds; hues far from their neighbours in the row. */
+/** Of a lightness that shows on light and dark grounds; each hue is far from its neighbours in the row. */
 const ROW = [
   "#2a7fb8", "#d1592a", "#3f9e4d", "#b04a98", "#b8901f", "#6a63c9",
   "#c2455a", "#24a08f", "#8a6a4f", "#7d9a1f", "#5b8fd6", "#a0522d",

@@ -1,6 +1,6 @@
 /**
- * Points painted into the bytes of a picture. A hundred thousand take a few milliseconds so, and a frame is
- * kept; as paths of a canvas they take many frames.
+ * Points painted into the bytes of a picture. A hundred thousand take a few milliseconds this way, and no frame
+ * is missed; as paths of a canvas they take many frames.
  */
 
 export interface DotPlaces {
@@ -18,7 +18,7 @@ export interface DotView {
 export const HIDDEN = 0; // no colour has it: colours are opaque
 const SHOWN = 230; // of 255: how opaque a point is
 const DIMMED = 38; // where others are chosen
-const ROUND_FROM = 5; // pixels: smaller ones are squares, for nobody sees the difference
+const ROUND_FROM = 5; // pixels: smaller ones are squares, as nobody sees the difference
 
 /** A colour `#rrggbb` as the bytes of a picture have it (red first), opaque; never `HIDDEN`. */
 export function inkOf(color: string): number {
@@ -28,7 +28,7 @@ export function inkOf(color: string): number {
 
 /**
  * A picture that is `margin` larger on each side than what is seen of it, so that no dot has to be cut.
- * `pixels` are its bytes, four a pixel, on machines that have the least byte first, as all that browsers run on do.
+ * `pixels` are its bytes, four to a pixel, least byte first, as on all machines that browsers run on.
  */
 export class DotPicture {
   readonly width: number;
@@ -52,7 +52,7 @@ export class DotPicture {
   }
 
   /**
-   * Paint all points anew, each `size` pixels wide, at most `margin`. Those of `inks` `HIDDEN` are left out; where
+   * Paint all points anew, each `size` pixels wide, at most `margin`. Those whose ink is `HIDDEN` are left out; where
    * there are `chosen` (1 for each that is), the others are dimmed and below.
    */
   paint(places: DotPlaces, inks: Uint32Array, chosen: Uint8Array | null, view: DotView, size: number): void {

@@ -26,7 +26,7 @@ export async function startRegionMap(root: HTMLElement): Promise<void> {
 class RegionMap {
   private readonly plane: Plane;
   private readonly chosen: Chosen;
-  private readonly hidden = new Set<number>(); // values: two labels may have one name
+  private readonly hidden = new Set<number>(); // by value: two labels may share a name
   private readonly legend: HTMLElement;
   private resting = 0;
   private readonly addresses: Addresses;

@@ -7,7 +7,7 @@ import { PlaneView } from "./view";
 
 const WHEEL = 0.0015; // of a zoom, per pixel of the wheel
 const REACH_PX = 8; // of the pointer to a point: half a fingertip
-const LARGEST_PX = 14; // a point, however near
+const LARGEST_PX = 14; // of a point, however close the zoom
 
 export interface PlaneEvents {
   /** The pointer is over a point, or over none (-1). */
@@ -69,7 +69,7 @@ export class Plane {
     this.draw();
   }
 
-  /** Point out one, as where its row of the list has the focus. */
+  /** Mark one, as when its row of the list has the focus. */
   point(at: number): void {
     if (this.hovered === at) return;
     this.hovered = at;
@@ -136,13 +136,13 @@ export class Plane {
     return this.inks[at] !== HIDDEN;
   }
 
-  /** The points and all; once a frame at most, however much changed. */
+  /** Draw everything; once a frame at most, however much changed. */
   private draw(): void {
     this.isStale = true;
     this.queue();
   }
 
-  /** What lies above the points alone. */
+  /** Draw only what lies above the points, unless they are stale. */
   private queue(): void {
     if (this.isQueued) return;
     this.isQueued = true;
@@ -186,7 +186,7 @@ export class Plane {
     }
   }
 
-  /** The points as they lie now; the same as before where nothing of them changed. */
+  /** The points as they lie now; the same picture as before where nothing has changed. */
   private painted(width: number, height: number, ratio: number): DotPicture {
     const margin = Math.ceil(LARGEST_PX * ratio);
     if (!this.picture?.fits(width, height, margin)) {
@@ -200,7 +200,7 @@ export class Plane {
     return this.picture;
   }
 
-  /** Of a point in pixels: a few are large, many are small; closer they grow. */
+  /** Of a point in pixels: larger where there are few, and the closer the zoom. */
   private size(): number {
     const whole = Math.max(2, Math.min(9, 220 / Math.sqrt(this.points.rois.length)));
     return Math.min(LARGEST_PX, whole * this.view.zoom ** 0.35);

@@ -10,7 +10,7 @@ export interface ColourValue {
 export interface Colouring {
   readonly name: string;
   readonly values: readonly ColourValue[];
-  /** Of each point the number of its value, -1 for none. */
+  /** For each point the number of its value, -1 for none. */
   readonly at: readonly number[];
 }
 
@@ -44,7 +44,7 @@ export class PointGrid {
     }
   }
 
-  /** The nearest point within `reach` of the plane that `isShown`; -1 where there is none. */
+  /** The nearest point that `isShown`, within `reach` (in units of the plane); -1 where there is none. */
   nearest([x, y]: PlanePoint, reach: number, isShown: (at: number) => boolean): number {
     let best = -1;
     let least = reach * reach;
@@ -83,7 +83,7 @@ export class PointGrid {
   }
 }
 
-/** By the even-odd rule; an outline in columns, for a hundred thousand points are asked of it. */
+/** By the even-odd rule; the outline is in columns, as a hundred thousand points are tested against it. */
 export function isInside(x: number, y: number, xs: readonly number[], ys: readonly number[]): boolean {
   let inside = false;
   for (let at = 0, before = xs.length - 1; at < xs.length; before = at++) {
@@ -98,7 +98,7 @@ export function isInside(x: number, y: number, xs: readonly number[], ys: readon
 
 const STEPS = 5_000; // of one request
 
-/** Points by their image, so many at once as one request changes: an image is one step of its history. */
+/** Points by their image, at most as many at once as one request changes; each is one step of the image's history. */
 export function stepsOf(ids: readonly number[], points: MapPoints): { canvas: string; ids: number[] }[] {
   const found = new Map<string, number[]>();
   for (const at of ids) {

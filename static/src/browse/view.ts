@@ -14,18 +14,18 @@ export class PlaneView {
   private width = 0;
   private height = 0;
 
-  /** What the plane is seen through, in pixels. */
+  /** Set the size of the window onto the plane, in pixels. */
   size(width: number, height: number): void {
     this.width = width;
     this.height = height;
   }
 
-  /** Pixels of a step on the plane. */
+  /** Pixels per unit of the plane. */
   get scale(): number {
     return ((Math.min(this.width, this.height) * (1 - 2 * MARGIN)) / PLANE) * this.zoom;
   }
 
-  /** Where the plane lies, for pictures that have `ratio` pixels a pixel. */
+  /** Where the plane lies, for pictures that have `ratio` pixels to a pixel of the page. */
   dots(ratio: number): DotView {
     const scale = this.scale * ratio;
     return {
@@ -49,7 +49,7 @@ export class PlaneView {
     this.middle = [between(about[0], this.middle[0]), between(about[1], this.middle[1])];
   }
 
-  /** Take the plane along by so many pixels. */
+  /** Move the plane by this many pixels. */
   drag(x: number, y: number): void {
     this.middle = [this.middle[0] - x / this.scale, this.middle[1] - y / this.scale];
   }

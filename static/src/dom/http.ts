@@ -39,19 +39,19 @@ interface CallOptions {
   /** Names a write that may be sent again: the server carries it out once. */
   key?: string;
   signal?: AbortSignal;
-  /** The answer that is known: 304 where it is still the same. */
+  /** Of the answer already held: the server says 304 where it is still the same. */
   etag?: string;
-  /** The page asks by itself: it keeps no session alive. */
+  /** The page asks by itself: this does not keep the session alive. */
   isUnattended?: boolean;
-  /** More of them. */
+  /** Further headers. */
   headers?: Record<string, string>;
-  /** Goes out even while the page is left. */
+  /** Sent even while the page is being left. */
   keepalive?: boolean;
 }
 
 let actingUser = "";
 
-/** For whom this page was made: the server refuses its writes to anybody who signs in later. */
+/** The user this page was made for: the server refuses its writes once somebody else has signed in. */
 export function actFor(user: string): void {
   actingUser = user;
 }
@@ -114,7 +114,7 @@ export async function postJson<T>(url: string, body: unknown): Promise<T> {
   return (await call(url, { method: "POST", body })).json() as Promise<T>;
 }
 
-/** Every page of a list, whether the API answers an array or pages. */
+/** Every page of a list, whether the API answers with an array or with pages. */
 export async function getAll<T>(url: string, signal?: AbortSignal): Promise<T[]> {
   const found: T[] = [];
   let next: string | null = url;
@@ -127,14 +127,14 @@ export async function getAll<T>(url: string, signal?: AbortSignal): Promise<T[]>
   return found;
 }
 
-/** Where the next page is, by this page's own host; null on the last. */
+/** Where the next page is, on this page's own host; null on the last. */
 export function nextOf({ next }: { next?: string | null }): string | null {
   if (!next) return null;
   const parsed = new URL(next, location.href);
   return parsed.pathname + parsed.search;
 }
 
-/** Sends a file, and tells how much of it is there. */
+/** Sends a file, and reports how much of it has been sent. */
 export function upload<T>(
   url: string,
   file: Blob,

@@ -33,12 +33,12 @@ export function threadGet(roi: string): Promise<ThreadEntry[]> {
   return getAll<ThreadEntry>(`${API_ROOT}/rois/${roi}/thread/?page_size=200`);
 }
 
-/** The comment, as the thread has it. */
+/** Adds a comment; returns it as the thread has it. */
 export function commentAdd(roi: string, text: string): Promise<ThreadEntry> {
   return postJson<ThreadEntry>(`${API_ROOT}/rois/${roi}/thread/`, { text });
 }
 
-/** Bring ROIs, as they were looked at, to a state of review. */
+/** Bring ROIs, in the versions that were looked at, to a state of review. */
 export async function roisReview(
   rois: { id: string; version: number }[],
   state: string,

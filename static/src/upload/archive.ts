@@ -21,7 +21,7 @@ const TABLE = Uint32Array.from({ length: 256 }, (_, byte) => {
   return value;
 });
 
-/** Go on with a CRC-32; of nothing it is 0. */
+/** Continue a CRC-32; that of nothing is 0. */
 export function crc32(bytes: Uint8Array, before = 0): number {
   let value = ~before;
   for (const byte of bytes) value = (TABLE[(value ^ byte) & 0xff] ?? 0) ^ (value >>> 8);
@@ -31,7 +31,7 @@ export function crc32(bytes: Uint8Array, before = 0): number {
 /**
  * Every file is read through once for its checksum.
  *
- * @param read is told how many bytes have been.
+ * @param read is called with the number of bytes read so far.
  */
 export async function archived(name: string, files: Found[], read: (bytes: number) => void): Promise<File> {
   const parts: BlobPart[] = [];

@@ -1,19 +1,19 @@
 /** How fast a transfer goes, how long it will take, both in words, and how much of it a request carries. */
 
-/** Of the last so many seconds: long enough not to jump, short enough to follow a change. */
+/** The pace is measured over this many seconds: long enough not to jump, short enough to follow a change. */
 const WINDOW_S = 8;
 const UNITS = ["bytes", "KiB", "MiB", "GiB", "TiB"];
 
 const PIECE_FIRST_MIB = 16; // a line of 100 Mbit/s sends it in little more than a second
 const PIECE_LEAST_MIB = 4; // smaller ones would spend more on asking than on sending
-const PIECE_MOST_MIB = 128; // beyond it asking costs too little to be saved
-const GROWS_BELOW_S = 2; // of one piece: shorter, and the asking is felt
-const SHRINKS_ABOVE_S = 10; // longer, and others wait for their turn
+const PIECE_MOST_MIB = 128; // beyond it asking costs too little to be worth saving
+const GROWS_BELOW_S = 2; // of one piece: if shorter, the cost of asking is felt
+const SHRINKS_ABOVE_S = 10; // if longer, others wait for their turn
 
 export const FIRST_PIECE_BYTES = PIECE_FIRST_MIB * 2 ** 20;
 
 /**
- * What the next piece of a file weighs. Each costs the server a look at who sends it and a sync of its disk, so
+ * The size of a file's next piece, in bytes. Each costs the server a look at who sends it and a sync of its disk, so
  * fast lines send large ones; on slow lines several people's transfers take turns, and small ones do not hold others up.
  */
 export function nextPiece(bytes: number, seconds: number): number {
@@ -31,7 +31,7 @@ export class Pace {
     while (this.seen.length > 2 && at - (this.seen[0]?.at ?? at) > WINDOW_S) this.seen.shift();
   }
 
-  /** After a pause nothing of what was before it counts. */
+  /** After a pause, what was before it no longer counts. */
   reset(): void {
     this.seen = [];
   }

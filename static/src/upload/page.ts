@@ -15,7 +15,7 @@ import type { Goal } from "./transfer";
 
 const PERCENT = 100; // of a whole
 
-/** The portal takes so many long bodies at once; the others wait for their turn here. */
+/** The portal takes this many long bodies at once; the others wait for their turn here. */
 const AT_ONCE = 2;
 
 class UploadPage {
@@ -24,7 +24,7 @@ class UploadPage {
   private readonly total: Total | null;
   /** What was dropped as folders and waits for the button. */
   private waiting: Found[] = [];
-  /** Sets that are read for their checksums, and those that lack a file. */
+  /** How many sets are being read for their checksums, and how many lack a file. */
   private reading = 0;
   private incomplete = 0;
 
@@ -72,11 +72,11 @@ class UploadPage {
       this.add([file]);
     } catch {
       this.reading -= 1;
-      this.refuse(note, thing.name, `${thing.name} could not be read: a file of it was moved, changed or locked.`);
+      this.refuse(note, thing.name, `${thing.name} could not be read: one of its files was moved, changed or locked.`);
     }
   }
 
-  /** A set that cannot be sent: it is said until it is chosen whole, or removed. */
+  /** A set that cannot be sent: the reason stays until the set is chosen whole, or removed. */
   private refuse(note: HTMLElement, name: string, reason: string): void {
     this.incomplete += 1;
     const away = element("button", { type: "button", class: "btn btn--small btn--quiet", "aria-label": `Remove ${name}` }, "Remove");

@@ -5,7 +5,7 @@ import { Pace, sizeText, timeText } from "./pace";
 
 export type RowState = "waiting" | "sending" | "paused" | "checking" | "stored" | "refused" | "gone";
 
-/** What it is of all files together, in bytes. */
+/** Its part of all files together, in bytes. */
 export interface Part {
   state: RowState;
   size: number;

@@ -9,7 +9,7 @@ export interface Found {
   file: File;
 }
 
-/** What is sent at once. */
+/** What is sent as one. */
 export interface Thing {
   name: string;
   /** One file, or all of a set, by the paths that they have in its archive. */
@@ -23,7 +23,7 @@ const INDEXES = [".mrxs", ".vms", ".vmu"];
 const NAMED = /^[ \t]*(INDEXFILE|FILE_\d+|ImageFile(?:\([\d,]+\))?|MapFile|OptimisationFile|MacroImage)[ \t]*=[ \t]*(.*?)[ \t\r]*$/gm;
 const CAN_DO_WITHOUT = ["OptimisationFile", "MacroImage"];
 const GROUP_FILES = ["zarr.json", ".zgroup", ".zattrs", ".zarray"]; // what makes a folder a part of a Zarr hierarchy
-const INDEX_BYTES = 2 ** 22; // more of a text nobody writes, and the portal refuses it
+const INDEX_BYTES = 2 ** 22; // no index is longer, and the portal refuses one that is
 const HEAD_BYTES = 1024; // a DICOM object names its class within it
 const MAGIC_AT = 128; // where it says what it is
 const DICOM_SLIDE = "1.2.840.10008.5.1.4.1.1.77.1.6";
@@ -86,7 +86,7 @@ async function within(entry: FileSystemEntry, above: string): Promise<Found[]> {
   const reader = (entry as FileSystemDirectoryEntry).createReader();
   const found: Found[] = [];
   for (;;) {
-    // a folder is told in parts, the last of which is empty
+    // a folder is listed in parts, the last of which is empty
     const some = await new Promise<FileSystemEntry[]>((done, failed) => reader.readEntries(done, failed));
     if (some.length === 0) return found;
     for (const one of some) found.push(...(await within(one, `${path}/`)));

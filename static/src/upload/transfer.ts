@@ -1,5 +1,5 @@
 /**
- * One file on its way: sent in pieces by tus, gone on with where it stopped (also after this page, the
+ * One file on its way: sent in pieces by tus, continued where it stopped (also after this page, the
  * browser or the server was closed), and watched until it is stored or refused.
  */
 
@@ -15,7 +15,7 @@ const RETRY_MS = [0, 1000, 3000, 5000, 10_000, 20_000, 30_000, 60_000];
 const LOOK_EVERY_MS = 1000;
 const LOOK_SELDOM_MS = 5000;
 const SELDOM_AFTER = 30;
-/** The server knows the transfer no more: it is begun anew. */
+/** The server no longer knows the transfer: it is begun again. */
 const GONE = [404, 410];
 
 interface Seen {
@@ -111,7 +111,7 @@ export class Transfer {
     this.changed();
   }
 
-  /** All bytes of a crate have arrived: its case is asked for, and the page shows what becomes of it. */
+  /** All bytes of a crate have arrived: ask for its import; the page shows what becomes of it. */
   private async import(): Promise<void> {
     this.row.show("checking", "Arrived; asking for its import");
     try {

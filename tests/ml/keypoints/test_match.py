@@ -73,7 +73,7 @@ def test_bad_input_is_named() -> None:
         match_descriptors(A, B, strategy="best")
     with pytest.raises(BadInputError, match="needs a threshold"):
         match_descriptors(A, B, strategy="nnt")
-    with pytest.raises(ShapeError, match=r"\(M, 2\) as a"):
+    with pytest.raises(ShapeError, match=r"\(M, 2\) like a"):
         match_descriptors(A, np.zeros((2, 3), np.float32))
     with pytest.raises(ShapeError, match="NaN"):
         match_descriptors(A, np.full((2, 2), np.nan, np.float32))

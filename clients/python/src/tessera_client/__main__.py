@@ -1,6 +1,6 @@
 """``tessera-upload --case T-1001 FILES``: upload slides and videos from the command line.
 
-Folders are sent whole; files that make up one slide (MRXS, VMS, VMU, DICOM) go together.
+Folders are sent whole; files that make up one slide (MRXS, VMS, VMU, DICOM, OME-Zarr) go together.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _arguments() -> argparse.ArgumentParser:
     parser.add_argument("--case", required=True, help="accession number")
     parser.add_argument("--create", action="store_true", help="create the case if there is none")
     parser.add_argument(
-        "--url", default=os.environ.get("TESSERA_URL"), help="of the portal; by default TESSERA_URL"
+        "--url", default=os.environ.get("TESSERA_URL"), help="of the portal (default: TESSERA_URL)"
     )
     parser.add_argument("--bar", action="store_true", help="show progress (needs tqdm)")
     return parser

@@ -11,7 +11,7 @@ import httpx2 as httpx
 
 from tessera_client.problems import TesseraError, problem
 
-TRIES = 5  # of one request: with the pauses below some 8 seconds of a portal that restarts
+TRIES = 5  # of one request: with the pauses below, they bridge some 8 s of a restart
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
 """Doubled with each try; a portal's ``Retry-After`` is respected, up to the longest."""
 TRY_AGAIN = frozenset({429, 502, 503, 504})

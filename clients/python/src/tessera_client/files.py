@@ -1,4 +1,4 @@
-"""Local files: to be sent in pieces, unfinished transfers, and downloads."""
+"""Local files: those to send in pieces, unfinished transfers, and downloads."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class LocalFile:
 
     @classmethod
     def of(cls, path: str | Path) -> LocalFile | PackedSet:
-        """Read a file once, for its SHA-256; all files of a slide of several, as one archive.
+        """Read a file for its SHA-256, or all files of a slide of several as one archive.
 
         Raises:
             OSError: it cannot be read.

@@ -1,4 +1,4 @@
-"""Reader of napari: the address of a slide, still image or mosaic as layers.
+"""Reader for napari: the address of a slide, still image or mosaic as layers.
 
 ``tessera://HOST/canvases/ID``, or the address of the viewer's page. ``TESSERA_URL`` says where the
 portal is and ``TESSERA_TOKEN`` who asks; the token is sent nowhere else, whatever an address says.
@@ -35,11 +35,11 @@ AT_ONCE = 6  # requests: as many as a browser has under way to one host
 TILES_KEPT = 512  # decoded; 100 MB where tiles are 256 px
 NO_LABEL = "#ffff00"
 LINES_A_SIDE = 1500
-"""Lines are this part of the image wide: napari counts them in level-0 pixels."""
+"""Widths of a line in the image's longer side: napari counts them in level-0 pixels."""
 
 
 def get_reader(path: str | Sequence[str]) -> Callable[[str], list[Layer]] | None:
-    """What reads this address; None where it is none of a canvas."""
+    """What reads this address; None where it is not that of a canvas."""
     return read if isinstance(path, str) and ADDRESS.fullmatch(path) else None
 
 
@@ -61,7 +61,7 @@ def read(path: str) -> list[Layer]:
     tessera = Client(url, token)
     canvas = tessera.canvas(found["id"].lower())
     if not canvas.levels:
-        raise TesseraError(f"{canvas.name}: a {canvas.kind} has no tiles, which napari would show")
+        raise TesseraError(f"{canvas.name}: a {canvas.kind} has no tiles for napari to show")
     regions = tessera.get(f"canvases/{canvas.id}/roi-file/", format="geojson")["features"]
     return [_image(tessera, canvas), *_outlines(canvas, regions), *_points(canvas, regions)]
 
@@ -71,7 +71,7 @@ class TiledLevel:
 
     Args:
         tile: the pixels of the tile in a column and row.
-        each: ``map``, of several threads.
+        each: ``map``, or one that uses several threads.
     """
 
     dtype, ndim = np.dtype(np.uint8), 3
@@ -88,7 +88,7 @@ class TiledLevel:
         return np.asarray(self[...], dtype=dtype)
 
     def __getitem__(self, key: Any) -> Pixels:
-        """As of an array: numbers, slices and an ellipsis."""
+        """As for an array: numbers, slices and an ellipsis."""
         asked = list(key) if isinstance(key, tuple) else [key]
         at = next((i for i, one in enumerate(asked) if one is Ellipsis), None)
         if at is not None:
@@ -142,7 +142,7 @@ def _said(canvas: Canvas, name: str) -> dict[str, Any]:
 
 
 def _outlines(canvas: Canvas, regions: Sequence[Mapping[str, Any]]) -> Iterator[Layer]:
-    """One shape for each part of an ROI; a hole hangs on its outline by a line there and back."""
+    """One shape for each part of an ROI; a line there and back joins a hole to its outline."""
     drawn = [(region, *part) for region in regions for part in _parts(region["geometry"])]
     if drawn:
         yield (
@@ -184,7 +184,7 @@ def _parts(geometry: Mapping[str, Any]) -> Iterator[tuple[str, list[list[float]]
 
 
 def _told(regions: Sequence[Mapping[str, Any]], color_of: str) -> dict[str, Any]:
-    """Columns of napari's table of features, and a colour for each."""
+    """Columns of napari's table of features, and a colour for each region."""
     said = [region["properties"] for region in regions]
     classes = [one.get("classification") or {} for one in said]
     return {

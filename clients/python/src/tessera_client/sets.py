@@ -53,7 +53,7 @@ class PackedSet:
         """Read the files through twice: for their checksums, and for that of the whole.
 
         Args:
-            path: that is sent. files: of it, beside it or below.
+            path: the file or folder that is sent. files: all its files, beside or below it.
         Raises:
             OSError: one cannot be read.
         """
@@ -81,11 +81,11 @@ class PackedSet:
 
 
 def set_of(path: Path) -> list[Path] | None:
-    """The files of a slide of several files by what is sent of it; None where it is one file.
+    """The files of a slide of several files, by the path that is sent; None for a single file.
 
     Args:
         path: an ``.mrxs``, ``.vms`` or ``.vmu``, or a folder with one of these, with the objects of
-            a DICOM series, or with an OME-Zarr, which may be one itself.
+            a DICOM series, or with an OME-Zarr; or an OME-Zarr itself.
     Raises:
         InvalidError: a file of it is missing, or a folder holds no such slide, or several.
     """
@@ -103,8 +103,8 @@ def set_of(path: Path) -> list[Path] | None:
 
 
 def things_in(folder: Path) -> list[Path]:
-    """What is sent of a folder: sets by the file that is opened (of a DICOM series and an OME-Zarr
-    its folder), and every other file.
+    """What is sent of a folder: each set as the file that is opened (a DICOM series or an OME-Zarr
+    as its folder), and every other file.
     """
     seen = sorted(_files(folder))
     zarrs, files = [one for one in seen if one.is_dir()], [one for one in seen if one.is_file()]
@@ -138,7 +138,7 @@ def _is_zarr(path: Path) -> bool:
 
 
 def _members_of_zarr(folder: Path) -> Iterator[Path]:
-    """Its files, also those of its own that are hidden."""
+    """Its files, including the hidden ones that belong to it."""
     for path in folder.iterdir():
         if path.is_symlink() or (path.name.startswith(".") and path.name not in _GROUP_FILES):
             continue
@@ -168,7 +168,7 @@ def _members(main: Path) -> list[Path]:
 
 
 def _named(main: Path) -> tuple[list[Path], list[Path]]:
-    """Files that an index names and that are there, and those that are needed and are not."""
+    """Files that an index names: those that are there, and those that are needed but missing."""
     index = main.with_suffix("") / "Slidedat.ini" if main.suffix.lower() == ".mrxs" else main
     if not index.is_file():
         return [], [index]
@@ -176,7 +176,7 @@ def _named(main: Path) -> tuple[list[Path], list[Path]]:
     there: list[Path] = []
     missing: list[Path] = []
     for key, name in _NAMED.findall(text):
-        file = Path(f"{index.parent}/{name}")  # below its folder, also with a slash in front
+        file = Path(f"{index.parent}/{name}")  # below its folder, even with a slash in front
         if name and _is_there(file) and main.parent.resolve() in file.resolve().parents:
             there.append(file)
         elif name and key not in _CAN_DO_WITHOUT:
@@ -187,7 +187,7 @@ def _named(main: Path) -> tuple[list[Path], list[Path]]:
 def _is_there(file: Path) -> bool:
     try:
         return file.is_file()
-    except OSError:  # too long for a name
+    except OSError:  # the name is too long
         return False
 
 

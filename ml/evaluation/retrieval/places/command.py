@@ -147,7 +147,7 @@ def read_scenes(data: Path, config: PlacesConfig, progress: Progress) -> list[Sc
 
 
 def scores_table(scores: dict[str, Scores]) -> str:
-    """Markdown: a row a method, a column a truth and distance, intervals in brackets."""
+    """Markdown: a row per method, a column per truth and distance, intervals in brackets."""
     cases = sorted({case for own in scores.values() for case in own}, key=_order)
     heads = ["method", *(f"{truth}, {distance}" for truth, distance in cases)]
     first = next(iter(scores.values()))
@@ -184,7 +184,7 @@ def _cell(score: PlaceScore | None) -> str:
 
 
 def _views(encoders: Sequence[object]) -> KeypointEncoder:
-    """An encoder that brings regions to one size: one that is asked about, or the shipped one."""
+    """An encoder that brings regions to one size: one of those scored, or the shipped one."""
     for encoder in encoders:
         if isinstance(encoder, KeypointEncoder):
             return encoder

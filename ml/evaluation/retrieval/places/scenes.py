@@ -39,7 +39,7 @@ class Scene:
         frames: (H, W, 3) uint8 RGB each. mask: (H, W) bool, what the scope sees.
         regions: of all places.
         visits: (N,) for each frame the visit it belongs to; "far" is between visits, or frames
-            further apart than ``far_gap``.
+            at least ``far_gap`` apart.
         near_gap: frames closer than this show the same: they are not searched.
         far_gap: frames at least this far apart are far; nearer ones near.
     """
@@ -54,7 +54,7 @@ class Scene:
     far_gap: int
 
     def gallery(self, query: int, distance: str) -> np.ndarray:
-        """(M,) int64: regions that region ``query`` is searched among, "near" or "far" of it."""
+        """(M,) int64: regions "near" or "far", among which region ``query`` is searched for."""
         frame = np.array([region.frame for region in self.regions])
         visit = np.array(self.visits)[frame]
         gap = np.abs(frame - frame[query])

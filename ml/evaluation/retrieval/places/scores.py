@@ -115,7 +115,7 @@ def summed(
 def called_close(
     scenes: Sequence[Scene], vectors: Sequence[ArrayF32], calibration: Calibration
 ) -> dict[str, dict[str, CalledClose]]:
-    """By truth and distance; a recording is named by its operation first, others are unrelated."""
+    """By truth and distance; unrelated are recordings whose names begin with another operation."""
     operation = [scene.name.split("-", 1)[0] for scene in scenes]
     nested: dict[str, dict[str, CalledClose]] = defaultdict(dict)
     for truth in sorted({scene.truth for scene in scenes}):

@@ -67,7 +67,7 @@ def sequence_scene(sequence: CalibratedSequence, config: SequenceConfig) -> Scen
 
 
 class _Followed:
-    """The points of a sequence, asked for by place."""
+    """The points of a sequence, looked up by place."""
 
     def __init__(
         self, sequence: CalibratedSequence, config: SequenceConfig, mask: ArrayBool

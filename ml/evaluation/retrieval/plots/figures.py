@@ -66,7 +66,7 @@ def write_plots(
 def precision_recall_figure(
     records: Sequence[RoiRecord], vectors: Mapping[str, ArrayF32]
 ) -> Figure:
-    """Mean interpolated precision over recall, same patient excluded, one curve a method."""
+    """Mean interpolated precision over recall, same patient excluded, one curve per method."""
     figure, axes = new_figure(7.2, 4.6)
     labels = np.array([record.label for record in records])
     curves: list[tuple[str, str]] = []

@@ -94,7 +94,7 @@ def paired_cells(
 
 
 def whole_section(path: Path, mpp: float | None = None) -> Section:
-    """A section at 1 um per pixel; ``mpp`` overrides what the file says, 0.5 if nobody knows."""
+    """A section at 1 um per pixel; ``mpp`` overrides what the file says, 0.5 if unknown."""
     with open_slide(path) as slide:
         info = slide.info
         known = mpp or isotropic_mpp(info.mpp_x, info.mpp_y) or ASSUMED_MPP
@@ -108,7 +108,7 @@ def whole_section(path: Path, mpp: float | None = None) -> Section:
 def tissue_mask(image: ImageU8) -> ImageU8:
     """(H, W) uint8, 255 on the largest piece of tissue: darker in red than its surroundings.
 
-    Red, as haematoxylin and eosin's dark parts absorb it and a pink smear does not.
+    Red, because haematoxylin and dark eosin absorb it and a pink smear does not.
     """
     red = cv2.GaussianBlur(image[..., 0], (0, 0), max(image.shape[:2]) / 170)
     _, dark = cv2.threshold(red, 0, 255, cv2.THRESH_BINARY_INV + cv2.THRESH_OTSU)

@@ -67,7 +67,7 @@ def adjacent_sections(
 
     Args:
         pairs: files of adjacent sections.
-        mpp: overrides what the files say; 0.5 where nobody knows.
+        mpp: overrides what the files say; 0.5 where it is unknown.
     Returns:
         ``recall_at_1``, ``recall_at_5``, ``mrr`` of the cell or a neighbour, the mean over pairs;
         ``chance_at_1``; and ``pairs``: the same for each, with ``cells`` and ``overlap``.

@@ -1,4 +1,4 @@
-"""Is a region, changed as no pathologist would mind, still nearest to itself? Needs no labels."""
+"""Is a region still nearest to itself after changes no pathologist minds? Needs no labels."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ CHANGES: dict[str, Callable[[RegionImage, np.random.Generator], RegionImage]] = 
     "blur": _blurred,
     "redrawn": _cropped,
 }
-"""Changes a pathologist would not mind: each by its own, seeded."""
+"""Changes a pathologist would not mind: each on its own, seeded."""
 
 
 def _invariance(changed: ArrayF32, gallery: ArrayF32, apart: float) -> dict[str, float]:

@@ -20,7 +20,7 @@ from ml.types import ArrayF32, ArrayF64
 class Asking:
     """How a query is asked; by default by the distance of its vector.
 
-    An expanded query may be diffused, too: so the portal asks.
+    An expanded query may be diffused as well, as in the portal.
 
     Attributes:
         expand: neighbours that a query is expanded by, see ``expanded_query``.

@@ -75,7 +75,7 @@ class _Words:
 def baseline_methods(
     training: TrainingConfig, data: Path, *, seed: int, cache: Path | None, progress: Progress
 ) -> tuple[SuiteMethod, ...]:
-    """All of them, with their words learned, or read from the cache.
+    """All four baselines, with their words learned, or read from the cache.
 
     Raises:
         BadInputError: the training tiles are not there.

@@ -74,7 +74,7 @@ def _added(  # noqa: PLR0917
     centres: ArrayF64,
     side: int,
 ) -> ArrayI64:
-    """Add the cells of a section, cut out of it while it is in memory; their numbers."""
+    """Add the cells of a section, cut out of it while it is in memory; returns their numbers."""
     size = path.stat().st_size
     start = len(items)
     for x, y in centres.tolist():

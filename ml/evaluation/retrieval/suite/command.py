@@ -99,7 +99,7 @@ def run(args: argparse.Namespace, progress: Progress) -> SuiteReport:
 def write_card(card: Path, section: str, result: SuiteReport) -> None:
     """Renew the section of a card that has the suite's name.
 
-    The suite that encoders are chosen by has the card's one table, of others lines are written.
+    The suite that encoders are chosen by gets the card's one table; for others lines are written.
 
     Raises:
         BadInputError: no such card, or no such section in it.

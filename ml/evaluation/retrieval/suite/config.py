@@ -45,7 +45,7 @@ class TrainingConfig:
 class SuiteConfig:
     """A suite."""
 
-    k: int = 10  # length of the list that mAP counts
+    k: int = 10  # results that mAP counts
     draws: int = 5  # of the stain swap
     bootstrap: int = 1000  # draws of the intervals
     seed: int = 0  # of swaps, words, random rankings and draws

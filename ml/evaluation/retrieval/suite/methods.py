@@ -55,7 +55,7 @@ def encoder_methods(names: Sequence[str]) -> tuple[SuiteMethod, ...]:
 
     Raises:
         BadInputError: an encoder is named twice.
-        UnknownNameError, WeightsError: no such encoder, or a file that is none.
+        UnknownNameError, WeightsError: no such encoder, or a file that holds none.
     """
     shared: dict[str, _SharedGraphs] = {}
     methods = [_encoder_method(name, shared) for name in names]

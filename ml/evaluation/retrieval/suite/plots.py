@@ -21,7 +21,7 @@ _BAR_IN, _HEAD_IN = 0.28, 0.9
 
 
 def write_plots(folder: Path, result: Mapping[str, Any]) -> list[str]:
-    """Write ``suite.png``; names of the files."""
+    """Write ``suite.png``; returns the names of the files."""
     figure = suite_figure(result)
     with replacing(folder / NAME) as temporary:
         figure.savefig(temporary, dpi=160, bbox_inches="tight", facecolor="white")
@@ -29,7 +29,7 @@ def write_plots(folder: Path, result: Mapping[str, Any]) -> list[str]:
 
 
 def suite_figure(result: Mapping[str, Any]) -> Figure:
-    """A panel a task: a bar a method, a line for its interval, a diamond for the stain swap."""
+    """A panel per task: a bar per method, a line for its interval, a diamond for the stain swap."""
     from matplotlib.figure import Figure
 
     panels = [

@@ -61,7 +61,7 @@ class TaskResult(TypedDict):
 
 
 class SetResult(TypedDict):
-    """A set: its size, its tasks by name, the pull of patients, seconds an item by method."""
+    """A set: its size, its tasks by name, the pull of patients, seconds per item by method."""
 
     items: int
     patients: int
@@ -224,7 +224,7 @@ def _pull(suite_set: SuiteSet, vectors: dict[str, SetVectors]) -> Pull | None:
 
 
 def _choice(found: dict[str, SetResult], methods: Sequence[SuiteMethod]) -> SuiteChoice | None:
-    # A row that is told labels is no candidate: the baselines are not told any.
+    # A row that uses labels is no candidate: the baselines use none.
     encoders = [m.name for m in methods if not (m.baseline or m.asking.learn)]
     baselines = [m.name for m in methods if m.baseline]
     cells: dict[Cell, dict[str, float]] = {}

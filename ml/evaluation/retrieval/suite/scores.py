@@ -86,7 +86,7 @@ def called_close(
     """How often the nearest right answer is called close, and the nearest of something unrelated.
 
     Args:
-        vectors: (N, D) of all items. unrelated: (M, D) of regions that are nothing to any item.
+        vectors: (N, D) of all items. unrelated: (M, D) of regions unrelated to every item.
     """
     found, wrong = [], []
     for number, query in enumerate(task.queries):
@@ -118,7 +118,7 @@ def patient_pull(records: Sequence[RoiRecord], vectors: ArrayF32) -> float:
 
 
 def labels_alone_pull(records: Sequence[RoiRecord]) -> float:
-    """The same for one who knows the labels and nothing else: any region with the query's."""
+    """The same where any region with the query's label may come first: labels alone rank."""
     patients = np.array([record.patient for record in records])
     counted = _with_others(patients)
     return float(

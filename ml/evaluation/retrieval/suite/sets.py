@@ -114,7 +114,7 @@ def labelled_set(config: SetConfig, data: Path) -> SuiteSet:
         labelled = grouped(records, parse_groups(groups)) if groups else records
         require_examples(labelled)
         task = label_task(name, labelled)
-        # A set that takes no part in the choice needs no patients kept apart.
+        # A set without part in the choice may have no patients: no metric is learned on it.
         tasks.append(_told(task, labelled) if config.choice else task)
     return SuiteSet(config, items, tuple(range(len(items))), tuple(tasks), records)
 
@@ -156,7 +156,7 @@ def task_of(name: str, queries: Sequence[SuiteQuery]) -> Task:
 
 
 def same_label(records: Sequence[RoiRecord]) -> Mapping[int, ArrayI64]:
-    """For each region the other regions with its label, of any patient; none without any."""
+    """For each region the other regions with its label, of any patient; no entry if none."""
     labels = np.array([record.label for record in records])
     everyone = np.arange(len(records))
     alike = {

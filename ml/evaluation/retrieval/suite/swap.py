@@ -47,7 +47,7 @@ class Recolouring:
     glass: ArrayF64
 
     def as_bytes(self) -> bytes:
-        """Other bytes, other colours."""
+        """The colours as bytes, for the key of a cache."""
         return self.od.tobytes() + self.glass.tobytes()
 
 
@@ -55,7 +55,7 @@ def measure_stains(items: Sequence[Item], pixels: Sequence[ImageU8]) -> tuple[St
     """The stains of all that was stained at once, in order of names.
 
     Args:
-        items: with, in the same order, the ``pixels`` of each, (H, W, 3) uint8.
+        items, pixels: in the same order; pixels are (H, W, 3) uint8 each.
     """
     of_name: dict[str, list[int]] = {}
     for number, item in enumerate(items):
@@ -91,7 +91,7 @@ def drawn_donors(
         others = [donor for donor in donors if donor.patient != unit.patient]
         if not others:
             raise BadInputError(f"stain swap: the suite has no other patient than {unit.patient}")
-        # By name: a suite with one more set draws the same for those it had.
+        # By name: one more set that gives no donors leaves the draws of the others as they were.
         rng = np.random.default_rng([seed, draw, *unit.name.encode()])
         out[unit.name] = others[int(rng.integers(len(others)))]
     return out

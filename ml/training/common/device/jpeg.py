@@ -27,7 +27,7 @@ _CHROMA = (
 # fmt: on
 """Tables K.1 and K.2 of ITU-T T.81."""
 _YCC = ((0.299, 0.587, 0.114), (-0.168736, -0.331264, 0.5), (0.5, -0.418688, -0.081312))
-"""Of RGB, JFIF 1.02."""
+"""From RGB, JFIF 1.02."""
 
 
 def compressed(images: Tensor, quality: Tensor) -> Tensor:

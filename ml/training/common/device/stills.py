@@ -10,7 +10,7 @@ from torch import Tensor
 from ml.networks.device import Compute
 
 KEPT_BYTES = 512 << 20
-"""Some 400 stills of 720 x 576 px in colour; with more, those not used for longest go."""
+"""Some 400 stills of 720 x 576 px in colour; beyond that, those unused for longest go."""
 
 
 class KeptPlanes:
@@ -22,7 +22,7 @@ class KeptPlanes:
         self._bytes = 0
 
     def __call__(self, array: np.ndarray) -> Tensor:
-        """The array on the device; it is known again as long as it is the same object."""
+        """The array on the device; it is recognised as long as it is the same object."""
         name = id(array)
         if name in self._kept:
             self._kept.move_to_end(name)

@@ -27,7 +27,7 @@ def random_look(rng: np.random.Generator, *, stain: float, zoom: float) -> Look:
     """A random look; both strengths at 0 give the original.
 
     Args:
-        stain: deviation of the entries of the mixing matrix, and of the log of its strength.
+        stain: deviation of the log of the strength; that of the mixing matrix's entries is half.
         zoom: largest log scale.
     """
     mixing = np.eye(3) * np.exp(rng.normal(0, stain)) + rng.normal(0, stain / 2, (3, 3))

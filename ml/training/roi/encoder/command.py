@@ -61,12 +61,12 @@ def train_roi(
 
     Args:
         run: continues from its checkpoint, if there is one; otherwise from ``run.start``, if given,
-            whose metric is learned anew. Of an encoder without graph layers that start is its
-            patch encoder.
+            whose metric is learned anew. Without graph layers only the patch encoder is taken from
+            that start.
         data: folder the sources are relative to.
         patch_weights: file of our own patch encoder, by default the shipped one.
     Raises:
-        BadInputError: a source is missing, or held out as well; or the configuration is of no use.
+        BadInputError: a source is missing, or held out as well; or the network's sizes do not fit.
     Source: the retrieval paper, section III-B.
     """
     config = run.config

@@ -38,7 +38,7 @@ class RoiTrainConfig:
     name: str = "roi-default"  # of the encoder
     version: str = "5.1"  # of the encoder
     sources: tuple[str, ...] = (*SLIDES, SECTIONS)  # files or folders, relative to the data folder
-    held_out: tuple[str, ...] = ()  # as ``sources``, of which none may be: only looked at
+    held_out: tuple[str, ...] = ()  # as ``sources``, but none of those: only looked at
     atlas: str = ATLAS  # table of tiles: what the metric is learned from; empty for none
     slides: tuple[tuple[str, str, float], ...] = ()  # and these: file, patient, microns per pixel
     pool_density: float = 1.2  # patches per patch area of a slide

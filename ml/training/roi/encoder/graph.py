@@ -50,12 +50,12 @@ def train_graph_encoder(
 
     Args:
         graphs: regions, vertices standardised.
-        labels: one a region to train by them (a two-layer MLP gives the class scores, dropped
+        labels: one for each region, to train by (a two-layer MLP gives the class scores, dropped
             afterwards); None to train without.
     Returns:
         The encoder, in evaluation mode; see ``embed_graphs``.
     Raises:
-        BadInputError: fewer than two regions, or than two labels.
+        BadInputError: fewer than two regions, or fewer than two labels.
     Source: the retrieval paper, sections III-B and IV-B.
     """
     config = config or GraphTrainConfig()

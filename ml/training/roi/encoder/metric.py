@@ -17,8 +17,8 @@ class Metric:
 
     Attributes:
         mean, scale: (C,) float32.
-        matrix: (C, D) float32, orthogonal directions by falling variance; the mean square of what
-            it gives is one.
+        matrix: (C, D) float32, orthogonal directions by falling variance; the mean squared length
+            of what it gives is one.
     """
 
     mean: ArrayF32

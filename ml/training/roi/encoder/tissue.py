@@ -35,11 +35,11 @@ def load_or_measure(
     seed: int,
     progress: Progress,
 ) -> list[ArrayF32]:
-    """(V, N, C) features of N patches of each patient under V looks, the first as it is.
+    """(V, N, C) features of N patches of each patient under V looks, the first unchanged.
 
     Args:
         data: folder the sources are in.
-        atlas: table of tiles; None for none. cache: ``.npz`` file, read where it is there.
+        atlas: table of tiles; None for none. cache: ``.npz`` file, read if it exists.
         slides: further sources, see ``read_blocks``.
         stain: strength of the looks, see ``random_look``.
     Raises:

@@ -180,7 +180,7 @@ class PatchLearner:
 
     @property
     def batch(self) -> int:
-        """Examples of a step; set, the batch that was drawn ahead is drawn again."""
+        """Examples of a step; setting it discards the batch that was drawn ahead."""
         return self.draw.batch
 
     @batch.setter

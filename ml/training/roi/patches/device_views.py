@@ -1,4 +1,4 @@
-"""The views of ``views`` made on the device of the network, thousands in one call.
+"""The views of ``views`` made on the device of the network, a whole batch in one call.
 
 All blocks lie in the memory of the device; what is drawn (places, turns, stains) is a few numbers a
 view. The views follow the same distribution as those of ``views``, not the same numbers.

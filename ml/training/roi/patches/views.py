@@ -1,4 +1,4 @@
-"""Two views of one piece of tissue: near each other, turned, scaled, and stained by others."""
+"""Two views of one piece of tissue: near each other, turned, scaled and restained."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ViewConfig:
     crop_px: int = 64  # side of a view
     mpp: tuple[float, float] = (1.2, 3.2)  # microns per pixel of an example, drawn log-uniformly
     zoom: float = 0.3  # largest log scale of a view around its example's
-    shift: float = 0.7  # largest distance of a view's centre from the example's, in crops
+    shift: float = 0.7  # largest offset of a view along each axis, in half crops
     swap: float = 0.6  # share of views that take another patient's colours
     mix: float = 0.18  # deviation of the entries of the matrix that mixes the densities
     gain: float = 0.35  # deviation of the log of each density's strength

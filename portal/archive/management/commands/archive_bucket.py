@@ -24,4 +24,4 @@ class Command(BaseCommand):
             storage.the_store().check()
         except OSError as error:
             raise CommandError(f"{bucket.bucket}: {error.__cause__ or error}") from None
-        self.stdout.write(f"{bucket.bucket}: {'made' if made else 'was there'}, and can be used")
+        self.stdout.write(f"{bucket.bucket}: {'created' if made else 'exists'}; it can be used")

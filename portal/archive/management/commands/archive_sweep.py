@@ -46,7 +46,7 @@ class Command(BaseCommand):
             f"{'would delete' if options['dry_run'] else 'deleted'}: {swept.transfers} transfers,"
             f" {swept.scratch} scratch folders, {swept.cached} cached tiles and frames,"
             f" {swept.expired} files of the trash; {swept.orphans} originals without a row to the"
-            f" trash, {swept.restored} back from it; {swept.copies} copies of what is gone"
+            f" trash, {swept.restored} back from it; {swept.copies} copies of deleted originals"
         )
         if swept.refused:
             raise CommandError(swept.refused)

@@ -41,7 +41,7 @@ class Command(BaseCommand):
         parser.add_argument("--once", action="store_true", help="take what is there, and exit")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Look until told to end (SIGTERM, Ctrl+C); a file in work is finished first."""
+        """Look until told to end (SIGTERM, Ctrl+C); a file being received is finished first."""
         folder: Path = options["folder"]
         if not folder.is_dir():
             raise CommandError(f"{folder}: no such folder.")
@@ -61,7 +61,7 @@ class Command(BaseCommand):
                 if options["once"]:
                     return
                 ended.wait(options["every"])
-                close_old_connections()  # a database that was away is asked anew
+                close_old_connections()  # a database that was away is connected to anew
 
     def _look(self, watch: FolderWatch, told: dict[Path, str], ended: threading.Event) -> None:
         try:

@@ -30,7 +30,7 @@ class CleanFile:
         path: the copy without names; None if nothing had to be taken out.
         sha256: of the copy, "" where there is none.
         removed: names of fields. left: what could not be taken out, as sentences.
-        stain: that the file named in a field of these.
+        stain: the one that a removed field named; "" if none did.
     """
 
     path: Path | None

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from ml.imaging.inspections import Revealing
 
-_NAMED_MOST = 4  # places or times of one sentence; the picture shows the others
+_NAMED_MOST = 4  # places or times in one sentence; the picture shows the others
 _THIRDS = (1 / 3, 2 / 3)
 
 
@@ -30,7 +30,7 @@ def told_of(found: Sequence[Revealing]) -> list[str]:
 
 
 def _place(one: Revealing) -> str:
-    """Of nine: "upper left" to "lower right"."""
+    """One of nine, from "upper left" to "lower right"."""
     row = sum(one.y + one.height / 2 > edge for edge in _THIRDS)
     column = sum(one.x + one.width / 2 > edge for edge in _THIRDS)
     words = (("upper", "", "lower")[row], ("left", "middle", "right")[column])

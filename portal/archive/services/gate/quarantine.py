@@ -1,6 +1,6 @@
 """Files that did not pass the gate: kept apart with the reason, until a manager decides.
 
-The slide or video that was to be is deleted with the failure of its job, so that no list, count or
+The slide or video that was being made is deleted when its job fails, so that no list, count or
 search can show it; what is left is the transfer with its file.
 """
 
@@ -27,7 +27,7 @@ NOT_CLEAN = "not-clean"
 SEEN = "seen-in-pixels"
 NOT_LOOKED = "not-looked-through"
 RELEASABLE = (NOT_CLEAN, SEEN, NOT_LOOKED)
-"""Refused by a rule of the lab, not because it cannot be opened: somebody may look and let pass."""
+"""Refused by a rule of the lab, not because it cannot be opened: a manager may let it pass."""
 _AT_THE_GATE = frozenset(
     {
         one.code
@@ -36,7 +36,7 @@ _AT_THE_GATE = frozenset(
     }
     | set(RELEASABLE)
 )
-"""What a job says of the file itself; other failures are the machine's."""
+"""Codes that concern the file itself; other failures are the machine's."""
 
 
 def item_quarantine(*, item: Slide | Video, code: str, message: str) -> bool:
@@ -63,7 +63,7 @@ def quarantine_retry(*, upload: Upload, user: User) -> ItemReceived:
     """Prepare a file in quarantine again, as after a new version or with other rules.
 
     Raises:
-        ForbiddenError: no manager.
+        ForbiddenError: not a manager.
         ConflictError: it is no longer in quarantine.
     """
     require_intake(user, upload.lab_id)
@@ -121,7 +121,7 @@ def transfer_of(item: Slide | Video) -> Upload | None:
 
 
 def evidence_keep(*, item: Slide | Video, seen: LookedThrough, picture: bytes) -> None:
-    """Keep what the pixels reveal until a manager decides; that of a look before goes."""
+    """Keep what the pixels reveal until a manager decides, in place of what was kept before."""
     first = transfer_of(item)
     if first is not None:
         Evidence.objects.update_or_create(
@@ -135,7 +135,7 @@ def evidence_keep(*, item: Slide | Video, seen: LookedThrough, picture: bytes) -
 
 
 def evidence_drop(*, item: Slide | Video) -> None:
-    """The file passes: what an attempt that was killed had kept against it goes.
+    """The file passes: delete what a killed attempt had kept against it.
 
     What is in quarantine keeps its own: another file may have become the same, cleaned of names.
     """

@@ -29,7 +29,7 @@ def intake_rules_set(*, lab: Lab, user: User, wanted: IntakeWanted) -> IntakeRul
     Files that are there already stay as they are.
 
     Raises:
-        ForbiddenError: no manager.
+        ForbiddenError: not a manager.
     """
     require_intake(user, lab.pk)
     with transaction.atomic():

@@ -1,8 +1,8 @@
-"""Files that arrive in pieces: whoever of the two dies meanwhile, the other goes on from there.
+"""Files that arrive in pieces: after a failure on either side, a transfer continues from there.
 
 ``upload_begin`` announces a file, ``upload_append`` takes its pieces, and the last byte submits the
 job ``upload_finish``, which checks the file and makes a slide or a video of it. Of a large file,
-several parts may arrive at once (``is_part``), which ``upload_join`` makes one whole of.
+several parts may arrive at once (``is_part``); ``upload_join`` makes them one whole.
 """
 
 from portal.archive.services.transfers.arriving import (

@@ -1,4 +1,4 @@
-"""A file is announced, arrives in pieces, in parts that are joined, or is cancelled."""
+"""A file is announced, arrives in pieces or in parts that are joined, or is given up."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def upload_begin(
             nothing needs to be sent: the transfer is complete at once.
         is_part: of a file that arrives in several transfers at once.
     Raises:
-        InvalidInputError: an empty file, or no SHA-256.
+        InvalidInputError: an empty file, or a malformed SHA-256; others as ``upload_admit``.
     """
     if size_bytes < 1:
         raise InvalidInputError("The file is empty.", code="empty-file")
@@ -82,7 +82,7 @@ def upload_begin(
 def upload_join(
     *, parts: Sequence[Upload], filename: str, user: User, name: str = "", sha256: str = ""
 ) -> Upload:
-    """A transfer whose bytes are those of complete parts, in this order. Submits its finish.
+    """A transfer whose bytes are those of complete parts, in this order. Submits its check.
 
     Raises:
         InvalidInputError: none or too many, one twice, not parts, or of several cases.
@@ -159,7 +159,7 @@ def upload_append_held(
     Returns:
         What the front may write next, after which it calls again; None once it is all there.
     Raises:
-        What ``upload_append`` does. What came before is kept alike.
+        What ``upload_append`` raises. What arrived before the error is kept as there.
     """
     require_send(user, upload)
     landed = held.landed
@@ -185,7 +185,7 @@ def _require_due(upload: Upload, offset: int) -> None:
 
 @contextmanager
 def _given_up_when_full(upload: Upload) -> Iterator[None]:
-    """What cannot be finished must not hold the room."""
+    """Discard a transfer that cannot be finished: it must not take up room."""
     try:
         yield
     except StorageFullError:
@@ -194,7 +194,7 @@ def _given_up_when_full(upload: Upload) -> Iterator[None]:
 
 
 def _note(upload: Upload, user: User) -> None:
-    """In one step: a row that has all its bytes has its job."""
+    """Save in one transaction: a row that has all its bytes has its job."""
     with transaction.atomic():
         upload.save(update_fields=["received_bytes", "updated_at"])
         is_whole = upload.received_bytes == upload.size_bytes
@@ -206,7 +206,7 @@ def upload_discard(*, upload: Upload, user: User | None = None) -> None:
     """Forget a transfer that was not stored, with its bytes and parts.
 
     Args:
-        user: who gives it up; None for the sweep.
+        user: who gives it up; None for the portal itself.
     Raises:
         ConflictError: it is being checked.
     """
@@ -226,7 +226,7 @@ def upload_discard(*, upload: Upload, user: User | None = None) -> None:
 
 
 def upload_expires(upload: Upload) -> datetime:
-    """Until when the sweep lets a transfer be if nothing more arrives."""
+    """When the sweep deletes a transfer if nothing more arrives."""
     return upload.updated_at + KEPT
 
 
@@ -236,7 +236,7 @@ def require_send(user: User, upload: Upload) -> None:
 
 
 def _submit_finish(upload: Upload, user: User) -> Job:
-    """Once: whoever finds it still receiving."""
+    """Submit the check once: only for the caller that finds it still receiving."""
     changed = Upload.objects.filter(pk=upload.pk, state=UploadState.RECEIVING).update(
         state=UploadState.CHECKING
     )

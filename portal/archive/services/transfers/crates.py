@@ -1,7 +1,7 @@
 """A crate brings a whole case to a lab. It arrives in pieces like a file, and is imported by a job.
 
-No last byte submits that job: who sent the crate asks for it, and again after what refused it was
-mended. So a crate is kept until it was imported, cancelled, or swept.
+The last byte does not submit that job: whoever sent the crate asks for it, and may ask again once
+the reason for a refusal is gone. So a crate is kept until it is imported, cancelled or swept.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from portal.labs.models import Lab, User
 def crate_begin(*, lab: Lab, filename: str, size_bytes: int, user: User) -> Upload:
     """Open the transfer of a crate. Pieces follow with ``upload_append``.
 
-    The limit of one file does not hold for a crate, except for each file in it.
+    The size limit of a file does not apply to a crate, only to each file in it.
 
     Raises:
-        ForbiddenError: no manager of the lab. InvalidInputError: an empty file.
+        ForbiddenError: not a manager of the lab. InvalidInputError: an empty file.
         StorageFullError: no room for it on the disk, or within the lab's quota.
     """
     require_crate(user, lab.pk)
@@ -48,7 +48,7 @@ def crate_check(*, upload: Upload) -> bool:
     """Mark a crate that arrived whole as being checked; False if it is being checked already.
 
     Raises:
-        ConflictError: it is none, has not arrived, or was imported.
+        ConflictError: it is not a crate, has not arrived, or was imported.
     """
     whole = Upload.objects.filter(pk=upload.pk, case=None, received_bytes=upload.size_bytes)
     changed = whole.filter(state__in=(UploadState.RECEIVING, UploadState.REFUSED)).update(
@@ -80,7 +80,7 @@ def crate_stored(*, upload: Upload, case_id: uuid.UUID) -> None:
 
 
 def crate_refused(*, upload_id: uuid.UUID, code: str, message: str) -> None:
-    """Its import failed or was cancelled; the bytes are kept, for it to be asked for again."""
+    """Its import failed or was cancelled; the bytes are kept, so that it can be requested again."""
     Upload.objects.filter(pk=upload_id, state=UploadState.CHECKING, case=None).update(
         state=UploadState.REFUSED, error_code=code, error_message=message, updated_at=timezone.now()
     )

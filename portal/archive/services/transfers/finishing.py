@@ -1,4 +1,4 @@
-"""What arrived is checked, stored and made a slide or a video of; or refused, with the reason."""
+"""What arrived is checked, stored and made into a slide or a video; or refused, with the reason."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ Progress = Callable[[int, int, str], None]
 
 
 def upload_finish(*, upload: Upload, progress: Progress) -> tuple[Path | None, FileKind]:
-    """Check a complete transfer: join its parts, hash it, look what it is.
+    """Check a complete transfer: join its parts, hash it, find out what it is.
 
     Everything here may be done twice. ``upload_store`` follows.
 
     Returns:
         The file, to be placed, or None if the store has its bytes; and what its content is.
     Raises:
-        InvalidInputError: another hash than announced, or no kind Tessera opens.
+        InvalidInputError: another hash than announced, or a kind that Tessera does not open.
     """
     path = storage.incoming_path(str(upload.pk))
     if upload.parts.exists():
@@ -76,7 +76,7 @@ def upload_store(*, upload: Upload, received: Path | None, kind: FileKind) -> It
     """Keep a checked transfer as an asset, and make a slide or a video of it.
 
     Raises:
-        ConflictError: its case was deleted in the meantime, or the account that sent it.
+        ConflictError: its case, or the account that sent it, was deleted in the meantime.
     """
     user = upload.created_by
     case = Case.objects.filter(uploads=upload.pk).first()
@@ -127,7 +127,7 @@ def upload_job_ended(*, payload: Mapping[str, Any]) -> None:
 
 
 def _join(path: Path, whole: Upload, progress: Progress) -> None:
-    """Write the parts one after the other; begun again where it was broken off."""
+    """Write the parts one after the other; starts over after an interruption."""
     done = 0
     with full_disk_refused(), path.open("wb") as out:
         for part in whole.parts.order_by("part_number"):

@@ -1,7 +1,7 @@
-"""What the front and the API say to each other of a piece that the front writes.
+"""What the front and the API say to each other about a piece that the front writes.
 
 The front holds the body. Before each stretch of it is written, the front asks, with the head of the
-request as the client sent it; after it lies on the disk, the front tells, and asks for the next::
+request as the client sent it; once it is on the disk, the front reports it and asks for the next::
 
     front: Held(rest, None)       API: Allowed(begin, end) or a refusal
     front: Held(rest, Landed)     API: the next Allowed, or the answer to the client
@@ -19,7 +19,7 @@ PIECE_HEADER = "X-Tessera-Piece"
 BROKEN = "broken"
 """Why a stretch ends early: the client went away or sent too slowly."""
 BUSY = "busy"
-"""Somebody else writes to the file, or did since it was asked for."""
+"""Somebody else is writing to the file, or has written since the front asked."""
 FULL = "full"
 """The disk has no room left."""
 
@@ -47,7 +47,7 @@ class Landed:
     """What was written of a stretch and lies on the disk, and the file's time after that.
 
     Attributes:
-        mtime_ns: by which the API sees that nobody wrote to the file since.
+        mtime_ns: by which the API sees that nobody has written to the file since.
         digest: in hexadecimal digits; empty if no hash was asked for.
         failed: why it ends early; empty if it does not.
     """
@@ -61,7 +61,7 @@ class Landed:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A body that the front holds: what no stretch has had of it yet, and what was written last."""
+    """A body that the front holds: how many bytes are still to write, what was written last."""
 
     rest: int
     landed: Landed | None = None

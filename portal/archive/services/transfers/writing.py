@@ -1,4 +1,4 @@
-"""The file of a transfer: written by one request at a time, and never more promised than it has."""
+"""The file of a transfer, written by one request at a time; its row never promises more bytes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from portal.core.disk import MESSAGE, full_disk_refused, require_room
 from portal.core.errors import InvalidInputError, PortalError, StorageFullError
 
 CERTAIN_EVERY_BYTES = 128 * 2**20
-"""How often a piece is brought to the disk and noted: a crash costs at most so much. The largest
+"""How often a piece is brought to the disk and noted: a crash costs at most this much. The largest
 piece of a page is noted once."""
 CHECKSUMS = ("sha1", "sha256", "md5")
 
@@ -130,7 +130,7 @@ def transfer_write(
 
 
 def stretch_open(file: RawIOBase, upload: Upload, rest: int, checksum: Checksum | None) -> Allowed:
-    """What the front may write next of a piece of which it holds so much.
+    """What the front may write next of a piece, of which it still holds ``rest`` bytes.
 
     The file ends where the stretch begins. So the front, which takes the lock after this process
     let go of it, sees whether somebody else wrote in the meantime.
@@ -202,7 +202,7 @@ def _certain(file: RawIOBase, upload: Upload, end: int) -> None:
 
 
 def has_content(upload: Upload) -> bool:
-    """Whether the lab has these bytes. Nobody learns so of another lab's."""
+    """Whether the lab has these bytes; what another lab has is never revealed."""
     if not upload.sha256:
         return False
     if asset_received(upload.lab_id, upload.sha256) is not None:

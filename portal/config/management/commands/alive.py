@@ -12,7 +12,7 @@ from portal.jobs.selectors import reapers_alive, workers_alive
 
 
 class Command(BaseCommand):
-    """Exit 0 where a worker or the reaper of this machine (or container) was heard of lately."""
+    """Exit 0 where a worker or the reaper of this machine (or container) has reported lately."""
 
     help = "Check whether a worker or the reaper of this machine or container has reported lately."
     requires_system_checks = ()

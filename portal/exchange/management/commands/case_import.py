@@ -1,4 +1,4 @@
-"""``manage.py case_import CRATE``: import a whole case that was exported into a lab."""
+"""``manage.py case_import CRATE``: import a whole case, once exported, into a lab."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """What, and into which lab by whom."""
-        parser.add_argument("crate", type=Path, help="a zip that was exported, or its files")
+        parser.add_argument("crate", type=Path, help="an exported zip, or the folder of its files")
         parser.add_argument("--lab", required=True, help="its short name")
         parser.add_argument("--user", required=True, help="e-mail address of a manager of the lab")
 

@@ -55,7 +55,7 @@ def erasure_begin(*, lab: Lab, cases: Collection[Case], user: User, reason: str)
     Raises:
         ForbiddenError: not a manager.
         InvalidInputError: the reason names what is to be erased.
-        ConflictError: a job is still at work on one of them; again once it has stopped.
+        ConflictError: a job is still at work on one of them; try again once it has stopped.
     """
     require_purge(user, lab.pk)
     reason = " ".join(reason.split())[:200]
@@ -79,7 +79,7 @@ def erasure_run(erasure: Erasure) -> Erasure:
     Running it again after a failure continues; one that is done stays as it is.
 
     Raises:
-        ConflictError: a job is still at work on one of the cases; again once it has ended.
+        ConflictError: a job is still at work on one of the cases; try again once it has ended.
     """
     if erasure.state == ErasureState.DONE:
         return erasure
@@ -127,7 +127,7 @@ def erasures_pass_on(vault: Vault) -> list[str]:
 
 
 def erasures_repeat(vault: Vault) -> int:
-    """Erase again what a backup of before brought back; returns how many erasures that were."""
+    """Erase again what an earlier backup brought back; returns how many erasures that took."""
     count = 0
     for row in vault.erasures():
         cases = list(Case.everything.filter(pk__in=row["cases"]).select_related("lab"))
@@ -187,5 +187,5 @@ def _certificate_json(
 
 
 def _keyed(word: str) -> str:
-    """Tells nothing by itself; who has the word and the portal's secret key can compare."""
+    """Tells nothing by itself; whoever has the word and the portal's secret key can compare."""
     return salted_hmac("tessera.erasure", word, algorithm="sha256").hexdigest()

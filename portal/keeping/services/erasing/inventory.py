@@ -1,4 +1,4 @@
-"""What there is of cases: ids, words and files, gathered before they go to be looked for after."""
+"""What there is of cases: ids, words and files, gathered before erasing, to look for them after."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from portal.mosaics.models import Followup, Mosaic, MosaicComponent, MosaicFrame
 from portal.retrieval.models import CanvasStain, Embedding, Report, ReportRegion
 
 WORD_LEAST = 6
-"""Shorter words stand in texts of other patients as well; they are not looked for."""
+"""Shorter words occur in texts of other patients as well; they are not looked for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ _LARGE = (
 def texts_delete(inventory: Inventory, *, lab_id: uuid.UUID) -> dict[str, int]:
     """Delete the jobs, events and messages that name what is erased; returns how many of each.
 
-    What requests were answered is forgotten: nobody but their senders could look for the patient.
+    Kept answers to requests are forgotten: only their senders could search them for the patient.
 
     Call inside the transaction of the erasure.
     """
@@ -76,7 +76,7 @@ def texts_delete(inventory: Inventory, *, lab_id: uuid.UUID) -> dict[str, int]:
 
 
 def words_left(inventory: Inventory) -> list[str]:
-    """Columns in which one of the words still stands, as ``table.column``."""
+    """Columns in which one of the words still occurs, as ``table.column``."""
     words = _searched(inventory.words)
     found = []
     for model in apps.get_models():

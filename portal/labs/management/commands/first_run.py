@@ -14,7 +14,7 @@ from portal.labs.services import first_run_open
 
 
 class Command(BaseCommand):
-    """Run where the web process starts: who reads its log may set the installation up."""
+    """Run where the web process starts: whoever reads its log may set the installation up."""
 
     help = __doc__ or ""
 
@@ -37,5 +37,5 @@ class Command(BaseCommand):
         self.stdout.write(
             "\nNobody has an account here yet. Create the first lab and its manager at\n    "
             f"{options['url']}{reverse('labs:set_up')}\nwith this token, which works once, within "
-            f"a day:\n    {secret}\nor by: manage.py setup_lab\n"
+            f"a day:\n    {secret}\nor run manage.py setup_lab\n"
         )

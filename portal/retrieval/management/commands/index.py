@@ -130,7 +130,7 @@ class Command(BaseCommand):
         )
 
     def _run(self, name: str, scope: Scope, version: int, job: Job) -> bool:
-        """Run the build here; one that a killed process began is taken over with its lease."""
+        """Run the build here; one that a killed process began is taken over when its lease ends."""
         while job.state not in ENDED:
             if not job_run(job.pk):
                 self.stderr.write(

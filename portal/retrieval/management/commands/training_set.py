@@ -16,7 +16,7 @@ from portal.retrieval.services.training_sets import HELD_OUT
 
 
 class Command(BaseCommand):
-    """Writes regions without names; whose order it was is noted in the lab's audit log."""
+    """Writes regions without names; who ordered it is noted in the lab's audit log."""
 
     help = __doc__
 

@@ -1,4 +1,4 @@
-"""Near-duplicates: pairs of regions closer than any two unrelated ones of the lab usually come."""
+"""Near-duplicates: pairs of regions closer than any two unrelated ones of the lab usually are."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def near_duplicates(
 
 
 def rois_shown(user: User, ids: set[uuid.UUID]) -> dict[uuid.UUID, Roi]:
-    """What a card says of each. One query."""
+    """What a card shows of each. One query."""
     rows = Roi.objects.live().owned_by(user).filter(pk__in=ids).order_by()
     rows = rows.select_related("label", "canvas__case")
     return {roi.pk: roi for roi in rows.defer("geometry", "foreign", "canvas__levels")}

@@ -30,11 +30,11 @@ _HALVINGS = 50  # of a distance: far below what float32 tells apart
 
 @dataclass(frozen=True, slots=True)
 class MapSource:
-    """What a map is drawn of.
+    """What a map is drawn from.
 
     Attributes:
         ids: (N,) embeddings, ascending. vectors: (N, D).
-        patients, cases: (N,) a number for each patient (an unknown one: each case) and case.
+        patients, cases: (N,) numbers of the patient (where unknown, of the case) and the case.
         left_out: older regions, beyond ``MOST_REGIONS``.
     """
 
@@ -58,7 +58,7 @@ class SeenRow:
 
 @dataclass(frozen=True, slots=True)
 class MapCounts:
-    """How many regions of a map one person may see, and how many that it does not show."""
+    """How many regions of a map one person may see, and how many newer ones it does not show."""
 
     map: RegionMap
     shown: int
@@ -149,9 +149,9 @@ def map_source(scope: Scope) -> MapSource:
 
 
 def duplicate_radius(scope: Scope, count: int) -> tuple[float, bool]:
-    """How near two of ``count`` regions are near-duplicates, and whether that is calibrated.
+    """The distance within which two regions are near-duplicates, and whether it is calibrated.
 
-    As near as no two unrelated regions among this many usually are.
+    Among ``count`` unrelated regions, usually no two are that near.
     """
     calibration = calibration_for(scope.encoder)
     if calibration is None:
@@ -204,7 +204,7 @@ def map_seen(user: User, row: RegionMap) -> SeenMap:
 
 
 def map_counted(user: User, row: RegionMap) -> MapCounts:
-    """As ``map_seen``, of numbers alone: what a page says beside the map. Two queries."""
+    """As ``map_seen``, but only the numbers that a page says beside the map. Two queries."""
     keys = _current(user, row).values_list("pk", flat=True)
     found = np.fromiter(keys.iterator(chunk_size=5_000), np.int64)
     numbers, newer = _placed(row, found)
@@ -217,7 +217,7 @@ def has_regions_to_map(user: User, *, lab_id: uuid.UUID, encoder: Encoder | None
 
 
 def _current(user: User, row: RegionMap) -> QuerySet[Embedding]:
-    """Of what the map is made of, as far as the person may see it, ascending."""
+    """The embeddings that maps are made of, as far as the person may see them, ascending."""
     return _of_lab(user, row.lab_id, row.encoder_id).order_by("pk")
 
 
@@ -242,7 +242,7 @@ def _numbered(keys: list[Any]) -> ArrayI64:
 
 
 def reach_of(calibration: Calibration, searched: int) -> float:
-    """The largest distance that is close among this many regions, by halving."""
+    """The largest distance that is close among this many regions, by bisection."""
     low, high = 0.0, calibration.distances[-1]
     for _ in range(_HALVINGS):
         middle = (low + high) / 2

@@ -60,7 +60,7 @@ class MapPoints:
 
 
 def map_points(seen: SeenMap) -> MapPoints:
-    """What the person may see, with labels and cases of now. Two queries."""
+    """What the person may see, with present labels and cases. Two queries."""
     labels = {label.pk: label for label in Label.objects.filter(lab_id=seen.map.lab_id)}
     rows = list(seen.rows.values())
     places = seen.places
@@ -100,7 +100,7 @@ def map_points(seen: SeenMap) -> MapPoints:
 
 
 _Said = tuple[str, str, str]
-"""A value, what it is called, and its colour; three times nothing for none."""
+"""A value, what it is called, and its colour; three empty texts for none."""
 
 
 def _numbered(keys: list[K], said: Callable[[K], _Said]) -> tuple[list[_Said], list[int]]:
@@ -111,7 +111,7 @@ def _numbered(keys: list[K], said: Callable[[K], _Said]) -> tuple[list[_Said], l
 
 
 def _coloured(name: str, said: list[_Said], at: list[int]) -> Colouring:
-    """Values that are the same are one, however they are written: as the first point has it."""
+    """Values that differ only in upper and lower case are one, as the first point has it."""
     points = np.array(at, np.int64)
     own = np.bincount(points, minlength=len(said)).tolist()
     counts: Counter[str] = Counter()

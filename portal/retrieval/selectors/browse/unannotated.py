@@ -27,8 +27,8 @@ from portal.retrieval.selectors.hits import calibration_for
 
 KNOWN_MOST = 20_000
 """Regions that squares are compared with, the newest: a page is answered within a second."""
-SQUARES_MOST = 200  # of a slide: a share of so many is known to 7 percent
-SLIDES_MOST = 12  # with a sample, of a page
+SQUARES_MOST = 200  # of a slide: a share of this many is known to within 7 percent
+SLIDES_MOST = 12  # samples that are compared, the newest
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ def _novelty(user: User, lab: Lab, encoder: Encoder) -> tuple[dict[uuid.UUID, No
 
 
 def _radius(encoder: Encoder, known: int) -> float:
-    """Farther squares look like no region; without a calibration none is said to."""
+    """Squares farther than this look like no region; infinite without a calibration."""
     calibration = calibration_for(encoder)
     return reach_of(calibration, max(known, 1)) if calibration else float("inf")
 

@@ -17,12 +17,12 @@ from portal.retrieval.selectors.browse.maps import SeenMap, close_radius
 LEAST_SUPPORT = 3
 """Other patients that have to speak: two may both be wrong."""
 MOST_AGREE = 0.2  # of them share the region's label: one in five may be chance
-LEAST_SAY = 0.6  # of them say the same other label: with less, the neighbours disagree themselves
+LEAST_SAY = 0.6  # of them say the same other label: with less, the neighbours disagree
 
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """The nearest region of another patient, and whether it carries what the most say."""
+    """The nearest region of another patient, and whether it carries what most say."""
 
     roi: Roi
     is_for: bool
@@ -88,7 +88,7 @@ def unlike_their_label(user: User, seen: SeenMap, *, start: int, count: int) -> 
     confirmed = _confirmed(seen)
     told = np.array([pk in confirmed for pk in _keys(seen, labelled)], dtype=np.bool_)
     chosen = np.flatnonzero(doubt & ~told)
-    # a share of few counts for less: one more of each side is thought of beside those there are
+    # a share of few counts for less: as if there were one more patient on each side
     clear = (says[chosen] - agree[chosen]) / (support[chosen] + 2.0)
     chosen = chosen[np.lexsort((labelled[chosen], -clear))]
     page = chosen[start : start + count]

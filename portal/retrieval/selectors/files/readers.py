@@ -21,7 +21,7 @@ from portal.retrieval.selectors.embeddings import vectors_by_id
 
 logger = logging.getLogger(__name__)
 _READERS_KEPT = 32  # scopes; files are mapped: their pages are the system's cache
-_SELECTION_BYTES = 128 << 20  # a process: some 1,000 filters of 1,000 regions, or 8 of 100,000
+_SELECTION_BYTES = 128 << 20  # per process: some 1,000 filters of 1,000 regions, or 8 of 100,000
 _DELTAS_KEPT = 16  # each at most some 10,000 vectors, 5 MB at 128 dimensions
 
 

@@ -42,12 +42,12 @@ class IndexSource:
     count: int
 
     def told(self) -> str:
-        """As words that an index on a server keeps."""
+        """As text that an index on a server keeps."""
         return json.dumps([self.read_at.isoformat(), self.last_embedding_id, self.count])
 
 
 def source_of(told: str) -> IndexSource:
-    """What ``IndexSource.told`` told."""
+    """The source that ``IndexSource.told`` wrote."""
     read_at, last_embedding_id, count = json.loads(told)
     return IndexSource(datetime.fromisoformat(read_at), last_embedding_id, count)
 
@@ -88,11 +88,11 @@ def index_entries(
 
 @dataclass(frozen=True, slots=True)
 class IndexState:
-    """An encoder's index files, over all labs: the oldest of the newest, and what none holds.
+    """The newest index files of an encoder, one for each lab.
 
     Attributes:
-        vectors, size_bytes: of the newest files together. recall: the least of them, as measured
-            when they were written; 1 if there is none.
+        age_s: of the oldest. newer: current embeddings in none of them. vectors, size_bytes: of
+            all together. recall: the least, as measured when written; 1 if there is no file.
     """
 
     encoder: str
@@ -104,7 +104,7 @@ class IndexState:
 
 
 def index_states() -> list[IndexState]:
-    """Of every encoder that has embeddings in use. Without a file the age is 0."""
+    """Of every encoder. Without a file the age is 0."""
     now = timezone.now()
     newest: dict[tuple[uuid.UUID, uuid.UUID], IndexSnapshot] = {}
     for row in IndexSnapshot.objects.order_by("version"):

@@ -34,7 +34,7 @@ class IndexVerdict:
         checked: embeddings that the database says it should hold.
         missing: of these, not in the file. orphans: in the file and not masked, though the
             database has none of that id in use.
-        altered: of the sample, whose vector in the file is another than the database's.
+        altered: of the sample, those whose vector in the file differs from the database's.
         recall: share of the exact ``k`` nearest that the file's search found, over the sample; NaN
             where there is nothing to ask with.
     """

@@ -26,7 +26,7 @@ REGIONS_MOST = 8_000
 
 @dataclass(frozen=True, slots=True)
 class LabMaterial:
-    """A lab's regions as what learns knows them.
+    """A lab's regions as they are learned from.
 
     Attributes:
         rois: of each row. labels: names by what stands for them in ``material``.
@@ -78,7 +78,7 @@ def lab_material(lab_id: uuid.UUID, base: Encoder, *, with_vectors: bool = True)
 
 @dataclass(frozen=True, slots=True)
 class SearchedBy:
-    """What a lab's searches go by, as something learned is compared with it.
+    """What a lab's searches use, which something learned is compared with.
 
     Attributes:
         rows: (N,) which regions of the material searches can find. vectors: (M, E) float32, theirs.
@@ -146,7 +146,7 @@ def learning_under_way(lab_id: uuid.UUID, kind: str) -> Learning | None:
 
 
 def learning_way_back(learning: Learning) -> Encoder:
-    """What the lab's searches go by once this is rolled back: what it was compared with."""
+    """What searches use once this is rolled back: what it was compared with, or else the base."""
     before = learning.compared_with
     is_ours = before is not None and before.base_id == learning.base_id
     return before if before is not None and is_ours else learning.base

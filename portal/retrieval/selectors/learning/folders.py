@@ -9,7 +9,7 @@ from portal.archive import storage
 
 
 def learning_folder(lab_id: uuid.UUID, learning_id: uuid.UUID) -> Path:
-    """Of one training, with scratch: a killed one finds it, and it is swept after two days."""
+    """Of one training, in scratch: the next attempt finds it, and it is swept after two days."""
     return storage.root() / "scratch" / f"learning-{lab_id}-{learning_id}"
 
 

@@ -40,7 +40,7 @@ class TrainingTold:
 
     Attributes:
         regions, patients: whose pixels it learned from. device: that it learned on.
-        steps: taken; none if the scheme takes none. loss, held_out: of some of them, spread
+        steps: taken; 0 if the scheme takes none. loss, held_out: of some of them, spread
             evenly, on what is learned from and on patients kept aside.
         stopped_early: the hours were over first.
     """
@@ -64,8 +64,8 @@ class LearningResult:
 
     Attributes:
         regions, labelled, patients, judgements: of the archive. labels: that were learned from.
-        learned_regions, learned_patients: it was learned from. kept_aside: patients.
-        split, rule: how it was split and judged, in words written before.
+        learned_regions, learned_patients: learned from. kept_aside: patients.
+        split, rule: how it was split and judged, in words written beforehand.
         chosen: of what was tried, by the patients learned from; "identity" where nothing helped.
         judges_by: the measure that the verdict goes by.
     """

@@ -19,10 +19,10 @@ from portal.retrieval.services.learning.mapping import metric_switch
 from portal.retrieval.services.learning.own import archive_embed_submit
 
 STEPS, STEPS_MOST = 600, 20_000
-"""Of an encoder's training unless told, and at most: six times what the shipped one took."""
+"""Of an encoder's training by default, and at most: almost six times what the shipped one took."""
 STEPS_LEAST = 20  # the first checkpoint
 HOURS, HOURS_MOST = 8.0, 72.0
-"""After which a training ends unless told, and at most: a night, and a weekend."""
+"""After which a training ends by default, and at most: a night, and a long weekend."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +104,9 @@ def learning_promote(*, learning: Learning, user: User) -> Job:
 
     Raises:
         ForbiddenError: less than a manager of the lab.
-        ConflictError: it is not better by the rule that was written before, nothing was learned,
-            it is in use already, or the common encoder, or what the lab's searches go by, is
-            another by now than it was compared with.
+        ConflictError: it is not better by the rule that was set beforehand, nothing was learned,
+            it is in use already, the common encoder is being or was replaced, or the lab's
+            searches no longer use what it was compared with.
     """
     require_role(user, learning.lab_id, at_least=Role.MANAGER)
     with transaction.atomic():
@@ -151,8 +151,8 @@ def learning_roll_back(*, learning: Learning, user: User) -> Learning:
     """Let the lab's searches use what they used before, at once if it has all vectors.
 
     The common encoder has them all. An own one of the lab lacks those of regions drawn in the
-    meantime: a job embeds them, and until it is done searches go by the common one. What was to
-    take the place of what is rolled back is not put in use either.
+    meantime: a job embeds them, and until it is done searches go by the common one. An encoder
+    that was about to replace the one rolled back is not put in use either.
 
     Raises:
         ForbiddenError: less than a manager of the lab.

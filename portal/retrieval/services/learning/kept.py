@@ -43,7 +43,7 @@ def learning_trained_save(
 
 
 def learning_trained_for(*, learning: Learning, seconds: float) -> None:
-    """Count time that a training took, which its hours are counted by. Inside ``part()``."""
+    """Add to the time that a training took, which its hours limit. Inside ``part()``."""
     Learning.everything.filter(pk=learning.pk).update(trained_s=F("trained_s") + seconds)
 
 

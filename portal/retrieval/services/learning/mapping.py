@@ -50,7 +50,7 @@ def _lock(rows: QuerySet[Any]) -> None:
 
 
 def _make_room(encoder: Encoder, base: list[Embedding]) -> None:
-    """Older vectors of these regions leave the search; what would be in the way goes."""
+    """Older vectors of these regions leave the search; rows of the same version are deleted."""
     mine = Embedding.everything.filter(encoder=encoder, roi__in=[row.roi_id for row in base])
     mine.filter(CURRENT).update(superseded_at=Now())
     version = Embedding.everything.filter(pk__in=[row.pk for row in base], roi=OuterRef("roi_id"))

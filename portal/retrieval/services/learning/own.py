@@ -41,7 +41,7 @@ def archive_embed_submit(encoder: Encoder, user: User | None) -> Job:
 def own_write(
     row: Embedding, encoder: Encoder, vector: ArrayF32, *, patch_count: int, seconds: float = 0.0
 ) -> None:
-    """The vector once more, as the lab's own encoder has it; it is not an event of its own.
+    """Write the vector that the lab's own encoder has of the region; emits no event.
 
     Args:
         row: the current vector of the base, whose lock the transaction holds.

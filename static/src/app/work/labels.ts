@@ -4,7 +4,7 @@ import { API_ROOT, ApiError, call, postJson } from "../../dom/http";
 import { ask } from "../confirm";
 import { toast } from "../toasts";
 
-/** As on the server. */
+/** Steps below the top: the server allows four levels. */
 const DEEPEST = 3;
 
 interface Merged {
@@ -23,7 +23,7 @@ export function watchLabels(): void {
   connectActs(list.dataset.lab ?? "");
 }
 
-const READ_MS = 2500; // as long as two short sentences take
+const READ_MS = 2500; // as long as it takes to read two short sentences
 
 /** Says what went wrong; true where nothing did. */
 async function tried(run: () => Promise<unknown>): Promise<boolean> {
@@ -32,7 +32,7 @@ async function tried(run: () => Promise<unknown>): Promise<boolean> {
     return true;
   } catch (error) {
     toast(error instanceof ApiError ? error.message : "That did not work.", "error");
-    // The page shows what was: once the message is read, it shows what is.
+    // The page is out of date: it is reloaded once the message has been read.
     if (error instanceof ApiError && error.status === 412) setTimeout(() => location.reload(), READ_MS);
     return false;
   }

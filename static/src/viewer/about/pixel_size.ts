@@ -4,13 +4,13 @@ import { required } from "../../dom/elements";
 import { API_ROOT, call } from "../lib/http";
 import type { CanvasData } from "../lib/types";
 
-/** µm per pixel of a line of so many pixels that is so long; null where either is no length. */
+/** µm per pixel, from the length of one line in both units; null where either is not a length. */
 export function mppOf(lengthUm: number, lengthPx: number): number | null {
   const mpp = lengthUm / lengthPx;
   return Number.isFinite(mpp) && mpp > 0 ? Number(mpp.toPrecision(5)) : null;
 }
 
-/** Does nothing where the page lacks the dialog: the file says it, or this person may not. */
+/** Does nothing where the page lacks the dialog: the file gives the size, or this person may not set it. */
 export function connectPixelSize(root: HTMLElement, canvas: CanvasData, rulerPx: () => number | null): void {
   const dialog = root.querySelector<HTMLDialogElement>("[data-dialog=pixel-size]");
   if (!dialog) return;

@@ -11,7 +11,7 @@ export function connectStain(root: HTMLElement): void {
   const input = required<HTMLInputElement>(dialog, "[data-stain]");
   const problem = required(dialog, "[data-stain-problem]");
   const url = `${API_ROOT}/slides/${dialog.dataset.slide ?? ""}/`;
-  let tag = dialog.dataset.tag ?? ""; // of what the page shows: what was said since is not overwritten
+  let tag = dialog.dataset.tag ?? ""; // of what the page shows: a stain set since is not overwritten
   let said = input.value;
   const save = async (): Promise<void> => {
     try {
@@ -37,7 +37,7 @@ export function connectStain(root: HTMLElement): void {
   });
 }
 
-/** What went wrong; where somebody else was first, what is said now. */
+/** What went wrong; where somebody else was first, what the stain is now. */
 export function problemText(error: unknown): string {
   if (error instanceof ApiError && error.status === 412) {
     const now = (error.details.current as { stain?: string } | undefined)?.stain;

@@ -1,6 +1,6 @@
 /**
  * The address of images beside each other: `/canvases/<first>/beside/?with=<second>...`. Each `v`
- * (x, y, level-0 pixels per screen pixel, degrees), `roi` and `t` belongs to the image of its place;
+ * (x, y, level-0 pixels per screen pixel, degrees), `roi` and `t` belongs to the image at its position;
  * `tied` says whether they move together, `asked` which query was taken from the first image.
  */
 
@@ -14,11 +14,11 @@ export interface BesideLink {
   views: LinkTarget[];
   /** Null where the address does not say. */
   isTied: boolean | null;
-  /** What was searched with where that is no ROI. */
+  /** The id of the query that was searched with, where that is not an ROI. */
   asked: string | null;
 }
 
-/** A place of which the address says nothing. */
+/** A view of which the address says nothing. */
 export const NOWHERE: LinkTarget = { x: null, y: null, z: null, rot: 0, roi: null, t: null };
 
 export function readBeside(first: string, search: string): BesideLink {
@@ -38,7 +38,7 @@ export function readBeside(first: string, search: string): BesideLink {
   };
 }
 
-/** The address; nothing is said of what follows from nothing. */
+/** The address; parameters that would say nothing are left out. */
 export function writeBeside({ canvases, views, isTied, asked }: BesideLink): string {
   const [first = "", ...others] = canvases;
   const params = new URLSearchParams(others.map((id) => ["with", id]));

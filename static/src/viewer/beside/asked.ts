@@ -1,4 +1,4 @@
-/** What was searched with where that is no ROI: its outline on the image it was taken from. */
+/** What was searched with, where that is not an ROI: its outline on the image it was taken from. */
 
 import Feature from "ol/Feature";
 import VectorLayer from "ol/layer/Vector";
@@ -10,7 +10,7 @@ import { geometryFromL0 } from "../map/pixel_plane";
 import { PROPOSED } from "../rois/sketch/suggestion";
 import type { Pane } from "./pane";
 
-/** As what is proposed, but without its veil: tissue is compared here. */
+/** Like a proposed outline, but without the fill: tissue is compared here. */
 const OUTLINE = PROPOSED.map((style) => {
   const plain = style.clone();
   plain.setFill(null);
@@ -23,10 +23,10 @@ interface Asked {
   frame_pts: number | null;
 }
 
-/** Draws it; where nothing says where to look, goes there. False where it has no outline on this image. */
+/** Draws it, and goes there unless `isPlaced`. False where it has no outline on this image. */
 export async function showAsked(pane: Pane, id: string, isPlaced: boolean): Promise<boolean> {
   const asked = await getJson<Asked>(`${API_ROOT}/queries/${id}/`).catch(() => null);
-  if (!asked) pane.notice.show("What was searched with no longer exists.");
+  if (!asked) pane.notice.show("The query of this search no longer exists.");
   if (!asked?.geometry || asked.canvas !== pane.canvas.id) return false;
   const outline = geometryFromL0(asked.geometry);
   const source = new VectorSource<Feature>({ features: [new Feature(outline)], wrapX: false });

@@ -57,9 +57,9 @@ export class Pane {
     return this.mapView.target;
   }
 
-  /** Go where the address says; true where it says so. */
+  /** Go where the address says; true where it gives a view. */
   async place(link: LinkTarget): Promise<boolean> {
-    this.mapView.map.updateSize(); // what stands below the image is there now
+    this.mapView.map.updateSize(); // what lies below the image has been laid out by now
     this.mapView.fit(false);
     this.mapView.placed();
     await this.seek(link.t);
@@ -75,7 +75,7 @@ export class Pane {
     return isPlaced;
   }
 
-  /** To the frame of a video nearest to this time, of none to the first. */
+  /** Go to the video's frame nearest to this time stamp; null: to the first frame. */
   async seek(pts: number | null): Promise<void> {
     await this.player?.seek(pts === null ? 0 : this.player.frames.nearest(pts));
   }

@@ -1,4 +1,4 @@
-/** Opens the images that the address names beside each other, and keeps the address true. */
+/** Opens the images that the address names beside each other, and keeps the address up to date. */
 
 import { required } from "../../dom/elements";
 import { API_ROOT, getJson } from "../lib/http";
@@ -135,7 +135,7 @@ function openChoices(root: HTMLElement, at = Number(root.dataset.panes)): void {
   required(dialog, "input").focus();
 }
 
-/** Another image is another address, so that the browser's way back leads back. */
+/** Another image is another address, so that the browser's Back button works. */
 function connectChoices(root: HTMLElement, panes: Pane[], tied: TiedPanes): void {
   const dialog = required<HTMLDialogElement>(root, "[data-dialog=choose]");
   const go = (change: (link: BesideLink) => void): void => {
@@ -150,7 +150,7 @@ function connectChoices(root: HTMLElement, panes: Pane[], tied: TiedPanes): void
     go((link) => {
       link.canvases[at] = chosen;
       link.views[at] = NOWHERE;
-      if (at === 0) link.asked = null; // it was taken from the image that goes
+      if (at === 0) link.asked = null; // it was taken from the image that is replaced
     });
   });
   for (const [at, { host }] of panes.entries()) {

@@ -3,7 +3,7 @@
  * So two sections that were laid over each other by hand, at an offset, turned and scaled, stay so.
  */
 
-/** What a pane shows: the centre in coordinates of its map (y up), units per screen pixel, radians to the right. */
+/** What a pane shows: the centre in coordinates of its map (y up), units per screen pixel, radians clockwise. */
 export interface Pose {
   centre: [number, number];
   resolution: number;
@@ -39,7 +39,7 @@ export interface Scaled {
   resolution: number;
 }
 
-/** Resolutions at which all that know their pixel size show it at one scale: that of the coarsest of them. */
+/** Resolutions at which all panes that know their pixel size are at one scale: that of the coarsest of them. */
 export function atOneScale(panes: Scaled[]): number[] {
   const coarsest = Math.max(...panes.map(({ mpp, resolution }) => (mpp ? mpp * resolution : 0)));
   return panes.map(({ mpp, resolution }) => (mpp ? coarsest / mpp : resolution));

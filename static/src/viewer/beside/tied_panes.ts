@@ -33,7 +33,7 @@ export class TiedPanes extends Emitter<{ tied: boolean }> {
     return this.tied;
   }
 
-  /** From here on together, or each by itself. */
+  /** Move together from here on, or each by itself. */
   tie(isTied: boolean): void {
     this.tied = isTied;
     this.stood = this.panes.map(({ pose }) => pose);
@@ -41,7 +41,7 @@ export class TiedPanes extends Emitter<{ tied: boolean }> {
     this.emit("tied", isTied);
   }
 
-  /** All at one magnification and upright; false where fewer than two know their pixel size. */
+  /** All at one magnification; false where fewer than two know their pixel size. */
   scaleAlike(): boolean {
     const scaled = this.panes.map(({ canvas, pose }) => ({ mpp: canvas.mpp_x, resolution: pose.resolution }));
     if (scaled.filter(({ mpp }) => mpp).length < 2) return false;

@@ -4,7 +4,7 @@ import { element, required } from "../../dom/elements";
 import { isTyping } from "../../dom/focus";
 
 export interface KeyBinding {
-  /** As `KeyboardEvent.key` in lower case, with `shift+` and `ctrl+` before it. */
+  /** As `KeyboardEvent.key` in lower case, with `ctrl+` and `shift+` before it, in this order. */
   keys: string[];
   shown: string;
   does: string;
@@ -23,7 +23,7 @@ export interface KeyGroup {
 /** The name of a key as the table has it: lower case, with the modifiers that matter before it. */
 export function keyName(event: Pick<KeyboardEvent, "key" | "ctrlKey" | "metaKey" | "shiftKey">): string {
   const key = event.key === " " ? "space" : event.key.toLowerCase();
-  const isShifted = event.shiftKey && /^([a-z]|arrow\w+)$/.test(key); // of other keys Shift makes another key
+  const isShifted = event.shiftKey && /^([a-z]|arrow\w+)$/.test(key); // with other keys, Shift yields another key
   const modifiers = `${event.ctrlKey || event.metaKey ? "ctrl+" : ""}${isShifted ? "shift+" : ""}`;
   return modifiers + key;
 }

@@ -12,7 +12,7 @@ export interface Shelved<T> {
 }
 
 export interface Shelf<T> {
-  /** What no open tab works on, in the order in which it was first put there. */
+  /** What no other open tab works on, in the order in which it was first put there. */
   all: () => Promise<Shelved<T>[]>;
   /** False where the browser cannot keep it. */
   put: (id: string, value: T) => Promise<boolean>;
@@ -62,7 +62,7 @@ export class Cupboard {
     };
   }
 
-  /** Keeps the place in the order that a row has already. */
+  /** A row that is there already keeps its place in the order. */
   private async put(key: string[], value: unknown): Promise<boolean> {
     this.last = Math.max(Date.now(), this.last + 1);
     const at = this.last;
@@ -113,7 +113,7 @@ function openDatabase(): Promise<IDBDatabase | null> {
   });
 }
 
-/** A shelf that lasts as long as the page, where nothing else is there. */
+/** A shelf that lasts only as long as the page. */
 export function passingShelf<T>(): Shelf<T> {
   const rows = new Map<string, T>();
   return {

@@ -1,4 +1,4 @@
-/** What the server says of canvases, ROIs and labels (see docs/api.md). */
+/** What the server says about canvases, ROIs and labels (see docs/api.md). */
 
 export type Position = [number, number];
 export interface PolygonGeometry {
@@ -120,7 +120,7 @@ export interface Roi {
   /** Texts by key. */
   properties: Properties;
   shape: RoiShape;
-  /** Key frames beside its own frame. */
+  /** Key frames besides its own frame. */
   track: KeyFrame[];
   locked: boolean;
   review_state: string;

@@ -42,7 +42,7 @@ export function canvasLayers(
     loader.failures = 0;
     tiles.getSource()?.refresh();
   };
-  // Decoded tiles are kept by their source: another one, and neither is taken for the other.
+  // Decoded tiles are kept by their source: with a new one, neither kind is taken for the other.
   const showRaw = (isRaw: boolean): void => tiles.setSource(sourceOf(isRaw));
   const thumbnail = thumbnailLayer(canvas, projection);
   return { layers: thumbnail ? [thumbnail, tiles] : [tiles], retry, showRaw };

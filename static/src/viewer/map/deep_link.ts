@@ -8,7 +8,7 @@ import type { MapView } from "./map_view";
 
 /** Safari refuses more than 100 changes of the address in 30 s. */
 const THROTTLE_MS = 300;
-/** Less is what is left of turning back by hand. */
+/** Anything smaller is left over from turning back by hand. */
 const SMALLEST_ROTATION_DEG = 0.01;
 
 export interface LinkTarget {

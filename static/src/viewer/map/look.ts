@@ -51,7 +51,7 @@ const table = (value: (share: number) => number): number[] =>
 export const TO_DENSITY = table((light) => -Math.log10(Math.max(light, 1 / 255)) / DARKEST);
 export const TO_LIGHT = table((density) => 10 ** (-density * DARKEST));
 
-/** Of each value of a channel, what is shown. */
+/** For each value of a channel, the value that is shown. */
 export function tone({ brightness, contrast, gamma }: Look): number[] {
   return table((value) => (value ** (1 / gamma) - 0.5) * contrast + 0.5 + brightness);
 }
@@ -68,7 +68,7 @@ export function channelMatrix(shown: Shown): Matrix {
   return [row, row, row];
 }
 
-/** Of densities, those that one stain of a pair makes; what neither explains goes to a third, across both. */
+/** From densities to those that one stain of a pair makes; what neither explains goes to a third, perpendicular to both. */
 export function stainMatrix(stain: Stain): Matrix {
   const { from, at } = UNMIXED[stain];
   const [a, b] = from.map(unit) as [Vector, Vector];

@@ -129,7 +129,7 @@ export class MapView {
     });
   }
 
-  /** A row or a panel that comes beside the map moves its middle: the image stays under the hand, once there is one. */
+  /** A row or panel that opens beside the map moves its middle: once the map has been used, the image stays where it was. */
   private holdStill(): void {
     let before = seatOf(this.target);
     let isUsed = false;

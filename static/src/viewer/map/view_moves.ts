@@ -35,7 +35,7 @@ export class ViewMoves {
     this.begin((duration, callback) => this.view.animate({ resolution, duration }, callback));
   }
 
-  /** Zoom around a point of the map. One that is under way leads further, without a halt or a jump. */
+  /** Zoom around a point of the map. One that is under way is carried further, without a halt or a jump. */
   zoomAround(anchor: number[], factor: number): void {
     const isTurning = this.underway !== null && this.underway === this.turn.move && this.view.getAnimating();
     const from = isTurning ? this.turn.resolution : (this.view.getResolution() ?? 1);

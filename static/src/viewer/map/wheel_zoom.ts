@@ -1,14 +1,14 @@
 /**
- * The wheel zooms with the very click. OpenLayers waits 80 ms for further clicks, then breaks a zoom that is under
- * way off where it is; here it leads on to where all clicks together lead. A trackpad stays with OpenLayers.
+ * The wheel zooms at its first click. OpenLayers waits 80 ms for further clicks, then breaks off a zoom that is under
+ * way; here it goes on to where all clicks together lead. A trackpad stays with OpenLayers.
  */
 
 import type MapBrowserEvent from "ol/MapBrowserEvent";
 import MouseWheelZoom from "ol/interaction/MouseWheelZoom";
 
-/** So much of the wheel doubles the image: two and a half clicks of most. */
+/** This much of the wheel doubles the image: two and a half clicks of most wheels. */
 const DELTA_PER_DOUBLING = 300;
-/** Browsers that tell lines or pages instead of pixels. */
+/** Pixels per unit, for browsers that report lines or pages instead. */
 const DELTA_OF = [1, 40, 300];
 /** A trackpad begins with less, and goes on within the gap. */
 const SMALLEST_CLICK = 4;

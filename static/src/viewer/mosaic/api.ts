@@ -1,4 +1,4 @@
-/** Mosaics over REST: what there are, which frames saw a point, every frame at once, estimates. */
+/** Mosaics over REST: which there are, which frames saw a point, every frame at once, estimates. */
 
 import { getAll, getJson, postJson } from "../lib/http";
 import type { FrameColumns } from "../video/frame_status";
@@ -27,7 +27,7 @@ export interface MosaicComponentData {
 export interface MosaicData {
   id: string;
   video: string;
-  /** What the video shows on. */
+  /** The canvas of the video. */
   video_canvas: string;
   frame_width: number;
   frame_height: number;
@@ -112,12 +112,12 @@ export function mosaicBuild(video: string, config: Span): Promise<{ id: string }
   return postJson(ROOT, { video, config });
 }
 
-/** ROIs drawn on frames of the video, on a component of the mosaic. */
+/** ROIs drawn on frames of the video, projected onto a component of the mosaic. */
 export async function projectedOnComponent(mosaic: string, component: number): Promise<ProjectedRoi[]> {
   return (await getJson<{ results: ProjectedRoi[] }>(`${ROOT}${mosaic}/projected-rois/?component=${component}`)).results;
 }
 
-/** ROIs drawn on the mosaic, in one frame of the video. */
+/** ROIs drawn on the mosaic, projected into one frame of the video. */
 export async function projectedInFrame(mosaic: string, pts: number, signal: AbortSignal): Promise<ProjectedRoi[]> {
   return (await getJson<{ results: ProjectedRoi[] }>(`${ROOT}${mosaic}/projected-rois/?pts=${pts}`, signal)).results;
 }

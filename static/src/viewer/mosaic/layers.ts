@@ -55,7 +55,7 @@ export class MosaicLayers {
     return this.picture.layer;
   }
 
-  /** L: the next one, after the last none. */
+  /** T: the next one; none after the last. */
   next(): void {
     const names = ["", ...this.component.layers.map((layer) => layer.name)];
     void this.choose(names[(names.indexOf(this.current) + 1) % names.length] ?? "");

@@ -27,13 +27,13 @@ export class SpanPicker {
     root.querySelector("[data-span-build]")?.addEventListener("click", () => void this.build());
   }
 
-  /** I: the span begins at the frame shown. */
+  /** Shift + I: the span begins at the frame shown. */
   begin(): void {
     this.ends.begin(this.player.index);
     this.show();
   }
 
-  /** O: it ends there. */
+  /** Shift + O: it ends there. */
   end(): void {
     this.ends.end(this.player.index);
     this.show();
@@ -45,7 +45,7 @@ export class SpanPicker {
     this.show();
   }
 
-  /** Play the span over and over, and the whole video again. */
+  /** I: play the span over and over, or the whole video again. */
   toggleLoop(): void {
     if (!this.ends.isSet) {
       this.notice.show("Set a span first: Shift + I where it begins, Shift + O where it ends.");

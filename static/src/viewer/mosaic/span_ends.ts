@@ -14,7 +14,7 @@ export class SpanEnds {
     if (this.to !== null && this.to <= index) this.to = null;
   }
 
-  /** A beginning that would lie behind the end is removed. */
+  /** A beginning that would lie after the end is removed. */
   end(index: number): void {
     this.to = index;
     if (this.from !== null && this.from >= index) this.from = null;
@@ -30,7 +30,7 @@ export class SpanEnds {
   }
 }
 
-/** Below so many seconds a wait is told in seconds, above in minutes. */
+/** A wait below this many seconds is given in seconds, a longer one in minutes. */
 const IN_MINUTES_FROM_S = 90;
 
 /** What a mosaic of the span would take; `seconds` null where none was built yet to go by. */

@@ -14,6 +14,7 @@ import type { SimilarKeys } from "./similar_places";
 import type { SuggestionKeys } from "./suggestions";
 import type { Tools } from "../rois/tools/tools";
 import type { VideoPlayer } from "../video/player";
+import type { Tracks } from "../video/tracks";
 
 export interface KeyTargets {
   canAnnotate: boolean;
@@ -26,9 +27,9 @@ export interface KeyTargets {
   undo: () => void;
   redo: () => void;
   remove: () => void;
-  /** While an outline is proposed, some keys are its. */
+  /** While an outline is proposed, some keys belong to it. */
   suggested: SuggestionKeys;
-  /** From place to place that looks like an ROI. */
+  /** From one place that looks like an ROI to the next. */
   similar: SimilarKeys;
   /** What is done to all that is selected. */
   selected: RoiCommands;
@@ -38,9 +39,10 @@ export interface KeyTargets {
   look: () => void;
   /** The keys that only a mosaic has. */
   mosaicKeys: KeyGroup | null;
-  /** On a video: the span for a new mosaic, and the small map of an existing one. */
+  /** On a video: the span for a new mosaic, the small map of an existing one, and ROIs over several frames. */
   span: SpanPicker | null;
   miniMap: MiniMap | null;
+  tracks: Tracks | null;
 }
 
 export function keyGroups(targets: KeyTargets): KeyGroup[] {
@@ -49,6 +51,7 @@ export function keyGroups(targets: KeyTargets): KeyGroup[] {
   if (targets.canAnnotate) groups.push(drawKeys(targets), changeKeys(targets), labelKeys(targets));
   if (targets.player) groups.push(videoKeys(targets.player, targets));
   if (targets.mosaicKeys) groups.push(targets.mosaicKeys);
+  if (targets.tracks) groups.push(trackKeys(targets.tracks, targets.canAnnotate));
   return groups;
 }
 
@@ -194,4 +197,18 @@ function videoKeys(player: VideoPlayer, { span, miniMap }: KeyTargets): KeyGroup
       { keys: ["g"], shown: "G", does: "Collapse the map of the mosaic", run: () => miniMap?.fold() },
     ],
   };
+}
+
+function trackKeys(tracks: Tracks, canAnnotate: boolean): KeyGroup {
+  const go: KeyBinding[] = [
+    { keys: ["<"], shown: "<", does: "To the key frame before", run: () => tracks.actions.before() },
+    { keys: [">"], shown: ">", does: "To the next key frame", run: () => tracks.actions.after() },
+  ];
+  const change: KeyBinding[] = [
+    { keys: ["y"], shown: "Y", does: "A key frame here, of the ROI last selected", run: () => tracks.actions.key() },
+    { keys: ["shift+y"], shown: "Shift + Y", does: "Not on this frame", run: () => tracks.actions.outside() },
+    { keys: ["t"], shown: "T", does: "Follow it from this key frame on", run: () => tracks.actions.follow() },
+    { keys: ["shift+t"], shown: "Shift + T", does: "Follow it backwards", run: () => tracks.actions.back() },
+  ];
+  return { title: "ROIs over several frames", bindings: canAnnotate ? [...go, ...change] : go };
 }

@@ -31,7 +31,7 @@ import { toolbar } from "./toolbar";
 
 type Commands = Pick<KeyTargets, "undo" | "redo" | "remove" | "setLabel" | "selected" | "suggested" | "similar">;
 
-/** Makes what changes ROIs, and what a mosaic or a video has beside it. */
+/** Makes what changes ROIs, and what a mosaic or a video has in addition. */
 export function connectTools(parts: Parts): void {
   const { root, canvas, labels, player, store, edits, layer, mapView, notice } = parts;
   const next = canvas.can_annotate ? new NextLabel(root, labels) : null;
@@ -117,12 +117,11 @@ function connectKeys(parts: Parts, tools: Tools, commands: Commands): void {
   let openSheet = (): void => undefined;
   const targets: KeyTargets = {
     ...{ canAnnotate: canvas.can_annotate, tools, layer, mapView, history, labels, player, ...commands },
-    ...{ mosaicKeys: parts.mosaic?.keys() ?? null, span, miniMap: parts.miniMap },
+    ...{ mosaicKeys: parts.mosaic?.keys() ?? null, span, miniMap: parts.miniMap, tracks: player && new Tracks(parts, player) },
     openSheet: () => openSheet(),
     look: () => look.toggle(),
   };
   const groups = keyGroups(targets);
-  if (player) groups.push(new Tracks(parts, player).keys());
   openSheet = keySheet(root, groups);
   listenToKeys(groups);
   toolbar(root, targets);

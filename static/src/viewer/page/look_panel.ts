@@ -9,7 +9,7 @@ const SLIDERS = ["brightness", "contrast", "gamma"] as const;
 /** Sliders of factors go by powers of two: the middle changes nothing. */
 const FACTORS = new Set<string>(["contrast", "gamma"]);
 
-/** What the panel changes beside itself. */
+/** What the panel changes besides itself. */
 export interface LookTargets {
   giveFocus: () => void;
   /** The stored values instead of colours by the file's profile. */

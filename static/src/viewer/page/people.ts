@@ -38,7 +38,7 @@ export function connectPeople(parts: Parts): void {
     if (!others) return;
     others.hidden = here.length === 0;
     const names = here.map(({ name }) => name).join(" and ");
-    others.textContent = `${names} ${here.length > 1 ? "have" : "has"} also selected this ROI. Both of you can change it; conflicting changes are merged.`;
+    others.textContent = `${names} ${here.length > 1 ? "have" : "has"} also selected this ROI. Everyone here can change it; conflicting changes are merged.`;
   };
   const mark = (): void => {
     source.clear(true);

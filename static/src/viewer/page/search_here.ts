@@ -6,7 +6,7 @@ import type { Bounds } from "../rois/shapes/outlines";
 import type { Tools } from "../rois/tools/tools";
 import type { Parts } from "./parts";
 
-/** Less is a click, in screen pixels. */
+/** A smaller box is a click, in screen pixels. */
 const LEAST_SCREEN_PX = 8;
 
 export function connectSearch({ root, canvas, player, mapView, notice }: Parts, tools: Tools): void {
@@ -34,7 +34,7 @@ export function connectSearch({ root, canvas, player, mapView, notice }: Parts, 
     notice.show("Searching…");
     tools.use("move");
     form.submit();
-    source.remove(); // the page may be come back to
+    source.remove(); // the browser may come back to this page
   };
   tools.on("search", ask);
 }

@@ -45,7 +45,7 @@ export function connectSimilarPlaces(parts: Parts, tools: Tools): SimilarKeys {
   return keys;
 }
 
-/** Plainly why not. */
+/** Keys that only say why there is no next place here. */
 function refusal({ notice }: Parts, isSlide: boolean): SimilarKeys {
   const why = isSlide ? "Next similar works only in your own lab." : "Next similar is for slides. Similar cases finds what looks like an ROI of a video or a mosaic.";
   return { next: () => notice.show(why), back: () => undefined, dismiss: () => false };
@@ -102,7 +102,7 @@ class SimilarPlaces implements SimilarKeys {
     else notice.show("A similar place was found.", { label: "Go there", run: () => this.jump() }); // mid-stroke
   }
 
-  /** The ROI that is selected; while one is gone by, what was drawn at the place shown changes nothing. */
+  /** The ROI to go by: the selected one; the one before, where none is selected or only one at the place shown. */
   private toGoBy(): RoiState | null {
     const { layer, store } = this.parts;
     const { anchor, place } = this.similar;

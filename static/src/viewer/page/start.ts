@@ -125,7 +125,7 @@ function startVideo({ root, store, layer, labels, notice, miniMap }: Parts, play
   player.on("frame", ({ frame }) => {
     const moved = store.live().filter((state) => state.view(frame) && state.track.length);
     layer.setFilter("frame", (state) => {
-      state.view(player.frame); // also of one that came after the frame
+      state.view(player.frame); // also one that was loaded after the frame was shown
       return state.isInView;
     });
     for (const state of moved) layer.refresh(state);

@@ -8,7 +8,7 @@ import { Suggestion } from "../rois/sketch/suggestion";
 import type { Tools } from "../rois/tools/tools";
 import type { Parts } from "./parts";
 
-/** What the keys of the page do first, while an outline is proposed; each is true where it did. */
+/** What the keys of the page do first, while an outline is proposed; each returns true where it did something. */
 export interface SuggestionKeys {
   accept: () => boolean;
   dismiss: () => boolean;
@@ -37,7 +37,7 @@ export function connectSuggestions(parts: Parts, tools: Tools, context: DrawCont
     if (tool !== "outline") suggestion.dismiss();
     else notice.show("Click inside what is to be outlined.");
   });
-  player?.on("frame", () => suggestion.dismiss()); // it was of another frame
+  player?.on("frame", () => suggestion.dismiss()); // it was for another frame
   return keys;
 }
 

@@ -65,7 +65,7 @@ export class FrameImages {
       if (pts === undefined) return;
       this.underWay += 1;
       void this.get(pts)
-        .catch(() => undefined) // asked for again when it is needed, and said then
+        .catch(() => undefined) // asked for again when it is needed, and reported then
         .finally(() => {
           this.underWay -= 1;
           this.work();
@@ -123,7 +123,7 @@ export class FrameImages {
 /** Shares of what may stand ready: mostly in the direction of the last step. */
 const AHEAD_SHARE = 0.6;
 const BEHIND_SHARE = 0.25;
-/** And of jumps both ways, which are first worked on when the steps rest: they cost the server a seek each. */
+/** And of jumps both ways, which are only worked on once the steps pause: they cost the server a seek each. */
 const JUMP_SHARE = 0.15;
 const JUMPS_FEWEST = 2;
 /** Frames of a jump, as the keys C and V make it. */

@@ -3,7 +3,6 @@
 import { required } from "../../dom/elements";
 import { API_ROOT, ApiError, call, getJson } from "../lib/http";
 import type { History } from "../lib/history";
-import type { KeyGroup } from "../lib/keys";
 import type { StageNotice } from "../lib/stage_notice";
 import type { FrameRef, KeyFrame } from "../lib/types";
 import { roiGet } from "../rois/saved/api";
@@ -29,7 +28,6 @@ interface FollowJob {
 
 export interface TrackParts {
   root: HTMLElement;
-  canvas: { can_annotate: boolean };
   store: RoiStore;
   edits: RoiEdits;
   layer: RoiLayer;
@@ -37,10 +35,11 @@ export interface TrackParts {
   notice: StageNotice;
 }
 
+type TrackAction = "before" | "after" | "key" | "outside" | "begin" | "end" | "follow" | "back" | "cancel" | "leave";
 type Change = (roi: RoiState["tracked"], frame: FrameRef) => KeyFrame[] | null;
 
 export class Tracks {
-  /** The ROI that was selected last: it stays meant on frames where it is not. */
+  /** The ROI that was selected last: it stays the one to change on frames where it is not. */
   private active: RoiState | null = null;
   private job: string | null = null;
   private readonly row: HTMLElement;
@@ -52,7 +51,7 @@ export class Tracks {
     const { root, layer, store } = parts;
     this.row = required(root, "[data-track-row]");
     for (const button of this.row.querySelectorAll<HTMLButtonElement>("[data-track]")) {
-      button.addEventListener("click", () => this.actions[button.dataset.track ?? ""]?.());
+      button.addEventListener("click", () => this.actions[button.dataset.track as TrackAction]());
     }
     layer.on("select", (state) => this.choose(state));
     player.on("frame", () => this.show());
@@ -64,7 +63,8 @@ export class Tracks {
     });
   }
 
-  private readonly actions: Record<string, () => void> = {
+  /** What its buttons and its keys do. */
+  readonly actions: Record<TrackAction, () => void> = {
     before: () => this.go(-1),
     after: () => this.go(1),
     key: () => this.keyHere(),
@@ -76,21 +76,6 @@ export class Tracks {
     cancel: () => void this.cancel(),
     leave: () => this.leave(),
   };
-
-  keys(): KeyGroup {
-    const { canvas } = this.parts;
-    const go = [
-      { keys: ["shift+c"], shown: "Shift + C", does: "To the key frame before", run: () => this.go(-1) },
-      { keys: ["shift+v"], shown: "Shift + V", does: "To the next key frame", run: () => this.go(1) },
-    ];
-    const change = [
-      { keys: ["y"], shown: "Y", does: "A key frame here, of the ROI last selected", run: () => this.keyHere() },
-      { keys: ["shift+y"], shown: "Shift + Y", does: "Not on this frame", run: () => this.actions.outside?.() },
-      { keys: ["t"], shown: "T", does: "Follow it from this key frame on", run: () => void this.follow(false) },
-      { keys: ["shift+t"], shown: "Shift + T", does: "Follow it backwards", run: () => void this.follow(true) },
-    ];
-    return { title: "ROIs over several frames", bindings: canvas.can_annotate ? [...go, ...change] : go };
-  }
 
   private choose(state: RoiState | null): void {
     if (state?.frame) this.active = state;
@@ -114,7 +99,7 @@ export class Tracks {
     if (state.isInView && !state.deleted) this.parts.layer.select(state.id);
   }
 
-  /** What it is here, or its outline nearest in time, is a key frame that the hand may now correct. */
+  /** Make its outline here, or the one nearest in time, a key frame that can be corrected by hand. */
   private keyHere(): void {
     this.change("Key frame", (roi, frame) => {
       if (roi.frame?.index === frame.index && !roi.track.some((key) => key.index === frame.index)) return roi.track;
@@ -149,7 +134,7 @@ export class Tracks {
     if (!outline) return notice.show("It is not on this frame: press Y for a key frame here.");
     if (!keyFrames(active.tracked).some((key) => key.index === from)) this.keyHere();
     try {
-      if (!(await isSaved(active))) return notice.show("Save the ROI first: it is not on the server yet.");
+      if (!(await isSaved(active))) return notice.show("This ROI is not saved yet. Try again in a moment.");
       const version = active.server?.version ?? 0;
       const body = { from_index: from, backward: isBack };
       const response = await call(`${API_ROOT}/rois/${active.id}/track/`, { method: "POST", body, ifMatch: version });
@@ -235,7 +220,7 @@ function nearestOutline(roi: RoiState["tracked"], index: number): ReturnType<typ
   return first?.geometry ? { geometry: first.geometry, shape: first.shape } : null;
 }
 
-/** "3 key frames, 12 to 80 · tracked here, ± 0.4 px". */
+/** "3 key frames, 12 to 80 · followed here, ± 0.4 px". */
 function stateText({ tracked, isInView }: RoiState, keys: KeyFrame[], here: KeyFrame | undefined, index: number): string {
   if (!tracked.track.length) return isInView ? "on this frame only" : "on another frame";
   const span = `${keys.length} key frames, ${(keys[0]?.index ?? 0) + 1} to ${(keys.at(-1)?.index ?? 0) + 1}`;

@@ -10,7 +10,7 @@ const SET = Array.from({ length: 9 }, (_, i) => ({ id: `l${i}`, name: `Label ${i
 /** What the keys reach, as far as the table looks at it before a key is pressed. */
 function targets(given: object = {}): KeyTargets {
   const commands = { undo: nothing, redo: nothing, remove: nothing, setLabel: nothing, openSheet: nothing };
-  const made = { canAnnotate: true, labels: { onKeys: SET }, player: null, mosaicKeys: null, span: null, miniMap: null };
+  const made = { canAnnotate: true, labels: { onKeys: SET }, player: null, mosaicKeys: null, span: null, miniMap: null, tracks: null };
   return { ...commands, ...made, ...given } as unknown as KeyTargets;
 }
 
@@ -21,13 +21,13 @@ describe("keyGroups", () => {
     const drawing = ["View", "Select and measure", "Draw", "Change the selected ROIs", "Labels"];
     expect(titles({})).toEqual(drawing);
     expect(titles({ canAnnotate: false })).toEqual(["View", "Select and measure"]);
-    expect(titles({ player: {} })).toEqual([...drawing, "Video"]);
+    expect(titles({ player: {}, tracks: {} })).toEqual([...drawing, "Video", "ROIs over several frames"]);
     expect(titles({ mosaicKeys: MOSAIC_KEYS })).toEqual([...drawing, "Mosaic"]);
   });
 
   it.each([
     ["a slide", {}],
-    ["a video", { player: {} }],
+    ["a video", { player: {}, tracks: {} }],
     ["a mosaic", { mosaicKeys: MOSAIC_KEYS }],
   ])("gives no key of %s two meanings", (_name, given) => {
     const keys = keyGroups(targets(given)).flatMap(({ bindings }) => bindings.flatMap((binding) => binding.keys));

@@ -70,7 +70,7 @@ def test_a_slide_counts_once_for_each_class_it_holds():
 def test_a_class_of_one_patient_is_said():
     records = [*many(), record("only", "rare")]
     notes = split_patients(records, SplitConfig(generations=5)).notes
-    assert notes == ("label 'rare' is of 1 patient: 3 of 4 folds cannot have it",)
+    assert notes == ("label 'rare' occurs in 1 patient: 3 of 4 folds cannot have it",)
 
 
 def test_fewer_patients_than_folds_are_refused():

@@ -207,6 +207,21 @@ def test_only_complete_parts_are_joined(case: Case, annotator: User) -> None:
     assert Upload.objects.count() == 3  # nothing of the attempt is left
 
 
+@pytest.mark.parametrize("sha256", ["a" * 63, "a" * 65, "g" * 64])
+def test_a_malformed_sha256_is_refused_of_a_file_and_of_one_that_is_joined(
+    case: Case, annotator: User, sha256: str
+) -> None:
+    part = _begin(case, annotator, size_bytes=len(CONTENT), is_part=True)
+    services.upload_append(upload=part, offset=0, chunks=[CONTENT], user=annotator)
+    with pytest.raises(InvalidInputError, match="sha256: expected 64 hexadecimal digits"):
+        _begin(case, annotator, sha256=sha256)
+    with pytest.raises(InvalidInputError, match="sha256: expected 64 hexadecimal digits"):
+        services.upload_join(parts=[part], filename="a.png", user=annotator, sha256=sha256)
+    assert Upload.objects.get() == part
+    part.refresh_from_db()
+    assert part.whole_id is None
+
+
 def test_what_the_lab_has_is_not_sent_again(case: Case, annotator: User, storage: Path) -> None:
     first = _begin(case, annotator)
     services.upload_append(upload=first, offset=0, chunks=[CONTENT], user=annotator)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from portal.archive.storage.folder_store import FolderStore
 from portal.archive.storage.store import Store
 
 Received = Callable[[bytes], tuple[Path, str]]
@@ -57,6 +59,28 @@ def test_a_file_that_is_not_there(store: Store, received: Received) -> None:
     with pytest.raises(FileNotFoundError):
         store.move(name, f"trash/2026-01-01/{name}")
     assert list(store.files("assets")) == [] == list(store.files("trash"))
+
+
+def test_what_is_deleted_while_a_folder_is_listed_ends_no_listing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("gone", "kept"):
+        (tmp_path / name).write_bytes(b"x")
+    stat = Path.stat
+
+    def look_and_delete(path: Path, *, follow_symlinks: bool = True) -> os.stat_result:
+        found = stat(path, follow_symlinks=follow_symlinks)
+        if path.name == "gone":
+            path.unlink()  # by somebody else, as soon as it was seen
+        return found
+
+    monkeypatch.setattr(Path, "stat", look_and_delete)
+    store = FolderStore(tmp_path)
+    assert "kept" in [one.name for one in store.files("")]
+    assert [one.name for one in store.files("")] == ["kept"]
+    (tmp_path / "gone").write_bytes(b"x")
+    store.stat("gone")
+    assert store.stat("gone") is None
 
 
 def test_small_files_are_replaced_as_a_whole(store: Store) -> None:

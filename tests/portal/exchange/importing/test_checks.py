@@ -38,9 +38,9 @@ KEY_FRAME = {"index": 1, "pts": 512, "geometry": None, "outside": True, "by": "h
 @pytest.mark.parametrize(
     ("table", "change", "match"),
     [
-        ("rois", {"left": -5.0}, "left: it differs from what is stored"),
-        ("rois", {"area_px": 1e300}, "area_px: it differs from what is stored"),
-        ("rois", {"shape": "point"}, "shape: it differs from what is stored"),
+        ("rois", {"left": -5.0}, "left: it differs from what would be stored"),
+        ("rois", {"area_px": 1e300}, "area_px: it differs from what would be stored"),
+        ("rois", {"shape": "point"}, "shape: it differs from what would be stored"),
         ("rois", {"version": 0}, "version: expected 1 or more"),
         ("rois", {"frame_index": 3, "frame_pts": 3}, "frame_index: only for a region on a video"),
         ("rois", {"track": [KEY_FRAME]}, "track: only an ROI on a video can have one"),

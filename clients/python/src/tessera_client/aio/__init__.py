@@ -1,4 +1,4 @@
-"""The client as classes of one idea each; ``sync`` is written from ``aio``, see ``unasync.py``."""
+"""The client, a class for each subject; ``sync`` is written from ``aio``, see ``unasync.py``."""
 
 from tessera_client.aio.client import AsyncClient
 

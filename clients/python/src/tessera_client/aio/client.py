@@ -38,8 +38,8 @@ class AsyncClient(Uploads, Rois, Events):
     """A portal, seen with one API token.
 
     Args:
-        url: of the portal, ``https://tessera.example.org``.
-        token: an API token, from the page *API tokens*.
+        url: of the portal, ``https://tessera.example.org``. token: from the page *API tokens*.
+        timeout_s: of each step of a request: connecting, sending, waiting for an answer.
         transfers: file in which unfinished uploads are kept; by default in the cache folder.
         transport: an httpx transport, for tests and special networks.
     Raises:
@@ -91,7 +91,7 @@ class AsyncClient(Uploads, Rois, Events):
             path: of the zip. lab: id of the lab to import into, if you are in several.
             progress: as of ``upload``. on_job: as of ``wait``, for the job that imports.
         Raises:
-            JobError: the portal refused the case; ``code`` says why.
+            InvalidError: ``lab`` is needed. JobError: the case was refused; ``code`` says why.
         """
         file = await a_call(LocalFile.of, path)
         if lab is None:
@@ -280,13 +280,13 @@ class AsyncClient(Uploads, Rois, Events):
         return await self._one(Learning, f"learnings/{accepted['id']}/")
 
     async def promote(self, learning: Learning | str, *, on_job: OnJob | None = None) -> Learning:
-        """Use it for the lab's searches, and wait until they do."""
+        """Use what was learned for the lab's searches, and wait until they do."""
         where = f"learnings/{id_of(learning)}/"
         await self.wait((await self.ask("POST", f"{where}promote/")).json()["id"], on_job)
         return await self._one(Learning, where)
 
     async def roll_back(self, learning: Learning | str) -> Learning:
-        """Use for the lab's searches what they used before."""
+        """Return the lab's searches to what they used before."""
         answer = await self.ask("POST", f"learnings/{id_of(learning)}/roll-back/")
         return made(Learning, answer.json())
 

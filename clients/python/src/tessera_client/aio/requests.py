@@ -1,4 +1,4 @@
-"""Requests: retries where these are safe, errors as exceptions, pages of lists, downloads."""
+"""Requests: retries where they are safe, errors as exceptions, pages of lists, downloads."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Requests:
         content: bytes | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> httpx.Response:
-        """Make any request below ``/api/v1/``. A POST takes effect once, though sent again."""
+        """Make any request below ``/api/v1/``. A POST takes effect once, even if sent again."""
         sent = asking.named(method, headers or {})
         known = {k: v for k, v in (params or {}).items() if v is not None}
         for tried in range(1, asking.TRIES + 1):

@@ -1,5 +1,5 @@
 # Written by unasync.py from aio/__init__.py: change that one.
-"""The client as classes of one idea each; ``sync`` is written from ``aio``, see ``unasync.py``."""
+"""The client, a class for each subject; ``sync`` is written from ``aio``, see ``unasync.py``."""
 
 from tessera_client.sync.client import Client
 

@@ -41,7 +41,7 @@ class Uploads(Requests):
 
         Args:
             path: of a file. For a slide of several files: its ``.mrxs``, ``.vms`` or ``.vmu``, or
-                the folder of one of these or of a DICOM series; it is sent as one archive.
+                the folder of one of these, a DICOM series or an OME-Zarr; sent as one archive.
             name: title; by default the file's name.
             progress: called with the bytes sent and the bytes in all; True draws a tqdm bar.
         Raises:
@@ -61,7 +61,7 @@ class Uploads(Requests):
     def _sent(
         self, key: str, file: Sent, said: Mapping[str, str], progress: Progress | bool
     ) -> str:
-        """Send what has not arrived yet; the address of the transfer."""
+        """Send what has not arrived yet; returns the address of the transfer."""
         shown = bar(file.path.name) if progress is True else progress or None
         address, offset = self._transfer(key, file, said)
         self._send(address, file, offset, shown)

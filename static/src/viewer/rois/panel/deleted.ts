@@ -1,4 +1,4 @@
-/** The deleted ROIs of the canvas, drawn, the last first; each can be restored. */
+/** The deleted ROIs of the canvas, each with a drawing, the last deleted first; each can be restored. */
 
 import { roisDeleted } from "../saved/api";
 import { element, required } from "../../../dom/elements";

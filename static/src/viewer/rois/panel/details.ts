@@ -114,7 +114,7 @@ export class Details {
     this.store.freshen(state);
   }
 
-  /** Of what another lab shares, the search looks into one's own lab. */
+  /** For an ROI that another lab shares, the search looks in the user's own lab. */
   private showSimilar(state: RoiState): void {
     const link = this.host.querySelector<HTMLAnchorElement>("[data-roi-similar]");
     if (!link) return;

@@ -31,7 +31,7 @@ export interface ImportHost {
   root: HTMLElement;
   canvas: CanvasData;
   labels: Labels;
-  /** The ROIs are others now. */
+  /** The ROIs on the server have changed. */
   reload: () => Promise<void>;
   tell: (text: string) => void;
 }
@@ -43,7 +43,7 @@ export class ImportDialog {
   private row: RoiImport | null = null;
   private stop = new AbortController();
   private madeLabels = false;
-  /** Imported last from this browser, and not taken back: it can be still. */
+  /** The last import from this browser that can still be undone. */
   private last: RoiImport | null = null;
 
   constructor(private readonly host: ImportHost) {
@@ -108,12 +108,12 @@ export class ImportDialog {
     this.row = null;
     await this.work(`Sending ${file.name}`, async (signal) => {
       const sent = (done: number, total: number): void =>
-        this.bar(done, total, done < total ? `${Math.floor((100 * done) / total)} % sent` : "Being kept…");
+        this.bar(done, total, done < total ? `${Math.floor((100 * done) / total)} % sent` : "Being stored…");
       await this.follow(await importSend(this.host.canvas.id, file, sent, signal));
     });
   }
 
-  /** Import what was previewed, or preview it by other choices. */
+  /** Import what was previewed, or preview it with other choices. */
   private async go(dryRun: boolean): Promise<void> {
     const { row } = this;
     if (!row) return;
@@ -123,7 +123,7 @@ export class ImportDialog {
     });
   }
 
-  /** An import, or its undoing, that goes on since the page was left. */
+  /** An import, or its undoing, that has gone on since the page was left. */
   private async goOn(): Promise<void> {
     const id = localStorage.getItem(this.key);
     if (!id) return this.findLast();
@@ -324,7 +324,7 @@ export class ImportDialog {
       void this.cancel();
     } else if (this.dialog.dataset.step === "done") {
       this.row = null;
-      if (this.madeLabels) location.reload(); // every list of labels on this page is an old one
+      if (this.madeLabels) location.reload(); // every list of labels on this page is out of date
     }
   }
 

@@ -9,7 +9,7 @@ import type { Labels } from "../saved/labels";
 const NONE = "none";
 const RULE = "";
 
-/** `choose` hears a label's id, null for no label, undefined for what the server does by itself. */
+/** `choose` gets a label's id, null for no label, undefined for what the server does by itself. */
 export function classRows(
   classes: ImportClass[],
   labels: Labels,

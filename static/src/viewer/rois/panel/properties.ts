@@ -1,4 +1,4 @@
-/** What people say of the selected ROI: a description, and texts by key, some of them of a type that the lab set. */
+/** What people say about the selected ROI: a description, and texts by key, some of them of a type that the lab set. */
 
 import { element, required } from "../../../dom/elements";
 import { titleOf } from "../saved/property_types";
@@ -120,7 +120,7 @@ export class PropertiesPanel {
     const word = this.added?.value.trim().replace(/\s+/g, " ") ?? "";
     if (!this.state || !word || !this.isEditable) return;
     const named = this.types.find((type) => type.name?.toLowerCase() === word.toLowerCase());
-    const key = named?.key ?? word; // under another name it is kept already
+    const key = named?.key ?? word; // the word may be the shown name of a key that the lab has set
     const known = this.rows.querySelector<HTMLElement>(`#property-${CSS.escape(key.replace(/\W+/g, "-").toLowerCase())}`);
     if (!known) this.rows.append(this.row(this.state, { key, kind: "text", choices: [] }));
     if (this.added) this.added.value = "";

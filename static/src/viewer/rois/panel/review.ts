@@ -1,4 +1,4 @@
-/** Where the chosen ROI stands in review, who may move it on, and what was said of it. */
+/** Where the chosen ROI stands in review, who may move it on, and what was said about it. */
 
 import { required } from "../../../dom/elements";
 import { commentAdd, roisReview, threadGet, threadRows } from "../../../dom/thread";

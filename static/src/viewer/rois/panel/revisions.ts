@@ -1,4 +1,4 @@
-/** Who changed an ROI, when and what, drawn; any version can be brought back as a new one. */
+/** Who changed what of an ROI and when, with drawings; any version can be brought back as a new one. */
 
 import { roiRevisions } from "../saved/api";
 import { element, required } from "../../../dom/elements";

@@ -10,13 +10,13 @@ import type { RoiSync } from "../saved/sync";
 
 const WORDS = { deleted: "deletion", geometry: "outline", track: "key frames", label: "label", name: "name", locked: "lock", description: "description", properties: "properties" };
 
-/** "New ROI", "Deletion", "Outline and label changed". */
+/** "New ROI", "Deletion", "Changed: outline and label". */
 export function changeText(state: RoiState): string {
   if (!state.server) return "New ROI";
   if (state.deleted) return "Deletion";
   const fields = differing(state.version, versionOf(state.server)).map((field) => WORDS[field]);
   if (fields.includes("deletion")) return "Brought back";
-  const text = fields.join(" and ") || "a change that may be saved already";
+  const text = fields.join(" and ") || "possibly saved already";
   return `Changed: ${text}`;
 }
 

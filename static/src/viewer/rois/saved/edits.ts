@@ -1,4 +1,4 @@
-/** What the user does to ROIs: every change goes through here, is saved by itself and can be undone. */
+/** What the user does to ROIs: every change goes through here, is saved automatically and can be undone. */
 
 import type { History } from "../../lib/history";
 import { randomUuid } from "../../lib/uuid";
@@ -119,7 +119,7 @@ export class RoiEdits {
     return locked > 0;
   }
 
-  /** Back from the deleted ones. */
+  /** Bring back one that was deleted. */
   restore(state: RoiState): void {
     const turn = turnOf(state, { deleted: false });
     this.apply(state, turn.after);

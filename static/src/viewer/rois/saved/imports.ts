@@ -22,7 +22,7 @@ export interface ImportGroup {
 export interface ImportOutline {
   class: string;
   status: string;
-  /** x, y in turns. */
+  /** x and y in turn. */
   rings: number[][];
 }
 
@@ -114,7 +114,7 @@ export function isUndoable(row: RoiImport): boolean {
 
 export const importTableUrl = (id: string): string => `${one(id)}report.csv`;
 
-/** What became of it, or of a large one the row whose job takes it back. */
+/** What became of it; for a large import, the row whose job takes it back. */
 export async function importUndo(id: string): Promise<ImportUndone | RoiImport> {
   return (await call(`${one(id)}undo/`, { method: "POST" })).json() as Promise<ImportUndone | RoiImport>;
 }
@@ -123,7 +123,7 @@ export async function importStop(job: string): Promise<void> {
   await call(`${API_ROOT}/jobs/${job}/cancel/`, { method: "POST" });
 }
 
-/** Asks after a job until it has ended; an `AbortError` where one does not want to know any more. */
+/** Asks about a job until it has ended; throws an `AbortError` once `signal` is aborted. */
 export async function jobEnded(id: string, told: (job: ImportJob) => void, signal: AbortSignal): Promise<ImportJob> {
   for (;;) {
     const job = await getJson<ImportJob>(`${API_ROOT}/jobs/${id}/`, signal);

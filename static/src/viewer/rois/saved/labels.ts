@@ -44,7 +44,7 @@ export class Labels {
     return this.all.filter(({ key }) => key).sort((a, b) => a.key.localeCompare(b.key));
   }
 
-  /** The name, further in the deeper it stands in the tree. */
+  /** The name, indented by its depth in the tree. */
   indented({ id, name }: Label): string {
     return "\u2003".repeat(this.depths.get(id) ?? 0) + name;
   }

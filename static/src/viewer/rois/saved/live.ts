@@ -1,5 +1,5 @@
 /**
- * Others on the same canvas: asks every POLL_MS what changed and who is here, while the page is seen.
+ * Others on the same canvas: asks every POLL_MS what changed and who is here, while the page is visible.
  * Their changes come in by version; what is not saved here is never touched.
  */
 
@@ -15,7 +15,7 @@ import type { RoiStore } from "./store";
 export const POLL_MS = 1000;
 /** A sign of life; the server waits for two of them. */
 export const SIGN_MS = 10_000;
-/** A moving view is told of now and then. */
+/** A moving view is reported at most this often. */
 const MOVE_MS = 2000;
 /** After an error: the server has other things to do. */
 const PAUSE_MS = 8000;

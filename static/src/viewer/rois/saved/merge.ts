@@ -26,7 +26,7 @@ export function sameVersion(a: Version, b: Version): boolean {
   return differing(a, b).length === 0;
 }
 
-/** What is clear already: who alone changed a field has it. What both changed is left to the user. */
+/** What is clear already: a field that only one side changed is taken from it. What both changed is left to the user. */
 export function clearChoices(base: Version | null, mine: Version, theirs: Version): Choices {
   const choices: Choices = {};
   if (!base) return choices;

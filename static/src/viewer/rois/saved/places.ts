@@ -24,7 +24,7 @@ interface WaitingJob {
   error: { message: string } | null;
 }
 
-/** How far what is waited for has come; a total of 0 is not known. */
+/** How far the job that is waited for has come; a total of 0 means that it is not known. */
 export type Told = (progress: { isQueued: boolean; done: number; total: number }) => void;
 
 /** The bar moves once or twice a second. */

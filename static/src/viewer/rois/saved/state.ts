@@ -16,7 +16,7 @@ export function whole(patch: RoiPatch): RoiPatch {
   return patch.geometry && !patch.shape ? { ...patch, shape: shapeOf(patch.geometry) } : patch;
 }
 
-/** What was kept by an older page has none. */
+/** Missing key frames count as none: edits kept by an older page have none. */
 export function sameTrack(a: KeyFrame[] = [], b: KeyFrame[] = []): boolean {
   return a === b || (a.length === b.length && JSON.stringify(a) === JSON.stringify(b));
 }
@@ -42,7 +42,7 @@ export interface Attempt {
   body: RoiPatch;
 }
 
-/** What somebody may see and choose of an ROI. */
+/** What of an ROI people see, and choose from where two versions differ. */
 export interface Version extends RoiFields {
   deleted: boolean;
 }
@@ -69,7 +69,7 @@ export class RoiState {
   track: KeyFrame[];
   /** The frame of the video on screen; null: its own. */
   private viewed: FrameRef | null = null;
-  /** What it is there; null where it is not. */
+  /** Its outline there; null where it is not there. */
   private seen: ShapedOutline | null = null;
   label: string | null;
   name: string;
@@ -124,7 +124,7 @@ export class RoiState {
     return { frame: this.frame, ...this.own, track: this.track };
   }
 
-  /** A frame of the video is on screen; true where the outline there is another than before. */
+  /** A frame of the video is on screen; true where the outline there differs from the one before. */
   view(frame: FrameRef | null): boolean {
     const [wasThere, before] = [this.isInView, this.geometry];
     this.viewed = frame;

@@ -1,9 +1,9 @@
-/** What is sent of an ROI, by what has to be done there. */
+/** What is sent of an ROI, by what has to be done on the server. */
 
 import type { RoiPatch, RoiStep } from "./api";
 import type { Attempt, RoiState, Step } from "./state";
 
-/** What is sent of it among others. */
+/** What is sent of it together with others. */
 export function stepOf(state: RoiState): RoiStep {
   const { id, frame, server } = state;
   const step = state.nextStep ?? "update";

@@ -29,7 +29,7 @@ export class RoiStore extends Emitter<RoiEvents> {
   /** What the server counted, and what changed since: counts where not all ROIs are here. */
   private counted = 0;
   isWindowed = false;
-  /** In the window, where not all ROIs are loaded; more than are loaded of it. */
+  /** How many the window holds, where not all ROIs are loaded; it may be more than are loaded. */
   inWindow = 0;
   isLoadingWindow = false;
   private freshening: ReturnType<typeof setTimeout> | null = null;
@@ -47,7 +47,7 @@ export class RoiStore extends Emitter<RoiEvents> {
     });
   }
 
-  /** All ROIs of the image, those that are not loaded too. */
+  /** How many ROIs the image has, including those that are not loaded. */
   get total(): number {
     return this.isWindowed ? this.counted : this.live().length;
   }
@@ -157,7 +157,7 @@ export class RoiStore extends Emitter<RoiEvents> {
     this.counted += this.live().length - before;
   }
 
-  /** So many more, or fewer, than were counted. */
+  /** Add this many to the count, or take them off. */
   countedBy(change: number): void {
     this.counted += change;
   }

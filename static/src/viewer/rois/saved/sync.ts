@@ -30,7 +30,7 @@ export interface Conflict {
   base: Version | null;
 }
 
-/** Changes of many as they were sent: to be sent again so where the answer was lost. */
+/** Changes of many as they were sent: to be sent again unchanged where the answer was lost. */
 interface Batch {
   key: string;
   states: RoiState[];
@@ -162,7 +162,7 @@ export class RoiSync extends Emitter<SyncEvents> {
     if (this.isDown) this.replayIn(0);
   }
 
-  /** Send no more of it: it was discarded here. */
+  /** Send nothing more of it: it was discarded here. */
   drop(state: RoiState): void {
     if (state.timer) clearTimeout(state.timer);
     Object.assign(state, { timer: null, attempt: null, problem: null });
@@ -171,7 +171,7 @@ export class RoiSync extends Emitter<SyncEvents> {
     this.report();
   }
 
-  /** Send these no more as they were: what is still wanted of them goes one by one. */
+  /** No longer send these as they were: what is still wanted of them goes one by one. */
   private forget(batches: Batch[]): void {
     this.unanswered = this.unanswered.filter((batch) => !batches.includes(batch));
     for (const state of batches.flatMap(({ states }) => states)) state.inFlight = false;
@@ -326,7 +326,7 @@ export class RoiSync extends Emitter<SyncEvents> {
   }
 }
 
-/** The server may take it yet: when it answers, or when the person has signed in again. */
+/** The server may still take it: when it answers, or when the person has signed in again. */
 const isLater = (error: ApiError): boolean => error.isTemporary || error.status === 401;
 
 function refusalText(error: ApiError): string {

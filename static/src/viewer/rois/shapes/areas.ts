@@ -16,7 +16,7 @@ const ARC_STEPS = 16;
 
 type Rings = Position[][];
 
-/** None of points and lines. */
+/** Empty for points and lines. */
 export function polygonsOf(geometry: RoiGeometry): Rings[] {
   if (!isArea(geometry)) return [];
   return geometry.type === "Polygon" ? [geometry.coordinates] : geometry.coordinates;
@@ -71,7 +71,7 @@ export function areaOf(rings: Rings): RoiGeometry | null {
 
 /**
  * The pieces into which a line cuts an outline, the largest first; null where it cuts nothing. The
- * ends of the line are drawn on, straight. What it does not touch stays with the largest piece.
+ * line is extended straight beyond its ends. What it does not touch stays with the largest piece.
  */
 export function split(geometry: RoiGeometry, line: Position[]): RoiGeometry[] | null {
   const side = sideOf(geometry, line);

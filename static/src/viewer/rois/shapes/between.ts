@@ -8,7 +8,7 @@ export interface ShapedOutline {
   shape: RoiShape;
 }
 
-/** Where two outlines have other numbers of vertices, starts are compared at so many places around. */
+/** Where two outlines differ in their number of vertices, starts are compared at this many places around. */
 const PLACES = 64;
 /**
  * Vertices that moved less than this share of the outline's size are taken to be the same ones: what
@@ -18,8 +18,8 @@ const KEPT_ORDER = 0.5;
 
 /**
  * The outline at `share` of the way from `from` (0) to `to` (1). Ellipses by their bounds; polygons
- * vertex by vertex, or by equal shares of their length where they have other numbers of vertices. What
- * has other numbers of parts or holes has no way between: it stays as it was until the next key frame.
+ * vertex by vertex, or by equal shares of their length where these differ in number. Outlines that
+ * differ in their number of parts or holes have no way between: the first stays until the next key frame.
  */
 export function between(from: ShapedOutline, to: ShapedOutline, share: number): ShapedOutline {
   if (share <= 0) return from;
@@ -37,7 +37,7 @@ export function between(from: ShapedOutline, to: ShapedOutline, share: number): 
   return { geometry: { type: "MultiPolygon", coordinates }, shape: "polygon" };
 }
 
-/** None of points and lines: they have no key frames. */
+/** Empty for points and lines: they have no key frames. */
 function partsOf(geometry: RoiGeometry): Position[][][] {
   if (!isArea(geometry)) return [];
   return geometry.type === "Polygon" ? [geometry.coordinates] : geometry.coordinates;

@@ -18,7 +18,7 @@ export function mapped(geometry: RoiGeometry, place: (at: Position) => Position)
   return withVertices(geometry, vertex);
 }
 
-/** The same geometry with each vertex replaced; what it is of stays. */
+/** The same geometry with each vertex replaced; its type and structure stay. */
 export function withVertices<G extends RoiGeometry>(geometry: G, vertex: (at: Position) => Position): G {
   const deep = (value: Nested): Nested => (isPosition(value) ? vertex(value) : value.map(deep));
   return { type: geometry.type, coordinates: deep(geometry.coordinates) } as G;

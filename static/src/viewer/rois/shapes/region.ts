@@ -12,7 +12,7 @@ export interface Pixels {
 /** 1 where the region is, row by row. */
 export type Mask = Uint8Array;
 
-/** The seed's colour is the mean of so many pixels around it: one noisy pixel decides nothing. */
+/** The seed's colour is the mean of the pixels this near to it: one noisy pixel decides nothing. */
 const SEED_REACH_PX = 2;
 
 /** All pixels connected to the seed whose colour is no further from the seed's than the tolerance (0 to 441). */

@@ -46,7 +46,7 @@ export function driftOn(roi: Tracked, index: number): number {
   return Math.max(last.drift_px, next.drift_px);
 }
 
-/** With this outline on this frame: a key frame set by hand. */
+/** The track with this outline on this frame: a key frame set by hand. */
 export function withKey(roi: Tracked, frame: FrameRef, outline: ShapedOutline): KeyFrame[] {
   const key: KeyFrame = {
     ...{ index: frame.index, pts: frame.pts, ...outline },
@@ -101,7 +101,7 @@ function cut(roi: Tracked, frame: FrameRef, isGone: (index: number) => boolean):
   return isGone(roi.frame.index) ? sorted([...without(kept, roi.frame.index), outside(roi.frame)]) : kept;
 }
 
-/** Key frames that say nothing: outside at either end, but for the ROI's own frame. */
+/** Without key frames that say nothing: those outside at its beginning, except the ROI's own frame. */
 function trimmed(track: KeyFrame[], own: number | undefined): KeyFrame[] {
   const kept = [...track];
   while (kept[0]?.outside && kept[0].index !== own && (own === undefined || kept[0].index < own)) kept.shift();

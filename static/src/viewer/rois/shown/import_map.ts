@@ -5,7 +5,7 @@ import type { CanvasData } from "../../lib/types";
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** The `d` of a path of rings whose x, y stand in turns. */
+/** The `d` of a path of rings that give x and y in turn. */
 export function pathOfFlat(rings: number[][]): string {
   return rings
     .map((ring) => {

@@ -71,7 +71,7 @@ export class RoiLayer extends Emitter<LayerEvents> {
   private filled = false;
   private readonly filters = new Map<string, (state: RoiState) => boolean>();
   private readonly features = new Map<string, RoiFeature>();
-  /** Thousands that change at once are told of once. */
+  /** Thousands that change at once are reported once. */
   private readonly tellChosen = oncePerRedraw(() => this.emit("choose", this.selection));
 
   constructor(
@@ -182,7 +182,7 @@ export class RoiLayer extends Emitter<LayerEvents> {
     });
     if (fresh.length) this.copies.addFeatures(fresh);
     const isAbove = ids.size > 0 || this.chosen.size === 0;
-    if (!wasAbove || !isAbove) this.picture.changed(); // thousands are selected, or no more
+    if (!wasAbove || !isAbove) this.picture.changed(); // thousands are selected, or no longer
     else this.copies.changed();
   }
 

@@ -13,7 +13,7 @@ import type { RoiGeometry } from "../../lib/types";
 
 export type MergeShapes = Partial<Record<"base" | "mine" | "theirs", RoiGeometry>>;
 
-/** Colours that tell apart for every kind of colour vision; viewer/merge.css has the same. */
+/** Colours that every kind of colour vision can tell apart; viewer/merge.css has the same. */
 const LINES = {
   base: { color: "#5b6468", width: 2, lineDash: [2, 5] },
   theirs: { color: "#d55e00", width: 3.5, lineDash: [12, 7] },

@@ -4,10 +4,10 @@ import type { Position, RoiGeometry } from "../../lib/types";
 import { boundsOf, centreOf, isArea, shapeOf, verticesOf } from "../shapes/outlines";
 
 const SVG = "http://www.w3.org/2000/svg";
-/** Room for the line at the edge, of the longer side. */
+/** Room for the line at the edge, as a share of the longer side. */
 const MARGIN = 0.08;
 
-/** A point is drawn as a small cross, so wide of the longer side. */
+/** A point is drawn as a small cross; each arm is this share of the longer side. */
 const CROSS = 0.03;
 
 function linesOf(geometry: RoiGeometry): Position[][] {

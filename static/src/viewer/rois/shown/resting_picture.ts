@@ -17,7 +17,7 @@ import type { GeometryOnMap } from "../../map/pixel_plane";
 import { SlicedPaint, marksOf } from "./sliced_paint";
 import type { PaintedView } from "./sliced_paint";
 
-/** After the last change of the zoom. A hand that turns on clicks again within it. */
+/** After the last change of the zoom: a hand that keeps turning the wheel clicks again within it. */
 const REST_MS = 300;
 /** As OpenLayers numbers them: animating, interacting. As if the view moved: the picture moves with it. */
 const MOVING = [1, 0];

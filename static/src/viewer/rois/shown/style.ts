@@ -64,7 +64,7 @@ export function outlineStyles(color: string, { filled, cased }: OutlineLook): St
 
 const dots = new Map<string, Style>();
 
-/** Of what would be too small as an outline: on its middle, large enough to be seen. */
+/** For what would be too small as an outline: a dot on its middle, large enough to be seen. */
 export function dotStyle(color: string): Style {
   let style = dots.get(color);
   if (!style) {
@@ -81,7 +81,7 @@ export function dotStyle(color: string): Style {
   return style;
 }
 
-/** Points are as large at every zoom. */
+/** Points are equally large at every zoom. */
 const POINT_RADIUS = 5;
 const points = new Map<string, Style[]>();
 

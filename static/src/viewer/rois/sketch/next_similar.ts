@@ -1,11 +1,11 @@
-/** From place to place of a slide, the most similar to one ROI first. What shows and moves is told by events. */
+/** From place to place of a slide, the most similar to one ROI first. Events report what has changed. */
 
 import { Emitter } from "../../lib/events";
 import { ApiError } from "../../lib/http";
 import type { Bounds } from "../shapes/outlines";
 import type { Place, PlacesFound, Told } from "../saved/places";
 
-/** A place that lies over one before by more than this is that one again. */
+/** A place that overlaps an earlier one by more than this share counts as that one again. */
 const SAME_PLACE = 0.25;
 
 export interface Anchor {

@@ -1,6 +1,6 @@
 /**
- * Outlines that were begun and not finished. Esc cancels one, and undo brings it back, still open; who
- * takes another tool, goes to another frame or leaves the page finds it put aside and goes on with it.
+ * Outlines that were begun and not finished. Esc cancels one, and undo brings it back, still open;
+ * whoever takes another tool, goes to another frame or leaves the page finds it put aside and can go on with it.
  */
 
 import { Emitter } from "../../lib/events";
@@ -107,7 +107,7 @@ export class OpenOutlines extends Emitter<{ change: OpenOutline[] }> {
     this.aside.delete(outline.id);
     this.told();
     this.drawn(outline);
-    this.isResuming = true; // taking the pen up is no wish for another outline
+    this.isResuming = true; // taking up the pen here is no wish for another outline
     this.pen.goOn(outline);
     this.isResuming = false;
   }

@@ -9,7 +9,7 @@ import type { DrawTool } from "./drawing";
 import { openOutline } from "./open_outlines";
 import type { OpenOutline } from "./open_outlines";
 
-/** A freehand line gains points with every move: it is told of again after so many. */
+/** A freehand line gains points with every move: it is reported again after this many. */
 const FREEHAND_POINTS_AT_ONCE = 50;
 
 /** The set points of a sketched ring: without the closing one, and without the pointer's of a polygon. */
@@ -27,7 +27,7 @@ export class Sketch {
     private readonly begun: OpenOutline,
   ) {}
 
-  /** `resumed` is the outline that is gone on with; `onPoint` hears of each point that is set. */
+  /** `resumed` is the outline to go on with; `onPoint` is called as points are set. */
   static begin(
     feature: Feature,
     given: { tool: DrawTool; frame: FrameRef | null; resumed: OpenOutline | null },

@@ -28,7 +28,7 @@ interface SuggestionEvents {
   failed: string;
 }
 
-/** Asks, shows and hands over; what draws the ROI is told by `accept`. */
+/** Asks, shows and hands over; whoever draws the ROI calls `take`. */
 export class Suggestion extends Emitter<SuggestionEvents> {
   state: SuggestionState = "none";
   private found: ProposedOutlines | null = null;

@@ -1,4 +1,4 @@
-/** A box: what it touches is selected, Shift adds to what is; or it is what is searched with. */
+/** A box: what it touches is selected (Shift adds to the selection), or it is searched with. */
 
 import DragBox from "ol/interaction/DragBox";
 import { primaryAction } from "ol/events/condition";

@@ -20,7 +20,7 @@ import type { Painting } from "./painting";
 import type { Position } from "../../lib/types";
 
 const RADIUS_SCREEN_PX = { first: 20, least: 3, most: 200 };
-/** A change that is seen; ten steps lead from the first radius to the largest. */
+/** A change that is seen; some ten steps lead from the first radius to the largest. */
 const STEP = 1.25;
 /** Points of the way nearer to each other than this share of the radius add nothing. */
 const SPACING = 0.1;

@@ -38,7 +38,7 @@ export class Handles {
     map.getView().on("change:resolution", () => this.place());
   }
 
-  /** Anew around what is selected; while one is dragged they stay, as it would be taken out of the hand. */
+  /** Place them anew around what is selected; while one is dragged all stay, or it would be taken out of the hand. */
   place(): void {
     if (this.isDragged) return;
     for (const overlay of this.overlays.splice(0)) this.map.removeOverlay(overlay);

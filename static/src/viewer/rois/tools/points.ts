@@ -1,4 +1,4 @@
-/** The point tool: a click makes points, the next ones are added to them until Enter or Esc. */
+/** The point tool: a click makes points, and the next clicks add to them until Enter or Esc. */
 
 import type { RoiEdits } from "../saved/edits";
 import type { RoiLayer } from "../shown/layer";

@@ -6,7 +6,7 @@ import type { MeasureTool } from "./measuring";
 export type ToolName = "move" | "frames" | "select" | "search" | "brush" | "wand" | "outline" | "split" | "line" | "point" | DrawTool | MeasureTool;
 
 const DRAWN: ReadonlySet<ToolName> = new Set<DrawTool>(["rectangle", "ellipse", "polygon", "freehand"]);
-/** For those who only look as well. */
+/** Also for those who may only look. */
 export const FOR_ALL: ReadonlySet<ToolName> = new Set<ToolName>(["move", "frames", "select", "search", "ruler", "angle"]);
 /** A click selects. */
 export const SELECTING: ReadonlySet<ToolName> = new Set<ToolName>(["move", "select"]);

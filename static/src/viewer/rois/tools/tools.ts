@@ -58,7 +58,7 @@ export class Tools extends Emitter<ToolEvents> {
   commands: RoiCommands | null = null; // set once the page has them
   private isPanning = false;
   private hand: Interaction | null = null;
-  /** Of a ruler or a knife. */
+  /** A line, ruler, angle or knife is being drawn. */
   private isMeasuring = false;
   private sketch: Sketch | null = null;
   private resumed: OpenOutline | null = null;
@@ -199,7 +199,7 @@ export class Tools extends Emitter<ToolEvents> {
     if (left) this.emit("left", left);
   }
 
-  /** True where a stroke, a ruler or a knife was under way: what it would have done is not kept. */
+  /** True where a stroke, a line, a ruler or a knife was under way: what it would have done is not kept. */
   private dropStroke(): boolean {
     if (this.hand instanceof Brush || this.hand instanceof Wand) return this.hand.cancel();
     if (!this.isMeasuring) return false;
