@@ -15,7 +15,7 @@ class Cleaned:
     Attributes:
         removed: names of fields that held something and hold nothing now, sorted, each once.
         left: what may name somebody and cannot be taken out of this container, as sentences.
-        stain: that the file named, in our own word for it: its field is taken out.
+        stain: the one that the file named, in our own term; its field itself is taken out.
     """
 
     removed: list[str] = field(default_factory=list)

@@ -63,7 +63,7 @@ def clean_properties(data: bytes, cleaned: Cleaned) -> bytes:
 
 
 def clean_xmp(data: bytes, cleaned: Cleaned) -> bytes:
-    """An XMP packet. Ventana keeps its scan there, which is needed; another one is blanked."""
+    """An XMP packet. Ventana's describes the scan, which is needed; any other is blanked."""
     if b"iScan" in data or b"EncodeInfo" in data:
         return _xml(data, cleaned)
     if not data.strip(b"\0 "):

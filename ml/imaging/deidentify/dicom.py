@@ -1,9 +1,9 @@
 """DICOM objects without patient, people, places, dates, private attributes; UIDs are hashed.
 
 At least what the Basic Application Level Confidentiality Profile asks for (DICOM PS3.15, annex E),
-by the other way round: of texts, dates and binary values only those named here stay, of sequences
-only those that describe pixels and optics. What a reader requires gets a dummy value. The pixel
-data keep their bytes. What is said about each frame is read, cleaned and written frame by frame.
+by what is kept: of texts, dates and binary values only those named here stay, of sequences only
+those that describe pixels and optics. What a reader requires gets a dummy value. The pixel data
+keep their bytes. What is said about each frame is read, cleaned and written frame by frame.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _TEXTS = frozenset(
     {"AE", "AS", "DA", "DT", "LO", "LT", "OB", "OD", "OF", "OL", "PN", "SH", "ST", "TM", "UC"}
     | {"UN", "UR", "UT", "OB or OW"}
 )
-"""Value representations that may tell somebody; numbers, codes (CS) and tags stay."""
+"""Value representations that may identify somebody; numbers, codes (CS) and tags stay."""
 _KEPT = frozenset(
     {
         "Manufacturer", "ManufacturerModelName", "SoftwareVersions", "ICCProfile",
@@ -79,7 +79,7 @@ _DUMMIES = {
     "PatientBirthDate": "",
     "PatientSex": "",
 }
-"""Of type 1 and 2, which have to be there: the profile's actions D and Z."""
+"""Attributes of type 1 and 2, which have to be there: the profile's actions D and Z."""
 _HASHED = ("PatientID", "ContainerIdentifier", "SpecimenIdentifier", "DeviceSerialNumber")
 """Pseudonyms: the same under the same key, so that what belongs together stays together."""
 _SENDERS = (
@@ -89,7 +89,7 @@ _SENDERS = (
     "PrivateInformationCreatorUID",
     "PrivateInformation",
 )
-"""Of the file's own head."""
+"""Attributes of the file meta information that name a sender."""
 _PROFILE = ("113100", "DCM", "Basic Application Confidentiality Profile")
 _SECONDARY = {"LABEL": "label", "OVERVIEW": "macro"}
 _UNDEFINED, _ITEM, _END = 0xFFFFFFFF, (0xFFFE, 0xE000), (0xFFFE, 0xE0DD)
@@ -111,7 +111,7 @@ def clean_dicom(source: Path, target: Path, cleaned: Cleaned, *, key: bytes) -> 
     Raises:
         SecondaryImageError: it is a label or an overview.
         CorruptFileError, UnsupportedFormatError: it cannot be read, or is packed as a whole.
-        TooLargeError: it has more attributes than any slide.
+        TooLargeError: it has more attributes than any slide, or over 4 GiB about its frames.
     """
     with source.open("rb") as file, damage_named():
         data, meta = _read(file)
@@ -221,7 +221,7 @@ def _declare(data: Dataset) -> None:
 def _copy_groups(
     file: BinaryIO, out: BinaryIO, data: Dataset, cleaned: Cleaned, key: bytes
 ) -> None:
-    """What is said of each frame, and the attributes between that and the pixels, both cleaned."""
+    """Copy what is said of each frame, and the attributes from there to the pixels, cleaned."""
     is_implicit, encoding = bool(data.file_meta.TransferSyntaxUID.is_implicit_VR), encoding_of(data)
     head = struct.pack("<HH", PER_FRAME >> 16, PER_FRAME & 0xFFFF)
     out.write(head + (b"" if is_implicit else b"SQ\0\0") + bytes(4))

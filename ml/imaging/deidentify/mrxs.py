@@ -2,7 +2,7 @@
 
 ``Slidedat.ini`` keeps what places and colours tiles; texts, dates and bar codes go. Layers beside
 the pixels (label, overview, preview, notes of the scanner) are overwritten where they lie, so that
-tiles keep their places. The picture in front of the folder, which may show the label, is emptied.
+tiles keep their places. The ``.mrxs`` file itself, a picture that may show the label, is emptied.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _HEAD_BYTES = 256  # of a data file, which repeats that id
 _CHUNK_BYTES = 2**20  # overwritten at once
 _MOST_DIGITS = 9  # of a count; Python refuses thousands
 _MOST_PAGES, _MOST_ENTRIES = 10_000, 1_000_000  # of one record; a label is one entry of one page
-_HASHED_HEAD = b"00000000"  # of a pseudonym: whoever takes names out twice changes nothing
+_HASHED_HEAD = b"00000000"  # of a pseudonym: taking names out twice changes nothing
 _POSITIONS = ("VIMSLIDE_POSITION_BUFFER", "StitchingIntensityLayer")
 """Layers beside the pixels that say where these belong."""
 _DROPPED = {
@@ -77,7 +77,7 @@ def clean_mrxs(path: Path, cleaned: Cleaned, *, key: bytes) -> Members:
         for file in (index, *dict.fromkeys(files)):
             _rename(file, slide_id, pseudonym)
     if path.stat().st_size:
-        cleaned.took("preview in front of the folder")
+        cleaned.took("preview in the .mrxs file")
         path.write_bytes(b"")
     members = [("slide.mrxs", path), (f"slide/{MRXS_INDEX}", index_of(path))]
     members.append(("slide/Index.dat", index))
@@ -153,7 +153,7 @@ def _tell(fields: dict[str, str], kept: dict[str, str], cleaned: Cleaned) -> Non
 
 
 def _layers(tree: dict[str, str]) -> Iterator[tuple[int, int, str, int]]:
-    """(layer, record, the layer's name, level) of what lies beside the pixels, in its order."""
+    """(layer, record, layer's name, level) of what lies beside the pixels, in the tree's order."""
     record = 0
     for layer in range(min(_number(tree.get("NONHIER_COUNT", "0")), len(tree))):
         count = _number(tree.get(f"NONHIER_{layer}_COUNT", "0"))
@@ -207,7 +207,7 @@ def _read(file: BinaryIO, at: int, words: int) -> tuple[int, ...]:
 
 
 def _blank(path: Path, offset: int, length: int) -> bool:
-    """Overwrite; whether there was something."""
+    """Overwrite a stretch with zeros; return whether it held anything else."""
     held = False
     with path.open("r+b") as file:
         if offset + length > path.stat().st_size:
@@ -222,7 +222,7 @@ def _blank(path: Path, offset: int, length: int) -> bool:
 
 
 def _pseudonym(slide_id: bytes, key: bytes) -> bytes:
-    """As long as the id, for it stands in the middle of files; of a short one only zeros."""
+    """As long as the id, for it stands in the middle of files; for a short id only zeros."""
     if slide_id.startswith(_HASHED_HEAD[: len(slide_id)]):
         return slide_id
     digest = hmac.new(key, b"mrxs:" + slide_id, hashlib.sha512).hexdigest().upper().encode()

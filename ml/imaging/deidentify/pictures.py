@@ -16,7 +16,7 @@ from ml.errors import CorruptFileError
 from ml.imaging.deidentify.cleaned import Cleaned
 
 _READS_EXIF = TiffImagePlugin
-"""Loaded now: nothing can be, once the child that opens files has shut itself in."""
+"""Loaded now: nothing can be loaded once the child that opens files has shut itself in."""
 _EXIF_HEAD = b"Exif\0\0"
 _EXIF_KEPT = (274, 282, 283, 296)
 """Orientation, resolution and its unit: how the picture is shown, not whose it is."""
@@ -56,7 +56,7 @@ def clean_jpeg(source: Path, target: Path, cleaned: Cleaned) -> None:
 
 
 def blank_notes(path: Path, cleaned: Cleaned) -> None:
-    """Overwrite a JPEG's comments and notes before its pixels where they stand: none moves.
+    """Overwrite a JPEG's comments and notes before its pixels in place: no byte moves.
 
     Raises:
         CorruptFileError: no JPEG, or cut before its pixels.
@@ -108,7 +108,7 @@ def clean_png(source: Path, target: Path, cleaned: Cleaned) -> None:
 
 
 def clean_webp(source: Path, target: Path, cleaned: Cleaned) -> None:
-    """Leave out EXIF (except for orientation) and XMP."""
+    """Leave out XMP, and of EXIF all but orientation and resolution."""
     data = source.read_bytes()
     chunks: list[tuple[bytes, bytes]] = []
     at, flags = 12, 0xFF

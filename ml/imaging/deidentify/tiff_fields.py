@@ -108,7 +108,7 @@ class TiffFields(TiffBytes):
         return self.read(field.at, field.size)
 
     def numbers(self, field: Field | None) -> list[float]:
-        """The values of a numeric field; none of one that is missing or of another type."""
+        """The values of a numeric field; none where it is missing or of another type."""
         code = _CODES.get(field.kind) if field else None
         if field is None or code is None:
             return []

@@ -75,7 +75,7 @@ def _is_counted(tiff: TiffFields, first: Directory) -> bool:
 
 
 def _secondary(tiff: TiffFields, directory: Directory) -> str:
-    """What it is where the directory is not a picture of the scanned tissue."""
+    """What a directory shows (label, macro, ...); "" where that is the scanned tissue."""
     fields = directory.fields
     if tiff.is_ndpi:
         lens = tiff.numbers(fields.get(_NDPI_LENS))
@@ -89,7 +89,7 @@ def _secondary(tiff: TiffFields, directory: Directory) -> str:
 
 
 def _drop_pixels(tiff: TiffFields, directory: Directory, *, keep_readable: bool) -> None:
-    """Overwrite stored tiles or strips; with a white JPEG where readers open it with the slide."""
+    """Overwrite stored tiles or strips; put a white JPEG where readers open it with the slide."""
     for at_tag, size_tag in _STORED:
         places = tiff.numbers(directory.fields.get(at_tag))
         sizes = tiff.numbers(directory.fields.get(size_tag))

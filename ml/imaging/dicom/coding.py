@@ -43,7 +43,7 @@ _BASELINE = 0xC0  # the marker of a sequential frame of 8 bits: ITU-T T.81, tabl
 
 
 def media_type_of(syntax: str) -> str:
-    """What a frame is called that is stored so."""
+    """The media type of a frame stored in this transfer syntax."""
     return MEDIA_TYPES.get(syntax, OCTETS)
 
 

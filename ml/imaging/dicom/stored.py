@@ -135,7 +135,7 @@ class StoredObject:
         return not {"LABEL", "OVERVIEW"} & set(self.data.get("ImageType") or ())
 
     def frame(self, index: int) -> bytes:
-        """The bytes of a frame as they are stored, without padding of items.
+        """The bytes of a frame as they are stored, without the heads of its items.
 
         Args:
             index: from 0.

@@ -26,7 +26,7 @@ JPEG_BASELINE = "1.2.840.10008.1.2.4.50"
 MAKER = "Tessera"
 UNKNOWN = "unknown"
 TIME_UNKNOWN = "19000101000000"
-"""Of type 1: has to be there. The same dummy as of a DICOM file whose dates were taken out."""
+"""Of type 1: has to be there. The same dummy as in a DICOM file whose dates were taken out."""
 SECTION_UM = 4.0
 """Of a section as histology cuts it: the depth is of type 1, and no scanner writes it."""
 _ORIENTATION = [0.0, -1.0, 0.0, -1.0, 0.0, 0.0]
@@ -71,7 +71,7 @@ class SlideTold:
 
 
 def brief_of(slide: SlideTold, number: int) -> Dataset:
-    """What a search says of a level: nothing that takes its file.
+    """What a search says of a level: nothing that its file has to be read for.
 
     Args:
         number: of the instance, from 1, the finest first.

@@ -49,7 +49,7 @@ def head_of(data: Dataset, syntax: str) -> bytes:
 
 
 def head_parts(data: Dataset, syntax: str) -> tuple[bytes, bytes]:
-    """As ``head_of``, in two: what stands before what is said of each frame, and what behind it."""
+    """As ``head_of``, in two parts: before what is said of each frame, and after it."""
     from pydicom.dataset import Dataset
     from pydicom.filebase import DicomBytesIO
     from pydicom.filewriter import write_dataset
@@ -89,7 +89,7 @@ def json_of(data: Dataset, address: Callable[[str], str]) -> JsonObject:
     """A data set in DICOM's JSON model; file meta information is no part of it.
 
     Args:
-        address: from a name that ``bulk_value`` knows to where its bytes can be had.
+        address: gives, for a name that ``bulk_value`` knows, the address of its bytes.
     """
     from pydicom.errors import BytesLengthException
 
@@ -117,7 +117,7 @@ def _finite(told: Any) -> Any:
 
 
 def bulk_value(data: Dataset, name: str) -> bytes | None:
-    """The value that stands in JSON by its address; None if no such value is there."""
+    """The value that JSON gives by the address of this name; None if there is none."""
     for element in data.iterall():
         is_bytes = isinstance(element.value, bytes) and len(element.value) > INLINE_BYTES
         if is_bytes and _name_of(element) == name:

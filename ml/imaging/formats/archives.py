@@ -69,7 +69,7 @@ def open_archive(
             yield archive, files
     except (
         *(zipfile.BadZipFile, zlib.error, EOFError, struct.error, NotImplementedError),
-        UnicodeDecodeError,  # of a name before its bytes, which is read when these are
+        UnicodeDecodeError,  # of the name that stands before a member's bytes, read with them
     ) as error:
         raise CorruptFileError("the ZIP archive is truncated or damaged") from error
 

@@ -31,7 +31,7 @@ class FoundSet:
     missing: str = ""
 
     def packed(self) -> Iterator[bytes]:
-        """One ZIP archive of the set, the same of the same files. Raises ``OSError``."""
+        """One ZIP archive of the set, the same for the same files. Raises ``OSError``."""
         base = self.main.parent
         return pack(
             sorted((file.relative_to(base).as_posix(), file) for file in self.files),
@@ -63,7 +63,7 @@ def sets_in(folder: Path) -> list[FoundSet]:
 
 
 def _files(folder: Path, depth: int = 0) -> Iterator[Path]:
-    """Plain files that are not hidden, and of no folder that is; links are not followed. A Zarr
+    """Plain files that are not hidden and lie in no hidden folder; links are not followed. A Zarr
     comes as its folder.
     """
     for path in folder.iterdir():
@@ -76,7 +76,7 @@ def _files(folder: Path, depth: int = 0) -> Iterator[Path]:
 
 
 def _members(zarr: Path, depth: int = 0) -> Iterator[Path]:
-    """Files of a Zarr, also those of its own that are hidden."""
+    """Files of a Zarr; of hidden ones only those in ``GROUP_FILES``."""
     for path in zarr.iterdir():
         if path.is_symlink() or (path.name.startswith(".") and path.name not in GROUP_FILES):
             continue

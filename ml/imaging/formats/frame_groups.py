@@ -163,7 +163,7 @@ def encoding_of(data: Dataset) -> list[str]:
 
 @contextmanager
 def damage_named() -> Iterator[None]:
-    """What pydicom raises of damaged values is a ``CorruptFileError``.
+    """What pydicom raises for damaged values becomes a ``CorruptFileError``.
 
     It converts a value when that is first asked for, which may be long after reading.
     """

@@ -45,7 +45,7 @@ class NgffImage:
         array: the finest. axes: a letter for each of its axes, "y" and "x" last.
         plane: index on the axes before these, without the channel's.
         channels: those that are shown.
-        multiscale: as it was told, for who writes it anew.
+        multiscale: as the file states it, for whoever writes it again.
     """
 
     path: str
@@ -70,7 +70,7 @@ def find_image(store: ZarrStore) -> NgffImage:
 
     Raises:
         UnsupportedFormatError: no OME-NGFF, a plate of many images, or axes in another order.
-        CorruptFileError: what is told of it cannot be. TooLargeError: beyond the limits.
+        CorruptFileError: its metadata is invalid. TooLargeError: beyond the limits.
     """
     try:
         return _found(store)
@@ -114,7 +114,7 @@ def _found(store: ZarrStore) -> NgffImage:
 
 
 def attributes_of(store: ZarrStore, path: str) -> JsonObject:
-    """What a group tells by the rules of OME-NGFF, of either version of Zarr; {} of none."""
+    """What a group states by the rules of OME-NGFF, in either version of Zarr; {} if nothing."""
     below = f"{path}/" if path else ""
     told = store.json(f"{below}.zattrs")
     if told is None:
@@ -124,7 +124,7 @@ def attributes_of(store: ZarrStore, path: str) -> JsonObject:
 
 
 def _version(told: Any) -> str:
-    """As it is told, where it is one."""
+    """As it is stated where that is a version, else "0.5"."""
     return told if isinstance(told, str) and re.fullmatch(r"\d\.\d", told) else "0.5"
 
 
@@ -166,7 +166,7 @@ def _scale(multiscale: JsonObject, axes: str) -> dict[str, float]:
 
 
 def _plane(omero: JsonObject, axes: str, shape: Sequence[int]) -> dict[str, int]:
-    """The plane that is shown by default; of what tells none the first."""
+    """The plane that is shown by default; the first where none is stated."""
     told = omero.get("rdefs") or {}
     wanted = {"t": told.get("defaultT"), "z": told.get("defaultZ")}
     sizes = dict(zip(axes, shape, strict=True))

@@ -136,7 +136,7 @@ class TiffBytes:
     """The bytes of an open TIFF file, up to its end, and the numbers in them."""
 
     def __init__(self, fd: int) -> None:
-        """Raises UnsupportedFormatError, CorruptFileError: the head is none, or cut."""
+        """Raises UnsupportedFormatError (no TIFF header) or CorruptFileError (a cut one)."""
         self.fd = fd
         self.size = os.fstat(fd).st_size
         self.head = os.pread(fd, 16, 0)

@@ -1,7 +1,7 @@
 """Arrays of Zarr, versions 2 and 3: what they state, checked, and their chunks decoded.
 
-Only the codecs that images are written with are known; none that runs code (pickles) or asks a
-network is, and what a chunk decodes to is bounded before it is decoded.
+Only the codecs that images are written with are known, none that runs code (pickles) or uses a
+network; what a chunk decodes to is bounded before it is decoded.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ def read_array(store: ZarrStore, path: str) -> ZarrArray:
     """What an array states.
 
     Raises:
-        UnsupportedFormatError: another type or codec than is read.
-        CorruptFileError: there is none, or it cannot be.
+        UnsupportedFormatError: a type or codec that is not read.
+        CorruptFileError: there is none, or its description is invalid.
         TooLargeError: its chunks are too large to be decoded at once.
     """
     below = f"{path}/" if path else ""
@@ -102,7 +102,7 @@ def read_chunk(store: ZarrStore, array: ZarrArray, index: Sequence[int]) -> npt.
     """A chunk by its numbers, in the shape that the array states; what is missing is filled.
 
     Raises:
-        CorruptFileError: it does not decode to what it should.
+        CorruptFileError, TooLargeError: it does not decode to what it should; it is too long.
     """
     data = _packed(store, array, tuple(index))
     if data is None:
@@ -247,7 +247,7 @@ def _packed(store: ZarrStore, array: ZarrArray, index: tuple[int, ...]) -> bytes
 
 
 def _without_crc(data: bytes) -> bytes:
-    """The checksum itself, CRC-32C, is looked at by no package that is here: it is left off."""
+    """The checksum, CRC-32C, is cut off unread: no package that is installed computes it."""
     if len(data) < _CRC_BYTES:
         raise CorruptFileError(_DAMAGED)
     return data[:-_CRC_BYTES]

@@ -114,7 +114,7 @@ class ZarrStore:
         return self._archive.read(entry)
 
     def read_part(self, name: str, start: int, size: int) -> bytes:
-        """Some bytes of a member that is there; one that is not compressed is read from there on.
+        """Some bytes of a member that is there; one that is stored uncompressed is read directly.
 
         Raises:
             CorruptFileError: they do not lie in it.

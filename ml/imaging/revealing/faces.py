@@ -32,7 +32,7 @@ class FaceBox:
 
 
 def face_boxes(rgb: ImageU8) -> list[FaceBox]:
-    """Faces seen from the front, upright, that two cascades agree upon."""
+    """Upright faces in (H, W, 3) uint8, seen from the front, that two cascades agree on."""
     scale = min(1.0, LONG_SIDE_PX / max(rgb.shape[:2]))
     size = (max(1, round(rgb.shape[1] * scale)), max(1, round(rgb.shape[0] * scale)))
     small = cv2.resize(rgb, size, interpolation=cv2.INTER_AREA)

@@ -12,9 +12,9 @@ from ml.imaging.revealing.network import LetterNetwork, letter_network
 from ml.types import ArrayF32, ImageU8
 
 LEAST_SIDE_PX = 48
-"""A picture is halved, which finds letters twice as high, as long as its sides stay above this."""
+"""A picture is halved, which finds letters twice as high, while its sides are at least this."""
 MOST_HALVINGS = 4  # 2560 px: capitals from 7 to 450 px
-_LEAST_CELLS = 6  # of a line's length: 24 px, three narrow letters of the lowest
+_LEAST_CELLS = 6  # of a line's length: 24 px, three narrow letters of the least height
 _LEAST_ASPECT = 1.5  # of a line's length to its height: "ID:" in capitals has about two
 _LEAST_FILL = 0.45  # of a box that its line covers: one that slants covers half
 _SHORT, _SHORT_COUNTS = 2.2, 0.9
@@ -52,12 +52,12 @@ class TextBox:
 def text_boxes(
     rgb: ImageU8, *, sure: float = SURE, network: LetterNetwork | None = None
 ) -> list[TextBox]:
-    """Lines of text, the surest first; capitals from 7 px."""
+    """Lines of text in (H, W, 3) uint8, the surest first; capitals from 7 px."""
     return boxes_of(text_heat(rgb, network), sure=sure)
 
 
 def text_heat(rgb: ImageU8, network: LetterNetwork | None = None) -> list[ArrayF32]:
-    """The network's answer for the picture, for half of it and so on."""
+    """The network's log odds, (h, w) each: for the picture, for it at half size, and so on."""
     asked = network or letter_network()
     return [asked.logits(picture) for picture in _halved(rgb)]
 

@@ -36,9 +36,9 @@ FRAME_SIDE_PX = 1_280
 FRAMES_MOST = 16
 """Of a video, at even steps: five seconds of work."""
 MOST_FOUND = 20
-"""Places told of; a page of text has more."""
+"""Places reported; a page of text has more."""
 EVIDENCE_NAME = "evidence.jpg"
-_STANDING_LEAST = 3  # frames of one size among others: what fewer show is of a moment
+_STANDING_LEAST = 3  # frames of one size among others: fewer cannot show that text stands still
 _DECODED_PIXELS = DECODED_WHOLE * 1_920 * 1_080  # its frames, of 1080p
 _WHOLE = (0.0, 0.0, 1.0, 1.0)
 _KINDS = ("face", "text", "outside")
@@ -54,7 +54,7 @@ def look_at_slide(
     Args:
         faces, text: what to look for.
     Returns:
-        ``LookedThrough`` as JSON; the picture is written into ``out_dir``.
+        ``LookedThrough`` as JSON; a picture of what was found, if any, is written into ``out_dir``.
     """
     with open_slide(path) as slide:
         picture = slide.thumbnail(LONG_SIDE_PX)

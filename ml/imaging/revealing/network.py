@@ -22,7 +22,7 @@ STRIDE = 4
 MARGIN_PX = 32
 """More than the 31 that the network sees to each side of a place, a multiple of ``STRIDE``."""
 BLOCK_PX = 512
-"""Side of what is looked at at once: with margins 4 MiB in the widest layer."""
+"""Side of the blocks computed one by one: with margins 4 MiB in the widest layer."""
 WEIGHTS = Path(ml.__file__).parent / "weights" / "letters.npz"
 
 

@@ -19,7 +19,7 @@ INSIDE_SHARE = 0.55
 OUTSIDE_SHARE = 0.3
 """Share of red below which a frame of such a video counts as taken outside; the stills of
 laparoscopy that white instruments fill are well above it."""
-_LEAST_LIT = 0.15  # share of a frame: a dark one is told nothing about
+_LEAST_LIT = 0.15  # share of a frame: nothing is said of a darker one
 _LEAST_FRAMES = 4  # of a median that means something
 _LONG_SIDE_PX = 160  # colours of areas need no more
 _DARK, _WHITE = 40, 235  # grey levels: what the lamp does not reach, and glints

@@ -20,7 +20,7 @@ VISIBLE = 0.955
 """Share of half the side that the mask keeps: safely inside the rim."""
 
 GLARE_LEVEL, GLARE_BLUR_PX = 250, 1.2
-"""Highlights saturate nearly, and have soft edges."""
+"""Highlights nearly saturate, and have soft edges."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Highlights:
 
     Attributes:
         x, y, radius_px: where they are in a frame, and how large.
-        flicker, wander: phases of their brightness and of their way, radians.
+        flicker, wander: phases of their brightness and of their path, radians.
     """
 
     x: ArrayF64
@@ -41,7 +41,7 @@ class Highlights:
     def glare(self, frame: int, size_px: int) -> ArrayF32:
         """(size, size, 1) float32: share of a pixel that is highlight, in frame number ``frame``.
 
-        The pace of flicker and wandering, and the 3 px of the way, are those of tremor by hand.
+        The pace of flicker and wandering, and the 3 px of the path, are those of a hand's tremor.
         """
         glare = np.zeros((size_px, size_px), np.float32)
         spots = zip(self.x, self.y, self.radius_px, self.flicker, self.wander, strict=True)

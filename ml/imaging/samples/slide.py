@@ -64,7 +64,7 @@ _Field = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class _Patch:
-    """One turned copy of the field: centre and turn of it, and how its two stains are scaled."""
+    """One turned copy of the field: its centre and turn, and how its two stains are scaled."""
 
     x: float
     y: float

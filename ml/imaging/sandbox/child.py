@@ -63,7 +63,7 @@ def main() -> None:
 
 
 def nothing(*, progress: object) -> dict[str, object]:
-    """The target of ``confinement``: to be started and shut in is all it is for."""
+    """The target of ``confinement``, which only needs a child started and confined."""
     return {}
 
 

@@ -41,7 +41,7 @@ def version() -> int:
 
 
 def restrict(reads: Iterable[Path], writes: Iterable[Path]) -> bool:
-    """Close this process to all files but these and what lies beneath; True if to TCP, too.
+    """Deny this process all files but these and what lies beneath; True if TCP is denied too.
 
     Call ``no_new_privileges`` before, and while the process has one thread.
 

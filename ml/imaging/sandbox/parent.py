@@ -54,8 +54,8 @@ def run_limited(
             (``CancelledError``) kills the child and is raised on.
     Raises:
         MlError: the same subclass and text as in the child.
-        LimitExceededError: out of memory, CPU or wall time, or killed.
-        CorruptFileError: the child crashed by a signal, as damaged files can make a decoder do.
+        LimitExceededError: out of memory, CPU or wall time, killed, or too long a reply.
+        CorruptFileError: a signal ended the child, as damaged files can crash a decoder.
         OSError: an operating system error in the child (a full disk): worth a retry.
         RuntimeError: a bug in the child; carries its traceback.
     """

@@ -89,5 +89,5 @@ def _prctl(*arguments: object) -> int:
 
 
 def thread_count() -> int:
-    """Threads of this process: the filters bind only those that the calling thread starts."""
+    """Threads of this process: the filters bind only the calling thread and those it starts."""
     return sum(1 for _ in Path("/proc/self/task").iterdir())

@@ -32,11 +32,11 @@ from ml.types import ImageU8
 ArrayU8 = npt.NDArray[np.uint8]
 Plain = Callable[[], PatchSource]
 VARIABLE = "TESSERA_READERS"
-"""How many processes read ahead; unset: as many as pay."""
+"""How many processes read ahead; unset: the default of ``readers_asked``."""
 ENDS_S = 1.0
 """A reader whose input has ended ends by itself; one that decodes does so a moment later."""
 MOST = 4
-"""Readers that are started unasked: each takes some 100 MB, and four keep a GPU busy."""
+"""Readers started by default, at most: each takes some 100 MB, and four keep a GPU busy."""
 
 
 def readers_asked(*, default: int) -> int:
@@ -67,8 +67,8 @@ def slide_readers(count: int) -> SlideReaders:
 class ReadAhead:
     """A ``PatchSource`` whose patches a reader fetches; it keeps them until it is dropped.
 
-    What a reader cannot read is read here instead, by ``plain``: so the same error is met as
-    without readers. Only a reader that ends by itself is an error of its own.
+    What a reader cannot read is read here instead, by ``plain``, so that the same error is raised
+    as without readers. Only a reader that ends by itself is an error of its own.
     """
 
     def __init__(

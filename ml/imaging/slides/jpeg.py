@@ -132,7 +132,7 @@ def encode_jpeg(
 
 
 def without_profile(data: bytes) -> bytes:
-    """The same JPEG without its ICC profile: where every tile would carry it in vain.
+    """The same JPEG without its ICC profile, which every tile would repeat.
 
     Raises:
         CorruptFileError: no start marker.

@@ -1,7 +1,7 @@
 """An OME-NGFF image as a tiled pyramid: read in rows of chunks, never as a whole.
 
-Channels are added up in their colours. libvips takes the rows as a PNG that is never made: its
-wheels read no plainer format from a stream.
+Channels are added up in their colours. libvips takes the rows as a stream of PNG, which is
+never a file: its wheels read no plainer format from a stream.
 """
 
 from __future__ import annotations

@@ -33,8 +33,8 @@ def write_pyramid(
     Args:
         image: (H, W, 3) or (H, W) uint8, or the path of a still (turned upright, ICC profile kept),
             or an image of libvips, three bands of 8 bits.
-        mpp: microns per pixel, written as the TIFF resolution; None writes none, and then the
-            resolution of a still is taken over only where it is plausible.
+        mpp: microns per pixel, written as the TIFF resolution; None keeps the image's own, which
+            readers believe only where it is plausible.
         tile_px: side of the tiles, a multiple of 16.
         progress: called with (percent, 100, "pyramid"); what it raises stops the work.
     Returns:

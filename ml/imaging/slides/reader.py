@@ -1,8 +1,8 @@
 """The process that reads patches ahead of another, see ``ml.imaging.slides.ahead``.
 
-It is asked on its standard input, a line of JSON a region, and answers with how many patches lie
-in the memory it shares: as often as that fills, and 0 at the end or where it cannot read. It ends
-when its input does, so it outlives nobody.
+Each line of its standard input asks for a region, in JSON. It answers with how many patches lie in
+the shared memory, each time that is full, and with 0 at the end or where it cannot read. It ends
+when its input does, so it never outlives its parent.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ml.imaging.slides.slide import SlideImage, open_slide
 BUFFER_BYTES = 64 * 224 * 224 * 3
 """Of a reader: 64 patches of 224 px."""
 SLIDES = 2
-"""Kept open: jobs of one batch are often of two slides."""
+"""Slides kept open: jobs of one batch are often of two slides."""
 GO, STOP = "go", "stop"
 _Key = tuple[str, int, int]
 

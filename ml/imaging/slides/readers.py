@@ -1,4 +1,4 @@
-"""The two ways pixels come out of a slide: OpenSlide's levels, or one decoded still.
+"""Two ways pixels come out of a slide: OpenSlide's levels, or one decoded still.
 
 Handles are safe under threads, and after a fork: OpenSlide would share file offsets between
 processes, so a process that did not open the handle opens its own.
@@ -49,8 +49,8 @@ class Reader(Protocol):
 def slide_vendor(path: str | Path) -> str | None:
     """The format's name by OpenSlide ("aperio", "generic-tiff", ...), None if it has none.
 
-    Asked only of files whose first bytes announce a format of one file, and of a checked index of
-    several: OpenSlide takes a text for a slide, too, and opens the files it names.
+    OpenSlide sees only files whose first bytes announce a format of one file, and a checked index
+    of several: it takes a text for a slide, too, and opens the files that this names.
 
     Raises:
         UnsupportedFormatError, CorruptFileError: an index that ``check_index`` refuses.

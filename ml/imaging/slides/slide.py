@@ -56,7 +56,7 @@ class SlideImage:
         info: size, levels (those not ``stored`` are computed on reading), microns per pixel and
             allow-listed metadata.
         icc_profile: the file's ICC profile; pixels are returned unconverted.
-        path: of the file, for who opens it again; None of what is not a file.
+        path: of the file, for whoever opens it again; None where there is no file.
     """
 
     def __init__(self, reader: Reader, *, path: Path | None = None) -> None:
@@ -129,7 +129,7 @@ class SlideImage:
         return out
 
     def pixels_read(self, size_l0: tuple[float, float], out_px: tuple[int, int]) -> int:
-        """How many pixels of a stored level ``read_region`` reads for so much at that size."""
+        """How many pixels of a stored level ``read_region`` reads for a region of these sizes."""
         level = self._level_for(min(size_l0[0] / out_px[0], size_l0[1] / out_px[1]))
         return math.ceil(size_l0[0] * size_l0[1] / self.stored[level].downsample ** 2)
 

@@ -153,7 +153,7 @@ class TileSource:
     def lengths(self, level: int) -> npt.NDArray[np.int64] | None:
         """Bytes of each tile that goes out undecoded without the colour profile: (N,) int64.
 
-        Row by row; 0 if a tile is missing and white goes out instead. None if none does.
+        Row by row; 0 if a tile is missing and white goes out instead. None if all are decoded.
         """
         index = self._indexes[level]
         if index is None:

@@ -31,7 +31,7 @@ _WAYS = tuple(
 def stain_of_file(path: str | Path) -> str:
     """The stain that a slide's file names; "" where it names none that is known.
 
-    A file that cannot be read names none: what is wrong with it, others say.
+    A file that cannot be read names none; what is wrong with it is reported elsewhere.
     """
     head = read_head(path)
     try:

@@ -21,7 +21,7 @@ _END = object()
 def ahead(frames: Iterable[T], *, count: int = FRAMES) -> Iterator[T]:
     """The same frames in the same order, up to ``count`` of them made before they are asked for.
 
-    An error of the source is raised where its frame would have come. Who stops early leaves no
+    An error of the source is raised where its frame would have come. Stopping early leaves no
     thread behind.
     """
     source = iter(frames)

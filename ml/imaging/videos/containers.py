@@ -43,8 +43,8 @@ def open_video(path: str | Path) -> Iterator[tuple[InputContainer, VideoStream]]
     """Open a file's best video stream (cover pictures do not count).
 
     Raises:
-        CorruptFileError: no container can be read from the file.
-        NoVideoStreamError: the container holds audio or data only.
+        CorruptFileError: no container can be read from the file, or its codec is unknown.
+        NoVideoStreamError, TooLargeError: it holds audio or data only; its frames are too large.
     """
     # by the first bytes, not by FFmpeg's guess: no playlist may open the files it names
     name = video_format(read_head(path))

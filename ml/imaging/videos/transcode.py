@@ -29,7 +29,7 @@ class Rendition:
 
     Attributes:
         frames: frames written; frame n is frame n of the original.
-        offset_pts: taken off every PTS of the original (0 unless it starts beyond 10 s).
+        offset_pts: taken off every PTS of the original (0 if it starts at 0 to 10 s).
     """
 
     frames: int
@@ -43,9 +43,9 @@ def transcode_h264(
 ) -> Rendition:
     """Write an h264 mp4 of every decodable frame with its own time stamp, whole or not at all.
 
-    Time stamps are kept in the original's time base; where the first lies beyond ten seconds (a
-    recorder's clock) it is taken off all of them. Odd sizes grow by one pixel, repeated from the
-    edge; rotation is applied. Audio is left out.
+    Time stamps are kept in the original's time base; where the first is negative or beyond ten
+    seconds (a recorder's clock) it is taken off all of them. Odd sizes grow by one pixel, repeated
+    from the edge; rotation is applied. Audio is left out.
 
     Args:
         progress: called with (frames done, about how many, "transcoding"); may raise to stop.

@@ -58,8 +58,8 @@ def probe_video(path: str | Path, *, progress: Progress = no_progress) -> VideoI
 def read_frame(path: str | Path, pts: int) -> ImageU8:
     """The frame with exactly that time stamp.
 
-    Seeks a second before it, and another second back until what decodes begins at or before it:
-    containers without an index land late.
+    Seeks a second before it, then farther and farther back until what decodes begins at or before
+    it: containers without an index land late.
 
     Returns:
         (H, W, 3) uint8 RGB, upright.
@@ -113,7 +113,7 @@ def iter_frames(
 ) -> Iterator[tuple[int, int, ImageU8]]:
     """Yield (index, pts, rgb) of every ``step``-th frame, in presentation order.
 
-    The index counts from the video's first frame, so it agrees with ``probe_video``'s table.
+    The index is that of ``probe_video``'s table; rgb is (H, W, 3) uint8, upright.
 
     Args:
         start_pts, stop_pts: first and last time stamp wanted, both inclusive.

@@ -20,10 +20,10 @@ from ml.files import WEIGHTS_FOLDER, write_json
 
 SUFFIX = ".calibration.json"
 LEVEL = 0.05
-"""Where nothing related is searched, this many searches call their nearest close."""
+"""Where nothing related is searched, this share of searches calls its nearest close."""
 _TAIL = 0.02
-"""The nearest of many is nearer than any pair that was measured: below the lowest quantile the
-share falls on as it does, on the whole, below this one."""
+"""The nearest of many may be nearer than any pair that was measured: below the lowest quantile the
+share goes on falling at the mean rate at which it falls below this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ def read_calibration(path: str | Path) -> Calibration:
     """Read what ``write_calibration`` wrote.
 
     Raises:
-        CorruptFileError: not a calibration.
+        CorruptFileError: missing, or not a calibration.
     """
     path = Path(path)
     try:

@@ -20,7 +20,7 @@ class DiffusionConfig:
     # Of the cosine to the query itself, beside what is handed on; each is divided by its largest.
     # Without it the very same place was found less often than by distance; see the docs.
     direct: float = 2.0
-    reach: int = 200  # nearest of a gallery that take part: the suite's scores are those of all
+    reach: int = 200  # nearest of a gallery that take part: the suite scores the same with all
 
 
 def diffused_distances(
@@ -56,7 +56,7 @@ def diffused_distances(
 
 
 def _handed_on(start: ArrayF64, gallery: ArrayF64, config: DiffusionConfig) -> ArrayF64:
-    """(N,) what reaches each of what the nearest have at the start, (N,)."""
+    """(N,) what reaches each region of what the nearest have in ``start``, (N,)."""
     if len(gallery) < 2:
         return start
     weights = _joints(gallery, config)
@@ -80,7 +80,7 @@ def _joints(gallery: ArrayF64, config: DiffusionConfig) -> ArrayF64:
 
 
 def _weights(a: ArrayF64, b: ArrayF64, power: float) -> ArrayF64:
-    # NumPy alone: the web process asks this, and SciPy would take 30 MiB of each.
+    # NumPy alone: web processes run this, and SciPy would cost each of them 30 MiB.
     return np.asarray(np.maximum(_unit(a) @ _unit(b).T, 0.0) ** power)
 
 

@@ -11,12 +11,12 @@ from ml.types import ArrayBool, ArrayF32, ArrayF64
 
 FALSE_SHARE = 0.05
 """Of the slide's own tissue that is said to have nothing close elsewhere."""
-FEWEST = 39  # twice as many as the false share needs: of fewer, the two farthest decide
+FEWEST = 39  # twice as many as the false share needs: of fewer, the farthest alone decides
 ASKED_MOST = 200  # pieces; the bound of more moves by less than its own spread
 
 
 def nearest_elsewhere(vectors: ArrayF32, elsewhere: ArrayBool) -> ArrayF64:
-    """How far each of the first pieces is from the most like it elsewhere.
+    """How far each of the first pieces is from the piece most like it elsewhere.
 
     Args:
         vectors: (N, D) of pieces of one slide.

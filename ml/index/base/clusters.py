@@ -15,7 +15,7 @@ from ml.types import ArrayF32, ArrayI64
 ROUNDS, SEED = 10, 1  # of a k-means: few, for the lists only say where to look
 _POLISHED = 2  # rounds over all centres together, once the groups have theirs
 POINTS = 256
-"""Vectors a centre that a k-means looks at, at most: FAISS' own bound."""
+"""Vectors per centre that a k-means looks at, at most: FAISS' own bound."""
 _AT_ONCE_MOST = 256
 """So few centres are made and looked at together: the way by groups saves nothing."""
 _GROUPS_LOOKED_AT = 4
@@ -54,7 +54,7 @@ class Centres:
 
 
 def centres_of(sample: ArrayF32, count: int) -> Centres:
-    """``count`` centres of a sample (S, D) of vectors; S is at least ``count``."""
+    """Up to ``count`` centres of a sample (S, D) of vectors; S is at least ``count``."""
     if count <= _AT_ONCE_MOST:
         return Centres(means(sample, count))
     groups = _flat(means(sample, int(np.sqrt(count))))
@@ -72,7 +72,7 @@ def centres_of(sample: ArrayF32, count: int) -> Centres:
 
 
 def _shared_out(sizes: ArrayI64, count: int) -> ArrayI64:
-    """(G,) this many of ``count`` for each size; by it, and no more than there are."""
+    """(G,) how many of ``count`` go to each group: in proportion to its size, and at most that."""
     exact = sizes * (count / sizes.sum())
     shares = np.floor(exact).astype(np.int64)
     left = np.argsort(shares - exact, kind="stable")[: count - int(shares.sum())]
@@ -92,7 +92,7 @@ def _moved(centres: Centres, sample: ArrayF32) -> ArrayF32:
 
 
 def means(vectors: ArrayF32, count: int) -> ArrayF32:
-    """(count, D) by k-means; the same from the same vectors."""
+    """(count, D) by k-means, the same from the same vectors; the vectors if no more."""
     vectors = np.ascontiguousarray(vectors)
     if count >= len(vectors):
         return vectors

@@ -30,7 +30,7 @@ _ROUNDING = 2.0**-16
 """Error of a squared distance against the squared lengths it is the difference of: float32 keeps
 2**-24 of each product, and some hundred products are summed."""
 _TEMPORARY_BYTES = 256 << 20
-"""What FAISS may keep on the GPU for its own work, of 1.5 GiB without a word."""
+"""What FAISS may keep on the GPU for its own work; its default is 1.5 GiB."""
 _CHUNK_ROWS = 65_536  # copied at a time: a base of millions is never held twice
 
 
@@ -69,7 +69,7 @@ def rows_on_gpu(vectors: ArrayF32) -> GpuRows | None:
     """The vectors (N, D) on the chosen GPU; None if there is none, or no room on it.
 
     Raises:
-        BadInputError: the environment names no device.
+        BadInputError: the environment names a device that is not there.
     """
     index = flat_on_gpu(vectors.shape[1], nbytes=vectors.nbytes)
     if index is None:
@@ -87,9 +87,9 @@ def flat_on_gpu(dim: int, *, nbytes: int) -> Any | None:
     """An empty flat index of FAISS on the chosen GPU; None if there is none, or no room.
 
     Args:
-        nbytes: what it is to hold, held against ``TESSERA_GPU_MEMORY_GIB``.
+        nbytes: what it is to hold, compared with ``TESSERA_GPU_MEMORY_GIB``.
     Raises:
-        BadInputError: the environment names no device.
+        BadInputError: the environment names a device that is not there.
     """
     gpus = faiss.get_num_gpus()
     number = gpu_asked(None, gpus) if gpus else None

@@ -64,7 +64,7 @@ def centres_on_gpu(sample: ArrayF32, count: int) -> GpuCentres | None:
     """``count`` centres of a sample (S, D) of vectors; None if no GPU can make them.
 
     Raises:
-        BadInputError: the environment names no device.
+        BadInputError: the environment names a device that is not there.
     """
     dim = sample.shape[1]
     # the index holds the centres alone, but all of the sample may lie there while it is searched

@@ -33,8 +33,8 @@ _QUANTIZER: int = faiss.ScalarQuantizer.QT_8bit
 
 _FILE, _LIST_OF, _PROBES = "lists.faiss", "list_of.npy", "lists.json"
 PER_LIST, _SEED = 64, 1
-"""Rows a list that its centre is made from: fewer than FAISS' 256, for the lists only say where to
-look. A fixed seed, for the same file from the same vectors."""
+"""Rows per list that its centre is made from: fewer than FAISS' 256, for the lists only say where
+to look. A fixed seed, for the same file from the same vectors."""
 _CHUNK_ROWS = 131_072
 SCAN_MOST = 16_384
 """This many rows are all looked at: as fast as choosing among lists, and nothing is missed."""
@@ -65,7 +65,7 @@ class PartLists:
     is_exact = False
 
     def __init__(self, lists: Lists, index: Any, per_list: ArrayI64) -> None:
-        """``index``: FAISS', giving rows of the base. ``per_list``: (L,) its rows a list."""
+        """``index``: FAISS', giving rows of the base. ``per_list``: (L,) its rows per list."""
         self._lists, self._index, self._per_list = lists, index, per_list
         self.nbytes = index.ntotal * (int(index.sa_code_size()) + per_list.itemsize)
 
@@ -96,7 +96,7 @@ class Lists:
         bits: Bits | None = None,
         per_list: ArrayI64 | None = None,
     ) -> ArrayI64:
-        """Up to ``n`` permitted rows that may be nearest to ``q`` (D,), in no certain order.
+        """Up to ``n`` permitted rows that may be nearest to ``q`` (D,), in no particular order.
 
         Args:
             k: of how many the exact nearest are wanted among them.
@@ -193,7 +193,7 @@ def write_lists(
     """Write lists of ``vectors`` (N, D) into ``folder``, and how many of them a search visits.
 
     Args:
-        may_use_gpu: centres, and which is nearest to each vector, are found there if there is one.
+        may_use_gpu: find the centres, and the nearest to each vector, on a GPU if there is one.
     """
     count, dim = vectors.shape
     n_lists = lists_of(count)

@@ -20,7 +20,7 @@ _parameters: Any = faiss.SearchParametersIVF
 _plain_parameters: Any = faiss.SearchParameters
 _SCANNED_MOST = 2_048  # rows: below, measuring the groups costs as much as the scan
 _SAMPLE, _K, _RECALL = 32, 25, 0.999
-"""Rows that are asked with, for this many of their nearest, of which this many have to be found."""
+"""Rows searched with, for this many of their nearest, of which this share has to be found."""
 
 
 class Groups:
@@ -111,7 +111,7 @@ def few_rows(
         _, found = index.search(asked, _K, params=_parameters(nprobe=n_groups))
         shares = [np.isin(one, other).mean() for one, other in zip(want, found, strict=True)]
         if np.mean(shares) >= _RECALL:
-            n_groups *= 2  # what is asked with need not be a row
+            n_groups *= 2  # a query need not be a row
             break
         n_groups += max(1, n_groups // 4)
     return PartGroups(index, min(n_groups, groups.middles.ntotal))

@@ -88,7 +88,7 @@ class Segment:
             return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float64)
         if chosen is not None and held <= _MEASURED_MOST:
             distance = exact_distances(q, chosen.copies(self.vectors))
-            distance[places] = np.inf  # behind the k, which are fewer than the others
+            distance[places] = np.inf  # behind the k: at least as many others are left
             return nearest_of_ascending(self.ids[chosen.rows], distance, k)
         if chosen is not None and n_permitted <= _MEASURED_MOST:
             return self._ranked(q, left_out.dropped(chosen.rows), k)

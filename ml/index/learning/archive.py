@@ -34,7 +34,7 @@ class FromArchive:
     Attributes:
         chosen: of what was tried; ``identity`` where nothing helped on the patients learned from.
         calibration: of distances under it; None if too few pairs are unrelated.
-        learned_regions, learned_patients: it was learned from.
+        learned_regions, learned_patients: how many it was learned from.
         metric: None if an encoder was trained.
     """
 
@@ -53,7 +53,7 @@ class FromArchive:
 
     @property
     def is_better(self) -> bool:
-        """The rule that was written down before: the interval of the gain lies above zero."""
+        """By a rule fixed beforehand: not the identity, and the interval of the gain above zero."""
         return not self.is_identity and self.comparison.is_better
 
 
@@ -69,7 +69,7 @@ def learn_from_archive(
 
     Args:
         before: (N, E) vectors that are searched by now; None for the material's own.
-        progress: told in each phase; may raise to stop.
+        progress: called in each phase; may raise to stop.
         aside_least: patients to compare on; fewer than the default prove little.
     Raises:
         TooLittleError: too few patients, labels or judgements; the message says how many.
@@ -120,7 +120,7 @@ def judge_vectors(
         aside: (N,) regions of patients that it was not trained on.
         vectors: (N, D) of the material's regions by it. before: as ``learn_from_archive``.
         chosen: in words, what was trained.
-        learned_regions, learned_patients: it was trained on.
+        learned_regions, learned_patients: how many it was trained on.
     Raises:
         TooLittleError: too few patients, labels or judgements to compare on.
     """

@@ -1,4 +1,4 @@
-"""Vectors that are searched by against those that were learned, asked with patients kept aside."""
+"""Vectors that are searched by now against learned ones, compared on patients kept aside."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class FigureChange:
         name: ``map_at_10``, ``precision_at_10``, ``first_right`` (the nearest has the label) or
             ``agreement`` (with what people called alike and unlike).
         gain, low, high: new less old, and its interval of 95 % when patients are drawn again.
-        regions, patients: that asked.
+        regions, patients: how many were searched with.
     """
 
     name: str
@@ -69,7 +69,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What was learned does for patients that it was not learned from.
+    """What the learned vectors do for patients that they were not learned from.
 
     Attributes:
         judges_by: the measure that the verdict goes by.
@@ -87,7 +87,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """Of each query (Q,): its row; NaN if no other patient has its label."""
+    """Of each query (Q,): its row and scores, NaN if no other patient has its label."""
 
     rows: ArrayI64
     scores: dict[str, ArrayF64]
@@ -103,14 +103,14 @@ def compare(
     judges_by: str = MAP,
     progress: Progress | None = None,
 ) -> Comparison:
-    """Ask with each region kept aside for its nearest among all other patients' regions.
+    """Search with each region kept aside among all other patients' regions.
 
     Args:
         aside: (N,) regions of patients that nothing was learned from.
         learned: (N, D) vectors of the material's regions by what was learned.
         before: (N, E) those that are searched by now; None for the material's own.
         judges_by: the measure that the verdict goes by.
-        progress: told twice; may raise to stop.
+        progress: called twice; may raise to stop.
     """
     told = progress or (lambda done, total, phase: None)
     found = []

@@ -14,7 +14,7 @@ class Judged:
     """Pairs of regions by their rows.
 
     Attributes:
-        asked, other: (P,) int64: what was searched with, and what was found. alike: (P,) the word.
+        asked, other: (P,) int64, searched with and found. alike: (P,) bool, what was said of them.
     """
 
     asked: ArrayI64
@@ -31,11 +31,11 @@ class Judged:
         return Judged(new[self.asked[both]], new[self.other[both]], self.alike[both])
 
     def asked_both_ways(self) -> ArrayI64:
-        """Ascending rows of which somebody called another region alike, and another one not."""
+        """Ascending rows for which people called one region alike and another one not."""
         return np.intersect1d(self.asked[self.alike], self.asked[~self.alike])
 
     def agreement(self, vectors: ArrayF64, asks: ArrayBool) -> ArrayF64:
-        """How well distances agree with people, for each region that was asked with both ways.
+        """How well distances agree with people, for each row of ``asked_both_ways``.
 
         Args:
             vectors: (N, D). asks: (N,) the regions to answer for.

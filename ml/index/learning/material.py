@@ -19,11 +19,11 @@ ASIDE_SHARE = 0.3
 ASIDE_LEAST = 5
 """Patients to compare on: of fewer all would gain by chance in more than one of 32 cases."""
 LEARNED_LEAST = 2
-"""Patients of a label, or with judgements of both kinds, to learn from: what sets a patient apart
-is told from what sets a label apart by two at least."""
+"""Patients of a label, or with judgements of both kinds, to learn from: only two or more
+can tell what sets a patient apart from what sets a label apart."""
 MAP, AGREEMENT = "map_at_10", "agreement"
-TOO_LITTLE = "There is too little to learn from."
 """What the verdict goes by: labels, or where they do not suffice what people judged."""
+TOO_LITTLE = "There is too little to learn from."
 RULE = (
     f"{ASIDE_SHARE:.0%} of the patients, rounded up, are kept aside: those whose key has the "
     "smallest SHA-256. A patient is on one side only."
@@ -61,7 +61,7 @@ class Material:
         """Checked material.
 
         Raises:
-            ShapeError: not one label and patient a vector.
+            ShapeError: not one label and patient per vector.
         """
         if vectors.ndim != 2 or not len(vectors) == len(labels) == len(patients):
             raise ShapeError(
@@ -90,7 +90,7 @@ class Enough:
     """What there is against what learning takes.
 
     Attributes:
-        patients: all. aside: patients kept aside that can be asked with, by labels or judgements.
+        patients: all. aside: patients kept aside to search with, by labels or judgements.
         labels: that enough patients have to learn from. judged: patients to learn judgements from.
         judges_by: ``map_at_10`` (labels) or ``agreement`` (judgements alone).
         lacking: what each way to learn needs and what was found; empty where one has enough.

@@ -94,14 +94,14 @@ def learn_metric(
         vectors: (N, D) float32. labels, patients: (N,) of each; "" is no label.
         config: what is tried.
         judged: pairs that people compared; they are learned from beside the labels, or alone.
-        progress: told after each fold; may raise to stop.
+        progress: called before each fold; may raise to stop.
     Returns:
         The candidate with the best score of patients kept apart (the mean over labels of the share
         of right labels among the ``k`` nearest of other folds; with fewer than two labels, how well
         distances agree with people), if it beats the identity by more than two standard errors over
         patients; else the identity.
     Raises:
-        ShapeError: not one label and patient a vector.
+        ShapeError: not one label and patient per vector.
         BadInputError: fewer than two patients, or than two labels and nothing judged.
     Source: linear discriminant analysis with a shrunk covariance within classes (Friedman 1989);
         departs from it by keeping all directions, and by the choice over patients. Of pairs:

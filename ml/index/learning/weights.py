@@ -1,7 +1,7 @@
 """A linear map as the bytes of a safetensors file, and back.
 
-The format is a length, a JSON header and the numbers; written here by hand, for what searches load
-needs no library of weights.
+The format is a length, a JSON header and the numbers; written here by hand, so that searches need
+no library of weights.
 """
 
 from __future__ import annotations

@@ -39,8 +39,8 @@ class LayoutConfig:
         components: principal components that neighbours are looked for in.
         neighbours: of each point in the graph. epochs: how often all points are moved.
         repelled: chance points that each edge's end is pushed away from.
-        laid_out: at most this many points are laid out (the neighbours cost grows with the square
-            of it); the others are placed among their nearest of these.
+        laid_out: at most this many points are laid out (finding neighbours costs the square of
+            it); the others are placed among their nearest of these.
         seed: of all that is drawn by chance.
     """
 
@@ -88,7 +88,7 @@ def _chosen(n: int, config: LayoutConfig) -> ArrayI64:
 
 
 def _reduced(vectors: ArrayF32, components: int) -> ArrayF32:
-    """(N, C) principal components, each with a sign of its own choice: the largest part is up."""
+    """(N, C) principal components, signs fixed: the largest entry of each axis is positive."""
     centred = vectors.astype(np.float64) - vectors.mean(axis=0, dtype=np.float64)
     values, axes = np.linalg.eigh(centred.T @ centred)
     axes = axes[:, np.argsort(values)[::-1][:components]]
@@ -124,7 +124,7 @@ def _edges(rows: ArrayF32, k: int) -> tuple[ArrayI64, ArrayI64, ArrayF64]:
 
 
 def _smooth(distance: ArrayF64) -> ArrayF64:
-    """(N, k) weights, each row's summing to log2(k): 1 for the nearest, less by its own scale."""
+    """(N, k) weights, each row summing to log2(k): 1 for the nearest, less by its own scale."""
     beyond = (distance - distance[:, :1]).clip(0)
     target = np.log2(max(distance.shape[1], 2))
     low, high = np.zeros(len(distance)), np.full(len(distance), np.inf)

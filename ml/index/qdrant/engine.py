@@ -47,7 +47,7 @@ class QdrantConfig:
 class QdrantIndex:
     """A ``VectorIndex`` by name on a server. Each search reads its record first.
 
-    One writer at a time is the caller's to see to: the portal's are jobs, of which one runs.
+    The caller must keep to one writer at a time: the portal writes in jobs, of which one runs.
     """
 
     def __init__(self, server: QdrantServer, empty: Record, config: QdrantConfig) -> None:
@@ -111,7 +111,7 @@ class QdrantIndex:
         return self.finish(filling)
 
     def add(self, ids: npt.ArrayLike, vectors: npt.ArrayLike) -> int:
-        """Add vectors under new ids; as ``FaissIndex.add``, but that a search at the same time may
+        """Add vectors under new ids; as ``FaissIndex.add``, except that a search meanwhile may
         find some of them before the others."""
         new_ids, new_vectors = checked_entries(ids, vectors, self.dim)
         record = self._record()
@@ -138,7 +138,7 @@ class QdrantIndex:
         return len(held)
 
     def compact(self, *, progress: Progress = no_progress) -> int:
-        """The server folds by itself: the version as it is."""
+        """The server compacts by itself: returns the version, unchanged."""
         return self._record().version
 
     def search(
@@ -214,7 +214,7 @@ def open_qdrant(
     Raises:
         IndexUnreachableError: the server does not answer.
         IndexFormatError: it holds an index of this name and another dimension or tag.
-        MissingDependencyError: the client is not installed.
+        BadInputError, MissingDependencyError: dim is below 1; the client is not installed.
     """
     if dim < 1:
         raise BadInputError(f"dim: expected at least 1, got {dim}")

@@ -19,7 +19,7 @@ _GRAPH_LINKS = 16  # of the graph of one index among its like; Qdrant's own defa
 
 
 def collection_made(server: QdrantServer, name: str, dim: int) -> None:
-    """Make the collection where it is missing: sharded, replicated, mapped, a graph an index."""
+    """Make the collection if it is missing: sharded, replicated, mapped, one graph per index."""
     from qdrant_client import models
 
     with asking():
@@ -112,7 +112,7 @@ def nearest_points(
 
 
 def held(server: QdrantServer, record: Record, key: str, among: ArrayI64 | None = None) -> ArrayI64:
-    """(N,) ids of a generation, ascending; ``among``: those of these."""
+    """(N,) ids of a generation, ascending; only those in ``among``, if given."""
     parts: list[int] = []
     offset: Any = None
     while True:

@@ -1,4 +1,4 @@
-"""Where Qdrant is, and how it is asked: one client a process and server."""
+"""Where Qdrant is, and how it is asked: one client per process and server."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class QdrantServer:
         return _client(self, os.getpid())
 
     def answers(self) -> bool:
-        """True if it does.
+        """True if the server answers.
 
         Raises:
             IndexUnreachableError: it does not.

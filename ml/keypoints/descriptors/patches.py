@@ -25,7 +25,7 @@ def cut_patches(
     """Sample a square window around each key point, turned and scaled to one patch size.
 
     Windows are read from a pyramid of halved images, at the level where one patch pixel covers one
-    to two image pixels, so that large supports do not alias. Outside the image it is mirrored.
+    to two of its pixels, so that large supports do not alias. Outside the image it is mirrored.
 
     Args:
         grey: (H, W) uint8.
@@ -38,7 +38,7 @@ def cut_patches(
     Returns:
         (N, 1, S, S) float32 in [0, 1].
     Raises:
-        ShapeError: support_px or angle_deg is not (N,).
+        ShapeError: angle_deg is not (N,). ValueError: support_px is neither one number nor (N,).
     """
     n = len(xy)
     support = np.broadcast_to(np.asarray(support_px, np.float32), (n,))

@@ -132,7 +132,7 @@ def load(name: str = "vit") -> VitDescriptor:
     baseline.
 
     Raises:
-        WeightsError: missing, damaged, of another architecture, or a backbone not to be had.
+        WeightsError: missing, damaged, of another architecture, or the backbone cannot be loaded.
     """
     if not name.startswith(PREFIX):
         return descriptor_from_file(WEIGHTS, name=name)

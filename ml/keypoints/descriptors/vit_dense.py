@@ -26,7 +26,7 @@ CALIBRATED = 0.8
 """Similarity that keeps the most matches of synthetic pairs with at most 3 of 100 wrong."""
 
 RATIO = 0.8
-"""Ratio that does: twice as many (the ``rules`` of ``train vit``)."""
+"""The same for the ratio, which keeps twice as many (the ``rules`` of ``train vit``)."""
 
 MIN_WINDOW_PX = 8
 """A smaller window holds no phase to correlate."""
@@ -43,7 +43,7 @@ class DenseConfig:
     """Switches of ``match_dense``: the rows of the paper's table III, and the rule of a match.
 
     Attributes:
-        ratio: see ``distance_ratios``; matches below it are kept. 0 asks for none.
+        ratio: see ``distance_ratios``; matches below it are kept. 0: no such test.
         threshold: least similarity. The paper has this rule alone: ``DenseConfig.of_the_paper()``.
             How similar the patches of two true places are depends on how far the camera moved, so
             one threshold for all pairs keeps what stands still, as the rim of the scope does.

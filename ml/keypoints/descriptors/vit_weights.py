@@ -34,7 +34,7 @@ def read_network(path: Path) -> tuple[VitMatcher, str]:
 
     Raises:
         WeightsError: missing, damaged, of another architecture, weights that do not fit their
-            configuration or are not finite, or a backbone not to be had.
+            configuration or are not finite, or the backbone cannot be loaded.
     """
     metadata, tensors = read_tensors(path, ARCHITECTURE, keys=KEYS)
     network = VitMatcher(stored_config(VitConfig, metadata, path.name))

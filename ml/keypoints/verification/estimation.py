@@ -24,7 +24,7 @@ CONFIDENCE = 0.9999
 """Probability that at least one sample held no outlier: one estimate in 10,000 fails by chance."""
 
 MAX_ITERATIONS, MAX_FUNDAMENTAL_ITERATIONS = 4000, 5000
-"""Samples drawn at most, where this many outliers are left that ``CONFIDENCE`` is not reached."""
+"""Samples drawn at most, where there are too many outliers to reach ``CONFIDENCE`` sooner."""
 
 REFINE_ITERATIONS = 20
 """Least-squares steps over the inliers of an affine map."""
@@ -59,14 +59,14 @@ def estimate_transform(
 ) -> Transform:
     """Estimate the planar motion between two frames, robustly.
 
-    Homographies by USAC-MAGSAC or RANSAC; affine maps and similarities by RANSAC with local
-    optimisation (OpenCV offers no MAGSAC for them), then least squares over the inliers.
+    Homographies by USAC-MAGSAC or RANSAC; affine maps and similarities always by RANSAC (OpenCV
+    has no MAGSAC for similarities), then least squares over the inliers.
 
     Args:
         xy_a, xy_b: (N, 2) float32, pixels, x right, y down.
         model: one of ``MODEL_NAMES``.
         threshold_px: largest reprojection error of an inlier, in the plane of b.
-        method: one of ``METHOD_NAMES``.
+        method: one of ``METHOD_NAMES``, for homographies alone.
     Returns:
         Transform: matrix (3, 3) float64 mapping a to b; inliers (N,) bool.
     Raises:

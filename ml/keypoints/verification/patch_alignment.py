@@ -215,7 +215,7 @@ def _template(
 
 
 def _safe(jacobian: ArrayF64) -> ArrayF64:
-    """Local maps, those without an inverse left out."""
+    """Local maps, with the identity in place of those without an inverse."""
     fair = np.abs(np.linalg.det(jacobian)) > MIN_DETERMINANT
     return np.where(fair[:, None, None], jacobian, np.eye(2))
 

@@ -62,7 +62,7 @@ class TwoViewModel:
     def agrees(self, xy_a: ArrayF32, xy_b: ArrayF32, *, leave_out: bool = False) -> ArrayBool:
         """(N,) bool: near the field's prediction, and on the plane or in the epipolar band.
 
-        Where the field turns the tissue over nothing agrees: a straight vessel looks like its
+        Where the field turns the tissue over, nothing agrees: a straight vessel looks like its
         mirror image, but tissue is never seen from behind.
 
         ``leave_out``: the points are the field's own, in its order; the others predict each.

@@ -66,7 +66,7 @@ def test_of_an_mrxs_the_label_is_gone_from_the_data_and_the_id_from_the_files(
     assert files["slide/Data0000.dat"].count(b"\xff\xd8\xff") == 2  # the tiles'
     assert not any(SLIDE_ID.encode() in data for data in files.values())
     gone = {"SLIDE_ID", "SLIDE_NAME", "SLIDE_CREATIONDATETIME", "BARCODE_VALUE"}
-    gone |= {"label image", "thumbnail image", "preview in front of the folder"}
+    gone |= {"label image", "thumbnail image", "preview in the .mrxs file"}
     assert gone <= set(cleaned.removed)
 
 
