@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dev serve test endurance check lint-fix fuzz bench bench-gpu gpu-once gpu-wheels chaos swapping screenshots clean front lock sbom
+.PHONY: help setup demo dev serve test endurance check lint-fix fuzz bench bench-gpu gpu-once gpu-wheels chaos swapping screenshots clean lock sbom
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'

@@ -20,7 +20,7 @@ const OTHERS = {
 function roomRule(folder, room) {
   const place = ROOMS[folder].indexOf(room);
   const closed = [...ROOMS[folder].slice(place + 1), ...OTHERS[folder], "main"];
-  const message = `${folder}/${room} may import from ${["dom", ...ROOMS[folder].slice(0, place), room].join(", ")}.`;
+  const message = `${folder}/${room} may import from ${[...new Set(["dom", ...ROOMS[folder].slice(0, place), room])].join(", ")}.`;
   const patterns = [{ regex: `^(\\.\\.?|@)/(.*/)?(${closed.join("|")})(/|$)`, message }];
   return { files: [`${folder}/${room}/**`], rules: { "no-restricted-imports": ["error", { patterns }] } };
 }

@@ -2,8 +2,8 @@
 import { toast } from "../app/toasts";
 import { element, required } from "../dom/elements";
 import { API_ROOT, ApiError, postJson } from "../dom/http";
-import { stepsOf } from "./points";
-import type { MapPoints } from "./points";
+import { leftText, stepsOf } from "./points";
+import type { MapPoints, Refused } from "./points";
 
 const PART = 30; // rows that are added at once
 
@@ -79,7 +79,7 @@ export class Chosen {
     const button = required<HTMLButtonElement>(form, "button");
     button.disabled = true;
     let done = 0;
-    const failed: string[] = [];
+    const failed: Refused[] = [];
     for (const { canvas, ids } of stepsOf(this.ids, this.points)) {
       const changes = ids.map((at) => ({ do: "update", id: this.points.rois[at], version: this.versions[at], label }));
       try {
@@ -88,12 +88,12 @@ export class Chosen {
         done += ids.length;
       } catch (error) {
         if (!(error instanceof ApiError)) throw error;
-        failed.push(error.message);
+        failed.push({ canvas, reason: error.message });
       }
     }
     button.disabled = false;
     if (done) toast(`${done.toLocaleString("en")} ${done === 1 ? "region is" : "regions are"} relabelled.`, "success");
-    if (failed.length) toast(`${failed.length} of the images were left as they are: ${failed[0] ?? ""}`, "error");
+    if (failed.length) toast(leftText(failed), "error");
     if (done) this.root.dispatchEvent(new CustomEvent("relabelled", { bubbles: true }));
   }
 }

@@ -114,3 +114,15 @@ export function stepsOf(ids: readonly number[], points: MapPoints): { canvas: st
     })),
   );
 }
+
+/** A request of which nothing was written. */
+export interface Refused {
+  canvas: string;
+  reason: string;
+}
+
+/** On how many images regions kept their label, whatever the number of requests, and why on the first. */
+export function leftText(refused: readonly Refused[]): string {
+  const count = new Set(refused.map(({ canvas }) => canvas)).size;
+  return `On ${count === 1 ? "1 image" : `${count.toLocaleString("en")} images`} regions were left as they are: ${refused[0]?.reason ?? ""}`;
+}

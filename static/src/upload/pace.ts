@@ -51,6 +51,11 @@ export class Pace {
   }
 }
 
+/** Rounded down: all of it is 100 %, and nothing less is. */
+export function percentText(part: number, whole: number): string {
+  return `${Math.floor((100 * part) / Math.max(whole, 1))} %`;
+}
+
 export function sizeText(bytes: number): string {
   let [size, unit] = [bytes, 0];
   while (size >= 1024 && unit < UNITS.length - 1) [size, unit] = [size / 1024, unit + 1];

@@ -7,13 +7,12 @@
 import { toast } from "../app/toasts";
 import { element } from "../dom/elements";
 import { archived } from "./archive";
+import { percentText } from "./pace";
 import { chosen, dropped, thingsOf } from "./sets";
 import type { Found, Thing } from "./sets";
 import { Total } from "./total";
 import { Transfer, giveUp } from "./transfer";
 import type { Goal } from "./transfer";
-
-const PERCENT = 100; // of a whole
 
 /** The portal takes this many long bodies at once; the others wait for their turn here. */
 const AT_ONCE = 2;
@@ -61,7 +60,7 @@ class UploadPage {
     if (thing.missing) return this.refuse(note, thing.name, thing.missing);
     const total = thing.files.reduce((sum, { file }) => sum + file.size, 0);
     const read = (bytes: number) => {
-      note.textContent = `${thing.name}: reading its ${thing.files.length} files, ${Math.floor((PERCENT * bytes) / Math.max(total, 1))} %`;
+      note.textContent = `${thing.name}: reading its ${thing.files.length} files, ${percentText(bytes, total)}`;
     };
     read(0);
     this.reading += 1;

@@ -1,7 +1,7 @@
 /** One file on the page of uploads: its name, its bar, what is happening, and what can be done. */
 
 import { element } from "../dom/elements";
-import { Pace, sizeText, timeText } from "./pace";
+import { Pace, percentText, sizeText, timeText } from "./pace";
 
 export type RowState = "waiting" | "sending" | "paused" | "checking" | "stored" | "refused" | "gone";
 
@@ -17,8 +17,6 @@ interface RowDoes {
   goOn: () => void;
   remove: () => void;
 }
-
-const PERCENT = 100; // of a whole
 
 export class Row {
   readonly element: HTMLElement;
@@ -107,14 +105,14 @@ export class Row {
   }
 
   /** `isFinal`: the same file would be refused again. */
-  refused(reason: string, isFinal: boolean): void {
-    this.show("refused");
+  refused(reason: string, isFinal: boolean, note = ""): void {
+    this.show("refused", note);
     this.turn.hidden = isFinal;
     this.reason.textContent = reason;
     this.reason.hidden = false;
   }
 
   private percent(): string {
-    return `${Math.floor((PERCENT * this.bar.value) / this.bar.max)} %`;
+    return percentText(this.bar.value, this.bar.max);
   }
 }

@@ -1,9 +1,7 @@
 /** What all files together have come to, in one line above them. */
 
-import { Pace, sizeText, timeText } from "./pace";
+import { Pace, percentText, sizeText, timeText } from "./pace";
 import type { Part } from "./row";
-
-const PERCENT = 100; // of a whole
 
 function isCounted({ state }: Part): boolean {
   return state !== "gone" && state !== "refused";
@@ -19,7 +17,7 @@ export function totalText(parts: readonly Part[], left: number | null): string {
   const refused = parts.filter(({ state }) => state === "refused").length;
   return [
     `${stored} of ${counted.length} files received`,
-    `${Math.floor((PERCENT * arrived) / Math.max(size, 1))} % of ${sizeText(size)}`,
+    `${percentText(arrived, size)} of ${sizeText(size)}`,
     ...(left !== null && arrived < size ? [`${timeText(left)} left`] : []),
     ...(refused > 0 ? [`${refused} not stored`] : []),
   ].join(" · ");

@@ -6,7 +6,7 @@
 import { Upload } from "tus-js-client";
 import type { DetailedError } from "tus-js-client";
 
-import { API_ROOT, call, csrfToken, getJson } from "../dom/http";
+import { API_ROOT, ApiError, call, csrfToken, getJson } from "../dom/http";
 import { FIRST_PIECE_BYTES, nextPiece } from "./pace";
 import { Row } from "./row";
 
@@ -19,8 +19,15 @@ const SELDOM_AFTER = 30;
 const GONE = [404, 410];
 
 interface Seen {
-  state: "receiving" | "checking" | "stored" | "refused";
+  state: "receiving" | "checking" | "stored" | "refused" | "quarantined";
   error: { message: string } | null;
+}
+
+/** Why a file that arrived was not stored; `isFinal`: the same file would be refused again. */
+interface Refusal {
+  reason: string;
+  isFinal: boolean;
+  note?: string;
 }
 
 /** Where a file goes: into a case, or, as the crate of a whole case, into a lab. */
@@ -130,15 +137,13 @@ export class Transfer {
     this.row.show("checking");
     this.changed();
     for (let looks = 0; ; looks += 1) {
-      try {
-        const seen = await getJson<Seen>(this.upload.url ?? "");
-        if (seen.state === "stored") return this.changedTo("stored");
-        if (seen.state === "refused") {
-          this.row.refused(seen.error?.message ?? "The file was refused.", true);
-          return this.changed();
-        }
-      } catch {
-        // no answer for the moment; the file has arrived all the same
+      const seen = await getJson<Seen>(this.upload.url ?? "").catch((error: unknown) => error as Error);
+      const end = endOf(seen);
+      if (end === "stored") return this.changedTo(end);
+      if (end) {
+        if (seen instanceof ApiError && GONE.includes(seen.status)) this.upload.url = null;
+        this.row.refused(end.reason, end.isFinal, end.note);
+        return this.changed();
       }
       await new Promise((resolve) => setTimeout(resolve, looks < SELDOM_AFTER ? LOOK_EVERY_MS : LOOK_SELDOM_MS));
     }
@@ -153,6 +158,22 @@ export class Transfer {
 /** Give up a transfer that was begun from elsewhere. */
 export async function giveUp(id: string): Promise<void> {
   await call(`${API_ROOT}/uploads/${id}/`, { method: "DELETE", headers: { "Tus-Resumable": "1.0.0" } });
+}
+
+/** What became of a file that has arrived, by an answer about it; null while that is not known. */
+export function endOf(seen: Seen | Error): "stored" | Refusal | null {
+  if (seen instanceof Error) {
+    const isLasting = seen instanceof ApiError && !seen.isTemporary;
+    if (!isLasting) return null; // no answer for the moment; the file has arrived all the same
+    const isGone = GONE.includes(seen.status);
+    return { reason: isGone ? "It was deleted on the portal. Try again to send it anew." : seen.message, isFinal: false };
+  }
+  const why = seen.error?.message ?? "The file was refused.";
+  if (seen.state === "refused") return { reason: why, isFinal: true };
+  if (seen.state === "quarantined") {
+    return { reason: `${why} The file is kept apart; a manager of the lab decides about it.`, isFinal: true, note: "In quarantine" };
+  }
+  return seen.state === "stored" ? "stored" : null;
 }
 
 export function reasonOf(body: string, status: number): string {

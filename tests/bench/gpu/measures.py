@@ -186,7 +186,7 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
     "mosaic": ("cv2", "scipy", "av", "pyvips", "openslide"),
     "index": ("faiss",),
 }
-"""Packages without which a measure cannot begin: a lent machine need not have them."""
+"""Packages without which a measure cannot begin: a machine with a GPU need not have them."""
 
 MEASURES: Mapping[str, Callable[[Sizes], Figures]] = {
     "networks": networks,

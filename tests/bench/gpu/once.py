@@ -27,7 +27,7 @@ from tests.bench.gpu.report import report
 ROOT = Path(__file__).resolve().parents[3]
 WHEELS = ROOT / "build" / "gpu-wheels"
 WHOLE_S = 570.0
-"""Under the ten minutes that a lent machine may be asked for at a time."""
+"""Under the ten minutes that such a machine may be asked for at a time."""
 TESTS_S, MEASURE_S = 150.0, 110.0
 WHEELS_S = 60.0
 _FACTS = """
@@ -157,7 +157,7 @@ def joined(parts: Path, into: Path) -> list[Path]:
 def _measure_all(
     call: Call, asked: argparse.Namespace, device: str, missing: Sequence[str]
 ) -> None:
-    """The GPU's measures first: they are what the machine was lent for."""
+    """The GPU's measures first: they are what this machine is for."""
     found: dict[str, dict[str, dict[str, Figure]]] = {"gpu": {}, "processors": {}}
     for where, name in [(w, m) for w in found for m in asked.only]:
         lacking = [package for package in NEEDS[name] if package in missing]

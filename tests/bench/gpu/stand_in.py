@@ -38,7 +38,7 @@ def _faiss() -> Iterator[None]:
     """FAISS' build for a GPU, as far as ``ml.index`` uses it."""
     try:
         import faiss
-    except ModuleNotFoundError:  # a lent machine need not have it: what needs it is skipped
+    except ModuleNotFoundError:  # a machine with a GPU need not have it: what needs it is skipped
         yield
         return
     from ml.index.base import gpu

@@ -20,7 +20,7 @@ from tests.bench.gpu.once import ROOT, WHEELS
 PYTHON = "3.12"
 PLATFORMS = ("2_28", "2_27", "2_24", "2_17", "2_5")
 CARRIED_BYTES = 64 * 2**20
-"""What may travel to a lent machine at a time."""
+"""What may travel to a machine with a GPU at a time."""
 MARGIN_BYTES = 2**20
 """Of it, for names and what the working tree gains meanwhile."""
 PACKAGES = ("shapely", "openslide-python", "openslide-bin", "pyvips-binary", "cffi", "av")

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 
 import type { MapPoints, PlanePoint } from "@/browse/points";
-import { PLANE, PointGrid, isInside, stepsOf } from "@/browse/points";
+import { PLANE, PointGrid, isInside, leftText, stepsOf } from "@/browse/points";
 
 function points(...places: PlanePoint[]): MapPoints {
   return {
@@ -103,4 +103,10 @@ describe("changes of many regions", () => {
     expect(steps.flatMap(({ ids }) => ids)).toEqual([...places.keys()]);
     expect(stepsOf([], map)).toEqual([]);
   });
+});
+
+it("counts images that were left as they are, not requests", () => {
+  const reason = "Someone else changed it.";
+  expect(leftText([{ canvas: "a", reason }, { canvas: "a", reason: "Another." }])).toBe(`On 1 image regions were left as they are: ${reason}`);
+  expect(leftText([{ canvas: "a", reason }, { canvas: "b", reason }])).toBe(`On 2 images regions were left as they are: ${reason}`);
 });

@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { FIRST_PIECE_BYTES, nextPiece, Pace, sizeText, timeText } from "@/upload/pace";
-import { reasonOf } from "@/upload/transfer";
+import { FIRST_PIECE_BYTES, nextPiece, Pace, percentText, sizeText, timeText } from "@/upload/pace";
 
 describe("the pace of a transfer", () => {
   it("is not told before a second has passed", () => {
@@ -28,6 +27,10 @@ describe("the pace of a transfer", () => {
     expect(pace.rate).toBeNull();
   });
 
+  it("never says that all is there while a byte is missing", () => {
+    expect([percentText(999, 1000), percentText(1000, 1000), percentText(0, 0)]).toEqual(["99 %", "100 %", "0 %"]);
+  });
+
   it.each([
     [0, "0 bytes"],
     [1536, "1.5 KiB"],
@@ -52,13 +55,5 @@ describe("the pieces of a file", () => {
     expect([after(0.1, 1), after(0.1, 2), after(0.1, 9)]).toEqual([32, 64, 128]);
     expect([after(30, 1), after(30, 9)]).toEqual([8, 4]);
     expect(after(5, 9)).toBe(16);
-  });
-});
-
-describe("why a transfer was refused", () => {
-  it("is what the server says, or else what is known", () => {
-    expect(reasonOf('{"detail": "Storage is full."}', 507)).toBe("Storage is full.");
-    expect(reasonOf("<html>", 502)).toBe("The server answered 502. Try again.");
-    expect(reasonOf("", 0)).toContain("Try again to continue");
   });
 });

@@ -3,17 +3,11 @@ import { element, required } from "../../dom/elements";
 import { API_ROOT, ApiError, call, postJson } from "../../dom/http";
 import { ask } from "../confirm";
 import { toast } from "../toasts";
+import { mergeText, restoredText } from "./label_texts";
+import type { Merged, Undone } from "./label_texts";
 
 /** Steps below the top: the server allows four levels. */
 const DEEPEST = 3;
-
-interface Merged {
-  id: string | null;
-  rois: number;
-  canvases: number;
-  cases: number;
-  locked: number;
-}
 
 export function watchLabels(): void {
   const list = document.querySelector<HTMLElement>("[data-labels]");
@@ -147,8 +141,6 @@ class LabelOrder {
   }
 }
 
-const many = (count: number, word: string): string => `${count} ${word}${count === 1 ? "" : "s"}`;
-
 function connectMerging(list: HTMLElement): void {
   const dialog = required<HTMLDialogElement>(document, "[data-label-dialog]");
   const into = required<HTMLSelectElement>(dialog, "[data-merge-into]");
@@ -159,9 +151,7 @@ function connectMerging(list: HTMLElement): void {
   const show = async (): Promise<void> => {
     preview.textContent = "Counting…";
     await tried(async () => {
-      const found = await postJson<Merged>(url(), { into: into.value, preview: true });
-      const locked = found.locked ? ` ${found.locked} of them are locked, and are relabelled too.` : "";
-      preview.textContent = `${many(found.rois, "region")} on ${many(found.canvases, "image")} of ${many(found.cases, "case")} will change.${locked}`;
+      preview.textContent = mergeText(await postJson<Merged>(url(), { into: into.value, preview: true }));
     });
   };
   for (const row of rows) {
@@ -199,12 +189,8 @@ function connectActs(lab: string): void {
   for (const button of document.querySelectorAll<HTMLElement>("[data-merge-undo]")) {
     button.addEventListener("click", () => {
       const run = async (): Promise<void> => {
-        const undone = await postJson<{ reverted: number; kept: number }>(
-          `${API_ROOT}/label-merges/${button.dataset.mergeUndo ?? ""}/undo/`,
-          {},
-        );
-        const kept = undone.kept ? ` ${undone.kept} have been changed since then and stay as they are.` : "";
-        toast(`${undone.reverted} regions were restored.${kept}`, "success");
+        const undone = await postJson<Undone>(`${API_ROOT}/label-merges/${button.dataset.mergeUndo ?? ""}/undo/`, {});
+        toast(restoredText(undone), "success");
       };
       void tried(run).then((isDone) => isDone && setTimeout(() => location.reload(), 1500));
     });

@@ -4,6 +4,7 @@
  * `tied` says whether they move together, `asked` which query was taken from the first image.
  */
 
+import { numberOf } from "../map/deep_link";
 import type { LinkTarget } from "../map/deep_link";
 
 /** Two by two: more would be too small to compare. */
@@ -31,7 +32,7 @@ export function readBeside(first: string, search: string): BesideLink {
     views: canvases.map((_, at) => ({
       ...viewOf(views?.[at] ?? ""),
       roi: rois?.[at] || null,
-      t: numberOf(times?.[at] ?? ""),
+      t: numberOf(times?.[at] ?? null),
     })),
     isTied: tied === null ? null : tied !== "0",
     asked: params.get("asked"),
@@ -54,11 +55,6 @@ export function writeBeside({ canvases, views, isTied, asked }: BesideLink): str
   if (asked) params.set("asked", asked);
   const query = params.toString();
   return `/canvases/${first}/beside/${query && `?${query}`}`;
-}
-
-function numberOf(text: string): number | null {
-  const value = text.trim() === "" ? NaN : Number(text);
-  return Number.isFinite(value) ? value : null;
 }
 
 function viewOf(text: string): LinkTarget {

@@ -5,6 +5,7 @@ import { API_ROOT, getJson } from "../lib/http";
 import { keySheet, listenToKeys } from "../lib/keys";
 import { roving } from "../lib/roving";
 import type { CanvasData } from "../lib/types";
+import { addressKeeper } from "../map/deep_link";
 import { MOST, NOWHERE, readBeside, writeBeside } from "./address";
 import type { BesideLink } from "./address";
 import { showAsked } from "./asked";
@@ -12,9 +13,6 @@ import { besideKeys } from "./keys";
 import { Pane } from "./pane";
 import { TiedPanes } from "./tied_panes";
 import { connectMosaics } from "./video_and_mosaic";
-
-/** As in the viewer: Safari refuses more than 100 changes of the address in 30 s. */
-const THROTTLE_MS = 300;
 
 export async function startBeside(root: HTMLElement): Promise<void> {
   const first = JSON.parse(required(document, "#canvas-data").textContent) as CanvasData;
@@ -111,13 +109,7 @@ const linkOf = (panes: Pane[], tied: TiedPanes): BesideLink => ({
 });
 
 function keepAddress(panes: Pane[], tied: TiedPanes): void {
-  let timer: ReturnType<typeof setTimeout> | null = null;
-  const update = (): void => {
-    timer ??= setTimeout(() => {
-      timer = null;
-      history.replaceState(history.state, "", writeBeside(linkOf(panes, tied)));
-    }, THROTTLE_MS);
-  };
+  const update = addressKeeper(() => writeBeside(linkOf(panes, tied)));
   tied.on("tied", update);
   for (const { mapView, layer, player } of panes) {
     mapView.map.on("moveend", update);

@@ -1,9 +1,9 @@
 /** A video beside its mosaic: the frame is outlined there, and a click there goes to the frame that saw it best. */
 
-import { askFramesAtPoint, frameColumns, mosaicOfCanvas } from "../mosaic/api";
+import { frameColumns, mosaicOfCanvas } from "../mosaic/api";
+import { showBestFrame } from "../mosaic/best_frame";
 import { MosaicOverlay } from "../mosaic/overlay";
 import { l0FromMap } from "../map/pixel_plane";
-import type { Position } from "../lib/types";
 import { FrameStatus } from "../video/frame_status";
 import type { VideoPlayer } from "../video/player";
 import type { Pane } from "./pane";
@@ -32,15 +32,9 @@ async function connect(pane: Pane, player: VideoPlayer, mosaic: string, componen
   };
   player.on("frame", outline);
   outline();
-  pane.mapView.map.on("click", (event) => void goTo(l0FromMap(event.coordinate)));
-  const goTo = async (at: Position): Promise<void> => {
+  pane.mapView.map.on("click", ({ coordinate }) => {
+    const at = l0FromMap(coordinate);
     overlay.showMark(at);
-    try {
-      const best = (await askFramesAtPoint(mosaic, component, at)).results[0];
-      if (best) await player.seek(player.frames.nearest(best.pts));
-      else pane.notice.show("No frame saw that place.");
-    } catch (error) {
-      pane.notice.show(error instanceof Error ? error.message : "The frames could not be found.");
-    }
-  };
+    void showBestFrame(player, pane.notice, mosaic, component, at);
+  });
 }

@@ -112,13 +112,3 @@ function openDatabase(): Promise<IDBDatabase | null> {
     }
   });
 }
-
-/** A shelf that lasts only as long as the page. */
-export function passingShelf<T>(): Shelf<T> {
-  const rows = new Map<string, T>();
-  return {
-    all: () => Promise.resolve([...rows].map(([id, value]) => ({ id, value }))),
-    put: (id, value) => Promise.resolve(Boolean(rows.set(id, value))),
-    remove: (id) => Promise.resolve(void rows.delete(id)),
-  };
-}

@@ -20,22 +20,22 @@ export interface LinkTarget {
   t: number | null;
 }
 
-function numberOf(params: URLSearchParams, name: string): number | null {
-  const text = params.get(name);
-  const value = text === null || text === "" ? NaN : Number(text);
+/** The number that a parameter is; null where it is missing, empty or no number. */
+export function numberOf(text: string | null): number | null {
+  const value = text?.trim() ? Number(text) : NaN;
   return Number.isFinite(value) ? value : null;
 }
 
 export function readLink(search: string): LinkTarget {
   const params = new URLSearchParams(search);
-  const z = numberOf(params, "z");
+  const z = numberOf(params.get("z"));
   return {
-    x: numberOf(params, "x"),
-    y: numberOf(params, "y"),
+    x: numberOf(params.get("x")),
+    y: numberOf(params.get("y")),
     z: z !== null && z > 0 ? z : null,
-    rot: numberOf(params, "rot") ?? 0,
+    rot: numberOf(params.get("rot")) ?? 0,
     roi: params.get("roi"),
-    t: numberOf(params, "t"),
+    t: numberOf(params.get("t")),
   };
 }
 
@@ -62,8 +62,19 @@ export function applyView(mapView: MapView, link: LinkTarget): boolean {
   return true;
 }
 
+/** Keeps the page's address what `url` says: to be called after each change, however many there are. */
+export function addressKeeper(url: () => string): () => void {
+  let timer: ReturnType<typeof setTimeout> | null = null;
+  return () => {
+    timer ??= setTimeout(() => {
+      timer = null;
+      history.replaceState(history.state, "", url());
+    }, THROTTLE_MS);
+  };
+}
+
 export class DeepLink {
-  private timer: ReturnType<typeof setTimeout> | null = null;
+  readonly update = addressKeeper(() => this.url());
 
   constructor(
     private readonly mapView: MapView,
@@ -71,13 +82,6 @@ export class DeepLink {
     private readonly pts: () => number | null,
   ) {
     mapView.map.on("moveend", () => this.update());
-  }
-
-  update(): void {
-    this.timer ??= setTimeout(() => {
-      this.timer = null;
-      history.replaceState(history.state, "", this.url());
-    }, THROTTLE_MS);
   }
 
   /** What is on screen now. */

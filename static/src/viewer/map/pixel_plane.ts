@@ -13,6 +13,7 @@ import Projection from "ol/proj/Projection";
 import type { Extent } from "ol/extent";
 import type Geometry from "ol/geom/Geometry";
 
+import { inHundredths } from "../lib/hundredths";
 import type { AreaGeometry, CanvasData, Position, RoiGeometry } from "../lib/types";
 
 export function mapExtentOf(canvas: CanvasData): Extent {
@@ -67,12 +68,7 @@ export function geometryFromL0(geometry: RoiGeometry): GeometryOnMap {
   }
 }
 
-const round = (value: number): number => Math.round(value * 100) / 100 + 0; // + 0: never minus zero
-
-const pointToL0 = (point: number[]): Position => {
-  const [x, y] = l0FromMap(point);
-  return [round(x), round(y)];
-};
+const pointToL0 = (point: number[]): Position => inHundredths(l0FromMap(point));
 const ringToL0 = (ring: number[][]): Position[] => ring.map(pointToL0);
 
 /** Level-0 GeoJSON of what was drawn, rounded to two decimals as QuPath writes it. */

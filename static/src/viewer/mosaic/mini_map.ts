@@ -3,8 +3,9 @@
 import { required, element } from "../../dom/elements";
 import { Emitter } from "../lib/events";
 import { FrameStatus } from "../video/frame_status";
-import { frameColumns, askFramesAtPoint, mosaicsOfVideo } from "./api";
+import { frameColumns, mosaicsOfVideo } from "./api";
 import type { MosaicData, MosaicComponentData } from "./api";
+import { showBestFrame } from "./best_frame";
 import type { StageNotice } from "../lib/stage_notice";
 import type { CanvasVideo, FrameRef, Position } from "../lib/types";
 import type { VideoPlayer } from "../video/player";
@@ -32,7 +33,7 @@ export class MiniMap extends Emitter<MapEvents> {
     super();
     this.host = required(root, "[data-mini-map]");
     required(this.host, "[data-mini-fold]").addEventListener("click", () => this.fold());
-    required(this.host, "[data-mini-picture]").addEventListener("click", (event) => void this.goTo(event as MouseEvent));
+    required(this.host, "[data-mini-picture]").addEventListener("click", (event) => this.goTo(event as MouseEvent));
     player.on("frame", ({ frame }) => this.follow(frame));
   }
 
@@ -109,7 +110,7 @@ export class MiniMap extends Emitter<MapEvents> {
     return [dot, reason.code === "" ? "This frame is in the mosaic." : `This frame is not in it: ${reason.name}.`];
   }
 
-  private async goTo(event: MouseEvent): Promise<void> {
+  private goTo(event: MouseEvent): void {
     const { mosaic, component } = this;
     if (!mosaic || !component) return;
     const box = required(this.host, "[data-mini-picture]").getBoundingClientRect();
@@ -117,12 +118,6 @@ export class MiniMap extends Emitter<MapEvents> {
       Math.min(Math.max(((event.clientX - box.left) / box.width) * component.width, 0), component.width),
       Math.min(Math.max(((event.clientY - box.top) / box.height) * component.height, 0), component.height),
     ];
-    try {
-      const best = (await askFramesAtPoint(mosaic.id, component.index, at)).results[0];
-      if (best) await this.player.seek(this.player.frames.nearest(best.pts));
-      else this.notice.show("No frame saw that place.");
-    } catch (error) {
-      this.notice.show(error instanceof Error ? error.message : "The frames could not be found.");
-    }
+    void showBestFrame(this.player, this.notice, mosaic.id, component.index, at);
   }
 }

@@ -1,6 +1,7 @@
 /** The pictures of a timeline: dim behind it, and large above the pointer. */
 
 import { required } from "../../dom/elements";
+import { trackContext } from "../lib/slider";
 import { timeText } from "../lib/units";
 import type { VideoPlayer } from "./player";
 
@@ -23,9 +24,7 @@ function dress(film: HTMLImageElement, host: HTMLElement, count: number): void {
   const one = film.naturalWidth / count;
   const fitting = Math.min(count, Math.max(1, Math.round(width / ((one * height) / film.naturalHeight))));
   const surface = required<HTMLCanvasElement>(host, "[data-film-surface]");
-  surface.width = Math.max(1, Math.round(width * devicePixelRatio));
-  surface.height = Math.max(1, Math.round(height * devicePixelRatio));
-  const context = surface.getContext("2d");
+  const context = trackContext(surface, track);
   if (!context) return;
   const across = surface.width / fitting;
   for (let i = 0; i < fitting; i += 1) {

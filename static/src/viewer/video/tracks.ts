@@ -1,7 +1,9 @@
 /** ROIs on more than one frame: key frames set, removed and reached, and outlines followed by key points. */
 
 import { required } from "../../dom/elements";
-import { API_ROOT, ApiError, call, getJson } from "../lib/http";
+import { API_ROOT, ApiError, call } from "../lib/http";
+import { jobEnded } from "../lib/jobs";
+import type { Job } from "../lib/jobs";
 import type { History } from "../lib/history";
 import type { StageNotice } from "../lib/stage_notice";
 import type { FrameRef, KeyFrame } from "../lib/types";
@@ -13,17 +15,11 @@ import { begunAt, endedAt, keyFrames, nextKey, outlineOn, withKey, withoutFrame 
 import type { RoiLayer } from "../rois/shown/layer";
 import type { VideoPlayer } from "./player";
 
-/** How often a job that follows an outline is asked for: it takes seconds. */
-const ASK_EVERY_MS = 600;
 /** A save takes a second; longer than ten, and something is in its way. */
-const SAVE_ASKS = 33;
+const [SAVE_ASKS, SAVE_ASK_EVERY_MS] = [33, 300];
 
-interface FollowJob {
-  id: string;
-  state: string;
+interface FollowJob extends Job {
   outcome: string;
-  error: { message: string } | null;
-  progress: { done: number; total: number };
 }
 
 export interface TrackParts {
@@ -151,12 +147,7 @@ export class Tracks {
   }
 
   private async wait(state: RoiState, job: FollowJob): Promise<void> {
-    let now = job;
-    while (now.state === "queued" || now.state === "running") {
-      await new Promise((resolve) => setTimeout(resolve, ASK_EVERY_MS));
-      now = await getJson<FollowJob>(`${API_ROOT}/jobs/${job.id}/`);
-      this.say(now);
-    }
+    const now = await jobEnded(job, (one) => this.say(one));
     const { notice } = this.parts;
     if (now.state !== "succeeded") return notice.show(now.error?.message || "Following was cancelled.");
     await this.take(state);
@@ -182,7 +173,7 @@ export class Tracks {
   }
 
   private say({ progress: { done, total }, state }: FollowJob): void {
-    const text = state === "queued" ? "Waiting …" : `Following … frame ${done} of ${total}`;
+    const text = state === "queued" ? "Waiting…" : `Following… frame ${done} of ${total}`;
     required(this.row, "[data-track-state]").textContent = text;
   }
 
@@ -209,7 +200,7 @@ export class Tracks {
 async function isSaved(state: RoiState): Promise<boolean> {
   for (let asked = 0; asked < SAVE_ASKS; asked += 1) {
     if (state.isSettled && state.server) return true;
-    await new Promise((resolve) => setTimeout(resolve, ASK_EVERY_MS / 2));
+    await new Promise((resolve) => setTimeout(resolve, SAVE_ASK_EVERY_MS));
   }
   return false;
 }

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tessera_client import asking
+from tessera_client.problems import BusyError, UnreachableError
 from tessera_client.streams import Happened, stream_read
 from tessera_client.sync.requests import Requests
 from tessera_client.things import Canvas, id_of
@@ -21,18 +23,29 @@ class Events(Requests):
         after: str | None = None,
         once: bool = False,
     ) -> Iterator[Happened]:
-        """Events in order, each once, without end; a lost connection is made again.
+        """Events in order, each once, without end; a portal that goes away is waited for.
 
         Args:
             types: ``roi.saved``, ``job.ended`` and so on; by default all.
             canvas: only events about this canvas.
             after: id of the last event received; by default events from now on.
             once: stop after the events that have already happened.
+
+        Raises:
+            UnreachableError, BusyError: the portal never answered; with ``once`` also later.
         """
+        has_answered = False
         params = {"types": ",".join(types) or None, "canvas": id_of(canvas) if canvas else None}
         while True:
             said = {"Accept": "text/event-stream"} | ({"Last-Event-ID": after} if after else {})
-            answer = self.ask("GET", "events/", params=params, headers=said)
+            try:
+                answer = self.ask("GET", "events/", params=params, headers=said)
+            except (BusyError, UnreachableError):
+                if once or not has_answered:
+                    raise
+                sleep(asking.LONGEST_PAUSE_S)
+                continue
+            has_answered = True
             stretch = stream_read(answer.text)
             for event in stretch.events:
                 after = event.id

@@ -63,12 +63,19 @@ class Requests:
         """Make any request below ``/api/v1/``. A POST takes effect once, even if sent again."""
         sent = asking.named(method, headers or {})
         known = {k: v for k, v in (params or {}).items() if v is not None}
+        request = self._http.build_request(
+            method, path, params=known, json=json, content=content, headers=sent
+        )
+        return self._answered(request)
+
+    def _answered(self, request: httpx.Request, into: Download | None = None) -> httpx.Response:
+        """Send a request until it is answered; the body goes into the download, if there is one."""
         for tried in range(1, asking.TRIES + 1):
-            last = tried == asking.TRIES or not asking.is_repeatable(method, sent)
+            last = tried == asking.TRIES or not asking.is_repeatable(
+                request.method, request.headers
+            )
             try:
-                answer = self._http.request(
-                    method, path, params=known, json=json, content=content, headers=sent
-                )
+                answer = self._carried(request, into)
             except httpx.TransportError as error:
                 if last:
                     raise UnreachableError(
@@ -82,6 +89,21 @@ class Requests:
                 raise asking.error_of(answer)
             sleep(asking.pause_s(tried, answer))
         raise AssertionError("the last try returns or raises")
+
+    def _carried(self, request: httpx.Request, into: Download | None) -> httpx.Response:
+        if into is None:
+            return self._http.send(request)
+        answer = self._http.send(request, stream=True)
+        try:
+            if not answer.is_success:
+                answer.read()
+                return answer
+            with into as file:
+                for chunk in answer.iter_bytes():
+                    call(file.write, chunk)
+        finally:
+            answer.close()
+        return answer
 
     def get(self, path: str, **params: Any) -> Any:
         """The JSON at an address below ``/api/v1/``."""
@@ -128,14 +150,5 @@ class Requests:
 
     def _download(self, address: str, path: str | Path, params: Mapping[str, Any]) -> Path:
         download = Download(path)
-        with self._http.stream("GET", address, params=params) as answer:
-            if not answer.is_success:
-                answer.read()
-                raise asking.error_of(answer)
-            try:
-                with download as file:
-                    for chunk in answer.iter_bytes():
-                        call(file.write, chunk)
-            except httpx.TransportError as error:
-                raise UnreachableError(f"{self.url}: {error}") from error
+        self._answered(self._http.build_request("GET", address, params=params), download)
         return download.path

@@ -148,7 +148,7 @@ export class Conflicts {
       const last = revisions.find((revision) => revision.version === theirs.version);
       if (!last) return;
       const when = new Date(last.created_at).toLocaleString();
-      const who = `Changed by ${last.author ?? "someone"}, ${when}.`;
+      const who = `Changed by ${last.author ?? "somebody who left"}, ${when}.`;
       required(this.dialog, "[data-conflict-who]").textContent = who;
     } catch {
       // the author is a courtesy: the user can decide without it

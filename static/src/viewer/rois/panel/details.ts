@@ -78,7 +78,8 @@ export class Details {
       const option = element("option", { value: label.id, "data-retired": "" }, `${label.name} (retired)`);
       this.label.append(option);
     }
-    this.label.value = id ?? "";  }
+    this.label.value = id ?? "";
+  }
 
   private rename(): void {
     const name = this.name.value.trim();

@@ -2,6 +2,7 @@
 
 import { element, required } from "../../../dom/elements";
 import { ApiError } from "../../lib/http";
+import { jobEnded } from "../../lib/jobs";
 import type { CanvasData } from "../../lib/types";
 import { countsOf, importButtonText, progressText, stageText, undoneText } from "../saved/import_text";
 import {
@@ -14,7 +15,6 @@ import {
   importUndo,
   isUnderWay,
   isUndoable,
-  jobEnded,
   writtenOf,
 } from "../saved/imports";
 import type { ImportLabels, ImportUndone, RoiImport } from "../saved/imports";
@@ -168,7 +168,7 @@ export class ImportDialog {
     if (!row.job) return;
     const what = row.stage === "undoing" ? "ROIs" : "features";
     const job = await jobEnded(
-      row.job.id,
+      row.job,
       ({ progress: { done, total }, seconds_left }) => this.bar(done, total, progressText(done, total, seconds_left, what)),
       this.stop.signal,
     );

@@ -77,7 +77,7 @@ export class Revisions {
 
   private row(state: RoiState, revision: RoiRevision, before: RoiRevision | null): HTMLLIElement {
     const when = new Date(revision.created_at);
-    const facts = [WORDS[revision.action] ?? revision.action, "by", revision.author ?? "someone"].join(" ");
+    const facts = [WORDS[revision.action] ?? revision.action, "by", revision.author ?? "somebody who left"].join(" ");
     const changes = before ? changesText(before, revision, (label) => this.labels.nameOf(label)) : [];
     const isRedrawn = before !== null && !sameGeometry(before.geometry, revision.geometry);
     const row = element(

@@ -1,6 +1,8 @@
 /** Documents of other tools: sent once, previewed, imported by a job, undone. */
 
 import { API_ROOT, call, getJson, postJson, upload } from "../../lib/http";
+import { isUnderWay as isJobUnderWay } from "../../lib/jobs";
+import type { Job } from "../../lib/jobs";
 
 export interface ImportClass {
   name: string;
@@ -42,12 +44,8 @@ export interface ImportReport {
   outlines?: ImportOutline[];
 }
 
-export interface ImportJob {
-  id: string;
-  state: "queued" | "running" | "succeeded" | "failed" | "cancelled";
-  progress: { done: number; total: number; percent: number };
+export interface ImportJob extends Job {
   seconds_left: number | null;
-  error: { code: string; message: string } | null;
 }
 
 export interface RoiImport {
@@ -72,8 +70,6 @@ export interface ImportUndone {
 /** By name of a class: a label's id, or null for none. Classes that are not in it go by the server's rule. */
 export type ImportLabels = Record<string, string | null>;
 
-/** A small file is read in less; a large one shows that it goes on. */
-const POLL_MS = 400;
 const one = (id: string): string => `${API_ROOT}/roi-imports/${id}/`;
 
 /** Sends a document to be previewed. */
@@ -104,7 +100,7 @@ export const goesOn = ({ stage }: RoiImport): boolean => stage === "importing" |
 
 /** Whether such a job waits or runs. */
 export const isUnderWay = (row: RoiImport): boolean =>
-  goesOn(row) && row.job !== null && ["queued", "running"].includes(row.job.state);
+  goesOn(row) && row.job !== null && isJobUnderWay(row.job);
 
 /** Whether what it wrote can be taken back now, all of it or the rest: it ended, or was stopped. */
 export function isUndoable(row: RoiImport): boolean {
@@ -121,15 +117,4 @@ export async function importUndo(id: string): Promise<ImportUndone | RoiImport> 
 
 export async function importStop(job: string): Promise<void> {
   await call(`${API_ROOT}/jobs/${job}/cancel/`, { method: "POST" });
-}
-
-/** Asks about a job until it has ended; throws an `AbortError` once `signal` is aborted. */
-export async function jobEnded(id: string, told: (job: ImportJob) => void, signal: AbortSignal): Promise<ImportJob> {
-  for (;;) {
-    const job = await getJson<ImportJob>(`${API_ROOT}/jobs/${id}/`, signal);
-    if (job.state !== "queued" && job.state !== "running") return job;
-    told(job);
-    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
-    signal.throwIfAborted();
-  }
 }

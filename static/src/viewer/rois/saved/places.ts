@@ -1,6 +1,8 @@
 /** Places of a slide that look like one of its ROIs; the slide may have to be looked through first. */
 
-import { ApiError, API_ROOT, call, getJson } from "../../lib/http";
+import { ApiError, API_ROOT, call } from "../../lib/http";
+import { jobEnded } from "../../lib/jobs";
+import type { Job } from "../../lib/jobs";
 import type { Bounds } from "../shapes/outlines";
 
 export interface Place {
@@ -16,19 +18,9 @@ export interface PlacesFound {
   looked_at: number;
 }
 
-interface WaitingJob {
-  id: string;
-  state: "queued" | "running" | "succeeded" | "failed" | "cancelled";
-  phase: string;
-  progress: { done: number; total: number };
-  error: { message: string } | null;
-}
-
 /** How far the job that is waited for has come; a total of 0 means that it is not known. */
 export type Told = (progress: { isQueued: boolean; done: number; total: number }) => void;
 
-/** The bar moves once or twice a second. */
-const LOOK_EVERY_MS = 700;
 /** The ROI is embedded, then the slide looked through; each may be asked for once more. */
 const JOBS_MOST = 4;
 
@@ -37,28 +29,14 @@ export async function placesLike(roi: string, told: Told, signal: AbortSignal): 
   for (let jobs = 0; jobs < JOBS_MOST; jobs++) {
     const answer = await call(`${API_ROOT}/rois/${roi}/places/`, { signal });
     if (answer.status !== 202) return (await answer.json()) as PlacesFound;
-    const { job } = (await answer.json()) as { job: WaitingJob };
+    const { job } = (await answer.json()) as { job: Job };
     await ended(job, told, signal);
   }
   throw new ApiError(409, "busy", "The slide keeps changing. Try again in a moment.");
 }
 
-async function ended(job: WaitingJob, told: Told, signal: AbortSignal): Promise<void> {
-  while (job.state === "queued" || job.state === "running") {
-    told({ isQueued: job.state === "queued", ...job.progress });
-    await pause(LOOK_EVERY_MS, signal);
-    job = await getJson<WaitingJob>(`${API_ROOT}/jobs/${job.id}/`, signal);
-  }
-  if (job.state === "succeeded") return;
-  throw new ApiError(409, job.state, job.error?.message ?? "The tissue of the slide could not be sampled.");
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener("abort", () => {
-      clearTimeout(timer);
-      reject(new DOMException("stopped", "AbortError"));
-    });
-  });
+async function ended(job: Job, told: Told, signal: AbortSignal): Promise<void> {
+  const { state, error } = await jobEnded(job, (now) => told({ isQueued: now.state === "queued", ...now.progress }), signal);
+  if (state === "succeeded") return;
+  throw new ApiError(409, state, error?.message ?? "The tissue of the slide could not be sampled.");
 }

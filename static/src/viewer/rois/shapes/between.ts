@@ -1,7 +1,9 @@
 /** An outline between two others: what an ROI of a video is between two of its key frames. */
 
+import { inHundredths } from "../../lib/hundredths";
 import type { Position, RoiGeometry, RoiShape } from "../../lib/types";
-import { boundsOf, ellipseIn, isArea } from "./outlines";
+import { polygonsOf } from "./areas";
+import { boundsOf, ellipseIn } from "./outlines";
 
 export interface ShapedOutline {
   geometry: RoiGeometry;
@@ -29,7 +31,7 @@ export function between(from: ShapedOutline, to: ShapedOutline, share: number): 
     const bounds = a.map((value, side) => mix(value, b[side] ?? value, share));
     return { geometry: ellipseIn(bounds as typeof a), shape: "ellipse" };
   }
-  const [a, b] = [partsOf(from.geometry), partsOf(to.geometry)];
+  const [a, b] = [polygonsOf(from.geometry), polygonsOf(to.geometry)];
   if (a.length !== b.length || a.some((rings, part) => rings.length !== b[part]?.length)) return from;
   const coordinates = a.map((rings, part) => rings.map((ring, at) => ringBetween(ring, b[part]?.[at] ?? ring, share)));
   const [only] = coordinates;
@@ -37,20 +39,13 @@ export function between(from: ShapedOutline, to: ShapedOutline, share: number): 
   return { geometry: { type: "MultiPolygon", coordinates }, shape: "polygon" };
 }
 
-/** Empty for points and lines: they have no key frames. */
-function partsOf(geometry: RoiGeometry): Position[][][] {
-  if (!isArea(geometry)) return [];
-  return geometry.type === "Polygon" ? [geometry.coordinates] : geometry.coordinates;
-}
-
 const mix = (a: number, b: number, share: number): number => a + (b - a) * share;
-const round = (value: number): number => Math.round(value * 100) / 100 + 0;
 
 function ringBetween(from: Position[], to: Position[], share: number): Position[] {
   const [a, b] = corresponding(open(from), turnedAs(open(from), open(to)));
   const ring = a.map(([x, y], at): Position => {
     const [toX, toY] = b[at] ?? [x, y];
-    return [round(mix(x, toX, share)), round(mix(y, toY, share))];
+    return inHundredths([mix(x, toX, share), mix(y, toY, share)]);
   });
   const [first] = ring;
   return first ? [...ring, first] : ring;

@@ -1,5 +1,6 @@
 /** Outlines moved, turned, scaled; and ellipses as polygons. All in level-0 pixels. */
 
+import { inHundredths } from "../../lib/hundredths";
 import type { AreaGeometry, Position, RoiGeometry, RoiShape } from "../../lib/types";
 
 export type Bounds = [left: number, top: number, right: number, bottom: number];
@@ -7,15 +8,9 @@ export type Bounds = [left: number, top: number, right: number, bottom: number];
 /** So many that an ellipse of 2,000 px differs by less than a pixel from its polygon. */
 const ELLIPSE_VERTICES = 96;
 
-const round = (value: number): number => Math.round(value * 100) / 100 + 0; // as stored; never minus zero
-
 /** Each vertex where `place` puts it, in hundredths of a pixel. */
 export function mapped(geometry: RoiGeometry, place: (at: Position) => Position): RoiGeometry {
-  const vertex = (point: Position): Position => {
-    const [x, y] = place(point);
-    return [round(x), round(y)];
-  };
-  return withVertices(geometry, vertex);
+  return withVertices(geometry, (point) => inHundredths(place(point)));
 }
 
 /** The same geometry with each vertex replaced; its type and structure stay. */
@@ -76,7 +71,7 @@ export function ellipseIn([left, top, right, bottom]: Bounds): AreaGeometry {
   const [rx, ry] = [Math.abs(right - left) / 2, Math.abs(bottom - top) / 2];
   const ring = Array.from({ length: ELLIPSE_VERTICES }, (_, step): Position => {
     const angle = (2 * Math.PI * step) / ELLIPSE_VERTICES;
-    return [round(cx + rx * Math.cos(angle)), round(cy + ry * Math.sin(angle))];
+    return inHundredths([cx + rx * Math.cos(angle), cy + ry * Math.sin(angle)]);
   });
   return { type: "Polygon", coordinates: [[...ring, ring[0] as Position]] };
 }

@@ -4,6 +4,7 @@ import type Feature from "ol/Feature";
 import Polygon from "ol/geom/Polygon";
 
 import { l0FromMap } from "../../map/pixel_plane";
+import { inHundredths } from "../../lib/hundredths";
 import type { FrameRef, Position } from "../../lib/types";
 import type { DrawTool } from "./drawing";
 import { openOutline } from "./open_outlines";
@@ -15,7 +16,7 @@ const FREEHAND_POINTS_AT_ONCE = 50;
 /** The set points of a sketched ring: without the closing one, and without the pointer's of a polygon. */
 export function setPoints(ring: number[][], tool: DrawTool): Position[] {
   const open = ring.slice(0, tool === "polygon" ? -2 : -1);
-  return open.map((point) => l0FromMap(point).map((value) => Math.round(value * 100) / 100) as Position);
+  return open.map((point) => inHundredths(l0FromMap(point)));
 }
 
 export class Sketch {

@@ -5,6 +5,7 @@ import type { RoiLayer } from "../shown/layer";
 import { verticesOf } from "../shapes/outlines";
 import type { DrawContext } from "../sketch/drawing";
 import type { RoiState } from "../saved/state";
+import { inHundredths } from "../../lib/hundredths";
 import type { Position } from "../../lib/types";
 
 export class Points {
@@ -15,7 +16,7 @@ export class Points {
   ) {}
 
   add(at: Position): void {
-    const placed: Position = [round(at[0]), round(at[1])];
+    const placed = inHundredths(at);
     const state = this.open;
     if (!state) {
       const made = this.edits.create({ geometry: { type: "Point", coordinates: placed }, shape: "point" }, this.context.label(), this.context.frame());
@@ -38,5 +39,3 @@ export class Points {
     return only && !others.length && only.shape === "point" && !only.locked && !only.deleted ? only : null;
   }
 }
-
-const round = (value: number): number => Math.round(value * 100) / 100 + 0;

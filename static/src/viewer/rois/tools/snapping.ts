@@ -38,6 +38,7 @@ export class SnapTargets {
     if (near.length <= SNAP_AT_MOST) this.targets.extend(near.filter((other) => other.getId() !== chosen?.getId()));
     if (chosen) this.targets.push(chosen); // the hand takes hold of its very vertex, not of a place beside it
   }
+
   /** One that is being dragged by a vertex would be held where it was: it snaps to others only. */
   leaveOut(dragged: RoiFeature | undefined): void {
     if (dragged) this.targets.remove(dragged);

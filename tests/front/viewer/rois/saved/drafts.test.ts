@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 
 import { History } from "@/viewer/lib/history";
-import { passingShelf } from "@/viewer/lib/shelf";
 import { Drafts } from "@/viewer/rois/saved/drafts";
 import { RoiEdits } from "@/viewer/rois/saved/edits";
 import type { StoredEdit } from "@/viewer/rois/saved/state";
@@ -10,6 +9,7 @@ import { changeText } from "@/viewer/rois/panel/waiting";
 import { canvas } from "../../canvases";
 import { pass, stopClock } from "../../clock";
 import { Server, roi, square } from "../server";
+import { passingShelf } from "../passing_shelf";
 
 let server: Server;
 let shelf: ReturnType<typeof passingShelf<StoredEdit>>;

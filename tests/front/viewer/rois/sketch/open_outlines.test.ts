@@ -1,11 +1,11 @@
 import { beforeEach, describe, expect, it } from "vitest";
 
 import { History } from "@/viewer/lib/history";
-import { passingShelf } from "@/viewer/lib/shelf";
 import { OpenOutlines, openOutline } from "@/viewer/rois/sketch/open_outlines";
 import type { OpenOutline } from "@/viewer/rois/sketch/open_outlines";
 import { setPoints } from "@/viewer/rois/sketch/sketch";
 import type { FrameRef, Position } from "@/viewer/lib/types";
+import { passingShelf } from "../passing_shelf";
 
 const CORNERS: Position[] = [
   [0, 0],

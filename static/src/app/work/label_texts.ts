@@ -1,0 +1,27 @@
+/** What merging two labels does, in words. */
+
+export interface Merged {
+  id: string | null;
+  rois: number;
+  canvases: number;
+  cases: number;
+  locked: number;
+}
+
+/** A merge that was taken back. */
+export interface Undone {
+  reverted: number;
+  kept: number;
+}
+
+const many = (count: number, word: string): string => `${count} ${word}${count === 1 ? "" : "s"}`;
+
+export function mergeText({ rois, canvases, cases, locked }: Merged): string {
+  const also = locked === 1 ? " 1 of them is locked, and is relabelled too." : ` ${locked} of them are locked, and are relabelled too.`;
+  return `${many(rois, "region")} on ${many(canvases, "image")} of ${many(cases, "case")} will change.${locked ? also : ""}`;
+}
+
+export function restoredText({ reverted, kept }: Undone): string {
+  const others = kept === 1 ? " 1 has been changed since then and stays as it is." : ` ${kept} have been changed since then and stay as they are.`;
+  return `${many(reverted, "region")} ${reverted === 1 ? "was" : "were"} restored.${kept ? others : ""}`;
+}

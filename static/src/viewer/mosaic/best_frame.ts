@@ -1,0 +1,17 @@
+/** From a place of a mosaic to its video. */
+
+import type { StageNotice } from "../lib/stage_notice";
+import type { Position } from "../lib/types";
+import type { VideoPlayer } from "../video/player";
+import { askFramesAtPoint } from "./api";
+
+/** Shows the frame that saw a place of a component best; the notice says where there is none. */
+export async function showBestFrame(player: VideoPlayer, notice: StageNotice, mosaic: string, component: number, at: Position): Promise<void> {
+  try {
+    const best = (await askFramesAtPoint(mosaic, component, at)).results[0];
+    if (best) await player.seek(player.frames.nearest(best.pts));
+    else notice.show("No frame saw that place.");
+  } catch (error) {
+    notice.show(error instanceof Error ? error.message : "The frames could not be found.");
+  }
+}
