@@ -3,6 +3,7 @@
 set -eu
 
 role="${1:-web}"
+nice="${TESSERA_WORKER_NICE:-15}" # as WORKER_NICE in portal/config/processes.py
 [ $# -gt 0 ] && shift
 
 case "$role" in
@@ -10,11 +11,11 @@ case "$role" in
     exec python manage.py serve --web-only --host 0.0.0.0 --port 8000 "$@"
     ;;
   worker)
-    exec nice -n "${TESSERA_WORKER_NICE:-15}" celery -A portal.config.celery worker -Q "${TESSERA_QUEUES:-default}" \
+    exec nice -n "$nice" celery -A portal.config.celery worker -Q "${TESSERA_QUEUES:-default}" \
       -c "${TESSERA_WORKER_CONCURRENCY:-2}" -l INFO --without-gossip --without-mingle "$@"
     ;;
   gpu-worker)
-    exec nice -n "${TESSERA_WORKER_NICE:-15}" celery -A portal.config.celery worker -Q gpu \
+    exec nice -n "$nice" celery -A portal.config.celery worker -Q gpu \
       -c "${TESSERA_WORKER_CONCURRENCY:-1}" -l INFO --without-gossip --without-mingle "$@"
     ;;
   beat)

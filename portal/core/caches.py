@@ -75,6 +75,26 @@ class JsonFileCache(FileBasedCache):
         return True
 
 
+class JsonMemoryCache(LocMemCache):
+    """This process's memory; a value comes out as from the shared caches, or is refused as there.
+
+    Raises:
+        TypeError: the value has no form in JSON.
+    """
+
+    def add(
+        self, key: Any, value: Any, timeout: Any = DEFAULT_TIMEOUT, version: int | None = None
+    ) -> bool:
+        """As Django's."""
+        return bool(super().add(key, json.loads(json.dumps(value)), timeout, version))
+
+    def set(
+        self, key: Any, value: Any, timeout: Any = DEFAULT_TIMEOUT, version: int | None = None
+    ) -> None:
+        """As Django's."""
+        super().set(key, json.loads(json.dumps(value)), timeout, version)
+
+
 class SteadyCache(BaseCache):
     """Redis or a folder, by ``LOCATION``; their connection and file errors never come out."""
 
@@ -83,7 +103,7 @@ class SteadyCache(BaseCache):
     def __init__(self, location: str, params: dict[str, Any]) -> None:
         super().__init__(params)
         self._location = location
-        self._own = LocMemCache("tessera-while-away", dict(params))
+        self._own = JsonMemoryCache("tessera-while-away", dict(params))
         self._shared: BaseCache
         if location.startswith("redis"):
             retry = Retry(NoBackoff(), 0)

@@ -9,10 +9,14 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
+
+from portal.core.errors import PortalError
 
 logger = logging.getLogger(__name__)
 
 EVERY_S = 24 * 3600.0  # what the chores delete has lain about for days
+AGAIN_S = 600.0  # after a failure: a full disk or a restarted database may be well again by then
 FIRST_AFTER_S = 3600.0  # not while the portal starts
 _CHORES: dict[str, Callable[[], object]] = {}
 _EACH_PASS: dict[str, Callable[[], object]] = {}
@@ -55,26 +59,37 @@ def beside_start(stop: threading.Event) -> list[threading.Thread]:
 
 
 def run_each_pass() -> None:
-    """Run those chores; what the database refuses is the caller's to log."""
-    for chore in _EACH_PASS.values():
-        chore()
+    """Run each of those chores, whatever another raises; the caller gets what the last raised."""
+    with ExitStack() as chores:
+        for chore in reversed(_EACH_PASS.values()):
+            chores.callback(chore)
 
 
 class Calendar:
-    """When chores are due in this process."""
+    """When each chore is due in this process."""
 
     def __init__(self, *, now_s: float | None = None) -> None:
-        self._due_s = (time.monotonic() if now_s is None else now_s) + FIRST_AFTER_S
+        self._first_s = (time.monotonic() if now_s is None else now_s) + FIRST_AFTER_S
+        self._due_s: dict[str, float] = {}
 
     def run_due(self, *, now_s: float | None = None) -> bool:
-        """Run every chore if the day is over. An ``OSError`` of one does not stop the others."""
+        """Run what is due; returns whether anything was. What fails is due again soon.
+
+        Raises:
+            DatabaseError: of a chore, after all others ran: the caller must know that it was away.
+        """
         now_s = time.monotonic() if now_s is None else now_s
-        if now_s < self._due_s:
-            return False
-        self._due_s = now_s + EVERY_S
-        for name, chore in _CHORES.items():
-            try:
-                logger.info("housekeeping: %s: %s", name, chore())
-            except OSError:
-                logger.exception("housekeeping: %s failed; it runs again tomorrow", name)
-        return True
+        due = [name for name in _CHORES if self._due_s.get(name, self._first_s) <= now_s]
+        with ExitStack() as chores:  # each is called, whatever those before it raise
+            for name in reversed(due):
+                chores.callback(self._run, name, now_s)
+        return bool(due)
+
+    def _run(self, name: str, now_s: float) -> None:
+        self._due_s[name] = now_s + AGAIN_S
+        try:
+            logger.info("housekeeping: %s: %s", name, _CHORES[name]())
+        except (OSError, PortalError):
+            logger.exception("housekeeping: %s failed; it is tried again soon", name)
+        else:
+            self._due_s[name] = now_s + EVERY_S

@@ -144,10 +144,9 @@ def _note(watch: Watch, request: HttpRequest, response: HttpResponseBase) -> Non
     refused = response.status_code == 403
     token = getattr(request, "auth", None)
     key = (user.pk, getattr(token, "pk", None), watch.action, kind, object_id)
-    if watch.every_s and not refused:
-        if NOTED.holds(key):
-            return
-        NOTED.add(key, watch.every_s)
+    is_seldom = bool(watch.every_s) and not refused
+    if is_seldom and NOTED.holds(key):
+        return
     labs, case_id = _place(kind, object_id) if object_id else ([], None)
     details = dict(_details(request))
     mine = labs_of(user.pk) if refused or case_id else []
@@ -166,6 +165,8 @@ def _note(watch: Watch, request: HttpRequest, response: HttpResponseBase) -> Non
         outcome=Outcome.REFUSED if refused else Outcome.DONE,
         details=details,
     )
+    if is_seldom:
+        NOTED.add(key, watch.every_s)
 
 
 def _object_id(watch: Watch, request: HttpRequest) -> uuid.UUID | None:

@@ -20,4 +20,5 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {}
 TESSERA_JOB_LEASE_S = 3600
 WHITENOISE_AUTOREFRESH = True
 WHITENOISE_USE_FINDERS = True
-CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+# It keeps no more than the cache of production does.
+CACHES = {"default": {"BACKEND": "portal.core.caches.JsonMemoryCache"}}

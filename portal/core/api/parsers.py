@@ -10,8 +10,7 @@ from rest_framework.exceptions import ParseError
 from rest_framework.parsers import BaseParser
 
 from portal.core.errors import TooLargeInputError
-
-MAX_BODY_BYTES = 64 * 2**20  # a GeoJSON of 200,000 vertices is about 8 MB
+from portal.core.http.bodies import API_BODY_BYTES
 
 
 class BoundedJsonParser(BaseParser):
@@ -27,10 +26,10 @@ class BoundedJsonParser(BaseParser):
         parser_context: Mapping[str, Any] | None = None,
     ) -> Any:
         """The parsed body; of names that occur twice the last wins."""
-        body = stream.read(MAX_BODY_BYTES + 1)
-        if len(body) > MAX_BODY_BYTES:
+        body = stream.read(API_BODY_BYTES + 1)
+        if len(body) > API_BODY_BYTES:
             raise TooLargeInputError(
-                f"The body is larger than {MAX_BODY_BYTES // 2**20} MiB. Send it in parts."
+                f"The body is larger than {API_BODY_BYTES // 2**20} MiB. Send it in parts."
             )
         constant = None if self.allows_nan else _refuse_constant
         try:

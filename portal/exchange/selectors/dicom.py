@@ -31,7 +31,6 @@ from portal.exchange.selectors.dicom_objects import (
     SlideObject,
     object_count,
     objects_of,
-    own_count,
     own_count_known,
 )
 from portal.labs.models import Membership, User
@@ -148,7 +147,7 @@ def _beyond(found: QuerySet[Canvas], left: int) -> tuple[QuerySet[Canvas], int]:
             count = own_count_known(content_hash, has_size=has_size)
         if count is None:
             canvas = found.filter(pk=pk).first()
-            count = 0 if canvas is None else own_count(canvas)  # deleted since it was listed
+            count = 0 if canvas is None else object_count(canvas)  # deleted since it was listed
         if count > left:
             break
         left, passed = left - count, passed + 1

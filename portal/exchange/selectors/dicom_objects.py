@@ -246,34 +246,30 @@ def objects_of(canvas: Canvas) -> list[SlideObject]:
 
 
 def object_count(canvas: Canvas) -> int:
-    """How many objects a slide has, without reading any: what a list says of each slide."""
-    if canvas.slide.vendor == VENDOR:
-        folder = storage.resolve(canvas.pixels_path).parent
-        try:
-            own = sum(one.is_file() and is_dicom_slide(read_head(one)) for one in folder.iterdir())
-        except OSError:
-            return 0  # a list does not fail for one slide whose file is away
-        if own:
-            return min(own, MOST_INSTANCES)
-    is_told = canvas.mpp_x is not None and canvas.mpp_y is not None
-    return min(len(canvas.levels), MOST_INSTANCES) if is_told else 0
+    """As many as ``objects_of`` has; 0 if its file is away: a list does not fail for one slide.
 
-
-def own_count(canvas: Canvas) -> int:
-    """As many as ``objects_of`` has of a slide that came as DICOM; 0 if its file is away."""
-    try:
-        count = len(objects_of(canvas))
-    except UnavailableError:
-        return 0
-    if len(_COUNTS) >= _MOST_COUNTS:
-        _COUNTS.clear()
+    No file is read, but once for a slide that came as DICOM.
+    """
     has_size = canvas.mpp_x is not None and canvas.mpp_y is not None
-    _COUNTS[canvas.content_hash, has_size] = count
+    if canvas.slide.vendor != VENDOR:
+        return min(len(canvas.levels), MOST_INSTANCES) if has_size else 0
+    count = own_count_known(canvas.content_hash, has_size=has_size)
+    if count is None:
+        try:
+            count = len(objects_of(canvas))
+        except UnavailableError:
+            return 0
+        if len(_COUNTS) >= _MOST_COUNTS:
+            _COUNTS.clear()
+        _COUNTS[canvas.content_hash, has_size] = count
     return count
 
 
 def own_count_known(content_hash: str, *, has_size: bool) -> int | None:
-    """What ``own_count`` found before; ``has_size``: of its pixels. None if not counted yet."""
+    """Of a slide that came as DICOM, what ``object_count`` found; ``has_size``: of its pixels.
+
+    None if it was not counted yet.
+    """
     return _COUNTS.get((content_hash, has_size))
 
 

@@ -21,6 +21,7 @@ from portal.core.housekeeping import Calendar, run_each_pass
 from portal.jobs import ledger
 from portal.jobs.models import WORKER_LOST, Job, JobState
 from portal.jobs.selectors import REAPER_QUEUES
+from portal.jobs.selectors.turns import jobs_due
 from portal.jobs.worker import heartbeat
 from portal.jobs.worker.bell import ring
 from portal.jobs.worker.runner import worker_name
@@ -63,8 +64,10 @@ def reap_forever(stop: threading.Event) -> None:
             if time.monotonic() - signed_s >= heartbeat.EVERY_S:
                 heartbeat.sign(f"reaper@{worker_name()}", REAPER_QUEUES)
                 signed_s = time.monotonic()
-            run_each_pass()
-            calendar.run_due()
+            try:
+                run_each_pass()
+            finally:  # one that fails in each pass keeps no daily one
+                calendar.run_due()
         except DatabaseError:
             grace.database_away()
             logger.warning("reaper: the database does not answer", exc_info=True)
@@ -83,13 +86,7 @@ def _take_back(job: Job, token: uuid.UUID) -> bool:
     guard = ledger.held(job.pk, token).filter(lease_until__lt=Now())
     left = scratch_of(job.pk)  # looked up before the next attempt can make its own
     if job.cancel_requested:
-        taken = ledger.end(
-            guard,
-            job.pk,
-            JobState.CANCELLED,
-            error_code="cancelled",
-            error_message="Cancelled.",
-        )
+        taken = ledger.end(guard, job.pk, JobState.CANCELLED, **ledger.CANCELLED)
     elif job.attempts >= job.max_attempts:
         taken = ledger.end(
             guard, job.pk, JobState.FAILED, error_code=WORKER_LOST, error_message=LOST
@@ -106,8 +103,7 @@ def _take_back(job: Job, token: uuid.UUID) -> bool:
 def _ring_unheard() -> int:
     stale = Now() - timedelta(seconds=settings.TESSERA_JOB_RING_AFTER_S)
     due = (
-        Job.objects.filter(state=JobState.QUEUED)
-        .filter(Q(not_before=None) | Q(not_before__lte=Now()))
+        jobs_due()
         .filter(Q(rung_at=None) | Q(rung_at__lt=stale))
         .order_by("priority", "created_at")
         .values_list("pk", "queue")[:RING_AT_MOST]

@@ -1,6 +1,6 @@
 """Writes of keeping: backups and their way back, the bin, erasure."""
 
-from portal.keeping.services.backup import BackupReport, backup_prune, backup_take, backup_verify
+from portal.keeping.services.backup import BackupReport, backup_take, backup_verify
 from portal.keeping.services.bin import bin_purge_due, roi_purge
 from portal.keeping.services.erasing import (
     cases_of,
@@ -14,7 +14,6 @@ from portal.keeping.services.restore import RestoreReport, restore
 __all__ = [
     "BackupReport",
     "RestoreReport",
-    "backup_prune",
     "backup_take",
     "backup_verify",
     "bin_purge_due",

@@ -83,7 +83,7 @@ def backup_take(
             size_bytes=copied.size_bytes,
             new_bytes=copied.new_bytes,
         )
-        pruned = _prune(vault, keep) if keep is not None else ()
+        pruned = _forget(vault, tuple(vault.names()[:-keep])) if keep is not None else ()
         holding = tuple(erasures_pass_on(vault))
         if forget_erased:
             pruned += _forget(vault, holding)
@@ -114,13 +114,6 @@ def backup_verify(
             progress(done, manifest.size_bytes, "verifying")
     require_whole(manifest, damaged)
     return manifest
-
-
-def backup_prune(*, destination: Path, keep: int) -> tuple[str, ...]:
-    """Remove all but the newest ``keep`` generations, and objects that none of these name."""
-    vault = Vault(destination)
-    with vault.locked():
-        return _prune(vault, keep)
 
 
 def dump_damage(vault: Vault, manifest: GenerationManifest) -> list[str]:
@@ -249,10 +242,6 @@ def _free_name(vault: Vault, name: str) -> str:
         number += 1
         free = f"{name}-{number}"
     return free
-
-
-def _prune(vault: Vault, keep: int) -> tuple[str, ...]:
-    return _forget(vault, tuple(vault.names()[:-keep]))
 
 
 def _forget(vault: Vault, surplus: tuple[str, ...]) -> tuple[str, ...]:

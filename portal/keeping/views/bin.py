@@ -23,7 +23,7 @@ from portal.core.errors import PortalError
 from portal.keeping import selectors, services
 from portal.keeping.rules import may_purge, require_bin
 from portal.labs.models import Lab
-from portal.labs.requests import user_of
+from portal.labs.requests import lab_chosen_by, user_of
 from portal.labs.selectors import lab_get
 
 PER_PAGE = 50  # two screens
@@ -35,7 +35,7 @@ PER_PAGE = 50  # two screens
 def bin_page(request: HttpRequest) -> HttpResponse:
     """What is in the bin of a lab; ``?what=regions`` for regions."""
     user = user_of(request)
-    lab = lab_get(user, slug=request.GET.get("lab"))
+    lab = lab_get(user, slug=request.GET.get("lab"), chosen=lab_chosen_by(request))
     require_bin(user, lab.pk)
     entries = selectors.bin_list(user, lab=lab)
     rois = selectors.rois_in_bin(user, lab=lab)

@@ -237,8 +237,8 @@ def _longer(mosaic: Mosaic) -> str:
 def _steps(request: HttpRequest) -> list[int]:
     """The steps offered; one that is asked for by the address among them."""
     asked = request.GET.get("step", "")
-    more = {int(asked)} if asked.isdecimal() and 0 < len(asked) < 4 else set()
-    return sorted({*STEPS, *more})
+    more = {int(asked)} if asked.isdecimal() and len(asked) < 4 else set()
+    return sorted({*STEPS, *more} - {0})
 
 
 def _stages(job: Job | None) -> list[tuple[str, str]]:

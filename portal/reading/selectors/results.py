@@ -8,18 +8,27 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import astuple, dataclass
 from itertools import combinations
+from typing import Any
 
 import shapely
 from django.core.cache import cache
 from shapely.geometry import shape
 
+from ml.types import JsonObject
 from portal.annotations.models import Label
 from portal.archive.models import Canvas
 from portal.core.errors import ConflictError
-from portal.reading.agreement import DrawnRegion, Finding, PairAgreement, findings, pair_agreement
+from portal.reading.agreement import (
+    DrawnRegion,
+    Finding,
+    LabelTally,
+    PairAgreement,
+    findings,
+    pair_agreement,
+)
 from portal.reading.models import Assignment, Study, SubmittedRegion
 
 KEPT_S = 24 * 3600.0  # named by what was submitted, it never goes stale: this only frees space
@@ -87,20 +96,68 @@ def label_key(label: Label) -> str:
 
 
 def _computed(study: Study, canvas: Canvas, rows: list[Assignment]) -> ImageResult:
-    name = _name(study, rows)
-    kept = cache.get(name)
-    if kept is None:
-        regions, left_out = _regions(rows)
-        plane = float(canvas.width_px) * canvas.height_px
-        pairs = {
-            (rows[i].person_id, rows[j].person_id): pair_agreement(
-                regions[i], regions[j], plane_px=plane, iou_least=study.iou_least
-            )
-            for i, j in combinations(range(len(rows)), 2)
-        }
-        kept = pairs, tuple(findings(regions, iou_least=study.iou_least)), left_out
-        cache.set(name, kept, KEPT_S)
-    return ImageResult(canvas, tuple(one.person_id for one in rows), *kept)
+    name, readers = _name(study, rows), tuple(one.person_id for one in rows)
+    if (kept := cache.get(name)) is not None:
+        return _from_json(kept, canvas, readers)
+    regions, left_out = _regions(rows)
+    plane = float(canvas.width_px) * canvas.height_px
+    pairs = {
+        (readers[i], readers[j]): pair_agreement(
+            regions[i], regions[j], plane_px=plane, iou_least=study.iou_least
+        )
+        for i, j in combinations(range(len(rows)), 2)
+    }
+    found = tuple(findings(regions, iou_least=study.iou_least))
+    result = ImageResult(canvas, readers, pairs, found, left_out)
+    cache.set(name, _as_json(result), KEPT_S)
+    return result
+
+
+def _as_json(result: ImageResult) -> JsonObject:
+    """What the cache keeps: its values are JSON. Outlines as WKB, to the last bit."""
+    return {
+        "pairs": [
+            [
+                *map(str, pair),
+                {label: astuple(tally) for label, tally in agreement.labels.items()},
+                [[*names, count] for names, count in agreement.named.items()],
+            ]
+            for pair, agreement in result.pairs.items()
+        ],
+        "findings": [
+            [
+                str(one.id),
+                one.state,
+                [
+                    [k, str(r.id), str(r.roi), r.label, r.outline.wkb_hex, r.frame]
+                    for k, r in one.regions
+                ],
+                one.iou,
+            ]
+            for one in result.findings
+        ],
+        "left_out": result.left_out,
+    }
+
+
+def _from_json(kept: JsonObject, canvas: Canvas, readers: tuple[uuid.UUID, ...]) -> ImageResult:
+    pairs = {
+        (uuid.UUID(a), uuid.UUID(b)): PairAgreement(
+            {label: LabelTally(*tally) for label, tally in labels.items()},
+            {(name_a, name_b): count for name_a, name_b, count in named},
+        )
+        for a, b, labels, named in kept["pairs"]
+    }
+    found = tuple(
+        Finding(uuid.UUID(pk), state, tuple(map(_region, regions)), iou)
+        for pk, state, regions, iou in kept["findings"]
+    )
+    return ImageResult(canvas, readers, pairs, found, kept["left_out"])
+
+
+def _region(kept: Sequence[Any]) -> tuple[int, DrawnRegion]:
+    k, pk, roi, label, outline, frame = kept
+    return k, DrawnRegion(uuid.UUID(pk), uuid.UUID(roi), label, shapely.from_wkb(outline), frame)
 
 
 def _name(study: Study, rows: Iterable[Assignment]) -> str:

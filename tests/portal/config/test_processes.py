@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -27,6 +29,12 @@ def test_tiles_and_the_api_have_processes_of_their_own_and_work_yields_to_both(
     assert processes.worker().command[:3] == ["nice", "-n", "15"]
     monkeypatch.setenv("TESSERA_WORKER_NICE", "0")
     assert processes.worker().command[:3] == ["nice", "-n", "0"]
+
+
+def test_workers_of_the_image_are_as_nice_as_those_beside_a_portal() -> None:
+    script = (Path(__file__).parents[3] / "docker/entrypoint.sh").read_text()
+    levels = re.findall(r"TESSERA_WORKER_NICE:-(\d+)", script)
+    assert levels == [str(processes.WORKER_NICE)]
 
 
 def test_a_taken_port_gives_the_next_free_one() -> None:

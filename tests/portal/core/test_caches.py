@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from portal.core.caches import AWAY_S, WAIT_S, SteadyCache
+from portal.core.caches import AWAY_S, WAIT_S, JsonMemoryCache, SteadyCache
 from tests.services import own_redis
 
 
@@ -90,6 +90,18 @@ def test_redis_is_asked_again_after_a_while(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file, not a folder")
     use(SteadyCache(str(tmp_path / "cache"), {}))
+
+
+def test_the_process_alone_keeps_only_what_the_shared_cache_would() -> None:
+    away = SteadyCache(f"redis://127.0.0.1:{closed_port()}/0", {})
+    for cache in (away, JsonMemoryCache("alone", {})):
+        use(cache)
+        cache.set("key", (1, "two"), 60)
+        assert cache.get("key") == [1, "two"]
+        assert cache.add("count", 1, 60) and cache.incr("count") == 2
+        for write in (cache.set, cache.add):
+            with pytest.raises(TypeError):
+                write("other", {("a", "b"): 1}, 60)
 
 
 @pytest.mark.services

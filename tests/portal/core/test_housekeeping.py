@@ -5,9 +5,11 @@ from __future__ import annotations
 import threading
 
 import pytest
+from django.db import DatabaseError
 
 from portal.core import housekeeping
-from portal.core.housekeeping import EVERY_S, FIRST_AFTER_S, Calendar
+from portal.core.errors import ConflictError
+from portal.core.housekeeping import AGAIN_S, EVERY_S, FIRST_AFTER_S, Calendar
 
 
 def test_chores_run_an_hour_after_the_start_and_then_daily(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -21,15 +23,59 @@ def test_chores_run_an_hour_after_the_start_and_then_daily(monkeypatch: pytest.M
     assert ran == ["sweep", "sweep"]
 
 
-def test_a_chore_that_fails_does_not_keep_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("error", "is_told"),
+    [
+        (OSError("disk full"), False),
+        (ConflictError("not now"), False),
+        (DatabaseError("gone"), True),  # the reaper has to know that it was away
+        (ValueError("a defect"), True),
+    ],
+)
+def test_a_chore_that_fails_keeps_no_other_and_is_tried_again_soon(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, is_told: bool
+) -> None:
     ran: list[str] = []
 
-    def full() -> None:
-        raise OSError("disk full")
+    def fails() -> None:
+        ran.append("fails")
+        if ran.count("fails") == 1:
+            raise error
 
-    chores = {"full": full, "next": lambda: ran.append("next")}
-    monkeypatch.setattr(housekeeping, "_CHORES", chores)
-    Calendar(now_s=0).run_due(now_s=FIRST_AFTER_S)
+    def run(now_s: float) -> list[str]:
+        ran_before = len(ran)
+        calendar.run_due(now_s=now_s)
+        return ran[ran_before:]
+
+    chores = {name: lambda name=name: ran.append(name) for name in ("before", "after")}
+    monkeypatch.setattr(
+        housekeeping,
+        "_CHORES",
+        {"before": chores["before"], "fails": fails, "after": chores["after"]},
+    )
+    calendar = Calendar(now_s=0)
+    if is_told:
+        with pytest.raises(type(error)):
+            run(FIRST_AFTER_S)
+    else:
+        run(FIRST_AFTER_S)
+    assert ran == ["before", "fails", "after"]
+    assert run(FIRST_AFTER_S + AGAIN_S - 1) == []
+    assert run(FIRST_AFTER_S + AGAIN_S) == ["fails"]
+    assert run(FIRST_AFTER_S + EVERY_S) == ["before", "after"]
+    assert run(FIRST_AFTER_S + AGAIN_S + EVERY_S) == ["fails"]
+
+
+def test_in_a_pass_a_chore_that_fails_keeps_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[str] = []
+
+    def fails() -> None:
+        raise DatabaseError("gone")
+
+    chores = {"fails": fails, "next": lambda: ran.append("next")}
+    monkeypatch.setattr(housekeeping, "_EACH_PASS", chores)
+    with pytest.raises(DatabaseError, match="gone"):
+        housekeeping.run_each_pass()
     assert ran == ["next"]
 
 

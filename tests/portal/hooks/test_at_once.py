@@ -1,9 +1,14 @@
-"""Two managers change a webhook at the same moment: neither takes back what the other did."""
+"""Two managers change webhooks at the same moment: neither takes back what the other did."""
 
 from __future__ import annotations
 
-import pytest
+import threading
+from contextlib import suppress
 
+import pytest
+from django.db import connection, connections
+
+from portal.core.errors import ConflictError
 from portal.hooks import services
 from portal.hooks.models import Webhook
 from portal.labs.models import Lab, User
@@ -22,3 +27,36 @@ def test_a_rename_keeps_a_secret_that_was_changed_meanwhile(lab: Lab, manager: U
     assert (now.name, now.sealed_secret) == ("RIS", hook.sealed_secret)
     services.webhook_secret_change(hook=hook, user=manager)
     assert Webhook.objects.get(pk=hook.pk).name == "RIS"
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.skipif(
+    connection.vendor == "sqlite", reason="there a transaction is the only writer anyway"
+)
+def test_of_two_that_are_made_at_once_only_one_takes_the_last_place(
+    lab: Lab, manager: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both, said, save = threading.Barrier(2), list[str](), Webhook.save
+
+    def slow(self: Webhook, **options: bool) -> None:
+        with suppress(threading.BrokenBarrierError):  # the other is kept waiting, as it should be
+            both.wait(timeout=1)
+        save(self, **options)
+
+    monkeypatch.setattr(services, "MOST", 1)
+    monkeypatch.setattr(Webhook, "save", slow)
+
+    def make() -> None:
+        try:
+            services.webhook_create(lab=lab, user=manager, name="LIS", url="https://lis.example/")
+            said.append("made")
+        except ConflictError as error:
+            said.append(error.code)
+        connections.close_all()
+
+    threads = [threading.Thread(target=make) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(said) == ["made", "too-many"]

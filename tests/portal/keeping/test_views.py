@@ -7,7 +7,8 @@ from django.urls import reverse
 
 from portal.archive.models import BinEntry, Case
 from portal.archive.services import case_create, case_delete
-from portal.labs.models import Lab, User
+from portal.labs.models import Lab, Membership, Role, User
+from portal.labs.requests import CURRENT_LAB
 
 PAGE = "/bin/?lab=north"
 
@@ -44,6 +45,19 @@ def test_annotators_do_not_see_the_button_that_deletes_for_good(
     text = page.get(PAGE).content.decode()
     assert "Restore S-1" in text
     assert "for good" not in text.partition("<tbody>")[2]
+
+
+def test_without_a_lab_in_the_address_it_is_that_of_the_one_chosen(
+    client: Client, manager: User, lab: Lab
+) -> None:
+    first = Lab.objects.create(name="A first by name", slug="first")
+    Membership.objects.create(user=manager, lab=first, role=Role.MANAGER)
+    client.force_login(manager)
+    session = client.session
+    for chosen in (first, lab):
+        session[CURRENT_LAB] = chosen.slug
+        session.save()
+        assert client.get("/bin/").context["lab"] == chosen
 
 
 def test_viewers_do_not_see_the_bin(client: Client, viewer: User) -> None:

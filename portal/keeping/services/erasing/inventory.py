@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from django.db.models import Model, Q
+from django.db.models import Exists, Model, OuterRef, Q
 
 from portal.annotations.models import Roi, RoiRevision
 from portal.archive import storage
@@ -154,16 +154,14 @@ def _originals(rows: dict[str, set[uuid.UUID]]) -> list[Original]:
     named = (
         Q(slides__in=rows["slide"]) | Q(videos__in=rows["video"]) | Q(uploads__in=rows["upload"])
     )
-    found = []
-    for asset in Asset.objects.filter(named).distinct():
-        others = (
-            Slide.everything.filter(asset=asset).exclude(pk__in=rows["slide"]),
-            Video.everything.filter(asset=asset).exclude(pk__in=rows["video"]),
-            Upload.objects.filter(asset=asset).exclude(pk__in=rows["upload"]),
-        )
-        is_shared = any(query.exists() for query in others)
-        found.append(Original(asset.sha256, asset.size_bytes, is_shared))
-    return found
+    asset = OuterRef("pk")
+    is_shared = (
+        Exists(Slide.everything.filter(asset=asset).exclude(pk__in=rows["slide"]))
+        | Exists(Video.everything.filter(asset=asset).exclude(pk__in=rows["video"]))
+        | Exists(Upload.objects.filter(asset=asset).exclude(pk__in=rows["upload"]))
+    )
+    found = Asset.objects.filter(named).annotate(is_shared=is_shared).distinct()
+    return [Original(*row) for row in found.values_list("sha256", "size_bytes", "is_shared")]
 
 
 def _counts(rows: dict[str, set[uuid.UUID]]) -> dict[str, int]:

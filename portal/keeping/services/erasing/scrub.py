@@ -99,9 +99,13 @@ def database_rewrite() -> bool:
     try:
         with connection.cursor() as cursor:
             if connection.vendor == "postgresql":
-                cursor.execute("SET lock_timeout = '20s'")
-                for model in apps.get_models():
-                    cursor.execute(f"VACUUM FULL {connection.ops.quote_name(model._meta.db_table)}")
+                cursor.execute("SET lock_timeout = '20s'")  # not LOCAL: no transaction may VACUUM
+                try:
+                    for model in apps.get_models():
+                        table = connection.ops.quote_name(model._meta.db_table)
+                        cursor.execute(f"VACUUM FULL {table}")
+                finally:
+                    cursor.execute("RESET lock_timeout")
                 return True
             cursor.execute("VACUUM")
             cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")

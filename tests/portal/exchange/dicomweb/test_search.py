@@ -5,11 +5,12 @@ from __future__ import annotations
 import io
 import uuid
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.db import connection
-from django.test import Client
+from django.test import Client, override_settings
 from django.test.utils import CaptureQueriesContext
 from pydicom import dcmread
 from pydicom.dataelem import RawDataElement
@@ -21,6 +22,7 @@ from portal.archive.models import Asset, Canvas, Case, Slide, today
 from portal.archive.services import share_accept, share_offer
 from portal.exchange.selectors import dicom, dicom_objects
 from portal.labs.models import Lab, Membership, Role, User
+from tests.ml.imaging.deidentify.support import write_dicom
 from tests.portal.exchange.conftest import Lab1
 
 ROOT = "/api/v1/dicomweb"
@@ -290,6 +292,34 @@ def test_what_is_left_out_is_counted_and_not_read(
     with CaptureQueriesContext(connection) as queries:
         assert _found(told, "instances", offset="10000000") == []
     assert len(queries) == asked[-1] <= asked[0]
+
+
+def test_of_what_came_as_dicom_only_what_can_be_fetched_is_counted(
+    told: Lab1, tmp_path: Path
+) -> None:
+    canvas = told.world.canvas
+    with override_settings(TESSERA_STORAGE=tmp_path):
+        folder = storage.resolve(canvas.pixels_path).parent
+        folder.mkdir(parents=True)
+        for name, kind in (("a", "VOLUME"), ("b", "LABEL"), ("c", "OVERVIEW"), ("d", "VOLUME")):
+            data = dcmread(write_dicom(folder / f"{name}.dcm", image_type=kind))
+            data.PatientIdentityRemoved = "NO" if name == "d" else "YES"
+            data.save_as(folder / f"{name}.dcm")
+        Slide.objects.filter(canvas=canvas).update(vendor=dicom.VENDOR)
+        Canvas.objects.filter(pk=canvas.pk).update(content_hash="of this test")
+        (study,) = _found(told, "studies")
+        (series,) = _found(told, "series")
+        listed = _found(told, "instances")
+        fhir = told.client().get(f"/api/v1/cases/{told.world.case.pk}/fhir/").json()
+        assert len(listed) == 1
+        assert study["00201208"]["Value"] == series["00201209"]["Value"] == [1]
+        assert [
+            one["uid"]
+            for entry in fhir["entry"]
+            for row in entry["resource"].get("series", ())
+            if row["modality"]["code"] == "SM"
+            for one in row["instance"]
+        ] == [listed[0]["00080018"]["Value"][0]]
 
 
 def test_annotations_as_dicom_are_of_the_instance_that_dicomweb_gives(told: Lab1) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -9,10 +10,12 @@ import pytest
 from django.db import OperationalError
 from django.test import Client
 
+from portal.core import housekeeping
 from portal.jobs import ledger
 from portal.jobs.models import Job, JobState
 from portal.jobs.services import job_submit
 from portal.jobs.worker.bell import run
+from portal.jobs.worker.reaper import reap_forever
 from portal.jobs.worker.runner import job_run
 from portal.labs.models import Lab
 
@@ -117,3 +120,22 @@ def test_a_request_meanwhile_is_answered_503(
     assert (answer.status_code, answer["Retry-After"]) == (503, "5")
     if path.startswith("/api"):
         assert answer.json()["code"] == "unavailable"
+
+
+def test_a_chore_of_each_pass_that_fails_keeps_no_daily_one(
+    monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    settings.TESSERA_JOB_REAP_EVERY_S = 0
+    stop = threading.Event()
+
+    def fails() -> None:
+        raise GONE
+
+    monkeypatch.setattr(housekeeping, "_EACH_PASS", {"fails": fails})
+    monkeypatch.setattr(housekeeping, "_CHORES", {"last": stop.set})
+    monkeypatch.setattr(housekeeping, "FIRST_AFTER_S", 0.0)
+    timer = threading.Timer(20, stop.set)
+    timer.start()
+    reap_forever(stop)
+    assert timer.is_alive()
+    timer.cancel()

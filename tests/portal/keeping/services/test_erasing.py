@@ -186,6 +186,18 @@ def test_pictures_of_a_training_go_and_one_that_begins_anew_is_nothing_left(
     assert (erasure.state, training.is_dir()) == ("done", True)
 
 
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="it has no such setting")
+def test_a_rewritten_database_leaves_the_connection_as_it_was(lab: Lab) -> None:
+    def waits() -> str:
+        with connection.cursor() as cursor:
+            cursor.execute("SHOW lock_timeout")
+            return str(cursor.fetchone()[0])
+
+    before = waits()
+    assert acts.database_rewrite()
+    assert waits() == before
+
+
 def test_other_patients_keep_everything(patient: Case, manager: User, storage: Path) -> None:
     erasure_run(erasure_begin(lab=patient.lab, cases=[patient], user=manager, reason=""))
     (case,) = Case.everything.all()

@@ -13,6 +13,7 @@ from portal.labs.models import Lab, User
 from portal.mosaics.build_cache import build_cache_preview
 from portal.mosaics.models import Mosaic, MosaicComponent
 from portal.mosaics.services import mosaic_create
+from portal.mosaics.views.mosaics import STEPS
 
 
 def detail(mosaic: Mosaic) -> str:
@@ -94,6 +95,8 @@ def test_a_mosaic_of_a_span_leads_to_a_longer_one(
         '<option value="affine" selected>',
     ):
         assert chosen in text
+    text = page.get(reverse("mosaics:video_mosaics", args=[video.pk]), {"step": "0"})
+    assert text.context["steps"] == list(STEPS)  # no build takes every 0th frame
 
 
 def test_a_stopped_build_says_that_it_goes_on(
