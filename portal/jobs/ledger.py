@@ -14,7 +14,7 @@ from typing import Any, TypedDict
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, Q, QuerySet
+from django.db.models import F, QuerySet
 from django.db.models.functions import Coalesce, Now
 
 from portal.core.database.locks import transaction_lock
@@ -24,6 +24,7 @@ from portal.jobs.models import Job, JobState, JobTurn
 from portal.jobs.selectors.jobs import processes_of
 from portal.jobs.selectors.turns import (
     Party,
+    jobs_due,
     jobs_known,
     jobs_of,
     next_in_line,
@@ -31,6 +32,8 @@ from portal.jobs.selectors.turns import (
 )
 
 MAX_BACKOFF_S = 600.0  # nobody waits longer for a retry
+CANCELLED = {"error_code": "cancelled", "error_message": "Cancelled."}
+"""What a job is told to have ended with that was cancelled."""
 
 
 def lease_length() -> timedelta:
@@ -133,8 +136,8 @@ def claim(job_id: uuid.UUID, *, worker: str) -> Job | None:
     """Take a queued job whose time has come. None if another worker has it or it ended."""
     token = uuid.uuid4()
     taken = (
-        Job.objects.filter(pk=job_id, state=JobState.QUEUED)
-        .filter(Q(not_before=None) | Q(not_before__lte=Now()))
+        jobs_due()
+        .filter(pk=job_id)
         .update(
             state=JobState.RUNNING,
             lease_token=token,
@@ -210,7 +213,7 @@ def end(rows: QuerySet[Job], job_id: uuid.UUID, state: JobState, **changes: Any)
     return True
 
 
-def end_all(job_ids: Iterable[uuid.UUID], *, lab_id: uuid.UUID, **changes: Any) -> int:
+def end_all(job_ids: Iterable[uuid.UUID], *, lab_id: uuid.UUID) -> int:
     """Cancel those of a lab's jobs that still wait, in one transaction; returns how many."""
     with transaction.atomic():
         waiting = Job.objects.select_for_update().filter(
@@ -223,7 +226,8 @@ def end_all(job_ids: Iterable[uuid.UUID], *, lab_id: uuid.UUID, **changes: Any) 
             finished_at=Now(),
             updated_at=Now(),
             idempotency_key=None,
-            **changes,
+            cancel_requested=True,
+            **CANCELLED,
         )
         events_emit("job.ended", lab_id=lab_id, payloads=[_ending(job) for job in ended])
     return len(ids)

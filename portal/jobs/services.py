@@ -22,11 +22,6 @@ from portal.labs.models import Lab, Role, User
 from portal.labs.rules import has_role, require_role
 
 SIGNS_KEPT = timedelta(days=7)  # somebody may ask about a worker that died last week
-CANCELLED = {
-    "cancel_requested": True,
-    "error_code": "cancelled",
-    "error_message": "Cancelled.",
-}
 CANCEL_CHUNK = 500  # jobs in a transaction: SQLite's other writers wait for it
 
 
@@ -103,7 +98,9 @@ def job_cancel(*, job: Job, user: User) -> Job:
     if job.created_by_id != user.pk and not has_role(user, job.lab_id, at_least=Role.MANAGER):
         require_role(user, job.lab_id, at_least=Role.MANAGER)
     waiting = Job.objects.filter(pk=job.pk, state=JobState.QUEUED)
-    ended = ledger.end(waiting, job.pk, JobState.CANCELLED, **CANCELLED)
+    ended = ledger.end(
+        waiting, job.pk, JobState.CANCELLED, cancel_requested=True, **ledger.CANCELLED
+    )
     if not ended:
         flagged = Job.objects.filter(pk=job.pk, state=JobState.RUNNING).update(
             cancel_requested=True, updated_at=Now()
@@ -141,7 +138,7 @@ def jobs_cancel(*, jobs: QuerySet[Job], user: User) -> JobsCancelled:
         ]
         for start in range(0, len(ids), CANCEL_CHUNK):
             chunk = ids[start : start + CANCEL_CHUNK]
-            cancelled += ledger.end_all(chunk, lab_id=lab_id, **CANCELLED)
+            cancelled += ledger.end_all(chunk, lab_id=lab_id)
             running = Job.objects.filter(pk__in=chunk, state=JobState.RUNNING)
             stopping += running.update(cancel_requested=True, updated_at=Now())
     return JobsCancelled(cancelled, stopping, len(rows) - cancelled - stopping)

@@ -104,7 +104,7 @@ def _told(done: services.JobsCancelled) -> str:
     if done.stopping:
         parts.append(f"{done.stopping:,} stopping")
     if done.kept:
-        parts.append(f"{done.kept:,} started by others and kept")
+        parts.append(f"{done.kept:,} not cancelled: started by others, or already ended")
     return ", ".join(parts) + "."
 
 

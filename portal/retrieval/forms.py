@@ -11,7 +11,7 @@ from portal.annotations.models import ReviewState
 from portal.archive.models import CanvasKind
 from portal.labs.models import Lab, User
 from portal.retrieval.models import EncoderKind, QuerySource, Verdict
-from portal.retrieval.selectors import CaseScope, Filters, SimilarOptions
+from portal.retrieval.selectors import FILTER_TITLES, CaseScope, Filters, SimilarOptions
 from portal.retrieval.services import QueryAsked
 
 K_DEFAULT = 20  # two screens of pictures
@@ -25,10 +25,6 @@ _SHOWS = [
     (EncoderKind.HISTOLOGY, "Tissue under the microscope"),
     (EncoderKind.ENDOSCOPY, "An endoscopic view"),
 ]
-_FILTERS = (
-    *("organ", "diagnosis", "stain", "tag", "scanner", "kind", "review_state"),
-    *("since", "until"),
-)
 
 
 class SimilarForm(forms.Form):
@@ -73,7 +69,7 @@ class SimilarForm(forms.Form):
     def options(self) -> SimilarOptions:
         """What is chosen."""
         clean: dict[str, Any] = self.cleaned_data
-        named = {name: clean[name] for name in _FILTERS if clean.get(name)}
+        named = {name: clean[name] for name in FILTER_TITLES if clean.get(name)}
         options: SimilarOptions = {
             "k": clean.get("k") or K_DEFAULT,
             "exclude_same_patient": not clean.get("same_patient"),

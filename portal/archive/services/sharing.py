@@ -49,7 +49,7 @@ def _offer(case: Case, lab: Lab, until: date, user: User) -> CaseShare:
     for share in known:
         if share.state != "over":
             raise ConflictError(
-                f"This case is already shared with {lab}. End that sharing first.",
+                f"This case is already shared with {lab}. End that share first.",
                 code="already-shared",
             )
         CaseShare.everything.filter(pk=share.pk).update(ended_at=timezone.now())
@@ -71,7 +71,7 @@ def share_accept(*, share: CaseShare, user: User) -> CaseShare:
     require_share(user, share.with_lab_id)
     share = _locked(share)
     if share.state in {"ended", "over"}:
-        raise ConflictError("This sharing has already ended.", code="share-over")
+        raise ConflictError("This share has already ended.", code="share-over")
     if share.accepted_at is None:
         share.accepted_at = timezone.now()
         share.save(update_fields=["accepted_at", "updated_at"])

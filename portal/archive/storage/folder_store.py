@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from stat import S_ISREG
 
 from ml.files import sync_folder, write_bytes
 from portal.archive.storage.store import Stored
@@ -46,13 +48,21 @@ class FolderStore:
     def stat(self, name: str) -> Stored | None:
         """None for folders as well."""
         path = self._root / name
-        return self._stored(path) if path.is_file() else None
+        try:
+            stat = path.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        if not S_ISREG(stat.st_mode):
+            return None
+        return Stored(path.relative_to(self._root).as_posix(), stat.st_size, stat.st_ctime)
 
     def files(self, folder: str) -> Iterator[Stored]:
         """What is deleted meanwhile is left out."""
-        for path in sorted((self._root / folder).rglob("*")):
-            if path.is_file():
-                yield self._stored(path)
+        found = os.walk(self._root / folder)  # passes over a folder that is gone
+        for path in sorted(Path(at, name) for at, _, names in found for name in names):
+            stored = self.stat(path.relative_to(self._root).as_posix())
+            if stored is not None:
+                yield stored
 
     def folders(self, folder: str) -> list[str]:
         """An empty list if there is no such folder."""
@@ -91,7 +101,3 @@ class FolderStore:
         self._root.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=self._root) as probe:
             probe.write(b"ok")
-
-    def _stored(self, path: Path) -> Stored:
-        stat = path.stat()
-        return Stored(path.relative_to(self._root).as_posix(), stat.st_size, stat.st_ctime)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import connection
-from django.db.models import Count, DurationField, F, Min, Q, Sum
-from django.db.models.functions import Now
+from django.db.models import Count, DurationField, F, Min, Sum
 
 from portal.jobs.models import ENDED, Job, JobState
+from portal.jobs.selectors.turns import jobs_due
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +48,7 @@ def queue_lengths() -> list[QueueLength]:
     """For every kind that waits now; what waits for its next attempt is not late."""
     now = database_now()
     rows = (
-        Job.objects.filter(state=JobState.QUEUED)
-        .filter(Q(not_before=None) | Q(not_before__lte=Now()))
+        jobs_due()
         .order_by()
         .values("kind", "queue")
         .annotate(count=Count("pk"), oldest=Min("created_at"))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from django.db.models import BooleanField, Case, Exists, OuterRef, QuerySet, Value, When
+from django.db.models import BooleanField, Case, Exists, OuterRef, QuerySet, Subquery, Value, When
 from django.db.models.functions import Now
 
 from portal.core.errors import NotFoundError
@@ -94,7 +94,9 @@ def job_latest_for(
     """
     jobs = Job.objects.visible_to(user) if user else Job.objects.all()
     jobs = jobs.filter(target_type=target_type, target_id__in=target_ids)
-    return {job.target_id: job for job in jobs.order_by("created_at") if job.target_id}
+    of_target = jobs.filter(target_id=OuterRef("target_id")).order_by("-created_at", "pk")
+    newest = jobs.filter(pk=Subquery(of_target.values("pk")[:1])).order_by()
+    return {job.target_id: job for job in newest if job.target_id}
 
 
 def workers_alive() -> QuerySet[WorkerSign]:

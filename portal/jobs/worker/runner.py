@@ -139,7 +139,7 @@ def _attempt(job: Job, spec: TaskSpec, context: LedgerContext) -> None:
         logger.info("job %s %s: gives way to more urgent work", job.pk, job.kind)
         ledger.hand_back(_held(job), message="")
     except (JobCancelled, CancelledError):
-        _end(job, JobState.CANCELLED, error_code="cancelled", error_message="Cancelled.")
+        _end(job, JobState.CANCELLED, **ledger.CANCELLED)
     except UserError as error:
         _fail(job, code=error.code, message=error.message)
     except BadInputError as error:

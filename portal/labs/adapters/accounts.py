@@ -12,7 +12,7 @@ from portal.core.errors import TooManyRequestsError
 from portal.core.http.clients import client_address, client_network
 from portal.labs.models import User
 from portal.labs.services import attempt_begin, attempt_forget, device_remember, password_set
-from portal.labs.services.attempts import DEVICE_LIVES
+from portal.labs.services.attempts import DEVICE_LIVES, TOO_MANY_ATTEMPTS
 
 DEVICE_COOKIE = "tessera_device"
 
@@ -21,9 +21,7 @@ class LabAccountAdapter(DefaultAccountAdapter):
     """Sign-up is closed; a new password revokes what the old one may have given away."""
 
     error_messages = DefaultAccountAdapter.error_messages | {
-        "too_many_login_attempts": (
-            "Too many failed attempts. Wait a few minutes, or use a link by e-mail."
-        )
+        "too_many_login_attempts": TOO_MANY_ATTEMPTS
     }
     _rows: list[int] | None = None
 

@@ -43,6 +43,7 @@ LAB_NAMES = (Limit(10, timedelta(hours=1)), Limit(30, timedelta(days=1)))  # not
 LAB_NAMES_OF_LAB = (Limit(50, timedelta(days=1)),)  # the same, by all managers of a lab
 INVITATIONS = (Limit(100, timedelta(hours=1)), Limit(300, timedelta(days=1)))  # sent by a lab
 KEPT = timedelta(days=1)  # the longest of them
+TOO_MANY_ATTEMPTS = "Too many failed attempts. Wait a few minutes, or use a link by e-mail."
 DEVICE_LIVES = timedelta(days=180)  # without use; then the browser is as unknown as any
 
 
@@ -57,10 +58,7 @@ def attempt_begin(*, email: str, network: str, device: str = "") -> list[int]:
     Raises:
         TooManyRequestsError: not now; it was not counted and the password must not be looked at.
     """
-    return _begin(
-        _limits(email.strip().lower(), network, device),
-        "Too many failed attempts. Wait a few minutes, or use a link by e-mail.",
-    )
+    return _begin(_limits(email.strip().lower(), network, device), TOO_MANY_ATTEMPTS)
 
 
 def lab_name_try(*, user: User, lab_id: uuid.UUID) -> list[int]:

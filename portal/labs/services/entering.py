@@ -9,6 +9,7 @@ from django.db import transaction
 from portal.core.errors import InvalidInputError
 from portal.core.mail import mail_later, mail_make
 from portal.labs.models import Purpose, User
+from portal.labs.selectors import person_to_sign_in
 from portal.labs.services.accounts import email_prove, password_check, password_set
 from portal.labs.services.links import LIVES, link_make, link_take
 
@@ -20,7 +21,7 @@ def sign_in_link_mail(email: str, *, link_of: Callable[[str], str]) -> None:
     a secret.
     """
     email = email.strip().lower()
-    user = User.objects.filter(email=email, is_active=True, is_service=False).first()
+    user = person_to_sign_in(email)
     secret = link_make(Purpose.SIGN_IN, user=user, is_mailed=True)
     minutes = int(LIVES[Purpose.SIGN_IN].total_seconds() // 60)
     context = {"user": user or User(email=email), "link": link_of(secret), "minutes": minutes}

@@ -24,6 +24,7 @@ from portal.labs.requests import user_of
 from portal.retrieval import selectors, services
 from portal.retrieval.models import Encoder, Judgement, Verdict
 from portal.retrieval.selectors import (
+    FILTER_TITLES,
     CaseScope,
     Filters,
     SimilarOptions,
@@ -40,17 +41,6 @@ from portal.retrieval.serializers import (
     similar_represent,
 )
 
-_FILTER_NAMES = (
-    "organ",
-    "diagnosis",
-    "tag",
-    "stain",
-    "scanner",
-    "kind",
-    "review_state",
-    "since",
-    "until",
-)
 RETRY_AFTER_S = 2  # an ROI is embedded in about that time
 
 
@@ -224,7 +214,7 @@ def options_of(user: User, lab_id: uuid.UUID, wanted: Mapping[str, Any]) -> Simi
     label_id = wanted.get("label")
     if label_id and label_get(user, label_id).lab_id != lab_id:
         raise NotFoundError("There is no such label.")
-    named = {name: wanted[name] for name in _FILTER_NAMES if wanted.get(name)}
+    named = {name: wanted[name] for name in FILTER_TITLES if wanted.get(name)}
     case = CaseScope(wanted.get("case", ""))
     options: SimilarOptions = {
         "k": wanted["k"],

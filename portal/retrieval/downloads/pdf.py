@@ -38,7 +38,6 @@ _ACROSS = 3
 _INK, _MUTED, _LINE = (colors.HexColor(code) for code in ("#11252a", "#54676c", "#d3dcdc"))
 _DEJAVU = Path("/usr/share/fonts/truetype/dejavu")
 """Debian's fonts-dejavu-core: Latin, Greek, Cyrillic; without it, ReportLab's own Latin."""
-_BAR_SHARE = 0.3  # of a picture's width, at most, is its scale bar
 _WARNING = (
     "Similar regions are not a diagnosis. The list shows only what an encoder finds alike among "
     "the regions that the lab has drawn."
@@ -122,7 +121,7 @@ class _Shown(Flowable):
             self._bar(pdf, self._width_um)
 
     def _bar(self, pdf: PdfCanvas, width_um: float) -> None:
-        length_um = bar_length(width_um * _BAR_SHARE)
+        length_um = bar_length(width_um)
         length = length_um / width_um * self.width
         left, low = self.width - length - 2 * mm, 2 * mm
         pdf.setFillColor(colors.white)

@@ -62,7 +62,7 @@ from portal.retrieval.selectors.files.verification import (
     index_state_of,
     index_verify,
 )
-from portal.retrieval.selectors.filters import CaseScope, Filters
+from portal.retrieval.selectors.filters import FILTER_TITLES, CaseScope, Filters
 from portal.retrieval.selectors.hits import Hit, closer_than, p_value_of
 from portal.retrieval.selectors.judgements import judgements_of, judgements_to_go_by
 from portal.retrieval.selectors.learning.archive import (
@@ -81,13 +81,13 @@ from portal.retrieval.selectors.learning.archive import (
 )
 from portal.retrieval.selectors.learning.folders import learning_folder, learning_folders
 from portal.retrieval.selectors.learning.maps import (
-    MAP_KIND,
+    METRIC_KIND,
     OWN_KIND,
     embeddings_to_map,
     encoders_to_keep_up,
-    map_job_open,
     map_progress,
     mapped,
+    own_job_open,
     own_weights,
     rois_to_own,
 )
@@ -155,10 +155,11 @@ __all__ = [
     "EXPAND_MOST",
     "EXPLAIN_KIND",
     "FACETS",
+    "FILTER_TITLES",
     "K_MOST",
     "LEARN_KIND",
-    "MAP_KIND",
     "MEASURES",
+    "METRIC_KIND",
     "NO_AREA",
     "NO_TISSUE",
     "OWN_KIND",
@@ -243,10 +244,10 @@ __all__ = [
     "learning_way_back",
     "learnings_of",
     "length_text",
-    "map_job_open",
     "map_progress",
     "mapped",
     "match_of",
+    "own_job_open",
     "own_weights",
     "p_value_of",
     "query_examples",

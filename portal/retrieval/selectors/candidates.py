@@ -54,6 +54,11 @@ def ids_masked(scope: Scope, snapshot: IndexSnapshot | None) -> ArrayI64:
     return np.concatenate([gone, binned[binned <= snapshot.last_embedding_id]])
 
 
+def patient_of(case_id: uuid.UUID, key: str) -> str:
+    """The patient's key; a case without one is a patient of its own."""
+    return key or str(case_id)
+
+
 def ids_of_patient(scope: Scope, case: Case) -> ArrayI64:
     """Embeddings of the case's patient; of the case alone where its patient is not known."""
     canvases = Canvas.objects.filter(lab_id=scope.lab_id)

@@ -9,6 +9,7 @@ import numpy as np
 
 from ml.types import ArrayF32, ArrayF64, ArrayI64
 from portal.retrieval.models import CURRENT, Embedding, Encoder
+from portal.retrieval.selectors.candidates import patient_of
 
 K = 10
 """Nearest ROIs that are looked at: what a page of results shows without scrolling."""
@@ -99,7 +100,7 @@ def _labelled(current: Encoder, following: Encoder, lab_id: uuid.UUID) -> _Label
     case = "roi__canvas__case"
     fields = ("roi_id", "vector", "roi__label_id", f"{case}__patient_key", f"{case}_id")
     found = list(ours.values_list(*fields))
-    patients = [key or str(case_id) for _, _, _, key, case_id in found]
+    patients = [patient_of(case_id, key) for _, _, _, key, case_id in found]
     return _Labelled(
         roi=[row[0] for row in found],
         label=np.unique([str(row[2]) for row in found], return_inverse=True)[1].astype(np.int64),

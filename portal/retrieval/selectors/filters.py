@@ -24,6 +24,20 @@ class CaseScope(StrEnum):
     OTHERS = "others"
 
 
+FILTER_TITLES = {
+    "organ": "Organ",
+    "diagnosis": "Diagnosis",
+    "stain": "Stain",
+    "tag": "Tag",
+    "scanner": "Scanner",
+    "kind": "Image",
+    "review_state": "Review",
+    "since": "Drawn from",
+    "until": "Drawn until",
+}
+"""Filters that are a text or a day, and what pages and reports call them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Filters:
     """Only regions that match all of it; what is empty lets everything through.

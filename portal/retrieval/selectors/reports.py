@@ -20,6 +20,7 @@ from portal.retrieval.selectors.hits import Hit, closer_than
 from portal.retrieval.selectors.search import SimilarResult
 
 PICTURES_KIND = "report_pictures"
+_BAR_SHARE = 0.3  # of a picture's width, at most, is its scale bar
 
 
 class _Kept:
@@ -138,8 +139,9 @@ class Frozen(_Kept):
         return " and ".join(ways) or "by distance alone"
 
 
-def bar_length(most_um: float) -> float:
-    """Of a scale bar: the largest of 1, 2, 5, 10, ... microns that is no longer than this."""
+def bar_length(width_um: float) -> float:
+    """Of a picture's scale bar: the largest of 1, 2, 5, 10, ... microns that its width allows."""
+    most_um = width_um * _BAR_SHARE
     power = 10.0 ** math.floor(math.log10(most_um))
     return next(step * power for step in (5, 2, 1) if step * power <= most_um * (1 + 1e-9))
 

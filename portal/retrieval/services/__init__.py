@@ -100,7 +100,7 @@ from portal.retrieval.services.submissions import (
     rois_saved_in_bulk,
 )
 from portal.retrieval.services.titles import titles_follow
-from portal.retrieval.services.training_sets import TrainingSet, patient_of, training_set_write
+from portal.retrieval.services.training_sets import TrainingSet, training_set_write
 
 __all__ = [
     "HOURS",
@@ -162,7 +162,6 @@ __all__ = [
     "metric_part",
     "metric_switch",
     "own_save",
-    "patient_of",
     "places_or_job",
     "queries_sweep",
     "query_create",

@@ -146,14 +146,17 @@ def queries_sweep() -> int:
     return old.delete()[1].get(Query._meta.label, 0)
 
 
-def query_embed_request(*, query: Query, is_retry: bool = False) -> Job:
+def query_embed_request(*, query: Query, user: User, is_retry: bool = False) -> Job:
     """The job that embeds a query: the one under way, or a new one where its vector is gone.
 
     Args:
-        is_retry: start again after a failure.
+        is_retry: start again after a failure; of somebody else's query, as an annotator.
     Raises:
         ConflictError: the last attempt failed (``details``: job and reason).
+        ForbiddenError: a viewer's retry of somebody else's query.
     """
+    if is_retry and query.user_id != user.pk:
+        require_role(user, query.lab_id, at_least=Role.ANNOTATOR)
     job = selectors.query_job(query)
     if job is not None and not job.has_ended:
         return job
@@ -222,12 +225,7 @@ def _new(asked: QueryAsked, user: User) -> Query:
 
 def _again(query_id: uuid.UUID, user: User) -> Query:
     """A copy that has no vector yet."""
-    rows = Query.objects.owned_by(user).select_related("lab", "canvas")
-    known = rows.filter(pk=query_id).first()
-    if known is None:
-        raise NotFoundError(
-            "There is no such query. It may have been removed; start the search again."
-        )
+    known = selectors.query_get(user, query_id)
     copied = {name: getattr(known, name) for name in _COPIED}
     return Query(**copied)
 

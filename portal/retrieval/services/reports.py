@@ -22,6 +22,7 @@ from portal.labs.rules import require_role
 from portal.retrieval import selectors
 from portal.retrieval.models import Query, RegionRole, Report, ReportRegion
 from portal.retrieval.selectors import (
+    FILTER_TITLES,
     PICTURES_KIND,
     CaseScope,
     Filters,
@@ -42,17 +43,6 @@ _MADE_FOR = timedelta(hours=1)  # what a job could not make by then is tried aga
 
 Picture = tuple[bytes | None, float | None]
 """JPEG, None if it cannot be made; its width in microns, None if that is not known."""
-_TITLES = {
-    "organ": "Organ",
-    "diagnosis": "Diagnosis",
-    "stain": "Stain",
-    "tag": "Tag",
-    "scanner": "Scanner",
-    "kind": "Image",
-    "review_state": "Review",
-    "since": "Drawn from",
-    "until": "Drawn until",
-}
 _CASES = {CaseScope.ONLY: "this case only", CaseScope.OTHERS: "other cases only"}
 
 
@@ -224,7 +214,7 @@ def _facts(roi: Roi | None, asked: Query | None) -> list[tuple[str, str]]:
 def _filters(filters: Filters) -> list[tuple[str, str]]:
     found = [
         (title, str(getattr(filters, name)))
-        for name, title in _TITLES.items()
+        for name, title in FILTER_TITLES.items()
         if getattr(filters, name)
     ]
     if filters.label_id:

@@ -115,7 +115,7 @@ def similar_to_query(*, query: Query, user: User, options: SimilarOptions) -> Si
             return similar_search(user, SimilarQuery(encoder=encoder, asked=query, **asked))
         except NotEmbeddedError:
             pass
-    return query_embed_request(query=query)
+    return query_embed_request(query=query, user=user)
 
 
 def _as_set(encoder: Encoder, options: SimilarOptions) -> SimilarOptions:

@@ -37,6 +37,7 @@ from portal.labs.models import Lab, Role, User
 from portal.labs.rules import require_role
 from portal.retrieval.models import EncoderKind
 from portal.retrieval.selectors import encoder_kind_for
+from portal.retrieval.selectors.candidates import patient_of
 
 LARGEST_PX = 4096
 """A region is read up to this side; a larger one is coarser than asked for, as its row says."""
@@ -151,11 +152,6 @@ def training_set_write(
         labels=len({region.label for region in found if region.label}),
         unreadable=total - len(found),
     )
-
-
-def patient_of(case_id: object, key: str) -> str:
-    """The patient's key; a case without one is a patient of its own."""
-    return key or str(case_id)
 
 
 def _held_out(lab: Lab, rois: Any, share: float) -> set[str]:

@@ -22,7 +22,6 @@ from portal.retrieval.tasks.regions import EmbedRegions, encoder_ready, regions_
 if TYPE_CHECKING:
     from ml.roi import Embedded, RegionEncoder
 
-NO_TISSUE, NO_AREA = "no tissue", "no area"
 PART_S = 2.0  # a part is as many ROIs as take this long: nobody waits longer for a worker
 PART_FIRST, PART_MOST = 4, 256  # ROIs of the first part, whose time tells how many the next has
 
@@ -36,7 +35,7 @@ def roi_embed(context: JobContext, *, roi_id: str) -> JobResult:
     if roi is None:
         return {"skipped": "deleted"}
     if roi.shape in MARKS:  # it was an area when this was asked for
-        return {"outcome": NO_AREA}
+        return {"outcome": "no area"}
     network, row = encoder_ready(selectors.encoder_kind_for(roi.canvas))
     known = selectors.embedding_current(roi=roi, encoder=row)
     if known is not None:
@@ -68,7 +67,7 @@ class _ScaledMeanwhileError(Exception):
 
 def _told(found: Embedded | BadInputError, embedding_id: int | None) -> JobResult:
     if isinstance(found, BadInputError):
-        return {"outcome": NO_TISSUE, "reason": str(found)}
+        return {"outcome": "no tissue", "reason": str(found)}
     if embedding_id is None:
         return {"skipped": "changed in the meantime"}
     return {

@@ -8,12 +8,11 @@ from functools import partial
 from django.db import OperationalError
 
 from ml.errors import MlError
-from portal.core.errors import NotFoundError
 from portal.core.tasks import JobContext, JobResult, Priority, UserError, task
 from portal.retrieval import selectors, services
-from portal.retrieval.models import Encoder
-from portal.retrieval.selectors import LEARN_KIND, MAP_KIND
+from portal.retrieval.selectors import LEARN_KIND, METRIC_KIND
 from portal.retrieval.tasks.ending import has_ended
+from portal.retrieval.tasks.own import own_wanted
 
 
 @task(
@@ -49,7 +48,7 @@ def metric_learn(context: JobContext, *, learning_id: str) -> JobResult:
 
 
 @task(
-    MAP_KIND,
+    METRIC_KIND,
     title="Embed the archive with what was learned",
     priority=Priority.BULK,
     retry_on=(OSError, OperationalError),  # two who lock many rows: the database ends one of them
@@ -59,7 +58,7 @@ def metric_embed(context: JobContext, *, encoder_id: str) -> JobResult:
 
     A part lasts once it is written: killed or stopped in between, the next attempt does the rest.
     """
-    encoder = _wanted(encoder_id)
+    encoder = own_wanted(encoder_id)
     if encoder is None:
         return {"skipped": "no longer wanted"}
     before, total = selectors.map_progress(encoder)
@@ -73,14 +72,5 @@ def metric_embed(context: JobContext, *, encoder_id: str) -> JobResult:
             context.give_way()
         elif has_ended(context, partial(services.metric_switch, encoder)):
             return {"regions": done, "mapped": done - before}
-        encoder = _wanted(encoder_id)
+        encoder = own_wanted(encoder_id)
     return {"skipped": "no longer wanted"}
-
-
-def _wanted(encoder_id: str) -> Encoder | None:
-    """None if it was rolled back, or went with its lab."""
-    try:
-        encoder = selectors.encoder_get(uuid.UUID(encoder_id))
-    except NotFoundError:
-        return None
-    return encoder if encoder.is_next else None

@@ -14,7 +14,6 @@ from portal.retrieval.selectors import Hit, bar_length, length_text
 from portal.retrieval.thumbnails import HEIGHT_PX, WIDTH_PX, Scale
 
 register = template.Library()
-_BAR_SHARE = 0.3  # of a picture's width, at most, is its scale bar
 
 
 @register.filter
@@ -33,7 +32,7 @@ def at_scale(hit: Hit, scale: Scale) -> bool:
 @register.simple_tag
 def scale_bar(width_um: float) -> SafeString:
     """A scale bar in the corner of a picture (4:3) that is ``width_um`` wide."""
-    length_um = bar_length(width_um * _BAR_SHARE)
+    length_um = bar_length(width_um)
     length = WIDTH_PX * length_um / width_um
     return format_html(
         '<svg class="card-scale" viewBox="0 0 {} {}" role="img" aria-label="Scale bar: {}">'

@@ -16,6 +16,7 @@ from portal.core.errors import NotFoundError
 from portal.retrieval.models import Query
 from portal.retrieval.thumbnails.regions import (
     SMALL,
+    WIDTHS,
     Scale,
     ThumbnailSize,
     Window,
@@ -60,7 +61,7 @@ def query_scale(query: Query, picture: ThumbnailSize = SMALL) -> Scale | None:
     if query.picture_mpp is None:
         return None
     wanted = query.width_px * query.picture_mpp
-    scales = (Scale.named(f"{2**power}um") for power in range(4, 18))
+    scales = (Scale.named(f"{width}um") for width in WIDTHS)
     return next((scale for scale in scales if scale and scale.width >= wanted), None)
 
 

@@ -121,14 +121,14 @@ class Scale:
         return None if mpp is None else self.width / mpp
 
 
-_WIDTHS = tuple(2**power for power in range(4, 18))
+WIDTHS = tuple(2**power for power in range(4, 18))  # 16 um, a nucleus, to 13 cm, more than a slide
 _BETWEEN = 4  # finer steps to a doubling, where one picture is looked at
 _SCALES = {
     scale.tag: scale
     for unit in ("um", "px")
     for scale in (
         Scale(round(width * 2 ** (step / _BETWEEN)), unit)
-        for width in _WIDTHS
+        for width in WIDTHS
         for step in range(_BETWEEN)
     )
 }
@@ -144,7 +144,7 @@ def scale_of(roi: Showable, picture: ThumbnailSize = SMALL) -> Scale:
     unit, per_px = ("px", 1.0) if mpp is None else ("um", mpp)
     width = window_of(roi, picture)[2] * per_px
     fine = picture is CLOSE
-    steps = [one for one in _SCALES.values() if one.unit == unit and (fine or one.width in _WIDTHS)]
+    steps = [one for one in _SCALES.values() if one.unit == unit and (fine or one.width in WIDTHS)]
     return next((scale for scale in steps if scale.width >= width), steps[-1])
 
 

@@ -6,21 +6,10 @@ from dataclasses import dataclass
 
 from django.http import QueryDict
 
-from portal.retrieval.selectors import FACETS, Facets, FacetValue
+from portal.retrieval.selectors import FACETS, FILTER_TITLES, Facets, FacetValue
 
 SHOWN = 7  # values of a facet that stand open; the others are one click away
-_TITLES = {
-    "organ": "Organ",
-    "diagnosis": "Diagnosis",
-    "stain": "Stain",
-    "label": "Label",
-    "review_state": "Review",
-    "kind": "Image",
-    "scanner": "Scanner",
-    "tag": "Tag",
-    "date": "Drawn",
-    "case": "Cases",
-}
+_TITLES = FILTER_TITLES | {"label": "Label", "date": "Drawn", "case": "Cases"}
 _FIELDS = {"date": ("since", "until"), "case": ("case",)}
 """Facets whose values stand in fields of the form as well, and the names of these."""
 

@@ -79,7 +79,7 @@ def learning(request: HttpRequest, learning_id: uuid.UUID) -> HttpResponse:
             (name, _curve(found.training[key], found.training)) for key, name in _LINES.items()
         ]
     if found.use == "preparing" and found.encoder is not None:
-        context["map_job"] = selectors.map_job_open(found.encoder)
+        context["map_job"] = selectors.own_job_open(found.encoder)
     return render(request, "retrieval/learning.html", context)
 
 

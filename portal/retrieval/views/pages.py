@@ -36,7 +36,7 @@ _SCALES = (("0.5", "half as large"), ("1", "as large"), ("2", "twice as large"))
 def similar(request: HttpRequest, roi_id: uuid.UUID) -> HttpResponse:
     """Similar cases. htmx asks for the answer alone: on a filter, and while a job is under way."""
     roi, lab_id = selectors.roi_to_search(user_of(request), roi_id)
-    return _similar_page(request, _require_live(roi), lab_id)
+    return _similar_page(request, require_live(roi), lab_id)
 
 
 @login_required
@@ -44,7 +44,7 @@ def similar(request: HttpRequest, roi_id: uuid.UUID) -> HttpResponse:
 def judge(request: HttpRequest, roi_id: uuid.UUID) -> HttpResponse:
     """Mark a hit as alike or not, or take the mark back; answers as ``similar`` does."""
     user = user_of(request)
-    roi = _require_live(roi_get(user, roi_id, with_shared=False))
+    roi = require_live(roi_get(user, roi_id, with_shared=False))
     said = JudgementForm(request.POST)
     if not said.is_valid():
         raise InvalidInputError("A mark needs another region, and alike, unlike or nothing.")
@@ -63,7 +63,7 @@ def judge(request: HttpRequest, roi_id: uuid.UUID) -> HttpResponse:
 @require_POST
 def embed(request: HttpRequest, roi_id: uuid.UUID) -> HttpResponse:
     """Try again to embed an ROI after a failure."""
-    roi = _require_live(roi_get(user_of(request), roi_id, with_shared=False))
+    roi = require_live(roi_get(user_of(request), roi_id, with_shared=False))
     services.embed_request(roi=roi, user=user_of(request), is_retry=True)
     return redirect("retrieval:similar", roi_id=roi.pk)
 
@@ -75,7 +75,7 @@ def thumbnail(request: HttpRequest, roi_id: uuid.UUID) -> HttpResponse:
 
     ``?size=large`` shows more of what is around it, ``?width=256um`` a window of that width.
     """
-    roi = _require_live(roi_get(user_of(request), roi_id))
+    roi = require_live(roi_get(user_of(request), roi_id))
     picture = PICTURES.get(request.GET.get("size", ""), SMALL)
     scale = Scale.named(request.GET.get("width", ""))
     etag = quote_etag(f"{roi.pk.hex}-{roi.version}{picture.name}{scale.key(roi) if scale else ''}")
@@ -158,7 +158,8 @@ def _outcome(user: User, roi: Roi, lab_id: uuid.UUID, form: SimilarForm) -> _Out
     return {"result": found} if isinstance(found, selectors.SimilarResult) else {"job": found}
 
 
-def _require_live(roi: Roi) -> Roi:
+def require_live(roi: Roi) -> Roi:
+    """The ROI, or ``NotFoundError`` where it was deleted."""
     if roi.deleted_at is not None:
         raise NotFoundError("This ROI was deleted.")
     return roi

@@ -132,8 +132,9 @@ def query_remove(request: HttpRequest, query_id: uuid.UUID) -> HttpResponse:
 @require_POST
 def query_embed(request: HttpRequest, query_id: uuid.UUID) -> HttpResponse:
     """Try again to prepare a query after a failure."""
-    found = selectors.query_get(user_of(request), query_id)
-    services.query_embed_request(query=found, is_retry=True)
+    user = user_of(request)
+    found = selectors.query_get(user, query_id)
+    services.query_embed_request(query=found, user=user, is_retry=True)
     return redirect("retrieval:query", query_id=found.pk)
 
 
@@ -193,9 +194,12 @@ def _page(request: HttpRequest, query: Query) -> HttpResponse:
         context["result" if is_result else "job"] = found
     except (ConflictError, InvalidInputError) as error:
         job = selectors.query_job(query)
-        may_retry = isinstance(error, ConflictError) and error.code == "embedding-failed"
+        has_failed = isinstance(error, ConflictError) and error.code == "embedding-failed"
+        may_retry = query.user_id == user.pk or has_role(
+            user, query.lab_id, at_least=Role.ANNOTATOR
+        )
         context |= {"failure": error.message, "is_blank": False, "job": job}
-        context["may_retry"] = may_retry
+        context["may_retry"] = has_failed and may_retry
     return answered(request, context, "retrieval/query.html")
 
 

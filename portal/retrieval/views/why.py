@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods
 
 from portal.annotations.models import Roi
 from portal.annotations.selectors import roi_get
-from portal.core.errors import ConflictError, NotFoundError
+from portal.core.errors import ConflictError
 from portal.core.http.htmx import wants_part
 from portal.jobs.models import Job
 from portal.labs.requests import user_of
@@ -34,6 +34,7 @@ from portal.retrieval.thumbnails import (
     window_of,
 )
 from portal.retrieval.views.match_drawing import Pane, drawn
+from portal.retrieval.views.pages import require_live
 
 _SCALE_RATIO = 4
 """Regions that differ more in size are each shown as they are: the smaller would be a dot."""
@@ -45,8 +46,8 @@ def why(request: HttpRequest, roi_id: uuid.UUID, other_id: uuid.UUID) -> HttpRes
     """Why a search with an ROI finds another. POST tries again after a failure."""
     user = user_of(request)
     roi, lab_id = selectors.roi_to_search(user, roi_id)
-    other = _live(roi_get(user, other_id, with_shared=False))
-    _live(roi)
+    other = require_live(roi_get(user, other_id, with_shared=False))
+    require_live(roi)
 
     def found() -> MatchFound | Job:
         is_retry = request.method == "POST"
@@ -76,7 +77,7 @@ def query_why(request: HttpRequest, query_id: uuid.UUID, other_id: uuid.UUID) ->
     """As ``why``, of a query that is not an ROI."""
     user = user_of(request)
     query = selectors.query_get(user, query_id)
-    other = _live(roi_get(user, other_id, with_shared=False))
+    other = require_live(roi_get(user, other_id, with_shared=False))
 
     def found() -> MatchFound | Job:
         is_retry = request.method == "POST"
@@ -189,9 +190,3 @@ def _figures(found: MatchFound, encoder: Encoder) -> _Figures:
         "halves": [round(100 * share) for share in (found.half_a, found.half_b)],
         "colour": None if found.colour is None else round(100 * found.colour),
     }
-
-
-def _live(roi: Roi) -> Roi:
-    if roi.deleted_at is not None:
-        raise NotFoundError("This ROI was deleted.")
-    return roi

@@ -79,7 +79,7 @@ OVER_REST: Mapping[str, tuple[str, ...]] = {
     "retrieval:learnings": ("learnings_create",),
     "retrieval:look_through": ("canvas_look_through",),
     "retrieval:query_ask": ("queries_create",),
-    "retrieval:query_embed": ("query_similar",),
+    "retrieval:query_embed": ("jobs_retry_create",),
     "retrieval:query_mark": ("queries_create",),
     "retrieval:query_new_picture": ("queries_create",),
     "retrieval:query_remove": ("queries_destroy",),

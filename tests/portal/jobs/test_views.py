@@ -103,7 +103,10 @@ def test_no_page_tells_what_went_wrong_with_what_is_deleted(
     page: Client, job: Job, state: JobState
 ) -> None:
     Job.objects.update(
-        target_type="slide", target_id=uuid.uuid4(), state=state, error_message="slide.svs is empty."
+        target_type="slide",
+        target_id=uuid.uuid4(),
+        state=state,
+        error_message="slide.svs is empty.",
     )
     for url in PAGES:
         assert b"slide.svs" not in page.get(url.format(job.pk)).content, url
@@ -205,7 +208,10 @@ def test_jobs_are_cancelled_together(
     second.refresh_from_db()
     assert (second.state, second.error_code) == (JobState.CANCELLED, "cancelled")
     told = page.post("/jobs/cancel/", {"all": "1", "kind": name}, follow=True)
-    assert b"0 cancelled, 1 stopping, 1 kept: started by others, or already ended." in told.content
+    assert (
+        b"0 cancelled, 1 stopping, 1 not cancelled: started by others, or already ended."
+        in told.content
+    )
     third.refresh_from_db()
     theirs.refresh_from_db()
     assert third.cancel_requested and theirs.state == JobState.QUEUED

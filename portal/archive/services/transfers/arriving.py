@@ -54,9 +54,7 @@ def upload_begin(
     """
     if size_bytes < 1:
         raise InvalidInputError("The file is empty.", code="empty-file")
-    sha256 = sha256.lower()
-    if sha256 and (len(sha256) != 64 or set(sha256) - set("0123456789abcdef")):
-        raise InvalidInputError("sha256: expected 64 hexadecimal digits.")
+    sha256 = _sha256_clean(sha256)
     upload = Upload(
         lab=case.lab,
         case=case,
@@ -85,7 +83,8 @@ def upload_join(
     """A transfer whose bytes are those of complete parts, in this order. Submits its check.
 
     Raises:
-        InvalidInputError: none or too many, one twice, not parts, or of several cases.
+        InvalidInputError: none or too many, one twice, not parts, or of several cases; or a
+            malformed SHA-256.
         ConflictError: a part is not complete, or belongs to another whole already.
     """
     if not 1 <= len(parts) <= MOST_PARTS or len({part.pk for part in parts}) != len(parts):
@@ -98,6 +97,7 @@ def upload_join(
     if case is None:
         raise InvalidInputError("Name only parts of the same case.", code="upload-parts")
     require_edit(user, case.lab_id)
+    sha256 = _sha256_clean(sha256)
     size_bytes = sum(part.size_bytes for part in parts)
     storage.require_size(size_bytes)
     with transaction.atomic():
@@ -108,7 +108,7 @@ def upload_join(
             name=name_clean(name) if name else "",
             size_bytes=size_bytes,
             received_bytes=size_bytes,
-            sha256=sha256.lower(),
+            sha256=sha256,
             created_by=user,
         )
         for number, part in enumerate(parts):
@@ -122,6 +122,14 @@ def upload_join(
                 )
         _submit_finish(whole, user)
     return whole
+
+
+def _sha256_clean(said: str) -> str:
+    """In lower case; empty where the sender does not know it."""
+    said = said.lower()
+    if said and (len(said) != 64 or set(said) - set("0123456789abcdef")):
+        raise InvalidInputError("sha256: expected 64 hexadecimal digits.")
+    return said
 
 
 def upload_append(

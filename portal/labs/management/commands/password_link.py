@@ -13,7 +13,8 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.urls import reverse
 
-from portal.labs.models import Purpose, User
+from portal.labs.models import Purpose
+from portal.labs.selectors import person_to_sign_in
 from portal.labs.services import link_make
 
 
@@ -29,8 +30,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Changes nothing until the link is used."""
-        people = User.objects.filter(is_active=True, is_service=False)
-        user = people.filter(email=options["email"].strip().lower()).first()
+        user = person_to_sign_in(options["email"].strip().lower())
         if user is None:
             raise CommandError(f"{options['email']} has no active account.")
         link = reverse("labs:link_open", args=[link_make(Purpose.PASSWORD, user=user)])

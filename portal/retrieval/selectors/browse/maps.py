@@ -17,6 +17,7 @@ from portal.jobs.models import ENDED, Job
 from portal.labs.models import User
 from portal.retrieval.indexes import Scope
 from portal.retrieval.models import CURRENT, Embedding, Encoder, RegionMap
+from portal.retrieval.selectors.candidates import patient_of
 from portal.retrieval.selectors.embeddings import ids_of_rows, vectors_by_id
 from portal.retrieval.selectors.hits import Meaning, calibration_for
 
@@ -80,8 +81,8 @@ class MapCanvas(NamedTuple):
 
     @property
     def patient(self) -> str:
-        """The patient's key; without one each case is a patient of its own."""
-        return self.patient_key or str(self.case_id)
+        """See ``patient_of``."""
+        return patient_of(self.case_id, self.patient_key)
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,7 @@ def map_source(scope: Scope) -> MapSource:
     ids, vectors = vectors_by_id(np.sort(newest), dim=scope.encoder.dim)
     canvas_of = dict(rows.order_by().values_list("pk", "canvas_id"))
     canvases = {
-        pk: (case_id, key or str(case_id))
+        pk: (case_id, patient_of(case_id, key))
         for pk, case_id, key in Canvas.objects.filter(lab_id=scope.lab_id).values_list(
             "pk", "case_id", "case__patient_key"
         )

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import Max, Q
+from django.db.models import Count, Exists, Max, OuterRef
 from django.db.models.functions import Now
 from django.utils import timezone
 
 from ml.types import ArrayF32, ArrayI64
 from portal.retrieval.indexes import Scope
-from portal.retrieval.models import (
-    Embedding,
-    Encoder,
-    IndexSnapshot,
-)
+from portal.retrieval.models import CURRENT, Embedding, Encoder, IndexSnapshot
 from portal.retrieval.selectors.embeddings import CHUNK_ROWS, vectors_stacked
 
 
@@ -104,24 +101,29 @@ class IndexState:
 
 
 def index_states() -> list[IndexState]:
-    """Of every encoder. Without a file the age is 0."""
+    """Of every encoder, in three queries. Without a file the age is 0."""
     now = timezone.now()
-    newest: dict[tuple[uuid.UUID, uuid.UUID], IndexSnapshot] = {}
+    newest: dict[uuid.UUID, dict[uuid.UUID, IndexSnapshot]] = defaultdict(dict)
     for row in IndexSnapshot.objects.order_by("version"):
-        newest[row.encoder_id, row.lab_id] = row
+        newest[row.encoder_id][row.lab_id] = row
+    held = IndexSnapshot.objects.filter(
+        lab=OuterRef("lab"), encoder=OuterRef("encoder"), last_embedding_id__gte=OuterRef("pk")
+    )
+    newer = dict(
+        Embedding.objects.filter(CURRENT)
+        .exclude(Exists(held))
+        .order_by()
+        .values_list("encoder")
+        .annotate(Count("pk"))
+    )
     found = []
     for encoder in Encoder.objects.all():
-        scopes = {lab: state for (key, lab), state in newest.items() if key == encoder.pk}
-        current = Embedding.objects.filter(encoder=encoder, superseded_at__isnull=True)
-        held = Q(pk__in=())
-        files = list(scopes.values())
-        for lab, file in scopes.items():
-            held |= Q(lab_id=lab, pk__lte=file.last_embedding_id)
+        files = list(newest[encoder.pk].values())
         found.append(
             IndexState(
                 str(encoder),
                 max([0.0, *((now - file.created_at).total_seconds() for file in files)]),
-                current.exclude(held).count(),
+                newer.get(encoder.pk, 0),
                 sum(file.count for file in files),
                 sum(file.size_bytes for file in files),
                 min([1.0, *(file.recall for file in files)]),

@@ -16,6 +16,7 @@ from portal.core.errors import NotFoundError
 from portal.jobs.models import ENDED, Job
 from portal.labs.models import User
 from portal.retrieval.models import CURRENT, Embedding, Encoder, Judgement, Learning, Verdict
+from portal.retrieval.selectors.candidates import patient_of
 from portal.retrieval.selectors.embeddings import CHUNK_ROWS, vectors_stacked
 from portal.retrieval.selectors.encoders import encoder_of_lab
 
@@ -68,7 +69,7 @@ def lab_material(lab_id: uuid.UUID, base: Encoder, *, with_vectors: bool = True)
     material = Material.of(
         vectors.astype(np.float32),
         [str(row[1] or "") for row in found],
-        [row[2] or str(row[3]) for row in found],
+        [patient_of(row[3], row[2]) for row in found],
         _judged(lab_id, {roi: at for at, roi in enumerate(rois)}),
     )
     keys = {row[1] for row in found if row[1]}

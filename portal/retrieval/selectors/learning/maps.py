@@ -13,7 +13,7 @@ from portal.annotations.models import Roi
 from portal.jobs.models import ENDED, Job
 from portal.retrieval.models import CURRENT, Embedding, Encoder, Learning, Unembeddable
 
-MAP_KIND, OWN_KIND = "metric_embed", "encoder_embed"
+METRIC_KIND, OWN_KIND = "metric_embed", "encoder_embed"
 
 
 def mapped(encoder: Encoder, vectors: ArrayF32) -> ArrayF32:
@@ -85,7 +85,7 @@ def map_progress(encoder: Encoder) -> tuple[int, int]:
     return total - embeddings_to_map(encoder).count(), total
 
 
-def map_job_open(encoder: Encoder) -> Job | None:
+def own_job_open(encoder: Encoder) -> Job | None:
     """The job that embeds the archive with it, where one has not ended."""
-    jobs = Job.objects.filter(kind__in=(MAP_KIND, OWN_KIND), args__encoder_id=str(encoder.pk))
+    jobs = Job.objects.filter(kind__in=(METRIC_KIND, OWN_KIND), args__encoder_id=str(encoder.pk))
     return jobs.exclude(state__in=ENDED).order_by("-created_at").first()

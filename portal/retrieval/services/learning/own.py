@@ -16,7 +16,7 @@ from portal.labs.models import User
 from portal.retrieval import selectors
 from portal.retrieval.indexes import Scope
 from portal.retrieval.models import CURRENT, Embedding, Encoder, Unembeddable
-from portal.retrieval.selectors import MAP_KIND, NO_TISSUE, OWN_KIND
+from portal.retrieval.selectors import METRIC_KIND, NO_TISSUE, OWN_KIND
 from portal.retrieval.services.indexes import index_build_if_due
 
 
@@ -28,9 +28,9 @@ def archive_embed_submit(encoder: Encoder, user: User | None) -> Job:
     """
     if encoder.lab is None:
         raise ValueError(f"{encoder} is not an encoder of a lab")
-    known = selectors.map_job_open(encoder)
+    known = selectors.own_job_open(encoder)
     return known or job_submit(
-        kind=OWN_KIND if encoder.is_trained else MAP_KIND,
+        kind=OWN_KIND if encoder.is_trained else METRIC_KIND,
         args={"encoder_id": str(encoder.pk)},
         lab=encoder.lab,
         user=user,

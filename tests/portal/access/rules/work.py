@@ -49,7 +49,7 @@ WORK: Mapping[str, Mapping[str, Rule]] = {
     "retrieval:query": {"GET": page()},
     "retrieval:query_ask": {"POST": page(302, body=query_body)},
     "retrieval:query_new_picture": {"GET": page(elsewhere=200), "POST": page(elsewhere=200)},
-    "retrieval:query_embed": {"POST": page(302)},
+    "retrieval:query_embed": {"POST": page(302, at_least="annotator")},  # or who asked
     "retrieval:query_mark": {"POST": page(302, at_least="manager", body=judgement_body)},
     "retrieval:query_remove": {"POST": page(302, at_least="manager")},
     "retrieval:query_picture": {"GET": page()},

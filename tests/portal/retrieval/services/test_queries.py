@@ -132,6 +132,24 @@ def test_what_is_no_picture_is_refused_with_its_reason(world):
     assert "Preparing this query" in world_page(world, query)
 
 
+def test_a_viewer_tries_only_a_query_of_their_own_again(world, viewer, client):
+    for asker in (world.user, viewer):
+        asked = QueryAsked(
+            source=QuerySource.PICTURE, upload=b"x", kind="histology", mpp=1.0, lab=world.lab
+        )
+        query = query_create(asked=asked, user=asker)
+        world.run_jobs()
+        is_own = asker == viewer
+        client.force_login(viewer)
+        page = client.get(f"/queries/{query.pk}/").content.decode()
+        assert "There is nothing to search with" in page
+        assert ("Try again" in page) is is_own
+        answer = client.post(f"/queries/{query.pk}/embed/")
+        assert answer.status_code == (302 if is_own else 403)
+        jobs = Job.objects.filter(kind="query_embed", target_id=query.pk)
+        assert jobs.count() == (2 if is_own else 1)
+
+
 def world_page(world, query):
     from django.test import Client
 
