@@ -149,16 +149,20 @@ def _read(geometry: object, notes: list[str]) -> Polygon | MultiPolygon:
 
 def _refuse_too_many(polygons: list[Any]) -> None:
     rings = [ring for part in polygons if isinstance(part, list) for ring in part]
-    count = sum(len(ring) for ring in rings if isinstance(ring, list))
-    if count > MAX_VERTICES:
-        raise InvalidRoiGeometryError(
-            f"geometry: {count:,} vertices; an ROI may have {MAX_VERTICES:,}. Simplify it.",
-            details={"vertices": count, "limit": MAX_VERTICES},
-        )
+    refuse_vertices(sum(len(ring) for ring in rings if isinstance(ring, list)))
     if len(rings) > MAX_RINGS:
         raise InvalidRoiGeometryError(
             f"geometry: {len(rings):,} rings; an ROI may have {MAX_RINGS:,}.",
             details={"rings": len(rings), "limit": MAX_RINGS},
+        )
+
+
+def refuse_vertices(count: int) -> None:
+    """Raise ``InvalidRoiGeometryError`` for more vertices than an ROI may have."""
+    if count > MAX_VERTICES:
+        raise InvalidRoiGeometryError(
+            f"geometry: {count:,} vertices; an ROI may have {MAX_VERTICES:,}. Simplify it.",
+            details={"vertices": count, "limit": MAX_VERTICES},
         )
 
 

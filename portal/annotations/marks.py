@@ -17,11 +17,11 @@ from shapely.geometry.base import BaseGeometry
 from portal.annotations.geometry import (
     DECIMALS,
     MAX_RINGS,
-    MAX_VERTICES,
     InvalidRoiGeometryError,
     RoiShape,
     note,
     polygons_of,
+    refuse_vertices,
     shape_from_geojson,
     vertex,
 )
@@ -79,7 +79,7 @@ def _points(geometry: Mapping[str, Any], notes: list[str]) -> BaseGeometry:
     points = [coordinates] if geometry["type"] == "Point" else coordinates
     if not isinstance(points, list) or not points:
         raise InvalidRoiGeometryError(f"geometry: a {geometry['type']} needs coordinates.")
-    _refuse_too_many(len(points))
+    refuse_vertices(len(points))
     return MultiPoint(_vertices(points, "point", notes))
 
 
@@ -92,7 +92,7 @@ def _lines(geometry: Mapping[str, Any], notes: list[str]) -> BaseGeometry:
         raise InvalidRoiGeometryError(
             f"geometry: {len(lines):,} lines; an ROI may have {MAX_RINGS:,}."
         )
-    _refuse_too_many(sum(map(len, lines)))
+    refuse_vertices(sum(map(len, lines)))
     made = [_line(line, f"line {number}", notes) for number, line in enumerate(lines, start=1)]
     return shapely.multilinestrings(made)
 
@@ -114,14 +114,6 @@ def _vertices(points: list[Any], where: str, notes: list[str]) -> np.ndarray[Any
         note(notes, "Z coordinates left out")
     rounded: np.ndarray[Any, Any] = np.round(found.reshape(-1, 2), DECIMALS)
     return rounded
-
-
-def _refuse_too_many(count: int) -> None:
-    if count > MAX_VERTICES:
-        raise InvalidRoiGeometryError(
-            f"geometry: {count:,} vertices; an ROI may have {MAX_VERTICES:,}.",
-            details={"vertices": count, "limit": MAX_VERTICES},
-        )
 
 
 def _of_kind(found: BaseGeometry, whole: BaseGeometry) -> BaseGeometry:

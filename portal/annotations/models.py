@@ -277,7 +277,7 @@ class RoiImport(LabOwned):
 
 
 class LabelMerge(LabOwned):
-    """One label put into another. Its revisions name it, so it is undone as one step."""
+    """One label put into another: its revisions, and what the source had, undo it as one step."""
 
     source = models.ForeignKey(Label, on_delete=models.CASCADE, related_name="+")
     target = models.ForeignKey(Label, on_delete=models.CASCADE, related_name="+")
@@ -285,6 +285,8 @@ class LabelMerge(LabOwned):
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
     )
     undone_at = models.DateTimeField(null=True, blank=True)
+    key = models.CharField(max_length=1, blank=True, help_text="Of the source, before")
+    children = models.JSONField(default=list, blank=True, help_text="Ids of those below it, before")
 
 
 class RoiAction(models.TextChoices):
@@ -332,7 +334,6 @@ class RoiRevision(BaseModel):
     roi_import = models.ForeignKey(
         RoiImport, null=True, blank=True, on_delete=models.SET_NULL, related_name="revisions"
     )
-
     client_key = models.CharField(max_length=64, blank=True, default="")
     client_digest = models.CharField(max_length=64, blank=True, default="")
 

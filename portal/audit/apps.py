@@ -16,16 +16,10 @@ class AuditConfig(AppConfig):
         """Listen, seal in the reaper's process, and have the database keep the log."""
         from portal.audit.append_only import after_migrate
         from portal.audit.receivers import listen
-        from portal.audit.services import entries_seal
+        from portal.audit.services import entries_seal, entries_seal_all
         from portal.core.housekeeping import daily, each_pass
 
         listen()
         each_pass("audit seals", entries_seal)
-        daily("audit seals", _seal_all)
+        daily("audit seals", entries_seal_all)
         post_migrate.connect(after_migrate, sender=self, dispatch_uid="audit.append_only")
-
-
-def _seal_all() -> object:
-    from portal.audit.services import entries_seal
-
-    return entries_seal(all_of_them=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import datetime
 import uuid
-from collections.abc import Collection, Iterator
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from django.db.models import QuerySet
@@ -79,21 +80,24 @@ def chain_labs() -> list[uuid.UUID]:
     return sorted(pk for (pk,) in found)
 
 
-def chain_break(lab_id: uuid.UUID, *, expected: Head | None = None) -> Break | None:
+def chain_break(lab_id: uuid.UUID, *, expected: Iterable[Head] = ()) -> Break | None:
     """The first link that is broken, or None if the whole chain holds.
 
     Args:
-        expected: a head that was kept elsewhere; it must be part of the chain.
+        expected: heads of this lab that were kept elsewhere; all must be part of the chain.
     """
+    kept: defaultdict[int, set[str]] = defaultdict(set)
+    for head in expected:
+        kept[head.number].add(head.hash)
     number, previous = 0, GENESIS
     for seal, entry in _links(lab_id):
         if reason := _wrong(seal, entry, after=number, previous=previous):
             return Break(number + 1, reason)
         number, previous = seal.number, seal.hash
-        if expected and expected.number == number and expected.hash != previous:
+        if kept.pop(number, {previous}) != {previous}:
             return Break(number, "it differs from the head that was kept")
-    if expected and expected.number > number:
-        return Break(number + 1, f"the chain ends before number {expected.number}, which was kept")
+    if kept:
+        return Break(number + 1, f"the chain ends before number {max(kept)}, which was kept")
     return None
 
 

@@ -84,20 +84,34 @@ def keyed_hash(text: str) -> str:
     return hmac.new(key, text.strip().lower().encode(), sha256).hexdigest()[:16]
 
 
-def entries_seal(*, all_of_them: bool = False) -> int:
-    """Put entries without a seal, ``SEAL_AT_ONCE`` at most, at the end of their labs' chains.
+def entries_seal() -> int:
+    """Put new entries without a seal, ``SEAL_AT_ONCE`` at most, at the end of their labs' chains.
 
     Safe to run anywhere at any time: of two that seal at once, the database lets one through.
-    Returns how many were sealed. ``all_of_them``: look at the whole log, not only its newest part.
+    Returns how many were sealed.
     """
-    waiting = AuditEntry.objects.filter(seal=None).order_by("id")
-    if not all_of_them:
-        newest = AuditSeal.objects.order_by("-entry_id").values_list("entry_id", flat=True).first()
-        waiting = waiting.filter(pk__gt=(newest or 0) - LATE_BY)
+    newest = AuditSeal.objects.order_by("-entry_id").values_list("entry_id", flat=True).first()
+    return _seal(_waiting(after=(newest or 0) - LATE_BY))
+
+
+def entries_seal_all() -> int:
+    """Seal the whole log, until nothing is left that was committed before: from then on the last
+    seal of each chain is the end of its log. Returns how many this call sealed."""
+    sealed = 0
+    while entries := _waiting():
+        sealed += _seal(entries)
+    return sealed
+
+
+def _waiting(*, after: int = 0) -> list[AuditEntry]:
+    return list(AuditEntry.objects.filter(seal=None, pk__gt=after).order_by("id")[:SEAL_AT_ONCE])
+
+
+def _seal(entries: Iterable[AuditEntry]) -> int:
     chains: defaultdict[uuid.UUID, list[AuditEntry]] = defaultdict(list)
-    for entry in waiting[:SEAL_AT_ONCE]:
+    for entry in entries:
         chains[entry.lab_id].append(entry)
-    return sum(_chain_on(lab_id, entries) for lab_id, entries in chains.items())
+    return sum(_chain_on(lab_id, of_lab) for lab_id, of_lab in chains.items())
 
 
 def _chain_on(lab_id: uuid.UUID, entries: list[AuditEntry]) -> int:

@@ -68,7 +68,7 @@ def entry_export(request: HttpRequest, kind: str) -> HttpResponseBase:
     form = EntryForm(request.GET, lab=lab)
     if not form.is_valid():
         raise InvalidInputError("The filter of the log is not valid.")
-    services.entries_seal(all_of_them=True)
+    services.entries_seal_all()
     entries = selectors.entry_list(user_of(request), lab=lab, wanted=form.wanted)
     return export_response(entries, lab=lab, kind=kind)
 

@@ -23,10 +23,10 @@ from portal.annotations.api.conditions import once_of_file
 from portal.annotations.api.imports import RoiImportSerializer, accepted, chosen_labels
 from portal.annotations.api.parsers import DOCUMENT_BYTES, FileParser
 from portal.annotations.api.reports import ImportReportSerializer
-from portal.annotations.formats import READERS, WRITERS, ExportChoices, cell, writer_named
+from portal.annotations.formats import READERS, WRITERS, ExportChoices, writer_named
+from portal.annotations.formats.pictures import MOST_PX
 from portal.annotations.services import (
     ImportChoices,
-    ImportItem,
     report_json,
     roi_import,
     roi_import_known,
@@ -34,6 +34,7 @@ from portal.annotations.services import (
     roi_import_stage,
 )
 from portal.annotations.services.reading import ImportWork, Source, file_source
+from portal.annotations.services.reports import TABLE_HEAD, table_line
 from portal.archive.models import Canvas, CanvasKind
 from portal.archive.selectors import canvas_get
 from portal.core.api.schema import IDEMPOTENCY_KEY
@@ -41,8 +42,6 @@ from portal.core.api.views import ApiView
 from portal.core.errors import InvalidInputError
 from portal.labs.models import TokenArea, User
 from portal.labs.requests import user_of
-
-MOST_WIDTH_PX = 4096  # of a picture: it is drawn in memory, within the request
 
 
 class ExportQuerySerializer(serializers.Serializer[Any]):
@@ -59,7 +58,7 @@ class ExportQuerySerializer(serializers.Serializer[Any]):
         required=False, help_text="For `png`: `left,top,right,bottom` in level-0 pixels"
     )
     width = serializers.IntegerField(
-        required=False, default=1600, min_value=64, max_value=MOST_WIDTH_PX, help_text="For `png`"
+        required=False, default=1600, min_value=64, max_value=MOST_PX, help_text="For `png`"
     )
     frame = serializers.IntegerField(
         required=False,
@@ -271,13 +270,8 @@ def _table(
     """What would become of each feature, one line each, written through a file."""
     file = SpooledTemporaryFile(2**22, "w+", newline="", encoding="utf-8")  # noqa: SIM115 - outlives this call
     writer = csv.writer(file)
-    writer.writerow(["feature", "status", "notes", "reason"])
-
-    def told(item: ImportItem) -> None:
-        words = ("; ".join(item.notes), item.reason)
-        writer.writerow([item.index + 1, item.status, *map(cell, words)])  # counted from 1
-
-    work = ImportWork(told=told)
+    writer.writerow(TABLE_HEAD)
+    work = ImportWork(told=lambda item: writer.writerow(table_line(item)))
     roi_import_preview(canvas=canvas, user=user, document=document, choices=choices, work=work)
     file.seek(0)
     return StreamingHttpResponse(

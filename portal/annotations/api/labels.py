@@ -272,7 +272,10 @@ class LabelMergeUndoApi(ApiView):
         summary="Undo a merge of labels",
     )
     def post(self, request: Request, id: uuid.UUID) -> Response:
-        """ROIs that somebody changed since keep the label they have."""
+        """The label has its key and the labels below it again, unless they were used or moved.
+
+        ROIs that somebody changed since keep the label they have.
+        """
         merge = selectors.label_merge_get(user_of(request), id)
         undone = label_merge_undo(merge=merge, user=user_of(request))
         return Response(LabelMergeUndoneSerializer(undone).data)

@@ -9,6 +9,7 @@ from portal.annotations.formats.registry import (
     writer_named,
 )
 from portal.annotations.formats.seams import (
+    NO_LABEL,
     ExportChoices,
     FormatError,
     FormatReader,
@@ -21,6 +22,7 @@ from portal.annotations.formats.tables import cell
 __all__ = [
     "AUTO",
     "GEOJSON",
+    "NO_LABEL",
     "READERS",
     "WRITERS",
     "ExportChoices",

@@ -11,9 +11,9 @@ from typing import IO, Any
 import numpy as np
 
 from portal.annotations.formats.cvat_tracks import track_feature
-from portal.annotations.formats.cvat_writing import NAME_KEY, NO_LABEL, cvat_write
+from portal.annotations.formats.cvat_writing import NAME_KEY, cvat_write
 from portal.annotations.formats.pieces import closed, runs_outline
-from portal.annotations.formats.seams import ExportChoices, FormatError, Plane, Rois
+from portal.annotations.formats.seams import NO_LABEL, ExportChoices, FormatError, Plane, Rois
 from portal.annotations.formats.sniffing import root_name
 from portal.annotations.formats.xml import elements
 from portal.annotations.geometry import GeoJsonGeometry

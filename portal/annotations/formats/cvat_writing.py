@@ -6,14 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from portal.annotations.formats.cvat_tracks import track_states
 from portal.annotations.formats.pieces import pieces_of
-from portal.annotations.formats.seams import Plane, Rois
+from portal.annotations.formats.seams import NO_LABEL, Plane, Rois
 from portal.annotations.formats.xml import attribute
 from portal.annotations.models import Label, Roi, RoiKind
 
 NAME_KEY = "tessera.name"
 _PLAIN_COLOR = "#888888"
 _TAGS = {RoiKind.POINT.value: "points", RoiKind.LINE.value: "polyline"}
-NO_LABEL = "No label"  # CVAT has no shape without one
 
 
 def cvat_write(rois: Rois, plane: Plane) -> Iterator[bytes]:

@@ -12,13 +12,12 @@ import numpy as np
 
 from ml.imaging.dicom.uids import derived_uid, instance_id, uid_of
 from portal.annotations.formats.pieces import single_rings
-from portal.annotations.formats.seams import ExportChoices, Plane, Rois
+from portal.annotations.formats.seams import NO_LABEL, ExportChoices, Plane, Rois
 from portal.annotations.marks import mark_kind, mark_parts
 from portal.annotations.models import Label
 from portal.core.errors import InvalidInputError
 
 _IDS = uuid.UUID("0d4f1c4e-7a5b-5f0e-9a55-9f0d1c6f8f10")  # of what a slide has no DICOM id for
-_NO_LABEL = "No label"
 _GRAPHICS = {"point": "POINT", "line": "POLYLINE"}
 _CHUNK = 2**20  # sent at once: few calls, little memory
 
@@ -46,7 +45,7 @@ class DicomAnnotations:
             ) from None
         groups: defaultdict[tuple[str, str], list[Any]] = defaultdict(list)
         for roi in rois():
-            label = roi.label.name if isinstance(roi.label, Label) else _NO_LABEL
+            label = roi.label.name if isinstance(roi.label, Label) else NO_LABEL
             kind = mark_kind(roi.geometry)
             parts = mark_parts(roi.geometry) if kind else single_rings(roi.geometry)
             groups[label, _GRAPHICS.get(kind or "", "POLYGON")] += [

@@ -20,7 +20,7 @@ from portal.archive import storage
 from portal.core.errors import InvalidInputError, NotFoundError
 
 MOST_PX = 4096
-"""Of the longer side: a figure of 35 cm at 300 dpi."""
+"""Of the longer side, a figure of 35 cm at 300 dpi: it is drawn in memory, within the request."""
 _MARGIN = 0.12  # around a region, of its longer side
 _LEAST_PX = 32.0  # of the window on the canvas: a dot is shown with its surroundings
 _SMOOTH = 2  # drawn so much larger, then reduced: no jagged line

@@ -11,6 +11,9 @@ from portal.annotations.documents import DocumentError
 from portal.annotations.models import Roi
 from portal.archive.models import Canvas, CanvasKind
 
+NO_LABEL = "No label"
+"""What stands where a region has none, on pages and in formats that have no region without one."""
+
 
 class FormatError(DocumentError):
     """A document that is not of the format it is read as, or has more than is read."""

@@ -46,6 +46,8 @@ class Migration(migrations.Migration):
                 ('created_at', models.DateTimeField(auto_now_add=True, db_index=True)),
                 ('updated_at', models.DateTimeField(auto_now=True)),
                 ('undone_at', models.DateTimeField(blank=True, null=True)),
+                ('key', models.CharField(blank=True, help_text='Of the source, before', max_length=1)),
+                ('children', models.JSONField(blank=True, default=list, help_text='Ids of those below it, before')),
                 ('author', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('lab', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='labs.lab')),
                 ('source', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='annotations.label')),

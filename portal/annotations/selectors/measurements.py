@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from portal.annotations.formats import NO_LABEL
 from portal.annotations.measures import MEASURES, Measure, measures_of
 from portal.annotations.models import Roi, RoiKind
 from portal.archive.models import Canvas, Case
@@ -90,7 +91,7 @@ def _sums(rows: Sequence[Measured]) -> list[LabelSum]:
     by_label: dict[tuple[str, str], list[float]] = {}
     for row in rows:
         label = row.roi.label
-        key = (label.name, label.color) if label else ("No label", "")
+        key = (label.name, label.color) if label else (NO_LABEL, "")
         by_label.setdefault(key, []).append(float(row.values[0] or 0))
     sums = [LabelSum(*key, len(areas), sum(areas)) for key, areas in by_label.items()]
     return sorted(sums, key=lambda one: (-one.count, one.name))

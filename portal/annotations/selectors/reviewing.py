@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 
-from portal.annotations.models import ReviewRules, ReviewState, Roi, RoiRevision
+from portal.annotations.models import ReviewRules, Roi, RoiRevision
 from portal.labs.models import User
 
 
@@ -15,11 +15,15 @@ def review_rules_of(lab_id: uuid.UUID) -> ReviewRules:
 
 
 def is_own(roi: Roi, user: User) -> bool:
-    """Whether the person drew the ROI, or made a revision of it that is a draft.
+    """Whether the person drew the ROI, or gave it another outline or label in any revision.
 
-    A new outline or label leaves a draft, unless submitted at once; so does any change of one.
+    Not by merging two labels of the lab, which says nothing about this ROI.
     """
     if roi.created_by_id == user.pk:
         return True
-    mine = RoiRevision.objects.filter(roi=roi, author=user, review_state=ReviewState.DRAFT)
-    return bool(mine.exists())
+    rows = RoiRevision.objects.filter(roi=roi).order_by()
+    made = list(rows.filter(author=user, label_merge=None).values_list("version", flat=True))
+    compared = rows.filter(version__in={*made, *(version - 1 for version in made)})
+    reviewed = compared.values_list("version", "geometry", "track", "label_id")
+    said = {version: what for version, *what in reviewed}
+    return any(said[version] != said.get(version - 1) for version in made)

@@ -161,16 +161,18 @@ def _shapes(canvas: Canvas, steps: Sequence[RoiStep]) -> dict[uuid.UUID, RoiShap
 
 
 def _locked_rows(canvas: Canvas, user: User, steps: Sequence[RoiStep]) -> dict[uuid.UUID, Roi]:
-    """The rows, locked a chunk at a time, within it in the order of their ids.
+    """The rows, locked a chunk at a time in the order of all their ids, as everywhere: of two
+    requests that lock the same rows in different orders each would wait for the other.
 
     To the person, hidden ROIs are not there, except that their ids cannot be used again.
     """
     if not Canvas.objects.filter(pk=canvas.pk).exists():
         raise NotFoundError("The item that these ROIs are drawn on was deleted.")
     found: dict[uuid.UUID, Roi] = {}
-    for start in range(0, len(steps), CHUNK):
-        ids = [step.roi_id for step in steps[start : start + CHUNK]]
-        rows = Roi.objects.select_for_update().filter(pk__in=ids).order_by("pk").defer("foreign")
+    ids = sorted(step.roi_id for step in steps)
+    for start in range(0, len(ids), CHUNK):
+        part = ids[start : start + CHUNK]
+        rows = Roi.objects.select_for_update().filter(pk__in=part).order_by("pk").defer("foreign")
         found |= {roi.pk: roi for roi in rows}
     hidden = _hidden(user, canvas)
     for step in steps:

@@ -23,7 +23,8 @@ MEASURES: tuple[
     Literal["left", "top", "right", "bottom", "centroid_x", "centroid_y", "area_px"], ...
 ] = ("left", "top", "right", "bottom", "centroid_x", "centroid_y", "area_px")
 """What follows from an outline."""
-_REVIEWED = {"geometry", "track", "label"}  # a change of these takes a review back
+REVIEWED = frozenset({"geometry", "track", "label"})
+"""What is reviewed: a change of these takes a review back."""
 
 
 class RoiChanges(TypedDict, total=False):
@@ -120,11 +121,10 @@ def changed_fields(roi: Roi, changes: RoiChanges) -> tuple[RoiColumns, tuple[str
         fields["is_locked"] = changes["is_locked"]
     elif fields:
         require_unlocked(roi)
-    if "review_state" in changes:
-        if changes["review_state"] != roi.review_state:
-            fields["review_state"] = _review_state(changes["review_state"])
-    elif _REVIEWED & fields.keys() and roi.review_state != ReviewState.DRAFT:
-        fields["review_state"] = ReviewState.DRAFT
+    is_new = bool(REVIEWED & fields.keys())
+    state = changes.get("review_state", ReviewState.DRAFT if is_new else roi.review_state)
+    if state != roi.review_state or (is_new and "review_state" in changes):
+        fields["review_state"] = _review_state(state)  # of something new, it is a step of its own
     return fields, notes
 
 

@@ -104,7 +104,7 @@ def label_create(
         key=next((key for key in KEYS if key not in taken), ""),
         parent=parent,
     )
-    _check_parent(label)
+    label_parent_check(label)
     return _saved(label, action="created")
 
 
@@ -136,7 +136,7 @@ def label_update(*, label: Label, user: User, changes: LabelChanges) -> Label:
     label.position = changes.get("position", label.position)
     if "parent" in changes:
         label.parent = changes["parent"]
-        _check_parent(label)
+        label_parent_check(label)
     if changes.get("key", "") not in ("", *KEYS):
         raise InvalidInputError("key: one of 1 to 9, or nothing.")
     fields = {*(changes.keys() - {"retired"}), "updated_at"}
@@ -178,7 +178,7 @@ def labels_order(
             labels[one].position, labels[one].parent = position, labels[parent] if parent else None
         ordered = [labels[one] for one, _ in order]
         for label in ordered:
-            _check_parent(label)
+            label_parent_check(label)
         Label.objects.bulk_update(ordered, ["position", "parent"])
         payload = {"label_id": str(ordered[0].pk), "action": "ordered"} if ordered else {}
         event_emit("label.saved", lab_id=lab.pk, payload=payload)
@@ -245,6 +245,21 @@ def label_name_refuse(name: str) -> None:
     _clean_name(name)
 
 
+def label_parent_check(label: Label) -> None:
+    """Raise ``InvalidInputError`` for a parent elsewhere, below itself, or too deep."""
+    seen: list[uuid.UUID] = [label.pk]
+    above = label.parent
+    while above is not None:
+        if above.lab_id != label.lab_id:
+            raise InvalidInputError("parent: no such label in this lab.", code="unknown-label")
+        if above.pk in seen:
+            raise InvalidInputError("parent: a label cannot be below itself.")
+        seen.append(above.pk)
+        if len(seen) > DEPTH_MOST:
+            raise InvalidInputError(f"parent: labels can be at most {DEPTH_MOST} levels deep.")
+        above = above.parent
+
+
 def _saved(label: Label, *, action: str, fields: Collection[str] | None = None) -> Label:
     """Written whole where it is new; else these fields: what others wrote meanwhile stays."""
     with transaction.atomic():
@@ -277,18 +292,3 @@ def _clean_color(color: str) -> str:
     if not _COLOR.match(color):
         raise InvalidInputError(f"color: {color!r:.40} is not of the form #rrggbb.")
     return color.lower()
-
-
-def _check_parent(label: Label) -> None:
-    """Raise ``InvalidInputError`` for a parent elsewhere, below itself, or too deep."""
-    seen: list[uuid.UUID] = [label.pk]
-    above = label.parent
-    while above is not None:
-        if above.lab_id != label.lab_id:
-            raise InvalidInputError("parent: no such label in this lab.", code="unknown-label")
-        if above.pk in seen:
-            raise InvalidInputError("parent: a label cannot be below itself.")
-        seen.append(above.pk)
-        if len(seen) > DEPTH_MOST:
-            raise InvalidInputError(f"parent: labels can be at most {DEPTH_MOST} levels deep.")
-        above = above.parent

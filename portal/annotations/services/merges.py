@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from portal.annotations.models import Label, LabelMerge, Roi, RoiAction, RoiRevision
 from portal.annotations.rules import require_manage_labels
+from portal.annotations.services.labels import label_parent_check
 from portal.annotations.services.writing import event_payload, label_words, roi_revision
 from portal.core.database.rows import rows_insert
 from portal.core.errors import ConflictError, InvalidInputError
@@ -61,7 +62,12 @@ def label_merge(*, source: Label, target: Label, user: User) -> LabelMerge:
     _require_mergeable(source, target, user)
     with transaction.atomic():
         merge: LabelMerge = LabelMerge.objects.create(
-            lab_id=source.lab_id, source=source, target=target, author=user
+            lab_id=source.lab_id,
+            source=source,
+            target=target,
+            author=user,
+            key=source.key,
+            children=[str(pk) for (pk,) in source.children.values_list("pk")],
         )
         rois = Roi.everything.filter(label=source)
         _relabel(rois, target, user, merge)
@@ -84,6 +90,8 @@ class MergeUndone:
 def label_merge_undo(*, merge: LabelMerge, user: User) -> MergeUndone:
     """Bring the label back, also on ROIs unchanged since; emits ``label.merge_undone``.
 
+    It has its key again, if no other label has it now, and the labels below it that were not moved.
+
     Raises:
         ConflictError: undone already, or another label has its name now. ForbiddenError.
     """
@@ -100,7 +108,9 @@ def label_merge_undo(*, merge: LabelMerge, user: User) -> MergeUndone:
                 code="label-exists",
             )
         source.retired_at = source.merged_into = None
+        source.key = "" if others.filter(key=now.key).exists() else now.key
         source.save()
+        _children_return(now, source)
         ours = RoiRevision.objects.filter(label_merge=merge, label=merge.target)
         untouched = ours.filter(roi__version=F("version"))
         total, rois = ours.count(), Roi.everything.filter(pk__in=untouched.values("roi_id"))
@@ -126,6 +136,17 @@ def _require_mergeable(source: Label, target: Label, user: User) -> None:
         raise ConflictError("A retired label cannot be merged.", code="label-retired")
 
 
+def _children_return(merge: LabelMerge, source: Label) -> None:
+    """Below the source again, but for those that were moved since, or that are above it now."""
+    for child in merge.target.children.filter(pk__in=merge.children):
+        child.parent = source
+        try:
+            label_parent_check(child)
+        except InvalidInputError:
+            continue
+        child.save(update_fields=["parent", "updated_at"])
+
+
 def _relabel(rois: QuerySet[Roi], label: Label, user: User, merge: LabelMerge) -> int:
     """Give the ROIs the label, with a revision and an event each; how many."""
     words, count = label_words(merge.lab_id), 0
@@ -147,9 +168,9 @@ def _relabel(rois: QuerySet[Roi], label: Label, user: User, merge: LabelMerge) -
 
 
 def _parts(rois: QuerySet[Roi]) -> Iterator[list[Roi]]:
-    """The rows as they are now, locked, a part at a time."""
+    """The rows as they are now, locked in the order of their ids, a part at a time."""
     ids: list[uuid.UUID] = list(rois.order_by("pk").values_list("pk", flat=True))
     for start in range(0, len(ids), CHUNK):
         wanted = ids[start : start + CHUNK]
-        rows = Roi.everything.select_for_update().filter(pk__in=wanted).defer("foreign")
-        yield list(rows.prefetch_related("canvas"))
+        rows = Roi.everything.select_for_update().filter(pk__in=wanted).order_by("pk")
+        yield list(rows.defer("foreign").prefetch_related("canvas"))

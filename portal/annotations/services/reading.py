@@ -326,7 +326,7 @@ def plans_known(
     """Each plan with the ROI of this canvas that it names, if there is one."""
     ids = {one for plan in plans for one in (plan.roi_id, _derived(run, plan))}
     rows = Roi.everything.select_for_update() if lock else Roi.everything.all()
-    found = {roi.pk: roi for roi in rows.filter(pk__in=ids)}
+    found = {roi.pk: roi for roi in rows.filter(pk__in=ids).order_by("pk")}
     hidden = Roi.everything.filter(canvas=run.canvas).hidden_from(run.user)
     kept_from = set(hidden.filter(pk__in=ids).values_list("pk", flat=True))
     pairs: list[tuple[Plan, Roi | None]] = []

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ml.types import JsonObject
+from portal.annotations.formats import cell
 
 ITEMS_MOST = 2_000
 """Of a larger document only what was refused or repaired is listed, at most this many."""
@@ -34,6 +35,14 @@ class ImportItem:
     roi_id: uuid.UUID | None = None
     notes: tuple[str, ...] = ()
     reason: str = ""
+
+
+TABLE_HEAD = ("feature", "status", "notes", "reason")
+
+
+def table_line(item: ImportItem) -> tuple[int | str, ...]:
+    """A line of the table of an import; features are counted from 1, as people do."""
+    return item.index + 1, item.status, cell("; ".join(item.notes)), cell(item.reason)
 
 
 @dataclass(slots=True)

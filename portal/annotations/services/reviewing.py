@@ -7,7 +7,7 @@ from django.db import transaction
 from portal.annotations.models import ReviewRules, ReviewState, Roi
 from portal.annotations.rules import require_manage_labels, require_review
 from portal.annotations.selectors.reviewing import is_own, review_rules_of
-from portal.annotations.services.fields import RoiColumns
+from portal.annotations.services.fields import REVIEWED, RoiColumns
 from portal.core.errors import ConflictError, ForbiddenError
 from portal.core.events import event_emit
 from portal.labs.models import Lab, User
@@ -36,7 +36,7 @@ def require_step(roi: Roi, user: User, fields: RoiColumns) -> None:
         )
     if review_rules_of(roi.lab_id).may_judge_own:
         return
-    if {"geometry", "track", "label"} & fields.keys() or is_own(roi, user):
+    if REVIEWED & fields.keys() or is_own(roi, user):
         raise ForbiddenError(
             "In this lab, somebody else has to accept or reject what you drew or changed.",
             code="own-roi",

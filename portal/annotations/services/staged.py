@@ -12,7 +12,7 @@ from django.conf import settings
 from django.db import transaction
 
 from ml.types import JsonObject
-from portal.annotations.formats import AUTO, cell
+from portal.annotations.formats import AUTO
 from portal.annotations.models import ImportStage, RoiImport
 from portal.annotations.rules import require_annotate, require_manage_labels
 from portal.annotations.services.exchange import (
@@ -25,7 +25,13 @@ from portal.annotations.services.exchange import (
 from portal.annotations.services.imports import import_kept
 from portal.annotations.services.once import Once
 from portal.annotations.services.reading import ImportRun, ImportWork, file_source
-from portal.annotations.services.reports import ImportItem, ImportReport, report_json
+from portal.annotations.services.reports import (
+    TABLE_HEAD,
+    ImportItem,
+    ImportReport,
+    report_json,
+    table_line,
+)
 from portal.annotations.trail import Trail
 from portal.archive.models import Canvas
 from portal.core.disk import full_disk_refused, require_room
@@ -272,7 +278,7 @@ class _Table:
         self._file.truncate(length_bytes)
         self._writer = csv.writer(self._file)
         if not length_bytes:
-            self._writer.writerow(["feature", "status", "notes", "reason"])
+            self._writer.writerow(TABLE_HEAD)
 
     def __enter__(self) -> _Table:
         return self
@@ -281,8 +287,7 @@ class _Table:
         self._file.close()
 
     def add(self, item: ImportItem) -> None:
-        words = (cell("; ".join(item.notes)), cell(item.reason))
-        self._writer.writerow([item.index + 1, item.status, *words])  # people count from one
+        self._writer.writerow(table_line(item))
 
     def flush(self) -> int:
         self._file.flush()

@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 
 from portal.annotations.models import Label
 from portal.archive.models import Canvas, Case
+from portal.archive.selectors import case_search
 from portal.core.errors import NotFoundError
 from portal.labs.models import Lab, Membership, Role, User
 
@@ -51,17 +52,22 @@ def images_to_choose(user: User, lab: Lab, text: str = "") -> QuerySet[Canvas]:
     """Images of a lab, the newest cases first.
 
     Args:
-        text: only of cases whose ``search_text`` contains it as one piece.
+        text: only of cases that the list of cases finds by it.
     """
     rows = Canvas.objects.owned_by(user).filter(lab=lab).select_related("case").defer("levels")
     if text:
-        rows = rows.filter(case__search_text__contains=text.strip().lower())
+        rows = rows.filter(case__in=case_search(Case.objects.owned_by(user), text))
     return rows.order_by("-case__created_at", "created_at", "id")
+
+
+def members_who_draw(lab: Lab) -> QuerySet[Membership]:
+    """Memberships of a lab as an annotator or more, of programs and closed accounts too."""
+    roles = [role for role in Role if role.rank >= Role.ANNOTATOR.rank]
+    return Membership.objects.filter(lab=lab, role__in=roles)
 
 
 def able_to_draw(lab: Lab) -> QuerySet[User]:
     """The people of a lab who may draw, by name."""
-    roles = [role for role in Role if role.rank >= Role.ANNOTATOR.rank]
-    able = Membership.objects.filter(lab=lab, role__in=roles, user__is_service=False)
+    able = members_who_draw(lab).filter(user__is_service=False)
     people = User.objects.filter(pk__in=able.values("user_id"), is_active=True)
     return people.order_by("full_name", "email")

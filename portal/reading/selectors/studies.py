@@ -68,11 +68,10 @@ def progress_of(study: Study) -> tuple[list[User], list[ImageReadings]]:
         .order_by("created_at", "canvas__created_at", "id")
     )
     readers = sorted({one.person for one in readings}, key=lambda one: str(one).lower())
-    canvases = {one.canvas_id: one.canvas for one in readings}
-    return readers, [
-        _progress(canvas, [one for one in readings if one.canvas_id == pk], readers)
-        for pk, canvas in canvases.items()
-    ]
+    of_canvas: dict[uuid.UUID, list[Assignment]] = {}
+    for one in readings:
+        of_canvas.setdefault(one.canvas_id, []).append(one)
+    return readers, [_progress(rows[0].canvas, rows, readers) for rows in of_canvas.values()]
 
 
 def _progress(canvas: Canvas, rows: Iterable[Assignment], readers: Iterable[User]) -> ImageReadings:

@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterable, Iterator, Mapping
 from uuid import UUID
 
-from portal.annotations.formats.tables import cell
+from portal.annotations.formats import NO_LABEL, cell
 from portal.reading.agreement import LabelTally, PairAgreement
 from portal.reading.selectors.results import ImageResult, agreement_of
 
@@ -43,7 +43,7 @@ def _lines(
         for label, tally in agreement.labels.items():
             figures = _figures(tally)
             last = _number(agreement.kappa_of_labels)
-            yield _line((*places, *named, cell(labels.get(label, "No label")), *figures, last))
+            yield _line((*places, *named, cell(labels.get(label, NO_LABEL)), *figures, last))
 
 
 def _figures(tally: LabelTally) -> tuple[str, ...]:

@@ -26,9 +26,10 @@ from django.db.models.functions import Coalesce
 from portal.annotations.models import Roi
 from portal.archive.models import Canvas, today
 from portal.core.errors import NotFoundError
-from portal.labs.models import Lab, Membership, Role, User
+from portal.labs.models import Lab, Role, User
 from portal.labs.selectors import labs_with_role
 from portal.reading.models import Assignment
+from portal.reading.selectors.choosing import members_who_draw
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +151,7 @@ def load_of(lab: Lab) -> list[Load]:
         )
     )
     known: dict[Any, dict[str, Any]] = {row["person"]: dict(row) for row in rows}
-    roles = [role for role in Role if role.rank >= Role.ANNOTATOR.rank]
-    members = Membership.objects.filter(lab=lab, role__in=roles, user__is_service=False)
+    members = members_who_draw(lab).filter(user__is_service=False)
     nothing: dict[str, Any] = {"open": 0, "late": 0, "done": 0, "next": None}
     loads = []
     for member in members.select_related("user").order_by("user__full_name", "user__email"):

@@ -13,9 +13,10 @@ from django.utils import timezone
 from portal.annotations.models import Roi, RoiRevision
 from portal.archive.models import Canvas
 from portal.core.errors import ConflictError, ForbiddenError, InvalidInputError
-from portal.labs.models import Lab, Membership, Role, User
+from portal.labs.models import Lab, User
 from portal.reading.models import NOTE_MAX, Assignment, BlindUntil, Study, SubmittedRegion
 from portal.reading.rules import require_assign
+from portal.reading.selectors.choosing import members_who_draw
 from portal.reading.services.telling import assignments_tell, mail_readers, study_tell
 
 MOST_AT_ONCE = 5_000  # images times people
@@ -39,7 +40,8 @@ def work_assign(
     study: Study | None = None,
     is_blind: bool = False,
 ) -> list[Assignment]:
-    """Hand out work; a person who already has an image to do does not get it twice.
+    """Hand out work; a person who already has an image to do does not get it twice, not even if
+    somebody else hands it out at the same time. Returns what this call handed out.
 
     Emits ``assignment.made`` and sends one message a person, where mail is set up.
 
@@ -73,7 +75,10 @@ def work_assign(
             for person in wanted.people
             if (canvas.pk, person.pk) not in known
         ]
-        Assignment.everything.bulk_create(rows)
+        Assignment.everything.bulk_create(rows, ignore_conflicts=True)
+        made = Assignment.everything.filter(pk__in=[row.pk for row in rows])
+        made_ids = set(made.order_by().values_list("pk", flat=True))
+        rows = [row for row in rows if row.pk in made_ids]
         assignments_tell("made", rows)
         mail_readers(rows, by=user)
     return rows
@@ -200,8 +205,7 @@ def _check(lab: Lab, wanted: WantedReadings) -> None:
         raise InvalidInputError(f"At most {MOST_AT_ONCE:,} at once, not {count:,}.")
     if any(canvas.lab_id != lab.pk for canvas in wanted.canvases):
         raise InvalidInputError("canvases: an image belongs to another lab.")
-    roles = [role for role in Role if role.rank >= Role.ANNOTATOR.rank]
-    able = Membership.objects.filter(lab=lab, role__in=roles, user__is_active=True)
+    able = members_who_draw(lab).filter(user__is_active=True)
     known = set(able.values_list("user_id", flat=True))
     for person in wanted.people:
         if person.pk not in known:

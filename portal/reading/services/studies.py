@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import uuid
+from collections import defaultdict
 from collections.abc import Collection
 
 from django.db import IntegrityError, transaction
@@ -74,10 +76,13 @@ def readings_assign(*, study: Study, user: User, wanted: WantedReadings) -> list
     is_blind = study.blind_until != BlindUntil.NEVER_BLIND
     if is_blind and study.unblinded_at is not None:
         raise ConflictError("This study was unblinded. Start another one.", code="unblinded")
-    readers = {person.pk for person in wanted.people}
+    readers: defaultdict[uuid.UUID, set[uuid.UUID]] = defaultdict(set)
+    known = study.readings.filter(canvas__in=wanted.canvases)
+    for canvas_id, person_id in known.order_by().values_list("canvas_id", "person_id"):
+        readers[canvas_id].add(person_id)
+    new = {person.pk for person in wanted.people}
     for canvas in wanted.canvases:
-        known = study.readings.filter(canvas=canvas).values_list("person_id", flat=True)
-        if len(readers | set(known)) < LEAST_READERS:
+        if len(new | readers[canvas.pk]) < LEAST_READERS:
             raise InvalidInputError(f"{canvas.name}: choose at least two readers.")
     return work_assign(lab=study.lab, user=user, wanted=wanted, study=study, is_blind=is_blind)
 

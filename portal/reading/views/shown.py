@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import shapely
 
+from portal.annotations.formats import NO_LABEL
 from portal.annotations.models import Label
 from portal.labs.models import User
 from portal.reading.agreement import Finding, LabelTally, PairAgreement
@@ -15,7 +16,6 @@ from portal.reading.models import Choice, Decision, Study
 from portal.reading.selectors import ImageResult
 from portal.review.selectors.live import initials_of
 
-NO_LABEL = "No label"
 DRAWING = 320.0  # units of the longer side of an outline's picture
 MARGIN = 0.08  # of it, around the outlines
 FINE = 0.5  # units: what is smaller is not seen

@@ -15,16 +15,15 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from portal.annotations.models import Label, Roi
 from portal.archive.selectors import canvas_get
 from portal.core.errors import InvalidInputError, PortalError
-from portal.labs.models import Lab, Role, User
-from portal.labs.requests import lab_chosen_by, user_of
-from portal.labs.selectors import lab_get, labs_with_role
+from portal.labs.models import Lab, User
+from portal.labs.requests import user_of
 from portal.reading import selectors, services
 from portal.reading.downloads import agreement_download
 from portal.reading.forms import StudyForm
 from portal.reading.models import Choice, Study
 from portal.reading.rules import may_adjudicate, may_assign, require_assign
 from portal.reading.views.shown import agreement_rows, bars, findings_shown
-from portal.reading.views.work import assign_page
+from portal.reading.views.work import assign_page, lab_asked
 
 OWN_SHOWN = 20  # of what the adjudicator drew on the image: the newest
 
@@ -34,7 +33,7 @@ OWN_SHOWN = 20  # of what the adjudicator drew on the image: the newest
 def index(request: HttpRequest) -> HttpResponse:
     """The studies one may see; a manager begins one."""
     user = user_of(request)
-    lab = _lab(request, user)
+    lab = lab_asked(request, user)
     if request.method == "GET":
         return _index(request, user, lab, StudyForm(lab=lab))
     require_assign(user, lab.pk)
@@ -214,14 +213,6 @@ def table(request: HttpRequest, study_id: uuid.UUID) -> StreamingHttpResponse:
 
 def _labels(lab_id: uuid.UUID) -> dict[str, Label]:
     return {str(one.pk): one for one in Label.objects.filter(lab_id=lab_id)}
-
-
-def _lab(request: HttpRequest, user: User) -> Lab:
-    slug = request.GET.get("lab") or request.POST.get("lab")
-    lab = lab_get(user, slug=slug, chosen=lab_chosen_by(request))
-    if not slug and not may_assign(user, lab.pk):
-        lab = labs_with_role(user, at_least=Role.MANAGER).first() or lab
-    return lab
 
 
 def _uuid(text: str | None) -> uuid.UUID:

@@ -222,12 +222,21 @@ def _tell_made(request: HttpRequest, made: list[Assignment]) -> None:
     )
 
 
-def _managed(request: HttpRequest, user: User) -> Lab:
-    """The lab asked for; else the first that the person manages."""
+def lab_asked(request: HttpRequest, user: User) -> Lab:
+    """The lab asked for, else the one chosen if the person manages it, else the first they manage.
+
+    Of who manages none: the one chosen, or their first.
+    """
     slug = request.GET.get("lab") or request.POST.get("lab")
     lab = lab_get(user, slug=slug, chosen=lab_chosen_by(request))
     if not slug and not may_assign(user, lab.pk):
         lab = labs_with_role(user, at_least=Role.MANAGER).first() or lab
+    return lab
+
+
+def _managed(request: HttpRequest, user: User) -> Lab:
+    """The same, for managers alone."""
+    lab = lab_asked(request, user)
     require_assign(user, lab.pk)
     return lab
 

@@ -14,7 +14,7 @@ from portal.audit.append_only import TABLES
 from portal.audit.chain import GENESIS
 from portal.audit.models import INSTALLATION, AuditEntry, AuditSeal
 from portal.audit.selectors import Head, chain_break, chain_head
-from portal.audit.services import entries_seal, entry_note
+from portal.audit.services import entries_seal, entries_seal_all, entry_note
 from portal.labs.models import Lab
 
 pytestmark = pytest.mark.django_db
@@ -47,7 +47,7 @@ def test_each_seal_holds_the_hash_of_the_one_before(chain: list[AuditSeal]) -> N
 
 
 def test_sealing_again_adds_nothing(chain: list[AuditSeal], lab: Lab) -> None:
-    assert entries_seal() == entries_seal(all_of_them=True) == 0
+    assert entries_seal() == entries_seal_all() == 0
     assert chain_break(lab.pk) is None
 
 
@@ -87,10 +87,10 @@ def test_a_chain_that_was_cut_off_is_known_by_the_head_that_was_kept(
     assert head == Head(lab.pk, 5, chain[-1].hash)
     _behind_the_models("DELETE FROM audit_auditseal WHERE id = %s", chain[-1].pk)
     assert chain_break(lab.pk) is None  # the chain alone cannot know
-    found = chain_break(lab.pk, expected=head)
+    found = chain_break(lab.pk, expected=[head] if head else [])
     assert found is not None and found.number == 5
     other = Head(lab.pk, 4, "0" * 64)
-    found = chain_break(lab.pk, expected=other)
+    found = chain_break(lab.pk, expected=[other])
     assert found is not None and found.reason == "it differs from the head that was kept"
 
 
@@ -109,6 +109,15 @@ def test_the_command_prints_the_heads_and_fails_on_a_break(
     _behind_the_models("UPDATE audit_auditentry SET action = 'x' WHERE id = %s", chain[1].entry_id)
     with pytest.raises(CommandError, match=f"trigger .* is missing[^$]*lab {lab.pk}: number 2"):
         call_command("audit_verify", stdout=StringIO())
+
+
+def test_the_command_compares_every_head_that_was_kept(chain: list[AuditSeal], lab: Lab) -> None:
+    kept = [f"--expect={lab.pk}:{seal.number}:{seal.hash}" for seal in chain[1:3]]
+    call_command("audit_verify", *kept, stdout=StringIO())
+    other = f"--expect={lab.pk}:2:{'0' * 64}"
+    for expected in ([other, kept[1]], [kept[1], other]):
+        with pytest.raises(CommandError, match="number 2: it differs from the head"):
+            call_command("audit_verify", *expected, stdout=StringIO())
 
 
 def test_an_entry_of_a_late_transaction_is_sealed_later(lab: Lab) -> None:

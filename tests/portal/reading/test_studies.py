@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from portal.annotations.models import Label, Roi
 from portal.annotations.services import RoiChanges, roi_update
@@ -14,6 +16,7 @@ from portal.audit.models import AuditEntry
 from portal.core.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
 from portal.labs.models import Lab, User
 from portal.reading.models import Study
+from portal.reading.selectors import progress_of
 from portal.reading.services import (
     WantedReadings,
     assignment_remove,
@@ -24,6 +27,7 @@ from portal.reading.services import (
     study_create,
     study_unblind,
 )
+from tests.portal.annotations.conftest import make_canvas
 from tests.portal.reading.conftest import draw, reading_of, seen
 
 
@@ -190,6 +194,23 @@ def test_what_makes_no_study(
         readings_assign(study=study, user=manager, wanted=wanted)
     with pytest.raises(InvalidInputError, match="iou_least"):
         study_create(lab=lab, user=manager, name="Wide", iou_least=2)
+
+
+def test_handing_out_many_images_costs_no_more_queries_than_one(
+    lab: Lab, study: Study, annotator: User, second: User, manager: User
+) -> None:
+    prices = []
+    for count in (1, 30):
+        canvases = [make_canvas(lab, name=f"Section {count}.{k}") for k in range(count)]
+        wanted = WantedReadings(canvases=canvases, people=[annotator, second])
+        with CaptureQueriesContext(connection) as queries:
+            assert len(readings_assign(study=study, user=manager, wanted=wanted)) == 2 * count
+        prices.append(len(queries))
+    assert prices[0] == prices[1]
+    with CaptureQueriesContext(connection) as queries:
+        readers, images = progress_of(study)
+    assert (len(queries), len(readers), len(images)) == (1, 2, 32)
+    assert all(one.readings[0] and one.readings[1] for one in images)
 
 
 def test_pages_of_a_study(

@@ -10,7 +10,9 @@ from django.core import mail
 from django.test import Client
 
 from portal.archive.models import Canvas, today
+from portal.archive.services import case_update
 from portal.core.mail import mail_flush
+from portal.core.models import Event
 from portal.labs.models import Lab, User
 from portal.reading.models import Assignment
 from portal.reading.selectors import load_of
@@ -71,6 +73,33 @@ def test_a_case_stands_for_its_images_and_nobody_gets_one_twice(
     assert client.post(PLACE, body, format="json").json() == {"made": 1, "known": 2}
     body["people"] = [str(viewer.pk)]
     assert client.post(PLACE, body, format="json").json()["code"] == "no-annotator"
+
+
+def test_two_managers_who_hand_out_the_same_at_once_hand_it_out_once(
+    lab: Lab, canvas: Canvas, manager: User, annotator: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = WantedReadings(canvases=[canvas], people=[annotator])
+    insert = Assignment.everything.bulk_create
+
+    def other_is_quicker(*rows: Any, **how: Any) -> list[Assignment]:
+        monkeypatch.setattr(Assignment.everything, "bulk_create", insert)
+        assert len(work_assign(lab=lab, user=manager, wanted=wanted)) == 1
+        return insert(*rows, **how)
+
+    monkeypatch.setattr(Assignment.everything, "bulk_create", other_is_quicker)
+    assert work_assign(lab=lab, user=manager, wanted=wanted) == []
+    assert Assignment.objects.filter(canvas=canvas, person=annotator).count() == 1
+    assert Event.objects.filter(name="assignment.made").count() == 1
+
+
+def test_images_are_found_by_words_as_in_the_list_of_cases(
+    client: Client, lab: Lab, canvas: Canvas, manager: User
+) -> None:
+    make_canvas(lab, name="Other", accession="A-2")
+    case_update(case=canvas.case, user=manager, organ="Colon", diagnosis="Tubular adenoma")
+    client.force_login(manager)
+    shown = client.get("/work/assign/", {"q": "adenoma colon"}).context["images"]
+    assert shown == [canvas]
 
 
 def test_who_gets_work_is_told_and_no_patient_is_named(

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from portal.annotations.models import Label, Roi, RoiRevision
-from portal.annotations.services import review_rules_set, roi_create, roi_update
+from portal.annotations.services import (
+    RoiChanges,
+    label_create,
+    label_merge,
+    review_rules_set,
+    roi_create,
+    roi_update,
+)
 from portal.archive.models import Canvas
 from portal.core.errors import ForbiddenError, InvalidInputError
 from portal.core.models import Event
@@ -94,6 +103,41 @@ def test_where_the_lab_says_so_somebody_else_judges(
     assert judged(reviewer, own, "accepted", 4).outcome == "done"
 
 
+@pytest.mark.parametrize("what", ["geometry", "label"])
+def test_whoever_changes_and_submits_at_once_has_made_it_their_own(
+    lab: Lab,
+    canvas: Canvas,
+    annotator: User,
+    reviewer: User,
+    manager: User,
+    label: Label,
+    what: str,
+) -> None:
+    review_rules_set(lab=lab, user=manager, may_judge_own=False)
+    drawn = roi_create(canvas=canvas, user=annotator, geometry=box(1, 1, 9, 9)).roi
+    changes = RoiChanges(review_state="submitted")
+    if what == "geometry":
+        changes["geometry"] = box(2, 2, 9, 9)
+    else:
+        changes["label"] = label
+    roi_update(roi=drawn, user=reviewer, expected_version=1, changes=changes)
+    assert judged(reviewer, drawn, "accepted", 2).outcome == "own-roi"
+    assert judged(manager, drawn, "accepted", 2).outcome == "done"
+
+
+def test_whoever_changes_neither_outline_nor_label_has_not_made_it_their_own(
+    lab: Lab, canvas: Canvas, annotator: User, reviewer: User, manager: User, label: Label
+) -> None:
+    review_rules_set(lab=lab, user=manager, may_judge_own=False)
+    drawn = roi_create(canvas=canvas, user=annotator, geometry=box(1, 1, 9, 9), label=label).roi
+    roi_update(roi=drawn, user=reviewer, expected_version=1, changes={"name": "gland"})
+    other = label_create(lab=lab, user=manager, name="Gland")
+    label_merge(source=label, target=other, user=manager)
+    judged(annotator, drawn, "submitted", 3)
+    assert judged(reviewer, drawn, "rejected", 4).outcome == "done"
+    assert judged(manager, drawn, "accepted", 5).outcome == "done"
+
+
 def test_a_correction_and_its_acceptance_are_not_one_step_there(
     lab: Lab, roi: Roi, reviewer: User, manager: User
 ) -> None:
@@ -105,6 +149,25 @@ def test_a_correction_and_its_acceptance_are_not_one_step_there(
             expected_version=2,
             changes={"geometry": box(0, 0, 5, 5), "review_state": "accepted"},
         )
+
+
+def test_a_change_of_what_was_accepted_is_judged_again_even_if_it_names_that_state(
+    api_as: Any, roi: Roi, annotator: User, reviewer: User
+) -> None:
+    def patched(user: User, version: int, **body: Any) -> Any:
+        headers = {"If-Match": f'"{version}"'}
+        return api_as(user).patch(f"/api/v1/rois/{roi.pk}/", body, headers=headers)
+
+    accepted = {"review_state": "accepted"}
+    assert patched(reviewer, 2, **accepted).status_code == 200
+    for change in ({"geometry": box(0, 0, 50, 50)}, {"label": None}):
+        assert patched(annotator, 3, **change, **accepted).status_code == 403
+    same = patched(annotator, 3, **accepted)
+    assert (same.status_code, same["ETag"]) == (200, '"3"')
+    kept = patched(reviewer, 3, geometry=box(0, 0, 50, 50), **accepted)
+    assert (kept.status_code, kept.json()["review_state"]) == (200, "accepted")
+    redrawn = patched(annotator, 4, geometry=box(0, 0, 60, 60))
+    assert redrawn.json()["review_state"] == "draft"
 
 
 def test_only_managers_say_how_the_lab_reviews(lab: Lab, reviewer: User, manager: User) -> None:

@@ -1,6 +1,6 @@
-/** Numbers as people read them: lengths, areas, magnification, time. */
+/** Numbers as people read them: lengths, areas, magnification, time; and places as they are stored. */
 
-import type { Roi } from "./types";
+import type { Position, Roi } from "./types";
 
 /** The convention of digital pathology: 1 µm per pixel on screen is what a 10x objective shows. */
 const UM_PER_PX_AT_1X = 10;
@@ -59,4 +59,11 @@ export function roundStep(limit: number): number {
     if (factor * power <= limit) return factor * power;
   }
   return power;
+}
+
+const hundredth = (value: number): number => Math.round(value * 100) / 100 + 0; // + 0: never minus zero
+
+/** A place as it is stored: in whole hundredths of a level-0 pixel. */
+export function inHundredths([x, y]: Position): Position {
+  return [hundredth(x), hundredth(y)];
 }

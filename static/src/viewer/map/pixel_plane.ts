@@ -13,7 +13,7 @@ import Projection from "ol/proj/Projection";
 import type { Extent } from "ol/extent";
 import type Geometry from "ol/geom/Geometry";
 
-import { inHundredths } from "../lib/hundredths";
+import { inHundredths } from "../lib/units";
 import type { AreaGeometry, CanvasData, Position, RoiGeometry } from "../lib/types";
 
 export function mapExtentOf(canvas: CanvasData): Extent {

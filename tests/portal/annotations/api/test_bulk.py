@@ -239,3 +239,17 @@ def test_many_different_changes_are_each_stored(
     answer = send(api, canvas, *[step("update", roi, name=f"n{roi.left:g}") for roi in rois])
     assert [one["name"] for one in answer.json()["rois"]] == [f"n{x}" for x in range(0, 120, 10)]
     assert set(Roi.objects.values_list("version", flat=True)) == {2}
+
+
+def test_rows_are_locked_in_the_order_of_their_ids_whatever_the_order_asked_for(
+    api: APIClient, canvas: Canvas, rois: list[Roi], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bulk, "CHUNK", 1)  # beyond a chunk too
+    rois.sort(key=lambda roi: roi.pk, reverse=True)
+    with CaptureQueriesContext(connection) as queries:
+        assert (
+            send(api, canvas, *[step("update", roi, name="x") for roi in rois]).status_code == 200
+        )
+    locking = [one["sql"] for one in queries if 'ORDER BY "annotations_roi"."id"' in one["sql"]]
+    locked = [roi for sql in locking[:3] for roi in rois if roi.pk.hex in sql.replace("-", "")]
+    assert locked == rois[::-1]

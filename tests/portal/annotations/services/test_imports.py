@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from portal.annotations.models import Label, Roi, RoiImport, RoiRevision
@@ -60,6 +61,17 @@ def test_a_chunk_of_an_import_takes_few_statements(
         roi_import(canvas=canvas, user=annotator, document=document(reading.CHUNK))
     assert Event.objects.filter(name="roi.saved").count() == reading.CHUNK
     assert [job.kind for job in Job.objects.all()] == ["canvas_embed"]
+
+
+def test_rows_that_a_part_names_are_locked_in_the_order_of_their_ids(
+    canvas: Canvas, annotator: User
+) -> None:
+    with CaptureQueriesContext(connection) as queries:
+        roi_import(canvas=canvas, user=annotator, document=document(3))
+    known = [one["sql"] for one in queries if '"annotations_roi"."geometry"' in one["sql"]]
+    assert len(known) == 1 and known[0].partition(" ORDER BY ")[2].startswith(
+        '"annotations_roi"."id" ASC'
+    )
 
 
 def test_an_import_is_undone_as_one_step_and_touches_nothing_else(

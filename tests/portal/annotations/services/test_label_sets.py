@@ -26,6 +26,7 @@ from portal.annotations.services import (
 from portal.annotations.services.bulk import RoiStep
 from portal.archive.models import Canvas
 from portal.core.errors import ConflictError, ForbiddenError, InvalidInputError
+from portal.core.models import Event
 from portal.labs.models import Lab, User
 from tests.portal.annotations.support import box
 
@@ -164,6 +165,17 @@ def test_a_merge_is_shown_first_and_then_done_as_one_step(
     assert (first.label, first.label_name) == (label, "Tumor")
 
 
+def test_a_merge_locks_regions_in_the_order_of_their_ids(
+    canvas: Canvas, annotator: User, manager: User, label: Label, gland: Label
+) -> None:
+    for at in range(8):
+        roi_create(canvas=canvas, user=annotator, geometry=box(at, 1, at + 9, 9), label=label)
+    label_merge(source=label, target=gland, user=manager)
+    told = Event.objects.filter(name="roi.saved", payload__action="update").order_by("pk")
+    changed = [event.payload["roi_id"] for event in told]
+    assert len(changed) == 8 and changed == sorted(changed)
+
+
 def test_a_merge_is_undone_but_for_what_changed_since(
     three: list[Roi], annotator: User, manager: User, label: Label, gland: Label
 ) -> None:
@@ -178,6 +190,42 @@ def test_a_merge_is_undone_but_for_what_changed_since(
     assert label.retired_at is None
     with pytest.raises(ConflictError, match="already been undone"):
         label_merge_undo(merge=merge, user=manager)
+
+
+def test_undoing_a_merge_brings_key_and_children_back_where_nobody_took_or_moved_them(
+    lab: Lab, manager: User, label: Label, gland: Label
+) -> None:
+    key = label.key
+    one, two = (
+        label_create(lab=lab, user=manager, name=name, parent=label) for name in ("Rim", "Core")
+    )
+    merge = label_merge(source=label, target=gland, user=manager)
+    label_update(label=Label.objects.get(pk=two.pk), user=manager, changes={"parent": None})
+    label_merge_undo(merge=merge, user=manager)
+    label.refresh_from_db()
+    assert (key, label.key) == ("1", "1")
+    parents = dict(Label.objects.filter(pk__in=[one.pk, two.pk]).values_list("pk", "parent"))
+    assert parents == {one.pk: label.pk, two.pk: None}
+
+    again = label_merge(source=label, target=gland, user=manager)
+    label_update(label=gland, user=manager, changes={"key": "1"})
+    label_merge_undo(merge=again, user=manager)
+    label.refresh_from_db()
+    assert (label.key, Label.objects.get(pk=gland.pk).key) == ("", "1")
+
+
+def test_undoing_a_merge_puts_no_label_below_itself(
+    lab: Lab, manager: User, label: Label, gland: Label
+) -> None:
+    above = label_create(lab=lab, user=manager, name="Lesion")
+    label_update(label=label, user=manager, changes={"parent": above})
+    child = label_create(lab=lab, user=manager, name="Rim", parent=label)
+    merge = label_merge(source=label, target=gland, user=manager)
+    child.refresh_from_db()
+    label_update(label=above, user=manager, changes={"parent": child})
+    label_merge_undo(merge=merge, user=manager)
+    child.refresh_from_db()
+    assert child.parent == gland
 
 
 def test_a_merge_keeps_reviews_and_refuses_what_makes_no_sense(

@@ -1,6 +1,6 @@
 /** An outline between two others: what an ROI of a video is between two of its key frames. */
 
-import { inHundredths } from "../../lib/hundredths";
+import { inHundredths } from "../../lib/units";
 import type { Position, RoiGeometry, RoiShape } from "../../lib/types";
 import { polygonsOf } from "./areas";
 import { boundsOf, ellipseIn } from "./outlines";

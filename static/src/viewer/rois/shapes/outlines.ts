@@ -1,6 +1,6 @@
 /** Outlines moved, turned, scaled; and ellipses as polygons. All in level-0 pixels. */
 
-import { inHundredths } from "../../lib/hundredths";
+import { inHundredths } from "../../lib/units";
 import type { AreaGeometry, Position, RoiGeometry, RoiShape } from "../../lib/types";
 
 export type Bounds = [left: number, top: number, right: number, bottom: number];

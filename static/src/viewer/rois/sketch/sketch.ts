@@ -4,7 +4,7 @@ import type Feature from "ol/Feature";
 import Polygon from "ol/geom/Polygon";
 
 import { l0FromMap } from "../../map/pixel_plane";
-import { inHundredths } from "../../lib/hundredths";
+import { inHundredths } from "../../lib/units";
 import type { FrameRef, Position } from "../../lib/types";
 import type { DrawTool } from "./drawing";
 import { openOutline } from "./open_outlines";

@@ -5,7 +5,7 @@ import type { RoiLayer } from "../shown/layer";
 import { verticesOf } from "../shapes/outlines";
 import type { DrawContext } from "../sketch/drawing";
 import type { RoiState } from "../saved/state";
-import { inHundredths } from "../../lib/hundredths";
+import { inHundredths } from "../../lib/units";
 import type { Position } from "../../lib/types";
 
 export class Points {
