@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import types
 import typing
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -61,7 +62,10 @@ def config_from_file(default: T, path: Path | None) -> T:
     """
     if path is None:
         return default
-    text = path.read_text(encoding="utf-8")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise BadInputError(f"{path.name}: not UTF-8: {error.reason}") from error
     given = config_from_json(type(default), text, where=path.name)
     return _named(default, given, json.loads(text))
 
@@ -87,12 +91,21 @@ def config_hash(config: Any, *more: bytes) -> str:
 
 
 def _converted(hint: Any, value: Any, where: str) -> Any:
-    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
-        if not isinstance(value, Mapping):
-            raise BadInputError(f"{where}: expected an object, got {value!r}")
+    kind, inner = typing.get_origin(hint), typing.get_args(hint)
+    if kind is types.UnionType:  # of one type and None
+        return None if value is None else _converted(inner[0], value, where)
+    is_config = isinstance(hint, type) and dataclasses.is_dataclass(hint)
+    if (is_config or kind is dict) and not isinstance(value, Mapping):
+        raise BadInputError(f"{where}: expected an object, got {value!r}")
+    if kind in (tuple, list) and not isinstance(value, list | tuple):
+        raise BadInputError(f"{where}: expected a list, got {value!r}")
+    if is_config:
         return config_from_dict(hint, value, where=where)
-    if typing.get_origin(hint) is tuple and isinstance(value, list | tuple):
-        return _converted_items(typing.get_args(hint), value, where)
+    if kind is dict:
+        return {name: _converted(inner[1], v, f"{where}.{name}") for name, v in value.items()}
+    if kind in (tuple, list):
+        items = _converted_items(inner if kind is tuple else (*inner, ...), value, where)
+        return items if kind is tuple else list(items)
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if isinstance(hint, type) and (

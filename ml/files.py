@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +17,9 @@ import numpy.typing as npt
 
 WEIGHTS_FOLDER = Path(__file__).resolve().parent / "weights"
 """Folder of the weights that ship with the package."""
+
+NO_ARRAYS = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error)
+"""What reading named arrays raises where a file is not NumPy's, damaged, or lacks one of them."""
 
 
 @contextmanager

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from ml.cli.output import terminal_progress
 from ml.errors import BadInputError, CorruptFileError
+from ml.files import NO_ARRAYS
 from ml.index import FaissIndex, open_index
 from ml.index.manifest import read_manifest
 from ml.types import ArrayI64
@@ -83,8 +84,6 @@ def describe(result: Mapping[str, Any]) -> str:
 
 def _build(args: argparse.Namespace) -> dict[str, int | str]:
     arrays = _load(args.vectors)
-    if "vectors" not in arrays:
-        raise BadInputError(f"{args.vectors.name}: expected an array named 'vectors'")
     vectors = arrays["vectors"]
     if vectors.ndim != 2 or vectors.shape[1] == 0:
         raise BadInputError(f"{args.vectors.name}: expected (N, D) vectors, got {vectors.shape}")
@@ -131,9 +130,14 @@ def _load(path: Path) -> dict[str, npt.NDArray[Any]]:
     """Arrays of a .npy (named 'vectors') or .npz file; nothing in it is ever executed."""
     try:
         loaded = np.load(path, allow_pickle=False)
-        return {"vectors": loaded} if isinstance(loaded, np.ndarray) else dict(loaded)
-    except (ValueError, EOFError) as error:
+        arrays = {"vectors": loaded} if isinstance(loaded, np.ndarray) else dict(loaded)
+    except FileNotFoundError:
+        raise
+    except NO_ARRAYS as error:
         raise CorruptFileError(f"{path.name}: expected NumPy's .npy or .npz") from error
+    if "vectors" not in arrays:
+        raise BadInputError(f"{path.name}: expected an array named 'vectors'")
+    return arrays
 
 
 def _load_ids(path: Path) -> ArrayI64:

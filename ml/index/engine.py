@@ -20,8 +20,9 @@ from ml.index.exact import Allowed
 from ml.index.inputs import checked_entries, checked_ids, checked_k, checked_query
 from ml.index.manifest import (
     Manifest,
+    Stamp,
     manifest_file,
-    manifest_stamp,
+    stamp_of,
     write_manifest,
     writer_lock,
 )
@@ -57,7 +58,7 @@ class FaissIndex:
         self._folder, self._dim, self._tag, self._config = folder, dim, tag, config
         self._manifest = manifest_file(folder)
         self._lock = threading.Lock()
-        self._stamp: tuple[int, int, int] | None = None
+        self._stamp: Stamp | None = None
         self._snapshot: Snapshot | None = None
         self._current()
 
@@ -186,13 +187,13 @@ class FaissIndex:
 
     def _current(self) -> Snapshot:
         """The newest version, opened. Opens again when a writer cleared files under our feet."""
-        stamp = manifest_stamp(self._manifest)
+        stamp = stamp_of(self._manifest)
         snapshot = self._snapshot
         if snapshot is not None and stamp == self._stamp:
             return snapshot
         with self._lock:
             for attempt in range(_READ_ATTEMPTS):
-                stamp = manifest_stamp(self._manifest)
+                stamp = stamp_of(self._manifest)
                 if self._snapshot is not None and stamp == self._stamp:
                     return self._snapshot
                 try:

@@ -100,20 +100,17 @@ def exact_search(
     return nearest(ids, exact_distances(q, vectors), k)
 
 
-def exact_merge(parts: Sequence[Found], k: int, *, excluded: npt.ArrayLike | None = None) -> Found:
+def exact_merge(parts: Sequence[Found], k: int) -> Found:
     """Merge the results of several searches into one.
 
-    Each part must hold the ``k`` nearest of its own source, not counting any that ``excluded``
-    names. An id that several parts name counts once, at its least distance.
+    Each part must hold the ``k`` nearest of its own source. An id that several parts name counts
+    once, at its least distance.
 
     Returns:
         Up to ``k`` ids and distances, nearest first, ties by id.
     """
     ids = np.concatenate([np.empty(0, dtype=np.int64), *(part[0] for part in parts)])
     distance = np.concatenate([np.empty(0, dtype=np.float64), *(part[1] for part in parts)])
-    if excluded is not None:
-        mask = permitted(ids, None, excluded)
-        ids, distance = ids[mask], distance[mask]
     order = np.lexsort((ids, distance))
     ids, distance = ids[order], distance[order]
     _, first = np.unique(ids, return_index=True)

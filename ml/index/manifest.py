@@ -18,6 +18,9 @@ _FORMAT = 1  # of the folder; another is refused
 _NAME = "manifest.json"
 _LOCK = "writer.lock"
 
+Stamp = tuple[int, int, int]
+"""Of a file: inode, time of the last change in ns, size."""
+
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
@@ -46,8 +49,8 @@ def manifest_file(folder: Path) -> Path:
     return folder / _NAME
 
 
-def manifest_stamp(file: Path) -> tuple[int, int, int] | None:
-    """What changes whenever the manifest is replaced; None if there is none. One stat call."""
+def stamp_of(file: Path) -> Stamp | None:
+    """What changes whenever a file is replaced; None if there is none. One stat call."""
     try:
         stat = file.stat()
     except FileNotFoundError:

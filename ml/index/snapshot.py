@@ -11,7 +11,7 @@ from ml.errors import IndexFormatError
 from ml.index.base.segment import Segment, read_segment
 from ml.index.delta import Delta, read_delta
 from ml.index.exact import Found, exact_merge, exact_search
-from ml.index.manifest import Manifest, read_manifest
+from ml.index.manifest import Manifest, Stamp, read_manifest, stamp_of
 from ml.index.rows import ascending
 from ml.index.selection import Selection
 from ml.types import ArrayF32, ArrayI64
@@ -23,12 +23,15 @@ class Snapshot:
 
     Attributes:
         gone: (G,) rows of the base, ascending, that were removed since.
+        base_stamp: of the base's files: an index that was deleted and built anew has bases of the
+            same names.
     """
 
     manifest: Manifest
     segment: Segment | None
     delta: Delta
     gone: ArrayI64
+    base_stamp: Stamp | None = None
 
     @property
     def kind(self) -> str:
@@ -111,14 +114,16 @@ def open_snapshot(
         raise IndexFormatError(f"the index: expected dim {dim}, got {manifest.dim}")
     if tag and manifest.tag and manifest.tag != tag:
         raise IndexFormatError(f"the index: expected tag {tag!r}, got {manifest.tag!r}")
+    base = folder / manifest.base
+    stamp = stamp_of(base) if manifest.base else None
     if not manifest.base:
         segment = None
-    elif previous is not None and previous.manifest.base == manifest.base:
+    elif previous is not None and stamp is not None and previous.base_stamp == stamp:
         segment = previous.segment
     else:
-        segment = read_segment(folder / manifest.base, dim=dim, gpu_above=gpu_above)
+        segment = read_segment(base, dim=dim, gpu_above=gpu_above)
     delta = read_delta(folder / manifest.delta, dim=dim, n_records=manifest.n_delta_records)
     gone = np.empty(0, dtype=np.int64)
     if segment is not None:
         gone = np.sort(segment.rows_of(delta.touched))
-    return Snapshot(manifest, segment, delta, gone)
+    return Snapshot(manifest, segment, delta, gone, stamp)

@@ -29,7 +29,7 @@ from ml.mosaic.direct_views import LEVELS
 from ml.mosaic.local_cells import NODES
 from ml.mosaic.local_equations import LocalEquations, affine_of
 from ml.mosaic.local_gain import parted
-from ml.mosaic.local_pairs import cells_of_pairs, share_lowered
+from ml.mosaic.local_pairs import cells_of_pairs, lowered_share_of_pairs
 from ml.mosaic.local_prior import node_places, prior
 from ml.mosaic.local_views import KeyframeViews, LevelPairs
 from ml.mosaic.registration import Tracked
@@ -88,7 +88,7 @@ def fit_locally(
             if level == ROUNDS[-1] and _rms(meshes - before) < SETTLED_PX:
                 break
         judged = _level_pairs(plane, views, judging)
-        is_worth_it = share_lowered(judged, meshes * plane.per_frame_px) >= LEAST_GAIN
+        is_worth_it = lowered_share_of_pairs(judged, meshes * plane.per_frame_px) >= LEAST_GAIN
     if not is_worth_it or _rms(meshes) < LEAST_PX:
         return {}
     return dict(zip(keys, meshes, strict=True))

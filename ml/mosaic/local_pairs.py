@@ -30,7 +30,7 @@ def cells_of_pairs(pairs: LevelPairs, meshes: ArrayF64) -> Iterator[Cells | None
         yield cells_of_pair(view(i), view(j), way)
 
 
-def share_lowered(pairs: LevelPairs, meshes: ArrayF64) -> float:
+def lowered_share_of_pairs(pairs: LevelPairs, meshes: ArrayF64) -> float:
     """See ``lowered_share``; on a GPU where there is one. ``meshes`` as in ``cells_of_pairs``."""
     plain = np.zeros_like(meshes)
     compute = accelerator()

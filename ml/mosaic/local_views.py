@@ -41,9 +41,10 @@ class KeyframeViews:
         """Prepare the keyframes at these positions, ascending, into files of a folder.
 
         Raises:
-            BadInputError: the source no longer has any of them.
+            BadInputError: the source no longer has all of them.
         """
         row = {key: i for i, key in enumerate(keys)}
+        missing = set(keys)
         found: KeyframeViews | None = None
         for position, rgb in usable_frames(source, survey, first=keys[0]):
             if position > keys[-1]:
@@ -51,6 +52,7 @@ class KeyframeViews:
             if position not in row:
                 continue
             view = frame_view(position, rgb, survey).direct
+            missing.discard(position)
             if found is None:
                 found = cls(
                     tuple(_raw(folder / f"{i}.raw", np.float32, len(keys), image.shape)
@@ -61,8 +63,9 @@ class KeyframeViews:
             for level in range(len(LEVELS)):
                 found.images[level][row[position]] = view.images[level]
                 found.masks[level][row[position]] = view.masks[level]
-        if found is None:
-            raise BadInputError("frames: the source no longer has the frames that were registered")
+        if found is None or missing:
+            gone = f"{len(missing)} of {len(keys)} frames that were registered"
+            raise BadInputError(f"frames: the source no longer has {gone}")
         return found
 
 

@@ -61,11 +61,14 @@ def read_manifest(folder: Path) -> MosaicResult:
     """
     path = Path(folder) / MANIFEST_NAME
     try:
-        data = json.loads(path.read_text())
+        data = json.loads(path.read_text(encoding="utf-8"))
         if data["format"] != FORMAT_VERSION:
             raise ValueError(f"format {data['format']}, known is {FORMAT_VERSION}")
         return _result(data, path)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except OSError:
+        message = f"{MANIFEST_NAME}: expected a mosaic manifest, found nothing to read"
+        raise CorruptFileError(message) from None
+    except (ValueError, KeyError, TypeError) as error:
         message = f"{MANIFEST_NAME}: expected a mosaic manifest, got {error}"
         raise CorruptFileError(message) from None
 
@@ -73,7 +76,7 @@ def read_manifest(folder: Path) -> MosaicResult:
 def write_manifest(result: MosaicResult, folder: Path) -> None:
     """Write ``mosaic.json``: the same result gives the same bytes."""
     text = json.dumps(to_manifest(result), indent=1, sort_keys=True, ensure_ascii=False)
-    (folder / MANIFEST_NAME).write_text(text + "\n")
+    (folder / MANIFEST_NAME).write_text(text + "\n", encoding="utf-8")
 
 
 def _result(data: JsonObject, path: Path) -> MosaicResult:

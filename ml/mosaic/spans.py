@@ -64,4 +64,5 @@ def frames_in_words(count: int) -> str:
 
 
 def _clock(seconds: float) -> str:
-    return f"{int(seconds // 60)}:{seconds % 60:04.1f}"
+    minutes, rest = divmod(round(seconds, 1), 60)  # rounded first: no minute has 60.0 seconds
+    return f"{int(minutes)}:{rest:04.1f}"

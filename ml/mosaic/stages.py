@@ -8,7 +8,7 @@ import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -45,7 +45,6 @@ _TYPES: dict[str, type] = {
         Tracked,
     )
 }
-T = TypeVar("T")
 
 
 class Stages:
@@ -71,14 +70,13 @@ class Stages:
         """The last output of the stage, also of an earlier state of the input; None if none."""
         return self._read(name, None)
 
-    def save(self, name: str, value: T) -> T:
-        """Keep a stage's output; returns it."""
+    def save(self, name: str, value: Any) -> None:
+        """Keep a stage's output."""
         arrays: list[npt.NDArray[Any]] = []
         tree = json.dumps(_encoded(value, arrays))
         path = self.folder / f"{name}.npz"
         named = {f"a{i}": array for i, array in enumerate(arrays)}
         write_npz(path, {"key": np.array(self._key), "tree": np.array(tree), **named})
-        return value
 
     def clear(self, *, keep: Sequence[str] = ()) -> None:
         """Remove everything in the folder but what is named."""

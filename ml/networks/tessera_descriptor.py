@@ -40,15 +40,16 @@ class _Ring(nn.Module):
     """Convolution, batch norm, ReLU; wraps around the circle, mirrors nothing along the radius."""
 
     def __init__(
-        self, in_width: int, width: int, *, stride: int = 1, kernel: tuple[int, int] = (3, 3)
+        self, in_width: int, width: int, *, stride: int = 1, rings: int | None = None
     ) -> None:
+        """``rings``: all that the layer gets, which become one; None keeps them."""
         super().__init__()
-        padding = (1 if kernel[0] == 3 else 0, 0)  # zeros along the radius
-        self.conv = nn.Conv2d(in_width, width, kernel, stride, padding, bias=False)
+        rows, zeros = (3, 1) if rings is None else (rings, 0)  # along the radius
+        self.conv = nn.Conv2d(in_width, width, (rows, 3), stride, (zeros, 0), bias=False)
         self.norm: nn.Module = nn.BatchNorm2d(width)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, in_width, r, t) to (B, width, r / stride, t / stride); r to 1 if kernel[0] is r."""
+        """(B, in_width, r, t) to (B, width, r / stride, t / stride); r to 1 if ``rings`` is r."""
         x = torch.cat([x[..., -1:], x, x[..., :1]], dim=3)
         return functional.relu(self.norm(self.conv(x)), inplace=True)
 
@@ -84,7 +85,7 @@ class TesseraNet(nn.Module):
             _Ring(b, c),
             _Ring(c, d, stride=2),
             _Ring(d, e),
-            _Ring(e, f, kernel=(config.rings // 4, 3)),
+            _Ring(e, f, rings=config.rings // 4),
         )
         coarse = config.angles // 4
         self.frequencies = (coarse - 1) // 2

@@ -17,9 +17,9 @@ from ml.errors import WeightsError
 from ml.extras import require_extra
 
 SMALL = "small"
-_MEAN = (0.485, 0.456, 0.406)
-_STD = (0.229, 0.224, 0.225)
-"""What DINOv2 was trained with (ImageNet's); the small backbone follows it."""
+IMAGENET_MEAN = (0.485, 0.456, 0.406)
+IMAGENET_STD = (0.229, 0.224, 0.225)
+"""Of ImageNet's RGB in [0, 1]: what DINOv2 and most published networks were trained with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +152,8 @@ class VitMatcher(nn.Module):
             TransformerBlock(self.width, config.heads, config.mlp_ratio)
             for _ in range(config.layers)
         )
-        self.register_buffer("mean", torch.tensor(_MEAN).view(1, 3, 1, 1), persistent=False)
-        self.register_buffer("std", torch.tensor(_STD).view(1, 3, 1, 1), persistent=False)
+        self.register_buffer("mean", torch.tensor(IMAGENET_MEAN).view(1, 3, 1, 1), persistent=False)
+        self.register_buffer("std", torch.tensor(IMAGENET_STD).view(1, 3, 1, 1), persistent=False)
 
     def semantic(self, pixels: Tensor) -> Tensor:
         """(B, 3, H, W) in [0, 1], sides multiples of the patch, to F: (B, N, E), eq. 3."""

@@ -62,6 +62,14 @@ def test_ids_may_come_with_the_vectors_or_beside_them(tmp_path, capsys):
     assert capsys.readouterr().out.split()[0] == "20"
 
 
+def test_a_query_that_holds_no_vectors_is_named(tmp_path, vectors, capsys):
+    folder = str(tmp_path / "index")
+    assert main(["index", "build", folder, str(vectors)]) == 0
+    np.savez(tmp_path / "q.npz", rows=np.eye(4))
+    assert main(["index", "search", folder, str(tmp_path / "q.npz")]) == 2
+    assert "error: q.npz: expected an array named 'vectors'" in capsys.readouterr().err
+
+
 BAD = [
     (["index", "info", "{tmp}/nowhere"], "nowhere: no such folder"),
     (["index", "info", "{tmp}"], "holds no index"),
@@ -70,6 +78,9 @@ BAD = [
     (["index", "build", "{tmp}/i", "{tmp}/v.npy", "--ids", "{tmp}/text.txt"], "whole number"),
     (["index", "build", "{tmp}/i", "{tmp}/v.npy", "--json", "{tmp}/no/o.json"], "no such dir"),
     (["index", "build", "{tmp}/i", "{tmp}/v.npy", "--json", "{tmp}"], "is a directory"),
+    (["index", "build", "{tmp}/i", "{tmp}/zip.npz"], "zip.npz: expected NumPy"),
+    (["index", "build", "{tmp}/i", "{tmp}/other.npz"], "expected an array named 'vectors'"),
+    (["index", "build", "{tmp}/i", "{tmp}/v.npy", "--ids", "{tmp}/named.npy"], "named 'vectors'"),
 ]
 
 
@@ -77,6 +88,9 @@ BAD = [
 def test_bad_input_is_one_clear_line_and_exit_code_2(tmp_path, vectors, words, text, capsys):
     (tmp_path / "text.npy").write_text("no array")
     (tmp_path / "text.txt").write_text("one\ntwo\n")
+    (tmp_path / "zip.npz").write_bytes(b"PK\x03\x04broken")
+    np.savez(tmp_path / "other.npz", rows=np.eye(2))
+    (tmp_path / "named.npy").write_bytes((tmp_path / "other.npz").read_bytes())
     assert main([word.format(tmp=tmp_path) for word in words]) == 2
     error = capsys.readouterr().err
     assert error.startswith("error: ")

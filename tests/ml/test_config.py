@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,14 @@ class Shape:
     rates: tuple[float, float] = (1.0, 2.0)
     widths: tuple[int, ...] = ()
     is_open: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    first: int | None = None
+    inner: Shape | None = None
+    places: dict[str, str] = field(default_factory=dict)
+    names: dict[str, list[str]] = field(default_factory=dict)
 
 
 def test_a_configuration_survives_plain_data():
@@ -77,3 +85,37 @@ def test_every_change_changes_the_hash():
 def test_the_hash_is_that_of_the_compact_json():
     """It names what is stored already: the shipped encoders, and every vector made by them."""
     assert config_hash(Shape()) == "3a63105074591c1b"
+
+
+def test_no_list_is_refused_where_values_are_expected():
+    with pytest.raises(BadInputError, match=r"config\.widths: expected a list, got 5"):
+        config_from_dict(Shape, {"widths": 5})
+    with pytest.raises(BadInputError, match=r"config\.rates: expected a list, got 'ab'"):
+        config_from_dict(Shape, {"rates": "ab"})
+
+
+def test_what_may_be_left_open_is_looked_at_too():
+    assert config_from_dict(Span, {"first": None}) == Span()
+    given = config_from_dict(Span, {"first": 3, "inner": {"rates": [1, 2]}})
+    assert given == Span(3, Shape(rates=(1.0, 2.0)))
+    with pytest.raises(BadInputError, match=r"config\.first: expected int, got 'x'"):
+        config_from_dict(Span, {"first": "x"})
+    with pytest.raises(BadInputError, match=r"config\.inner: expected an object, got 3"):
+        config_from_dict(Span, {"inner": 3})
+
+
+def test_names_and_their_values_are_looked_at():
+    given = config_from_dict(Span, {"places": {"a": "b"}, "names": {"a": ["b", "c"]}})
+    assert given == Span(places={"a": "b"}, names={"a": ["b", "c"]})
+    with pytest.raises(BadInputError, match=r"config\.places: expected an object, got \['a'\]"):
+        config_from_dict(Span, {"places": ["a"]})
+    with pytest.raises(BadInputError, match=r"config\.places\.a: expected str, got 1"):
+        config_from_dict(Span, {"places": {"a": 1}})
+    with pytest.raises(BadInputError, match=r"config\.names\.a: expected a list, got 'b'"):
+        config_from_dict(Span, {"names": {"a": "b"}})
+
+
+def test_a_file_of_other_letters_than_utf_8_is_refused(tmp_path: Path):
+    (tmp_path / "shape.json").write_bytes('{"name": "Größe"}'.encode("latin-1"))
+    with pytest.raises(BadInputError, match=r"shape\.json: not UTF-8"):
+        config_from_file(Shape(), tmp_path / "shape.json")

@@ -75,7 +75,9 @@ def _read(path: Path) -> JsonObject:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise BadInputError(f"{path.name}: expected the JSON of an evaluation ({error})") from None
+        # without the path in the text of an OSError
+        why = (error.strerror or "unreadable").lower() if isinstance(error, OSError) else error
+        raise BadInputError(f"{path.name}: expected the JSON of an evaluation ({why})") from None
     if not isinstance(found, dict):
         raise BadInputError(f"{path.name}: expected a JSON object, got {type(found).__name__}")
     return found

@@ -12,11 +12,9 @@ import numpy as np
 
 from ml.errors import BadInputError
 from ml.keypoints.pixels import to_u8
-from ml.mosaic.sources import MASK_NAMES
+from ml.mosaic.sources import IMAGE_SUFFIXES, MASK_NAMES
 from ml.training.common.sequence import folder_name
 from ml.types import ArrayBool, ImageU8
-
-IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".tif", ".tiff", ".bmp", ".webp"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -205,7 +205,8 @@ def _checked(args: argparse.Namespace) -> list[str]:
         for name in names:
             if name not in known:
                 raise UnknownNameError(kind, name, list(known))
-    for option in ("max_keypoints", "hard_keypoints", "images", "pairs", "frame_pairs"):
+    counts = ("max_keypoints", "hard_keypoints", "images", "pairs", "pair_images", "frame_pairs")
+    for option in counts:
         if getattr(args, option) < 1:
             raise BadInputError(f"{option}: expected at least 1, got {getattr(args, option)}")
     if not 0.0 < args.target <= 1.0:

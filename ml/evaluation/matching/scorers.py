@@ -166,9 +166,8 @@ def score_confidence(run: Run) -> dict[str, dict[str, dict[str, float]]]:
     args = run.args
     images = read_images(args.folders, count=args.pair_images, long_side_px=args.long_side_px)
     nothing = unrelated_pairs(images, count=args.pairs, seed=args.seed)
-    halves = {image.name: i % 2 for i, image in enumerate(run.images)}
     table: dict[str, dict[str, dict[str, float]]] = {}
-    if len(halves) < 2:  # one half teaches, the other is judged
+    if len(run.images) < 2:  # one half teaches, the other is judged
         return table
     for name, descriptor in run.descriptors.items():
         found, cache = [], FeatureCache()
@@ -194,7 +193,7 @@ def score_confidence(run: Run) -> dict[str, dict[str, dict[str, float]]]:
             )
             for a, b in nothing
         ]
-        table[name] = compared(found, unrelated, [halves[pair.source] for pair in run.pairs])
+        table[name] = compared(found, unrelated, run.folds)
     return table
 
 

@@ -13,15 +13,12 @@ import numpy.typing as npt
 from ml.errors import BadInputError
 from ml.geometry import transform_points
 from ml.imaging.samples.packaged import packaged_image
-from ml.training.common.stills import read_still
+from ml.training.common.stills import CLEAR_WINDOW, read_still
 from ml.training.vit.depth import synthetic_depth
 from ml.types import ArrayF32, ArrayF64, ImageU8
 
 HILLS_PX = (92.0, 75.0)
 """Picture px a radian of the hills, across and down: some three hills in a view of 470 px."""
-
-WINDOW = (0.18, 0.02, 0.76, 0.8)
-"""Left, top, right and bottom of what is used of a still, shares: clear of text, logo and rim."""
 
 NEARING_STEPS = 16
 """Of the search for what a ray meets: a relief of a fifth leaves half of the error each step."""
@@ -119,7 +116,7 @@ def tissue_of(still: Path, *, relief: float, seed: int) -> Tissue:
         raise BadInputError(f"{still.name}: expected in the folder of the stills")
     image = read_still(still)
     height, width = image.shape[:2]
-    left, top, right, bottom = np.multiply(WINDOW, (width, height, width, height)).astype(int)
+    left, top, right, bottom = np.multiply(CLEAR_WINDOW, (width, height, width, height)).astype(int)
     window = image[top:bottom, left:right]
     if min(window.shape[:2]) < 1:
         raise BadInputError(f"{still.name}: expected a larger image, got {width} x {height} px")

@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from ml.evaluation.mosaic.asked import MOSAIC, PAIRS
 from ml.evaluation.mosaic.baselines import sift_chain
-from ml.evaluation.mosaic.truth import placed_transforms
 from ml.keypoints.masks import checked_mask
 from ml.mosaic import MosaicResult
 from ml.mosaic.local_views import mesh_maps
@@ -53,20 +52,6 @@ def sift_pairs(frames: Mapping[int, ImageU8]) -> Pairwise:
         return found.get(1)
 
     return between
-
-
-def ncc_by_distance(
-    frames: Path | Sequence[npt.NDArray[Any]],
-    result: MosaicResult,
-    *,
-    mask: npt.NDArray[Any] | None = None,
-    distances: Sequence[int] = DISTANCES,
-) -> dict[str, float]:
-    """Mean NCC of overlapping frames by distance in frames; see ``clean_frames``, ``ncc_table``."""
-    images = straightened_frames(clean_frames(frames), meshes_of(result))
-    inside = inner_view(mask, next(iter(images.values())).shape)
-    way = chained(placed_transforms(result))
-    return ncc_table(images, way, inside, distances=distances)
 
 
 def sweep_ncc(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ml.errors import BadInputError, CorruptFileError
+from ml.files import NO_ARRAYS
 from ml.geometry import FrameMaps, box_corners, transform_points
 from ml.mosaic import MosaicResult
 from ml.types import ArrayBool, ArrayF64
@@ -200,33 +202,53 @@ def read_truth(path: Path) -> dict[int, ArrayF64]:
         try:
             with np.load(path) as data:
                 return dict(enumerate(data["H_retina_from_frame"]))
-        except (OSError, ValueError, KeyError):
+        except NO_ARRAYS:
             message = f"{path.name}: expected an .npz with H_retina_from_frame"
             raise CorruptFileError(message) from None
-    return {int(row["index"]): _matrix(row) for row in _rows(path, "index")}
+    return dict(_rows(path, "index"))
 
 
 def read_reference(path: Path, result: MosaicResult) -> dict[int, ArrayF64]:
     """Read a CSV of frame, to_frame, h00..h22, numbered from its first row; see ``read_truth``."""
     rows = _rows(path, "frame")
-    first = int(rows[0]["frame"])
-    return {int(row["frame"]) - first + result.frames[0].index: _matrix(row) for row in rows}
+    first = rows[0][0]
+    return {number - first + result.frames[0].index: matrix for number, matrix in rows}
 
 
-def _rows(path: Path, key: str) -> list[dict[str, str]]:
+def _rows(path: Path, key: str) -> list[tuple[int, ArrayF64]]:
+    """Of each row the whole number in the column ``key``, and its matrix."""
+    columns = [f"h{i}{j}" for i in range(3) for j in range(3)]
     try:
-        with path.open(newline="") as file:
-            rows = list(csv.DictReader(file))
+        with path.open(newline="", encoding="utf-8") as file:
+            reader = csv.DictReader(file)
+            rows = [(reader.line_num, row) for row in reader]
     except OSError:
         raise BadInputError(f"{path.name}: expected a CSV file, found nothing to read") from None
-    if not rows or key not in rows[0] or "h22" not in rows[0]:
+    except UnicodeDecodeError as error:
+        raise CorruptFileError(f"{path.name}: not UTF-8: {error.reason}") from None
+    if not rows or {key, *columns} - rows[0][1].keys():
         raise CorruptFileError(f"{path.name}: expected the columns {key}, h00 to h22")
-    return rows
+    return [_placed(row, key, columns, f"{path.name}, line {line}") for line, row in rows]
 
 
-def _matrix(row: Mapping[str, str]) -> ArrayF64:
-    values = [float(row[f"h{i}{j}"]) for i in range(3) for j in range(3)]
-    return np.array(values, np.float64).reshape(3, 3)
+def _placed(
+    row: Mapping[str, str | None], key: str, columns: Sequence[str], where: str
+) -> tuple[int, ArrayF64]:
+    number, *values = (_number(row[name], f"{where}: {name}") for name in (key, *columns))
+    if not number.is_integer():
+        raise CorruptFileError(f"{where}: {key}: expected a whole number, got {row[key]!r}")
+    return int(number), np.array(values, np.float64).reshape(3, 3)
+
+
+def _number(cell: str | None, where: str) -> float:
+    try:
+        value = float(cell or "")
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        got = repr(cell) if cell else "nothing"
+        raise CorruptFileError(f"{where}: expected a number, got {got}")
+    return value
 
 
 def _corner_error(own: npt.NDArray[Any], other: npt.NDArray[Any], corners: ArrayF64) -> float:

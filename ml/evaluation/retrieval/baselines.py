@@ -70,6 +70,21 @@ def sift_descriptors(pixels: ImageU8, mask: ImageU8) -> ArrayF32:
     return np.zeros((0, 128), np.float32) if descriptors is None else descriptors
 
 
+def root_sift(pixels: ImageU8, mask: ImageU8, *, contrast: float, most: int = 0) -> ArrayF32:
+    """(N, 128) square roots of SIFT descriptors of unit sum, N possibly 0, of grey values.
+
+    Args:
+        contrast: least of a key point. most: key points, 0 for all.
+    Source: Arandjelovic and Zisserman 2012.
+    """
+    grey = cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY)
+    sift = cv2.SIFT_create(nfeatures=most, contrastThreshold=contrast)  # type: ignore[attr-defined]
+    _, found = sift.detectAndCompute(grey, mask)
+    if found is None:
+        return np.zeros((0, 128), np.float32)
+    return np.sqrt(found / np.maximum(found.sum(axis=1, keepdims=True), 1.0)).astype(np.float32)
+
+
 def bags_of_words(descriptors: Sequence[ArrayF32], *, seed: int) -> ArrayF32:
     """(R, 128) square roots of visual-word histograms; the words are k-means of the same regions.
 

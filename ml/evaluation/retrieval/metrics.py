@@ -11,6 +11,9 @@ import numpy.typing as npt
 from ml.errors import ShapeError
 from ml.types import ArrayBool, ArrayF64, ArrayI64
 
+RANDOM_RUNS = 100
+"""Random rankings that chance is the mean of: its third digit is then settled."""
+
 
 def average_precision_at_k(relevant: ArrayBool, *, k: int, n_relevant: int) -> float:
     """Average precision of the first ``k`` results, normalised by what could be reached.

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from ml.evaluation.retrieval.manifest import RoiRecord, grouped, require_examples
-from ml.evaluation.retrieval.metrics import bootstrap_interval
+from ml.evaluation.retrieval.metrics import RANDOM_RUNS, bootstrap_interval
 from ml.evaluation.retrieval.protocols import (
     QueryScores,
     RetrievalOptions,
@@ -32,9 +32,6 @@ from ml.types import ArrayF32, ArrayF64, Progress, no_progress
 
 Protocol = Callable[[ArrayF64, Sequence[RoiRecord], RetrievalOptions], QueryScores]
 """Scores of every query from (N, N) distances."""
-
-_RANDOM_RUNS = 100
-"""Random rankings that chance is the mean of: its third digit is then settled."""
 
 
 class LabelScores(TypedDict):
@@ -224,7 +221,7 @@ def _chance(
 ) -> MethodScores:
     rng = np.random.default_rng(options.seed)
     shape = (len(records), len(records))
-    runs = [_means(protocol(rng.random(shape), records, options)) for _ in range(_RANDOM_RUNS)]
+    runs = [_means(protocol(rng.random(shape), records, options)) for _ in range(RANDOM_RUNS)]
     map_, map_long, by_hits, precision, vote = np.mean(runs, axis=0).tolist()
     return {
         "map": map_,

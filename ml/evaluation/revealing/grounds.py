@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ml.imaging.slides import open_slide
 from ml.training.common.stills import read_still, resized
-from ml.training.letters.grounds import ASIDE, STILLS, without_text
+from ml.training.letters.grounds import LEFT_OUT, STILLS, without_text
 from ml.types import ImageU8
 
 LONG_SIDE_PX = 1_280  # as frames are looked at; no image is enlarged
@@ -28,7 +28,7 @@ _SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".tif")
 
 def clean_grounds(data: Path) -> Iterator[tuple[str, ImageU8]]:
     """Images without text, each with the name of its set."""
-    for path in _aside(data):
+    for path in _left_out(data):
         yield "laparoscopy", without_text(read_still(path))
     for name, (folder, pattern, step) in _CLEAN.items():
         paths = sorted(path for path in (data / folder).rglob(pattern) if path.suffix in _SUFFIXES)
@@ -44,7 +44,7 @@ def clean_grounds(data: Path) -> Iterator[tuple[str, ImageU8]]:
 
 def written_by_devices(data: Path) -> Iterator[tuple[str, ImageU8]]:
     """Stills with real burnt-in text, each with the name of its set."""
-    for path in _aside(data):
+    for path in _left_out(data):
         yield "laparoscopy", read_still(path)
     for path in sorted((data / _GI).glob("*.jpg")):
         if path.stem not in GI_CLEAN:
@@ -72,9 +72,9 @@ def small(image: ImageU8) -> ImageU8:
     )
 
 
-def _aside(data: Path) -> list[Path]:
+def _left_out(data: Path) -> list[Path]:
     paths = sorted((data / STILLS).glob("*.jpg"))
-    return [path for path in paths if path.name.startswith(ASIDE)]
+    return [path for path in paths if path.name.startswith(LEFT_OUT)]
 
 
 def _frame_number(path: Path) -> tuple[str, int]:

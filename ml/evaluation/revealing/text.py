@@ -10,11 +10,8 @@ from typing import TypedDict
 import cv2
 import numpy as np
 
-from ml.evaluation.revealing.grounds import (
-    clean_grounds,
-    frames_of,
-    written_by_devices,
-)
+from ml.errors import BadInputError
+from ml.evaluation.revealing.grounds import clean_grounds, frames_of, written_by_devices
 from ml.imaging.revealing.letters import TextBox, text_boxes
 from ml.imaging.revealing.look import text_of_frames
 from ml.training.letters.fonts import drawn, line_of_text
@@ -27,6 +24,8 @@ CONTRASTS = {"low": (30, 60), "middle": (60, 120), "high": (120, 256)}
 """Grey levels between ink and the mean of the ground under it."""
 _EACH = 40
 """Lines of each height and contrast: a rate of 0.9 is then known to about 0.1."""
+_TRIES = 80
+"""For each line: small or saturated pictures refuse some."""
 _QUALITY = 80  # of JPEG, as cameras write
 _HIT = 0.3  # of the smaller box
 
@@ -68,8 +67,14 @@ class TextScores(TypedDict):
 
 
 def measure_text(data: Path, *, seed: int, progress: Progress) -> TextScores:
-    """All figures on text; the network learned from none of these pictures."""
+    """All figures on text; the network learned from none of these pictures.
+
+    Raises:
+        BadInputError: no picture without text, a video without frames, or pictures too small.
+    """
     grounds = list(clean_grounds(data))
+    if not grounds:
+        raise BadInputError(f"{data.name}: expected pictures without text, found none")
     false, clean = Counter[str](), Counter[str](name for name, _ in grounds)
     for done, (name, image) in enumerate(grounds):
         progress(done, len(grounds), "pictures without text")
@@ -98,14 +103,19 @@ def _drawn(grounds: Sequence[ImageU8], seed: int, progress: Progress) -> list[Dr
         for at, (name, contrast) in enumerate(CONTRASTS.items()):
             progress(HEIGHTS_PX.index(height) * 3 + at, 3 * len(HEIGHTS_PX), "drawn text")
             rng = np.random.default_rng((seed, height, at))
-            hits = tries = 0
-            while tries < _EACH:
+            hits = lines = tries = 0
+            while lines < _EACH and tries < _TRIES * _EACH:
+                tries += 1
                 ground = grounds[int(rng.integers(len(grounds)))]
                 made = with_line(ground, height, contrast, rng)
                 if made is not None:
-                    tries += 1
+                    lines += 1
                     hits += any(box.overlap(made[1]) >= _HIT for box in text_boxes(made[0]))
-            rows.append({"height_px": height, "contrast": name, "lines": tries, "found": hits})
+            if not lines:
+                raise BadInputError(
+                    f"text: no line of {height} px fits into any of {len(grounds)} pictures"
+                )
+            rows.append({"height_px": height, "contrast": name, "lines": lines, "found": hits})
     return rows
 
 
@@ -114,10 +124,12 @@ def _standing(data: Path, seed: int) -> list[StandingLines]:
     rows: list[StandingLines] = []
     for name in ("fetoscopy", "sinus"):
         frames = frames_of(data, name)
+        if not frames:
+            raise BadInputError(f"{name}: expected frames, found none")
         rng = np.random.default_rng((seed, len(frames)))
         lines: list[tuple[ArrayF32, tuple[int, int], ArrayF32]] = []
         once = together = tries = 0
-        while len(lines) < _EACH // 4 and tries < 20 * _EACH:
+        while len(lines) < _EACH // 4 and tries < _TRIES * (_EACH // 4):
             tries += 1
             line = chosen_line(frames[0], 12, CONTRASTS["low"], rng)
             if line is not None:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ml.errors import BadInputError, CorruptFileError, ShapeError
-from ml.files import write_npz
+from ml.files import NO_ARRAYS, write_npz
 from ml.index.exact import squared_distances
 from ml.index.learning.judged import Judged, nothing_judged
 from ml.types import ArrayBool, ArrayF32, ArrayF64, ArrayI64, Progress
@@ -150,7 +150,7 @@ def read_metric(path: Path) -> LearnedMetric:
         with np.load(path) as file:
             matrix, chosen = file["matrix"].astype(np.float64), str(file["chosen"])
             score, plain, margin, error = file["figures"].tolist()
-    except (OSError, ValueError, KeyError, EOFError) as problem:
+    except NO_ARRAYS as problem:
         raise CorruptFileError(f"{path.name}: not a metric") from problem
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not np.isfinite(matrix).all():
         raise CorruptFileError(f"{path.name}: not a metric")

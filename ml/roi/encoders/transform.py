@@ -10,10 +10,9 @@ import numpy as np
 from PIL import Image
 
 from ml.errors import BadInputError
+from ml.networks.vit_adapter import IMAGENET_MEAN, IMAGENET_STD
 from ml.types import ArrayF32, ImageU8
 
-IMAGENET_MEAN = (0.485, 0.456, 0.406)
-IMAGENET_STD = (0.229, 0.224, 0.225)
 _FILTERS = {filter_.name.lower(): filter_ for filter_ in Image.Resampling}
 _CONVNEXT_WARPS_FROM = 384
 """From this side on a ConvNeXt processor resizes without cropping."""

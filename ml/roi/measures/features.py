@@ -1,13 +1,12 @@
 """Classical features of a patch: what a pathologist would call texture, nuclei, glands and lumina.
 
 All of them see stain concentrations relative to the region's own, never RGB, so that a stronger or
-bluer stain changes little. ``BLOCKS`` says where each kind of feature lies in the vector.
+bluer stain changes little.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -37,35 +36,13 @@ PATCH_PX = 224  # what the scales and radii of the features are laid out for
 FEATURES_NAME = "classical-1"
 """Changes whenever a feature changes: weights trained on another set are refused."""
 
-
-@dataclass(frozen=True, slots=True)
-class FeatureBlock:
-    """Features that belong together, and their place in the vector."""
-
-    name: str
-    start: int
-    stop: int
-
-
-def _layout() -> tuple[FeatureBlock, ...]:
-    sizes = (
-        ("concentration", CONCENTRATION_DIM),
-        ("nuclei", NUCLEI_DIM),
-        ("space", SPACE_DIM),
-        ("granulometry", 3 * GRANULOMETRY_DIM),
-        ("energy", 3 * ENERGY_DIM),
-        ("spectrum", 3 * SPECTRUM_DIM),
-        ("lbp", 2 * LBP_DIM),
-    )
-    blocks, start = [], 0
-    for name, size in sizes:
-        blocks.append(FeatureBlock(name, start, start + size))
-        start += size
-    return tuple(blocks)
-
-
-BLOCKS = _layout()
-FEATURE_DIM = BLOCKS[-1].stop
+FEATURE_DIM = (
+    CONCENTRATION_DIM
+    + NUCLEI_DIM
+    + SPACE_DIM
+    + 3 * (GRANULOMETRY_DIM + ENERGY_DIM + SPECTRUM_DIM)
+    + 2 * LBP_DIM
+)
 
 
 def patch_features(patch: ImageU8, stains: StainEstimate) -> ArrayF32:

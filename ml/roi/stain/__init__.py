@@ -14,7 +14,6 @@ from ml.roi.stain.deconvolution import (
     estimate_stains,
     fixed_stains,
     optical_density,
-    stain_channels,
     with_strength_kept,
 )
 from ml.roi.stain.estimate import (
@@ -43,7 +42,6 @@ __all__ = [
     "load_target",
     "normalise",
     "optical_density",
-    "stain_channels",
     "stain_from_dict",
     "stain_to_dict",
     "tissue_outline",

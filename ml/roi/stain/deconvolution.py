@@ -162,13 +162,6 @@ def deconvolve(image: ImageU8, stains: StainEstimate) -> ArrayF32:
     return np.asarray(np.clip(values, 0.0, 2.0), dtype=np.float32)
 
 
-def stain_channels(image: ImageU8, stains: StainEstimate) -> ArrayF32:
-    """(..., 3) float32: haematoxylin, eosin, mean density, 1.0 being fully stained; at most 2."""
-    density = optical_density(image).mean(axis=-1, keepdims=True) / np.float32(stains.density_scale)
-    both = [deconvolve(image, stains), np.clip(density, 0, 2)]
-    return np.asarray(np.concatenate(both, axis=-1), np.float32)
-
-
 def macenko_vectors(od: ArrayF64) -> ArrayF64:
     """(2, 3) unit vectors, haematoxylin first, of optical densities (N, 3) of tissue."""
     _, vectors = np.linalg.eigh(np.cov(od, rowvar=False))

@@ -135,6 +135,18 @@ class TrainingRun(Generic[C]):
             progress=progress,
         )
 
+    def part(self, config: C, name: str, *, start: Path | None = None) -> TrainingRun[C]:
+        """A run of its own in a folder of this one's, as long and on the same device."""
+        return TrainingRun(
+            config,
+            self.out / name,
+            start=start,
+            hours=self.hours,
+            checkpoints=None if self.checkpoints is None else self.checkpoints / name,
+            compute=self.compute,
+            progress=self.progress,
+        )
+
     @property
     def weights(self) -> Path:
         """The file of the weights."""

@@ -15,6 +15,9 @@ from ml.types import ArrayBool, ImageU8
 Area = tuple[float, float, float, float]
 """Left, top, right and bottom of a rectangle, as shares of the image's sides."""
 
+CLEAR_WINDOW: Area = (0.18, 0.02, 0.76, 0.8)
+"""Of the laparoscopy stills: clear of text, logo and rim."""
+
 
 def read_still(path: Path) -> ImageU8:
     """(H, W, 3) uint8 RGB of an image file.

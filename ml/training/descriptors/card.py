@@ -9,7 +9,7 @@ from ml.keypoints import load_descriptor
 from ml.reports.cards import update_card
 from ml.reports.tables import markdown_table
 from ml.training.common.run import RunSummary
-from ml.training.descriptors.validate import FAMILIES, validate
+from ml.training.descriptors.validate import FAMILIES, NNT_FIGURES, validate
 from ml.training.descriptors.views import KeypointStill
 
 
@@ -29,7 +29,6 @@ OfGraph = tuple[float | None, Mapping[str, Mapping[str, float]]]
 """What is reported of a graph network only, see ``write_training``."""
 
 SHARES = ("easy", "semi_hard", "hard")
-_OVER_ALL = {"nnt_precision": "NNT precision, all", "nnt_score": "NNT score, all"}
 
 
 def write_training(
@@ -126,8 +125,8 @@ def _scores(scores: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
         [
             name,
             *(f"{by_family[family]['precision']:.4f}" for family in families),
-            *(f"{by_family['all'][key]:.4f}" for key in _OVER_ALL),
+            *(f"{by_family['all'][key]:.4f}" for key in NNT_FIGURES),
         ]
         for name, by_family in scores.items()
     ]
-    return markdown_table(["NN precision", *families, *_OVER_ALL.values()], rows)
+    return markdown_table(["NN precision", *families, *NNT_FIGURES.values()], rows)

@@ -11,7 +11,7 @@ import torch
 from scipy.spatial import cKDTree
 from torch import Tensor, nn
 
-from ml.errors import UnknownNameError, WeightsError
+from ml.errors import UnknownNameError
 from ml.geometry import transform_points
 from ml.keypoints.descriptors.learned import PAD_PX, as_plane, padded
 from ml.keypoints.descriptors.learned_weights import read_descriptor
@@ -252,11 +252,6 @@ def load_start(network: KeypointCnn, graph: KeypointGnn | None, path: Path) -> N
         WeightsError: the file holds another network, or one of other sizes.
     """
     start = read_descriptor(path)
-    stored = start.network
-    if not isinstance(stored, KeypointCnn) or stored.config != network.config:
-        raise WeightsError(
-            f"{path.name}: holds {stored.config}, expected weights of {network.config}"
-        )
-    network.load_state_dict(stored.state_dict())
+    take_weights(network, start.network, path)
     if graph is not None and start.graph is not None:
         take_weights(graph, start.graph, path)

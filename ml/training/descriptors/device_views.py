@@ -21,7 +21,7 @@ from ml.training.common.device.stills import KeptPlanes
 from ml.training.descriptors.views import (
     KeypointStill,
     StillViewConfig,
-    motion_kernel,
+    random_motion_kernel,
     random_transform,
 )
 from ml.types import ArrayF64, ImageU8
@@ -50,7 +50,7 @@ class Lights:
         kernels[:, side // 2, side // 2] = 1
         is_moved = is_other & (rng.random(count) < 0.5) & (config.blur_px >= 2)
         for i in np.flatnonzero(is_moved):
-            kernel = motion_kernel(rng, config.blur_px)
+            kernel = random_motion_kernel(rng, config.blur_px)
             edge = (side - len(kernel)) // 2
             kernels[i] = 0
             kernels[i, edge : side - edge, edge : side - edge] = kernel

@@ -24,7 +24,7 @@ from ml.training.common.sources import images_in
 from ml.training.descriptors.cnn import train_contrast
 from ml.training.descriptors.contrast_config import ContrastConfig, short_config
 from ml.training.descriptors.graph import graph_config, joint_config
-from ml.training.descriptors.validate import FAMILIES
+from ml.training.descriptors.validate import FAMILIES, NNT_FIGURES
 from ml.training.descriptors.views import StillsConfig, read_stills
 from ml.types import Progress
 
@@ -41,9 +41,6 @@ FOLDS = 5
 
 DONE = "fold.json"
 """In the folder of a fold: its result."""
-
-FIGURES = {"nnt_precision": "NNT precision, all", "nnt_score": "NNT score, all"}
-"""Over all families, beside the NN precision of each."""
 
 
 class Fold(TypedDict):
@@ -93,7 +90,8 @@ def cross_validate(run: TrainingRun[ContrastConfig], data: Path, *, folds: int) 
             cross-validation with as many folds of the same seed, whose networks have not seen what
             is held out here; None starts from nothing. Its ``card`` gets the table.
     Raises:
-        BadInputError: more folds than operations, or ``start`` is a file, which may have seen all.
+        BadInputError: more folds than operations, a fold without a still to score, ``start`` lacks
+            the weights of a fold, or is a file, which may have seen all.
     Source: graph-ssl-endoscopic-matching, section 4: 16 sequences of 21 to train on, 5 to validate,
         five times over; here the splits do not overlap.
     """
@@ -140,7 +138,7 @@ def folds_table(name: str, folds: Sequence[Fold]) -> str:
     for fold in folds:
         found = fold["validation"]
         figures = [found[family]["precision"] for family in families]
-        lines.append([*figures, *(found["all"][key] for key in FIGURES)])
+        lines.append([*figures, *(found["all"][key] for key in NNT_FIGURES)])
     values = np.array(lines)
     rows = [
         [", ".join(fold["held_out"]), *(f"{value:.4f}" for value in line)]
@@ -152,7 +150,7 @@ def folds_table(name: str, folds: Sequence[Fold]) -> str:
         f"{name}: {len(folds)} folds over operations, {folds[0]['steps']} steps each;"
         " NN precision on the operations held out."
     )
-    columns = ["held out", *families, *FIGURES.values()]
+    columns = ["held out", *families, *NNT_FIGURES.values()]
     return f"{head}\n\n{markdown_table(columns, rows)}"
 
 
@@ -161,11 +159,12 @@ def _trained(
 ) -> Fold:
     stills = dataclasses.replace(run.config.stills, held_out=operations)
     config = dataclasses.replace(run.config, stills=stills)
-    start = None if run.start is None else next((run.start / folder.name).glob("*.safetensors"))
-    own = TrainingRun(
-        config, folder, start=start, hours=run.hours, compute=run.compute, progress=run.progress
-    )
+    start = None if run.start is None else _weights_in(run.start / folder.name)
     read = read_stills(data, stills, progress=run.progress)
+    if not read[1]:
+        names = ", ".join(operations)
+        raise BadInputError(f"{names}: no still with enough key points to validate on")
+    own = run.part(config, folder.name, start=start)
     summary = train_contrast(own, *read)
     return {
         "held_out": list(operations),
@@ -174,6 +173,13 @@ def _trained(
         "steps": len(own.losses),
         "validation": summary["validation"],
     }
+
+
+def _weights_in(folder: Path) -> Path:
+    found = sorted(folder.glob("*.safetensors"))
+    if not found:
+        raise BadInputError(f"{folder.name}: expected weights to start from, found none")
+    return found[0]
 
 
 def _finished(path: Path, operations: Sequence[str], steps: int) -> Fold | None:

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from ml.config import config_from_file
+from ml.errors import BadInputError
 from ml.files import write_json
 from ml.keypoints import Descriptor, load_descriptor
 from ml.keypoints.descriptors.classical import BEST_FORM
@@ -34,13 +35,12 @@ from ml.training.descriptors.cnn import train_contrast
 from ml.training.descriptors.contrast import ContrastLearner, ViewPair, kept_rows
 from ml.training.descriptors.contrast_config import ContrastConfig, short_config
 from ml.training.descriptors.graph import joint_config
-from ml.training.descriptors.validate import FAMILIES, validate
+from ml.training.descriptors.validate import FAMILIES, NNT_FIGURES, validate
 from ml.training.descriptors.views import KeypointStill, read_stills
 from ml.types import ArrayF32, ArrayI64, ImageU8, Progress
 
 CNN_LOSSES = ("contrast", "sosnet", "hynet")
 MATCHER = "superglue"
-FIGURES = {"nnt_precision": "NNT precision, all", "nnt_score": "NNT score, all"}
 
 DONE = "done.json"
 """In the folder of a method whose training is over: its validation."""
@@ -88,19 +88,25 @@ def compare(
     The graph network and the matcher start from the CNN by contrast, which the matcher leaves as it
     is; so both have seen twice as many steps as the CNNs.
 
+    Raises:
+        BadInputError: no still is held out.
     Source: graph-ssl-endoscopic-matching, section 4.4, table 2.
     """
     config = run.config
+    if not held_out:
+        names = " and ".join(config.stills.held_out)
+        raise BadInputError(f"operations {names}: no still of them to validate on")
     rows = {}
     for loss in CNN_LOSSES:
-        own = _part(run, dataclasses.replace(config, loss=loss), loss)
+        own = run.part(dataclasses.replace(config, loss=loss), loss)
         rows[loss] = _trained(own, stills, held_out)
     cnn = run.out / "contrast" / f"{config.name}.safetensors"
     joint = joint_config()
     network = dataclasses.replace(joint.graph, dim=config.network.dim)
     graph = dataclasses.replace(config, name="graph", has_graph=True, graph=network, far=joint.far)
-    rows["graph"] = _trained(_part(run, graph, "graph", cnn), stills, held_out)
-    last = _part(run, dataclasses.replace(config, name=MATCHER, train_cnn=False), MATCHER, cnn)
+    rows["graph"] = _trained(run.part(graph, "graph", start=cnn), stills, held_out)
+    matcher = dataclasses.replace(config, name=MATCHER, train_cnn=False)
+    last = run.part(matcher, MATCHER, start=cnn)
     rows[MATCHER] = _once(last, lambda: validate(train_matcher(last, stills, held_out), held_out))
     sift = load_descriptor("sift")
     rows["sift"] = validate(sift, held_out)
@@ -129,7 +135,7 @@ def train_matcher(
 ) -> MatcherRival:
     """Train the matcher on the features of the CNN of ``run.start``, which stays as it is."""
     if run.start is None:
-        raise ValueError("start")
+        raise BadInputError("start: expected the weights of a trained CNN, got none")
     config = run.config
     with run.learning():
         learner = MatcherLearner(config, stills, held_out, start=run.start, compute=run.compute)
@@ -297,11 +303,11 @@ def rivals_table(rows: dict[str, Scores]) -> str:
         [
             name,
             *(f"{found[family]['precision']:.4f}" for family in families),
-            *(f"{found['all'][key]:.4f}" for key in FIGURES),
+            *(f"{found['all'][key]:.4f}" for key in NNT_FIGURES),
         ]
         for name, found in rows.items()
     ]
-    return markdown_table(["NN precision", *families, *FIGURES.values()], cells)
+    return markdown_table(["NN precision", *families, *NNT_FIGURES.values()], cells)
 
 
 def _once(run: TrainingRun[ContrastConfig], make: Callable[[], Scores]) -> Scores:
@@ -324,19 +330,6 @@ def _trained(
     held_out: Sequence[KeypointStill],
 ) -> Scores:
     return _once(run, lambda: train_contrast(run, stills, held_out)["validation"])
-
-
-def _part(
-    run: TrainingRun[ContrastConfig], config: ContrastConfig, name: str, start: Path | None = None
-) -> TrainingRun[ContrastConfig]:
-    return TrainingRun(
-        config,
-        run.out / name,
-        start=start,
-        hours=run.hours,
-        compute=run.compute,
-        progress=run.progress,
-    )
 
 
 def _side(pair: ViewPair, side: int, rows: ArrayI64) -> tuple[Tensor, Tensor]:

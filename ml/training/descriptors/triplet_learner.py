@@ -9,12 +9,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ml.errors import WeightsError
 from ml.keypoints.descriptors.learned_weights import read_descriptor
 from ml.networks.device import REFERENCE, Compute
 from ml.networks.triplet_cnn import TripletCnn
 from ml.training.common.peers import peers
 from ml.training.common.run import History
+from ml.training.common.start import take_weights
 from ml.training.common.steps import descend, half_cosine, set_rate
 from ml.training.descriptors.card import SHARES
 from ml.training.descriptors.losses import (
@@ -64,7 +64,7 @@ class TripletLearner:
         self.batch = config.batch
         self.network = TripletCnn(config.network)
         if start is not None:
-            _load(self.network, start)
+            take_weights(self.network, read_descriptor(start).network, start)
         self.network.to(self.device)
         self.modules = {"network": self.network}
         weights, rate = self.network.parameters(), config.learning_rate
@@ -168,12 +168,3 @@ def _record(history: History, prefix: str, shares: np.ndarray) -> None:
 
 def _as_array(shares: TripletShares) -> np.ndarray:
     return np.array([shares.easy, shares.semi_hard, shares.hard])
-
-
-def _load(network: TripletCnn, path: Path) -> None:
-    stored = read_descriptor(path).network
-    if not isinstance(stored, TripletCnn) or stored.config != network.config:
-        raise WeightsError(
-            f"{path.name}: holds {stored.config}, expected weights of {network.config}"
-        )
-    network.load_state_dict(stored.state_dict())

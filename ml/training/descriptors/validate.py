@@ -30,6 +30,9 @@ FAR_PX = 64.0
 
 FAMILIES: tuple[str, ...] = ("rotation", "translation", "scale", "blur", "viewpoint")
 
+NNT_FIGURES = {"nnt_precision": "NNT precision, all", "nnt_score": "NNT score, all"}
+"""Columns over all families, beside the NN precision of each."""
+
 
 class PairMatching(Protocol):
     """What compares two images at once: no descriptor of its own for each point."""

@@ -205,12 +205,12 @@ def other_light(rng: np.random.Generator, grey: ImageU8, config: StillViewConfig
     light = 255.0 * (grey / 255.0) ** rng.uniform(*config.gamma) * rng.uniform(*config.gain)
     light = light.astype(np.float32)
     if rng.random() < 0.5 and config.blur_px >= 2:
-        light = cv2.filter2D(light, -1, motion_kernel(rng, config.blur_px))  # type: ignore[assignment]
+        light = cv2.filter2D(light, -1, random_motion_kernel(rng, config.blur_px))  # type: ignore[assignment]
     noise = rng.standard_normal(grey.shape, np.float32) * rng.uniform(0, config.noise_sd)
     return np.clip(light + noise + 0.5, 0, 255).astype(np.uint8)
 
 
-def motion_kernel(rng: np.random.Generator, longest_px: int) -> ArrayF32:
+def random_motion_kernel(rng: np.random.Generator, longest_px: int) -> ArrayF32:
     """(k, k) float32 kernel of a line, at most ``longest_px`` long, at random; its sum is 1."""
     length = float(rng.uniform(2, longest_px))
     angle = float(rng.uniform(0, np.pi))

@@ -16,7 +16,7 @@ from ml.types import ImageU8
 STILLS = "endoscopy/laparoscopy-stills"
 BURNT_IN = ((0.0, 0.86, 0.33, 1.0), (0.82, 0.82, 1.0, 1.0))
 """Where the recorder of those stills wrote."""
-ASIDE = ("00009", "00010", "00011", "00015")
+LEFT_OUT = ("00009", "00010", "00011", "00015")
 """Operations to measure on."""
 _SLIDES = ("histology/slides", "histology/sections")
 _NOT_LEARNED = ("fluorescence-dapi.ndpi", "her2st-b-d2.tif")  # its licence; to measure on
@@ -51,7 +51,7 @@ def without_text(image: ImageU8) -> ImageU8:
 
 def _stills(data: Path) -> Iterator[ImageU8]:
     for path in sorted((data / STILLS).glob("*.jpg")):
-        if not path.name.startswith(ASIDE):
+        if not path.name.startswith(LEFT_OUT):
             yield without_text(read_still(path))
 
 

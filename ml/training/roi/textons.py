@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from ml.config import config_hash
+from ml.errors import BadInputError
 from ml.imaging.slides import open_slide
 from ml.networks.textons import TextonBank, TextonConfig
 from ml.roi.encoders.textons import TextonEncoder, contrast_jets, save_textons
@@ -49,6 +50,8 @@ def fit_textons(
             out.
         each: most tiles of one patient.
         out: file to write it to as well, its version being a hash of both configurations.
+    Raises:
+        BadInputError: no tile holds tissue.
     """
     config, fit = config or TextonConfig(), fit or TextonFitConfig()
     chosen = balanced(tiles, each, seed=seed)
@@ -60,6 +63,10 @@ def fit_textons(
             jets = contrast_jets(pixels, config)
             found.append(jets[rng.permutation(len(jets))[: fit.points]])
         progress(done, len(chosen), "textons: measuring")
+    if not found:
+        raise BadInputError(
+            f"textons: expected tissue to learn from, found none in {len(chosen)} tiles"
+        )
     bank = fit_bank(np.concatenate(found), config, fit=fit, seed=seed)
     encoder = TextonEncoder(bank, config)
     if out is not None:

@@ -11,11 +11,10 @@ import torch
 
 from ml.errors import BadInputError, CorruptFileError, WeightsError
 from ml.extras import require_extra
+from ml.files import NO_ARRAYS
+from ml.networks.vit_adapter import IMAGENET_MEAN, IMAGENET_STD
 from ml.types import ArrayF64, ImageU8
 
-_MEAN = (0.485, 0.456, 0.406)
-_STD = (0.229, 0.224, 0.225)
-"""ImageNet's, with which the depth network was trained."""
 _FLOOR = 0.05
 """Least depth, as a share of the median: estimates may touch zero."""
 
@@ -69,7 +68,7 @@ def folder_depth(folder: Path, stem: str, shape: tuple[int, int]) -> ArrayF64:
         values = np.load(path, allow_pickle=False)
     except FileNotFoundError:
         raise BadInputError(f"{path.name}: expected in the folder of depths") from None
-    except (OSError, ValueError) as error:
+    except NO_ARRAYS as error:
         raise CorruptFileError(f"{path.name}: expected an (H, W) array") from error
     return _resized(scaled_depth(values), shape)
 
@@ -110,7 +109,8 @@ class DptDepth:
         height, width = image.shape[:2]
         side = max(self.side_px // self.patch_px, 1) * self.patch_px
         small = cv2.resize(image, (side, side), interpolation=cv2.INTER_AREA)
-        pixels = (small.astype(np.float32) / 255 - _MEAN) / np.asarray(_STD, np.float32)
+        shifted = small.astype(np.float32) / 255 - IMAGENET_MEAN
+        pixels = shifted / np.asarray(IMAGENET_STD, np.float32)
         batch = torch.from_numpy(pixels.transpose(2, 0, 1)[None].astype(np.float32))
         with torch.inference_mode():
             found = self.model(pixel_values=batch).predicted_depth[0].double().numpy()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import shutil
 import threading
 from pathlib import Path
 
@@ -46,6 +47,23 @@ def test_old_files_are_removed_and_the_present_ones_stay(tmp_path):
         index.build([1, 2], vectors(2, seed=seed))
     names = sorted(p.name for p in (tmp_path / "i").iterdir())
     assert names == ["base-000004", "manifest.json", "writer.lock"]
+
+
+def test_a_reader_sees_an_index_that_was_deleted_and_built_anew_at_its_place(tmp_path):
+    reader, _ = filled(tmp_path / "i")
+    reader.search(np.zeros(DIM), 1)
+    shutil.rmtree(tmp_path / "i")
+    new = vectors(4, seed=1)
+    open_index(tmp_path / "i", dim=DIM).build([7, 8, 9, 10], new)
+    assert sorted(reader.search(np.zeros(DIM), 9)[0].tolist()) == [7, 8, 9, 10]
+    assert reader.ids().tolist() == [7, 8, 9, 10]
+
+
+def test_the_base_stays_open_while_only_the_log_grows(tmp_path):
+    index, _ = filled(tmp_path / "i")
+    before = index._current().segment
+    index.add([1001], vectors(1, seed=9))
+    assert index._current().segment is before
 
 
 @pytest.mark.parametrize("step", ["write_segment", "append_records", "write_manifest"])

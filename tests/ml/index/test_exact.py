@@ -32,7 +32,6 @@ def test_an_id_of_two_parts_counts_once_at_its_least_distance():
 
 def test_nothing_merges_to_nothing():
     assert exact_merge([], 3)[0].tolist() == []
-    assert exact_merge([part((5, 2.0))], 3, excluded=[5])[0].tolist() == []
 
 
 def test_exact_search_cuts_ties_by_id_whatever_the_order_of_rows():

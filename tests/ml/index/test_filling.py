@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import uuid
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from ml.errors import IndexFormatError, IndexUnreachableError
 from ml.index.qdrant import QdrantConfig, QdrantServer, drop_group, open_qdrant, points
+from ml.index.qdrant.records import records_of
 
 pytest.importorskip("qdrant_client")
 DIM, COUNT = 6, 40
@@ -120,3 +122,19 @@ def test_beyond_the_bound_the_recall_is_measured_and_the_server_only_proposes(op
 def test_a_server_that_is_not_there_is_said_to_be():
     with pytest.raises(IndexUnreachableError, match="cannot be reached"):
         open_qdrant(QdrantServer("http://127.0.0.1:9", timeout_s=1), "x", DIM)
+
+
+def test_the_indexes_of_a_group_are_those_that_most_replicas_know():
+    asked = []
+
+    class Client:
+        def collection_exists(self, name):
+            return True
+
+        def scroll(self, collection, **how):
+            asked.append(how.get("consistency"))
+            return [], None
+
+    server = SimpleNamespace(client=Client(), consistency=QdrantServer("", replicas=3).consistency)
+    assert records_of(server, "lab") == []
+    assert asked == ["majority"]

@@ -13,6 +13,15 @@ import cv2
 import numpy as np
 import pytest
 
+from ml.evaluation.mosaic.ncc import (
+    chained,
+    clean_frames,
+    inner_view,
+    meshes_of,
+    ncc_table,
+    straightened_frames,
+)
+from ml.evaluation.mosaic.truth import placed_transforms
 from ml.imaging.samples.packaged import packaged_image
 from ml.mosaic import FrameResult, MosaicResult
 from ml.mosaic.result import MosaicQuality
@@ -113,3 +122,12 @@ def mosaic_result(*frames: FrameResult) -> MosaicResult:
         frame_size_px=(101, 81),
         engine="0",
     )
+
+
+def ncc_by_distance(
+    frames: Sequence[np.ndarray], result: MosaicResult, *, distances: Sequence[int]
+) -> dict[str, float]:
+    """Mean NCC of overlapping frames by distance in frames, straightened as the mosaic has them."""
+    images = straightened_frames(clean_frames(frames), meshes_of(result))
+    inside = inner_view(None, next(iter(images.values())).shape)
+    return ncc_table(images, chained(placed_transforms(result)), inside, distances=distances)

@@ -11,7 +11,7 @@ from ml.mosaic import MosaicConfig, build_mosaic, device_local, direct_pairs, lo
 from ml.mosaic.device_local import cells_on
 from ml.mosaic.distortion import estimate_distortion
 from ml.mosaic.local_cells import CELL_REACH, FINER, NODES, summing
-from ml.mosaic.local_pairs import cells_of_pairs, share_lowered
+from ml.mosaic.local_pairs import cells_of_pairs, lowered_share_of_pairs
 from ml.mosaic.local_views import LevelPairs
 from ml.mosaic.sources import ArraySource
 from ml.types import no_progress
@@ -68,12 +68,12 @@ def test_cells_are_those_of_the_processor(fast, linked):
 
 def test_what_meshes_lower_is_judged_alike(fast, linked, monkeypatch):
     pairs, meshes = linked
-    wanted = [share_lowered(pairs, own) for own in (meshes, 0 * meshes)]
+    wanted = [lowered_share_of_pairs(pairs, own) for own in (meshes, 0 * meshes)]
     monkeypatch.setattr(local_pairs, "accelerator", lambda: fast)
-    found = [share_lowered(pairs, own) for own in (meshes, 0 * meshes)]
+    found = [lowered_share_of_pairs(pairs, own) for own in (meshes, 0 * meshes)]
     assert found[1] == wanted[1] == 0 and abs(wanted[0]) > 0.05
     assert found[0] == pytest.approx(wanted[0], abs=0.02)
-    assert share_lowered(LevelPairs(pairs.images, pairs.masks, [], []), meshes) == 0
+    assert lowered_share_of_pairs(LevelPairs(pairs.images, pairs.masks, [], []), meshes) == 0
 
 
 def test_pairs_that_do_not_fit_are_halved_and_change_nothing(fast, linked, monkeypatch):

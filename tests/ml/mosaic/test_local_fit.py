@@ -9,7 +9,6 @@ import cv2
 import numpy as np
 import pytest
 
-from ml.evaluation.mosaic.ncc import ncc_by_distance
 from ml.evaluation.mosaic.simulate import SweepConfig, simulate_sweep
 from ml.evaluation.mosaic.truth import placed_maps, run_agreement, view_points
 from ml.geometry import transform_points
@@ -22,6 +21,7 @@ from ml.mosaic.local_views import mesh_maps
 from ml.mosaic.manifest import read_manifest
 from ml.mosaic.registration import Tracked
 from ml.mosaic.survey import Survey
+from tests.ml.mosaic.conftest import ncc_by_distance
 
 SIDE, PACE = 200, 9.0
 RELIEF_PX = 10.0

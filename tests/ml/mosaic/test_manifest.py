@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -25,3 +28,23 @@ def test_the_manifest_reads_back_and_another_format_is_refused(tmp_path: Path) -
     (tmp_path / "mosaic.json").write_text(text.replace("anchor_index", "anchor"))
     with pytest.raises(CorruptFileError, match="expected a mosaic manifest, got 'anchor_index'"):
         read_manifest(tmp_path)
+
+
+def test_where_the_manifest_would_lie_is_no_business_of_a_user(tmp_path: Path) -> None:
+    with pytest.raises(CorruptFileError) as caught:
+        read_manifest(tmp_path / "none")
+    assert str(caught.value) == "mosaic.json: expected a mosaic manifest, found nothing to read"
+
+
+def test_the_manifest_is_utf_8_whatever_the_locale(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; assert not sys.flags.utf8_mode\n"
+        "from ml.mosaic.manifest import read_manifest, write_manifest\n"
+        "from tests.ml.mosaic.conftest import dropped_frame, mosaic_result, registered_frame\n"
+        "result = mosaic_result(registered_frame(0, 3), dropped_frame(1, 'gr\\xf6'))\n"
+        "folder = Path(sys.argv[1]); write_manifest(result, folder)\n"
+        "assert read_manifest(folder).frames[1].reason_code == 'gr\\xf6'\n"
+    )
+    latin = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], env=latin, check=True, timeout=60)
+    assert "grö" in (tmp_path / "mosaic.json").read_text(encoding="utf-8")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ml.mosaic.result import FrameResult
+from ml.mosaic.result import FrameResult, MosaicSpan
 from ml.mosaic.spans import reasons_in_words, span_in_words, span_of
 
 
@@ -39,3 +39,8 @@ def test_many_runs_are_told_by_their_number_and_ends() -> None:
 def test_without_a_clock_frames_are_counted() -> None:
     assert reasons_in_words(frames("rbbr", per_s=None)) == "blurred: frames 1 to 2 (2 frames)"
     assert span_in_words(span_of(frames("d", per_s=None))) == "frame 0"
+
+
+def test_what_rounds_up_to_a_minute_is_told_as_one() -> None:
+    assert span_in_words(MosaicSpan(0, 9, 59.94, 59.96)) == "0:59.9 to 1:00.0"
+    assert span_in_words(MosaicSpan(0, 9, 119.97, 179.9)) == "2:00.0 to 2:59.9"

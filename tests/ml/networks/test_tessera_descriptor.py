@@ -69,3 +69,10 @@ def test_patches_of_another_shape_are_refused() -> None:
 def test_sizes_that_do_not_halve_twice_are_refused() -> None:
     with pytest.raises(ShapeError, match="multiples of 4, got 10 x 16"):
         TesseraNet(TesseraConfig(rings=10, angles=16))
+
+
+@pytest.mark.parametrize("rings", [4, 8, 12, 20])
+def test_the_last_layer_sees_every_ring_that_is_left(rings: int) -> None:
+    config = TesseraConfig(rings=rings, angles=16, widths=TINY.widths, dim=16)
+    network = _network(config)
+    assert network.layers(torch.randn(1, 2, rings, 16)).shape == (1, 8, 1, 4)

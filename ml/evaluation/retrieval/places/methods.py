@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import cv2
 import numpy as np
 
 from ml.errors import EmptyRegionError
 from ml.evaluation.retrieval.baselines import (
     bag_of_words,
     hsv_histogram,
+    root_sift,
     visual_words,
 )
 from ml.evaluation.retrieval.places.scenes import Scene
@@ -81,13 +81,6 @@ def region_view(views: KeypointEncoder, scene: Scene, index: int) -> RegionView:
 
 
 def _root_sift(view: RegionView) -> ArrayF32:
-    """(N, 128) RootSIFT descriptors inside a region (Arandjelovic and Zisserman 2012)."""
-    grey = cv2.cvtColor(view.image, cv2.COLOR_RGB2GRAY)
-    sift = cv2.SIFT_create(  # type: ignore[attr-defined]
-        nfeatures=_POINTS, contrastThreshold=_CONTRAST
-    )
-    found = sift.detectAndCompute(grey, view.inside.astype(np.uint8) * np.uint8(255))[1]
-    if found is None:
-        return np.zeros((0, 128), np.float32)
-    total = np.maximum(found.sum(axis=1, keepdims=True), 1.0)
-    return np.asarray(np.sqrt(found / total), np.float32)
+    """(N, 128) RootSIFT descriptors inside a region."""
+    inside = view.inside.astype(np.uint8) * np.uint8(255)
+    return root_sift(view.image, inside, contrast=_CONTRAST, most=_POINTS)

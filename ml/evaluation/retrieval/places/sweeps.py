@@ -13,6 +13,7 @@ import numpy as np
 
 from ml.evaluation.retrieval.places.scenes import PlaceRegion, Scene, sees, square
 from ml.geometry import transform_points
+from ml.training.common.stills import CLEAR_WINDOW
 from ml.types import ArrayBool, ArrayF32, ArrayF64, ImageU8
 
 
@@ -43,7 +44,7 @@ class StillSweepConfig:
     step: int = 2  # frames between those that are searched
     side_px: float = 110.0  # of a place, pixels of the still
     spacing_px: float = 90.0  # between the centres of places
-    window: tuple[float, ...] = (0.18, 0.02, 0.76, 0.8)  # of the stills, clear of text and logo
+    window: tuple[float, ...] = CLEAR_WINDOW  # of the stills
     near_gap: int = 3  # frames
 
 

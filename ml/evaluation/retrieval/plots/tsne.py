@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from scipy.spatial.distance import cdist
 
 from ml.types import ArrayF32, ArrayF64
-
-if TYPE_CHECKING:
-    pass
-
 
 _PERPLEXITY = 20.0
 """Neighbours that count: fewer than the customary 30, for sets of some dozens of regions."""

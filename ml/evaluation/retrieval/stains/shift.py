@@ -80,29 +80,6 @@ def stain_shifted(image: ImageU8, rng: np.random.Generator, *, strength: float =
     return np.asarray(np.clip(light + 0.5, 0, 255), np.uint8)
 
 
-def stain_shift_scores(
-    encoder: Embedder,
-    records: Sequence[RoiRecord],
-    *,
-    options: RetrievalOptions | None = None,
-    draws: int = 3,
-    strength: float = 1.0,
-    progress: Progress = no_progress,
-) -> ShiftScores:
-    """mAP@K of other patients with clean queries, and with stain-shifted ones.
-
-    The gallery stays as it is: what is measured is a query from another laboratory.
-
-    Args:
-        draws: shifts of each query.
-    """
-    options = options or RetrievalOptions()
-    vectors = shifted_vectors(
-        encoder, records, draws=draws, seed=options.seed, strength=strength, progress=progress
-    )
-    return shifted_scores(vectors, records, options)
-
-
 def shifted_vectors(
     encoder: Embedder,
     records: Sequence[RoiRecord],
@@ -129,7 +106,10 @@ def shifted_vectors(
 def shifted_scores(
     vectors: ShiftedVectors, records: Sequence[RoiRecord], options: RetrievalOptions
 ) -> ShiftScores:
-    """Score clean and shifted queries against the clean gallery; see ``stain_shift_scores``."""
+    """mAP@K of other patients with clean queries, and with stain-shifted ones.
+
+    The gallery stays as it is: what is measured is a query from another laboratory.
+    """
     before = other_patients_scores(distances(vectors.clean, vectors.clean), records, options)
     apart = [distances(shifted, vectors.clean) for shifted in vectors.shifted]
     after = [other_patients_scores(distance, records, options) for distance in apart]

@@ -18,6 +18,7 @@ from ml.evaluation.retrieval.baselines import (
     bag_of_words,
     hsv_histogram,
     region_mask,
+    root_sift,
     visual_words,
 )
 from ml.evaluation.retrieval.regions import RegionImage
@@ -112,17 +113,7 @@ def lbp_vector(region: RegionImage) -> ArrayF32:
 
 def sift_vector(region: RegionImage, words: ArrayF32, config: SiftConfig) -> ArrayF32:
     """(words,) bag of the RootSIFT descriptors of a region."""
-    return bag_of_words(root_sift(*at_target(region), config), words)
-
-
-def root_sift(pixels: ImageU8, mask: ImageU8, config: SiftConfig) -> ArrayF32:
-    """(N, 128) square roots of SIFT descriptors of unit sum, N possibly 0, of grey values."""
-    grey = cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY)
-    sift = cv2.SIFT_create(contrastThreshold=config.contrast)  # type: ignore[attr-defined]
-    _, found = sift.detectAndCompute(grey, mask)
-    if found is None:
-        return np.zeros((0, 128), np.float32)
-    return np.sqrt(found / np.maximum(found.sum(axis=1, keepdims=True), 1.0)).astype(np.float32)
+    return bag_of_words(root_sift(*at_target(region), contrast=config.contrast), words)
 
 
 def texton_vector(region: RegionImage, dictionary: TextonEncoder) -> ArrayF32:
@@ -157,7 +148,8 @@ def _sift_words(words: _Words, config: SiftConfig, progress: Progress) -> ArrayF
     found = []
     for done, tile in enumerate(words.tiles, 1):
         pixels = tile_pixels(tile)
-        rows = root_sift(pixels, np.full(pixels.shape[:2], 255, np.uint8), config)
+        everywhere = np.full(pixels.shape[:2], 255, np.uint8)
+        rows = root_sift(pixels, everywhere, contrast=config.contrast)
         rng = np.random.default_rng((words.seed, done))
         found.append(rows[rng.permutation(len(rows))[: config.each]])
         progress(done, len(words.tiles), "SIFT: measuring")

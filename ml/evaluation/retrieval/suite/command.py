@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import os
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,6 +16,7 @@ from ml.evaluation.retrieval.suite.config import SHIPPED, SuiteConfig, read_suit
 from ml.evaluation.retrieval.suite.methods import SuiteMethod, encoder_methods
 from ml.evaluation.retrieval.suite.run import SuiteResult, read_sets, run_suite
 from ml.evaluation.retrieval.suite.table import card_figures, card_lines
+from ml.extras import require_extra
 from ml.reports.cards import update_card
 from ml.types import Progress
 
@@ -145,8 +145,7 @@ def _checked(args: argparse.Namespace) -> tuple[SuiteConfig, Path]:
     if not Path(folder).is_dir():
         raise BadInputError(f"--data: {folder}: no such folder")
     if args.plots is not None:
-        if importlib.util.find_spec("matplotlib") is None:
-            raise BadInputError("--plots needs matplotlib: pip install 'tessera[plots]'")
+        require_extra("matplotlib", extra="plots")
         args.plots.mkdir(parents=True, exist_ok=True)
     if args.cache is not None:
         args.cache.mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,12 @@ from scipy.spatial.distance import cdist
 
 from ml.evaluation.retrieval.closeness import CalledClose, drawn, is_close
 from ml.evaluation.retrieval.manifest import RoiRecord
-from ml.evaluation.retrieval.metrics import average_precision_at_k, macro_bootstrap, macro_mean
+from ml.evaluation.retrieval.metrics import (
+    RANDOM_RUNS,
+    average_precision_at_k,
+    macro_bootstrap,
+    macro_mean,
+)
 from ml.evaluation.retrieval.suite.asking import PLAINLY, Asking, asker
 from ml.evaluation.retrieval.suite.config import SuiteConfig
 from ml.evaluation.retrieval.suite.sets import Task, same_label
@@ -19,8 +24,6 @@ from ml.evaluation.retrieval.suite.vectors import SetVectors
 from ml.index.answers.calibration import Calibration
 from ml.types import ArrayBool, ArrayF32, ArrayF64
 
-_RANDOM_RUNS = 100
-"""Random rankings that chance is the mean of: its third digit is then settled."""
 _LEVEL = 0.95  # of the intervals
 
 Interval = tuple[float, float]
@@ -103,7 +106,7 @@ def chance(task: Task, config: SuiteConfig) -> float:
     labels = [query.label for query in task.queries]
     runs = [
         [_precision(q.relevant, rng.random(len(q.gallery)), config.k) for q in task.queries]
-        for _ in range(_RANDOM_RUNS)
+        for _ in range(RANDOM_RUNS)
     ]
     return macro_mean(np.mean(runs, axis=0), labels)
 

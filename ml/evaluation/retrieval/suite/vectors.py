@@ -18,8 +18,6 @@ from ml.evaluation.retrieval.suite.swap import Recolouring, restained
 from ml.files import write_npz
 from ml.types import ArrayF32, Progress
 
-AS_IS = "as is"
-
 
 @dataclass(frozen=True, slots=True)
 class SetVectors:
@@ -62,7 +60,7 @@ def set_vectors(  # noqa: PLR0917
     Raises:
         BadInputError: a region that a method cannot embed; the region is named.
     """
-    parts = [_Part(AS_IS, tuple(range(len(regions))), {})]
+    parts = [_Part("as is", tuple(range(len(regions))), {})]
     parts += [
         _Part(f"stain swap {draw}", suite_set.gallery, swap) for draw, swap in enumerate(swaps, 1)
     ]

@@ -108,7 +108,7 @@ def train_roi(
         **run.summary(),
         "sources": [file.name for file in files],
         "patches": sum(len(pool) for pool in pools),
-        "steps": config.steps if has_graph else 0,
+        "steps": len(run.losses),
     }
     run.write_log(summary)
     return summary

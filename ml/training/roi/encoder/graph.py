@@ -60,8 +60,10 @@ def train_graph_encoder(
     """
     config = config or GraphTrainConfig()
     classes = sorted(set(labels)) if labels is not None else []
-    if len(graphs) < 2 or (labels is not None and len(classes) < 2):
-        raise BadInputError(f"{len(graphs)} regions of {len(classes)} labels; needs 2 of each")
+    if len(graphs) < 2:
+        raise BadInputError(f"expected two regions or more, got {len(graphs)}")
+    if labels is not None and len(classes) < 2:
+        raise BadInputError(f"expected two labels or more, got {len(classes)}")
     torch.manual_seed(config.seed)
     network = make_graph_encoder(
         config.encoder,

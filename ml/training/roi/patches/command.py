@@ -16,12 +16,13 @@ import torch
 from torch import Tensor, nn
 
 from ml.config import config_from_file
-from ml.errors import BadInputError, WeightsError
+from ml.errors import BadInputError
 from ml.networks.device import REFERENCE, Compute
-from ml.networks.patch_cnn import PatchCnn, PatchCnnConfig
+from ml.networks.patch_cnn import PatchCnn
 from ml.roi.encoders.patch_cnn import load_patch_cnn, save_patch_cnn
 from ml.training.common.peers import peers
 from ml.training.common.run import History, RunSummary, TrainingRun, add_run_arguments
+from ml.training.common.start import take_weights
 from ml.training.common.steps import descend, set_rate
 from ml.training.common.watch import looking, watch
 from ml.training.roi.patches.blocks import WATCHED, Blocks, read_blocks
@@ -142,7 +143,7 @@ class PatchLearner:
         self.held_out = held_out
         network = PatchCnn(config.network).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         if start is not None:
-            network.load_state_dict(_trained(start, config.network).state_dict())
+            take_weights(network, load_patch_cnn(start).network, start)
         self.scheme = Scheme(
             config.scheme,
             network,
@@ -231,11 +232,3 @@ def _held_out_views(
     except BadInputError:  # a table of one's own need not keep any patient back
         return None
     return TissueViews(config, blocks)(_HELD_OUT).to(run.compute.device)
-
-
-def _trained(path: Path, config: PatchCnnConfig) -> PatchCnn:
-    """The network of a file; it must be of the sizes that are trained."""
-    network = load_patch_cnn(path).network
-    if network.config != config:
-        raise WeightsError(f"{path.name} holds {network.config}, but the run trains {config}")
-    return network

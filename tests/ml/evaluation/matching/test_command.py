@@ -104,6 +104,8 @@ def test_what_cannot_be_scored_is_refused(folder: Path, tmp_path: Path) -> None:
         run(_args(folder, "--target", "2"), no_progress)
     with pytest.raises(BadInputError, match="max_keypoints: expected at least 1, got 0"):
         run(_args(folder, "--max-keypoints", 0), no_progress)
+    with pytest.raises(BadInputError, match="pair_images: expected at least 1, got 0"):
+        run(_args(folder, "--pair-images", 0), no_progress)
     empty = tmp_path / "empty"
     empty.mkdir()
     with pytest.raises(BadInputError, match="found no image"):

@@ -13,9 +13,9 @@ import pytest
 from ml.errors import BadInputError, CorruptFileError, ShapeError
 from ml.evaluation.mosaic.asked import asked_lines
 from ml.evaluation.mosaic.command import add_arguments, run
-from ml.evaluation.mosaic.ncc import ncc_by_distance
 from ml.evaluation.mosaic.truth import (
     placed_maps,
+    read_reference,
     read_truth,
     reference_agreement,
     run_agreement,
@@ -24,7 +24,7 @@ from ml.evaluation.mosaic.truth import (
 )
 from ml.mosaic import FrameResult, MosaicResult
 from ml.types import no_progress
-from tests.ml.mosaic.conftest import mosaic_result
+from tests.ml.mosaic.conftest import mosaic_result, ncc_by_distance
 
 
 def _shift(x: float) -> np.ndarray:
@@ -94,6 +94,32 @@ def test_a_damaged_truth_is_named(tmp_path: Path) -> None:
         read_truth(path)
     with pytest.raises(BadInputError, match="nothing to read"):
         read_truth(tmp_path / "none.csv")
+
+
+def test_a_cell_that_is_no_number_is_named_by_file_and_line(tmp_path: Path) -> None:
+    path = tmp_path / "truth.csv"
+    heads = ",".join(f"h{i}{j}" for i in range(3) for j in range(3))
+    path.write_text(f"index,{heads}\n0,1,0,0,0,1,0,0,0,1\n1,1,0,x,0,1,0,0,0,1\n")
+    with pytest.raises(CorruptFileError, match=r"truth\.csv, line 3: h02: .* number, got 'x'"):
+        read_truth(path)
+    path.write_text(f"index,{heads}\nfirst,1,0,0,0,1,0,0,0,1\n")
+    with pytest.raises(CorruptFileError, match=r"truth\.csv, line 2: index: .* got 'first'"):
+        read_truth(path)
+    path.write_text(f"frame,{heads}\n0,1,0,0\n")
+    with pytest.raises(CorruptFileError, match=r"truth\.csv, line 2: h10: .* got nothing"):
+        read_reference(path, _result([0, 10]))
+    path.write_text("index,h22\n0,1\n")
+    with pytest.raises(CorruptFileError, match="expected the columns index, h00 to h22"):
+        read_truth(path)
+    path.write_bytes(b"index,h22\n\xff,1\n")
+    with pytest.raises(CorruptFileError, match=r"truth\.csv: not UTF-8"):
+        read_truth(path)
+
+
+def test_a_broken_archive_of_truths_is_named(tmp_path: Path) -> None:
+    (tmp_path / "truth.npz").write_bytes(b"PK\x03\x04broken")
+    with pytest.raises(CorruptFileError, match=r"expected an \.npz with H_retina_from_frame"):
+        read_truth(tmp_path / "truth.npz")
 
 
 def test_the_mask_of_a_folder_bounds_what_is_scored(tmp_path: Path) -> None:

@@ -9,9 +9,17 @@ import cv2
 import numpy as np
 import pytest
 
+from ml.errors import BadInputError
+from ml.evaluation.revealing import text as text_module
 from ml.evaluation.revealing.command import person_figures, text_figures
 from ml.evaluation.revealing.persons import OTHERS, measure_persons
-from ml.evaluation.revealing.text import CONTRASTS, HEIGHTS_PX, chosen_line, with_line
+from ml.evaluation.revealing.text import (
+    CONTRASTS,
+    HEIGHTS_PX,
+    chosen_line,
+    measure_text,
+    with_line,
+)
 from ml.imaging.revealing.letters import text_boxes
 from ml.types import no_progress
 from tests.ml.imaging.revealing.support import tissue
@@ -58,3 +66,24 @@ def test_the_table_has_a_row_for_each_height() -> None:
     told = text_figures(text)
     assert told.count("3 of 4") == 15
     assert "flagged: 1 of 9 (glas 1 of 9)" in told
+
+
+def test_a_folder_without_pictures_to_write_into_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BadInputError, match=f"{tmp_path.name}: expected pictures without text"):
+        measure_text(tmp_path, seed=1, progress=no_progress)
+
+
+def test_pictures_that_no_line_fits_into_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_module, "_TRIES", 3)
+    folder = tmp_path / "histology/stain"
+    folder.mkdir(parents=True)
+    cv2.imwrite(str(folder / "a.jpg"), np.full((5, 5, 3), 200, np.uint8))
+    with pytest.raises(BadInputError, match="no line of 8 px fits into any of 1 pictures"):
+        measure_text(tmp_path, seed=1, progress=no_progress)
+
+
+def test_a_video_without_frames_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BadInputError, match="fetoscopy: expected frames, found none"):
+        text_module._standing(tmp_path, 1)

@@ -7,9 +7,8 @@ import pytest
 from PIL import Image
 
 from ml.errors import BadInputError
+from ml.networks.vit_adapter import IMAGENET_MEAN, IMAGENET_STD
 from ml.roi.encoders.transform import (
-    IMAGENET_MEAN,
-    IMAGENET_STD,
     ImageTransform,
     transform_of_processor,
     transform_of_timm,

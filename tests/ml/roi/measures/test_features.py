@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 
 from ml.errors import ShapeError
-from ml.roi.measures.features import BLOCKS, FEATURE_DIM, patch_features, tissue_share
+from ml.roi.measures.features import FEATURE_DIM, patch_features, tissue_share
+from ml.roi.measures.structure import CONCENTRATION_DIM
 from ml.roi.stain import fixed_stains, optical_density
 
 
@@ -43,14 +42,9 @@ def test_a_stronger_stain_changes_less_than_another_tissue(tissue):
 
 
 def test_more_nuclei_raise_the_count_feature(tissue):
-    block = next(b for b in BLOCKS if b.name == "nuclei")
-    few, many = (features(tissue(224, 224, nuclei_per_mpx=n))[block.start] for n in (600, 2000))
+    count = CONCENTRATION_DIM  # the first of the nuclei, which come next
+    few, many = (features(tissue(224, 224, nuclei_per_mpx=n))[count] for n in (600, 2000))
     assert many > few + 0.3
-
-
-def test_blocks_cover_the_vector():
-    assert BLOCKS[0].start == 0 and BLOCKS[-1].stop == FEATURE_DIM
-    assert all(a.stop == b.start for a, b in pairwise(BLOCKS))
 
 
 def test_blank_background_is_no_tissue(tissue):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import cv2
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 from ml.errors import BadInputError
@@ -60,3 +62,27 @@ def test_weights_that_may_have_seen_what_is_held_out_are_refused(data, tmp_path)
     file.write_bytes(b"")
     with pytest.raises(BadInputError, match="expected a folder of folds"):
         cross_validate(TrainingRun(TINY, tmp_path / "out", start=file), data, folds=2)
+
+
+def test_a_fold_without_weights_to_start_from_is_named(data, tmp_path):
+    (tmp_path / "cnn" / "fold-0").mkdir(parents=True)
+    start = TrainingRun(TINY, tmp_path / "out", start=tmp_path / "cnn")
+    with pytest.raises(BadInputError, match="fold-0: expected weights to start from, found none"):
+        cross_validate(start, data, folds=2)
+
+
+def test_every_process_goes_on_from_the_checkpoint_of_the_first(data, tmp_path):
+    cross_validate(TrainingRun(TINY, tmp_path, hours=0.0), data, folds=2)
+    beside = TrainingRun(TINY, tmp_path / ".rank-1", checkpoints=tmp_path)
+    cross_validate(beside, data, folds=2)
+    for name in ("fold-0", "fold-1"):
+        assert not (tmp_path / ".rank-1" / name / "checkpoint.pt").exists()
+        held = torch.load(tmp_path / name / "checkpoint.pt", weights_only=True)
+        assert len(held["history"]["loss"]) == TINY.steps
+
+
+def test_a_fold_of_no_still_with_key_points_is_named(data, tmp_path):
+    folder = shutil.copytree(data, tmp_path / "data")
+    Image.fromarray(np.full((120, 160, 3), 90, np.uint8)).save(folder / "d-1.png")
+    with pytest.raises(BadInputError, match="d: no still with enough key points to validate on"):
+        cross_validate(TrainingRun(TINY, tmp_path / "out"), folder, folds=4)

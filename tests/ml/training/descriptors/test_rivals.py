@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from ml.errors import UnknownNameError
+from ml.errors import BadInputError, UnknownNameError
 from ml.training.common.run import TrainingRun
 from ml.training.descriptors.cnn import train_contrast
 from ml.training.descriptors.contrast import ContrastLearner
@@ -22,6 +22,7 @@ from ml.training.descriptors.rivals import (
     assignment,
     assignment_loss,
     compare,
+    train_matcher,
 )
 from ml.training.descriptors.views import read_stills
 from ml.types import no_progress
@@ -132,3 +133,22 @@ def test_the_matcher_learns_in_half_precision_from_about_the_same_losses(
     learns_alike(
         lambda compute: MatcherLearner(config, stills, held_out, start=start, compute=compute)
     )
+
+
+def test_without_stills_to_score_there_is_nothing_to_compare(data, tmp_path):  # noqa: F811
+    stills, _ = read_stills(data, TINY.stills, progress=no_progress)
+    with pytest.raises(BadInputError, match="no still of them to validate on"):
+        compare(TrainingRun(TINY, tmp_path), stills, [])
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_matcher_is_told_what_it_starts_from(data, tmp_path):  # noqa: F811
+    stills, held_out = read_stills(data, TINY.stills, progress=no_progress)
+    with pytest.raises(BadInputError, match="start: expected the weights of a trained CNN"):
+        train_matcher(TrainingRun(TINY, tmp_path), stills, held_out)
+
+
+def test_every_process_goes_on_from_the_checkpoints_of_the_first(tmp_path):
+    beside = TrainingRun(TINY, tmp_path / ".rank-1", checkpoints=tmp_path)
+    assert beside.part(TINY, "hynet").checkpoints == tmp_path / "hynet"
+    assert TrainingRun(TINY, tmp_path).part(TINY, "hynet").checkpoints is None

@@ -15,7 +15,7 @@ from ml.training.descriptors.views import (
     StillViewConfig,
     make_still,
     make_view,
-    motion_kernel,
+    random_motion_kernel,
     random_transform,
     read_stills,
     spaced,
@@ -102,7 +102,7 @@ def test_a_still_is_cropped_to_what_the_scope_sees():
 
 def test_a_motion_kernel_is_a_line_of_sum_one():
     for seed in range(20):
-        kernel = motion_kernel(np.random.default_rng(seed), 15)
+        kernel = random_motion_kernel(np.random.default_rng(seed), 15)
         assert kernel.sum() == pytest.approx(1, abs=1e-5)
         assert max(kernel.shape) <= 15
         assert kernel.shape[0] % 2 == 1

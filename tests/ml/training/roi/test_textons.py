@@ -7,6 +7,7 @@ import pytest
 import torch
 from PIL import Image
 
+from ml.errors import BadInputError
 from ml.networks.textons import TextonConfig
 from ml.roi.encoders.textons import load_textons
 from ml.training.roi.textons import TextonFitConfig, fit_textons
@@ -55,3 +56,10 @@ def test_progress_is_told(tiles):
         progress=lambda *a: seen.append(a),
     )
     assert seen[-1] == (5, 5, "textons: measuring")
+
+
+def test_tiles_without_tissue_are_refused(tiles):
+    with pytest.raises(BadInputError, match="expected tissue to learn from, found none in 1 tile"):
+        fit_textons(tiles[4:], config=SMALL)
+    with pytest.raises(BadInputError, match="expected tissue to learn from, found none in 0 tile"):
+        fit_textons([], config=SMALL)

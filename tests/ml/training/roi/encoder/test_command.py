@@ -306,3 +306,8 @@ def test_a_step_that_does_not_fit_is_taken_with_half_the_regions(data, tmp_path,
     run = TrainingRun(dataclasses.replace(TINY, steps=2), tmp_path)
     train_roi(run, data=data)
     assert sizes == [6, 3, 3, 3, 3] and run.history["batch"] == [[0, 3]]
+
+
+def test_a_run_that_its_hours_ended_tells_the_steps_it_took(data, tmp_path):
+    summary = train_roi(TrainingRun(TINY, tmp_path, hours=0.0), data=data)
+    assert (summary["stopped_early"], summary["steps"]) == (True, 1)

@@ -60,5 +60,10 @@ def test_a_subgraph_keeps_the_edges_between_its_vertices():
 
 
 def test_one_label_is_refused(regions):
-    with pytest.raises(BadInputError, match="16 regions of 1 labels"):
+    with pytest.raises(BadInputError, match="expected two labels or more, got 1"):
         train_graph_encoder(regions[0], ["a"] * 16)
+
+
+def test_one_region_is_refused(regions):
+    with pytest.raises(BadInputError, match="expected two regions or more, got 1"):
+        train_graph_encoder(regions[0][:1])

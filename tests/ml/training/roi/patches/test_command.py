@@ -224,5 +224,5 @@ def test_a_run_may_start_from_weights_of_the_same_sizes_only(data, tmp_path):
     for name, value in start.named_parameters():
         assert torch.equal(trained.get_parameter(name), value)
     wider = dataclasses.replace(still, network=PatchCnnConfig(widths=(8, 12, 16, 20)))
-    with pytest.raises(WeightsError, match="the run trains"):
+    with pytest.raises(WeightsError, match="expected weights of PatchCnnConfig"):
         train_patches(TrainingRun(wider, tmp_path / "wider", start=first.weights), data=data)
