@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from pydicom import dcmwrite
+from pydicom.datadict import dictionary_VR
 from pydicom.dataelem import DataElement
 from pydicom.dataset import Dataset, FileMetaDataset
 from pydicom.filebase import DicomBytesIO
@@ -23,6 +24,7 @@ from pydicom.uid import UID, DeflatedExplicitVRLittleEndian, ExplicitVRBigEndian
 
 from ml.errors import CorruptFileError, TooLargeError, UnsupportedFormatError
 from ml.imaging.deidentify.cleaned import Cleaned
+from ml.imaging.formats.dicom_items import ITEM_HEAD, UNDEFINED, fragment_bytes
 from ml.imaging.formats.frame_groups import (
     PER_FRAME,
     copy_bytes,
@@ -42,6 +44,8 @@ _TEXTS = frozenset(
     | {"UN", "UR", "UT", "OB or OW"}
 )
 """Value representations that may identify somebody; numbers, codes (CS) and tags stay."""
+_NUMBERS = ("US", "SS", "UL", "SL", "UV", "SV", "FL", "FD")
+"""Value representations that programs mistake for each other."""
 _KEPT = frozenset(
     {
         "Manufacturer", "ManufacturerModelName", "SoftwareVersions", "ICCProfile",
@@ -92,7 +96,6 @@ _SENDERS = (
 """Attributes of the file meta information that name a sender."""
 _PROFILE = ("113100", "DCM", "Basic Application Confidentiality Profile")
 _SECONDARY = {"LABEL": "label", "OVERVIEW": "macro"}
-_UNDEFINED, _ITEM, _END = 0xFFFFFFFF, (0xFFFE, 0xE000), (0xFFFE, 0xE0DD)
 
 
 class SecondaryImageError(UnsupportedFormatError):
@@ -179,15 +182,23 @@ def _clean(data: Dataset, cleaned: Cleaned, key: bytes) -> None:
 
 def _goes(element: DataElement) -> bool:
     tag, word = element.tag, element.keyword
-    if word == "ModifyingDeviceID":  # a code by its type, a device by its meaning
-        return True
     if tag.is_private or tag.group in _GROUPS or tag.group & 0xFF00 in (0x5000, 0x6000):
         return True  # curves and overlays as well
+    if word == "ModifyingDeviceID" or not _is_of_its_kind(element):
+        return True  # a code by its type, a device by its meaning
     if element.VR == "SQ":
         return word not in _KEPT_SEQUENCES
     if word.endswith(("LookupTableData", "OffsetTable", "OffsetTableLengths")):
         return False
     return element.VR in _TEXTS and word not in _KEPT
+
+
+def _is_of_its_kind(element: DataElement) -> bool:
+    """Whether the standard has such an attribute, and of the kind that the file says it is."""
+    if element.tag.element == 0:  # the length of a group, which is not written
+        return True
+    told = dictionary_VR(element.tag) if element.keyword else ""
+    return bool(told) and element.VR in {*_NUMBERS, told, *told.split(" or ")}
 
 
 def _replace(element: DataElement, value: str, cleaned: Cleaned) -> None:
@@ -232,7 +243,7 @@ def _copy_groups(
         write_sequence_item(part, group, encoding)
         out.write(part.getvalue())
     end = out.tell()
-    if end - start >= _UNDEFINED:
+    if end - start >= UNDEFINED:
         raise TooLargeError("the DICOM object describes its frames in more than 4 GiB")
     out.seek(start - 4)
     out.write(struct.pack("<I", end - start))
@@ -257,19 +268,13 @@ def _copy_pixels(file: BinaryIO, out: BinaryIO, *, implicit: bool) -> None:
         raise CorruptFileError("the DICOM object holds no pixels")
     out.write(head)
     length = struct.unpack("<I", head[-4:])[0]
-    if length != _UNDEFINED:
+    if length != UNDEFINED:
         copy_bytes(file, out, length)
         return
     while True:
-        item = file.read(8)
-        if len(item) < 8:
-            raise CorruptFileError(
-                "the DICOM object is truncated: the end of its pixels is missing"
-            )
-        group, element, size = struct.unpack("<HHI", item)
+        item = file.read(ITEM_HEAD.size)
+        size = fragment_bytes(item, damage="the DICOM object is truncated or damaged in its pixels")
         out.write(item)
-        if (group, element) == _END:
+        if size is None:
             return
-        if (group, element) != _ITEM or size == _UNDEFINED:
-            raise CorruptFileError("the DICOM object is damaged: a frame of it is missing")
         copy_bytes(file, out, size)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import shutil
 from pathlib import Path
-from typing import BinaryIO
 
 from ml.imaging.deidentify.cleaned import Cleaned
+from ml.imaging.deidentify.overwriting import write_at, zero
+from ml.imaging.formats.boxes import kind_name
 from ml.imaging.formats.jpeg2000 import COMMENT, END, HEADER, STREAM, boxes, segments, stream_of
 
 _SHOWN = frozenset(
@@ -16,7 +17,6 @@ _SHOWN = frozenset(
 )
 """Boxes that say how the picture looks."""
 _PROGRAM = re.compile(rb"\x00\x01(Created by OpenJPEG version|Kakadu-v?) ?[0-9.]+\x00?")
-_CHUNK_BYTES = 2**20  # blanked at once
 
 
 def clean_jpeg2000(source: Path, target: Path, cleaned: Cleaned) -> None:
@@ -31,24 +31,17 @@ def clean_jpeg2000(source: Path, target: Path, cleaned: Cleaned) -> None:
         for box in list(boxes(file)):
             if box.kind in _SHOWN:
                 continue
-            cleaned.took(f"JPEG 2000 box {box.kind.decode('latin-1').strip()}")
-            file.seek(box.at + 4)
-            file.write(b"free")
-            _zero(file, box.body, box.end)
+            cleaned.took(f"JPEG 2000 box {kind_name(box.kind)}")
+            write_at(file, box.at + 4, b"free")
+            zero(file, box.body, box.end)
         for segment in segments(file, stream):
             file.seek(segment.body)
             if segment.marker == END and file.read(stream.end - segment.end).strip(b"\0"):
                 cleaned.took("data after the image")
-                _zero(file, segment.end, stream.end)
+                zero(file, segment.end, stream.end)
             if segment.marker != COMMENT:
                 continue
             told = file.read(segment.end - segment.body)
             if told[2:].strip(b"\0 ") and not _PROGRAM.fullmatch(told):
                 cleaned.took("JPEG 2000 comment")
-                _zero(file, segment.body + 2, segment.end)
-
-
-def _zero(file: BinaryIO, start: int, end: int) -> None:
-    file.seek(start)
-    for at in range(start, end, _CHUNK_BYTES):
-        file.write(bytes(min(_CHUNK_BYTES, end - at)))
+                zero(file, segment.body + 2, segment.end)

@@ -7,30 +7,32 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-
-from PIL import Image, TiffImagePlugin
 
 from ml.errors import CorruptFileError
 from ml.imaging.deidentify.cleaned import Cleaned
+from ml.imaging.deidentify.exif import clean_exif
 
-_READS_EXIF = TiffImagePlugin
-"""Loaded now: nothing can be loaded once the child that opens files has shut itself in."""
 _EXIF_HEAD = b"Exif\0\0"
-_EXIF_KEPT = (274, 282, 283, 296)
-"""Orientation, resolution and its unit: how the picture is shown, not whose it is."""
-_GPS = 34853
 _SOI, _EOI, _SOS, _COM = 0xD8, 0xD9, 0xDA, 0xFE
-_APP0, _APP1, _APP2, _APP14, _APP15 = 0xE0, 0xE1, 0xE2, 0xEE, 0xEF
-"""Markers of ITU-T T.81, table B.1."""
+_APP0, _APP1, _APP2, _APP14 = 0xE0, 0xE1, 0xE2, 0xEE
+_SHOWN = frozenset({*range(0xC0, 0xD0), *range(_EOI, 0xE0)})
+"""Markers of ITU-T T.81, table B.1; the last: frames, tables, scans and their ends."""
+_JFIF_BYTES, _ADOBE_BYTES = 14, 12  # without a thumbnail: ITU-T T.871, 10.1, and T.872, 6.5.3
 _PNG_HEAD = 8  # bytes of the signature
-_PNG_KEPT = frozenset(
-    {b"IHDR", b"PLTE", b"IDAT", b"IEND", b"tRNS", b"cHRM", b"gAMA", b"iCCP", b"sBIT", b"sRGB"}
-    | {b"bKGD", b"pHYs", b"cICP", b"mDCV", b"cLLI", b"acTL", b"fcTL", b"fdAT"}
-)
+_PNG_CODED = frozenset({b"IDAT", b"fdAT", b"iCCP"})
+_PNG_MOST = {b"IHDR": 13, b"PLTE": 768, b"IEND": 0, b"tRNS": 256, b"cHRM": 32, b"gAMA": 4} | {
+    b"sBIT": 4, b"sRGB": 1, b"bKGD": 6, b"pHYs": 9, b"cICP": 4, b"mDCV": 24, b"cLLI": 8,
+    b"acTL": 8, b"fcTL": 26,
+}  # fmt: skip
+"""Chunks that say how the picture looks, and the most bytes each has: PNG, third edition."""
 _PNG_TOLD = {b"tEXt": "PNG text", b"zTXt": "PNG text", b"iTXt": "PNG text", b"tIME": "PNG time"}
 _WEBP_EXIF, _WEBP_XMP = 0x08, 0x04  # flags of VP8X
+_WEBP_CODED = frozenset({b"VP8 ", b"VP8L", b"ALPH", b"ICCP"})
+_WEBP_MOST = {b"VP8X": 10, b"ANIM": 6}
+"""Chunks that are kept: of any length, or of at most so many bytes: RFC 9649, 2.7."""
+_WEBP_FRAME_BYTES = 16  # of a frame's place and duration, before its own chunks
 
 
 def clean_jpeg(source: Path, target: Path, cleaned: Cleaned) -> None:
@@ -42,14 +44,15 @@ def clean_jpeg(source: Path, target: Path, cleaned: Cleaned) -> None:
         at = end
         body = data[start + 4 : end]
         if marker == _APP1 and body.startswith(_EXIF_HEAD):
-            kept = _exif(body[len(_EXIF_HEAD) :], cleaned)
-            if kept:
-                body = _EXIF_HEAD + kept
-                out += b"\xff\xe1" + struct.pack(">H", len(body) + 2) + body
-        elif _is_kept(marker, body):
+            kept = clean_exif(body[len(_EXIF_HEAD) :], cleaned)
+            kept = _EXIF_HEAD + kept if kept else b""
+        elif marker in _SHOWN:
             out += data[start:end]
+            continue
         else:
-            cleaned.took("JPEG comment" if marker == _COM else _segment_name(body))
+            kept = _kept(marker, body, cleaned)
+        if kept:
+            out += bytes([0xFF, marker]) + struct.pack(">H", len(kept) + 2) + kept
     if data[at:].strip(b"\0"):
         cleaned.took("data after the image")
     target.write_bytes(bytes(out))
@@ -74,10 +77,9 @@ def blank_notes(path: Path, cleaned: Cleaned) -> None:
                 continue
             (size,) = struct.unpack(">H", head[2:])
             body = file.read(max(0, size - 2))
-            if not _is_kept(marker, body) and body.strip(b"\0"):
-                cleaned.took("JPEG comment" if marker == _COM else _segment_name(body))
+            if marker not in _SHOWN:
                 file.seek(at + 4)
-                file.write(bytes(len(body)))
+                file.write(_kept(marker, body, cleaned).ljust(len(body), b"\0"))
             at += 2 + size
 
 
@@ -90,15 +92,15 @@ def clean_png(source: Path, target: Path, cleaned: Cleaned) -> None:
         kind, end = data[at + 4 : at + 8], at + 12 + size
         if end > len(data):
             raise CorruptFileError("the PNG file is truncated")
-        if kind in _PNG_KEPT:
+        if kind in _PNG_CODED or size <= _PNG_MOST.get(kind, -1):
             out += data[at:end]
         elif kind == b"eXIf":
-            kept = _exif(data[at + 8 : end - 4], cleaned)
+            kept = clean_exif(data[at + 8 : end - 4], cleaned)
             if kept:
                 out += struct.pack(">I", len(kept)) + kind + kept
                 out += struct.pack(">I", zlib.crc32(kind + kept))
         else:
-            cleaned.took(_PNG_TOLD.get(kind, f"PNG chunk {kind.decode('latin-1')}"))
+            cleaned.took(_PNG_TOLD.get(kind) or _chunk_name("PNG", kind))
         at = end
         if kind == b"IEND":
             break
@@ -108,24 +110,53 @@ def clean_png(source: Path, target: Path, cleaned: Cleaned) -> None:
 
 
 def clean_webp(source: Path, target: Path, cleaned: Cleaned) -> None:
-    """Leave out XMP, and of EXIF all but orientation and resolution."""
+    """Keep the chunks that say how the picture looks, of a moving one those of each frame."""
     data = source.read_bytes()
-    chunks: list[tuple[bytes, bytes]] = []
-    at, flags = 12, 0xFF
-    while at + 8 <= len(data):
-        kind, size = data[at : at + 4], struct.unpack_from("<I", data, at + 4)[0]
-        body = data[at + 8 : at + 8 + size]
-        if kind == b"EXIF":
-            body = _exif(body.removeprefix(_EXIF_HEAD), cleaned)
-            flags &= 0xFF if body else ~_WEBP_EXIF
-        if kind == b"XMP ":
-            cleaned.took("XMP")
-            flags &= ~_WEBP_XMP
-        elif body:
-            chunks.append((kind, body))
-        at += 8 + size + size % 2
-    out = b"".join(_riff(kind, _flagged(kind, body, flags)) for kind, body in chunks)
+    end = 8 + int(struct.unpack_from("<I", data, 4)[0])
+    chunks = list[tuple[bytes, bytes]]()
+    for kind, body in _chunks(data[12:end]):
+        if kind == b"ANMF":
+            inner = _shown(_chunks(body[_WEBP_FRAME_BYTES:]), cleaned)
+            framed = body[:_WEBP_FRAME_BYTES] + b"".join(_riff(*one) for one in inner)
+            chunks.append((kind, framed))
+        else:
+            chunks += _shown([(kind, body)], cleaned)
+    if data[end:].strip(b"\0"):
+        cleaned.took("data after the image")
+    absent = _WEBP_XMP | (0 if b"EXIF" in dict(chunks) else _WEBP_EXIF)
+    out = b"".join(_riff(kind, _flagged(kind, body, ~absent)) for kind, body in chunks)
     target.write_bytes(b"RIFF" + struct.pack("<I", len(out) + 4) + b"WEBP" + out)
+
+
+def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Kind and content of the chunks that fill a stretch of a WebP file."""
+    at = 0
+    while at < len(data):
+        kind, size = data[at : at + 4], int.from_bytes(data[at + 4 : at + 8], "little")
+        if at + 8 + size > len(data):
+            raise CorruptFileError("the WebP file is truncated or damaged")
+        yield kind, data[at + 8 : at + 8 + size]
+        at += 8 + size + size % 2
+
+
+def _shown(
+    chunks: Iterable[tuple[bytes, bytes]], cleaned: Cleaned
+) -> Iterator[tuple[bytes, bytes]]:
+    """Chunks of a WebP file that say how the picture looks; what is taken out is noted."""
+    for kind, body in chunks:
+        if kind == b"EXIF":
+            if kept := clean_exif(body.removeprefix(_EXIF_HEAD), cleaned):
+                yield kind, kept
+        elif kind in _WEBP_CODED or len(body) <= _WEBP_MOST.get(kind, -1):
+            yield kind, body
+        else:
+            cleaned.took("XMP" if kind == b"XMP " else _chunk_name("WebP", kind))
+
+
+def _chunk_name(format_name: str, kind: bytes) -> str:
+    """What a chunk is called; its own name only where that is one."""
+    word = kind.strip()
+    return f"{format_name} chunk {word.decode()}" if word.isalnum() else f"{format_name} chunk"
 
 
 def _segments(data: bytes) -> Iterator[tuple[int, int, int]]:
@@ -163,16 +194,19 @@ def _end_of_scan(data: bytes, at: int) -> int:
     return len(data)
 
 
-def _is_kept(marker: int, body: bytes) -> bool:
-    if marker == _COM:
-        return False
-    if not _APP0 <= marker <= _APP15:
-        return True
-    return (
-        marker == _APP0
-        or (marker == _APP2 and body.startswith(b"ICC_PROFILE\0"))
-        or (marker == _APP14 and body.startswith(b"Adobe"))
-    )
+def _kept(marker: int, body: bytes, cleaned: Cleaned) -> bytes:
+    """What stays of a segment that codes nothing; what is taken out is noted."""
+    if marker == _APP0 and body.startswith(b"JFIF\0") and len(body) >= _JFIF_BYTES:
+        kept = body[: _JFIF_BYTES - 2] + b"\0\0"  # no pixels of a thumbnail
+        if body.rstrip(b"\0") != kept.rstrip(b"\0"):
+            cleaned.took("thumbnail")
+        return kept
+    if marker == _APP2 and body.startswith(b"ICC_PROFILE\0"):
+        return body
+    kept = body[:_ADOBE_BYTES] if marker == _APP14 and body.startswith(b"Adobe") else b""
+    if body[len(kept) :].strip(b"\0"):
+        cleaned.took("JPEG comment" if marker == _COM else _segment_name(body))
+    return kept
 
 
 def _segment_name(body: bytes) -> str:
@@ -180,29 +214,9 @@ def _segment_name(body: bytes) -> str:
     return next((name for start, name in known.items() if body.startswith(start)), "JPEG note")
 
 
-def _exif(data: bytes, cleaned: Cleaned) -> bytes:
-    """An EXIF block with orientation and resolution alone; b"" if that is nothing."""
-    found, kept = Image.Exif(), Image.Exif()
-    try:
-        found.load(_EXIF_HEAD + data)
-        present = set(found)
-        for tag in _EXIF_KEPT:
-            if tag in present:
-                kept[tag] = found[tag]
-    except (OSError, ValueError, SyntaxError, KeyError, TypeError, struct.error):
-        present = {0}
-    if _GPS in present:
-        cleaned.took("GPS position")
-    if present - set(_EXIF_KEPT):
-        cleaned.took("Exif")
-    elif present:
-        return data
-    return kept.tobytes().removeprefix(_EXIF_HEAD) if len(kept) else b""
-
-
 def _riff(kind: bytes, body: bytes) -> bytes:
     return kind + struct.pack("<I", len(body)) + body + b"\0" * (len(body) % 2)
 
 
 def _flagged(kind: bytes, body: bytes, flags: int) -> bytes:
-    return bytes([body[0] & flags]) + body[1:] if kind == b"VP8X" else body
+    return bytes(one & flags for one in body[:1]) + body[1:] if kind == b"VP8X" else body

@@ -13,16 +13,26 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ml.errors import CorruptFileError
-from ml.imaging.formats.tiff import MAX_DIRECTORIES, MAX_ENTRIES, TiffBytes, is_ndpi
+from ml.imaging.formats.tiff import (
+    MAX_DIRECTORIES,
+    MAX_ENTRIES,
+    TiffBytes,
+    is_ndpi,
+    note_directory,
+)
 from ml.imaging.limits import MAX_TAG_BYTES
 
 _SIZES = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 1, 7: 1, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8} | {
     13: 4, 16: 8, 17: 8, 18: 8
 }  # fmt: skip
 """Bytes of one value of each type: TIFF 6.0, section 2, and BigTIFF."""
-_CODES = {1: "B", 3: "H", 4: "I", 13: "I", 16: "Q", 18: "Q", 11: "f"}
+_FLOAT = 11
+_CODES = {1: "B", 3: "H", 4: "I", 13: "I", 16: "Q", 18: "Q", _FLOAT: "f"}
 _CHUNK_BYTES = 2**20  # written over at once
 ASCII = 2  # the type of texts
+GPS = 34853
+_LEADING = (330, 34665, GPS, 40965)
+"""Tags of the places of other directories: SubIFDs, Exif, GPS, Interoperability."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +48,13 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """One directory: its fields, where its pointer to the next stands, and where that leads."""
+    """One directory: its fields, where its pointer to the next stands, and where that leads.
 
+    Attributes:
+        listed: every field, one that comes twice too. fields: the last of each tag.
+    """
+
+    listed: tuple[Field, ...]
     fields: dict[int, Field]
     following_at: int
     following: int
@@ -63,9 +78,7 @@ class TiffFields(TiffBytes):
         """Those of the main chain, in its order."""
         offset, seen = self._pointer(8 if self.is_big else 4), set[int]()
         while offset:
-            if offset in seen or len(seen) >= MAX_DIRECTORIES:
-                raise CorruptFileError("the TIFF directories form a loop")
-            seen.add(offset)
+            note_directory(offset, seen)
             found = self.directory(offset)
             yield found
             offset = found.following
@@ -75,7 +88,7 @@ class TiffFields(TiffBytes):
         entry_size, word = (20, 8) if self.is_big else (12, 4)
         count, start = self._count(offset)
         body = self.read(start, count * entry_size)
-        fields: dict[int, Field] = {}
+        listed: list[Field] = []
         for index in range(count):
             at = index * entry_size
             tag, kind = struct.unpack_from(self.order + "HH", body, at)
@@ -88,9 +101,39 @@ class TiffFields(TiffBytes):
                 far = self._high(start, count, index) << 32 if self.is_ndpi else 0
                 place = far + self._number("Q" if self.is_big else "I", place)
             self.require(place, size)
-            fields[tag] = Field(tag, kind, n, place, size)
+            listed.append(Field(tag, kind, n, place, size))
+        fields = {field.tag: field for field in listed}
         following_at = start + count * entry_size
-        return Directory(fields, following_at, self._pointer(following_at))
+        return Directory(tuple(listed), fields, following_at, self._pointer(following_at))
+
+    def inner(self, outer: Directory) -> Iterator[tuple[int, Directory]]:
+        """Those that its fields lead to, and on from there, with the tag that led to each.
+
+        What one leads to is read before it is given: it may be overwritten then.
+        """
+        waiting, seen = self._ways(0, outer), set[tuple[bool, int]]()
+        while waiting:
+            tag, offset = waiting.pop()
+            if not offset or (tag == GPS, offset) in seen:
+                continue
+            seen.add((tag == GPS, offset))
+            if len(seen) > MAX_DIRECTORIES:
+                raise CorruptFileError("a TIFF directory leads to more others than any image has")
+            found = self.directory(offset)
+            waiting += self._ways(tag, found)
+            yield tag, found
+
+    def _ways(self, tag: int, directory: Directory) -> list[tuple[int, int]]:
+        """Where it leads and by which tag; one of the main chain, which has none, by its fields."""
+        ways = list[tuple[int, int]]()
+        if tag and directory.following < self.size:  # what lies beyond it nobody can read
+            ways.append((tag, directory.following))
+        for field in directory.listed:
+            if field.tag in _LEADING and field.kind != _FLOAT:
+                if field.count > MAX_DIRECTORIES:
+                    raise CorruptFileError(f"TIFF tag {field.tag} leads to {field.count:,} places")
+                ways += [(field.tag, int(at)) for at in self.numbers(field)]
+        return ways
 
     def write(self, at: int, data: bytes) -> None:
         """Overwrite bytes of the file; it never grows."""

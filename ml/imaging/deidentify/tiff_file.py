@@ -15,10 +15,10 @@ import numpy as np
 
 from ml.imaging.deidentify.cleaned import Cleaned
 from ml.imaging.deidentify.descriptions import clean_description, clean_properties, clean_xmp
-from ml.imaging.deidentify.tiff_fields import ASCII, Directory, Field, TiffFields
+from ml.imaging.deidentify.tiff_fields import ASCII, GPS, Directory, Field, TiffFields
 
 _WIDTH, _HEIGHT, _COMPRESSION, _DESCRIPTION, _SOFTWARE = 256, 257, 259, 270, 305
-_SUBFILE, _SUB_IFDS, _EXIF, _GPS, _XMP = 254, 330, 34665, 34853, 700
+_SUBFILE, _XMP = 254, 700
 _STORED = ((324, 325), (273, 279))
 """Tags of where tiles, or strips, lie and how long they are."""
 _NAMED = {
@@ -34,6 +34,7 @@ _NAMED = {
     36868: "DateTimeDigitized",
     37500: "MakerNote",
     37510: "UserComment",
+    37724: "ImageSourceData",
     40091: "XPTitle",
     40092: "XPComment",
     40093: "XPAuthor",
@@ -43,8 +44,11 @@ _NAMED = {
     42032: "CameraOwnerName",
     42033: "BodySerialNumber",
     42037: "LensSerialNumber",
+    50839: "ImageJ metadata",
 }
-"""TIFF 6.0, Exif 3.0, and what Windows adds."""
+"""TIFF 6.0, Exif 3.0, and what Windows, Photoshop and ImageJ add; other texts have a number."""
+_TECHNICAL = (271, 272, _SOFTWARE, 42035, 42036)
+"""Texts that stay: maker, model and program, and those of the lens."""
 _NAMED_NDPI = {65427: "SlideLabel", 65428: "AuthCode", 65434: "FluorescenceName", 65442: "Serial"}
 _NDPI_PROPERTIES, _NDPI_LENS = 65449, 65421
 _LABELS = re.compile(r"(?im)^\s*(label|macro|overview|barcode)(?:[ _]?image)?\b")
@@ -63,6 +67,11 @@ def clean_tiff(path: Path, cleaned: Cleaned) -> None:
             if name:
                 _drop_pixels(tiff, directory, keep_readable=tiff.is_ndpi)
                 cleaned.took(f"{name} image")
+            for tag, inner in tiff.inner(directory):
+                if tag == GPS:
+                    _clean_position(tiff, inner, cleaned)
+                else:
+                    _clean_fields(tiff, inner, cleaned)
             _clean_fields(tiff, directory, cleaned)
         if not is_counted:
             _unlink_secondary(tiff)
@@ -125,31 +134,25 @@ def _unlink_secondary(tiff: TiffFields) -> None:
 def _clean_fields(tiff: TiffFields, directory: Directory, cleaned: Cleaned) -> None:
     names = _NAMED | _NAMED_NDPI if tiff.is_ndpi else _NAMED
     software = tiff.text(directory.fields.get(_SOFTWARE))
-    for tag, field in directory.fields.items():
-        if tag == _DESCRIPTION:
+    for field in directory.listed:
+        if field.tag == _DESCRIPTION:
             _rewrite(tiff, field, clean_description(tiff.data(field), software, cleaned))
-        elif tag == _XMP:
+        elif field.tag == _XMP:
             _rewrite(tiff, field, clean_xmp(tiff.data(field), cleaned))
-        elif tag == _NDPI_PROPERTIES and tiff.is_ndpi:
+        elif field.tag == _NDPI_PROPERTIES and tiff.is_ndpi:
             _rewrite(tiff, field, clean_properties(tiff.data(field), cleaned))
-        elif tag in names and tiff.data(field).strip(b"\0 "):
+        elif (
+            field.tag in names or (field.kind == ASCII and field.tag not in _TECHNICAL)
+        ) and tiff.data(field).strip(b"\0 "):
             _blank_text(tiff, field)
-            cleaned.took(names[tag])
-        elif tag == _GPS:
-            _clean_position(tiff, field, cleaned)
-        elif tag in (_SUB_IFDS, _EXIF):
-            for offset in tiff.numbers(field):
-                inner = tiff.directory(int(offset))
-                if not {_SUB_IFDS, _EXIF} & inner.fields.keys():
-                    _clean_fields(tiff, inner, cleaned)
+            cleaned.took(names.get(field.tag, f"TIFF tag {field.tag}"))
 
 
-def _clean_position(tiff: TiffFields, field: Field, cleaned: Cleaned) -> None:
-    for offset in tiff.numbers(field):
-        for inner in tiff.directory(int(offset)).fields.values():
-            if tiff.data(inner).strip(b"\0"):
-                tiff.blank(inner.at, inner.size)
-                cleaned.took("GPS position")
+def _clean_position(tiff: TiffFields, directory: Directory, cleaned: Cleaned) -> None:
+    for field in directory.listed:
+        if tiff.data(field).strip(b"\0"):
+            tiff.blank(field.at, field.size)
+            cleaned.took("GPS position")
 
 
 def _blank_text(tiff: TiffFields, field: Field | None) -> None:

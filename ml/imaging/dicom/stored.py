@@ -8,7 +8,6 @@ each frame.
 from __future__ import annotations
 
 import os
-import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ml.errors import BadInputError, CorruptFileError, UnsupportedFormatError
+from ml.imaging.formats.dicom_items import END_HEAD, ITEM, ITEM_HEAD, fragment_bytes
 from ml.imaging.formats.frame_groups import (
     each_group,
     encoding_of,
@@ -34,10 +34,8 @@ if TYPE_CHECKING:
     from pydicom.uid import UID
 
 MOST_FRAMES = 4_000_000  # tiles of 256 px of the largest slide that is taken in
-_UNDEFINED, _ITEM = 0xFFFFFFFF, b"\xfe\xff\x00\xe0"
-_END = b"\xfe\xff\xdd\xe0\0\0\0\0"
-_ITEM_HEAD = struct.Struct("<4sI")
 _CHUNK_BYTES = 2**20  # copied at once
+_BEYOND = "the DICOM object is truncated: some of its frames lie beyond its end"
 
 
 class FrameOutsideError(BadInputError):
@@ -171,7 +169,7 @@ class StoredObject:
 
     def pixel_bytes(self) -> int:
         """Of the element of pixel data: what ``pixel_pieces`` gives."""
-        return self._places.stop + (len(_END) if self.is_coded else 0) - self._at
+        return self._places.stop + (len(END_HEAD) if self.is_coded else 0) - self._at
 
     @cached_property
     def _places(self) -> _Places:
@@ -180,14 +178,12 @@ class StoredObject:
             if not self.is_coded:
                 return self._plain(size)
             table, first = _offset_table(fd, self._at + self._head_bytes)
-            found = self._by_extended_table(fd, first) or self._by_table(fd, first, table)
+            found = self._by_extended_table(fd, first, size) or self._by_table(fd, first, table)
             if found is None:
                 found = self._by_walking(fd, first)
         inside = (found.starts >= first) & (found.ends <= size) & (found.starts <= found.ends)
         if not bool(np.all(inside)):
-            raise CorruptFileError(
-                "the DICOM object is truncated: some of its frames lie beyond its end"
-            )
+            raise CorruptFileError(_BEYOND)
         return found
 
     def _plain(self, size: int) -> _Places:
@@ -202,16 +198,17 @@ class StoredObject:
             raise CorruptFileError("the DICOM object is truncated inside its pixels")
         return _Places(starts, starts + length, start + total + total % 2)
 
-    def _by_extended_table(self, fd: int, first: int) -> _Places | None:
+    def _by_extended_table(self, fd: int, first: int, size: int) -> _Places | None:
         offsets = self.data.get("ExtendedOffsetTable")
         lengths = self.data.get("ExtendedOffsetTableLengths")
-        if not offsets or not lengths:
-            return None
-        starts = np.frombuffer(bytes(offsets), "<u8").astype(np.int64) + first
-        sizes = np.frombuffer(bytes(lengths), "<u8").astype(np.int64)
-        if len(starts) != self.frame_count or len(sizes) != self.frame_count:
-            return None
-        return _Places(starts, starts + _ITEM_HEAD.size + sizes, _end_from(fd, int(starts[-1])))
+        for one in (offsets, lengths):
+            if not isinstance(one, bytes) or len(one) != 8 * self.frame_count:
+                return None
+        told = np.frombuffer(offsets, "<u8"), np.frombuffer(lengths, "<u8")
+        if any(one.max() > size for one in told):  # as they are: beyond 2^63 they would turn
+            raise CorruptFileError(_BEYOND)
+        starts, sizes = told[0].astype(np.int64) + first, told[1].astype(np.int64)
+        return _Places(starts, starts + ITEM_HEAD.size + sizes, _end_from(fd, int(starts[-1])))
 
     def _by_table(self, fd: int, first: int, table: bytes) -> _Places | None:
         """None if there is none, or it ran over 4 GiB."""
@@ -237,25 +234,24 @@ class StoredObject:
 
 def _offset_table(fd: int, at: int) -> tuple[bytes, int]:
     """The basic offset table, which may be empty, and where the first item behind it begins."""
-    head = os.pread(fd, _ITEM_HEAD.size, at)
-    tag, length = _ITEM_HEAD.unpack(head) if len(head) == _ITEM_HEAD.size else (b"", 0)
-    if tag != _ITEM or length > 4 * MOST_FRAMES:
+    head = os.pread(fd, ITEM_HEAD.size, at)
+    tag, length = ITEM_HEAD.unpack(head) if len(head) == ITEM_HEAD.size else (b"", 0)
+    if tag != ITEM or length > 4 * MOST_FRAMES:
         raise CorruptFileError("the DICOM object's pixels have no offset table")
-    at += _ITEM_HEAD.size
+    at += ITEM_HEAD.size
     return os.pread(fd, length - length % 4, at), at + length
 
 
 def _items(fd: int, at: int) -> Iterator[tuple[int, int]]:
     """Start and end of each item, heads included, up to the end of the pixels."""
     while True:
-        head = os.pread(fd, _ITEM_HEAD.size, at)
-        if head == _END:
+        head = os.pread(fd, ITEM_HEAD.size, at)
+        length = fragment_bytes(head, damage="the DICOM object's pixels are cut or damaged")
+        if length is None:
             return
-        tag, length = _ITEM_HEAD.unpack(head) if len(head) == _ITEM_HEAD.size else (b"", 0)
-        if tag != _ITEM or length == _UNDEFINED:
-            raise CorruptFileError("the DICOM object is damaged: the end of its pixels is missing")
-        yield at, at + _ITEM_HEAD.size + length
-        at += _ITEM_HEAD.size + length
+        end = at + ITEM_HEAD.size + length
+        yield at, end
+        at = end
 
 
 def _end_from(fd: int, at: int) -> int:
@@ -266,10 +262,10 @@ def _end_from(fd: int, at: int) -> int:
 def _unpacked(items: bytes) -> bytes:
     """The content of one or several items."""
     parts, at = [], 0
-    while at + _ITEM_HEAD.size <= len(items):
-        tag, length = _ITEM_HEAD.unpack_from(items, at)
-        at += _ITEM_HEAD.size
-        if tag != _ITEM or at + length > len(items):
+    while at + ITEM_HEAD.size <= len(items):
+        tag, length = ITEM_HEAD.unpack_from(items, at)
+        at += ITEM_HEAD.size
+        if tag != ITEM or at + length > len(items):
             raise CorruptFileError("a frame of the DICOM object is damaged")
         parts.append(items[at : at + length])
         at += length

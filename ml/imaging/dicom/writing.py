@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ml.imaging.formats.dicom_items import END_HEAD, ITEM, ITEM_HEAD, UNDEFINED
 from ml.imaging.formats.frame_groups import PER_FRAME, encoding_of
 from ml.types import JsonObject
 
@@ -24,10 +25,7 @@ logger = logging.getLogger(__name__)
 
 INLINE_BYTES = 240
 """Larger values stand in JSON as the address of their bytes: a profile has up to a megabyte."""
-_PIXELS_OF_UNKNOWN_LENGTH = struct.pack("<HH2sHI", 0x7FE0, 0x0010, b"OB", 0, 0xFFFFFFFF)
-_ITEM = struct.Struct("<HHI")
-_NO_TABLE = _ITEM.pack(0xFFFE, 0xE000, 0)
-_END = _ITEM.pack(0xFFFE, 0xE0DD, 0)
+_PIXELS_OF_UNKNOWN_LENGTH = struct.pack("<HH2sHI", 0x7FE0, 0x0010, b"OB", 0, UNDEFINED)
 _DAMAGED = (ValueError, TypeError, AttributeError, ArithmeticError, NotImplementedError)
 
 
@@ -71,18 +69,18 @@ def add_offsets(data: Dataset, lengths: npt.NDArray[np.int64]) -> None:
         lengths: (N,) bytes of each frame before padding.
     """
     padded = lengths + lengths % 2
-    starts = np.concatenate([[0], np.cumsum(padded + _ITEM.size)[:-1]])
+    starts = np.concatenate([[0], np.cumsum(padded + ITEM_HEAD.size)[:-1]])
     data.ExtendedOffsetTable = starts.astype("<u8").tobytes()
     data.ExtendedOffsetTableLengths = padded.astype("<u8").tobytes()
 
 
 def coded_pixels(frames: Iterator[bytes]) -> Iterator[bytes]:
     """The element of pixel data of coded frames, an item each."""
-    yield _PIXELS_OF_UNKNOWN_LENGTH + _NO_TABLE
+    yield _PIXELS_OF_UNKNOWN_LENGTH + ITEM_HEAD.pack(ITEM, 0)  # no table
     for frame in frames:
         padding = b"\0" * (len(frame) % 2)
-        yield _ITEM.pack(0xFFFE, 0xE000, len(frame) + len(padding)) + frame + padding
-    yield _END
+        yield ITEM_HEAD.pack(ITEM, len(frame) + len(padding)) + frame + padding
+    yield END_HEAD
 
 
 def json_of(data: Dataset, address: Callable[[str], str]) -> JsonObject:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 import struct
 from pathlib import Path
-from typing import BinaryIO
 
 from ml.errors import CorruptFileError, UnsupportedFormatError
+from ml.imaging.formats.dicom_items import UNDEFINED, fragment_bytes
 from ml.imaging.formats.frame_groups import (
     copy_bytes,
     damage_named,
@@ -24,7 +24,6 @@ from ml.imaging.formats.frame_groups import (
 
 _SYNTAX = re.compile(rb"\x02\x00\x10\x00UI..1\.2\.840\.10008\.1\.2\.4\.10[0-8](\.1)?\0", re.DOTALL)
 """TransferSyntaxUID of MPEG-2, AVC and HEVC, also those that may be in several fragments."""
-_UNDEFINED, _ITEM, _END = 0xFFFFFFFF, (0xFFFE, 0xE000), (0xFFFE, 0xE0DD)
 _DAMAGED = "the DICOM video is truncated or damaged"
 _BARE = b"\0\0\0\1"
 """What a stream of AVC or HEVC begins with that lies in no container."""
@@ -47,10 +46,10 @@ def fragments_of(path: Path) -> list[tuple[int, int]]:
             pass_over(file, is_implicit=False, frames=int(data.get("NumberOfFrames") or 1))
             read_rest(file, is_implicit=False, encoding=encoding_of(data))
         head = file.read(12)
-        if len(head) < 12 or struct.unpack("<I", head[8:])[0] != _UNDEFINED:
+        if len(head) < 12 or struct.unpack("<I", head[8:])[0] != UNDEFINED:
             raise CorruptFileError(_DAMAGED)
         found, size = list[tuple[int, int]](), path.stat().st_size
-        while (item := _item(file)) is not None:
+        while (item := fragment_bytes(file.read(8), damage=_DAMAGED)) is not None:
             found.append((file.tell(), item))
             if file.tell() + item > size:
                 raise CorruptFileError(_DAMAGED)
@@ -78,16 +77,3 @@ def unwrap_video(path: Path, target: Path) -> Path:
                 "expected MP4 or MPEG-TS inside it, as the standard requires"
             )
     return target
-
-
-def _item(file: BinaryIO) -> int | None:
-    """The length of the next fragment, None at their end."""
-    head = file.read(8)
-    if len(head) < 8:
-        raise CorruptFileError(_DAMAGED)
-    group, element, size = struct.unpack("<HHI", head)
-    if (group, element) == _END:
-        return None
-    if (group, element) != _ITEM or size == _UNDEFINED:
-        raise CorruptFileError(_DAMAGED)
-    return int(size)

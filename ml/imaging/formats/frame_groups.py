@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from ml.errors import CorruptFileError, TooLargeError, UnsupportedFormatError
+from ml.imaging.formats.dicom_items import END, ITEM, ITEM_END_HEAD, ITEM_HEAD, UNDEFINED
 
 if TYPE_CHECKING:
     from pydicom.dataset import Dataset, FileDataset
@@ -24,10 +25,6 @@ MOST_PARTS = 500_000  # reads and items of sequences; a slide has some thousand
 MOST_GROUP_BYTES = 2**20  # of one frame, usually some hundred
 _CHUNK_BYTES = 2**20  # copied at once
 _PIXELS = (0x7FE00010, 0x7FE00009, 0x7FE00008)
-_UNDEFINED = 0xFFFFFFFF  # a length that is not stated: a delimiter ends it (DICOM PS3.5, 7.1)
-_ITEM, _END = b"\xfe\xff\x00\xe0", b"\xfe\xff\xdd\xe0"
-_ITEM_END = b"\xfe\xff\x0d\xe0\0\0\0\0"
-_HEAD = struct.Struct("<4sI")
 _TAG = struct.Struct("<HH")
 _DAMAGED = "the DICOM object is truncated or damaged"
 
@@ -50,7 +47,7 @@ class _Bounded:
             raise TooLargeError("the DICOM object has more attributes than any slide")
         found = self._file.read(size)
         # a sequence of a stated length is parsed only when it is asked for: its items count here
-        self._parts_left -= found.count(_ITEM)
+        self._parts_left -= found.count(ITEM)
         return found
 
     @property
@@ -81,15 +78,15 @@ def has_groups(file: BinaryIO) -> bool:
 def pass_over(file: BinaryIO, *, is_implicit: bool, frames: int) -> None:
     """Go behind what is said about ``frames`` frames, without keeping any of it."""
     length = _length(file, is_implicit)
-    if length != _UNDEFINED:
+    if length != UNDEFINED:
         file.seek(length, 1)
         return
     for _ in range(frames + 1):
         at = file.tell()
         tag, size = _item(file)
-        if tag == _END:
+        if tag == END:
             return
-        if size != _UNDEFINED:
+        if size != UNDEFINED:
             file.seek(size, 1)
         else:
             file.seek(at)
@@ -107,23 +104,23 @@ def each_group(
         frames: how many there may be.
     """
     length = _length(file, is_implicit)
-    end = None if length == _UNDEFINED else file.tell() + length
+    end = None if length == UNDEFINED else file.tell() + length
     count = 0
     while end is None or file.tell() < end:
         at = file.tell()
         tag, size = _item(file)
-        if tag == _END and end is None:
+        if tag == END and end is None:
             return
         count += 1
         if count > frames:
             raise _too_many(frames)
         file.seek(at)
         found = _group(file, is_implicit, encoding)
-        if size == _UNDEFINED:
-            file.seek(-_HEAD.size, 1)
-            is_whole = file.read(_HEAD.size) == _ITEM_END
+        if size == UNDEFINED:
+            file.seek(-ITEM_HEAD.size, 1)
+            is_whole = file.read(ITEM_HEAD.size) == ITEM_END_HEAD
         else:
-            is_whole = file.tell() == at + _HEAD.size + size
+            is_whole = file.tell() == at + ITEM_HEAD.size + size
         if not is_whole:  # pydicom takes the end of the file for the end of the item
             raise CorruptFileError(_DAMAGED)
         yield found
@@ -210,9 +207,9 @@ def _length(file: BinaryIO, is_implicit: bool) -> int:
 
 
 def _item(file: BinaryIO) -> tuple[bytes, int]:
-    head = file.read(_HEAD.size)
-    tag, size = _HEAD.unpack(head) if len(head) == _HEAD.size else (b"", 0)
-    if tag not in (_ITEM, _END):
+    head = file.read(ITEM_HEAD.size)
+    tag, size = ITEM_HEAD.unpack(head) if len(head) == ITEM_HEAD.size else (b"", 0)
+    if tag not in (ITEM, END):
         raise CorruptFileError(_DAMAGED)
     return tag, size
 

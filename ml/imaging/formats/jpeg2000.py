@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ml.errors import CorruptFileError
+from ml.imaging.formats.boxes import IsoBox, boxes_in
 from ml.imaging.limits import require_jpeg2000_size
 
 _BOXED, _BARE = b"\0\0\0\x0cjP  \r\n\x87\n", b"\xff\x4f\xff\x51"
@@ -23,16 +24,6 @@ COMMENT, END = 0xFF64, 0xFFD9
 _SIZE, _PART, _DATA = 0xFF51, 0xFF90, 0xFF93
 _MOST_PARTS = 1_000_000  # ends a file that was made to be walked forever; a scan has some thousand
 _DAMAGED = "the JPEG 2000 image is truncated or damaged"
-
-
-@dataclass(frozen=True, slots=True)
-class Jp2Box:
-    """A box: where it, its content and what follows it begin."""
-
-    kind: bytes
-    at: int
-    body: int
-    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +56,7 @@ def check_jpeg2000(path: Path) -> None:
                 require_jpeg2000_size(max(0, right - left), max(0, bottom - top))
 
 
-def boxes(file: BinaryIO) -> Iterator[Jp2Box]:
+def boxes(file: BinaryIO) -> Iterator[IsoBox]:
     """The boxes of a file, and those in its header; none of a bare stream."""
     file.seek(0, 2)
     size = file.tell()
@@ -78,7 +69,7 @@ def boxes(file: BinaryIO) -> Iterator[Jp2Box]:
             yield from _boxes(file, box.body, box.end)
 
 
-def stream_of(file: BinaryIO) -> Jp2Box:
+def stream_of(file: BinaryIO) -> IsoBox:
     """The coded pixels.
 
     Raises:
@@ -88,14 +79,14 @@ def stream_of(file: BinaryIO) -> Jp2Box:
     size = file.tell()
     file.seek(0)
     if file.read(len(_BARE)) == _BARE:
-        return Jp2Box(STREAM, 0, 0, size)
+        return IsoBox(STREAM, 0, 0, size)
     for box in boxes(file):
         if box.kind == STREAM:
             return box
     raise CorruptFileError(_DAMAGED)
 
 
-def segments(file: BinaryIO, stream: Jp2Box) -> Iterator[Jp2Segment]:
+def segments(file: BinaryIO, stream: IsoBox) -> Iterator[Jp2Segment]:
     """The segments in the headers of the image and of its tiles, in order.
 
     Raises:
@@ -122,7 +113,7 @@ def segments(file: BinaryIO, stream: Jp2Box) -> Iterator[Jp2Segment]:
         at = end
 
 
-def _end_of_part(file: BinaryIO, at: int, stream: Jp2Box) -> int:
+def _end_of_part(file: BinaryIO, at: int, stream: IsoBox) -> int:
     """Where a tile-part ends; of length 0 it is the last one."""
     _, length = struct.unpack(">HI", _read(file, 6))
     end = at + int(length) if length else stream.end
@@ -131,20 +122,11 @@ def _end_of_part(file: BinaryIO, at: int, stream: Jp2Box) -> int:
     return end
 
 
-def _boxes(file: BinaryIO, start: int, end: int) -> Iterator[Jp2Box]:
-    at, seen = start, 0
-    while at < end:
-        file.seek(at)
-        size, kind = struct.unpack(">I4s", _read(file, 8))
-        body = at + 8
-        if size == 1:
-            size, body = struct.unpack(">Q", _read(file, 8))[0], at + 16
-        size = size or end - at
-        seen += 1
-        if size < body - at or at + size > end or seen > _MOST_PARTS:
+def _boxes(file: BinaryIO, start: int, end: int) -> Iterator[IsoBox]:
+    for box in boxes_in(file, start, end, damage=_DAMAGED):
+        if not box.kind:
             raise CorruptFileError(_DAMAGED)
-        yield Jp2Box(kind, at, body, at + size)
-        at += size
+        yield box
 
 
 def _read(file: BinaryIO, size: int) -> bytes:

@@ -93,12 +93,13 @@ def is_tiff(head: bytes) -> bool:
     return head[:4] in (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 
 
-def read_directories(path: str | Path, limit: int = MAX_DIRECTORIES) -> list[TiffDirectory]:
-    """Read up to ``limit`` directories of the main chain.
+def read_directories(path: str | Path, limit: int | None = None) -> list[TiffDirectory]:
+    """Read the directories of the main chain, at most the first ``limit`` of them.
 
     Raises:
         UnsupportedFormatError: not a TIFF.
-        CorruptFileError: a directory or a tag lies outside the file, or the chain loops.
+        CorruptFileError: a directory or a tag lies outside the file, or the chain loops or has more
+            than ``MAX_DIRECTORIES``.
         TooLargeError: the tags claim more bytes than ``ml.imaging.limits`` allows.
     """
     with Path(path).open("rb") as file:
@@ -130,6 +131,15 @@ def check_complete(directory: TiffDirectory, file_size: int) -> None:
             f"the file is truncated: {beyond:,} of {len(ends):,} stored tiles lie beyond its end "
             f"at {file_size:,} bytes; upload the complete file"
         )
+
+
+def note_directory(offset: int, seen: set[int]) -> None:
+    """Add one of a chain to those seen; raise ``CorruptFileError`` if it would never end."""
+    if offset in seen:
+        raise CorruptFileError("the TIFF directories form a loop")
+    if len(seen) >= MAX_DIRECTORIES:
+        raise CorruptFileError(f"the TIFF file has more than {MAX_DIRECTORIES:,} directories")
+    seen.add(offset)
 
 
 class TiffBytes:
@@ -185,14 +195,12 @@ class _Reader(TiffBytes):
             return False
         return any(struct.unpack_from("<H", body, at)[0] == _NDPI for at in range(0, len(body), 12))
 
-    def directories(self, limit: int) -> list[TiffDirectory]:
+    def directories(self, limit: int | None) -> list[TiffDirectory]:
         found: list[TiffDirectory] = []
         seen: set[int] = set()
         offset = self.first
-        while offset and len(found) < limit:
-            if offset in seen or len(found) >= MAX_DIRECTORIES:
-                raise CorruptFileError("the TIFF directories form a loop")
-            seen.add(offset)
+        while offset and (limit is None or len(found) < limit):
+            note_directory(offset, seen)
             directory, offset = self._directory(offset)
             found.append(directory)
         if not found:

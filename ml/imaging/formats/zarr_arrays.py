@@ -234,8 +234,10 @@ def _packed(store: ZarrStore, array: ZarrArray, index: tuple[int, ...]) -> bytes
     size = store.size(name)
     if size is None:
         return None
-    inside = [one % count for one, count in zip(index, each, strict=True)]
     listing = 16 * math.prod(each)
+    if listing + _CRC_BYTES > size:
+        raise CorruptFileError("a shard of the Zarr hierarchy is damaged")
+    inside = [one % count for one, count in zip(index, each, strict=True)]
     at = 16 * int(np.ravel_multi_index(inside, each))
     found = store.read_part(name, size - listing - _CRC_BYTES + at, 16)
     start, length = (int(one) for one in np.frombuffer(found, "<u8"))

@@ -102,9 +102,10 @@ def _rows(store: ZarrStore, image: NgffImage) -> Iterator[ImageU8]:
     """(rows of a chunk, W, 3) uint8, from top to bottom."""
     width, height = image.size_px
     high, wide = image.array.chunk[-2:]
-    if 3 * min(high, height) * width > MAX_ZARR_ROW_BYTES:
+    row_bytes = 3 * min(high, height) * width
+    if row_bytes > MAX_ZARR_ROW_BYTES:
         raise TooLargeError(
-            f"a row of the OME-Zarr image's chunks has {3 * high * width:,} bytes; the limit is "
+            f"a row of the OME-Zarr image's chunks has {row_bytes:,} bytes; the limit is "
             f"{MAX_ZARR_ROW_BYTES:,}; write it with chunks of less height"
         )
     for y in range(-(-height // high)):

@@ -24,7 +24,7 @@ from ml.imaging.slides.metadata import mpp_from_resolution
 from ml.imaging.slides.stills import open_still, still_icc_profile, still_mpp, still_pixels
 from ml.types import ImageU8
 
-CACHE_BYTES = 64 * 1024 * 1024
+_OPENSLIDE_BYTES = 64 * 1024 * 1024
 """Decoded tiles kept by OpenSlide, shared by all slides of a process."""
 
 
@@ -173,7 +173,7 @@ _caches: dict[int, openslide.OpenSlideCache] = {}
 def _cache(pid: int) -> openslide.OpenSlideCache:
     cache = _caches.get(pid)
     if cache is None:
-        cache = _caches.setdefault(pid, openslide.OpenSlideCache(CACHE_BYTES))
+        cache = _caches.setdefault(pid, openslide.OpenSlideCache(_OPENSLIDE_BYTES))
     return cache
 
 

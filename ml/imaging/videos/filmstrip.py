@@ -58,30 +58,29 @@ def frames_near(
 
     Of a long video the same key frame may come several times.
     """
-    for frame in _key_frames(path, pts) if is_long else _exact_frames(path, pts):
-        yield frame.pts or frame.dts or 0, frame_rgb(frame)
+    for at, frame in _key_frames(path, pts) if is_long else _exact_frames(path, pts):
+        yield at, frame_rgb(frame)
 
 
-def _exact_frames(path: str | Path, pts: Sequence[int]) -> Iterator[VideoFrame]:
+def _exact_frames(path: str | Path, pts: Sequence[int]) -> Iterator[tuple[int, VideoFrame]]:
     with open_video(path) as (container, stream):
         wanted = iter(pts)
         target = next(wanted, None)
         for at, frame in decode_frames(container, stream):
             while target is not None and at >= target:
-                yield frame
+                yield at, frame
                 target = next(wanted, None)
             if target is None:
                 return
 
 
-def _key_frames(path: str | Path, pts: Sequence[int]) -> Iterator[VideoFrame]:
+def _key_frames(path: str | Path, pts: Sequence[int]) -> Iterator[tuple[int, VideoFrame]]:
     with open_video(path) as (container, stream):
         stream.codec_context.skip_frame = "NONKEY"
-        last: VideoFrame | None = None
+        last: tuple[int, VideoFrame] | None = None
         for target in pts:
             if seek_back(container, stream, target):
-                found = next(decode_frames(container, stream), None)
-                last = found[1] if found else last
+                last = next(decode_frames(container, stream), last)
             if last is not None:
                 yield last
 

@@ -18,7 +18,8 @@ import numpy.typing as npt
 from ml.errors import BadInputError, CorruptFileError, ShapeError
 from ml.files import NO_ARRAYS, write_npz
 from ml.index.exact import squared_distances
-from ml.index.learning.judged import Judged, nothing_judged
+from ml.index.learning.judged import Judged
+from ml.index.learning.material import Material
 from ml.types import ArrayBool, ArrayF32, ArrayF64, ArrayI64, Progress
 
 IDENTITY = "identity"
@@ -172,17 +173,9 @@ class _Labelled:
 def _checked(
     vectors: ArrayF32, labels: Sequence[str], patients: Sequence[str], judged: Judged | None
 ) -> _Labelled:
-    if vectors.ndim != 2 or not len(vectors) == len(labels) == len(patients):
-        raise ShapeError(
-            "vectors",
-            expected=f"({len(labels)}, D), one patient for each",
-            actual=str(vectors.shape),
-        )
-    judged = judged or nothing_judged()
-    data = _Labelled(
-        vectors.astype(np.float64), np.asarray(labels, str), np.asarray(patients, str), judged
-    )
-    if not (_goes_by_labels(data) or len(judged)):
+    own = Material.of(vectors, labels, patients, judged)
+    data = _Labelled(own.vectors.astype(np.float64), own.labels, own.patients, own.judged)
+    if not (_goes_by_labels(data) or len(data.judged)):
         raise BadInputError("a metric needs two labels or more, got fewer")
     if len(np.unique(data.patients)) < 2:
         raise BadInputError("a metric needs two patients or more, got fewer")

@@ -10,16 +10,12 @@ components instead of a spectral start, exact neighbours, and points moved all a
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import faiss
 import numpy as np
 
-from ml.types import ArrayF32, ArrayF64, ArrayI64
-
-Progress = Callable[[int, int, str], object]
-"""Called with (done, total, phase), of 100 in all; may raise to stop."""
+from ml.types import ArrayF32, ArrayF64, ArrayI64, Progress, no_progress
 
 _LEAST_ROWS = 4
 """Fewer points have no neighbourhoods: they lie by their principal components."""
@@ -55,12 +51,12 @@ class LayoutConfig:
 def lay_out(
     vectors: ArrayF32,
     config: LayoutConfig | None = None,
-    progress: Progress = lambda done, total, phase: None,
+    progress: Progress = no_progress,
 ) -> ArrayF32:
     """Places of vectors on a plane.
 
     Args:
-        vectors: (N, D) float32, finite.
+        vectors: (N, D) float32, finite. progress: told shares of 100.
     Returns:
         (N, 2) float32 in 0 to 1, x and y at one scale. Equal input gives equal output.
     """

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import faiss
 import numpy as np
 
-from ml.index.maps.layout import Progress
-from ml.types import ArrayBool, ArrayF32, ArrayI64
+from ml.types import ArrayBool, ArrayF32, ArrayI64, Progress, no_progress
 
 _BLOCK_ROWS = 1_024  # searched at a time: bounds what a range search may find at once
 _HELD_TIMES = 8  # of what is kept: so many are held before the farther ones go
@@ -35,7 +34,7 @@ def neighbours_elsewhere(
     vectors: ArrayF32,
     groups: ArrayI64,
     k: int,
-    progress: Progress = lambda done, total, phase: None,
+    progress: Progress = no_progress,
 ) -> tuple[ArrayI64, ArrayF32]:
     """The ``k`` nearest of each vector among those of other groups. Exact.
 
@@ -91,7 +90,7 @@ def pairs_within(
     radius: float,
     *,
     most: int,
-    progress: Progress = lambda done, total, phase: None,
+    progress: Progress = no_progress,
 ) -> tuple[Pairs, Pairs]:
     """Pairs no farther apart than ``radius``: of two groups, and within one.
 

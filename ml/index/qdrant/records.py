@@ -119,6 +119,7 @@ def records_of(server: QdrantServer, group: str) -> list[Record]:
                 limit=_PAGE,
                 offset=offset,
                 with_payload=True,
+                consistency=server.consistency,
             )
             found += [_record(row.payload) for row in rows]
             if offset is None:

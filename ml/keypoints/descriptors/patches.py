@@ -38,10 +38,14 @@ def cut_patches(
     Returns:
         (N, 1, S, S) float32 in [0, 1].
     Raises:
-        ShapeError: angle_deg is not (N,). ValueError: support_px is neither one number nor (N,).
+        ShapeError: angle_deg is not (N,), or support_px neither one number nor (N,).
     """
     n = len(xy)
-    support = np.broadcast_to(np.asarray(support_px, np.float32), (n,))
+    support = np.asarray(support_px, np.float32)
+    if support.shape not in ((), (n,)):
+        actual = str(support.shape)
+        raise ShapeError("support_px", expected=f"one number or ({n},)", actual=actual)
+    support = np.broadcast_to(support, (n,))
     angle = np.zeros(n, np.float32) if angle_deg is None else np.asarray(angle_deg, np.float32)
     if angle.shape != (n,):
         raise ShapeError("angle_deg", expected=f"({n},)", actual=str(angle.shape))

@@ -17,7 +17,7 @@ MODEL_NAMES: tuple[str, ...] = ("similarity", "affine", "homography")
 METHODS = {"magsac": cv2.USAC_MAGSAC, "ransac": cv2.RANSAC}
 METHOD_NAMES: tuple[str, ...] = tuple(METHODS)
 
-MIN_MATCHES = {"similarity": 2, "affine": 3, "homography": 4, "fundamental": 8}
+_LEAST_MATCHES = {"similarity": 2, "affine": 3, "homography": 4, "fundamental": 8}
 """What fixes each model; a fundamental matrix linearly (seven matches leave up to three)."""
 
 CONFIDENCE = 0.9999
@@ -78,7 +78,7 @@ def estimate_transform(
     check_matches(xy_a, xy_b, method)
     if model not in MODEL_NAMES:
         raise UnknownNameError("motion model", model, list(MODEL_NAMES))
-    needed = MIN_MATCHES[model]
+    needed = _LEAST_MATCHES[model]
     if len(xy_a) < needed:
         raise NotEnoughMatchesError(needed=needed, actual=len(xy_a))
     a, b = np.ascontiguousarray(xy_a, np.float64), np.ascontiguousarray(xy_b, np.float64)
@@ -108,7 +108,7 @@ def estimate_fundamental(
     Source: Barath et al. 2020 (MAGSAC++); Fischler and Bolles 1981 (RANSAC).
     """
     check_matches(xy_a, xy_b, method)
-    needed = MIN_MATCHES["fundamental"]
+    needed = _LEAST_MATCHES["fundamental"]
     if len(xy_a) < needed:
         raise NotEnoughMatchesError(needed=needed, actual=len(xy_a))
     a, b = np.ascontiguousarray(xy_a, np.float64), np.ascontiguousarray(xy_b, np.float64)

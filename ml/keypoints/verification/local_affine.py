@@ -10,7 +10,7 @@ from scipy.spatial import cKDTree
 from ml.keypoints.verification.a_contrario import log10_false_alarms
 from ml.types import ArrayBool, ArrayF32, ArrayF64, ArrayI64
 
-MIN_MATCHES = 6
+_LEAST_FOR_NEIGHBOURS = 6
 """A seed and ``MIN_NEIGHBOURS``: fewer matches form no neighbourhood."""
 
 MIN_NEIGHBOURS = 5
@@ -89,7 +89,7 @@ def consistent_matches(
     """
     n = len(xy_a)
     keep = np.zeros(n, np.bool_)
-    if n < MIN_MATCHES:
+    if n < _LEAST_FOR_NEIGHBOURS:
         return keep
     a, b = xy_a.astype(np.float64), xy_b.astype(np.float64)
     radius_a, radius_b = (config.radius_share * float(np.sqrt(area)) for area in area_px)

@@ -12,7 +12,7 @@ from ml.geometry import transform_points
 from ml.keypoints.verification.estimation import CONFIDENCE, METHODS, check_matches
 from ml.types import ArrayBool, ArrayF32, ArrayF64
 
-MIN_MATCHES = 5
+_LEAST_FOR_POSE = 5
 """An essential matrix has five degrees of freedom."""
 
 FAR = 1e5
@@ -65,8 +65,8 @@ def estimate_pose(
     for name, camera in (("camera_a", camera_a), ("camera_b", camera_b)):
         if camera is not None and np.shape(camera) != (3, 3):
             raise ShapeError(name, expected="(3, 3)", actual=str(np.shape(camera)))
-    if len(xy_a) < MIN_MATCHES:
-        raise NotEnoughMatchesError(needed=MIN_MATCHES, actual=len(xy_a))
+    if len(xy_a) < _LEAST_FOR_POSE:
+        raise NotEnoughMatchesError(needed=_LEAST_FOR_POSE, actual=len(xy_a))
     camera = np.asarray(camera_a, np.float64)
     a, b = xy_a.astype(np.float64), xy_b.astype(np.float64)
     if camera_b is not None:  # as a's camera would see them
@@ -76,15 +76,15 @@ def estimate_pose(
             a, b, camera, METHODS[method], CONFIDENCE, threshold_px
         )
         if essential is None or essential.shape != (3, 3):
-            raise NotEnoughMatchesError(needed=MIN_MATCHES, actual=0)
+            raise NotEnoughMatchesError(needed=_LEAST_FOR_POSE, actual=0)
         inliers = np.asarray(agree.ravel() > 0)
         _, rotation, shift, *_ = cv2.recoverPose(
             essential, a, b, camera, distanceThresh=FAR, mask=agree
         )
     except cv2.error:  # degenerate samples
-        raise NotEnoughMatchesError(needed=MIN_MATCHES, actual=0) from None
-    if inliers.sum() < MIN_MATCHES:
-        raise NotEnoughMatchesError(needed=MIN_MATCHES, actual=int(inliers.sum()))
+        raise NotEnoughMatchesError(needed=_LEAST_FOR_POSE, actual=0) from None
+    if inliers.sum() < _LEAST_FOR_POSE:
+        raise NotEnoughMatchesError(needed=_LEAST_FOR_POSE, actual=int(inliers.sum()))
     return Pose(
         np.asarray(essential, np.float64),
         np.asarray(rotation, np.float64),

@@ -152,3 +152,30 @@ def test_a_value_that_cannot_be_is_a_damaged_object(
     path.write_bytes(data.replace(before, after))
     with pytest.raises(CorruptFileError, match=r"damaged|no pixels"):
         clean(path, tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("tag", "kind"),
+    [
+        *((0x00204000, kind) for kind in ("CS", "OW", "OV", "UI")),  # ImageComments
+        (0x00081110, "OW"),  # ReferencedStudySequence
+        (0x7FE00001, "UT"),  # ExtendedOffsetTable
+        (0x00280106, "LO"),  # SmallestImagePixelValue
+        (0x00091001, "CS"),
+        (0x00080999, "CS"),  # no attribute of the standard
+    ],
+)
+def test_a_value_of_another_kind_than_its_attribute_has_goes(
+    tmp_path: Path, tag: int, kind: str
+) -> None:
+    path = write_dicom(tmp_path / "a.dcm")
+    data = dcmread(path)
+    name = "DOE JANE"
+    data.add_new(tag, kind, name.encode() if kind in ("OW", "OV") else name)
+    data.save_as(path)
+    assert name.encode() in path.read_bytes()
+    made, cleaned = clean(path, tmp_path / "out")
+    assert made is not None
+    assert name.encode() not in made.read_bytes()
+    assert cleaned.removed
+    assert dcmread(made).PixelData == data.PixelData

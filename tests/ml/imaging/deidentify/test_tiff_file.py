@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import struct
 from pathlib import Path
 
 import openslide
 import pytest
 import tifffile
 
+from ml.errors import CorruptFileError
 from ml.imaging.ingest import inspect_slide
 from ml.imaging.slides.tiles import TileSource
 from tests.ml.imaging.deidentify.support import SECRET, clean, write_svs
@@ -88,6 +90,126 @@ def test_a_converted_slide_keeps_no_property_of_the_scanner(tmp_path: Path) -> N
     assert made is not None
     assert cleaned.removed == ["aperio.User"]
     assert b">0.25<" in made.read_bytes()
+
+
+Entry = tuple[int, int, int | bytes]
+
+
+class _Tiff:
+    """A classic TIFF put together by hand: directories wherever one likes."""
+
+    def __init__(self) -> None:
+        self.data = bytearray(b"II*\0" + bytes(4))
+        first = self.directory(
+            [(256, 4, 2), (257, 4, 2), (258, 3, 8), (259, 3, 1), (262, 3, 1), (273, 4, b"\1\2\3\4"),
+             (277, 3, 1), (278, 4, 2), (279, 4, 4), (330, 4, 0), (34665, 4, 0), (34853, 4, 0)]
+        )  # fmt: skip
+        self.data[4:8] = struct.pack("<I", first)
+        self.first = first
+
+    def directory(self, entries: list[Entry], following: int = 0) -> int:
+        """Its place; values that are bytes lie behind it."""
+        at = len(self.data)
+        behind = at + 2 + 12 * len(entries) + 4
+        values, told = b"", struct.pack("<H", len(entries))
+        for tag, kind, value in entries:
+            place, count = value, 1
+            if isinstance(value, bytes):
+                place, count = behind + len(values), 1 if kind == 4 else len(value)
+                values += value + b"\0" * (len(value) % 2)
+            told += struct.pack("<HHII", tag, kind, count, int(place))
+        self.data += told + struct.pack("<I", following) + values
+        return at
+
+    def lead(self, tag: int, offset: int) -> None:
+        """Let a field of the first directory lead somewhere."""
+        at = self.data.index(struct.pack("<HHI", tag, 4, 1), self.first)
+        self.data[at + 8 : at + 12] = struct.pack("<I", offset)
+
+    def write(self, path: Path) -> Path:
+        path.write_bytes(self.data)
+        return path
+
+
+_TEXT = SECRET.encode() + b"\0"
+
+
+@pytest.mark.parametrize("pointer", [330, 34665])
+@pytest.mark.parametrize("further", [330, 34665, 34853, 40965, 0])
+def test_names_go_from_directories_within_directories(
+    tmp_path: Path, pointer: int, further: int
+) -> None:
+    tiff = _Tiff()
+    deepest = tiff.directory([(315, 2, _TEXT), (37510, 7, b"ASCII\0\0\0" + _TEXT)])
+    more: list[Entry] = [(further, 4, deepest)] if further else []
+    middle = tiff.directory(
+        [(306, 2, b"2009:12:29 09:59:15\0"), (315, 2, _TEXT), *more],
+        following=0 if further else deepest,
+    )
+    tiff.lead(pointer, middle)
+    path = tiff.write(tmp_path / "a.tif")
+    made, cleaned = clean(path, tmp_path / "out")
+    assert made is not None
+    deep = ["GPS position"] if further == 34853 else ["UserComment"]
+    assert cleaned.removed == sorted(["Artist", "DateTime", *deep])
+    data = made.read_bytes()
+    assert SECRET.encode() not in data
+    assert b"2009" not in data
+    assert (tifffile.imread(made) == tifffile.imread(path)).all()
+    assert clean(made, tmp_path / "again")[0] is None
+
+
+def test_names_go_from_what_a_position_leads_to_and_from_texts_of_any_number(
+    tmp_path: Path,
+) -> None:
+    tiff = _Tiff()
+    deepest = tiff.directory([(315, 2, _TEXT), (65_000, 2, _TEXT), (271, 2, b"Maker\0")])
+    tiff.lead(34853, tiff.directory([(2, 7, _TEXT), (330, 4, deepest)]))
+    made, cleaned = clean(tiff.write(tmp_path / "a.tif"), tmp_path / "out")
+    assert made is not None
+    assert cleaned.removed == ["Artist", "GPS position", "TIFF tag 65000"]
+    assert SECRET.encode() not in made.read_bytes()
+    assert b"Maker" in made.read_bytes()
+
+
+def test_a_field_that_comes_twice_is_cleaned_twice(tmp_path: Path) -> None:
+    tiff = _Tiff()
+    tiff.lead(330, tiff.directory([(315, 2, _TEXT), (315, 2, b"x\0")]))
+    made, cleaned = clean(tiff.write(tmp_path / "a.tif"), tmp_path / "out")
+    assert made is not None
+    assert cleaned.removed == ["Artist"]
+    assert SECRET.encode() not in made.read_bytes()
+
+
+def test_directories_that_lead_to_each_other_are_cleaned_once(tmp_path: Path) -> None:
+    tiff = _Tiff()
+    inner = tiff.directory([(315, 2, _TEXT), (330, 4, len(tiff.data)), (34665, 4, tiff.first)])
+    tiff.lead(330, inner)
+    made, cleaned = clean(tiff.write(tmp_path / "a.tif"), tmp_path / "out")
+    assert made is not None
+    assert cleaned.removed == ["Artist"]
+    assert SECRET.encode() not in made.read_bytes()
+
+
+def test_a_directory_that_leads_to_too_many_is_refused(tmp_path: Path) -> None:
+    tiff = _Tiff()
+    following = 0
+    for _ in range(4_100):
+        following = tiff.directory([(315, 2, _TEXT)], following=following)
+    tiff.lead(330, following)
+    with pytest.raises(CorruptFileError, match="leads to more"):
+        clean(tiff.write(tmp_path / "a.tif"), tmp_path / "out")
+
+
+def test_a_chain_longer_than_any_slide_is_refused_and_not_cleaned_in_part(tmp_path: Path) -> None:
+    tiff = _Tiff()
+    following = 0
+    for _ in range(4_100):
+        following = tiff.directory([(256, 4, 1), (315, 2, _TEXT)], following=following)
+    at = tiff.first + 2 + 12 * 12
+    tiff.data[at : at + 4] = struct.pack("<I", following)
+    with pytest.raises(CorruptFileError, match="more than 4,096 directories"):
+        clean(tiff.write(tmp_path / "a.tif"), tmp_path / "out")
 
 
 @pytest.mark.skipif(not os.environ.get("TESSERA_DATA"), reason="TESSERA_DATA is not set")

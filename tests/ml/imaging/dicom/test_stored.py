@@ -112,3 +112,36 @@ def test_a_frame_of_a_large_object_is_found_without_reading_it(tmp_path: Path) -
         file.write(struct.pack("<HHI", 0xFFFE, 0xE0DD, 0))
     assert path.stat().st_size > 40_000_000_000
     assert StoredObject(path).frame(count - 1).startswith(last)
+
+
+@pytest.mark.parametrize("name", ["ExtendedOffsetTable", "ExtendedOffsetTableLengths"])
+@pytest.mark.parametrize("number", [2**63, 2**64 - 1, 2**63 - 1, 2**64 - 9])
+@pytest.mark.parametrize("place", [0, COUNT - 1])
+def test_offsets_beyond_any_file_are_refused(
+    tmp_path: Path, name: str, number: int, place: int
+) -> None:
+    frames, path = _frames(), tmp_path / "a.dcm"
+    data, _ = _head(frames, extended=True)
+    table = np.frombuffer(data[name].value, "<u8").copy()
+    table[place] = number
+    data[name].value = table.tobytes()
+    path.write_bytes(head_of(data, JPEG) + b"".join(coded_pixels(iter(frames))))
+    with pytest.raises(CorruptFileError, match="lie beyond its end"):
+        StoredObject(path).frame(0)
+
+
+@pytest.mark.parametrize("value", [bytes(8 * COUNT - 2), bytes(12), b"\0"])
+def test_a_table_of_no_whole_numbers_is_passed_over(tmp_path: Path, value: bytes) -> None:
+    frames, path = _frames(), tmp_path / "a.dcm"
+    data, _ = _head(frames, extended=True)
+    data["ExtendedOffsetTable"].value = value
+    path.write_bytes(head_of(data, JPEG) + b"".join(coded_pixels(iter(frames))))
+    assert StoredObject(path).frame(3).rstrip(b"\0") == frames[3].rstrip(b"\0")
+
+
+def test_a_table_that_is_a_text_is_passed_over(tmp_path: Path) -> None:
+    frames, path = _frames(), tmp_path / "a.dcm"
+    data, _ = _head(frames, extended=True)
+    head = head_of(data, JPEG).replace(b"\xe0\x7f\x01\x00OV", b"\xe0\x7f\x01\x00UT")
+    path.write_bytes(head + b"".join(coded_pixels(iter(frames))))
+    assert StoredObject(path).frame(3).rstrip(b"\0") == frames[3].rstrip(b"\0")

@@ -182,6 +182,29 @@ def test_a_damaged_index_of_a_shard_is_refused(tmp_path: Path) -> None:
         inspected(ozx(folder, tmp_path / "a.ozx"), tmp_path / "out")
 
 
+def test_a_shard_that_claims_more_chunks_than_it_can_list_is_refused(tmp_path: Path) -> None:
+    folder = write_ngff(
+        tmp_path / "a", version=3, packer="none", chunk=(1, 50, 64), shard=(3, 100, 128)
+    )
+    path = folder / "0" / "zarr.json"
+    told = json.loads(path.read_text())
+    for shape in ([3 * 2**30, 50 * 2**30, 64 * 2**30], [3, 50 * 2**20, 128]):
+        told["chunk_grid"]["configuration"]["chunk_shape"] = shape
+        path.write_text(json.dumps(told))
+        with pytest.raises(CorruptFileError, match="shard"):
+            inspected(ozx(folder, tmp_path / "a.ozx"), tmp_path / "out")
+
+
+def test_a_row_of_chunks_too_large_for_the_memory_is_refused_by_its_own_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    low = np.zeros((3, 60, 200), np.uint8)
+    archive = ozx(write_ngff(tmp_path / "a", low, chunk=(1, 100, 128)), tmp_path / "a.ozx")
+    monkeypatch.setattr("ml.imaging.slides.ngff.MAX_ZARR_ROW_BYTES", 3 * 60 * 200 - 1)
+    with pytest.raises(TooLargeError, match=r"has 36,000 bytes; the limit is 35,999"):
+        inspected(archive, tmp_path / "out")
+
+
 def test_a_zarr_that_is_no_image_and_two_in_one_archive_are_refused(tmp_path: Path) -> None:
     folder = write_ngff(tmp_path / "from" / "a.zarr")
     (folder / ".zattrs").write_text("{}")

@@ -11,7 +11,7 @@ import tifffile
 
 from ml.errors import CorruptFileError, TooLargeError
 from ml.imaging.formats.sniff import sniff
-from ml.imaging.formats.tiff import is_ndpi, read_directories
+from ml.imaging.formats.tiff import MAX_DIRECTORIES, is_ndpi, read_directories
 from tests.ml.imaging.conftest import tiff_bytes
 
 MIB = 1024**2
@@ -60,6 +60,20 @@ def test_many_directories_that_share_one_large_value_are_refused(tmp_path: Path)
         file.truncate(40 * MIB)
     with pytest.raises(TooLargeError, match=r"tags of .* MiB in all"):
         read_directories(path)
+
+
+def test_a_chain_of_too_many_directories_is_refused_and_not_cut(tmp_path: Path) -> None:
+    one = tiff_bytes([(256, _SHORT, 1, 1)])[8:-4]
+    body = b"II*\0" + struct.pack("<I", 8)
+    for _ in range(MAX_DIRECTORIES):
+        body += one + struct.pack("<I", len(body) + len(one) + 4)
+    path = tmp_path / "long.tif"
+    path.write_bytes(body + one + bytes(4))
+    with pytest.raises(CorruptFileError, match="more than 4,096 directories"):
+        read_directories(path)
+    assert len(read_directories(path, limit=3)) == 3
+    path.write_bytes(body[: -len(one) - 4] + one + bytes(4))
+    assert len(read_directories(path)) == MAX_DIRECTORIES
 
 
 def test_tiles_listed_as_bytes_are_refused(tmp_path: Path) -> None:

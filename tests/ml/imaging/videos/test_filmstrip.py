@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ml.imaging.videos import probe_video
-from ml.imaging.videos.filmstrip import HEIGHT_PX, evenly, filmstrip
+from ml.imaging.videos.filmstrip import HEIGHT_PX, evenly, filmstrip, frames_near
 
 FRAMES, GOP = 30, 10
 
@@ -48,3 +48,12 @@ def test_what_does_not_decode_repeats_the_last(video: Path) -> None:
     pts = probe_video(video).frames.pts
     strip = filmstrip(video, [int(pts[0]), int(pts[5]), int(pts[-1]) + 9_999_999], is_long=False)
     assert (strip[:, 120:240] == strip[:, 240:]).all()
+
+
+def test_each_frame_comes_with_its_own_time_stamp(video: Path) -> None:
+    frames = probe_video(video).frames
+    pts = [int(frames.pts[at]) for at in (0, 1, 7, 13, 29)]
+    assert pts[0] == 0
+    assert [at for at, _ in frames_near(video, pts, is_long=False)] == pts
+    keys = [int(frames.pts[at]) for at in (0, 0, 0, 10, 20)]
+    assert [at for at, _ in frames_near(video, pts, is_long=True)] == keys

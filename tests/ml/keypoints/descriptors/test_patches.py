@@ -65,3 +65,11 @@ def test_angles_of_another_number_are_refused(grey):
             support_px=8.0,
             angle_deg=np.zeros(3, np.float32),
         )
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 2), (2, 1), (0,)])
+def test_supports_of_another_number_are_refused(grey, shape):
+    with pytest.raises(ShapeError, match=r"support_px: expected one number or \(2,\), got"):
+        cut_patches(
+            grey, np.zeros((2, 2), np.float32), side_px=8, support_px=np.ones(shape, np.float32)
+        )

@@ -1,0 +1,37 @@
+"""Stretches of a file that is cleaned where it lies: no byte of it moves."""
+
+from __future__ import annotations
+
+import os
+from typing import BinaryIO
+
+from ml.imaging.formats.boxes import kind_name
+
+_NAMED = {b"": "data between boxes"} | dict.fromkeys(
+    (b"free", b"skip", b"wide", b"JUNK"), "free space"
+)
+_CHUNK_BYTES = 2**20  # overwritten, or looked at, at once
+
+
+def write_at(file: BinaryIO, at: int, data: bytes) -> None:
+    """Overwrite what stands there."""
+    os.pwrite(file.fileno(), data, at)
+
+
+def zero(file: BinaryIO, start: int, end: int) -> None:
+    """Overwrite a stretch with zeros."""
+    for at in range(start, end, _CHUNK_BYTES):
+        write_at(file, at, bytes(min(_CHUNK_BYTES, end - at)))
+
+
+def is_zero(file: BinaryIO, start: int, end: int) -> bool:
+    """Whether a stretch is nothing but zeros."""
+    return not any(
+        os.pread(file.fileno(), min(_CHUNK_BYTES, end - at), at).strip(b"\0")
+        for at in range(start, end, _CHUNK_BYTES)
+    )
+
+
+def part_name(kind: bytes) -> str:
+    """What a part of a video is called among what was taken out."""
+    return _NAMED.get(kind) or kind_name(kind)
