@@ -186,7 +186,7 @@ def test_the_doctor_and_the_command_try_the_bucket(
     (found,) = machine.objects()
     assert found.level == "error" and "NoSuchBucket" in found.says
     call_command("archive_bucket")
-    assert f"{bucket.bucket}-2: made" in capsys.readouterr().out
+    assert f"{bucket.bucket}-2: created" in capsys.readouterr().out
     assert [one.level for one in machine.objects()] == ["ok"]
     settings.TESSERA_S3 = None
     assert machine.objects() == []
