@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from pathlib import Path
 
 import pytest
+
+from ml.reports.figures import figures_of
 
 ROOT = Path(__file__).resolve().parents[1]
 LISTED = subprocess.run(
@@ -80,6 +83,14 @@ def test_a_card_has_at_most_600_words_and_one_table(card: str) -> None:
     text = (ROOT / "docs" / "models" / f"{card}.md").read_text(encoding="utf-8")
     assert len(re.findall(r"^\| ?---", text, re.MULTILINE)) <= 1
     assert len(FIGURES.sub("", text).split()) <= 600
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "docs" / "results").glob("*.json")), ids=lambda p: p.name
+)
+def test_kept_results_hold_figures_alone(path: Path) -> None:
+    kept = json.loads(path.read_text())
+    assert figures_of(kept) == kept
 
 
 @pytest.mark.parametrize(
