@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections import defaultdict
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import Count, Exists, Max, OuterRef
+from django.db.models import Count, Max, Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
 from ml.types import ArrayF32, ArrayI64
+from portal.labs.models import Lab
 from portal.retrieval.indexes import Scope
 from portal.retrieval.models import CURRENT, Embedding, Encoder, IndexSnapshot
 from portal.retrieval.selectors.embeddings import CHUNK_ROWS, vectors_stacked
+
+_SCOPES_AT_ONCE = 200  # terms of one condition: SQLite takes a thousand deep
 
 
 def snapshot_latest(scope: Scope) -> IndexSnapshot | None:
@@ -101,32 +104,44 @@ class IndexState:
 
 
 def index_states() -> list[IndexState]:
-    """Of every encoder, in three queries. Without a file the age is 0."""
+    """Of every encoder; without a file the age is 0. The number of vectors costs no time."""
     now = timezone.now()
-    newest: dict[uuid.UUID, dict[uuid.UUID, IndexSnapshot]] = defaultdict(dict)
-    for row in IndexSnapshot.objects.order_by("version"):
-        newest[row.encoder_id][row.lab_id] = row
-    held = IndexSnapshot.objects.filter(
-        lab=OuterRef("lab"), encoder=OuterRef("encoder"), last_embedding_id__gte=OuterRef("pk")
-    )
-    newer = dict(
-        Embedding.objects.filter(CURRENT)
-        .exclude(Exists(held))
-        .order_by()
-        .values_list("encoder")
-        .annotate(Count("pk"))
-    )
+    newest = {
+        (row.encoder_id, row.lab_id): row for row in IndexSnapshot.objects.order_by("version")
+    }
+    labs = list(Lab.objects.order_by().values_list("pk", flat=True))
+    encoders = list(Encoder.objects.all())
+    scopes = {
+        (encoder.pk, lab): newest.get((encoder.pk, lab))
+        for encoder in encoders
+        for lab in labs
+        if encoder.lab_id in {None, lab}
+    }
+    newer = _newer({key: file.last_embedding_id if file else 0 for key, file in scopes.items()})
     found = []
-    for encoder in Encoder.objects.all():
-        files = list(newest[encoder.pk].values())
+    for encoder in encoders:
+        files = [file for key, file in scopes.items() if file and key[0] == encoder.pk]
         found.append(
             IndexState(
                 str(encoder),
                 max([0.0, *((now - file.created_at).total_seconds() for file in files)]),
-                newer.get(encoder.pk, 0),
+                newer[encoder.pk],
                 sum(file.count for file in files),
                 sum(file.size_bytes for file in files),
                 min([1.0, *(file.recall for file in files)]),
             )
         )
+    return found
+
+
+def _newer(last: Mapping[tuple[uuid.UUID, uuid.UUID], int]) -> Counter[uuid.UUID]:
+    """Current embeddings by encoder behind the last one of each encoder and lab, by the index."""
+    found: Counter[uuid.UUID] = Counter()
+    keys = list(last)
+    for start in range(0, len(keys), _SCOPES_AT_ONCE):
+        behind = Q()
+        for encoder, lab in keys[start : start + _SCOPES_AT_ONCE]:
+            behind |= Q(encoder=encoder, lab=lab, pk__gt=last[encoder, lab])
+        rows = Embedding.objects.filter(CURRENT, behind).order_by()
+        found.update(dict(rows.values_list("encoder").annotate(Count("pk"))))
     return found

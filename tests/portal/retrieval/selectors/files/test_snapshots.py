@@ -23,7 +23,7 @@ def test_each_encoder_tells_its_files_and_what_is_newer_at_the_cost_of_one(
     )  # a lab without a file
     for number in range(4):
         Encoder.objects.create(name=f"other {number}", version="1", config_hash="x", dim=4)
-    with django_assert_num_queries(3):
+    with django_assert_num_queries(4):
         states = index_states()
     (told,) = (state for state in states if state.encoder == str(encoder))
     assert (told.newer, told.vectors, told.recall) == (3, 1, 1.0)
