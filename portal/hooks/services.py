@@ -42,7 +42,7 @@ def webhook_create(
     hook = Webhook(lab=lab, created_by=user, sealed_secret=_sealed(secret))
     _set(hook, name=name, url=url, types=types)
     with transaction.atomic():
-        Lab.objects.select_for_update().get(pk=lab.pk)  # of two at once, one sees the other's
+        Lab.objects.select_for_update().get(pk=lab.pk)  # one after the other, so that both count
         if Webhook.objects.filter(lab=lab).count() >= MOST:
             raise ConflictError(f"A lab can have up to {MOST} webhooks.", code="too-many")
         hook.save(force_insert=True)

@@ -33,7 +33,7 @@ from portal.jobs.selectors.turns import (
 
 MAX_BACKOFF_S = 600.0  # nobody waits longer for a retry
 CANCELLED = {"error_code": "cancelled", "error_message": "Cancelled."}
-"""What a job is told to have ended with that was cancelled."""
+"""The error of a job that was cancelled."""
 
 
 def lease_length() -> timedelta:

@@ -17,7 +17,7 @@ CURRENT_LAB = "lab"
 
 
 def lab_chosen_by(request: HttpRequest) -> str | None:
-    """The slug that this session works in, or None for all of the person's labs."""
+    """The slug of the lab chosen in this browser session, or None for all of the person's labs."""
     slug: str | None = request.session.get(CURRENT_LAB)
     return slug
 

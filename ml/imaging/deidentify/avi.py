@@ -18,7 +18,7 @@ _FRAMES, _INFO, _JUNK = b"movi", b"INFO", b"JUNK"
 _KEPT = frozenset({b"avih", b"strh", b"strf", b"strd", b"indx", b"vprp", b"dmlh", b"idx1"})
 """What says how the video is played, by the AVI and OpenDML formats."""
 _CAMERAS = (b"AVIF", b"CASI", b"Zora")
-"""What cameras begin their notes with that they keep as data of a codec."""
+"""How the notes begin that cameras write into the data of a codec."""
 _MAY_BE_CUT = (_FRAMES, b"RIFF", b"idx1")
 _PROGRAM = b"ISFT"
 _RIFF_BYTES = 12  # before the first chunk
@@ -72,7 +72,7 @@ def _chunks(file: BinaryIO, size: int) -> Iterator[IsoBox]:
 
 
 def _names(file: BinaryIO, box: IsoBox) -> list[str]:
-    """What goes with a chunk that is not empty; nothing where it stays."""
+    """Names of what is removed with a chunk; empty if the chunk stays."""
     most = min(box.end - box.body, _MOST_INFO_BYTES)
     data = read_at(file, box.body, most, damage=_DAMAGED)
     if box.kind == b"LIST" and data.startswith(_INFO) and most == box.end - box.body:

@@ -13,7 +13,7 @@ _MOST = {_ORIENTATION: 8, _UNIT: 3}
 """The largest value of each, by Exif 3.0; the smallest is 1."""
 _RESOLUTIONS = (282, 283)
 _SHORT, _LONG, _RATIONAL = 3, 4, 5
-_MOST_PER_UNIT = 2**20  # pixels of 25 nm have that many an inch
+_MOST_PER_UNIT = 2**20  # per inch, of pixels of 25 nm
 _MOST_PARTS = 2**9  # of a pixel; with the most above no four bytes of a value are four letters
 _ENTRY_BYTES = 12  # of a directory
 
@@ -47,7 +47,7 @@ def _first_directory(data: bytes, order: str) -> dict[int, bytes]:
 
 
 def _value(data: bytes, order: str, tag: int, entry: bytes) -> Fraction | None:
-    """What may stay, None of all other fields, and of one whose value cannot be."""
+    """The value of a field that may stay; None for other fields and impossible values."""
     kind, count, at = struct.unpack(order + "HII", entry[2:])
     if count != 1:
         return None

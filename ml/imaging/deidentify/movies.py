@@ -140,7 +140,7 @@ def _forget_times(file: BinaryIO, box: IsoBox, cleaned: Cleaned) -> None:
 
 
 def _forget_name(file: BinaryIO, box: IsoBox, cleaned: Cleaned) -> None:
-    """What a person or a program called a track, as bytes up to a zero or after their number."""
+    """The name of a track, which a person or a program gave it."""
     start = min(box.body + _NAME_AT, box.end)
     most = min(box.end - start, _MOST_NOTE_BYTES)
     name = read_at(file, start, most, damage=_DAMAGED).rstrip(b"\0")

@@ -124,7 +124,7 @@ class TiffFields(TiffBytes):
             yield tag, found
 
     def _ways(self, tag: int, directory: Directory) -> list[tuple[int, int]]:
-        """Where it leads and by which tag; one of the main chain, which has none, by its fields."""
+        """(tag, offset) of each directory it leads to; ``tag`` led to it, 0 in the main chain."""
         ways = list[tuple[int, int]]()
         if tag and directory.following < self.size:  # what lies beyond it nobody can read
             ways.append((tag, directory.following))

@@ -36,7 +36,7 @@ def boxes_in(
 
     Args:
         damage: what is wrong with the file if a box cannot be passed.
-        whole: kinds that must not claim more than the stretch, others end with it; None: all.
+        whole: kinds that must fit into the stretch; others are cut at its end. None: all must.
     Raises:
         CorruptFileError: a box that cannot be passed, or too many.
     """

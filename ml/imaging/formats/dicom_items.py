@@ -15,10 +15,10 @@ ITEM_END_HEAD = ITEM_HEAD.pack(b"\xfe\xff\x0d\xe0", 0)
 
 
 def fragment_bytes(head: bytes, *, damage: str) -> int | None:
-    """How many bytes of coded pixels an item holds, by its head; None behind the last.
+    """How many bytes of coded pixels an item holds, by its head; None after the last.
 
     Args:
-        damage: what is said where it is neither.
+        damage: the message of the error.
     Raises:
         CorruptFileError: it is cut, of another kind, or of no stated length.
     """

@@ -66,7 +66,7 @@ def reap_forever(stop: threading.Event) -> None:
                 signed_s = time.monotonic()
             try:
                 run_each_pass()
-            finally:  # one that fails in each pass keeps no daily one
+            finally:  # daily chores run even if one of each pass fails
                 calendar.run_due()
         except DatabaseError:
             grace.database_away()

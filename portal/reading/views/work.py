@@ -225,7 +225,7 @@ def _tell_made(request: HttpRequest, made: list[Assignment]) -> None:
 def lab_asked(request: HttpRequest, user: User) -> Lab:
     """The lab asked for, else the one chosen if the person manages it, else the first they manage.
 
-    Of who manages none: the one chosen, or their first.
+    For a person who manages none: the one chosen, or their first.
     """
     slug = request.GET.get("lab") or request.POST.get("lab")
     lab = lab_get(user, slug=slug, chosen=lab_chosen_by(request))

@@ -57,7 +57,7 @@ class Call:
         self.variables: dict[str, str] = {}
 
     def step(self, name: str, command: list[str], limit_s: float, **variables: str) -> str | None:
-        """What a command printed; None where it failed, ran too long or had no time left."""
+        """What a command printed; None where it failed or reached its limit."""
         left_s = min(limit_s, self._ends_s - time.monotonic())
         log = self.out / "log.txt"
         began_s, found, why = time.monotonic(), None, "no time was left"

@@ -140,7 +140,7 @@ def _built(folder: Path) -> Scene:
 
 
 def _hook(lab: Lab, cast: Cast) -> tuple[Webhook, WebhookDelivery]:
-    """With one message that was given up."""
+    """With one message whose delivery failed."""
     url = "https://lis.access.example/"
     hook, _ = webhook_create(lab=lab, user=cast.users["manager"], name="LIS", url=url)
     delivery = webhook_ping(hook=hook, user=cast.users["manager"])

@@ -12,6 +12,7 @@ from portal.core.errors import ConflictError
 from portal.hooks import services
 from portal.hooks.models import Webhook
 from portal.labs.models import Lab, User
+from tests.threads import at_once
 
 pytestmark = pytest.mark.django_db
 
@@ -54,9 +55,5 @@ def test_of_two_that_are_made_at_once_only_one_takes_the_last_place(
             said.append(error.code)
         connections.close_all()
 
-    threads = [threading.Thread(target=make) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(make)
     assert sorted(said) == ["made", "too-many"]

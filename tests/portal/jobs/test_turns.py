@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -22,6 +21,7 @@ from portal.jobs.services import job_submit
 from portal.jobs.worker.context import LedgerContext
 from portal.jobs.worker.together import next_run
 from portal.labs.models import Lab, User
+from tests.threads import at_once
 
 pytestmark = pytest.mark.django_db
 
@@ -144,11 +144,7 @@ def test_two_workers_never_claim_the_same(submit: Callable[..., Job]) -> None:
         finally:
             connection.close()
 
-    threads = [threading.Thread(target=work) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(work, 3)
     assert sorted(found) == sorted(jobs)
 
 

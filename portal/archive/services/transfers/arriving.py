@@ -1,4 +1,4 @@
-"""A file is announced, arrives in pieces or in parts that are joined, or is given up."""
+"""A file is announced, arrives in pieces or in parts that are joined, or is discarded."""
 
 from __future__ import annotations
 

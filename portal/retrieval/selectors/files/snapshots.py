@@ -104,7 +104,7 @@ class IndexState:
 
 
 def index_states() -> list[IndexState]:
-    """Of every encoder; without a file the age is 0. The number of vectors costs no time."""
+    """Of every encoder; without a file the age is 0. Vectors in a file are not counted again."""
     now = timezone.now()
     newest = {
         (row.encoder_id, row.lab_id): row for row in IndexSnapshot.objects.order_by("version")
@@ -135,7 +135,7 @@ def index_states() -> list[IndexState]:
 
 
 def _newer(last: Mapping[tuple[uuid.UUID, uuid.UUID], int]) -> Counter[uuid.UUID]:
-    """Current embeddings by encoder behind the last one of each encoder and lab, by the index."""
+    """By encoder, the number of current embeddings after the last one of each encoder and lab."""
     found: Counter[uuid.UUID] = Counter()
     keys = list(last)
     for start in range(0, len(keys), _SCOPES_AT_ONCE):

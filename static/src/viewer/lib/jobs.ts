@@ -28,10 +28,14 @@ export async function jobEnded<J extends Job>(job: J, told: (job: J) => void, si
 
 function pause(signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(resolve, LOOK_EVERY_MS);
-    signal?.addEventListener("abort", () => {
+    const stop = (): void => {
       clearTimeout(timer);
       reject(new DOMException("stopped", "AbortError"));
-    });
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", stop);
+      resolve();
+    }, LOOK_EVERY_MS);
+    signal?.addEventListener("abort", stop, { once: true });
   });
 }

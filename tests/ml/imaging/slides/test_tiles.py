@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 import struct
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +18,7 @@ from ml.imaging.slides import open_slide
 from ml.imaging.slides.pyramids import write_pyramid
 from ml.imaging.slides.tiles import TileOutsideError, TileSource
 from ml.types import ImageU8
+from tests.threads import at_once
 
 
 def _open_descriptors() -> int:
@@ -242,11 +242,7 @@ def test_many_threads_read_the_same_bytes(pyramid: Path) -> None:
                 if source.tile(*w).data != data:
                     wrong.append(w)
 
-        threads = [threading.Thread(target=read) for _ in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        at_once(read, 8)
     assert wrong == []
 
 

@@ -22,6 +22,7 @@ from portal.core.errors import StorageFullError
 from portal.jobs.models import Job
 from portal.labs.models import Lab, User
 from tests.portal.archive.support import picture, png, run_job
+from tests.threads import at_once
 
 pytestmark = pytest.mark.django_db
 
@@ -148,11 +149,7 @@ def test_of_two_that_begin_at_once_only_one_takes_the_last_room(
             said.append(error.code)
         connections.close_all()
 
-    threads = [threading.Thread(target=begin) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(begin)
     assert sorted(said) == ["begun", "lab-quota"]
 
 

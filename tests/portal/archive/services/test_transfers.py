@@ -1,4 +1,4 @@
-"""Files in pieces: resumed, damaged, joined, checked by a job, given up."""
+"""Files in pieces: resumed, damaged, joined, checked by a job, discarded."""
 
 from __future__ import annotations
 

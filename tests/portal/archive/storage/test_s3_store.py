@@ -18,6 +18,7 @@ from portal.archive.storage.s3_store import S3Settings, S3Store
 from portal.archive.storage.store import StoreAwayError
 from portal.core.errors import StorageFullError
 from tests.portal.archive.storage.conftest import Door
+from tests.threads import at_once
 
 Received = Callable[[bytes], tuple[Path, str]]
 DATA = bytes(range(256)) * 8_192  # 2 MiB: more than one piece of a download
@@ -92,11 +93,7 @@ def test_many_ask_at_once_and_one_fetches(s3: S3Store, held: str, door: Door) ->
         begin.wait()
         found.append(s3.local(held).read_bytes())
 
-    threads = [threading.Thread(target=ask) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(ask, 8)
     assert found == [DATA] * 8
     assert len(door.downloads) == 1
 
@@ -114,11 +111,7 @@ def test_who_waits_for_a_download_that_fails_tries_himself(
         except StoreAwayError:
             ended.append(False)
 
-    threads = [threading.Thread(target=ask) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(ask)
     assert sorted(ended) == [False, True]
 
 

@@ -21,6 +21,7 @@ from portal.core.models import KeptAnswer
 from portal.hooks.models import Webhook
 from portal.labs.models import ApiToken, Lab, Membership, Role, User
 from portal.labs.services import member_set_role, tokens_revoke_of
+from tests.threads import at_once
 
 pytestmark = pytest.mark.django_db
 CASES, KEY = "/api/v1/cases/", "a-key-of-mine"
@@ -99,11 +100,7 @@ def test_of_many_at_once_exactly_one_is_carried_out(annotator: User, lab: Lab) -
             time.sleep(0.01)
         connections.close_all()
 
-    threads = [threading.Thread(target=send) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(send, 6)
     done = [body for status, body in said if status == 201]
     assert len(done) == 6 and all(body == done[0] for body in done)
     assert Case.objects.filter(lab=lab).count() == 1
