@@ -134,7 +134,7 @@ def _atlas_blocks(path: Path, use: str, progress: Progress) -> Iterator[tuple[st
         rows = [row for row in reader if row["use"] == use]
     tiles: dict[str, list[dict[str, str]]] = defaultdict(list)
     for row in rows:
-        tiles[row["block"]].append(row)
+        tiles[row["block"] or row["file"]].append(row)
     for done, (_, four) in enumerate(sorted(tiles.items()), 1):
         pixels = _stitched(path.parent, four)
         mpp = float(four[0]["mpp_est"] or _LEVEL_MPP[four[0]["level"]])
@@ -145,7 +145,17 @@ def _atlas_blocks(path: Path, use: str, progress: Progress) -> Iterator[tuple[st
 
 
 def _stitched(folder: Path, tiles: Sequence[dict[str, str]]) -> ImageU8 | None:
-    """(508, 508, 3): four Deep Zoom neighbours without their overlap; None if not all are whole."""
+    """Stitch four Deep Zoom neighbours without their overlap.
+
+    Args:
+        tiles: Rows of the table: four neighbours, or one that is a whole region.
+    Returns:
+        (508, 508, 3) uint8; None if a tile is too small or cannot be read.
+    """
+    if len(tiles) == 1:
+        region = cv2.imread(str(folder / tiles[0]["file"]), cv2.IMREAD_COLOR_RGB)
+        is_whole = region is not None and region.shape[:2] == (BLOCK_PX, BLOCK_PX)
+        return np.asarray(region, np.uint8) if is_whole else None
     half = BLOCK_PX // 2
     out = np.zeros((BLOCK_PX, BLOCK_PX, 3), np.uint8)
     places = [tuple(int(v) for v in Path(tile["path"]).stem.split("_")) for tile in tiles]

@@ -26,6 +26,19 @@ def test_four_tiles_give_the_seamless_region(tmp_path, region):
     assert block.mpp == 0.5
 
 
+def test_a_row_without_a_block_is_a_whole_region(tmp_path, region):
+    (row, *_) = write_block(tmp_path, region, "b", patient="p")
+    pixels = region[:BLOCK_PX, :BLOCK_PX]
+    rows = []
+    for name in ("88_8", "22_34"):
+        Image.fromarray(pixels).save(tmp_path / f"{name}.png")
+        rows.append({**row, "file": f"{name}.png", "path": f"{name}.jpeg", "block": ""})
+    write_table(tmp_path / "index.csv", rows)
+    (blocks,) = read_blocks(tmp_path, tmp_path / "index.csv", (), no_progress).of_patient
+    assert len(blocks) == 2
+    assert all(np.array_equal(block.mips[0], pixels) for block in blocks)
+
+
 def test_the_order_of_the_rows_does_not_matter(tmp_path, region):
     rows = write_block(tmp_path, region, "b", patient="p")
     write_table(tmp_path / "index.csv", rows[::-1])
