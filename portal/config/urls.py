@@ -6,11 +6,11 @@ from importlib import import_module
 
 from django.urls import URLPattern, URLResolver, include, path
 from django.views.generic import RedirectView
-from drf_spectacular.views import SpectacularAPIView
 from rest_framework.routers import SimpleRouter
 
 import portal.labs.schema  # noqa: F401 - how a program signs in, for the schema of the API
 from portal.config import health, metrics
+from portal.core.api.schema_document import SchemaView
 from portal.core.views import ApiDocsView, api_not_found
 
 APPS = (
@@ -50,7 +50,7 @@ urlpatterns = [
     path("metrics", metrics.metrics, name="metrics"),
     path("accounts/", include("portal.labs.urls.sign_in")),
     *(path("", include(f"portal.{name}.urls")) for name in APPS),
-    path("api/v1/schema/", SpectacularAPIView.as_view(), name="api-schema"),
+    path("api/v1/schema/", SchemaView.as_view(), name="api-schema"),
     path("api/v1/docs/", ApiDocsView.as_view(url_name="api-schema"), name="api-docs"),
     path("api/v1/", include((_api(), "api"))),
     path("api/<path:rest>", api_not_found, name="api-not-found"),

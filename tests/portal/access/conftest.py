@@ -11,9 +11,6 @@ from typing import Any
 import pytest
 from django.core.cache import cache
 from django.test import Client
-from drf_spectacular.generators import SchemaGenerator
-from drf_spectacular.renderers import OpenApiYamlRenderer
-from drf_spectacular.settings import spectacular_settings
 
 from ml.imaging.dicom.uids import instance_id
 from portal.annotations.models import Label, LabelMerge, Roi, RoiImport
@@ -32,8 +29,6 @@ from portal.reading.models import Assignment, Study
 from portal.reading.services import WantedReadings, readings_assign, study_create, work_assign
 from tests import world
 from tests.portal.access.actors import Cast, cast_of
-
-SCHEMAS: list[Any] = []
 
 
 @dataclass
@@ -63,27 +58,6 @@ def _apart(db: None) -> Iterator[None]:
     REQUEST_SECONDS.clear()
     yield
     cache.clear()
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _one_schema() -> Iterator[None]:
-    """Whoever asks for the schema gets the same: to make it and to write it takes a second."""
-    get_schema, render = SchemaGenerator.get_schema, OpenApiYamlRenderer.render
-    written: list[bytes] = []
-
-    def kept(*args: Any, **options: Any) -> Any:
-        assert spectacular_settings.SERVE_PUBLIC
-        SCHEMAS[:] = SCHEMAS or [get_schema(*args, **options)]
-        return SCHEMAS[0]
-
-    def written_once(*args: Any, **options: Any) -> bytes:
-        written[:] = written or [render(*args, **options)]
-        return written[0]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(SchemaGenerator, "get_schema", kept)
-        patch.setattr(OpenApiYamlRenderer, "render", written_once)
-        yield
 
 
 def _built(folder: Path) -> Scene:

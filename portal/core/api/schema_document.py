@@ -1,0 +1,164 @@
+"""The OpenAPI document: rendered once per process, served compressed and by ETag.
+
+Rendering takes seconds of processor time and drf-spectacular is not safe in several threads, so it
+runs once, under a lock. The document depends on the code alone, never on who asks.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.utils.cache import patch_vary_headers
+from drf_spectacular.generators import SchemaGenerator
+from drf_spectacular.renderers import OpenApiYamlRenderer
+from rest_framework.permissions import AllowAny
+from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
+from rest_framework.utils.encoders import JSONEncoder
+from rest_framework.views import APIView
+
+from ml.types import JsonObject
+from portal.core.http.files import bytes_response
+
+CACHE = "public, no-cache"
+"""The document is the same for everybody; a copy is used after asking whether it changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaDocument:
+    """One rendered form of the document."""
+
+    content: bytes
+    compressed: bytes
+    tag: str
+
+    @classmethod
+    def of(cls, content: bytes) -> SchemaDocument:
+        """Compress and tag a rendered document."""
+        tag = hashlib.blake2b(content, digest_size=16).hexdigest()
+        return cls(content, gzip.compress(content, mtime=0), tag)
+
+
+class SchemaCache:
+    """The documents of this process, each rendered at its first use."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._schema: JsonObject | None = None
+        self._documents: dict[str, SchemaDocument] = {}
+
+    def document(self, form: str) -> SchemaDocument:
+        """The document as ``json`` or ``yaml``; whoever asks meanwhile waits for the same one."""
+        if (known := self._documents.get(form)) is not None:
+            return known
+        with self._lock:
+            if form not in self._documents:
+                if self._schema is None:
+                    self._schema = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
+                self._documents[form] = SchemaDocument.of(_RENDERED[form](self._schema))
+                if self._documents.keys() == _RENDERED.keys():
+                    self._schema = None  # 20 MB that nothing needs any more
+            return self._documents[form]
+
+    def clear(self) -> None:
+        """Forget the documents."""
+        with self._lock:
+            self._schema = None
+            self._documents = {}
+
+
+def _json(schema: JsonObject) -> bytes:
+    text = json.dumps(schema, cls=JSONEncoder, ensure_ascii=False, separators=(",", ":"))
+    return text.encode()
+
+
+def _yaml(schema: JsonObject) -> bytes:
+    return bytes(OpenApiYamlRenderer().render(schema))  # type: ignore[no-untyped-call]
+
+
+_RENDERED: dict[str, Callable[[JsonObject], bytes]] = {"json": _json, "yaml": _yaml}
+schema_cache = SchemaCache()
+
+
+class _Negotiated(BaseRenderer):
+    """Takes part in content negotiation; errors of the view are rendered as JSON."""
+
+    def render(
+        self, data: Any, accepted_media_type: str | None = None, renderer_context: Any = None
+    ) -> bytes:
+        """An error."""
+        return json.dumps(data, cls=JSONEncoder).encode()
+
+
+class YamlDocument(_Negotiated):
+    """YAML under its registered name."""
+
+    media_type, format = "application/vnd.oai.openapi", "yaml"
+
+
+class PlainYamlDocument(_Negotiated):
+    """YAML under its general name."""
+
+    media_type, format = "application/yaml", "yaml"
+
+
+class JsonDocument(_Negotiated):
+    """JSON under its registered name."""
+
+    media_type, format = "application/vnd.oai.openapi+json", "json"
+
+
+class PlainJsonDocument(_Negotiated):
+    """JSON under its general name."""
+
+    media_type, format = "application/json", "json"
+
+
+class SchemaView(APIView):
+    """The OpenAPI document, as YAML or JSON by ``?format=`` or ``Accept``."""
+
+    schema: Any = None  # the document does not describe itself
+    permission_classes = (AllowAny,)
+    renderer_classes = (
+        YamlDocument,
+        PlainYamlDocument,
+        JsonDocument,
+        PlainJsonDocument,
+    )
+
+    def get(self, request: Request) -> HttpResponse:
+        """The document, compressed where the client takes gzip; 304 where it has it."""
+        renderer: Any = request.accepted_renderer
+        document = schema_cache.document(renderer.format)
+        is_compressed = accepts_gzip(request._request)
+        response = bytes_response(
+            request._request,
+            document.compressed if is_compressed else document.content,
+            etag=f'"{document.tag}{".gz" if is_compressed else ""}"',
+            media_type=renderer.media_type,
+            cache=CACHE,
+        )
+        if is_compressed and response.status_code == 200:
+            response["Content-Encoding"] = "gzip"
+        response["Content-Disposition"] = f'inline; filename="tessera.{renderer.format}"'
+        patch_vary_headers(response, ("Accept", "Accept-Encoding"))
+        return response
+
+
+def accepts_gzip(request: HttpRequest) -> bool:
+    """Whether ``Accept-Encoding`` names gzip, or anything, and does not refuse it (``q=0``)."""
+    weights: dict[str, float] = {}
+    for part in request.headers.get("Accept-Encoding", "").split(","):
+        name, _, weight = part.partition(";")
+        try:
+            weights[name.strip().lower()] = float(weight.strip().lower().removeprefix("q=") or 1)
+        except ValueError:
+            weights[name.strip().lower()] = 0.0
+    return weights.get("gzip", weights.get("*", 0.0)) > 0
