@@ -22,12 +22,18 @@ MAX_ENTRIES = 4_096  # a page has some thirty
 
 JPEG, YCBCR, RGB = 7, 6, 2
 """Values of the tags Compression (7) and PhotometricInterpretation that pass through."""
+APERIO_JPEG2000 = (33003, 33005)
+"""Values of the tag Compression in SVS files, in YCbCr and in RGB; only OpenSlide reads these."""
+TRANSPOSED = (5, 6, 7, 8)
+"""Values of the tag Orientation by which stored rows are columns of the picture."""
+PLANES_APART = 2
+"""Value of the tag PlanarConfiguration by which each sample has tiles or strips of its own."""
 
 _WIDTH, _HEIGHT, _BITS, _COMPRESSION, _PHOTOMETRIC = 256, 257, 258, 259, 262
 _SAMPLES, _X_RESOLUTION, _Y_RESOLUTION, _PLANAR, _RESOLUTION_UNIT = 277, 282, 283, 284, 296
 _TILE_WIDTH, _TILE_HEIGHT, _TILE_OFFSETS, _TILE_COUNTS = 322, 323, 324, 325
 _STRIP_OFFSETS, _STRIP_COUNTS, _JPEG_TABLES, _ICC = 273, 279, 347, 34675
-_DESCRIPTION = 270
+_DESCRIPTION, _ORIENTATION = 270, 274
 """Tags of TIFF 6.0; JPEGTables of its Technical Note 2, ICC as the ICC specification says."""
 
 _DTYPES = {1: "u1", 2: "u1", 3: "u2", 4: "u4", 5: "u4", 6: "i1", 7: "u1", 8: "i2", 9: "i4"} | {
@@ -53,6 +59,7 @@ class TiffDirectory:
         bits: bits per sample, one number per sample.
         offsets, counts: (N,) uint64, where each tile (or strip) lies; count 0 is a missing tile.
         x_resolution, y_resolution: pixels per ``resolution_unit`` (1 none, 2 inch, 3 cm) or None.
+        orientation: how the stored pixels are turned, 1 (upright) to 8; 0 if the file does not say.
     """
 
     width_px: int
@@ -71,6 +78,7 @@ class TiffDirectory:
     x_resolution: float | None
     y_resolution: float | None
     resolution_unit: int
+    orientation: int
 
     @property
     def is_tiled(self) -> bool:
@@ -274,6 +282,7 @@ class _Reader(TiffBytes):
         offsets = self._values(tags, _TILE_OFFSETS if tiled else _STRIP_OFFSETS)
         counts = self._values(tags, _TILE_COUNTS if tiled else _STRIP_COUNTS)
         shared = min(len(offsets), len(counts))
+        samples = number(_SAMPLES, 1)
         icc = self._values(tags, _ICC, MAX_ICC_BYTES + 1).tobytes()
         return TiffDirectory(
             width_px=number(_WIDTH, 0),
@@ -282,9 +291,9 @@ class _Reader(TiffBytes):
             tile_height_px=number(_TILE_HEIGHT, 0),
             compression=number(_COMPRESSION, 1),
             photometric=number(_PHOTOMETRIC, 0),
-            samples=number(_SAMPLES, 1),
+            samples=samples,
             bits=tuple(int(b) for b in self._values(tags, _BITS, _MAX_BITS).tolist()) or (1,),
-            planar=number(_PLANAR, 1),
+            planar=number(_PLANAR, 1) if samples > 1 else 1,
             offsets=offsets[:shared].astype(np.uint64),
             counts=counts[:shared].astype(np.uint64),
             jpeg_tables=self._values(tags, _JPEG_TABLES, _MAX_TABLES_BYTES).tobytes(),
@@ -292,6 +301,7 @@ class _Reader(TiffBytes):
             x_resolution=resolution(_X_RESOLUTION),
             y_resolution=resolution(_Y_RESOLUTION),
             resolution_unit=number(_RESOLUTION_UNIT, 2),
+            orientation=number(_ORIENTATION, 0),
         )
 
 

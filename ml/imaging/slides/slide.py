@@ -10,9 +10,10 @@ from PIL import Image
 
 from ml.errors import CorruptFileError, EmptyRegionError, ShapeError, UnsupportedFormatError
 from ml.imaging.formats.sniff import read_head, sniff
-from ml.imaging.formats.tiff import is_tiff
-from ml.imaging.slides.grid import StoredLevel, plan_levels
+from ml.imaging.formats.tiff import APERIO_JPEG2000, is_tiff, read_directories
+from ml.imaging.slides.grid import NATIVE_VENDORS, StoredLevel, plan_levels
 from ml.imaging.slides.metadata import allowed_properties, number_or_none, plausible_mpp
+from ml.imaging.slides.orientation import is_turned, upright
 from ml.imaging.slides.readers import OpenSlideReader, Reader, StillReader, slide_vendor
 from ml.imaging.slides.tiledtiff import TiledTiffReader
 from ml.types import ImageU8, SlideInfo
@@ -36,9 +37,15 @@ def open_slide(path: str | Path) -> SlideImage:
         TooLargeError: it claims more pixels than ``ml.imaging.limits`` allows.
     """
     path = Path(path)
+    return SlideImage(upright(_reader(path)), path=path)
+
+
+def _reader(path: Path) -> Reader:
     vendor = slide_vendor(path)
     if vendor is not None:
-        return SlideImage(OpenSlideReader(path, vendor), path=path)
+        opened = OpenSlideReader(path, vendor)
+        # libtiff turns each tile by itself where OpenSlide lets it decode them
+        return opened if vendor not in NATIVE_VENDORS else _turnable(path, opened)
     kind = sniff(path)
     if kind == "video":
         raise UnsupportedFormatError("the file is a video; expected a slide or an image")
@@ -46,7 +53,16 @@ def open_slide(path: str | Path) -> SlideImage:
         raise CorruptFileError(
             "the slide cannot be opened: it is damaged, or of a variant that is not supported"
         )
-    return SlideImage(TiledTiffReader(path) if kind == "slide" else StillReader(path), path=path)
+    return TiledTiffReader(path) if kind == "slide" else StillReader(path)
+
+
+def _turnable(path: Path, opened: OpenSlideReader) -> Reader:
+    """Another reader where OpenSlide would turn each stored tile by itself."""
+    first = read_directories(path, limit=1)[0]
+    if not is_turned(first) or first.compression in APERIO_JPEG2000:
+        return opened
+    opened.close()
+    return TiledTiffReader(path, described_by=opened)
 
 
 class SlideImage:

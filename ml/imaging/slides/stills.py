@@ -16,7 +16,7 @@ from PIL import Image, Jpeg2KImagePlugin
 from ml.errors import CorruptFileError
 from ml.imaging.formats.jpeg2000 import check_jpeg2000, is_jpeg2000
 from ml.imaging.formats.sniff import read_head, still_format
-from ml.imaging.formats.tiff import is_tiff
+from ml.imaging.formats.tiff import TRANSPOSED, is_tiff
 from ml.imaging.limits import require_still_size
 from ml.imaging.slides.metadata import plausible_mpp
 from ml.types import ImageU8
@@ -134,7 +134,11 @@ def _upright(image: Any, path: Path) -> Any:
     if image.get_typeof("orientation") == 0 or image.get("orientation") == 1:
         return image
     # a turned image cannot be streamed top to bottom
-    return _load(path, "random").autorot()
+    stored = _load(path, "random")
+    turned = stored.autorot()
+    if stored.get("orientation") in TRANSPOSED:  # libvips leaves the resolution as it is stored
+        return turned.copy(xres=stored.yres, yres=stored.xres)
+    return turned
 
 
 def to_rgb(image: Any) -> Any:

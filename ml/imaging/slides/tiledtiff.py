@@ -1,4 +1,7 @@
-"""Tiled TIFF pyramids that OpenSlide does not recognise (big-endian classic TIFF), by libvips."""
+"""Tiled TIFF pyramids that OpenSlide does not read rightly, by libvips.
+
+They are big-endian classic TIFFs and those whose stored pixels are turned.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,12 @@ from typing import Any
 import numpy as np
 import pyvips
 
-from ml.errors import CorruptFileError
-from ml.imaging.formats.tiff import TiffDirectory, read_directories
+from ml.errors import CorruptFileError, UnsupportedFormatError
+from ml.imaging.formats.tiff import PLANES_APART, TiffDirectory, read_directories
 from ml.imaging.limits import require_slide_size, require_tile_size
 from ml.imaging.slides.grid import StoredLevel, fits_grid
 from ml.imaging.slides.metadata import mpp_from_resolution
+from ml.imaging.slides.readers import Reader
 from ml.imaging.slides.stills import first_line, to_rgb
 from ml.types import ImageU8
 
@@ -27,7 +31,8 @@ class TiledTiffReader:
     vendor = "generic-tiff"
     properties: Mapping[str, str] = {}
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, described_by: Reader | None = None) -> None:
+        """Open the file; another reader of it may know its vendor, properties and scale."""
         self._path = path
         pages = pyramid_pages(read_directories(path))
         first = pages[0][1]
@@ -48,6 +53,9 @@ class TiledTiffReader:
         self.mpp = mpp_from_resolution(
             first.x_resolution, first.y_resolution, first.resolution_unit
         )
+        if described_by is not None:
+            self.vendor, self.properties = described_by.vendor, described_by.properties
+            self.mpp = described_by.mpp
 
     def read(self, level: int, x: int, y: int, width: int, height: int) -> ImageU8:
         """(height, width, 3) uint8 RGB at level pixels (x, y), white outside."""
@@ -90,8 +98,14 @@ def pyramid_pages(directories: list[TiffDirectory]) -> list[tuple[int, TiffDirec
 
     Raises:
         CorruptFileError: the first page is not stored in usable tiles.
+        UnsupportedFormatError: its colours are stored in tiles of their own.
     """
     first = directories[0]
+    if first.planar == PLANES_APART:
+        raise UnsupportedFormatError(
+            "the TIFF file stores each colour in tiles of its own (planar configuration 2), which "
+            "can be read in 8 bits and upright only; save it with the colours of a pixel together"
+        )
     if not first.is_tiled or not fits_grid(first):
         raise CorruptFileError("the TIFF file's first page is not stored in usable tiles")
     found = [(0, first)]

@@ -17,7 +17,7 @@ from portal.archive.tiles.cache import SOURCES
 from portal.core.errors import NotFoundError, UnavailableError
 
 MEDIA_TYPE = "image/jpeg"
-SCHEME = "1"
+SCHEME = "2"
 """Part of every ETag; raise it when the same file gives other tile bytes than before."""
 
 

@@ -1,0 +1,92 @@
+"""Slides whose pixels are stored turned or mirrored: the TIFF tag Orientation, values 2 to 8."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ml.imaging.formats.tiff import TRANSPOSED, TiffDirectory
+from ml.imaging.slides.grid import StoredLevel
+from ml.imaging.slides.readers import Reader
+from ml.types import ImageU8
+
+UPRIGHT, _MOST = 1, 8
+_MIRRORED_X = (2, 3, 7, 8)
+_MIRRORED_Y = (3, 4, 6, 7)
+
+
+def is_turned(directory: TiffDirectory) -> bool:
+    """Whether the stored pixels are not as they are meant to be seen."""
+    return _stated(directory) not in (0, UPRIGHT)
+
+
+def upright(reader: Reader) -> Reader:
+    """The reader itself, or one that turns its levels as the file says."""
+    orientations = _orientations([level.directory for level in reader.stored])
+    if all(one == UPRIGHT for one in orientations):
+        return reader
+    return UprightReader(reader, orientations)
+
+
+def _orientations(directories: Sequence[TiffDirectory | None]) -> list[int]:
+    """The orientation of each level of a pyramid, 1 to 8.
+
+    A reduced page that states none, or one that does not fit its shape, was made from the first
+    page as it is stored.
+    """
+    first = _stated(directories[0]) or UPRIGHT
+    found = [_stated(directory) or first for directory in directories]
+    return [one if (one in TRANSPOSED) == (first in TRANSPOSED) else first for one in found]
+
+
+class UprightReader:
+    """The levels of another reader, turned as they are meant to be seen.
+
+    No stored tile is a tile of the picture, so no level has a ``directory``.
+    """
+
+    def __init__(self, reader: Reader, orientations: Sequence[int]) -> None:
+        self._reader, self._orientations = reader, tuple(orientations)
+        self.vendor, self.icc_profile = reader.vendor, reader.icc_profile
+        self.properties: Mapping[str, str] = reader.properties
+        mpp_x, mpp_y = reader.mpp
+        self.mpp = (mpp_y, mpp_x) if self._orientations[0] in TRANSPOSED else (mpp_x, mpp_y)
+        self.stored: tuple[StoredLevel, ...] = tuple(
+            _turned(level, orientation)
+            for level, orientation in zip(reader.stored, self._orientations, strict=True)
+        )
+
+    def read(self, level: int, x: int, y: int, width: int, height: int) -> ImageU8:
+        """(height, width, 3) uint8 RGB at level pixels (x, y) of the upright picture."""
+        orientation, stored = self._orientations[level], self._reader.stored[level]
+        is_across = orientation in TRANSPOSED
+        if is_across:
+            x, y, width, height = y, x, height, width
+        if orientation in _MIRRORED_X:
+            x = stored.width_px - x - width
+        if orientation in _MIRRORED_Y:
+            y = stored.height_px - y - height
+        pixels = self._reader.read(level, x, y, width, height)
+        if orientation in _MIRRORED_X:
+            pixels = pixels[:, ::-1]
+        if orientation in _MIRRORED_Y:
+            pixels = pixels[::-1]
+        return np.ascontiguousarray(pixels.swapaxes(0, 1) if is_across else pixels)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._reader.close()
+
+
+def _stated(directory: TiffDirectory | None) -> int:
+    """The orientation, 0 where it is missing or of no meaning."""
+    stated = directory.orientation if directory is not None else 0
+    return stated if UPRIGHT <= stated <= _MOST else 0
+
+
+def _turned(level: StoredLevel, orientation: int) -> StoredLevel:
+    size = (level.width_px, level.height_px)
+    width_px, height_px = size[::-1] if orientation in TRANSPOSED else size
+    return replace(level, width_px=width_px, height_px=height_px, directory=None)
