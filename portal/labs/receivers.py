@@ -24,7 +24,7 @@ from portal.labs.services import app_code_spend, email_prove, session_begin, ses
 @receiver(password_reset)
 def note_the_proof(user: User, **kwargs: Any) -> None:
     """A reset link is only ever mailed: whoever used it reads the mailbox."""
-    email_prove(user)
+    email_prove(user, has_new_password=True)
 
 
 @receiver(user_logged_in)

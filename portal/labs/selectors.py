@@ -210,6 +210,13 @@ def invitation_by_secret(secret: str) -> Invitation | None:
     return invitation if invitation is not None and invitation.is_live else None
 
 
+def invitations_for(user: User) -> QuerySet[Invitation]:
+    """Live invitations of the person's address, the oldest first; none before it is proven."""
+    mine = Invitation.objects.open().filter(email=user.email, expires_at__gt=timezone.now())
+    found = mine if user.email_proven_at is not None else mine.none()
+    return found.select_related("lab", "invited_by").order_by("created_at", "id")
+
+
 def link_by_secret(secret: str) -> OneTimeLink | None:
     """The live link of a secret, without using it up; None if there is none."""
     return (

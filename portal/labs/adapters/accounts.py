@@ -6,15 +6,22 @@ from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
 from django.conf import settings
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 
 from portal.core.errors import TooManyRequestsError
 from portal.core.http.clients import client_address, client_network
 from portal.labs.models import User
+from portal.labs.selectors import invitations_for
 from portal.labs.services import attempt_begin, attempt_forget, device_remember, password_set
 from portal.labs.services.attempts import DEVICE_LIVES, TOO_MANY_ATTEMPTS
 
 DEVICE_COOKIE = "tessera_device"
+RECLAIMED = (
+    "This account was made before you proved that its address is yours. Its earlier password, "
+    "sign-ins, API tokens and second factors no longer work: choose a new password under Password."
+)
 
 
 class LabAccountAdapter(DefaultAccountAdapter):
@@ -70,6 +77,11 @@ class LabAccountAdapter(DefaultAccountAdapter):
     def post_login(self, request: HttpRequest, user: User, **kwargs: Any) -> HttpResponse:
         """Remember the browser: guessing elsewhere will not slow this person here."""
         response: HttpResponse = super().post_login(request, user, **kwargs)
+        if user.was_reclaimed:
+            messages.warning(request, RECLAIMED)
+        goes_home = response.headers.get("Location") == settings.LOGIN_REDIRECT_URL
+        if goes_home and invitations_for(user).exists():
+            response = redirect("labs:invitation")
         response.set_cookie(
             DEVICE_COOKIE,
             device_remember(user, device=request.COOKIES.get(DEVICE_COOKIE, "")),

@@ -41,6 +41,8 @@ class User(AbstractUser):
     """When somebody first proved to own the address, as by a mailed link; None: never."""
     is_service = models.BooleanField(default=False)
     """A program of a lab: it has tokens, and no password, no mailbox and no sign-in."""
+    was_reclaimed: bool = False
+    """Set where this request proved the address for the first time and ended earlier access."""
     only_lab_id: uuid.UUID | None = None
     """Set by a token for one lab: in this request the person is a member of no other."""
 

@@ -1,7 +1,6 @@
 """Writes of labs."""
 
 from portal.labs.services.accounts import (
-    email_prove,
     factors_remove,
     invited_account_create,
     password_set,
@@ -31,6 +30,7 @@ from portal.labs.services.labs import lab_create
 from portal.labs.services.links import link_make, link_take
 from portal.labs.services.members import member_add, member_remove, member_set_role
 from portal.labs.services.programs import program_create, program_remove, program_token_create
+from portal.labs.services.proof import email_prove
 from portal.labs.services.sessions import (
     session_begin,
     session_end,

@@ -101,12 +101,5 @@ def factors_remove(user: User) -> int:
     return len(kinds)
 
 
-def email_prove(user: User) -> None:
-    """Note once that the person owns the address, as by a link that only the mailbox had seen."""
-    if user.email_proven_at is None:
-        user.email_proven_at = timezone.now()
-        user.save(update_fields=["email_proven_at"])
-
-
 def _note(name: str, user: User) -> None:
     event_emit(name, lab_id=None, payload={"user": str(user.pk)})

@@ -10,8 +10,9 @@ from portal.core.errors import InvalidInputError
 from portal.core.mail import mail_later, mail_make
 from portal.labs.models import Purpose, User
 from portal.labs.selectors import person_to_sign_in
-from portal.labs.services.accounts import email_prove, password_check, password_set
+from portal.labs.services.accounts import password_check, password_set
 from portal.labs.services.links import LIVES, link_make, link_take
+from portal.labs.services.proof import email_prove, unproven_access_end
 
 
 def sign_in_link_mail(email: str, *, link_of: Callable[[str], str]) -> None:
@@ -43,6 +44,9 @@ def link_use(secret: str, *, purpose: Purpose, password: str | None = None) -> U
         raise InvalidInputError("This link no longer works.", code="link-used")
     if link.is_mailed:
         email_prove(link.user)
+    elif password is not None and link.user.email_proven_at is None:
+        # Whoever made the account without proof keeps no passkey and no token beside it.
+        unproven_access_end(link.user)
     if password is not None:
         password_check(password, link.user)
         password_set(link.user, password)

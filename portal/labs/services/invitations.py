@@ -19,10 +19,11 @@ from portal.core.mail import mail_make, mail_now
 from portal.labs.hashing import secret_make
 from portal.labs.models import Delivery, Ending, Invitation, Lab, Membership, Role, User
 from portal.labs.rules import require_manager
-from portal.labs.services.accounts import email_prove, user_create
+from portal.labs.services.accounts import password_check, user_create
 from portal.labs.services.attempts import invitation_count
 from portal.labs.services.ending import invitation_end, invitation_note
 from portal.labs.services.members import member_add
+from portal.labs.services.proof import email_prove
 
 LIVES = timedelta(days=7)  # over a weekend and a short leave
 
@@ -134,6 +135,8 @@ def invitation_decline(invitation: Invitation) -> None:
 def invitation_accept(invitation: Invitation, *, user: User) -> Membership:
     """Join by one's own consent. Emits ``invitation.accepted`` and ``member.added``.
 
+    A link that was mailed proves the address: see ``email_prove`` for what that ends.
+
     Raises:
         ForbiddenError: the invitation is for another address.
         ConflictError: it has already ended, or the person is a member already.
@@ -161,8 +164,12 @@ def invitation_accept_new(
         ConflictError: the invitation has already ended, or the address has an account.
     """
     invitation = _locked(invitation)
-    user = user_create(invitation.email, password=password, full_name=full_name)
-    return user, invitation_accept(invitation, user=user)
+    user = user_create(invitation.email, full_name=full_name)
+    password_check(password, user)
+    membership = invitation_accept(invitation, user=user)
+    user.set_password(password)
+    user.save(update_fields=["password"])
+    return user, membership
 
 
 def _locked(invitation: Invitation) -> Invitation:

@@ -73,6 +73,11 @@ def member_remove(membership: Membership, *, by: User | None = None) -> None:
     """
     require_manager(by, membership.lab)
     _keep_a_manager(membership)
+    membership_end(membership, by=by)
+
+
+def membership_end(membership: Membership, *, by: User | None) -> None:
+    """End a membership without asking whether anybody may. Emits ``member.removed``."""
     invitations_revoke_of(membership.user, lab=membership.lab)
     tokens_revoke_of(membership.user, lab=membership.lab)
     _note("member.removed", membership, by)

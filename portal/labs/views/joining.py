@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from allauth.account.utils import perform_login
 from django.contrib import messages
+from django.contrib.auth import logout
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -33,7 +34,7 @@ def invitation_open(request: HttpRequest, secret: str) -> HttpResponse:
 @sensitive_post_parameters("password", "repeated")
 @require_http_methods(["GET", "POST"])
 def invitation_show(request: HttpRequest) -> HttpResponse:
-    """What the link offers; POST makes an account and joins."""
+    """What a link offers, or who invites the person signed in; POST makes an account and joins."""
     invitation = _invitation(request)
     if invitation is None:
         return _page(request, None, status=404)
@@ -57,14 +58,21 @@ def invitation_accept(request: HttpRequest) -> HttpResponse:
     invitation = _invitation(request)
     if invitation is None or not request.user.is_authenticated:
         return redirect("labs:invitation")
+    user = user_of(request)
     try:
-        services.invitation_accept(invitation, user=user_of(request))
+        services.invitation_accept(invitation, user=user)
     except PortalError as error:
         messages.error(request, error.message)
         return redirect("labs:invitation")
     request.session.pop(KEPT, None)
-    messages.success(request, f"You are now a member of {invitation.lab}.")
-    return redirect("home")
+    joined = f"You are now a member of {invitation.lab}."
+    if user.was_reclaimed:  # all sessions ended, this one too
+        logout(request)
+        messages.success(request, joined)
+        response: HttpResponse = perform_login(request, user, redirect_url=reverse("home"))
+        return response
+    messages.success(request, joined)
+    return _onward(user)
 
 
 @require_POST
@@ -75,11 +83,24 @@ def invitation_decline(request: HttpRequest) -> HttpResponse:
         services.invitation_decline(invitation)
         messages.info(request, f"You did not join {invitation.lab}. The link no longer works.")
     request.session.pop(KEPT, None)
-    return redirect("home")
+    return _onward(user_of(request)) if request.user.is_authenticated else redirect("home")
+
+
+def _onward(user: User) -> HttpResponse:
+    """To the next invitation of the person, else to the first page."""
+    return redirect("labs:invitation" if selectors.invitations_for(user).exists() else "home")
 
 
 def _invitation(request: HttpRequest) -> Invitation | None:
-    return selectors.invitation_by_secret(request.session.get(KEPT, ""))
+    """The invitation of the link that was opened, else the first of the person signed in.
+
+    A form names the one that its page showed: no other is accepted or declined by it.
+    """
+    found = [selectors.invitation_by_secret(request.session.get(KEPT, ""))]
+    if request.user.is_authenticated:
+        found += selectors.invitations_for(user_of(request))
+    named = request.POST.get("invitation")
+    return next((one for one in found if one and named in (None, str(one.pk))), None)
 
 
 def _new_account(form: NewAccountForm, invitation: Invitation) -> User | None:

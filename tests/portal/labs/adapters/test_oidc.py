@@ -18,7 +18,7 @@ from django.test import Client
 
 from portal.config import environment
 from portal.labs.models import Lab, Membership, Role, User
-from portal.labs.services import invitation_create
+from portal.labs.services import email_prove, invitation_accept_new, invitation_create
 
 pytestmark = pytest.mark.django_db
 BEGIN = "/accounts/oidc/lab/"
@@ -178,6 +178,7 @@ def test_nobody_links_another_identity_to_an_account(
 
 
 def test_the_second_factor_is_asked_for_as_well(provider: Provider, viewer: User) -> None:
+    email_prove(viewer)  # what is added before the first proof ends with it
     Authenticator.objects.create(user=viewer, type="totp", data={"secret": "x"})
     answer, client = come(provider, email=viewer.email)
     assert answer.headers["Location"] == "/accounts/factors/authenticate/" and not is_in(client)
@@ -223,3 +224,22 @@ def test_a_half_configured_service_is_refused_at_start(
         monkeypatch.setenv(name, value)
     with pytest.raises(ImproperlyConfigured, match=says):
         environment.oidc()
+
+
+def test_the_first_sign_in_shuts_out_whoever_made_the_account(
+    provider: Provider, manager: User
+) -> None:
+    invitation, _ = invitation_create(
+        Lab.objects.get(), email="victim@north.example", role=Role.VIEWER, by=manager
+    )
+    user, _ = invitation_accept_new(invitation, full_name="V", password="known to another")
+    attacker = Client()
+    attacker.post(LOGIN, {"login": user.email, "password": "known to another"})
+    assert is_in(attacker)
+    answer, client = come(provider, email=user.email)
+    assert answer.headers["Location"] == "/invitation/"
+    assert "choose a new password" in client.get("/invitation/").content.decode()
+    assert is_in(client) and not is_in(attacker)
+    assert not Membership.objects.filter(user=user).exists()
+    attacker.post(LOGIN, {"login": user.email, "password": "known to another"})
+    assert not is_in(attacker)
