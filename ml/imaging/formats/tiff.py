@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,7 +34,8 @@ _WIDTH, _HEIGHT, _BITS, _COMPRESSION, _PHOTOMETRIC = 256, 257, 258, 259, 262
 _SAMPLES, _X_RESOLUTION, _Y_RESOLUTION, _PLANAR, _RESOLUTION_UNIT = 277, 282, 283, 284, 296
 _TILE_WIDTH, _TILE_HEIGHT, _TILE_OFFSETS, _TILE_COUNTS = 322, 323, 324, 325
 _STRIP_OFFSETS, _STRIP_COUNTS, _JPEG_TABLES, _ICC = 273, 279, 347, 34675
-_DESCRIPTION, _ORIENTATION = 270, 274
+_DESCRIPTION, _ORIENTATION, _SAMPLE_FORMAT = 270, 274, 339
+_MIN_VALUE, _MAX_VALUE, _S_MIN_VALUE, _S_MAX_VALUE = 280, 281, 340, 341
 """Tags of TIFF 6.0; JPEGTables of its Technical Note 2, ICC as the ICC specification says."""
 
 _DTYPES = {1: "u1", 2: "u1", 3: "u2", 4: "u4", 5: "u4", 6: "i1", 7: "u1", 8: "i2", 9: "i4"} | {
@@ -59,6 +61,8 @@ class TiffDirectory:
         bits: bits per sample, one number per sample.
         offsets, counts: (N,) uint64, where each tile (or strip) lies; count 0 is a missing tile.
         x_resolution, y_resolution: pixels per ``resolution_unit`` (1 none, 2 inch, 3 cm) or None.
+        sample_format: 1 unsigned, 2 signed, 3 floating point, 4 undefined.
+        min_value, max_value: what the file states of its samples, None where it states nothing.
         orientation: how the stored pixels are turned, 1 (upright) to 8; 0 if the file does not say.
     """
 
@@ -79,6 +83,9 @@ class TiffDirectory:
     y_resolution: float | None
     resolution_unit: int
     orientation: int
+    sample_format: int
+    min_value: float | None
+    max_value: float | None
 
     @property
     def is_tiled(self) -> bool:
@@ -274,6 +281,10 @@ class _Reader(TiffBytes):
             values = self._values(tags, tag, 1)
             return int(values[0]) if len(values) else default
 
+        def stated(tag: int) -> list[float]:
+            values = self._values(tags, tag, _MAX_BITS)
+            return [float(value) for value in values.tolist()]
+
         def resolution(tag: int) -> float | None:
             values = self._values(tags, tag, 1)
             return float(values[0]) / float(values[1]) if len(values) >= 2 and values[1] else None
@@ -302,7 +313,15 @@ class _Reader(TiffBytes):
             y_resolution=resolution(_Y_RESOLUTION),
             resolution_unit=number(_RESOLUTION_UNIT, 2),
             orientation=number(_ORIENTATION, 0),
+            sample_format=number(_SAMPLE_FORMAT, 1),
+            min_value=_first_extreme(min, stated(_S_MIN_VALUE), stated(_MIN_VALUE)),
+            max_value=_first_extreme(max, stated(_S_MAX_VALUE), stated(_MAX_VALUE)),
         )
+
+
+def _first_extreme(extreme: Callable[[list[float]], float], *found: list[float]) -> float | None:
+    """The least or largest value of the first list that has one."""
+    return next((extreme(values) for values in found if values), None)
 
 
 def _size(kind: int) -> int:

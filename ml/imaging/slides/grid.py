@@ -14,7 +14,8 @@ from ml.types import Level
 DEFAULT_TILE_PX = 256  # Deep Zoom's and most scanners' own
 COARSEST_PX = 1_024
 """Levels are added by halves until the longer side is at most this."""
-NATIVE_VENDORS = ("aperio", "generic-tiff")
+GENERIC = "generic-tiff"
+NATIVE_VENDORS = ("aperio", GENERIC)
 """Formats whose TIFF tiles lie edge to edge, so that a stored tile is a tile of the canvas.
 
 Others (Ventana, Leica, Trestle, Philips, Hamamatsu) overlap, offset or pad their tiles.

@@ -7,6 +7,7 @@ processes, so a process that did not open the handle opens its own.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
@@ -15,15 +16,19 @@ import numpy as np
 import openslide
 from PIL import Image
 
-from ml.errors import CorruptFileError
+from ml.errors import CorruptFileError, UnsupportedFormatError
 from ml.imaging.formats.sets import is_index
 from ml.imaging.formats.sniff import is_one_file_slide
+from ml.imaging.formats.tiff_coding import compression_name
 from ml.imaging.limits import require_slide_size
-from ml.imaging.slides.grid import StoredLevel, match_directories
+from ml.imaging.slides.grid import GENERIC, StoredLevel, match_directories
 from ml.imaging.slides.metadata import mpp_from_resolution
 from ml.imaging.slides.stills import open_still, still_icc_profile, still_mpp, still_pixels
 from ml.types import ImageU8
 
+_UNSUPPORTED = re.compile(r"(?i)\bunsupported\b|\bcan ?not handle\b|\bnot supported\b")
+_COMPRESSION = re.compile(r"compression: (\d+)$")
+"""How OpenSlide and libtiff put it that they do not know a coding."""
 _OPENSLIDE_BYTES = 64 * 1024 * 1024
 """Decoded tiles kept by OpenSlide, shared by all slides of a process."""
 
@@ -85,7 +90,7 @@ class OpenSlideReader:
         )
         self.icc_profile = self._profile(slide)
         first = tiffs[0]
-        if vendor == "generic-tiff" and first is not None and None in self.mpp:
+        if vendor == GENERIC and first is not None and None in self.mpp:
             self.mpp = mpp_from_resolution(
                 first.x_resolution, first.y_resolution, first.resolution_unit
             )
@@ -99,9 +104,7 @@ class OpenSlideReader:
             try:
                 handle = openslide.OpenSlide(os.fspath(self._path))
             except (openslide.OpenSlideError, OSError) as error:
-                raise CorruptFileError(
-                    f"the slide cannot be opened, it is truncated or damaged: {_line(error)}"
-                ) from error
+                raise _refusal("the slide cannot be opened", error) from error
             handle.set_cache(_cache(pid))
             handle = self._handles.setdefault(pid, handle)
         return handle
@@ -126,10 +129,7 @@ class OpenSlideReader:
         except openslide.OpenSlideError as error:
             # OpenSlide refuses every later read of a handle that failed once
             self._handles.pop(os.getpid(), None)
-            raise CorruptFileError(
-                f"level {level} at ({x}, {y}) cannot be decoded, the slide is truncated or "
-                f"damaged: {_line(error)}"
-            ) from error
+            raise _refusal(f"level {level} at ({x}, {y}) cannot be decoded", error) from error
         return _on_white(image)
 
     def close(self) -> None:
@@ -201,6 +201,16 @@ def _float(text: str | None) -> float | None:
         return float(text) if text is not None else None
     except ValueError:
         return None
+
+
+def _refusal(subject: str, error: Exception) -> CorruptFileError | UnsupportedFormatError:
+    """Damage, or a coding that OpenSlide does not know, which is named."""
+    text = _line(error)
+    if not _UNSUPPORTED.search(text):
+        return CorruptFileError(f"{subject}, it is truncated or damaged: {text}")
+    number = _COMPRESSION.search(text)
+    text = f"it is compressed with {compression_name(int(number[1]))}" if number else text
+    return UnsupportedFormatError(f"{subject}, its coding cannot be read: {text}")
 
 
 def _line(error: Exception) -> str:

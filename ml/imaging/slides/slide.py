@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,8 @@ from PIL import Image
 from ml.errors import CorruptFileError, EmptyRegionError, ShapeError, UnsupportedFormatError
 from ml.imaging.formats.sniff import read_head, sniff
 from ml.imaging.formats.tiff import APERIO_JPEG2000, is_tiff, read_directories
-from ml.imaging.slides.grid import NATIVE_VENDORS, StoredLevel, plan_levels
+from ml.imaging.formats.tiff_coding import is_plain, require_readable
+from ml.imaging.slides.grid import GENERIC, NATIVE_VENDORS, StoredLevel, plan_levels
 from ml.imaging.slides.metadata import allowed_properties, number_or_none, plausible_mpp
 from ml.imaging.slides.orientation import is_turned, upright
 from ml.imaging.slides.readers import OpenSlideReader, Reader, StillReader, slide_vendor
@@ -43,9 +45,7 @@ def open_slide(path: str | Path) -> SlideImage:
 def _reader(path: Path) -> Reader:
     vendor = slide_vendor(path)
     if vendor is not None:
-        opened = OpenSlideReader(path, vendor)
-        # libtiff turns each tile by itself where OpenSlide lets it decode them
-        return opened if vendor not in NATIVE_VENDORS else _turnable(path, opened)
+        return _slide_reader(path, vendor)
     kind = sniff(path)
     if kind == "video":
         raise UnsupportedFormatError("the file is a video; expected a slide or an image")
@@ -56,13 +56,18 @@ def _reader(path: Path) -> Reader:
     return TiledTiffReader(path) if kind == "slide" else StillReader(path)
 
 
-def _turnable(path: Path, opened: OpenSlideReader) -> Reader:
-    """Another reader where OpenSlide would turn each stored tile by itself."""
-    first = read_directories(path, limit=1)[0]
-    if not is_turned(first) or first.compression in APERIO_JPEG2000:
-        return opened
-    opened.close()
-    return TiledTiffReader(path, described_by=opened)
+def _slide_reader(path: Path, vendor: str) -> Reader:
+    """OpenSlide, or libvips where OpenSlide would show other pixels than the file means."""
+    first = read_directories(path, limit=1)[0] if vendor in NATIVE_VENDORS else None
+    if first is None or first.compression in APERIO_JPEG2000:
+        return OpenSlideReader(path, vendor)
+    if is_plain(first) and not is_turned(first):
+        require_readable(first, by_openslide=True)
+        return OpenSlideReader(path, vendor)
+    if vendor == GENERIC:
+        return TiledTiffReader(path)
+    with closing(OpenSlideReader(path, vendor)) as described_by:
+        return TiledTiffReader(path, described_by=described_by)
 
 
 class SlideImage:

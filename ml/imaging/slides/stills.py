@@ -16,7 +16,8 @@ from PIL import Image, Jpeg2KImagePlugin
 from ml.errors import CorruptFileError
 from ml.imaging.formats.jpeg2000 import check_jpeg2000, is_jpeg2000
 from ml.imaging.formats.sniff import read_head, still_format
-from ml.imaging.formats.tiff import TRANSPOSED, is_tiff
+from ml.imaging.formats.tiff import TRANSPOSED, is_tiff, read_directories
+from ml.imaging.formats.tiff_coding import require_readable
 from ml.imaging.limits import require_still_size
 from ml.imaging.slides.metadata import plausible_mpp
 from ml.types import ImageU8
@@ -92,6 +93,8 @@ def _load(path: Path, access: str) -> Any:
         return _load_jpeg2000(path)
     # libvips would try every loader it has; one is enough
     name = "tiff" if is_tiff(head) else still_format(head)
+    if name == "tiff":  # libvips gives black for strips that it cannot decode
+        require_readable(read_directories(path, limit=1)[0], by_openslide=False)
     if not name:
         raise CorruptFileError(
             "the image cannot be decoded: its first bytes are of no known format"

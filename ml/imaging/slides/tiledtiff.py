@@ -15,8 +15,9 @@ import pyvips
 
 from ml.errors import CorruptFileError, UnsupportedFormatError
 from ml.imaging.formats.tiff import PLANES_APART, TiffDirectory, read_directories
+from ml.imaging.formats.tiff_coding import require_readable
 from ml.imaging.limits import require_slide_size, require_tile_size
-from ml.imaging.slides.grid import StoredLevel, fits_grid
+from ml.imaging.slides.grid import GENERIC, StoredLevel, fits_grid
 from ml.imaging.slides.metadata import mpp_from_resolution
 from ml.imaging.slides.readers import Reader
 from ml.imaging.slides.stills import first_line, to_rgb
@@ -28,7 +29,7 @@ _MAX_ASPECT_ERROR = 0.02  # a label or macro image is of quite another shape
 class TiledTiffReader:
     """Reads regions of the pages that form a pyramid; other pages are not reachable."""
 
-    vendor = "generic-tiff"
+    vendor = GENERIC
     properties: Mapping[str, str] = {}
 
     def __init__(self, path: Path, *, described_by: Reader | None = None) -> None:
@@ -38,6 +39,8 @@ class TiledTiffReader:
         first = pages[0][1]
         require_slide_size(first.width_px, first.height_px)
         require_tile_size(first.tile_width_px, first.tile_height_px)
+        for _, page in pages:
+            require_readable(page, by_openslide=False)
         self._pages = [number for number, _ in pages]
         self._images: dict[tuple[int, int], Any] = {}
         self.stored: tuple[StoredLevel, ...] = tuple(

@@ -24,7 +24,7 @@ STORED_FROM_SHOWN = {
     3: lambda a: a[::-1, ::-1],
     4: lambda a: a[::-1],
     5: lambda a: a.swapaxes(0, 1),
-    6: lambda a: np.rot90(a),
+    6: np.rot90,
     7: lambda a: a[::-1, ::-1].swapaxes(0, 1),
     8: lambda a: np.rot90(a, -1),
 }
