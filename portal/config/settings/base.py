@@ -143,6 +143,7 @@ SOCIALACCOUNT_LOGIN_ON_GET = True  # a link: a form may not lead to another host
 SOCIALACCOUNT_PROVIDERS = {"openid_connect": {"OAUTH_PKCE_ENABLED": True, "APPS": TESSERA_OIDC}}
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "/"
+SESSION_ENGINE = "portal.labs.session_store"
 SESSION_COOKIE_AGE = int(  # in all, however often it is used
     environment.number("TESSERA_SESSION_LIFE_H", default=168, minimum=0.01) * 3600
 )

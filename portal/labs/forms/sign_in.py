@@ -11,11 +11,12 @@ from allauth.mfa.adapter import get_adapter as get_factor_adapter
 from allauth.mfa.base.forms import AuthenticateForm, ReauthenticateForm
 from allauth.mfa.models import Authenticator
 from allauth.mfa.webauthn import forms as passkeys
+from allauth.mfa.webauthn.internal.auth import get_state
 from django.http import HttpRequest
 
 from portal.core.mail import mail_later, mail_make
 from portal.labs.models import User
-from portal.labs.services import app_code_spend
+from portal.labs.services import app_code_spend, passkey_challenge_spend
 
 
 class ResetForm(ResetPasswordForm):
@@ -70,14 +71,18 @@ MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError
 
 
 class _PasskeyAnswer:
-    """An answer that no browser would send is refused like any wrong one."""
+    """An answer that no browser would send, or that was sent before, is refused as wrong."""
 
     def clean_credential(self) -> Authenticator:
         """The passkey that the answer was made by."""
+        challenge = str((get_state() or {}).get("challenge"))
         try:
-            return super().clean_credential()  # type: ignore[misc]
+            found: Authenticator = super().clean_credential()  # type: ignore[misc]
         except MALFORMED as error:
             raise get_factor_adapter().validation_error("incorrect_code") from error
+        if not passkey_challenge_spend(found, challenge):
+            raise get_factor_adapter().validation_error("incorrect_code")
+        return found
 
 
 class PasskeySignInForm(_PasskeyAnswer, passkeys.LoginWebAuthnForm):

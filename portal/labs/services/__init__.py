@@ -16,7 +16,7 @@ from portal.labs.services.attempts import (
     lab_name_try,
 )
 from portal.labs.services.entering import link_use, sign_in_link_mail
-from portal.labs.services.factors import app_code_spend
+from portal.labs.services.factors import app_code_spend, passkey_challenge_spend
 from portal.labs.services.invitations import (
     invitation_accept,
     invitation_accept_new,
@@ -70,6 +70,7 @@ __all__ = [
     "member_add",
     "member_remove",
     "member_set_role",
+    "passkey_challenge_spend",
     "password_set",
     "program_create",
     "program_remove",

@@ -13,6 +13,7 @@ import pytest
 from allauth.mfa.models import Authenticator
 from allauth.socialaccount.models import SocialAccount
 from cryptography.hazmat.primitives.asymmetric import rsa
+from django.contrib.sessions.models import Session
 from django.core.exceptions import ImproperlyConfigured
 from django.test import Client
 
@@ -127,6 +128,12 @@ def test_an_address_that_is_not_verified_is_none(
     answer, client = come(provider, email=viewer.email, email_verified=said)
     assert answer.headers["Location"] == LOGIN and not is_in(client)
     assert not SocialAccount.objects.exists()
+
+
+def test_nobody_who_is_refused_leaves_a_session(provider: Provider, viewer: User) -> None:
+    _, client = come(provider, email="else@north.example")
+    client.get(f"{BEGIN}callback/", {"code": "c", "state": "invented"})
+    assert not Session.objects.exists()
 
 
 def test_strangers_of_the_directory_get_no_account(provider: Provider, viewer: User) -> None:
