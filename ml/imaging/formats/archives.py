@@ -10,12 +10,13 @@ import io
 import os
 import stat
 import struct
+import unicodedata
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, BinaryIO
 
 from ml.errors import CorruptFileError, TooLargeError, UnsupportedFormatError
 from ml.imaging.limits import MAX_ARCHIVE_ENTRIES, MAX_ARCHIVE_LISTING_BYTES, MAX_UNPACKED_BYTES
@@ -30,8 +31,13 @@ _CHUNK_BYTES = 1024 * 1024  # between two looks at how much has come out
 MAX_DEPTH = 12  # folders in folders; Zarr has one for each axis
 _MAX_NAME_BYTES = 255  # what file systems take
 _SHOWN = 80  # characters of a name in a message
-_LEFT_OUT = ("__macosx", ".ds_store", "thumbs.db", "desktop.ini")
-"""What systems add to archives by themselves."""
+_LEFT_OUT = frozenset(
+    {"__macosx", ".ds_store", ".trashes", ".fseventsd", ".spotlight-v100", "thumbs.db"}
+    | {"desktop.ini"}
+)
+"""Folders and files that systems add to archives by themselves."""
+_APPLE_DOUBLE = "._"  # begins the names of files in which macOS keeps attributes of others
+_IS_FOLDER = 0x10  # of the attributes of MS-DOS
 _END, _END_BYTES, _MAX_COMMENT_BYTES = b"PK\x05\x06", 22, 65_535
 _LOCATOR, _LOCATOR_BYTES, _FAR_END, _FAR_END_BYTES = b"PK\x06\x07", 20, b"PK\x06\x06", 56
 """Records of APPNOTE.TXT, 4.3.14 to 4.3.16."""
@@ -44,34 +50,50 @@ def is_zip(head: bytes) -> bool:
 
 @contextmanager
 def open_archive(
-    path: Path,
+    file: Path | BinaryIO,
     *,
     most_bytes: int = MAX_UNPACKED_BYTES,
     growth: int = GROWTH,
     most_entries: int = MAX_ARCHIVE_ENTRIES,
 ) -> Iterator[tuple[zipfile.ZipFile, list[zipfile.ZipInfo]]]:
-    """An archive and its files, every name and claim checked.
+    """An archive and its files, every name and claim checked, names with slashes only.
 
     Args:
+        file: a path, or a stream that can seek.
         most_bytes: of all files together, unpacked. growth: as ``GROWTH``. most_entries: files.
     Raises:
         CorruptFileError: cut or damaged.
         TooLargeError: more entries or bytes than the limits.
         UnsupportedFormatError: it holds a path out of it, a link, a name twice, or is encrypted.
     """
-    _check_listing(path, most_entries)
+    if isinstance(file, Path):
+        with (
+            file.open("rb") as opened,
+            open_archive(
+                opened, most_bytes=most_bytes, growth=growth, most_entries=most_entries
+            ) as found,
+        ):
+            yield found
+        return
+    packed = _check_listing(file, most_entries)
     try:
-        with zipfile.ZipFile(path) as archive:
-            files = [entry for entry in archive.infolist() if not entry.filename.endswith("/")]
-            files = [entry for entry in files if not _is_left_out(entry.filename)]
-            packed = path.stat().st_size
+        with zipfile.ZipFile(file) as archive:
+            files = [entry for entry in archive.infolist() if not _is_left_out(entry)]
             _check(files, packed, min(most_bytes, _FREE_BYTES + growth * packed), most_entries)
+            for entry in files:  # whoever looks for a name finds it, whatever system wrote it
+                entry.filename = "/".join(_parts(entry.filename))
             yield archive, files
     except (
         *(zipfile.BadZipFile, zlib.error, EOFError, struct.error, NotImplementedError),
         UnicodeDecodeError,  # of the name that stands before a member's bytes, read with them
     ) as error:
         raise CorruptFileError("the ZIP archive is truncated or damaged") from error
+
+
+def enclosing_folder(names: Iterable[str]) -> str:
+    """The folder, with a slash at its end, that all names of an archive begin with; or empty."""
+    folders = {name.split("/", 1)[0] if "/" in name else "" for name in names}
+    return f"{folders.pop()}/" if len(folders) == 1 and "" not in folders else ""
 
 
 def unpack(path: Path, folder: Path, progress: Progress = no_progress) -> None:
@@ -130,32 +152,32 @@ class _Made(io.RawIOBase):
         return whole
 
 
-def _check_listing(path: Path, most_entries: int) -> None:
-    """Refuse a listing that is too long, before it is read into memory."""
-    with path.open("rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        start = max(0, size - _END_BYTES - _MAX_COMMENT_BYTES)
-        file.seek(start)
-        tail = file.read()
-        at = tail.rfind(_END)
-        if at < 0 or len(tail) - at < _END_BYTES:
-            raise CorruptFileError("the ZIP archive is truncated: its list of files is missing")
-        entries, listing = struct.unpack_from("<HI", tail, at + 10)
-        file.seek(max(0, start + at - _LOCATOR_BYTES))
-        locator = file.read(_LOCATOR_BYTES)
-        if locator.startswith(_LOCATOR) and len(locator) == _LOCATOR_BYTES:
-            far = struct.unpack_from("<Q", locator, 8)[0]
-            file.seek(min(far, size))
-            record = file.read(_FAR_END_BYTES)
-            if not record.startswith(_FAR_END) or len(record) < _FAR_END_BYTES:
-                raise CorruptFileError("the ZIP archive is damaged: its list of files is missing")
-            entries, listing = struct.unpack_from("<QQ", record, 32)
+def _check_listing(file: BinaryIO, most_entries: int) -> int:
+    """Refuse a listing that is too long, unread. Returns the size of the file in bytes."""
+    size = file.seek(0, os.SEEK_END)
+    start = max(0, size - _END_BYTES - _MAX_COMMENT_BYTES)
+    file.seek(start)
+    tail = file.read()
+    at = tail.rfind(_END)
+    if at < 0 or len(tail) - at < _END_BYTES:
+        raise CorruptFileError("the ZIP archive is truncated: its list of files is missing")
+    entries, listing = struct.unpack_from("<HI", tail, at + 10)
+    file.seek(max(0, start + at - _LOCATOR_BYTES))
+    locator = file.read(_LOCATOR_BYTES)
+    if locator.startswith(_LOCATOR) and len(locator) == _LOCATOR_BYTES:
+        far = struct.unpack_from("<Q", locator, 8)[0]
+        file.seek(min(far, size))
+        record = file.read(_FAR_END_BYTES)
+        if not record.startswith(_FAR_END) or len(record) < _FAR_END_BYTES:
+            raise CorruptFileError("the ZIP archive is damaged: its list of files is missing")
+        entries, listing = struct.unpack_from("<QQ", record, 32)
     most_bytes = MAX_ARCHIVE_LISTING_BYTES * max(1, most_entries // MAX_ARCHIVE_ENTRIES)
     if entries > most_entries or listing > most_bytes:
         raise TooLargeError(
             f"the ZIP archive lists {entries:,} files in {listing:,} bytes; the limit is "
             f"{most_entries:,} files in {most_bytes:,} bytes"
         )
+    return size
 
 
 def _check(files: list[zipfile.ZipInfo], packed_bytes: int, limit: int, most_entries: int) -> None:
@@ -198,15 +220,13 @@ def _parts(name: str) -> tuple[str, ...]:
     """The folders and the name of an entry; some systems write backslashes."""
     plain = name.replace("\\", "/")
     parts = PurePosixPath(plain).parts
-    if (
-        not parts
-        or plain.startswith("/")
-        or ".." in parts
-        or ":" in parts[0]
-        or not all(part.isprintable() for part in parts)
-    ):
+    if not parts or plain.startswith("/") or ".." in parts or ":" in parts[0]:
         raise UnsupportedFormatError(
             f"the ZIP archive holds a path that leads outside it: {_shown(name)}"
+        )
+    if any(unicodedata.category(letter) in ("Cc", "Cs") for letter in plain):
+        raise UnsupportedFormatError(
+            f"the ZIP archive holds a name with control characters: {_shown(name)}"
         )
     if len(parts) > MAX_DEPTH or any(len(os.fsencode(part)) > _MAX_NAME_BYTES for part in parts):
         raise UnsupportedFormatError("the ZIP archive holds a path that is too long")
@@ -217,9 +237,13 @@ def _shown(name: str) -> str:
     return ascii(name[:_SHOWN])
 
 
-def _is_left_out(name: str) -> bool:
-    parts = name.replace("\\", "/").casefold().split("/")
-    return parts[0] in _LEFT_OUT or parts[-1] in _LEFT_OUT
+def _is_left_out(entry: zipfile.ZipInfo) -> bool:
+    """Whether an entry is a folder, or was added by a system and not by a person."""
+    plain = entry.filename.replace("\\", "/")
+    if plain.endswith("/") or (entry.external_attr & _IS_FOLDER and not entry.file_size):
+        return True
+    parts = plain.casefold().split("/")
+    return parts[-1].startswith(_APPLE_DOUBLE) or not _LEFT_OUT.isdisjoint(parts)
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ml.errors import MlError
-from ml.imaging.formats.archives import is_zip, open_archive
+from ml.imaging.formats.archives import enclosing_folder, is_zip, open_archive
 from ml.imaging.formats.sniff import read_head
 from ml.imaging.limits import MAX_ARCHIVE_ENTRIES
 from ml.types import JsonObject
@@ -159,6 +159,9 @@ class CrateReader:
         except MlError as error:
             raise CrateError(f"{self._name}: {error}.") from error
         by_name = {entry.filename: entry for entry in entries}
+        folder = enclosing_folder(by_name)  # whoever zips the folder of a crate includes it
+        if METADATA not in by_name and f"{folder}{METADATA}" in by_name:
+            by_name = {name.removeprefix(folder): entry for name, entry in by_name.items()}
         self._open = lambda name: archive.open(by_name[name])  # type: ignore[assignment,return-value]
         return {name: entry.file_size for name, entry in by_name.items()}
 

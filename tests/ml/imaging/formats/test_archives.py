@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ml.errors import BadInputError, CorruptFileError, TooLargeError, UnsupportedFormatError
-from ml.imaging.formats.archives import unpack
+from ml.imaging.formats.archives import enclosing_folder, open_archive, unpack
 
 
 def _archive(path: Path, *names: str, content: bytes = b"x", mode: int = 0) -> Path:
@@ -36,15 +36,65 @@ def test_files_are_written_below_the_folder_without_what_systems_add(tmp_path: P
 
 @pytest.mark.parametrize(
     "name",
-    ["../out.txt", "a/../../out.txt", "/etc/out.txt", "..\\out.txt", "C:\\out.txt", "a\x07b"],
+    [
+        *("../out.txt", "a/../../out.txt", "/etc/out.txt", "..\\out.txt", "C:\\out.txt"),
+        *("\\\\server\\out.txt", "a\\..\\..\\out.txt", "a\x07b"),
+    ],
 )
 def test_a_path_that_leads_out_is_refused_before_anything_is_written(
     name: str, tmp_path: Path
 ) -> None:
     path = _archive(tmp_path / "a.zip", "first.dat", name)
-    with pytest.raises(UnsupportedFormatError, match="leads outside it"):
+    with pytest.raises(UnsupportedFormatError, match=r"leads outside it|control characters"):
         unpack(path, tmp_path / "out")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.zip"]
+
+
+def test_names_of_windows_are_read_with_slashes_and_its_folders_left_out(tmp_path: Path) -> None:
+    path = _archive(tmp_path / "a.zip", "a\\", "a\\b\\c.dat", ".\\a\\d.dat", "n\u00a0o.dat")
+    with zipfile.ZipFile(path, "a") as archive:
+        folder = zipfile.ZipInfo("a\\b")
+        folder.external_attr = 0x10
+        archive.writestr(folder, b"")
+    with open_archive(path) as (archive, files):
+        assert [entry.filename for entry in files] == ["a/b/c.dat", "a/d.dat", "n\u00a0o.dat"]
+        assert [archive.read(entry) for entry in files] == [b"x"] * 3
+
+
+def test_files_that_macos_adds_anywhere_are_left_out(tmp_path: Path) -> None:
+    names = ["s/__MACOSX/x", "s/._slide.mrxs", "s/.DS_Store", ".Trashes/y", "s/slide.mrxs"]
+    with open_archive(_archive(tmp_path / "a.zip", *names)) as (_, files):
+        assert [entry.filename for entry in files] == ["s/slide.mrxs"]
+
+
+def test_an_archive_with_64_bit_fields_is_read(tmp_path: Path) -> None:
+    with (
+        zipfile.ZipFile(tmp_path / "a.zip", "w") as archive,
+        archive.open("a\\b", "w", force_zip64=True) as member,
+    ):
+        member.write(b"long")
+    data = bytearray((tmp_path / "a.zip").read_bytes())
+    at, end = data.index(b"PK\1\2"), data.index(b"PK\5\6")
+    listing = end - at
+    far = struct.pack("<4sQHHIIQQQQ", b"PK\6\6", 44, 45, 45, 0, 0, 1, 1, listing, at)
+    locator = struct.pack("<4sIQI", b"PK\6\7", 0, end, 1)
+    data[end:] = (
+        far
+        + locator
+        + b"PK\5\6"
+        + struct.pack("<HHHHIIH", 0, 0, *[0xFFFF] * 2, *[0xFFFFFFFF] * 2, 0)
+    )
+    (tmp_path / "a.zip").write_bytes(data)
+    with open_archive(tmp_path / "a.zip") as (archive, files):
+        assert [archive.read(entry) for entry in files] == [b"long"]
+
+
+@pytest.mark.parametrize(
+    ("names", "folder"),
+    [(["a/b", "a/c/d"], "a/"), (["a/b", "c/d"], ""), (["a/b", "c"], ""), (["a"], ""), ([], "")],
+)
+def test_the_folder_around_everything_is_known(names: list[str], folder: str) -> None:
+    assert enclosing_folder(names) == folder
 
 
 @pytest.mark.parametrize("kind", [stat.S_IFLNK, stat.S_IFIFO, stat.S_IFCHR])

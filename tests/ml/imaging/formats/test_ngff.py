@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,19 @@ def test_the_confined_child_makes_a_pyramid_of_a_folder_that_was_zipped(tmp_path
     assert (found["width_px"], found["height_px"]) == (300, 200)
     assert found["mpp_x"] == found["mpp_y"] == pytest.approx(0.25)
     assert found["levels"][0]["tile_width_px"] == 256
+
+
+@pytest.mark.parametrize("folder", ["", "scan.zarr\\\\", "out\\\\scan.zarr\\\\"])
+def test_an_archive_made_on_windows_is_read(tmp_path: Path, folder: str) -> None:
+    plain = ozx(write_ngff(tmp_path / "a", version=2, packer="zstd"), tmp_path / "plain.zip")
+    archive = tmp_path / "windows.zip"
+    with zipfile.ZipFile(plain) as source, zipfile.ZipFile(archive, "w") as target:
+        for name in source.namelist():
+            target.writestr(folder + name.replace("/", "\\"), source.read(name))
+        target.writestr("__MACOSX\\._scan.zarr", b"x")
+        target.writestr(folder + "._.zattrs", b"x")
+    assert sniff(archive) == "slide"
+    assert np.abs(shown(archive, tmp_path / "out") - picture(300, 200)).mean() < 4
 
 
 def test_without_a_unit_the_scale_is_unknown(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -92,3 +93,16 @@ def test_what_is_here_of_the_originals_is_asked_for_once(
     said = [one["sql"] for one in asked.captured_queries[begun:]]
     looks = [sql for sql in said if sql.startswith("SELECT") and where in sql]
     assert len(looks) == 1 and Asset.objects.count() == 2
+
+
+def test_a_crate_that_was_unpacked_and_zipped_again_with_its_folder_is_read(
+    exported: Exported, elsewhere: Lab1, tmp_path: Path
+) -> None:
+    again = tmp_path / "again.zip"
+    with zipfile.ZipFile(exported.path) as source, zipfile.ZipFile(again, "w") as target:
+        for name in source.namelist():
+            target.writestr("case W-1\\" + name.replace("/", "\\"), source.read(name))
+        target.writestr("__MACOSX/case W-1/._ro-crate-metadata.json", b"x")
+        target.writestr("case W-1/.DS_Store", b"x")
+    assert case_import(source=again, lab=elsewhere.lab, user=elsewhere.manager).is_new
+    all_prepared()
