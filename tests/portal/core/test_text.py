@@ -1,0 +1,63 @@
+"""Names that look the same are the same."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+
+from portal.core.text import name_clean, name_key, text_clean
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        "Schädel 1",
+        unicodedata.normalize("NFD", "Schädel 1"),
+        "  Schädel\u00a01 ",
+        "Schä\u200bdel \u2009 1\u3000",
+        "\ufeffSchädel\u202f1\u200d",
+        "Schä\u00addel\u20601".replace("\u2060", " \u2060"),
+        "\u202eSchädel 1\u202c\u200e",
+        "Schädel\t\n1\x00",
+    ],
+)
+def test_spellings_of_one_name_become_one(spelling: str) -> None:
+    assert name_clean(spelling) == "Schädel 1"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "می‌خواهم",  # the non-joiner shapes the letters
+        "क्‍ष",
+        "👩‍⚕️ Dr",
+        "🏴󠁧󠁢󠁥󠁮󠁧󠁿",
+        "شريحة",
+        "Å-12 / β (µm²)",
+    ],
+)
+def test_a_joiner_that_shapes_letters_stays(name: str) -> None:
+    assert name_clean(name) == unicodedata.normalize("NFC", name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", " ", "\u200b", "\u00a0\u200d\u2060", "\u3164", "\u2800\u2800", "\u034f", "\u202e\x07"],
+)
+def test_a_name_of_invisible_characters_is_empty(name: str) -> None:
+    assert name_clean(name) == ""
+
+
+def test_cleaning_twice_changes_nothing_and_case_is_folded_only_in_keys() -> None:
+    for name in ("SCHA\u0308DEL", "Straße", "a\u200b\u0308", "ΑΙ\u0345"):
+        once = name_clean(name)
+        assert name_clean(once) == once
+        assert name_key(name_key(name)) == name_key(name)
+    assert name_key("SCHA\u0308DEL ") == name_key("schädel")
+    assert name_clean("SCHA\u0308DEL ") == "SCHÄDEL"
+
+
+def test_a_text_keeps_its_lines_and_a_lone_surrogate_breaks_nothing() -> None:
+    assert text_clean("a\u0308\u200b  b \r\n\tc\x00\n") == "ä  b\n\tc"
+    assert name_clean("a\ud800b") == "a?b"
