@@ -22,6 +22,7 @@ MAX_FOREIGN_BYTES = 32_768  # a few hundred measurements; a row with more would 
 CARRIED = ("color", "measurements", "metadata", "nucleusGeometry", "isMissing")
 AREA_PX, AREA_UM = "Area px^2", "Area um^2"
 MEASURED = {"length_px": "Length px", "length_um": "Length um", "points": "Num points"}
+_SHOWN = 40  # characters of a name in a message
 REVIEW_KEY = "tessera.review_state"
 TRACK_KEY = "tessera.track"
 """Key frames as JSON text: QuPath keeps texts of ``metadata``, and nothing it does not know."""
@@ -33,9 +34,14 @@ class FeatureError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """An entry of a document that cannot become an ROI."""
+    """An entry of a document that cannot become an ROI.
+
+    Attributes:
+        shape: names it in messages.
+    """
 
     reason: str
+    shape: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +97,32 @@ def class_of(raw: object) -> tuple[str, str | None]:
         return raw.label, raw.color
     properties = raw.get("properties") if isinstance(raw, Mapping) else None
     return _class(properties.get("classification") if isinstance(properties, Mapping) else None)
+
+
+def shape_named(raw: object) -> str:
+    """A feature in a message: its kind, name and class, as far as it has them; else empty."""
+    if isinstance(raw, Problem):
+        return raw.shape
+    if isinstance(raw, Feature):
+        geometry, name, label = raw.geometry, raw.name, raw.label
+    else:
+        found = raw if isinstance(raw, Mapping) else {}
+        properties = found.get("properties")
+        geometry = found.get("geometry")
+        name, _ = name_read(properties.get("name") if isinstance(properties, Mapping) else None)
+        label, _ = class_of(raw)
+    kind = geometry.get("type") if isinstance(geometry, Mapping) else None
+    return shape_words(str(kind or ""), name, label)
+
+
+def shape_words(kind: str, name: str = "", label: str = "") -> str:
+    """Kind, name and class of a shape as a few words: ``Polygon “ROI 1” (Tumor)``."""
+    words = (
+        kind[:_SHOWN],
+        f"“{name[:_SHOWN]}”" if name else "",
+        f"({label[:_SHOWN]})" if label else "",
+    )
+    return one_line(" ".join(words))
 
 
 def feature_read(raw: object) -> Feature:

@@ -13,9 +13,35 @@ from pathlib import Path
 
 from portal.annotations.documents import ResumePoint
 
-_RECORD = struct.Struct("<16sQ?")  # id, place after the feature: byte, whether in an object
+_RECORD = struct.Struct("<16s8sQ?")
+"""Id and content, and the place after the feature: byte, whether in an object."""
 _NONE = bytes(16)  # the feature was refused before it had an id
-_AT_ONCE = 4096  # records read together: 100 KB
+_CONTENT_BYTES = 8  # of a hash: two features with one id are rare, and alike by chance never
+_AT_ONCE = 4096  # records read together: 140 KB
+
+
+class SeenIds:
+    """The ids of a document so far: which feature had each first, and what it was.
+
+    A million of them are held in memory: one number each for the feature and its content.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[int, int] = {}
+
+    def first(self, roi_id: uuid.UUID, content: uuid.UUID, index: int) -> tuple[int, bool]:
+        """The first feature with an id, this one if there was none, and whether it was the same.
+
+        Args:
+            content: follows from what the feature is, whatever its id.
+        """
+        return self.first_packed(roi_id.int, content.bytes[:_CONTENT_BYTES], index)
+
+    def first_packed(self, roi_id: int, content: bytes, index: int) -> tuple[int, bool]:
+        """As ``first``, of what a trail keeps."""
+        packed = int.from_bytes(index.to_bytes(4) + content)
+        found = self._found.setdefault(roi_id, packed).to_bytes(4 + _CONTENT_BYTES)
+        return int.from_bytes(found[:4]), found[4:] == content
 
 
 class Trail:
@@ -23,13 +49,13 @@ class Trail:
 
     Attributes:
         goes_on: what was done before need not be read again.
-        seen: by id, the first feature that has it.
+        seen: the ids of these features.
         place: where to continue; None if the format has no such places.
     """
 
     def __init__(self, path: Path, done: int) -> None:
-        self._ids: dict[int, bytes] = {}
-        self.seen: dict[int, int] = {}
+        self._ids: dict[int, tuple[bytes, bytes]] = {}
+        self.seen = SeenIds()
         self.place: ResumePoint | None = None
         self._file = path.open("r+b" if path.exists() else "w+b")
         is_whole = path.stat().st_size >= done * _RECORD.size
@@ -46,15 +72,15 @@ class Trail:
     def __exit__(self, *_: object) -> None:
         self._file.close()
 
-    def note(self, index: int, roi_id: uuid.UUID) -> None:
-        """A feature of the part that is being read, and the id that its ROI would have."""
-        self._ids[index] = roi_id.bytes
+    def note(self, index: int, roi_id: uuid.UUID, content: uuid.UUID) -> None:
+        """Keep the id that a feature of the part that is being read has, and what it is."""
+        self._ids[index] = (roi_id.bytes, content.bytes[:_CONTENT_BYTES])
 
     def write(self, through: int, place: ResumePoint | None) -> None:
         """A part was read: all features before this index, and where the document continues."""
         at_byte, in_object = (place.at_byte, place.in_object) if place else (0, False)
-        ids = (self._ids.get(index, _NONE) for index in range(self._written, through))
-        self._file.writelines(_RECORD.pack(one, at_byte, in_object) for one in ids)
+        ids = (self._ids.get(index, (_NONE, b"")) for index in range(self._written, through))
+        self._file.writelines(_RECORD.pack(*one, at_byte, in_object) for one in ids)
         self._file.flush()
         self._written = max(self._written, through)
         self._ids.clear()
@@ -63,9 +89,9 @@ class Trail:
         last = b""
         for start in range(0, count, _AT_ONCE):
             data = self._file.read(_RECORD.size * min(_AT_ONCE, count - start))
-            for index, (found, _, _) in enumerate(_RECORD.iter_unpack(data), start):
+            for index, (found, content, _, _) in enumerate(_RECORD.iter_unpack(data), start):
                 if found != _NONE:
-                    self.seen.setdefault(int.from_bytes(found), index)
+                    self.seen.first_packed(int.from_bytes(found), content, index)
             last = data[-_RECORD.size :]
-        _, at_byte, in_object = _RECORD.unpack(last)
+        *_, at_byte, in_object = _RECORD.unpack(last)
         self.place = ResumePoint(at_byte, in_object) if at_byte else None

@@ -21,9 +21,9 @@ from rest_framework.response import Response
 from portal.annotations import selectors
 from portal.annotations.api.conditions import once_of_file
 from portal.annotations.api.imports import RoiImportSerializer, accepted, chosen_labels
-from portal.annotations.api.parsers import DOCUMENT_BYTES, FileParser
+from portal.annotations.api.parsers import FileParser
 from portal.annotations.api.reports import ImportReportSerializer
-from portal.annotations.formats import READERS, WRITERS, ExportChoices, writer_named
+from portal.annotations.formats import MAX_BYTES, READERS, WRITERS, ExportChoices, writer_named
 from portal.annotations.formats.pictures import MOST_PX
 from portal.annotations.services import (
     ImportChoices,
@@ -158,7 +158,7 @@ class CanvasRoiFileApi(ApiView):
     area = TokenArea.ROIS
     keeps_keys = True  # with the import, which is written in parts
     parser_classes = (FileParser,)
-    body_limit_bytes = DOCUMENT_BYTES
+    body_limit_bytes = MAX_BYTES
     renderer_classes = (JSONRenderer,)
     content_negotiation_class = JsonAlways
 
@@ -208,7 +208,8 @@ class CanvasRoiFileApi(ApiView):
         summary="Import ROIs into a canvas",
     )
     def post(self, request: Request, id: uuid.UUID) -> Response | StreamingHttpResponse:
-        """GeoJSON as QuPath writes it, ASAP's or CVAT's XML, or COCO's JSON, as the body.
+        """GeoJSON as QuPath writes it, ASAP's or CVAT's XML, or COCO's JSON, as the body; also
+        packed by gzip, or one or several in a ZIP archive.
 
         A feature whose id is an ROI of this canvas updates it. Importing twice changes nothing.
         The body is read as a stream, up to 2 GiB.

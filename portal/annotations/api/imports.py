@@ -26,6 +26,7 @@ from portal.annotations.services import (
 from portal.core.api.views import ApiView
 from portal.core.errors import NotFoundError
 from portal.core.http.acting import about
+from portal.core.text import name_key
 from portal.jobs.models import Job
 from portal.jobs.serializers import JobSerializer
 from portal.labs.models import TokenArea
@@ -116,12 +117,12 @@ class ImportStartSerializer(serializers.Serializer[Any]):
 
 
 def chosen_labels(value: object) -> dict[str, uuid.UUID | None]:
-    """By lower-case name of a class, the id of its label or None."""
+    """By ``name_key`` of a class, the id of its label or None."""
     if not isinstance(value, dict):
         raise serializers.ValidationError("Expected an object.")
     try:
         return {
-            str(name).lower(): None if label is None else uuid.UUID(str(label))
+            name_key(str(name)): None if label is None else uuid.UUID(str(label))
             for name, label in value.items()
         }
     except ValueError:

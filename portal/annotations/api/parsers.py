@@ -8,10 +8,10 @@ from typing import IO, Any
 
 from rest_framework.parsers import BaseParser
 
+from portal.annotations.formats import MAX_BYTES
 from portal.core.api.parsers import BoundedJsonParser
 from portal.core.errors import TooLargeInputError
 
-DOCUMENT_BYTES = 2 * 2**30  # a million outlines of a hundred vertices
 _IN_MEMORY_BYTES = 4 * 2**20  # a longer document goes to a temporary file
 _PIECE_BYTES = 2**20  # read at a time
 
@@ -38,9 +38,9 @@ class FileParser(BaseParser):
         size = 0
         while piece := stream.read(_PIECE_BYTES):
             size += len(piece)
-            if size > DOCUMENT_BYTES:
+            if size > MAX_BYTES:
                 file.close()
-                raise TooLargeInputError(f"At most {DOCUMENT_BYTES // 2**30} GiB in one document.")
+                raise TooLargeInputError(f"At most {MAX_BYTES // 2**30} GiB in one document.")
             file.write(piece)
         file.seek(0)
         return file

@@ -13,8 +13,9 @@ class ImportItemSerializer(serializers.Serializer[Any]):
     index = serializers.IntegerField()
     status = serializers.ChoiceField(["created", "updated", "restored", "unchanged", "refused"])
     roi = serializers.UUIDField(source="roi_id", allow_null=True)
+    shape = serializers.CharField(help_text="Its kind, name and class")
     notes = serializers.ListField(child=serializers.CharField())
-    reason = serializers.CharField()
+    reason = serializers.CharField(help_text="Why it was refused; begins with the shape")
 
 
 class ImportGroupSerializer(serializers.Serializer[Any]):
@@ -25,6 +26,9 @@ class ImportGroupSerializer(serializers.Serializer[Any]):
     count = serializers.IntegerField()
     first = serializers.ListField(
         child=serializers.IntegerField(), help_text="Positions of the first few, counted from 0"
+    )
+    shapes = serializers.ListField(
+        child=serializers.CharField(), help_text="Kind, name and class of the first few"
     )
 
 
@@ -52,7 +56,13 @@ class ImportReportSerializer(serializers.Serializer[Any]):
     unchanged = serializers.IntegerField()
     refused = serializers.IntegerField()
     repaired = serializers.IntegerField(help_text="Outlines that were repaired or clipped")
-    format = serializers.CharField(help_text="The format that it was read as")
+    format = serializers.CharField(help_text="The format that it was read as; `mixed` for several")
+    image_decided = serializers.CharField(
+        help_text=(
+            "Of a document of several images, or an archive of several documents: which was read, "
+            "and by what"
+        )
+    )
     labels_created = serializers.ListField(child=serializers.CharField())
     classes = ImportClassSerializer(many=True)
     groups = ImportGroupSerializer(many=True, help_text="All reasons and repairs with their counts")

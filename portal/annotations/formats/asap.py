@@ -8,13 +8,13 @@ from itertools import pairwise
 from typing import IO, Any
 
 from portal.annotations.formats.pieces import closed, single_rings
-from portal.annotations.formats.seams import ExportChoices, Plane, Rois
+from portal.annotations.formats.seams import ExportChoices, FormatError, Plane, Rois
 from portal.annotations.formats.sniffing import root_name
 from portal.annotations.formats.xml import attribute, elements
 from portal.annotations.geometry import GeoJsonGeometry
 from portal.annotations.marks import mark_kind, mark_parts
 from portal.annotations.models import Label, RoiKind
-from portal.annotations.qupath import Feature, Problem, name_read, one_line
+from portal.annotations.qupath import Feature, Problem, name_read, one_line, shape_words
 
 _AREAS = ("Polygon", "Rectangle", "Spline")
 _POINTS, _LINE = ("Dot", "PointSet"), "Measurement"
@@ -34,7 +34,16 @@ class Asap:
         return root_name(head) == "ASAP_Annotations"
 
     def read(self, stream: IO[bytes], plane: Plane) -> Iterator[Any]:
-        """Polygons, rectangles, splines (by the points they go through), dots, measured lines."""
+        """Polygons, rectangles, splines (by the points they go through), dots, measured lines.
+
+        Raises ``FormatError`` on a video: the format has no frames.
+        """
+        if plane.is_video:
+            raise FormatError(
+                "ASAP: its annotations have no frame, so they cannot be placed on a video. "
+                "Import them on the still that they were drawn on, or use CVAT or GeoJSON.",
+                code="no-frame",
+            )
         colors = {
             one_line(group.get("Name", "")): _color(group.get("Color"))
             for group in elements(stream, "Group", kind="ASAP")
@@ -42,6 +51,10 @@ class Asap:
         stream.seek(0)
         for found in elements(stream, "Annotation", kind="ASAP"):
             yield _feature(found, colors)
+
+    def image_decided(self, stream: IO[bytes], plane: Plane) -> str:
+        """Nothing: the format names no image."""
+        return ""
 
     def write(self, rois: Rois, plane: Plane, choices: ExportChoices) -> Iterator[bytes]:
         """One annotation for each ring; groups are labels. A line of several legs becomes one
@@ -87,14 +100,14 @@ def _annotation(attributes: str, coordinates: list[list[float]]) -> str:
 def _feature(found: Any, colors: dict[str, str | None]) -> Feature | Problem:
     kind = found.get("Type", "")
     if kind not in {*_AREAS, *_POINTS, _LINE}:
-        return Problem(f"a {kind[:40] or 'nameless type'} of ASAP is not read")
+        return Problem(f"a {kind[:40] or 'nameless type'} of ASAP is not read", _named(found))
     points: list[tuple[float, list[float]]] = []
     for place, point in enumerate(found.iter("Coordinate")):
         try:
             order = float(point.get("Order", place))
             points.append((order, [float(point.get("X", "")), float(point.get("Y", ""))]))
         except ValueError:
-            return Problem(f"coordinate {place} has no numbers X and Y")
+            return Problem(f"coordinate {place} has no numbers X and Y", _named(found))
     points.sort(key=lambda one: one[0])
     name, notes = name_read(found.get("Name", ""))
     group = one_line(found.get("PartOfGroup", ""))
@@ -110,6 +123,11 @@ def _feature(found: Any, colors: dict[str, str | None]) -> Feature | Problem:
         color=colors.get(label) or _color(found.get("Color")),
         notes=notes,
     )
+
+
+def _named(found: Any) -> str:
+    name, _ = name_read(found.get("Name", ""))
+    return shape_words(found.get("Type", ""), name, one_line(found.get("PartOfGroup", "")))
 
 
 def _geometry(kind: str, points: list[list[float]]) -> GeoJsonGeometry:

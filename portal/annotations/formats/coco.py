@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 import numpy as np
 
 from ml.types import JsonObject
 from portal.annotations.documents import Window, items, members
+from portal.annotations.formats.images import (
+    MAX_IMAGES,
+    DocumentImage,
+    ImageChoice,
+    image_choose,
+)
 from portal.annotations.formats.pieces import MAX_RUNS, closed, runs_outline, single_rings, united
 from portal.annotations.formats.seams import ExportChoices, FormatError, Plane, Rois
 from portal.annotations.formats.sniffing import first_key
 from portal.annotations.geometry import GeoJsonGeometry
 from portal.annotations.marks import mark_kind, mark_parts
 from portal.annotations.models import Label, RoiKind
-from portal.annotations.qupath import Feature, FeatureError, Problem, name_read, one_line
+from portal.annotations.qupath import (
+    Feature,
+    FeatureError,
+    Problem,
+    name_read,
+    one_line,
+    shape_words,
+)
 
 _KEYS = ("images", "annotations", "categories", "info", "licenses", "dataset")
-_MOST_IMAGES = 1_000_000  # their names are held in memory: some 350 MB
 _MOST_POLYGONS = 10_000  # of one region: uniting them takes a second
 _LONGEST_RUN = 2**40  # more pixels than any image has
-_LAST_NUMBER = re.compile(r"(\d{1,9})(?=\.[A-Za-z]+$|$)")
 _VISIBLE = 2  # of a key point; 0: not labelled
 _METADATA_MOST = 50  # of one region: a person wrote them, not a program
 
@@ -34,13 +44,11 @@ class _Tables:
     """What annotations refer to.
 
     Attributes:
-        frames: by image id, the frame that it is (0 unless a video).
-        others: image ids that are not this canvas, and why.
+        categories: by category id. images: those that are this canvas, by image id.
     """
 
     categories: dict[Any, str] = field(default_factory=dict)
-    frames: dict[Any, int] = field(default_factory=dict)
-    others: dict[Any, str] = field(default_factory=dict)
+    images: ImageChoice = field(default_factory=ImageChoice)
 
 
 class Coco:
@@ -55,8 +63,7 @@ class Coco:
         return first_key(head) in _KEYS
 
     def read(self, stream: IO[bytes], plane: Plane) -> Iterator[Any]:
-        """Annotations of the image that this canvas is: by its size, and its name where several
-        have it. On a video the last number of a file's name is the frame."""
+        """Annotations of the image that this canvas is, see ``image_choose``."""
         tables = _tables(stream, plane)
         stream.seek(0)
         text = Window(stream, kind="COCO")
@@ -70,6 +77,10 @@ class Coco:
                 text.skip()
         if not has_any:
             raise FormatError("COCO: the array of annotations is missing.")
+
+    def image_decided(self, stream: IO[bytes], plane: Plane) -> str:
+        """By what the image of the canvas was found."""
+        return _tables(stream, plane).images.decided
 
     def write(self, rois: Rois, plane: Plane, choices: ExportChoices) -> Iterator[bytes]:
         """One image, or one for each frame that has regions.
@@ -129,15 +140,6 @@ def _image(number: int, frame: int, plane: Plane) -> dict[str, str | int]:
     return {"id": number, "file_name": name, "width": plane.width_px, "height": plane.height_px}
 
 
-class _Image(NamedTuple):
-    """An image as the document describes it; only the id was checked."""
-
-    id: int | str
-    file_name: object
-    width: object
-    height: object
-
-
 def _members(text: Window) -> Iterator[str]:
     if text.peek() != "{":
         raise FormatError("COCO: expected an object.")
@@ -146,7 +148,7 @@ def _members(text: Window) -> Iterator[str]:
 
 def _tables(stream: IO[bytes], plane: Plane) -> _Tables:
     tables = _Tables()
-    images: list[_Image] = []
+    images: list[DocumentImage] = []
     text = Window(stream, kind="COCO")
     for name in _members(text):
         if name not in {"images", "categories"} or text.peek() != "[":
@@ -157,65 +159,40 @@ def _tables(stream: IO[bytes], plane: Plane) -> _Tables:
                 raise FormatError(f"COCO: one of its {name} has no id.")
             if name == "categories":
                 tables.categories[raw["id"]] = one_line(str(raw.get("name", "")))
-            elif len(images) >= _MOST_IMAGES:
-                raise FormatError(f"COCO: more than {_MOST_IMAGES:,} images.")
+            elif len(images) >= MAX_IMAGES:
+                raise FormatError(f"COCO: more than {MAX_IMAGES:,} images.")
             else:
                 size = raw.get("width"), raw.get("height")
-                images.append(_Image(raw["id"], raw.get("file_name"), *size))
-    _images_sort(images, tables, plane)
+                images.append(DocumentImage(raw["id"], raw.get("file_name"), *size))
+    tables.images = image_choose(images, plane)
     return tables
-
-
-def _images_sort(images: list[_Image], tables: _Tables, plane: Plane) -> None:
-    """Which images are this canvas."""
-    size = (plane.width_px, plane.height_px)
-    fit = [image for image in images if (image.width, image.height) == size]
-    if not plane.is_video and len(fit) > 1:
-        named = [image for image in fit if _stem(image.file_name) == _stem(plane.name)]
-        fit = named[:1]
-    for image in fit:
-        number = _LAST_NUMBER.search(str(image.file_name)) if plane.is_video else None
-        if plane.is_video and number is None:
-            tables.others[image.id] = "the name of its image contains no frame number"
-        else:
-            tables.frames[image.id] = int(number[1]) if number else 0
-    for image in images:
-        if image.id not in tables.frames and image.id not in tables.others:
-            named_so = one_line(str(image.file_name))[:60]
-            said = f"{image.width!s:.9} x {image.height!s:.9} pixels"
-            tables.others[image.id] = f"it belongs to another image: {named_so}, {said}"
-
-
-def _stem(name: object) -> str:
-    last = re.split(r"[\\/]", str(name))[-1]
-    return last.rsplit(".", 1)[0].lower()
 
 
 def _feature(raw: object, tables: _Tables) -> Feature | Problem:
     if not isinstance(raw, Mapping):
         return Problem("not an annotation")
-    image = raw.get("image_id")
-    if not isinstance(image, int | str) or image not in tables.frames:
-        known = tables.others.get(image) if isinstance(image, int | str) else None
-        return Problem(known or "its image_id names no image of the document")
-    category = raw.get("category_id")
-    if category is not None and (
-        not isinstance(category, int | str) or category not in tables.categories
-    ):
-        return Problem("its category_id names no category of the document")
+    image, category = raw.get("image_id"), raw.get("category_id")
+    is_known = isinstance(category, int | str) and category in tables.categories
+    label = tables.categories[category] if is_known else ""
+    shape = shape_words(f"annotation {raw.get('id', '')!s:.20}", label=label)
+    if not isinstance(image, int | str) or image not in tables.images.frames:
+        known = tables.images.others.get(image) if isinstance(image, int | str) else None
+        return Problem(known or "its image_id names no image of the document", shape)
+    if category is not None and not is_known:
+        return Problem("its category_id names no category of the document", shape)
     try:
         geometry, notes = _geometry(raw)
     except FeatureError as error:
-        return Problem(str(error))
+        return Problem(str(error), shape)
     attributes = raw.get("attributes")
     given = attributes if isinstance(attributes, Mapping) else {}
     name, more = name_read(given.get("name", ""))
     return Feature(
         id=None,
         geometry=geometry,
-        t=tables.frames[image],
+        t=tables.images.frames[image],
         name=name,
-        label=tables.categories.get(category, "") if category is not None else "",
+        label=label,
         color=None,
         foreign=_foreign(raw, given),
         notes=(*notes, *more),

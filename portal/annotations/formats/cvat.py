@@ -12,13 +12,19 @@ import numpy as np
 
 from portal.annotations.formats.cvat_tracks import track_feature
 from portal.annotations.formats.cvat_writing import NAME_KEY, cvat_write
+from portal.annotations.formats.images import (
+    MAX_IMAGES,
+    DocumentImage,
+    ImageChoice,
+    image_choose,
+)
 from portal.annotations.formats.pieces import closed, runs_outline
 from portal.annotations.formats.seams import NO_LABEL, ExportChoices, FormatError, Plane, Rois
 from portal.annotations.formats.sniffing import root_name
 from portal.annotations.formats.xml import elements
 from portal.annotations.geometry import GeoJsonGeometry
 from portal.annotations.models import RoiKind
-from portal.annotations.qupath import Feature, FeatureError, Problem, one_line
+from portal.annotations.qupath import Feature, FeatureError, Problem, one_line, shape_words
 
 _MARKS = ("points", "polyline")  # they have no key frames: each is a region of its own
 _SHAPES = ("box", "polygon", "ellipse", "mask", "polyline", "points", "cuboid", "skeleton")
@@ -40,16 +46,24 @@ class Cvat:
         return root_name(head) == "annotations"
 
     def read(self, stream: IO[bytes], plane: Plane) -> Iterator[Any]:
-        """A track as one region with key frames (on a still image: each shape as a region)."""
+        """A track as one region with key frames; on a still, shapes of a single frame."""
+        images, frames = _images(stream, plane)
+        stream.seek(0)
         colors: dict[str, str] = {}
+        place = 0
         for found in elements(stream, "meta", "track", "image", kind="CVAT"):
             if found.tag == "meta":
                 _refuse_other_size(found, plane)
                 colors = _colors(found)
             elif found.tag == "track":
-                yield from _track(found, plane, colors)
+                yield from _track(found, plane, colors, is_one_frame=len(frames) < 2)
             else:
-                yield from _image(found, plane, colors)
+                yield from _image(found, place, images, colors)
+                place += 1
+
+    def image_decided(self, stream: IO[bytes], plane: Plane) -> str:
+        """By what the image of the canvas was found."""
+        return _images(stream, plane)[0].decided
 
     def write(self, rois: Rois, plane: Plane, choices: ExportChoices) -> Iterator[bytes]:
         """Tracks of a video, shapes of an image; of each outline its rings, without holes."""
@@ -77,7 +91,25 @@ def _colors(meta: Any) -> dict[str, str]:
     return found
 
 
-def _track(track: Any, plane: Plane, colors: dict[str, str]) -> Iterator[Feature | Problem]:
+def _images(stream: IO[bytes], plane: Plane) -> tuple[ImageChoice, set[str]]:
+    """Which images of the document, by their place in it, are the canvas; some frames of tracks."""
+    images: list[DocumentImage] = []
+    frames: set[str] = set()
+    for found in elements(stream, "track", "image", kind="CVAT"):
+        if found.tag == "track":
+            frames |= {shape.get("frame", "") for shape in found if len(frames) < 2}
+        elif len(images) >= MAX_IMAGES:
+            raise FormatError(f"CVAT: more than {MAX_IMAGES:,} images.")
+        else:
+            size = _frame(found.get("width")), _frame(found.get("height"))
+            name = found.get("name", found.get("id") if plane.is_video else None)
+            images.append(DocumentImage(len(images), name, *size))
+    return image_choose(images, plane), frames
+
+
+def _track(
+    track: Any, plane: Plane, colors: dict[str, str], *, is_one_frame: bool
+) -> Iterator[Feature | Problem]:
     label = _label(track)
     named = {"cvat.track": track.get("id", "")[:20], "cvat.source": track.get("source", "")[:40]}
     shapes = [shape for shape in track if shape.tag in _SHAPES]
@@ -92,8 +124,14 @@ def _track(track: Any, plane: Plane, colors: dict[str, str]) -> Iterator[Feature
             yield found
         return
     for shape in shapes:
-        if shape.get("outside") != "1" and shape.get("keyframe", "1") != "0":
+        if shape.get("outside") == "1" or shape.get("keyframe", "1") == "0":
+            continue
+        if plane.is_video or is_one_frame:
             yield read(shape)
+        else:
+            frame = shape.get("frame", "")[:12]
+            reason = f"it is on frame {frame} of several of a video; this canvas is one image"
+            yield Problem(reason, _named(shape, label, named["cvat.track"]))
 
 
 def _label(element: Any) -> str:
@@ -101,18 +139,17 @@ def _label(element: Any) -> str:
     return "" if name == NO_LABEL else name
 
 
-def _image(image: Any, plane: Plane, colors: dict[str, str]) -> Iterator[Feature | Problem]:
-    size = f"{image.get('width', '')} x {image.get('height', '')}"
-    expected = f"{plane.width_px} x {plane.height_px}"
-    frame = _frame(image.get("id")) if plane.is_video else 0
+def _image(
+    image: Any, place: int, images: ImageChoice, colors: dict[str, str]
+) -> Iterator[Feature | Problem]:
     for shape in image:
         if shape.tag not in _SHAPES:
             continue
-        if size.strip(" x") and size != expected:
-            yield Problem(f"drawn on an image of {size[:24]} pixels; this canvas has {expected}")
+        if place in images.others:
+            yield Problem(images.others[place], _named(shape))
             continue
         label = _label(shape)
-        yield _shape(shape, _Place(frame, label, colors.get(label)))
+        yield _shape(shape, _Place(images.frames[place], label, colors.get(label)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,14 +163,15 @@ class _Place:
 
 
 def _shape(shape: Any, place: _Place) -> Feature | Problem:
+    named = _named(shape, place.label, place.track.get("cvat.track", ""))
     if place.frame is None:
-        return Problem("its frame is not a number")
+        return Problem("its frame is not a number", named)
     try:
         geometry, kind = _geometry(shape)
     except FeatureError as error:
-        return Problem(str(error))
+        return Problem(str(error), named)
     except (ValueError, TypeError, OverflowError):
-        return Problem(f"a {shape.tag} without the numbers it needs")
+        return Problem(f"a {shape.tag} without the numbers it needs", named)
     metadata = {key: value for key, value in place.track.items() if value}
     for found in list(shape.iter("attribute"))[:_MOST_ATTRIBUTES]:
         metadata[f"cvat.{one_line(found.get('name', ''))[:60]}"] = one_line(found.text or "")[:200]
@@ -150,6 +188,12 @@ def _shape(shape: Any, place: _Place) -> Feature | Problem:
         color=place.color,
         foreign={"metadata": metadata} if metadata else {},
         kind=kind,
+    )
+
+
+def _named(shape: Any, label: str = "", track: str = "") -> str:
+    return shape_words(
+        shape.tag, f"Track {track}" if track else "", label or one_line(shape.get("label", ""))
     )
 
 

@@ -28,6 +28,10 @@ class GeoJson:
         """Features as they stand in the document."""
         return features_read(stream)
 
+    def image_decided(self, stream: IO[bytes], plane: Plane) -> str:
+        """Nothing: the format names no image."""
+        return ""
+
     def write(self, rois: Rois, plane: Plane, choices: ExportChoices) -> Iterator[bytes]:
         """A FeatureCollection; frames of a video are planes ``t``."""
         features = (feature_write(roi, mpp_x=plane.mpp_x, mpp_y=plane.mpp_y) for roi in rois())

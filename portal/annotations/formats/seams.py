@@ -89,6 +89,11 @@ class FormatReader(Protocol):
         """
         ...
 
+    def image_decided(self, stream: IO[bytes], plane: Plane) -> str:
+        """Which image of the document was taken for the canvas and by what, as a sentence; empty
+        where the format names none. Raises as ``read``."""
+        ...
+
 
 Rois = Callable[[], Iterator[Roi]]
 """The live regions of the canvas with their labels, from the first one each time."""

@@ -14,19 +14,20 @@ from portal.annotations.services.labels import (
 from portal.annotations.services.reports import ImportClass
 from portal.archive.models import Canvas
 from portal.core.errors import InvalidInputError, PortalError
+from portal.core.text import name_key
 from portal.labs.models import User
 
 CLASSES_MOST = 1_000  # a file with more uses classes for something else
 
 ClassesFound = Mapping[str, tuple[str, str | None, int]]
-"""By lower-case name: the name as it first stands, its colour, and how many features have it."""
+"""By ``name_key``: the name as it first stands, its colour, and how many features have it."""
 
 
 class Classes:
     """The classes of a document, and the label of each.
 
     Args:
-        chosen: by lower-case name, what somebody decided: a label's id, or None for no label.
+        chosen: by ``name_key``, what somebody decided: a label's id, or None for no label.
         may_create: classes that the lab's labels lack become labels; otherwise they are refused.
         is_preview: nothing is written.
     """
@@ -54,10 +55,10 @@ class Classes:
         every = Label.objects.filter(lab_id=canvas.lab_id).select_related("merged_into")
         labels = [one for one in every.order_by("-position") if one.retired_at is None]
         self._by_id = {label.pk: label for label in labels}
-        merged = {one.name.lower(): one.merged_into for one in every if one.merged_into}
+        merged = {name_key(one.name): one.merged_into for one in every if one.merged_into}
         self._known = {  # a class that was merged is known by the label it went into
             name: target for name, target in merged.items() if target.retired_at is None
-        } | {label.name.lower(): label for label in labels}
+        } | {name_key(label.name): label for label in labels}
         self.all = tuple(self._decided(key, found[key], chosen) for key in found)
 
     def _decided(

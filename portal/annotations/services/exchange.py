@@ -15,6 +15,7 @@ from typing import Any
 from django.db import IntegrityError, transaction
 
 from portal.annotations.models import ImportStage, Roi, RoiImport
+from portal.annotations.qupath import shape_named
 from portal.annotations.rules import may_manage_labels, require_annotate, require_manage_labels
 from portal.annotations.services.classes import Classes
 from portal.annotations.services.fields import RoiChanges, changed_fields
@@ -26,6 +27,7 @@ from portal.annotations.services.reading import (
     ImportWork,
     Plan,
     Source,
+    Survey,
     document_survey,
     few_collections,
     format_of,
@@ -54,7 +56,7 @@ class ImportChoices:
     Attributes:
         create_labels: add classes that the lab's labels lack (None: where the person may);
             otherwise features of unknown classes are refused.
-        labels: by lower-case name of a class, the id of its label; None for no label.
+        labels: by ``name_key`` of a class, the id of its label; None for no label.
         strict: refuse the whole document where one feature has to be refused.
     """
 
@@ -138,11 +140,11 @@ def roi_import_run(
     """
     canvas, user = row.canvas, import_author(row)
     may_create = _may_create(canvas, user, choices)
-    total, classes = document_survey(source, work)
-    tally = ImportTally(total, work.told, format=format_of(source))
+    survey = document_survey(source, work)
+    tally = _tally(survey, source, work)
     with work.part():
         decided = Classes(
-            classes,
+            survey.classes,
             canvas=canvas,
             user=user,
             chosen=choices.labels,
@@ -188,9 +190,9 @@ def roi_import_preview(
     """
     may_create = _may_create(canvas, user, choices)
     source = source_of(document)
-    total, classes = document_survey(source, work)
+    survey = document_survey(source, work)
     decided = Classes(
-        classes,
+        survey.classes,
         canvas=canvas,
         user=user,
         chosen=choices.labels,
@@ -198,7 +200,7 @@ def roi_import_preview(
         is_preview=True,
     )
     row = RoiImport(lab_id=canvas.lab_id, canvas=canvas, author=user)
-    tally = ImportTally(total, work.told, format=format_of(source))
+    tally = _tally(survey, source, work)
     run = ImportRun(canvas, user, row, decided, tally, work)
     if work.done and kept:
         tally.restore(kept)
@@ -207,6 +209,12 @@ def roi_import_preview(
         for plan, roi in plans_known(run, plans, lock=False):
             _foresee(run, plan, roi)
     return preview_report(run)
+
+
+def _tally(survey: Survey, source: Source, work: ImportWork) -> ImportTally:
+    return ImportTally(
+        survey.total, work.told, format=format_of(source), image_decided=survey.decided
+    )
 
 
 def preview_report(run: ImportRun) -> ImportReport:
@@ -248,7 +256,7 @@ def _write_once(run: ImportRun, plans: list[Plan]) -> None:
         rois_insert(rois=new, user=run.user, roi_import=run.row)
         for plan, status, reason in written:
             if reason:
-                run.refuse(plan.index, reason)
+                run.refuse(plan.index, reason, shape_named(plan.feature))
             else:
                 run.add(plan, status)
         run.part_ends()
@@ -275,7 +283,7 @@ def _foresee(run: ImportRun, plan: Plan, roi: Roi | None) -> None:
         is_its_own = plan.feature.id is not None
         fields = changed_fields(roi, _changes(plan))[0] if is_its_own else {}
     except PortalError as error:
-        run.refuse(plan.index, error.message)
+        run.refuse(plan.index, error.message, shape_named(plan.feature))
         return
     status = "restored" if roi.deleted_at else "updated" if fields else "unchanged"
     run.add(plan, status)
@@ -342,7 +350,7 @@ def _refusal(report: ImportReport) -> InvalidInputError:
     first = refused[0]
     return InvalidInputError(
         f"Nothing was imported: {report.count('refused')} of {report.total} features would be"
-        f" refused; the first is feature {first.index + 1}: {first.reason.rstrip('.')}.",
+        f" refused; the first is feature {first.index + 1}: {first.said.rstrip('.')}.",
         code="import-refused",
-        details={"refused": [{"index": item.index, "reason": item.reason} for item in refused]},
+        details={"refused": [{"index": item.index, "reason": item.said} for item in refused]},
     )

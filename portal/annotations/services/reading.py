@@ -7,7 +7,7 @@ import json
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, TypeGuard
@@ -17,20 +17,38 @@ import shapely
 from django.db import transaction
 from shapely.geometry import Polygon
 
-from portal.annotations.documents import FeatureStream, features_read
-from portal.annotations.formats import AUTO, GEOJSON, FormatReader, Plane, plane_of, reader_of
+from portal.annotations.documents import DocumentError, FeatureStream, features_read
+from portal.annotations.formats import (
+    AUTO,
+    GEOJSON,
+    Document,
+    FormatError,
+    Plane,
+    documents_open,
+    name_is_of,
+    plane_of,
+)
 from portal.annotations.geometry import RoiShape
 from portal.annotations.marks import mark_kind
 from portal.annotations.models import Label, Roi, RoiImport
-from portal.annotations.qupath import Feature, FeatureError, class_of, feature_read, features_of
+from portal.annotations.qupath import (
+    Feature,
+    FeatureError,
+    Problem,
+    class_of,
+    feature_read,
+    features_of,
+    shape_named,
+)
 from portal.annotations.selectors import FrameRef, frame_resolve
 from portal.annotations.services.classes import Classes, ClassesFound
 from portal.annotations.services.fields import require_area, roi_shape
 from portal.annotations.services.reports import ImportItem, ImportTally
 from portal.annotations.services.tracks import KeyFrame, track_clean
-from portal.annotations.trail import Trail
+from portal.annotations.trail import SeenIds, Trail
 from portal.archive.models import Canvas, CanvasKind
 from portal.core.errors import InvalidInputError, PortalError
+from portal.core.text import name_key
 from portal.labs.models import User
 
 CHUNK = 100
@@ -39,6 +57,8 @@ CHUNK_VERTICES = 200_000
 """Of a part: two of the largest outlines that an ROI may have; as Python's lists some 30 MB."""
 COUNTED = 20  # features may have megabytes each; even then a count is told within seconds
 OUTLINES_MOST, OUTLINES_PX = 1_000, 500  # of a preview, on a drawing so many pixels wide
+FILES_SHOWN, SENTENCES_MOST = 5, 20  # of an archive, in the result of an import
+MIXED = "mixed"  # the format of an archive of documents of several formats
 FEATURES_MOST = 1_000_000  # their ids are kept to find doubles: some 150 MB
 Source = Callable[[], Iterator[Any]]
 """Gives the parsed features of a document, from its beginning each time."""
@@ -46,32 +66,85 @@ Source = Callable[[], Iterator[Any]]
 
 @dataclass(frozen=True, slots=True)
 class FileSource:
-    """A document in a file, and the format that it was found to be."""
+    """The documents of a file, and the canvas that they are read onto.
 
-    stream: IO[bytes]
+    Attributes:
+        unread: names of the other files of an archive.
+    """
+
+    documents: Sequence[Document]
     plane: Plane
-    reader: FormatReader
+    unread: Sequence[str] = ()
+
+    @property
+    def format(self) -> str:
+        """Of its documents; ``MIXED`` where they differ."""
+        names = {document.reader.name for document in self.documents}
+        return names.pop() if len(names) == 1 else MIXED
 
     def __call__(self) -> Iterator[Any]:
-        """Its features, from the first one."""
-        self.stream.seek(0)
-        return self.reader.read(self.stream, self.plane)
+        """The features of all documents, from the first one."""
+        if len(self.documents) == 1:
+            return self._features(self.documents[0])
+        return (one for document in self.documents for one in self._of_many(document))
 
     def behind(self, count: int, trail: Trail) -> Iterator[Any]:
-        """Its features after this many: from their place on, where the trail knows it."""
+        """The features after this many: from their place on, where the trail knows it."""
         if trail.place is not None:
-            return features_read(self.stream, since=trail.place)
+            return features_read(self.documents[0].stream, since=trail.place)
         return islice(self(), count, None)
+
+    def decided(self) -> str:
+        """Which documents and images were read and by what, in sentences; empty if that is clear.
+
+        Raises ``FormatError`` as reading does.
+        """
+        said = [
+            f"{document.name}: {text}" if document.name and len(self.documents) > 1 else text
+            for document in self._own()
+            if (text := self._image_decided(document))
+        ]
+        others = [one.name for one in self.documents if one not in self._own()]
+        if others:
+            said.append(f"Of the archive, {self._own()[0].name} was read, by its name.")
+        if self.unread:
+            shown = ", ".join(self.unread[:FILES_SHOWN])
+            more = len(self.unread) - FILES_SHOWN
+            said.append(f"Not read: {shown}{f' and {more:,} more files' if more > 0 else ''}.")
+        return " ".join(said[:SENTENCES_MOST])
+
+    def _own(self) -> Sequence[Document]:
+        """The documents with the canvas' name; all, where none has it."""
+        named = [one for one in self.documents if name_is_of(one.name, self.plane)]
+        return named or self.documents
+
+    def _of_many(self, document: Document) -> Iterator[Any]:
+        is_own = document in self._own()
+        try:
+            for one in self._features(document):
+                reason = f"it belongs to another image: {document.name}"
+                yield one if is_own else Problem(reason, shape_named(one))
+        except DocumentError as error:
+            raise FormatError(f"{document.name}: {error.message}", code=error.code) from None
+
+    def _features(self, document: Document) -> Iterator[Any]:
+        document.stream.seek(0)
+        return document.reader.read(document.stream, self.plane)
+
+    def _image_decided(self, document: Document) -> str:
+        document.stream.seek(0)
+        return document.reader.image_decided(document.stream, self.plane)
 
 
 def file_source(stream: IO[bytes], canvas: Canvas, *, named: str = AUTO) -> FileSource:
-    """A document of a format that is read; ``FormatError`` where it is of none."""
-    return FileSource(stream, plane_of(canvas), reader_of(stream, named=named))
+    """The documents in a file, of formats that are read; ``FormatError`` where there are none."""
+    documents, unread = documents_open(stream, named=AUTO if named == MIXED else named)
+    return FileSource(documents, plane_of(canvas), unread)
 
 
 def format_of(source: Source) -> str:
     """The name of the format a source is read as."""
-    return source.reader.name if isinstance(source, FileSource) else GEOJSON
+    return source.format if isinstance(source, FileSource) else GEOJSON
 
 
 @dataclass(slots=True)
@@ -129,18 +202,19 @@ class ImportRun:
     work: ImportWork = AT_ONCE
     read: int = 0
     frames: dict[int, FrameRef | None] = field(default_factory=dict)
-    seen: dict[int, int] = field(default_factory=dict)
+    seen: SeenIds = field(default_factory=SeenIds)
     part: list[ImportItem] = field(default_factory=list)
     outlines: list[dict[str, Any]] = field(default_factory=list)
 
-    def refuse(self, index: int, reason: str) -> None:
+    def refuse(self, index: int, reason: str, shape: str) -> None:
         """Note that a feature is not imported."""
-        self.part.append(ImportItem(index, "refused", reason=reason))
+        self.part.append(ImportItem(index, "refused", reason=reason, shape=shape))
 
     def add(self, plan: Plan, status: str) -> None:
         """Note what became of a feature."""
         notes = (*plan.feature.notes, *plan.shape.notes)
-        self.part.append(ImportItem(plan.index, status, plan.roi_id, notes))
+        shape = shape_named(plan.feature)
+        self.part.append(ImportItem(plan.index, status, plan.roi_id, notes, shape=shape))
 
     def part_ends(self) -> None:
         """Report a part in the order of the document."""
@@ -167,18 +241,35 @@ def source_of(document: object) -> Source:
     return lambda: iter(features)
 
 
-def document_survey(source: Source, work: ImportWork = AT_ONCE) -> tuple[int, ClassesFound]:
-    """How many features there are, and of which classes. Raises what the document as a whole is
-    refused for. Where that is known already, the document is not read."""
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What is known of a document before anything is written.
+
+    Attributes:
+        total: features. classes: of these. decided: see ``FileSource.decided``.
+    """
+
+    total: int
+    classes: ClassesFound
+    decided: str = ""
+
+
+def document_survey(source: Source, work: ImportWork = AT_ONCE) -> Survey:
+    """Look through a document. Raises what the document as a whole is refused for.
+
+    Where that was done before (``work.survey``), the document is not read.
+    """
     if work.survey and work.survey.exists():
         kept = json.loads(work.survey.read_text())
-        return kept["total"], {key: tuple(one) for key, one in kept["classes"].items()}
-    total, classes = _surveyed(source, work.counted)
+        classes = {key: tuple(one) for key, one in kept["classes"].items()}
+        return Survey(kept["total"], classes, kept["decided"])
+    total, found = _surveyed(source, work.counted)
+    survey = Survey(total, found, source.decided() if isinstance(source, FileSource) else "")
     if work.survey:
-        beside = work.survey.with_suffix(".new")
-        beside.write_text(json.dumps({"total": total, "classes": classes}))
-        beside.rename(work.survey)
-    return total, classes
+        unfinished = work.survey.with_suffix(".new")
+        unfinished.write_text(json.dumps(asdict(survey)))
+        unfinished.rename(work.survey)
+    return survey
 
 
 def _surveyed(source: Source, counted: Callable[[int], None] | None) -> tuple[int, ClassesFound]:
@@ -196,8 +287,9 @@ def _surveyed(source: Source, counted: Callable[[int], None] | None) -> tuple[in
             counted(total)
         name, color = class_of(raw)
         if name:
-            first, known_color, count = classes.get(name.lower(), (name, color, 0))
-            classes[name.lower()] = (first, known_color or color, count + 1)
+            key = name_key(name)
+            first, known_color, count = classes.get(key, (name, color, 0))
+            classes[key] = (first, known_color or color, count + 1)
     return total, classes
 
 
@@ -286,24 +378,34 @@ def _planned(run: ImportRun, index: int, raw: object) -> Plan | None:
         track = track_clean(run.canvas, own_index=own, track=feature.track)
         require_area(mark_kind(shape.geometry) or feature.kind, track)
     except FeatureError as error:
-        run.refuse(index, str(error))
+        run.refuse(index, str(error), shape_named(raw))
         return None
     except PortalError as error:
-        run.refuse(index, error.message)
+        run.refuse(index, error.message, shape_named(raw))
         return None
-    roi_id = feature.id or _id_by_content(run.canvas, feature, shape)
-    if run.work.trail:
-        run.work.trail.note(index, roi_id)
-    first = run.seen.setdefault(roi_id.int, index)
-    key = feature.label.lower()
+    content = _id_by_content(run.canvas, feature, shape)
+    first, is_same = _noted(run, index, feature.id or content, content)
+    if first != index and not is_same and feature.id:
+        note = f"its id is that of feature {first + 1} too, so it got a new one"
+        content = uuid.uuid5(feature.id, str(content))
+        feature = replace(feature, id=None, notes=(*feature.notes, note))
+        first, _ = _noted(run, index, content, content)
+    key = name_key(feature.label)
     if first != index:
-        run.refuse(index, f"the same object as feature {first + 1}")
+        run.refuse(index, f"the same object as feature {first + 1}", shape_named(feature))
     elif key in run.classes.problems:
-        run.refuse(index, run.classes.problems[key])
+        run.refuse(index, run.classes.problems[key], shape_named(feature))
     else:
         label = run.classes.labels[key] if key else None
-        return Plan(index, feature, shape, frame, roi_id, label, track)
+        return Plan(index, feature, shape, frame, feature.id or content, label, track)
     return None
+
+
+def _noted(run: ImportRun, index: int, roi_id: uuid.UUID, content: uuid.UUID) -> tuple[int, bool]:
+    """The first feature of the document with this id, and whether it is the same object."""
+    if run.work.trail:
+        run.work.trail.note(index, roi_id, content)
+    return run.seen.first(roi_id, content, index)
 
 
 def _frame(run: ImportRun, t: int) -> FrameRef | None:

@@ -6,7 +6,7 @@ import re
 import uuid
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from ml.types import JsonObject
@@ -28,6 +28,7 @@ class ImportItem:
         status: created, updated, restored, unchanged or refused.
         notes: what was repaired, clipped or left out.
         reason: why it was refused.
+        shape: names it: its kind, name and class.
     """
 
     index: int
@@ -35,14 +36,32 @@ class ImportItem:
     roi_id: uuid.UUID | None = None
     notes: tuple[str, ...] = ()
     reason: str = ""
+    shape: str = ""
+
+    @property
+    def said(self) -> str:
+        """The reason with the shape that it is about."""
+        return f"{self._named}{self.reason}" if self.reason else ""
+
+    @property
+    def _named(self) -> str:
+        return f"{self.shape or f'feature {self.index + 1}'}: "
+
+    @classmethod
+    def kept(cls, one: Mapping[str, Any]) -> ImportItem:
+        """One of a report that was kept."""
+        roi_id = uuid.UUID(one["roi"]) if one["roi"] else None
+        item = cls(one["index"], one["status"], roi_id, tuple(one["notes"]), shape=one["shape"])
+        return replace(item, reason=one["reason"].removeprefix(item._named))
 
 
-TABLE_HEAD = ("feature", "status", "notes", "reason")
+TABLE_HEAD = ("feature", "status", "notes", "reason", "shape")
 
 
 def table_line(item: ImportItem) -> tuple[int | str, ...]:
     """A line of the table of an import; features are counted from 1, as people do."""
-    return item.index + 1, item.status, cell("; ".join(item.notes)), cell(item.reason)
+    notes, reason = cell("; ".join(item.notes)), cell(item.said)
+    return item.index + 1, item.status, notes, reason, cell(item.shape)
 
 
 @dataclass(slots=True)
@@ -52,13 +71,14 @@ class ImportGroup:
     Attributes:
         status: refused, or repaired.
         reason: as it was given for the first of them.
-        first: places of the first few.
+        first: places of the first few. shapes: names of these.
     """
 
     status: str
     reason: str
     count: int = 0
     first: list[int] = field(default_factory=list)
+    shapes: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +109,7 @@ class ImportReport:
         import_id: what ``roi_import_undo`` takes back; None if nothing was changed.
         is_preview: nothing was written.
         format: the one that the document was read as.
+        image_decided: which image or document of several was read, and by what.
         outlines: of a preview, some of what would be made, simplified, to be drawn.
     """
 
@@ -101,6 +122,7 @@ class ImportReport:
     import_id: uuid.UUID | None = None
     is_preview: bool = False
     format: str = "geojson"
+    image_decided: str = ""
     outlines: tuple[JsonObject, ...] = ()
 
     def count(self, status: str) -> int:
@@ -121,6 +143,7 @@ def report_json(report: ImportReport) -> JsonObject:
     return {
         "total": report.total,
         "format": report.format,
+        "image_decided": report.image_decided,
         **{status: report.count(status) for status in STATUSES},
         "repaired": report.repaired,
         "labels_created": list(report.labels_created),
@@ -136,10 +159,7 @@ def report_json(report: ImportReport) -> JsonObject:
             }
             for one in report.classes
         ],
-        "groups": [
-            {"status": one.status, "reason": one.reason, "count": one.count, "first": one.first}
-            for one in report.groups
-        ],
+        "groups": [asdict(one) for one in report.groups],
         "id": report.import_id and str(report.import_id),
         "is_preview": report.is_preview,
         "items": [
@@ -147,8 +167,9 @@ def report_json(report: ImportReport) -> JsonObject:
                 "index": one.index,
                 "status": one.status,
                 "roi": one.roi_id and str(one.roi_id),
+                "shape": one.shape,
                 "notes": list(one.notes),
-                "reason": one.reason,
+                "reason": one.said,
             }
             for one in report.items
         ],
@@ -180,8 +201,9 @@ class ImportTally:
         told: Callable[[ImportItem], None] | None = None,
         *,
         format: str = "geojson",
+        image_decided: str = "",
     ) -> None:
-        self.total, self.format = total, format
+        self.total, self.format, self.image_decided = total, format, image_decided
         self.counts: Counter[str] = Counter()
         self.repaired = 0
         self.items: list[ImportItem] = []
@@ -195,16 +217,7 @@ class ImportTally:
         for one in kept["groups"]:
             key = (one["status"], _NUMBERS.sub("#", one["reason"]))
             self._groups[key] = ImportGroup(**one)
-        self.items = [
-            ImportItem(
-                one["index"],
-                one["status"],
-                uuid.UUID(one["roi"]) if one["roi"] else None,
-                tuple(one["notes"]),
-                one["reason"],
-            )
-            for one in kept["items"]
-        ]
+        self.items = [ImportItem.kept(one) for one in kept["items"]]
 
     def add(self, item: ImportItem) -> None:
         """Count one feature."""
@@ -212,7 +225,7 @@ class ImportTally:
         is_refused = item.status == "refused"
         self.repaired += bool(item.notes) and not is_refused
         for said in (item.reason,) if is_refused else item.notes:
-            self._group("refused" if is_refused else "repaired", said, item.index)
+            self._group("refused" if is_refused else "repaired", said, item)
         if self.total <= ITEMS_MOST or (
             (is_refused or item.notes) and len(self.items) < ITEMS_MOST
         ):
@@ -238,13 +251,15 @@ class ImportTally:
             import_id=import_id,
             is_preview=is_preview,
             format=self.format,
+            image_decided=self.image_decided,
         )
 
-    def _group(self, status: str, said: str, index: int) -> None:
+    def _group(self, status: str, said: str, item: ImportItem) -> None:
         key = (status, _NUMBERS.sub("#", said))
         if key not in self._groups and len(self._groups) >= GROUPS_MOST:
             key, said = (status, ""), "other reasons"
         group = self._groups.setdefault(key, ImportGroup(status, said))
         group.count += 1
         if len(group.first) < FIRST_MOST:
-            group.first.append(index)
+            group.first.append(item.index)
+            group.shapes.append(item.shape)

@@ -87,7 +87,7 @@ def roi_import_stage(
     row = RoiImport(
         lab_id=canvas.lab_id,
         canvas=canvas,
-        format=source.reader.name,
+        format=source.format,
         document_name=document_name[:200],
         client_key=once.key if once else "",
         client_digest=once.digest if once else "",

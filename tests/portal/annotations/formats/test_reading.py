@@ -217,7 +217,7 @@ def test_cvat_images_ellipses_turned_boxes_masks_lines_and_points() -> None:
     assert found[3].foreign == {"metadata": {"cvat.g": "m<b"}}
     assert [one.geometry["type"] for one in found[4:6]] == ["LineString", "MultiPoint"]
     assert [one.reason for one in found[6:]] == [
-        "drawn on an image of 9 x 9 pixels; this canvas has 1000 x 800",
+        "it belongs to another image: b, 9 x 9 pixels",
     ]
 
 

@@ -297,3 +297,40 @@ def test_too_many_features_are_refused(
     with pytest.raises(InvalidInputError, match="more than 20 features"):
         roi_import(canvas=canvas, user=annotator, document=[feature()] * 21)
     assert not Roi.objects.exists()
+
+
+def test_two_objects_of_one_id_are_two_rois_and_the_second_says_so(
+    canvas: Canvas, manager: User
+) -> None:
+    document = collection(
+        feature(box(10, 10, 60, 60), id=QUPATH_ID, name="a"),
+        feature(box(200, 200, 250, 250), id=QUPATH_ID, name="b"),
+        feature(box(200, 200, 250, 250), id=QUPATH_ID, name="b"),
+        feature(box(10, 10, 60, 60), id=QUPATH_ID, name="a"),
+    )
+    report = roi_import(canvas=canvas, user=manager, document=document)
+    assert statuses(report) == ["created", "created", "refused", "refused"]
+    assert "that of feature 1" in report.items[1].notes[0]
+    assert [item.reason for item in report.items[2:]] == [
+        "the same object as feature 2",
+        "the same object as feature 1",
+    ]
+    assert sorted(Roi.objects.values_list("name", flat=True)) == ["a", "b"]
+    assert str(Roi.objects.get(name="a").pk) == QUPATH_ID
+    again = roi_import(canvas=canvas, user=manager, document=document)
+    assert statuses(again) == ["unchanged", "unchanged", "refused", "refused"]
+
+
+def test_every_refusal_names_its_shape(canvas: Canvas, annotator: User) -> None:
+    flat = {"type": "Circle", "coordinates": [1, 1]}
+    document = [
+        feature(flat, name="Gland 3", classification="Odd"),
+        feature(classification="Unheard of"),
+        5,
+    ]
+    report = roi_import(canvas=canvas, user=annotator, document=document)
+    said = [item.said for item in report.items]
+    assert said[0].startswith("Circle “Gland 3” (Odd): ")
+    assert said[1].startswith("Polygon (Unheard of): class 'Unheard of'")
+    assert said[2].startswith("feature 3: ")
+    assert report.groups[0].shapes == ["Circle “Gland 3” (Odd)"]

@@ -201,7 +201,7 @@ def test_over_rest_a_preview_a_table_and_a_mapping(
     query = f"{url}?labels={json.dumps({'K': str(tumor.pk)})}"
     table = api.post(f"{query}&dry_run=1&report=csv", document, format="json")
     lines = b"".join(table.streaming_content).decode().splitlines()
-    assert lines[0] == "feature,status,notes,reason"
+    assert lines[0] == "feature,status,notes,reason,shape"
     said = [line.split(",")[:2] for line in lines[1:]]
     assert said == [["1", "created"], ["2", "created"], ["3", "refused"]]
     assert not Roi.objects.exists()

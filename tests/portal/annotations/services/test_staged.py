@@ -72,7 +72,7 @@ def test_a_job_waits_can_be_cancelled_and_the_document_started_again(
 def test_what_cannot_be_read_is_refused_before_anything_is_kept(
     canvas: Canvas, annotator: User, viewer: User, storage: Path
 ) -> None:
-    with pytest.raises(InvalidInputError, match="not recognised"):
+    with pytest.raises(InvalidInputError, match="ZIP archive is truncated"):
         stage(canvas, annotator, b"PK\x03\x04")
     with pytest.raises(ForbiddenError):
         stage(canvas, viewer, document(1))

@@ -298,6 +298,8 @@ export class ImportDialog {
     const none = element("span", { class: "muted" }, "The document holds no features.");
     this.part("[data-import-summary]").replaceChildren(...(counts.length ? counts : [none]));
     this.part("[data-import-name]").textContent = row.name;
+    this.part("[data-import-image]").textContent = report.image_decided;
+    this.part("[data-import-image]").hidden = !report.image_decided;
     this.part("[data-import-reasons]").hidden = report.groups.length === 0;
     this.part("[data-import-reason-rows]").replaceChildren(...reasonRows(report.groups));
     this.part<HTMLAnchorElement>("[data-import-table]").href = importTableUrl(row.id);
@@ -316,6 +318,7 @@ export class ImportDialog {
     for (const part of this.dialog.querySelectorAll<HTMLElement>("[data-in]")) {
       part.hidden = !(part.dataset.in ?? "").split(" ").includes(step);
     }
+    if (step === "choose" || step === "busy") this.part("[data-import-image]").hidden = true;
   }
 
   /** Closing stops what is only being looked at; an import goes on. */

@@ -29,9 +29,10 @@ export function importButtonText(report: ImportReport): string {
   return count ? `Import ${rois(count)}` : "Nothing to import";
 }
 
-/** "features 3, 8 and 12 more": people count from one. */
-export function placesText({ first, count }: ImportGroup): string {
-  const shown = first.map((index) => number(index + 1)).join(", ");
+/** "features 3 (Polygon “a”), 8 and 12 more": people count from one. */
+export function placesText({ first, shapes, count }: ImportGroup): string {
+  const named = (place: number): string => (shapes[place] ? ` (${shapes[place]})` : "");
+  const shown = first.map((index, place) => `${number(index + 1)}${named(place)}`).join(", ");
   const more = count - first.length;
   return `${count === 1 ? "feature" : "features"} ${shown}${more > 0 ? ` and ${number(more)} more` : ""}`;
 }

@@ -19,6 +19,8 @@ export interface ImportGroup {
   reason: string;
   count: number;
   first: number[];
+  /** Kind, name and class of the first few. */
+  shapes: string[];
 }
 
 export interface ImportOutline {
@@ -31,6 +33,8 @@ export interface ImportOutline {
 export interface ImportReport {
   total: number;
   format: string;
+  /** Which image or document of several was read, and by what; empty where there is only one. */
+  image_decided: string;
   created: number;
   updated: number;
   restored: number;

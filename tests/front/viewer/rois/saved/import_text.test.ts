@@ -5,7 +5,7 @@ import type { ImportReport } from "@/viewer/rois/saved/imports";
 import { pathOfFlat } from "@/viewer/rois/shown/import_map";
 
 const report = (counts: Partial<ImportReport>): ImportReport => ({
-  ...{ total: 0, format: "geojson", created: 0, updated: 0, restored: 0, unchanged: 0, refused: 0, repaired: 0 },
+  ...{ total: 0, format: "geojson", image_decided: "", created: 0, updated: 0, restored: 0, unchanged: 0, refused: 0, repaired: 0 },
   ...{ labels_created: [], classes: [], groups: [], id: null },
   ...counts,
 });
@@ -24,8 +24,10 @@ describe("the text of an import", () => {
   });
 
   it("counts features from one", () => {
-    expect(placesText({ status: "refused", reason: "", count: 1, first: [0] })).toBe("feature 1");
-    expect(placesText({ status: "refused", reason: "", count: 9, first: [2, 4] })).toBe("features 3, 5 and 7 more");
+    expect(placesText({ status: "refused", reason: "", count: 1, first: [0], shapes: ["Circle “a”"] })).toBe(
+      "feature 1 (Circle “a”)",
+    );
+    expect(placesText({ status: "refused", reason: "", count: 9, first: [2, 4], shapes: ["", ""] })).toBe("features 3, 5 and 7 more");
   });
 
   it("says a reason to people", () => {
