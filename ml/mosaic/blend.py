@@ -11,14 +11,13 @@ import tempfile
 from collections import OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import cv2
 import numpy as np
 
 from ml.geometry import box_corners, transform_points, translation
 from ml.keypoints import specular_mask
-from ml.keypoints.device import accelerator
 from ml.mosaic.canvas import MosaicCanvas, tile_file
 from ml.mosaic.deghost import CommonHue, find_common_hue
 from ml.mosaic.local_views import mesh_maps
@@ -66,7 +65,7 @@ def blend_frames(
     usual = float(np.median([c.sharpness for c in survey.checks if not c.reason]))
     done = 0
     with tempfile.TemporaryDirectory(dir=work_dir) as folder:
-        painter = _painter(Path(folder), feather, common)
+        painter = _Painter(Path(folder), feather, common)
         for position, rgb in key_pixels(source, survey, canvas):
             progress(done, len(canvas.transforms), "blend")
             sharp = float(np.clip(survey.checks[position].sharpness / max(usual, 1e-9), 0.3, 2.0))
@@ -83,36 +82,8 @@ def blend_frames(
         painter.write(out)
 
 
-class Painter(Protocol):
-    """Adds frames up to a picture."""
-
-    def add(  # noqa: PLR0917
-        self,
-        rgb: ImageU8,
-        trusted: ArrayF32,
-        matrix: ArrayF64,
-        box: tuple[int, int, int, int],
-        gain: ArrayF32,
-        sharp: float,
-    ) -> None:
-        """Add a frame; see ``DevicePainter.add``."""
-
-    def write(self, out: np.ndarray) -> None:
-        """Write the picture into ``out``, (H, W, 3) uint8."""
-
-
-def _painter(folder: Path, feather: ArrayF32, common: CommonHue) -> Painter:
-    compute = accelerator()
-    if compute is None:
-        return _Painter(folder, feather, common)
-    from ml.mosaic.device_blend import BandRule, DevicePainter
-
-    rule = BandRule(TILE_PX, COARSE_SHARE, COARSE_POWER, FINE_POWER)
-    return DevicePainter(compute, folder, feather=feather, common=common, rule=rule)
-
-
 class _Painter:
-    """On the processor."""
+    """Accumulator of frames in two bands, in tiles on disk."""
 
     def __init__(self, folder: Path, feather: ArrayF32, common: CommonHue) -> None:
         self._tiles, self._feather, self._common = TileStore(folder), feather, common
@@ -126,7 +97,7 @@ class _Painter:
         gain: ArrayF32,
         sharp: float,
     ) -> None:
-        """See ``Painter``."""
+        """Add a frame, (H, W, 3) uint8, with its trust, matrix to the mosaic, box and gain."""
         left, top, right, bottom = box
         moved, size = translation(-left, -top) @ matrix, (right - left, bottom - top)
         pixels = _warped(rgb.astype(np.float32) * gain, moved, size)
@@ -137,7 +108,7 @@ class _Painter:
         self._tiles.add(_Warped(left, top, bands))
 
     def write(self, out: np.ndarray) -> None:
-        """See ``Painter``."""
+        """Write the picture into ``out``, (H, W, 3) uint8."""
         self._tiles.write(out)
 
 

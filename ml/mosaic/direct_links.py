@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from ml.geometry import normalised, transform_points
 from ml.mosaic.direct import DirectAlignment
-from ml.mosaic.direct_pairs import align_pairs
 from ml.mosaic.features import is_plausible
 from ml.mosaic.links import Link
-from ml.mosaic.motion_model import composed_model, motion_generators, nearest_in_model
+from ml.mosaic.motion_model import align_frames, composed_model, nearest_in_model
 from ml.mosaic.views import FrameView, log_gain
 from ml.types import ArrayF64
 
@@ -27,10 +25,6 @@ FULL_INLIERS = 300
 """Inliers that a perfect link by grey values stands for."""
 
 
-Views = tuple[FrameView, FrameView]
-Aligned = tuple[FrameView, FrameView, DirectAlignment]
-
-
 def believed(found: DirectAlignment | None, least: float) -> DirectAlignment | None:
     """An alignment that correlates at least this well and is a motion a scope can make, or None."""
     if found is None or found.ncc < least or len(found.xy_a) < 4:
@@ -38,24 +32,15 @@ def believed(found: DirectAlignment | None, least: float) -> DirectAlignment | N
     return found if is_plausible(found.matrix, found.xy_a) else None
 
 
-def direct_links(aligned: Sequence[Aligned], *, model: str, kind: str = "direct") -> list[Link]:
-    """The links that alignments stand for; perspective is measured here, from the affine one."""
-    bent: Sequence[DirectAlignment | None] = [None] * len(aligned)
-    if composed_model(model) != model and aligned:
-        bent = align_pairs(
-            [(a.direct, b.direct, found.matrix) for a, b, found in aligned],
-            generators=motion_generators(model),
-            work_shape=aligned[0][0].grey.shape,
-            only_finest=True,
-        )
-    return [_link(one, better, kind) for one, better in zip(aligned, bent, strict=True)]
-
-
-def _link(aligned: Aligned, bent: DirectAlignment | None, kind: str) -> Link:
-    a, b, found = aligned
+def direct_link(
+    a: FrameView, b: FrameView, found: DirectAlignment, *, model: str, kind: str = "direct"
+) -> Link:
+    """Make a link of an affine alignment; perspective is measured here, from the affine motion."""
     best = found
-    if bent is not None and bent.ncc > found.ncc - 0.02 and len(bent.xy_a) >= 4:
-        best = bent
+    if composed_model(model) != model:
+        bent = align_frames(a, b, found.matrix, model=model, only_finest=True)
+        if bent is not None and bent.ncc > found.ncc - 0.02 and len(bent.xy_a) >= 4:
+            best = bent
     return Link(
         a.position,
         b.position,
@@ -69,48 +54,30 @@ def _link(aligned: Aligned, bent: DirectAlignment | None, kind: str) -> Link:
     )
 
 
-def refined(links: Sequence[Link], views: Sequence[Views], *, model: str) -> list[Link]:
-    """Links by key points made exact by grey values; as they were where these do not agree."""
-    found = _aligned(views, [link.matrix for link in links], composed_model(model))
-    exact = list(links)
-    agreed = [
-        i
-        for i, one in enumerate(found)
-        if (sure := believed(one, LIKELY_NCC)) and _apart(sure.matrix, links[i]) <= AGREE_PX
-    ]
-    made = direct_links([(*views[i], found[i]) for i in agreed], model=model)  # type: ignore[misc]
-    for i, link in zip(agreed, made, strict=True):
-        exact[i] = replace(link, inliers=links[i].inliers)
-    return exact
+def nearby_link(a: FrameView, b: FrameView, start: ArrayF64, *, model: str) -> Link | None:
+    """Link two views that ``start`` aligns roughly; None if their grey values disagree."""
+    found = align_frames(a, b, start, model=composed_model(model), only_finest=True)
+    sure = believed(found, LIKELY_NCC)
+    return None if sure is None else direct_link(a, b, sure, model=model)
 
 
-def revisited(
-    views: Sequence[Views], starts: Sequence[ArrayF64], *, model: str
-) -> list[Link | None]:
-    """Loops by grey values alone, from where the map puts the views; None: they disagree."""
+def refine_link(link: Link, a: FrameView, b: FrameView, *, model: str) -> Link:
+    """Refine a link by key points with grey values; unchanged where these do not agree."""
+    found = align_frames(a, b, link.matrix, model=composed_model(model))
+    sure = believed(found, LIKELY_NCC)
+    if sure is None or _distance_px(sure.matrix, link) > AGREE_PX:
+        return link
+    return replace(direct_link(a, b, sure, model=model), inliers=link.inliers)
+
+
+def revisit_link(a: FrameView, b: FrameView, start: ArrayF64, *, model: str) -> Link | None:
+    """Loop by grey values from where the map puts both views; None if they disagree."""
     composed = composed_model(model)
-    near = [
-        nearest_in_model(normalised(start), composed, a.grey.shape)
-        for (a, _), start in zip(views, starts, strict=True)
-    ]
-    found = [believed(one, SURE_NCC) for one in _aligned(views, near, composed)]
-    sure = [(*pair, one) for pair, one in zip(views, found, strict=True) if one is not None]
-    made = iter(direct_links(sure, model=model, kind="loop"))
-    return [None if one is None else next(made) for one in found]
+    near = nearest_in_model(normalised(start), composed, a.grey.shape)
+    sure = believed(align_frames(a, b, near, model=composed), SURE_NCC)
+    return None if sure is None else direct_link(a, b, sure, model=model, kind="loop")
 
 
-def _aligned(
-    views: Sequence[Views], starts: Sequence[ArrayF64], model: str
-) -> list[DirectAlignment | None]:
-    if not views:
-        return []
-    return align_pairs(
-        [(a.direct, b.direct, start) for (a, b), start in zip(views, starts, strict=True)],
-        generators=motion_generators(model),
-        work_shape=views[0][0].grey.shape,
-    )
-
-
-def _apart(matrix: ArrayF64, link: Link) -> float:
-    """Median px between where a motion and a link's points say the points go."""
+def _distance_px(matrix: ArrayF64, link: Link) -> float:
+    """Median distance in px between a link's points in b and where a motion maps them."""
     return float(np.median(np.hypot(*(transform_points(matrix, link.xy_a) - link.xy_b).T)))

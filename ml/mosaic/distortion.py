@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice, pairwise
+from itertools import islice
 from typing import Any
 
 import cv2
@@ -18,9 +18,9 @@ import numpy.typing as npt
 
 from ml.geometry import transform_points
 from ml.mosaic.config import MosaicConfig
-from ml.mosaic.direct_pairs import align_pairs, pairs_at_once
+from ml.mosaic.direct import align_views
 from ml.mosaic.direct_views import DirectView
-from ml.mosaic.motion_model import motion_generators
+from ml.mosaic.motion_model import align_frames, motion_generators
 from ml.mosaic.sources import FrameSource, SourceFrame
 from ml.mosaic.survey import Survey, measure_frames, survey_of, usable_frames
 from ml.mosaic.views import FrameView, frame_view
@@ -129,15 +129,17 @@ def _search(pairs: Sequence[_ViewPair]) -> float:
 
 def _unexplained(pairs: Sequence[_ViewPair], k1: float) -> ArrayF64:
     """(P,): 1 - ncc^2 of each pair after alignment; 1 if it cannot be aligned."""
-    if not pairs:
-        return np.zeros(0)
-    views = [
-        (undistorted_view(pair.a.direct, k1), undistorted_view(pair.b.direct, k1), pair.start)
+    generators = motion_generators("homography")
+    found = [
+        align_views(
+            undistorted_view(pair.a.direct, k1),
+            undistorted_view(pair.b.direct, k1),
+            pair.start,
+            generators=generators,
+            work_shape=(pair.a.grey.shape[0], pair.a.grey.shape[1]),
+        )
         for pair in pairs
     ]
-    found = align_pairs(
-        views, generators=motion_generators("homography"), work_shape=_work_shape(pairs[0].a)
-    )
     return np.array([1.0 if one is None else 1 - max(one.ncc, 0.0) ** 2 for one in found])
 
 
@@ -196,30 +198,11 @@ def _pairs(source: FrameSource, survey: Survey) -> list[_ViewPair]:
 def _steps(source: FrameSource, survey: Survey) -> Iterator[tuple[FrameView, ArrayF64 | None]]:
     """Each view and its motion to the one before, None if that cannot be told."""
     last: FrameView | None = None
-    waiting: list[FrameView] = []
     for position, rgb in usable_frames(source, survey):
-        waiting.append(frame_view(position, rgb, survey))
-        if len(waiting) == pairs_at_once():
-            yield from zip(waiting, _motions(last, waiting), strict=True)
-            last, waiting = waiting[-1], []
-    yield from zip(waiting, _motions(last, waiting), strict=True)
-
-
-def _motions(last: FrameView | None, views: Sequence[FrameView]) -> list[ArrayF64 | None]:
-    """Of views that follow on ``last``: each one's motion to the one before."""
-    followed = [last, *views] if last is not None else list(views)
-    pairs = [(b.direct, a.direct, np.eye(3)) for a, b in pairwise(followed)]
-    if not pairs:
-        return [None] * len(views)
-    found = align_pairs(
-        pairs, generators=motion_generators("affine"), work_shape=_work_shape(views[0])
-    )
-    steps = [None if one is None or one.ncc < NCC_LEAST else one.matrix for one in found]
-    return steps if last is not None else [None, *steps]
-
-
-def _work_shape(view: FrameView) -> tuple[int, int]:
-    return view.grey.shape[0], view.grey.shape[1]
+        view = frame_view(position, rgb, survey)
+        found = None if last is None else align_frames(view, last, np.eye(3), model="affine")
+        yield view, None if found is None or found.ncc < NCC_LEAST else found.matrix
+        last = view
 
 
 def _moved(motion: ArrayF64, view: FrameView) -> float:

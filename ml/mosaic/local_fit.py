@@ -26,12 +26,11 @@ from ml.geometry import mesh_shift, transform_points
 from ml.mosaic.align import AlignedComponent
 from ml.mosaic.canvas import work_from_frame
 from ml.mosaic.direct_views import LEVELS
-from ml.mosaic.local_cells import NODES
+from ml.mosaic.local_cells import NODES, cells_of_pair
 from ml.mosaic.local_equations import LocalEquations, affine_of
-from ml.mosaic.local_gain import parted
-from ml.mosaic.local_pairs import cells_of_pairs, lowered_share_of_pairs
+from ml.mosaic.local_gain import lowered_share, parted
 from ml.mosaic.local_prior import node_places, prior
-from ml.mosaic.local_views import KeyframeViews, LevelPairs
+from ml.mosaic.local_views import KeyframeViews, LevelPairs, straightened
 from ml.mosaic.registration import Tracked
 from ml.mosaic.sources import FrameSource
 from ml.mosaic.survey import Survey
@@ -88,7 +87,7 @@ def fit_locally(
             if level == ROUNDS[-1] and _rms(meshes - before) < SETTLED_PX:
                 break
         judged = _level_pairs(plane, views, judging)
-        is_worth_it = lowered_share_of_pairs(judged, meshes * plane.per_frame_px) >= LEAST_GAIN
+        is_worth_it = lowered_share(judged, meshes * plane.per_frame_px) >= LEAST_GAIN
     if not is_worth_it or _rms(meshes) < LEAST_PX:
         return {}
     return dict(zip(keys, meshes, strict=True))
@@ -158,10 +157,11 @@ def _round(
     own = meshes * plane.per_frame_px
     linked = _level_pairs(plane, views, pairs)
     equations = LocalEquations(len(meshes), plane.size_px, plane.affine, plane.side_px)
-    for number, found in enumerate(cells_of_pairs(linked, own)):
+    view = straightened(linked.images, linked.masks, own)
+    for (i, j), b_from_a in zip(linked.rows, linked.b_from_a, strict=True):
+        found = cells_of_pair(view(i), view(j), b_from_a)
         if found is not None:
-            i, j = linked.rows[number]
-            equations.add(found, i, j, linked.b_from_a[number])
+            equations.add(found, i, j, b_from_a)
     known = prior(plane.matrices, plane.size_px, plane.side_px)
     step = equations.solve(own, known, len(pairs) / len(meshes))
     return _invertible(own + step, plane.size_px) / plane.per_frame_px

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
 from ml.mosaic.differences import TUKEY, spread_of
 from ml.mosaic.local_cells import difference
+from ml.mosaic.local_views import LevelPairs, straightened
 from ml.types import ArrayBool, ArrayF32, ArrayF64
 
 JUDGE_EVERY = 8
@@ -24,25 +25,21 @@ def parted(pairs: Sequence[tuple[int, int]]) -> tuple[list[tuple[int, int]], lis
     return [pair for pair in pairs if pair not in kept], judging
 
 
-def lowered_share(
-    flat: View, bent: View, judging: Sequence[tuple[int, int]], b_from_a: Sequence[ArrayF64]
-) -> float:
-    """By what share meshes lower the squared grey differences of frames; negative if they raise it.
+def lowered_share(pairs: LevelPairs, meshes: ArrayF64) -> float:
+    """Share by which meshes lower the squared grey differences; negative if they raise them.
 
     Differences beyond what belongs to the same tissue count as that much and no more.
 
     Args:
-        flat, bent: views by the plane alone, and by the meshes too.
-        judging: rows of the frames of each pair. b_from_a: px of the first to px of the second.
+        pairs: Pairs that judge.
+        meshes: (N, 9, 9, 2) by which the keyframes are straightened, px of the level.
     """
-    return share_of(_energies(flat, bent, judging, b_from_a))
-
-
-def share_of(energies: Iterable[tuple[float, float]]) -> float:
-    """By what share the second numbers are lower than the first, all pairs taken together."""
+    flat, bent = (
+        straightened(pairs.images, pairs.masks, mesh) for mesh in (np.zeros_like(meshes), meshes)
+    )
     before = after = 0.0
-    for one, other in energies:
-        before, after = before + one, after + other
+    for plain, fitted in _energies(flat, bent, pairs.rows, pairs.b_from_a):
+        before, after = before + plain, after + fitted
     return 1 - after / before if before else 0.0
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,8 +9,7 @@ import numpy as np
 from ml.geometry import transform_points
 from ml.keypoints import load_descriptor
 from ml.mosaic.config import MosaicConfig
-from ml.mosaic.direct_links import refined, revisited
-from ml.mosaic.direct_pairs import pairs_at_once
+from ml.mosaic.direct_links import refine_link, revisit_link
 from ml.mosaic.features import link_features
 from ml.mosaic.links import Link
 from ml.mosaic.loop_keyframes import LoopKeyframeStore
@@ -26,7 +24,6 @@ SURE_INLIERS = 3
 """Times the inliers of a plain link that a loop needs where grey values do not confirm it."""
 
 LOOP_PHASE = "loops"
-Pair = tuple[int, int]
 
 
 def loops_by_appearance(
@@ -59,16 +56,14 @@ def loops_by_overlap(
     near = _near_pairs(store.positions, placed, mask, config.revisit_links)
     found, left = [], []
     new = [pair for pair in near if pair not in known]
-    for done, pairs in _at_once(new):
+    for done, (later, earlier) in enumerate(new):
         progress(done, len(near), LOOP_PHASE)
-        starts = [
-            np.asarray(np.linalg.solve(placed[earlier], placed[later]), np.float64)
-            for later, earlier in pairs
-        ]
-        views = [(store.load(later).view, store.load(earlier).view) for later, earlier in pairs]
-        links = revisited(views, starts, model=model)
-        found += [link for link in links if link is not None]
-        left += [pair for pair, link in zip(pairs, links, strict=True) if link is None]
+        start = np.asarray(np.linalg.solve(placed[earlier], placed[later]), np.float64)
+        link = revisit_link(store.load(later).view, store.load(earlier).view, start, model=model)
+        if link is None:
+            left.append((later, earlier))
+        else:
+            found.append(link)
     return (*found, *verify_loops(store, left, model=model, config=config, progress=progress))
 
 
@@ -83,27 +78,17 @@ def verify_loops(
     """The pairs whose key points agree on a plausible motion, made exact by grey values."""
     descriptor, composed = load_descriptor(config.descriptor), composed_model(model)
     found = []
-    for first, batch in _at_once(sorted(pairs)):
-        links, views = [], []
-        for done, (later, earlier) in enumerate(batch, first):
-            progress(done, len(pairs), LOOP_PHASE)
-            a, b = store.load(later), store.load(earlier)
-            link = link_features(a, b, descriptor=descriptor, model=composed, config=config)
-            if link is not None:
-                links.append(link)
-                views.append((a.view, b.view))
-        for link, exact in zip(links, refined(links, views, model=model), strict=True):
-            # one false loop bends the whole map: key points alone must agree far better
-            if exact.kind == "direct" or link.inliers >= SURE_INLIERS * config.min_inliers:
-                found.append(replace(exact, kind="loop"))
+    for done, (later, earlier) in enumerate(sorted(pairs)):
+        progress(done, len(pairs), LOOP_PHASE)
+        a, b = store.load(later), store.load(earlier)
+        link = link_features(a, b, descriptor=descriptor, model=composed, config=config)
+        if link is None:
+            continue
+        exact = refine_link(link, a.view, b.view, model=model)
+        # one false loop bends the whole map: key points alone must agree far better
+        if exact.kind == "direct" or link.inliers >= SURE_INLIERS * config.min_inliers:
+            found.append(replace(exact, kind="loop"))
     return tuple(found)
-
-
-def _at_once(pairs: Sequence[Pair]) -> Iterator[tuple[int, Sequence[Pair]]]:
-    """The pairs in parts that are aligned together, each with how many come before it."""
-    size = pairs_at_once()
-    for first in range(0, len(pairs), size):
-        yield first, pairs[first : first + size]
 
 
 def _near_pairs(

@@ -8,7 +8,7 @@ import numpy as np
 
 from ml.geometry import normalised
 from ml.mosaic.config import MosaicConfig
-from ml.mosaic.direct_pairs import align_pairs
+from ml.mosaic.direct import DirectAlignment, align_views
 from ml.mosaic.direct_views import unit_frame
 from ml.mosaic.sources import FrameSource
 from ml.mosaic.survey import Survey, usable_frames
@@ -62,6 +62,20 @@ def nearest_in_model(matrix: ArrayF64, model: str, shape: tuple[int, ...]) -> Ar
     return normalised(nearest)
 
 
+def align_frames(
+    a: FrameView, b: FrameView, start: ArrayF64, *, model: str, only_finest: bool = False
+) -> DirectAlignment | None:
+    """Align two views by grey values within a motion model; see ``align_views``."""
+    return align_views(
+        a.direct,
+        b.direct,
+        start,
+        generators=motion_generators(model),
+        work_shape=(a.grey.shape[0], a.grey.shape[1]),
+        only_finest=only_finest,
+    )
+
+
 def choose_model(source: FrameSource, survey: Survey, config: MosaicConfig) -> str:
     """Compare the models on pairs ``GAP`` usable frames apart, among the first ones.
 
@@ -93,23 +107,18 @@ def _unexplained(views: list[FrameView]) -> list[list[float] | None]:
     """Per pair, by model: 1 - ncc^2 after alignment; None if it cannot be aligned."""
     if len(views) <= GAP:
         return []
-    steps = [
-        None if found is None or found.ncc < MIN_NCC else found.matrix
-        for found in align_pairs(
-            [
-                (later.direct, earlier.direct, np.eye(3))
-                for later, earlier in zip(views[1:], views, strict=False)
-            ],
-            generators=motion_generators("affine"),
-            work_shape=views[0].grey.shape,
-        )
-    ]
+    steps = [_step(later, earlier) for later, earlier in zip(views[1:], views, strict=False)]
     far = [
         (views[first + GAP], views[first], start)
         for first in range(0, len(views) - GAP, 3)
         if (start := _composed(steps[first : first + GAP])) is not None
     ]
-    return _by_model(far)
+    return [_by_model(later, earlier, start) for later, earlier, start in far]
+
+
+def _step(later: FrameView, earlier: FrameView) -> ArrayF64 | None:
+    found = align_frames(later, earlier, np.eye(3), model="affine")
+    return None if found is None or found.ncc < MIN_NCC else found.matrix
 
 
 def _composed(steps: list[ArrayF64 | None]) -> ArrayF64 | None:
@@ -121,17 +130,12 @@ def _composed(steps: list[ArrayF64 | None]) -> ArrayF64 | None:
     return whole
 
 
-def _by_model(pairs: list[tuple[FrameView, FrameView, ArrayF64]]) -> list[list[float] | None]:
-    rows: list[list[float]] = [[] for _ in pairs]
+def _by_model(later: FrameView, earlier: FrameView, start: ArrayF64) -> list[float] | None:
+    row = []
     for model in MODELS:
-        found = align_pairs(
-            [
-                (later.direct, earlier.direct, nearest_in_model(start, model, later.grey.shape))
-                for later, earlier, start in pairs
-            ],
-            generators=motion_generators(model),
-            work_shape=pairs[0][0].grey.shape if pairs else (0, 0),
-        )
-        for row, one in zip(rows, found, strict=True):
-            row.append(np.nan if one is None else 1 - max(one.ncc, 0.0) ** 2)
-    return [row if np.isfinite(row).all() and min(row) < 1 - MIN_NCC**2 else None for row in rows]
+        near = nearest_in_model(start, model, later.grey.shape)
+        found = align_frames(later, earlier, near, model=model)
+        if found is None:
+            return None
+        row.append(1 - max(found.ncc, 0.0) ** 2)
+    return row if min(row) < 1 - MIN_NCC**2 else None

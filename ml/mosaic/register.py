@@ -20,10 +20,9 @@ from ml.geometry import box_corners, normalised, transform_points
 from ml.keypoints import Descriptor, load_descriptor
 from ml.mosaic.config import MosaicConfig
 from ml.mosaic.direct import DirectAlignment, align_views
-from ml.mosaic.direct_links import SURE_NCC, believed, refined
+from ml.mosaic.direct_links import SURE_NCC, believed, direct_link, nearby_link, refine_link
 from ml.mosaic.features import FrameFeatures, describe_view, link_features
 from ml.mosaic.growing import GrowingPreview
-from ml.mosaic.link_queue import LinkQueue
 from ml.mosaic.links import Link
 from ml.mosaic.loop_keyframes import LoopKeyframeStore
 from ml.mosaic.motion_model import (
@@ -115,7 +114,7 @@ class _Registrar:
         self.generators = motion_generators(self.composed_model)
         self.descriptor: Descriptor = load_descriptor(config.descriptor)
         self.recent: deque[_Keyframe] = deque(maxlen=max(config.skips))
-        self.links = LinkQueue(self.model)
+        self.links: list[Link] = []
         self.keys: list[int] = []
         self.tracked: list[Tracked] = []
         self.trail: list[KeyTrail] = []
@@ -149,7 +148,11 @@ class _Registrar:
             if linked:
                 if other.start == key.start:
                     start = np.linalg.inv(other.H_start_from_key) @ key.H_start_from_key
-                    self.links.find(key.view, other.view, np.asarray(start, np.float64))
+                    near = nearby_link(
+                        key.view, other.view, np.asarray(start, np.float64), model=self.model
+                    )
+                    if near is not None:
+                        self.links.append(near)
                 continue
             matrix = self._linked(key, other, aligned if skip == 1 else None, skip=skip)
             if matrix is not None:
@@ -178,15 +181,15 @@ class _Registrar:
     ) -> ArrayF64 | None:
         """The motion of the first link of a keyframe: grey values, or key points where they fail.
 
-        What is known of where the two lie comes from it; further links wait in the queue.
+        It says where the two lie; further links are searched from there.
         """
         if aligned is not None:
-            self.links.make(key.view, other.view, aligned)
+            self.links.append(direct_link(key.view, other.view, aligned, model=self.model))
             return aligned.matrix
         link = self._rescued(key, other) if skip <= RESCUE_SKIPS else None
         if link is None:
             return None
-        self.links.take(link)
+        self.links.append(link)
         return link.matrix
 
     def go_on_after(self, kept: Registration) -> tuple[int, int]:
@@ -195,7 +198,7 @@ class _Registrar:
         Returns:
             Position of the first frame wanted again, and of the last one that was taken.
         """
-        self.links, self.keys = LinkQueue(self.model, kept.links), list(kept.keys)
+        self.links, self.keys = list(kept.links), list(kept.keys)
         self.tracked, self.trail = list(kept.tracked), list(kept.trail)
         last, at = kept.taken()[-1], kept.trail[-1]
         self.motion = at.motion if at.position == last else self.tracked[-1].matrix
@@ -227,7 +230,7 @@ class _Registrar:
     def registration(self, fixed_pattern_digest: str) -> Registration:
         """All that was found."""
         return Registration(
-            self.links.all(),
+            tuple(self.links),
             tuple(self.keys),
             tuple(self.tracked),
             tuple(self.store.positions),
@@ -256,7 +259,7 @@ class _Registrar:
         )
         if link is None:
             return None
-        return refined([link], [(key.view, other.view)], model=self.model)[0]
+        return refine_link(link, key.view, other.view, model=self.model)
 
     def _features(self, key: _Keyframe) -> FrameFeatures:
         if key.features is None:

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import cv2
 import numpy as np
 
-from ml.keypoints.device import accelerator
 from ml.types import ArrayBool, ArrayF32, ArrayF64, ImageU8
-
-if TYPE_CHECKING:
-    from ml.networks.device import Compute
 
 DAMPING, RELATIVE_DAMPING = 1e-6, 1e-4
 """Added to the Hessian's diagonal, the second times its trace: flat patches and edges stay
@@ -99,9 +94,6 @@ def align_patches(
         PatchAlignment of N points; memory is bounded, whatever N.
     Source: Baker and Matthews 2004, section 3.2 (inverse compositional, translation).
     """
-    compute = accelerator()
-    if compute is not None:
-        return _align_on(compute, plane_a, plane_b, xy_a, xy_b, jacobian, config=config)
     parts = [
         _align(plane_a, plane_b, xy_a[s], xy_b[s], jacobian[s], config=config)
         for s in (slice(i, i + _CHUNK) for i in range(0, max(len(xy_a), 1), _CHUNK))
@@ -112,39 +104,6 @@ def align_patches(
         np.concatenate([p.is_converged for p in parts]),
         np.concatenate([p.noise_px for p in parts]),
     )
-
-
-def _align_on(  # noqa: PLR0917
-    compute: Compute,
-    plane_a: ArrayF32,
-    plane_b: ArrayF32,
-    xy_a: ArrayF64,
-    xy_b: ArrayF64,
-    jacobian: ArrayF64,
-    *,
-    config: AlignConfig,
-) -> PatchAlignment:
-    from ml.keypoints.device.alignment import Setting, align_on
-
-    grid, window = _grid(config.half, config.step_px)
-    setting = Setting(
-        grid=grid,
-        wide=_grid(config.half + 1, config.step_px)[0],
-        window=window,
-        side=2 * config.half + 3,
-        step_px=config.step_px,
-        iterations=config.iterations,
-        max_step_px=config.max_step_px,
-        done_px=config.done_px,
-        damping=(DAMPING, RELATIVE_DAMPING),
-        no_contrast=NO_CONTRAST,
-    )
-    inverse_map: ArrayF64 = np.linalg.inv(_safe(jacobian)).astype(np.float64)
-    found = align_on(compute, (plane_a, plane_b), xy_a, xy_b, inverse_map, setting)
-    residual = np.sqrt(np.maximum(2.0 - 2.0 * found.zncc, 0.0) / window.size)
-    noise_px = residual * np.sqrt(np.maximum(found.spread, 0.0))
-    is_converged = found.step_px < CONVERGED_STEPS * config.done_px
-    return PatchAlignment(found.xy, found.zncc, is_converged, noise_px)
 
 
 def _align(

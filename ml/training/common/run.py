@@ -42,9 +42,6 @@ LAST_STEPS = 20
 HELD_OUT = "held_out"
 """Begins the names of what a run records on examples that it does not learn from."""
 
-VIEWS = ("auto", "device", "opencv")
-"""Who makes the views of a training: OpenCV's are the reference."""
-
 
 class Learner(Protocol):
     """What a scheme adds to a run."""
@@ -94,7 +91,6 @@ class TrainingRun(Generic[C]):
         progress: called after every step; it may raise ``CancelledError``, after which the same
             run continues from its last checkpoint.
         checkpoints: folder of the checkpoint, by default ``out``.
-        views: one of ``VIEWS``, for schemes that show a network several views of one thing.
         history: what has been recorded so far, in earlier parts of an interrupted run as well.
     """
 
@@ -105,7 +101,6 @@ class TrainingRun(Generic[C]):
     card: Path | None = None
     hours: float | None = None
     checkpoints: Path | None = None
-    views: str = VIEWS[0]
     compute: Compute = REFERENCE
     progress: Progress = no_progress
     history: History = field(default_factory=dict)
@@ -129,7 +124,6 @@ class TrainingRun(Generic[C]):
             start=getattr(args, "start", None),
             card=getattr(args, "card", None) if is_first else None,
             checkpoints=args.out,
-            views=getattr(args, "views", VIEWS[0]),
             hours=args.hours,
             compute=chosen_compute(),
             progress=progress,
@@ -151,12 +145,6 @@ class TrainingRun(Generic[C]):
     def weights(self) -> Path:
         """The file of the weights."""
         return self.given_weights or self.out / f"{self.config.name}.safetensors"
-
-    @property
-    def views_on(self) -> Compute | None:
-        """Where views are made; None: by OpenCV, which keeps pace with a processor, not a GPU."""
-        is_device = self.compute.batched if self.views == VIEWS[0] else self.views == VIEWS[1]
-        return self.compute if is_device else None
 
     @property
     def losses(self) -> list[float]:
@@ -281,7 +269,6 @@ def add_run_arguments(
     has_data: bool = True,
     has_card: bool = False,
     has_start: bool = False,
-    has_views: bool = False,
 ) -> None:
     """Add the arguments that schemes share.
 
@@ -289,7 +276,6 @@ def add_run_arguments(
         has_data: whether ``--data`` is required; where not, the scheme may read elsewhere.
         has_card: whether the scheme renews the figures of a model card.
         has_start: whether it can start from weights.
-        has_views: whether it shows a network several views of one thing.
     """
     add = parser.add_argument
     add("--data", type=Path, required=has_data, help="folder the sources are in")
@@ -300,13 +286,6 @@ def add_run_arguments(
     add("--weights", type=Path, help="where to write the weights (OUT/<name>.safetensors)")
     if has_start:
         add("--from", dest="start", type=Path, help="weights to start from: fine-tuning")
-    if has_views:
-        add(
-            "--views",
-            choices=VIEWS,
-            default=VIEWS[0],
-            help="what makes the examples: the device if it is a GPU (auto), the device, or OpenCV",
-        )
     if has_card:
         add("--card", type=Path, help="model card whose figures of training are renewed")
 

@@ -34,7 +34,7 @@ class ContrastSummary(DescriptorSummary):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``python -m ml train cnn``."""
-    add_run_arguments(parser, has_card=True, has_start=True, has_views=True)
+    add_run_arguments(parser, has_card=True, has_start=True)
 
 
 def run(args: argparse.Namespace, progress: Progress) -> ContrastSummary:
@@ -70,7 +70,6 @@ def train_contrast(
             start=run.start,
             bank=bank,
             compute=run.compute,
-            views_on=run.views_on,
         )
         run.train(learner, steps=config.steps, checkpoint_every=config.checkpoint_every)
     network = learner.network.eval()

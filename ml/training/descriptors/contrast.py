@@ -24,7 +24,6 @@ from ml.training.common.start import take_weights
 from ml.training.common.steps import half_cosine, set_rate
 from ml.training.common.watch import looking, watch
 from ml.training.descriptors.contrast_config import ContrastConfig
-from ml.training.descriptors.device_views import DeviceStills, padded_plane
 from ml.training.descriptors.losses import RIVALS, Projection, cross_view
 from ml.training.descriptors.views import KeypointStill, make_view
 from ml.types import ArrayF32, ArrayF64, ArrayI64
@@ -49,16 +48,13 @@ class ContrastLearner:
         start: Path | None = None,
         bank: dict[int, ViewPair] | None = None,
         compute: Compute = REFERENCE,
-        views_on: Compute | None = None,
     ) -> None:
         """Build it; ``bank`` is filled, and shared by runs over one frozen CNN and one seed.
 
-        ``held_out``: stills that are only looked at now and then. ``views_on``: where views are
-        made; None: by OpenCV.
+        ``held_out``: stills that are only looked at now and then.
         """
         if config.loss not in LOSS_NAMES:
             raise UnknownNameError("loss", config.loss, list(LOSS_NAMES))
-        self._on_device = None if views_on is None else DeviceStills(views_on)
         self.config, self.stills, self.device = config, stills, compute.device
         self.compute = compute
         chosen = np.unique(
@@ -177,13 +173,9 @@ class ContrastLearner:
     def _planes(self, rng: np.random.Generator, still: KeypointStill) -> tuple[Tensor, ArrayF64]:
         """(2, 1, H, W), what the network sees of a still and of a view of it, and its matrix."""
         step = self.config.network.map_px
-        if self._on_device is None:
-            view = make_view(rng, still, self.config.view)
-            both = [as_plane(padded(p, step=step)) for p in (still.equalised, view.equalised)]
-            return torch.cat(both), view.H_view_from_still
-        seen, matrix = self._on_device.view(rng, still, self.config.view)
-        own = self._on_device.plane(still.equalised)
-        return torch.cat([padded_plane(plane, step=step) for plane in (own, seen)]), matrix
+        view = make_view(rng, still, self.config.view)
+        both = [as_plane(padded(p, step=step)) for p in (still.equalised, view.equalised)]
+        return torch.cat(both), view.H_view_from_still
 
     def _projected(self, pair: ViewPair, side: int, rows: ArrayI64) -> Tensor:
         """(n, projection_dim) projections of some nodes of one of the two views."""

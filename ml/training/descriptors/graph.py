@@ -104,7 +104,7 @@ def joint_config() -> ContrastConfig:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``python -m ml train graph``."""
-    add_run_arguments(parser, has_card=True, has_start=True, has_views=True)
+    add_run_arguments(parser, has_card=True, has_start=True)
     parser.add_argument(
         "--joint", action="store_true", help="train the CNN too, by attention to the nearest"
     )

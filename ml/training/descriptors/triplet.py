@@ -37,7 +37,7 @@ class TripletSummary(DescriptorSummary):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``python -m ml train triplet``."""
-    add_run_arguments(parser, has_data=False, has_card=True, has_start=True, has_views=True)
+    add_run_arguments(parser, has_data=False, has_card=True, has_start=True)
     parser.add_argument(
         "--sequence", type=Path, help="frames or a video to tune to, without labels"
     )
@@ -85,7 +85,6 @@ def train_triplet(
             held_out,
             start=run.start,
             compute=run.compute,
-            views_on=run.views_on,
         )
         run.train(learner, steps=config.epochs, checkpoint_every=config.checkpoint_every)
     stored = StoredDescriptor(config.name, config.version, config.ratio, learner.network, None)

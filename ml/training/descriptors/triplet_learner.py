@@ -55,12 +55,9 @@ class TripletLearner:
         *,
         start: Path | None = None,
         compute: Compute = REFERENCE,
-        views_on: Compute | None = None,
     ) -> None:
-        """``views_on``: where patches are made; None: on the processor."""
         self.config, self.stills, self.device = config, stills, compute.device
         self.compute = compute
-        self.patches_on = None if views_on is None else views_on.device
         self.batch = config.batch
         self.network = TripletCnn(config.network)
         if start is not None:
@@ -100,7 +97,6 @@ class TripletLearner:
             patch_px=self.config.network.patch_px,
             perspective=self.config.perspective,
             light=self.config.light,
-            device=self.patches_on,
         )
 
     def _least_margin(self, history: History) -> float:

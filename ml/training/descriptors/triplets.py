@@ -13,7 +13,6 @@ from torch.nn import functional
 
 from ml.errors import BadInputError
 from ml.keypoints.descriptors.patches import cut_patches
-from ml.training.descriptors.device_views import relit_patches
 from ml.training.descriptors.views import KeypointStill, StillViewConfig, other_light
 from ml.types import ArrayI64, ImageU8
 
@@ -54,14 +53,12 @@ def draw_triplets(
     patch_px: int,
     perspective: PerspectiveConfig,
     light: StillViewConfig,
-    device: torch.device | None = None,
 ) -> TripletSet:
     """Draw key points of the stills and cut both patches of each.
 
     Args:
         count: N; no key point twice, so at most all there are.
         light: its photometric part is applied to its share of the positives.
-        device: where the patches are made and stay; None: on the processor, their light by OpenCV.
     Raises:
         BadInputError: fewer than 2 key points.
     Source: adaptive-triplet-endoscopic-matching, section 2.2 and figure 4.
@@ -76,14 +73,11 @@ def draw_triplets(
     anchors, positives = [], []
     for i in np.unique(origin[chosen]):
         points = np.ascontiguousarray(xy[chosen[origin[chosen] == i]])
-        windows = cut_patches(
-            stills[i].equalised, points, side_px=side, support_px=float(side), device=device
-        )
+        windows = cut_patches(stills[i].equalised, points, side_px=side, support_px=float(side))
         edge = (side - patch_px) // 2
         anchors.append(_as_u8(windows[:, :, edge : edge + patch_px, edge : edge + patch_px]))
         warped = perspective_patches(rng, windows, patch_px=patch_px, config=perspective)
-        relit = _relit if device is None else relit_patches
-        positives.append(relit(rng, _as_u8(warped), light))
+        positives.append(_relit(rng, _as_u8(warped), light))
     order = rng.permutation(len(chosen))
     still = origin[chosen][order].astype(np.int64)
     return TripletSet(torch.cat(anchors)[order], torch.cat(positives)[order], still)

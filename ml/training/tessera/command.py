@@ -31,7 +31,7 @@ class TesseraSummary(RunSummary):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``python -m ml train default``."""
-    add_run_arguments(parser, has_start=True, has_views=True)
+    add_run_arguments(parser, has_start=True)
 
 
 def run(args: argparse.Namespace, progress: Progress) -> TesseraSummary:
@@ -60,7 +60,6 @@ def train_tessera(run: TrainingRun[TesseraTrainConfig], *, data: Path) -> Tesser
             held_out,
             start=run.start,
             compute=run.compute,
-            views_on=run.views_on,
         )
         run.train(learner, steps=config.rounds, checkpoint_every=1)
     network = learner.network.eval()

@@ -37,10 +37,7 @@ class TesseraLearner:
         *,
         start: Path | None = None,
         compute: Compute = REFERENCE,
-        views_on: Compute | None = None,
     ) -> None:
-        """``views_on``: where views are made; None: by OpenCV."""
-        self._views_on = views_on
         self.config, self.stills, self.compute = config, stills, compute
         self.batch = config.batch
         self.network = TesseraNet(config.network).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -61,14 +58,7 @@ class TesseraLearner:
         config = self.config
         rng = np.random.default_rng((config.seed, peers().drawn(number)))
         grid = grid_of(config.network)
-        parts = draw_pool(
-            self.stills,
-            rng,
-            pool=config.pool,
-            view=config.view,
-            grid=grid,
-            compute=self._views_on,
-        )
+        parts = draw_pool(self.stills, rng, pool=config.pool, view=config.view, grid=grid)
         groups = [draw_groups(parts, rng, config.group) for _ in range(config.passes)]
         per_batch = max(1, self.batch // config.group)
         batches = [

@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import cv2
 import numpy as np
-from torch import Tensor
 
 from ml.errors import BadInputError
 from ml.geometry import transform_points
 from ml.keypoints.descriptors.polar import PolarGrid, polar_patches, visible_area
 from ml.keypoints.detect import DetectorConfig, detect_keypoints
-from ml.networks.device import Compute
 from ml.training.common.stills import read_still
-from ml.training.tessera.device_views import DeviceStillViews
 from ml.training.tessera.views import TesseraViewConfig, degraded, random_homography, warped
-from ml.types import ArrayF32, ArrayF64, ImageU8
+from ml.types import ArrayF32, ImageU8
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,42 +42,16 @@ class PolarPatchPairs:
 
     Attributes:
         still: number of the still.
-        a, b: (n, 2, R, T) float16 patches; row i of both is one point of the tissue. Tensors on the
-            device where they were made there.
+        a, b: (n, 2, R, T) float16 patches; row i of both is one point of the tissue.
         xy: (n, 2) float32, pixels of the first view.
         is_local: whether they are the neighbours of one of them, nearest first.
     """
 
     still: int
-    a: np.ndarray | Tensor
-    b: np.ndarray | Tensor
+    a: np.ndarray
+    b: np.ndarray
     xy: ArrayF32
     is_local: bool = False
-
-
-class OpenCvViews:
-    """Makes views by OpenCV: the reference of ``DeviceStillViews``."""
-
-    def __init__(self, config: TesseraViewConfig) -> None:
-        self._config = config
-
-    def image(self, grey: ImageU8) -> ImageU8:
-        """The still as it is."""
-        return grey
-
-    def warped(
-        self, image: ImageU8, H_view_from_still: ArrayF64, rng: np.random.Generator
-    ) -> ImageU8:
-        """See ``views.warped``."""
-        return warped(image, H_view_from_still, rng, self._config)
-
-    def degraded(self, image: ImageU8, rng: np.random.Generator) -> ImageU8:
-        """See ``views.degraded``."""
-        return degraded(image, rng, self._config)
-
-    def patches(self, image: ImageU8, xy: ArrayF32, grid: PolarGrid, zoom: ArrayF32) -> np.ndarray:
-        """(N, 2, R, T) float16: see ``polar_patches``."""
-        return polar_patches(image, xy, grid=grid, zoom=zoom).astype(np.float16)
 
 
 def load_stills(
@@ -113,20 +83,15 @@ def draw_pool(
     pool: PoolConfig,
     view: TesseraViewConfig,
     grid: PolarGrid,
-    compute: Compute | None = None,
 ) -> list[PolarPatchPairs]:
-    """The pairs of one round: ``pool.views`` parts of each drawn still, in turns of stills.
-
-    Views and patches are made on ``compute``; None: by OpenCV. Key points are always found by it.
-    """
-    maker: Any = OpenCvViews(view) if compute is None else DeviceStillViews(compute, view)
+    """The pairs of one round: ``pool.views`` parts of each drawn still, in turns of stills."""
     drawn = rng.permutation(len(stills))[: pool.stills]
     bases = []
     for number in drawn:
         base = _shrunk(stills[number], int(rng.integers(*pool.long_side_px)))
         bases.append((int(number), base, _points(base, rng, pool)))
     return [
-        _part(number, base, xy, rng, pool=pool, view=view, grid=grid, maker=maker)
+        _part(number, base, xy, rng, pool=pool, view=view, grid=grid)
         for _ in range(pool.views)
         for number, base, xy in bases
     ]
@@ -141,15 +106,13 @@ def _part(
     pool: PoolConfig,
     view: TesseraViewConfig,
     grid: PolarGrid,
-    maker: Any,
 ) -> PolarPatchPairs:
     H_b_from_a = random_homography(rng, width=base.shape[1], height=base.shape[0], config=view)
     xy_b = transform_points(H_b_from_a, xy).astype(np.float32)
-    still = maker.image(base)
-    image_b = maker.warped(still, H_b_from_a, rng)
-    image_a = maker.degraded(still, rng) if rng.random() < pool.first_changed else still
+    image_b = warped(base, H_b_from_a, rng, view)
+    image_a = degraded(base, rng, view) if rng.random() < pool.first_changed else base
     if rng.random() < pool.second_changed:
-        image_b = maker.degraded(image_b, rng)
+        image_b = degraded(image_b, rng, view)
     seen = rng.permutation(np.flatnonzero(_inside(base, xy) & _inside(base, xy_b)))
     is_local = rng.random() < pool.local and len(seen) > 0
     if is_local:
@@ -158,8 +121,8 @@ def _part(
     noise = rng.normal(0, pool.jitter_px, (len(seen), 2)).astype(np.float32)
     low, high = np.log(pool.support)
     zoom = np.exp(rng.uniform(low, high, len(seen))).astype(np.float32)
-    a = maker.patches(image_a, xy[seen], grid, zoom)
-    b = maker.patches(image_b, xy_b[seen] + noise, grid, zoom)
+    a = polar_patches(image_a, xy[seen], grid=grid, zoom=zoom).astype(np.float16)
+    b = polar_patches(image_b, xy_b[seen] + noise, grid=grid, zoom=zoom).astype(np.float16)
     return PolarPatchPairs(number, a, b, xy[seen], is_local)
 
 

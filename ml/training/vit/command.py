@@ -41,7 +41,7 @@ class VitSummary(RunSummary):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``python -m ml train vit``."""
-    add_run_arguments(parser, has_card=True, has_start=True, has_views=True)
+    add_run_arguments(parser, has_card=True, has_start=True)
     parser.add_argument(
         "--backbone",
         help=(
@@ -94,7 +94,6 @@ def train_vit(
             held_out,
             start=run.start,
             compute=run.compute,
-            views_on=run.views_on,
             poses=poses,
         )
         run.train(learner, steps=config.last_step, checkpoint_every=config.checkpoint_every)

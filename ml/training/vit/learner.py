@@ -18,7 +18,6 @@ from ml.training.common.run import History
 from ml.training.common.start import take_weights
 from ml.training.common.steps import descend, half_cosine, set_rate, stand_by
 from ml.training.vit.config import VitTrainConfig
-from ml.training.vit.device_pairs import DevicePairs
 from ml.training.vit.mining import (
     contrastive_loss,
     hardest_negatives,
@@ -47,17 +46,12 @@ class VitLearner:
         *,
         start: Path | None = None,
         compute: Compute = REFERENCE,
-        views_on: Compute | None = None,
         poses: PoseMotions | None = None,
     ) -> None:
-        """``views_on``: where pairs are made; None: by OpenCV, as those with a masked rim are, and
-        those whose camera moves as in ``poses``."""
+        """Build it; ``poses`` gives the motions of the camera, if any."""
         self.config, self.stills, self.device = config, stills, compute.device
         self.compute = compute
-        self._on_device = None
         self._poses = poses
-        if views_on is not None and not config.mask_rim and poses is None:
-            self._on_device = DevicePairs(config, views_on)
         self.batch = config.batch
         self.network = VitMatcher(config.network)
         if start is not None:
@@ -115,8 +109,6 @@ class VitLearner:
 
     def _drawn(self, rng: np.random.Generator) -> tuple[list[NovelViewPair], Tensor]:
         """The pairs of a step, and (2 * B, 3, h, w) their pixels, the sources first."""
-        if self._on_device is not None:
-            return self._on_device(rng, self.stills, self.batch)
         pairs = [self._draw(rng, self.stills) for _ in range(self.batch)]
         sources, views = [pair.source for pair in pairs], [pair.view.image for pair in pairs]
         return pairs, to_batch(sources + views)

@@ -17,7 +17,7 @@ from ml.mosaic import MosaicConfig, MosaicResult, build_mosaic, local_fit, local
 from ml.mosaic.local_equations import affine_of
 from ml.mosaic.local_fit import MAX_SLOPE, riding_mesh
 from ml.mosaic.local_gain import lowered_share, parted
-from ml.mosaic.local_views import mesh_maps
+from ml.mosaic.local_views import LevelPairs, mesh_maps
 from ml.mosaic.manifest import read_manifest
 from ml.mosaic.registration import Tracked
 from ml.mosaic.survey import Survey
@@ -140,18 +140,17 @@ def test_pairs_that_judge_are_not_fitted() -> None:
     assert len(judging) == 5
 
 
-def test_what_meshes_lower_is_counted_on_the_same_scale() -> None:
+def test_meshes_that_align_frames_lower_the_differences_of_judging_pairs() -> None:
     rng = np.random.default_rng(2)
     texture = cv2.GaussianBlur(rng.normal(size=(60, 80)).astype(np.float32), (0, 0), 2)
-    seen = np.ones((60, 80), bool)
-    views = {0: texture, 1: np.roll(texture, 1, axis=1)}
-    straight = {0: texture, 1: texture + np.float32(1e-4)}
-    flat, bent = (lambda row, v=v: (v[row], seen) for v in (views, straight))
-    pairs, ways = [(0, 1)], [np.eye(3)]
-    assert lowered_share(flat, bent, pairs, ways) > 0.99
-    assert lowered_share(flat, flat, pairs, ways) == 0.0
-    assert lowered_share(bent, flat, pairs, ways) < 0
-    assert lowered_share(flat, bent, [], []) == 0.0
+    images = np.stack([texture, np.roll(texture, 1, axis=1)])
+    pairs = LevelPairs(images, np.ones((2, 60, 80), np.uint8), [(0, 1)], [np.eye(3)])
+    meshes = np.zeros((2, 9, 9, 2))
+    assert lowered_share(pairs, meshes) == 0.0
+    meshes[1, ..., 0] = 1.0  # the second frame is a pixel to the right
+    assert lowered_share(pairs, meshes) > 0.95
+    assert lowered_share(pairs, -meshes) < 0
+    assert lowered_share(pairs._replace(rows=[], b_from_a=[]), meshes) == 0.0
 
 
 @pytest.mark.parametrize(("settled_px", "rounds"), [(1e9, 2), (0.0, len(local_fit.ROUNDS))])

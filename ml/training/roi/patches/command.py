@@ -27,7 +27,6 @@ from ml.training.common.steps import descend, set_rate
 from ml.training.common.watch import looking, watch
 from ml.training.roi.patches.blocks import WATCHED, Blocks, read_blocks
 from ml.training.roi.patches.config import PatchTrainConfig
-from ml.training.roi.patches.device_views import DeviceTissueViews
 from ml.training.roi.patches.ssl import Scheme
 from ml.training.roi.patches.views import draw_pair, restained
 from ml.types import Progress
@@ -45,7 +44,7 @@ class PatchSummary(RunSummary):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``python -m ml train patches``."""
-    add_run_arguments(parser, has_start=True, has_views=True)
+    add_run_arguments(parser, has_start=True)
 
 
 def run(args: argparse.Namespace, progress: Progress) -> PatchSummary:
@@ -67,15 +66,9 @@ def train_patches(run: TrainingRun[PatchTrainConfig], *, data: Path) -> PatchSum
         data, data / config.atlas if config.atlas else None, config.slides, run.progress
     )
     with run.learning():
-        where = run.views_on
-        views: Views = (
-            TissueViews(config, blocks)
-            if where is None
-            else DeviceTissueViews(config, blocks, where)
-        )
         learner = PatchLearner(
             config,
-            views,
+            TissueViews(config, blocks),
             held_out=_held_out_views(config, data, run),
             start=run.start,
             compute=run.compute,

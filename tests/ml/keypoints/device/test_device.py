@@ -16,8 +16,6 @@ from ml.keypoints import match_images
 from ml.keypoints.device import accelerator
 from ml.keypoints.device.nearest import nearest_on
 from ml.keypoints.match import match_descriptors, match_mutual
-from ml.keypoints.verification import patch_alignment
-from ml.keypoints.verification.patch_alignment import align_patches
 
 
 @pytest.fixture
@@ -26,7 +24,6 @@ def on_device(fast, monkeypatch):
 
     def switch():
         monkeypatch.setattr(match_module, "accelerator", lambda: fast)
-        monkeypatch.setattr(patch_alignment, "accelerator", lambda: fast)
 
     return switch
 
@@ -110,36 +107,6 @@ def test_blocks_that_do_not_fit_are_halved_and_change_nothing(rows, fast, monkey
     for one, other in zip(nearest_on(fast, a, b), whole, strict=True):
         assert np.allclose(one, other, atol=1e-4)
     assert sum(size for size in sizes if size <= 200) == 700
-
-
-def test_patches_come_to_lie_where_the_processor_puts_them(on_device):
-    plane_a, plane_b = (textured(shift).astype(np.float32) for shift in ((0, 0), (1.3, -0.7)))
-    x, y = np.meshgrid(np.arange(30, 290, 20.0), np.arange(30, 210, 20.0))
-    xy = np.stack([x.ravel(), y.ravel()], axis=1)
-    maps = np.tile(np.eye(2), (len(xy), 1, 1))
-    expected = align_patches(plane_a, plane_b, xy, xy, maps)
-    on_device()
-    found = align_patches(plane_a, plane_b, xy, xy, maps)
-    assert (found.is_converged == expected.is_converged).mean() > 0.98
-    both = found.is_converged & expected.is_converged
-    assert both.mean() > 0.9
-    assert np.abs(found.xy_b - expected.xy_b)[both].max() < 0.05
-    truth = xy + np.array([1.3, -0.7])
-    own, others = (np.abs(one.xy_b - truth)[both] for one in (found, expected))
-    assert np.median(own) < np.median(others) + 0.01
-    assert np.allclose(found.zncc[both], expected.zncc[both], atol=0.01)
-    assert np.allclose(found.noise_px[both], expected.noise_px[both], rtol=0.3, atol=0.01)
-    nothing = align_patches(plane_a, plane_b, xy[:0], xy[:0], maps[:0])
-    assert nothing.xy_b.shape == (0, 2) and nothing.is_converged.shape == (0,)
-
-
-def test_a_flat_patch_and_a_map_without_inverse_end_without_numbers_that_are_none(on_device):
-    plane = np.full((60, 60), 90, np.float32)
-    on_device()
-    maps = np.stack([np.eye(2), np.zeros((2, 2))])
-    at = np.array([[30.0, 30.0], [20.0, 20.0]])
-    found = align_patches(plane, plane, at, at, maps)
-    assert np.isfinite(found.xy_b).all() and np.isfinite(found.zncc).all()
 
 
 def test_two_images_match_as_on_the_processor(on_device):
