@@ -17,11 +17,9 @@ from ml.evaluation.retrieval.plots.style import (
     INK,
     PALETTE,
     add_title,
-    dot_handle,
     line_handle,
     new_figure,
 )
-from ml.evaluation.retrieval.plots.tsne import tsne
 from ml.evaluation.retrieval.protocols import RetrievalOptions, other_patients
 from ml.types import ArrayF32, ArrayF64
 
@@ -45,10 +43,10 @@ def write_plots(
     encoder: str,
     options: RetrievalOptions,
 ) -> list[str]:
-    """Write ``precision-recall.png``, ``queries.png`` and ``map.png``.
+    """Write ``precision-recall.png`` and ``queries.png``.
 
     Args:
-        vectors: (N, D) by method. encoder: the method that is shown on sheet and map.
+        vectors: (N, D) by method. encoder: the method shown on the sheet of queries.
     Returns:
         Names of the files.
     """
@@ -56,7 +54,6 @@ def write_plots(
     figures = {
         "precision-recall.png": precision_recall_figure(records, vectors),
         "queries.png": queries_figure(records, own, seed=options.seed),
-        "map.png": map_figure(records, own, seed=options.seed),
     }
     for name, figure in figures.items():
         figure.savefig(folder / name, dpi=160, bbox_inches="tight", facecolor="white")
@@ -91,52 +88,6 @@ def precision_recall_figure(
     axes.set(xlim=(0, 1), ylim=(0, 1.0), xlabel="recall", ylabel="precision")
     axes.grid(color=FAINT, lw=0.6)
     add_title(axes, "Precision and recall", "leave one out, same patient excluded")
-    return figure
-
-
-def map_figure(records: Sequence[RoiRecord], vectors: ArrayF32, *, seed: int) -> Figure:
-    """The embedding in two dimensions (t-SNE from PCA), coloured by class, patients by marker."""
-    figure, axes = new_figure(6.4, 5.4)
-    points = tsne(vectors, seed=seed)
-    labels = np.array([record.label for record in records])
-    names = sorted(set(labels.tolist()))
-    patients = sorted({record.patient for record in records})
-    markers = "osD^vP*Xh<>"
-    few = len(patients) <= len(markers)
-    for number, name in enumerate(names):
-        colour = PALETTE[number % len(PALETTE)]
-        for patient in patients if few else [""]:
-            of = [
-                i
-                for i, record in enumerate(records)
-                if record.label == name and patient in {"", record.patient}
-            ]
-            if of:
-                marker = markers[patients.index(patient)] if few else "o"
-                axes.scatter(
-                    points[of, 0],
-                    points[of, 1],
-                    s=46 if few else 22,
-                    marker=marker,
-                    color=colour,
-                    lw=0.6,
-                    ec="white",
-                )
-    axes.legend(
-        [dot_handle(PALETTE[n % len(PALETTE)]) for n in range(len(names))],
-        names,
-        frameon=False,
-        fontsize=9,
-        loc="center left",
-        bbox_to_anchor=(1.01, 0.5),
-    )
-    axes.set(xticks=[], yticks=[])
-    axes.set_aspect("equal", adjustable="datalim")
-    axes.margins(0.06)
-    for spine in axes.spines.values():
-        spine.set(visible=True, color=FAINT)
-    each = "; one marker a patient" if few else ""
-    add_title(axes, "Map of the embedding", f"t-SNE of {len(records)} regions{each}")
     return figure
 
 

@@ -51,10 +51,3 @@ def line_handle(colour: str, width: float, style: str = "-") -> Line2D:
     from matplotlib.lines import Line2D
 
     return Line2D([], [], color=colour, lw=width, ls=style)
-
-
-def dot_handle(colour: str) -> Line2D:
-    """A dot for a legend."""
-    from matplotlib.lines import Line2D
-
-    return Line2D([], [], color=colour, marker="o", lw=0, markersize=7, mec="white")

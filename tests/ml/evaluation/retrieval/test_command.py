@@ -184,7 +184,7 @@ def test_folds_robustness_signals_and_plots_stand_in_one_report(data_set, tmp_pa
     words += ["--no-supervised", "--robustness", "--signals", "--plots", str(tmp_path / "plots")]
     assert main([*words, "--groups", "a=small", "b=large"]) == 0
     result = json.loads(out.read_text())
-    assert result["plots"] == ["precision-recall.png", "queries.png", "map.png"]
+    assert result["plots"] == ["precision-recall.png", "queries.png"]
     assert all((tmp_path / "plots" / name).is_file() for name in result["plots"])
     assert len(result["folds"]["map_by_fold"]["roi-default"]) == 2
     assert set(result["stain_shift"]) == {"labels", "groups"}
