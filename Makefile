@@ -14,6 +14,12 @@ help: ## this list
 WANTED := --quiet -c constraints.txt -e ".[cpu,dev]"
 INSTALL = $(BIN)/uv pip install --python $(BIN)/python --compile-bytecode $(WANTED) || $(BIN)/pip install $(WANTED)
 
+# The build of torch for this machine's GPU driver, or for the CPU without one: TORCH_BACKEND=cpu, cu128, ...
+# chooses another. Where PyTorch's own index does not answer, pip installs what it finds.
+TORCH_BACKEND ?= auto
+TORCH = UV_HTTP_TIMEOUT=15 $(BIN)/uv pip install --quiet --python $(BIN)/python \
+  --torch-backend $(TORCH_BACKEND) "torch==2.13.0" 2>/dev/null || $(BIN)/pip install --quiet "torch==2.13.0"
+
 setup: $(VENV)/.installed static/dist/.built ## environment, pinned dependencies, front end
 
 $(VENV)/.installed: pyproject.toml constraints.txt
@@ -21,7 +27,8 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	  { echo "Tessera needs Python 3.11 or newer; '$(PYTHON)' is older. Try: make PYTHON=python3.12"; exit 1; }
 	@command -v node >/dev/null || { echo "Tessera needs Node.js 20.19 or newer (node is not on the PATH)."; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet -c constraints.txt uv "torch==2.13.0"
+	$(BIN)/pip install --quiet -c constraints.txt uv
+	$(TORCH)
 	$(INSTALL)
 	@touch $@
 
