@@ -121,7 +121,7 @@ def _log_can_be_emptied_between_tests() -> None:
     from django.core.management.commands import flush
     from django.db.models.signals import post_migrate
 
-    from portal.audit.append_only import TABLES
+    from portal.audit.append_only import triggers_drop
 
     post_migrate.disconnect(create_contenttypes)
     post_migrate.disconnect(dispatch_uid="django.contrib.auth.management.create_permissions")
@@ -129,14 +129,7 @@ def _log_can_be_emptied_between_tests() -> None:
     sql_flush = flush.sql_flush
 
     def without_triggers(style: Any, connection: Any, *args: Any, **options: Any) -> list[str]:
-        with connection.cursor() as cursor:
-            for table in TABLES:
-                if connection.vendor == "postgresql":
-                    cursor.execute(f"DROP TRIGGER IF EXISTS {table}_kept ON {table}")
-                    cursor.execute(f"DROP TRIGGER IF EXISTS {table}_not_emptied ON {table}")
-                else:
-                    cursor.execute(f"DROP TRIGGER IF EXISTS {table}_no_update")
-                    cursor.execute(f"DROP TRIGGER IF EXISTS {table}_no_delete")
+        triggers_drop(connection.alias)
         return sql_flush(style, connection, *args, **options)
 
     flush.sql_flush = without_triggers

@@ -2,56 +2,89 @@
 
 Set after every ``migrate``, not by a migration: SQLite drops a table's triggers when a later
 migration rebuilds it.
+
+SQLite's ``REPLACE`` deletes the row that is in the way without firing a trigger on deletion, so a
+third trigger refuses to insert a row whose unique values are taken. PostgreSQL's triggers fire
+``ALWAYS``: ``session_replication_role`` does not pass by them.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from django.db import connections
+from django.db import connections, transaction
 
-TABLES = ("audit_auditentry", "audit_auditseal")
+UNIQUE = {
+    "audit_auditentry": ("id = NEW.id",),
+    "audit_auditseal": (
+        "id = NEW.id",
+        "entry_id = NEW.entry_id",
+        "(lab_id = NEW.lab_id AND number = NEW.number)",
+    ),
+}
+"""What makes two rows of a table the same, for ``REPLACE`` and ``ON CONFLICT``."""
+TABLES = tuple(UNIQUE)
 REFUSAL = "the audit log is append-only"
 
-_POSTGRES = f"""
-CREATE OR REPLACE FUNCTION audit_refuse() RETURNS trigger LANGUAGE plpgsql AS
-$$ BEGIN RAISE EXCEPTION '{REFUSAL}' USING ERRCODE = 'restrict_violation'; END $$
+_REFUSE_BODY = f" BEGIN RAISE EXCEPTION '{REFUSAL}' USING ERRCODE = 'restrict_violation'; END "
+_POSTGRES_FUNCTION = (
+    "CREATE OR REPLACE FUNCTION audit_refuse() RETURNS trigger LANGUAGE plpgsql AS "
+    f"$${_REFUSE_BODY}$$"
+)
+_POSTGRES = {
+    "kept": "BEFORE UPDATE OR DELETE ON {table} FOR EACH ROW",
+    "not_emptied": "BEFORE TRUNCATE ON {table} FOR EACH STATEMENT",
+}
+_POSTGRES_FIRING = """
+SELECT tgname FROM pg_trigger
+JOIN pg_proc ON pg_proc.oid = tgfoid
+WHERE NOT tgisinternal AND tgenabled = 'A' AND proname = 'audit_refuse' AND prosrc = %s
 """
-_POSTGRES_ROW = """
-CREATE OR REPLACE TRIGGER {table}_kept BEFORE UPDATE OR DELETE ON {table}
-FOR EACH ROW EXECUTE FUNCTION audit_refuse()
-"""
-_POSTGRES_ALL = """
-CREATE OR REPLACE TRIGGER {table}_not_emptied BEFORE TRUNCATE ON {table}
-FOR EACH STATEMENT EXECUTE FUNCTION audit_refuse()
-"""
-_SQLITE = """
-CREATE TRIGGER IF NOT EXISTS {table}_no_{verb} BEFORE {verb} ON {table}
-BEGIN SELECT RAISE(ABORT, '{refusal}'); END
-"""
+_SQLITE = {
+    "update": "BEFORE UPDATE ON {table}",
+    "delete": "BEFORE DELETE ON {table}",
+    "replace": ("BEFORE INSERT ON {table} WHEN EXISTS (SELECT 1 FROM {table} WHERE {is_the_same})"),
+}
 
 
 def triggers_set(using: str) -> None:
-    """Set the triggers where they are not."""
+    """Set the triggers, in place of others of their names."""
     connection = connections[using]
-    with connection.cursor() as cursor:
-        for statement in _statements(connection.vendor):
+    is_postgres = connection.vendor == "postgresql"
+    with transaction.atomic(using), connection.cursor() as cursor:
+        if is_postgres:
+            cursor.execute(_POSTGRES_FUNCTION)
+        for name, (table, statement) in _triggers(connection.vendor).items():
+            on = f" ON {table}" if is_postgres else ""
+            cursor.execute(f"DROP TRIGGER IF EXISTS {name}{on}")
             cursor.execute(statement)
+            if is_postgres:
+                cursor.execute(f"ALTER TABLE {table} ENABLE ALWAYS TRIGGER {name}")
 
 
 def triggers_missing(using: str = "default") -> list[str]:
-    """Names of the triggers that are not there."""
+    """Names of the triggers that are not there, do not fire, or do something else."""
     connection = connections[using]
-    if connection.vendor == "postgresql":
-        query = "SELECT tgname FROM pg_trigger WHERE NOT tgisinternal AND tgenabled <> 'D'"
-        wanted = [f"{table}_{end}" for table in TABLES for end in ("kept", "not_emptied")]
-    else:
-        query = "SELECT name FROM sqlite_master WHERE type = 'trigger'"
-        wanted = [f"{table}_no_{verb}" for table in TABLES for verb in ("update", "delete")]
+    wanted = _triggers(connection.vendor)
     with connection.cursor() as cursor:
-        cursor.execute(query)
-        there = {name for (name,) in cursor.fetchall()}
+        if connection.vendor == "postgresql":
+            cursor.execute(_POSTGRES_FIRING, [_REFUSE_BODY])
+            there = {name for (name,) in cursor.fetchall()}
+        else:
+            cursor.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
+            there = {
+                name for name, sql in cursor.fetchall() if name in wanted and sql == wanted[name][1]
+            }
     return [name for name in wanted if name not in there]
+
+
+def triggers_drop(using: str) -> None:
+    """Take the triggers away: for tests, which empty their database."""
+    connection = connections[using]
+    with connection.cursor() as cursor:
+        for name, (table, _) in _triggers(connection.vendor).items():
+            on = f" ON {table}" if connection.vendor == "postgresql" else ""
+            cursor.execute(f"DROP TRIGGER IF EXISTS {name}{on}")
 
 
 def after_migrate(sender: Any, using: str, **_: Any) -> None:
@@ -61,12 +94,25 @@ def after_migrate(sender: Any, using: str, **_: Any) -> None:
         triggers_set(using)
 
 
-def _statements(vendor: str) -> list[str]:
+def _triggers(vendor: str) -> dict[str, tuple[str, str]]:
+    """Table and statement of each trigger, by its name."""
     if vendor == "postgresql":
-        forms = (_POSTGRES_ROW, _POSTGRES_ALL)
-        return [_POSTGRES, *(form.format(table=table) for table in TABLES for form in forms)]
-    return [
-        _SQLITE.format(table=table, verb=verb, refusal=REFUSAL)
-        for table in TABLES
-        for verb in ("update", "delete")
-    ]
+        return {
+            f"{table}_{end}": (
+                table,
+                f"CREATE TRIGGER {table}_{end} {when.format(table=table)} "
+                "EXECUTE FUNCTION audit_refuse()",
+            )
+            for table in TABLES
+            for end, when in _POSTGRES.items()
+        }
+    return {
+        f"{table}_no_{verb}": (
+            table,
+            f"CREATE TRIGGER {table}_no_{verb} "
+            f"{when.format(table=table, is_the_same=' OR '.join(same))} "
+            f"BEGIN SELECT RAISE(ABORT, '{REFUSAL}'); END",
+        )
+        for table, same in UNIQUE.items()
+        for verb, when in _SQLITE.items()
+    }
