@@ -88,11 +88,63 @@ class FrameTable:
 
 
 @dataclass(frozen=True, slots=True)
+class DisplayGeometry:
+    """How the frames of a video are stored, and how they become the picture that is displayed.
+
+    A stored frame is stretched to square pixels (it only grows), then mirrored left to right, then
+    turned anticlockwise. A canvas, and all that is drawn on it, has the display's pixels.
+
+    Attributes:
+        stored_width_px, stored_height_px: size of a frame in the file.
+        aspect_width, aspect_height: width to height of a stored pixel, the sample aspect ratio.
+        is_mirrored: the picture is mirrored left to right before it is turned.
+        quarter_turns: anticlockwise, 0 to 3.
+    """
+
+    stored_width_px: int
+    stored_height_px: int
+    aspect_width: int = 1
+    aspect_height: int = 1
+    is_mirrored: bool = False
+    quarter_turns: int = 0
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height of the displayed picture, px."""
+        return self._turned(self.stretched_size)
+
+    @property
+    def file_size(self) -> tuple[int, int]:
+        """Width and height of a frame as other programs extract it: upright, not stretched."""
+        return self._turned((self.stored_width_px, self.stored_height_px))
+
+    @property
+    def stretched_size(self) -> tuple[int, int]:
+        """Width and height of a frame with square pixels before it is turned."""
+        width, height = self.stored_width_px, self.stored_height_px
+        if self.aspect_width >= self.aspect_height:
+            return round(width * self.aspect_width / self.aspect_height), height
+        return width, round(height * self.aspect_height / self.aspect_width)
+
+    @property
+    def sample_aspect_ratio(self) -> str:
+        """Width to height of a stored pixel, such as "64:45"."""
+        return f"{self.aspect_width}:{self.aspect_height}"
+
+    @property
+    def rotation_deg(self) -> int:
+        """Clockwise rotation from the stored to the displayed frame: 0, 90, 180 or 270."""
+        return -90 * self.quarter_turns % 360
+
+    def _turned(self, size: tuple[int, int]) -> tuple[int, int]:
+        return size[::-1] if self.quarter_turns % 2 else size
+
+
+@dataclass(frozen=True, slots=True)
 class VideoInfo:
     """What a video is. ``warnings`` are sentences for the user (a cut file, odd time stamps)."""
 
-    width_px: int
-    height_px: int
+    geometry: DisplayGeometry
     codec: str
     container: str
     frames: FrameTable
@@ -100,6 +152,16 @@ class VideoInfo:
     fps: float
     browser_playable: bool
     warnings: tuple[str, ...] = ()
+
+    @property
+    def width_px(self) -> int:
+        """Width of the displayed picture."""
+        return self.geometry.size[0]
+
+    @property
+    def height_px(self) -> int:
+        """Height of the displayed picture."""
+        return self.geometry.size[1]
 
 
 @dataclass(frozen=True, slots=True)

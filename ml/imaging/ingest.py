@@ -112,8 +112,7 @@ def inspect_video(*, path: str, out_dir: str, progress: Progress = no_progress) 
     progress(100, 100, "done")
     found = VideoInspection(
         kind="video",
-        width_px=info.width_px,
-        height_px=info.height_px,
+        geometry=info.geometry,
         codec=info.codec,
         container=info.container,
         frame_count=len(table),

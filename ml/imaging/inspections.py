@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from ml.types import Level
+from ml.types import DisplayGeometry, Level
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +50,7 @@ class VideoInspection:
     """
 
     kind: str
-    width_px: int
-    height_px: int
+    geometry: DisplayGeometry
     codec: str
     container: str
     frame_count: int
@@ -63,6 +62,16 @@ class VideoInspection:
     frames: str
     poster: str
     pixels: str | None = None
+
+    @property
+    def width_px(self) -> int:
+        """Width of the displayed picture."""
+        return self.geometry.size[0]
+
+    @property
+    def height_px(self) -> int:
+        """Height of the displayed picture."""
+        return self.geometry.size[1]
 
 
 @dataclass(frozen=True, slots=True)

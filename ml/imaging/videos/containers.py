@@ -14,7 +14,6 @@ from fractions import Fraction
 from pathlib import Path
 
 import av
-import numpy as np
 from av.container import InputContainer
 from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
@@ -22,7 +21,7 @@ from av.video.stream import VideoStream
 from ml.errors import CorruptFileError, NoVideoStreamError
 from ml.imaging.formats.sniff import read_head, video_format
 from ml.imaging.limits import MAX_FRAME_SIDE_PX, require_frame_size
-from ml.types import ImageU8
+from ml.imaging.videos.colours import tag_colours
 
 _MAX_ERRORS = 1_000
 """Undecodable packets in a row after which the rest is not read."""
@@ -112,9 +111,10 @@ def decode_frames(
     """Yield (pts, frame) from the container's position on, in presentation order.
 
     Damaged packets are skipped and counted; frames without a time stamp, or not later than the one
-    before, cannot be addressed and are left out and counted.
+    before, cannot be addressed and are left out and counted. Frames have their colours tagged.
     """
     report = report or DecodeReport()
+    codec = stream.codec_context.codec.canonical_name
     last: int | None = None
     for frame in _decoded(container, stream, report):
         pts = frame.pts if frame.pts is not None else frame.dts
@@ -124,6 +124,7 @@ def decode_frames(
             report.out_of_order += 1
         else:
             last = pts
+            tag_colours(frame, codec)
             yield pts, frame
 
 
@@ -170,20 +171,3 @@ def _flushed(stream: VideoStream, report: DecodeReport) -> Iterator[VideoFrame]:
         yield from stream.codec_context.decode(None)
     except av.error.FFmpegError:
         report.damaged += 1
-
-
-def frame_rgb(frame: VideoFrame, size: tuple[int, int] | None = None) -> ImageU8:
-    """(H, W, 3) uint8 RGB, turned upright by the rotation the container states.
-
-    Args:
-        size: (width, height) before rotation, for a stream that changes size half-way.
-    """
-    width, height = size or (frame.width, frame.height)
-    rgb = frame.reformat(width=width, height=height, format="rgb24").to_ndarray()
-    turns = quarter_turns(frame.rotation)
-    return np.ascontiguousarray(np.rot90(rgb, turns) if turns else rgb)
-
-
-def quarter_turns(rotation_deg: float) -> int:
-    """Quarter turns anticlockwise, 0 to 3, nearest to a rotation in degrees."""
-    return round(rotation_deg / 90) % 4

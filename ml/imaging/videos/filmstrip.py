@@ -10,7 +10,8 @@ import numpy as np
 from av.video.frame import VideoFrame
 
 from ml.errors import CorruptFileError
-from ml.imaging.videos.containers import decode_frames, frame_rgb, open_video, seek_back
+from ml.imaging.videos.containers import decode_frames, open_video, seek_back
+from ml.imaging.videos.display import frame_rgb, geometry_of_file
 from ml.types import ArrayI64, FrameTable, ImageU8
 
 HEIGHT_PX = 90
@@ -58,8 +59,9 @@ def frames_near(
 
     Of a long video the same key frame may come several times.
     """
+    geometry = geometry_of_file(path)
     for at, frame in _key_frames(path, pts) if is_long else _exact_frames(path, pts):
-        yield at, frame_rgb(frame)
+        yield at, frame_rgb(frame, geometry)
 
 
 def _exact_frames(path: str | Path, pts: Sequence[int]) -> Iterator[tuple[int, VideoFrame]]:

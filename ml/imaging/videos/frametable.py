@@ -20,7 +20,7 @@ from ml.imaging.videos.containers import (
     seek_back,
     time_base_of,
 )
-from ml.types import FrameTable, Progress, VideoInfo, no_progress
+from ml.types import DisplayGeometry, FrameTable, Progress, VideoInfo, no_progress
 
 _TRUSTED_CONTAINERS = ("mov", "matroska")
 _TRUSTED_CODECS = ("h264", "hevc", "vp9", "av1", "mpeg4", "mjpeg", "prores")
@@ -191,15 +191,18 @@ def _duration_s(table: FrameTable) -> float:
 
 
 def describe(
-    container: InputContainer, stream: VideoStream, table: FrameTable, path: str | Path
+    container: InputContainer,
+    stream: VideoStream,
+    table: FrameTable,
+    geometry: DisplayGeometry,
+    path: str | Path,
 ) -> VideoInfo:
-    """Codec, container, duration and rate; sizes and warnings are the caller's to set."""
+    """Codec, container, duration and rate; warnings are the caller's to set."""
     duration_s = _duration_s(table)
     with Path(path).open("rb") as file:
         head = file.read(256)
     return VideoInfo(
-        width_px=stream.codec_context.width,
-        height_px=stream.codec_context.height,
+        geometry=geometry,
         codec=stream.codec_context.name,
         container=_container_name(container.format.name, head),
         frames=table,

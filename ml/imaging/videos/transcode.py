@@ -7,15 +7,16 @@ from fractions import Fraction
 from pathlib import Path
 
 import av
-import numpy as np
 from av.container import OutputContainer
 from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
 
 from ml.errors import CorruptFileError, LimitExceededError
 from ml.files import replacing
-from ml.imaging.videos.containers import decode_frames, frame_rgb, open_video, time_base_of
-from ml.types import Progress, no_progress
+from ml.imaging.videos.colours import for_browsers, tag_rendition
+from ml.imaging.videos.containers import decode_frames, open_video, time_base_of
+from ml.imaging.videos.display import display_geometry, frame_rgb
+from ml.types import DisplayGeometry, Progress, no_progress
 
 CRF = 20  # visually near lossless; the original is kept beside it
 _MAX_KEY_INTERVAL = 25
@@ -44,8 +45,8 @@ def transcode_h264(
     """Write an h264 mp4 of every decodable frame with its own time stamp, whole or not at all.
 
     Time stamps are kept in the original's time base; where the first is negative or beyond ten
-    seconds (a recorder's clock) it is taken off all of them. Odd sizes grow by one pixel, repeated
-    from the edge; rotation is applied. Audio is left out.
+    seconds (a recorder's clock) it is taken off all of them. Frames are upright with square pixels;
+    odd sides are stretched by one pixel. Colours are tagged. Audio is left out.
 
     Args:
         progress: called with (frames done, about how many, "transcoding"); may raise to stop.
@@ -73,13 +74,13 @@ def _transcode(path: str | Path, out_path: Path, progress: Progress) -> Renditio
         with av.open(str(out_path), "w", format="mp4", options=options) as target:
             out: VideoStream | None = None
             count = offset = 0
-            size = (0, 0)
+            geometry: DisplayGeometry | None = None
             for pts, frame in decode_frames(source, stream):
-                if out is None:
-                    size = (frame.width, frame.height)
+                if out is None or geometry is None:
+                    geometry, _ = display_geometry(stream, frame)
                     offset = pts if pts * base > _KEPT_OFFSET_S or pts < 0 else 0
-                    out = _add_stream(target, stream, _prepared(frame, size), base)
-                shown = _prepared(frame, size)
+                    out = _add_stream(target, stream, _even_size(geometry), base)
+                shown = _prepared(frame, geometry)
                 shown.pts, shown.time_base = pts - offset, base
                 target.mux(out.encode(shown))
                 count += 1
@@ -91,7 +92,7 @@ def _transcode(path: str | Path, out_path: Path, progress: Progress) -> Renditio
 
 
 def _add_stream(
-    target: OutputContainer, source: VideoStream, frame: VideoFrame, base: Fraction
+    target: OutputContainer, source: VideoStream, size: tuple[int, int], base: Fraction
 ) -> VideoStream:
     rate = source.average_rate or Fraction(25)
     if not 1 <= rate <= 240:
@@ -99,7 +100,8 @@ def _add_stream(
     # no B-frames: decoding and presentation order agree, and so do all players on the first frame
     options = {"crf": str(CRF), "preset": "veryfast", "bf": "0", "profile": "high"}
     out = target.add_stream("libx264", rate=rate, options=options)
-    out.width, out.height, out.pix_fmt = frame.width, frame.height, "yuv420p"
+    out.width, out.height, out.pix_fmt = *size, "yuv420p"
+    tag_rendition(out.codec_context)
     out.codec_context.time_base = base
     out.codec_context.gop_size = _MAX_KEY_INTERVAL
     out.codec_context.thread_count = 2
@@ -107,15 +109,16 @@ def _add_stream(
     return out
 
 
-def _prepared(frame: VideoFrame, size: tuple[int, int]) -> VideoFrame:
+def _even_size(geometry: DisplayGeometry) -> tuple[int, int]:
+    width, height = geometry.size
+    return width + width % 2, height + height % 2
+
+
+def _prepared(frame: VideoFrame, geometry: DisplayGeometry) -> VideoFrame:
     """Upright, even-sided, 4:2:0."""
-    width, height = size
-    plain = not frame.rotation and width % 2 == 0 and height % 2 == 0
-    if plain:
-        return frame.reformat(width=width, height=height, format="yuv420p")
-    rgb = frame_rgb(frame, size)
-    grown = np.pad(rgb, ((0, rgb.shape[0] % 2), (0, rgb.shape[1] % 2), (0, 0)), mode="edge")
-    return VideoFrame.from_ndarray(grown, format="rgb24").reformat(format="yuv420p")
+    if geometry.is_mirrored or geometry.quarter_turns:
+        frame = VideoFrame.from_ndarray(frame_rgb(frame, geometry), format="rgb24")
+    return for_browsers(frame, _even_size(geometry))
 
 
 def _timescale(base: Fraction) -> int:

@@ -16,16 +16,11 @@ from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
 
 from ml.errors import CorruptFileError, FrameNotFoundError
-from ml.imaging.videos.containers import (
-    decode_frames,
-    frame_rgb,
-    open_video,
-    quarter_turns,
-    seek_back,
-    time_base_of,
-)
+from ml.imaging.videos.colours import are_shown_alike, dynamic_range_name
+from ml.imaging.videos.containers import decode_frames, open_video, seek_back, time_base_of
+from ml.imaging.videos.display import display_geometry, frame_rgb, geometry_of_file
 from ml.imaging.videos.frametable import describe, frame_table
-from ml.types import FrameTable, ImageU8, Progress, VideoInfo, no_progress
+from ml.types import DisplayGeometry, FrameTable, ImageU8, Progress, VideoInfo, no_progress
 
 _STEP_BACK_S = 1.0  # a group of pictures is about as long
 _MAX_STEPS = 600  # with growing steps, back over any recording
@@ -35,7 +30,7 @@ _POSTER_AT = (0.1, 0.3, 0.5, 0.7)  # shares of the video; its end is often outsi
 def probe_video(path: str | Path, *, progress: Progress = no_progress) -> VideoInfo:
     """Say what a video is, with the time stamp of every frame that decodes.
 
-    A file that was cut keeps what decodes and says so in ``warnings``. Sizes are upright.
+    A file that was cut keeps what decodes and says so in ``warnings``.
 
     Raises:
         NoVideoStreamError: audio or data only.
@@ -47,12 +42,26 @@ def probe_video(path: str | Path, *, progress: Progress = no_progress) -> VideoI
         first = next(decode_frames(container, stream), None)
         if first is None:
             raise CorruptFileError("no frame of the video can be decoded")
-        frame = first[1]
-        width, height = frame.width, frame.height
-        if quarter_turns(frame.rotation) % 2:
-            width, height = height, width
-        info = describe(container, stream, table, path)
-    return replace(info, width_px=width, height_px=height, warnings=tuple(warnings))
+        geometry, more = display_geometry(stream, first[1])
+        info = describe(container, stream, table, geometry, path)
+        is_playable = info.browser_playable and _is_shown_alike(stream, geometry)
+    name = dynamic_range_name(first[1])
+    if name:
+        warnings.append(
+            f"the video has a high dynamic range ({name}); its brightest parts are compressed to "
+            "the range of an ordinary screen"
+        )
+    return replace(info, browser_playable=is_playable, warnings=(*warnings, *more))
+
+
+def _is_shown_alike(stream: VideoStream, geometry: DisplayGeometry) -> bool:
+    """Whether browsers show the file itself as its frames are shown here.
+
+    All browsers turn a video, not all mirror it. The viewer stretches what is played to the canvas.
+    """
+    is_taller = geometry.aspect_width < geometry.aspect_height
+    colours_agree = are_shown_alike(stream.codec_context, is_taller=is_taller)
+    return colours_agree and not geometry.is_mirrored
 
 
 def read_frame(path: str | Path, pts: int) -> ImageU8:
@@ -62,40 +71,43 @@ def read_frame(path: str | Path, pts: int) -> ImageU8:
     it: containers without an index land late.
 
     Returns:
-        (H, W, 3) uint8 RGB, upright.
+        (H, W, 3) uint8 RGB, in display pixels.
     Raises:
         FrameNotFoundError: no frame has that time stamp.
     """
+    geometry = geometry_of_file(path)
     with open_video(path) as (container, stream):
         for target in _targets(stream, pts):
             if not seek_back(container, stream, target):
                 break
             began, found = _scan(decode_frames(container, stream), pts)
             if found is not None:
-                return found
+                return frame_rgb(found, geometry)
             if began is not None and began <= pts:
                 break
-    return _read_from_start(path, pts)
+    return frame_rgb(_read_from_start(path, pts), geometry)
 
 
-def _scan(frames: Iterator[tuple[int, VideoFrame]], pts: int) -> tuple[int | None, ImageU8 | None]:
+def _scan(
+    frames: Iterator[tuple[int, VideoFrame]], pts: int
+) -> tuple[int | None, VideoFrame | None]:
     """First time stamp seen, and the wanted frame if the scan met it after a clean start."""
     began: int | None = None
     for at, frame in frames:
         began = at if began is None else began
         if at == pts and began < pts:
-            return began, frame_rgb(frame)
+            return began, frame
         if at >= pts:
             break
     return began, None
 
 
-def _read_from_start(path: str | Path, pts: int) -> ImageU8:
+def _read_from_start(path: str | Path, pts: int) -> VideoFrame:
     with open_video(path) as (container, stream):
         last: int | None = None
         for at, frame in decode_frames(container, stream):
             if at == pts:
-                return frame_rgb(frame)
+                return frame
             if at > pts:
                 break
             last = at
@@ -113,7 +125,7 @@ def iter_frames(
 ) -> Iterator[tuple[int, int, ImageU8]]:
     """Yield (index, pts, rgb) of every ``step``-th frame, in presentation order.
 
-    The index is that of ``probe_video``'s table; rgb is (H, W, 3) uint8, upright.
+    The index is that of ``probe_video``'s table; rgb is (H, W, 3) uint8, in display pixels.
 
     Args:
         start_pts, stop_pts: first and last time stamp wanted, both inclusive.
@@ -121,9 +133,9 @@ def iter_frames(
     """
     with open_video(path) as (container, stream):
         first = next(decode_frames(container, stream), None)
-    if first is None:
-        return
-    size = (first[1].width, first[1].height)
+        if first is None:
+            return
+        geometry, _ = display_geometry(stream, first[1])
     start = first[0] if start_pts is None else start_pts
     frames: Iterator[tuple[int, tuple[int, VideoFrame]]]
     if table is not None and start > first[0]:
@@ -134,7 +146,7 @@ def iter_frames(
         if stop_pts is not None and pts > stop_pts:
             return
         if index % step == 0 and pts >= start:
-            yield index, pts, frame_rgb(frame, size)
+            yield index, pts, frame_rgb(frame, geometry)
 
 
 def _decoded_from(path: str | Path, pts: int | None) -> Iterator[tuple[int, VideoFrame]]:

@@ -226,6 +226,7 @@ class Migration(migrations.Migration):
                 ('container', models.CharField(blank=True, max_length=80)),
                 ('duration_s', models.FloatField(default=0)),
                 ('fps', models.FloatField(default=0)),
+                ('geometry', models.JSONField(help_text='Stored size, pixel shape, orientation; see ml.types.DisplayGeometry', null=True)),
                 ('frame_count', models.PositiveIntegerField(default=0)),
                 ('time_base_s', models.FloatField(default=0)),
                 ('frames_path', models.CharField(blank=True, help_text='frames.npz: pts, key', max_length=255)),

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from django.conf import settings
 from django.db import models
 
+from ml.types import DisplayGeometry
 from portal.archive.models.bin import PRESENT, Binnable
 from portal.archive.models.shares import cases_shared_with
 from portal.core.models import BaseModel
@@ -280,6 +281,9 @@ class Video(CaseItem):
     container = models.CharField(max_length=80, blank=True)
     duration_s = models.FloatField(default=0)
     fps = models.FloatField(default=0)
+    geometry = models.JSONField(
+        null=True, help_text="Stored size, pixel shape, orientation; see ml.types.DisplayGeometry"
+    )
     frame_count = models.PositiveIntegerField(default=0)
     time_base_s = models.FloatField(default=0)
     frames_path = models.CharField(max_length=255, blank=True, help_text="frames.npz: pts, key")
@@ -293,6 +297,11 @@ class Video(CaseItem):
                 fields=["case", "asset"], condition=PRESENT, name="video_case_asset_unique"
             ),
         )
+
+    @property
+    def display_geometry(self) -> DisplayGeometry | None:
+        """How its frames are stored and displayed; None until it is ready."""
+        return DisplayGeometry(**self.geometry) if self.geometry else None
 
 
 def canvases_in_bin() -> models.QuerySet[Canvas, Any]:

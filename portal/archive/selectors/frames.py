@@ -16,7 +16,7 @@ from portal.archive.models import Canvas, Video
 from portal.archive.selectors.frame_runs import frame_by_run, only_one
 from portal.core.errors import NotFoundError, UnavailableError
 
-SCHEME = "1"
+SCHEME = "2"
 """Part of every ETag; raise it when the same frame gives other bytes than before."""
 
 FILMSTRIP_MOST = 60

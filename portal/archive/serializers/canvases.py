@@ -16,6 +16,7 @@ from portal.archive.models import (
     Video,
 )
 from portal.archive.selectors import filmstrip_count, stain_shown
+from portal.archive.serializers.records import StoredFramesSerializer
 from portal.archive.tiles.reading import plane_of
 from portal.labs.models import Role
 from portal.labs.rules import role_in
@@ -38,7 +39,7 @@ class CanvasCaseSerializer(serializers.Serializer[Any]):
     accession = serializers.CharField()
 
 
-class CanvasVideoSerializer(serializers.Serializer[Any]):
+class CanvasVideoSerializer(StoredFramesSerializer):
     """Time on a canvas; ``{pts}`` in ``frame_url`` is a PTS of the frame table."""
 
     id = serializers.UUIDField()
@@ -133,6 +134,7 @@ class CanvasSerializer(serializers.ModelSerializer[Canvas]):
             "duration_s": video.duration_s,
             "fps": video.fps,
             "time_base_s": video.time_base_s,
+            **StoredFramesSerializer(video).data,
         }
 
     def get_can_annotate(self, canvas: Canvas) -> bool:

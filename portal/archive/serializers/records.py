@@ -127,7 +127,39 @@ class SlideSerializer(_ItemSerializer):
     properties = serializers.DictField(child=serializers.CharField(), read_only=True)
 
 
-class VideoSerializer(_ItemSerializer):
+class StoredFramesSerializer(serializers.Serializer[Any]):
+    """Frames as the file stores them, of a video; null until it is ready.
+
+    The canvas has upright frames of square pixels, in a size of its own.
+    """
+
+    stored_width = serializers.IntegerField(
+        source="display_geometry.stored_width_px", read_only=True, allow_null=True
+    )
+    stored_height = serializers.IntegerField(
+        source="display_geometry.stored_height_px", read_only=True, allow_null=True
+    )
+    sample_aspect_ratio = serializers.CharField(
+        source="display_geometry.sample_aspect_ratio",
+        read_only=True,
+        allow_null=True,
+        help_text="Width to height of a stored pixel, such as 64:45",
+    )
+    is_mirrored = serializers.BooleanField(
+        source="display_geometry.is_mirrored",
+        read_only=True,
+        allow_null=True,
+        help_text="Shown mirrored left to right, before the rotation",
+    )
+    rotation_deg = serializers.IntegerField(
+        source="display_geometry.rotation_deg",
+        read_only=True,
+        allow_null=True,
+        help_text="Clockwise, from stored to displayed: 0, 90, 180 or 270",
+    )
+
+
+class VideoSerializer(StoredFramesSerializer, _ItemSerializer):
     """A video."""
 
     codec = serializers.CharField(read_only=True)

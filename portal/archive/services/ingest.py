@@ -85,6 +85,7 @@ def video_ready(
     storage.folder_publish(folder, derived)
     video.codec, video.container = found.codec[:40], found.container[:80]
     video.duration_s, video.fps = found.duration_s, found.fps
+    video.geometry = asdict(found.geometry)
     video.frame_count, video.time_base_s = found.frame_count, found.time_base_s
     video.frames_path = storage.relative(derived / found.frames)
     video.media_path = storage.relative(derived / made.rendition) if made else pixels

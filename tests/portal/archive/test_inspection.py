@@ -18,7 +18,7 @@ import pytest
 from ml.errors import BadInputError, LimitExceededError
 from ml.imaging import sandbox
 from ml.imaging.inspections import SlideInspection, VideoInspection
-from ml.types import no_progress
+from ml.types import DisplayGeometry, no_progress
 from portal.archive import inspection, storage
 from portal.archive.models import Case, Slide
 from portal.archive.services import upload_receive
@@ -48,8 +48,7 @@ SLIDE = asdict(
 )
 A_VIDEO = VideoInspection(
     kind="video",
-    width_px=160,
-    height_px=120,
+    geometry=DisplayGeometry(160, 120),
     codec="h264",
     container="mp4",
     frame_count=10,
@@ -227,8 +226,8 @@ def test_a_rendition_obeys_the_limits_of_memory(
 
 
 def test_a_rendition_gets_time_and_bytes_as_the_video_has_frames(odd_video_file: Path) -> None:
-    hour = replace(A_VIDEO, frame_count=90_000, width_px=1920, height_px=1080)
-    short = replace(A_VIDEO, frame_count=10, width_px=160, height_px=120)
+    hour = replace(A_VIDEO, frame_count=90_000, geometry=DisplayGeometry(1920, 1080))
+    short = replace(A_VIDEO, frame_count=10, geometry=DisplayGeometry(160, 120))
     long_limits = inspection._rendition_limits(odd_video_file, hour)
     limits = inspection._rendition_limits(odd_video_file, short)
     assert limits.cpu_s == 1_800
