@@ -16,6 +16,7 @@ from ml.imaging.slides.jpeg import encode_jpeg
 from ml.imaging.videos import read_frame
 from portal.archive.models import Canvas, Slide, Video
 from portal.archive.selectors.frame_runs import RUN_FRAMES
+from portal.archive.selectors.frames import SCHEME
 from portal.archive.storage import resolve
 from portal.audit.models import AuditEntry
 from portal.labs.models import User
@@ -89,7 +90,7 @@ def test_a_frame_brings_its_neighbours_along(api: APIClient, video: Video, stora
     assert len(rows) > RUN_FRAMES
     url = f"/api/v1/canvases/{video.canvas_id}/frames/{{}}.jpg"
     asked = api.get(url.format(rows[7]["pts"])).content
-    folder = storage / "cache" / str(video.canvas_id) / "frames-1"
+    folder = storage / "cache" / str(video.canvas_id) / f"frames-{SCHEME}"
     wanted = {f"{row['pts']}.jpg" for row in rows[:RUN_FRAMES]}
     for _ in range(500):  # the thread that decodes goes on after the answer
         if wanted <= {path.name for path in folder.glob("[0-9]*.jpg")}:
