@@ -46,12 +46,24 @@ class Level:
 
 
 @dataclass(frozen=True, slots=True)
+class DisplayRange:
+    """The stored values that are shown as black and as white; between them shades are linear.
+
+    ``low`` is black and may be the larger one: then large values are dark.
+    """
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
 class SlideInfo:
     """What a slide or still is, free of anything that could name a patient.
 
     Attributes:
         mpp_x, mpp_y: microns per level-0 pixel, or None if the file does not say.
         properties: vendor metadata that passed the allow-list, nothing else.
+        display_range: by which pixels are read, None where they are stored in 8 bits.
     """
 
     width_px: int
@@ -62,6 +74,7 @@ class SlideInfo:
     vendor: str
     objective_power: float | None = None
     properties: dict[str, str] = field(default_factory=dict)
+    display_range: DisplayRange | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ from ml.imaging.slides import SlideImage, open_slide
 from ml.imaging.slides.jpeg import encode_jpeg
 from ml.imaging.slides.ngff import write_ngff_pyramid
 from ml.imaging.slides.pyramids import write_pyramid
+from ml.imaging.slides.stills import still_range
 from ml.imaging.slides.tiles import TileSource
 from ml.imaging.staining import stain_of_file
 from ml.imaging.videos import poster_frame, probe_video, transcode_h264
@@ -59,13 +60,14 @@ def inspect_slide(*, path: str, out_dir: str, progress: Progress = no_progress) 
     """
     source, folder = Path(path), Path(out_dir)
     kind, pixels = _pixels(source, folder, progress)
-    with open_slide(pixels or source) as slide:
+    display_range = still_range(source) if kind == "still" else None
+    with open_slide(pixels or source, display_range=display_range) as slide:
         _check_pixels(slide, progress)
         info = slide.info
         thumbnail = encode_jpeg(slide.thumbnail(THUMBNAIL_PX), icc_profile=slide.icc_profile)
         (folder / THUMBNAIL_NAME).write_bytes(thumbnail)
         has_icc = slide.icc_profile is not None
-    with TileSource(pixels or source) as tiles:
+    with TileSource(pixels or source, display_range=info.display_range) as tiles:
         tiles.tile(len(tiles.levels) - 1, 0, 0)
     progress(100, 100, "done")
     name = pixels.relative_to(folder).as_posix() if pixels else None
@@ -239,4 +241,5 @@ def _description(
         has_icc_profile=has_icc,
         thumbnail=THUMBNAIL_NAME,
         pixels=pixels,
+        display_range=info.display_range,
     )

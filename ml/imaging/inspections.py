@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from ml.types import DisplayGeometry, Level
+from ml.types import DisplayGeometry, DisplayRange, Level
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,7 @@ class SlideInspection:
         levels: the tile grid, finest first; of the pyramid where one was written.
         thumbnail: name in the derived folder. pixels: the same, a path below it for a slide of
             several files; None if tiles come from the original.
+        display_range: in which values of more than 8 bits are shown at first; None for 8 bits.
     """
 
     kind: str
@@ -38,6 +39,7 @@ class SlideInspection:
     thumbnail: str
     pixels: str | None
     stain: str = ""
+    display_range: DisplayRange | None = None
 
 
 @dataclass(frozen=True, slots=True)

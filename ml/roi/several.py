@@ -151,7 +151,12 @@ def begun(
         return plain
     downsample = region.sample.downsample
     return readers.begin(
-        region.slide.path, downsample, plain.corners, plain.patch_px, lambda: plain
+        region.slide.path,
+        downsample,
+        plain.corners,
+        plain.patch_px,
+        lambda: plain,
+        display_range=region.slide.info.display_range,
     )
 
 

@@ -22,6 +22,7 @@ HEADER = b"jp2h"
 """The box that says how they look; it holds others."""
 COMMENT, END = 0xFF64, 0xFFD9
 _SIZE, _PART, _DATA = 0xFF51, 0xFF90, 0xFF93
+_COMPONENTS_AT = 34  # bytes of the image's and the tiles' places: ITU-T T.800, table A.9
 _MOST_PARTS = 1_000_000  # ends a file that was made to be walked forever; a scan has some thousand
 _DAMAGED = "the JPEG 2000 image is truncated or damaged"
 
@@ -54,6 +55,18 @@ def check_jpeg2000(path: Path) -> None:
                 file.seek(segment.body + 2)  # the capabilities come first
                 right, bottom, left, top = struct.unpack(">4I", _read(file, 16))
                 require_jpeg2000_size(max(0, right - left), max(0, bottom - top))
+
+
+def jpeg2000_bits(path: Path) -> tuple[int, int]:
+    """(bits of its deepest component, number of components) of an image that was checked."""
+    with path.open("rb") as file:
+        for segment in segments(file, stream_of(file)):
+            if segment.marker == _SIZE:
+                file.seek(segment.body + _COMPONENTS_AT)
+                (count,) = struct.unpack(">H", _read(file, 2))
+                depths = _read(file, 3 * count)[::3]  # depth, and the steps of its grid
+                return max((depth & 0x7F) + 1 for depth in depths), count
+    raise CorruptFileError(_DAMAGED)
 
 
 def boxes(file: BinaryIO) -> Iterator[IsoBox]:

@@ -74,6 +74,11 @@ def is_plain(directory: TiffDirectory) -> bool:
     )
 
 
+def is_deep(directory: TiffDirectory) -> bool:
+    """Whether the samples need a range in which they are shown: more than 8 bits, or signed."""
+    return directory.sample_format in (SIGNED, FLOAT) or directory.bits[0] > _BYTE
+
+
 def require_readable(directory: TiffDirectory, *, by_openslide: bool) -> None:
     """Refuse pixels that no library here decodes.
 

@@ -18,6 +18,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 
@@ -27,7 +28,7 @@ import numpy.typing as npt
 from ml.errors import BadInputError, ReaderLostError
 from ml.imaging.slides.patches import Corner, PatchSource
 from ml.imaging.slides.reader import BUFFER_BYTES, GO, STOP
-from ml.types import ImageU8
+from ml.types import DisplayRange, ImageU8
 
 ArrayU8 = npt.NDArray[np.uint8]
 Plain = Callable[[], PatchSource]
@@ -72,9 +73,17 @@ class ReadAhead:
     """
 
     def __init__(
-        self, path: Path, downsample: float, corners: list[Corner], patch_px: int, plain: Plain
+        self,
+        path: Path,
+        downsample: float,
+        corners: list[Corner],
+        patch_px: int,
+        plain: Plain,
+        *,
+        display_range: DisplayRange | None = None,
     ) -> None:
         self.path, self.downsample, self.patch_px = path, downsample, patch_px
+        self.display_range = display_range
         self.corners = list(dict.fromkeys(corners))
         self.is_dropped = False
         self._asked = set(self.corners)
@@ -131,7 +140,14 @@ class SlideReaders:
         self._threads = ThreadPoolExecutor(count, thread_name_prefix="patches")
 
     def begin(
-        self, path: Path, downsample: float, corners: list[Corner], patch_px: int, plain: Plain
+        self,
+        path: Path,
+        downsample: float,
+        corners: list[Corner],
+        patch_px: int,
+        plain: Plain,
+        *,
+        display_range: DisplayRange | None = None,
     ) -> ReadAhead:
         """Begin to read patches.
 
@@ -139,8 +155,9 @@ class SlideReaders:
             path: of a slide or still. downsample: its pixels for one of the encoder.
             corners: of the patches, in pixels of the encoder; read in this order.
             plain: makes the source that reads in this process.
+            display_range: as in ``open_slide``.
         """
-        source = ReadAhead(path, downsample, corners, patch_px, plain)
+        source = ReadAhead(path, downsample, corners, patch_px, plain, display_range=display_range)
         self._threads.submit(self._fill, source)
         return source
 
@@ -186,6 +203,7 @@ class ReadingProcess:
             "downsample": source.downsample,
             "corners": source.corners,
             "patch_px": source.patch_px,
+            "display_range": source.display_range and asdict(source.display_range),
         }
         print(json.dumps(wanted), file=process.stdin, flush=True)
         at = 0

@@ -57,6 +57,11 @@ def plausible_mpp(x: float | None, y: float | None) -> tuple[float | None, float
     return x, y
 
 
+def rgb_profile(profile: bytes | None) -> bytes | None:
+    """An ICC profile if it is one for RGB: pixels are given as RGB, whatever the file stores."""
+    return profile if profile is not None and profile[16:20] == b"RGB " else None
+
+
 def mpp_from_resolution(
     x_resolution: float | None, y_resolution: float | None, unit: int
 ) -> tuple[float | None, float | None]:

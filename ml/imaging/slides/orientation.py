@@ -51,6 +51,7 @@ class UprightReader:
         self._reader, self._orientations = reader, tuple(orientations)
         self.vendor, self.icc_profile = reader.vendor, reader.icc_profile
         self.properties: Mapping[str, str] = reader.properties
+        self.display_range = reader.display_range
         mpp_x, mpp_y = reader.mpp
         self.mpp = (mpp_y, mpp_x) if self._orientations[0] in TRANSPOSED else (mpp_x, mpp_y)
         self.stored: tuple[StoredLevel, ...] = tuple(

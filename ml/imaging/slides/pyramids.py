@@ -1,4 +1,7 @@
-"""Tiled, pyramidal JPEG TIFFs through libvips, streamed: what every made canvas is stored as."""
+"""Tiled, pyramidal TIFFs through libvips, streamed: what every made canvas is stored as.
+
+Pixels of 8 bits are coded as JPEG, deeper ones with their values, without loss.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ import pyvips
 from ml.errors import CorruptFileError, ShapeError
 from ml.files import replacing
 from ml.imaging.limits import require_slide_size
-from ml.imaging.slides.stills import UM_PER_MM, first_line, open_still
+from ml.imaging.slides.stills import UM_PER_MM, first_line, is_deep_image, open_still
 from ml.types import ImageU8, Progress, no_progress
 
 QUALITY = 90
@@ -28,11 +31,11 @@ def write_pyramid(
     quality: int = QUALITY,
     progress: Progress = no_progress,
 ) -> Path:
-    """Write a tiled pyramidal JPEG TIFF, in bounded memory, complete or not at all.
+    """Write a tiled pyramidal TIFF, in bounded memory, complete or not at all.
 
     Args:
         image: (H, W, 3) or (H, W) uint8, or the path of a still (turned upright, ICC profile kept),
-            or an image of libvips, three bands of 8 bits.
+            or an image of libvips: three bands of 8 bits, or deeper values.
         mpp: microns per pixel, written as the TIFF resolution; None keeps the image's own, which
             readers believe only where it is plausible.
         tile_px: side of the tiles, a multiple of 16.
@@ -73,6 +76,13 @@ def _with_mpp(image: Any, mpp: float | None) -> Any:
     return image.copy(xres=UM_PER_MM / mpp, yres=UM_PER_MM / mpp)
 
 
+def _coding(image: Any, quality: int) -> dict[str, Any]:
+    if not is_deep_image(image):
+        return {"compression": "jpeg", "Q": quality}
+    predictor = "float" if image.format == "float" else "horizontal"
+    return {"compression": "deflate", "predictor": predictor}
+
+
 def _save(image: Any, path: Path, tile_px: int, quality: int, progress: Progress) -> None:
     raised: list[BaseException] = []
 
@@ -94,11 +104,10 @@ def _save(image: Any, path: Path, tile_px: int, quality: int, progress: Progress
             tile_width=tile_px,
             tile_height=tile_px,
             pyramid=True,
-            compression="jpeg",
-            Q=quality,
             resunit="cm",
             bigtiff=image.width * image.height > _BIG_TIFF_BYTES // 2,
             keep="icc",
+            **_coding(image, quality),
         )
     except pyvips.Error as error:
         if raised:

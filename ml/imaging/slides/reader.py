@@ -20,13 +20,14 @@ import numpy as np
 from ml.errors import MlError
 from ml.imaging.slides.patches import SlidePatches
 from ml.imaging.slides.slide import SlideImage, open_slide
+from ml.types import DisplayRange
 
 BUFFER_BYTES = 64 * 224 * 224 * 3
 """Of a reader: 64 patches of 224 px."""
 SLIDES = 2
 """Slides kept open: jobs of one batch are often of two slides."""
 GO, STOP = "go", "stop"
-_Key = tuple[str, int, int]
+_Key = tuple[str, int, int, DisplayRange | None]
 
 
 def main(descriptor: int) -> None:
@@ -49,7 +50,8 @@ def _serve(asked: dict[str, Any], memory: Any, slides: OrderedDict[_Key, SlideIm
     most = BUFFER_BYTES // size
     if not most:
         return  # one patch alone is larger: its owner reads it
-    slide = _opened(asked["path"], slides)
+    stated = asked["display_range"]
+    slide = _opened(asked["path"], DisplayRange(**stated) if stated else None, slides)
     source = SlidePatches(slide, downsample=asked["downsample"], corners_px=corners, patch_px=side)
     for start in range(0, len(corners), most):
         part = corners[start : start + most]
@@ -65,11 +67,13 @@ def _tell(count: int) -> None:
     sys.stdout.flush()
 
 
-def _opened(path: str, slides: OrderedDict[_Key, SlideImage]) -> SlideImage:
+def _opened(
+    path: str, display_range: DisplayRange | None, slides: OrderedDict[_Key, SlideImage]
+) -> SlideImage:
     state = Path(path).stat()
-    key = (path, state.st_mtime_ns, state.st_size)
+    key = (path, state.st_mtime_ns, state.st_size, display_range)
     if key not in slides:
-        slides[key] = open_slide(path)
+        slides[key] = open_slide(path, display_range=display_range)
     slides.move_to_end(key)
     while len(slides) > SLIDES:
         slides.popitem(last=False)[1].close()

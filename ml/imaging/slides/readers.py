@@ -21,10 +21,18 @@ from ml.imaging.formats.sets import is_index
 from ml.imaging.formats.sniff import is_one_file_slide
 from ml.imaging.formats.tiff_coding import compression_name
 from ml.imaging.limits import require_slide_size
+from ml.imaging.slides.depth import shown
 from ml.imaging.slides.grid import GENERIC, StoredLevel, match_directories
-from ml.imaging.slides.metadata import mpp_from_resolution
-from ml.imaging.slides.stills import open_still, still_icc_profile, still_mpp, still_pixels
-from ml.types import ImageU8
+from ml.imaging.slides.metadata import mpp_from_resolution, rgb_profile
+from ml.imaging.slides.stills import (
+    is_deep_image,
+    open_still,
+    still_icc_profile,
+    still_mpp,
+    still_range,
+    still_values,
+)
+from ml.types import DisplayRange, ImageU8
 
 _UNSUPPORTED = re.compile(r"(?i)\bunsupported\b|\bcan ?not handle\b|\bnot supported\b")
 _COMPRESSION = re.compile(r"compression: (\d+)$")
@@ -41,6 +49,7 @@ class Reader(Protocol):
     properties: Mapping[str, str]
     icc_profile: bytes | None
     mpp: tuple[float | None, float | None]
+    display_range: DisplayRange | None
 
     def read(self, level: int, x: int, y: int, width: int, height: int) -> ImageU8:
         """(height, width, 3) uint8 RGB at level pixels (x, y)."""
@@ -71,6 +80,8 @@ def slide_vendor(path: str | Path) -> str | None:
 class OpenSlideReader:
     """Reads what OpenSlide opens. Associated images (label, macro) are never touched."""
 
+    display_range: DisplayRange | None = None
+
     def __init__(self, path: Path, vendor: str) -> None:
         self._path = path
         self._handles: dict[int, openslide.OpenSlide] = {}
@@ -88,7 +99,7 @@ class OpenSlideReader:
             StoredLevel(*size, downsample=downsample, directory=tiff)
             for size, downsample, tiff in zip(sizes, slide.level_downsamples, tiffs, strict=True)
         )
-        self.icc_profile = self._profile(slide)
+        self.icc_profile = rgb_profile(self._profile(slide))
         first = tiffs[0]
         if vendor == GENERIC and first is not None and None in self.mpp:
             self.mpp = mpp_from_resolution(
@@ -145,26 +156,33 @@ class StillReader:
     vendor = "still"
     properties: Mapping[str, str] = {}
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, display_range: DisplayRange | None = None) -> None:
         image = open_still(path)
-        self._pixels: ImageU8 = still_pixels(image)
+        self._values = still_values(image)
+        self._has_alpha = bool(image.hasalpha())
+        self.display_range = display_range if is_deep_image(image) else None
+        if self.display_range is None and is_deep_image(image):
+            self.display_range = still_range(path)
         self.stored: tuple[StoredLevel, ...] = (StoredLevel(image.width, image.height, 1.0),)
         self.icc_profile = still_icc_profile(image)
         self.mpp = still_mpp(image)
 
     def read(self, level: int, x: int, y: int, width: int, height: int) -> ImageU8:
         """(height, width, 3) uint8 RGB, white outside the image."""
-        source = self._pixels
+        source = self._values
         out: ImageU8 = np.full((height, width, 3), 255, np.uint8)
         left, top = max(x, 0), max(y, 0)
         right, bottom = min(x + width, source.shape[1]), min(y + height, source.shape[0])
         if right > left and bottom > top:
-            out[top - y : bottom - y, left - x : right - x] = source[top:bottom, left:right]
+            inside = source[top:bottom, left:right]
+            if self.display_range is not None:
+                inside = shown(inside, self.display_range, has_alpha=self._has_alpha)
+            out[top - y : bottom - y, left - x : right - x] = inside
         return out
 
     def close(self) -> None:
         """Release the decoded pixels."""
-        self._pixels = self._pixels[:0, :0]
+        self._values = self._values[:0, :0]
 
 
 _caches: dict[int, openslide.OpenSlideCache] = {}

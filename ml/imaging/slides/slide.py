@@ -18,7 +18,7 @@ from ml.imaging.slides.metadata import allowed_properties, number_or_none, plaus
 from ml.imaging.slides.orientation import is_turned, upright
 from ml.imaging.slides.readers import OpenSlideReader, Reader, StillReader, slide_vendor
 from ml.imaging.slides.tiledtiff import TiledTiffReader
-from ml.types import ImageU8, SlideInfo
+from ml.types import DisplayRange, ImageU8, SlideInfo
 
 BLOCK_PIXELS = 16_000_000
 """Most source pixels decoded at once; larger regions are read block by block."""
@@ -26,26 +26,29 @@ MAX_OUT_PIXELS = 400_000_000  # 1.2 GB of RGB in memory
 _MARGIN_PX = 3  # beyond the filter's own reach, for rounding at both ends
 
 
-def open_slide(path: str | Path) -> SlideImage:
+def open_slide(path: str | Path, *, display_range: DisplayRange | None = None) -> SlideImage:
     """Open a slide or a still.
 
     The formats of OpenSlide except Sakura, plain tiled TIFF pyramids, and JPEG, PNG, TIFF, WebP,
     BMP images (one stored level, turned upright). Label and macro images cannot be reached through
     it.
 
+    Args:
+        display_range: of pixels of more than 8 bits; by default as the file states it, or as its
+            values suggest.
     Raises:
         UnsupportedFormatError: neither a slide nor an image.
         CorruptFileError: cut or damaged.
         TooLargeError: it claims more pixels than ``ml.imaging.limits`` allows.
     """
     path = Path(path)
-    return SlideImage(upright(_reader(path)), path=path)
+    return SlideImage(upright(_reader(path, display_range)), path=path)
 
 
-def _reader(path: Path) -> Reader:
+def _reader(path: Path, display_range: DisplayRange | None) -> Reader:
     vendor = slide_vendor(path)
     if vendor is not None:
-        return _slide_reader(path, vendor)
+        return _slide_reader(path, vendor, display_range)
     kind = sniff(path)
     if kind == "video":
         raise UnsupportedFormatError("the file is a video; expected a slide or an image")
@@ -53,10 +56,10 @@ def _reader(path: Path) -> Reader:
         raise CorruptFileError(
             "the slide cannot be opened: it is damaged, or of a variant that is not supported"
         )
-    return TiledTiffReader(path) if kind == "slide" else StillReader(path)
+    return (TiledTiffReader if kind == "slide" else StillReader)(path, display_range)
 
 
-def _slide_reader(path: Path, vendor: str) -> Reader:
+def _slide_reader(path: Path, vendor: str, display_range: DisplayRange | None) -> Reader:
     """OpenSlide, or libvips where OpenSlide would show other pixels than the file means."""
     first = read_directories(path, limit=1)[0] if vendor in NATIVE_VENDORS else None
     if first is None or first.compression in APERIO_JPEG2000:
@@ -65,9 +68,9 @@ def _slide_reader(path: Path, vendor: str) -> Reader:
         require_readable(first, by_openslide=True)
         return OpenSlideReader(path, vendor)
     if vendor == GENERIC:
-        return TiledTiffReader(path)
+        return TiledTiffReader(path, display_range)
     with closing(OpenSlideReader(path, vendor)) as described_by:
-        return TiledTiffReader(path, described_by=described_by)
+        return TiledTiffReader(path, display_range, described_by=described_by)
 
 
 class SlideImage:
@@ -93,6 +96,7 @@ class SlideImage:
             vendor=reader.vendor,
             objective_power=number_or_none(reader.properties.get("openslide.objective-power")),
             properties=allowed_properties(reader.properties),
+            display_range=reader.display_range,
         )
 
     @property

@@ -1,47 +1,62 @@
-"""One flat image as 8-bit RGB through libvips (BMP and JPEG 2000 through Pillow), streamed where
+"""One flat image through libvips (BMP and JPEG 2000 through Pillow), streamed where
 possible.
 """
 
 from __future__ import annotations
 
 import io
+import math
 import struct
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 import pyvips
 from PIL import Image, Jpeg2KImagePlugin
 
-from ml.errors import CorruptFileError
-from ml.imaging.formats.jpeg2000 import check_jpeg2000, is_jpeg2000
+from ml.errors import CorruptFileError, UnsupportedFormatError
+from ml.imaging.formats.jpeg2000 import check_jpeg2000, is_jpeg2000, jpeg2000_bits
 from ml.imaging.formats.sniff import read_head, still_format
-from ml.imaging.formats.tiff import TRANSPOSED, is_tiff, read_directories
-from ml.imaging.formats.tiff_coding import require_readable
+from ml.imaging.formats.tiff import TRANSPOSED, TiffDirectory, is_tiff, read_directories
+from ml.imaging.formats.tiff_coding import WHITE_IS_ZERO, is_deep, require_readable
 from ml.imaging.limits import require_still_size
-from ml.imaging.slides.metadata import plausible_mpp
-from ml.types import ImageU8
+from ml.imaging.slides.depth import Values, range_of, shown, stated_depth
+from ml.imaging.slides.metadata import plausible_mpp, rgb_profile
+from ml.types import DisplayRange, ImageU8
 
 UM_PER_MM = 1_000.0  # libvips counts pixels per millimetre
+_OTHER_COLORS = ("cmyk", "lab", "labs")
+"""Interpretations of libvips that are converted to RGB."""
+_FULL = {"char": 127, "uchar": 255, "short": 32_767, "ushort": 65_535} | {
+    "int": 2**31 - 1, "uint": 2**32 - 1, "float": 1.0
+}  # fmt: skip
+"""The value from which libvips takes the others of each format if zero is white."""
+_RGB_BANDS, _BYTE_BITS = 3, 8
+_SAMPLE_PX = 2_048  # side of the picture from which a range is taken
 _MM_PER_INCH = 25.4  # Pillow counts pixels per inch
 
 
 def open_still(path: str | Path, *, sequential: bool = False) -> Any:
-    """Open an image, upright, as a ``pyvips.Image`` of three 8-bit sRGB-like bands.
+    """Open an image, upright, as a ``pyvips.Image``.
 
-    Only the header is read here; the claimed size is checked before anything is decoded. The ICC
-    profile stays attached (field "icc-profile-data") and pixel values are not converted by it.
+    It has three 8-bit sRGB-like bands, or the stored values where these have more than 8 bits
+    (``is_deep_image``), then with whatever bands there are. Only the header is read here; the
+    claimed size is checked before anything is decoded. The ICC profile stays attached (field
+    "icc-profile-data") and pixel values are not converted by it.
 
     Args:
         sequential: stream top to bottom once, in bounded memory, instead of random access.
     Raises:
         TooLargeError: the header claims more than the limits.
+        UnsupportedFormatError: pixels in a coding that cannot be read.
         CorruptFileError: no decodable image.
     """
     try:
         image = _load(Path(path), "sequential" if sequential else "random")
         require_still_size(image.width, image.height)
-        return to_rgb(_upright(image, Path(path)))
+        image = _upright(image, Path(path))
+        return image if is_deep_image(image) else to_rgb(image)
     except pyvips.Error as error:
         raise CorruptFileError(f"the image cannot be decoded: {first_line(error)}") from error
 
@@ -50,25 +65,50 @@ def decode_still(path: str | Path) -> ImageU8:
     """Decode a whole image to (H, W, 3) uint8 RGB.
 
     Raises:
-        TooLargeError, CorruptFileError: as ``open_still``; a cut image is refused, not filled up.
+        TooLargeError, UnsupportedFormatError, CorruptFileError: as ``open_still``; a cut image is
+            refused, not filled up.
     """
-    return still_pixels(open_still(path))
+    image = open_still(path)
+    pixels = still_values(image)
+    if not is_deep_image(image):
+        return pixels
+    whole = range_of(pixels, stated_depth(Path(path)))
+    return shown(pixels, whole, has_alpha=image.hasalpha())
 
 
-def still_pixels(image: Any) -> ImageU8:
-    """The pixels of an image of ``open_still``. Raises as ``decode_still``."""
+def still_values(image: Any) -> Values:
+    """The stored values of an image of ``open_still``, (H, W, C). Raises as ``decode_still``."""
     try:
-        return np.asarray(image.numpy(), dtype=np.uint8).reshape(image.height, image.width, 3)
+        values: Values = image.numpy().reshape(image.height, image.width, image.bands)
     except pyvips.Error as error:
         raise CorruptFileError(f"the image cannot be decoded: {first_line(error)}") from error
+    return values
+
+
+def still_range(path: str | Path) -> DisplayRange | None:
+    """The range in which the values of an image are shown, None if they have 8 bits.
+
+    The image is streamed, in bounded memory. Raises as ``decode_still``.
+    """
+    image = open_still(path, sequential=True)
+    if not is_deep_image(image):
+        return None
+    step = math.ceil(max(image.width, image.height) / _SAMPLE_PX)
+    colors = image.extract_band(0, n=image.bands - 1) if image.hasalpha() else image
+    values = still_values(colors.subsample(step, step) if step > 1 else colors)
+    return range_of(values, stated_depth(Path(path)))
+
+
+def is_deep_image(image: Any) -> bool:
+    """Whether an image has more than 8 bits, or signed numbers, and needs a range to be shown."""
+    return image.format != "uchar" and image.interpretation not in _OTHER_COLORS
 
 
 def still_icc_profile(image: Any) -> bytes | None:
     """The ICC profile of an image of ``open_still``, if it is one for RGB."""
     if image.get_typeof("icc-profile-data") == 0:
         return None
-    profile = bytes(image.get("icc-profile-data"))
-    return profile if profile[16:20] == b"RGB " else None
+    return rgb_profile(bytes(image.get("icc-profile-data")))
 
 
 def still_mpp(image: Any) -> tuple[float | None, float | None]:
@@ -92,15 +132,23 @@ def _load(path: Path, access: str) -> Any:
     if is_jpeg2000(head):
         return _load_jpeg2000(path)
     # libvips would try every loader it has; one is enough
-    name = "tiff" if is_tiff(head) else still_format(head)
-    if name == "tiff":  # libvips gives black for strips that it cannot decode
-        require_readable(read_directories(path, limit=1)[0], by_openslide=False)
+    if is_tiff(head):
+        return _load_tiff(path, access)
+    name = still_format(head)
     if not name:
         raise CorruptFileError(
             "the image cannot be decoded: its first bytes are of no known format"
         )
     load = getattr(pyvips.Image, f"{name}load")
     return load(str(path), access=access, fail_on="truncated")
+
+
+def _load_tiff(path: Path, access: str) -> Any:
+    directory = read_directories(path, limit=1)[0]
+    # libvips gives black for strips that it cannot decode
+    require_readable(directory, by_openslide=False)
+    image = pyvips.Image.tiffload(str(path), access=access, fail_on="truncated")
+    return as_stored(image, directory)
 
 
 def _load_bmp(path: Path) -> Any:
@@ -118,11 +166,14 @@ def _load_jpeg2000(path: Path) -> Any:
     check_jpeg2000(path)
     try:
         with Jpeg2KImagePlugin.Jpeg2KImageFile(str(path)) as image:
-            deep = image.mode in ("I;16", "RGB", "L")
-            plain = (
-                image if deep else image.convert("RGBA" if image.has_transparency_data else "RGB")
-            )
-            made = pyvips.Image.new_from_array(np.asarray(plain))
+            bits, components = jpeg2000_bits(path)
+            if bits > _BYTE_BITS:
+                made = _load_deep_jpeg2000(path, components)
+            else:
+                mode = "RGBA" if image.has_transparency_data else "RGB"
+                pixels = np.asarray(image if image.mode in ("RGB", "L") else image.convert(mode))
+                kind = "b-w" if pixels.ndim < _RGB_BANDS else "srgb"
+                made = pyvips.Image.new_from_array(pixels, interpretation=kind)
             profile, dpi = image.info.get("icc_profile"), image.info.get("dpi")
     except (OSError, SyntaxError, ValueError, struct.error) as error:
         raise CorruptFileError("the JPEG 2000 image is truncated or damaged") from error
@@ -131,6 +182,22 @@ def _load_jpeg2000(path: Path) -> Any:
     if profile:
         made.set_type(pyvips.GValue.blob_type, "icc-profile-data", profile)
     return made
+
+
+def _load_deep_jpeg2000(path: Path, components: int) -> Any:
+    """Through OpenCV: Pillow gives colours in 8 bits only, whatever range they use."""
+    if components not in (1, 3, 4):
+        raise UnsupportedFormatError(
+            f"the JPEG 2000 image has {components} components of more than 8 bits, which cannot "
+            "be read; save it as grey, RGB or RGBA"
+        )
+    pixels = cv2.imread(str(path), cv2.IMREAD_UNCHANGED)
+    if pixels is None:
+        raise CorruptFileError("the JPEG 2000 image is truncated or damaged")
+    if components == 1:
+        return pyvips.Image.new_from_array(np.asarray(pixels), interpretation="grey16")
+    order = cv2.COLOR_BGR2RGB if components == _RGB_BANDS else cv2.COLOR_BGRA2RGBA
+    return pyvips.Image.new_from_array(cv2.cvtColor(pixels, order), interpretation="rgb16")
 
 
 def _upright(image: Any, path: Path) -> Any:
@@ -145,17 +212,19 @@ def _upright(image: Any, path: Path) -> Any:
 
 
 def to_rgb(image: Any) -> Any:
-    """Three 8-bit bands of whatever bands and depth there are; alpha becomes white."""
-    if image.interpretation in ("cmyk", "lab", "labs", "scrgb") or image.format not in (
-        "uchar",
-        "ushort",
-    ):
+    """Three 8-bit bands of whatever 8-bit bands there are; alpha becomes white."""
+    if image.interpretation in _OTHER_COLORS:
         image = image.colourspace("srgb")
-    if image.format == "ushort":
-        image = (image >> 8).cast("uchar")
     if image.hasalpha():
         image = image.flatten(background=[255] * (image.bands - 1))
-    if image.bands != 3:
+    if image.bands < _RGB_BANDS:
         image = image.extract_band(0)
         image = image.bandjoin([image, image])
-    return image.cast("uchar").copy(interpretation="srgb")
+    return image.extract_band(0, n=_RGB_BANDS).cast("uchar").copy(interpretation="srgb")
+
+
+def as_stored(image: Any, directory: TiffDirectory) -> Any:
+    """A TIFF image with the values of its file, which libvips turns over if zero is white."""
+    if directory.photometric != WHITE_IS_ZERO or not is_deep(directory):
+        return image
+    return (_FULL[image.format] - image).cast(image.format)

@@ -37,7 +37,7 @@ class _TileReader:
         self.vendor, self.icc_profile = slide.info.vendor, slide.icc_profile
         self.properties: Mapping[str, str] = slide.info.properties
         self.mpp = (slide.info.mpp_x, slide.info.mpp_y)
-        self.stored = slide.stored
+        self.stored, self.display_range = slide.stored, slide.info.display_range
         self._tiles: OrderedDict[_Key, Future[ImageU8]] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()

@@ -15,13 +15,14 @@ import pyvips
 
 from ml.errors import CorruptFileError, UnsupportedFormatError
 from ml.imaging.formats.tiff import PLANES_APART, TiffDirectory, read_directories
-from ml.imaging.formats.tiff_coding import require_readable
+from ml.imaging.formats.tiff_coding import is_deep, require_readable
 from ml.imaging.limits import require_slide_size, require_tile_size
+from ml.imaging.slides.depth import Values, range_of, sampled, shown, stated_depth
 from ml.imaging.slides.grid import GENERIC, StoredLevel, fits_grid
-from ml.imaging.slides.metadata import mpp_from_resolution
+from ml.imaging.slides.metadata import mpp_from_resolution, rgb_profile
 from ml.imaging.slides.readers import Reader
-from ml.imaging.slides.stills import first_line, to_rgb
-from ml.types import ImageU8
+from ml.imaging.slides.stills import as_stored, first_line, to_rgb
+from ml.types import DisplayRange, ImageU8
 
 _MAX_ASPECT_ERROR = 0.02  # a label or macro image is of quite another shape
 
@@ -32,8 +33,20 @@ class TiledTiffReader:
     vendor = GENERIC
     properties: Mapping[str, str] = {}
 
-    def __init__(self, path: Path, *, described_by: Reader | None = None) -> None:
-        """Open the file; another reader of it may know its vendor, properties and scale."""
+    def __init__(
+        self,
+        path: Path,
+        display_range: DisplayRange | None = None,
+        *,
+        described_by: Reader | None = None,
+    ) -> None:
+        """Open the file.
+
+        Args:
+            display_range: of pixels of more than 8 bits; by default as the file states it, or as
+                its values suggest.
+            described_by: another reader that knows its vendor, properties and scale.
+        """
         self._path = path
         pages = pyramid_pages(read_directories(path))
         first = pages[0][1]
@@ -52,13 +65,15 @@ class TiledTiffReader:
             )
             for _, d in pages
         )
-        self.icc_profile = first.icc_profile
+        self.icc_profile = rgb_profile(first.icc_profile)
         self.mpp = mpp_from_resolution(
             first.x_resolution, first.y_resolution, first.resolution_unit
         )
         if described_by is not None:
             self.vendor, self.properties = described_by.vendor, described_by.properties
             self.mpp = described_by.mpp
+        self._is_deep = is_deep(first)
+        self.display_range = (display_range or self._range()) if self._is_deep else None
 
     def read(self, level: int, x: int, y: int, width: int, height: int) -> ImageU8:
         """(height, width, 3) uint8 RGB at level pixels (x, y), white outside."""
@@ -68,15 +83,32 @@ class TiledTiffReader:
         right, bottom = min(x + width, stored.width_px), min(y + height, stored.height_px)
         if right <= left or bottom <= top:
             return out
+        values, has_alpha = self._values(level, left, top, right - left, bottom - top)
+        if self.display_range is not None:
+            values = shown(values, self.display_range, has_alpha=has_alpha)
+        out[top - y : bottom - y, left - x : right - x] = values
+        return out
+
+    def _values(self, level: int, x: int, y: int, width: int, height: int) -> tuple[Values, bool]:
+        """The stored values of a box inside a level; whether their last channel is opacity."""
         try:
-            region = self._image(level).crop(left, top, right - left, bottom - top)
-            pixels = region.numpy()
+            image = self._image(level)
+            return image.crop(x, y, width, height).numpy(), bool(image.hasalpha())
         except pyvips.Error as error:
             raise CorruptFileError(
                 f"level {level} at ({x}, {y}) cannot be decoded: {first_line(error)}"
             ) from error
-        out[top - y : bottom - y, left - x : right - x] = pixels
-        return out
+
+    def _range(self) -> DisplayRange:
+        """As the file states it, else from the values of its coarsest level."""
+        level = self.stored[-1]
+
+        def colors(x: int, y: int, width: int, height: int) -> Values:
+            values, has_alpha = self._values(len(self.stored) - 1, x, y, width, height)
+            return values[..., :-1] if has_alpha else values
+
+        values = sampled(colors, level.width_px, level.height_px)
+        return range_of(values, stated_depth(self._path))
 
     def close(self) -> None:
         """Let the file go."""
@@ -87,11 +119,14 @@ class TiledTiffReader:
         image = self._images.get(key)
         if image is None:
             # revalidate: a handle that another process opened would share its file offset
-            image = to_rgb(
-                pyvips.Image.tiffload(
-                    str(self._path), page=self._pages[level], access="random", revalidate=True
-                )
+            image = pyvips.Image.tiffload(
+                str(self._path), page=self._pages[level], access="random", revalidate=True
             )
+            directory = self.stored[level].directory
+            if directory is not None and self._is_deep:
+                image = as_stored(image, directory)
+            else:
+                image = to_rgb(image)
             image = self._images.setdefault(key, image)
         return image
 

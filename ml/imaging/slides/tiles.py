@@ -26,7 +26,7 @@ from ml.imaging.slides.jpeg import (
     standalone_header,
 )
 from ml.imaging.slides.slide import SlideImage, open_slide
-from ml.types import ImageU8, Level
+from ml.types import DisplayRange, ImageU8, Level
 
 _HEADER_BYTES = 64 * 1024  # tables, comments and profiles of one tile
 _LEAST_BYTES = 2  # less is no tile: its start marker is left out already
@@ -84,8 +84,9 @@ class TileSource:
         icc_profile: carried by every tile.
     """
 
-    def __init__(self, path: str | Path) -> None:
-        self._slide: SlideImage = open_slide(path)
+    def __init__(self, path: str | Path, *, display_range: DisplayRange | None = None) -> None:
+        """Open the file; the range is as in ``open_slide``."""
+        self._slide: SlideImage = open_slide(path, display_range=display_range)
         self.levels: tuple[Level, ...] = self._slide.info.levels
         self.icc_profile = self._slide.icc_profile
         self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -28,7 +28,7 @@ from ml.roi.stain.deconvolution import (
 )
 from ml.roi.stain.fields import TissueFields, tissue_fields
 from ml.roi.stain.nuclei import MAX_MPP, nucleus_mask
-from ml.types import ArrayBool, ArrayF32, ArrayF64, ImageU8
+from ml.types import ArrayBool, ArrayF32, ArrayF64, DisplayRange, ImageU8
 
 STAIN_METHODS = ("nuclei", "macenko", "none")
 _MIN_BRIGHTNESS = 60.0
@@ -228,6 +228,7 @@ class _Memory:
     def __init__(self, image: ImageU8) -> None:
         self._image = image
         self.icc_profile: bytes | None = None
+        self.display_range: DisplayRange | None = None
         self.mpp: tuple[float | None, float | None] = (None, None)
         size = (image.shape[1], image.shape[0])
         self.stored: tuple[StoredLevel, ...] = (StoredLevel(*size, downsample=1.0),)
