@@ -27,15 +27,35 @@ CONNECT_S, TOTAL_S = 5.0, 15.0  # Standard Webhooks asks receivers to answer wit
 READ_MOST = 4096  # bytes of an answer: its status is what counts
 PORT_LEAST = 1024  # below it, only the two of the Web: nothing is said to a mail server
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-NEVER: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...] = (
-    ipaddress.ip_network("169.254.0.0/16"),  # link-local; metadata of most clouds
-    ipaddress.ip_network("fe80::/10"),
-    ipaddress.ip_network("fd00:ec2::254/128"),  # metadata of Amazon's cloud
-    ipaddress.ip_network("100.100.100.200/32"),  # of Alibaba's
-    ipaddress.ip_network("168.63.129.16/32"),  # Azure's host, though it looks public
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+def _networks_of(*names: str) -> tuple[Network, ...]:
+    return tuple(ipaddress.ip_network(name) for name in names)
+
+
+NEVER = _networks_of(
+    "169.254.0.0/16",  # link-local; metadata of most clouds
+    "fe80::/10",
+    "fd00:ec2::254/128",  # metadata of Amazon's cloud
+    "fd20:ce::254/128",  # of Google's
+    "100.100.100.200/32",  # of Alibaba's
+    "192.0.0.192/32",  # of Oracle's
+    "168.63.129.16/32",  # Azure's host, though it looks public
 )
 """Refused whatever the setting allows: they hand out the machine's own keys."""
+_PUBLIC_V6 = ipaddress.ip_network("2000::/3")  # all that IANA has given out to hosts
+_NOT_PUBLIC = _networks_of(
+    "192.0.0.0/24",  # protocol assignments
+    "192.88.99.0/24",  # relays of 6to4
+    "2001::/23",  # protocol assignments, Teredo among them
+    "2001:db8::/32",  # documentation
+    "2002::/16",  # 6to4
+    "3fff::/20",  # documentation
+)
+"""Beyond what ``is_global`` of Python 3.11 leaves out."""
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_LOW_32 = 0xFFFFFFFF
 
 
 class RefusedError(Exception):
@@ -86,16 +106,20 @@ def url_check(url: str) -> SplitResult:
 
 
 def refusal(address: Address, *, is_tls: bool) -> str | None:
-    """Why an address is not talked to; None if it is."""
-    meant = _meant(address)
-    if any(meant in network for network in NEVER):
+    """Why an address is not talked to; None if it is.
+
+    Allowed is what is public on the Internet or in a network that the operator named, and nothing
+    else: an address of an unknown kind is refused.
+    """
+    if any(one in network for one in (address, *_embedded(address)) for network in NEVER):
         return (
             f"{address} is link-local or an address that gives out credentials of the machine; it "
             "is never permitted"
         )
-    if any(meant in network for network in _named()):
+    reached = _reached(address)
+    if any(reached in network for network in _named()):
         return None
-    if not meant.is_global or meant.is_multicast:
+    if not _is_public(reached):
         return f"{address} is private and not in TESSERA_WEBHOOK_NETWORKS"
     return None if is_tls else "http:// is only for networks in TESSERA_WEBHOOK_NETWORKS"
 
@@ -114,22 +138,46 @@ def post(url: str, *, body: bytes, headers: Mapping[str, str]) -> Answer:
 
 
 @lru_cache(maxsize=8)
-def _networks(names: tuple[str, ...]) -> Sequence[ipaddress.IPv4Network | ipaddress.IPv6Network]:
-    return [ipaddress.ip_network(name) for name in names]
+def _networks(names: tuple[str, ...]) -> tuple[Network, ...]:
+    return _networks_of(*names)
 
 
-def _named() -> Sequence[ipaddress.IPv4Network | ipaddress.IPv6Network]:
+def _named() -> tuple[Network, ...]:
     return _networks(tuple(settings.TESSERA_WEBHOOK_NETWORKS))
 
 
-def _meant(address: Address) -> Address:
-    """The IPv4 address within one of IPv6, where a gateway would take it out."""
+def _is_public(address: Address) -> bool:
+    if isinstance(address, ipaddress.IPv6Address) and address not in _PUBLIC_V6:
+        return False
+    is_special = any(address in network for network in _NOT_PUBLIC)
+    return address.is_global and not address.is_multicast and not is_special
+
+
+def _reached(address: Address) -> Address:
+    """The address that packets go to: an IPv4 address where the system or NAT64 takes it out."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
     if address in _NAT64:
-        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-    teredo = address.teredo[1] if address.teredo else None
-    return address.ipv4_mapped or address.sixtofour or teredo or address
+        return ipaddress.IPv4Address(int(address) & _LOW_32)
+    return address.ipv4_mapped or address
+
+
+def _embedded(address: Address) -> list[ipaddress.IPv4Address]:
+    """IPv4 addresses that some tunnel or translator would take out of one of IPv6.
+
+    The last 32 bits (IPv4-mapped, -compatible, -translated, NAT64, ISATAP), those of 6to4, both of
+    Teredo, and those of RFC 6052 behind a prefix of 32 to 64 bits, as NAT64's local prefix has.
+    """
+    if isinstance(address, ipaddress.IPv4Address):
+        return []
+    bits = int(address)
+    found = [bits & _LOW_32, bits >> 80 & _LOW_32]
+    for prefix in (32, 40, 48, 56, 64):  # bits 64 to 71 are left out
+        before = min(32, 64 - prefix)
+        high = bits >> (128 - prefix - before) & ((1 << before) - 1)
+        low = bits >> (56 - (32 - before)) & ((1 << (32 - before)) - 1)
+        found.append(high << (32 - before) | low)
+    return [*map(ipaddress.IPv4Address, found), *(address.teredo or ())]
 
 
 def _judged(parts: SplitResult) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import socket
 import ssl
 import threading
@@ -53,6 +54,31 @@ def _resolved(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> list[str]:
         "64:ff9b::a00:1",
         "2002:7f00:1::",
         "168.63.129.16",
+        "fec0::1",
+        "fc00::1",
+        "ff0e::1",
+        "::",
+        "::127.0.0.1",
+        "::10.0.0.1",
+        "::ffff:0:127.0.0.1",
+        "::ffff:0:8.8.8.8",
+        "64:ff9b:1::a00:1",
+        "64:ff9b:1:7f00:0:100::",
+        "64:ff9b::7f00:1",
+        "2002:a00:1::",
+        "2002:808:808::",
+        "2001:0:5ef5:79fb:0:59a:f5ff:fffe",
+        "2001:db8::1",
+        "3fff::1",
+        "5f00::1",
+        "100::1",
+        "4000::1",
+        "192.0.0.8",
+        "192.88.99.1",
+        "198.18.0.1",
+        "203.0.113.7",
+        "240.0.0.1",
+        "255.255.255.255",
     ],
 )
 def test_a_name_that_leads_inside_is_refused_even_beside_a_good_address(
@@ -69,7 +95,25 @@ def test_a_name_that_leads_inside_is_refused_even_beside_a_good_address(
     assert "is private" in answer.error or "never permitted" in answer.error
 
 
-@pytest.mark.parametrize("address", ["169.254.169.254", "fd00:ec2::254", "168.63.129.16"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "169.254.169.254",
+        "fd00:ec2::254",
+        "fd20:ce::254",
+        "168.63.129.16",
+        "192.0.0.192",
+        "::ffff:169.254.169.254",
+        "::169.254.169.254",
+        "::ffff:0:169.254.169.254",
+        "64:ff9b::169.254.169.254",
+        "64:ff9b:1::169.254.169.254",
+        "64:ff9b:1:a9fe:a9:fe00::",  # RFC 6052, a prefix of 48 bits
+        "2002:a9fe:a9fe::1",
+        "2001:0:a9fe:a9fe::",
+        "fd00::5efe:a9fe:a9fe",
+    ],
+)
 def test_no_setting_opens_what_hands_out_keys(settings: Any, address: str) -> None:
     settings.TESSERA_WEBHOOK_NETWORKS = ["0.0.0.0/0", "::/0"]
     host = f"[{address}]" if ":" in address else address
@@ -195,3 +239,25 @@ def _certificate(folder: Path, name: str) -> Path:
     path = folder / "tls.pem"
     path.write_bytes(secret + certificate.public_bytes(serialization.Encoding.PEM))
     return path
+
+
+@pytest.mark.parametrize(
+    "address", ["93.184.215.14", "2606:2800:21f:cb07:6820:80da:af6b:8b2c", "64:ff9b::5db8:d70e"]
+)
+def test_public_addresses_are_reached(address: str) -> None:
+    assert reaching.refusal(ipaddress.ip_address(address), is_tls=True) is None
+
+
+@pytest.mark.parametrize(
+    ("network", "address"),
+    [("10.0.0.0/8", "::ffff:10.0.0.1"), ("fd12::/16", "fd12::5"), ("fec0::/10", "fec0::1")],
+)
+def test_a_network_that_is_named_is_reached(settings: Any, network: str, address: str) -> None:
+    settings.TESSERA_WEBHOOK_NETWORKS = [network]
+    assert reaching.refusal(ipaddress.ip_address(address), is_tls=False) is None
+
+
+@pytest.mark.parametrize("host", ["2130706433", "0x7f.1", "127.1", "017700000001"])
+def test_other_ways_to_write_a_number_are_judged_as_it(host: str) -> None:
+    answer = post(f"https://{host}/", body=b"{}", headers={})
+    assert "is private" in answer.error
