@@ -13,6 +13,7 @@ from django.http import StreamingHttpResponse
 from portal.audit.chain import FIELDS, entry_represent
 from portal.audit.models import AuditEntry
 from portal.audit.selectors import CHUNK
+from portal.core.http.downloads import attachment
 from portal.labs.models import Lab
 
 FORMATS = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson"}
@@ -26,7 +27,7 @@ def export_response(entries: QuerySet[AuditEntry], *, lab: Lab, kind: str) -> St
         lines,
         content_type=FORMATS[kind],
         headers={
-            "Content-Disposition": f'attachment; filename="audit-{lab.slug}.{kind}"',
+            "Content-Disposition": attachment(f"audit-{lab.slug}", f".{kind}", fallback="audit"),
             "Cache-Control": "no-store",
         },
     )

@@ -8,6 +8,7 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
 from portal.core.errors import NotFoundError
+from portal.core.http.downloads import attachment
 from portal.core.http.files import range_response
 from portal.exchange import selectors
 from portal.labs.models import User
@@ -23,5 +24,6 @@ def export_response(request: HttpRequest, *, user: User, case_id: uuid.UUID) -> 
         raise NotFoundError("There is no export of this case. Order one first.") from error
     etag = f'"x-{found.st_mtime_ns:x}-{found.st_size:x}"'
     response = range_response(request, path, etag=etag, media_type="application/zip")
-    response["Content-Disposition"] = f'attachment; filename="case-{case.pk}.zip"'
+    name = attachment(f"case {case.accession}", ".zip", fallback="case")
+    response["Content-Disposition"] = name
     return response

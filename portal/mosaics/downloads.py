@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from pathlib import Path
@@ -14,6 +13,7 @@ from ml.files import replacing
 from portal.archive import storage
 from portal.archive.models import ItemState
 from portal.core.errors import NotFoundError, UnavailableError
+from portal.core.http.downloads import attachment
 from portal.core.http.files import REVALIDATE, bytes_response, range_response
 from portal.mosaics.build_cache import build_cache_preview
 from portal.mosaics.models import Mosaic, MosaicComponent
@@ -74,7 +74,7 @@ def pyramid_response(request: HttpRequest, mosaic: Mosaic, *, component: int) ->
     found = component_of(mosaic, component)
     path = storage.resolve(found.canvas.pixels_path)
     etag = f'"m-{found.canvas.content_hash[:24]}"'
-    return _download(request, path, etag, "image/tiff", _filename(found, "tif"))
+    return _download(request, path, etag, "image/tiff", _saved_as(found, ".tif"))
 
 
 def manifest_response(request: HttpRequest, mosaic: Mosaic) -> HttpResponseBase:
@@ -82,7 +82,7 @@ def manifest_response(request: HttpRequest, mosaic: Mosaic) -> HttpResponseBase:
     first = component_of(mosaic, 0)
     path = storage.derived_folder(mosaic.pk) / MANIFEST_NAME
     etag = f'"j-{first.canvas.content_hash[:24]}"'
-    return _download(request, path, etag, "application/json", _filename(first, "json"))
+    return _download(request, path, etag, "application/json", _saved_as(first, ".json"))
 
 
 def png_response(
@@ -100,7 +100,7 @@ def png_response(
     path = storage.cache_folder(found.canvas_id) / f"{found.canvas.content_hash[:16]}-{size_px}.png"
     _make_png(storage.resolve(found.canvas.pixels_path), path, size_px)
     etag = f'"g-{found.canvas.content_hash[:24]}-{size_px}"'
-    return _download(request, path, etag, "image/png", _filename(found, f"{size_px}.png"))
+    return _download(request, path, etag, "image/png", _saved_as(found, f".{size_px}.png"))
 
 
 def _make_png(source: Path, target: Path, size_px: int) -> None:
@@ -138,20 +138,18 @@ def _write_png(source: Path, target: Path, size_px: int, *, ends: float) -> None
 
 
 def _download(
-    request: HttpRequest, path: Path, etag: str, media_type: str, filename: str
+    request: HttpRequest, path: Path, etag: str, media_type: str, disposition: str
 ) -> HttpResponseBase:
     try:
         response = range_response(request, path, etag=etag, media_type=media_type)
     except OSError as error:
         raise UnavailableError("The file cannot be read from storage.") from error
-    response["Content-Disposition"] = f'attachment; filename="{filename}"'
+    response["Content-Disposition"] = disposition
     return response
 
 
-def _filename(component: MosaicComponent, suffix: str) -> str:
-    """The canvas' name, reduced to what every file system takes."""
-    name = re.sub(r"[^A-Za-z0-9._-]+", "-", component.canvas.name).strip("-.")[:100]
-    return f"{name or 'mosaic'}.{suffix}"
+def _saved_as(component: MosaicComponent, suffix: str) -> str:
+    return attachment(component.canvas.name, suffix, fallback="mosaic")
 
 
 def _bytes(path: Path) -> bytes:

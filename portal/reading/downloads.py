@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from django.http import StreamingHttpResponse
-from django.utils.text import get_valid_filename
 
 from portal.annotations.models import Label
+from portal.core.http.downloads import attachment
 from portal.labs.models import User
 from portal.reading.models import Study
 from portal.reading.selectors import image_results
@@ -19,9 +19,12 @@ def agreement_download(study: Study) -> StreamingHttpResponse:
     people = {user.pk: str(user) for user in User.objects.filter(pk__in=ids)}
     labels = {str(one.pk): one.name for one in Label.objects.filter(lab_id=study.lab_id)}
     lines = agreement_csv(results, people=people, labels=labels)
-    name = get_valid_filename(f"{study.name}-agreement").encode("ascii", "ignore").decode()
     return StreamingHttpResponse(
         ("﻿" * (k == 0) + line for k, line in enumerate(lines)),
         content_type="text/csv; charset=utf-8",
-        headers={"Content-Disposition": f'attachment; filename="{name or "agreement"}.csv"'},
+        headers={
+            "Content-Disposition": attachment(
+                f"{study.name}-agreement", ".csv", fallback="agreement"
+            )
+        },
     )

@@ -104,3 +104,25 @@ def test_a_listener_that_was_never_answered_hears_that_nobody_is_there(
     with client(refused, []) as tessera, pytest.raises(problems.UnreachableError):
         next(iter(tessera.events(once=once)))
     assert pauses == []
+
+
+@pytest.mark.parametrize(
+    ("header", "name"),
+    [
+        ("attachment; filename=\"file.csv\"; filename*=UTF-8''%D8%B4%D8%B1.csv", "شر.csv"),
+        ('attachment; filename="a b.csv"', "a b.csv"),
+        ("attachment; filename*=UTF-8''..%2F..%2Fetc%2Fpasswd", "passwd"),
+        ("attachment; filename*=UTF-8''C%3A%5Cevil%E2%80%AEx.csv", "evilx.csv"),
+        ("", "download"),
+    ],
+)
+def test_a_download_into_a_folder_has_the_name_that_the_portal_gives(
+    tmp_path: Path, header: str, name: str
+) -> None:
+    def answer(_request: httpx.Request) -> httpx.Response:
+        headers = {"Content-Disposition": header} if header else {}
+        return httpx.Response(200, content=b"x", headers=headers)
+
+    with Client("http://portal.example", "t", transport=httpx.MockTransport(answer)) as tessera:
+        assert tessera.export_rois("1", tmp_path) == tmp_path / name
+    assert [found.name for found in tmp_path.iterdir()] == [name]

@@ -9,7 +9,6 @@ from tempfile import SpooledTemporaryFile
 from typing import IO, Any, cast
 
 from django.http import StreamingHttpResponse
-from django.utils.text import get_valid_filename
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import serializers
@@ -40,6 +39,7 @@ from portal.archive.selectors import canvas_get
 from portal.core.api.schema import IDEMPOTENCY_KEY
 from portal.core.api.views import ApiView
 from portal.core.errors import InvalidInputError
+from portal.core.http.downloads import attachment
 from portal.labs.models import TokenArea, User
 from portal.labs.requests import user_of
 
@@ -184,13 +184,11 @@ class CanvasRoiFileApi(ApiView):
         writer = writer_named(asked["format"])
         choices = _choices(canvas, asked)
         pieces = selectors.roi_export(user, canvas, writer=writer, choices=choices)
-        name = get_valid_filename(f"{canvas.name}-rois") or "rois"
+        name = attachment(f"{canvas.name}-rois", writer.suffix, fallback="rois")
         return StreamingHttpResponse(
             pieces,
             content_type=writer.media_type,
-            headers={
-                "Content-Disposition": f'attachment; filename="{_ascii(name)}{writer.suffix}"'
-            },
+            headers={"Content-Disposition": name},
         )
 
     @extend_schema(
@@ -278,9 +276,5 @@ def _table(
     return StreamingHttpResponse(
         iter(lambda: file.read(2**16), ""),
         content_type="text/csv; charset=utf-8",
-        headers={"Content-Disposition": 'attachment; filename="import-report.csv"'},
+        headers={"Content-Disposition": attachment("import-report", ".csv", fallback="report")},
     )
-
-
-def _ascii(name: str) -> str:
-    return name.encode("ascii", "ignore").decode() or "rois"

@@ -26,6 +26,7 @@ from portal.annotations.services import (
 from portal.core.api.views import ApiView
 from portal.core.errors import NotFoundError
 from portal.core.http.acting import about
+from portal.core.http.downloads import attachment
 from portal.core.text import name_key
 from portal.jobs.models import Job
 from portal.jobs.serializers import JobSerializer
@@ -195,8 +196,11 @@ class RoiImportTableApi(ApiView):
             raise NotFoundError(
                 "This import has no table, or its table is no longer kept."
             ) from None
+        name = f"{found.document_name}-import" if found.document_name else "import-report"
         return FileResponse(
-            file, as_attachment=True, filename="import-report.csv", content_type="text/csv"
+            file,
+            content_type="text/csv",
+            headers={"Content-Disposition": attachment(name, ".csv", fallback="import-report")},
         )
 
 

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from portal.core.errors import ConflictError, InvalidInputError, NotFoundError
 from portal.core.http.acting import about
+from portal.core.http.downloads import attachment
 from portal.keeping import selectors, services
 from portal.keeping.forms import ErasureFindForm, ErasureForm
 from portal.keeping.rules import require_purge
@@ -59,8 +60,8 @@ def erasure(request: HttpRequest, erasure_id: uuid.UUID) -> HttpResponse:
     found = selectors.erasure_get(user_of(request), erasure_id)
     require_purge(user_of(request), found.lab_id)
     if "download" in request.GET:
-        name = f"erasure-{found.pk}.json"
-        headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+        name = attachment(f"erasure-{found.pk}", ".json", fallback="erasure")
+        headers = {"Content-Disposition": name}
         return JsonResponse(found.certificate, headers=headers, json_dumps_params={"indent": 1})
     context = {
         "erasure": found,

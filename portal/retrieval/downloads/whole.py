@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
+from portal.core.http.downloads import attachment
 from portal.labs.models import User
 from portal.retrieval.downloads.pdf import ReportHit, report_pdf
 from portal.retrieval.models import Report
@@ -25,7 +26,7 @@ def report_response(request: HttpRequest, user: User, report: Report) -> HttpRes
     address = request.build_absolute_uri(reverse("retrieval:report", args=[report.pk]))
     made = report_pdf(report, hits, marks=report_marks(user, report), address=address)
     response = HttpResponse(made, content_type="application/pdf")
-    name = f"similar-cases-{report.created_at:%Y-%m-%d}-{str(report.pk)[:8]}.pdf"
-    response["Content-Disposition"] = f'attachment; filename="{name}"'
+    name = f"similar-cases-{report.created_at:%Y-%m-%d}-{str(report.pk)[:8]}"
+    response["Content-Disposition"] = attachment(name, ".pdf", fallback="similar-cases")
     response["Cache-Control"] = "private, no-store"
     return response

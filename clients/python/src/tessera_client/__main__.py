@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -72,8 +73,9 @@ def _arguments() -> argparse.ArgumentParser:
 
 
 def _case(tessera: Client, accession: str, create: bool) -> Case:
-    for case in tessera.cases(accession=accession):
-        if case.accession == accession:
+    wanted = unicodedata.normalize("NFC", " ".join(accession.split()))
+    for case in tessera.cases(accession=wanted):
+        if case.accession == wanted:
             return case
     if not create:
         raise TesseraError("no such case; --create creates it")

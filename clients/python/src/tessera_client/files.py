@@ -6,18 +6,22 @@ import base64
 import hashlib
 import json
 import os
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
+from urllib.parse import unquote
 
 from tessera_client.sets import PackedSet, set_of
 
 Progress = Callable[[int, int], None]
 """Called with the bytes that have arrived at the portal, and the bytes of the file."""
 
+_WHOLE_NAME = re.compile(r"filename\*\s*=\s*utf-8'[^']*'([^;\s]+)", re.IGNORECASE)
+_PLAIN_NAME = re.compile(r'filename\s*=\s*"?([^";]+)', re.IGNORECASE)
 PIECE_BYTES = 8 * 2**20
 """Sent by one request: a lost connection costs at most this much."""
 
@@ -104,10 +108,21 @@ class OpenTransfers:
 
 
 class Download:
-    """Writes a file that appears only when it is complete."""
+    """Writes a file that appears only when it is complete.
+
+    Args:
+        path: of the file, or a folder that is there: the file gets the portal's name in it.
+    """
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+        self._given = Path(path)
+        self.take_name("")
+
+    def take_name(self, disposition: str) -> None:
+        """Name the file by the header ``Content-Disposition`` if only a folder was given."""
+        self.path = self._given
+        if self._given.is_dir():
+            self.path /= name_of(disposition) or "download"
         self._part = self.path.with_name(f".{self.path.name}.part")
 
     def __enter__(self) -> IO[bytes]:
@@ -125,6 +140,15 @@ class Download:
             self._part.replace(self.path)
         else:
             self._part.unlink(missing_ok=True)
+
+
+def name_of(disposition: str) -> str:
+    """The name in a header ``Content-Disposition`` (RFC 6266) without folders; empty if none."""
+    whole = _WHOLE_NAME.search(disposition)
+    plain = _PLAIN_NAME.search(disposition)
+    name = unquote(whole[1]) if whole else plain[1] if plain else ""
+    name = "".join(letter for letter in name if letter.isprintable() or letter in "\u200c\u200d")
+    return re.split(r"[\\/:]", name)[-1].strip(" .")
 
 
 def bar(title: str) -> Progress:

@@ -294,7 +294,7 @@ def test_geojson_out_and_in(api: APIClient, roi: Roi, annotator: User) -> None:
     path = f"/api/v1/canvases/{roi.canvas_id}/roi-file/"
     answer = api.get(path, headers={"Accept": "application/geo+json"})
     assert answer["Content-Type"] == "application/geo+json"
-    assert answer["Content-Disposition"] == 'attachment; filename="Section_1-rois.geojson"'
+    assert answer["Content-Disposition"] == 'attachment; filename="Section 1-rois.geojson"'
     document = json.loads(b"".join(answer.streaming_content))
     document["features"].append({"type": "Feature", "geometry": {"type": "Circle"}})
     report = api.post(path, json.dumps(document), content_type="application/geo+json").json()

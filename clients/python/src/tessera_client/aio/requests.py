@@ -99,6 +99,7 @@ class Requests:
             if not answer.is_success:
                 await answer.aread()
                 return answer
+            into.take_name(answer.headers.get("Content-Disposition", ""))
             with into as file:
                 async for chunk in answer.aiter_bytes():
                     await a_call(file.write, chunk)

@@ -98,6 +98,7 @@ class Requests:
             if not answer.is_success:
                 answer.read()
                 return answer
+            into.take_name(answer.headers.get("Content-Disposition", ""))
             with into as file:
                 for chunk in answer.iter_bytes():
                     call(file.write, chunk)

@@ -1,0 +1,49 @@
+"""The name that a download gets: one header for every file that leaves the portal."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from urllib.parse import quote
+
+from portal.core.text import name_clean
+
+_NOT_IN_NAMES = dict.fromkeys(map(ord, '/\\:*?"<>|'), "_")  # of some file system
+_RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\.|$)", re.IGNORECASE)
+_UNSAFE_IN_ASCII = re.compile(r"[^A-Za-z0-9 ._()+,=@#-]+")
+_UNQUOTED = "!#$&+-.^_`|~"  # besides letters and digits: RFC 8187, attr-char
+_LETTERS = {"ß": "ss", "ø": "o", "Ø": "O", "æ": "ae", "Æ": "AE", "œ": "oe", "đ": "d", "ł": "l"}
+_MAX_CHARS = 200  # as titles have
+
+
+def attachment(name: str, suffix: str = "", *, fallback: str) -> str:
+    """The value of ``Content-Disposition`` for a file that is saved under a person's name for it.
+
+    RFC 6266: the whole name in UTF-8, and an ASCII one for programs that read no other.
+
+    Args:
+        name: as it is shown. Path separators, control and directional characters and what file
+            systems refuse are replaced or left out.
+        suffix: with its dot. fallback: the ASCII stem where the name has no letter of ASCII.
+    """
+    stem = _stem(name)
+    plain = _ascii(stem)
+    if not re.search(r"[A-Za-z0-9]", plain):
+        plain = fallback
+    whole = f"{stem or fallback}{suffix}"
+    value = f'attachment; filename="{plain}{suffix}"'
+    if whole != f"{plain}{suffix}":
+        value += f"; filename*=UTF-8''{quote(whole, safe=_UNQUOTED)}"
+    return value
+
+
+def _stem(name: str) -> str:
+    text = name_clean(name).translate(_NOT_IN_NAMES)[:_MAX_CHARS].strip(" .")
+    return f"_{text}" if _RESERVED.match(text) else text
+
+
+def _ascii(stem: str) -> str:
+    """Without accents; what has no like in ASCII is left out."""
+    text = "".join(_LETTERS.get(letter, letter) for letter in stem)
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+    return " ".join(_UNSAFE_IN_ASCII.sub("_", plain).split()).strip(" .")

@@ -1,0 +1,57 @@
+"""Names of downloads: whole for browsers, harmless for every file system."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import unquote
+
+import pytest
+from django.http import HttpResponse
+
+from portal.core.http.downloads import attachment
+
+
+def names(value: str) -> tuple[str, str]:
+    """The ASCII name and the whole name, as a browser reads them."""
+    found = re.fullmatch(
+        r"""attachment; filename="([^"\\]*)"(?:; filename\*=UTF-8''([\w!#$&+.^`|~%-]*))?""", value
+    )
+    assert found is not None, value
+    return found[1], unquote(found[2]) if found[2] else found[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "plain", "whole"),
+    [
+        ("Section 1", "Section 1.svs", "Section 1.svs"),
+        ("Schädel Ödem", "Schadel Odem.svs", "Schädel Ödem.svs"),
+        ("شريحة", "file.svs", "شريحة.svs"),
+        ("切片 7", "7.svs", "切片 7.svs"),
+        ("👩‍⚕️", "file.svs", "👩‍⚕️.svs"),
+        ("100 % \"a\" 'b'", "100 _ _a_ _b_.svs", "100 % _a_ 'b'.svs"),
+        ("", "file.svs", "file.svs"),
+    ],
+)
+def test_the_name_is_whole_and_has_an_ascii_form(name: str, plain: str, whole: str) -> None:
+    value = attachment(name, ".svs", fallback="file")
+    assert value.isascii() and value.isprintable()
+    found_plain, found_whole = names(value)
+    assert (found_plain, found_whole) == (plain, whole)
+
+
+@pytest.mark.parametrize(
+    ("name", "whole"),
+    [
+        ("../../etc/passwd", "_.._etc_passwd"),
+        ("C:\\Windows\\a", "C__Windows_a"),
+        ("a\r\nSet-Cookie: x=1", "a Set-Cookie_ x=1"),
+        ("evil\u202egpj.exe", "evilgpj.exe"),
+        ("a\x00b\x1b(31m", "ab(31m"),
+        ("con", "_con"),
+        (".hidden ", "hidden"),
+        ("x" * 900, "x" * 200),
+    ],
+)
+def test_a_hostile_name_is_made_harmless(name: str, whole: str) -> None:
+    response = HttpResponse(headers={"Content-Disposition": attachment(name, fallback="file")})
+    assert names(response["Content-Disposition"])[1] == whole
