@@ -11,6 +11,11 @@ import numpy as np
 
 from ml.types import JsonObject
 from portal.annotations.documents import Window, items, members
+from portal.annotations.formats.file_pixels import (
+    features_on_canvas,
+    plane_drawn_on,
+    rois_in_file,
+)
 from portal.annotations.formats.images import (
     MAX_IMAGES,
     DocumentImage,
@@ -64,23 +69,13 @@ class Coco:
 
     def read(self, stream: IO[bytes], plane: Plane) -> Iterator[Any]:
         """Annotations of the image that this canvas is, see ``image_choose``."""
-        tables = _tables(stream, plane)
+        drawn_on, tables = _tables(stream, plane)
         stream.seek(0)
-        text = Window(stream, kind="COCO")
-        has_any = False
-        for name in _members(text):
-            if name == "annotations" and text.peek() == "[":
-                has_any = True
-                for raw in items(text):
-                    yield _feature(raw, tables)
-            else:
-                text.skip()
-        if not has_any:
-            raise FormatError("COCO: the array of annotations is missing.")
+        yield from features_on_canvas(_features(stream, tables), drawn_on, plane)
 
     def image_decided(self, stream: IO[bytes], plane: Plane) -> str:
         """By what the image of the canvas was found."""
-        return _tables(stream, plane).images.decided
+        return _tables(stream, plane)[1].images.decided
 
     def write(self, rois: Rois, plane: Plane, choices: ExportChoices) -> Iterator[bytes]:
         """One image, or one for each frame that has regions.
@@ -92,6 +87,7 @@ class Coco:
         yield b'{"info":{"description":"Regions of interest"},"licenses":[],\n"annotations":['
         separator = ""
         lines = 0
+        rois, plane = rois_in_file(rois, plane), plane_drawn_on(plane)
         for number, roi in enumerate(rois(), start=1):
             if roi.shape == RoiKind.LINE:
                 lines += 1
@@ -146,7 +142,22 @@ def _members(text: Window) -> Iterator[str]:
     yield from members(text)
 
 
-def _tables(stream: IO[bytes], plane: Plane) -> _Tables:
+def _features(stream: IO[bytes], tables: _Tables) -> Iterator[Feature | Problem]:
+    text = Window(stream, kind="COCO")
+    has_any = False
+    for name in _members(text):
+        if name == "annotations" and text.peek() == "[":
+            has_any = True
+            for raw in items(text):
+                yield _feature(raw, tables)
+        else:
+            text.skip()
+    if not has_any:
+        raise FormatError("COCO: the array of annotations is missing.")
+
+
+def _tables(stream: IO[bytes], plane: Plane) -> tuple[Plane, _Tables]:
+    """The plane that the document was drawn on, and what its annotations refer to."""
     tables = _Tables()
     images: list[DocumentImage] = []
     text = Window(stream, kind="COCO")
@@ -164,8 +175,14 @@ def _tables(stream: IO[bytes], plane: Plane) -> _Tables:
             else:
                 size = raw.get("width"), raw.get("height")
                 images.append(DocumentImage(raw["id"], raw.get("file_name"), *size))
-    tables.images = image_choose(images, plane)
-    return tables
+    drawn_on = plane_drawn_on(plane, {_size_of(image) for image in images})
+    tables.images = image_choose(images, drawn_on)
+    return drawn_on, tables
+
+
+def _size_of(image: DocumentImage) -> tuple[object, object]:
+    sides = (image.width, image.height)
+    return sides if all(isinstance(side, int) for side in sides) else (None, None)
 
 
 def _feature(raw: object, tables: _Tables) -> Feature | Problem:

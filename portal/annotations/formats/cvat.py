@@ -12,6 +12,11 @@ import numpy as np
 
 from portal.annotations.formats.cvat_tracks import track_feature
 from portal.annotations.formats.cvat_writing import NAME_KEY, cvat_write
+from portal.annotations.formats.file_pixels import (
+    features_on_canvas,
+    plane_drawn_on,
+    rois_in_file,
+)
 from portal.annotations.formats.images import (
     MAX_IMAGES,
     DocumentImage,
@@ -47,37 +52,45 @@ class Cvat:
 
     def read(self, stream: IO[bytes], plane: Plane) -> Iterator[Any]:
         """A track as one region with key frames; on a still, shapes of a single frame."""
-        images, frames = _images(stream, plane)
+        drawn_on, images, frames = _images(stream, plane)
         stream.seek(0)
-        colors: dict[str, str] = {}
-        place = 0
-        for found in elements(stream, "meta", "track", "image", kind="CVAT"):
-            if found.tag == "meta":
-                _refuse_other_size(found, plane)
-                colors = _colors(found)
-            elif found.tag == "track":
-                yield from _track(found, plane, colors, is_one_frame=len(frames) < 2)
-            else:
-                yield from _image(found, place, images, colors)
-                place += 1
+        found = _features(stream, plane, drawn_on, images, is_one_frame=len(frames) < 2)
+        yield from features_on_canvas(found, drawn_on, plane)
 
     def image_decided(self, stream: IO[bytes], plane: Plane) -> str:
         """By what the image of the canvas was found."""
-        return _images(stream, plane)[0].decided
+        return _images(stream, plane)[1].decided
 
     def write(self, rois: Rois, plane: Plane, choices: ExportChoices) -> Iterator[bytes]:
         """Tracks of a video, shapes of an image; of each outline its rings, without holes."""
-        return cvat_write(rois, plane)
+        return cvat_write(rois_in_file(rois, plane), plane_drawn_on(plane))
 
 
-def _refuse_other_size(meta: Any, plane: Plane) -> None:
+def _features(
+    stream: IO[bytes], plane: Plane, drawn_on: Plane, images: ImageChoice, *, is_one_frame: bool
+) -> Iterator[Feature | Problem]:
+    colors: dict[str, str] = {}
+    place = 0
+    for found in elements(stream, "meta", "track", "image", kind="CVAT"):
+        if found.tag == "meta":
+            _refuse_other_size(found, drawn_on, plane)
+            colors = _colors(found)
+        elif found.tag == "track":
+            yield from _track(found, plane, colors, is_one_frame=is_one_frame)
+        else:
+            yield from _image(found, place, images, colors)
+            place += 1
+
+
+def _refuse_other_size(meta: Any, drawn_on: Plane, plane: Plane) -> None:
     """Shapes of a video in another size would lie elsewhere, and nobody would be told."""
     for size in meta.iter("original_size"):
         width, height = size.findtext("width", ""), size.findtext("height", "")
-        said = f"{plane.width_px} x {plane.height_px}"
-        if width and height and f"{width.strip()} x {height.strip()}" != said:
+        expected = f"{drawn_on.width_px} x {drawn_on.height_px}"
+        if width and height and f"{width.strip()} x {height.strip()}" != expected:
             raise FormatError(
-                f"CVAT: it was drawn on {width[:9]} x {height[:9]} pixels; this canvas has {said}.",
+                f"CVAT: it was drawn on {width[:9]} x {height[:9]} pixels; "
+                f"this canvas has {plane.sizes_text}.",
                 code="other-size",
             )
 
@@ -91,12 +104,19 @@ def _colors(meta: Any) -> dict[str, str]:
     return found
 
 
-def _images(stream: IO[bytes], plane: Plane) -> tuple[ImageChoice, set[str]]:
-    """Which images of the document, by their place in it, are the canvas; some frames of tracks."""
+def _images(stream: IO[bytes], plane: Plane) -> tuple[Plane, ImageChoice, set[str]]:
+    """The plane of the document; which images, by their place in it, are the canvas; some frames
+    of tracks."""
     images: list[DocumentImage] = []
     frames: set[str] = set()
-    for found in elements(stream, "track", "image", kind="CVAT"):
-        if found.tag == "track":
+    sizes: set[tuple[object, ...]] = set()
+    for found in elements(stream, "meta", "track", "image", kind="CVAT"):
+        if found.tag == "meta":
+            sizes |= {
+                tuple(_frame(size.findtext(side, "").strip()) for side in ("width", "height"))
+                for size in found.iter("original_size")
+            }
+        elif found.tag == "track":
             frames |= {shape.get("frame", "") for shape in found if len(frames) < 2}
         elif len(images) >= MAX_IMAGES:
             raise FormatError(f"CVAT: more than {MAX_IMAGES:,} images.")
@@ -104,7 +124,8 @@ def _images(stream: IO[bytes], plane: Plane) -> tuple[ImageChoice, set[str]]:
             size = _frame(found.get("width")), _frame(found.get("height"))
             name = found.get("name", found.get("id") if plane.is_video else None)
             images.append(DocumentImage(len(images), name, *size))
-    return image_choose(images, plane), frames
+    drawn_on = plane_drawn_on(plane, sizes | {(image.width, image.height) for image in images})
+    return drawn_on, image_choose(images, drawn_on), frames
 
 
 def _track(

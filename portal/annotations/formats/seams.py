@@ -9,7 +9,7 @@ from typing import IO, Any, Protocol
 
 from portal.annotations.documents import DocumentError
 from portal.annotations.models import Roi
-from portal.archive.models import Canvas, CanvasKind
+from portal.archive.models import Canvas, CanvasKind, Video
 
 NO_LABEL = "No label"
 """What stands where a region has none, on pages and in formats that have no region without one."""
@@ -30,6 +30,8 @@ class Plane:
         is_video: regions lie on frames.
         pixels_path: of the file behind it, below the storage root.
         time_base_s: of a video: seconds of one step of its PTS; 0 if there is no video.
+        file_size: width and height of a video's frames in its file, upright, where the canvas has
+            others; None where they are the same.
     """
 
     canvas_id: uuid.UUID
@@ -42,10 +44,21 @@ class Plane:
     pixels_path: str = ""
     time_base_s: float = 0.0
     case_id: uuid.UUID | None = None
+    file_size: tuple[int, int] | None = None
+
+    @property
+    def sizes_text(self) -> str:
+        """The sizes that images of it have, for messages."""
+        shown = f"{self.width_px} x {self.height_px}"
+        if self.file_size is None:
+            return shown
+        width, height = self.file_size
+        return f"{shown}, and {width} x {height} in its file"
 
 
 def plane_of(canvas: Canvas) -> Plane:
     """The facts of a canvas."""
+    video = getattr(canvas, "video", None) if canvas.kind == CanvasKind.VIDEO else None
     return Plane(
         canvas_id=canvas.pk,
         name=canvas.name,
@@ -55,14 +68,17 @@ def plane_of(canvas: Canvas) -> Plane:
         mpp_y=canvas.mpp_y,
         is_video=canvas.kind == CanvasKind.VIDEO,
         pixels_path=canvas.pixels_path,
-        time_base_s=_time_base_s(canvas),
+        time_base_s=float(video.time_base_s) if video else 0.0,
         case_id=canvas.case_id,
+        file_size=_file_size(canvas, video),
     )
 
 
-def _time_base_s(canvas: Canvas) -> float:
-    video = getattr(canvas, "video", None) if canvas.kind == CanvasKind.VIDEO else None
-    return float(video.time_base_s) if video else 0.0
+def _file_size(canvas: Canvas, video: Video | None) -> tuple[int, int] | None:
+    geometry = video.display_geometry if video else None
+    if geometry is None or geometry.file_size == (canvas.width_px, canvas.height_px):
+        return None
+    return geometry.file_size
 
 
 class FormatReader(Protocol):
