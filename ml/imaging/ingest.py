@@ -11,21 +11,14 @@ from pathlib import Path
 
 import numpy as np
 
-from ml.errors import CorruptFileError, UnsupportedFormatError
+from ml.errors import UnsupportedFormatError
 from ml.imaging.formats.archives import is_zip
 from ml.imaging.formats.dicom_video import is_dicom_video, unwrap_video
 from ml.imaging.formats.sets import unpack_set
 from ml.imaging.formats.sniff import PIXELS_NAME, SET_FOLDER, FileKind, read_head, sniff
-from ml.imaging.formats.tiff import (
-    TiffDirectory,
-    check_complete,
-    is_ndpi,
-    is_tiff,
-    read_directories,
-)
+from ml.imaging.formats.tiff import check_claims, is_tiff
 from ml.imaging.formats.zarr_store import is_zarr
 from ml.imaging.inspections import MadeRendition, SlideInspection, VideoInspection
-from ml.imaging.limits import require_slide_size, require_tile_size
 from ml.imaging.slides import SlideImage, open_slide
 from ml.imaging.slides.jpeg import encode_jpeg
 from ml.imaging.slides.ngff import write_ngff_pyramid
@@ -79,7 +72,8 @@ def inspect_slide(*, path: str, out_dir: str, progress: Progress = no_progress) 
 
 def _pixels(source: Path, folder: Path, progress: Progress) -> tuple[FileKind, Path | None]:
     """The kind of file, and the one in ``folder`` that has the tiles; None for the file itself."""
-    _check_claims(source)
+    if is_tiff(read_head(source)):
+        check_claims(source)
     kind = sniff(source)
     if is_zip(read_head(source)):
         if is_zarr(source):
@@ -170,28 +164,6 @@ def load_frame_table(path: str | Path) -> FrameTable:
             key=stored["key"].astype(np.bool_),
             time_base_s=float(stored["time_base_s"]),
         )
-
-
-def _check_claims(path: Path) -> None:
-    """Refuse false claims of a TIFF before any library allocates for them."""
-    if not is_tiff(read_head(path)):
-        return
-    try:
-        directories = read_directories(path)
-    except CorruptFileError:
-        if is_ndpi(path):  # past 4 GiB its directories are not where a plain reader looks
-            return
-        raise
-    file_size = path.stat().st_size
-    for directory in directories:
-        _check_directory(directory)
-        check_complete(directory, file_size)
-
-
-def _check_directory(directory: TiffDirectory) -> None:
-    require_slide_size(directory.width_px, directory.height_px)
-    if directory.is_tiled:
-        require_tile_size(directory.tile_width_px, directory.tile_height_px)
 
 
 def _write_pixels(source: Path, folder: Path, progress: Progress) -> Path:

@@ -16,6 +16,7 @@ from ml.errors import CorruptFileError
 from ml.imaging.formats.tiff import (
     MAX_DIRECTORIES,
     MAX_ENTRIES,
+    SUB_IFDS,
     TiffBytes,
     is_ndpi,
     note_directory,
@@ -31,7 +32,7 @@ _CODES = {1: "B", 3: "H", 4: "I", 13: "I", 16: "Q", 18: "Q", _FLOAT: "f"}
 _CHUNK_BYTES = 2**20  # written over at once
 ASCII = 2  # the type of texts
 GPS = 34853
-_LEADING = (330, 34665, GPS, 40965)
+_LEADING = (SUB_IFDS, 34665, GPS, 40965)
 """Tags of the places of other directories: SubIFDs, Exif, GPS, Interoperability."""
 
 
@@ -51,9 +52,11 @@ class Directory:
     """One directory: its fields, where its pointer to the next stands, and where that leads.
 
     Attributes:
+        offset: of the directory in the file.
         listed: every field, one that comes twice too. fields: the last of each tag.
     """
 
+    offset: int
     listed: tuple[Field, ...]
     fields: dict[int, Field]
     following_at: int
@@ -76,7 +79,7 @@ class TiffFields(TiffBytes):
 
     def directories(self) -> Iterator[Directory]:
         """Those of the main chain, in its order."""
-        offset, seen = self._pointer(8 if self.is_big else 4), set[int]()
+        offset, seen = self._pointer(self.first_at), set[int]()
         while offset:
             note_directory(offset, seen)
             found = self.directory(offset)
@@ -104,7 +107,7 @@ class TiffFields(TiffBytes):
             listed.append(Field(tag, kind, n, place, size))
         fields = {field.tag: field for field in listed}
         following_at = start + count * entry_size
-        return Directory(tuple(listed), fields, following_at, self._pointer(following_at))
+        return Directory(offset, tuple(listed), fields, following_at, self._pointer(following_at))
 
     def inner(self, outer: Directory) -> Iterator[tuple[int, Directory]]:
         """Those that its fields lead to, and on from there, with the tag that led to each.
@@ -164,6 +167,11 @@ class TiffFields(TiffBytes):
     def point(self, pointer_at: int, offset: int) -> None:
         """Let a pointer lead to another directory, or to none by 0."""
         self.write(pointer_at, struct.pack(self.order + self._wide, offset))
+
+    @property
+    def first_at(self) -> int:
+        """Place of the pointer to the first directory."""
+        return 8 if self.is_big else 4
 
     @property
     def _wide(self) -> str:

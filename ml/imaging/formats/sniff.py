@@ -9,11 +9,12 @@ from __future__ import annotations
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
-from ml.errors import CorruptFileError, UnsupportedFormatError
+from ml.errors import UnsupportedFormatError
 from ml.imaging.formats.archives import is_zip, open_archive
 from ml.imaging.formats.dicom_video import is_dicom_video
 from ml.imaging.formats.jpeg2000 import is_jpeg2000
-from ml.imaging.formats.tiff import is_ndpi, is_tiff, read_directories
+from ml.imaging.formats.tiff import is_ndpi, is_tiff
+from ml.imaging.formats.tiff_layout import read_layout
 from ml.imaging.formats.zarr_store import zarr_root
 from ml.imaging.limits import MAX_ZARR_ENTRIES
 from ml.types import Progress, no_progress
@@ -153,10 +154,7 @@ def _holds_set(path: Path) -> bool:
 def _tiff_kind(path: Path) -> FileKind:
     if is_ndpi(path):
         return "slide"
-    first = read_directories(path, limit=1)[0]
-    if first.width_px < 1 or first.height_px < 1:
-        raise CorruptFileError("the TIFF file's first image has no width or height")
-    return "slide" if first.is_tiled else "still"
+    return "slide" if read_layout(path).levels[0].is_tiled else "still"
 
 
 def _is_bmp(head: bytes, path: Path) -> bool:

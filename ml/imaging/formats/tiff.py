@@ -8,15 +8,21 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from ml.errors import CorruptFileError, TooLargeError, UnsupportedFormatError
-from ml.imaging.limits import MAX_ICC_BYTES, MAX_TAG_BYTES, MAX_TAGS_BYTES
+from ml.imaging.limits import (
+    MAX_ICC_BYTES,
+    MAX_TAG_BYTES,
+    MAX_TAGS_BYTES,
+    require_slide_size,
+    require_tile_size,
+)
 
 MAX_DIRECTORIES = 4_096  # a slide has a dozen; ends a chain that was made to be long
 MAX_ENTRIES = 4_096  # a page has some thirty
@@ -34,7 +40,7 @@ _WIDTH, _HEIGHT, _BITS, _COMPRESSION, _PHOTOMETRIC = 256, 257, 258, 259, 262
 _SAMPLES, _X_RESOLUTION, _Y_RESOLUTION, _PLANAR, _RESOLUTION_UNIT = 277, 282, 283, 284, 296
 _TILE_WIDTH, _TILE_HEIGHT, _TILE_OFFSETS, _TILE_COUNTS = 322, 323, 324, 325
 _STRIP_OFFSETS, _STRIP_COUNTS, _JPEG_TABLES, _ICC = 273, 279, 347, 34675
-_DESCRIPTION, _ORIENTATION, _SAMPLE_FORMAT = 270, 274, 339
+_SUBFILE, _DESCRIPTION, SUB_IFDS, _ORIENTATION, _SAMPLE_FORMAT = 254, 270, 330, 274, 339
 _MIN_VALUE, _MAX_VALUE, _S_MIN_VALUE, _S_MAX_VALUE = 280, 281, 340, 341
 """Tags of TIFF 6.0; JPEGTables of its Technical Note 2, ICC as the ICC specification says."""
 
@@ -44,7 +50,7 @@ _DTYPES = {1: "u1", 2: "u1", 3: "u2", 4: "u4", 5: "u4", 6: "i1", 7: "u1", 8: "i2
 _PER_VALUE = {5: 2, 10: 2}  # rationals are two numbers
 _POSITIONS = (3, 4, 13, 16, 18)
 """Types that a list of tiles may have: SHORT, LONG, IFD, LONG8, IFD8."""
-_LISTS = (_TILE_OFFSETS, _TILE_COUNTS, _STRIP_OFFSETS, _STRIP_COUNTS)
+_LISTS = (_TILE_OFFSETS, _TILE_COUNTS, _STRIP_OFFSETS, _STRIP_COUNTS, SUB_IFDS)
 _NDPI = 65420
 """Hamamatsu's mark of the format; its files keep 64-bit offsets in a classic header."""
 _MAX_TABLES_BYTES = 64 * 1024  # quantisation and Huffman tables have some 600 bytes
@@ -57,6 +63,11 @@ class TiffDirectory:
     """One image of a TIFF file.
 
     Attributes:
+        offset: of the directory in the file.
+        page: number in the main chain; of a SubIFD, that of the page that leads to it.
+        sub_ifd: number among the SubIFDs of its page, -1 for the page itself.
+        subfile: bits of the tag NewSubfileType: 1 reduced, 2 a page, 4 a mask.
+        description: the text beside the pixels, up to 1 MiB of it. It may name somebody.
         tile_width_px, tile_height_px: 0 if the image is stored in strips.
         bits: bits per sample, one number per sample.
         offsets, counts: (N,) uint64, where each tile (or strip) lies; count 0 is a missing tile.
@@ -66,6 +77,11 @@ class TiffDirectory:
         orientation: how the stored pixels are turned, 1 (upright) to 8; 0 if the file does not say.
     """
 
+    offset: int
+    page: int
+    sub_ifd: int
+    subfile: int
+    description: str
     width_px: int
     height_px: int
     tile_width_px: int
@@ -86,6 +102,7 @@ class TiffDirectory:
     sample_format: int
     min_value: float | None
     max_value: float | None
+    sub_ifds: tuple[TiffDirectory, ...] = ()
 
     @property
     def is_tiled(self) -> bool:
@@ -109,7 +126,7 @@ def is_tiff(head: bytes) -> bool:
 
 
 def read_directories(path: str | Path, limit: int | None = None) -> list[TiffDirectory]:
-    """Read the directories of the main chain, at most the first ``limit`` of them.
+    """Read the directories of the main chain with their SubIFDs, at most the first ``limit``.
 
     Raises:
         UnsupportedFormatError: not a TIFF.
@@ -121,14 +138,26 @@ def read_directories(path: str | Path, limit: int | None = None) -> list[TiffDir
         return _Reader(file.fileno()).directories(limit)
 
 
-def read_description(path: str | Path) -> str:
-    """The text beside the pixels of the first directory, up to 1 MiB of it. It may name somebody.
+def check_claims(path: str | Path) -> None:
+    """Refuse false claims of a TIFF before any library allocates for them.
 
     Raises:
-        UnsupportedFormatError, CorruptFileError, TooLargeError: as ``read_directories``.
+        CorruptFileError: a stored tile or strip lies beyond the end of the file.
+        TooLargeError: an image or a tile is beyond ``ml.imaging.limits``.
     """
-    with Path(path).open("rb") as file:
-        return _Reader(file.fileno()).description()
+    try:
+        directories = read_directories(path)
+    except CorruptFileError:
+        if is_ndpi(path):  # past 4 GiB its directories are not where a plain reader looks
+            return
+        raise
+    file_size = Path(path).stat().st_size
+    for page in directories:
+        for directory in (page, *page.sub_ifds):
+            require_slide_size(directory.width_px, directory.height_px)
+            if directory.is_tiled:
+                require_tile_size(directory.tile_width_px, directory.tile_height_px)
+            _check_complete(directory, file_size)
 
 
 def is_ndpi(path: str | Path) -> bool:
@@ -137,8 +166,7 @@ def is_ndpi(path: str | Path) -> bool:
         return _Reader(file.fileno()).is_ndpi()
 
 
-def check_complete(directory: TiffDirectory, file_size: int) -> None:
-    """Raise ``CorruptFileError`` where a tile or strip lies beyond the end of the file."""
+def _check_complete(directory: TiffDirectory, file_size: int) -> None:
     ends = directory.offsets + directory.counts
     beyond = int(np.count_nonzero((ends > file_size) | (ends < directory.offsets)))
     if beyond:
@@ -192,6 +220,10 @@ class TiffBytes:
         return int(struct.unpack(self.order + code, data)[0])
 
 
+_Tags = dict[int, tuple[int, int, bytes]]
+"""Type, count and the four or eight bytes in the directory, by the number of the tag."""
+
+
 class _Reader(TiffBytes):
     def __init__(self, fd: int) -> None:
         super().__init__(fd)
@@ -211,34 +243,39 @@ class _Reader(TiffBytes):
         return any(struct.unpack_from("<H", body, at)[0] == _NDPI for at in range(0, len(body), 12))
 
     def directories(self, limit: int | None) -> list[TiffDirectory]:
-        found: list[TiffDirectory] = []
+        pages: list[tuple[int, _Tags]] = []
         seen: set[int] = set()
         offset = self.first
-        while offset and (limit is None or len(found) < limit):
+        while offset and (limit is None or len(pages) < limit):
             note_directory(offset, seen)
-            directory, offset = self._directory(offset)
-            found.append(directory)
-        if not found:
+            tags, following = self._tags(offset)
+            pages.append((offset, tags))
+            offset = following
+        if not pages:
             raise CorruptFileError("the TIFF file holds no image directory")
-        return found
+        return [
+            replace(
+                self._build(tags, offset, page), sub_ifds=tuple(self._sub_ifds(tags, page, seen))
+            )
+            for page, (offset, tags) in enumerate(pages)
+        ]
 
-    def description(self) -> str:
-        tags, _ = self._tags(self.first)
-        told = self._values(tags, _DESCRIPTION, _MAX_DESCRIPTION_BYTES).tobytes()
-        return told.rstrip(b"\0").decode("utf-8", "replace")
+    def _sub_ifds(self, tags: _Tags, page: int, seen: set[int]) -> Iterator[TiffDirectory]:
+        """Those that a page leads to; one that was read before is not read again."""
+        offsets = self._values(tags, SUB_IFDS, MAX_DIRECTORIES)
+        for number, offset in enumerate(map(int, offsets.tolist())):
+            if offset and offset not in seen:
+                note_directory(offset, seen)
+                yield self._build(self._tags(offset)[0], offset, page, number)
 
-    def _directory(self, offset: int) -> tuple[TiffDirectory, int]:
-        tags, following = self._tags(offset)
-        return self._build(tags), following
-
-    def _tags(self, offset: int) -> tuple[dict[int, tuple[int, int, bytes]], int]:
+    def _tags(self, offset: int) -> tuple[_Tags, int]:
         count_size, entry_size, code = (8, 20, "Q") if self.is_big else (2, 12, "H")
         count = self.unpack(code, self.read(offset, count_size))
         if not 0 < count <= MAX_ENTRIES:
             raise CorruptFileError(f"a TIFF directory claims {count:,} tags")
         word = 8 if self.is_big else 4
         body = self.read(offset + count_size, count * entry_size + word)
-        tags: dict[int, tuple[int, int, bytes]] = {}
+        tags: _Tags = {}
         for start in range(0, count * entry_size, entry_size):
             tag, kind = struct.unpack_from(self.order + "HH", body, start)
             n = self.unpack("Q" if self.is_big else "I", body[start + 4 : start + 4 + word])
@@ -264,9 +301,7 @@ class _Reader(TiffBytes):
                 f"the limit is {MAX_TAGS_BYTES >> 20:,} MiB"
             )
 
-    def _values(
-        self, tags: dict[int, tuple[int, int, bytes]], tag: int, most: int | None = None
-    ) -> npt.NDArray[np.generic]:
+    def _values(self, tags: _Tags, tag: int, most: int | None = None) -> npt.NDArray[np.generic]:
         """The values of a tag; of those beyond ``most`` nothing is read."""
         kind, count, inline = tags.get(tag, (0, 0, b""))
         if kind not in _DTYPES:
@@ -276,7 +311,7 @@ class _Reader(TiffBytes):
             inline = self.read(self.unpack("Q" if self.is_big else "I", inline), wanted)
         return np.frombuffer(inline[:wanted], np.dtype(self.order + _DTYPES[kind]))
 
-    def _build(self, tags: dict[int, tuple[int, int, bytes]]) -> TiffDirectory:
+    def _build(self, tags: _Tags, offset: int, page: int, sub_ifd: int = -1) -> TiffDirectory:
         def number(tag: int, default: int) -> int:
             values = self._values(tags, tag, 1)
             return int(values[0]) if len(values) else default
@@ -295,7 +330,13 @@ class _Reader(TiffBytes):
         shared = min(len(offsets), len(counts))
         samples = number(_SAMPLES, 1)
         icc = self._values(tags, _ICC, MAX_ICC_BYTES + 1).tobytes()
+        description = self._values(tags, _DESCRIPTION, _MAX_DESCRIPTION_BYTES).tobytes()
         return TiffDirectory(
+            offset=offset,
+            page=page,
+            sub_ifd=sub_ifd,
+            subfile=number(_SUBFILE, 0),
+            description=description.rstrip(b"\0").decode("utf-8", "replace"),
             width_px=number(_WIDTH, 0),
             height_px=number(_HEIGHT, 0),
             tile_width_px=number(_TILE_WIDTH, 0),

@@ -18,8 +18,9 @@ import numpy.typing as npt
 
 from ml.imaging.formats.jpeg2000 import is_jpeg2000, jpeg2000_bits
 from ml.imaging.formats.sniff import read_head
-from ml.imaging.formats.tiff import is_tiff, read_description, read_directories
+from ml.imaging.formats.tiff import is_tiff, read_directories
 from ml.imaging.formats.tiff_coding import FLOAT, UNSIGNED, WHITE_IS_ZERO
+from ml.imaging.formats.tiff_layout import layout_of
 from ml.types import DisplayRange, ImageU8
 
 Values = npt.NDArray[Any]
@@ -57,11 +58,12 @@ def stated_depth(path: Path) -> StatedDepth:
         return StatedDepth(high=float(2**bits - 1) if bits % 8 else None)  # whole bytes say nothing
     if not is_tiff(head):
         return StatedDepth()
-    first = read_directories(path, limit=1)[0]
+    pages = read_directories(path)
+    first = layout_of(pages).levels[0]
     low, high = first.min_value, first.max_value
     if first.sample_format == UNSIGNED:
         low = 0.0
-    found = _SIGNIFICANT.search(read_description(path))
+    found = _SIGNIFICANT.search(pages[0].description)
     if found is not None and first.sample_format != FLOAT:
         high = float(2 ** int(found[1]) - 1)
     if high is not None and high >= 2.0 ** first.bits[0] - 1:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from ml.errors import CorruptFileError, UnsupportedFormatError
-from ml.imaging.formats.tiff import TiffDirectory, read_directories
+from ml.errors import UnsupportedFormatError
+from ml.imaging.formats.tiff import TiffDirectory
+from ml.imaging.formats.tiff_layout import TiffLayout
 from ml.imaging.limits import MAX_TILE_SIDE_PX
 from ml.types import Level
 
@@ -33,24 +33,30 @@ class StoredLevel:
 
 
 def match_directories(
-    path: Path, vendor: str, sizes: Sequence[tuple[int, int]]
-) -> list[TiffDirectory | None]:
-    """The TIFF directory of each level, None if its tiles are not the canvas' own.
+    layout: TiffLayout, sizes: Sequence[tuple[int, int]]
+) -> list[tuple[int, TiffDirectory | None]]:
+    """Numbers of OpenSlide's levels that are levels of the image shown, and their directories.
 
     Args:
         sizes: (width, height) of each level as OpenSlide gives them.
+    Returns:
+        None in place of a directory whose tiles are not the canvas' own.
+    Raises:
+        UnsupportedFormatError: OpenSlide would show another image.
     """
-    if vendor not in NATIVE_VENDORS:
-        return [None] * len(sizes)
-    try:
-        directories = [d for d in read_directories(path) if d.is_tiled]
-    except (CorruptFileError, UnsupportedFormatError):
-        return [None] * len(sizes)
-    return [next((d for d in directories if _fits(d, size)), None) for size in sizes]
-
-
-def _fits(directory: TiffDirectory, size: tuple[int, int]) -> bool:
-    return (directory.width_px, directory.height_px) == size and fits_grid(directory)
+    by_size = {(one.width_px, one.height_px): one for one in layout.levels}
+    first = layout.levels[0]
+    if sizes[0] != (first.width_px, first.height_px):
+        raise UnsupportedFormatError(
+            f"the largest image of the TIFF file, {first.width_px} x {first.height_px} px, is "
+            "compressed in a way that is read only of a file's first image; save it as a file of "
+            "its own"
+        )
+    return [
+        (number, by_size[size] if fits_grid(by_size[size]) else None)
+        for number, size in enumerate(sizes)
+        if size in by_size
+    ]
 
 
 def fits_grid(directory: TiffDirectory) -> bool:

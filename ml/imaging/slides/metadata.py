@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from ml.imaging.formats.tiff_layout import TiffLayout
+
 ALLOWED = (
     "openslide.objective-power",
     "openslide.mpp-x",
@@ -28,6 +30,7 @@ Everyday images carry 72 to 1,200 dots per inch (353 to 21 um per pixel), a layo
 nothing about the specimen: it falls outside.
 """
 MAX_ANISOTROPY = 1.25  # beyond, the two axes cannot both be right
+_SAME_SCALE = 0.02  # of rounded numbers
 _NUMBER = re.compile(r"-?\d{1,12}(\.\d{1,18})?([eE][-+]?\d{1,3})?")
 _UM_PER_UNIT = {2: 25_400.0, 3: 10_000.0}  # TIFF 6.0, ResolutionUnit: inch, centimetre
 
@@ -70,3 +73,25 @@ def mpp_from_resolution(
     if scale is None or not x_resolution or not y_resolution:
         return None, None
     return plausible_mpp(scale / x_resolution, scale / y_resolution)
+
+
+def layout_mpp(layout: TiffLayout) -> tuple[float | None, float | None]:
+    """Microns per pixel of a TIFF: by OME-XML, where it states any, else by the resolution tags."""
+    first = layout.levels[0]
+    stated = plausible_mpp(*layout.ome.mpp) if layout.ome else (None, None)
+    if None not in stated:
+        return stated
+    return mpp_from_resolution(first.x_resolution, first.y_resolution, first.resolution_unit)
+
+
+def scale_warning(layout: TiffLayout) -> str | None:
+    """A sentence where OME-XML and the resolution tags of a TIFF state different scales."""
+    first = layout.levels[0]
+    stated = plausible_mpp(*layout.ome.mpp) if layout.ome else (None, None)
+    tagged = mpp_from_resolution(first.x_resolution, first.y_resolution, first.resolution_unit)
+    if stated[0] is None or tagged[0] is None or abs(stated[0] / tagged[0] - 1) < _SAME_SCALE:
+        return None
+    return (
+        f"The file states two scales: {stated[0]:.4g} um per pixel in its OME metadata, which is"
+        f" used, and {tagged[0]:.4g} in its TIFF tags"
+    )

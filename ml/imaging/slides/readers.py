@@ -1,4 +1,4 @@
-"""Two ways pixels come out of a slide: OpenSlide's levels, or one decoded still.
+"""Two ways pixels come out of a file: OpenSlide's levels, or one decoded still.
 
 Handles are safe under threads, and after a fork: OpenSlide would share file offsets between
 processes, so a process that did not open the handle opens its own.
@@ -19,11 +19,13 @@ from PIL import Image
 from ml.errors import CorruptFileError, UnsupportedFormatError
 from ml.imaging.formats.sets import is_index
 from ml.imaging.formats.sniff import is_one_file_slide
+from ml.imaging.formats.tiff import TiffDirectory
 from ml.imaging.formats.tiff_coding import compression_name
+from ml.imaging.formats.tiff_layout import read_layout
 from ml.imaging.limits import require_slide_size
 from ml.imaging.slides.depth import shown
-from ml.imaging.slides.grid import GENERIC, StoredLevel, match_directories
-from ml.imaging.slides.metadata import mpp_from_resolution, rgb_profile
+from ml.imaging.slides.grid import GENERIC, NATIVE_VENDORS, StoredLevel, match_directories
+from ml.imaging.slides.metadata import layout_mpp, rgb_profile
 from ml.imaging.slides.stills import (
     is_deep_image,
     open_still,
@@ -94,17 +96,18 @@ class OpenSlideReader:
         )
         sizes = slide.level_dimensions
         require_slide_size(*sizes[0])
-        tiffs = match_directories(path, vendor, sizes)
+        levels: list[tuple[int, TiffDirectory | None]] = [(at, None) for at in range(len(sizes))]
+        if vendor in NATIVE_VENDORS:
+            layout = read_layout(path)
+            levels = match_directories(layout, sizes)
+            if vendor == GENERIC:
+                self.mpp = layout_mpp(layout)
+        self._numbers = [number for number, _ in levels]
         self.stored = tuple(
-            StoredLevel(*size, downsample=downsample, directory=tiff)
-            for size, downsample, tiff in zip(sizes, slide.level_downsamples, tiffs, strict=True)
+            StoredLevel(*sizes[at], downsample=slide.level_downsamples[at], directory=directory)
+            for at, directory in levels
         )
         self.icc_profile = rgb_profile(self._profile(slide))
-        first = tiffs[0]
-        if vendor == GENERIC and first is not None and None in self.mpp:
-            self.mpp = mpp_from_resolution(
-                first.x_resolution, first.y_resolution, first.resolution_unit
-            )
 
     def _handle(self) -> openslide.OpenSlide:
         # a handle of another process stays in the dict: closing it could wait for a lock whose
@@ -136,7 +139,7 @@ class OpenSlideReader:
         location = (round(x * downsample), round(y * downsample))
         slide = self._handle()
         try:
-            image = slide.read_region(location, level, (width, height))
+            image = slide.read_region(location, self._numbers[level], (width, height))
         except openslide.OpenSlideError as error:
             # OpenSlide refuses every later read of a handle that failed once
             self._handles.pop(os.getpid(), None)

@@ -11,8 +11,10 @@ from PIL import Image
 
 from ml.errors import CorruptFileError, EmptyRegionError, ShapeError, UnsupportedFormatError
 from ml.imaging.formats.sniff import read_head, sniff
-from ml.imaging.formats.tiff import APERIO_JPEG2000, is_tiff, read_directories
-from ml.imaging.formats.tiff_coding import is_plain, require_readable
+from ml.imaging.formats.tiff import APERIO_JPEG2000, PLANES_APART, TiffDirectory, is_tiff
+from ml.imaging.formats.tiff_coding import ZSTD, is_plain, require_readable
+from ml.imaging.formats.tiff_layout import read_layout
+from ml.imaging.slides.contents import levels_shown
 from ml.imaging.slides.grid import GENERIC, NATIVE_VENDORS, StoredLevel, plan_levels
 from ml.imaging.slides.metadata import allowed_properties, number_or_none, plausible_mpp
 from ml.imaging.slides.orientation import is_turned, upright
@@ -31,7 +33,8 @@ def open_slide(path: str | Path, *, display_range: DisplayRange | None = None) -
 
     The formats of OpenSlide except Sakura, plain tiled TIFF pyramids, and JPEG, PNG, TIFF, WebP,
     BMP images (one stored level, turned upright). Label and macro images cannot be reached through
-    it.
+    it: a level is used only where its shape and its pixels are those of level 0, whatever the file
+    says of it.
 
     Args:
         display_range: of pixels of more than 8 bits; by default as the file states it, or as its
@@ -61,10 +64,12 @@ def _reader(path: Path, display_range: DisplayRange | None) -> Reader:
 
 def _slide_reader(path: Path, vendor: str, display_range: DisplayRange | None) -> Reader:
     """OpenSlide, or libvips where OpenSlide would show other pixels than the file means."""
-    first = read_directories(path, limit=1)[0] if vendor in NATIVE_VENDORS else None
-    if first is None or first.compression in APERIO_JPEG2000:
+    if vendor not in NATIVE_VENDORS:
         return OpenSlideReader(path, vendor)
-    if is_plain(first) and not is_turned(first):
+    first = read_layout(path).levels[0]
+    if first.compression in APERIO_JPEG2000:
+        return OpenSlideReader(path, vendor)
+    if is_plain(first) and not is_turned(first) and (vendor != GENERIC or _needs_openslide(first)):
         require_readable(first, by_openslide=True)
         return OpenSlideReader(path, vendor)
     if vendor == GENERIC:
@@ -73,24 +78,34 @@ def _slide_reader(path: Path, vendor: str, display_range: DisplayRange | None) -
         return TiledTiffReader(path, display_range, described_by=described_by)
 
 
+def _needs_openslide(first: TiffDirectory) -> bool:
+    """Whether libvips cannot read a plain TIFF; OpenSlide sees no SubIFDs, and no later images."""
+    is_first = first.page == 0 and first.sub_ifd < 0
+    return is_first and (first.compression == ZSTD or first.planar == PLANES_APART)
+
+
 class SlideImage:
     """An open slide. Reads are thread-safe and survive a fork. Use as a context manager.
 
     Attributes:
         info: size, levels (those not ``stored`` are computed on reading), microns per pixel and
             allow-listed metadata.
+        stored: the levels the file holds, finest first.
         icc_profile: the file's ICC profile; pixels are returned unconverted.
         path: of the file, for whoever opens it again; None where there is no file.
     """
 
     def __init__(self, reader: Reader, *, path: Path | None = None) -> None:
         self._reader, self.path = reader, path
+        levels = levels_shown(reader, path)
+        self.stored: tuple[StoredLevel, ...] = tuple(reader.stored[level] for level in levels)
+        self._levels = levels
         mpp_x, mpp_y = plausible_mpp(*reader.mpp)
         self.icc_profile: bytes | None = reader.icc_profile
         self.info = SlideInfo(
-            width_px=reader.stored[0].width_px,
-            height_px=reader.stored[0].height_px,
-            levels=plan_levels(reader.stored),
+            width_px=self.stored[0].width_px,
+            height_px=self.stored[0].height_px,
+            levels=plan_levels(self.stored),
             mpp_x=mpp_x,
             mpp_y=mpp_y,
             vendor=reader.vendor,
@@ -98,11 +113,6 @@ class SlideImage:
             properties=allowed_properties(reader.properties),
             display_range=reader.display_range,
         )
-
-    @property
-    def stored(self) -> tuple[StoredLevel, ...]:
-        """The levels the file really holds, finest first."""
-        return self._reader.stored
 
     def read_level(self, level: int, xy_level: tuple[int, int], size: tuple[int, int]) -> ImageU8:
         """Pixels of one stored level, unscaled.
@@ -113,7 +123,7 @@ class SlideImage:
         Returns:
             (height, width, 3) uint8 RGB, white outside.
         """
-        return self._reader.read(level, *xy_level, *size)
+        return self._reader.read(self._levels[level], *xy_level, *size)
 
     def read_region(
         self,
@@ -207,7 +217,7 @@ class SlideImage:
         stored = self.stored[level]
         x0, x1 = _source_span(corner[0], scale[0], size[0], stored.width_px)
         y0, y1 = _source_span(corner[1], scale[1], size[1], stored.height_px)
-        source = self._reader.read(level, x0, y0, x1 - x0, y1 - y0)
+        source = self.read_level(level, (x0, y0), (x1 - x0, y1 - y0))
         box = (
             corner[0] - x0,
             corner[1] - y0,

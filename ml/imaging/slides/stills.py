@@ -18,11 +18,12 @@ from PIL import Image, Jpeg2KImagePlugin
 from ml.errors import CorruptFileError, UnsupportedFormatError
 from ml.imaging.formats.jpeg2000 import check_jpeg2000, is_jpeg2000, jpeg2000_bits
 from ml.imaging.formats.sniff import read_head, still_format
-from ml.imaging.formats.tiff import TRANSPOSED, TiffDirectory, is_tiff, read_directories
+from ml.imaging.formats.tiff import TRANSPOSED, TiffDirectory, is_tiff
 from ml.imaging.formats.tiff_coding import WHITE_IS_ZERO, is_deep, require_readable
+from ml.imaging.formats.tiff_layout import read_layout
 from ml.imaging.limits import require_still_size
 from ml.imaging.slides.depth import Values, range_of, shown, stated_depth
-from ml.imaging.slides.metadata import plausible_mpp, rgb_profile
+from ml.imaging.slides.metadata import layout_mpp, plausible_mpp, rgb_profile
 from ml.types import DisplayRange, ImageU8
 
 UM_PER_MM = 1_000.0  # libvips counts pixels per millimetre
@@ -125,15 +126,28 @@ def first_line(error: Exception) -> str:
     return (telling or ["unreadable"])[-1][:200]
 
 
+def load_directory(path: Path, directory: TiffDirectory, *, access: str = "random") -> Any:
+    """A directory's image by libvips, as it is stored."""
+    # revalidate: a handle that another process opened would share its file offset
+    return pyvips.Image.tiffload(
+        str(path),
+        page=directory.page,
+        subifd=directory.sub_ifd,
+        access=access,
+        fail_on="truncated",
+        revalidate=True,
+    )
+
+
 def _load(path: Path, access: str) -> Any:
     head = read_head(path)
     if head[:2] == b"BM":
         return _load_bmp(path)
     if is_jpeg2000(head):
         return _load_jpeg2000(path)
-    # libvips would try every loader it has; one is enough
     if is_tiff(head):
         return _load_tiff(path, access)
+    # libvips would try every loader it has; one is enough
     name = still_format(head)
     if not name:
         raise CorruptFileError(
@@ -144,11 +158,15 @@ def _load(path: Path, access: str) -> Any:
 
 
 def _load_tiff(path: Path, access: str) -> Any:
-    directory = read_directories(path, limit=1)[0]
+    """The largest image of a file, with its own scale."""
+    layout = read_layout(path)
     # libvips gives black for strips that it cannot decode
-    require_readable(directory, by_openslide=False)
-    image = pyvips.Image.tiffload(str(path), access=access, fail_on="truncated")
-    return as_stored(image, directory)
+    require_readable(layout.levels[0], by_openslide=False)
+    image = as_stored(load_directory(path, layout.levels[0], access=access), layout.levels[0])
+    mpp_x, mpp_y = layout_mpp(layout)
+    if mpp_x is None or mpp_y is None:
+        return image
+    return image.copy(xres=UM_PER_MM / mpp_x, yres=UM_PER_MM / mpp_y)
 
 
 def _load_bmp(path: Path) -> Any:

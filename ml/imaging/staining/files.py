@@ -9,7 +9,7 @@ from pathlib import Path
 from ml.errors import BadInputError
 from ml.imaging.formats.frame_groups import read_head as read_dicom
 from ml.imaging.formats.sniff import is_dicom_slide, read_head
-from ml.imaging.formats.tiff import is_tiff, read_description
+from ml.imaging.formats.tiff import is_tiff, read_directories
 from ml.imaging.staining.coded import stain_of
 from ml.imaging.staining.terms import stain_named
 
@@ -38,7 +38,9 @@ def stain_of_file(path: str | Path) -> str:
         if is_dicom_slide(head):
             with Path(path).open("rb") as file:
                 return stain_of(read_dicom(file))
-        return stain_in_text(read_description(path)) if is_tiff(head) else ""
+        if not is_tiff(head):
+            return ""
+        return stain_in_text(read_directories(path, limit=1)[0].description)
     except BadInputError:
         return ""
 

@@ -285,10 +285,9 @@ def test_real_slides_are_ingested_in_the_child(
 
 
 @pytest.mark.parametrize("bigtiff", [False, True])
-def test_an_ome_tiff_is_a_slide_by_its_first_level(
+def test_an_ome_tiff_is_a_slide_by_its_own_levels(
     tmp_path: Path, gradient: ImageU8, bigtiff: bool
 ) -> None:
-    """Its coarser levels lie in directories of their own kind: they are made anew."""
     told = {"axes": "YXS", "PhysicalSizeX": 0.25, "PhysicalSizeY": 0.25}
     tiles = {"tile": (128, 128), "photometric": "rgb", "compression": "deflate"}
     scale = {"resolution": (40_000, 40_000), "resolutionunit": "CENTIMETER"}
@@ -299,11 +298,12 @@ def test_an_ome_tiff_is_a_slide_by_its_first_level(
     assert (result["kind"], result["width_px"], result["height_px"]) == ("slide", 700, 600)
     assert result["mpp_x"] == result["mpp_y"] == pytest.approx(0.25)
     with open_slide(tmp_path / "a") as slide:
+        assert [one.width_px for one in slide.stored] == [700, 350]
         assert np.array_equal(slide.read_region((0, 0), (700, 600), (700, 600)), gradient)
     planes = {**told, "axes": "CYX"}
     channels = np.moveaxis(gradient, -1, 0)
     tifffile.imwrite(tmp_path / "b", channels, ome=True, metadata=planes, tile=(128, 128))
-    assert _inspect(tmp_path / "b", tmp_path / "out")["mpp_x"] is None  # told in XML alone
+    assert _inspect(tmp_path / "b", tmp_path / "out")["mpp_x"] == 0.25  # stated in XML alone
     with open_slide(tmp_path / "b") as slide:
         seen = slide.read_region((0, 0), (700, 600), (700, 600))
     assert np.array_equal(seen, np.repeat(gradient[..., :1], 3, axis=2))

@@ -12,8 +12,10 @@ import tifffile
 
 from ml.errors import CorruptFileError
 from ml.imaging.ingest import inspect_slide
+from ml.imaging.slides import open_slide
 from ml.imaging.slides.tiles import TileSource
 from tests.ml.imaging.deidentify.support import SECRET, clean, write_svs
+from tests.ml.imaging.labels import HIDDEN, LEVELS, TILES, halved, label, tissue, write_with_label
 from tests.ml.imaging.several import picture
 
 
@@ -233,3 +235,72 @@ def test_real_slides_open_as_before(tmp_path: Path, name: str) -> None:
     assert "label" not in after.associated_images
     at, size = (1000, 1000), (300, 300)
     assert after.read_region(at, 0, size).tobytes() == before.read_region(at, 0, size).tobytes()
+
+
+@pytest.mark.parametrize("how", HIDDEN)
+@pytest.mark.parametrize(("byteorder", "bigtiff"), [("<", False), (">", False), ("<", True)])
+def test_a_hidden_label_is_removed_and_named(
+    tmp_path: Path, how: str, byteorder: str, bigtiff: bool
+) -> None:
+    path = write_with_label(tmp_path / "a.tif", how, byteorder=byteorder, bigtiff=bigtiff)
+    made, cleaned = clean(path, tmp_path / "out")
+    assert made is not None
+    assert [name for name in cleaned.removed if name.endswith(" image")] == cleaned.removed[:1]
+    with tifffile.TiffFile(made) as tiff:
+        images = [one for page in tiff.pages for one in (page, *(page.pages or ()))]
+        assert all(one.asarray().min() < 200 for one in images if one.dataoffsets[0])
+        assert len([one for one in images if one.dataoffsets[0]]) == len(LEVELS)
+    with open_slide(made) as slide:
+        assert [(one.width_px, one.height_px) for one in slide.stored] == LEVELS
+        small = slide.thumbnail(384)
+    with open_slide(path) as slide:
+        assert (small == slide.thumbnail(384)).all()
+    assert clean(made, tmp_path / "again")[0] is None
+
+
+def test_images_that_ome_xml_calls_label_and_macro_are_named_so(tmp_path: Path) -> None:
+    path = tmp_path / "a.ome.tif"
+    with tifffile.TiffWriter(path, ome=True) as tiff:
+        options = TILES | {"metadata": None}
+        for name, image in (("Label image", label(320, 360)), ("macro", label(600, 200))):
+            tiff.write(image, **options | {"metadata": {"axes": "YXS", "Name": name}})
+        tiff.write(tissue(), subifds=1, **options | {"metadata": {"axes": "YXS", "Name": "scan"}})
+        tiff.write(halved(tissue()), subfiletype=1, **options)
+    made, cleaned = clean(path, tmp_path / "out")
+    assert made is not None
+    assert {"label image", "macro image"} <= set(cleaned.removed)
+    with open_slide(made) as slide:
+        assert [(one.width_px, one.height_px) for one in slide.stored] == LEVELS[:2]
+
+
+def test_tiles_that_a_label_shares_with_a_level_stay(tmp_path: Path) -> None:
+    from ml.imaging.formats.tiff import read_directories
+
+    path = write_with_label(tmp_path / "a.tif", "reduced")
+    level, hidden = (read_directories(path)[page] for page in (2, 3))
+    data = bytearray(path.read_bytes())
+    shared, own = (struct.pack("<I", int(one.offsets[0])) for one in (level, hidden))
+    at = data.index(own, hidden.offset) if own in data[hidden.offset :] else data.index(own)
+    data[at : at + 4] = shared
+    path.write_bytes(data)
+    made, _ = clean(path, tmp_path / "out")
+    assert made is not None
+    with open_slide(path) as before, open_slide(made) as after:
+        assert (
+            before.read_level(2, (0, 0), (384, 256)) == after.read_level(2, (0, 0), (384, 256))
+        ).all()
+
+
+def test_a_label_in_a_directory_within_a_directory_is_removed(tmp_path: Path) -> None:
+    tiff = _Tiff()
+    pixels = bytes(range(200, 216))
+    deepest = tiff.directory([(256, 4, 4), (257, 4, 4), (258, 3, 8), (273, 4, 0), (279, 4, 16)])
+    at = len(tiff.data)
+    tiff.data += pixels
+    entry = tiff.data.index(struct.pack("<HHI", 273, 4, 1), deepest)
+    tiff.data[entry + 8 : entry + 12] = struct.pack("<I", at)
+    tiff.lead(330, tiff.directory([(271, 2, b"Maker\0"), (330, 4, deepest)]))
+    made, cleaned = clean(tiff.write(tmp_path / "a.tif"), tmp_path / "out")
+    assert made is not None
+    assert cleaned.removed == ["4 x 4 px image"]
+    assert pixels not in made.read_bytes()

@@ -1,0 +1,149 @@
+"""The directories of a TIFF by their part: the image that is shown, its levels, everything else.
+
+Decided by sizes, flags and names. Whether a level shows what level 0 shows is decided by its pixels
+when the slide is opened: ``ml.imaging.slides.contents``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ml.errors import CorruptFileError
+from ml.imaging.formats.ome import OmeImage, ome_images
+from ml.imaging.formats.tiff import TiffDirectory, read_directories
+
+_REDUCED, _MASK = 1, 4
+"""Bits of NewSubfileType: TIFF 6.0, section 8."""
+_MAX_ASPECT_ERROR = 0.02  # levels whose sides are padded to tiles are off by less
+_ROUNDED_PX = 2.0  # a level of a few pixels has a rounded shape
+_NAMES = re.compile(r"(?im)^\s*(label|macro|overview|barcode|thumbnail)(?:[ _-]?image)?\b")
+_APERIO_NAMES = {1: "label", 9: "macro"}
+"""What Aperio's scanners mark by NewSubfileType."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TiffLayout:
+    """The directories of a TIFF by their part.
+
+    Attributes:
+        levels: of the image that is shown, the finest first, by their shapes.
+        planes: other pages of the size of level 0: a stack of frames, focal planes or channels.
+        others: everything else, each with its name (``label``, ``macro``, ...) or "".
+        ome: what OME-XML states of the image that is shown, None without it.
+    """
+
+    levels: tuple[TiffDirectory, ...]
+    planes: tuple[TiffDirectory, ...]
+    others: tuple[tuple[TiffDirectory, str], ...]
+    ome: OmeImage | None
+
+
+def read_layout(path: str | Path) -> TiffLayout:
+    """The layout of a file.
+
+    Raises:
+        CorruptFileError: its first image has no width or height, or as ``read_directories``.
+        UnsupportedFormatError, TooLargeError: as ``read_directories``.
+    """
+    return layout_of(read_directories(path))
+
+
+def layout_of(pages: Sequence[TiffDirectory]) -> TiffLayout:
+    """The layout of a main chain of directories.
+
+    Level 0 is the largest image that is not called a label or macro, is no mask, and is not flagged
+    as the reduced version of another. Its levels are its own SubIFDs, or, where it has none,
+    smaller images of its shape and kind of samples.
+
+    Raises:
+        CorruptFileError: no image has a width and a height.
+    """
+    images = ome_images(pages[0].description)
+    every = [one for page in pages for one in (page, *page.sub_ifds) if _has_size(one)]
+    if not every:
+        raise CorruptFileError("the TIFF file's first image has no width or height")
+    names = {one.offset: _name(pages[one.page], one, images) for one in every}
+    base = _largest(every, names)
+    levels = [base]
+    for one in _smaller(base, every):
+        if names[one.offset] in ("", "thumbnail") and has_shape_of_level(one, base, levels[-1]):
+            levels.append(one)
+    planes = [
+        one for one in every if one.sub_ifd < 0 and one is not base and _is_plane(one, base, names)
+    ]
+    shown = {one.offset for one in (*levels, *planes)}
+    return TiffLayout(
+        tuple(levels),
+        tuple(planes),
+        tuple((one, names[one.offset]) for one in every if one.offset not in shown),
+        _ome_of(base, images),
+    )
+
+
+def has_shape_of_level(one: TiffDirectory, base: TiffDirectory, finer: TiffDirectory) -> bool:
+    """Whether a directory may be a level of ``base``: tiles of its samples, smaller, its shape."""
+    return (
+        one.is_tiled
+        and one.width_px < finer.width_px
+        and one.height_px <= finer.height_px
+        and (one.samples, one.bits) == (base.samples, base.bits)
+        and not one.subfile & _MASK
+        and bool(one.counts.any())
+        and has_shape((one.width_px, one.height_px), (base.width_px, base.height_px))
+    )
+
+
+def has_shape(size: tuple[int, int], of: tuple[int, int]) -> bool:
+    """Whether two sizes (width, height) have the same proportions, but for rounding."""
+    aspect = (size[0] / size[1]) / (of[0] / of[1])
+    return abs(aspect - 1) <= _MAX_ASPECT_ERROR + _ROUNDED_PX / min(size)
+
+
+def _has_size(one: TiffDirectory) -> bool:
+    return one.width_px >= 1 and one.height_px >= 1
+
+
+def _largest(every: Sequence[TiffDirectory], names: dict[int, str]) -> TiffDirectory:
+    plain = [one for one in every if not one.subfile & (_REDUCED | _MASK)]
+    tests = (
+        [one for one in plain if not names[one.offset]],
+        [one for one in every if not names[one.offset]],
+        every,
+    )
+    candidates = next(found for found in tests if found)
+    return max(candidates, key=lambda one: one.width_px * one.height_px)  # the first of equals
+
+
+def _smaller(base: TiffDirectory, every: Sequence[TiffDirectory]) -> Iterator[TiffDirectory]:
+    """What may be a level, the largest first."""
+    own = [one for one in every if one.page == base.page and one.sub_ifd >= 0 and one is not base]
+    candidates = own or [one for one in every if one.sub_ifd < 0 and one is not base]
+    yield from sorted(candidates, key=lambda one: -one.width_px)
+
+
+def _is_plane(one: TiffDirectory, base: TiffDirectory, names: dict[int, str]) -> bool:
+    return (
+        (one.width_px, one.height_px) == (base.width_px, base.height_px)
+        and not names[one.offset]
+        and not one.subfile & _MASK
+    )
+
+
+def _name(page: TiffDirectory, one: TiffDirectory, images: Sequence[OmeImage]) -> str:
+    """A directory's name ("label", "macro", ...), by the text of its page or by OME-XML, or ""."""
+    subfile = _APERIO_NAMES.get(one.subfile, "")
+    if subfile and one.description.startswith("Aperio"):
+        return subfile
+    texts = [image.name for image in images if one.page in image.pages]
+    texts += [text.description for text in (one, page) if not (images and text.page == 0)]
+    found = next((match for text in texts if (match := _NAMES.search(text))), None)
+    return found[1].lower() if found else ""
+
+
+def _ome_of(base: TiffDirectory, images: Sequence[OmeImage]) -> OmeImage | None:
+    own = [one for one in images if base.page in one.pages]
+    sized = [one for one in images if one.size_px == (base.width_px, base.height_px)]
+    return next(iter(own or sized), None)
