@@ -16,11 +16,13 @@ from ml.imaging.formats.archives import is_zip
 from ml.imaging.formats.dicom_video import is_dicom_video, unwrap_video
 from ml.imaging.formats.sets import unpack_set
 from ml.imaging.formats.sniff import PIXELS_NAME, SET_FOLDER, FileKind, read_head, sniff
-from ml.imaging.formats.tiff import check_claims, is_tiff
+from ml.imaging.formats.tiff import check_claims, is_ndpi, is_tiff
+from ml.imaging.formats.tiff_layout import read_layout
 from ml.imaging.formats.zarr_store import is_zarr
 from ml.imaging.inspections import MadeRendition, SlideInspection, VideoInspection
 from ml.imaging.slides import SlideImage, open_slide
 from ml.imaging.slides.jpeg import encode_jpeg
+from ml.imaging.slides.metadata import scale_warning
 from ml.imaging.slides.ngff import write_ngff_pyramid
 from ml.imaging.slides.pyramids import write_pyramid
 from ml.imaging.slides.stills import still_range
@@ -67,7 +69,22 @@ def inspect_slide(*, path: str, out_dir: str, progress: Progress = no_progress) 
     vendor = {"still": "still"}.get(kind, "ome-zarr" if name == PIXELS_NAME else info.vendor)
     stain = stain_of_file(source if name in (None, PIXELS_NAME) else folder / name)
     found = _description(kind, info, name, vendor, has_icc=has_icc)
-    return asdict(replace(found, stain=stain))
+    return asdict(replace(found, stain=stain, warnings=_warnings(source)))
+
+
+def _warnings(source: Path) -> tuple[str, ...]:
+    """What of a TIFF is not shown as somebody may expect."""
+    if not is_tiff(read_head(source)) or is_ndpi(source):
+        return ()
+    layout = read_layout(source)
+    found = [scale_warning(layout)]
+    if left_out := len(layout.planes):
+        found.append(
+            f"The file holds {left_out + 1:,} pages of this size. Only the first is shown; "
+            f"{left_out:,} {'is' if left_out == 1 else 'are'} left out. Save each page as a file "
+            "of its own to see it."
+        )
+    return tuple(sentence for sentence in found if sentence)
 
 
 def _pixels(source: Path, folder: Path, progress: Progress) -> tuple[FileKind, Path | None]:

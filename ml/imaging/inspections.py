@@ -24,6 +24,7 @@ class SlideInspection:
         thumbnail: name in the derived folder. pixels: the same, a path below it for a slide of
             several files; None if tiles come from the original.
         display_range: in which values of more than 8 bits are shown at first; None for 8 bits.
+        warnings: sentences for the user.
     """
 
     kind: str
@@ -40,6 +41,7 @@ class SlideInspection:
     pixels: str | None
     stain: str = ""
     display_range: DisplayRange | None = None
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,5 +93,5 @@ def scale_warning(layout: TiffLayout) -> str | None:
         return None
     return (
         f"The file states two scales: {stated[0]:.4g} um per pixel in its OME metadata, which is"
-        f" used, and {tagged[0]:.4g} in its TIFF tags"
+        f" used, and {tagged[0]:.4g} in its TIFF tags."
     )

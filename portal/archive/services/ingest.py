@@ -53,7 +53,7 @@ def slide_ready(*, slide: Slide, folder: Path, found: SlideInspection, content_h
     slide.vendor = found.vendor
     slide.objective_power = found.objective_power
     slide.properties = found.properties
-    _item_ready(slide, canvas, warnings=())
+    _item_ready(slide, canvas, warnings=found.warnings)
     return canvas
 
 
