@@ -116,8 +116,9 @@ def test_a_level_far_smaller_than_its_tile_is_read(tmp_path: Path) -> None:
             tiff.write(level, subfiletype=int(times > 0), metadata=None, **options)
     with open_slide(path) as slide:
         assert slide.stored[-1].width_px == 96
-        seen = slide.read_level(4, (0, 0), (96, 64)).astype(int)
-    assert np.abs(seen - halved(tissue(), 4)).mean() < 8
+        seen = slide.read_level(4, (0, 0), (96, 64))
+    luma = np.array([0.299, 0.587, 0.114])  # JPEG halves the colours
+    assert float(np.abs(seen @ luma - halved(tissue(), 4) @ luma).mean()) < 4
 
 
 @pytest.mark.parametrize(
