@@ -98,7 +98,7 @@ def _orientation(frame: VideoFrame) -> tuple[bool, int] | None:
     stated = side_data.get(SideDataType.DISPLAYMATRIX)
     if stated is None:
         return False, 0
-    a, b, _, c, d = np.frombuffer(bytes(stated), "=i4")[:5].astype(np.float64)
+    a, b, _, c, d = np.frombuffer(bytes(stated), "=i4")[:5].tolist()
     major, minor = max(abs(c), abs(d)), min(abs(c), abs(d))
     determinant = a * d - b * c
     if not determinant or minor > _MAX_SKEW * major:

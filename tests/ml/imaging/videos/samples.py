@@ -93,11 +93,12 @@ def write_video(
     matrix: Matrix | None = None,
     options: dict[str, str] | None = None,
     count: int = 6,
+    rate: int = 25,
 ) -> Path:
     """The same frame ``count`` times."""
     tags = tags or Tags()
     with av.open(str(path), "w") as target:
-        stream: Any = target.add_stream(codec, rate=25, options=options or QUALITY.get(codec, {}))
+        stream: Any = target.add_stream(codec, rate=rate, options=options or QUALITY.get(codec, {}))
         stream.width, stream.height, stream.pix_fmt = frame.width, frame.height, frame.format.name
         context = stream.codec_context
         context.colorspace, context.color_primaries = tags.matrix, tags.primaries
@@ -110,7 +111,7 @@ def write_video(
             a, b, c, d = (value << 16 for value in matrix)
             stream.set_display_matrix([a, b, 0, c, d, 0, 0, 0, 1 << 30])
         for number in range(count):
-            frame.pts, frame.time_base = number, Fraction(1, 25)
+            frame.pts, frame.time_base = number, Fraction(1, rate)
             target.mux(stream.encode(frame))
         target.mux(stream.encode(None))
     return path

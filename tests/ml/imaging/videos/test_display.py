@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
 from pathlib import Path
 
@@ -62,7 +63,8 @@ def test_every_picture_is_oriented_as_the_display_matrix_says(
     assert (info.width_px, info.height_px) == info.geometry.size == size
     pts = info.frames.pts.tolist()
     pictures = [read_frame(path, pts[2]), *(rgb for _, _, rgb in iter_frames(path, step=3))]
-    inspect_video(path=str(path), out_dir=str(tmp_path))
+    found = json.loads(json.dumps(inspect_video(path=str(path), out_dir=str(tmp_path))))
+    assert DisplayGeometry(**found["geometry"]) == info.geometry
     pictures.append(np.asarray(Image.open(tmp_path / POSTER_NAME)))
     strip = filmstrip(path, pts[:1], is_long=False)
     pictures.append(strip)
