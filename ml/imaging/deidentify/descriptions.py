@@ -32,6 +32,12 @@ _ELEMENT = re.compile(rb"<([\w:.-]+)((?:\s[^<>]*)?)>([^<>]+)</\1\s*>")
 _ATTRIBUTE = re.compile(rb"([\w:.-]+)\s*=\s*(\"[^\"]*\"|'[^']*')")
 _NAMED_VALUE = re.compile(rb"<name>([^<>]*)</name>(\s*)<value([^<>]*)>([^<>]*)</value>")
 _TAG = re.compile(rb"<[^!?/][^<>]*>")
+_OME_IMAGE = re.compile(rb"<(?:[\w.-]+:)?Image\s")
+_PLAIN_NAME = re.compile(
+    r"(?i)\s*(?:(?:label|macro|overview|thumbnail)(?:[ _-]?image)?"
+    r"|(?:image|scan|slide)[ :_-]?\d*)\s*"
+)
+"""Of an image in OME-XML, which is otherwise the name of the file."""
 _NAME_OF = re.compile(rb"\bName\s*=\s*\"([^\"]*)\"")
 _TECHNICAL = re.compile(
     r"\s*(level=\d+ mag=[\d.]+ quality=[\d.]+|thumbnail|label([ _]image)?|macro|overview"
@@ -91,11 +97,18 @@ def _xml(data: bytes, cleaned: Cleaned) -> bytes:
     """Values of telling elements, attributes and name-value pairs, blanked where they stand."""
 
     def attributes(tag: re.Match[bytes]) -> bytes:
+        is_image = _OME_IMAGE.match(tag[0]) is not None
+
+        def attribute(found: re.Match[bytes]) -> bytes:
+            name, value = found[1].decode("latin-1"), found[2]
+            text = value[1:-1].decode("latin-1")
+            is_name = is_image and name == "Name" and not _PLAIN_NAME.fullmatch(text)
+            return blanked(found, name, value) if is_name or _tells(name) else found[0]
+
         return _ATTRIBUTE.sub(attribute, tag[0])
 
-    def attribute(found: re.Match[bytes]) -> bytes:
-        name, value = found[1].decode("latin-1"), found[2]
-        if not _tells(name) or not value[1:-1].strip():
+    def blanked(found: re.Match[bytes], name: str, value: bytes) -> bytes:
+        if not value[1:-1].strip():
             return found[0]
         cleaned.took(name)
         return found[0][: -len(value)] + value[:1] + b" " * (len(value) - 2) + value[-1:]

@@ -10,6 +10,7 @@ import json
 import shutil
 import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from ml.imaging.formats.archives import LONG_AGO
 from ml.imaging.formats.ngff import NgffChannel, NgffImage, find_image
 from ml.imaging.formats.zarr_arrays import read_array
 from ml.imaging.formats.zarr_store import ZarrStore, open_zarr
+from ml.imaging.slides.ngff import ngff_levels
 from ml.types import JsonObject
 
 _ARRAY_KEYS = (
@@ -49,6 +51,7 @@ def clean_ngff(source: Path, target: Path, cleaned: Cleaned) -> None:
     """
     with open_zarr(source) as store, zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as out:
         image = find_image(store)
+        image = _with_levels(image, ngff_levels(store, image), cleaned)
         below = f"{image.path}/" if image.path else ""
         kept: dict[str, str] = {}
         for name, before, told in _descriptions(store, image, below):
@@ -67,6 +70,15 @@ def clean_ngff(source: Path, target: Path, cleaned: Cleaned) -> None:
             cleaned.took("names of files")
         if len(store) > len(kept):
             cleaned.took("files that the slide does not need")
+
+
+def _with_levels(image: NgffImage, levels: tuple[str, ...], cleaned: Cleaned) -> NgffImage:
+    """The image with these of its levels alone."""
+    if levels == image.levels:
+        return image
+    cleaned.took("images that are no levels")
+    datasets = [one for one in image.multiscale["datasets"] if str(one["path"]) in levels]
+    return replace(image, levels=levels, multiscale={**image.multiscale, "datasets": datasets})
 
 
 def _info(name: str) -> zipfile.ZipInfo:

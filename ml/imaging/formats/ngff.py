@@ -1,7 +1,7 @@
 """OME-NGFF (0.2 to 0.5): which image of a Zarr hierarchy is shown, its scale, plane and colours.
 
-Of a hierarchy of several images, as bioformats2raw writes them, the first is the slide; labels and
-overviews are the others.
+Of a hierarchy of several images, as bioformats2raw writes them, the largest that its OME-XML does
+not call a label or macro is the slide.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ml.errors import CorruptFileError, UnsupportedFormatError
+from ml.imaging.formats.ome import ome_images, secondary_name
 from ml.imaging.formats.zarr_arrays import ZarrArray, read_array
 from ml.imaging.formats.zarr_store import ZarrStore
 from ml.imaging.limits import require_slide_size
@@ -21,7 +22,9 @@ from ml.types import JsonObject
 _UM_PER_UNIT = {"micrometer": 1.0, "nanometer": 1e-3, "millimeter": 1e3, "meter": 1e6}
 _OLD_AXES = "tczyx"
 """Of versions that do not name them."""
-_MOST_LEVELS, _MOST_CHANNELS = 32, 64
+_MOST_LEVELS, _MOST_CHANNELS, _MOST_IMAGES = 32, 64, 256
+_OME_XML = "OME/METADATA.ome.xml"
+_MOST_XML_BYTES = 2**23
 _COLOR = re.compile(r"[0-9A-Fa-f]{6}")
 _RGB = ((255, 0, 0), (0, 255, 0), (0, 0, 255))
 
@@ -85,7 +88,8 @@ def _found(store: ZarrStore) -> NgffImage:
             "the OME-Zarr holds a plate of many images; send the images one by one"
         )
     if "multiscales" not in told:
-        path, told = "0", attributes_of(store, "0")
+        path = _largest(store)
+        told = attributes_of(store, path)
     if "multiscales" not in told:
         raise UnsupportedFormatError(
             "the Zarr hierarchy holds no OME-NGFF image (it has no multiscales)"
@@ -111,6 +115,24 @@ def _found(store: ZarrStore) -> NgffImage:
         version=_version(told.get("version") or multiscale.get("version")),
         multiscale=multiscale,
     )
+
+
+def _largest(store: ZarrStore) -> str:
+    """The group of the slide among several images: "0", "1" and so on."""
+    described = store.read(_OME_XML, most_bytes=_MOST_XML_BYTES) or b""
+    images = ome_images(described.decode("utf-8", "replace"))
+    best, most = "0", -1
+    for number in range(_MOST_IMAGES):
+        told = attributes_of(store, str(number))
+        if "multiscales" not in told:
+            break
+        is_secondary = number < len(images) and secondary_name(images[number].name)
+        first = str(told["multiscales"][0]["datasets"][0]["path"])
+        shape = read_array(store, _joined(str(number), first)).shape
+        pixels = 0 if is_secondary else shape[-1] * shape[-2]
+        if pixels > most:
+            best, most = str(number), pixels
+    return best
 
 
 def attributes_of(store: ZarrStore, path: str) -> JsonObject:

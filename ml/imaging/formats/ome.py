@@ -7,6 +7,7 @@ are never opened.
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element, ParseError
 
@@ -20,6 +21,7 @@ _UM_PER_UNIT = {
 }  # fmt: skip
 """UnitsLength of the schema, the micro sign also as the Greek letter and as "u"."""
 _DEFAULT_UNIT = "µm"  # PhysicalSizeXUnit where it is absent, by the schema
+_NAMES = re.compile(r"(?im)^\s*(label|macro|overview|barcode|thumbnail)(?:[ _-]?image)?\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,12 @@ def ome_images(description: str) -> tuple[OmeImage, ...]:
         for pixels in image
         if _local(pixels) == "Pixels"
     )
+
+
+def secondary_name(text: str) -> str:
+    """Name of an image that is not the slide ("label", "macro", ...) at the start of a line."""
+    found = _NAMES.search(text)
+    return found[1].lower() if found else ""
 
 
 def _image(image: Element, pixels: Element, *, is_only: bool) -> OmeImage:

@@ -6,20 +6,18 @@ when the slide is opened: ``ml.imaging.slides.contents``.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ml.errors import CorruptFileError
-from ml.imaging.formats.ome import OmeImage, ome_images
+from ml.imaging.formats.ome import OmeImage, ome_images, secondary_name
 from ml.imaging.formats.tiff import TiffDirectory, read_directories
 
 _REDUCED, _MASK = 1, 4
 """Bits of NewSubfileType: TIFF 6.0, section 8."""
 _MAX_ASPECT_ERROR = 0.02  # levels whose sides are padded to tiles are off by less
 _ROUNDED_PX = 2.0  # a level of a few pixels has a rounded shape
-_NAMES = re.compile(r"(?im)^\s*(label|macro|overview|barcode|thumbnail)(?:[ _-]?image)?\b")
 _APERIO_NAMES = {1: "label", 9: "macro"}
 """What Aperio's scanners mark by NewSubfileType."""
 
@@ -139,8 +137,7 @@ def _name(page: TiffDirectory, one: TiffDirectory, images: Sequence[OmeImage]) -
         return subfile
     texts = [image.name for image in images if one.page in image.pages]
     texts += [text.description for text in (one, page) if not (images and text.page == 0)]
-    found = next((match for text in texts if (match := _NAMES.search(text))), None)
-    return found[1].lower() if found else ""
+    return next((name for text in texts if (name := secondary_name(text))), "")
 
 
 def _ome_of(base: TiffDirectory, images: Sequence[OmeImage]) -> OmeImage | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,11 @@ import pyvips
 
 from ml.errors import TooLargeError
 from ml.imaging.formats.ngff import NgffImage, find_image
-from ml.imaging.formats.zarr_arrays import read_chunk
+from ml.imaging.formats.tiff_layout import has_shape
+from ml.imaging.formats.zarr_arrays import read_array, read_chunk
 from ml.imaging.formats.zarr_store import ZarrStore, open_zarr
 from ml.imaging.limits import MAX_ZARR_ROW_BYTES
+from ml.imaging.slides.contents import Read, same_content
 from ml.imaging.slides.metadata import plausible_mpp
 from ml.imaging.slides.pyramids import write_pyramid
 from ml.imaging.slides.stills import UM_PER_MM
@@ -49,6 +52,47 @@ def write_ngff_pyramid(source: Path, target: Path, progress: Progress = no_progr
             if feed.error is not None:
                 raise feed.error from None
             raise
+
+
+def ngff_levels(store: ZarrStore, image: NgffImage) -> tuple[str, ...]:
+    """Those of an image's levels that show the same as its first, by shape and content.
+
+    Raises:
+        UnsupportedFormatError, CorruptFileError, TooLargeError: as ``find_image``.
+    """
+    kept = [image]
+    for level in image.levels[1:]:
+        path = f"{image.path}/{level}" if image.path else level
+        coarser = replace(image, levels=(level,), array=read_array(store, path))
+        sizes = coarser.size_px, kept[-1].size_px
+        if (
+            len(coarser.array.shape) == len(image.axes)
+            and min(coarser.size_px) >= 1
+            and coarser.size_px < kept[-1].size_px
+            and has_shape(coarser.size_px, image.size_px)
+            and same_content(_reads(store, coarser), sizes[0], _reads(store, kept[-1]), sizes[1])
+        ):
+            kept.append(coarser)
+    return tuple(one.levels[0] for one in kept)
+
+
+def _reads(store: ZarrStore, image: NgffImage) -> Read:
+    """Pixels of a box of a level."""
+
+    def read(x: int, y: int, width: int, height: int) -> ImageU8:
+        high, wide = image.array.chunk[-2:]
+        rows, columns = (
+            range(y // high, -(-(y + height) // high)),
+            range(x // wide, -(-(x + width) // wide)),
+        )
+        blocks = [
+            np.concatenate([_block(store, image, row, column) for column in columns], axis=1)
+            for row in rows
+        ]
+        top, left = y - rows[0] * high, x - columns[0] * wide
+        return np.concatenate(blocks)[top : top + height, left : left + width]
+
+    return read
 
 
 class _Feed:

@@ -91,3 +91,23 @@ def test_free_words_in_descriptions_go_too(tmp_path: Path, version: int) -> None
     with zipfile.ZipFile(made) as archive:
         names = json.loads(archive.read(f"0/{array.name}")).get("dimension_names")
     assert names == (["c", "y", "x"] if version == 3 else None)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_dataset_that_shows_a_label_is_left_out(tmp_path: Path, version: int) -> None:
+    folder = write_ngff(tmp_path / "a", version=version, packer="none")
+    chunks = [path for path in (folder / "1").rglob("*") if path.is_file()]
+    for path in chunks:
+        if not path.name.startswith(".") and path.name != "zarr.json":
+            data = path.read_bytes()
+            path.write_bytes((b"\xff\0\0\xff" * len(data))[: len(data)])
+    archive = ozx(folder, tmp_path / "a.zip")
+    made, cleaned = clean(archive, tmp_path / "out")
+    assert made is not None
+    assert "images that are no levels" in cleaned.removed
+    names = zipfile.ZipFile(made).namelist()
+    assert any(name.startswith("0/") for name in names)
+    assert not any(name.startswith("1/") for name in names)
+    (tmp_path / "again.zip").write_bytes(made.read_bytes())
+    again = clean(tmp_path / "again.zip", tmp_path / "again")[1]
+    assert "images that are no levels" not in again.removed

@@ -61,7 +61,7 @@ def test_a_slide_without_names_is_not_copied(tmp_path: Path) -> None:
 def test_a_free_description_and_personal_xml_go_and_technical_xml_stays(tmp_path: Path) -> None:
     xml = (
         '<OME Creator="tool"><Experimenter FirstName="Jane" ID="E:0"/>'
-        '<Image ID="Image:0"><AcquisitionDate>2020-01-01</AcquisitionDate>'
+        f'<Image ID="Image:0" Name="{SECRET}.svs"><AcquisitionDate>2020-01-01</AcquisitionDate>'
         '<Pixels SizeX="512" PhysicalSizeX="0.25"/></Image></OME>'
     )
     for name, text, gone, kept in (
@@ -74,6 +74,7 @@ def test_a_free_description_and_personal_xml_go_and_technical_xml_stays(tmp_path
         assert made is not None
         data = made.read_bytes().decode("latin-1")
         assert gone not in data
+        assert SECRET not in data
         assert "2020" not in data
         assert kept in data
         assert inspect_slide(path=str(made), out_dir=str(tmp_path))["width_px"] == 512

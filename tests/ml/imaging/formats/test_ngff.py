@@ -80,6 +80,26 @@ def test_without_a_unit_the_scale_is_unknown(tmp_path: Path) -> None:
     assert inspected(archive, tmp_path / "out")["mpp_x"] is None  # 0.25 nm is no scan
 
 
+@pytest.mark.parametrize("version", [2, 3])
+def test_of_several_images_the_largest_that_is_no_label_is_the_slide(
+    tmp_path: Path, version: int
+) -> None:
+    folder = write_ngff(tmp_path / "a", version=version, within="1")
+    sizes = {"0": (60, 90), "2": (400, 600)}
+    for name, (height, width) in sizes.items():
+        other = np.zeros((3, height, width), np.uint8)
+        write_ngff(tmp_path / name, other, version=version, within=name)
+        (tmp_path / name / name).rename(folder / name)
+    named = "".join(
+        f'<Image Name="{name}"><Pixels SizeX="1" SizeY="1"/></Image>'
+        for name in ("macro", "scan", "label image")
+    )
+    (folder / "OME").mkdir()
+    (folder / "OME" / "METADATA.ome.xml").write_text(f"<OME>{named}</OME>")
+    pixels = shown(ozx(folder, tmp_path / "a.ozx"), tmp_path / "out")
+    assert np.abs(pixels - picture(300, 200)).mean() < 4
+
+
 def test_channels_are_added_up_in_their_colours_and_windows(tmp_path: Path) -> None:
     deep = np.zeros((1, 2, 3, 64, 64), np.uint16)  # t, c, z, y, x
     deep[0, 0, 1], deep[0, 1, 1, :32] = 2_000, 1_000
