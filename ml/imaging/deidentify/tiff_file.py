@@ -63,7 +63,7 @@ def clean_tiff(path: Path, cleaned: Cleaned) -> None:
     Raises:
         CorruptFileError, TooLargeError: as ``open_slide`` of a tiled TIFF.
     """
-    images = TiffImages() if is_ndpi(path) else images_of(path)
+    images = TiffImages() if is_ndpi(path) else images_of(path, cleaned)
     with TiffFields(path) as tiff:
         pages = list(tiff.directories())
         dropped = set()

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyvips
 
+from ml.imaging.deidentify.cleaned import Cleaned
 from ml.imaging.formats.tiff import TiffDirectory, check_claims
 from ml.imaging.formats.tiff_layout import TiffLayout, has_shape, read_layout
 from ml.imaging.slides import SlideImage, open_slide
@@ -34,11 +35,11 @@ class TiffImages:
     stored_at: npt.NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
 
 
-def images_of(path: Path) -> TiffImages:
+def images_of(path: Path, cleaned: Cleaned) -> TiffImages:
     """Keep the levels that are shown, other pages of the size of level 0, smaller copies of it.
 
     Of formats whose images OpenSlide puts together in its own way all stays that no text calls a
-    label.
+    label. Pages of the size of level 0 are noted as left, but for the planes of an OME image.
     """
     check_claims(path)
     layout = read_layout(path)
@@ -46,6 +47,9 @@ def images_of(path: Path) -> TiffImages:
     if slide_vendor(path) not in (None, *NATIVE_VENDORS):
         return TiffImages(None, {at: name for at, name in names.items() if name != "thumbnail"})
     shown = [layout.levels[0], *layout.planes]
+    described = layout.ome.pages if layout.ome else frozenset()
+    if unseen := sum(one.page not in described for one in layout.planes):
+        cleaned.leaves(f"pages of the size of the picture that are not shown ({unseen:,})")
     if layout.levels[0].is_tiled:
         shown += _copies(path, layout)
     stored_at = np.unique(np.concatenate([one.offsets for one in shown]))

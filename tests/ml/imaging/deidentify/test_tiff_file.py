@@ -6,6 +6,7 @@ import os
 import struct
 from pathlib import Path
 
+import numpy as np
 import openslide
 import pytest
 import tifffile
@@ -305,3 +306,19 @@ def test_a_label_in_a_directory_within_a_directory_is_removed(tmp_path: Path) ->
     assert made is not None
     assert cleaned.removed == ["4 x 4 px image"]
     assert pixels not in made.read_bytes()
+
+
+def test_pages_of_a_stack_stay_and_are_noted(tmp_path: Path) -> None:
+    path = tmp_path / "a.tif"
+    with tifffile.TiffWriter(path) as tiff:
+        for _ in range(3):
+            tiff.write(tissue(), **TILES)
+    made, cleaned = clean(path, tmp_path / "out")
+    assert (made, cleaned.removed) == (None, [])
+    (left,) = cleaned.left
+    assert "(2)" in left
+    planes = np.zeros((3, 256, 256), np.uint8)
+    tifffile.imwrite(
+        tmp_path / "b.tif", planes, ome=True, metadata={"axes": "CYX"}, tile=(128, 128)
+    )
+    assert clean(tmp_path / "b.tif", tmp_path / "planes")[1].left == []

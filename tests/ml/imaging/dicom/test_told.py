@@ -46,6 +46,20 @@ def test_a_hundred_thousand_frames_are_not_listed() -> None:
     assert bulk_value(data, "0" * 32) is None
 
 
+def test_wsidicom_places_the_whole_image_on_the_glass() -> None:
+    from wsidicom.geometry import PointMm, RegionMm, SizeMm
+    from wsidicom.metadata.schema.dicom.image import ImageCoordinateSystemDicomSchema
+
+    data = level_of(_slide(), 1, Coding(is_rgb=False, ratio=20, icc_profile=None))
+    placed = ImageCoordinateSystemDicomSchema().load(data)
+    assert placed.rotation == 180
+    width_mm, height_mm = data.ImagedVolumeWidth, data.ImagedVolumeHeight
+    whole = placed.image_to_slide(RegionMm(PointMm(0, 0), SizeMm(width_mm, height_mm)))
+    far = (whole.position.x + whole.size.width, whole.position.y + whole.size.height)
+    assert (whole.position.x, whole.position.y) == pytest.approx((height_mm, width_mm))
+    assert far == pytest.approx((0, 0))
+
+
 def test_the_same_slide_measures_the_same_on_each_level() -> None:
     for number in (1, 2):
         data = level_of(_slide(), number, Coding(is_rgb=True, ratio=10, icc_profile=None))
