@@ -29,12 +29,17 @@ _MAX_ERRORS = 1_000
 
 @dataclass(slots=True)
 class DecodeReport:
-    """What went wrong while decoding, counted."""
+    """What went wrong while decoding, counted.
+
+    Attributes:
+        shapes: width and height of frames, and the width to height of their pixels.
+    """
 
     damaged: int = 0
     without_time: int = 0
     out_of_order: int = 0
     cut: bool = field(default=False)
+    shapes: set[tuple[int, int, Fraction]] = field(default_factory=set)
 
 
 @contextmanager
@@ -125,6 +130,8 @@ def decode_frames(
         else:
             last = pts
             tag_colours(frame, codec)
+            aspect = stream.codec_context.sample_aspect_ratio or Fraction(1)
+            report.shapes.add((frame.width, frame.height, aspect))
             yield pts, frame
 
 

@@ -176,6 +176,11 @@ def _warnings(table: FrameTable, packets: _Packets, report: DecodeReport) -> lis
         found.append(f"the file is damaged or cut: {count:,} frames can be decoded")
     if report.damaged:
         found.append(f"{report.damaged:,} frames or packets are damaged")
+    if len(report.shapes) > 1:
+        found.append(
+            "the size of its frames or the shape of their pixels changes on the way; all are shown "
+            "at the size of the first"
+        )
     left_out = report.without_time + report.out_of_order
     if left_out:
         found.append(f"{left_out:,} frames without their own time stamp were left out")

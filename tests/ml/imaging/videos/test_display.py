@@ -176,10 +176,13 @@ def test_the_container_goes_before_the_codec(tmp_path: Path) -> None:
     assert probe_video(path).geometry == DisplayGeometry(320, 240, 2, 1)
 
 
-def test_frames_of_another_size_are_shown_at_the_size_of_the_first(tmp_path: Path) -> None:
-    """Each in its own file, joined: a transport stream may change in the middle."""
+@pytest.mark.parametrize("later", [(360, 288), (720, 576)])
+def test_frames_of_another_shape_are_shown_at_the_size_of_the_first(
+    tmp_path: Path, later: tuple[int, int]
+) -> None:
+    """Of another size, or with pixels of another shape alone: a transport stream may change."""
     joined = b""
-    for number, (size, aspect) in enumerate((((720, 576), PAL), ((360, 288), Fraction(16, 15)))):
+    for number, (size, aspect) in enumerate((((720, 576), PAL), (later, Fraction(16, 15)))):
         frame = rgb_frame(corners(size))
         part = write_video(tmp_path / f"{number}.ts", frame, "mpeg2video", aspect=aspect, count=12)
         joined += part.read_bytes()
@@ -187,6 +190,7 @@ def test_frames_of_another_size_are_shown_at_the_size_of_the_first(tmp_path: Pat
     path.write_bytes(joined)
     info = probe_video(path)
     assert info.geometry.size == (1024, 576)
+    assert any("changes on the way" in warning for warning in info.warnings)
     shapes = {rgb.shape for _, _, rgb in iter_frames(path)}
     last = read_frame(path, int(info.frames.pts[-1]))
     assert shapes | {last.shape} == {(576, 1024, 3)}
