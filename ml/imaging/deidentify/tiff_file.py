@@ -96,9 +96,8 @@ def _secondary(tiff: TiffFields, directory: Directory, images: TiffImages) -> st
         lens = tiff.numbers(directory.fields.get(_NDPI_LENS))
         return {-1.0: "macro", -2.0: "map"}.get(lens[0], "") if lens else ""
     name = images.names.get(directory.offset, "")
-    if images.kept is None:
-        return name
-    if directory.offset in images.kept or not _has_pixels(tiff, directory):
+    is_kept = not name if images.kept is None else directory.offset in images.kept
+    if is_kept or not _has_pixels(tiff, directory):
         return ""
     width, height = (tiff.numbers(directory.fields.get(tag)) for tag in (_WIDTH, _HEIGHT))
     size = f"{width[0]:.0f} x {height[0]:.0f} px" if width and height else "hidden"

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from xml.etree.ElementTree import ParseError
 
 import numpy as np
 import numpy.typing as npt
 import pyvips
+from defusedxml import DefusedXmlException, ElementTree
 
 from ml.imaging.deidentify.cleaned import Cleaned
-from ml.imaging.formats.tiff import TiffDirectory, check_claims
-from ml.imaging.formats.tiff_layout import TiffLayout, has_shape, read_layout
+from ml.imaging.formats.tiff import TiffDirectory, check_claims, read_directories
+from ml.imaging.formats.tiff_layout import TiffLayout, has_shape, layout_of
 from ml.imaging.slides import SlideImage, open_slide
 from ml.imaging.slides.contents import READ_WHOLE_PIXELS, same_content
 from ml.imaging.slides.grid import NATIVE_VENDORS
@@ -42,10 +44,15 @@ def images_of(path: Path, cleaned: Cleaned) -> TiffImages:
     label. Pages of the size of level 0 are noted as left, but for the planes of an OME image.
     """
     check_claims(path)
-    layout = read_layout(path)
+    pages = read_directories(path)
+    layout = layout_of(pages)
     names = {one.offset: name for one, name in layout.others if name}
     if slide_vendor(path) not in (None, *NATIVE_VENDORS):
-        return TiffImages(None, {at: name for at, name in names.items() if name != "thumbnail"})
+        names = {at: name for at, name in names.items() if name != "thumbnail"}
+        macros = _scn_macro_pages(pages[0].description)
+        return TiffImages(
+            None, names | {pages[at].offset: "macro" for at in macros if at < len(pages)}
+        )
     shown = [layout.levels[0], *layout.planes]
     described = layout.ome.pages if layout.ome else frozenset()
     if unseen := sum(one.page not in described for one in layout.planes):
@@ -54,6 +61,29 @@ def images_of(path: Path, cleaned: Cleaned) -> TiffImages:
         shown += _copies(path, layout)
     stored_at = np.unique(np.concatenate([one.offsets for one in shown]))
     return TiffImages(frozenset(one.offset for one in shown), names, stored_at)
+
+
+def _scn_macro_pages(description: str) -> list[int]:
+    """Pages of the picture of the whole glass, with its label, in Leica's SCN; [] of other formats.
+
+    It is the image whose view is the whole collection, as OpenSlide decides it.
+    """
+    text = description.strip("\ufeff\0 \r\n\t")
+    if not text.startswith("<") or "leica-microsystems.com/scn" not in text:
+        return []
+    try:
+        root = ElementTree.fromstring(text.encode(), forbid_dtd=True)
+    except (ParseError, DefusedXmlException, ValueError):
+        return []
+    found = []
+    for collection in root.iterfind("{*}collection"):
+        whole = [collection.get("sizeX"), collection.get("sizeY"), "0", "0"]
+        for image in collection.iterfind("{*}image"):
+            views = image.iterfind("{*}view")
+            names = ("sizeX", "sizeY", "offsetX", "offsetY")
+            if any([view.get(name) for name in names] == whole for view in views):
+                found += [one.get("ifd", "") for one in image.iterfind("{*}pixels/{*}dimension")]
+    return [int(one) for one in found if one.isascii() and one.isdigit()]
 
 
 def _copies(path: Path, layout: TiffLayout) -> list[TiffDirectory]:

@@ -322,3 +322,52 @@ def test_pages_of_a_stack_stay_and_are_noted(tmp_path: Path) -> None:
         tmp_path / "b.tif", planes, ome=True, metadata={"axes": "CYX"}, tile=(128, 128)
     )
     assert clean(tmp_path / "b.tif", tmp_path / "planes")[1].left == []
+
+
+def _write_scn(path: Path) -> Path:
+    """As Leica's scanners write: a picture of the whole glass in pages 0 and 1, then the scan."""
+
+    def image(first: int, sizes: list[tuple[int, int]], view: str, objective: str) -> str:
+        dimensions = "".join(
+            f'<dimension sizeX="{w}" sizeY="{h}" r="{at}" ifd="{first + at}"/>'
+            for at, (w, h) in enumerate(sizes)
+        )
+        w, h = sizes[0]
+        return (
+            f'<image name="i{first}"><creationDate>2012-10-25T11:08:21.9Z</creationDate>'
+            f'<device model="Leica SCN400"/><pixels sizeX="{w}" sizeY="{h}">{dimensions}</pixels>'
+            f"<view {view}/><scanSettings><objectiveSettings><objective>{objective}</objective>"
+            "</objectiveSettings><illuminationSettings><illuminationSource>brightfield"
+            "</illuminationSource></illuminationSettings></scanSettings></image>"
+        )
+
+    whole = 'sizeX="2400000" sizeY="800000" offsetX="0" offsetY="0"'
+    part = 'sizeX="768000" sizeY="512000" offsetX="100000" offsetY="100000"'
+    told = (
+        '<?xml version="1.0"?>'
+        '<scn xmlns="http://www.leica-microsystems.com/scn/2010/10/01">'
+        '<collection name="c" sizeX="2400000" sizeY="800000"><barcode/>'
+        f"{image(0, [(600, 200), (300, 100)], whole, '0.6')}"
+        f"{image(2, LEVELS, part, '20')}</collection></scn>"
+    )
+    with tifffile.TiffWriter(path, bigtiff=True) as tiff:
+        options = TILES | {"compression": "jpeg"}
+        tiff.write(label(600, 200), description=told, **options)
+        tiff.write(halved(label(600, 200)), **options)
+        for times in range(3):
+            tiff.write(halved(tissue(), times) if times else tissue(), **options)
+    return path
+
+
+def test_the_picture_of_the_glass_in_an_scn_is_emptied(tmp_path: Path) -> None:
+    path = _write_scn(tmp_path / "a.scn")
+    assert openslide.OpenSlide.detect_format(path) == "leica"
+    made, cleaned = clean(path, tmp_path / "out")
+    assert made is not None
+    assert "macro image" in cleaned.removed
+    with tifffile.TiffFile(made) as tiff:
+        assert [any(page.dataoffsets) for page in tiff.pages] == [False] * 2 + [True] * 3
+    with open_slide(path) as before, open_slide(made) as after:
+        assert after.info == before.info
+        assert (after.thumbnail(300) == before.thumbnail(300)).all()
+    assert "macro image" not in clean(made, tmp_path / "again")[1].removed
