@@ -17,12 +17,12 @@ import numpy as np
 
 from portal.annotations.models import Roi
 from portal.annotations.selectors import roi_get
-from portal.archive.models import Case
+from portal.archive.models import Canvas, Case
 from portal.archive.selectors import share_seen
 from portal.core.errors import ConflictError, InvalidInputError, NotFoundError
 from portal.labs.models import User
 from portal.retrieval.indexes import Scope
-from portal.retrieval.models import Embedding, Encoder, Query
+from portal.retrieval.models import Embedding, Encoder, EncoderKind, Query
 from portal.retrieval.selectors.candidates import hits_of, ids_hidden, ids_matching, ids_of_patient
 from portal.retrieval.selectors.embeddings import embedding_current, vector_of, vectors_by_id
 from portal.retrieval.selectors.facets import Facets, SearchedSet, facets_of
@@ -115,6 +115,19 @@ class SimilarQuery:
         """Whose patient is left out; None for a picture, or for examples."""
         canvas = self.subject.canvas
         return canvas.case if canvas else None
+
+    @property
+    def scale_unknown(self) -> bool:
+        """True if the scale of what is searched with is assumed."""
+        return self.assumes_scale_of(self.subject.canvas)
+
+    def assumes_scale_of(self, canvas: Canvas | None) -> bool:
+        """True if the encoder takes a canvas for a scan of 0.5 microns per pixel, as it may not be.
+
+        Endoscopic images have no scale, and their encoder needs none.
+        """
+        is_histology = self.encoder.kind == EncoderKind.HISTOLOGY
+        return is_histology and canvas is not None and canvas.mpp is None
 
     @property
     def is_foreign(self) -> bool:

@@ -12,7 +12,15 @@ from portal.annotations.models import Label
 from portal.archive.models import CanvasKind
 from portal.archive.selectors import stain_shown
 from portal.retrieval.models import Encoder
-from portal.retrieval.selectors import FACETS, Facets, Hit, SimilarResult, Vote, VoteTally
+from portal.retrieval.selectors import (
+    FACETS,
+    Facets,
+    Hit,
+    SimilarQuery,
+    SimilarResult,
+    Vote,
+    VoteTally,
+)
 
 
 class EncoderSerializer(serializers.ModelSerializer[Encoder]):
@@ -62,6 +70,9 @@ class HitCanvasSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     kind = serializers.ChoiceField(CanvasKind.choices)
     stain = serializers.CharField(help_text="Of a slide; empty where nobody knows it")
+    scale_unknown = serializers.BooleanField(
+        help_text="The microns per pixel are not known, and the encoder assumed 0.5"
+    )
 
 
 class PlainHitSerializer(serializers.Serializer[Any]):
@@ -209,6 +220,12 @@ class SimilarSerializer(serializers.Serializer[Any]):
     )
     refined_by = serializers.IntegerField(help_text="Examples that moved the query")
     encoder = EncoderSerializer()
+    scale_unknown = serializers.BooleanField(
+        help_text=(
+            "The microns per pixel of what was searched with are not known; the encoder assumed "
+            "0.5, so what was found may be of another magnification"
+        )
+    )
     index = IndexUsedSerializer()
     nothing_close = serializers.BooleanField(
         help_text="There are results, but the nearest of as many unrelated regions often comes as "
@@ -237,6 +254,7 @@ def similar_represent(result: SimilarResult) -> JsonObject:
         "diffuse": query.diffuse and not result.refined_by,
         "refined_by": result.refined_by,
         "encoder": EncoderSerializer(query.encoder).data,
+        "scale_unknown": query.scale_unknown,
         "index": {
             "version": used.version,
             "snapshot": str(used.snapshot_id) if used.snapshot_id else None,
@@ -248,7 +266,10 @@ def similar_represent(result: SimilarResult) -> JsonObject:
         "nothing_close": result.says_nothing_close,
         "facets": _facets(result.facets) if result.facets else None,
         "votes": {"label": _tally(result.labels), "diagnosis": _tally(result.diagnoses)},
-        "results": [_hit(hit) | {"also": [_hit(one) for one in hit.also]} for hit in result.hits],
+        "results": [
+            _hit(hit, query) | {"also": [_hit(one, query) for one in hit.also]}
+            for hit in result.hits
+        ],
     }
 
 
@@ -283,7 +304,7 @@ def _facets(facets: Facets) -> JsonObject:
     }
 
 
-def _hit(hit: Hit) -> JsonObject:
+def _hit(hit: Hit, query: SimilarQuery) -> JsonObject:
     roi, canvas, case = hit.roi, hit.roi.canvas, hit.roi.canvas.case
     return {
         "rank": hit.rank,
@@ -311,6 +332,7 @@ def _hit(hit: Hit) -> JsonObject:
             "name": canvas.name,
             "kind": str(canvas.kind),
             "stain": stain_shown(canvas),
+            "scale_unknown": query.assumes_scale_of(canvas),
         },
         "thumbnail_url": reverse("retrieval:thumbnail", args=[roi.pk]) + f"?v={roi.version}",
         "viewer_url": reverse("archive:viewer", args=[canvas.pk]) + f"?roi={roi.pk}",

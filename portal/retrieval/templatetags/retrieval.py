@@ -10,7 +10,8 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from portal.annotations.models import Roi
-from portal.retrieval.selectors import Hit, bar_length, length_text
+from portal.archive.models import Canvas
+from portal.retrieval.selectors import Hit, SimilarQuery, bar_length, length_text
 from portal.retrieval.thumbnails import HEIGHT_PX, WIDTH_PX, Scale
 
 register = template.Library()
@@ -27,6 +28,12 @@ def at_scale(hit: Hit, scale: Scale) -> bool:
     """True if the hit's picture can be drawn at the scale: its canvas knows the unit."""
     roi: Roi = hit.roi
     return scale.width_px(roi) is not None
+
+
+@register.filter
+def scale_unknown_for(canvas: Canvas, query: SimilarQuery) -> bool:
+    """True if the search had to assume the scale of a canvas."""
+    return query.assumes_scale_of(canvas)
 
 
 @register.simple_tag

@@ -10,6 +10,8 @@ import pytest
 
 from ml.errors import EmptyRegionError, ShapeError
 from portal.annotations.services import roi_delete
+from portal.retrieval.models import Encoder, EncoderKind
+from portal.retrieval.selectors import SimilarQuery
 from portal.retrieval.services import search
 
 URL = "/api/v1/search/"
@@ -36,6 +38,28 @@ def test_a_search_names_what_it_found_and_where(api, pair):
     assert body["index"]["version"] == 0
     assert body["votes"]["label"] == {"votes": [], "cases": 0, "silent": 1, "dissent": None}
     assert body["facets"] is None and found["also"] == []
+
+
+def test_an_unknown_scale_is_said_of_the_query_and_of_each_hit(api, page, world):
+    query = world.embedded(world.canvas(world.case("A1", "p1")), 100, 100)
+    known = world.canvas(world.case("A2", "p2"))
+    known.mpp_x = known.mpp_y = 0.5
+    known.save()
+    hits = [
+        world.embedded(known, 130, 100),
+        world.embedded(world.canvas(world.case("A3")), 160, 100),
+    ]
+    said = {"roi": str(query.pk), "k": 5, "expand": 0, "diffuse": False}
+    body = api.post(URL, said).json()
+    assert body["scale_unknown"] is True
+    unknown = {one["roi"]["id"]: one["canvas"]["scale_unknown"] for one in body["results"]}
+    assert unknown == {str(hits[0].pk): False, str(hits[1].pk): True}
+    shown = page.get(f"/rois/{query.pk}/similar/").content.decode()
+    assert "<strong>Scale unknown.</strong>" in shown and shown.count(">scale unknown</span>") == 1
+    body = api.post(URL, said | {"roi": str(hits[0].pk)}).json()
+    assert body["scale_unknown"] is False
+    endoscopic = SimilarQuery(encoder=Encoder(kind=EncoderKind.ENDOSCOPY), roi=query)
+    assert not endoscopic.scale_unknown  # no endoscope tells a scale, and no search needs it
 
 
 def test_get_gives_the_same_answer(api, pair):
