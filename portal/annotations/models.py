@@ -6,9 +6,9 @@ from typing import Any, Self
 
 from django.conf import settings
 from django.db import models
-from django.db.models.functions import Lower
 
 from portal.archive.models import Canvas, canvases_in_bin, cases_shared_with
+from portal.core.database.names import NameField, NameKeyField
 from portal.core.models import BaseModel
 from portal.core.written import OnceEncoder
 from portal.jobs.models import Job
@@ -18,7 +18,7 @@ from portal.labs.models import LabOwned, LabOwnedQuerySet, ShownManager, User
 class LabelSet(LabOwned):
     """A lab's vocabulary."""
 
-    name = models.CharField(max_length=80)
+    name = NameField(max_length=80)
     is_default = models.BooleanField(default=False)
     property_types = models.JSONField(default=list, blank=True, help_text="properties.PropertyType")
 
@@ -52,8 +52,8 @@ class LabelSetVersion(LabOwned):
 class Label(LabOwned):
     """A label with its colour ``#rrggbb``, below another label or at the top.
 
-    One that is retired is on no new ROI; those that have it keep it. Names are unique whatever
-    their case, among labels that are not retired.
+    One that is retired is on no new ROI; those that have it keep it. Names are unique in whatever
+    spelling and case, among labels that are not retired.
     """
 
     # Not the position: whoever moves labels moves many, and overwrites no text.
@@ -66,7 +66,8 @@ class Label(LabOwned):
     )
 
     label_set = models.ForeignKey(LabelSet, on_delete=models.CASCADE, related_name="labels")
-    name = models.CharField(max_length=80)
+    name = NameField(max_length=80)
+    name_key = NameKeyField(max_length=160, of="name")  # a folded letter may become two or three
     color = models.CharField(max_length=7, default="#3d7ea6")
     position = models.PositiveIntegerField(default=0)
     parent = models.ForeignKey(
@@ -82,8 +83,7 @@ class Label(LabOwned):
         ordering = ("position", "name")
         constraints = (
             models.UniqueConstraint(
-                "label_set",
-                Lower("name"),
+                fields=["label_set", "name_key"],
                 condition=models.Q(retired_at=None),
                 name="label_name_unique_in_any_case",
             ),
@@ -173,7 +173,7 @@ class Roi(LabOwned):
     track = models.JSONField(default=list, blank=True, help_text="services.tracks.KeyFrame")
     shape = models.CharField(max_length=8, choices=RoiKind.choices, default=RoiKind.POLYGON)
     is_locked = models.BooleanField(default=False)
-    name = models.CharField(max_length=120, blank=True)
+    name = NameField(max_length=120, blank=True)
     description = models.TextField(blank=True, default="")
     properties = models.JSONField(default=dict, blank=True, help_text="Texts by key")
     label = models.ForeignKey(Label, null=True, blank=True, on_delete=models.PROTECT)
@@ -259,7 +259,7 @@ class RoiImport(LabOwned):
         max_length=10, choices=ImportStage.choices, default=ImportStage.IMPORTED
     )
     format = models.CharField(max_length=16, default="geojson")
-    document_name = models.CharField(max_length=200, blank=True)
+    document_name = NameField(max_length=200, blank=True)
     choices = models.JSONField(default=dict, blank=True)
     done = models.PositiveIntegerField(default=0)
     report = models.JSONField(null=True, blank=True)
@@ -313,11 +313,11 @@ class RoiRevision(BaseModel):
     action = models.CharField(max_length=8, choices=RoiAction.choices)
     geometry = models.JSONField(encoder=OnceEncoder)
     track = models.JSONField(default=list, blank=True)
-    name = models.CharField(max_length=120, blank=True)
+    name = NameField(max_length=120, blank=True)
     description = models.TextField(blank=True, default="")
     properties = models.JSONField(default=dict, blank=True, help_text="Texts by key")
     label = models.ForeignKey(Label, null=True, blank=True, on_delete=models.PROTECT)
-    label_name = models.CharField(max_length=80, blank=True)
+    label_name = NameField(max_length=80, blank=True)
     label_version = models.PositiveIntegerField(
         null=True,
         help_text="The version of the label set that was the latest published at that time",

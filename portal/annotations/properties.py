@@ -15,6 +15,7 @@ from typing import Any, TypedDict
 
 from ml.types import JsonObject
 from portal.core.errors import InvalidInputError
+from portal.core.text import name_clean, name_key, text_clean
 
 DESCRIPTION_MOST = 10_000  # five pages: a report, not a file
 MOST, KEY_MOST, VALUE_MOST = 50, 80, 1_000
@@ -77,7 +78,7 @@ def _is_number(value: str) -> bool:
 
 def description_clean(text: str) -> str:
     """As it is stored: no NUL, no space at its ends. ``InvalidInputError`` where it is too long."""
-    text = _plain(text).strip()
+    text = text_clean(text)
     if len(text) > DESCRIPTION_MOST:
         raise InvalidInputError(
             f"description: {len(text):,} characters; {DESCRIPTION_MOST:,} at most."
@@ -95,14 +96,14 @@ def properties_clean(raw: object) -> dict[str, str]:
         raise InvalidInputError("properties: an object of texts by key.")
     found: dict[str, str] = {}
     for key, value in raw.items():
-        name = " ".join(_plain(str(key)).split())
+        name = name_clean(str(key))
         if not name or len(name) > KEY_MOST:
             raise InvalidInputError(f"properties: a key has 1 to {KEY_MOST} characters.")
         if name.lower().startswith(_RESERVED):
             raise InvalidInputError(f'properties: keys that begin with "{_RESERVED}" are reserved.')
         if not isinstance(value, str):
             raise InvalidInputError(f"properties: {name} is not text.")
-        text = _plain(value).strip()
+        text = text_clean(value)
         if len(text) > VALUE_MOST:
             raise InvalidInputError(f"properties: {name} is longer than {VALUE_MOST:,} characters.")
         if text:
@@ -130,9 +131,9 @@ def metadata_read(metadata: object) -> tuple[str, dict[str, str], JsonObject]:
 
 def properties_require(properties: Mapping[str, str], types: Sequence[PropertyType]) -> None:
     """Raise ``InvalidInputError`` where a value is not of the type that the lab gave its key."""
-    by_key = {one.key.lower(): one for one in types if not one.retired}
+    by_key = {name_key(one.key): one for one in types if not one.retired}
     for key, value in properties.items():
-        known = by_key.get(key.lower())
+        known = by_key.get(name_key(key))
         if known and value and (expected := known.problem(value.strip())):
             raise InvalidInputError(
                 f"properties: {key} is {expected}, not {value[:40]!r}.", code="property-type"
@@ -146,7 +147,7 @@ def types_clean(raw: object) -> list[StoredPropertyType]:
     found: dict[str, PropertyType] = {}
     for one in raw:
         made = _type_clean(one)
-        for word in {made.key.lower(), made.title.lower()}:
+        for word in {name_key(made.key), name_key(made.title)}:
             if word in found:
                 raise InvalidInputError(f"properties: {made.title} is listed twice.")
             found[word] = made
@@ -164,9 +165,9 @@ def types_clean(raw: object) -> list[StoredPropertyType]:
 
 
 def _type_clean(raw: Mapping[str, Any]) -> PropertyType:
-    key, name = (" ".join(_plain(str(raw.get(one) or "")).split()) for one in ("key", "name"))
+    key, name = (name_clean(str(raw.get(one) or "")) for one in ("key", "name"))
     kind, choices = raw.get("kind", "text"), raw.get("choices") or ()
-    unit = _plain(str(raw.get("unit") or "")).strip()
+    unit = name_clean(str(raw.get("unit") or ""))
     for word in (key, name or key):
         if not word or len(word) > KEY_MOST:
             raise InvalidInputError(f"properties: a key has 1 to {KEY_MOST} characters.")
@@ -174,7 +175,7 @@ def _type_clean(raw: Mapping[str, Any]) -> PropertyType:
         raise InvalidInputError(f'properties: keys that begin with "{_RESERVED}" are reserved.')
     if kind not in KINDS:
         raise InvalidInputError(f"properties: {key}: kind is one of {', '.join(KINDS)}.")
-    texts = tuple(dict.fromkeys(text for c in choices if (text := _plain(str(c)).strip())))
+    texts = tuple(dict.fromkeys(text for c in choices if (text := text_clean(str(c)))))
     if kind == "choice" and not 0 < len(texts) <= CHOICES_MOST:
         raise InvalidInputError(f"properties: {key}: 1 to {CHOICES_MOST} choices.")
     if any(len(text) > VALUE_MOST for text in texts):
@@ -200,8 +201,3 @@ def types_mark(types: Sequence[PropertyType]) -> str:
     """A mark that differs whenever anything does, so that nobody overwrites what they never saw."""
     text = json.dumps([asdict(one) for one in types], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def _plain(text: str) -> str:
-    """What every database holds: no NUL, no lone surrogate."""
-    return text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")

@@ -16,6 +16,7 @@ from portal.annotations.models import Roi, RoiKind
 from portal.annotations.object_types import OBJECT_TYPES, object_type_of
 from portal.annotations.properties import DESCRIPTION_KEY, metadata_read
 from portal.core.errors import InvalidInputError
+from portal.core.text import name_clean
 
 DEEPEST = 16  # a nucleus of several parts nests seven deep
 MAX_FOREIGN_BYTES = 32_768  # a few hundred measurements; a row with more would slow every list
@@ -264,8 +265,8 @@ def name_read(value: object) -> tuple[str, tuple[str, ...]]:
 
 
 def one_line(value: str) -> str:
-    """A name as every database can hold it."""
-    return " ".join(str(_plain(value)).split())
+    """A name as it is stored."""
+    return name_clean(value)
 
 
 def _foreign(

@@ -17,6 +17,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 
+from portal.core.database.names import NameField
 from portal.core.models import BaseModel
 from portal.core.tasks import REGISTRY, Priority
 from portal.labs.models import Lab, LabOwned
@@ -65,7 +66,7 @@ class Job(LabOwned):
     )
     target_type = models.CharField(max_length=40, blank=True)
     target_id = models.UUIDField(null=True, blank=True)
-    target_name = models.CharField(max_length=200, blank=True)
+    target_name = NameField(max_length=200, blank=True)
     idempotency_key = models.CharField(max_length=200, null=True, blank=True)
 
     state = models.CharField(max_length=10, choices=JobState.choices, default=JobState.QUEUED)

@@ -9,6 +9,7 @@ from django.db import models
 
 from portal.annotations.models import Label, Roi, RoiRevision
 from portal.archive.models import Canvas, canvases_in_bin
+from portal.core.database.names import NameField
 from portal.labs.models import LabOwned
 
 NOTE_MAX = 500  # characters: an instruction, not a protocol
@@ -31,7 +32,7 @@ class Study(LabOwned):
     ``Assignment.is_blind``.
     """
 
-    name = models.CharField(max_length=120)
+    name = NameField(max_length=120)
     note = models.CharField(max_length=NOTE_MAX, blank=True)
     labels: models.ManyToManyField[Label, Any] = models.ManyToManyField(Label, related_name="+")
     iou_least = models.FloatField(default=IOU_LEAST)

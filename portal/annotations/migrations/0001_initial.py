@@ -27,6 +27,7 @@ class Migration(migrations.Migration):
                 ('created_at', models.DateTimeField(auto_now_add=True, db_index=True)),
                 ('updated_at', models.DateTimeField(auto_now=True)),
                 ('name', models.CharField(max_length=80)),
+                ('name_key', models.CharField(editable=False, max_length=160)),
                 ('color', models.CharField(default='#3d7ea6', max_length=7)),
                 ('position', models.PositiveIntegerField(default=0)),
                 ('key', models.CharField(blank=True, help_text='Key of the viewer: 1 to 9', max_length=1)),
@@ -199,7 +200,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='label',
-            constraint=models.UniqueConstraint(models.F('label_set'), django.db.models.functions.text.Lower('name'), condition=models.Q(('retired_at', None)), name='label_name_unique_in_any_case'),
+            constraint=models.UniqueConstraint(condition=models.Q(('retired_at', None)), fields=('label_set', 'name_key'), name='label_name_unique_in_any_case'),
         ),
         migrations.AddConstraint(
             model_name='labelsetversion',

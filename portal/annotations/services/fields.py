@@ -15,6 +15,7 @@ from portal.annotations.qupath import MAX_FOREIGN_BYTES
 from portal.annotations.services.tracks import track_clean
 from portal.archive.models import Canvas
 from portal.core.errors import ConflictError, InvalidInputError
+from portal.core.text import name_clean
 from portal.core.written import WrittenOnce
 
 NAME_MAX = 120  # as the column
@@ -205,8 +206,8 @@ def require_unlocked(roi: Roi) -> None:
 
 
 def clean_name(name: str) -> str:
-    """As one line; ``InvalidInputError`` if it is too long."""
-    name = " ".join(name.split())
+    """As ``name_clean`` has it; ``InvalidInputError`` if it is too long."""
+    name = name_clean(name)
     if len(name) > NAME_MAX:
         raise InvalidInputError(f"name: {len(name)} characters; {NAME_MAX} at most.")
     return name

@@ -9,7 +9,6 @@ from typing import TypedDict
 
 from django.db import IntegrityError, transaction
 from django.db.models import Max
-from django.db.models.functions import Lower
 from django.utils import timezone
 
 from portal.annotations.colors import color_suggest
@@ -18,6 +17,7 @@ from portal.annotations.rules import require_manage_labels
 from portal.annotations.selectors.labels import labels_frozen
 from portal.core.errors import ConflictError, InvalidInputError
 from portal.core.events import event_emit
+from portal.core.text import name_clean, name_key
 from portal.labs.models import Lab, User
 
 DEFAULT_SET = "Default"
@@ -206,7 +206,7 @@ def label_set_publish(*, lab: Lab, user: User, note: str = "") -> LabelSetVersio
             label_set=label_set,
             number=last.number + 1 if last else 1,
             labels=labels,
-            note=" ".join(note.split())[:200],
+            note=name_clean(note)[:200],
             published_by=user,
         )
         payload = {"label_version_id": str(version.pk), "number": version.number}
@@ -264,12 +264,13 @@ def _saved(label: Label, *, action: str, fields: Collection[str] | None = None) 
     """Written whole where it is new; else these fields: what others wrote meanwhile stays."""
     with transaction.atomic():
         others = label.label_set.labels.exclude(pk=label.pk).filter(retired_at=None)
-        twins = others.annotate(lower=Lower("name")).filter(lower=label.name.lower())
+        twins = others.filter(name_key=name_key(label.name))
         if label.retired_at is None and twins.exists():
             raise _taken(label)
+        columns = None if fields is None else {*fields, "name_key"}
         try:
             with transaction.atomic():
-                label.save(update_fields=fields, force_insert=fields is None)
+                label.save(update_fields=columns, force_insert=fields is None)
         except IntegrityError:
             raise _taken(label) from None
         payload = {"label_id": str(label.pk), "name": label.name, "action": action}
@@ -282,9 +283,9 @@ def _taken(label: Label) -> ConflictError:
 
 
 def _clean_name(name: str) -> str:
-    name = " ".join(name.split())
+    name = name_clean(name)
     if not name or len(name) > NAME_MAX:
-        raise InvalidInputError(f"name: 1 to {NAME_MAX} characters.")
+        raise InvalidInputError(f"name: 1 to {NAME_MAX} characters that can be seen.")
     return name
 
 

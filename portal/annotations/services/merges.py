@@ -17,6 +17,7 @@ from portal.annotations.services.writing import event_payload, label_words, roi_
 from portal.core.database.rows import rows_insert
 from portal.core.errors import ConflictError, InvalidInputError
 from portal.core.events import event_emit, events_emit
+from portal.core.text import name_key
 from portal.labs.models import User
 
 CHUNK = 500  # rows of one statement
@@ -102,7 +103,7 @@ def label_merge_undo(*, merge: LabelMerge, user: User) -> MergeUndone:
         if now.undone_at is not None:
             raise ConflictError("This merge has already been undone.", code="merge-undone")
         others = source.label_set.labels.exclude(pk=source.pk).filter(retired_at=None)
-        if others.filter(name__iexact=source.name).exists():
+        if others.filter(name_key=name_key(source.name)).exists():
             raise ConflictError(
                 f'Another label is called "{source.name}" now. Rename it first.',
                 code="label-exists",

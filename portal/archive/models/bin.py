@@ -8,6 +8,7 @@ from django.conf import settings
 from django.db import models
 
 from portal.archive.models.shares import cases_shared_with
+from portal.core.database.names import NameField
 from portal.labs.models import LabOwned, User
 
 PRESENT = models.Q(bin_entry=None)
@@ -32,7 +33,7 @@ class BinEntry(LabOwned):
 
     kind = models.CharField(max_length=8, choices=BinKind.choices)
     target_id = models.UUIDField(unique=True)
-    name = models.CharField(max_length=200)
+    name = NameField(max_length=200)
     case_id = models.UUIDField(
         db_index=True, help_text="The case of the target, or the target itself"
     )

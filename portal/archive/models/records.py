@@ -10,6 +10,7 @@ from django.db import models
 from ml.types import DisplayGeometry
 from portal.archive.models.bin import PRESENT, Binnable
 from portal.archive.models.shares import cases_shared_with
+from portal.core.database.names import NameField
 from portal.core.models import BaseModel
 from portal.labs.models import LabOwned, User
 
@@ -51,13 +52,13 @@ class Case(Binnable):
         *("accession", "patient_key", "age_band", "sex"),
         *("organ", "procedure", "diagnosis", "tags"),
     )
-    accession = models.CharField(max_length=64)
-    patient_key = models.CharField(max_length=64, blank=True, help_text="Pseudonym, never a name")
+    accession = NameField(max_length=64)
+    patient_key = NameField(max_length=64, blank=True, help_text="Pseudonym, never a name")
     age_band = models.CharField(max_length=8, choices=AgeBand.choices, default=AgeBand.UNKNOWN)
     sex = models.CharField(max_length=8, choices=Sex.choices, default=Sex.UNKNOWN)
-    organ = models.CharField(max_length=80, blank=True)
-    procedure = models.CharField(max_length=120, blank=True)
-    diagnosis = models.CharField(max_length=200, blank=True)
+    organ = NameField(max_length=80, blank=True)
+    procedure = NameField(max_length=120, blank=True)
+    diagnosis = NameField(max_length=200, blank=True)
     tags = models.JSONField(default=list, blank=True)
     search_text = models.TextField(blank=True, editable=False)
     created_by = models.ForeignKey(
@@ -138,8 +139,8 @@ class Upload(LabOwned):
         related_name="uploads",
         help_text="Empty for a crate that was not imported",
     )
-    filename = models.CharField(max_length=255)
-    name = models.CharField(max_length=200, blank=True, help_text="The title that it will have")
+    filename = NameField(max_length=255)
+    name = NameField(max_length=200, blank=True, help_text="The title that it will have")
     size_bytes = models.BigIntegerField(default=0)
     received_bytes = models.BigIntegerField(default=0, help_text="Bytes that certainly arrived")
     sha256 = models.CharField(
@@ -188,7 +189,7 @@ class Canvas(Binnable):
 
     case = models.ForeignKey(Case, on_delete=models.CASCADE, related_name="canvases")
     kind = models.CharField(max_length=8, choices=CanvasKind.choices)
-    name = models.CharField(max_length=200)
+    name = NameField(max_length=200)
     width_px = models.PositiveIntegerField()
     height_px = models.PositiveIntegerField()
     mpp_x = models.FloatField(null=True, blank=True)
@@ -231,7 +232,7 @@ class CaseItem(Binnable):
     """What a case holds: it is made by a job and, once ready, shows on a canvas."""
 
     edited: ClassVar[tuple[str, ...]] = ("name",)
-    name = models.CharField(max_length=200)
+    name = NameField(max_length=200)
     state = models.CharField(
         max_length=10, choices=ItemState.choices, default=ItemState.PREPARING, db_index=True
     )
@@ -257,7 +258,7 @@ class Slide(CaseItem):
     asset = models.ForeignKey(Asset, on_delete=models.PROTECT, related_name="slides")
     vendor = models.CharField(max_length=60, blank=True)
     objective_power = models.FloatField(null=True, blank=True)
-    stain = models.CharField(max_length=80, blank=True)
+    stain = NameField(max_length=80, blank=True)
     is_stain_by_hand = models.BooleanField(
         default=False, help_text="Somebody of the lab said it, or that it is not known"
     )

@@ -14,6 +14,7 @@ from django.urls import reverse
 from portal.archive.models import Canvas, CanvasKind, Case, ItemState, Slide, Video
 from portal.audit.naming import Named
 from portal.core.errors import NotFoundError
+from portal.core.text import name_key
 from portal.labs.models import User
 
 THUMBNAILS_PER_CASE = 4  # as many as fit a row of the list
@@ -61,7 +62,7 @@ def with_thumbnails(cases: QuerySet[Case]) -> QuerySet[Case]:
 
 def case_search(cases: QuerySet[Case], text: str) -> QuerySet[Case]:
     """Cases in which every word occurs, in any of the lines of ``Case.search_text``."""
-    for word in text.lower().split()[:10]:
+    for word in name_key(text).split()[:10]:
         cases = cases.filter(search_text__contains=word)
     return cases
 
@@ -73,13 +74,13 @@ def case_tagged(cases: QuerySet[Case], tag: str) -> QuerySet[Case]:
 
 def case_tagged_q(tag: str, *, prefix: str = "") -> Q:
     """The same as a condition on a case behind ``prefix`` ("case__"); an empty tag fits all."""
-    text = " ".join(tag.lower().split())
+    text = name_key(tag)
     return Q(**{f"{prefix}search_text__contains": f"\n#{text}\n"}) if text else Q()
 
 
 def case_stained(cases: QuerySet[Case], stain: str) -> QuerySet[Case]:
     """Cases that hold a slide of this stain, whatever the case of its letters."""
-    slides = Slide.objects.filter(stain__iexact=" ".join(stain.split()))
+    slides = Slide.objects.filter(stain__iexact=stain)
     return cases.filter(pk__in=slides.order_by().values("case_id"))
 
 

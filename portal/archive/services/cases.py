@@ -14,6 +14,7 @@ from portal.archive.services.bin import bin_put
 from portal.archive.services.items import require_prepared
 from portal.core.errors import ConflictError, InvalidInputError
 from portal.core.events import event_emit
+from portal.core.text import name_clean, name_key
 from portal.labs.models import Lab, User
 
 MAX_TAGS = 20  # beyond it a list of tags cannot be read
@@ -113,7 +114,7 @@ def _as_spelled_before(case: Case, name: str) -> str:
 def _clean(name: str, value: Any) -> Any:
     if name == "tags":
         return tags_clean(value)
-    return " ".join(str(value).split()) if name in _TEXT else value
+    return name_clean(str(value)) if name in _TEXT else value
 
 
 def _validate(case: Case) -> None:
@@ -130,14 +131,14 @@ def tags_clean(tags: Iterable[str]) -> list[str]:
     """Trimmed, without duplicates (ignoring case), in the order given."""
     kept: dict[str, str] = {}
     for tag in tags:
-        text = " ".join(str(tag).split()).lstrip("#")
+        text = name_clean(str(tag)).lstrip("# ")
         if len(text) > MAX_TAG_LENGTH:
             raise InvalidInputError(
                 f"tags: a tag has at most {MAX_TAG_LENGTH} characters; {text[:20]!r}... has "
                 f"{len(text)}."
             )
         if text:
-            kept.setdefault(text.lower(), text)
+            kept.setdefault(name_key(text), text)
     if len(kept) > MAX_TAGS:
         raise InvalidInputError(f"tags: a case has at most {MAX_TAGS} tags; got {len(kept)}.")
     return list(kept.values())
@@ -145,6 +146,6 @@ def tags_clean(tags: Iterable[str]) -> list[str]:
 
 def search_text(case: Case) -> str:
     """What the list searches; see ``Case``."""
-    lines = [str(getattr(case, name)).lower() for name in _TEXT]
-    lines += [f"#{tag.lower()}" for tag in case.tags]
+    lines = [name_key(str(getattr(case, name))) for name in _TEXT]
+    lines += [f"#{name_key(tag)}" for tag in case.tags]
     return "\n" + "\n".join(line for line in lines if line) + "\n"

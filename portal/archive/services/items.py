@@ -28,9 +28,10 @@ from portal.archive.rules import require_edit
 from portal.archive.selectors.intake import intake_rules_of
 from portal.archive.services.assets import asset_lock
 from portal.archive.services.bin import bin_put
-from portal.archive.services.uploads import content_kind_of, name_clean, upload_receiving
+from portal.archive.services.uploads import content_kind_of, filename_clean, upload_receiving
 from portal.core.errors import ConflictError, InvalidInputError
 from portal.core.events import event_emit
+from portal.core.text import name_clean
 from portal.jobs.models import Job
 from portal.jobs.selectors import job_latest_for
 from portal.jobs.services import job_submit
@@ -129,9 +130,9 @@ def item_rename(*, item: Slide | Video, user: User, name: str) -> Slide | Video:
         ForbiddenError: below annotator.
     """
     require_edit(user, item.lab_id)
-    if not name.strip():
+    if not name_clean(name):
         raise InvalidInputError("name: enter a title.")
-    title = name_clean(name)
+    title = filename_clean(name)
     kind = str(item._meta.model_name)
     with transaction.atomic():
         # On the rows themselves: what a job writes meanwhile stays. Jobs first, as a job locks its
@@ -207,7 +208,7 @@ def _create(
             asset=upload.asset,
             defaults={
                 "lab_id": upload.lab_id,
-                "name": name_clean(name) if name else _title(model, upload),
+                "name": filename_clean(name) if name else _title(model, upload),
                 "created_by": user,
             },
         )
@@ -224,7 +225,7 @@ def _create(
 def _title(model: type[Slide] | type[Video], upload: Upload) -> str:
     """The file's name, or where the lab keeps those apart a number within the case."""
     if intake_rules_of(upload.lab_id).titles_from_files:
-        return name_clean(upload.filename)
+        return filename_clean(upload.filename)
     number = model.everything.filter(case_id=upload.case_id).count() + 1
     return f"{str(model._meta.verbose_name).capitalize()} {number}"
 

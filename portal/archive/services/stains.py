@@ -10,6 +10,7 @@ from portal.archive.models import Slide
 from portal.archive.rules import require_edit
 from portal.core.errors import InvalidInputError
 from portal.core.events import event_emit
+from portal.core.text import name_clean
 from portal.labs.models import User
 
 STAIN_LONGEST = 80  # characters, as for an organ
@@ -26,7 +27,7 @@ def slide_stain_set(*, slide: Slide, user: User, stain: str) -> Slide:
         InvalidInputError: longer than ``STAIN_LONGEST``.
     """
     require_edit(user, slide.lab_id)
-    word = " ".join(stain.split())
+    word = name_clean(stain)
     if len(word) > STAIN_LONGEST:
         raise InvalidInputError(
             f"stain: at most {STAIN_LONGEST} characters; {word[:20]!r}... has {len(word)}."

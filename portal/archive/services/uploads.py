@@ -23,6 +23,7 @@ from portal.archive.services.identity import identity_mark
 from portal.archive.services.quotas import require_quota
 from portal.core.disk import require_room
 from portal.core.errors import ConflictError, InvalidInputError
+from portal.core.text import name_clean
 from portal.labs.models import User
 
 MEDIA_TYPES: dict[FileKind, str] = {
@@ -132,7 +133,7 @@ def content_kind(
 
     The name matters in one case only: the picture in front of an MRXS slide is not the slide.
     """
-    shown = name_clean(filename)
+    shown = filename_clean(filename)
     try:
         kind = inspection.file_kind(path)
     except BadInputError as error:
@@ -162,11 +163,10 @@ def content_kind_of(asset: Asset) -> FileKind:
     return next(kind for kind, media in MEDIA_TYPES.items() if media == asset.media_type)
 
 
-def name_clean(filename: str) -> str:
+def filename_clean(filename: str) -> str:
     """The last part of a path, printable, not too long; never empty."""
     last = filename.replace("\\", "/").rsplit("/", 1)[-1]
-    text = "".join(letter if letter.isprintable() else " " for letter in last)
-    return " ".join(text.split())[:MAX_NAME_LENGTH] or "unnamed"
+    return name_clean(last)[:MAX_NAME_LENGTH].rstrip() or "unnamed"
 
 
 def _received(file: BinaryIO | File[Any]) -> storage.Incoming:
@@ -234,7 +234,7 @@ def upload_keep(
     if before is not None and upload is None:
         return before
     row = upload or Upload(pk=uuid.uuid4(), lab_id=case.lab_id, case=case, created_by=user)
-    row.filename, row.asset, row.sha256 = name_clean(filename), asset, sha256
+    row.filename, row.asset, row.sha256 = filename_clean(filename), asset, sha256
     row.size_bytes = row.received_bytes = size_bytes
     row.state = UploadState.STORED
     row.save()

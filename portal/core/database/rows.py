@@ -17,6 +17,8 @@ from django.db import DEFAULT_DB_ALIAS, connections, models
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.utils import timezone
 
+from portal.core.database.names import NameField, NameKeyField
+
 _NONE: type = type(None)
 _WHOLE: set[type] = {int, _NONE}
 _PLAIN: dict[str, set[type]] = {
@@ -86,6 +88,8 @@ def _column(
     """The values of a field as the driver takes them."""
     if sets_times and (getattr(field, "auto_now", False) or getattr(field, "auto_now_add", False)):
         _set_times(field, rows)
+    if isinstance(field, NameField | NameKeyField):
+        return [field.pre_save(row, False) for row in rows]
     values = [getattr(row, field.attname) for row in rows]
     while field.remote_field:  # a key is stored as what it points to
         field = field.target_field

@@ -12,6 +12,7 @@ from django.http import QueryDict
 
 from ml.imaging.dicom.uids import uuid_of
 from portal.core.errors import InvalidInputError
+from portal.core.text import name_clean
 
 USUAL_LIMIT, MOST_LIMIT = 100, 1000
 MOST_OFFSET = 10_000_000  # beyond, a number is a mistake
@@ -110,7 +111,7 @@ def _ids(values: Sequence[str]) -> list[uuid.UUID]:
 
 def _pattern(name: str, values: Sequence[str]) -> str:
     """A regular expression, of the whole value."""
-    text = values[0]
+    text = name_clean(values[0])
     if len(values) > 1 or len(text) > _MOST_LETTERS or text.count("*") > _MOST_STARS:
         raise InvalidInputError(
             f"{name}: expected one text of at most {_MOST_LETTERS} letters with at most "

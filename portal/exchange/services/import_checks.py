@@ -11,7 +11,7 @@ import numpy as np
 from portal.annotations.models import Roi, RoiRevision
 from portal.annotations.services import require_as_stored
 from portal.archive.models import Canvas, CanvasKind
-from portal.archive.services import name_clean
+from portal.archive.services import filename_clean
 from portal.core.errors import InvalidInputError
 from portal.exchange.formats.crate_reading import CrateError, CrateReader, shown
 from portal.mosaics.models import Mosaic, MosaicComponent, MosaicFrame
@@ -82,7 +82,7 @@ def mosaic_check(mosaic: Mosaic, where: str) -> None:
         )
     if not all(isinstance(one, str) for one in mosaic.warnings):
         raise CrateError(f"{where}: warnings: expected a list of texts.")
-    mosaic.name = name_clean(mosaic.name)
+    mosaic.name = filename_clean(mosaic.name)
 
 
 def mosaic_file(component: MosaicComponent, path: str, crate: CrateReader, ending: str) -> str:

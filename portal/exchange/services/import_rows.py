@@ -19,11 +19,12 @@ from portal.archive.services import (
     MPP_LEAST,
     MPP_MOST,
     canvas_id_of,
-    name_clean,
+    filename_clean,
     search_text,
     tags_clean,
 )
 from portal.core.errors import InvalidInputError
+from portal.core.text import name_clean
 from portal.exchange.formats.crate_reading import CrateError, CrateReader, is_sha256, shown
 from portal.exchange.formats.crate_rows import row_read
 from portal.exchange.services.import_checks import (
@@ -274,7 +275,7 @@ def _items(rows: CaseRows) -> None:
     for item in rows.items.values():
         rows.adopt(item)
         where = f"{item._meta.model_name} {item.pk}"
-        item.name = name_clean(item.name)
+        item.name = filename_clean(item.name)
         _require_case(rows, item, where)
         _of(rows.originals, item.asset_id, where)
         if item.canvas_id not in (None, canvas_id_of(item.pk)):
@@ -282,7 +283,7 @@ def _items(rows: CaseRows) -> None:
         item.canvas_id, item.state, item.warnings = None, ItemState.PREPARING, []
         item.error_code = item.error_message = ""
         if isinstance(item, Slide):
-            item.properties, item.stain = {}, " ".join(item.stain.split())
+            item.properties, item.stain = {}, name_clean(item.stain)
         else:
             item.frames_path = item.media_path = ""
 
@@ -321,7 +322,7 @@ def _canvases(rows: CaseRows) -> None:
     components = {one.canvas_id: one for one in rows.components.values()}
     for canvas in rows.canvases.values():
         rows.adopt(canvas)
-        canvas.name = name_clean(canvas.name)
+        canvas.name = filename_clean(canvas.name)
         where = f"canvas {canvas.pk}"
         _require_case(rows, canvas, where)
         if canvas.is_scaled_by_hand and not (

@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from portal.annotations.models import Label, LabelSet
 from portal.annotations.services import DEPTH_MOST, label_set_ensure
+from portal.core.text import name_key
 from portal.exchange.formats.crate_reading import CrateError, shown
 from portal.exchange.services.import_rows import CaseRows
 from portal.retrieval.models import Encoder
@@ -66,10 +67,10 @@ def _ours(rows: CaseRows, label: Label, label_set: LabelSet, made: list[Label]) 
     known = mine.filter(pk=label.pk).first()
     if known is None and label.retired_at is None:
         live = mine.filter(label_set=label_set, retired_at=None)
-        known = live.filter(name__iexact=label.name).first()
+        known = live.filter(name_key=name_key(label.name)).first()
     if known is not None:
         return known.pk
-    twin = next((one for one in made if one.name.lower() == label.name.lower()), None)
+    twin = next((one for one in made if name_key(one.name) == name_key(label.name)), None)
     if twin is not None and label.retired_at is None and twin.retired_at is None:
         return twin.pk
     is_free = not Label.objects.filter(pk=label.pk).exists()

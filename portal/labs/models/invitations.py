@@ -8,6 +8,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.db import models
 from django.utils import timezone
 
+from portal.core.database.names import NameField
 from portal.core.models import BaseModel
 from portal.labs.models.people import Lab, Membership, Role, User
 
@@ -49,7 +50,7 @@ class Invitation(BaseModel):
 
     lab = models.ForeignKey(Lab, on_delete=models.CASCADE, related_name="invitations")
     email = models.EmailField()
-    full_name = models.CharField(max_length=120, blank=True)
+    full_name = NameField(max_length=120, blank=True)
     role = models.CharField(max_length=12, choices=Role.choices, default=Role.VIEWER)
     invited_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
     sha256 = models.CharField(max_length=64, unique=True)

@@ -10,6 +10,7 @@ from django.contrib.auth.base_user import BaseUserManager
 from django.contrib.auth.models import AbstractUser, AnonymousUser
 from django.db import models
 
+from portal.core.database.names import NameField
 from portal.core.models import BaseModel
 
 _Model = TypeVar("_Model", bound=models.Model)
@@ -36,7 +37,7 @@ class User(AbstractUser):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     username = None  # type: ignore[assignment]
     email = models.EmailField("e-mail", unique=True)
-    full_name = models.CharField(max_length=120, blank=True)
+    full_name = NameField(max_length=120, blank=True)
     email_proven_at = models.DateTimeField(null=True, blank=True)
     """When somebody first proved to own the address, as by a mailed link; None: never."""
     is_service = models.BooleanField(default=False)
@@ -65,7 +66,7 @@ class LabQuerySet(models.QuerySet["Lab"]):
 class Lab(BaseModel):
     """A tenant. Everything belongs to one lab; nothing crosses labs unless shared by name."""
 
-    name = models.CharField(max_length=120)
+    name = NameField(max_length=120)
     slug = models.SlugField(unique=True)
     objects = LabQuerySet.as_manager()
 

@@ -9,6 +9,7 @@ from django.db import models
 
 from portal.annotations.models import Roi
 from portal.archive.models import Canvas, canvases_in_bin
+from portal.core.database.names import NameField
 from portal.labs.models import LabOwned
 from portal.retrieval.models.searches import Query
 
@@ -24,7 +25,7 @@ class Report(LabOwned):
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
     )
     made_by = models.CharField(max_length=254, help_text="Name of the person at that time")
-    name = models.CharField(max_length=300, help_text="Name of what was searched with")
+    name = NameField(max_length=300, help_text="Name of what was searched with")
     roi = models.ForeignKey(Roi, null=True, on_delete=models.SET_NULL, related_name="+")
     query = models.ForeignKey(Query, null=True, on_delete=models.SET_NULL, related_name="+")
     canvas = models.ForeignKey(

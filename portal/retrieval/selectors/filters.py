@@ -13,6 +13,7 @@ from django.db.models import Q, QuerySet
 from portal.annotations.models import Roi
 from portal.archive.models import Canvas, Slide
 from portal.archive.selectors import case_tagged_q
+from portal.core.text import name_clean
 from portal.retrieval.selectors.days import midnight, midnight_after
 
 
@@ -60,6 +61,11 @@ class Filters:
     since: date | None = None
     until: date | None = None
     case: CaseScope = CaseScope.ANY
+
+    def __post_init__(self) -> None:
+        """Words are spelled as the database spells them."""
+        for word in ("organ", "diagnosis", "tag", "stain", "scanner"):
+            object.__setattr__(self, word, name_clean(getattr(self, word)))
 
     def __bool__(self) -> bool:
         """True if it narrows anything."""

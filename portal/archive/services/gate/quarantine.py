@@ -21,6 +21,7 @@ from portal.archive.services.assets import asset_lock, asset_release
 from portal.archive.services.items import ItemReceived, canvas_id_of, item_create
 from portal.core.errors import ConflictError, InvalidInputError
 from portal.core.events import event_emit
+from portal.core.text import name_clean
 from portal.labs.models import User
 
 NOT_CLEAN = "not-clean"
@@ -81,7 +82,7 @@ def quarantine_release(*, upload: Upload, user: User, reason: str) -> ItemReceiv
         ConflictError: it cannot be opened, whatever the rules are; or it is not there any more.
     """
     require_intake(user, upload.lab_id)
-    reason = " ".join(reason.split())[:300]  # as many characters as its column holds
+    reason = name_clean(reason)[:300]  # as many characters as its column holds
     if not reason:
         raise InvalidInputError("reason: say why this file may be released.", code="reason-missing")
     if upload.error_code not in RELEASABLE:

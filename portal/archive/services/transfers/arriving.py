@@ -22,7 +22,7 @@ from portal.archive.services.transfers.writing import (
     transfer_write,
     transfer_writing,
 )
-from portal.archive.services.uploads import name_clean, upload_admit
+from portal.archive.services.uploads import filename_clean, upload_admit
 from portal.core.errors import ConflictError, InvalidInputError, StorageFullError
 from portal.jobs.models import Job
 from portal.jobs.services import job_submit
@@ -58,8 +58,8 @@ def upload_begin(
     upload = Upload(
         lab=case.lab,
         case=case,
-        filename=name_clean(filename),
-        name=name_clean(name) if name else "",
+        filename=filename_clean(filename),
+        name=filename_clean(name) if name else "",
         size_bytes=size_bytes,
         sha256=sha256,
         is_part=is_part,
@@ -104,8 +104,8 @@ def upload_join(
         whole = Upload.objects.create(
             lab=case.lab,
             case=case,
-            filename=name_clean(filename),
-            name=name_clean(name) if name else "",
+            filename=filename_clean(filename),
+            name=filename_clean(name) if name else "",
             size_bytes=size_bytes,
             received_bytes=size_bytes,
             sha256=sha256,

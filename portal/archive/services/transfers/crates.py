@@ -17,7 +17,7 @@ from portal.archive.models import Upload, UploadState
 from portal.archive.rules import require_crate
 from portal.archive.services.quotas import quota_taking, require_quota
 from portal.archive.services.transfers.writing import bytes_drop
-from portal.archive.services.uploads import name_clean
+from portal.archive.services.uploads import filename_clean
 from portal.core.disk import require_room
 from portal.core.errors import ConflictError, InvalidInputError
 from portal.labs.models import Lab, User
@@ -35,7 +35,9 @@ def crate_begin(*, lab: Lab, filename: str, size_bytes: int, user: User) -> Uplo
     require_crate(user, lab.pk)
     if size_bytes < 1:
         raise InvalidInputError("The file is empty.", code="empty-file")
-    upload = Upload(lab=lab, filename=name_clean(filename), size_bytes=size_bytes, created_by=user)
+    upload = Upload(
+        lab=lab, filename=filename_clean(filename), size_bytes=size_bytes, created_by=user
+    )
     with quota_taking(lab.pk):
         require_quota(lab.pk, size_bytes)
         require_room(size_bytes)

@@ -17,6 +17,7 @@ from portal.archive import storage
 from portal.archive.models import BinEntry, Case
 from portal.archive.services import asset_purge, bin_purge, bin_put
 from portal.core.errors import ConflictError, InvalidInputError, NotFoundError
+from portal.core.text import name_clean
 from portal.jobs.models import ENDED, Job
 from portal.jobs.services import job_cancel
 from portal.keeping.models import Backup, Erasure, ErasureState
@@ -58,7 +59,7 @@ def erasure_begin(*, lab: Lab, cases: Collection[Case], user: User, reason: str)
         ConflictError: a job is still at work on one of them; try again once it has stopped.
     """
     require_purge(user, lab.pk)
-    reason = " ".join(reason.split())[:200]
+    reason = name_clean(reason)[:200]
     found = inventory_of([case.pk for case in cases])
     if any(word.lower() in reason.lower() for word in found.words):
         raise InvalidInputError("The reason is kept, so it must not name what is to be erased.")
