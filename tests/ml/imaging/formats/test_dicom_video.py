@@ -16,6 +16,7 @@ from ml.imaging.formats.sniff import sniff
 from ml.imaging.ingest import UNWRAPPED_NAME, inspect_video, load_frame_table
 from ml.imaging.sandbox import run_limited
 from ml.imaging.videos import read_frame
+from ml.types import DisplayGeometry
 from tests.ml.imaging.conftest import number_of
 from tests.ml.imaging.deidentify.support import (
     AVC,
@@ -52,7 +53,7 @@ def test_the_confined_child_unwraps_it_and_lists_its_frames(
         reads=(path,),
         writes=(out,),
     )
-    assert (found["frame_count"], found["width_px"], found["height_px"]) == (20, 192, 64)
+    assert (found["frame_count"], DisplayGeometry(**found["geometry"]).size) == (20, (192, 64))
     assert found["browser_playable"] is (codec == "libx264" and container == "mp4")
     unwrapped = out / found["pixels"]
     assert unwrapped.read_bytes().rstrip(b"\0") == video.read_bytes().rstrip(b"\0")
