@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 
-from portal.core.errors import ForbiddenError
+from portal.core.errors import ForbiddenError, NotFoundError
 from portal.labs.models import Lab, Membership, Role, User
 
 
@@ -24,6 +24,20 @@ def require_role(user: User, lab_id: uuid.UUID, *, at_least: Role) -> None:
     """Raise ``ForbiddenError`` unless the role suffices; call once the object was found visible."""
     if not has_role(user, lab_id, at_least=at_least):
         raise ForbiddenError(f"You need the role of {at_least.label.lower()} in the lab.")
+
+
+def require_role_anywhere(user: User, *, at_least: Role) -> None:
+    """Refuse, before costly work begins, whoever has the role in no lab.
+
+    Raises:
+        NotFoundError: a member of no lab, to whom nothing is visible.
+        ForbiddenError: the role suffices in none.
+    """
+    roles = [Role(role) for role in Membership.objects.of(user).values_list("role", flat=True)]
+    if not roles:
+        raise NotFoundError("You are a member of no lab.")
+    if all(role.rank < at_least.rank for role in roles):
+        raise ForbiddenError(f"You need the role of {at_least.label.lower()} in a lab.")
 
 
 def require_manager(by: User | None, lab: Lab) -> None:

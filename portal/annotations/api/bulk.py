@@ -13,7 +13,7 @@ from rest_framework.response import Response
 
 from portal.annotations import selectors
 from portal.annotations.api.conditions import once
-from portal.annotations.api.parsers import GeometryJsonParser
+from portal.annotations.api.parsers import STEPS_BYTES, STEPS_VALUES, GeometryJsonParser
 from portal.annotations.api.rows import RoiRowsRenderer, rows_text
 from portal.annotations.models import Label, RoiAction, RoiKind
 from portal.annotations.serializers import (
@@ -34,8 +34,9 @@ from portal.core.api.schema import IDEMPOTENCY_KEY
 from portal.core.api.views import ApiView
 from portal.core.errors import InvalidInputError, StaleVersionError
 from portal.core.http.acting import about
-from portal.labs.models import TokenArea
+from portal.labs.models import Role, TokenArea
 from portal.labs.requests import user_of
+from portal.labs.rules import require_role_anywhere
 
 STALE = OpenApiResponse(
     ProblemSerializer, "Stale: nothing was written. `stale` has the ROIs as they are now."
@@ -87,6 +88,8 @@ class RoiBulkApi(ApiView):
     area = TokenArea.ROIS
     keeps_keys = True  # for good, with the revisions that the request made
     parser_classes = (GeometryJsonParser,)
+    body_limit_bytes = STEPS_BYTES
+    body_limit_values = STEPS_VALUES
     renderer_classes = (RoiRowsRenderer,)
 
     @extend_schema(
@@ -101,9 +104,10 @@ class RoiBulkApi(ApiView):
         A change that finds its ROI as it wants it does nothing: the request can be sent again. With
         its Idempotency-Key that holds even if others have changed the ROIs since.
         """
+        user = user_of(request)
+        require_role_anywhere(user, at_least=Role.ANNOTATOR)  # before a large body is parsed
         body = RoiBulkSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        user = user_of(request)
         canvas = canvas_get(user=user, canvas_id=body.validated_data["canvas"])
         about(request, canvas.pk)
         changes = body.validated_data["changes"]

@@ -12,6 +12,9 @@ from portal.annotations.formats import MAX_BYTES
 from portal.core.api.parsers import BoundedJsonParser
 from portal.core.errors import TooLargeInputError
 
+OUTLINE_BYTES = 16 * 2**20  # an ROI; a GeoJSON of 200,000 vertices is about 8 MB
+STEPS_BYTES = 32 * 2**20  # many changes at once
+STEPS_VALUES = 4_000_000  # 10,000 outlines of a hundred vertices
 _IN_MEMORY_BYTES = 4 * 2**20  # a longer document goes to a temporary file
 _PIECE_BYTES = 2**20  # read at a time
 

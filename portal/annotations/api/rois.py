@@ -22,7 +22,7 @@ from portal.annotations.api.conditions import (
     expected_version_or_none,
     once,
 )
-from portal.annotations.api.parsers import GeometryJsonParser
+from portal.annotations.api.parsers import OUTLINE_BYTES, GeometryJsonParser
 from portal.annotations.api.rows import RoiRowsRenderer, rows_text
 from portal.annotations.models import Roi, RoiKind
 from portal.annotations.serializers import (
@@ -113,6 +113,7 @@ class RoiApi(ApiViewSet[Roi]):
     filter_backends = ()
     renderer_classes = (RoiRowsRenderer,)
     parser_classes = (GeometryJsonParser,)
+    body_limit_bytes = OUTLINE_BYTES
     lookup_value_regex = UUID_REGEX
 
     @extend_schema(

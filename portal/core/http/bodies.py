@@ -19,7 +19,7 @@ from django.views.decorators.csrf import csrf_exempt
 from portal.core.errors import ForbiddenError, PortalError, TooLargeInputError
 
 PAGE_BODY_BYTES = 2**20  # a form of text
-API_BODY_BYTES = 64 * 2**20  # a GeoJSON of 200,000 vertices is about 8 MB
+API_BODY_BYTES = 2**20  # JSON; a view that takes more says so in ``body_limit_bytes``
 _View = TypeVar("_View", bound=Callable[..., Any])
 
 

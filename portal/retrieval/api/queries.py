@@ -11,6 +11,7 @@ from rest_framework.response import Response
 
 from portal.core.api.views import ApiViewSet
 from portal.core.http.acting import about
+from portal.core.http.bodies import API_BODY_BYTES
 from portal.jobs.api import job_accepted
 from portal.labs.models import Role, TokenArea
 from portal.labs.requests import user_of
@@ -30,6 +31,7 @@ class QueryViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiViewSet[
     """Queries of your labs: areas, frames, pictures, whole slides and examples."""
 
     area = TokenArea.SEARCH
+    body_limit_bytes = API_BODY_BYTES + 4 * services.PICTURE_BYTES // 3  # a picture as base64
     serializer_class = QuerySerializer
     queryset = Query.objects.none()
     lookup_value_converter = "uuid"

@@ -104,7 +104,7 @@ def test_200_000_vertices_are_refused_with_the_limit(api: APIClient, canvas: Can
 def test_a_body_beyond_the_limit_is_refused(
     api: APIClient, canvas: Canvas, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("portal.core.api.parsers.API_BODY_BYTES", 100)
+    monkeypatch.setattr("portal.annotations.api.rois.RoiApi.body_limit_bytes", 100)
     answer = api.post(ROIS, {"canvas": str(canvas.pk), "geometry": box(1, 1, 9, 9)})
     assert answer.status_code == 413
 
