@@ -14,6 +14,7 @@ from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 
 from portal.core.http.bodies import require_csrf
+from portal.labs.delegation import BY_A_PERSON, CARRIES
 from portal.labs.models import ApiToken, TokenScope, User
 from portal.labs.selectors import second_factor_missing
 
@@ -97,6 +98,8 @@ class SignedInWithScope(BasePermission):
         token = request.auth
         if not isinstance(token, ApiToken):
             return True
+        if not self._may_hand_on(request, token):
+            return False
         reads = request.method in SAFE_METHODS or (
             request.method == "POST" and getattr(view, "reads_by_post", False)
         )
@@ -107,13 +110,26 @@ class SignedInWithScope(BasePermission):
         self.code = "token-area"
         return token.allows(area, writes=not reads)
 
-
-class SessionOnly(BasePermission):
-    """A person at a browser: a token that leaked must not make further tokens."""
-
-    message = "Sign in with a session: tokens cannot manage tokens."
-    code = "session-required"
-
-    def has_permission(self, request: Request, view: Any) -> bool:
-        """Refuse tokens."""
-        return not isinstance(request.auth, ApiToken)
+    def _may_hand_on(self, request: Request, token: ApiToken) -> bool:
+        """The rules of ``portal.labs.delegation``."""
+        match = request._request.resolver_match
+        act = (match.view_name if match else "", str(request.method))
+        if act in BY_A_PERSON:
+            self.message = (
+                "Sign in with a session: a token makes no accounts, roles, programs or tokens."
+            )
+            self.code = "session-required"
+            return False
+        needs = CARRIES.get(act, {}) if token.areas else {}
+        lacking = [
+            area
+            for area, scope in needs.items()
+            if not token.allows(area, writes=scope == TokenScope.WRITE)
+        ]
+        if lacking:
+            self.message = (
+                "This carries data of areas that the token has no right to: "
+                f"{', '.join(lacking)}. It has {token.words}."
+            )
+            self.code = "token-area"
+        return not lacking

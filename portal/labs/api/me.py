@@ -12,7 +12,6 @@ from rest_framework.response import Response
 
 from portal.core.api.views import ApiView, ApiViewSet
 from portal.labs import selectors, services
-from portal.labs.authentication import SessionOnly, SignedInWithScope
 from portal.labs.models import ApiToken, TokenScope
 from portal.labs.requests import user_of
 from portal.labs.serializers import (
@@ -49,7 +48,6 @@ class ApiTokenViewSet(
 ):
     """One's own tokens. Only with a session: a token cannot manage tokens."""
 
-    permission_classes = (SignedInWithScope, SessionOnly)
     serializer_class = ApiTokenSerializer
     queryset = ApiToken.objects.none()
     lookup_value_converter = "uuid"

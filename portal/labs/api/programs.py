@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import uuid
 from datetime import timedelta
-from typing import Any, cast
+from typing import Any
 
 from django.db.models import QuerySet
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import mixins, serializers, status
-from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.core.api.views import ApiView, ApiViewSet
 from portal.labs import selectors, services
 from portal.labs.api.people import LabFilter
-from portal.labs.authentication import SessionOnly
 from portal.labs.models import Membership, Role, TokenArea, TokenScope
 from portal.labs.requests import UUID_REGEX, user_of
 from portal.labs.rules import require_manager
@@ -92,11 +90,6 @@ class ProgramTokensApi(ApiView):
     """The tokens of a program."""
 
     area = TokenArea.LAB
-
-    def get_permissions(self) -> list[BasePermission]:
-        """Only a person makes tokens; a system may end them."""
-        usual = cast("list[BasePermission]", super().get_permissions())
-        return [*usual, SessionOnly()] if self.request.method == "POST" else usual
 
     @extend_schema(
         operation_id="programs_tokens_create",

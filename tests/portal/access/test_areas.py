@@ -9,6 +9,7 @@ from django.http.response import HttpResponseBase
 from django.test import Client
 
 from portal.archive.tiles.server import TILES
+from portal.labs.delegation import BY_A_PERSON, CARRIES
 from portal.labs.models import ApiToken, TokenArea, TokenScope
 from tests.portal.access.actors import send
 from tests.portal.access.conftest import Scene
@@ -79,7 +80,20 @@ CALLS = [
     for name, rules in sorted(RULES.items())
     if name.startswith("api:") and name not in OPEN | CLOSED
     for method in rules
+    if (name, method) not in BY_A_PERSON
 ]
+GRANTS_NOTHING = {
+    ("api:case-shares", "GET"),
+    ("api:erasure-list", "POST"),
+    ("api:intake-rules", "PUT"),
+    ("api:learning-list", "POST"),
+    ("api:learning-promote", "POST"),
+    ("api:learning-roll-back", "POST"),
+    ("api:review-rules", "PUT"),
+    ("api:share-end", "POST"),
+    ("api:webhook-ping", "POST"),
+}
+"""Writes of the area ``lab`` that give nobody access and carry nothing out."""
 
 
 @pytest.mark.parametrize(("name", "method"), CALLS)
@@ -91,12 +105,34 @@ def test_a_token_stays_in_its_areas(scene: Scene, name: str, method: str) -> Non
         other = {one: TokenScope.WRITE for one in TokenArea if one != area}
         refused = _asked(scene, name, method, other)
         assert (refused.status_code, "token-area" in _text(refused)) == (403, True)
-        within = _asked(scene, name, method, {area: TokenScope.WRITE})
+        needs = CARRIES.get((name, method), {})
+        if set(needs) - {area}:
+            lacking = _asked(scene, name, method, {area: TokenScope.WRITE})
+            assert (lacking.status_code, "token-area" in _text(lacking)) == (403, True)
+        within = _asked(scene, name, method, {**needs, area: TokenScope.WRITE})
         assert within.status_code == rule.answers["write_token"]
-        reading = _asked(scene, name, method, {area: TokenScope.READ})
+        reading = _asked(scene, name, method, {**needs, area: TokenScope.READ})
         expected = rule.answers["write_token"] if reads else 403
         assert reading.status_code == expected
         transaction.set_rollback(True)
+
+
+@pytest.mark.parametrize(("name", "method"), sorted(BY_A_PERSON))
+def test_no_token_makes_accounts_roles_programs_or_tokens(
+    scene: Scene, name: str, method: str
+) -> None:
+    for areas in ({}, dict.fromkeys(TokenArea, TokenScope.WRITE)):
+        answer = _asked(scene, name, method, areas)
+        assert (answer.status_code, answer.json()["code"]) == (403, "session-required")
+
+
+def test_every_write_in_the_area_of_the_lab_is_judged() -> None:
+    writes = {
+        (name, method)
+        for name, method in CALLS
+        if _area(name) == TokenArea.LAB and method in {"POST", "PUT", "PATCH"}
+    }
+    assert sorted(writes - CARRIES.keys() - GRANTS_NOTHING) == [], "does it give access?"
 
 
 @pytest.mark.parametrize("name", ["api:me", "api:job-list", "api:job-detail"])

@@ -76,20 +76,24 @@ PEOPLE: Mapping[str, Mapping[str, Rule]] = {
     "api:member-list": {"GET": rest(elsewhere=200)},
     "api:member-detail": {
         "GET": rest(),
-        "PATCH": rest(at_least="manager", writes=True, body=lambda scene: {"role": "annotator"}),
+        "PATCH": by_session(
+            rest(at_least="manager", writes=True, body=lambda scene: {"role": "annotator"})
+        ),
         "DELETE": rest(204, at_least="manager", writes=True),
     },
     "api:invitation-list": {
         "GET": rest(elsewhere=200),
-        "POST": rest(
-            201,
-            at_least="manager",
-            writes=True,
-            body=lambda scene: {"email": "new@access.example", "lab": scene.ids["labs"]},
+        "POST": by_session(
+            rest(
+                201,
+                at_least="manager",
+                writes=True,
+                body=lambda scene: {"email": "new@access.example", "lab": scene.ids["labs"]},
+            )
         ),
     },
     "api:invitation-detail": {"DELETE": rest(204, at_least="manager", writes=True)},
-    "api:invitation-renew": {"POST": rest(at_least="manager", writes=True)},
+    "api:invitation-renew": {"POST": by_session(rest(at_least="manager", writes=True))},
     "labs:set_up": dict.fromkeys(("GET", "POST"), public(404)),  # somebody has an account
     "labs:link_ask": dict.fromkeys(("GET", "POST"), public(200)),
     "labs:link_open": {"GET": public(302)},
@@ -115,11 +119,13 @@ PEOPLE: Mapping[str, Mapping[str, Rule]] = {
     "labs:program_remove": {"POST": page(302, at_least="manager")},
     "api:program-list": {
         "GET": rest(elsewhere=200),  # of the labs one manages
-        "POST": rest(
-            201,
-            at_least="manager",
-            writes=True,
-            body=lambda scene: {"name": "LIS", "role": "viewer", "lab": scene.ids["labs"]},
+        "POST": by_session(
+            rest(
+                201,
+                at_least="manager",
+                writes=True,
+                body=lambda scene: {"name": "LIS", "role": "viewer", "lab": scene.ids["labs"]},
+            )
         ),
     },
     "api:program-detail": {
