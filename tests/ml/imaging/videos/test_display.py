@@ -14,6 +14,7 @@ from PIL import Image
 from ml.imaging.ingest import POSTER_NAME, inspect_video
 from ml.imaging.videos import iter_frames, probe_video, read_frame, transcode_h264
 from ml.imaging.videos.filmstrip import HEIGHT_PX, filmstrip
+from ml.mosaic.sources import open_source
 from ml.types import DisplayGeometry, ImageU8
 from tests.ml.imaging.videos.samples import (
     COLOURS,
@@ -146,6 +147,18 @@ def test_a_circle_is_round_in_every_picture(
         assert rgb.shape == (size[1], size[0], 3)
         expected = (size[0] / 2, size[1] / 2, 200, 200)
         assert box_of_disc(rgb) == pytest.approx(expected, abs=3)
+
+
+def test_a_mosaic_is_made_of_displayed_frames(tmp_path: Path) -> None:
+    frame = rgb_frame(corners())
+    path = write_video(
+        tmp_path / "a.mp4", frame, "libx264", matrix=MATRICES["transposed"], aspect=Fraction(2)
+    )
+    frames = [found.rgb for found in open_source(path).frames()]
+    assert len(frames) == 6
+    for rgb in frames:
+        assert rgb is not None and rgb.shape == (640, 240, 3)
+        assert shown(rgb) == ORDER["transposed"]
 
 
 def test_the_filmstrip_shows_square_pixels(tmp_path: Path) -> None:

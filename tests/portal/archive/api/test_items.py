@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import io
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import av
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from PIL import Image
 from rest_framework.test import APIClient
 
 from portal.archive.models import Case, Slide, Video
+from tests.ml.imaging.videos.samples import MATRICES, corners, write_video
 from tests.portal.archive.support import png, run_job
 
 pytestmark = pytest.mark.django_db
@@ -115,3 +120,49 @@ def test_media_answers_ranges(api: APIClient, video: Video, video_file: Path) ->
     assert b"".join(answer.streaming_content) == video_file.read_bytes()[4:8]
     whole = api.get(f"/api/v1/videos/{video.pk}/media/", headers={"Accept": "video/mp4"})
     assert (whole.status_code, whole.headers["Content-Type"]) == (200, "video/mp4")
+
+
+def test_a_video_says_how_its_file_stores_frames(
+    api: APIClient, case: Case, receive: Any, quick: None, tmp_path: Path
+) -> None:
+    """Shown with square pixels and upright: PAL, mirrored and turned."""
+    stored = av.VideoFrame.from_ndarray(corners((180, 144)), format="rgb24")
+    path = write_video(
+        tmp_path / "a.mp4",
+        stored.reformat(format="yuv420p"),
+        "libx264",
+        matrix=MATRICES["transposed"],
+        aspect=Fraction(64, 45),
+    )
+    received = receive(case, path, "a.mp4")
+    job = run_job(received.job)
+    assert job.state == "succeeded", job.error_message
+    found = api.get(f"/api/v1/videos/{received.item.pk}/").json()
+    expected = {
+        "stored_width": 180,
+        "stored_height": 144,
+        "sample_aspect_ratio": "64:45",
+        "is_mirrored": True,
+        "rotation_deg": 270,
+    }
+    assert {key: found[key] for key in expected} == expected
+    canvas = api.get(f"/api/v1/canvases/{found['canvas']}/").json()
+    assert {key: canvas["video"][key] for key in expected} == expected
+    assert (canvas["width"], canvas["height"]) == (144, 256)
+    rows = api.get(f"/api/v1/videos/{received.item.pk}/frames/").json()["frames"]
+    for url in (
+        canvas["video"]["frame_url"].replace("{pts}", str(rows[1]["pts"])),
+        canvas["thumbnail_url"],
+    ):
+        picture = Image.open(io.BytesIO(b"".join(_pieces(api.get(url)))))
+        assert picture.size == (144, 256)
+
+
+def test_a_video_that_is_not_ready_has_no_stored_size(api: APIClient, video: Video) -> None:
+    Video.objects.filter(pk=video.pk).update(geometry=None)
+    found = api.get(f"/api/v1/videos/{video.pk}/").json()
+    assert (found["stored_width"], found["sample_aspect_ratio"]) == (None, None)
+
+
+def _pieces(response: Any) -> Any:
+    return response.streaming_content if response.streaming else [response.content]
