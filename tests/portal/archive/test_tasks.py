@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tifffile
 
 from ml.errors import LimitExceededError
+from ml.imaging.slides.tiles import TileSource
 from portal.archive import inspection, selectors, tasks
 from portal.archive.models import Canvas, Case, Slide, Upload, Video
 from portal.archive.services import quarantine_retry
@@ -22,6 +24,7 @@ from portal.jobs.services import job_cancel, job_retry, job_submit
 from portal.jobs.worker.runner import job_run
 from portal.labs.models import User
 from tests.ml.imaging.deidentify.support import AVC, SECRET, write_dicom_video
+from tests.ml.imaging.labels import LEVELS, TILES, tissue, write_with_label
 from tests.portal.archive.support import picture, run_job
 
 pytestmark = pytest.mark.django_db
@@ -54,6 +57,30 @@ def test_a_slide_becomes_a_canvas(case: Case, receive: Any, slide_file: Path) ->
     assert (slide.state, slide.canvas) == ("ready", canvas)
     assert (canvas.kind, canvas.width_px, canvas.height_px) == ("slide", 1200, 900)
     assert Event.objects.get(name="slide.ready").payload["slide_id"] == str(slide.pk)
+
+
+@pytest.mark.parametrize("how", ["reduced", "of_the_same_shape"])
+def test_a_label_among_the_levels_is_neither_served_nor_kept(
+    case: Case, receive: Any, tmp_path: Path, storage: Path, how: str
+) -> None:
+    path = write_with_label(tmp_path / "a.tif", how)
+    job = run_job(receive(case, path, "a.tif").job)
+    assert job.state == JobState.SUCCEEDED, job.traceback
+    slide = Slide.objects.select_related("asset", "canvas").get()
+    sizes = [(one["width_px"], one["height_px"]) for one in slide.canvas.levels]
+    assert sizes == LEVELS
+    assert len([name for name in slide.asset.removed if name.endswith(" image")]) == 1
+    with TileSource(storage / slide.canvas.pixels_path) as tiles:
+        assert len(tiles.levels) == len(LEVELS)
+
+
+def test_pages_that_are_left_out_are_a_warning(case: Case, receive: Any, tmp_path: Path) -> None:
+    path = tmp_path / "a.tif"
+    with tifffile.TiffWriter(path) as tiff:
+        for _ in range(3):
+            tiff.write(tissue(), **TILES)
+    run_job(receive(case, path, "a.tif").job)
+    assert any("2 are left out" in warning for warning in Slide.objects.get().warnings)
 
 
 def test_a_still_gets_tiles_of_its_own(case: Case, receive: Any, storage: Path) -> None:
