@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator
 
 from portal.annotations.formats.seams import ExportChoices, Plane, Rois
 from portal.annotations.measures import MEASURES, measures_of
 from portal.annotations.models import Label
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = re.compile(r"[\t\r\n]|[^\w!-~]*[=+@＝＋－＠-]")
+"""Signs that begin a formula, full-width ones too, also behind spaces and invisible characters."""
 _HEAD = (
     *("id", "name", "label", "shape", "review", "frame", "locked"),
     *("centroid_x_px", "centroid_y_px"),
@@ -42,7 +44,7 @@ class Table:
 
 def cell(text: str) -> str:
     """What a spreadsheet does not take for a formula."""
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    return f"'{text}" if _FORMULA.match(text) else text
 
 
 def _line(values: list[object]) -> bytes:

@@ -21,6 +21,7 @@ from portal.annotations.formats import (
     WRITERS,
     ExportChoices,
     Plane,
+    cell,
     masks,
     pictures,
     reader_of,
@@ -111,6 +112,22 @@ def test_frames_of_a_video_are_images_of_coco() -> None:
     data = written("coco", roi(box(1, 1, 9, 9), frame_index=7), plane=VIDEO)
     assert json.loads(data)["images"][0]["file_name"] == "frame_000007.png"
     assert [one.t for one in read(data, plane=VIDEO)] == [7]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("=1+1", "+1", "-1", "@A1", "\t=1", "\r=1", "\n=1", " =1", "\xa0=1"),
+        *("\u200b=1", "\ufeff@A1", "\u202e-1", "＝1", "＋1", "－1", "＠A1"),
+    ],
+)
+def test_no_spreadsheet_takes_a_text_for_a_formula(text: str) -> None:
+    assert cell(text) == f"'{text}"
+
+
+@pytest.mark.parametrize("text", ["Tumour", "a=b", "(-)", "1-2", "Ä+", "", "😀", "<para>"])
+def test_other_texts_stay_as_they_are(text: str) -> None:
+    assert cell(text) == text
 
 
 def test_a_table_has_measures_with_units_and_no_formulas() -> None:

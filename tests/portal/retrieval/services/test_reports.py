@@ -12,12 +12,14 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from PIL import Image
 
+from portal.annotations.models import Label, Roi
 from portal.annotations.services import roi_delete
+from portal.archive.models import Case
 from portal.archive.services import case_delete
 from portal.audit.models import AuditEntry
 from portal.core.errors import ConflictError, ForbiddenError, InvalidInputError
 from portal.keeping.services import erasure_begin, erasure_run
-from portal.labs.models import Membership, TokenScope, User
+from portal.labs.models import Lab, Membership, TokenScope, User
 from portal.labs.services import token_create
 from portal.retrieval import selectors
 from portal.retrieval.models import Query, QuerySource, Report, ReportRegion
@@ -108,6 +110,40 @@ def test_the_pdf_names_all_and_numbers_its_pages(world, found, roi):
         assert word in text
     assert f"Page 1 of {len(pages)}" in text
     assert sum(len(page.images) for page in pages) >= 1, "alike ones are held once"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        '<para><font size="400">A</font>',
+        "</para><img src='file:///etc/passwd'/>",
+        "&bogus; &#0; <b>",
+        "\u202egnp.exe\u2066",
+        "😀" * 40,
+        "W" * 120,
+        "a\x00b\x1b[31m\r\nBcc: x",
+        "\ud7ff\uffff\U0010ffff",
+    ],
+)
+def test_a_hostile_name_is_printed_as_text(world, found, roi, name):
+    from pypdf import PdfReader
+
+    Lab.objects.filter(pk=world.lab.pk).update(name=name)
+    Label.objects.update(name=name)
+    Roi.objects.update(name=name)
+    Case.objects.filter(pk=found[0].canvas.case_id).update(accession=name[:60])
+    User.objects.filter(pk=world.user.pk).update(full_name=name)
+    world.user.refresh_from_db()
+    roi.refresh_from_db()
+    report = made(world, roi)
+    Report.objects.filter(pk=report.pk).update(name=name)
+    answer = page_of(world.user).get(f"/reports/{report.pk}/report.pdf")
+    assert answer.status_code == 200
+    assert "\n" not in answer["Content-Disposition"] and "\x00" not in answer["Content-Disposition"]
+    text = "".join(page.extract_text() for page in PdfReader(io.BytesIO(answer.content)).pages)
+    assert "Similar cases" in text and "root:" not in text
+    if name.startswith("<"):
+        assert name[:6] in text
 
 
 def test_asked_again_it_says_what_changed(world, found, roi):
