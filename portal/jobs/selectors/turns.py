@@ -1,7 +1,8 @@
-"""Whose work is next: the more urgent first, and within a priority one job of each in turn.
+"""Whose work is next: the more urgent first, and within a priority one job of each lab in turn.
 
-*Each* is somebody in a lab. Whoever waited longest since work of theirs was last begun is next, so
-that neither a lab's import nor a colleague's keeps anybody else's jobs behind it.
+The lab that has waited longest since work of its own was last begun is next, and within it the
+person who has. So neither a lab of many people, nor an import, nor a colleague's work keeps the
+jobs of others behind it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import uuid
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from itertools import groupby
+from itertools import groupby, zip_longest
 from typing import NamedTuple
 
 from django.db.models import Min, Q, QuerySet
@@ -31,6 +32,16 @@ class Party(NamedTuple):
     def person(self) -> str:
         """As ``JobTurn`` has it."""
         return "" if self.person_id is None else str(self.person_id)
+
+
+class Turns(NamedTuple):
+    """When work was last begun, of people and of labs, by priority; those never served are missing.
+
+    A lab's is that of anybody in it, whether they wait for more or not.
+    """
+
+    parties: dict[Party, datetime]
+    labs: dict[tuple[int, uuid.UUID], datetime]
 
 
 class Waiting(NamedTuple):
@@ -77,29 +88,48 @@ def jobs_of(jobs: QuerySet[Job], party: Party) -> QuerySet[Job]:
     return theirs.order_by("created_at", "pk")
 
 
-def turns_of(parties: Iterable[Party]) -> dict[Party, datetime]:
-    """When work was last begun for them; those never served are missing."""
+def turns_of(parties: Iterable[Party]) -> Turns:
+    """When work was last begun for them and for their labs. One query."""
     asked = {(party.priority, party.lab_id, party.person): party for party in parties}
     rows = JobTurn.objects.filter(lab_id__in={party.lab_id for party in asked.values()})
-    found = rows.values_list("priority", "lab_id", "person", "served_at")
-    return {asked[key]: at for *names, at in found if (key := tuple(names)) in asked}
+    turns = Turns({}, {})
+    for priority, lab_id, person, at in rows.values_list(
+        "priority", "lab_id", "person", "served_at"
+    ):
+        lab = (priority, lab_id)
+        turns.labs[lab] = max(at, turns.labs.get(lab, at))
+        if party := asked.get((priority, lab_id, person)):
+            turns.parties[party] = at
+    return turns
 
 
-def sorted_by_turn(
-    first: Mapping[Party, datetime], served: Mapping[Party, datetime]
-) -> list[Party]:
-    """Parties in the order of their turns.
+def sorted_by_turn(first: Mapping[Party, datetime], turns: Turns) -> list[Party]:
+    """Parties in the order of their turns: within a priority each lab's first, then their second.
 
     Args:
         first: who waits, and since when their oldest job has waited.
-        served: see ``turns_of``.
     """
+    labs: dict[tuple[int, uuid.UUID], list[Party]] = {}
+    for party in sorted(
+        first, key=lambda one: (*_turn(turns.parties.get(one), first[one]), one.person)
+    ):
+        labs.setdefault((party.priority, party.lab_id), []).append(party)
 
-    def key(party: Party) -> tuple[int, bool, datetime, datetime, str]:
-        at = served.get(party)
-        return (party.priority, at is not None, at or first[party], first[party], party.person)
+    def key(lab: tuple[int, uuid.UUID]) -> tuple[int, bool, datetime, datetime, str]:
+        waiting_since = min(first[party] for party in labs[lab])
+        return (lab[0], *_turn(turns.labs.get(lab), waiting_since), str(lab[1]))
 
-    return sorted(first, key=key)
+    in_turn = [labs[lab] for lab in sorted(labs, key=key)]
+    found = []
+    for _, group in groupby(in_turn, key=lambda parties: parties[0].priority):
+        for round_ in zip_longest(*group):
+            found += [party for party in round_ if party is not None]
+    return found
+
+
+def _turn(served_at: datetime | None, waiting_since: datetime) -> tuple[bool, datetime, datetime]:
+    """Sort key: whoever was never served goes first, then whoever was served longest ago."""
+    return served_at is not None, served_at or waiting_since, waiting_since
 
 
 def next_in_line(queue: str, most: int) -> list[Job]:
@@ -122,18 +152,24 @@ def next_in_line(queue: str, most: int) -> list[Job]:
     return [jobs[place.pk] for place in line_up(theirs, turns_of(parties))[:most]]
 
 
-def line_up(waiting: Sequence[Waiting], served: Mapping[Party, datetime]) -> list[Waiting]:
+def line_up(waiting: Sequence[Waiting], turns: Turns) -> list[Waiting]:
     """The jobs of one queue in the order in which workers will take them."""
     theirs: dict[Party, deque[Waiting]] = {}
     for job in sorted(waiting, key=lambda job: (job.created_at, job.pk)):
         theirs.setdefault(job.party, deque()).append(job)
-    parties = sorted_by_turn({p: jobs[0].created_at for p, jobs in theirs.items()}, served)
+    parties = sorted_by_turn({p: jobs[0].created_at for p, jobs in theirs.items()}, turns)
     line: list[Waiting] = []
     for _, group in groupby(parties, key=lambda party: party.priority):
-        turn = deque(theirs[party] for party in group)
+        labs: dict[uuid.UUID, deque[deque[Waiting]]] = {}
+        for party in group:
+            labs.setdefault(party.lab_id, deque()).append(theirs[party])
+        turn = deque(labs.values())
         while turn:
-            jobs = turn.popleft()
+            people = turn.popleft()
+            jobs = people.popleft()
             line.append(jobs.popleft())
             if jobs:
-                turn.append(jobs)
+                people.append(jobs)
+            if people:
+                turn.append(people)
     return line

@@ -59,17 +59,49 @@ def test_the_urgent_goes_first_however_long_the_rest_waited(submit: Callable[...
     assert ledger.claim_next("default", worker="w") is None
 
 
-def test_people_and_labs_take_turns(
+def test_labs_take_turns_and_people_within_a_lab(
     submit: Callable[..., Job], annotator: User, reviewer: User, stranger: User, other_lab: Lab
 ) -> None:
     many = [submit(annotator) for _ in range(3)]
     one = submit(reviewer)
     other = submit(stranger, other_lab)
     portal = submit(None)
-    assert [claimed().pk for _ in range(4)] == [many[0].pk, one.pk, other.pk, portal.pk]
+    assert [claimed().pk for _ in range(4)] == [many[0].pk, other.pk, one.pk, portal.pk]
     late = submit(reviewer)  # was served since; annotator's others waited longer
     assert [claimed().pk for _ in range(3)] == [many[1].pk, late.pk, many[2].pk]
     assert JobTurn.objects.count() == 4
+
+
+def test_a_thousand_jobs_of_one_lab_keep_nobody_of_another_waiting(
+    kind: Callable[..., str],
+    submit: Callable[..., Job],
+    lab: Lab,
+    stranger: User,
+    other_lab: Lab,
+) -> None:
+    """Whether they are of one person or of forty, of the same priority or of another."""
+    people = User.objects.bulk_create(
+        User(email=f"{n}@lab.example", full_name=str(n)) for n in range(40)
+    )
+    name = submit(people[0]).kind
+    Job.objects.bulk_create(
+        Job(
+            lab=lab,
+            kind=name,
+            created_by=people[n % 40],
+            priority=(Priority.INTERACTIVE, Priority.BULK)[n % 2],
+        )
+        for n in range(1000)
+    )
+    first = [claimed() for _ in range(3)]
+    assert {job.lab_id for job in first} == {lab.pk}
+    for _ in range(3):  # each of theirs starts next, though forty others were never served
+        urgent = submit(stranger, other_lab)
+        assert claimed().pk == urgent.pk
+        assert claimed().lab_id == lab.pk
+    theirs = [submit(stranger, other_lab) for _ in range(4)]
+    taken = [claimed().lab_id for _ in range(8)]
+    assert taken.count(other_lab.pk) == len(theirs)
 
 
 def test_turns_of_one_priority_do_not_count_in_another(
