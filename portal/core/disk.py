@@ -20,10 +20,11 @@ from django.conf import settings
 from django.db import DatabaseError, connection
 
 from portal.core.errors import StorageFullError
+from portal.core.storage_layout import Place, root
 
 logger = logging.getLogger(__name__)
 
-RESERVE = "tessera.reserve"  # its name, beside the records or in the storage
+RESERVE = Place.RESERVE.folder_name  # beside the records or in the storage
 
 FLOOR_BYTES = 2 * 2**30  # records are small: room to write them for a long time
 FLOOR_SHARE = 0.05  # of a small volume: most of it can be used
@@ -47,7 +48,7 @@ def floor_bytes() -> int:
     configured = int(settings.TESSERA_STORAGE_FLOOR_BYTES)
     if configured:
         return configured
-    total = shutil.disk_usage(_existing(Path(settings.TESSERA_STORAGE))).total
+    total = shutil.disk_usage(_existing(root())).total
     return min(FLOOR_BYTES, int(total * FLOOR_SHARE))
 
 
@@ -57,7 +58,7 @@ def require_room(size_bytes: int = 0) -> None:
     Raises:
         StorageFullError: it would leave less than the floor.
     """
-    left = free_bytes(Path(settings.TESSERA_STORAGE)) - floor_bytes()
+    left = free_bytes(root()) - floor_bytes()
     if size_bytes > left or left <= 0:
         raise StorageFullError(MESSAGE, details={"room_bytes": max(0, left)})
 
@@ -101,7 +102,7 @@ def reserve_path() -> Path:
     """Where the reserve lies: beside an SQLite database, else on the storage volume."""
     name = str(connection.settings_dict["NAME"])
     is_file = connection.vendor == "sqlite" and name and not name.startswith((":memory:", "file:"))
-    folder = Path(name).parent if is_file else Path(settings.TESSERA_STORAGE)
+    folder = Path(name).parent if is_file else root()
     return folder / RESERVE
 
 

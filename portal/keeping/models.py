@@ -59,6 +59,9 @@ class Erasure(LabOwned):
     finished_at = models.DateTimeField(null=True, blank=True)
     error_message = models.TextField(blank=True)
     certificate = models.JSONField(default=dict)
+    inventory = models.JSONField(
+        default=dict, help_text="What is to be erased, until it is: a killed erasure continues"
+    )
 
     class Meta:
         ordering = ("-created_at", "id")

@@ -1,6 +1,6 @@
 """Which files of the storage a backup takes, and which it leaves because they can be made again.
 
-What is not known here is taken: a new room of the storage is in backups from its first day.
+What no place declares is taken: somebody put it there.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from pathlib import Path
 
 from portal.archive import storage
 from portal.archive.models import Asset, Canvas, Video
-from portal.core.disk import RESERVE
+from portal.core.storage_layout import Place, root
 from portal.keeping.dumps import Query
 
-LEFT_OUT = frozenset({"cache", "fetched", "incoming", "indexes", "scratch", "trash", RESERVE})
+LEFT_OUT = frozenset(place.folder_name for place in Place if not place.is_backed_up)
 """Cached, copied from a bucket, half received (sent again), derived from rows, at work, deleted;
 and room that is only held."""
 
@@ -47,8 +47,8 @@ def paths_of(ask: Query) -> set[str]:
 
 def others() -> Iterator[WantedFile]:
     """Every other file worth keeping, by what lies there now."""
-    root = storage.root()
-    for room in sorted(root.iterdir()) if root.is_dir() else ():
+    top = root()
+    for room in sorted(top.iterdir()) if top.is_dir() else ():
         if room.name in LEFT_OUT or room.name == storage.ASSETS:
             continue
         for path in [room] if room.is_file() else sorted(room.rglob("*")):

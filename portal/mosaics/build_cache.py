@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from portal.archive import storage
+from portal.core.storage_layout import Place
 from portal.mosaics.models import Mosaic
 from portal.mosaics.options import options_hash
 
@@ -27,7 +27,7 @@ def build_cache_folder(mosaic: Mosaic) -> Path:
     """The folder of a mosaic and of those that differ in their end alone; it may not be there."""
     alike = {name: value for name, value in mosaic.config.items() if name != "end_s"}
     family = uuid.uuid5(mosaic.video_id, options_hash(alike))
-    return storage.root() / "scratch" / f"mosaic-{family}"
+    return Place.MOSAIC_BUILDS.path(mosaic.video_id, family)
 
 
 def build_cache_stages(mosaic: Mosaic) -> Path:

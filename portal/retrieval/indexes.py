@@ -23,6 +23,7 @@ from ml.errors import IndexUnreachableError
 from ml.index import VectorIndex, open_index
 from ml.index.qdrant import QdrantIndex, QdrantServer, drop_group, open_qdrant
 from portal.archive import storage
+from portal.core.storage_layout import Place
 from portal.retrieval.models import Encoder, IndexSnapshot
 
 FILES, QDRANT = "files", "qdrant"
@@ -73,7 +74,7 @@ def server_index(scope: Scope, version: int) -> tuple[str, QdrantIndex]:
 
 def scope_folder(scope: Scope) -> Path:
     """Where the scope's snapshots lie."""
-    return storage.root() / "indexes" / str(scope.encoder.pk) / str(scope.lab_id)
+    return Place.INDEXES.path(scope.encoder.pk) / str(scope.lab_id)
 
 
 def prune(scope: Scope, *, keep: Collection[IndexSnapshot]) -> None:

@@ -74,7 +74,7 @@ def imported() -> object:
     row = RoiImport.objects.order_by("created_at").last()
     if row is None:
         return {"done": 0, "live": 0}
-    table = import_folder(row.pk) / "report.csv"
+    table = import_folder(row) / "report.csv"
     job = Job.objects.filter(pk=row.job_id).first()
     return {
         "state": job.state if job else "",

@@ -191,7 +191,7 @@ class RoiImportTableApi(ApiView):
         found = selectors.roi_import_get(user_of(request), import_id)
         about(request, found.canvas_id)
         try:
-            file = (import_folder(found.pk) / "report.csv").open("rb")
+            file = (import_folder(found) / "report.csv").open("rb")
         except FileNotFoundError:
             raise NotFoundError(
                 "This import has no table, or its table is no longer kept."

@@ -8,7 +8,6 @@ import uuid
 from pathlib import Path
 from typing import IO
 
-from django.conf import settings
 from django.db import transaction
 
 from ml.types import JsonObject
@@ -36,6 +35,7 @@ from portal.annotations.trail import Trail
 from portal.archive.models import Canvas
 from portal.core.disk import full_disk_refused, require_room
 from portal.core.errors import ConflictError, InvalidInputError, KeyReusedError
+from portal.core.storage_layout import Place
 from portal.core.tasks import JobContext, JobYielded, Priority
 from portal.jobs.models import Job, JobState
 from portal.jobs.services import job_submit
@@ -92,7 +92,7 @@ def roi_import_stage(
         client_key=once.key if once else "",
         client_digest=once.digest if once else "",
     )
-    folder = import_folder(row.pk)
+    folder = import_folder(row)
     require_room()
     try:
         with full_disk_refused():
@@ -124,7 +124,7 @@ def roi_import_start(
             raise ConflictError("This document is already being read.", code="import-running")
         if row.undone_at or row.stage not in {ImportStage.PREVIEWING, ImportStage.PREVIEWED}:
             raise ConflictError("This document has already been imported.", code="imported")
-        if not (import_folder(row.pk) / "document").exists():
+        if not (import_folder(row) / "document").exists():
             raise ConflictError("This document is no longer kept. Send it again.", code="gone")
         _submit(row, user, choices, is_preview=is_preview)
     return row
@@ -160,9 +160,9 @@ def _submit(row: RoiImport, user: User, choices: ImportChoices, *, is_preview: b
     row.save()
 
 
-def import_folder(import_id: uuid.UUID) -> Path:
-    """Where a document and the table of what became of it lie; swept with scratch."""
-    return Path(settings.TESSERA_STORAGE) / "scratch" / f"import-{import_id}"
+def import_folder(row: RoiImport) -> Path:
+    """Folder of a document and of the table of what became of it; swept with scratch."""
+    return Place.ROI_IMPORTS.path(row.canvas_id, row.pk)
 
 
 def import_work(row: RoiImport, context: JobContext) -> dict[str, int]:
@@ -181,7 +181,7 @@ def import_work(row: RoiImport, context: JobContext) -> dict[str, int]:
         )
     chosen = {name: pk and uuid.UUID(pk) for name, pk in row.choices["labels"].items()}
     choices = ImportChoices(row.choices["create_labels"], chosen)
-    folder = import_folder(row.pk)
+    folder = import_folder(row)
     try:
         file = (folder / "document").open("rb")
     except FileNotFoundError:
@@ -245,7 +245,7 @@ def _preview_work(row: RoiImport, context: JobContext, table: _Table, trail: Tra
         done=row.done,
         told=table.add,
         trail=trail,
-        survey=import_folder(row.pk) / "survey.json",
+        survey=import_folder(row) / "survey.json",
     )
 
 
@@ -266,7 +266,7 @@ def _import_work(row: RoiImport, context: JobContext, table: _Table, trail: Trai
         done=row.done,
         told=table.add,
         trail=trail,
-        survey=import_folder(row.pk) / "survey.json",
+        survey=import_folder(row) / "survey.json",
     )
 
 

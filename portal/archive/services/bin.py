@@ -133,11 +133,10 @@ def _item_purge(item: Slide | Video, *, erase: bool) -> list[str]:
     """
     asset, canvas, item_id = item.asset, item.canvas, item.pk
     asset_lock((item.lab_id, asset.sha256))
+    _entries_drop_on_commit(item_id, *([canvas.pk] if canvas else []))
     item.delete()
     if canvas is not None:
         canvas.delete()
-        transaction.on_commit(partial(storage.folder_drop, storage.cache_folder(canvas.pk)))
-    transaction.on_commit(partial(storage.folder_drop, storage.derived_folder(item_id)))
     twins = (model.everything.filter(case_id=item.case_id, asset=asset) for model in (Slide, Video))
     if not any(rows.exists() for rows in twins):
         Upload.objects.filter(case_id=item.case_id, asset=asset).delete()
@@ -148,11 +147,14 @@ def _case_purge(case: Case, *, erase: bool) -> list[str]:
     uploads = Upload.objects.filter(case=case)
     assets = list(Asset.objects.filter(uploads__in=uploads).distinct())
     asset_lock(*((asset.lab_id, asset.sha256) for asset in assets))
-    for pk in uploads.filter(asset=None).values_list("pk", flat=True):
-        path = storage.incoming_path(str(pk))
-        transaction.on_commit(partial(path.unlink, missing_ok=True))
+    _entries_drop_on_commit(case.pk, *uploads.values_list("pk", flat=True))
     case.delete()
     return [asset.sha256 for asset in assets if asset_release(asset, purge=erase)]
+
+
+def _entries_drop_on_commit(*ids: uuid.UUID) -> None:
+    """Delete what the storage holds under these ids, wherever it is."""
+    transaction.on_commit(partial(storage.entries_drop, {str(pk) for pk in ids}))
 
 
 def _case_of(item: CaseItem) -> uuid.UUID:

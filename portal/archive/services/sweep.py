@@ -24,6 +24,7 @@ from portal.archive.rules import KEPT
 from portal.archive.services.assets import asset_restore, asset_trash
 from portal.archive.services.identity import identity_problem
 from portal.archive.services.transfers import upload_discard
+from portal.core.storage_layout import Place
 
 logger = logging.getLogger(__name__)
 
@@ -112,14 +113,14 @@ def _transfers(before_s: float, older_than: timedelta, dry_run: bool) -> int:
     known = {str(pk) for pk in Upload.objects.filter(asset=None).values_list("pk", flat=True)}
     left = [
         path
-        for path in _files(storage.root() / "incoming")
+        for path in _files(Place.INCOMING.folder)
         if path.name not in known and path.stat().st_ctime < before_s
     ]
     return len(uploads) + _unlink(left, dry_run)
 
 
 def _scratch(before_s: float, dry_run: bool) -> int:
-    parent = storage.root() / "scratch"
+    parent = Place.JOBS.folder  # which all work in progress shares
     folders = list(parent.iterdir()) if parent.is_dir() else []
     old = [path for path in folders if path.is_dir() and path.stat().st_ctime < before_s]
     for folder in old if not dry_run else ():
@@ -180,7 +181,7 @@ def _restored(dry_run: bool) -> int:
 
 
 def _cached(cache_bytes: int, dry_run: bool) -> int:
-    entries = [(path.stat(), path) for path in _files(storage.root() / "cache")]
+    entries = [(path.stat(), path) for path in _files(Place.CACHE.folder)]
     entries.sort(key=lambda entry: max(entry[0].st_atime, entry[0].st_mtime), reverse=True)
     held, surplus = 0, []
     for stat, path in entries:

@@ -70,10 +70,14 @@ class Fetched:
             received.replace(path)
 
     def drop(self, name: str) -> bool:
-        """Delete a copy, which open readers can still read; returns whether there was one."""
+        """Delete a copy, which open readers can still read; returns whether there was one.
+
+        What a fetch that was killed, or is under way, has written of it goes as well.
+        """
         path = self._folder / name
         was_there = path.exists()
-        path.unlink(missing_ok=True)
+        for one in (_part(path), path):
+            one.unlink(missing_ok=True)
         return was_there
 
     def names(self) -> list[str]:

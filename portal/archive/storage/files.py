@@ -1,28 +1,17 @@
-"""Where bytes lie: assets by content, what is derived from them, what is only cached.
+"""Files of the storage: originals by content, what is derived from them, what is only cached.
 
-::
-
-    <root>/assets/<lab>/<sha[:2]>/<sha>   uploaded files, never changed; or in a bucket
-    <root>/fetched/assets/...             local copies of those in a bucket, bounded
-    <root>/derived/<item id>/             what a job made of it: thumbnail, frame table, pyramid
-    <root>/cache/<canvas id>/             decoded tiles and frames: may be deleted at any time
-    <root>/incoming/<upload id>           transfers under way
-    <root>/indexes/<encoder>/<lab>/       search indexes (``portal.retrieval.indexes``)
-    <root>/scratch/                       jobs under way, and stages of mosaics to continue from
-    <root>/trash/<day>/                   originals that nothing names any more (``storage.trash``)
-    <root>/identity.json                  which database these files belong to
-
-All on one volume, so that a rename publishes a file or a folder at once.
+Their places are declared in ``portal.core.storage_layout``.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import shutil
 import tempfile
 import uuid
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from functools import cache
 from io import RawIOBase
@@ -37,21 +26,23 @@ from portal.archive.storage.s3_store import S3Settings, S3Store
 from portal.archive.storage.store import Store
 from portal.core.disk import full_disk_refused, has_room, require_room
 from portal.core.errors import StorageFullError, TooLargeInputError
+from portal.core.storage_layout import Place, entries_of, ids_in, root
 
-ASSETS, IDENTITY = "assets", "identity.json"
+ASSETS, IDENTITY = Place.ASSETS.folder_name, Place.IDENTITY.folder_name
 ROOM_EVERY_BYTES = 16 * 2**20  # how often a transfer looks whether there is still room
 CHUNK_BYTES = 2**20  # large enough that reading is not bound by calls
 
 
-def root() -> Path:
-    """The storage root, as configured."""
-    return Path(settings.TESSERA_STORAGE)
-
-
 def the_store() -> Store:
     """Where originals lie, as configured."""
-    bucket = s3_settings()
-    return FolderStore(root()) if bucket is None else _bucket(bucket, root(), os.getpid())
+    return store_at(root(), s3_settings())
+
+
+def store_at(folder: Path, bucket: S3Settings | None) -> Store:
+    """The store of an installation whose storage is this folder."""
+    if bucket is None:
+        return FolderStore(folder)
+    return _bucket(bucket, folder / Place.FETCHED.folder_name, os.getpid())
 
 
 def s3_settings() -> S3Settings | None:
@@ -61,9 +52,9 @@ def s3_settings() -> S3Settings | None:
 
 
 @cache
-def _bucket(bucket: S3Settings, folder: Path, _process: int) -> Store:
+def _bucket(bucket: S3Settings, copies: Path, _process: int) -> Store:
     """One for each process: connections do not survive a fork."""
-    return S3Store(bucket, folder / "fetched")
+    return S3Store(bucket, copies)
 
 
 def asset_name(lab_id: uuid.UUID, sha256: str) -> str:
@@ -87,12 +78,12 @@ def asset_path(lab_id: uuid.UUID, sha256: str) -> Path:
 
 def derived_folder(item_id: uuid.UUID) -> Path:
     """What a job made of a slide, a video, a mosaic or a follow-up, by its id."""
-    return root() / "derived" / str(item_id)
+    return Place.DERIVED.path(item_id)
 
 
 def cache_folder(canvas_id: uuid.UUID) -> Path:
     """Decoded tiles and frames of a canvas."""
-    return root() / "cache" / str(canvas_id)
+    return Place.CACHE.path(canvas_id)
 
 
 def relative(path: Path) -> str:
@@ -130,6 +121,7 @@ class Incoming:
         with full_disk_refused():
             self.path = incoming_path(name or str(uuid.uuid4()))
             self._file = self.path.open("wb", buffering=0)
+            fcntl.flock(self._file, fcntl.LOCK_EX)  # says that somebody is at it until it is left
 
     def write(self, chunk: bytes) -> None:
         """Append; ``TooLargeInputError`` beyond the limit, ``StorageFullError`` without room."""
@@ -157,7 +149,6 @@ class Incoming:
         if not self._file.closed:
             with full_disk_refused():
                 os.fsync(self._file.fileno())
-            self._file.close()
 
     def discard(self) -> None:
         """Close and delete what was not moved away; twice is harmless."""
@@ -182,9 +173,31 @@ def write_whole(file: RawIOBase, data: bytes) -> None:
 
 def incoming_path(name: str) -> Path:
     """Where a transfer's bytes are collected."""
-    folder = root() / "incoming"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder / name
+    Place.INCOMING.folder.mkdir(parents=True, exist_ok=True)
+    return Place.INCOMING.path(name)
+
+
+def incoming_abandoned(known: Collection[str]) -> list[Path]:
+    """Received files that no row names and no process has open: left by one that was killed.
+
+    Args:
+        known: ids of the transfers that have a row.
+    """
+    return [
+        path
+        for path in Place.INCOMING.entries()
+        if ids_in(path.name).isdisjoint(known) and _is_left(path)
+    ]
+
+
+def _is_left(path: Path) -> bool:
+    """Whether a file holds bytes, and nobody holds it."""
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return os.fstat(file.fileno()).st_size > 0
+    except OSError:
+        return False
 
 
 def limit_bytes() -> int:
@@ -232,6 +245,21 @@ def folder_publish(made: Path, target: Path) -> None:
 def folder_drop(folder: Path) -> None:
     """Delete a derived or cached folder."""
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def entries_drop(ids: Collection[str]) -> None:
+    """Delete every file and folder, in any place, that is named by one of these ids."""
+    for path in entries_of(ids):
+        entry_drop(path)
+
+
+def entry_drop(path: Path) -> None:
+    """Delete a file or a folder; what cannot be deleted stays, and is found by who looks."""
+    if path.is_dir() and not path.is_symlink():
+        folder_drop(path)
+    else:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
 
 
 def file_publish(target: Path, data: bytes) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import tempfile
@@ -91,6 +92,14 @@ class FolderStore:
     def delete_folder(self, folder: str) -> None:
         """What cannot be deleted stays for the next time."""
         shutil.rmtree(self._root / folder, ignore_errors=True)
+
+    def is_intact(self, name: str) -> bool:
+        """False where it is gone."""
+        try:
+            with (self._root / name).open("rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest() == name.rsplit("/", 1)[-1]
+        except FileNotFoundError:
+            return False
 
     def tidy(self) -> int:
         """There are no copies."""

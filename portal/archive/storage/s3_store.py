@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol, cast
 
 from portal.archive.storage.fetched import Fetched
-from portal.archive.storage.store import StoreAwayError, Stored
+from portal.archive.storage.store import DamagedError, StoreAwayError, Stored
 
 logger = logging.getLogger(__name__)
 
@@ -147,6 +147,18 @@ class S3Store:
         for stored in list(self.files(folder)):
             self.delete(stored.name)
 
+    def is_intact(self, name: str) -> bool:
+        """Read from the bucket, whether there is a copy or not."""
+        stored = self.stat(name)
+        if stored is None:
+            return False
+        with Path(os.devnull).open("wb") as nowhere:
+            try:
+                self._download(stored, nowhere)
+            except DamagedError:
+                return False
+        return True
+
     def tidy(self) -> int:
         """Other machines delete as well, and cannot reach the copies of this one.
 
@@ -188,7 +200,7 @@ class S3Store:
                 time.sleep(WAIT_S * 2**failed)
         if at != stored.size_bytes or hashed.hexdigest() != stored.name.rsplit("/", 1)[-1]:
             logger.error("%s was damaged when read from the object storage", stored.name)
-            raise StoreAwayError(
+            raise DamagedError(
                 "The file was damaged when it was read from the object storage of the portal."
             )
 

@@ -32,6 +32,10 @@ class StoreAwayError(UnavailableError, OSError):
     code = "store-away"
 
 
+class DamagedError(StoreAwayError):
+    """The store answered with other bytes than it was given."""
+
+
 class Store(Protocol):
     """Holds originals, their trash, and the identity of their database.
 
@@ -70,6 +74,9 @@ class Store(Protocol):
 
     def delete_folder(self, folder: str) -> None:
         """Delete a folder with all that is in it."""
+
+    def is_intact(self, name: str) -> bool:
+        """Read an original where it lies: whether its bytes are those of its name."""
 
     def tidy(self) -> int:
         """Drop local copies of what the store no longer holds; returns how many went."""

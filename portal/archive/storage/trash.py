@@ -17,6 +17,9 @@ from datetime import date, timedelta
 from django.utils import timezone
 
 from portal.archive.storage.files import asset_name, the_store
+from portal.core.storage_layout import Place
+
+TRASH = Place.TRASH.folder_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,7 @@ class Trashed:
 
 def trash_put(name: str) -> None:
     """Move a file of the store to the trash of today."""
-    the_store().move(name, f"trash/{timezone.now().date().isoformat()}/{name}")
+    the_store().move(name, f"{TRASH}/{timezone.now().date().isoformat()}/{name}")
 
 
 def trash_list() -> Iterator[Trashed]:
@@ -79,9 +82,9 @@ def trash_expire(*, days: float, dry_run: bool = False) -> int:
 
 def _days() -> list[tuple[date, str]]:
     found = []
-    for name in the_store().folders("trash"):
+    for name in the_store().folders(TRASH):
         try:
-            found.append((date.fromisoformat(name), f"trash/{name}"))
+            found.append((date.fromisoformat(name), f"{TRASH}/{name}"))
         except ValueError:
             continue  # not made by us
     return sorted(found)

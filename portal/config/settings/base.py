@@ -149,6 +149,8 @@ SESSION_COOKIE_AGE = int(  # in all, however often it is used
 )
 TESSERA_SESSION_IDLE_S = environment.number("TESSERA_SESSION_IDLE_MIN", default=480, minimum=1) * 60
 SESSION_COOKIE_HTTPONLY = True
+# Messages name cases; a session is a row of the database.
+MESSAGE_STORAGE = "django.contrib.messages.storage.cookie.CookieStorage"
 SESSION_COOKIE_SAMESITE = "Lax"
 CSRF_FAILURE_VIEW = "portal.core.views.csrf_failure"
 

@@ -34,16 +34,19 @@ _PLAIN: dict[str, set[type]] = {
 """By kind of field the types that a driver takes as they are."""
 
 
-def rows_insert(rows: Sequence[models.Model], *, keeps_times: bool = False) -> None:
+def rows_insert(
+    rows: Sequence[models.Model], *, keeps_times: bool = False, using: str = DEFAULT_DB_ALIAS
+) -> None:
     """Insert rows of one model by one statement. Ids that the database gives stay unknown here.
 
     Args:
         rows: with plain values: no expressions.
         keeps_times: times that are otherwise set automatically are written as they are.
+        using: alias of the database.
     """
     if not rows:
         return
-    first, database = rows[0], connections[DEFAULT_DB_ALIAS]
+    first, database = rows[0], connections[using]
     meta, is_numbered = first._meta, first.pk is None
     fields: list[Any] = [
         one for one in meta.concrete_fields if not (is_numbered and one.primary_key)

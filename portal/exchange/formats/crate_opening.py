@@ -7,6 +7,8 @@ from pathlib import Path
 from ml.types import JsonObject, Progress
 from portal.exchange.formats.crate_reading import CrateError, CrateReader
 
+_SUBJECT = ("id", "accession", "patient_key")
+
 
 def crate_open(*, path: str, name: str, progress: Progress) -> JsonObject:
     """Read all of a crate once, as ``CrateReader.verify`` does.
@@ -28,3 +30,18 @@ def crate_open(*, path: str, name: str, progress: Progress) -> JsonObject:
     except CrateError as error:
         return {"code": error.code, "message": error.message}
     return {}
+
+
+def crate_subject(*, path: str, name: str, progress: Progress) -> JsonObject:
+    """Read whose case a crate holds, and nothing else.
+
+    Returns:
+        ``id``, ``accession`` and ``patient_key`` as they are there; nothing where it is damaged.
+    """
+    progress(0, 0, "Looking at the crate")
+    try:
+        with CrateReader(Path(path), name=name) as crate:
+            rows = list(crate.rows("records/case.jsonl"))
+    except CrateError:
+        return {}
+    return {key: str(rows[0].get(key) or "") for key in _SUBJECT} if len(rows) == 1 else {}

@@ -19,6 +19,7 @@ from portal.annotations.models import Label, Roi, RoiRevision
 from portal.archive import storage
 from portal.archive.models import Asset, Canvas, Case, Slide, Video
 from portal.core.errors import NotFoundError
+from portal.core.storage_layout import Place
 from portal.exchange.formats.crate_rows import columns_of
 from portal.exchange.rules import require_export
 from portal.jobs.models import Job
@@ -115,12 +116,12 @@ def export_path(case_id: uuid.UUID, user: User) -> Path:
 
 def export_folder(case_id: uuid.UUID) -> Path:
     """The folder of all exports of a case: an erasure deletes it too."""
-    return storage.root() / "scratch" / f"case-{case_id}"
+    return Place.CASE_EXPORTS.path(case_id)
 
 
 def import_folder(lab_id: uuid.UUID, case_id: uuid.UUID) -> Path:
     """What an import has taken out of its crate, in scratch: an erasure deletes it too."""
-    return storage.root() / "scratch" / f"import-{lab_id}-{case_id}"
+    return Place.CASE_IMPORTS.path(lab_id, case_id)
 
 
 def _row(row: Model) -> JsonObject:

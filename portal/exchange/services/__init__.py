@@ -1,5 +1,6 @@
 """Writes of whole cases: out of a lab, and into one."""
 
+from portal.exchange.services.crates import crates_concerned
 from portal.exchange.services.exporting import (
     case_export_request,
     case_export_to,
@@ -21,4 +22,5 @@ __all__ = [
     "case_import_ended",
     "case_import_request",
     "case_import_work",
+    "crates_concerned",
 ]

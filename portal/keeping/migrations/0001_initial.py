@@ -47,6 +47,7 @@ class Migration(migrations.Migration):
                 ('finished_at', models.DateTimeField(blank=True, null=True)),
                 ('error_message', models.TextField(blank=True)),
                 ('certificate', models.JSONField(default=dict)),
+                ('inventory', models.JSONField(default=dict, help_text='What is to be erased, until it is: a killed erasure continues')),
                 ('lab', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='labs.lab')),
                 ('requested_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
             ],

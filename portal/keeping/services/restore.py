@@ -18,6 +18,7 @@ from portal.archive import storage
 from portal.archive.models import Upload
 from portal.archive.services import identity_adopt
 from portal.core.errors import ConflictError
+from portal.core.storage_layout import Place, root
 from portal.jobs.models import WorkerSign
 from portal.keeping import rooms
 from portal.keeping.dumps import engine_of, require_known
@@ -27,9 +28,6 @@ from portal.keeping.services.erasing import erasures_repeat
 from portal.keeping.vault import GenerationManifest, StoredFile, Vault
 from portal.labs.models import Lab, User
 from portal.retrieval.services import indexes_forget
-
-UNDER_WAY = "restore-under-way"
-"""A file of the storage's root: a restore that was stopped may resume among its own files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +69,8 @@ def restore(
         _require_empty()
     damaged = dump_damage(vault, manifest)
     require_whole(manifest, damaged or _missing(vault, manifest))
-    storage.root().mkdir(parents=True, exist_ok=True)
-    marker = storage.root() / UNDER_WAY
+    root().mkdir(parents=True, exist_ok=True)
+    marker = Place.RESTORE.path()
     write_text(marker, manifest.name, durable=True)
     _copy_back(vault, manifest, progress)
     progress(0, 0, "database")
@@ -94,7 +92,7 @@ def _require_empty() -> None:
         if connection.in_atomic_block is False:
             connection.close()
     has_files = any(True for _ in storage.the_store().files(storage.ASSETS))
-    if people or (has_files and not (storage.root() / UNDER_WAY).exists()):
+    if people or (has_files and not Place.RESTORE.path().exists()):
         what = "database holds labs or people" if people else "storage holds files"
         raise ConflictError(
             f"A backup is restored only into an empty installation, but this one's {what}. Point "

@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from django.db import transaction
@@ -97,8 +96,7 @@ def mosaics_purge(*, payload: Mapping[str, Any]) -> None:
     planes = list(Canvas.everything.filter(mosaic_component__mosaic__in=mosaics))
     gone = Q(bin_entry=payload["entry_id"]) | Q(pk__in=[canvas.pk for canvas in planes])
     followups = _followups_of(Canvas.everything.filter(gone))
-    folders = [storage.derived_folder(owner.pk) for owner in (*mosaics, *followups)]
-    folders += [storage.cache_folder(canvas.pk) for canvas in planes]
+    ids = {str(one.pk) for one in (*mosaics, *followups, *planes)}
     for followup in followups:
         followup.delete()
     for mosaic in mosaics:
@@ -110,7 +108,7 @@ def mosaics_purge(*, payload: Mapping[str, Any]) -> None:
         mosaic.delete()
     earlier = BinEntry.objects.filter(target_id__in=[mosaic.pk for mosaic in mosaics])
     earlier.exclude(pk=payload["entry_id"]).delete()
-    transaction.on_commit(partial(_drop, folders))
+    transaction.on_commit(partial(storage.entries_drop, ids))
 
 
 def _hanging_on(mosaics: QuerySet[Mosaic], payload: Mapping[str, Any]) -> QuerySet[Mosaic]:
@@ -143,8 +141,3 @@ def _is_work_shared(mosaic: Mosaic, purged: Iterable[Mosaic]) -> bool:
     others = Mosaic.everything.filter(video=mosaic.video_id)
     stay = others.exclude(pk__in=[one.pk for one in purged])
     return any(build_cache_folder(other) == build_cache_folder(mosaic) for other in stay)
-
-
-def _drop(folders: Iterable[Path]) -> None:
-    for folder in folders:
-        storage.folder_drop(folder)

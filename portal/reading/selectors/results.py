@@ -1,7 +1,8 @@
 """Results of a study: agreement and findings, of images whose blinding is lifted.
 
 A reading that was handed in never changes, so what was computed for an image is kept in the cache
-under a name that follows from its readings.
+under a name that follows from its readings. The cache holds ids and figures alone: outlines are a
+patient's data, and stay in the database.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 import shapely
 from django.core.cache import cache
 from shapely.geometry import shape
+from shapely.geometry.base import BaseGeometry
 
 from ml.types import JsonObject
 from portal.annotations.models import Label
@@ -63,7 +65,7 @@ def image_result(study: Study, canvas: Canvas) -> ImageResult:
     rows = [one for one in rows if one.submitted_at is not None]
     if len(rows) < 2:
         raise ConflictError("Fewer than two readings have been handed in.", code="not-submitted")
-    return _computed(study, canvas, rows)
+    return _results(study, [(canvas, rows)])[0]
 
 
 def image_results(study: Study) -> list[ImageResult]:
@@ -72,13 +74,13 @@ def image_results(study: Study) -> list[ImageResult]:
     rows = study.readings.select_related("canvas__case").order_by("created_at", "id")
     for one in rows:
         readings.setdefault(one.canvas_id, []).append(one)
-    found = []
+    images = []
     for of_canvas in readings.values():
         done = [one for one in of_canvas if one.submitted_at is not None]
         if len(done) > 1 and not any(one.is_blind for one in of_canvas):
             done.sort(key=lambda one: str(one.person_id))
-            found.append(_computed(study, of_canvas[0].canvas, done))
-    return found
+            images.append((of_canvas[0].canvas, done))
+    return _results(study, images)
 
 
 def agreement_of(results: Iterable[ImageResult]) -> dict[Pair, PairAgreement]:
@@ -95,10 +97,33 @@ def label_key(label: Label) -> str:
     return str(label.pk)
 
 
+def _results(study: Study, images: Sequence[tuple[Canvas, list[Assignment]]]) -> list[ImageResult]:
+    """Those that the cache has, with the outlines of all of them by one query, and the others."""
+    kept = [cache.get(_name(study, rows)) for _, rows in images]
+    outlines = _outlines([one for one in kept if one is not None])
+    return [
+        _computed(study, canvas, rows)
+        if one is None
+        else _from_json(one, canvas, tuple(row.person_id for row in rows), outlines)
+        for (canvas, rows), one in zip(images, kept, strict=True)
+    ]
+
+
+def _outlines(kept: Sequence[JsonObject]) -> dict[uuid.UUID, BaseGeometry]:
+    """The outlines of all regions in these, by the id of the revision that was handed in."""
+    ids = {row[1] for one in kept for _, _, regions, _ in one["findings"] for row in regions}
+    rows = SubmittedRegion.objects.filter(revision__in=ids).values_list(
+        "revision_id", "revision__geometry"
+    )
+    return {pk: _outline(geometry) for pk, geometry in (rows if ids else ())}
+
+
+def _outline(geometry: JsonObject) -> BaseGeometry:
+    return shapely.make_valid(shape(geometry))
+
+
 def _computed(study: Study, canvas: Canvas, rows: list[Assignment]) -> ImageResult:
     name, readers = _name(study, rows), tuple(one.person_id for one in rows)
-    if (kept := cache.get(name)) is not None:
-        return _from_json(kept, canvas, readers)
     regions, left_out = _regions(rows)
     plane = float(canvas.width_px) * canvas.height_px
     pairs = {
@@ -114,7 +139,7 @@ def _computed(study: Study, canvas: Canvas, rows: list[Assignment]) -> ImageResu
 
 
 def _as_json(result: ImageResult) -> JsonObject:
-    """What the cache keeps: its values are JSON. Outlines as WKB, to the last bit."""
+    """What the cache keeps: its values are JSON."""
     return {
         "pairs": [
             [
@@ -128,10 +153,7 @@ def _as_json(result: ImageResult) -> JsonObject:
             [
                 str(one.id),
                 one.state,
-                [
-                    [k, str(r.id), str(r.roi), r.label, r.outline.wkb_hex, r.frame]
-                    for k, r in one.regions
-                ],
+                [[k, str(r.id), str(r.roi), r.label, r.frame] for k, r in one.regions],
                 one.iou,
             ]
             for one in result.findings
@@ -140,7 +162,12 @@ def _as_json(result: ImageResult) -> JsonObject:
     }
 
 
-def _from_json(kept: JsonObject, canvas: Canvas, readers: tuple[uuid.UUID, ...]) -> ImageResult:
+def _from_json(
+    kept: JsonObject,
+    canvas: Canvas,
+    readers: tuple[uuid.UUID, ...],
+    outlines: dict[uuid.UUID, BaseGeometry],
+) -> ImageResult:
     pairs = {
         (uuid.UUID(a), uuid.UUID(b)): PairAgreement(
             {label: LabelTally(*tally) for label, tally in labels.items()},
@@ -149,15 +176,18 @@ def _from_json(kept: JsonObject, canvas: Canvas, readers: tuple[uuid.UUID, ...])
         for a, b, labels, named in kept["pairs"]
     }
     found = tuple(
-        Finding(uuid.UUID(pk), state, tuple(map(_region, regions)), iou)
+        Finding(uuid.UUID(pk), state, tuple(_region(row, outlines) for row in regions), iou)
         for pk, state, regions, iou in kept["findings"]
     )
     return ImageResult(canvas, readers, pairs, found, kept["left_out"])
 
 
-def _region(kept: Sequence[Any]) -> tuple[int, DrawnRegion]:
-    k, pk, roi, label, outline, frame = kept
-    return k, DrawnRegion(uuid.UUID(pk), uuid.UUID(roi), label, shapely.from_wkb(outline), frame)
+def _region(
+    kept: Sequence[Any], outlines: dict[uuid.UUID, BaseGeometry]
+) -> tuple[int, DrawnRegion]:
+    k, pk, roi, label, frame = kept
+    revision = uuid.UUID(pk)
+    return k, DrawnRegion(revision, uuid.UUID(roi), label, outlines[revision], frame)
 
 
 def _name(study: Study, rows: Iterable[Assignment]) -> str:
@@ -172,7 +202,7 @@ def _regions(rows: list[Assignment]) -> tuple[list[list[DrawnRegion]], int]:
     left_out = 0
     submitted = SubmittedRegion.objects.filter(assignment__in=rows).order_by("revision_id")
     for one in submitted.select_related("revision__roi").defer("revision__roi__geometry"):
-        outline = shapely.make_valid(shape(one.revision.geometry))
+        outline = _outline(one.revision.geometry)
         if not outline.area:
             left_out += 1
             continue

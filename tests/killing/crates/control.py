@@ -20,6 +20,7 @@ from portal.archive.services import (  # noqa: E402
     item_receive,
     upload_append,
 )
+from portal.core.storage_layout import root as storage_root  # noqa: E402
 from portal.exchange.selectors import IMPORT_KIND  # noqa: E402
 from portal.exchange.services import case_export_to, case_import_request  # noqa: E402
 from portal.jobs.models import Job  # noqa: E402
@@ -69,18 +70,18 @@ def send(path: str) -> object:
 
 def came() -> object:
     """Rows, files that were taken out so far, and files in place with the hash of their name."""
-    scratch = storage.root() / "scratch"
-    placed = [path for path in (storage.root() / "assets").rglob("*") if path.is_file()]
+    scratch = storage_root() / "scratch"
+    placed = [path for path in (storage_root() / "assets").rglob("*") if path.is_file()]
     return {
         "cases": Case.objects.count(),
         "slides": Slide.objects.count(),
         "jobs": Job.objects.exclude(kind=IMPORT_KIND).count(),
         "import": Job.objects.filter(kind=IMPORT_KIND).values_list("state", flat=True).first(),
-        "sent": len(list((storage.root() / "incoming").glob("*"))),
+        "sent": len(list((storage_root() / "incoming").glob("*"))),
         "assets": sorted(Asset.objects.values_list("sha256", flat=True)),
         "placed": sorted(p.name for p in placed if storage.file_sha256(p) == p.name),
         "odd": [p.name for p in placed if storage.file_sha256(p) != p.name],
-        "taken": len([p for p in scratch.glob("import-*/originals/*") if p.name[0] != "."]),
+        "taken": len([p for p in scratch.glob("crate-*/originals/*") if p.name[0] != "."]),
     }
 
 

@@ -96,7 +96,7 @@ def _known(scene: Scene, name: str) -> dict[str, str]:
         others.update(retired_at=timezone.now())
     if name == "roi_imports_start_create":
         RoiImport.objects.filter(pk=scene.ids["roi-imports"]).update(stage=ImportStage.PREVIEWED)
-        document = import_folder(uuid.UUID(scene.ids["roi-imports"])) / "document"
+        document = import_folder(RoiImport.objects.get(pk=scene.ids["roi-imports"])) / "document"
         document.parent.mkdir(parents=True, exist_ok=True)
         document.write_text("{}")
     waiting = Job.objects.filter(lab=video.lab, state=JobState.QUEUED).first()

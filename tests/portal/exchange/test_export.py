@@ -22,6 +22,7 @@ from portal.annotations.services import roi_create, roi_update
 from portal.archive import storage
 from portal.archive.models import Asset
 from portal.audit.models import AuditEntry
+from portal.core.storage_layout import entries_of
 from portal.exchange.formats.crate_reading import CrateReader
 from portal.exchange.selectors import case_whole, export_folder
 from portal.exchange.services import case_export_to
@@ -141,7 +142,9 @@ def test_an_order_under_way_is_not_ordered_twice_and_an_erasure_takes_it_along(h
     first = held.client().post(_path(held)).json()["id"]
     assert held.client().post(_path(held)).json()["id"] == first
     assert held.client().get(_path(held)).status_code == 404  # it is not written yet
-    assert export_folder(held.world.case.pk) in inventory_of([held.world.case.pk]).folders
+    export_folder(held.world.case.pk).mkdir(parents=True, exist_ok=True)
+    found = inventory_of(held.world.case.lab_id, [held.world.case.pk])
+    assert export_folder(held.world.case.pk) in entries_of(found.ids)
 
 
 def test_a_damaged_original_is_not_handed_out_as_whole(held: Lab1) -> None:

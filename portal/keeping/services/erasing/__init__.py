@@ -6,6 +6,7 @@ from portal.keeping.services.erasing.acts import (
     erasure_run,
     erasures_pass_on,
     erasures_repeat,
+    require_not_erasing,
 )
 from portal.keeping.services.erasing.requests import (
     ERASE_KIND,
@@ -24,4 +25,5 @@ __all__ = [
     "erasure_run",
     "erasures_pass_on",
     "erasures_repeat",
+    "require_not_erasing",
 ]

@@ -4,31 +4,25 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import asdict, dataclass
+from typing import Any
 
-from django.db.models import Exists, Model, OuterRef, Q
+from django.db.models import Exists, Model, OuterRef, Q, QuerySet
 
-from portal.annotations.models import Roi, RoiRevision
+from ml.types import JsonObject
+from portal.annotations.models import RoiRevision
 from portal.archive import storage
-from portal.archive.models import (
-    Asset,
-    BinEntry,
-    Canvas,
-    Case,
-    CaseShare,
-    Slide,
-    Upload,
-    Video,
-)
+from portal.archive.models import Asset, BinEntry, Canvas, Case, Slide, Upload, Video
 from portal.core.models import Event
-from portal.exchange.selectors import export_folder, import_folder
-from portal.mosaics.build_cache import build_cache_folder
-from portal.mosaics.models import Followup, Mosaic, MosaicComponent, MosaicFrame
-from portal.retrieval.models import CanvasStain, Embedding, Report, ReportRegion
+from portal.core.storage_layout import entries_of
+from portal.exchange.services import crates_concerned
+from portal.keeping.services.erasing.tables import cascading, with_cases
+from portal.mosaics.models import Mosaic, MosaicFrame
 
-WORD_LEAST = 6
+MIN_WORD_LENGTH = 6
 """Shorter words occur in texts of other patients as well; they are not looked for."""
+_COUNTED: tuple[type[Model], ...] = (RoiRevision, MosaicFrame)
+"""Rows by the thousand, whose ids name nothing: how many there are is enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,88 +39,118 @@ class Inventory:
     """What there is.
 
     Attributes:
-        rows: ids by the name of their model.
-        counts: of rows that go with those, without ids of their own to look for.
+        rows: ids by the label of their model, as texts.
+        counts: of rows that go with those, whose ids name nothing.
         words: accession numbers, the patient's key, names of files and items.
-        folders: derived, cached and half-built; ``paths`` are transfers.
-        names: of originals, in the store.
     """
 
-    rows: dict[str, set[uuid.UUID]]
+    lab_id: str
+    rows: dict[str, list[str]]
     counts: dict[str, int]
-    words: set[str]
+    words: list[str]
     originals: list[Original]
-    folders: list[Path] = field(default_factory=list)
-    paths: list[Path] = field(default_factory=list)
-    names: list[str] = field(default_factory=list)
 
     @property
     def ids(self) -> set[str]:
         """Every id, as JSON has it."""
-        return {str(pk) for found in self.rows.values() for pk in found}
+        return {pk for found in self.rows.values() for pk in found}
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        """How many rows there are, by the name of their model."""
+        found = {label: len(ids) for label, ids in self.rows.items()} | self.counts
+        return {label.rpartition(".")[2].lower(): count for label, count in found.items()}
+
+    def as_json(self) -> JsonObject:
+        """What ``inventory_read`` reads."""
+        return asdict(self)
 
 
-def inventory_of(case_ids: Collection[uuid.UUID]) -> Inventory:
-    """Everything of these cases, in the bin or not."""
+def inventory_read(kept: JsonObject) -> Inventory:
+    """What ``Inventory.as_json`` wrote."""
+    originals = [Original(**one) for one in kept["originals"]]
+    return Inventory(**kept | {"originals": originals})
+
+
+def inventory_of(lab_id: uuid.UUID, case_ids: Collection[uuid.UUID]) -> Inventory:
+    """Everything of these cases of a lab, in the bin or not."""
     cases = Case.everything.filter(pk__in=case_ids)
-    slides, videos = (model.everything.filter(case__in=case_ids) for model in (Slide, Video))
-    mosaics = Mosaic.everything.filter(case__in=case_ids)
-    canvases = Canvas.everything.filter(case__in=case_ids)
-    uploads = Upload.objects.filter(case__in=case_ids)
-    rois = Roi.everything.filter(canvas__in=canvases.values("pk"))
-    of_canvas = Q(target__in=canvases.values("pk")) | Q(roi__in=rois.values("pk"))
-    followups = Followup.everything.filter(of_canvas)
-    entries = BinEntry.objects.filter(case_id__in=case_ids)
-    found = (cases, slides, videos, mosaics, canvases, uploads, rois, followups, entries)
+    names = cases.values_list("accession", "patient_key")
+    words = {word for found in names for word in found if word}
+    crates = crates_concerned(lab_id=lab_id, case_ids=case_ids, words=words)
+    found = _rows_with(case_ids, crates)
+    named: tuple[type[Model], ...] = (Slide, Video, Mosaic, Canvas)
+    for model in named:
+        words |= set(_rows_in(model, found[model]).values_list("name", flat=True))
+    words |= set(_rows_in(Upload, found[Upload]).values_list("filename", flat=True))
     rows = {
-        str(query.model._meta.model_name): set(query.order_by().values_list("pk", flat=True))
-        for query in found
+        model._meta.label: sorted(map(str, ids))
+        for model, ids in found.items()
+        if model not in _COUNTED
     }
-    words = {*cases.values_list("accession", flat=True)}
-    words |= {*cases.values_list("patient_key", flat=True)}
-    words |= {*uploads.values_list("filename", flat=True)}
-    for query in (slides, videos, mosaics, canvases):
-        words |= {*query.values_list("name", flat=True)}
-    owners = [*slides, *videos, *mosaics, *followups]
-    folders = [storage.derived_folder(owner.pk) for owner in owners]
-    folders += [export_folder(pk) for pk in rows["case"]]
-    folders += [storage.cache_folder(pk) for pk in rows["canvas"]]
-    folders += [build_cache_folder(mosaic) for mosaic in mosaics]
-    lab_id = next(iter(cases)).lab_id if cases else uuid.UUID(int=0)
-    folders += [import_folder(lab_id, pk) for pk in rows["case"]]
-    originals = [*_originals(rows), *_in_trash(case_ids, lab_id)]
-    going = [one.sha256 for one in originals if not one.is_shared]
-    names = [storage.asset_name(lab_id, sha256) for sha256 in going]
-    names += [copy.name for sha256 in going for copy in storage.trash_find(lab_id, sha256)]
-    paths = [storage.incoming_path(str(pk)) for pk in rows["upload"]]
-    return Inventory(rows, _counts(rows), words - {""}, originals, folders, paths, names)
+    counts = {model._meta.label: len(found[model]) for model in _COUNTED}
+    originals = [*_originals(found), *_in_trash(case_ids, lab_id)]
+    return Inventory(str(lab_id), rows, counts, sorted(words - {""}), originals)
 
 
 def rows_left(inventory: Inventory) -> int:
     """How many of the rows are still there."""
-    models: tuple[type[Model], ...] = (
-        Case,
-        Slide,
-        Video,
-        Mosaic,
-        Canvas,
-        Upload,
-        Roi,
-        Followup,
-        BinEntry,
-    )
-    return sum(
-        model._base_manager.filter(pk__in=chunk).count()
-        for model in models
-        for chunk in _chunks(inventory.rows[str(model._meta.model_name)])
-    ) + sum(_counts(inventory.rows).values())
+    left = 0
+    models: list[type[Model]] = [*with_cases(), BinEntry]
+    for model in models:
+        ids = inventory.rows.get(model._meta.label, [])
+        for start in range(0, len(ids), 5000):
+            left += model._base_manager.filter(pk__in=ids[start : start + 5000]).count()
+    return left
 
 
 def files_left(inventory: Inventory) -> list[str]:
     """Which of the files and folders are still there."""
-    places = [*inventory.folders, *inventory.paths]
-    left = [storage.relative(path) for path in places if path.exists()]
-    return left + [name for name in inventory.names if storage.the_store().stat(name)]
+    left = [storage.relative(path) for path in entries_of(inventory.ids)]
+    lab_id = uuid.UUID(inventory.lab_id)
+    for original in inventory.originals:
+        if original.is_shared:
+            continue
+        name = storage.asset_name(lab_id, original.sha256)
+        left += [name] if storage.the_store().stat(name) else []
+        left += [copy.name for copy in storage.trash_find(lab_id, original.sha256)]
+    return left
+
+
+def _rows_with(
+    case_ids: Collection[uuid.UUID], crates: Collection[Upload]
+) -> dict[type[Model], set[uuid.UUID | int]]:
+    """The rows of every model that go with these cases and crates, in or out of the bin."""
+    entries = BinEntry.objects.filter(case_id__in=case_ids).values_list("pk", flat=True)
+    found: dict[type[Model], set[uuid.UUID | int]] = {model: set() for model in with_cases()}
+    found[BinEntry] = set(entries)
+    new: dict[type[Model], set[uuid.UUID | int]] = {
+        Case: set(case_ids),
+        Upload: {crate.pk for crate in crates},
+    }
+    while new:
+        parent, ids = new.popitem()
+        ids -= found[parent]
+        found[parent] |= ids
+        for field in cascading(parent) if ids else ():
+            children = _children(field, ids) - found[field.model]
+            if children:
+                new.setdefault(field.model, set()).update(children)
+    return found
+
+
+def _children(field: Any, ids: Collection[uuid.UUID | int]) -> set[uuid.UUID | int]:
+    model, name = field.model, field.name
+    listed = list(ids)
+    found: set[uuid.UUID | int] = set()
+    for start in range(0, len(listed), 5000):
+        query = model._base_manager.filter(**{f"{name}__in": listed[start : start + 5000]})
+        found |= set(query.order_by().values_list("pk", flat=True))
+    return found
+
+
+def _rows_in(model: type[Model], ids: Collection[uuid.UUID | int]) -> QuerySet[Any]:
+    return model._base_manager.filter(pk__in=ids).order_by()
 
 
 def _in_trash(case_ids: Collection[uuid.UUID], lab_id: uuid.UUID) -> list[Original]:
@@ -150,39 +174,14 @@ def _in_trash(case_ids: Collection[uuid.UUID], lab_id: uuid.UUID) -> list[Origin
     ]
 
 
-def _originals(rows: dict[str, set[uuid.UUID]]) -> list[Original]:
-    named = (
-        Q(slides__in=rows["slide"]) | Q(videos__in=rows["video"]) | Q(uploads__in=rows["upload"])
-    )
+def _originals(rows: dict[type[Model], set[Any]]) -> list[Original]:
+    slides, videos, uploads = rows[Slide], rows[Video], rows[Upload]
     asset = OuterRef("pk")
     is_shared = (
-        Exists(Slide.everything.filter(asset=asset).exclude(pk__in=rows["slide"]))
-        | Exists(Video.everything.filter(asset=asset).exclude(pk__in=rows["video"]))
-        | Exists(Upload.objects.filter(asset=asset).exclude(pk__in=rows["upload"]))
+        Exists(Slide.everything.filter(asset=asset).exclude(pk__in=slides))
+        | Exists(Video.everything.filter(asset=asset).exclude(pk__in=videos))
+        | Exists(Upload.objects.filter(asset=asset).exclude(pk__in=uploads))
     )
+    named = Q(slides__in=slides) | Q(videos__in=videos) | Q(uploads__in=uploads)
     found = Asset.objects.filter(named).annotate(is_shared=is_shared).distinct()
     return [Original(*row) for row in found.values_list("sha256", "size_bytes", "is_shared")]
-
-
-def _counts(rows: dict[str, set[uuid.UUID]]) -> dict[str, int]:
-    rois, canvases, mosaics = rows["roi"], rows["canvas"], rows["mosaic"]
-    return {
-        "caseshare": _count(CaseShare, "case", rows["case"]),
-        "roirevision": _count(RoiRevision, "roi", rois),
-        "embedding": _count(Embedding, "canvas", canvases),
-        "report": _count(Report, "canvas", canvases),
-        "reportregion": _count(ReportRegion, "canvas", canvases),
-        "canvasstain": _count(CanvasStain, "canvas", canvases),
-        "mosaiccomponent": _count(MosaicComponent, "mosaic", mosaics),
-        "mosaicframe": _count(MosaicFrame, "mosaic", mosaics),
-    }
-
-
-def _count(model: type[Model], field_name: str, ids: set[uuid.UUID]) -> int:
-    rows = model._base_manager
-    return sum(rows.filter(**{f"{field_name}__in": chunk}).count() for chunk in _chunks(ids))
-
-
-def _chunks(ids: set[uuid.UUID], size: int = 5000) -> list[list[uuid.UUID]]:
-    listed = sorted(ids)
-    return [listed[i : i + size] for i in range(0, len(listed), size)]

@@ -50,14 +50,14 @@ def erasure_preview(
         ForbiddenError: not a manager.
     """
     require_purge(user, lab.pk)
-    found = inventory_of([case.pk for case in cases])
-    rows = {name: len(ids) for name, ids in found.rows.items()} | found.counts
+    found = inventory_of(lab.pk, [case.pk for case in cases])
+    rows = found.numbers
     originals = [one for one in found.originals if not one.is_shared]
     accessions = tuple(case.accession for case in cases)
     return Preview(
         typed=patient_key or accessions[0],
         accessions=accessions,
-        counts={name: rows[name] for name in COUNTED},
+        counts={name: rows.get(name, 0) for name in COUNTED},
         originals=len(originals),
         size_bytes=sum(one.size_bytes for one in originals),
         backups=Backup.objects.filter(gone_at=None).count(),

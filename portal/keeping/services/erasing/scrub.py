@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
+from contextlib import suppress
 
 from django.apps import apps
 from django.db import DatabaseError, connection, models
@@ -15,80 +16,97 @@ from portal.core.api.answers import answers_forget
 from portal.core.models import Event
 from portal.hooks.models import WebhookDelivery
 from portal.jobs.models import Job
-from portal.keeping.services.erasing.inventory import WORD_LEAST, Inventory
+from portal.keeping.models import Erasure
+from portal.keeping.services.erasing.inventory import MIN_WORD_LENGTH, Inventory
 
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _CHUNK = 2000  # rows at a time: memory stays small, and so do the statements
-_LARGE = (
-    "geometry",
-    "foreign",
-    "levels",
-    "covariance",
-    "H_mosaic_from_frame",
-    "mesh",
-    "estimate",
-    "result",
-)
+_NUMBERS = {
+    "annotations.Roi.geometry",
+    "annotations.RoiRevision.geometry",
+    "archive.Canvas.levels",
+    "mosaics.MosaicFrame.H_mosaic_from_frame",
+    "mosaics.MosaicFrame.covariance",
+    "mosaics.MosaicFrame.mesh",
+    "retrieval.CanvasStain.estimate",
+    "retrieval.Query.geometry",
+}
 """Numbers by the million: no words of a patient are in them."""
 
 
 def texts_delete(inventory: Inventory, *, lab_id: uuid.UUID) -> dict[str, int]:
     """Delete the jobs, events and messages that name what is erased; returns how many of each.
 
-    Kept answers to requests are forgotten: only their senders could search them for the patient.
+    They are searched for ids in all labs, since a case may have been shared, and for names in its
+    own. Kept answers to requests are forgotten: only their senders could search them.
 
     Call inside the transaction of the erasure.
     """
     ids, words = inventory.ids, _searched(inventory.words)
     answers_forget()
+    deleted = {}
+    for model in (WebhookDelivery, Job, Event):  # attempts go with their deliveries
+        names = ["pk", "lab_id", *_names_searched(model)]
+        rows = model._base_manager.order_by().values_list(*names).iterator(chunk_size=_CHUNK)
+        gone = [
+            pk
+            for pk, of, *values in rows
+            if _tells("\n".join(_texts(values)), ids, words if of == lab_id else [])
+        ]
+        deleted[str(model._meta.model_name)] = _delete(model, gone)
+    return deleted
 
-    def tells(*values: object) -> bool:
-        text = json.dumps(values, default=str, ensure_ascii=False)
-        return not ids.isdisjoint(_ID.findall(text)) or any(word in text for word in words)
 
-    of_lab = models.Q(lab_id=lab_id)  # sharing is told to the other lab as well
-    jobs = (
-        pk
-        for pk, *values in Job.objects.filter(lab=lab_id)
-        .values_list("pk", "args", "target_id", "target_name", "result", "error_message")
-        .iterator(chunk_size=_CHUNK)
-        if tells(values)
-    )
-    events = (
-        pk
-        for pk, payload in Event.objects.filter(of_lab | models.Q(name__startswith="share."))
-        .values_list("pk", "payload")
-        .iterator(chunk_size=_CHUNK)
-        if tells(payload)
-    )
-    deliveries = (
-        pk
-        for pk, body in WebhookDelivery.objects.filter(lab=lab_id)
-        .values_list("pk", "body")
-        .iterator(chunk_size=_CHUNK)
-        if tells(body)
-    )
-    return {
-        "webhookdelivery": _delete(WebhookDelivery, list(deliveries)),
-        "job": _delete(Job, list(jobs)),
-        "event": _delete(Event, list(events)),
-    }
+def _tells(text: str, ids: Set[str], words: Iterable[str]) -> bool:
+    return not ids.isdisjoint(_ID.findall(text)) or any(word in text for word in words)
+
+
+def _names_searched(model: type[models.Model]) -> list[str]:
+    """Columns of texts, and of ids: a job has the id of what it works on."""
+    ids = [
+        field.name
+        for field in model._meta.concrete_fields
+        if isinstance(field, models.UUIDField) and not field.primary_key
+    ]
+    return [*ids, *(field.name for field in _text_fields(model))]
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Each text within a value of a column, as people wrote it; a text may be JSON itself."""
+    if isinstance(value, dict):
+        yield from _texts([*value, *value.values()])
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from _texts(one)
+    elif value is not None:
+        text = str(value)
+        yield text
+        if text.startswith(("{", "[")):
+            with suppress(ValueError, RecursionError):
+                yield from _texts(json.loads(text))
 
 
 def words_left(inventory: Inventory) -> list[str]:
     """Columns in which one of the words still occurs, as ``table.column``."""
-    words = _searched(inventory.words)
+    words = {form for word in _searched(inventory.words) for form in _forms(word)}
     found = []
     for model in apps.get_models():
         names = [field.name for field in _text_fields(model)]
         for name in names if words else ():
+            if (model, name) == (Erasure, "inventory"):  # emptied once all is gone
+                continue
             rows = model._base_manager.order_by().annotate(searched=Cast(name, models.TextField()))
             query = models.Q()
-            for word in words:
+            for word in sorted(words):
                 query |= models.Q(searched__contains=word)
             if rows.filter(query).exists():
                 found.append(f"{model._meta.db_table}.{name}")
     return found
+
+
+def _forms(word: str) -> set[str]:
+    """A word as a column may have it: plain, or within JSON with or without escapes."""
+    return {word, json.dumps(word)[1:-1], json.dumps(word, ensure_ascii=False)[1:-1]}
 
 
 def database_rewrite() -> bool:
@@ -115,13 +133,13 @@ def database_rewrite() -> bool:
 
 
 def _searched(words: Iterable[str]) -> list[str]:
-    return sorted(word for word in words if len(word) >= WORD_LEAST)
+    return sorted(word for word in words if len(word) >= MIN_WORD_LENGTH)
 
 
 def _text_fields(model: type[models.Model]) -> Iterator[models.Field[object, object]]:
     kinds = (models.CharField, models.TextField, models.JSONField)
     for field in model._meta.concrete_fields:
-        if isinstance(field, kinds) and field.name not in _LARGE:
+        if isinstance(field, kinds) and f"{model._meta.label}.{field.name}" not in _NUMBERS:
             yield field
 
 

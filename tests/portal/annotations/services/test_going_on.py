@@ -55,7 +55,7 @@ def test_a_worker_that_is_killed_loses_and_doubles_nothing(
     row = run(row)
     assert (state(row), counts(row)) == ("succeeded", (14, 0, 0, 0, 1))
     assert RoiRevision.objects.filter(roi_import=row).count() == Roi.objects.count() == 14
-    table = (import_folder(row.pk) / "report.csv").read_text().splitlines()
+    table = (import_folder(row) / "report.csv").read_text().splitlines()
     assert [line.split(",")[0] for line in table] == ["feature", *map(str, range(1, 16))]
 
 
@@ -125,13 +125,13 @@ def test_an_import_gives_way_and_goes_on(
     if kept:
         monkeypatch.delattr(reading, "_surveyed")
     else:
-        (import_folder(row.pk) / "trail").unlink()
+        (import_folder(row) / "trail").unlink()
     row = run(row)
     assert read == list(range(8 if kept else 0, 13))
     assert (state(row), counts(row)) == ("succeeded", (10, 0, 0, 0, 3))
     assert row.report and "the same object as feature 2" in str(row.report["items"])
     assert [item["index"] for item in row.report["items"]] == list(range(13))
-    assert sorted(path.name for path in import_folder(row.pk).iterdir()) == ["report.csv"]
+    assert sorted(path.name for path in import_folder(row).iterdir()) == ["report.csv"]
 
 
 @pytest.mark.django_db(transaction=True)
@@ -158,7 +158,7 @@ def test_a_preview_gives_way_and_goes_on_and_foresees_the_same(
     row = run(row)
     assert read == list(range(8, 13))
     assert (state(row), row.stage, row.report) == ("succeeded", "previewed", whole.report)
-    tables = [(import_folder(one.pk) / "report.csv").read_text() for one in (row, whole)]
+    tables = [(import_folder(one) / "report.csv").read_text() for one in (row, whole)]
     assert tables[0] == tables[1] and not Roi.objects.exists()
     row = run(roi_import_start(row=row, user=annotator, choices=ImportChoices(), is_preview=False))
     assert (state(row), counts(row)) == ("succeeded", (10, 0, 0, 0, 3))

@@ -38,8 +38,8 @@ def test_a_document_is_previewed_then_imported_and_undone(
     assert row.report["outlines"][0]["rings"] == [[0, 0, 9, 0, 9, 9, 0, 9, 0, 0]]
     row = run(roi_import_start(row=row, user=annotator, choices=ImportChoices(), is_preview=False))
     assert (row.stage, counts(row), Roi.objects.live().count()) == ("imported", (5, 0, 0, 0, 1), 5)
-    assert not (import_folder(row.pk) / "document").exists()
-    lines = list(csv.reader((import_folder(row.pk) / "report.csv").open(newline="")))
+    assert not (import_folder(row) / "document").exists()
+    lines = list(csv.reader((import_folder(row) / "report.csv").open(newline="")))
     assert [line[1] for line in lines] == ["status", *["created"] * 5, "refused"]
     assert "Circle" in lines[-1][3]
     with pytest.raises(ConflictError, match="already been imported"):
@@ -80,7 +80,7 @@ def test_what_cannot_be_read_is_refused_before_anything_is_kept(
     row = run(stage(canvas, annotator, document(1)[:-20]))
     job = Job.objects.get(pk=row.job_id)
     assert (job.state, "invalid JSON" in job.error_message) == ("failed", True)
-    (import_folder(row.pk) / "document").unlink()
+    (import_folder(row) / "document").unlink()
     row.stage = "previewed"
     row.save()
     with pytest.raises(ConflictError, match="no longer kept"):

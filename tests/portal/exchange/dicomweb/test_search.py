@@ -20,6 +20,7 @@ from ml.imaging.dicom.uids import instance_id, uid_of
 from portal.archive import storage
 from portal.archive.models import Asset, Canvas, Case, Slide, today
 from portal.archive.services import share_accept, share_offer
+from portal.core.storage_layout import root as storage_root
 from portal.exchange.selectors import dicom, dicom_objects
 from portal.labs.models import Lab, Membership, Role, User
 from tests.ml.imaging.deidentify.support import write_dicom
@@ -192,7 +193,7 @@ def test_a_slide_whose_file_is_away_hides_no_other(told: Lab1) -> None:
     assert _found(told, "instances") == []
     path = f"{ROOT}/{_study(told)}/metadata"
     assert told.client().get(path).status_code == 503
-    (storage.root() / gone).mkdir(parents=True)  # and is found as soon as it is back
+    (storage_root() / gone).mkdir(parents=True)  # and is found as soon as it is back
     assert told.client().get(path).status_code == 404  # no object in it
 
 

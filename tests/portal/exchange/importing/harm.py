@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from portal.archive import storage
 from portal.archive.models import Asset, Canvas, Case
 from portal.core.errors import InvalidInputError
+from portal.core.storage_layout import root as storage_root
 from portal.exchange.services import case_import
 from portal.jobs.models import Job
 from tests.portal.exchange.conftest import Lab1
@@ -61,5 +61,5 @@ def refused(portal: Lab1, path: Path, match: str) -> None:
         case_import(source=path, lab=portal.lab, user=portal.manager)
     assert not Case.everything.exists() and not Asset.objects.exists()
     assert not Canvas.everything.exists() and not Job.objects.exists()
-    placed = [path for name in ("assets", "derived") for path in (storage.root() / name).rglob("*")]
+    placed = [path for name in ("assets", "derived") for path in (storage_root() / name).rglob("*")]
     assert placed == []

@@ -15,6 +15,7 @@ from portal.annotations.models import Roi
 from portal.archive import storage
 from portal.archive.models import Asset, Case, Slide, Video
 from portal.core.errors import ConflictError
+from portal.core.storage_layout import root as storage_root
 from portal.exchange.services import case_import, import_checks, import_rows
 from portal.labs.models import Lab
 from portal.mosaics.models import Mosaic
@@ -151,7 +152,7 @@ def test_a_title_is_one_that_could_be_given_here(unpacked: Path, elsewhere: Lab1
 
 def _staged(portal: Lab1, exported: Exported) -> Path:
     case_id = exported.rows["case"][0]["id"]
-    return storage.root() / "scratch" / f"import-{portal.lab.pk}-{case_id}"
+    return storage_root() / "scratch" / f"crate-{portal.lab.pk}-{case_id}"
 
 
 def test_what_lies_in_scratch_is_believed_by_its_hash(

@@ -9,9 +9,9 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from portal.archive import storage
 from portal.archive.models import Asset, Slide
 from portal.archive.services import case_create, item_receive
+from portal.core.storage_layout import root as storage_root
 from portal.exchange.selectors import import_folder
 from portal.exchange.services import case_import
 from portal.exchange.services.import_files import staging_held
@@ -22,7 +22,7 @@ from tests.portal.exchange.importing.conftest import Exported, all_prepared, cas
 
 def test_a_file_that_the_lab_has_is_not_placed_again(exported: Exported, elsewhere: Lab1) -> None:
     row = next(one for one in exported.rows["assets"] if one["media_type"].endswith("slide"))
-    path = storage.root() / "slide.tif"
+    path = storage_root() / "slide.tif"
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(exported.files[f"originals/{row['sha256']}"])
     case = case_create(lab=elsewhere.lab, user=elsewhere.manager, accession="OWN")

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from portal.archive import storage
 from portal.archive.models import Canvas
+from portal.core.storage_layout import root as storage_root
 from portal.exchange.formats.crate_reading import DEPTH, CrateError, CrateReader, json_checked
 from portal.exchange.services import case_import
 from tests.portal.exchange.conftest import Lab1
@@ -32,7 +32,7 @@ def test_another_byte_is_found_before_anything_is_written(unpacked: Path, elsewh
     data = path.read_bytes()
     path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
     refused(elsewhere, unpacked, rf"originals/{path.name} is damaged")
-    assert not storage.root().exists()
+    assert not storage_root().exists()
 
 
 def test_a_file_that_is_missing_too_many_or_of_another_length_is_named(

@@ -19,6 +19,7 @@ from portal.archive.models import Asset, Canvas, Case, ItemState, Slide, Upload
 from portal.archive.services import item_retry
 from portal.audit.models import AuditEntry
 from portal.core.errors import ConflictError, ForbiddenError, StorageFullError
+from portal.core.storage_layout import root as storage_root
 from portal.exchange.formats import crate_reading
 from portal.exchange.selectors import case_whole
 from portal.exchange.selectors.whole import rows_of
@@ -74,8 +75,8 @@ def test_a_case_comes_back_with_all_that_it_had(exported: Exported, elsewhere: L
         if folder == "originals":
             assert storage.asset_path(elsewhere.lab.pk, rest).read_bytes() == data
         elif folder == "mosaics":
-            assert (storage.root() / "derived" / rest).read_bytes() == data
-    assert not list((storage.root() / "scratch").glob("import-*"))
+            assert (storage_root() / "derived" / rest).read_bytes() == data
+    assert not list((storage_root() / "scratch").glob("crate-*"))
     entry = AuditEntry.objects.get(action="case.imported")
     assert (entry.lab_id, entry.actor_id) == (elsewhere.lab.pk, elsewhere.manager.pk)
 
@@ -290,8 +291,8 @@ def test_what_fails_at_the_end_leaves_neither_rows_nor_files(
     for model in (Case, Canvas, Slide, Roi, Mosaic):
         assert not model._base_manager.exists()
     assert not Asset.objects.exists() and not Job.objects.exists()
-    assert not [path for path in (storage.root() / "assets").rglob("*") if path.is_file()]
-    assert not list((storage.root() / "derived").glob("*"))
+    assert not [path for path in (storage_root() / "assets").rglob("*") if path.is_file()]
+    assert not list((storage_root() / "derived").glob("*"))
     monkeypatch.undo()
     assert case_back(elsewhere, exported.path).is_new
 
@@ -302,7 +303,7 @@ def test_beyond_the_quota_nothing_is_written(
     settings.TESSERA_LAB_QUOTA_BYTES = 1000
     with pytest.raises(StorageFullError):
         case_back(elsewhere, exported.path)
-    assert [path.name for path in storage.root().rglob("*")] == ["scratch"]  # and it is empty
+    assert [path.name for path in storage_root().rglob("*")] == ["scratch"]  # and it is empty
 
 
 def test_by_the_command_from_a_folder(

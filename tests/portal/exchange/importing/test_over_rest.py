@@ -17,6 +17,7 @@ from portal.archive import storage
 from portal.archive.models import Case, Upload, UploadState
 from portal.archive.services import storage_sweep
 from portal.audit.models import AuditEntry
+from portal.core.storage_layout import root as storage_root
 from portal.exchange.selectors import import_folder
 from portal.exchange.services import case_import, import_files, import_jobs
 from portal.jobs.models import Job, JobState
@@ -69,7 +70,8 @@ def test_a_case_comes_in_and_the_job_tells_what_of(
     assert (again.status_code, again.json()["code"]) == (409, "imported")
     actions = set(AuditEntry.objects.values_list("action", flat=True))
     assert {"case.import_ordered", "case.imported"} <= actions
-    assert inventory_of([Case.objects.get().pk]).rows["upload"] >= {upload.pk}
+    found = inventory_of(upload.lab_id, [Case.objects.get().pk])
+    assert str(upload.pk) in found.rows["archive.Upload"]
 
 
 def test_the_same_crate_again_says_that_all_of_it_is_here(
@@ -158,7 +160,7 @@ def test_the_sweep_takes_a_crate_that_nobody_imports(
     Upload.objects.update(updated_at=timezone.now() - timedelta(days=3))
     assert storage_sweep().transfers == 1
     assert browser.get(address).status_code == 404
-    assert not list((storage.root() / "incoming").iterdir())
+    assert not list((storage_root() / "incoming").iterdir())
 
 
 def test_what_was_taken_out_long_ago_is_not_swept_while_it_is_used(

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from portal.archive import storage
 from portal.archive.models import Case, Slide, Upload
 from portal.archive.services import quota_used_bytes
 from portal.core.disk import MESSAGE
 from portal.core.errors import StorageFullError
+from portal.core.storage_layout import root as storage_root
 from portal.exchange.services import import_files
 from portal.jobs.models import Job, JobState
 from portal.labs.models import Lab, Membership, Role, User
@@ -105,7 +105,7 @@ def test_a_harmful_crate_is_refused_with_its_name_and_kept_for_a_look(
     assert (said["state"], said["error"]["message"]) == ("refused", job.error_message)
     nothing_came()
     assert browser.delete(address, headers=TUS).status_code == 204
-    assert not list((storage.root() / "incoming").iterdir())
+    assert not list((storage_root() / "incoming").iterdir())
 
 
 def test_it_is_opened_in_a_child_before_this_process_reads_it(

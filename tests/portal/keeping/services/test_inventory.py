@@ -31,7 +31,7 @@ def test_originals_cost_as_many_questions_however_many_there_are(
         for number in slides:
             _slide(case, number)
         with CaptureQueriesContext(connection) as queries:
-            inventory_of([case.pk])
+            inventory_of(lab.pk, [case.pk])
         asked.append(len(queries))
     assert asked[0] == asked[1]
 
@@ -46,6 +46,6 @@ def test_what_a_case_that_stays_has_as_well_is_shared(
     _slide(other, 1)
     asset = Asset.objects.get(size_bytes=2)
     Upload.objects.create(lab=lab, case=other, asset=asset, filename="a", size_bytes=2)
-    found = inventory_of([case.pk]).originals
+    found = inventory_of(lab.pk, [case.pk]).originals
     assert {one.size_bytes: one.is_shared for one in found} == {0: False, 1: True, 2: True}
-    assert not any(one.is_shared for one in inventory_of([case.pk, other.pk]).originals)
+    assert not any(one.is_shared for one in inventory_of(lab.pk, [case.pk, other.pk]).originals)
