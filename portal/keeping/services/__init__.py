@@ -9,10 +9,14 @@ from portal.keeping.services.erasing import (
     erasure_request,
     erasure_run,
 )
+from portal.keeping.services.moving import MoveReport, installation_move
+from portal.keeping.services.moving import Target as MoveTarget
 from portal.keeping.services.restore import RestoreReport, restore
 
 __all__ = [
     "BackupReport",
+    "MoveReport",
+    "MoveTarget",
     "RestoreReport",
     "backup_take",
     "backup_verify",
@@ -22,6 +26,7 @@ __all__ = [
     "erasure_preview",
     "erasure_request",
     "erasure_run",
+    "installation_move",
     "restore",
     "roi_purge",
 ]
