@@ -27,6 +27,7 @@ from typing import TypedDict
 
 from ml.files import sync_folder, write_json, write_text
 from ml.types import JsonObject
+from portal.archive import storage
 from portal.core.errors import ConflictError, NotFoundError
 
 FORMAT = 1  # of a backup; another one is refused
@@ -112,6 +113,8 @@ class Vault:
                 raise ConflictError(
                     f"Another backup to {self.folder} is running.", code="backup-under-way"
                 ) from None
+            for left in self.objects.glob(f"{_PARTIAL}*"):
+                left.unlink()  # of a backup that was killed
             yield
         finally:
             os.close(handle)
@@ -151,13 +154,16 @@ class Vault:
         """
         temporary = self.objects / f"{_PARTIAL}{os.getpid()}"
         sha256, size_bytes = hashlib.sha256(), 0
-        with source.open("rb") as reader, temporary.open("wb") as writer:
-            while chunk := reader.read(CHUNK_BYTES):
-                sha256.update(chunk)
-                writer.write(chunk)
-                size_bytes += len(chunk)
-            writer.flush()
-            os.fsync(writer.fileno())
+        try:
+            with source.open("rb") as reader, temporary.open("wb", buffering=0) as writer:
+                while chunk := reader.read(CHUNK_BYTES):
+                    sha256.update(chunk)
+                    storage.write_whole(writer, chunk)
+                    size_bytes += len(chunk)
+                os.fsync(writer.fileno())
+        except BaseException:
+            temporary.unlink(missing_ok=True)  # a full disk must not stay full of it
+            raise
         name = sha256.hexdigest()
         if self.holds(name, size_bytes):
             temporary.unlink()

@@ -10,7 +10,6 @@ import logging
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 from django.db import DatabaseError, transaction
@@ -80,8 +79,9 @@ def asset_release(asset: Asset, *, purge: bool = False) -> bool:
     if any(rows.filter(asset=asset).exists() for rows in holders):
         return False
     asset.delete()
-    drop = partial(asset_purge if purge else asset_trash, lab_id=lab_id, sha256=sha256)
-    transaction.on_commit(drop, robust=True)  # the sweep takes what a failure here leaves
+    drop = asset_purge if purge else asset_trash
+    # The sweep takes what a failure leaves. No partial: Django logs a failure by the name.
+    transaction.on_commit(lambda: drop(lab_id=lab_id, sha256=sha256), robust=True)
     return True
 
 

@@ -7,7 +7,6 @@ every file; so the two know each other by an id, in a row here and in ``identity
 from __future__ import annotations
 
 import json
-from functools import partial
 
 from django.db import transaction
 from django.utils import timezone
@@ -32,7 +31,7 @@ def identity_adopt() -> None:
     with transaction.atomic():
         transaction_lock("storage identity")
         row, _ = StorageIdentity.objects.get_or_create(only=True)
-        transaction.on_commit(partial(_write, str(row.pk)), robust=True)
+        transaction.on_commit(lambda: _write(str(row.pk)), robust=True)
 
 
 def identity_problem() -> str:

@@ -27,6 +27,16 @@ READ_BYTES = 2**20  # of an answer at a time
 PARTS_WAIT = timedelta(days=1)  # longer than the largest file takes to be sent
 _GONE = ("404", "NoSuchKey", "NotFound", "NoSuchUpload")
 _NOT_OFFERED = ("NotImplemented", "501", "MethodNotAllowed")
+_REFUSED = 403
+_KEYS = "check TESSERA_S3_ACCESS_KEY and TESSERA_S3_SECRET_KEY, and what they may do"
+_ADVICE = {
+    "RequestTimeTooSkewed": "set the clock of this machine",
+    "ExpiredToken": "renew the credentials of this machine",
+}
+REFUSED = (
+    "The object storage of the portal refuses its request. Nothing was changed. Tell the IT people "
+    "of your lab: the log says why."
+)
 AWAY = "The object storage of the portal does not answer. Nothing was changed; try again later."
 
 
@@ -273,6 +283,12 @@ def bucket_make(settings: S3Settings) -> bool:
 
 
 def _away(name: str, error: Exception) -> StoreAwayError:
+    """The error as people see it; the log has what the storage said."""
+    answer = getattr(error, "response", None) or {}
+    if answer.get("ResponseMetadata", {}).get("HTTPStatusCode") == _REFUSED:
+        code = str(answer.get("Error", {}).get("Code", ""))
+        logger.error("object storage: %s: refused (%s): %s", name, code, _ADVICE.get(code, _KEYS))
+        return StoreAwayError(REFUSED)
     logger.error("object storage: %s: %s", name, error)
     return StoreAwayError(AWAY)
 

@@ -7,7 +7,6 @@ the reason for a refusal is gone. So a crate is kept until it is imported, cance
 from __future__ import annotations
 
 import uuid
-from functools import partial
 
 from django.db import transaction
 from django.utils import timezone
@@ -78,7 +77,7 @@ def crate_stored(*, upload: Upload, case_id: uuid.UUID) -> None:
     Upload.objects.filter(pk=upload.pk).update(
         state=UploadState.STORED, case_id=case_id, updated_at=timezone.now()
     )
-    transaction.on_commit(partial(bytes_drop, [str(upload.pk)]), robust=True)
+    transaction.on_commit(lambda: bytes_drop([str(upload.pk)]), robust=True)
 
 
 def crate_refused(*, upload_id: uuid.UUID, code: str, message: str) -> None:

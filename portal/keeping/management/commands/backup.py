@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
+from django.db import DatabaseError
 
 from portal.archive.storage import human_size
 from portal.core.errors import PortalError
@@ -56,7 +57,10 @@ class Command(BaseCommand):
                 self._take(destination, options["keep"], options["forget_erased"])
         except PortalError as error:
             raise CommandError(error.message) from error
-        except OSError as error:
+        except (
+            OSError,
+            DatabaseError,
+        ) as error:  # SQLite: the disk is full
             raise CommandError(f"The backup stopped: {error}") from error
 
     def _take(self, destination: Path, keep: int | None, forget: bool) -> None:

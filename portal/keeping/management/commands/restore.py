@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
+from django.db import DatabaseError
 
 from portal.core.errors import PortalError
 from portal.keeping import services
@@ -39,7 +40,10 @@ class Command(BaseCommand):
                 )
         except PortalError as error:
             raise CommandError(error.message) from error
-        except OSError as error:
+        except (
+            OSError,
+            DatabaseError,
+        ) as error:  # SQLite: the disk is full
             raise CommandError(f"The restore stopped: {error}") from error
         manifest = report.manifest
         self.stdout.write(
