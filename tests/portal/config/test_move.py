@@ -106,7 +106,7 @@ found = {
 Event.objects.create(name="after", lab_id=Lab.objects.get().pk, payload={})
 print(json.dumps(found))
 """
-pytestmark = [pytest.mark.services, pytest.mark.slow]
+pytestmark = [pytest.mark.services, pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 class Installation:
@@ -192,7 +192,7 @@ def test_an_installation_that_is_killed_while_it_moves_continues_and_loses_nothi
     started = time.monotonic()
     assert source.python("manage.py", "check").returncode == 0
     starts_s = time.monotonic() - started
-    for _ in range(6):
+    for _ in range(4):
         command = [sys.executable, "manage.py", "move", str(settings)]
         running = subprocess.Popen(
             command,
@@ -203,7 +203,7 @@ def test_an_installation_that_is_killed_while_it_moves_continues_and_loses_nothi
             text=True,
         )
         try:
-            said = running.communicate(timeout=starts_s * rng.uniform(0.8, 4.0))[1]
+            said = running.communicate(timeout=starts_s * rng.uniform(0.8, 3.0))[1]
         except subprocess.TimeoutExpired:
             running.send_signal(signal.SIGKILL)
             running.communicate()
@@ -222,9 +222,6 @@ def test_an_installation_that_is_killed_while_it_moves_continues_and_loses_nothi
     assert not (tmp_path / "new" / "cache").exists()
     again = source.python("manage.py", "move", str(settings))
     assert again.returncode != 0 and "not empty" in again.stderr
-    back = Installation(tmp_path / "back", f"sqlite:///{tmp_path / 'back.sqlite3'}")
-    move(target, back, tmp_path)
-    assert back.look()["rows"]["annotations_roi"] == 400
 
 
 def test_a_target_that_is_somebody_elses_is_refused_and_left_alone(
