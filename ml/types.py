@@ -78,23 +78,49 @@ class SlideInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class SeekPoint:
+    """A packet of a video that decoding can begin at.
+
+    Attributes:
+        packet: its number in the file's order, from 0.
+        position, size: where it begins in the file and how long it is, in bytes.
+        time: its time stamp as stored, which a seek by time takes.
+    """
+
+    packet: int
+    position: int
+    size: int
+    time: int
+
+
+@dataclass(frozen=True, slots=True)
 class FrameTable:
     """Every decodable frame of a video, in presentation order.
 
     Attributes:
-        pts: (N,) int64, presentation time stamps in units of ``time_base_s``.
+        pts: (N,) int64, presentation time stamps in units of ``time_base_s``, strictly ascending:
+            the file's own, but for parts whose clock starts again, which follow the part before.
         key: (N,) bool, True at key frames.
         time_base_s: seconds per PTS unit.
+        packet: (N,) int64, number of the packet that holds the frame, in the file's order.
+        seek_points: (K, 4) int64, ascending, one ``SeekPoint`` a row: packets of key frames.
     """
 
     pts: ArrayI64
     key: ArrayBool
     time_base_s: float
+    packet: ArrayI64
+    seek_points: ArrayI64
 
     @property
     def time_s(self) -> ArrayF64:
         """(N,) float64: presentation times in seconds (pts * time base)."""
         return self.pts.astype(np.float64) * self.time_base_s
+
+    def index_of(self, pts: int) -> int | None:
+        """Index of the frame with exactly this time stamp; None if there is none."""
+        index = int(np.searchsorted(self.pts, pts))
+        return index if index < len(self) and int(self.pts[index]) == pts else None
 
     def __len__(self) -> int:
         return int(self.pts.shape[0])

@@ -9,8 +9,6 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from pathlib import Path
 
-import numpy as np
-
 from ml.errors import UnsupportedFormatError
 from ml.imaging.formats.archives import is_zip
 from ml.imaging.formats.dicom_video import is_dicom_video, unwrap_video
@@ -28,9 +26,15 @@ from ml.imaging.slides.pyramids import write_pyramid
 from ml.imaging.slides.stills import still_range
 from ml.imaging.slides.tiles import TileSource
 from ml.imaging.staining import stain_of_file
-from ml.imaging.videos import poster_frame, probe_video, transcode_h264
-from ml.imaging.videos.filmstrip import FILMSTRIP_QUALITY, filmstrip
-from ml.types import FrameTable, JsonObject, Progress, SlideInfo, no_progress
+from ml.imaging.videos import (
+    load_frame_table,
+    poster_frame,
+    probe_video,
+    save_frame_table,
+    transcode_h264,
+)
+from ml.imaging.videos.filmstrip import FILMSTRIP_QUALITY, evenly, filmstrip
+from ml.types import JsonObject, Progress, SlideInfo, no_progress
 
 THUMBNAIL_PX = 512  # twice a card of the list, for screens of double density
 THUMBNAIL_NAME = "thumbnail.jpg"
@@ -104,7 +108,7 @@ def _pixels(source: Path, folder: Path, progress: Progress) -> tuple[FileKind, P
 def inspect_video(*, path: str, out_dir: str, progress: Progress = no_progress) -> JsonObject:
     """Check a video, write its frame table and poster, and for a DICOM object the video itself.
 
-    ``frames.npz`` holds pts (N,) int64, key (N,) bool, time_base_s () float64.
+    ``frames.npz`` holds the fields of ``FrameTable``.
 
     Returns:
         ``VideoInspection`` as JSON.
@@ -120,7 +124,7 @@ def inspect_video(*, path: str, out_dir: str, progress: Progress = no_progress) 
         source = unwrap_video(source, folder / UNWRAPPED_NAME)
     info = probe_video(source, progress=progress)
     table = info.frames
-    np.savez(folder / FRAMES_NAME, pts=table.pts, key=table.key, time_base_s=table.time_base_s)
+    save_frame_table(table, folder / FRAMES_NAME)
     (folder / POSTER_NAME).write_bytes(encode_jpeg(poster_frame(source, info)))
     progress(100, 100, "done")
     found = VideoInspection(
@@ -144,12 +148,15 @@ def inspect_video(*, path: str, out_dir: str, progress: Progress = no_progress) 
 def make_rendition(*, path: str, out_dir: str, progress: Progress = no_progress) -> JsonObject:
     """Write a rendition for browsers of a video that they do not play, by ``transcode_h264``.
 
+    Its frames are those of the table that ``inspect_video`` wrote into ``out_dir``.
+
     Returns:
         ``MadeRendition`` as JSON.
     Raises:
         NoVideoStreamError, CorruptFileError, TooLargeError, LimitExceededError: as there.
     """
-    made = transcode_h264(path, Path(out_dir) / RENDITION_NAME, progress)
+    table = load_frame_table(Path(out_dir) / FRAMES_NAME)
+    made = transcode_h264(path, Path(out_dir) / RENDITION_NAME, progress, table=table)
     return asdict(MadeRendition(RENDITION_NAME, made.offset_pts))
 
 
@@ -157,30 +164,24 @@ def make_filmstrip(
     *,
     path: str,
     out_path: str,
-    pts: list[int],
+    frames: str,
+    count: int,
     is_long: bool,
     progress: Progress = no_progress,
 ) -> JsonObject:
     """Write the small pictures of a timeline as one JPEG; see ``ml.imaging.videos.filmstrip``.
 
+    Args:
+        frames: path of the video's frame table. count: of the pictures.
     Returns:
         Their number: ``{"count": n}``.
     Raises:
         NoVideoStreamError, CorruptFileError, TooLargeError: as ``probe_video``.
     """
-    strip = filmstrip(path, pts, is_long=is_long)
+    table = load_frame_table(frames)
+    strip = filmstrip(path, table, evenly(table, count), is_long=is_long)
     Path(out_path).write_bytes(encode_jpeg(strip, quality=FILMSTRIP_QUALITY))
-    return {"count": len(pts)}
-
-
-def load_frame_table(path: str | Path) -> FrameTable:
-    """Read a ``frames.npz`` back."""
-    with np.load(path) as stored:
-        return FrameTable(
-            pts=stored["pts"].astype(np.int64),
-            key=stored["key"].astype(np.bool_),
-            time_base_s=float(stored["time_base_s"]),
-        )
+    return {"count": count}
 
 
 def _write_pixels(source: Path, folder: Path, progress: Progress) -> Path:

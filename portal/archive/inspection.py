@@ -20,7 +20,7 @@ from ml.imaging.formats.dicom_video import is_dicom_video
 from ml.imaging.formats.sniff import SET_FOLDER, FileKind, is_dicom_slide, read_head
 from ml.imaging.inspections import LookedThrough, MadeRendition, SlideInspection, VideoInspection
 from ml.imaging.sandbox import Limits, run_limited
-from ml.types import FrameTable, JsonObject, Progress, no_progress
+from ml.types import JsonObject, Progress, no_progress
 
 INSPECT_LIMITS = Limits()
 FILMSTRIP_LIMITS = Limits(cpu_s=120, wall_s=120.0, file_bytes=16 * 2**20)
@@ -156,20 +156,19 @@ def video_look(
     faces: bool,
 ) -> LookedThrough:
     """The same for a video's frames, by the frame table in ``folder``."""
-    from ml.imaging.ingest import load_frame_table
-    from ml.imaging.revealing.look import FRAMES_MOST, is_looked_at_by_key_frames
-    from ml.imaging.videos.filmstrip import evenly
+    from ml.imaging.revealing.look import is_looked_at_by_key_frames
 
-    table, path = load_frame_table(folder / found.frames), _pixels(source, folder, found)
+    path, frames = _pixels(source, folder, found), folder / found.frames
     arguments = {
         "path": str(path),
-        "pts": sorted(set(evenly(table, FRAMES_MOST).tolist())),
-        "time_base_s": table.time_base_s,
-        "is_long": is_looked_at_by_key_frames(len(table), found.width_px * found.height_px),
+        "frames": str(frames),
+        "is_long": is_looked_at_by_key_frames(found.frame_count, found.width_px * found.height_px),
         "text": text,
         "faces": faces,
     }
-    return _looked("look_at_video", arguments, reads=(path,), folder=folder, progress=progress)
+    return _looked(
+        "look_at_video", arguments, reads=(path, frames), folder=folder, progress=progress
+    )
 
 
 def _pixels(source: Path, folder: Path, found: SlideInspection | VideoInspection) -> Path:
@@ -214,9 +213,13 @@ def rendition_make(
     return _rendition(_run("make_rendition", path, folder, progress, limits))
 
 
-def filmstrip_make(source: Path, folder: Path, table: FrameTable, count: int) -> None:
-    """Write ``FILMSTRIP_NAME`` into ``folder`` by ``ml.imaging.videos.filmstrip``, in a child."""
-    from ml.imaging.videos.filmstrip import DECODED_WHOLE, evenly
+def filmstrip_make(source: Path, folder: Path, frames: Path, frame_count: int, count: int) -> None:
+    """Write ``FILMSTRIP_NAME`` into ``folder`` by ``ml.imaging.videos.filmstrip``, in a child.
+
+    Args:
+        frames: the video's frame table. count: of the pictures.
+    """
+    from ml.imaging.videos.filmstrip import DECODED_WHOLE
 
     with tempfile.TemporaryDirectory(dir=folder) as made:
         run_limited(
@@ -224,10 +227,11 @@ def filmstrip_make(source: Path, folder: Path, table: FrameTable, count: int) ->
             {
                 "path": str(source),
                 "out_path": str(Path(made) / FILMSTRIP_NAME),
-                "pts": evenly(table, count).tolist(),
-                "is_long": len(table) > DECODED_WHOLE,
+                "frames": str(frames),
+                "count": count,
+                "is_long": frame_count > DECODED_WHOLE,
             },
-            reads=(source,),
+            reads=(source, frames),
             writes=(Path(made),),
             limits=FILMSTRIP_LIMITS,
             progress=no_progress,

@@ -11,9 +11,9 @@ from ml.imaging.deidentify.cleaned import CLEAN_NAME
 from ml.imaging.formats.archives import is_zip
 from ml.imaging.formats.dicom_video import is_dicom_video
 from ml.imaging.formats.sniff import is_dicom_slide, read_head, sniff
-from ml.imaging.ingest import inspect_slide, inspect_video, load_frame_table, make_rendition
+from ml.imaging.ingest import inspect_slide, inspect_video, make_rendition
 from ml.imaging.slides.tiles import TileSource
-from ml.imaging.videos import read_frame
+from ml.imaging.videos import load_frame_table, read_frame
 from ml.types import Progress
 
 _TILES, _FRAMES = 6, 4  # of each level, and of a video: enough to meet damage beyond the ingest's
@@ -66,10 +66,11 @@ def _tiles(path: Path) -> int:
 
 def _frames(path: str, table: Path) -> int:
     unserved = 0
-    times = load_frame_table(table).pts.tolist()
+    stored = load_frame_table(table)
+    times = stored.pts.tolist()
     for pts in times[:: max(1, len(times) // _FRAMES)]:
         try:
-            read_frame(path, int(pts))
+            read_frame(path, int(pts), table=stored)
         except MlError:
             unserved += 1
     return unserved

@@ -27,8 +27,9 @@ from ml.imaging.revealing.letters import (
 )
 from ml.imaging.revealing.outside import outside_frames
 from ml.imaging.slides import open_slide
-from ml.imaging.videos.filmstrip import DECODED_WHOLE, frames_near
-from ml.types import ArrayF32, ImageU8, JsonObject, Progress, no_progress
+from ml.imaging.videos import load_frame_table
+from ml.imaging.videos.filmstrip import DECODED_WHOLE, evenly, frames_near
+from ml.types import ArrayF32, FrameTable, ImageU8, JsonObject, Progress, no_progress
 
 LONG_SIDE_PX = 2_560
 """Of a slide's overview or a still; capitals of a 365th of it are found."""
@@ -68,8 +69,7 @@ def look_at_video(
     *,
     path: str,
     out_dir: str,
-    pts: list[int],
-    time_base_s: float,
+    frames: str,
     is_long: bool,
     faces: bool,
     text: bool,
@@ -78,21 +78,22 @@ def look_at_video(
     """Look at frames of a video: text that stands still, text of a moment, faces, the outside.
 
     Args:
-        pts: of the frames, ascending. is_long: take the key frames before them instead.
+        frames: path of the video's frame table; frames at even steps are taken.
+        is_long: take the key frames before them instead.
         faces: look for faces and for frames outside the body.
     Returns, Raises: as ``look_at_slide``, and as ``filmstrip``.
     """
-    frames = _frames(path, pts, time_base_s, is_long=is_long)
+    taken = _frames(path, load_frame_table(frames), is_long=is_long)
     shown: list[tuple[Revealing, ImageU8]] = []
     if text:
-        for box, at in text_of_frames([frame for _, frame in frames], progress):
-            at_s = None if at is None else frames[at][0]
-            shown.append((_of_text(box, at_s), frames[at or 0][1]))
+        for box, at in text_of_frames([frame for _, frame in taken], progress):
+            at_s = None if at is None else taken[at][0]
+            shown.append((_of_text(box, at_s), taken[at or 0][1]))
     if faces:
-        for at_s, frame in frames:
+        for at_s, frame in taken:
             shown += [(_of_face(box, at_s), frame) for box in face_boxes(frame)]
-        for at in outside_frames([frame for _, frame in frames]):
-            at_s, frame = frames[at]
+        for at in outside_frames([frame for _, frame in taken]):
+            at_s, frame = taken[at]
             shown.append((Revealing("outside", *_WHOLE, at_s=at_s), frame))
     return _answer(shown, Path(out_dir))
 
@@ -102,13 +103,15 @@ def is_looked_at_by_key_frames(frame_count: int, frame_pixels: int) -> bool:
     return frame_count > DECODED_WHOLE or frame_count * frame_pixels > _DECODED_PIXELS
 
 
-def _frames(path: str, pts: Sequence[int], time_base_s: float, *, is_long: bool) -> list[Frame]:
+def _frames(path: str, table: FrameTable, *, is_long: bool) -> list[Frame]:
     """Frames with their seconds from the first; none twice."""
     found: dict[int, ImageU8] = {}
-    for at, rgb in frames_near(path, pts[:FRAMES_MOST], is_long=is_long):
-        if at not in found:
-            found[at] = _reduced(rgb)
-    return [((at - pts[0]) * time_base_s, rgb) for at, rgb in found.items()]
+    indices = sorted(set(evenly(table, FRAMES_MOST)))
+    for index, rgb in frames_near(path, table, indices, is_long=is_long):
+        if index not in found:
+            found[index] = _reduced(rgb)
+    time_s = table.time_s
+    return [(float(time_s[index] - time_s[0]), rgb) for index, rgb in found.items()]
 
 
 def _reduced(rgb: ImageU8) -> ImageU8:

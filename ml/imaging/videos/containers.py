@@ -1,13 +1,14 @@
 """Opening a video container, and decoding its frames the same way everywhere.
 
 Everything that numbers frames (the frame table, single frames, the web rendition) goes through
-``decode_frames``, so that frame n is the same picture in all of them.
+``decode_frames``, which says of each frame which packet of the file holds it. A packet's number
+names a picture where time stamps do not: clocks restart, wrap around, repeat, or are missing.
 """
 
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import av
 from av.container import InputContainer
+from av.packet import Packet
 from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
 
@@ -22,22 +24,23 @@ from ml.errors import CorruptFileError, NoVideoStreamError
 from ml.imaging.formats.sniff import read_head, video_format
 from ml.imaging.limits import MAX_FRAME_SIDE_PX, require_frame_size
 from ml.imaging.videos.colours import tag_colours
+from ml.types import SeekPoint
 
+_SOUGHT_BY_BYTES = ("mpeg", "mpegts", "mpegvideo")
+"""Containers without an index, whose time stamps may repeat; decoding can begin at any packet."""
 _MAX_ERRORS = 1_000
 """Undecodable packets in a row after which the rest is not read."""
 
 
 @dataclass(slots=True)
 class DecodeReport:
-    """What went wrong while decoding, counted.
+    """Damage met while decoding, and the shapes of frames.
 
     Attributes:
         shapes: width and height of frames, and the width to height of their pixels.
     """
 
     damaged: int = 0
-    without_time: int = 0
-    out_of_order: int = 0
     cut: bool = field(default=False)
     shapes: set[tuple[int, int, Fraction]] = field(default_factory=set)
 
@@ -55,7 +58,7 @@ def open_video(path: str | Path) -> Iterator[tuple[InputContainer, VideoStream]]
     if not name:
         raise CorruptFileError("the video cannot be opened: its first bytes are of no known format")
     try:
-        container = av.open(str(path), format=name, metadata_errors="ignore", options=_file_only())
+        container = av.open(str(path), format=name, metadata_errors="ignore", options=_options())
     except MemoryError:
         raise
     except (av.error.FFmpegError, ValueError) as error:
@@ -69,8 +72,14 @@ def open_video(path: str | Path) -> Iterator[tuple[InputContainer, VideoStream]]
         yield container, _video_stream(container)
 
 
-def _file_only() -> dict[str, str]:
-    return {"protocol_whitelist": "file", "enable_drefs": "0", "use_absolute_path": "0"}
+def _options() -> dict[str, str]:
+    """Open no other file, and give time stamps as they are stored, also where they wrap around."""
+    return {
+        "protocol_whitelist": "file",
+        "enable_drefs": "0",
+        "use_absolute_path": "0",
+        "correct_ts_overflow": "0",
+    }
 
 
 def _video_stream(container: InputContainer) -> VideoStream:
@@ -101,58 +110,40 @@ def time_base_of(stream: VideoStream) -> Fraction:
     return stream.time_base or Fraction(1, 90_000)
 
 
-def seek_back(container: InputContainer, stream: VideoStream, pts: int) -> bool:
-    """Go to a key frame at or before a time stamp; False if a damaged index leads nowhere."""
+def seek_to(container: InputContainer, stream: VideoStream, point: SeekPoint) -> bool:
+    """Go to a packet, or to one before it; False where a damaged index leads nowhere."""
+    is_by_bytes = container.format.name in _SOUGHT_BY_BYTES
     try:
-        container.seek(pts, stream=stream, backward=True)
-    except av.error.FFmpegError:
+        container.seek(
+            point.position if is_by_bytes else point.time,
+            stream=stream,
+            backward=True,
+            unsupported_byte_offset=is_by_bytes,
+        )
+    except (av.error.FFmpegError, OverflowError):
         return False
     return True
 
 
 def decode_frames(
-    container: InputContainer, stream: VideoStream, report: DecodeReport | None = None
+    container: InputContainer,
+    stream: VideoStream,
+    report: DecodeReport | None = None,
+    *,
+    known: Mapping[tuple[int, int], int] | None = None,
 ) -> Iterator[tuple[int, VideoFrame]]:
-    """Yield (pts, frame) from the container's position on, in presentation order.
+    """Yield (number of its packet, frame) in presentation order, their colours tagged.
 
-    Damaged packets are skipped and counted; frames without a time stamp, or not later than the one
-    before, cannot be addressed and are left out and counted. Frames have their colours tagged.
+    Args:
+        report: damaged packets are counted in it.
+        known: after a seek, the numbers of packets by their byte position and size; what comes
+            before the first of them is not decoded. None: the container is at its beginning.
     """
     report = report or DecodeReport()
-    codec = stream.codec_context.codec.canonical_name
-    last: int | None = None
-    for frame in _decoded(container, stream, report):
-        pts = frame.pts if frame.pts is not None else frame.dts
-        if pts is None:
-            report.without_time += 1
-        elif last is not None and pts <= last:
-            report.out_of_order += 1
-        else:
-            last = pts
-            tag_colours(frame, codec)
-            aspect = stream.codec_context.sample_aspect_ratio or Fraction(1)
-            report.shapes.add((frame.width, frame.height, aspect))
-            yield pts, frame
-
-
-def _decoded(
-    container: InputContainer, stream: VideoStream, report: DecodeReport
-) -> Iterator[VideoFrame]:
     failures = 0
-    packets = container.demux(stream)
-    while True:
-        try:
-            packet = next(packets)
-        except StopIteration:
-            return
-        except MemoryError:
-            raise
-        except av.error.FFmpegError:
-            report.cut = True
-            yield from _flushed(stream, report)
-            return
-        if packet.is_corrupt:
-            report.cut = True
+    for number, packet in _numbered_packets(container, stream, report, known):
+        # the decoder hands a packet's time stamp on to its frame: here it is the packet's number
+        packet.pts, packet.dts = number, None
         try:
             frames = packet.decode()
         except av.error.EOFError:
@@ -167,10 +158,55 @@ def _decoded(
                 return
             continue
         failures = 0
-        for frame in frames:
-            if isinstance(frame, VideoFrame):
-                report.damaged += int(frame.is_corrupt)
-                yield frame
+        yield from _pictures(frames, number, stream, report)
+    yield from _pictures(_flushed(stream, report), -1, stream, report)
+
+
+def _numbered_packets(
+    container: InputContainer,
+    stream: VideoStream,
+    report: DecodeReport,
+    known: Mapping[tuple[int, int], int] | None,
+) -> Iterator[tuple[int, Packet[VideoStream]]]:
+    number = 0 if known is None else None
+    for packet in demux_packets(container, stream, report):
+        if number is None and known is not None:
+            number = known.get((-1 if packet.pos is None else packet.pos, packet.size))
+        if number is not None:
+            yield number, packet
+            number += 1
+
+
+def demux_packets(
+    container: InputContainer, stream: VideoStream, report: DecodeReport
+) -> Iterator[Packet[VideoStream]]:
+    """Yield the stream's packets that hold data, until the file ends or cannot be read on."""
+    packets = container.demux(stream)
+    while True:
+        try:
+            packet = next(packets)
+        except StopIteration:
+            return
+        except MemoryError:
+            raise
+        except av.error.FFmpegError:
+            report.cut = True
+            return
+        report.cut = packet.is_corrupt  # of the last one: it is not there to its end
+        if packet.size:
+            yield packet
+
+
+def _pictures(
+    frames: Iterable[object], number: int, stream: VideoStream, report: DecodeReport
+) -> Iterator[tuple[int, VideoFrame]]:
+    for frame in frames:
+        if isinstance(frame, VideoFrame):
+            report.damaged += int(frame.is_corrupt)
+            tag_colours(frame, stream.codec_context.codec.canonical_name)
+            aspect = stream.codec_context.sample_aspect_ratio or Fraction(1)
+            report.shapes.add((frame.width, frame.height, aspect))
+            yield (number if frame.pts is None else frame.pts), frame
 
 
 def _flushed(stream: VideoStream, report: DecodeReport) -> Iterator[VideoFrame]:

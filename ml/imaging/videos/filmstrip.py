@@ -10,9 +10,10 @@ import numpy as np
 from av.video.frame import VideoFrame
 
 from ml.errors import CorruptFileError
-from ml.imaging.videos.containers import decode_frames, open_video, seek_back
+from ml.imaging.videos.addressing import FrameReader, frames_from
+from ml.imaging.videos.containers import open_video
 from ml.imaging.videos.display import frame_rgb, geometry_of_file
-from ml.types import ArrayI64, FrameTable, ImageU8
+from ml.types import FrameTable, ImageU8
 
 HEIGHT_PX = 90
 """Of one picture: twice what a timeline shows, for screens of double density."""
@@ -23,29 +24,31 @@ has enough key frames to show those instead."""
 _WIDEST_PX = 4 * HEIGHT_PX  # of one picture, cut beyond: sixty of them fit into a JPEG
 
 
-def evenly(table: FrameTable, count: int) -> ArrayI64:
-    """(count,) int64: the PTS of frames from the first to the last at even steps of the index."""
-    at = np.rint(np.linspace(0, len(table) - 1, count)).astype(np.int64)
-    return table.pts[at]
+def evenly(table: FrameTable, count: int) -> list[int]:
+    """Indices of ``count`` frames from the first to the last at even steps."""
+    return np.rint(np.linspace(0, len(table) - 1, count)).astype(np.int64).tolist()
 
 
-def filmstrip(path: str | Path, pts: Sequence[int], *, is_long: bool) -> ImageU8:
-    """Small pictures of frames, in the order of ``pts``, which is ascending.
+def filmstrip(
+    path: str | Path, table: FrameTable, indices: Sequence[int], *, is_long: bool
+) -> ImageU8:
+    """Small pictures of frames.
 
     Args:
+        indices: of the frames, ascending.
         is_long: show the key frame at or before each instead of the frame itself, which spares
             decoding everything between.
     Returns:
-        (HEIGHT_PX, len(pts) * w, 3) uint8 RGB, w the width of one.
+        (HEIGHT_PX, len(indices) * w, 3) uint8 RGB, w the width of one.
     Raises:
         NoVideoStreamError, CorruptFileError: as ``probe_video``.
     """
-    pictures = [_small(rgb) for _, rgb in frames_near(path, pts, is_long=is_long)]
+    pictures = [_small(rgb) for _, rgb in frames_near(path, table, indices, is_long=is_long)]
     if not pictures:
         raise CorruptFileError("no frame of the video can be decoded")
     width = pictures[0].shape[1]
-    strip = np.zeros((HEIGHT_PX, width * len(pts), 3), np.uint8)
-    for number in range(len(pts)):  # what is missing at the end repeats the last
+    strip = np.zeros((HEIGHT_PX, width * len(indices), 3), np.uint8)
+    for number in range(len(indices)):  # what is missing at the end repeats the last
         picture = pictures[min(number, len(pictures) - 1)][:, :width]
         left = number * width
         strip[:, left : left + picture.shape[1]] = picture
@@ -53,36 +56,41 @@ def filmstrip(path: str | Path, pts: Sequence[int], *, is_long: bool) -> ImageU8
 
 
 def frames_near(
-    path: str | Path, pts: Sequence[int], *, is_long: bool
+    path: str | Path, table: FrameTable, indices: Sequence[int], *, is_long: bool
 ) -> Iterator[tuple[int, ImageU8]]:
-    """Time stamp and pixels of frames, upright RGB, as ``filmstrip`` takes them.
+    """Index and pixels of frames, upright RGB, as ``filmstrip`` takes them.
 
     Of a long video the same key frame may come several times.
     """
     geometry = geometry_of_file(path)
-    for at, frame in _key_frames(path, pts) if is_long else _exact_frames(path, pts):
-        yield at, frame_rgb(frame, geometry)
+    near = _key_frames if is_long else _exact_frames
+    for index, frame in near(path, table, indices):
+        yield index, frame_rgb(frame, geometry)
 
 
-def _exact_frames(path: str | Path, pts: Sequence[int]) -> Iterator[tuple[int, VideoFrame]]:
-    with open_video(path) as (container, stream):
-        wanted = iter(pts)
-        target = next(wanted, None)
-        for at, frame in decode_frames(container, stream):
-            while target is not None and at >= target:
-                yield at, frame
+def _exact_frames(
+    path: str | Path, table: FrameTable, indices: Sequence[int]
+) -> Iterator[tuple[int, VideoFrame]]:
+    wanted = iter(indices)
+    target = next(wanted, None)
+    with frames_from(path, table) as (_, frames):
+        for index, frame in frames:
+            while target is not None and index >= target:
+                yield index, frame
                 target = next(wanted, None)
             if target is None:
                 return
 
 
-def _key_frames(path: str | Path, pts: Sequence[int]) -> Iterator[tuple[int, VideoFrame]]:
+def _key_frames(
+    path: str | Path, table: FrameTable, indices: Sequence[int]
+) -> Iterator[tuple[int, VideoFrame]]:
     with open_video(path) as (container, stream):
         stream.codec_context.skip_frame = "NONKEY"
-        last: tuple[int, VideoFrame] | None = None
-        for target in pts:
-            if seek_back(container, stream, target):
-                last = next(decode_frames(container, stream), last)
+        reader = FrameReader(container, stream, table)
+        last = next(reader.from_start(), None)
+        for index in indices:
+            last = reader.key_frame_before(index) or last
             if last is not None:
                 yield last
 

@@ -2,178 +2,217 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import islice
 from pathlib import Path
 
-import av
 import numpy as np
 from av.container import InputContainer
+from av.packet import Packet
 from av.video.stream import VideoStream
 
 from ml.errors import CorruptFileError, TooLargeError
 from ml.imaging.limits import MAX_FRAMES
+from ml.imaging.videos.addressing import FrameReader
+from ml.imaging.videos.clock import LARGEST_START, ClockRules, presentation_times, usual_step
 from ml.imaging.videos.containers import (
     DecodeReport,
     decode_frames,
+    demux_packets,
     open_video,
-    seek_back,
     time_base_of,
 )
-from ml.types import DisplayGeometry, FrameTable, Progress, VideoInfo, no_progress
+from ml.imaging.videos.extent import is_cut
+from ml.types import (
+    ArrayI64,
+    DisplayGeometry,
+    FrameTable,
+    Progress,
+    VideoInfo,
+    no_progress,
+)
 
 _TRUSTED_CONTAINERS = ("mov", "matroska")
 _TRUSTED_CODECS = ("h264", "hevc", "vp9", "av1", "mpeg4", "mjpeg", "prores")
 """Codecs that show one frame a packet. VP8 hides some packets, MPEG-1/2 may split pictures."""
 _HEAD_FRAMES = 60  # two seconds: time stamps that start oddly do so at once
-_CUT_SHARE = 0.98
-"""Below this share of the promised frames or duration a file counts as cut."""
+_BROADCAST = ("mpeg", "mpegts")
+"""Containers whose clock has 33 bits and may be set while it runs (ISO/IEC 13818-1)."""
+_BROADCAST_WRAP = 2**33
+_BROADCAST_JUMP_S = 10  # as FFmpeg's dts_delta_threshold
+_JUMP_S = 30 * 3600  # as FFmpeg's dts_error_threshold
+_WITHOUT_PRESENTATION = ("avi", "mpegvideo")
+"""Containers that store packets in order of decoding and no time of presentation."""
 
 
 @dataclass(slots=True)
 class _Packets:
-    pts: list[int]
-    key: list[bool]
-    promised: int
-    promised_s: float
-    whole: bool
-    trusted: bool
-    time_base: Fraction
+    """Every packet of the stream, by its number in the file's order."""
+
+    pts: list[int | None] = field(default_factory=list)
+    dts: list[int | None] = field(default_factory=list)
+    position: list[int] = field(default_factory=list)
+    size: list[int] = field(default_factory=list)
+    key: list[bool] = field(default_factory=list)
+    discarded: int = 0
+
+    def append(self, packet: Packet[VideoStream]) -> None:
+        """Add the next one."""
+        self.pts.append(packet.pts)
+        self.dts.append(packet.dts)
+        self.position.append(-1 if packet.pos is None else packet.pos)
+        self.size.append(packet.size)
+        self.key.append(packet.is_keyframe)
+        self.discarded += packet.is_discard
+
+    def __len__(self) -> int:
+        return len(self.pts)
+
+    def stamps_of(self, table: FrameTable) -> list[int | None]:
+        """The stored time stamps of frames."""
+        return [self.pts[number] for number in table.packet.tolist()]
+
+    def seek_points(self, numbers: ArrayI64) -> ArrayI64:
+        """``FrameTable.seek_points`` of those packets that position and size tell apart."""
+        places = list(zip(self.position, self.size, strict=True))
+        count = Counter(places)
+        rows = [
+            (number, *places[number], self._time(number))
+            for number in sorted(set(numbers.tolist()))
+            if self.position[number] >= 0 and count[places[number]] == 1
+        ]
+        return np.array(rows, np.int64).reshape(-1, 4)
+
+    def _time(self, number: int) -> int:
+        pts, dts = self.pts[number], self.dts[number]
+        return (dts or 0) if pts is None else pts
 
 
-def frame_table(path: str | Path, progress: Progress = no_progress) -> tuple[FrameTable, list[str]]:
-    """Every decodable frame's PTS in presentation order, and warnings for the user.
+@dataclass(frozen=True, slots=True)
+class FoundFrames:
+    """A frame table, and how far it is what a player takes the file for.
+
+    Attributes:
+        warnings: sentences for the user.
+        is_plain: every packet of the file is one frame at its stored time, as any player shows it.
+    """
+
+    table: FrameTable
+    warnings: list[str]
+    is_plain: bool
+
+
+def frame_table(path: str | Path, progress: Progress = no_progress) -> FoundFrames:
+    """Every decodable frame of a video in presentation order.
 
     Raises:
         CorruptFileError: not one frame decodes.
         TooLargeError: more than ``MAX_FRAMES`` frames.
     """
-    packets = _read_packets(path)
     report = DecodeReport()
-    by_packet = _table(packets.pts, packets.key, packets.time_base)
-    if packets.trusted and packets.whole and _agrees(path, by_packet):
-        table = by_packet
-    else:
-        table = _decode_table(path, packets, report, progress)
-    if not len(table):
-        raise CorruptFileError("no frame of the video can be decoded")
-    return table, _warnings(table, packets, report)
-
-
-def _read_packets(path: str | Path) -> _Packets:
+    packets = _Packets()
     with open_video(path) as (container, stream):
-        base = time_base_of(stream)
-        pts: list[int] = []
-        key: list[bool] = []
-        whole = True
-        trusted = _is_trusted(container, stream)
-        packets = container.demux(stream)
-        while True:
-            try:
-                packet = next(packets)
-            except StopIteration:
-                break
-            except av.error.FFmpegError:
-                whole = False
-                break
-            if not packet.size:
-                continue
-            if packet.pts is None or packet.is_discard:
-                trusted = False
-            whole = whole and not packet.is_corrupt
-            pts.append(packet.pts if packet.pts is not None else len(pts))
-            key.append(packet.is_keyframe)
-            if len(pts) > MAX_FRAMES:
+        base, name = time_base_of(stream), container.format.name
+        for packet in demux_packets(container, stream, report):
+            packets.append(packet)
+            if len(packets) > MAX_FRAMES:
                 raise TooLargeError(f"the video has more than {MAX_FRAMES:,} frames")
         promised = stream.frames
-        promised_s = _promised_s(container, stream)
-    whole = whole and promised in (0, len(pts))
-    return _Packets(pts, key, promised, promised_s, whole, trusted, base)
+        is_trusted = name.startswith(_TRUSTED_CONTAINERS) and stream.codec_context.name.startswith(
+            _TRUSTED_CODECS
+        )
+    is_complete = not (report.cut or packets.discarded) and promised in (0, len(packets))
+    table = _table_of_packets(packets, base) if is_trusted and is_complete else None
+    restarts = 0
+    if table is None or not _agrees(path, table):
+        table, restarts = _decoded_table(path, packets, (name, base), report, progress)
+    if not len(table):
+        raise CorruptFileError("no frame of the video can be decoded")
+    is_plain = is_complete and not restarts and packets.stamps_of(table) == table.pts.tolist()
+    return FoundFrames(table, _warnings(path, table, report, restarts), is_plain)
 
 
-def _promised_s(container: InputContainer, stream: VideoStream) -> float:
-    """Duration the header states, 0 if it is an estimate from the file's size."""
-    if stream.duration is not None and stream.time_base is not None:
-        return float(stream.duration * stream.time_base)
-    if container.format.name.startswith("matroska") and container.duration:
-        return container.duration / 1_000_000
-    return 0.0
-
-
-def _is_trusted(container: InputContainer, stream: VideoStream) -> bool:
-    return container.format.name.startswith(
-        _TRUSTED_CONTAINERS
-    ) and stream.codec_context.name.startswith(_TRUSTED_CODECS)
-
-
-def _table(pts: list[int], key: list[bool], base: Fraction) -> FrameTable:
-    times = np.asarray(pts, np.int64)
+def _table_of_packets(packets: _Packets, base: Fraction) -> FrameTable | None:
+    """One frame a packet in the order of time stamps; None where they are no such order."""
+    if not len(packets) or None in packets.pts:
+        return None
+    times = np.asarray(packets.pts, np.int64)
     order = np.argsort(times, kind="stable")
-    return FrameTable(times[order], np.asarray(key, np.bool_)[order], float(base))
+    if np.any(np.diff(times[order]) <= 0) or _is_odd(times[order], base):
+        return None
+    key = np.asarray(packets.key, np.bool_)
+    points = packets.seek_points(np.flatnonzero(key))
+    return FrameTable(times[order], key[order], float(base), order.astype(np.int64), points)
+
+
+def _is_odd(times: ArrayI64, base: Fraction) -> bool:
+    """Whether times need ``presentation_times``."""
+    jump = round(_JUMP_S / base)
+    return abs(int(times[0])) > LARGEST_START or bool(np.any(np.diff(times) > jump))
 
 
 def _agrees(path: str | Path, table: FrameTable) -> bool:
-    """Decode the head and the last group of pictures and compare every time stamp."""
-    if not len(table) or np.any(np.diff(table.pts) <= 0):
-        return False
+    """Decode the head and the last group of pictures, and compare the packet of every frame."""
     head = min(_HEAD_FRAMES, len(table))
-    if _decoded_pts(path, None, head) != table.pts[:head].tolist():
-        return False
-    keys = np.flatnonzero(table.key)
-    if not len(keys):
-        return False
-    start = int(keys[-1])
-    tail = _decoded_pts(path, int(table.pts[start]), len(table) + 1)
-    expected: list[int] = table.pts[start:].tolist()
-    return tail[-len(expected) :] == expected
-
-
-def _decoded_pts(path: str | Path, seek_pts: int | None, limit: int) -> list[int]:
     report = DecodeReport()
-    found: list[int] = []
     with open_video(path) as (container, stream):
-        if seek_pts is not None and not seek_back(container, stream, seek_pts):
-            return []
-        for pts, _ in decode_frames(container, stream, report):
-            found.append(pts)
-            if len(found) >= limit:
-                break
-    return [] if report.damaged or report.cut else found
+        frames = islice(decode_frames(container, stream, report), head)
+        if [packet for packet, _ in frames] != table.packet[:head].tolist() or report.damaged:
+            return False
+    with open_video(path) as (container, stream):
+        found = [index for index, _ in FrameReader(container, stream, table).last_group(report)]
+    return bool(found) and found == list(range(found[0], len(table))) and not report.damaged
 
 
-def _decode_table(
-    path: str | Path, packets: _Packets, report: DecodeReport, progress: Progress
-) -> FrameTable:
-    pts: list[int] = []
+def _decoded_table(
+    path: str | Path,
+    packets: _Packets,
+    clock: tuple[str, Fraction],
+    report: DecodeReport,
+    progress: Progress,
+) -> tuple[FrameTable, int]:
+    """The table, and how often the clock of container and time base restarts or jumps."""
+    holders: list[int] = []
     key: list[bool] = []
-    total = max(len(packets.pts), 1)
     with open_video(path) as (container, stream):
-        for at, frame in decode_frames(container, stream, report):
-            pts.append(at)
+        for number, frame in decode_frames(container, stream, report):
+            if number >= len(packets):
+                break
+            holders.append(number)
             key.append(bool(frame.key_frame))
-            if len(pts) % 50 == 0:
-                progress(min(len(pts), total), total, "reading frames")
-    return FrameTable(
-        np.asarray(pts, np.int64), np.asarray(key, np.bool_), float(packets.time_base)
-    )
+            if len(holders) % 50 == 0:
+                progress(min(len(holders), len(packets)), len(packets), "reading frames")
+    name, base = clock
+    stamps = [packets.pts[number] for number in holders]
+    if name in _WITHOUT_PRESENTATION or not any(stamp is not None for stamp in stamps):
+        stamps = _in_order([packets.dts[number] for number in holders])
+    is_broadcast = name in _BROADCAST
+    jump_s = _BROADCAST_JUMP_S if is_broadcast else _JUMP_S
+    wrap = _BROADCAST_WRAP if is_broadcast else 0
+    rules = ClockRules(wrap=wrap, jump=round(jump_s / base), step=usual_step(stamps))
+    pts, restarts = presentation_times(stamps, rules)
+    holds, is_key = np.asarray(holders, np.int64), np.asarray(key, np.bool_)
+    points = packets.seek_points(holds[is_key])
+    return FrameTable(pts, is_key, float(base), holds, points), restarts
 
 
-def _warnings(table: FrameTable, packets: _Packets, report: DecodeReport) -> list[str]:
+def _in_order(stamps: list[int | None]) -> list[int | None]:
+    """Times of decoding as times of presentation: frames take them in ascending order."""
+    known = sorted(stamp for stamp in stamps if stamp is not None)
+    return [*known] if len(known) == len(stamps) else [None] * len(stamps)
+
+
+def _warnings(
+    path: str | Path, table: FrameTable, report: DecodeReport, restarts: int
+) -> list[str]:
     found: list[str] = []
-    count, promised = len(table), packets.promised
-    span_s = _duration_s(table)
-    short = bool(packets.promised_s) and span_s < packets.promised_s * _CUT_SHARE - 0.2
-    if promised and count < promised * _CUT_SHARE:
-        found.append(
-            f"the file is truncated: {count:,} of {promised:,} frames ({span_s:.1f} s) can be "
-            "decoded"
-        )
-    elif short:
-        found.append(
-            f"the file is truncated: {span_s:.1f} s of {packets.promised_s:.1f} s can be decoded"
-        )
-    elif report.cut or not packets.whole:
-        found.append(f"the file is damaged or cut: {count:,} frames can be decoded")
+    count = f"{len(table):,} frames ({_duration_s(table):.1f} s) can be decoded"
+    if is_cut(path):
+        found.append(f"the file is truncated: {count}")
+    elif report.cut:
+        found.append(f"the file is damaged or cut: {count}")
     if report.damaged:
         found.append(f"{report.damaged:,} frames or packets are damaged")
     if len(report.shapes) > 1:
@@ -181,9 +220,12 @@ def _warnings(table: FrameTable, packets: _Packets, report: DecodeReport) -> lis
             "the size of its frames or the shape of their pixels changes on the way; all are shown "
             "at the size of the first"
         )
-    left_out = report.without_time + report.out_of_order
-    if left_out:
-        found.append(f"{left_out:,} frames without their own time stamp were left out")
+    if restarts:
+        times = "once" if restarts == 1 else f"{restarts:,} times"
+        found.append(
+            f"the recorder's clock starts again or jumps {times}: the parts are shown one after "
+            "the other, with times that go on"
+        )
     return found
 
 
@@ -198,11 +240,12 @@ def _duration_s(table: FrameTable) -> float:
 def describe(
     container: InputContainer,
     stream: VideoStream,
-    table: FrameTable,
+    found: FoundFrames,
     geometry: DisplayGeometry,
     path: str | Path,
 ) -> VideoInfo:
-    """Codec, container, duration and rate; warnings are the caller's to set."""
+    """Codec, container, duration and rate."""
+    table = found.table
     duration_s = _duration_s(table)
     with Path(path).open("rb") as file:
         head = file.read(256)
@@ -213,7 +256,8 @@ def describe(
         frames=table,
         duration_s=duration_s,
         fps=len(table) / duration_s if duration_s else 0.0,
-        browser_playable=_is_playable(container, stream, head),
+        browser_playable=found.is_plain and _is_playable(container, stream, head),
+        warnings=tuple(found.warnings),
     )
 
 

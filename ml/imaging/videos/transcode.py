@@ -13,10 +13,12 @@ from av.video.stream import VideoStream
 
 from ml.errors import CorruptFileError, LimitExceededError
 from ml.files import replacing
+from ml.imaging.videos.addressing import FrameReader
 from ml.imaging.videos.colours import for_browsers, tag_rendition
-from ml.imaging.videos.containers import decode_frames, open_video, time_base_of
+from ml.imaging.videos.containers import open_video, time_base_of
 from ml.imaging.videos.display import display_geometry, frame_rgb
-from ml.types import DisplayGeometry, Progress, no_progress
+from ml.imaging.videos.video import probe_video
+from ml.types import DisplayGeometry, FrameTable, Progress, no_progress
 
 CRF = 20  # visually near lossless; the original is kept beside it
 _MAX_KEY_INTERVAL = 25
@@ -41,22 +43,26 @@ def transcode_h264(
     path: str | Path,
     out_path: str | Path,
     progress: Progress = no_progress,
+    *,
+    table: FrameTable | None = None,
 ) -> Rendition:
-    """Write an h264 mp4 of every decodable frame with its own time stamp, whole or not at all.
+    """Write an h264 mp4 of every frame of the table at its time, whole or not at all.
 
-    Time stamps are kept in the original's time base; where the first is negative or beyond ten
-    seconds (a recorder's clock) it is taken off all of them. Frames are upright with square pixels;
-    odd sides are stretched by one pixel. Colours are tagged. Audio is left out.
+    Time stamps are those of the table, in the original's time base; where the first is negative or
+    beyond ten seconds (a recorder's clock) it is taken off all of them. Frames are upright with
+    square pixels; odd sides are stretched by one pixel. Colours are tagged. Audio is left out.
 
     Args:
-        progress: called with (frames done, about how many, "transcoding"); may raise to stop.
+        progress: called with (frames done, of how many, "transcoding"); may raise to stop.
+        table: the video's own; without it the file is probed first.
     Raises:
         NoVideoStreamError, CorruptFileError: as ``probe_video``.
         LimitExceededError: the encoder cannot take the frames.
     """
+    table = probe_video(path).frames if table is None else table
     with replacing(Path(out_path)) as temporary:
         try:
-            return _transcode(path, temporary, progress)
+            return _transcode(path, temporary, table, progress)
         except (MemoryError, OSError):  # a full disk, a limit: not the encoder's own refusal
             raise
         except av.error.FFmpegError as error:
@@ -66,16 +72,18 @@ def transcode_h264(
             ) from error
 
 
-def _transcode(path: str | Path, out_path: Path, progress: Progress) -> Rendition:
+def _transcode(
+    path: str | Path, out_path: Path, table: FrameTable, progress: Progress
+) -> Rendition:
     with open_video(path) as (source, stream):
         base = time_base_of(stream)
-        total = stream.frames or _estimated_frames(stream)
         options = {"movflags": "+faststart", "video_track_timescale": str(_timescale(base))}
         with av.open(str(out_path), "w", format="mp4", options=options) as target:
             out: VideoStream | None = None
             count = offset = 0
             geometry: DisplayGeometry | None = None
-            for pts, frame in decode_frames(source, stream):
+            for index, frame in FrameReader(source, stream, table).from_start():
+                pts = int(table.pts[index])
                 if out is None or geometry is None:
                     geometry, _ = display_geometry(stream, frame)
                     offset = pts if pts * base > _KEPT_OFFSET_S or pts < 0 else 0
@@ -84,7 +92,7 @@ def _transcode(path: str | Path, out_path: Path, progress: Progress) -> Renditio
                 shown.pts, shown.time_base = pts - offset, base
                 target.mux(out.encode(shown))
                 count += 1
-                progress(min(count, total or count), total or count, "transcoding")
+                progress(count, len(table), "transcoding")
             if out is None:
                 raise CorruptFileError("no frame of the video can be decoded")
             target.mux(out.encode(None))
@@ -124,9 +132,3 @@ def _prepared(frame: VideoFrame, geometry: DisplayGeometry) -> VideoFrame:
 def _timescale(base: Fraction) -> int:
     """Ticks per second that hold every PTS of the original exactly."""
     return base.denominator
-
-
-def _estimated_frames(stream: VideoStream) -> int:
-    if not stream.duration or not stream.time_base or not stream.average_rate:
-        return 0
-    return int(stream.duration * stream.time_base * stream.average_rate)

@@ -11,12 +11,12 @@ from PIL import Image, ImageDraw, ImageFont
 
 from ml.errors import MlError
 from ml.imaging.slides import open_slide
-from ml.imaging.videos import read_frame
 from portal.annotations.colors import halo_of
 from portal.annotations.formats.seams import ExportChoices, Plane, Rois
 from portal.annotations.marks import rings_of
 from portal.annotations.models import Label, Roi
 from portal.archive import storage
+from portal.archive.selectors import stored_frame
 from portal.core.errors import InvalidInputError, NotFoundError
 
 MOST_PX = 4096
@@ -94,11 +94,10 @@ def window_pixels(
     """
     left, top, width, height = window
     try:
-        path = storage.resolve(plane.pixels_path)
         if not plane.is_video:
-            with open_slide(path) as slide:
+            with open_slide(storage.resolve(plane.pixels_path)) as slide:
                 return slide.read_region((left, top), (width, height), size)
-        frame = Image.fromarray(read_frame(path, pts or 0))
+        frame = Image.fromarray(stored_frame(plane.pixels_path, plane.frames_path, pts or 0))
     except (MlError, OSError) as error:
         raise NotFoundError("The pixels of this canvas cannot be read.") from error
     box = (left, top, left + width, top + height)

@@ -28,7 +28,8 @@ class Plane:
     Attributes:
         mpp_x, mpp_y: microns per pixel; None if unknown.
         is_video: regions lie on frames.
-        pixels_path: of the file behind it, below the storage root.
+        pixels_path: of the file behind it, below the storage root; frames_path: of a video's
+            frame table.
         time_base_s: of a video: seconds of one step of its PTS; 0 if there is no video.
         file_size: width and height of a video's frames in its file, upright, where the canvas has
             others; None where they are the same.
@@ -42,6 +43,7 @@ class Plane:
     mpp_y: float | None
     is_video: bool = False
     pixels_path: str = ""
+    frames_path: str = ""
     time_base_s: float = 0.0
     case_id: uuid.UUID | None = None
     file_size: tuple[int, int] | None = None
@@ -68,6 +70,7 @@ def plane_of(canvas: Canvas) -> Plane:
         mpp_y=canvas.mpp_y,
         is_video=canvas.kind == CanvasKind.VIDEO,
         pixels_path=canvas.pixels_path,
+        frames_path=video.frames_path if video else "",
         time_base_s=float(video.time_base_s) if video else 0.0,
         case_id=canvas.case_id,
         file_size=_file_size(canvas, video),

@@ -229,7 +229,7 @@ class Migration(migrations.Migration):
                 ('geometry', models.JSONField(help_text='Stored size, pixel shape, orientation; see ml.types.DisplayGeometry', null=True)),
                 ('frame_count', models.PositiveIntegerField(default=0)),
                 ('time_base_s', models.FloatField(default=0)),
-                ('frames_path', models.CharField(blank=True, help_text='frames.npz: pts, key', max_length=255)),
+                ('frames_path', models.CharField(blank=True, help_text='frames.npz, the frame table', max_length=255)),
                 ('media_path', models.CharField(blank=True, help_text='What the browser plays', max_length=255)),
                 ('media_offset_s', models.FloatField(default=0, help_text='Media time is frame time minus this')),
                 ('asset', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='videos', to='archive.asset')),

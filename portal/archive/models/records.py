@@ -287,7 +287,9 @@ class Video(CaseItem):
     )
     frame_count = models.PositiveIntegerField(default=0)
     time_base_s = models.FloatField(default=0)
-    frames_path = models.CharField(max_length=255, blank=True, help_text="frames.npz: pts, key")
+    frames_path = models.CharField(
+        max_length=255, blank=True, help_text="frames.npz, the frame table"
+    )
     media_path = models.CharField(max_length=255, blank=True, help_text="What the browser plays")
     media_offset_s = models.FloatField(default=0, help_text="Media time is frame time minus this")
 

@@ -25,7 +25,9 @@ from portal.archive.selectors.frames import (
     frame_etag,
     frame_jpeg,
     frame_page,
+    frame_pixels,
     frame_table,
+    stored_frame,
 )
 from portal.archive.selectors.intake import (
     intake_rules_of,
@@ -86,6 +88,7 @@ __all__ = [
     "frame_etag",
     "frame_jpeg",
     "frame_page",
+    "frame_pixels",
     "frame_table",
     "intake_rules_of",
     "item_cards",
@@ -104,6 +107,7 @@ __all__ = [
     "slide_list",
     "stain_shown",
     "stains_offered",
+    "stored_frame",
     "upload_get",
     "upload_list",
     "uploads_held",

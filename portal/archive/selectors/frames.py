@@ -8,11 +8,12 @@ from typing import TypedDict
 
 import numpy as np
 
-from ml.errors import MlError
-from ml.types import FrameTable
+from ml.errors import CorruptFileError, MlError
+from ml.types import FrameTable, ImageU8
 from portal.archive import storage
 from portal.archive.inspection import FILMSTRIP_NAME, filmstrip_make
 from portal.archive.models import Canvas, Video
+from portal.archive.selectors.canvases import canvas_video
 from portal.archive.selectors.frame_runs import frame_by_run, only_one
 from portal.core.errors import NotFoundError, UnavailableError
 
@@ -48,6 +49,26 @@ def frame_table(video: Video) -> FrameTable:
     return _table(str(storage.resolve(video.frames_path)))
 
 
+def frame_pixels(canvas: Canvas, pts: int) -> ImageU8:
+    """The frame of a video with exactly this PTS, decoded in this process: (H, W, 3) RGB.
+
+    Raises:
+        OSError, MlError: there is none, or the stored files cannot be read.
+    """
+    return stored_frame(canvas.pixels_path, canvas_video(canvas).frames_path, pts)
+
+
+def stored_frame(pixels_path: str, frames_path: str, pts: int) -> ImageU8:
+    """As ``frame_pixels``, by the paths of the pixels and of the frame table in the storage."""
+    from ml.imaging.videos import read_frame
+
+    try:
+        table = _table(str(storage.resolve(frames_path)))
+    except UnavailableError as error:
+        raise CorruptFileError("the frame table of this video cannot be read") from error
+    return read_frame(storage.resolve(pixels_path), pts, table=table)
+
+
 def frame_page(video: Video, *, start: int, limit: int) -> FramePage:
     """A stretch of the frame table; beyond the end it is empty."""
     table = frame_table(video)
@@ -71,9 +92,10 @@ def frame_index(video: Video, pts: int) -> int:
         NotFoundError: there is none; the message names the nearest, which is never taken silently.
     """
     table = frame_table(video)
+    index = table.index_of(pts)
+    if index is not None:
+        return index
     at = int(np.searchsorted(table.pts, pts))
-    if at < len(table) and int(table.pts[at]) == pts:
-        return at
     near = [int(table.pts[i]) for i in (at - 1, at) if 0 <= i < len(table)]
     raise NotFoundError(
         f"{video.name} has no frame at PTS {pts}"
@@ -122,9 +144,9 @@ def filmstrip_jpeg(canvas: Canvas, video: Video) -> bytes:
     source = storage.resolve(canvas.pixels_path)
     with only_one(folder / "lock"):
         if not path.exists():
-            count = filmstrip_count(len(frame_table(video)))
+            frames, total = storage.resolve(video.frames_path), len(frame_table(video))
             try:
-                filmstrip_make(source, folder, frame_table(video), count)
+                filmstrip_make(source, folder, frames, total, filmstrip_count(total))
             except (OSError, MlError) as error:
                 raise UnavailableError("The pictures of this video cannot be read.") from error
         return path.read_bytes()
@@ -132,7 +154,7 @@ def filmstrip_jpeg(canvas: Canvas, video: Video) -> bytes:
 
 @lru_cache(maxsize=32)
 def _table(path: str) -> FrameTable:
-    from ml.imaging.ingest import load_frame_table
+    from ml.imaging.videos import load_frame_table
 
     try:
         return load_frame_table(path)

@@ -15,7 +15,7 @@ from ml.types import ArrayF64, ImageU8
 from portal.annotations.models import Roi
 from portal.archive import storage
 from portal.archive.models import Canvas, CanvasKind
-from portal.archive.selectors import canvas_video, frame_table
+from portal.archive.selectors import canvas_video, frame_pixels, frame_table
 
 SAMPLED_FRAMES, NEARBY_FRAMES = 48, 4
 """A first pass that bounds the work for any length of video, and frames around what it finds."""
@@ -62,13 +62,12 @@ def place_of(roi: Roi) -> tuple[ImageU8, ArrayF64]:
     height = min(canvas.height_px, roi.bottom + margin) - top
     scale = min(1.0, PLACE_LARGEST_PX / max(width, height))
     size = (max(1, round(width * scale)), max(1, round(height * scale)))
-    source = storage.resolve(canvas.pixels_path)
     if canvas.kind == CanvasKind.VIDEO:
-        frame = read_frame(source, roi.frame_pts or 0)
+        frame = frame_pixels(canvas, roi.frame_pts or 0)
         cut = frame[round(top) : round(top + height), round(left) : round(left + width)]
         image = np.asarray(cv2.resize(cut, size, interpolation=cv2.INTER_AREA), np.uint8)
     else:
-        with open_slide(source) as slide:
+        with open_slide(storage.resolve(canvas.pixels_path)) as slide:
             image = slide.read_region((left, top), (width, height), size)
     ring = roi.geometry["coordinates"][0]
     if roi.geometry["type"] == "MultiPolygon":
@@ -95,7 +94,8 @@ class VideoFrames:
         """Ranked hits of both passes."""
         step = -(-len(self._table) // SAMPLED_FRAMES)
         count = -(-len(self._table) // step)
-        hits = list(find(((i, rgb) for i, _, rgb in iter_frames(self._path, step=step)), count))
+        frames = iter_frames(self._path, step=step, table=self._table)
+        hits = list(find(((i, rgb) for i, _, rgb in frames), count))
         self.searched = count
         near = sorted({i for hit in hits[:2] for i in self._around(hit.key, step)})
         hits += find(((i, self.image(i)) for i in near), len(near))
@@ -104,7 +104,7 @@ class VideoFrames:
 
     def image(self, index: int) -> ImageU8:
         """One frame."""
-        return read_frame(self._path, int(self._table.pts[index]))
+        return read_frame(self._path, int(self._table.pts[index]), table=self._table)
 
     def names(self, index: int) -> FrameNames:
         """Index, PTS and time."""

@@ -25,12 +25,12 @@ from shapely.geometry import shape
 from ml.errors import MlError
 from ml.files import replacing
 from ml.imaging.slides import open_slide
-from ml.imaging.videos import read_frame
 from ml.types import ImageU8, JsonObject, Progress, no_progress
 from portal.annotations.marks import MARKS
 from portal.annotations.models import ReviewState, Roi
 from portal.archive import storage
 from portal.archive.models import CanvasKind
+from portal.archive.selectors import frame_pixels
 from portal.audit.services import entry_note
 from portal.core.errors import InvalidInputError
 from portal.labs.models import Lab, Role, User
@@ -208,11 +208,11 @@ def _pixels(roi: Roi, mpp: float, largest_px: int) -> tuple[ImageU8, tuple[int, 
     wanted = max(1.0, mpp / native) if native else 1.0
     left, right = _grown(roi.left, roi.right, LEAST_PX * wanted, canvas.width_px)
     top, bottom = _grown(roi.top, roi.bottom, LEAST_PX * wanted, canvas.height_px)
-    path = storage.resolve(canvas.pixels_path)
     if canvas.kind == CanvasKind.VIDEO:
-        return read_frame(path, roi.frame_pts or 0)[top:bottom, left:right], (left, top), 1.0
+        frame = frame_pixels(canvas, roi.frame_pts or 0)
+        return frame[top:bottom, left:right], (left, top), 1.0
     downsample = max(wanted, (right - left) / largest_px, (bottom - top) / largest_px)
-    with open_slide(path) as slide:
+    with open_slide(storage.resolve(canvas.pixels_path)) as slide:
         pixels = slide.read_scaled((left, top), (right - left, bottom - top), downsample)
     return pixels, (left, top), downsample
 

@@ -14,9 +14,9 @@ from shapely.geometry import shape
 
 from ml.errors import MlError
 from ml.imaging.slides import SlideImage, open_slide
-from ml.imaging.videos import read_frame
 from portal.archive import storage
 from portal.archive.models import Canvas, CanvasKind
+from portal.archive.selectors import frame_pixels
 from portal.core.tasks import JobContext, JobResult, UserError, task
 from portal.retrieval import selectors, services
 from portal.retrieval.models import EncoderKind, Explanation, Query, QuerySource
@@ -110,12 +110,13 @@ class _Open:
         scale: float = 1.0,
         is_tissue: bool = False,
     ) -> None:
-        path, mpp = storage.resolve(canvas.pixels_path), canvas.mpp
+        mpp = canvas.mpp
         self.canvas, self.mpp = canvas, mpp * scale if mpp else mpp
         self.polygon = shape(geometry) if geometry else None
         if canvas.kind == CanvasKind.VIDEO:
-            self.pixels: Any = read_frame(path, frame_pts or 0)
+            self.pixels: Any = frame_pixels(canvas, frame_pts or 0)
         else:
+            path = storage.resolve(canvas.pixels_path)
             self.pixels = stack.enter_context(open_slide(path))
         if is_tissue:
             from ml.roi.stain import tissue_outline

@@ -19,9 +19,9 @@ from ml.imaging.inspections import MadePicture
 from ml.imaging.pictures import PICTURE_NAME
 from ml.imaging.sandbox import Limits, run_limited
 from ml.imaging.slides import open_slide
-from ml.imaging.videos import read_frame
 from ml.types import ImageU8
 from portal.archive import storage
+from portal.archive.selectors import frame_pixels
 from portal.core.tasks import JobContext, JobResult, UserError, task
 from portal.retrieval import selectors, services
 from portal.retrieval.models import EncoderKind, Query, QuerySource
@@ -91,12 +91,12 @@ def _embedded(
     if canvas is None:
         raise UserError("There is nothing to search with.", code="query-empty")
     outline = shape(query.geometry) if query.geometry else None
-    path, mpp = storage.resolve(canvas.pixels_path), _scaled(canvas.mpp, scale)
+    mpp = _scaled(canvas.mpp, scale)
     if query.frame_pts is not None:
         return network.embed_image(
-            read_frame(path, query.frame_pts), outline, mpp=mpp, progress=progress
+            frame_pixels(canvas, query.frame_pts), outline, mpp=mpp, progress=progress
         )
-    with open_slide(path) as slide:
+    with open_slide(storage.resolve(canvas.pixels_path)) as slide:
         stain = canvas_stain(network, canvas, slide)
         if query.source == QuerySource.TISSUE:
             from ml.roi.stain import tissue_outline

@@ -12,18 +12,16 @@ from shapely.geometry import shape
 
 from ml.errors import BadInputError, MlError
 from ml.imaging.slides import open_slide
-from ml.imaging.videos import read_frame
 from ml.types import ImageU8, Progress
 from portal.annotations.models import Roi
 from portal.archive import storage
 from portal.archive.models import Canvas, CanvasKind
+from portal.archive.selectors import frame_pixels
 from portal.retrieval import selectors, services
 from portal.retrieval.models import Encoder, EncoderKind
 from portal.retrieval.services import EncoderFacts
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from ml.imaging.slides import SlideImage
     from ml.roi import Embedded, RegionEncoder
     from ml.roi.stain import StainEstimate
@@ -53,11 +51,11 @@ def regions_open(network: RegionEncoder, canvas: Canvas) -> Iterator[EmbedRegion
     It takes ROIs of this canvas and a progress callback, which may raise to stop it; for each ROI
     it returns the vector, or the error that this ROI alone raised.
     """
-    path, mpp = storage.resolve(canvas.pixels_path), canvas.mpp
+    mpp = canvas.mpp
     if canvas.kind == CanvasKind.VIDEO:
-        yield lambda rois, progress: _on_frames(network, path, mpp, rois, progress)
+        yield lambda rois, progress: _on_frames(network, canvas, rois, progress)
         return
-    with open_slide(path) as slide:
+    with open_slide(storage.resolve(canvas.pixels_path)) as slide:
         stain = canvas_stain(network, canvas, slide)
         yield lambda rois, progress: network.embed_regions(
             slide, [shape(roi.geometry) for roi in rois], mpp, progress, stain=stain
@@ -96,17 +94,17 @@ def canvases_embed(
 
 
 def _on_frames(
-    network: RegionEncoder, path: Path, mpp: float | None, rois: Sequence[Roi], progress: Progress
+    network: RegionEncoder, canvas: Canvas, rois: Sequence[Roi], progress: Progress
 ) -> list[Embedded | BadInputError]:
     """Of ROIs on frames of a video; the next frame is decoded while a GPU works on one."""
     from ml.roi import frames_ahead
 
     runs = [(pts, list(own)) for pts, own in groupby(rois, key=lambda roi: roi.frame_pts)]
-    images = (None if pts is None else read_frame(path, pts) for pts, _ in runs)
+    images = (None if pts is None else frame_pixels(canvas, pts) for pts, _ in runs)
     return [
         found
         for image, (_, own) in zip(frames_ahead(images), runs, strict=True)
-        for found in _on_frame(network, image, mpp, own, progress)
+        for found in _on_frame(network, image, canvas.mpp, own, progress)
     ]
 
 

@@ -12,13 +12,13 @@ from PIL import Image, ImageDraw
 
 from ml.errors import MlError
 from ml.imaging.slides import open_slide
-from ml.imaging.videos import read_frame
 from ml.types import ImageU8
 from portal.annotations.colors import halo_of
 from portal.annotations.marks import rings_of
 from portal.annotations.models import Label, Roi
 from portal.archive import storage
 from portal.archive.models import Canvas, CanvasKind
+from portal.archive.selectors import frame_pixels
 from portal.core.errors import NotFoundError
 
 
@@ -218,13 +218,12 @@ def region_render(roi: Showable, color: str, picture: ThumbnailSize, window: Win
 
 def _pixels(roi: Showable, window: Window, picture: ThumbnailSize) -> ImageU8:
     """(height_px, width_px, 3) of the window, white outside of the canvas."""
-    path: Path = storage.resolve(roi.canvas.pixels_path)
     left, top, width, height = window
     size = (picture.width_px, picture.height_px)
     if roi.canvas.kind != CanvasKind.VIDEO:
-        with open_slide(path) as slide:
+        with open_slide(storage.resolve(roi.canvas.pixels_path)) as slide:
             return slide.read_region((left, top), (width, height), size)
-    frame = Image.fromarray(read_frame(path, roi.frame_pts or 0))
+    frame = Image.fromarray(frame_pixels(roi.canvas, roi.frame_pts or 0))
     scaled = frame.transform(
         size,
         Image.Transform.EXTENT,

@@ -21,12 +21,12 @@ from ml.errors import (
     TooLargeError,
     UnsupportedFormatError,
 )
-from ml.imaging.ingest import inspect_slide, inspect_video, load_frame_table
+from ml.imaging.ingest import inspect_slide, inspect_video
 from ml.imaging.sandbox import Limits, run_limited
 from ml.imaging.slides import open_slide
 from ml.imaging.slides.pyramids import write_pyramid
 from ml.imaging.slides.tiles import TileSource
-from ml.imaging.videos import probe_video
+from ml.imaging.videos import load_frame_table, probe_video
 from ml.types import ImageU8
 from tests.ml.imaging.conftest import tiff_bytes
 from tests.ml.imaging.several import inspected_apart

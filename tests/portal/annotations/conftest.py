@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ml.imaging.videos import save_frame_table
+from ml.types import FrameTable
 from portal.annotations.models import Label, Roi
 from portal.annotations.services import label_set_ensure, roi_create
 from portal.archive import storage as archive_storage
@@ -47,8 +49,9 @@ def make_video_canvas(lab: Lab, *, pts: list[int]) -> Canvas:
     )
     folder = archive_storage.derived_folder(video.pk)
     folder.mkdir(parents=True)
-    table = {"pts": np.array(pts), "key": np.ones(len(pts), bool), "time_base_s": 0.001}
-    np.savez(folder / "frames.npz", **table)
+    key, packets = np.ones(len(pts), bool), np.arange(len(pts))
+    table = FrameTable(np.array(pts), key, 0.001, packets, np.empty((0, 4), np.int64))
+    save_frame_table(table, folder / "frames.npz")
     video.frames_path = archive_storage.relative(folder / "frames.npz")
     video.save()
     return canvas

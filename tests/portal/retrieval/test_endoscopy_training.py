@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from ml.imaging.videos import probe_video, save_frame_table
 from ml.training.common.run import TrainingRun
 from ml.training.roi import lab_encoder
 from ml.training.roi.endoscopy import EndoscopyTrainConfig, train_endoscopy
+from portal.archive.models import Asset, Video
 from portal.jobs.models import Job, JobState
 from portal.retrieval import selectors, services
 from portal.retrieval.models import Embedding, EncoderKind
@@ -72,6 +74,11 @@ def filmed(world):
     path = moving_video_file(world.storage)
     canvas.pixels_path, canvas.width_px, canvas.height_px = path.name, 256, 192
     canvas.save()
+    save_frame_table(probe_video(path).frames, world.storage / "frames.npz")
+    asset = Asset.objects.create(lab=canvas.lab, sha256="5" * 64, size_bytes=1, media_type="v")
+    Video.objects.create(
+        lab=canvas.lab, case=canvas.case, canvas=canvas, asset=asset, frames_path="frames.npz"
+    )
     return [
         world.roi(canvas, 20, 20, 150, label=world.names[at], frame_pts=at * 4 * STEP_PTS)
         for at in range(2)

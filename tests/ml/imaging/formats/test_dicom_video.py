@@ -13,9 +13,9 @@ from pydicom import dcmread
 from ml.errors import BadInputError, CorruptFileError, UnsupportedFormatError
 from ml.imaging.formats.dicom_video import unwrap_video
 from ml.imaging.formats.sniff import sniff
-from ml.imaging.ingest import UNWRAPPED_NAME, inspect_video, load_frame_table
+from ml.imaging.ingest import UNWRAPPED_NAME, inspect_video
 from ml.imaging.sandbox import run_limited
-from ml.imaging.videos import read_frame
+from ml.imaging.videos import load_frame_table, read_frame
 from ml.types import DisplayGeometry
 from tests.ml.imaging.conftest import number_of
 from tests.ml.imaging.deidentify.support import (

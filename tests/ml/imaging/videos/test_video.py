@@ -12,6 +12,7 @@ import pytest
 
 from ml.errors import CorruptFileError, FrameNotFoundError, NoVideoStreamError
 from ml.imaging.videos import (
+    addressing,
     containers,
     frametable,
     iter_frames,
@@ -19,7 +20,6 @@ from ml.imaging.videos import (
     probe_video,
     read_frame,
     transcode_h264,
-    video,
 )
 from ml.imaging.videos.containers import decode_frames
 from tests.ml.imaging.conftest import number_of
@@ -76,16 +76,16 @@ def test_a_late_span_is_reached_without_decoding_what_lies_before(
     table = probe_video(path).frames
     decoded: list[int] = []
 
-    def counted(container: object, stream: object) -> Iterator[tuple[int, object]]:
-        for pts, frame in decode_frames(container, stream):  # type: ignore[arg-type]
-            decoded.append(pts)
-            yield pts, frame
+    def counted(*arguments: object, **options: object) -> Iterator[tuple[int, object]]:
+        for number, frame in decode_frames(*arguments, **options):  # type: ignore[arg-type]
+            decoded.append(number)
+            yield number, frame
 
-    monkeypatch.setattr(video, "decode_frames", counted)
+    monkeypatch.setattr(addressing, "decode_frames", counted)
     span = {"start_pts": int(table.pts[120]), "stop_pts": int(table.pts[130])}
     met = [(i, p, number_of(rgb)) for i, p, rgb in iter_frames(path, table=table, **span)]
     assert met == [(n, int(table.pts[n]), n) for n in range(120, 131)]
-    if name in ("a.mp4", "a.mkv", "a.mov", "a.webm"):
+    if name != "a.mpg":  # such small frames share packets, so that few can be sought
         assert len(decoded) < 80
 
 
@@ -249,17 +249,17 @@ def test_frames_are_found_where_seeking_fails(
 ) -> None:
     """A damaged index refuses every seek; reading from the start still leads to the frame."""
     path = make_video("a.avi", "mpeg4", container="avi")
-    pts = probe_video(path).frames.pts.tolist()
-    expected = read_frame(path, pts[40])
+    table = probe_video(path).frames
+    expected = read_frame(path, int(table.pts[40]), table=table)
     asked: list[int] = []
 
     def lost(*arguments: object) -> bool:
         asked.append(1)
         return False
 
-    monkeypatch.setattr(video, "seek_back", lost)
-    monkeypatch.setattr(frametable, "seek_back", lost)
-    assert np.array_equal(read_frame(path, pts[40]), expected)
-    assert [index for index, _, _ in iter_frames(path, start_pts=pts[58])] == [58, 59]
-    assert probe_video(path).frames.pts.tolist() == pts
+    monkeypatch.setattr(addressing, "seek_to", lost)
+    assert np.array_equal(read_frame(path, int(table.pts[40]), table=table), expected)
+    late = iter_frames(path, start_pts=int(table.pts[58]), table=table)
+    assert [index for index, _, _ in late] == [58, 59]
+    assert probe_video(path).frames.pts.tolist() == table.pts.tolist()
     assert asked

@@ -275,7 +275,7 @@ def test_old_queries_are_removed(world, found):
 def test_a_frame_is_embedded_whole(world, monkeypatch):
     canvas = world.canvas(world.case("V1"), kind="video")
     frame = np.zeros((SIDE, SIDE, 3), np.uint8)
-    monkeypatch.setattr("portal.retrieval.tasks.queries.read_frame", lambda path, pts: frame)
+    monkeypatch.setattr("portal.retrieval.tasks.queries.frame_pixels", lambda canvas, pts: frame)
     asked = QueryAsked(source=QuerySource.FRAME, canvas_id=canvas.pk)
     with pytest.raises(InvalidInputError, match="frame_pts"):
         query_create(asked=asked, user=world.user)

@@ -23,7 +23,7 @@ def test_vectors_come_in_order_and_each_frame_is_read_once(monkeypatch, readers)
     monkeypatch.setenv("TESSERA_READERS", readers)
     read = []
 
-    def read_frame(path, pts):
+    def frame_pixels(canvas, pts):
         read.append(pts)
         return np.full((12, 12, 3), pts, np.uint8)
 
@@ -32,8 +32,7 @@ def test_vectors_come_in_order_and_each_frame_is_read_once(monkeypatch, readers)
             raise EmptyRegionError("all black")
         return int(image[0, 0, 0]), mpp
 
-    monkeypatch.setattr(regions, "read_frame", read_frame)
-    monkeypatch.setattr(regions.storage, "resolve", lambda name: name)
+    monkeypatch.setattr(regions, "frame_pixels", frame_pixels)
     canvas = Canvas(kind=CanvasKind.VIDEO, pixels_path="a.mp4", mpp_x=0.25, mpp_y=1.0)
     with regions.regions_open(SimpleNamespace(embed_image=embed_image), canvas) as embed:
         found = embed([roi(20), roi(20), roi(None), roi(40), roi(60)], None)
