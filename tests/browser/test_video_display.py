@@ -148,6 +148,7 @@ def test_an_roi_drawn_on_a_pal_video_is_where_frame_picture_and_export_have_it(
     canvas = ingest(path)
     x = 312 if name == "as stored" else 712
     viewer = centred(open_viewer, canvas)
+    assert "1024 × 576 px (file: 720 × 576)" in viewer.text(".status-size")
     disc_colours = [(x / 1024, 0.5), ((x - 92) / 1024, 0.5), ((x + 92) / 1024, 0.5)]
     around = [((x - 108) / 1024, 0.5), ((x + 108) / 1024, 0.5), (x / 1024, 180 / 576)]
     still, playing = shown_twice(viewer, disc_colours + around)

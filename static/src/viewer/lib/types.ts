@@ -59,11 +59,6 @@ export interface CanvasVideo {
   duration_s: number;
   fps: number;
   time_base_s: number;
-  /** Of a frame in the file, where the canvas has upright frames of square pixels. */
-  stored_width: number | null;
-  stored_height: number | null;
-  /** Width to height of a stored pixel, such as "64:45". */
-  sample_aspect_ratio: string | null;
 }
 
 export interface CanvasData {
