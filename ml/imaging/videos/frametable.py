@@ -8,6 +8,7 @@ from fractions import Fraction
 from itertools import islice
 from pathlib import Path
 
+import av
 import numpy as np
 from av.container import InputContainer
 from av.packet import Packet
@@ -256,7 +257,9 @@ def describe(
         frames=table,
         duration_s=duration_s,
         fps=len(table) / duration_s if duration_s else 0.0,
-        browser_playable=found.is_plain and _is_playable(container, stream, head),
+        browser_playable=found.is_plain
+        and _is_only_one(container, stream)
+        and _is_playable(container, stream, head),
         warnings=tuple(found.warnings),
     )
 
@@ -267,6 +270,13 @@ def _container_name(name: str, head: bytes) -> str:
     if name.startswith("matroska"):
         return "webm" if b"webm" in head else "mkv"
     return name.partition(",")[0]
+
+
+def _is_only_one(container: InputContainer, stream: VideoStream) -> bool:
+    """Whether no browser can take another stream than this one for the video."""
+    pictured = av.stream.Disposition.attached_pic
+    films = [other for other in container.streams.video if not other.disposition & pictured]
+    return [other.index for other in films] == [stream.index]
 
 
 def _is_playable(container: InputContainer, stream: VideoStream, head: bytes) -> bool:
