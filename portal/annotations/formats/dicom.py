@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ml.imaging.dicom.uids import derived_uid, instance_id, uid_of
+from ml.imaging.dicom.whose import LO_CHARACTERS, single_value
 from portal.annotations.formats.pieces import single_rings
 from portal.annotations.formats.seams import NO_LABEL, ExportChoices, Plane, Rois
 from portal.annotations.marks import mark_kind, mark_parts
@@ -64,7 +65,7 @@ def _instance(highdicom: Any, plane: Plane, groups: dict[tuple[str, str], list[A
         ann.AnnotationGroup(
             number=number,
             uid=_uid(plane, f"group {label}" + ("" if graphic == "POLYGON" else f" {graphic}")),
-            label=label[:64],
+            label=single_value(label, most=LO_CHARACTERS) or NO_LABEL,
             annotated_property_category=codes.SCT.AnatomicalStructure,
             annotated_property_type=codes.DCM.SelectedRegion,
             graphic_type=ann.GraphicTypeValues[graphic],

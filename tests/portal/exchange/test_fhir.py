@@ -7,6 +7,7 @@ import re
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from django.test import Client
 from fhir.resources.R4B.bundle import Bundle
 from fhir.resources.R4B.diagnosticreport import DiagnosticReport
@@ -60,6 +61,28 @@ def test_every_resource_is_valid_and_every_reference_is_in_the_bundle(held: Lab1
     assert report["identifier"][0]["value"] == held.world.case.accession
     endpoint = re.sub("^http://[^/]+", "", _of(bundle, "Endpoint")["address"])
     assert held.client().get(endpoint).json()["type"] == "Manifest"
+
+
+@pytest.mark.parametrize(
+    "name", ["<script>", "\u202eA", "😀" * 30, "W" * 60, "a\x00b\x1b", "a\r\nb", " A ", "|#/?&"]
+)
+def test_a_hostile_name_leaves_the_bundle_valid(held: Lab1, name: str) -> None:
+    case = Case.objects.filter(pk=held.world.case.pk)
+    case.update(accession=name, diagnosis=name, procedure=name)
+    Slide.objects.filter(case=held.world.case).update(name=name, stain=name[:40])
+    Lab.objects.filter(pk=held.lab.pk).update(name=name)
+    bundle = _bundle(held.client(), held)
+    Bundle.model_validate(bundle)
+    DiagnosticReport.model_validate(_of(bundle, "DiagnosticReport"))
+    ImagingStudy.model_validate(_of(bundle, "ImagingStudy"))
+    assert not re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f]", "".join(_texts(bundle)))
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [text for one in inner for text in _texts(one)]
 
 
 def test_the_same_case_gives_the_same_bundle(held: Lab1) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import uuid
 from dataclasses import replace
 from typing import Any
 
 import highdicom
 import numpy as np
+import pydicom
 import pytest
 import shapely
 import tifffile
@@ -254,3 +256,27 @@ def test_web_annotations_are_on_the_canvas_and_keep_holes_and_parts() -> None:
     film = replace(VIDEO, time_base_s=0.01)
     (told,) = json.loads(written("web", roi(RING, frame_pts=90), plane=film))["items"]
     assert told["target"]["selector"][1]["value"] == "t=0.900000&xywh=10,10,190,191"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "A\\B",
+        "W" * 120,
+        "é" * 120,
+        "😀" * 70,
+        "a\x00b\x1b[31m",
+        "a\r\nb",
+        "\u202eA\u2066",
+        "<b>&",
+        "^=~",
+        " A ",
+    ],
+)
+def test_a_hostile_label_is_one_value_in_dicom(name: str) -> None:
+    data = written("dicom", roi(RING, label=name))
+    found = pydicom.dcmread(io.BytesIO(data))
+    (group,) = found.AnnotationGroupSequence
+    assert isinstance(group.AnnotationGroupLabel, str)
+    assert 0 < len(group.AnnotationGroupLabel) <= 64
+    assert not re.search(r"[\x00-\x1f\\\\]", group.AnnotationGroupLabel)
