@@ -104,8 +104,8 @@ ENDURANCE = $(shell grep -rl --include='test_*.py' mark.endurance tests)
 endurance: setup ## minutes of killing, chaos, full disks, races, fuzzing; queries on PostgreSQL
 	$(BIN)/python -m pytest $(or $(PYTEST),$(PARALLEL) -m endurance $(ENDURANCE))
 
-fuzz: setup ## 2,000 damaged files, of all formats (FUZZ="--count 200 --seed 7")
-	$(BIN)/python -m tests.fuzz $(FUZZ)
+fuzz: setup ## 2,000 damaged files, of all formats (FUZZ="--count 200 --seed 7"); UPLOADS=1 MINUTES=60
+	$(BIN)/python -m tests.fuzz $(if $(UPLOADS),--uploads --minutes $(or $(MINUTES),10)) $(FUZZ)
 
 bench: setup ## measure; writes docs/benchmarks.md
 	$(BIN)/python -m tests.bench

@@ -60,11 +60,11 @@ class Caller:
         body: Any = None,
         *,
         headers: dict[str, str] | None = None,
+        data: bytes | None = None,
         form: tuple[dict[str, str], str, bytes] | None = None,
     ) -> tuple[int, Any]:
         """Status and JSON. Raises NoAnswer."""
         sent = {"Authorization": f"Bearer {self.token}"} | (headers or {})
-        data = None
         if form is not None:
             data, sent["Content-Type"] = _multipart(*form)
         elif body is not None:

@@ -25,16 +25,20 @@ VOLUME_MB = 512  # of the storage, where it can be a volume that fills up
 
 
 class Portal:
-    """One portal with all it needs, below one folder."""
+    """One portal with all it needs, below one folder.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        has_volume: the storage is a small volume of its own, where one can be mounted.
+    """
+
+    def __init__(self, folder: Path, *, has_volume: bool = True) -> None:
         self.folder = folder
         self.output = folder / "serve.log"
         self.clock = folder / "clock.json"
         self.clock.write_text("{}")
         self.storage = folder / "storage"
         self.storage.mkdir()
-        self.has_volume = _mount(self.storage)
+        self.has_volume = has_volume and _mount(self.storage)
         self.postgres, self.redis = Postgres(folder), Redis(folder)
         self.port = free_port()
         self.starts = 0

@@ -1,4 +1,7 @@
-"""``make fuzz``: damage honest files of every format and see that each ends with a named reason."""
+"""``make fuzz``: damage honest files of every format and see that each ends with a named reason.
+
+With ``--uploads`` they are sent to a portal of its own over REST.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,8 @@ import os
 import sys
 from pathlib import Path
 
-from tests.fuzz.run import outcomes, tally
+from tests.fuzz.run import Outcome, outcomes, tally
+from tests.fuzz.uploads import upload_outcomes
 
 
 def main() -> int:
@@ -19,23 +23,30 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--keep", type=Path, help="folder for the files that are findings")
     parser.add_argument("--only", nargs="+", default=(), help="names of formats, as the table has")
+    parser.add_argument("--uploads", action="store_true", help="over REST, into a portal")
+    parser.add_argument("--minutes", type=float, default=10, help="with --uploads")
     options = parser.parse_args()
     if options.keep is not None:
         options.keep.mkdir(parents=True, exist_ok=True)
-    found = []
-    for outcome in outcomes(
-        options.count,
-        seed=options.seed,
-        workers=options.workers,
-        keep=options.keep,
-        first=options.first,
-        only=options.only,
-    ):
+    found: list[Outcome] = []
+    every = (
+        upload_outcomes(minutes=options.minutes, seed=options.seed, keep=options.keep)
+        if options.uploads
+        else outcomes(
+            options.count,
+            seed=options.seed,
+            workers=options.workers,
+            keep=options.keep,
+            first=options.first,
+            only=options.only,
+        )
+    )
+    for outcome in every:
         found.append(outcome)
         if outcome.is_finding:
             print(f"{outcome.number} {outcome.name}: {outcome.kind}: {outcome.message[-800:]}")
         if len(found) % 100 == 0:
-            print(f"{len(found)} of {options.count}", file=sys.stderr, flush=True)
+            print(f"{len(found)} files", file=sys.stderr, flush=True)
     print(tally(found))
     return int(any(outcome.is_finding for outcome in found))
 
