@@ -14,7 +14,7 @@ from typing import Any
 from django.core.files.uploadedfile import UploadedFile
 from django.core.files.uploadhandler import FileUploadHandler, StopUpload
 from django.http import HttpRequest, QueryDict
-from django.http.multipartparser import MultiPartParser
+from django.http.multipartparser import MultiPartParser, MultiPartParserError
 from django.utils.datastructures import MultiValueDict
 
 from portal.archive.storage import Incoming, limit_bytes
@@ -67,6 +67,13 @@ def files_receive(
         fields, files = parser.parse()
         if handler.refused is None and not handler.is_admitted:
             admit(fields)
+    except MultiPartParserError as error:
+        handler.upload_interrupted()
+        raise InvalidInputError(
+            f"The form cannot be read: {str(error).rstrip('.')}. Send one file in a form of "
+            "multipart/form-data, with a shorter name.",
+            code="invalid-form",
+        ) from error
     except BaseException:
         handler.upload_interrupted()
         raise

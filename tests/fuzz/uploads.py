@@ -113,8 +113,9 @@ def _file(run: _Run, name: str, data: bytes, rng: random.Random) -> tuple[str, s
     job = _job_ended(run, body)
     if job is not None and job["state"] not in ("succeeded", "failed", "cancelled"):
         return "limit", f"its job is still {job['state']} after {JOB_S} s"
-    if job is not None and job["error"] and job["error"]["code"] in _LOST:
-        return "internal", json.dumps(job["error"])
+    if job is not None and job["error"]:
+        is_lost = job["error"]["code"] in _LOST or not job["error"]["message"]
+        return "internal" if is_lost else job["error"]["code"], job["error"]["message"]
     status, item = run.call("GET", f"/{kind}/{body['id']}/")
     if status == 404:
         return "quarantined", ""  # its upload says why

@@ -166,3 +166,16 @@ def test_a_video_that_is_not_ready_has_no_stored_size(api: APIClient, video: Vid
 
 def _pieces(response: Any) -> Any:
     return response.streaming_content if response.streaming else [response.content]
+
+
+def test_a_form_that_cannot_be_read_is_refused_with_what_to_do(api: APIClient, case: Case) -> None:
+    head = f'--b\r\nContent-Disposition: form-data; name="file"; filename="{"x" * 2_000}.png"'
+    body = f"{head}\r\n\r\nx\r\n--b--\r\n".encode()
+    answer = api.generic(
+        "POST",
+        f"/api/v1/slides/?case={case.pk}",
+        body,
+        content_type="multipart/form-data; boundary=b",
+    )
+    assert (answer.status_code, answer.json()["code"]) == (400, "invalid-form")
+    assert "shorter name" in answer.json()["detail"]
