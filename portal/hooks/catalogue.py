@@ -46,6 +46,9 @@ TYPES: Mapping[str, EventType] = {
     ),
     "bin.put": EventType("Something was deleted", "bin", "entry_id", _BIN, ("kind",)),
     "bin.restored": EventType("Something was restored", "bin", "entry_id", _BIN, ("kind",)),
+    "canvas.display_range_set": EventType(
+        "A display range was set", "canvas", "canvas_id", ("case_id",), ("low", "high")
+    ),
     "canvas.scaled": EventType(
         "A pixel size was set", "canvas", "canvas_id", ("case_id",), ("mpp_x", "mpp_y")
     ),

@@ -43,7 +43,8 @@ class RetrievalConfig(AppConfig):
 
         subscribe_batches("roi.saved")(_rois_saved)
         subscribe("rois.saved_in_bulk")(_rois_saved_in_bulk)
-        subscribe("canvas.scaled")(_canvas_scaled)
+        subscribe("canvas.scaled")(_canvas_changed)
+        subscribe("canvas.display_range_set")(_canvas_changed)
         subscribe_batches("roi.deleted")(_rois_deleted)
         subscribe("job.ended")(_job_ended)
         subscribe("bin.restored")(_restored)
@@ -83,10 +84,10 @@ def _rois_saved_in_bulk(event: Event) -> None:
     )
 
 
-def _canvas_scaled(event: Event) -> None:
-    from portal.retrieval.services import canvas_scaled
+def _canvas_changed(event: Event) -> None:
+    from portal.retrieval.services import canvas_changed
 
-    canvas_scaled(
+    canvas_changed(
         canvas_id=uuid.UUID(event.payload["canvas_id"]),
         user_id=uuid.UUID(event.payload["user_id"]),
     )

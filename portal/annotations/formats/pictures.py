@@ -95,7 +95,9 @@ def window_pixels(
     left, top, width, height = window
     try:
         if not plane.is_video:
-            with open_slide(storage.resolve(plane.pixels_path)) as slide:
+            with open_slide(
+                storage.resolve(plane.pixels_path), display_range=plane.display_range
+            ) as slide:
                 return slide.read_region((left, top), (width, height), size)
         frame = Image.fromarray(stored_frame(plane.pixels_path, plane.frames_path, pts or 0))
     except (MlError, OSError) as error:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import IO, Any, Protocol
 
+from ml.types import DisplayRange
 from portal.annotations.documents import DocumentError
 from portal.annotations.models import Roi
 from portal.archive.models import Canvas, CanvasKind, Video
@@ -30,6 +31,7 @@ class Plane:
         is_video: regions lie on frames.
         pixels_path: of the file behind it, below the storage root; frames_path: of a video's
             frame table.
+        display_range: of pixels of more than 8 bits.
         time_base_s: of a video: seconds of one step of its PTS; 0 if there is no video.
         file_size: width and height of a video's frames in its file, upright, where the canvas has
             others; None where they are the same.
@@ -47,6 +49,7 @@ class Plane:
     time_base_s: float = 0.0
     case_id: uuid.UUID | None = None
     file_size: tuple[int, int] | None = None
+    display_range: DisplayRange | None = None
 
     @property
     def sizes_text(self) -> str:
@@ -74,6 +77,7 @@ def plane_of(canvas: Canvas) -> Plane:
         time_base_s=float(video.time_base_s) if video else 0.0,
         case_id=canvas.case_id,
         file_size=_file_size(canvas, video),
+        display_range=canvas.shown_range,
     )
 
 

@@ -12,11 +12,12 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from ml.types import DisplayRange
 from portal.archive import selectors, services
 from portal.archive.api.media import thumbnail_response
 from portal.archive.models import Canvas
 from portal.archive.selectors import filmstrip_jpeg, frame_etag, frame_jpeg
-from portal.archive.serializers import CanvasScaleSerializer, CanvasSerializer
+from portal.archive.serializers import CanvasChangeSerializer, CanvasSerializer
 from portal.archive.tiles.reading import plane_of, tile_etag, tile_read
 from portal.core.api.views import ApiViewSet
 from portal.core.http.files import bytes_response
@@ -62,16 +63,24 @@ class CanvasViewSet(ApiViewSet[Canvas]):
         """Size, microns per pixel, tile grid and addresses of a canvas."""
         return Response(self.get_serializer(self.get_object()).data)
 
-    @extend_schema(request=CanvasScaleSerializer, responses=CanvasSerializer)
+    @extend_schema(request=CanvasChangeSerializer, responses=CanvasSerializer)
     def partial_update(self, request: Request, pk: str) -> Response:
-        """Set the pixel size where the file names none (409 if it does), or take that back."""
+        """Set the pixel size where the file names none, or the range in which pixels are shown.
+
+        409 if the file names its pixel size, or if its pixels have 8 bits. Null takes back.
+        """
         canvas = self.get_object()
-        body = CanvasScaleSerializer(data=request.data)
+        body = CanvasChangeSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        asked = body.validated_data
-        services.canvas_scale_set(
-            canvas=canvas, user=user_of(request), mpp_x=asked["mpp_x"], mpp_y=asked.get("mpp_y")
-        )
+        change, user = body.validated_data, user_of(request)
+        if "display_range" in change:
+            stated = change["display_range"]
+            wanted = DisplayRange(**stated) if stated else None
+            services.canvas_display_range_set(canvas=canvas, user=user, display_range=wanted)
+        else:
+            services.canvas_scale_set(
+                canvas=canvas, user=user, mpp_x=change["mpp_x"], mpp_y=change.get("mpp_y")
+            )
         return Response(self.get_serializer(canvas).data)
 
     @extend_schema(responses=JPEG)

@@ -8,6 +8,7 @@ from django.http.response import HttpResponseBase
 from portal.archive import storage
 from portal.archive.models import Canvas, Video
 from portal.archive.selectors import video_media_type
+from portal.archive.tiles.regions import thumbnail_read
 from portal.core.errors import NotFoundError, UnavailableError
 from portal.core.http.files import bytes_response, range_response
 
@@ -17,10 +18,10 @@ def thumbnail_response(request: HttpRequest, canvas: Canvas) -> HttpResponse:
     if not canvas.thumbnail_path:
         raise NotFoundError("This canvas has no thumbnail.")
     try:
-        data = storage.resolve(canvas.thumbnail_path).read_bytes()
+        data = thumbnail_read(canvas)
     except OSError as error:
         raise UnavailableError("The thumbnail cannot be read from storage.") from error
-    return bytes_response(request, data, etag=f'"t-{canvas.content_hash[:24]}"')
+    return bytes_response(request, data, etag=f'"t-{canvas.picture_tag}"')
 
 
 def media_response(request: HttpRequest, video: Video) -> HttpResponseBase:

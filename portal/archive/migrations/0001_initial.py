@@ -98,6 +98,8 @@ class Migration(migrations.Migration):
                 ('mpp_y', models.FloatField(blank=True, null=True)),
                 ('is_scaled_by_hand', models.BooleanField(default=False, help_text='The pixel size is not in the file; somebody in the lab set it')),
                 ('has_icc_profile', models.BooleanField(default=False, help_text="Tiles carry the scanner's colour profile")),
+                ('display_range', models.JSONField(help_text='Values shown as black and white; see ml.types.DisplayRange', null=True)),
+                ('file_display_range', models.JSONField(help_text='The same as found in the file; null for pixels of 8 bits', null=True)),
                 ('levels', models.JSONField(default=list, help_text='Tile grid, finest first; see ml.types.Level')),
                 ('pixels_path', models.CharField(max_length=255)),
                 ('thumbnail_path', models.CharField(blank=True, max_length=255)),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any, ClassVar
 
 from django.conf import settings
 from django.db import models
 
-from ml.types import DisplayGeometry
+from ml.types import DisplayGeometry, DisplayRange
 from portal.archive.models.bin import PRESENT, Binnable
 from portal.archive.models.shares import cases_shared_with
 from portal.core.database.names import NameField
@@ -185,6 +186,7 @@ class Canvas(Binnable):
     edited = (
         "mpp_x",
         "mpp_y",
+        "display_range",
     )
 
     case = models.ForeignKey(Case, on_delete=models.CASCADE, related_name="canvases")
@@ -199,6 +201,12 @@ class Canvas(Binnable):
     )
     has_icc_profile = models.BooleanField(
         default=False, help_text="Tiles carry the scanner's colour profile"
+    )
+    display_range = models.JSONField(
+        null=True, help_text="Values shown as black and white; see ml.types.DisplayRange"
+    )
+    file_display_range = models.JSONField(
+        null=True, help_text="The same as found in the file; null for pixels of 8 bits"
     )
     levels = models.JSONField(default=list, help_text="Tile grid, finest first; see ml.types.Level")
     pixels_path = models.CharField(max_length=255)
@@ -218,6 +226,20 @@ class Canvas(Binnable):
         if self.mpp_x is None or self.mpp_y is None:
             return None
         return float((self.mpp_x * self.mpp_y) ** 0.5)
+
+    @property
+    def shown_range(self) -> DisplayRange | None:
+        """The display range; None for pixels of 8 bits."""
+        return DisplayRange(**self.display_range) if self.display_range else None
+
+    @property
+    def picture_tag(self) -> str:
+        """Names the picture that is shown: the bytes of the file, and the display range."""
+        tag = self.content_hash[:24]
+        if self.display_range is None:
+            return tag
+        values = f"{self.display_range['low']!r} {self.display_range['high']!r}"
+        return f"{tag}-{hashlib.sha256(values.encode()).hexdigest()[:8]}"
 
 
 class ItemState(models.TextChoices):

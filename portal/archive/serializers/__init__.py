@@ -2,7 +2,7 @@
 
 from portal.archive.serializers.canvases import (
     CanvasCaseSerializer,
-    CanvasScaleSerializer,
+    CanvasChangeSerializer,
     CanvasSerializer,
     CanvasVideoSerializer,
     FramePageSerializer,
@@ -24,7 +24,7 @@ from portal.archive.serializers.records import (
 
 __all__ = [
     "CanvasCaseSerializer",
-    "CanvasScaleSerializer",
+    "CanvasChangeSerializer",
     "CanvasSerializer",
     "CanvasVideoSerializer",
     "CaseSerializer",

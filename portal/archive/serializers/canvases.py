@@ -39,6 +39,13 @@ class CanvasCaseSerializer(serializers.Serializer[Any]):
     accession = serializers.CharField()
 
 
+class DisplayRangeSerializer(serializers.Serializer[Any]):
+    """Stored values shown as black (``low``) and as white (``high``)."""
+
+    low = serializers.FloatField()
+    high = serializers.FloatField(help_text="Below low, large values are dark")
+
+
 class CanvasVideoSerializer(StoredFramesSerializer):
     """Time on a canvas; ``{pts}`` in ``frame_url`` is a PTS of the frame table."""
 
@@ -62,6 +69,8 @@ class CanvasSerializer(serializers.ModelSerializer[Canvas]):
     width = serializers.IntegerField(source="width_px", read_only=True)
     height = serializers.IntegerField(source="height_px", read_only=True)
     levels = LevelSerializer(many=True, read_only=True)
+    display_range = DisplayRangeSerializer(read_only=True, allow_null=True)
+    file_display_range = DisplayRangeSerializer(read_only=True, allow_null=True)
     stain = serializers.SerializerMethodField()
     tile_url = serializers.SerializerMethodField()
     thumbnail_url = serializers.SerializerMethodField()
@@ -69,6 +78,7 @@ class CanvasSerializer(serializers.ModelSerializer[Canvas]):
     can_annotate = serializers.SerializerMethodField()
     can_review = serializers.SerializerMethodField()
     can_scale = serializers.SerializerMethodField()
+    can_set_display_range = serializers.SerializerMethodField()
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -87,6 +97,8 @@ class CanvasSerializer(serializers.ModelSerializer[Canvas]):
             "mpp_y",
             "stain",
             "has_icc_profile",
+            "display_range",
+            "file_display_range",
             "levels",
             "tile_url",
             "thumbnail_url",
@@ -95,6 +107,7 @@ class CanvasSerializer(serializers.ModelSerializer[Canvas]):
             "can_review",
             "is_scaled_by_hand",
             "can_scale",
+            "can_set_display_range",
         )
 
     def get_stain(self, canvas: Canvas) -> str:
@@ -151,6 +164,10 @@ class CanvasSerializer(serializers.ModelSerializer[Canvas]):
         is_flat = canvas.kind in (CanvasKind.SLIDE, CanvasKind.STILL)
         return is_flat and is_open and self._has(Role.ANNOTATOR, canvas)
 
+    def get_can_set_display_range(self, canvas: Canvas) -> bool:
+        """Whether this user may set it: the image has more than 8 bits."""
+        return canvas.file_display_range is not None and self._has(Role.ANNOTATOR, canvas)
+
     def _has(self, role: Role, canvas: Canvas) -> bool:
         """The role is looked up once for each lab."""
         if canvas.lab_id not in self._roles:
@@ -159,13 +176,26 @@ class CanvasSerializer(serializers.ModelSerializer[Canvas]):
         return mine is not None and mine.rank >= role.rank
 
 
-class CanvasScaleSerializer(serializers.Serializer[Any]):
-    """The pixel size, where the file names none."""
+class CanvasChangeSerializer(serializers.Serializer[Any]):
+    """The pixel size, where the file names none, or the display range: one of the two."""
 
     mpp_x = serializers.FloatField(
-        allow_null=True, help_text="Microns per pixel, 0.01 to 1000; null removes it"
+        allow_null=True,
+        required=False,
+        help_text="Microns per pixel, 0.01 to 1000; null removes it",
     )
     mpp_y = serializers.FloatField(required=False, help_text="The same as mpp_x if left out")
+    display_range = DisplayRangeSerializer(
+        allow_null=True,
+        required=False,
+        help_text="Of pixels of more than 8 bits; null goes back to the file's own",
+    )
+
+    def validate(self, attrs: JsonObject) -> JsonObject:
+        """One field decides which of the two is changed."""
+        if ("mpp_x" in attrs) == ("display_range" in attrs):
+            raise serializers.ValidationError("Expected either mpp_x or display_range.")
+        return attrs
 
 
 class TableFrameSerializer(serializers.Serializer[Any]):
@@ -197,4 +227,4 @@ def thumbnail_url(canvas: Canvas) -> str | None:
     if not canvas.thumbnail_path:
         return None
     path = reverse("api:canvas-thumbnail", kwargs={"pk": canvas.pk})
-    return f"{path}?v={canvas.content_hash[:12]}"
+    return f"{path}?v={canvas.picture_tag}"

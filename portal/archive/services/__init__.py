@@ -19,6 +19,7 @@ from portal.archive.services.cases import (
     search_text,
     tags_clean,
 )
+from portal.archive.services.display import canvas_display_range_set, check_display_range
 from portal.archive.services.gate import (
     NOT_CLEAN,
     NOT_LOOKED,
@@ -123,12 +124,14 @@ __all__ = [
     "bin_purge",
     "bin_put",
     "bin_restore",
+    "canvas_display_range_set",
     "canvas_id_of",
     "canvas_scale_set",
     "canvas_titled",
     "case_create",
     "case_delete",
     "case_update",
+    "check_display_range",
     "content_kind",
     "content_kind_of",
     "crate_begin",

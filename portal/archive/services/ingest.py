@@ -10,6 +10,7 @@ from typing import Any
 from django.db import models
 
 from ml.imaging.inspections import MadeRendition, SlideInspection, VideoInspection
+from ml.types import JsonObject
 from portal.archive import storage
 from portal.archive.models import Canvas, CanvasKind, CaseItem, ItemState, Slide, Video
 from portal.archive.services.gate import item_quarantine
@@ -33,6 +34,7 @@ def slide_ready(*, slide: Slide, folder: Path, found: SlideInspection, content_h
         else storage.asset_name(slide.lab_id, slide.asset.sha256)
     )
     scaled = _scaled_by_hand(slide) if found.mpp_x is None else None
+    file_range = asdict(found.display_range) if found.display_range else None
     canvas = _canvas(
         slide,
         kind=CanvasKind.STILL if found.kind == "still" else CanvasKind.SLIDE,
@@ -41,6 +43,8 @@ def slide_ready(*, slide: Slide, folder: Path, found: SlideInspection, content_h
         mpp_x=scaled.mpp_x if scaled else found.mpp_x,
         mpp_y=scaled.mpp_y if scaled else found.mpp_y,
         is_scaled_by_hand=scaled is not None,
+        file_display_range=file_range,
+        display_range=_range_by_hand(slide) or file_range if file_range else None,
         has_icc_profile=found.has_icc_profile,
         levels=[asdict(level) for level in found.levels],
         content_hash=content_hash,
@@ -126,6 +130,13 @@ def _scaled_by_hand(slide: Slide) -> Canvas | None:
     rows = Canvas.objects.filter(pk=canvas_id_of(slide.pk), is_scaled_by_hand=True)
     found: Canvas | None = rows.first()
     return found
+
+
+def _range_by_hand(slide: Slide) -> JsonObject | None:
+    """The display range of an image that is prepared again or was imported, if it was set."""
+    row = Canvas.objects.filter(pk=canvas_id_of(slide.pk)).first()
+    is_set = row is not None and row.display_range != row.file_display_range
+    return row.display_range if row is not None and is_set else None
 
 
 def _canvas(item: Slide | Video, **fields: Any) -> Canvas:

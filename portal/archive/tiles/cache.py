@@ -7,6 +7,7 @@ from collections import OrderedDict
 from typing import Generic, TypeVar
 
 from ml.imaging.slides.tiles import TileSource
+from ml.types import DisplayRange
 from portal.archive import storage
 
 Value = TypeVar("Value")
@@ -18,20 +19,20 @@ class SourceCache:
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._sources: OrderedDict[str, TileSource] = OrderedDict()
+        self._sources: OrderedDict[tuple[str, DisplayRange | None], TileSource] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, path: str) -> TileSource:
-        """The open file, opened now where it was not."""
-        absolute = str(storage.resolve(path))
+    def get(self, path: str, display_range: DisplayRange | None = None) -> TileSource:
+        """The open file in that range, opened now where it was not."""
+        key = (str(storage.resolve(path)), display_range)
         with self._lock:
-            source = self._sources.get(absolute)
+            source = self._sources.get(key)
             if source is not None:
-                self._sources.move_to_end(absolute)
+                self._sources.move_to_end(key)
                 return source
-        source = TileSource(absolute)
+        source = TileSource(key[0], display_range=display_range)
         with self._lock:
-            source = self._sources.setdefault(absolute, source)
+            source = self._sources.setdefault(key, source)
             while len(self._sources) > self._size:
                 self._sources.popitem(last=False)
         return source

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ml.errors import MlError
 from ml.imaging.slides.tiles import TileSource
+from ml.types import DisplayRange
 from portal.archive import storage
 from portal.archive.models import Canvas, CanvasKind
 from portal.archive.tiles.cache import SOURCES
@@ -28,12 +29,14 @@ class TilePlane:
     Attributes:
         path: the file tiles come from, relative to the storage root.
         grid: (columns, rows) of each level, coarsest first: indexed by z.
+        display_range: of pixels of more than 8 bits.
     """
 
     key: str
     path: str
     cache: Path
     grid: tuple[tuple[int, int], ...]
+    display_range: DisplayRange | None = None
 
 
 def plane_of(canvas: Canvas) -> TilePlane:
@@ -48,10 +51,11 @@ def plane_of(canvas: Canvas) -> TilePlane:
         for level in reversed(canvas.levels)
     )
     return TilePlane(
-        key=f"{SCHEME}-{canvas.content_hash[:24]}",
+        key=f"{SCHEME}-{canvas.picture_tag}",
         path=canvas.pixels_path,
-        cache=storage.cache_folder(canvas.pk) / f"tiles-{SCHEME}",
+        cache=storage.cache_folder(canvas.pk) / f"tiles-{SCHEME}-{canvas.picture_tag}",
         grid=grid,
+        display_range=canvas.shown_range,
     )
 
 
@@ -79,7 +83,7 @@ def tile_read(plane: TilePlane, z: int, x: int, y: int) -> bytes:
         raise NotFoundError(f"There is no tile {z}/{x}/{y} on this canvas.")
     level = len(plane.grid) - 1 - z
     try:
-        source = SOURCES.get(plane.path)
+        source = SOURCES.get(plane.path, plane.display_range)
         if source.passes_through(level):
             return source.tile(level, x, y).data
         return _decoded(plane, source, z, x, y)

@@ -17,7 +17,9 @@ import numpy as np
 from PIL import Image
 
 from ml.errors import MlError
+from ml.imaging.slides.jpeg import encode_jpeg
 from ml.types import ImageU8
+from portal.archive import storage
 from portal.archive.models import Canvas
 from portal.archive.tiles.cache import SOURCES
 from portal.archive.tiles.reading import plane_of, tile_read
@@ -83,7 +85,7 @@ def region_read(canvas: Canvas, box: Box, out: tuple[int, int]) -> ReadRegion:
     plane = plane_of(canvas)
     tile = _tile_of(canvas, box, out)
     try:
-        source = SOURCES.get(plane.path)
+        source = SOURCES.get(plane.path, plane.display_range)
         if tile is not None:
             data = tile_read(plane, *tile)
             return _cut(data, canvas.levels[len(canvas.levels) - 1 - tile.z], tile, out)
@@ -99,6 +101,31 @@ def region_read(canvas: Canvas, box: Box, out: tuple[int, int]) -> ReadRegion:
         return ReadRegion(None, rgb, source.icc_profile)
     except (OSError, MlError) as error:
         raise UnavailableError("This region cannot be read from the stored file.") from error
+
+
+def thumbnail_read(canvas: Canvas) -> bytes:
+    """JPEG of the whole canvas: made by its ingest, or again for another display range.
+
+    Raises:
+        OSError: it cannot be read. UnavailableError: as ``region_read``.
+    """
+    made = storage.resolve(canvas.thumbnail_path)
+    if canvas.display_range == canvas.file_display_range:
+        return made.read_bytes()
+    kept = storage.cache_folder(canvas.pk) / f"thumbnail-{canvas.picture_tag}.jpg"
+    try:
+        return kept.read_bytes()
+    except FileNotFoundError:
+        pass
+    with Image.open(made) as image:
+        size = image.size
+    try:
+        region = region_read(canvas, Box(0, 0, canvas.width_px, canvas.height_px), size)
+    except InvalidInputError:  # a slide without levels: too much would be read in a request
+        return made.read_bytes()
+    data = encode_jpeg(region.pixels(), icc_profile=region.icc_profile)
+    storage.file_publish(kept, data)
+    return data
 
 
 @contextmanager

@@ -71,7 +71,9 @@ class TileServer:
             return ready
         canvas, tail = _split(request.path)
         permit = self.permits.known(canvas, request.credential)
-        permit = permit or self.permits.checked(canvas, request.credential)
+        # another picture than was permitted: the display range may have been set since
+        if permit is None or not _is_of(permit.plane, tail):
+            permit = self.permits.checked(canvas, request.credential)
         if permit.plane is None:
             return _refused(permit.status, permit.text)
         return _conditional(self._made(canvas, tail, permit), request.if_none_match)
@@ -132,6 +134,10 @@ class TileFastPath:
 
 
 TILES = TileServer()
+
+
+def _is_of(plane: TilePlane | None, tail: str) -> bool:
+    return plane is not None and tail.startswith(f"{plane.key}/")
 
 
 def _split(path: str) -> tuple[str, str]:

@@ -49,7 +49,7 @@ WATCHED: Mapping[str, Mapping[str, Watch]] = {
     "api:canvas-annotations": {"GET": Watch("roi.exported", "canvas", "id", every_s=MINUTE_S)},
     "api:canvas-detail": {
         "GET": Watch("canvas.opened", "canvas", "pk"),
-        "PATCH": _told("canvas.scaled", "canvas", "pk"),
+        "PATCH": _told("canvas.changed", "canvas", "pk"),
     },
     "api:canvas-filmstrip": {"GET": _CANVAS},
     "api:canvas-frame": {"GET": _CANVAS},

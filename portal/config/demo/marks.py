@@ -7,12 +7,11 @@ import uuid
 import numpy as np
 from scipy.ndimage import uniform_filter
 
-from ml.imaging.slides import open_slide
 from ml.types import ArrayBool, ArrayF64, ImageU8
 from portal.annotations.models import Roi
 from portal.annotations.services import roi_create
 from portal.archive.models import Canvas, Slide
-from portal.archive.storage import resolve
+from portal.archive.selectors.pixels import canvas_slide_open
 from portal.config.demo.material import DemoFile
 from portal.config.demo.people import Cast
 
@@ -63,7 +62,7 @@ def _dab_regions(canvas: Canvas, *, seed: str) -> list[tuple[str, dict[str, obje
     """
     from skimage.color import rgb2hed
 
-    with open_slide(resolve(canvas.pixels_path)) as slide:
+    with canvas_slide_open(canvas) as slide:
         thumbnail = slide.thumbnail(THUMBNAIL_PX)
     dab = rgb2hed(thumbnail)[..., 2]
     scale = canvas.width_px / thumbnail.shape[1]

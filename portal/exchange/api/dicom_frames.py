@@ -130,9 +130,7 @@ class FrameRenderedApi(CrossingApi):
         (number,) = _numbers(str(frame), one)
         kind = _picture_kind(request)
         data = _drawn(one, number, as_png=kind == "image/png")
-        return _picture(
-            request, data, f"{series.canvas.content_hash[:16]}-{one.number}-{number}", kind
-        )
+        return _picture(request, data, f"{series.canvas.picture_tag}-{one.number}-{number}", kind)
 
 
 class InstanceRenderedApi(CrossingApi):
@@ -155,7 +153,7 @@ class InstanceRenderedApi(CrossingApi):
         out = (min(width, canvas.width_px), min(height, canvas.height_px))
         region = region_read(canvas, Box(0, 0, canvas.width_px, canvas.height_px), out)
         data = drawn(region.pixels(), as_png=kind == "image/png")
-        return _picture(request, data, f"{canvas.content_hash[:16]}-{one.number}-0", kind)
+        return _picture(request, data, f"{canvas.picture_tag}-{one.number}-0", kind)
 
 
 def _numbers(text: str, one: SlideObject) -> list[int]:
@@ -226,4 +224,4 @@ def _etag(series: Series, one: SlideObject, frames: str, coding: FrameCoding) ->
     """Of the content; ``frames`` are digits and commas."""
     said = frames.replace(",", ".")
     how = f"{coding.syntax}-{coding.media_type == OCTETS:d}{coding.in_parts:d}"
-    return f'"f-{series.canvas.content_hash[:24]}-{one.number}-{said}-{how}"'
+    return f'"f-{series.canvas.picture_tag}-{one.number}-{said}-{how}"'

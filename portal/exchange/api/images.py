@@ -87,7 +87,7 @@ class CanvasImageApi(CrossingApi):
         size = (canvas.width_px, canvas.height_px)
         asked = image_request(**parts, canvas=size)
         canonical = asked.canonical(size)
-        etag = f'"i-{canvas.content_hash[:24]}-{canonical.replace(",", ".")}"'
+        etag = f'"i-{canvas.picture_tag}-{canonical.replace(",", ".")}"'
         box = Box(asked.left, asked.top, asked.width, asked.height)
         known = etag_matches(request._request, etag)
         response = bytes_response(

@@ -186,7 +186,7 @@ class ToldObject:
         row, column = divmod(index, self._columns)
         plane = plane_of(self._canvas)
         try:
-            source = SOURCES.get(plane.path)
+            source = SOURCES.get(plane.path, plane.display_range)
             coding = source.coding(self._level)
             if coding is not None and coding.is_baseline:
                 return source.tile(self._level, column, row, with_profile=False).data
@@ -205,7 +205,7 @@ class ToldObject:
     @property
     def _source(self) -> TileSource:
         try:
-            return SOURCES.get(self._canvas.pixels_path)
+            return SOURCES.get(self._canvas.pixels_path, self._canvas.shown_range)
         except (OSError, MlError) as error:
             raise UnavailableError(_AWAY) from error
 

@@ -25,6 +25,7 @@ from portal.labs.models import ApiToken, Membership, TokenArea, User
 from portal.reading.blinding import events_unseen
 
 STREAMED: Mapping[str, TokenArea | None] = {
+    "canvas.display_range_set": TokenArea.CASES,
     "canvas.scaled": TokenArea.CASES,
     "job.ended": None,
     "mosaic.failed": TokenArea.MOSAICS,

@@ -13,12 +13,16 @@ from typing import Any, TypeVar
 
 from django.db import models
 
+from ml.config import config_from_dict
+from ml.errors import BadInputError
+from ml.types import DisplayRange
 from portal.annotations.models import Label, Roi, RoiRevision
 from portal.archive.models import Asset, Canvas, CanvasKind, Case, ItemState, Slide, Video
 from portal.archive.services import (
     MPP_LEAST,
     MPP_MOST,
     canvas_id_of,
+    check_display_range,
     filename_clean,
     search_text,
     tags_clean,
@@ -316,6 +320,16 @@ def _mosaics(rows: CaseRows) -> None:
         component_check(component, rows.crate.files, where)
 
 
+def _check_ranges(canvas: Canvas, where: str) -> None:
+    for stated in (canvas.display_range, canvas.file_display_range):
+        if stated is None:
+            continue
+        try:
+            check_display_range(config_from_dict(DisplayRange, stated, where=where))
+        except (BadInputError, InvalidInputError, TypeError, ValueError) as error:
+            raise CrateError(f"{where}: expected a display range of low and high.") from error
+
+
 def _canvases(rows: CaseRows) -> None:
     """No path and no grid is trusted; those of images come from their ingest."""
     items = {canvas_id_of(item.pk): item for item in rows.items.values()}
@@ -330,6 +344,7 @@ def _canvases(rows: CaseRows) -> None:
             and MPP_LEAST <= (canvas.mpp_y or 0) <= MPP_MOST
         ):
             raise CrateError(f"{where}: expected {MPP_LEAST:g} to {MPP_MOST:g} um per pixel.")
+        _check_ranges(canvas, where)
         item, component = items.get(canvas.pk), components.get(canvas.pk)
         if component is not None and canvas.kind == CanvasKind.MOSAIC:
             mosaic_file(component, canvas.pixels_path, rows.crate, ".tif")

@@ -9,13 +9,13 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from ml.imaging.slides import open_slide
 from ml.imaging.videos import iter_frames, read_frame
 from ml.types import ArrayF64, ImageU8
 from portal.annotations.models import Roi
 from portal.archive import storage
 from portal.archive.models import Canvas, CanvasKind
 from portal.archive.selectors import canvas_video, frame_pixels, frame_table
+from portal.archive.selectors.pixels import canvas_slide_open
 
 SAMPLED_FRAMES, NEARBY_FRAMES = 48, 4
 """A first pass that bounds the work for any length of video, and frames around what it finds."""
@@ -67,7 +67,7 @@ def place_of(roi: Roi) -> tuple[ImageU8, ArrayF64]:
         cut = frame[round(top) : round(top + height), round(left) : round(left + width)]
         image = np.asarray(cv2.resize(cut, size, interpolation=cv2.INTER_AREA), np.uint8)
     else:
-        with open_slide(storage.resolve(canvas.pixels_path)) as slide:
+        with canvas_slide_open(canvas) as slide:
             image = slide.read_region((left, top), (width, height), size)
     ring = roi.geometry["coordinates"][0]
     if roi.geometry["type"] == "MultiPolygon":
@@ -126,7 +126,7 @@ class MosaicWindows:
     """Overlapping windows of a mosaic, scaled so that a few dozen cover it."""
 
     def __init__(self, canvas: Canvas) -> None:
-        self._slide = open_slide(storage.resolve(canvas.pixels_path))
+        self._slide = canvas_slide_open(canvas)
         self._down = max(1.0, max(canvas.width_px, canvas.height_px) / MOSAIC_LARGEST_PX)
         width, height = canvas.width_px / self._down, canvas.height_px / self._down
         self._size = (min(WINDOW_PX, round(width)), min(WINDOW_PX, round(height)))

@@ -5,7 +5,7 @@ from portal.retrieval.services.embeddings import (
     embedding_save,
     embeddings_carry_over,
     embeddings_supersede,
-    is_scaled_so,
+    is_picture_of,
     stain_save,
     unembeddable_save,
 )
@@ -91,8 +91,8 @@ from portal.retrieval.services.reports import (
 from portal.retrieval.services.search import similar_or_embed, similar_to_query
 from portal.retrieval.services.submissions import (
     RoiSave,
+    canvas_changed,
     canvas_embed_submit,
-    canvas_scaled,
     canvases_restored,
     embed_request,
     embed_submit_missing,
@@ -123,8 +123,8 @@ __all__ = [
     "TrainingSet",
     "WantedTraining",
     "archive_embed_submit",
+    "canvas_changed",
     "canvas_embed_submit",
-    "canvas_scaled",
     "canvases_restored",
     "embed_request",
     "embed_submit_missing",
@@ -143,7 +143,7 @@ __all__ = [
     "index_publish",
     "index_version_next",
     "indexes_forget",
-    "is_scaled_so",
+    "is_picture_of",
     "judgement_clear",
     "judgement_set",
     "label_confirm",

@@ -41,8 +41,9 @@ def embeddings_supersede(*, roi_ids: Sequence[uuid.UUID]) -> int:
 
 
 def embeddings_forget(*, canvas_id: uuid.UUID) -> int:
-    """Drop all that was computed of a canvas at another scale. Returns how many vectors there were.
+    """Drop all that was computed of a canvas at another scale or range.
 
+    Returns how many vectors there were.
     Rows are deleted, not superseded: no version of its ROIs may get such a vector back.
     """
     Unembeddable.objects.filter(roi__canvas=canvas_id).delete()
@@ -52,16 +53,16 @@ def embeddings_forget(*, canvas_id: uuid.UUID) -> int:
     return deleted
 
 
-def is_scaled_so(canvas: Canvas, *, lock: bool) -> bool:
-    """Whether the pixel size is still what this canvas, read a while ago, says.
+def is_picture_of(canvas: Canvas, *, lock: bool) -> bool:
+    """Whether pixel size and display range are still what this canvas, read a while ago, says.
 
     Args:
         lock: the row until the transaction ends. Not in a part of the canvas' bulk job, whose own
-            row does that: ``canvas_scaled`` takes both, the canvas first.
+            row does that: ``canvas_changed`` takes both, the canvas first.
     """
     rows = Canvas.everything.select_for_update() if lock else Canvas.everything.all()
-    known = rows.filter(pk=canvas.pk, mpp_x=canvas.mpp_x, mpp_y=canvas.mpp_y)
-    return known.first() is not None
+    known = rows.filter(pk=canvas.pk, mpp_x=canvas.mpp_x, mpp_y=canvas.mpp_y).first()
+    return known is not None and known.shown_range == canvas.shown_range
 
 
 def embedding_carry_over(roi: Roi, encoder: Encoder) -> bool:

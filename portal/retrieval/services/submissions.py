@@ -87,8 +87,8 @@ def rois_saved_in_bulk(*, canvas_id: uuid.UUID, user_id: uuid.UUID | None) -> Jo
     return canvas_embed_submit(canvas=canvas, user=user)
 
 
-def canvas_scaled(*, canvas_id: uuid.UUID, user_id: uuid.UUID) -> Job | None:
-    """The pixel size of a canvas was set or taken back: its vectors are of the wrong scale.
+def canvas_changed(*, canvas_id: uuid.UUID, user_id: uuid.UUID) -> Job | None:
+    """Forget the vectors of a canvas whose pixel size or display range was set or taken back.
 
     They leave every search at once, and one job in bulk embeds the ROIs anew, if there are any.
     """

@@ -24,13 +24,12 @@ from shapely.geometry import shape
 
 from ml.errors import MlError
 from ml.files import replacing
-from ml.imaging.slides import open_slide
 from ml.types import ImageU8, JsonObject, Progress, no_progress
 from portal.annotations.marks import MARKS
 from portal.annotations.models import ReviewState, Roi
-from portal.archive import storage
 from portal.archive.models import CanvasKind
 from portal.archive.selectors import frame_pixels
+from portal.archive.selectors.pixels import canvas_slide_open
 from portal.audit.services import entry_note
 from portal.core.errors import InvalidInputError
 from portal.labs.models import Lab, Role, User
@@ -212,7 +211,7 @@ def _pixels(roi: Roi, mpp: float, largest_px: int) -> tuple[ImageU8, tuple[int, 
         frame = frame_pixels(canvas, roi.frame_pts or 0)
         return frame[top:bottom, left:right], (left, top), 1.0
     downsample = max(wanted, (right - left) / largest_px, (bottom - top) / largest_px)
-    with open_slide(storage.resolve(canvas.pixels_path)) as slide:
+    with canvas_slide_open(canvas) as slide:
         pixels = slide.read_scaled((left, top), (right - left, bottom - top), downsample)
     return pixels, (left, top), downsample
 

@@ -49,7 +49,7 @@ def roi_embed(context: JobContext, *, roi_id: str) -> JobResult:
         try:
             with context.effect():
                 # the image may have been given another pixel size while this was computed
-                if not services.is_scaled_so(roi.canvas, lock=True):
+                if not services.is_picture_of(roi.canvas, lock=True):
                     raise _ScaledMeanwhileError
                 embedding_id = _save(roi, row, found, own)
             return _told(found, embedding_id)
@@ -148,13 +148,13 @@ def _embed_part(  # noqa: PLR0917
     done, total = selectors.canvas_progress(canvas, encoder)
     tell()
     with context.part():
-        if not services.is_scaled_so(canvas, lock=False):
+        if not services.is_picture_of(canvas, lock=False):
             return False
         new = services.embeddings_carry_over(rois, encoder=encoder)
     counts["embedded"] += len(rois) - len(new)
     found = embed(new, tell) if new else []
     with context.part():
-        if not services.is_scaled_so(canvas, lock=False):
+        if not services.is_picture_of(canvas, lock=False):
             return False
         for roi, result in zip(new, found, strict=True):
             _save(roi, encoder, result)

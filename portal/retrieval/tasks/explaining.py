@@ -13,10 +13,10 @@ from PIL import Image
 from shapely.geometry import shape
 
 from ml.errors import MlError
-from ml.imaging.slides import SlideImage, open_slide
-from portal.archive import storage
+from ml.imaging.slides import SlideImage
 from portal.archive.models import Canvas, CanvasKind
 from portal.archive.selectors import frame_pixels
+from portal.archive.selectors.pixels import canvas_slide_open
 from portal.core.tasks import JobContext, JobResult, UserError, task
 from portal.retrieval import selectors, services
 from portal.retrieval.models import EncoderKind, Explanation, Query, QuerySource
@@ -116,8 +116,7 @@ class _Open:
         if canvas.kind == CanvasKind.VIDEO:
             self.pixels: Any = frame_pixels(canvas, frame_pts or 0)
         else:
-            path = storage.resolve(canvas.pixels_path)
-            self.pixels = stack.enter_context(open_slide(path))
+            self.pixels = stack.enter_context(canvas_slide_open(canvas))
         if is_tissue:
             from ml.roi.stain import tissue_outline
 

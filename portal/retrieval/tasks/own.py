@@ -120,7 +120,7 @@ def _part(
     found: Sequence[Embedded | MlError | OSError],
 ) -> int:
     with context.part():
-        if not services.is_scaled_so(rois[0].canvas, lock=False):
+        if not services.is_picture_of(rois[0].canvas, lock=False):
             return 0
         for roi, one in zip(rois, found, strict=True):
             services.own_save(encoder=encoder, roi=roi, found=one)

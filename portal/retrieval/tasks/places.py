@@ -11,9 +11,8 @@ import numpy as np
 from shapely.geometry import box
 
 from ml.errors import BadInputError
-from ml.imaging.slides import open_slide
 from ml.types import ArrayF64
-from portal.archive import storage
+from portal.archive.selectors.pixels import canvas_slide_open
 from portal.core.tasks import JobContext, JobResult, task
 from portal.retrieval import selectors, services
 from portal.retrieval.models import EncoderKind
@@ -80,7 +79,7 @@ class _Work:
             is_last=self._is_done,
         )
         with self.context.effect() if self._is_done else self.context.part():
-            if not services.is_scaled_so(self.key.canvas, lock=True):
+            if not services.is_picture_of(self.key.canvas, lock=True):
                 return False
             services.sample_add(self.key, part)
         return True
@@ -98,7 +97,7 @@ def tissue_sample(context: JobContext, *, canvas_id: str, side_px: int, user_id:
     network, encoder = encoder_ready(EncoderKind.HISTOLOGY)
     from ml.roi.stain import tissue_squares
 
-    with open_slide(storage.resolve(canvas.pixels_path)) as slide:
+    with canvas_slide_open(canvas) as slide:
         squares = tissue_squares(slide, side_px, most=SQUARES_MOST)
         stain = canvas_stain(network, canvas, slide) if len(squares) else None
         work = _Work(context, SampleKey(canvas, encoder, side_px, uuid.UUID(user_id)), squares)

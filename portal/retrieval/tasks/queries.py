@@ -18,10 +18,9 @@ from ml.errors import MlError
 from ml.imaging.inspections import MadePicture
 from ml.imaging.pictures import PICTURE_NAME
 from ml.imaging.sandbox import Limits, run_limited
-from ml.imaging.slides import open_slide
 from ml.types import ImageU8
-from portal.archive import storage
 from portal.archive.selectors import frame_pixels
+from portal.archive.selectors.pixels import canvas_slide_open
 from portal.core.tasks import JobContext, JobResult, UserError, task
 from portal.retrieval import selectors, services
 from portal.retrieval.models import EncoderKind, Query, QuerySource
@@ -96,7 +95,7 @@ def _embedded(
         return network.embed_image(
             frame_pixels(canvas, query.frame_pts), outline, mpp=mpp, progress=progress
         )
-    with open_slide(storage.resolve(canvas.pixels_path)) as slide:
+    with canvas_slide_open(canvas) as slide:
         stain = canvas_stain(network, canvas, slide)
         if query.source == QuerySource.TISSUE:
             from ml.roi.stain import tissue_outline

@@ -11,12 +11,11 @@ from django.conf import settings
 from shapely.geometry import shape
 
 from ml.errors import BadInputError, MlError
-from ml.imaging.slides import open_slide
 from ml.types import ImageU8, Progress
 from portal.annotations.models import Roi
-from portal.archive import storage
 from portal.archive.models import Canvas, CanvasKind
 from portal.archive.selectors import frame_pixels
+from portal.archive.selectors.pixels import canvas_slide_open
 from portal.retrieval import selectors, services
 from portal.retrieval.models import Encoder, EncoderKind
 from portal.retrieval.services import EncoderFacts
@@ -55,7 +54,7 @@ def regions_open(network: RegionEncoder, canvas: Canvas) -> Iterator[EmbedRegion
     if canvas.kind == CanvasKind.VIDEO:
         yield lambda rois, progress: _on_frames(network, canvas, rois, progress)
         return
-    with open_slide(storage.resolve(canvas.pixels_path)) as slide:
+    with canvas_slide_open(canvas) as slide:
         stain = canvas_stain(network, canvas, slide)
         yield lambda rois, progress: network.embed_regions(
             slide, [shape(roi.geometry) for roi in rois], mpp, progress, stain=stain
@@ -83,7 +82,7 @@ def canvases_embed(
                 if canvas.kind == CanvasKind.VIDEO:
                     found[at] = stack.enter_context(regions_open(network, canvas))(rois, progress)
                     continue
-                slide = stack.enter_context(open_slide(storage.resolve(canvas.pixels_path)))
+                slide = stack.enter_context(canvas_slide_open(canvas))
                 outlines = [shape(roi.geometry) for roi in rois]
                 stain = canvas_stain(network, canvas, slide)
                 slides[at] = SlideRegions(slide, outlines, canvas.mpp, stain)

@@ -11,7 +11,6 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from ml.errors import MlError
-from ml.imaging.slides import open_slide
 from ml.types import ImageU8
 from portal.annotations.colors import halo_of
 from portal.annotations.marks import rings_of
@@ -19,6 +18,7 @@ from portal.annotations.models import Label, Roi
 from portal.archive import storage
 from portal.archive.models import Canvas, CanvasKind
 from portal.archive.selectors import frame_pixels
+from portal.archive.selectors.pixels import canvas_slide_open
 from portal.core.errors import NotFoundError
 
 
@@ -221,7 +221,7 @@ def _pixels(roi: Showable, window: Window, picture: ThumbnailSize) -> ImageU8:
     left, top, width, height = window
     size = (picture.width_px, picture.height_px)
     if roi.canvas.kind != CanvasKind.VIDEO:
-        with open_slide(storage.resolve(roi.canvas.pixels_path)) as slide:
+        with canvas_slide_open(roi.canvas) as slide:
             return slide.read_region((left, top), (width, height), size)
     frame = Image.fromarray(frame_pixels(roi.canvas, roi.frame_pts or 0))
     scaled = frame.transform(

@@ -26,6 +26,9 @@ export function canvas(given: Partial<CanvasData> = {}): CanvasData {
     can_scale: false,
     has_icc_profile: false,
     is_scaled_by_hand: false,
+    display_range: null,
+    file_display_range: null,
+    can_set_display_range: false,
     ...given,
   };
 }

@@ -72,6 +72,10 @@ export interface CanvasData {
   mpp_y: number | null;
   /** Of a slide; empty where nobody knows it. */
   stain: string;
+  /** Of more than 8 bits: stored values shown as black and white, and those found in the file. */
+  display_range: DisplayRange | null;
+  file_display_range: DisplayRange | null;
+  can_set_display_range: boolean;
   /** Tiles carry the scanner's colour profile. */
   has_icc_profile: boolean;
   /** Finest first. */
@@ -85,6 +89,11 @@ export interface CanvasData {
   /** The file names no pixel size and this person may set it. */
   can_scale: boolean;
   is_scaled_by_hand: boolean;
+}
+
+export interface DisplayRange {
+  low: number;
+  high: number;
 }
 
 export interface FrameRef {

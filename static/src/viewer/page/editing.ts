@@ -1,5 +1,6 @@
 /** Tools, keys, rail, list, details and dialogs, connected to the ROIs. */
 
+import { connectDisplayRange } from "../about/display_range";
 import { connectPixelSize } from "../about/pixel_size";
 import { connectStain } from "../about/stain";
 import { keySheet, listenToKeys } from "../lib/keys";
@@ -78,6 +79,7 @@ export function connectTools(parts: Parts): void {
   new RoiList(root, store, layer, labels, (state) => void showRoi(state, parts));
   connectImport(parts);
   connectPixelSize(root, canvas, () => tools.rulerPx());
+  connectDisplayRange(root, canvas);
   connectStain(root);
   connectExports(parts);
 }

@@ -1,0 +1,12 @@
+"""The pixels of a canvas as they are shown."""
+
+from __future__ import annotations
+
+from ml.imaging.slides import SlideImage, open_slide
+from portal.archive import storage
+from portal.archive.models import Canvas
+
+
+def canvas_slide_open(canvas: Canvas) -> SlideImage:
+    """The slide or still behind a canvas, in its display range. Raises as ``open_slide``."""
+    return open_slide(storage.resolve(canvas.pixels_path), display_range=canvas.shown_range)
