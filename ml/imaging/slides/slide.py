@@ -45,7 +45,12 @@ def open_slide(path: str | Path, *, display_range: DisplayRange | None = None) -
         TooLargeError: it claims more pixels than ``ml.imaging.limits`` allows.
     """
     path = Path(path)
-    return SlideImage(upright(_reader(path, display_range)), path=path)
+    reader = upright(_reader(path, display_range))
+    if display_range is None or reader.display_range is None or len(reader.stored) == 1:
+        return SlideImage(reader, path=path)
+    # which levels there are must not depend on the range in which they are looked at
+    with closing(upright(_reader(path, None))) as as_found:
+        return SlideImage(reader, path=path, compared=as_found)
 
 
 def _reader(path: Path, display_range: DisplayRange | None) -> Reader:
@@ -95,9 +100,16 @@ class SlideImage:
         path: of the file, for whoever opens it again; None where there is no file.
     """
 
-    def __init__(self, reader: Reader, *, path: Path | None = None) -> None:
+    def __init__(
+        self, reader: Reader, *, path: Path | None = None, compared: Reader | None = None
+    ) -> None:
+        """Show what a reader reads.
+
+        Args:
+            compared: a reader of the same levels by which those are chosen that are shown.
+        """
         self._reader, self.path = reader, path
-        levels = levels_shown(reader, path)
+        levels = levels_shown(compared or reader, path)
         self.stored: tuple[StoredLevel, ...] = tuple(reader.stored[level] for level in levels)
         self._levels = levels
         mpp_x, mpp_y = plausible_mpp(*reader.mpp)

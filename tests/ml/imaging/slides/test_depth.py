@@ -177,6 +177,21 @@ def test_another_range_gives_another_picture(tmp_path: Path) -> None:
     assert of_quadrants(region) == (0, 0, 255, 255)
 
 
+def test_the_levels_are_the_same_in_every_range(tmp_path: Path) -> None:
+    noise = np.random.default_rng(3).integers(1500, 2500, (1024, 1536)).astype(np.uint16)
+    halved = noise.reshape(512, 2, 768, 2).mean(axis=(1, 3)).astype(np.uint16)
+    options: Any = {"photometric": "minisblack", "tile": (128, 128), "metadata": None}
+    for name in ("a.tif", "b.tif"):  # the levels of a file are kept for the process
+        with tifffile.TiffWriter(tmp_path / name) as tiff:
+            tiff.write(noise, **options)
+            tiff.write(halved, subfiletype=1, **options)
+    with open_slide(tmp_path / "a.tif") as found:
+        expected = found.info.levels
+    with open_slide(tmp_path / "b.tif", display_range=DisplayRange(1900, 1910)) as narrow:
+        assert narrow.info.levels == expected
+    assert len([level for level in expected if level.stored]) == 2
+
+
 def test_a_few_hot_pixels_do_not_darken_a_picture(tmp_path: Path) -> None:
     grey = quadrants()
     grey[7, 7] = grey[100, 50] = 65_535
