@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import shlex
-import shutil
 import socket
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -23,40 +20,23 @@ class ChildProcess:
     command: Sequence[str]
 
 
-FRONTS = 2  # for tiles on both cores of a small machine; each holds about 60 MiB
 WORKER_NICE = 15  # work that waits in a queue gets what the web leaves, a thirtieth at least
 
 
 def web(host: str, port: int, *, reload: bool) -> list[ChildProcess]:
-    """The portal: fronts on one port and gunicorn behind them, on a socket of this run's own.
-
-    For a developer, Django's reloading server alone.
+    """The web processes, which listen on one port; for a developer one, started again when the
+    code changes.
     """
+    command = [sys.executable, "manage.py", "web", "--host", host, "--port", str(port)]
     if reload:
-        command = [sys.executable, "manage.py", "runserver", f"{host}:{port}"]
-        return [ChildProcess("web", command)]
-    folder = tempfile.mkdtemp(prefix="tessera-")  # only this user may enter it
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    socket_path = f"{folder}/api.sock"
+        return [ChildProcess("web", _reloading(command))]
     workers = int(environment.number("TESSERA_WEB_WORKERS", default=2, minimum=1))
-    threads = int(environment.number("TESSERA_WEB_THREADS", default=4, minimum=1))
-    calls = max(1, workers * threads // FRONTS)
-    front = [
-        *(sys.executable, "manage.py", "front", "--host", host, "--port", str(port)),
-        *("--api", socket_path, "--calls", str(calls)),
-    ]
-    fronts = [ChildProcess(f"front-{number}", front) for number in range(1, FRONTS + 1)]
-    return [_api(socket_path, workers=workers, threads=threads), *fronts]
+    return [ChildProcess(f"web-{number}", command) for number in range(1, workers + 1)]
 
 
-def _api(socket_path: str, *, workers: int, threads: int) -> ChildProcess:
-    command = [
-        *(sys.executable, "-m", "gunicorn", "portal.config.wsgi:application"),
-        *("--bind", f"unix:{socket_path}", "--worker-class", "gthread"),
-        *("--workers", str(workers), "--threads", str(threads), "--keep-alive", "0"),
-        *("--max-requests", "0", "--log-level", "warning", "--no-control-socket"),
-    ]
-    return ChildProcess("web", command)
+def _reloading(command: Sequence[str]) -> list[str]:
+    watch = [sys.executable, "-m", "watchfiles", "--filter", "python"]
+    return [*watch, shlex.join(command), "portal", "ml"]
 
 
 def worker(*, concurrency: int = 2, reload: bool = False) -> ChildProcess:
@@ -67,8 +47,7 @@ def worker(*, concurrency: int = 2, reload: bool = False) -> ChildProcess:
         *("--without-gossip", "--without-mingle", "-n", f"worker-{os.getpid()}@%h"),
     ]
     if reload:
-        watch = [sys.executable, "-m", "watchfiles", "--filter", "python"]
-        command = [*watch, shlex.join(command), "portal", "ml"]
+        command = _reloading(command)
     nice = int(environment.number("TESSERA_WORKER_NICE", default=WORKER_NICE, minimum=0))
     return ChildProcess("worker", ["nice", "-n", str(nice), *command])
 

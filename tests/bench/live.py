@@ -148,9 +148,7 @@ async def _run(
 
 def _of_web(first: Usage, last: Usage) -> float:
     """Of one second, what the portal's web processes computed."""
-    roles = ("web", "front")
-    spent = sum(last.seconds.get(role, 0.0) - first.seconds.get(role, 0.0) for role in roles)
-    return spent / (last.at - first.at)
+    return (last.seconds["web"] - first.seconds["web"]) / (last.at - first.at)
 
 
 def others_edits(portal: BenchPortal) -> Section:

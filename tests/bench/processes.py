@@ -80,4 +80,4 @@ def _descendants(pid: int, role: str) -> list[tuple[int, str]]:
 def _role(command: bytes) -> str:
     if b"celery" in command or b"reaper" in command:
         return "worker"
-    return "front" if b"front" in command else ""
+    return ""

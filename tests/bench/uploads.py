@@ -214,11 +214,10 @@ def upload_measured(
     section.rows.append(
         Row("sent", size / 2**20 / sent, "MiB/s", "cat to the same disk", plain / sent, "≥ 0.5x")
     )
-    for role in ("front", "web"):
-        spent = usage[-1].seconds[role] - usage[0].seconds[role]
-        what = f"processor time of the {role} processes for each GiB"
-        section.rows.append(Row(what, spent / gib, "s"))
-    for role in ("front", "web", "worker"):
+    spent = usage[-1].seconds["web"] - usage[0].seconds["web"]
+    what = "processor time of the web processes for each GiB"
+    section.rows.append(Row(what, spent / gib, "s"))
+    for role in ("web", "worker"):
         held = [sum(mib for (_, its), mib in one.own_mib.items() if its == role) for one in usage]
         early = max(held[: len(held) // 4 + 1])
         what = f"own memory of the {role} processes, most ({early:.0f} MiB in the first quarter)"

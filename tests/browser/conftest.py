@@ -48,17 +48,15 @@ class OneAtATime:
 
 @pytest.fixture(scope="session")
 def live_server() -> Iterator[Any]:
-    """pytest-django's, with the tile fast path in front and requests one at a time."""
+    """pytest-django's, with requests one at a time."""
     from pytest_django.live_server_helper import LiveServer
-
-    from portal.archive.tiles.server import TileFastPath
 
     if not (django_settings.ROOT / "static" / "dist" / "viewer.js").exists():
         pytest.skip("static/dist is not built: run `npm run build`")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
             "django.test.testcases.WSGIHandler",
-            lambda: OneAtATime(TileFastPath(WSGIHandler())),
+            lambda: OneAtATime(WSGIHandler()),
         )
         # With the empty MEDIA_URL this one would answer all requests by itself, many at a time.
         patch.setattr("django.test.testcases._MediaFilesHandler", lambda application: application)

@@ -1,7 +1,7 @@
 """A portal that is killed while it saves: with SIGKILL, before ROIs are written or after it.
 
 Run as a module it makes one slide and one signed-in person, and prints what they are.
-For gunicorn it is the application.
+For uvicorn it is the application.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -20,21 +19,23 @@ ORDER = "TESSERA_KILL_ORDER"
 SAVES = ("/api/v1/rois/", "/api/v1/rois/bulk/")
 
 
-def application(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-    """WSGI: the portal's; all of its processes end at the next save where that is ordered."""
-    from portal.config.wsgi import application as portal
+async def application(scope: Any, receive: Any, send: Any) -> None:
+    """ASGI: the portal's; its process ends at the next save where that is ordered."""
+    from portal.config.asgi import application as portal
 
     order = Path(os.environ[ORDER])
-    is_save = environ["REQUEST_METHOD"] == "POST" and environ["PATH_INFO"] in SAVES
+    is_save = scope["method"] == "POST" and scope["path"] in SAVES
     if not (is_save and order.exists()):
-        answer: Iterable[bytes] = portal(environ, start_response)
-        return answer
+        await portal(scope, receive, send)
+        return
     when = order.read_text()
     order.unlink()
+
+    async def nowhere(message: Any) -> None: ...
+
     if when == "after":
-        list(portal(environ, start_response))
+        await portal(scope, receive, nowhere)
     os.killpg(0, signal.SIGKILL)
-    return ()
 
 
 def main(slide: Path) -> None:

@@ -31,7 +31,7 @@ SECOND = [(1050, 500), (1250, 500), (1250, 800), (1050, 800)]
 
 
 class Killable:
-    """gunicorn with the portal, on one port, over one SQLite file."""
+    """uvicorn with the portal, on one port, over one SQLite file."""
 
     def __init__(self, folder: Path, slide: Path) -> None:
         self.database, self.order = folder / "db.sqlite3", folder / "order"
@@ -58,16 +58,9 @@ class Killable:
 
     def start(self) -> None:
         """Until it answers."""
-        command = ["gunicorn", "tests.browser.killed_portal:application", "--threads", "4"]
+        command = ["uvicorn", "tests.browser.killed_portal:application", "--lifespan", "off"]
         self.process = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                *command,
-                "--bind",
-                f"{HOST}:{self.port}",
-                "--no-control-socket",
-            ],
+            [sys.executable, "-m", *command, "--host", HOST, "--port", str(self.port)],
             cwd=django_settings.ROOT,
             env=self.env,
             start_new_session=True,

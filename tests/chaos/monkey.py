@@ -26,9 +26,7 @@ class Monkey:
         self.log: list[str] = []
         self.began = time.monotonic()
         self._actions: list[tuple[int, str, Callable[[], bool]]] = [
-            (3, "kill web process", lambda: self._kill("web-child")),
-            (2, "kill front", lambda: self._kill("front")),
-            (1, "kill web master", lambda: self._kill("web")),
+            (3, "kill web process", lambda: self._kill("web")),
             (3, "kill worker process", lambda: self._kill("worker-child")),
             (2, "kill worker", lambda: self._kill("worker")),
             (1, "kill reaper", lambda: self._kill("reaper")),

@@ -121,9 +121,9 @@ class Portal:
             time.sleep(0.5)
 
     def pids(self, role: str) -> list[int]:
-        """Processes of a role: web, worker, reaper (the parents), web-child, worker-child."""
+        """Processes of a role: web, worker, reaper (the parents), worker-child."""
         parent, _, child = role.partition("-")
-        words = {"web": ("gunicorn",), "worker": ("celery",)}
+        words = {"web": ("manage.py web",), "worker": ("celery",)}
         found = [
             pid
             for pid in children(self.tree.pid)

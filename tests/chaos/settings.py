@@ -18,7 +18,7 @@ from django.utils import timezone
 from portal.config.settings.development import *  # noqa: F403
 
 _CLOCK = Path(os.environ["TESSERA_CHAOS_CLOCK"])
-_ROLES = {"gunicorn": "web", "front": "web", "celery": "worker", "reaper": "reaper"}
+_ROLES = {"manage.py web": "web", "celery": "worker", "reaper": "reaper"}
 _ROLE = next((role for word, role in _ROLES.items() if word in " ".join(sys.argv)), "other")
 _real_time, _real_now, _read_every_s = time.time, timezone.now, 0.5
 _known = {"at": -1e9, "offset_s": 0.0}

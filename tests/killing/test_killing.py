@@ -53,7 +53,7 @@ def engines(
 one_engine = pytest.mark.parametrize("engines", ["filesystem"], indirect=True)
 """For what concerns processes, not the database or the broker.
 
-Whole trees too: ``tests.chaos`` kills those, their fronts and their web processes among uploads on
+Whole trees too: ``tests.chaos`` kills those, their web processes among uploads on
 PostgreSQL with Redis.
 """
 

@@ -106,10 +106,10 @@ class Sender:
 
     def _strike(self) -> None:
         """The client dies (its connection ends), or a process of the portal does, by kill -9."""
-        victim = self.rng.choice(["client", "gunicorn", "front", "worker"])
+        victim = self.rng.choice(["client", "web", "worker"])
         self.done[f"kills of {victim}"] += 1
         if victim != "client":
-            for pid in self._processes(victim)[:1]:
+            for pid in self._processes(f"manage.py\0{victim}" if victim == "web" else victim)[:1]:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
 

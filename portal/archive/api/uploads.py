@@ -36,7 +36,6 @@ from portal.core.api.views import ApiViewSet
 from portal.core.errors import InvalidInputError, PortalError
 from portal.core.http.acting import about
 from portal.core.http.bodies import body_length
-from portal.core.http.files import HELD
 from portal.jobs.serializers import JobSerializer
 from portal.labs.models import TokenArea
 from portal.labs.requests import user_of
@@ -266,20 +265,9 @@ class UploadViewSet(ApiViewSet[Any]):
         offset = whole_of(http, "Upload-Offset")
         checksum = checksum_of(http.headers.get("Upload-Checksum", ""))
         user = user_of(request)
-        if said := http.META.get(HELD):
-            stretch = services.upload_append_held(
-                upload=upload,
-                offset=offset,
-                held=services.Held.of(said),
-                checksum=checksum,
-                user=user,
-            )
-            if stretch is not None:
-                return Response(headers={services.PIECE_HEADER: stretch.line()})
-        else:
-            services.upload_append(
-                upload=upload, offset=offset, chunks=_chunks(http), checksum=checksum, user=user
-            )
+        services.upload_append(
+            upload=upload, offset=offset, chunks=_chunks(http), checksum=checksum, user=user
+        )
         return self._standing(upload, http_status.HTTP_204_NO_CONTENT)
 
     @extend_schema(parameters=_tus(), responses={204: None})

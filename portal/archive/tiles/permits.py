@@ -28,6 +28,7 @@ from portal.core.connections import connection_refresh
 from portal.core.errors import NotFoundError
 from portal.labs.authentication import ApiTokenAuthentication
 from portal.labs.models import TokenArea, User
+from portal.labs.selectors import second_factor_missing
 from portal.labs.session_life import session_is_over
 
 logger = logging.getLogger(__name__)
@@ -49,7 +50,7 @@ class Permit:
 
     __slots__ = ("plane", "recheck_at", "status", "text")
 
-    def __init__(self, plane: TilePlane | None, *, status: str = "", text: str = "") -> None:
+    def __init__(self, plane: TilePlane | None, *, status: int = 200, text: str = "") -> None:
         self.plane = plane
         self.status = status
         self.text = text
@@ -75,7 +76,7 @@ class Permits:
             permit = _look_up(canvas, credential)
         except DatabaseError:
             logger.exception("tiles: the permission could not be checked")
-            return Permit(None, status="503 Service Unavailable", text="Try again in a moment.")
+            return Permit(None, status=503, text="Try again in a moment.")
         finally:
             connection_refresh()
         if permit.plane is not None:  # anybody can invent cookies: only what opens is remembered
@@ -102,13 +103,13 @@ class Permits:
 def _look_up(canvas: str, credential: Credential) -> Permit:
     user = user_of_credential(credential)
     if user is None:
-        return Permit(None, status="403 Forbidden", text="Sign in to see this tile.")
+        return Permit(None, status=403, text="Sign in to see this tile.")
     try:
         found = selectors.canvas_get(user=user, canvas_id=uuid.UUID(canvas))
         return Permit(plane_of(found))
     except (ValueError, NotFoundError):
         text = "There is no such canvas, or you may not see it."
-        return Permit(None, status="404 Not Found", text=text)
+        return Permit(None, status=404, text=text)
 
 
 def user_of_credential(credential: Credential) -> User | None:
@@ -124,11 +125,18 @@ def user_of_credential(credential: Credential) -> User | None:
             return None
         may_look = found is not None and found[1].allows(TokenArea.CASES, writes=False)
         return found[0] if found and may_look else None
-    key = parse_cookie(credential.cookie).get(settings.SESSION_COOKIE_NAME)
+    return _session_user(request, credential.cookie)
+
+
+def _session_user(request: HttpRequest, cookie: str) -> User | None:
+    """Whose session this is; None where a second factor is owed, as on every page."""
+    key = parse_cookie(cookie).get(settings.SESSION_COOKIE_NAME)
     if not key:
         return None
     request.session = import_module(settings.SESSION_ENGINE).SessionStore(key)
     if session_is_over(request.session):
         return None
     user = get_user(request)
-    return None if isinstance(user, AnonymousUser) else user  # a closed account is anonymous
+    if isinstance(user, AnonymousUser):  # as a closed account is
+        return None
+    return None if second_factor_missing(user) else user

@@ -1,4 +1,4 @@
-"""Tiles before Django: ``GET /tiles/<canvas>/<content>/<z>/<x>/<y>.jpg``.
+"""Tiles before Django: ``GET /tiles/<canvas>/<content>/<z>/<x>/<y>.jpg``, as an ASGI application.
 
 A viewer asks for hundreds of tiles a second. Session, user and membership would be looked up for
 each; here they are looked up once in ten seconds for each person and canvas.
@@ -6,9 +6,11 @@ each; here they are looked up once in ten seconds for each person and canvas.
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from collections.abc import Callable, MutableMapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple, TypeVar
 
 from portal.archive.tiles.cache import ByteCache
 from portal.archive.tiles.permits import Credential, Permit, Permits
@@ -18,17 +20,17 @@ from portal.core.observe.metrics import TILES_FROM_FILE, TILES_FROM_MEMORY
 
 logger = logging.getLogger(__name__)
 
-Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
-Headers = list[tuple[str, str]]
-Answer = tuple[str, Headers, bytes]
+Result = TypeVar("Result")
+Headers = list[tuple[bytes, bytes]]
 
 PREFIX = "/tiles/"
 MEMORY_BYTES = 64 * 2**20  # some 3,000 tiles of 20 kB per process
 IMMUTABLE = "private, max-age=31536000, immutable"
+THREADS = 3  # decoding releases the interpreter's lock
 _TEXT: Headers = [
-    ("Content-Type", "text/plain; charset=utf-8"),
-    ("Cache-Control", "no-store"),
-    ("X-Content-Type-Options", "nosniff"),
+    (b"content-type", b"text/plain; charset=utf-8"),
+    (b"cache-control", b"no-store"),
+    (b"x-content-type-options", b"nosniff"),
 ]
 _NO_TILE = "This canvas has no such tile, or it cannot be read."
 
@@ -42,18 +44,25 @@ class TileRequest(NamedTuple):
     if_none_match: str = ""
 
 
+class ReadyAnswer(NamedTuple):
+    """An answer as ASGI has it."""
+
+    status: int
+    headers: Headers
+    body: bytes
+
+
 class TileServer:
     """Answers tile requests; one per process, shared by its threads."""
 
     def __init__(self) -> None:
         self.permits = Permits()
-        self._answers: ByteCache[Answer] = ByteCache(MEMORY_BYTES)
+        self._answers: ByteCache[ReadyAnswer] = ByteCache(MEMORY_BYTES)
 
-    def at_once(self, request: TileRequest) -> Answer | None:
+    def at_once(self, request: TileRequest) -> ReadyAnswer | None:
         """The answer where it takes neither the database nor a file; None if it does."""
         if request.method not in ("GET", "HEAD"):
-            allow = ("Allow", "GET, HEAD")
-            return _refused("405 Method Not Allowed", "Tiles can only be read.", allow)
+            return _refused(405, "Tiles can only be read.", (b"allow", b"GET, HEAD"))
         canvas, tail = _split(request.path)
         permit = self.permits.known(canvas, request.credential)
         if permit is None or permit.plane is None:
@@ -64,7 +73,7 @@ class TileServer:
         TILES_FROM_MEMORY.inc()
         return _conditional(found, request.if_none_match)
 
-    def answer(self, request: TileRequest) -> Answer:
+    def answer(self, request: TileRequest) -> ReadyAnswer:
         """Status line, headers and body of a request below ``/tiles/``."""
         ready = self.at_once(request)
         if ready is not None:
@@ -83,57 +92,58 @@ class TileServer:
         self.permits.clear()
         self._answers.clear()
 
-    def _made(self, canvas: str, tail: str, permit: Permit) -> Answer:
+    def _made(self, canvas: str, tail: str, permit: Permit) -> ReadyAnswer:
         """Read a tile and keep its ready answer, or say why there is none."""
         plane = permit.plane
         zxy = _parse(plane, tail) if plane else None
         if plane is None or zxy is None or not has_tile(plane, *zxy):
-            return _refused("404 Not Found", _NO_TILE)
+            return _refused(404, _NO_TILE)
         try:
             data = tile_read(plane, *zxy)
         except PortalError:
             logger.exception("tiles: %s of %s cannot be read", tail, plane.path)
-            return _refused("503 Service Unavailable", _NO_TILE)
+            return _refused(503, _NO_TILE)
         headers = [
-            ("Content-Type", MEDIA_TYPE),
-            ("Content-Length", str(len(data))),
-            ("ETag", tile_etag(plane, *zxy)),
-            ("Cache-Control", IMMUTABLE),
-            ("Vary", "Cookie, Authorization"),
-            ("X-Content-Type-Options", "nosniff"),
-            ("Cross-Origin-Resource-Policy", "same-origin"),
+            (b"content-type", MEDIA_TYPE.encode()),
+            (b"content-length", b"%d" % len(data)),
+            (b"etag", tile_etag(plane, *zxy).encode()),
+            (b"cache-control", IMMUTABLE.encode()),
+            (b"vary", b"Cookie, Authorization"),
+            (b"x-content-type-options", b"nosniff"),
+            (b"cross-origin-resource-policy", b"same-origin"),
         ]
-        answer = ("200 OK", headers, data)
+        answer = ReadyAnswer(200, headers, data)
         TILES_FROM_FILE.inc()
         self._answers.put(canvas + tail, answer, len(data) + 1024)
         return answer
 
 
-class TileFastPath:
-    """WSGI: tiles are answered here, everything else by the application behind."""
+async def tile_application(scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
+    """ASGI: answer from memory at once, from the database or a file in a thread."""
+    fields = {name: value.decode("latin-1") for name, value in scope["headers"]}
+    request = TileRequest(
+        scope["method"],
+        scope["path"],
+        Credential(fields.get(b"cookie", ""), fields.get(b"authorization", "")),
+        fields.get(b"if-none-match", ""),
+    )
+    answer = TILES.at_once(request) or await in_thread(TILES.answer, request)
+    await send_answer(answer, send)
 
-    def __init__(self, application: Wsgi) -> None:
-        self.application = application
 
-    def __call__(
-        self, environ: dict[str, Any], start_response: Callable[..., Any]
-    ) -> Iterable[bytes]:
-        """WSGI."""
-        path = environ["PATH_INFO"]
-        if not path.startswith(PREFIX):
-            return self.application(environ, start_response)
-        request = TileRequest(
-            environ["REQUEST_METHOD"],
-            path,
-            Credential(environ.get("HTTP_COOKIE", ""), environ.get("HTTP_AUTHORIZATION", "")),
-            environ.get("HTTP_IF_NONE_MATCH", ""),
-        )
-        status, headers, body = TILES.answer(request)
-        start_response(status, headers.copy())
-        return () if request.method == "HEAD" else (body,)
+async def in_thread(call: Callable[..., Result], *args: Any) -> Result:
+    """Run what may wait for a file or the database in a thread."""
+    return await asyncio.get_running_loop().run_in_executor(_THREADS, call, *args)
+
+
+async def send_answer(answer: ReadyAnswer, send: Any) -> None:
+    """Send an answer by ASGI."""
+    await send({"type": "http.response.start", "status": answer.status, "headers": answer.headers})
+    await send({"type": "http.response.body", "body": answer.body})
 
 
 TILES = TileServer()
+_THREADS = ThreadPoolExecutor(THREADS, thread_name_prefix="tile")
 
 
 def _is_of(plane: TilePlane | None, tail: str) -> bool:
@@ -154,17 +164,16 @@ def _parse(plane: TilePlane, tail: str) -> tuple[int, int, int] | None:
     return (z, x, y) if f"{plane.key}/{z}/{x}/{y}.jpg" == tail else None
 
 
-def _conditional(answer: Answer, if_none_match: str) -> Answer:
+def _conditional(answer: ReadyAnswer, if_none_match: str) -> ReadyAnswer:
     """304 where the client holds these bytes already."""
-    status, headers, _ = answer
-    if not (if_none_match and status.startswith("200")):
+    if not (if_none_match and answer.status == 200):
         return answer
-    etag = headers[2][1]
+    etag = answer.headers[2][1].decode()
     if etag in if_none_match or if_none_match == "*":
-        return "304 Not Modified", headers[2:], b""
+        return ReadyAnswer(304, answer.headers[2:], b"")
     return answer
 
 
-def _refused(status: str, text: str, *extra: tuple[str, str]) -> Answer:
+def _refused(status: int, text: str, *extra: tuple[bytes, bytes]) -> ReadyAnswer:
     body = (text + "\n").encode()
-    return status, [*_TEXT, *extra, ("Content-Length", str(len(body)))], body
+    return ReadyAnswer(status, [*_TEXT, *extra, (b"content-length", b"%d" % len(body))], body)

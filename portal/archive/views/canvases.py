@@ -55,7 +55,7 @@ def tile(request: HttpRequest, address: str) -> HttpResponse:
             sent.get("If-None-Match", ""),
         )
     )
-    response = HttpResponse(body, status=int(status[:3]))
+    response = HttpResponse(body, status=status)
     del response["Content-Type"]
     for name, value in headers:
         response[name] = value

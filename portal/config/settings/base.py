@@ -65,7 +65,7 @@ MIDDLEWARE = [
     "portal.core.middleware.PortalErrorMiddleware",
 ]
 ROOT_URLCONF = "portal.config.urls"
-WSGI_APPLICATION = "portal.config.wsgi.application"
+ASGI_APPLICATION = "portal.config.asgi.application"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
@@ -327,8 +327,8 @@ LOGGING: dict[str, Any] = {
     | {"kombu": {"level": "ERROR"}, "faiss": {"level": "WARNING"}}
     # A line for each request only where it is collected; on a terminal what went wrong.
     | {"portal.request": {"level": "WARNING"}}
-    # Servers bring handlers of their own; ours has the format and leaves secrets out.
-    | {"gunicorn.error": {"handlers": ["stderr"], "propagate": False}},
+    # It says what it starts and stops, and warns of each request that is not HTTP.
+    | {"uvicorn": {"level": "ERROR"}, "uvicorn.error": {"level": "ERROR"}},
 }
 STORAGES_PRODUCTION = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},

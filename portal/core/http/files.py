@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import quote
 
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
@@ -13,12 +12,6 @@ from django.utils.http import parse_etags
 
 IMMUTABLE = "private, max-age=31536000, immutable"
 REVALIDATE = "private, no-cache"
-FRONT = "tessera.front"
-"""In the request's ``META`` where the front asks: it sends files by itself, see ``FILE_HEADER``."""
-HELD = "tessera.held"
-"""Beside it: what the front says of a body that it holds and writes, where it does."""
-FILE_HEADER = "X-Tessera-File"
-"""``<first>-<stop> <path>``: bytes that the front sends, so that no thread waits for a reader."""
 CHUNK_BYTES = 256 * 1024  # a seek in a video is answered with little read in vain
 _RANGE = re.compile(r"bytes=(\d{0,19})-(\d{0,19})")
 
@@ -100,9 +93,6 @@ def _streamed(
     response: HttpResponseBase
     if request.method == "HEAD":
         response = HttpResponse(status=status)
-    elif request.META.get(FRONT):
-        response = HttpResponse(status=status)
-        response[FILE_HEADER] = f"{part.start}-{part.stop} {quote(str(path))}"
     else:
         response = StreamingHttpResponse(_read(path, part), status=status)
     response["Content-Length"] = str(len(part))

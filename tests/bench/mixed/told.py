@@ -20,7 +20,7 @@ from tests.bench.processes import Usage, processor_seconds
 
 GALLERY = 20_000
 BUDGETS = {"tile": 50, "save": 300, "search": 300}
-ROLES = ("front", "web", "worker")
+ROLES = ("web", "worker")
 MOMENTS = 13
 TITLE, ON_SERVERS = "Mixed load", "Mixed load on PostgreSQL and Redis"
 MEMORY = "Memory under the mixed load"
@@ -43,7 +43,7 @@ def section_of(load: Load, usage: list[Usage], minutes: float, *, on_servers: bo
         "is saved; the portal as `make serve` starts it, on "
         f"{'PostgreSQL and Redis, as they come' if on_servers else 'SQLite'}. "
         f"Processor time of the {os.cpu_count()} processors: "
-        f"{spent['front'] / wall:.2f} for the fronts, {spent['web'] / wall:.2f} for the API "
+        f"{spent['web'] / wall:.2f} for the web "
         f"processes, {spent['worker'] / wall:.2f} for worker and reaper, {own / wall:.2f} for the "
         f"load generator, {others / wall:.2f} for everything else on the machine"
         f"{', the servers among it' if on_servers else ''}.",
@@ -67,8 +67,8 @@ def memory_of(usage: list[Usage], minutes: float, *, on_servers: bool) -> Sectio
         MEMORY_ON_SERVERS if on_servers else MEMORY,
         f"The same people for {minutes:g} min. The web processes grow until their caches are full "
         "and each of their threads has searched; then by what is newer than the index file, a "
-        "twentieth of it, until the next file is built and the last is let go. The "
-        "fronts hold answered tiles, 64 MiB each at most; a process of the worker is replaced at "
+        "twentieth of it, until the next file is built and the last is let go. Each "
+        "holds answered tiles as well, 64 MiB at most. A process of the worker is replaced at "
         "3 GiB.",
     )
     for role in ROLES:

@@ -55,7 +55,7 @@ def _peak_kib(pid: int) -> int:
 
 @contextmanager
 def serving(folder: Path, **variables: str) -> Iterator[Server]:
-    """gunicorn with one process and four threads, as ``manage.py serve`` starts it."""
+    """One web process, as ``manage.py serve`` starts it."""
     (folder / "storage").mkdir(parents=True, exist_ok=True)
     (folder / "tmp").mkdir(exist_ok=True)
     env = os.environ | {
@@ -69,11 +69,7 @@ def serving(folder: Path, **variables: str) -> Iterator[Server]:
         **variables,
     }
     port = free_port()
-    command = [
-        *(sys.executable, "-m", "gunicorn", "portal.config.wsgi:application"),
-        *("--bind", f"{HOST}:{port}", "--worker-class", "gthread"),
-        *("--workers", "1", "--threads", "4", "--log-level", "warning", "--no-control-socket"),
-    ]
+    command = [sys.executable, "manage.py", "web", "--host", HOST, "--port", str(port)]
     with (folder / "web.log").open("wb") as log:
         process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=log, stderr=log)
     try:
@@ -88,7 +84,7 @@ def _wait_for(port: int) -> None:
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         try:
-            with socket.create_connection((HOST, port), timeout=5) as probe:
+            with socket.create_connection((HOST, port), timeout=20) as probe:
                 probe.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
                 if probe.recv(12):
                     return

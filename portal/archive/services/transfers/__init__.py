@@ -8,7 +8,6 @@ several parts may arrive at once (``is_part``); ``upload_join`` makes them one w
 from portal.archive.services.transfers.arriving import (
     require_send,
     upload_append,
-    upload_append_held,
     upload_begin,
     upload_discard,
     upload_expires,
@@ -26,7 +25,6 @@ from portal.archive.services.transfers.finishing import (
     upload_placing,
     upload_store,
 )
-from portal.archive.services.transfers.held import PIECE_HEADER, Held
 from portal.archive.services.transfers.writing import (
     CHECKSUMS,
     Checksum,
@@ -36,10 +34,8 @@ from portal.archive.services.transfers.writing import (
 
 __all__ = [
     "CHECKSUMS",
-    "PIECE_HEADER",
     "Checksum",
     "ChecksumError",
-    "Held",
     "UploadBusyError",
     "crate_begin",
     "crate_check",
@@ -47,7 +43,6 @@ __all__ = [
     "crate_stored",
     "require_send",
     "upload_append",
-    "upload_append_held",
     "upload_begin",
     "upload_discard",
     "upload_expires",

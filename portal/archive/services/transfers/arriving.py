@@ -12,13 +12,10 @@ from portal.archive import storage
 from portal.archive.models import Case, Upload, UploadState
 from portal.archive.rules import KEPT, require_crate, require_edit
 from portal.archive.services.quotas import quota_taking
-from portal.archive.services.transfers.held import Allowed, Held
 from portal.archive.services.transfers.writing import (
     Checksum,
     bytes_drop,
     has_content,
-    stretch_open,
-    stretch_take,
     transfer_write,
     transfer_writing,
 )
@@ -157,29 +154,6 @@ def upload_append(
             transfer_write(file, upload, chunks, checksum)
         _note(upload, user)
     return upload
-
-
-def upload_append_held(
-    *, upload: Upload, offset: int, held: Held, user: User, checksum: Checksum | None = None
-) -> Allowed | None:
-    """``upload_append`` of a piece that the front holds and writes, in stretches.
-
-    Returns:
-        What the front may write next, after which it calls again; None once it is all there.
-    Raises:
-        What ``upload_append`` raises. What arrived before the error is kept as there.
-    """
-    require_send(user, upload)
-    landed = held.landed
-    with transfer_writing(upload) as file:
-        _require_due(upload, offset if landed is None else landed.begin)
-        if landed is not None:
-            with _given_up_when_full(upload):
-                stretch_take(file, upload, landed, checksum)
-            _note(upload, user)
-            if landed.failed:
-                raise InvalidInputError("The piece broke off.", code="body-incomplete")
-        return stretch_open(file, upload, held.rest, checksum) if held.rest else None
 
 
 def _require_due(upload: Upload, offset: int) -> None:

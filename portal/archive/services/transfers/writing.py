@@ -13,13 +13,14 @@ from io import RawIOBase
 from portal.archive import storage
 from portal.archive.models import Upload, UploadState
 from portal.archive.selectors.intake import asset_received
-from portal.archive.services.transfers.held import BUSY, FULL, Allowed, Landed
-from portal.core.disk import MESSAGE, full_disk_refused, require_room
+from portal.core.disk import full_disk_refused, require_room
 from portal.core.errors import InvalidInputError, PortalError, StorageFullError
 
 CERTAIN_EVERY_BYTES = 128 * 2**20
 """How often a piece is brought to the disk and noted: a crash costs at most this much. The largest
 piece of a page is noted once."""
+WRITE_BACK_BYTES = 8 * 2**20
+"""How much is written before the disk begins with it: the sync at the end then waits little."""
 CHECKSUMS = ("sha1", "sha256", "md5")
 
 
@@ -48,36 +49,24 @@ def transfer_writing(upload: Upload) -> Iterator[RawIOBase]:
     """The transfer's file, held by this request alone; released by the kernel if it dies.
 
     ``upload`` is read again, and promises no more than the file has.
-    """
-    with file_held(str(upload.pk), os.O_CREAT) as file:
-        upload.refresh_from_db()
-        _no_more_than_there_is(file, upload)
-        yield file
-
-
-@contextmanager
-def file_held(name: str, flags: int = 0) -> Iterator[RawIOBase]:
-    """A transfer's file, open for writing and locked. Its times stay as they are.
 
     Raises:
-        UploadBusyError: somebody else holds it. FileNotFoundError: without ``O_CREAT``.
+        UploadBusyError: another request holds it.
     """
+    path = storage.incoming_path(str(upload.pk))
     with full_disk_refused():
-        number = os.open(storage.incoming_path(name), os.O_RDWR | os.O_CLOEXEC | flags, 0o666)
+        number = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_CREAT, 0o666)
     with os.fdopen(number, "r+b", buffering=0) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise busy() from error
+            raise UploadBusyError(
+                "Another request is still sending to this upload. Try again in a moment.",
+                details={"retry_after_s": 2},
+            ) from error
+        upload.refresh_from_db()
+        _no_more_than_there_is(file, upload)
         yield file
-
-
-def busy() -> UploadBusyError:
-    """Somebody else holds the file."""
-    return UploadBusyError(
-        "Another request is still sending to this upload. Try again in a moment.",
-        details={"retry_after_s": 2},
-    )
 
 
 def _no_more_than_there_is(file: RawIOBase, upload: Upload) -> None:
@@ -103,16 +92,22 @@ def transfer_write(
     hashed = hashlib.new(checksum.algorithm, usedforsecurity=False) if checksum else None
     file.truncate(begin)
     file.seek(begin)
-    end = begin
+    end = written_back = begin
     try:
         with full_disk_refused():
             for chunk in chunks:
                 if end + len(chunk) > upload.size_bytes:
-                    raise too_many(upload)
+                    raise InvalidInputError(
+                        f"This upload was announced with {upload.size_bytes} bytes; more arrived.",
+                        code="upload-size",
+                    )
                 if end % storage.ROOM_EVERY_BYTES < len(chunk):
                     require_room()
                 storage.write_whole(file, chunk)
                 end += len(chunk)
+                if end - written_back >= WRITE_BACK_BYTES:
+                    _write_back(file, written_back, end)
+                    written_back = end
                 if hashed is not None:
                     hashed.update(chunk)
                 elif end - upload.received_bytes >= CERTAIN_EVERY_BYTES and end < upload.size_bytes:
@@ -129,56 +124,6 @@ def transfer_write(
     upload.received_bytes = end
 
 
-def stretch_open(file: RawIOBase, upload: Upload, rest: int, checksum: Checksum | None) -> Allowed:
-    """What the front may write next of a piece, of which it still holds ``rest`` bytes.
-
-    The file ends where the stretch begins. So the front, which takes the lock after this process
-    let go of it, sees whether somebody else wrote in the meantime.
-
-    Raises:
-        InvalidInputError: more bytes than announced.
-    """
-    begin = upload.received_bytes
-    if begin + rest > upload.size_bytes:
-        raise too_many(upload)
-    file.truncate(begin)
-    if checksum:
-        return Allowed(begin, begin + rest, checksum.algorithm)
-    return Allowed(begin, begin + min(rest, CERTAIN_EVERY_BYTES))
-
-
-def stretch_take(
-    file: RawIOBase, upload: Upload, landed: Landed, checksum: Checksum | None
-) -> None:
-    """Count what the front has written and synced. The caller saves ``received_bytes``.
-
-    Raises:
-        UploadBusyError: somebody else wrote instead, or since. ChecksumError: a damaged piece.
-        StorageFullError: no room is left; nothing is noted.
-    """
-    if landed.failed == FULL:
-        raise StorageFullError(MESSAGE)
-    found = os.fstat(file.fileno())
-    told = (landed.begin, landed.end, landed.mtime_ns)
-    if landed.failed == BUSY or told != (upload.received_bytes, found.st_size, found.st_mtime_ns):
-        raise busy()
-    if checksum and landed.failed:
-        file.truncate(landed.begin)
-    elif checksum:
-        _require_undamaged(file, landed.begin, checksum, landed.digest)
-        upload.received_bytes = landed.end
-    else:
-        upload.received_bytes = landed.end
-
-
-def too_many(upload: Upload) -> InvalidInputError:
-    """More came than was announced."""
-    return InvalidInputError(
-        f"This upload was announced with {upload.size_bytes} bytes; more arrived.",
-        code="upload-size",
-    )
-
-
 def _require_undamaged(file: RawIOBase, begin: int, checksum: Checksum, digest: str) -> None:
     if digest != checksum.digest.hex():
         file.truncate(begin)
@@ -186,6 +131,12 @@ def _require_undamaged(file: RawIOBase, begin: int, checksum: Checksum, digest: 
             f"The piece that begins at byte {begin} arrived damaged: its {checksum.algorithm} is "
             f"{digest}, not {checksum.digest.hex()}. Send it again."
         )
+
+
+def _write_back(file: RawIOBase, begin: int, end: int) -> None:
+    """Begin to write bytes to the disk: Linux does so when memory need not keep them."""
+    if hasattr(os, "posix_fadvise"):
+        os.posix_fadvise(file.fileno(), begin, end - begin, os.POSIX_FADV_DONTNEED)
 
 
 def _sync(file: RawIOBase, end: int) -> None:

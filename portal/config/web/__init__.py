@@ -1,0 +1,1 @@
+"""The web server: uvicorn, with limits on clients, and Django in threads behind it."""

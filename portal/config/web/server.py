@@ -1,0 +1,64 @@
+"""Runs one web process until it is stopped."""
+
+from __future__ import annotations
+
+import gc
+import resource
+import socket
+import time
+from typing import Any
+
+import uvicorn
+
+from portal.config.web.protocol import ClientLimits, LimitedProtocol
+
+STOP_WAIT_S = 5  # for answers under way; below the 8 s after which the supervisor kills
+BACKLOG = 2048
+TICKS_A_SECOND = 10  # of uvicorn's main loop
+
+
+class Server(uvicorn.Server):
+    """uvicorn's server, which also ends the connections that take too long."""
+
+    async def on_tick(self, counter: int) -> bool:
+        """Check every connection once a second."""
+        if counter % TICKS_A_SECOND == 0:
+            now = time.monotonic()
+            for connection in list(self.server_state.connections):
+                if isinstance(connection, LimitedProtocol):
+                    connection.check(now)
+        return await super().on_tick(counter)
+
+
+def server_of(application: Any, limits: ClientLimits) -> Server:
+    """The server of an ASGI application."""
+    protocol = type("Protocol", (LimitedProtocol,), {"limits": limits})
+    config = uvicorn.Config(
+        application,
+        http=protocol,
+        ws="none",
+        lifespan="off",
+        interface="asgi3",
+        log_config=None,
+        access_log=False,  # it would hold queries; see ``WebApplication``
+        proxy_headers=False,  # portal.core.http.clients counts trusted proxies
+        server_header=False,
+        backlog=BACKLOG,
+        timeout_keep_alive=int(limits.idle_s),
+        timeout_graceful_shutdown=STOP_WAIT_S,
+    )
+    return Server(config)
+
+
+def run(application: Any, *, host: str, port: int, limits: ClientLimits) -> None:
+    """Serve until SIGTERM or SIGINT. Several processes may listen on one port."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 65_536 if most == resource.RLIM_INFINITY else min(most, 65_536)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as listening:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        listening.bind((host, port))
+        gc.freeze()  # what was imported stays: collections look at requests alone
+        server_of(application, limits).run([listening])
