@@ -170,8 +170,10 @@ def _keys_of(user: Any) -> dict[Hashable, int]:
     """Whose turns a body takes; all that nobody signed in sends count together."""
     if not isinstance(user, User):
         return {"nobody": PER_PERSON}
-    labs = Membership.objects.of(user).values_list("lab_id", flat=True)
-    return {("person", user.pk): PER_PERSON} | {("lab", lab): PER_LAB for lab in labs}
+    keys: dict[Hashable, int] = {("person", user.pk): PER_PERSON}
+    for lab in Membership.objects.of(user).values_list("lab_id", flat=True):
+        keys["lab", lab] = PER_LAB
+    return keys
 
 
 async def body_of(scope: Scope, receive: Receive) -> io.BytesIO | StreamedBody:

@@ -11,13 +11,13 @@ import asyncio
 import io
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import IO, Any, cast
 
 from django.core import signals
 from django.core.handlers.asgi import ASGIHandler
 from django.core.handlers.base import BaseHandler
 from django.db import connections
-from django.http.response import HttpResponseBase
+from django.http.response import HttpResponseBase, StreamingHttpResponse
 from django.urls import set_script_prefix
 
 from portal.config.web.bodies import Scope, StreamedBody
@@ -39,9 +39,10 @@ class DjangoHandler(ASGIHandler):
         set_script_prefix("/")
         signals.request_started.send(sender=self.__class__, scope=scope)
         try:
-            request, refused = self.create_request(scope, body)
+            # Of a file, Django needs ``read`` alone.
+            request, refused = self.create_request(scope, cast("IO[bytes]", body))
             if request is None:
-                return refused
+                return cast("HttpResponseBase", refused)
             if isinstance(body, StreamedBody):
                 body.request = request
             response: HttpResponseBase = self.get_response(request)
@@ -51,7 +52,7 @@ class DjangoHandler(ASGIHandler):
 
     async def answer(self, response: HttpResponseBase, send: Any) -> None:
         """Send an answer; no thread waits for a client that reads slowly."""
-        if not response.streaming or response.is_async:
+        if not isinstance(response, StreamingHttpResponse) or response.is_async:
             await self.send_response(response, send)
             return
         async with self._streams:
