@@ -127,7 +127,9 @@ async def tile_application(scope: MutableMapping[str, Any], receive: Any, send: 
         Credential(fields.get(b"cookie", ""), fields.get(b"authorization", "")),
         fields.get(b"if-none-match", ""),
     )
-    answer = TILES.at_once(request) or await in_thread(TILES.answer, request)
+    answer = TILES.at_once(request)
+    if answer is None:
+        answer = await in_thread(TILES.answer, request)
     await send_answer(answer, send)
 
 
