@@ -22,6 +22,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from email.message import Message
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,7 @@ class Sender:
         while time.monotonic() < deadline:
             answer = self._ask(method, path, headers)
             if answer is not None and name in answer:
-                return answer[name]
+                return str(answer[name])
             self.keep_up()
             time.sleep(0.2)
         raise AssertionError(f"the portal did not come back; so far: {dict(self.done)}")
@@ -129,7 +130,7 @@ class Sender:
     def _headers(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.token}", "Tus-Resumable": "1.0.0"}
 
-    def _ask(self, method: str, path: str, headers: dict[str, str]) -> dict[str, str] | None:
+    def _ask(self, method: str, path: str, headers: dict[str, str]) -> Message | None:
         """The headers of the answer; None where there was none, or a passing refusal."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
         try:
@@ -139,7 +140,7 @@ class Sender:
             if answer.status >= 500:
                 return None
             assert answer.status < 400, (method, path, answer.status, body[:500])
-            return dict(answer.headers)
+            return answer.headers
         except _GONE:
             self.done["calls lost"] += 1
             return None
