@@ -184,7 +184,7 @@ class CanvasRoiFileApi(ApiView):
         writer = writer_named(asked["format"])
         choices = _choices(canvas, asked)
         pieces = selectors.roi_export(user, canvas, writer=writer, choices=choices)
-        name = attachment(f"{canvas.name}-rois", writer.suffix, fallback="rois")
+        name = attachment(canvas.name, f"-rois{writer.suffix}", fallback="image")
         return StreamingHttpResponse(
             pieces,
             content_type=writer.media_type,

@@ -196,11 +196,11 @@ class RoiImportTableApi(ApiView):
             raise NotFoundError(
                 "This import has no table, or its table is no longer kept."
             ) from None
-        name = f"{found.document_name}-import" if found.document_name else "import-report"
+        name = attachment(found.document_name or "document", "-import.csv", fallback="document")
         return FileResponse(
             file,
             content_type="text/csv",
-            headers={"Content-Disposition": attachment(name, ".csv", fallback="import-report")},
+            headers={"Content-Disposition": name},
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from pathlib import PurePosixPath
 from urllib.parse import quote
 
 from portal.core.text import name_clean
@@ -24,11 +25,12 @@ def attachment(name: str, suffix: str = "", *, fallback: str) -> str:
     Args:
         name: as it is shown. Path separators, control and directional characters and what file
             systems refuse are replaced or left out.
-        suffix: with its dot. fallback: the ASCII stem where the name has no letter of ASCII.
+        suffix: what follows the name, with its dot (``.svs``, ``-rois.csv``).
+        fallback: the ASCII stem where the name has no letter of ASCII but those of a file's type.
     """
     stem = _stem(name)
     plain = _ascii(stem)
-    if not re.search(r"[A-Za-z0-9]", plain):
+    if not re.search(r"[A-Za-z0-9]", _ascii(PurePosixPath(stem).stem)):
         plain = fallback
     whole = f"{stem or fallback}{suffix}"
     value = f'attachment; filename="{plain}{suffix}"'
@@ -46,4 +48,4 @@ def _ascii(stem: str) -> str:
     """Without accents; what has no like in ASCII is left out."""
     text = "".join(_LETTERS.get(letter, letter) for letter in stem)
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
-    return " ".join(_UNSAFE_IN_ASCII.sub("_", plain).split()).strip(" .")
+    return " ".join(_UNSAFE_IN_ASCII.sub("_", plain).split()).replace(" .", ".").strip(" .")

@@ -28,6 +28,8 @@ def names(value: str) -> tuple[str, str]:
         ("شريحة", "file.svs", "شريحة.svs"),
         ("切片 7", "7.svs", "切片 7.svs"),
         ("👩‍⚕️", "file.svs", "👩‍⚕️.svs"),
+        ("شريحة.png", "file.svs", "شريحة.png.svs"),
+        ("polyp 😀.png", "polyp.png.svs", "polyp 😀.png.svs"),
         ("100 % \"a\" 'b'", "100 _ _a_ _b_.svs", "100 % _a_ 'b'.svs"),
         ("", "file.svs", "file.svs"),
     ],
@@ -37,6 +39,13 @@ def test_the_name_is_whole_and_has_an_ascii_form(name: str, plain: str, whole: s
     assert value.isascii() and value.isprintable()
     found_plain, found_whole = names(value)
     assert (found_plain, found_whole) == (plain, whole)
+
+
+@pytest.mark.parametrize("name", ["شريحة", "شريحة.png", "😀.jpeg"])
+def test_what_is_added_to_a_name_is_no_stem_by_itself(name: str) -> None:
+    plain, whole = names(attachment(name, "-rois.csv", fallback="image"))
+    assert plain == "image-rois.csv"
+    assert whole == f"{name}-rois.csv"
 
 
 @pytest.mark.parametrize(
