@@ -52,7 +52,7 @@ def test_an_accession_is_used_once_in_a_lab(api: APIClient, case: Case) -> None:
         ({"accession": "x", "tags": ["t" * 41]}, "tags"),
         ({"accession": "x", "tags": "red"}, "tags"),
         ({"accession": "x", "lab": "no-uuid"}, "lab"),
-        ({"accession": "x\u0000"}, "accession"),
+        ({"accession": "x\u0000"}, "null character"),
     ],
 )
 def test_a_bad_case_is_refused_by_the_name_of_its_field(

@@ -127,11 +127,11 @@ def test_tiles_of_a_new_range_are_served_to_those_who_saw_the_old_ones(
     )
     old = tile_url(deep).format(z=0, x=0, y=0)
     request = TileRequest("GET", old, Credential("", f"Bearer {secret}"))
-    assert TILES.answer(request)[0] == "200 OK"
+    assert TILES.answer(request)[0] == 200
     canvas_display_range_set(canvas=deep, user=annotator, display_range=DisplayRange(0, 9))
     new = tile_url(deep).format(z=0, x=0, y=0)
     assert new != old
-    assert TILES.answer(request._replace(path=new))[0] == "200 OK"
+    assert TILES.answer(request._replace(path=new))[0] == 200
 
 
 def test_a_range_set_meanwhile_is_not_overwritten(api: APIClient, deep: Canvas) -> None:

@@ -238,7 +238,7 @@ def test_the_preview_grows_while_it_is_built(api: APIClient, ready_video: Video)
 def test_downloads_of_a_built_mosaic(api: APIClient, mosaic: Mosaic) -> None:
     tiff = api.get(url(mosaic, "pyramid.tif"))
     assert b"".join(tiff.streaming_content)[:2] == b"II"
-    assert 'filename="sweep-mosaic.tif"' in tiff["Content-Disposition"].replace(".mp4", "")
+    assert 'filename="sweep mosaic.tif"' in tiff["Content-Disposition"].replace(".mp4", "")
     component = api.get(url(mosaic, "pyramid.tif"), headers={"Range": "bytes=0-3"})
     assert (component.status_code, component["Content-Length"]) == (206, "4")
     manifest = json.loads(b"".join(api.get(url(mosaic, "manifest.json")).streaming_content))

@@ -215,6 +215,7 @@ def test_an_erased_patient_leaves_others_reports(world, found, roi, manager):
         "rows_left": 0,
         "files_left": [],
         "names_left_in": [],
+        "names_too_short_to_search": 1,  # the accession
         "database_rewritten": 0,
     }
     assert erasure.certificate["rows"]["reportregion"] == 1
