@@ -18,5 +18,5 @@ class AnnotationsConfig(AppConfig):
         from portal.core.housekeeping import each_pass
         from portal.jobs.selectors import target_register
 
-        target_register("roi", Roi.objects.live)
+        target_register("roi", lambda _: Roi.objects.live())
         each_pass("imports", imports_lost_undo)

@@ -21,8 +21,8 @@ class ArchiveConfig(AppConfig):
 
         Tell the audit log what its cases are called.
         """
-        from portal.archive.models import Canvas, Slide, Upload, Video
-        from portal.archive.selectors import case_names
+        from portal.archive.models import Canvas, Slide, Video
+        from portal.archive.selectors import case_names, uploads_named
         from portal.audit.naming import namer_register
         from portal.core.events import subscribe
         from portal.core.housekeeping import daily
@@ -31,10 +31,10 @@ class ArchiveConfig(AppConfig):
         subscribe("job.ended")(_job_ended)
         daily("archive sweep", _sweep)
         namer_register("case", case_names)
-        target_register("canvas", Canvas.objects.all)
-        target_register("slide", Slide.objects.all)
-        target_register("upload", Upload.objects.all)
-        target_register("video", Video.objects.all)
+        target_register("canvas", lambda _: Canvas.objects.all())
+        target_register("slide", lambda _: Slide.objects.all())
+        target_register("upload", uploads_named)
+        target_register("video", lambda _: Video.objects.all())
 
 
 def _job_ended(event: Event) -> None:

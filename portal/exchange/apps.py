@@ -27,7 +27,7 @@ class ExchangeConfig(AppConfig):
         from portal.exchange.views import case_section, import_action
         from portal.jobs.selectors import target_register
 
-        target_register("case", Case.objects.all)
+        target_register("case", lambda _: Case.objects.all())
         if case_section not in extensions.case_sections:
             extensions.case_sections.append(case_section)
         if import_action not in extensions.list_actions:

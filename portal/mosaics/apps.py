@@ -31,8 +31,8 @@ class MosaicsConfig(AppConfig):
         subscribe("item.renamed")(_renamed)
         subscribe("bin.restored")(_restored)
         subscribe("bin.purging")(_purging)
-        target_register("mosaic", Mosaic.objects.all)
-        target_register("followup", Followup.objects.all)
+        target_register("mosaic", lambda _: Mosaic.objects.all())
+        target_register("followup", lambda _: Followup.objects.all())
         if views.case_section not in extensions.case_sections:
             canvas_titled.append(followups_follow_title)
             extensions.case_sections.append(views.case_section)

@@ -49,7 +49,7 @@ class RetrievalConfig(AppConfig):
         subscribe("job.ended")(_job_ended)
         subscribe("bin.restored")(_restored)
         embedded_probe_register(rois_with_embedding)
-        target_register("query", Query.objects.all)
+        target_register("query", lambda _: Query.objects.all())
         daily("queries", queries_sweep)
         daily("explanations", explanations_sweep)
         daily("tissue samples", samples_sweep)

@@ -62,6 +62,7 @@ from portal.archive.selectors.uploads import (
     upload_list,
     uploads_held,
     uploads_interrupted,
+    uploads_named,
     uploads_seen,
 )
 
@@ -112,6 +113,7 @@ __all__ = [
     "upload_list",
     "uploads_held",
     "uploads_interrupted",
+    "uploads_named",
     "uploads_seen",
     "video_get",
     "video_list",

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from portal.archive.models import Case, Slide, Upload, UploadState, Video
 from portal.core.errors import NotFoundError
@@ -30,6 +30,15 @@ def upload_list(*, user: User) -> QuerySet[Upload]:
     """The transfers to the person's labs, newest first, without parts of files."""
     uploads = _shown(user).filter(is_part=False)
     return uploads.select_related("case", "lab").order_by("-created_at", "id")
+
+
+def uploads_named(user: User) -> QuerySet[Upload]:
+    """The transfers that a job may name to a person: of what is in the bin, none."""
+    same = {"case": OuterRef("case"), "asset": OuterRef("asset")}
+    is_present = Exists(Slide.objects.filter(**same)) | Exists(Video.objects.filter(**same))
+    is_named = Q(asset=None) | ~Q(state=UploadState.STORED) | is_present
+    uploads: QuerySet[Upload] = _shown(user).filter(is_named)
+    return uploads
 
 
 def upload_get(*, user: User, upload_id: uuid.UUID) -> Upload:

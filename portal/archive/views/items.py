@@ -18,7 +18,7 @@ from portal.archive.views.notices import deleted_notice
 from portal.core.api.conditions import edited_by_page
 from portal.core.errors import ConflictError, InvalidInputError, NotFoundError, StaleVersionError
 from portal.jobs.models import JobState
-from portal.jobs.selectors import job_latest_for
+from portal.jobs.selectors import job_list
 from portal.labs.requests import user_of
 
 
@@ -31,8 +31,10 @@ def item_card(request: HttpRequest, kind: str, item_id: uuid.UUID) -> HttpRespon
     try:
         item = selectors.item_get(user=user, kind=kind, item_id=item_id)
     except NotFoundError:
-        job = job_latest_for(target_type=kind, target_ids=[item_id], user=user).get(item_id)
-        if job is None or job.state != JobState.FAILED:
+        made_by = {"kind": f"{kind}_ingest", "args": {f"{kind}_id": str(item_id)}}
+        jobs = job_list(user=user, state=JobState.FAILED).filter(target_type="upload", **made_by)
+        job = jobs.first()
+        if job is None or job.hides_name:
             raise
         gone = {"kind": kind, "item_id": item_id, "job": job}
         return render(request, "archive/_item_gone.html", gone)

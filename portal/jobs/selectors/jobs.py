@@ -19,21 +19,22 @@ REAPER_QUEUES = "-"  # what a reaper signs with in the place of queues: it serve
 WORKER_SILENT_AFTER = timedelta(seconds=45)  # four signs, one each 10 s, did not come
 WEEK = timedelta(days=7)
 ME = "me"
-_TARGETS: dict[str, Callable[[], QuerySet[Any]]] = {}
+_TARGETS: dict[str, Callable[[User], QuerySet[Any]]] = {}
 
 
-def target_register(target_type: str, shown: Callable[[], QuerySet[Any]]) -> None:
+def target_register(target_type: str, shown: Callable[[User], QuerySet[Any]]) -> None:
     """Let a higher app say which of its things are shown: jobs name no others.
 
-    Call from ``AppConfig.ready``; ``shown`` gives those that lie in no bin.
+    Call from ``AppConfig.ready``; ``shown`` gives those that lie in no bin and whose names the
+    person may read, among the things of the person's labs.
     """
     _TARGETS[target_type] = shown
 
 
-def _hides_name() -> Case:
-    """True for a job of something that is in the bin, or gone."""
+def _hides_name(user: User) -> Case:
+    """True for a job of something that is in the bin, gone, or not shown to the person."""
     gone = [
-        When(target_type=kind, then=~Exists(shown().filter(pk=OuterRef("target_id"))))
+        When(target_type=kind, then=~Exists(shown(user).filter(pk=OuterRef("target_id"))))
         for kind, shown in _TARGETS.items()
     ]
     return Case(*gone, default=Value(False), output_field=BooleanField())
@@ -46,7 +47,7 @@ def job_list(*, user: User, state: str = "", kind: str = "", person: str = "") -
         person: key of the person who asked for them, or ``me``; anything else finds nothing.
     """
     mine = Job.objects.visible_to(user).select_related("created_by", "lab")
-    jobs: QuerySet[Job] = mine.annotate(hides_name=_hides_name())
+    jobs: QuerySet[Job] = mine.annotate(hides_name=_hides_name(user))
     if state in JobState.values:
         jobs = jobs.filter(state=state)
     if kind:

@@ -22,6 +22,7 @@ from portal.archive.services.items import ItemReceived, canvas_id_of, item_creat
 from portal.core.errors import ConflictError, InvalidInputError
 from portal.core.events import event_emit
 from portal.core.text import name_clean
+from portal.jobs.models import Job
 from portal.labs.models import User
 
 NOT_CLEAN = "not-clean"
@@ -54,6 +55,10 @@ def item_quarantine(*, item: Slide | Video, code: str, message: str) -> bool:
     sent = Upload.objects.filter(case_id=item.case_id, asset=item.asset)
     sent.update(
         state=UploadState.QUARANTINED, error_code=code, error_message=message, name=item.name
+    )
+    # Its jobs are those of the transfer now: who may see that reads there why it was held back.
+    Job.objects.filter(target_type=item._meta.model_name, target_id=item.pk).update(
+        target_type="upload", target_id=first.pk
     )
     item.delete()
     _tell("quarantine.put", first, None, code=code)

@@ -8,6 +8,7 @@ from typing import Any
 
 import cv2
 import pytest
+from django.urls import reverse
 
 from ml.errors import LimitExceededError
 from ml.imaging.inspections import LookedThrough, Revealing
@@ -17,10 +18,11 @@ from portal.archive.models import Asset, Case, Evidence, Slide, Upload, Video
 from portal.archive.services import IntakeWanted
 from portal.audit.models import AuditEntry
 from portal.core.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
-from portal.labs.models import Lab, User
+from portal.jobs.models import Job
+from portal.labs.models import Lab, Membership, Role, User
 from tests.ml.imaging.deidentify.support import SECRET, write_dicom, write_svs
 from tests.ml.imaging.revealing.support import named, tissue, write_frames
-from tests.portal.archive.support import files_below, make_video, picture, run_job
+from tests.portal.archive.support import files_below, make_video, picture, run_job, text_of
 
 pytestmark = pytest.mark.django_db
 
@@ -343,3 +345,39 @@ def test_only_a_manager_decides(held: Upload, annotator: User) -> None:
     for act in (services.quarantine_retry, services.quarantine_delete):
         with pytest.raises(ForbiddenError):
             act(upload=held, user=annotator)
+
+
+def test_only_the_sender_and_managers_read_at_the_job_why_a_file_was_held_back(
+    held: Upload, annotator: User, manager: User, api_as: Any, client: Any
+) -> None:
+    other = User.objects.create_user("other@north.example", "correct horse battery")
+    Membership.objects.create(user=other, lab=held.lab, role=Role.ANNOTATOR)
+    job = Job.objects.get(kind="slide_ingest")
+    for user, is_shown in ((annotator, True), (manager, True), (other, False)):
+        told = api_as(user).get(f"/api/v1/jobs/{job.pk}/").json()
+        assert told["error"]["code"] == "corrupt-file"
+        assert bool(told["error"]["message"]) is is_shown, user
+        assert told["target_name"] == ("cut.png" if is_shown else "")
+        client.force_login(user)
+        pages = (
+            f"/jobs/{job.pk}/",
+            reverse("archive:item_card", args=["slide", job.args["slide_id"]]),
+        )
+        assert [held.error_message in text_of(client.get(path)) for path in pages] == [is_shown] * 2
+    api = api_as(annotator)
+    assert told["target_type"] == "upload"
+    assert api.get(f"/api/v1/uploads/{told['target_id']}/").json()["error"]["message"]
+    services.quarantine_delete(upload=held, user=manager)
+    assert api.get(f"/api/v1/jobs/{job.pk}/").json()["error"]["message"] == ""
+
+
+def test_a_job_of_a_transfer_does_not_name_a_slide_in_the_bin(
+    held: Upload, manager: User, api_as: Any
+) -> None:
+    job = Job.objects.get(kind="slide_ingest")
+    slide = services.quarantine_retry(upload=held, user=manager).item
+    Slide.objects.update(state="ready")
+    named = [api_as(manager).get(f"/api/v1/jobs/{job.pk}/").json()["target_name"]]
+    services.item_delete(item=Slide.objects.get(pk=slide.pk), user=manager)
+    named += [api_as(manager).get(f"/api/v1/jobs/{job.pk}/").json()["target_name"]]
+    assert named == ["cut.png", ""]
