@@ -11,10 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from django.core.exceptions import SuspiciousOperation
 from django.core.files.uploadedfile import UploadedFile
 from django.core.files.uploadhandler import FileUploadHandler, StopUpload
 from django.http import HttpRequest, QueryDict
-from django.http.multipartparser import MultiPartParser, MultiPartParserError
+from django.http.multipartparser import (
+    MAX_TOTAL_HEADER_SIZE,
+    MultiPartParser,
+    MultiPartParserError,
+)
 from django.utils.datastructures import MultiValueDict
 
 from portal.archive.storage import Incoming, limit_bytes
@@ -26,6 +31,17 @@ FORM_OVERHEAD_BYTES = 2**20
 """What a multipart body may hold beside its file."""
 
 Files = MultiValueDict[str, UploadedFile]  # type: ignore[type-arg] # it takes none at run time
+
+
+class FormParser(MultiPartParser):
+    """Reads a file whose name cannot be used, such as ``.``, under another name.
+
+    Django leaves such a part where it stands and takes its bytes for the headers of the next.
+    """
+
+    def sanitize_file_name(self, file_name: str) -> str:
+        """The last part of the path, or ``unnamed``."""
+        return super().sanitize_file_name(file_name) or "unnamed"
 
 
 class ReceivedFile(UploadedFile):  # type: ignore[type-arg] # it takes none at run time
@@ -54,24 +70,25 @@ def files_receive(
     Raises:
         PortalError: what ``admit`` raised, or a file was too large or found no room. Nothing of
             the body is kept.
-        InvalidInputError: the body is not a multipart form.
+        InvalidInputError: the body is not a multipart form, or a broken one.
     """
     if request.content_type != "multipart/form-data":
         raise InvalidInputError("Send the file as multipart/form-data.")
     require_acceptable(request, limit_bytes=body_limit_bytes())
     require_room(announced_bytes(request))
     handler = AssetUploadHandler(request)
-    parser = MultiPartParser(request.META, request, [handler], request.encoding or "utf-8")
+    parser = FormParser(request.META, request, [handler], request.encoding or "utf-8")
     handler.admit = lambda: admit(_fields(parser))
     try:
         fields, files = parser.parse()
         if handler.refused is None and not handler.is_admitted:
             admit(fields)
-    except MultiPartParserError as error:
+    except (MultiPartParserError, SuspiciousOperation) as error:
         handler.upload_interrupted()
         raise InvalidInputError(
             f"The form cannot be read: {str(error).rstrip('.')}. Send one file in a form of "
-            "multipart/form-data, with a shorter name.",
+            "multipart/form-data, with few and short fields; its name and the other headers of its "
+            f"part have room in {MAX_TOTAL_HEADER_SIZE:,} bytes.",
             code="invalid-form",
         ) from error
     except BaseException:

@@ -15,7 +15,7 @@ from rest_framework.test import APIClient
 
 from portal.archive.models import Case, Slide, Video
 from tests.ml.imaging.videos.samples import MATRICES, corners, write_video
-from tests.portal.archive.support import png, run_job
+from tests.portal.archive.support import picture, png, run_job
 
 pytestmark = pytest.mark.django_db
 
@@ -168,14 +168,46 @@ def _pieces(response: Any) -> Any:
     return response.streaming_content if response.streaming else [response.content]
 
 
-def test_a_form_that_cannot_be_read_is_refused_with_what_to_do(api: APIClient, case: Case) -> None:
-    head = f'--b\r\nContent-Disposition: form-data; name="file"; filename="{"x" * 2_000}.png"'
-    body = f"{head}\r\n\r\nx\r\n--b--\r\n".encode()
-    answer = api.generic(
+@pytest.mark.parametrize(
+    ("field", "named"),
+    [
+        ('name="file"; filename="{}.png"'.format("x" * 2_000), "1,024 bytes"),
+        ('name="file"; filename="a.png"\r\nX-More: {}'.format("x" * 2_000), "1,024 bytes"),
+        ('name="name"\r\n\r\n{}\r\n--b--'.format("x" * 2**21), "short fields"),
+        (
+            "\r\n\r\n1\r\n--b\r\nContent-Disposition: form-data; ".join(
+                f'name="n{number}"' for number in range(2_000)
+            ),
+            "few",
+        ),
+    ],
+)
+def test_a_form_that_cannot_be_read_is_refused_with_what_to_do(
+    api: APIClient, case: Case, storage: Path, field: str, named: str
+) -> None:
+    answer = _sent(api, case, field, b"x")
+    assert answer["Content-Type"] == "application/problem+json"
+    assert (answer.status_code, answer.json()["code"]) == (400, "invalid-form")
+    assert named in answer.json()["detail"]
+    assert not [path for path in storage.rglob("*") if path.is_file()]
+
+
+@pytest.mark.parametrize("name", [".", "..", "a/", "\u202e", "&#46;", "C:\\"])
+def test_a_file_with_a_name_that_cannot_be_used_is_received_all_the_same(
+    api: APIClient, case: Case, name: str
+) -> None:
+    data = picture(400, 300)
+    assert len(data) > 2**16
+    answer = _sent(api, case, f'name="file"; filename="{name}"', data)
+    assert answer.status_code == 202, answer.json()
+    assert (answer.json()["name"], answer.json()["size_bytes"]) == ("unnamed", len(data))
+
+
+def _sent(api: APIClient, case: Case, field: str, data: bytes) -> Any:
+    body = f"--b\r\nContent-Disposition: form-data; {field}\r\n\r\n".encode() + data
+    return api.generic(
         "POST",
         f"/api/v1/slides/?case={case.pk}",
-        body,
+        body + b"\r\n--b--\r\n",
         content_type="multipart/form-data; boundary=b",
     )
-    assert (answer.status_code, answer.json()["code"]) == (400, "invalid-form")
-    assert "shorter name" in answer.json()["detail"]
