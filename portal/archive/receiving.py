@@ -16,7 +16,7 @@ from django.core.files.uploadedfile import UploadedFile
 from django.core.files.uploadhandler import FileUploadHandler, StopUpload
 from django.http import HttpRequest, QueryDict
 from django.http.multipartparser import (
-    MAX_TOTAL_HEADER_SIZE,
+    MAX_TOTAL_HEADER_SIZE,  # type: ignore[attr-defined]
     MultiPartParser,
     MultiPartParserError,
 )

@@ -34,7 +34,7 @@ def item_card(request: HttpRequest, kind: str, item_id: uuid.UUID) -> HttpRespon
         made_by = {"kind": f"{kind}_ingest", "args": {f"{kind}_id": str(item_id)}}
         jobs = job_list(user=user, state=JobState.FAILED).filter(target_type="upload", **made_by)
         job = jobs.first()
-        if job is None or job.hides_name:
+        if job is None or not job.trouble:
             raise
         gone = {"kind": kind, "item_id": item_id, "job": job}
         return render(request, "archive/_item_gone.html", gone)
