@@ -10,6 +10,7 @@ import urllib.request
 import uuid
 from collections import Counter
 from dataclasses import dataclass, field
+from email.message import Message
 from typing import Any
 
 TIMEOUT_S = 20
@@ -64,6 +65,20 @@ class Caller:
         form: tuple[dict[str, str], str, bytes] | None = None,
     ) -> tuple[int, Any]:
         """Status and JSON. Raises NoAnswer."""
+        status, told, _ = self.answer(method, path, body, headers=headers, data=data, form=form)
+        return status, told
+
+    def answer(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        headers: dict[str, str] | None = None,
+        data: bytes | None = None,
+        form: tuple[dict[str, str], str, bytes] | None = None,
+    ) -> tuple[int, Any, Message]:
+        """Status, JSON and headers. Raises NoAnswer."""
         sent = {"Authorization": f"Bearer {self.token}"} | (headers or {})
         if form is not None:
             data, sent["Content-Type"] = _multipart(*form)
@@ -76,10 +91,10 @@ class Caller:
         what = f"{method} /{path.split('/')[1]}/"
         try:
             with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
-                status, text = answer.status, answer.read()
+                status, text, told = answer.status, answer.read(), answer.headers
         except urllib.error.HTTPError as error:
             try:
-                status, text = error.code, error.read()
+                status, text, told = error.code, error.read(), error.headers
             except OSError as broken:
                 self.journal.note(f"{what} none", time.monotonic() - began)
                 raise NoAnswer from broken
@@ -91,11 +106,11 @@ class Caller:
             raise NoAnswer from error
         self.journal.note(f"{what} {status}", time.monotonic() - began)
         try:
-            return status, json.loads(text) if text else None
+            return status, json.loads(text) if text else None, told
         except ValueError as error:
             if status < 300:
                 raise NoAnswer from error
-            return status, None
+            return status, None, told
 
 
 def _multipart(fields: dict[str, str], filename: str, data: bytes) -> tuple[bytes, str]:

@@ -43,7 +43,7 @@ def main() -> int:
     )
     for outcome in every:
         found.append(outcome)
-        if outcome.is_finding:
+        if outcome.is_finding or outcome.name == "portal":
             print(f"{outcome.number} {outcome.name}: {outcome.kind}: {outcome.message[-800:]}")
         if len(found) % 100 == 0:
             print(f"{len(found)} files", file=sys.stderr, flush=True)

@@ -1,24 +1,29 @@
 """Damaged and hostile files through a portal of its own, over REST, as a person sends them.
 
-``make fuzz UPLOADS=1 MINUTES=60``. A finding is an answer of 500 or more, none at all, a worker
-that was lost, a job that does not end, a process that grows without bound, or a file whose
-refusal gives no reason.
+``make fuzz UPLOADS=1 MINUTES=60``. Slides and videos are sent as forms or as tus transfers, in
+pieces or in parts, some of them with false headers; documents as bodies. A finding is an answer of
+500 or more, none at all, a worker that was lost, a job that does not end, a process that grows
+beyond ``PROCESS_BYTES``, or a file whose refusal gives no reason.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import random
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psycopg
+
 from tests.chaos.calling import Caller, Journal, NoAnswer
-from tests.chaos.portal import Portal, children
+from tests.chaos.portal import Portal, children, command
 from tests.fuzz.damage import damaged
 from tests.fuzz.documents import documents
 from tests.fuzz.run import Outcome
@@ -28,10 +33,15 @@ READY_S = 180
 JOB_S = 300  # of a file of less than a megabyte; the sandbox stops it long before
 POLL_S = 0.2
 STORAGE_BYTES = 2 * 2**30  # the run ends there: what is deleted stays in the bin
+TUS_SHARE = 0.5  # of the slides and videos; the others are forms
+SAMPLE_EVERY_S = 10.0
 PROCESS_BYTES = 4 * 2**30  # of memory: what a worker may use
 _VIDEOS = {"mp4", "mov", "mkv", "webm", "avi", "mjpeg-avi", "wmv", "mpg", "ts", "flv"}
 _BIG = {"svs-real", "ndpi-real"}  # slow, and read by the same code as the others
+_TUS = {"Tus-Resumable": "1.0.0"}
+_PIECE_TYPE = "application/offset+octet-stream"
 _LOST = ("internal", "worker-lost", "attempts-spent")
+_FAILURES = {str(status) for status in range(500, 600)}
 _NAMES = ("a.svs", "../../a.png", "con.mp4", "شريحة.png", "a\u202egpj.exe", "x" * 300 + ".tif", ".")
 
 
@@ -76,7 +86,8 @@ def _sent(
     everything = {**files, **documents()}
     names = sorted(everything)
     ends = time.monotonic() + 60 * minutes
-    number = 0
+    number, sampled = 0, 0.0
+    rss_bytes: defaultdict[int, list[int]] = defaultdict(list)
     while time.monotonic() < ends and _stored_bytes(portal) < STORAGE_BYTES:
         name = names[number % len(names)]
         rng = random.Random(f"{seed}-{number}")
@@ -91,7 +102,11 @@ def _sent(
             (keep / f"{seed}-{number}-{name}").write_bytes(data)
         yield outcome
         number += 1
-    yield Outcome(number, "portal", *_settled(portal))
+        if time.monotonic() > sampled + SAMPLE_EVERY_S:
+            sampled = time.monotonic()
+            for pid in _tree(portal.tree.pid):
+                rss_bytes[pid].append(_rss_bytes(pid))
+    yield Outcome(number, "portal", *_settled(portal, rss_bytes, call.journal.answers))
 
 
 def _canvas(run: _Run, png: bytes) -> str:
@@ -105,8 +120,10 @@ def _canvas(run: _Run, png: bytes) -> str:
 
 
 def _file(run: _Run, name: str, data: bytes, rng: random.Random) -> tuple[str, str]:
+    filename = rng.choice(_NAMES)
+    if rng.random() < TUS_SHARE:
+        return _transfer(run, filename, data, rng)
     kind = "videos" if name in _VIDEOS or name.startswith("dicom-video") else "slides"
-    filename = rng.choice(_NAMES).replace('"', "")
     status, body = run.call("POST", f"/{kind}/", form=({"case": run.case}, filename, data))
     if status not in (200, 202):
         return _refused(status, body)
@@ -114,19 +131,100 @@ def _file(run: _Run, name: str, data: bytes, rng: random.Random) -> tuple[str, s
     if job is not None and job["state"] not in ("succeeded", "failed", "cancelled"):
         return "limit", f"its job is still {job['state']} after {JOB_S} s"
     if job is not None and job["error"]:
-        is_lost = job["error"]["code"] in _LOST or not job["error"]["message"]
-        return "internal" if is_lost else job["error"]["code"], job["error"]["message"]
-    status, item = run.call("GET", f"/{kind}/{body['id']}/")
-    if status == 404:
-        return "quarantined", ""  # its upload says why
+        return _reason(job["error"])
+    return _item(run, kind, body["id"])
+
+
+def _item(run: _Run, kind: str, item_id: str) -> tuple[str, str]:
+    """State of an item whose job has ended; it is deleted."""
+    status, item = run.call("GET", f"/{kind}/{item_id}/")
     if status != 200:
         return _refused(status, item)
-    run.call("DELETE", f"/{kind}/{body['id']}/")
+    run.call("DELETE", f"/{kind}/{item_id}/")
     if item["state"] == "ready":
         return "accepted", ""
-    if item["state"] != "failed" or not item["error"] or not item["error"]["message"]:
-        return "internal", f"no reason: {json.dumps(item)[:500]}"
-    return item["error"]["code"], item["error"]["message"]
+    if item["state"] != "failed":
+        return "internal", f"its job has ended: {json.dumps(item)[:500]}"
+    return _reason(item["error"])
+
+
+def _transfer(run: _Run, filename: str, data: bytes, rng: random.Random) -> tuple[str, str]:
+    """Send a file by tus in up to three pieces, or as two parts that are joined."""
+    said = {"filename": filename, "case": run.case}
+    if rng.random() < 0.3:
+        said["sha256"] = hashlib.sha256(data + rng.choice((b"", b"", b"x"))).hexdigest()
+    if rng.random() < 0.3:
+        cut = rng.randrange(len(data) + 1)
+        parts = []
+        for part in (data[:cut], data[cut:]):
+            status, told = _announced(run, part, {"case": run.case}, {"Upload-Concat": "partial"})
+            if status == 201:
+                status, told = _pieces(run, told, part, rng)
+            if status not in (200, 201, 204):
+                return _refused(status, told)
+            parts.append(told)
+        places = " ".join(f"/api/v1{path}" for path in parts)
+        status, told = _announced(run, None, said, {"Upload-Concat": f"final;{places}"})
+    else:
+        status, told = _announced(run, data, said, {})
+        if status == 201:
+            status, told = _pieces(run, told, data, rng)
+    if status not in (200, 201, 204):
+        return _refused(status, told)
+    return _transfer_ended(run, told)
+
+
+def _announced(
+    run: _Run, data: bytes | None, said: dict[str, str], headers: dict[str, str]
+) -> tuple[int, Any]:
+    """Status, and the path of the transfer or the problem."""
+    metadata = ",".join(
+        f"{key} {base64.b64encode(value.encode()).decode()}" for key, value in said.items()
+    )
+    length = {} if data is None else {"Upload-Length": str(len(data))}
+    sent = {**_TUS, **length, "Upload-Metadata": metadata, **headers}
+    status, body, answered = run.call.answer("POST", "/uploads/", headers=sent, data=b"")
+    return status, answered["Location"].partition("/api/v1")[2] if status == 201 else body
+
+
+def _pieces(run: _Run, path: str, data: bytes, rng: random.Random) -> tuple[int, Any]:
+    """Status of the last piece, and the path of the transfer or the problem."""
+    begin = 0
+    for end in sorted({*rng.choices(range(1, len(data) + 1), k=rng.randrange(3)), len(data)}):
+        piece, headers = data[begin:end], {**_TUS, "Content-Type": _PIECE_TYPE}
+        headers["Upload-Offset"] = rng.choice((*[str(begin)] * 12, "-1", str(end + 1), "1e3", ""))
+        digest = hashlib.sha256(piece + rng.choice((b"", b"", b"x"))).digest()
+        if rng.random() < 0.5:
+            headers["Upload-Checksum"] = f"sha256 {base64.b64encode(digest).decode()}"
+        status, told = run.call("PATCH", path, headers=headers, data=piece)
+        if status != 204:
+            run.call("DELETE", path, headers=_TUS)
+            return status, told
+        begin = end
+    return 204, path
+
+
+def _transfer_ended(run: _Run, path: str) -> tuple[str, str]:
+    """State of a transfer once its jobs have ended; what was made of it is deleted."""
+    ends = time.monotonic() + JOB_S
+    while time.monotonic() < ends:
+        status, seen = run.call("GET", path)
+        if status != 200:
+            return _refused(status, seen)
+        if seen["error"]:
+            return _reason(seen["error"])
+        if item := seen["item"]:
+            status, found = run.call("GET", f"/{item['kind']}s/{item['id']}/")
+            if status == 200 and found["state"] != "preparing":
+                return _item(run, f"{item['kind']}s", item["id"])
+        time.sleep(POLL_S)
+    return "limit", f"the transfer is still {seen['state']} after {JOB_S} s"
+
+
+def _reason(error: dict[str, str]) -> tuple[str, str]:
+    """Code and message of a refusal; ``internal`` where it is nobody's file that is wrong."""
+    is_lost = error["code"] in _LOST or not error["message"]
+    return "internal" if is_lost else error["code"], error["message"] or json.dumps(error)
 
 
 def _document(run: _Run, name: str, data: bytes, rng: random.Random) -> tuple[str, str]:
@@ -139,8 +237,7 @@ def _document(run: _Run, name: str, data: bytes, rng: random.Random) -> tuple[st
         if job is None or job["state"] not in ("succeeded", "failed"):
             return "limit", f"its job does not end: {job}"
         if job["error"]:
-            lost = job["error"]["code"] in _LOST or not job["error"]["message"]
-            return "internal" if lost else job["error"]["code"], job["error"]["message"]
+            return _reason(job["error"])
         status, row = run.call("GET", f"/roi-imports/{body['id']}/")
         body = row["report"]
     if status != 200:
@@ -170,8 +267,15 @@ def _job_ended(run: _Run, body: dict[str, Any]) -> dict[str, Any] | None:
     return job
 
 
-def _settled(portal: Portal) -> tuple[str, str]:
-    """Whether the portal ends as it began: alive, with nothing under way, no larger than it may."""
+def _settled(
+    portal: Portal, rss_bytes: Mapping[int, Sequence[int]], answers: Mapping[str, int]
+) -> tuple[str, str]:
+    """Whether the portal ends as it began: alive, with nothing under way, no larger than it may.
+
+    Args:
+        rss_bytes: resident memory of its processes during the run. answers: counted by their
+            method, path and status.
+    """
     if portal.tree.poll() is not None or portal.starts > 1:
         return "crash", f"the portal ended; {portal.tail()}"
     ends = time.monotonic() + JOB_S
@@ -179,13 +283,31 @@ def _settled(portal: Portal) -> tuple[str, str]:
         time.sleep(POLL_S)
     if moving:
         return "limit", f"{moving} jobs have not ended"
-    words = Counter(word for word in _LOST if word in portal.output.read_text(errors="replace"))
-    if words["worker-lost"]:
-        return "crash", f"a worker was lost; {portal.tail()}"
-    largest = max((_rss_bytes(pid) for pid in _tree(portal.tree.pid)), default=0)
-    if largest > PROCESS_BYTES:
-        return "limit", f"a process holds {largest / 2**30:.1f} GiB"
-    return "accepted", ""
+    failed = {what: n for what, n in answers.items() if what.split()[-1] in ("none", *_FAILURES)}
+    if failed:
+        return "internal", f"answers that are the portal's fault: {failed}"
+    with psycopg.connect(portal.postgres.url) as database:
+        query = "SELECT kind, error_code FROM jobs_job WHERE error_code = ANY(%s)"
+        lost = database.execute(query, [list(_LOST)]).fetchall()
+        again = database.execute("SELECT count(*) FROM jobs_job WHERE attempts > 1").fetchone()
+    if lost:
+        return "crash", f"jobs without a result: {lost[:20]}; {portal.tail()}"
+    memory = ", ".join(
+        f"{_role(pid)} {found[0] / 2**20:.0f}, {found[-1] / 2**20:.0f}, {max(found) / 2**20:.0f}"
+        for pid, found in rss_bytes.items()
+        if len(found) > 1
+    )
+    said = (
+        f"{sum(answers.values())} answers; {again[0] if again else 0} jobs were begun twice; "
+        f"MiB at first, at last, at most: {memory}"
+    )
+    is_large = any(max(found) > PROCESS_BYTES for found in rss_bytes.values())
+    return "limit" if is_large else "accepted", said
+
+
+def _role(pid: int) -> str:
+    words = ("gunicorn", "uvicorn", "serve-api", "celery", "reaper", "front", "serve")
+    return next((word for word in words if word in command(pid)), "child")
 
 
 def _tree(pid: int) -> Iterator[int]:
