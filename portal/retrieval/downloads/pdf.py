@@ -44,6 +44,12 @@ _WARNING = (
 )
 
 
+SCALE_UNKNOWN = (
+    "Scale unknown. Nobody had set the pixel size of the image that was searched with. The search "
+    "took it for 0.5 µm, so regions of another magnification may have been found."
+)
+
+
 @dataclass(frozen=True, slots=True)
 class ReportHit:
     """A region of a report as it is printed. picture: JPEG, None if none is kept."""
@@ -201,6 +207,8 @@ def _count(number: int, word: str) -> str:
 
 def _remarks(frozen: Frozen, left: int, style: dict[str, ParagraphStyle]) -> list[Flowable]:
     said = []
+    if frozen.scale_unknown:
+        said.append(SCALE_UNKNOWN)
     if frozen.nothing_close:
         said.append("Nothing is close: unrelated tissue often comes this close.")
     if left < frozen.hits:
@@ -240,6 +248,7 @@ def _cell(hit: ReportHit, style: dict[str, ParagraphStyle]) -> list[Flowable]:
         (_text(f"{label}, {said.review_state}"), "muted"),
         (_text(about), "muted"),
         (_text(likeness), "muted"),
+        ("scale unknown" if said.scale_unknown else "", "warn"),
     ]
     texts = [Paragraph(text, style[name]) for text, name in lines if text]
     return [_Shown(hit.picture, said.width_um), Spacer(1, 1 * mm), *texts]

@@ -45,7 +45,8 @@ class FrozenRegion(_Kept):
 
     Attributes:
         label: its name and colour. width_um: of the picture; None if the pixel size is unknown.
-        also: other regions of its case that were found with it.
+        also: other regions of its case that were found with it. scale_unknown: the search assumed
+            the pixel size of its image.
     """
 
     roi: str
@@ -63,6 +64,7 @@ class FrozenRegion(_Kept):
     is_close: bool | None = None
     also: int = 0
     stain: str = ""
+    scale_unknown: bool = False
 
     @property
     def closer_than(self) -> str:
@@ -102,6 +104,7 @@ class Frozen(_Kept):
         searched: regions and cases that were looked into; None if they were not counted.
         votes: of labels and of diagnoses, heaviest first.
         hits: how many there were; fewer rows are left where some went with their patient.
+        scale_unknown: the pixel size of what was searched with was assumed.
     """
 
     facts: list[tuple[str, str]]
@@ -118,6 +121,7 @@ class Frozen(_Kept):
     votes: dict[str, list[FrozenVote]]
     hits: int
     width_um: float | None = None
+    scale_unknown: bool = False
 
     @property
     def tallies(self) -> list[tuple[str, list[FrozenVote]]]:

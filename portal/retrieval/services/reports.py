@@ -77,7 +77,7 @@ def report_create(
         content=_frozen(result, len(hits), picture[1]).as_json(),
         picture=picture[0],
     )
-    regions = [_region(report, hit, picture_of(hit.roi)) for hit in hits]
+    regions = [_region(report, query, hit, picture_of(hit.roi)) for hit in hits]
     for role, wanted in ((RegionRole.LIKED, query.liked), (RegionRole.UNLIKED, query.unliked)):
         rois = selectors.rois_seen(user, wanted)
         regions += [_mark(report, role, rank, roi) for rank, roi in enumerate(rois, start=1)]
@@ -191,6 +191,7 @@ def _frozen(result: SimilarResult, hits: int, width_um: float | None) -> Frozen:
         votes={"label": _votes(result.labels), "diagnosis": _votes(result.diagnoses)},
         hits=hits,
         width_um=width_um,
+        scale_unknown=query.scale_unknown,
     )
 
 
@@ -279,7 +280,9 @@ def _votes(tally: VoteTally) -> list[FrozenVote]:
     ]
 
 
-def _region(report: Report, hit: Hit, picture: Picture) -> ReportRegion:
+def _region(
+    report: Report, query: selectors.SimilarQuery, hit: Hit, picture: Picture
+) -> ReportRegion:
     content = _said(
         hit.roi,
         width_um=picture[1],
@@ -287,6 +290,7 @@ def _region(report: Report, hit: Hit, picture: Picture) -> ReportRegion:
         p_value=hit.p_value,
         is_close=hit.is_close,
         also=len(hit.also),
+        scale_unknown=query.assumes_scale_of(hit.roi.canvas),
     )
     return ReportRegion(
         lab=report.lab,

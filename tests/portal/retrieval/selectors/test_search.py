@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+import unicodedata
 from datetime import timedelta
 
 import numpy as np
@@ -13,6 +14,7 @@ from django.utils import timezone
 from portal.annotations.models import Label, LabelSet, Roi
 from portal.annotations.services import roi_delete, roi_restore, roi_update
 from portal.archive.models import CanvasKind
+from portal.archive.services import case_create
 from portal.core.errors import ConflictError, InvalidInputError
 from portal.retrieval import selectors, services
 from portal.retrieval.indexes import Scope
@@ -66,6 +68,34 @@ def test_the_same_patient_is_left_out_by_default(world, is_indexed):
     assert found(search(world, query)) == [stranger.pk]
     assert found(search(world, query, k=1)) == [stranger.pk], "no cut before the exclusion"
     assert found(search(world, query, exclude_same_patient=False)) == [sibling.pk, stranger.pk]
+
+
+@pytest.mark.parametrize("is_indexed", [False, True])
+def test_a_patient_is_the_same_in_every_spelling_of_the_key(world, is_indexed):
+    composed = unicodedata.normalize("NFC", "Zoë-Müller-1")
+    spellings = (
+        unicodedata.normalize("NFD", composed),
+        composed.replace("-M", "-\u200bM"),
+        f"\ufeff {composed}\u00a0",
+    )
+    assert len({composed, *spellings}) == 4
+    cases = [
+        case_create(lab=world.lab, user=world.user, accession=f"A{n}", patient_key=key)
+        for n, key in enumerate((composed, *spellings))
+    ]
+    query = world.embedded(world.canvas(cases[0]), 100, 100)
+    same = [
+        world.embedded(world.canvas(case), 101 + n, 100)
+        for n, case in enumerate((*cases[1:], world.case("A4", spellings[0])))
+    ]
+    stranger = world.embedded(world.canvas(world.case("A5", "Zoe-Muller-1")), 300, 300)
+    if is_indexed:
+        build_index(world)
+    assert found(search(world, query)) == [stranger.pk]
+    for one in same:
+        assert found(search(world, one)) == [stranger.pk]
+    everybody = found(search(world, query, exclude_same_patient=False))
+    assert everybody == [*(one.pk for one in same), stranger.pk]
 
 
 def test_cases_without_a_patient_are_not_one_patient(world):

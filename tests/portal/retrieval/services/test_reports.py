@@ -14,7 +14,7 @@ from PIL import Image
 
 from portal.annotations.models import Label, Roi
 from portal.annotations.services import roi_delete
-from portal.archive.models import Case
+from portal.archive.models import Canvas, Case
 from portal.archive.services import case_delete
 from portal.audit.models import AuditEntry
 from portal.core.errors import ConflictError, ForbiddenError, InvalidInputError
@@ -110,6 +110,26 @@ def test_the_pdf_names_all_and_numbers_its_pages(world, found, roi):
         assert word in text
     assert f"Page 1 of {len(pages)}" in text
     assert sum(len(page.images) for page in pages) >= 1, "alike ones are held once"
+
+
+def test_a_report_names_images_of_unknown_scale_as_they_were(world, found, roi):
+    from pypdf import PdfReader
+
+    def texts(report):
+        page = page_of(world.user)
+        pdf = page.get(f"/reports/{report.pk}/report.pdf").content
+        printed = "\n".join(one.extract_text() for one in PdfReader(io.BytesIO(pdf)).pages)
+        html = page.get(f"/reports/{report.pk}/").content.decode()
+        return [re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", text)) for text in (printed, html)]
+
+    Canvas.objects.filter(pk=found[0].canvas_id).update(mpp_x=0.5, mpp_y=0.5)
+    report = made(world, roi)
+    Canvas.objects.update(mpp_x=0.5, mpp_y=0.5)  # a report does not change
+    for text in texts(report):
+        assert "Scale unknown." in text and "took it for 0.5 µm" in text
+        assert text.count("scale unknown") == 2
+    for text in texts(made(world, Roi.objects.get(pk=roi.pk))):
+        assert "cale unknown" not in text
 
 
 @pytest.mark.parametrize(
