@@ -15,8 +15,8 @@ from django.core.exceptions import SuspiciousOperation
 from django.core.files.uploadedfile import UploadedFile
 from django.core.files.uploadhandler import FileUploadHandler, StopUpload
 from django.http import HttpRequest, QueryDict
-from django.http.multipartparser import (
-    MAX_TOTAL_HEADER_SIZE,  # type: ignore[attr-defined]
+from django.http.multipartparser import (  # type: ignore[attr-defined]
+    MAX_TOTAL_HEADER_SIZE,
     MultiPartParser,
     MultiPartParserError,
 )
