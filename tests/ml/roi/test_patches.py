@@ -25,6 +25,7 @@ class LazyReader:
     """A slide of any size, made up tile by tile from coordinates; counts what is asked of it."""
 
     vendor = "lazy"
+    display_range = None
     icc_profile = None
     mpp = (0.5, 0.5)
 
@@ -70,6 +71,7 @@ def test_every_tile_is_decoded_once_and_only_whole(side):
     reader = LazyReader(side, side)
     corners = corners_of(side, side)
     patches = source(reader, corners)
+    reader.asked.clear()  # levels are compared when a slide is opened
     for corner in [*corners[::5], *corners]:
         assert patches.read(corner, 224).shape == (224, 224, 3)
     assert max(reader.asked.values()) == 1

@@ -71,7 +71,9 @@ def test_readers_change_no_bit_of_a_vector(slide, monkeypatch):
     monkeypatch.setattr("ml.roi.several.slide_readers", lambda count: readers)
     monkeypatch.setattr("ml.roi.several.BATCH", 8)  # a region a batch
     real = readers.begin
-    monkeypatch.setattr(readers, "begin", lambda *args: begun.append(args) or real(*args))
+    monkeypatch.setattr(
+        readers, "begin", lambda *args, **given: begun.append(args) or real(*args, **given)
+    )
     monkeypatch.setenv("TESSERA_READERS", "2")
     found = encoder.embed_regions(slide, regions, 0.5)
     readers.close()
