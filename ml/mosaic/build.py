@@ -55,7 +55,7 @@ def build_mosaic(
     the new files replace it.
 
     Args:
-        frames_or_video: a folder of images in name order, a video file, or (H, W[, C]) arrays.
+        frames_or_video: a folder of images in natural order, a video file, or (H, W[, C]) arrays.
         mask: (H, W), non-zero (above 127 for uint8) inside the scope; None estimates it.
         progress: called with phases survey, register, loops, align, blend, write; raising
             ``CancelledError`` stops the work.

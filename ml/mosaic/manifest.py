@@ -116,6 +116,7 @@ def _gap(item: JsonObject) -> MosaicGap:
 def _frame_json(frame: FrameResult) -> JsonObject:
     return {
         "index": frame.index,
+        "name": frame.name,
         "pts": frame.pts,
         "time_s": _rounded(frame.time_s, 6),
         "component": frame.component,

@@ -119,6 +119,7 @@ def _dropped(check: FrameCheck, code: str) -> FrameResult:
         time_s=check.time_s,
         sharpness=check.sharpness,
         brightness=check.brightness,
+        name=check.name,
     )
 
 
@@ -145,6 +146,7 @@ def _registered(
         sharpness=check.sharpness,
         brightness=check.brightness,
         mesh=component.canvas.meshes.get(position),
+        name=check.name,
     )
 
 

@@ -76,6 +76,7 @@ class FrameResult:
         brightness: mean grey of the view, 0 to 255.
         mesh: (9, 9, 2) float64, frame px: how what is not a plane is displaced, at nodes evenly
             from the first to the last px, bilinear between them; None if the homography is all.
+        name: of the frame's file in a folder of images; "" for videos and arrays.
     """
 
     index: int
@@ -94,6 +95,7 @@ class FrameResult:
     sharpness: float | None = None
     brightness: float | None = None
     mesh: ArrayF64 | None = None
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

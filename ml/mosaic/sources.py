@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from ml.errors import BadInputError
 from ml.keypoints.pixels import to_u8
+from ml.natural_order import natural_sort
 from ml.types import ImageU8
 
 IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".tif", ".tiff", ".bmp", ".webp"})
@@ -24,13 +25,15 @@ MASK_NAMES = ("mask.png", "undistorted_mask.jpg")
 class SourceFrame:
     """A decoded frame: ``rgb`` is (H, W, 3) uint8, or None if it could not be read.
 
-    ``time_s`` is the PTS in seconds; None for folders and arrays, which have no clock.
+    ``time_s`` is the PTS in seconds; None for folders and arrays, which have no clock. ``name`` is
+    that of the image's file in a folder, "" elsewhere.
     """
 
     index: int
     pts: int
     rgb: ImageU8 | None
     time_s: float | None = None
+    name: str = ""
 
 
 class FrameSource(Protocol):
@@ -49,7 +52,7 @@ def open_source(
     start_pts: int | None = None,
     end_pts: int | None = None,
 ) -> FrameSource:
-    """Open a folder of images (name order), a video file, or a sequence of (H, W[, C]) arrays.
+    """Open a folder of images (natural order of names), a video file, or a sequence of (H, W[, C]) arrays.
 
     Args:
         start_pts, end_pts: the span of a video, both inclusive; a folder or arrays have no clock.
@@ -81,26 +84,29 @@ class ArraySource:
 
 
 class FolderSource:
-    """A folder of images in name order, without its masks; an unreadable one has no pixels."""
+    """A folder of images in natural order, without its masks; an unreadable one has no pixels."""
 
     def __init__(self, folder: Path, step: int) -> None:
-        names = sorted(
+        paths = natural_sort(
             p
             for p in folder.iterdir()
             if p.is_file() and p.suffix.lower() in IMAGE_SUFFIXES and p.name not in MASK_NAMES
         )
-        if not names:
+        if not paths:
             raise BadInputError(f"{folder.name}: expected a folder of frames, found no image")
-        self._names, self._step = names, step
-        self.count = -(-len(names) // step)
+        self._paths, self._step = paths, step
+        self.count = -(-len(paths) // step)
 
     def frames(self, first: int = 0) -> Iterator[SourceFrame]:
         """Yield every step-th image."""
-        for index in range(first * self._step, len(self._names), self._step):
-            data = np.frombuffer(self._names[index].read_bytes(), np.uint8)
+        for index in range(first * self._step, len(self._paths), self._step):
+            path = self._paths[index]
+            data = np.frombuffer(path.read_bytes(), np.uint8)
             pixels = cv2.imdecode(data, cv2.IMREAD_COLOR) if len(data) else None
-            rgb = None if pixels is None else cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB)
-            yield SourceFrame(index, index, None if rgb is None else np.asarray(rgb, np.uint8))
+            rgb = None
+            if pixels is not None:
+                rgb = np.asarray(cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB), np.uint8)
+            yield SourceFrame(index, index, rgb, name=path.name)
 
 
 class VideoSource:

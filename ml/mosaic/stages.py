@@ -22,8 +22,9 @@ from ml.mosaic.links import Link
 from ml.mosaic.registration import KeyTrail, Registration, Tracked
 from ml.mosaic.result import MosaicLayer
 from ml.mosaic.survey import FrameCheck, FrameMeasures, Survey
+from ml.natural_order import natural_sort
 
-ENGINE = "2.11"
+ENGINE = "2.12"
 """Changes whenever the same input and configuration would give other bytes."""
 
 KEY_NAME = "key.json"
@@ -114,7 +115,7 @@ def build_key(
         digest.update(np.ascontiguousarray(mask).tobytes())
     if isinstance(frames_or_video, (str, Path)):
         path = Path(frames_or_video)
-        files = sorted(p for p in path.iterdir() if p.is_file()) if path.is_dir() else [path]
+        files = natural_sort(filter(Path.is_file, path.iterdir())) if path.is_dir() else [path]
         for file in files:
             digest.update(f"{file.name} {file.stat().st_size if file.exists() else 0}".encode())
             if file.is_file():

@@ -39,6 +39,7 @@ class FrameCheck:
     reason_code: str = ""
     brightness: float = 0.0
     time_s: float | None = None
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,7 @@ class FrameMeasures:
 
     Attributes:
         index, pts: (N,) int64. time_s: (N,) float64, NaN for a source without a clock.
+        names: of the frames' files, "" for a source that is no folder.
         values: (N, 7) float64, the fields of ``FrameMeasure``.
         pattern_frames: those from which the fixed pattern is learned.
         unfit: position -> (reason code, reason) of the frames that could not be measured.
@@ -60,6 +62,7 @@ class FrameMeasures:
     pattern_frames: PatternFrames
     unfit: dict[int, tuple[str, str]]
     size_px: tuple[int, int] | None
+    names: tuple[str, ...]
 
     def __len__(self) -> int:
         return len(self.pts)
@@ -173,7 +176,7 @@ class _Measuring:
 
     def __init__(self, known: FrameMeasures | None, config: MosaicConfig) -> None:
         self._known, self._config = known, config
-        self._frames: list[tuple[int, int, float]] = []
+        self._frames: list[tuple[int, int, float, str]] = []
         self._values: list[list[float]] = []
         self._unfit = dict(known.unfit) if known else {}
         self.size_px = known.size_px if known else None
@@ -198,7 +201,7 @@ class _Measuring:
             is_lit = measure.brightness >= self._config.min_brightness
             self._sampler.add(position, grey, is_lit=is_lit)
         time_s = np.nan if frame.time_s is None else frame.time_s
-        self._frames.append((frame.index, frame.pts, time_s))
+        self._frames.append((frame.index, frame.pts, time_s, frame.name))
         self._values.append(_row(measure))
 
     def all(self) -> FrameMeasures:
@@ -211,6 +214,7 @@ class _Measuring:
             pattern_frames=self._sampler.frames(),
             unfit=self._unfit,
             size_px=self.size_px,
+            names=tuple(frame[3] for frame in self._frames),
         )
         return new if self._known is None else _joined(self._known, new)
 
@@ -222,6 +226,7 @@ def _joined(known: FrameMeasures, new: FrameMeasures) -> FrameMeasures:
         pts=np.concatenate([known.pts, new.pts]),
         time_s=np.concatenate([known.time_s, new.time_s]),
         values=np.concatenate([known.values, new.values]),
+        names=known.names + new.names,
     )
 
 
@@ -232,6 +237,8 @@ def _goes_on(source: FrameSource, known: FrameMeasures | None) -> bool:
     for position in {0, len(known) - 1}:
         frame = next(iter(source.frames(position)), None)
         if frame is None or frame.pts != known.pts[position]:
+            return False
+        if frame.name != known.names[position]:
             return False
         is_fit = position not in known.unfit and frame.rgb is not None
         measure = measure_frame(frame.rgb) if is_fit and frame.rgb is not None else FrameMeasure()
@@ -255,6 +262,7 @@ def _check(measures: FrameMeasures, i: int, verdict: tuple[str, str]) -> FrameCh
         reason_code=code,
         brightness=measure.brightness,
         time_s=None if np.isnan(time_s) else time_s,
+        name=measures.names[i],
     )
 
 
