@@ -31,6 +31,4 @@ def _chunks(name: str) -> tuple[Any, ...]:
     """Texts and numbers in turn; a number as its length and its digits, however long it is."""
     chunks = _NUMBER.split(name.casefold())
     digits = [chunk.lstrip("0") for chunk in chunks]
-    return tuple(
-        (len(digits[i]), digits[i]) if i % 2 else chunk for i, chunk in enumerate(chunks)
-    )
+    return tuple((len(digits[i]), digits[i]) if i % 2 else chunk for i, chunk in enumerate(chunks))

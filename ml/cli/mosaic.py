@@ -46,7 +46,7 @@ class MosaicSummary(TypedDict):
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add ``mosaic``."""
     parser = subparsers.add_parser("mosaic", help="build a mosaic from a video or frames")
-    parser.add_argument("frames", type=Path, help="a folder of images (frame_2 before frame_10), or a video")
+    parser.add_argument("frames", type=Path, help="a folder of images in natural order, or a video")
     parser.add_argument("out", type=Path, help="folder for mosaic.tif, preview.jpg, mosaic.json")
     parser.add_argument("--mask", type=Path, help="image that is bright where the scope sees")
     parser.add_argument(

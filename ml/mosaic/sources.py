@@ -52,7 +52,7 @@ def open_source(
     start_pts: int | None = None,
     end_pts: int | None = None,
 ) -> FrameSource:
-    """Open a folder of images (natural order of names), a video file, or a sequence of (H, W[, C]) arrays.
+    """Open a folder of images (natural order), a video file, or a sequence of (H, W[, C]) arrays.
 
     Args:
         start_pts, end_pts: the span of a video, both inclusive; a folder or arrays have no clock.

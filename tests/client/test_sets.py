@@ -54,6 +54,15 @@ def test_what_belongs_together_in_a_folder_is_found(tmp_path):
         sets.set_of(tmp_path)
 
 
+def test_frames_of_a_folder_are_sent_in_the_order_of_their_numbers(tmp_path):
+    names = ["clip 2/frame_9.png", "clip 2/Frame_10.png", "clip 10/frame_1.png", "f1.png", "f2.png"]
+    for name in reversed(names):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"x")
+    found = [path.relative_to(tmp_path).as_posix() for path in sets.things_in(tmp_path)]
+    assert found == names
+
+
 def test_a_zarr_goes_with_all_that_is_below_it(tmp_path):
     folder = write_ngff(tmp_path / "in" / "a.zarr")
     (folder / ".DS_Store").write_bytes(b"x")

@@ -13,6 +13,7 @@ import numpy as np
 from ml.errors import BadInputError
 from ml.keypoints.pixels import to_u8
 from ml.mosaic.sources import IMAGE_SUFFIXES, MASK_NAMES
+from ml.natural_order import natural_sort
 from ml.training.common.sequence import folder_name
 from ml.types import ArrayBool, ImageU8
 
@@ -47,7 +48,8 @@ def read_images(
     """
     if count < 1:
         raise BadInputError(f"images: expected at least 1, got {count}")
-    names = [image_paths(folder) for folder in folders]
+    # stills are a set, no sequence: the published pairs were drawn in plain order
+    names = [sorted(image_paths(folder)) for folder in folders]
     shares = _fair_shares([len(paths) for paths in names], count)
     chosen = [
         [paths[i] for i in np.linspace(0, len(paths) - 1, share).round().astype(int)]
@@ -58,14 +60,14 @@ def read_images(
 
 
 def image_paths(folder: Path) -> list[Path]:
-    """The images of a folder in name order, without its masks.
+    """The images of a folder in natural order, without its masks.
 
     Raises:
         BadInputError: it is not a folder, or holds no image.
     """
     if not folder.is_dir():
         raise BadInputError(f"{folder.name}: expected a folder of images, found none")
-    found = sorted(
+    found = natural_sort(
         path
         for path in folder.iterdir()
         if path.suffix.lower() in IMAGE_SUFFIXES and path.name not in MASK_NAMES

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ml.imaging.slides import open_slide
+from ml.natural_order import natural_sort
 from ml.training.common.stills import read_still, resized
 from ml.training.letters.grounds import LEFT_OUT, STILLS, without_text
 from ml.types import ImageU8
@@ -54,7 +55,7 @@ def written_by_devices(data: Path) -> Iterator[tuple[str, ImageU8]]:
 def operations(data: Path) -> dict[str, list[ImageU8]]:
     """The stills of each laparoscopic operation in order of time, without their text."""
     found: dict[str, list[ImageU8]] = {}
-    for path in sorted((data / STILLS).glob("*.jpg"), key=_frame_number):
+    for path in natural_sort((data / STILLS).glob("*.jpg")):
         found.setdefault(path.name[:5], []).append(without_text(read_still(path)))
     return found
 
@@ -62,7 +63,7 @@ def operations(data: Path) -> dict[str, list[ImageU8]]:
 def frames_of(data: Path, name: str) -> list[ImageU8]:
     """The frames of ``fetoscopy`` or ``sinus`` that are looked at."""
     folder, pattern, step = _CLEAN[name]
-    return [small(read_still(path)) for path in sorted((data / folder).glob(pattern))[::step]]
+    return [small(read_still(path)) for path in natural_sort((data / folder).glob(pattern))[::step]]
 
 
 def small(image: ImageU8) -> ImageU8:
@@ -75,7 +76,3 @@ def small(image: ImageU8) -> ImageU8:
 def _left_out(data: Path) -> list[Path]:
     paths = sorted((data / STILLS).glob("*.jpg"))
     return [path for path in paths if path.name.startswith(LEFT_OUT)]
-
-
-def _frame_number(path: Path) -> tuple[str, int]:
-    return path.name[:5], int(path.stem.rsplit("-", 1)[1])

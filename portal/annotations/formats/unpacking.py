@@ -18,6 +18,7 @@ from typing import IO, Any, cast
 
 from ml.errors import MlError
 from ml.imaging.formats.archives import is_zip, open_archive
+from ml.natural_order import natural_key
 from portal.annotations.formats.registry import AUTO, reader_of
 from portal.annotations.formats.seams import FormatError, FormatReader
 from portal.annotations.formats.sniffing import HEAD_BYTES
@@ -67,7 +68,7 @@ class _Unpacking:
 
 
 def documents_open(stream: IO[bytes], *, named: str = AUTO) -> tuple[list[Document], list[str]]:
-    """The documents of a file in the order of their names, and the names of its other files.
+    """The documents of a file in natural order of names, and the names of its other files.
 
     Args:
         stream: seekable: a document, a gzip file of one, or a ZIP archive of some of either.
@@ -97,7 +98,7 @@ def _open_archive(stream: IO[bytes], unpacking: _Unpacking) -> None:
             archive,
             entries,
         ):
-            for entry in sorted(entries, key=lambda one: one.filename):
+            for entry in sorted(entries, key=lambda one: natural_key(one.filename)):
                 with archive.open(entry) as packed:
                     _take(one_line(entry.filename)[:_SHOWN], packed, unpacking)
     except MlError as error:

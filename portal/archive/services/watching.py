@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from ml.imaging.formats.folders import FoundSet, sets_in
+from ml.natural_order import natural_sort
 from portal.archive.models import Case
 from portal.archive.services.cases import case_create
 from portal.archive.services.items import item_receive
@@ -112,7 +113,7 @@ class FolderWatch:
 
     def _units(self) -> Iterator[tuple[Path, FoundSet | None]]:
         """Sets by the file that is opened, and the files of a case's folder that are in none."""
-        for case in sorted(self.folder.iterdir()):
+        for case in natural_sort(self.folder.iterdir()):
             if case.name.startswith(".") or case.is_symlink() or not case.is_dir():
                 continue
             with suppress(FileNotFoundError):  # renamed since it was listed: seen at the next look
@@ -189,7 +190,7 @@ def _units_of(case: Path) -> Iterator[tuple[Path, FoundSet | None]]:
         if not any(file.suffix.lower() in UNFINISHED for one in folders for file in one.iterdir()):
             yield found.main, found
     taken = {file for found in sets for file in found.files}
-    for path in sorted(case.iterdir()):
+    for path in natural_sort(case.iterdir()):
         if path not in taken and _is_file(path):
             yield path, None
 

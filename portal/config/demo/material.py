@@ -15,6 +15,7 @@ from PIL import Image
 from ml.files import replacing
 from ml.imaging.samples.slide import make_sample_slide
 from ml.imaging.samples.video import make_sample_video
+from ml.natural_order import natural_sort
 
 # The demo's three patients: the same real tissue, cut, warped and stained differently.
 SAMPLE_SLIDES = ((11, "D-1001", "demo-p1"), (12, "D-1002", "demo-p2"), (13, "D-1003", "demo-p3"))
@@ -139,7 +140,7 @@ def _glas(folder: Path) -> Iterator[DemoFile]:
 def _fetoscopy(frames: Path, folder: Path) -> Iterator[DemoFile]:
     path = folder / "fetoscopy-anon001.mp4"
     if not path.exists():
-        _encode(sorted(frames.glob("*.jpg")), path)
+        _encode(natural_sort(frames.glob("*.jpg")), path)
     yield DemoFile(
         path,
         "FETO-001",

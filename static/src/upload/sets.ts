@@ -26,6 +26,7 @@ const GROUP_FILES = ["zarr.json", ".zgroup", ".zattrs", ".zarray"]; // what make
 const INDEX_BYTES = 2 ** 22; // no index is longer, and the portal refuses one that is
 const HEAD_BYTES = 1024; // a DICOM object names its class within it
 const MAGIC_AT = 128; // where it says what it is
+const NATURAL = new Intl.Collator("en", { numeric: true }); // frame_2 before frame_10
 const DICOM_SLIDE = "1.2.840.10008.5.1.4.1.1.77.1.6";
 
 export async function thingsOf(found: Found[]): Promise<Thing[]> {
@@ -48,7 +49,7 @@ export async function thingsOf(found: Found[]): Promise<Thing[]> {
     taken.add(one);
   }
   for (const [folder, files] of series) sets.push(setOf(folder.split("/").at(-2) ?? folder, folder, files, ""));
-  const single = seen.filter((one) => !taken.has(one));
+  const single = seen.filter((one) => !taken.has(one)).sort((one, other) => NATURAL.compare(one.path, other.path));
   return [...sets, ...single.map((one) => ({ name: one.file.name, files: [one], isSet: false, missing: "" }))];
 }
 

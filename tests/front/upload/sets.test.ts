@@ -37,8 +37,8 @@ describe("what belongs to one slide", () => {
   it("is the DICOM objects of a folder; of none, each is for itself", async () => {
     expect(await shown({ "d/one/1.dcm": DICOM, "d/one/2.dcm": DICOM, "d/one/read.txt": "", "3.dcm": DICOM })).toEqual([
       "one: 1.dcm 2.dcm",
-      "read.txt: d/one/read.txt",
       "3.dcm: 3.dcm",
+      "read.txt: d/one/read.txt",
     ]);
   });
 
@@ -49,6 +49,11 @@ describe("what belongs to one slide", () => {
       "b: b/0/c/0 b/zarr.json",
       "c.svs: in/c.svs",
     ]);
+  });
+
+  it("leaves frames in the order of their numbers", async () => {
+    const frames = { "in/frame_10.png": "", "in/frame_2.png": "", "in/frame_1.png": "" };
+    expect(await shown(frames)).toEqual(["frame_1.png: in/frame_1.png", "frame_2.png: in/frame_2.png", "frame_10.png: in/frame_10.png"]);
   });
 
   it("says which files are not there", async () => {

@@ -104,9 +104,9 @@ def set_of(path: Path) -> list[Path] | None:
 
 def things_in(folder: Path) -> list[Path]:
     """What is sent of a folder: each set as the file that is opened (a DICOM series or an OME-Zarr
-    as its folder), and every other file.
+    as its folder), and every other file, in natural order of names.
     """
-    seen = sorted(_files(folder))
+    seen = list(_files(folder))
     zarrs, files = [one for one in seen if one.is_dir()], [one for one in seen if one.is_file()]
     mains = [file for file in files if file.suffix.lower() in _INDEXES]
     taken: set[Path] = set()
@@ -116,7 +116,16 @@ def things_in(folder: Path) -> list[Path]:
             taken |= {file for file in files if main.with_suffix("") in file.parents}
     rest = [file for file in files if file not in taken]
     series = {file.parent for file in rest if _is_dicom_slide(file)}
-    return sorted([*zarrs, *mains, *series, *(one for one in rest if not _is_of(one, series))])
+    singles = (one for one in rest if not _is_of(one, series))
+    return sorted([*zarrs, *mains, *series, *singles], key=_natural_key)
+
+
+def _natural_key(path: Path) -> tuple[object, ...]:
+    """Numbers in names are compared as numbers, so that frame_2 is sent before frame_10."""
+    names = [*path.parts[:-1], path.stem]
+    chunks = [re.split(r"([0-9]+)", name.casefold()) for name in names]
+    numbers = [[int(one) if i % 2 else one for i, one in enumerate(name)] for name in chunks]
+    return numbers, path.suffix.casefold(), path.parts
 
 
 def _is_of(file: Path, series: set[Path]) -> bool:

@@ -26,6 +26,7 @@ from ml.evaluation.retrieval.sections.alignment import (
     paired_cells,
     whole_section,
 )
+from ml.natural_order import natural_sort
 from ml.types import ArrayBool, ArrayF32, ArrayF64, ArrayI64, ImageU8, Progress, no_progress
 
 _PICTURES = {".jpg", ".jpeg", ".png", ".tif", ".tiff", ".svs"}
@@ -96,7 +97,7 @@ def section_pairs(folder: Path) -> list[tuple[Path, Path]]:
     Raises:
         BadInputError: fewer than two images.
     """
-    files = sorted(p for p in folder.glob("*") if p.suffix.lower() in _PICTURES)
+    files = natural_sort(p for p in folder.glob("*") if p.suffix.lower() in _PICTURES)
     if len(files) < 2:
         raise BadInputError(f"{folder.name}: expected two adjacent sections or more")
     return list(itertools.pairwise(files))

@@ -65,6 +65,17 @@ def test_a_file_is_received_once_it_stays_as_it_is(
     assert looked(watch, 40) == []
 
 
+def test_stills_of_a_case_are_received_in_the_order_of_their_numbers(
+    watch: FolderWatch, folder: Path, lab: Lab
+) -> None:
+    names = ["frame_1.png", "frame_2.png", "frame_10.png"]
+    for number, name in enumerate(names):
+        put(folder, f"S-1/{name}", picture(100 + number))
+    looked(watch, 0, 11)
+    slides = Slide.objects.filter(case__lab=lab).order_by("created_at")
+    assert [slide.name for slide in slides] == names
+
+
 def test_the_same_bytes_again_are_known_and_lie_beside_the_first(
     watch: FolderWatch, folder: Path
 ) -> None:

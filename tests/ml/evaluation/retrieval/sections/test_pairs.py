@@ -18,6 +18,17 @@ def test_the_same_place_is_found_in_the_next_section(tmp_path, mean_colour, sect
     assert section_pairs(tmp_path) == [pair]
 
 
+def test_sections_are_neighbours_in_the_order_of_their_numbers(tmp_path):
+    for number in (1, 2, 9, 10):
+        (tmp_path / f"cut_{number}.png").write_bytes(b"x")
+    names = [(a.name, b.name) for a, b in section_pairs(tmp_path)]
+    assert names == [
+        ("cut_1.png", "cut_2.png"),
+        ("cut_2.png", "cut_9.png"),
+        ("cut_9.png", "cut_10.png"),
+    ]
+
+
 def test_an_encoder_that_sees_nothing_is_at_chance(tmp_path, section):
     class Noise:
         rng = np.random.default_rng(0)
