@@ -110,6 +110,28 @@ def test_reduced_pages_are_turned_as_the_first(
     assert np.array_equal(half, gradient[::2, ::2][: size[1], : size[0]])
 
 
+@pytest.mark.parametrize("orientation", ORIENTATIONS)
+@pytest.mark.parametrize("is_stated_once", [True, False])
+def test_levels_in_sub_ifds_are_turned_as_their_page(
+    tmp_path: Path, gradient: ImageU8, orientation: int, is_stated_once: bool
+) -> None:
+    path = tmp_path / "turned.ome.tif"
+    options: Any = {"photometric": "rgb", "tile": (128, 128), "compression": "lzw"}
+    half = np.ascontiguousarray(gradient[::2, ::2])
+    with tifffile.TiffWriter(path, ome=True) as tiff:
+        tiff.write(stored(gradient, orientation), subifds=1, extratags=tag(orientation), **options)
+        extra = [] if is_stated_once else tag(orientation)
+        tiff.write(stored(half, orientation), subfiletype=1, extratags=extra, **options)
+    with open_slide(path) as slide:
+        size = (gradient.shape[1], gradient.shape[0])
+        assert [level.downsample for level in slide.stored] == [1.0, 2.0]
+        assert np.array_equal(slide.read_region((0, 0), size, size), gradient)
+        shown = slide.read_level(1, (0, 0), (half.shape[1], half.shape[0]))
+    assert np.array_equal(shown, half)
+    found = everywhere(path, tmp_path / "out")["tiles"]
+    assert np.abs(found.astype(int) - gradient).mean() < 4
+
+
 def test_turned_colours_stored_apart_are_refused_by_name(tmp_path: Path, gradient: ImageU8) -> None:
     planes = np.ascontiguousarray(stored(gradient, 6).transpose(2, 0, 1))
     options: Any = {"photometric": "rgb", "tile": (128, 128), "planarconfig": "separate"}

@@ -28,9 +28,20 @@ def textured(n: int, size: tuple[int, int] = (192, 144)) -> ImageU8:
     return rgb
 
 
+def without_cues(data: bytes) -> bytes:
+    """A Matroska file whose index of key frames is overwritten by an empty (Void) element."""
+    start = data.rindex(b"\x1c\x53\xbb\x6b")
+    length = 9 - data[start + 4].bit_length()  # of the size, as EBML writes it
+    first = start + 4 + length
+    size = int.from_bytes(data[start + 4 : first], "big") & (2 ** (7 * length) - 1)
+    assert size > 0 and first + size <= len(data)
+    void = b"\xec\x01" + (first + size - start - 9).to_bytes(7, "big")
+    return (data[:start] + void).ljust(first + size, b"\0") + data[first + size :]
+
+
 @dataclass
 class Recipe:
-    """A sample: how parts are encoded, and how they are put together."""
+    """A sample: how parts are encoded, and how they are put together, and changed at the end."""
 
     name: str
     codec: str
@@ -41,6 +52,7 @@ class Recipe:
     stamps: Callable[[int], int] = lambda n: n
     base: Fraction = Fraction(1, 25)
     sound_s: float = 0.0
+    change: Callable[[bytes], bytes] = bytes
 
 
 def write(recipe: Recipe, folder: Path) -> Path:
@@ -48,7 +60,7 @@ def write(recipe: Recipe, folder: Path) -> Path:
     whole = folder / recipe.name
     written = [encoded(recipe, folder / f"{n}-{recipe.name}", part) for n, part in
                enumerate(recipe.parts)]  # fmt: skip
-    whole.write_bytes(b"".join(part.read_bytes() for part in written))
+    whole.write_bytes(recipe.change(b"".join(part.read_bytes() for part in written)))
     return whole
 
 
@@ -80,6 +92,8 @@ RECIPES = [
     Recipe("fragmented.mp4", "libx264", muxing={"movflags": "frag_keyframe+empty_moov"}),
     Recipe("sound.mp4", "libx264", sound_s=6.0),
     Recipe("sound.mkv", "libx264", sound_s=6.0),
+    Recipe("no-cues.mkv", "libx264", options=KEEP | {"bf": "2"}, change=without_cues),
+    Recipe("no-cues-sound.mkv", "libx264", sound_s=6.0, change=without_cues),
     Recipe("late.mkv", "libx264", stamps=lambda n: 700 + n),
     Recipe("late.mp4", "libx264", stamps=lambda n: 60 + n, options=KEEP | {"bf": "2"}),
     Recipe("uneven.mkv", "libx264", stamps=lambda n: n * n + n // 7, base=Fraction(1, 1_000)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from ml.imaging.videos import iter_frames, probe_video, read_frame, transcode_h264
 from ml.imaging.videos.extent import is_cut
 from tests.ml.imaging.conftest import number_of
+from tests.ml.imaging.videos.test_addressing import KEEP, Recipe, write
 
 MakeVideo = Callable[..., Path]
 TRIMMED = 20  # frames before the first that is shown
@@ -50,6 +52,20 @@ def test_frames_outside_the_edit_list_are_not_shown(trimmed: Path, tmp_path: Pat
     transcode_h264(trimmed, tmp_path / "web.mp4", table=table)
     web = [number_of(rgb) for _, _, rgb in iter_frames(tmp_path / "web.mp4")]
     assert web == list(range(TRIMMED, 60))
+
+
+def test_an_empty_entry_of_the_edit_list_delays_the_frames(tmp_path: Path) -> None:
+    late = Recipe("late.mp4", "libx264", stamps=lambda n: 60 + n, options=KEEP | {"bf": "2"})
+    path = write(late, tmp_path)
+    data = path.read_bytes()
+    at = data.index(b"elst") + 12  # behind version, flags and the number of entries
+    first = struct.unpack(">Ii", data[at : at + 8])  # duration, media time
+    assert first == (2_400, -1)
+    info = probe_video(path)
+    assert [number_of(rgb) for _, _, rgb in iter_frames(path)] == list(range(60))
+    assert info.frames.time_s == pytest.approx((60 + np.arange(60)) / 25)
+    assert number_of(read_frame(path, int(info.frames.pts[41]), table=info.frames)) == 41
+    assert info.duration_s == pytest.approx(60 / 25)
 
 
 def test_a_false_count_of_frames_is_not_believed(make_video: MakeVideo) -> None:
