@@ -58,5 +58,5 @@ def tile(request: HttpRequest, address: str) -> HttpResponse:
     response = HttpResponse(body, status=status)
     del response["Content-Type"]
     for name, value in headers:
-        response[name] = value
+        response[name.decode("latin-1")] = value.decode("latin-1")
     return response
