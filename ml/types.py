@@ -128,7 +128,7 @@ class FrameTable:
 
 @dataclass(frozen=True, slots=True)
 class DisplayGeometry:
-    """How the frames of a video are stored, and how they become the picture that is displayed.
+    """Mapping from a video's stored frames to the displayed picture.
 
     A stored frame is stretched to square pixels (it only grows), then mirrored left to right, then
     turned anticlockwise. A canvas, and all that is drawn on it, has the display's pixels.

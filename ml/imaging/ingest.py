@@ -77,7 +77,7 @@ def inspect_slide(*, path: str, out_dir: str, progress: Progress = no_progress) 
 
 
 def _warnings(source: Path) -> tuple[str, ...]:
-    """What of a TIFF is not shown as somebody may expect."""
+    """Warnings about parts of a TIFF that are not shown."""
     if not is_tiff(read_head(source)) or is_ndpi(source):
         return ()
     layout = read_layout(source)

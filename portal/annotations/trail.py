@@ -38,7 +38,7 @@ class SeenIds:
         return self.first_packed(roi_id.int, content.bytes[:_CONTENT_BYTES], index)
 
     def first_packed(self, roi_id: int, content: bytes, index: int) -> tuple[int, bool]:
-        """As ``first``, of what a trail keeps."""
+        """Apply ``first`` to what a trail keeps."""
         packed = int.from_bytes(index.to_bytes(4) + content)
         found = self._found.setdefault(roi_id, packed).to_bytes(4 + _CONTENT_BYTES)
         return int.from_bytes(found[:4]), found[4:] == content

@@ -22,7 +22,7 @@ UNIQUE = {
         "(lab_id = NEW.lab_id AND number = NEW.number)",
     ),
 }
-"""What makes two rows of a table the same, for ``REPLACE`` and ``ON CONFLICT``."""
+"""SQL conditions by which ``REPLACE`` and ``ON CONFLICT`` match a new row with a stored one."""
 TABLES = tuple(UNIQUE)
 REFUSAL = "the audit log is append-only"
 

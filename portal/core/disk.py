@@ -24,7 +24,7 @@ from portal.core.storage_layout import Place, root
 
 logger = logging.getLogger(__name__)
 
-RESERVE = Place.RESERVE.folder_name  # beside the records or in the storage
+RESERVE = Place.RESERVE.folder_name  # in the folder of the records or in the storage
 
 FLOOR_BYTES = 2 * 2**30  # records are small: room to write them for a long time
 FLOOR_SHARE = 0.05  # of a small volume: most of it can be used

@@ -19,7 +19,7 @@ _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class Erased(StrEnum):
-    """How an erasure finds what belongs to the cases."""
+    """Rule by which an erasure finds entries of cases."""
 
     BY_ID = "entries that are named by the id of a row that goes"
     BY_CONTENT = "originals that no other case has, by their hash"
@@ -77,7 +77,7 @@ class Place(Enum):
 
     @property
     def folder(self) -> Path:
-        """Where its entries are; several places may share a folder."""
+        """Folder of the entries; several places may share one."""
         return root() / self.folder_name
 
     def path(self, *ids: uuid.UUID | str) -> Path:
@@ -85,7 +85,7 @@ class Place(Enum):
         return self.folder / (self.prefix + "-".join(map(str, ids))) if ids else self.folder
 
     def entries(self) -> Iterator[Path]:
-        """What is there, in no particular order."""
+        """List the entries, in no particular order."""
         found = self.folder.iterdir() if self.folder.is_dir() else iter(())
         return (path for path in found if path.name.startswith(self.prefix))
 

@@ -43,7 +43,7 @@ def text_clean(value: str) -> str:
 
 
 def name_key(value: str) -> str:
-    """What two spellings of one name have in common: ``name_clean`` in any case."""
+    """Key shared by all spellings of a name: ``name_clean``, case-folded."""
     return unicodedata.normalize("NFC", name_clean(value).casefold())
 
 
@@ -62,7 +62,7 @@ def _drawn(value: str) -> str:
 
 
 def _shapes(letter: str, before: list[str], after: str) -> bool:
-    """Whether a format character changes how its neighbours are drawn."""
+    """Return whether a format character changes how its neighbours are drawn."""
     last = before[-1] if before else ""
     if "\U000e0020" <= letter <= "\U000e007f":  # the letters of a flag
         return last == _FLAG or "\U000e0020" <= last <= "\U000e007e"

@@ -1,4 +1,4 @@
-"""What a token may hand on: never more than it holds itself.
+"""Rules on what a token may grant: never more than it holds itself.
 
 A token expires, is limited to a scope, perhaps to areas and a lab, and shows in its owner's list.
 What gives access that outlives or exceeds it is done by a person with a session

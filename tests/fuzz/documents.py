@@ -8,7 +8,7 @@ import json
 import zipfile
 
 WIDTH_PX, HEIGHT_PX = 200, 150
-"""Of the still that they are imported onto."""
+"""Size of the still that documents are imported onto."""
 
 
 def documents() -> dict[str, bytes]:

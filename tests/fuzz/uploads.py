@@ -273,7 +273,7 @@ def _job_ended(run: _Run, body: dict[str, Any]) -> dict[str, Any] | None:
 def _settled(
     portal: Portal, rss_bytes: Mapping[int, Sequence[int]], answers: Mapping[str, int]
 ) -> tuple[str, str]:
-    """Whether the portal ends as it began: alive, with nothing under way, no larger than it may.
+    """Check that the portal is alive at the end, with nothing under way and bounded memory.
 
     Args:
         rss_bytes: resident memory of its processes during the run. answers: counted by their

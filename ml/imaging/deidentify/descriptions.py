@@ -37,7 +37,7 @@ _PLAIN_NAME = re.compile(
     r"(?i)\s*(?:(?:label|macro|overview|thumbnail)(?:[ _-]?image)?"
     r"|(?:image|scan|slide)[ :_-]?\d*)\s*"
 )
-"""Of an image in OME-XML, which is otherwise the name of the file."""
+"""Harmless image names in OME-XML; other names are often those of files."""
 _NAME_OF = re.compile(rb"\bName\s*=\s*\"([^\"]*)\"")
 _TECHNICAL = re.compile(
     r"\s*(level=\d+ mag=[\d.]+ quality=[\d.]+|thumbnail|label([ _]image)?|macro|overview"

@@ -24,7 +24,7 @@ from ml.types import ImageU8
 
 @dataclass(frozen=True, slots=True)
 class TiffImages:
-    """What the directories of a file show.
+    """Contents of a file's directories.
 
     Attributes:
         kept: offsets of the directories of the scanned tissue; None if only names decide.
@@ -99,7 +99,7 @@ def _copies(path: Path, layout: TiffLayout) -> list[TiffDirectory]:
 
 
 def _shows_the_same(slide: SlideImage, path: Path, directory: TiffDirectory) -> bool:
-    """Whether a directory of a slide's file is a smaller version of it, such as a thumbnail."""
+    """Return whether a directory of a slide's file is a reduced copy, such as a thumbnail."""
     size = (directory.width_px, directory.height_px)
     first = (slide.stored[0].width_px, slide.stored[0].height_px)
     finer = [one for one in slide.stored if one.width_px >= size[0]]

@@ -238,7 +238,7 @@ def _shown(name: str) -> str:
 
 
 def _is_left_out(entry: zipfile.ZipInfo) -> bool:
-    """Whether an entry is a folder, or was added by a system and not by a person."""
+    """Return whether an entry is a folder, or was added by a system and not by a person."""
     plain = entry.filename.replace("\\", "/")
     if plain.endswith("/") or (entry.external_attr & _IS_FOLDER and not entry.file_size):
         return True

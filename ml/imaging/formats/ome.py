@@ -1,6 +1,6 @@
 """OME-XML in a TIFF: which pages are which image, its name, its pixel size.
 
-Schema: OME 2016-06, https://docs.openmicroscopy.org/ome-model/. Files that it names beside this one
+Schema: OME 2016-06, https://docs.openmicroscopy.org/ome-model/. Other files that it names
 are never opened.
 """
 

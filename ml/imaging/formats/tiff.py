@@ -67,7 +67,7 @@ class TiffDirectory:
         page: number in the main chain; of a SubIFD, that of the page that leads to it.
         sub_ifd: number among the SubIFDs of its page, -1 for the page itself.
         subfile: bits of the tag NewSubfileType: 1 reduced, 2 a page, 4 a mask.
-        description: the text beside the pixels, up to 1 MiB of it. It may name somebody.
+        description: text stored with the pixels, up to 1 MiB of it. It may name somebody.
         tile_width_px, tile_height_px: 0 if the image is stored in strips.
         bits: bits per sample, one number per sample.
         offsets, counts: (N,) uint64, where each tile (or strip) lies; count 0 is a missing tile.
@@ -261,7 +261,7 @@ class _Reader(TiffBytes):
         ]
 
     def _sub_ifds(self, tags: _Tags, page: int, seen: set[int]) -> Iterator[TiffDirectory]:
-        """Those that a page leads to; one that was read before is not read again."""
+        """Directories that a page leads to, each read once."""
         offsets = self._values(tags, SUB_IFDS, MAX_DIRECTORIES)
         for number, offset in enumerate(map(int, offsets.tolist())):
             if offset and offset not in seen:

@@ -1,4 +1,4 @@
-"""How the pixels of a TIFF are coded, and by what name a coding is refused that cannot be read."""
+"""Pixel coding of a TIFF, with the names of codings that cannot be read."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def compression_name(number: int) -> str:
 
 
 def is_plain(directory: TiffDirectory) -> bool:
-    """Whether OpenSlide shows the pixels as they are meant: grey or RGB of 8 bits, or a palette."""
+    """Return whether OpenSlide shows the pixels rightly: 8-bit grey or RGB, or a palette."""
     bits = _BYTE if directory.photometric != PALETTE else directory.bits[0]
     return (
         directory.sample_format in (UNSIGNED, UNDEFINED)
@@ -75,7 +75,7 @@ def is_plain(directory: TiffDirectory) -> bool:
 
 
 def is_deep(directory: TiffDirectory) -> bool:
-    """Whether the samples need a range in which they are shown: more than 8 bits, or signed."""
+    """Return whether samples need a display range: more than 8 bits, or signed."""
     return directory.sample_format in (SIGNED, FLOAT) or directory.bits[0] > _BYTE
 
 

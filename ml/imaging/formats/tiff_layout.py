@@ -19,7 +19,7 @@ _REDUCED, _MASK = 1, 4
 _MAX_ASPECT_ERROR = 0.02  # levels whose sides are padded to tiles are off by less
 _ROUNDED_PX = 2.0  # a level of a few pixels has a rounded shape
 _APERIO_NAMES = {1: "label", 9: "macro"}
-"""What Aperio's scanners mark by NewSubfileType."""
+"""Image names by Aperio's values of NewSubfileType."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,7 +82,7 @@ def layout_of(pages: Sequence[TiffDirectory]) -> TiffLayout:
 
 
 def has_shape_of_level(one: TiffDirectory, base: TiffDirectory, finer: TiffDirectory) -> bool:
-    """Whether a directory may be a level of ``base``: tiles of its samples, smaller, its shape."""
+    """Return whether a directory may be a level of ``base``: same samples, smaller, its shape."""
     return (
         one.is_tiled
         and one.width_px < finer.width_px
@@ -95,7 +95,7 @@ def has_shape_of_level(one: TiffDirectory, base: TiffDirectory, finer: TiffDirec
 
 
 def has_shape(size: tuple[int, int], of: tuple[int, int]) -> bool:
-    """Whether two sizes (width, height) have the same proportions, but for rounding."""
+    """Return whether two sizes (width, height) have the same proportions, but for rounding."""
     aspect = (size[0] / size[1]) / (of[0] / of[1])
     return abs(aspect - 1) <= _MAX_ASPECT_ERROR + _ROUNDED_PX / min(size)
 
@@ -116,7 +116,7 @@ def _largest(every: Sequence[TiffDirectory], names: dict[int, str]) -> TiffDirec
 
 
 def _smaller(base: TiffDirectory, every: Sequence[TiffDirectory]) -> Iterator[TiffDirectory]:
-    """What may be a level, the largest first."""
+    """Candidates for levels, the largest first."""
     own = [one for one in every if one.page == base.page and one.sub_ifd >= 0 and one is not base]
     candidates = own or [one for one in every if one.sub_ifd < 0 and one is not base]
     yield from sorted(candidates, key=lambda one: -one.width_px)

@@ -33,7 +33,7 @@ READ_WHOLE_PIXELS = 4_000_000
 _MAX_FINER_PX = 1_024  # side of a place in the finer image
 _MAX_ERROR = 8.0  # grey levels, root mean square: noise of coding
 _MAX_ERROR_SHARE = 0.6
-"""Of the standard deviation of a place: sharpened levels have up to 0.3, others 1 and more."""
+"""Share of a place's standard deviation: sharpened levels have up to 0.3, others 1 and more."""
 _MAX_KNOWN = 1_024
 _known: dict[tuple[str, int, int] | None, tuple[int, ...]] = {}
 
@@ -41,7 +41,7 @@ _known: dict[tuple[str, int, int] | None, tuple[int, ...]] = {}
 def same_content(
     coarser: Read, coarser_px: tuple[int, int], finer: Read, finer_px: tuple[int, int]
 ) -> bool:
-    """Whether an image is a smaller version of another.
+    """Return whether an image is a smaller version of another.
 
     Args:
         coarser_px, finer_px: (width, height) of the images.
@@ -61,7 +61,7 @@ def same_content(
 
 
 class LeveledReader(Protocol):
-    """What ``levels_shown`` needs of a reader."""
+    """Part of a reader that ``levels_shown`` uses."""
 
     stored: tuple[StoredLevel, ...]
 

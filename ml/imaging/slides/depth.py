@@ -38,7 +38,7 @@ _SAMPLE_PX, _PLACE_PX, _PLACES = 2_048, 128, 8
 
 @dataclass(frozen=True, slots=True)
 class StatedDepth:
-    """What a file states of its values.
+    """Bit depth and range that a file states for its values.
 
     Attributes:
         low, high: what its darkest and brightest values may be, None where it states nothing.
@@ -51,7 +51,7 @@ class StatedDepth:
 
 
 def stated_depth(path: Path) -> StatedDepth:
-    """What a TIFF or JPEG 2000 file states; other formats state nothing that is to be believed."""
+    """Read what a TIFF or JPEG 2000 file states; other formats state nothing reliable."""
     head = read_head(path)
     if is_jpeg2000(head):
         bits, _ = jpeg2000_bits(path)

@@ -55,7 +55,7 @@ def write_ngff_pyramid(source: Path, target: Path, progress: Progress = no_progr
 
 
 def ngff_levels(store: ZarrStore, image: NgffImage) -> tuple[str, ...]:
-    """Those of an image's levels that show the same as its first, by shape and content.
+    """Levels of an image with the shape and content of its first.
 
     Raises:
         UnsupportedFormatError, CorruptFileError, TooLargeError: as ``find_image``.

@@ -18,7 +18,7 @@ _MIRRORED_Y = (3, 4, 6, 7)
 
 
 def is_turned(directory: TiffDirectory) -> bool:
-    """Whether the stored pixels are not as they are meant to be seen."""
+    """Return whether the stored pixels are not as they are meant to be seen."""
     return _stated(directory) not in (0, UPRIGHT)
 
 

@@ -38,7 +38,7 @@ from ml.types import DisplayRange, ImageU8
 
 _UNSUPPORTED = re.compile(r"(?i)\bunsupported\b|\bcan ?not handle\b|\bnot supported\b")
 _COMPRESSION = re.compile(r"compression: (\d+)$")
-"""How OpenSlide and libtiff put it that they do not know a coding."""
+"""Messages of OpenSlide and libtiff for an unknown coding."""
 _OPENSLIDE_BYTES = 64 * 1024 * 1024
 """Decoded tiles kept by OpenSlide, shared by all slides of a process."""
 

@@ -84,7 +84,7 @@ def _slide_reader(path: Path, vendor: str, display_range: DisplayRange | None) -
 
 
 def _needs_openslide(first: TiffDirectory) -> bool:
-    """Whether libvips cannot read a plain TIFF; OpenSlide sees no SubIFDs, and no later images."""
+    """Return whether only OpenSlide can read a plain TIFF; it sees no SubIFDs or later images."""
     is_first = first.page == 0 and first.sub_ifd < 0
     return is_first and (first.compression == ZSTD or first.planar == PLANES_APART)
 

@@ -101,7 +101,7 @@ def still_range(path: str | Path) -> DisplayRange | None:
 
 
 def is_deep_image(image: Any) -> bool:
-    """Whether an image has more than 8 bits, or signed numbers, and needs a range to be shown."""
+    """Return whether an image needs a display range: more than 8 bits, or signed."""
     return image.format != "uchar" and image.interpretation not in _OTHER_COLORS
 
 

@@ -141,7 +141,7 @@ class TiledTiffReader:
         return values.reshape(height, width, image.bands), bool(image.hasalpha())
 
     def _range(self) -> DisplayRange:
-        """As the file states it, else from the values of level 0: others may be no levels."""
+        """Range that the file states, else that of level 0, as other images may be no levels."""
 
         def colors(x: int, y: int, width: int, height: int) -> Values:
             values, has_alpha = self._values(0, x, y, width, height)
@@ -171,7 +171,7 @@ def _is_readable(directory: TiffDirectory) -> bool:
 
 
 def _is_smaller_than_its_tile(directory: TiffDirectory) -> bool:
-    """Whether libvips refuses an image for its tiles, which reach far beyond it."""
+    """Return whether libvips refuses an image for its tiles, which reach far beyond it."""
     tile_px = max(directory.tile_width_px, directory.tile_height_px)
     return tile_px > _ANY_TILE_PX and 2 * max(directory.width_px, directory.height_px) < tile_px
 

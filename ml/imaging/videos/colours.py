@@ -23,7 +23,7 @@ BT709, UNSPECIFIED, BT470BG, BT601 = 1, 2, 5, 6
 _SMPTE240M, _BT2020, _BT2020_CONSTANT, _P3_DCI, _P3 = 7, 9, 10, 11, 12
 _SRGB, _BT2020_10_BIT, PQ, HLG = 13, 14, 16, 18
 _MATRICES: Final = frozenset({BT709, 4, BT470BG, BT601, _SMPTE240M, _BT2020})
-"""Those that swscale converts; a frame with another one is treated as untagged."""
+"""Matrices that swscale converts; a frame with another one is treated as untagged."""
 
 _HD_LINES = 720
 _BT601_WHERE_UNTAGGED = ("vp9", "av1")
@@ -63,7 +63,7 @@ def tag_colours(frame: VideoFrame, codec: str) -> None:
 
 
 def are_shown_alike(context: VideoCodecContext, *, is_taller: bool) -> bool:
-    """Whether browsers show the colours of a video as ``rgb_pixels`` does.
+    """Return whether browsers show the colours of a video as ``rgb_pixels`` does.
 
     Chromium ignores tags that are incomplete, and converts primaries and transfer characteristics
     that differ from those of sRGB.

@@ -1,4 +1,4 @@
-"""Whether a container says that its file goes on beyond its end: a recording or upload was cut.
+"""Detection of truncated video files: a container states more than the file holds.
 
 Counts and durations in headers are estimates of whoever wrote them; the sizes of the outermost
 elements are not, as nothing behind a wrong one can be read.
@@ -22,7 +22,7 @@ _ASF_HEADER = bytes.fromhex("3026b2758e66cf11a6d900aa0062ce6c")
 
 
 def is_cut(path: str | Path) -> bool:
-    """Whether an outermost element of a video file ends beyond the file; False if none says so."""
+    """Return whether an outermost element of a video file ends beyond the file."""
     size_of = _SIZES.get(video_format(read_head(path)))
     if size_of is None:
         return False

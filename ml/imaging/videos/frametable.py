@@ -149,7 +149,7 @@ def _table_of_packets(packets: _Packets, base: Fraction) -> FrameTable | None:
 
 
 def _is_odd(times: ArrayI64, base: Fraction) -> bool:
-    """Whether times need ``presentation_times``."""
+    """Return whether times need ``presentation_times``."""
     jump = round(_JUMP_S / base)
     return abs(int(times[0])) > LARGEST_START or bool(np.any(np.diff(times) > jump))
 
@@ -273,7 +273,7 @@ def _container_name(name: str, head: bytes) -> str:
 
 
 def _is_only_one(container: InputContainer, stream: VideoStream) -> bool:
-    """Whether no browser can take another stream than this one for the video."""
+    """Return whether no browser can take another stream than this one for the video."""
     pictured = av.stream.Disposition.attached_pic
     films = [other for other in container.streams.video if not other.disposition & pictured]
     return [other.index for other in films] == [stream.index]

@@ -55,7 +55,7 @@ def probe_video(path: str | Path, *, progress: Progress = no_progress) -> VideoI
 
 
 def _is_shown_alike(stream: VideoStream, geometry: DisplayGeometry) -> bool:
-    """Whether browsers show the file itself as its frames are shown here.
+    """Return whether browsers show the file itself as its frames are shown here.
 
     All browsers turn a video, not all mirror it. The viewer stretches what is played to the canvas.
     """

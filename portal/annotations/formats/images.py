@@ -1,4 +1,4 @@
-"""Which image of a document a canvas is: by its name, else its size; on a video by its number."""
+"""Choice of a document's image for a canvas: by name, else by size; on a video by number."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def image_choose(images: Sequence[DocumentImage], plane: Plane) -> ImageChoice:
 
 
 def name_is_of(name: object, plane: Plane) -> bool:
-    """Whether a file's name is that of the canvas, but for folders, suffixes and case."""
+    """Return whether a file's name is that of the canvas, but for folders, suffixes and case."""
     last = _last_part(name)
     return name_key(last) == name_key(plane.name) or _stem(last) == _stem(plane.name)
 
@@ -140,7 +140,7 @@ def _number(image: DocumentImage) -> int | None:
 
 
 def _fits(image: DocumentImage, plane: Plane) -> bool:
-    """Of its size, or of no stated one."""
+    """Return whether an image has the canvas's size, or states none."""
     if image.width is None or image.height is None:
         return True
     return (image.width, image.height) == (plane.width_px, plane.height_px)

@@ -113,7 +113,7 @@ class FormatReader(Protocol):
         ...
 
     def image_decided(self, stream: IO[bytes], plane: Plane) -> str:
-        """Which image of the document was taken for the canvas and by what, as a sentence; empty
+        """Sentence on the image of the document that was taken for the canvas; empty
         where the format names none. Raises as ``read``."""
         ...
 

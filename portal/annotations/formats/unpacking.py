@@ -25,7 +25,7 @@ from portal.annotations.formats.sniffing import HEAD_BYTES
 from portal.annotations.qupath import one_line
 
 MAX_BYTES = 2 * 2**30
-"""Of all documents of an import together: a million outlines of a hundred vertices."""
+"""Limit for all documents of an import: a million outlines of a hundred vertices."""
 GROWTH = 200
 """Unpacked bytes for each packed one: coordinates shrink to a fifth, a mask of runs to a fiftieth.
 The first 64 MiB are free."""
@@ -55,7 +55,7 @@ class Document:
 
 @dataclass(slots=True)
 class _Unpacking:
-    """What may still be unpacked, and what was not read.
+    """Budget of bytes to unpack, and names of entries that were not read.
 
     Attributes:
         left_bytes: of all documents together.
@@ -119,7 +119,7 @@ def _take(name: str, packed: IO[bytes], unpacking: _Unpacking) -> None:
 
 
 def _is_document(head: bytes, named: str) -> bool:
-    """Whether a document begins so, perhaps packed by gzip, or in UTF-16."""
+    """Return whether a document begins so, perhaps packed by gzip, or in UTF-16."""
     if head.startswith(_GZIP):
         try:
             head = zlib.decompressobj(wbits=31).decompress(head, HEAD_BYTES)
@@ -161,7 +161,7 @@ def _plain(stream: IO[bytes], head: bytes, unpacking: _Unpacking) -> IO[bytes]:
 
 
 def _encoding(head: bytes) -> str:
-    """Of a text by its byte order mark or zero bytes; that which XML declares is the parser's."""
+    """Encoding by byte order mark or zero bytes; XML declarations are left to the parser."""
     found = json.detect_encoding(head[:4])
     return "utf-8" if found == "utf-8-sig" else found
 

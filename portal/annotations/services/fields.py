@@ -206,7 +206,7 @@ def require_unlocked(roi: Roi) -> None:
 
 
 def clean_name(name: str) -> str:
-    """As ``name_clean`` has it; ``InvalidInputError`` if it is too long."""
+    """Clean a name by ``name_clean``; ``InvalidInputError`` if it is too long."""
     name = name_clean(name)
     if len(name) > NAME_MAX:
         raise InvalidInputError(f"name: {len(name)} characters; {NAME_MAX} at most.")

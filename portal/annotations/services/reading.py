@@ -78,7 +78,7 @@ class FileSource:
 
     @property
     def format(self) -> str:
-        """Of its documents; ``MIXED`` where they differ."""
+        """Format of the documents; ``MIXED`` where they differ."""
         names = {document.reader.name for document in self.documents}
         return names.pop() if len(names) == 1 else MIXED
 
@@ -95,7 +95,7 @@ class FileSource:
         return islice(self(), count, None)
 
     def decided(self) -> str:
-        """Which documents and images were read and by what, in sentences; empty if that is clear.
+        """Sentences on which documents and images were read; empty if that is clear.
 
         Raises ``FormatError`` as reading does.
         """
@@ -243,7 +243,7 @@ def source_of(document: object) -> Source:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What is known of a document before anything is written.
+    """Facts about a document, read before anything is written.
 
     Attributes:
         total: features. classes: of these. decided: see ``FileSource.decided``.

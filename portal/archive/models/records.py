@@ -325,7 +325,7 @@ class Video(CaseItem):
 
     @property
     def display_geometry(self) -> DisplayGeometry | None:
-        """How its frames are stored and displayed; None until it is ready."""
+        """Display geometry of the frames; None until the video is ready."""
         return DisplayGeometry(**self.geometry) if self.geometry else None
 
 

@@ -59,7 +59,7 @@ def frame_pixels(canvas: Canvas, pts: int) -> ImageU8:
 
 
 def stored_frame(pixels_path: str, frames_path: str, pts: int) -> ImageU8:
-    """As ``frame_pixels``, by the paths of the pixels and of the frame table in the storage."""
+    """Read a frame by the storage paths of the pixels and the frame table; see ``frame_pixels``."""
     from ml.imaging.videos import read_frame
 
     try:

@@ -165,7 +165,7 @@ class CanvasSerializer(serializers.ModelSerializer[Canvas]):
         return is_flat and is_open and self._has(Role.ANNOTATOR, canvas)
 
     def get_can_set_display_range(self, canvas: Canvas) -> bool:
-        """Whether this user may set it: the image has more than 8 bits."""
+        """Return whether this user may set it: the image has more than 8 bits."""
         return canvas.file_display_range is not None and self._has(Role.ANNOTATOR, canvas)
 
     def _has(self, role: Role, canvas: Canvas) -> bool:

@@ -191,7 +191,7 @@ def incoming_abandoned(known: Collection[str]) -> list[Path]:
 
 
 def _is_left(path: Path) -> bool:
-    """Whether a file holds bytes, and nobody holds it."""
+    """Return whether a file holds bytes, and nobody holds it."""
     try:
         with path.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

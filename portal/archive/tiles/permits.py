@@ -129,7 +129,7 @@ def user_of_credential(credential: Credential) -> User | None:
 
 
 def _session_user(request: HttpRequest, cookie: str) -> User | None:
-    """Whose session this is; None where a second factor is owed, as on every page."""
+    """User of a session; None where a second factor is owed, as on every page."""
     key = parse_cookie(cookie).get(settings.SESSION_COOKIE_NAME)
     if not key:
         return None

@@ -21,7 +21,7 @@ from portal.config.web.bodies import (
 )
 from portal.config.web.handler import DjangoHandler
 from portal.config.web.live import LiveAnswers, live_question
-from portal.config.web.turns import BusyError, Threads
+from portal.config.web.thread_pool import BusyError, Threads
 
 logger = logging.getLogger(__name__)
 

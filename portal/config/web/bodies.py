@@ -167,7 +167,7 @@ class StreamedBody:
 
 
 def _keys_of(user: Any) -> dict[Hashable, int]:
-    """Whose turns a body takes; all that nobody signed in sends count together."""
+    """Limits that a body counts towards, by person and lab; guests share one."""
     if not isinstance(user, User):
         return {"nobody": PER_PERSON}
     keys: dict[Hashable, int] = {("person", user.pk): PER_PERSON}

@@ -217,7 +217,7 @@ class LimitedProtocol(HttpToolsProtocol):
             self._refuse(b"408 Request Timeout", "The request did not arrive in time.")
 
     def _refuse(self, status: bytes, text: str) -> None:
-        """Answer by itself, and end. The application is told that the client has left."""
+        """Answer without the application and close; the application sees a disconnect."""
         is_open = self.cycle is not None and not self.cycle.response_complete
         if is_open:
             self.cycle.disconnected = True

@@ -55,7 +55,7 @@ class SchemaCache:
         self._documents: dict[str, SchemaDocument] = {}
 
     def document(self, form: str) -> SchemaDocument:
-        """The document as ``json`` or ``yaml``; whoever asks meanwhile waits for the same one."""
+        """The document as ``json`` or ``yaml``; concurrent callers wait for one rendering."""
         if (known := self._documents.get(form)) is not None:
             return known
         with self._lock:
@@ -153,7 +153,7 @@ class SchemaView(APIView):
 
 
 def accepts_gzip(request: HttpRequest) -> bool:
-    """Whether ``Accept-Encoding`` names gzip, or anything, and does not refuse it (``q=0``)."""
+    """Return whether ``Accept-Encoding`` accepts gzip (named or ``*``, not ``q=0``)."""
     weights: dict[str, float] = {}
     for part in request.headers.get("Accept-Encoding", "").split(","):
         name, _, weight = part.partition(";")

@@ -23,21 +23,21 @@ class NameField(_CharField):
     """
 
     def to_python(self, value: Any) -> Any:
-        """As it will be stored."""
+        """Clean the value for a comparison."""
         return name_clean(value) if isinstance(value, str) else super().to_python(value)
 
     def pre_save(self, model_instance: models.Model, add: bool) -> Any:
-        """As it will be stored, on the object too."""
+        """Clean the value, on the object too, before it is saved."""
         value = self.to_python(super().pre_save(model_instance, add))
         setattr(model_instance, self.attname, value)
         return value
 
     def get_prep_value(self, value: Any) -> Any:
-        """Of a write and of a comparison."""
+        """Clean the value of a write or a comparison."""
         return self.to_python(super().get_prep_value(value))
 
     def deconstruct(self) -> Any:
-        """As a plain column: a migration needs no code of the portal."""
+        """Deconstruct to a plain column, so that migrations need no code of the portal."""
         name, _, args, kwargs = super().deconstruct()
         return name, "django.db.models.CharField", args, kwargs
 
@@ -58,7 +58,7 @@ class _NameIContains(IContains):
 
 
 class NameKeyField(_CharField):
-    """What all spellings of another column's name have in common, in any case: ``name_key``.
+    """Key shared by all spellings of another column's name, in any case: ``name_key``.
 
     Args:
         of: the column. It is written with that column: list both where only some are.
@@ -75,6 +75,6 @@ class NameKeyField(_CharField):
         return value
 
     def deconstruct(self) -> Any:
-        """As a plain column."""
+        """Deconstruct to a plain column."""
         name, _, args, kwargs = super().deconstruct()
         return name, "django.db.models.CharField", args, kwargs

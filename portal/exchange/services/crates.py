@@ -36,7 +36,7 @@ def _is_of_others(subject: JsonObject, ids: set[str], words: set[str]) -> bool:
 
 
 def _subject(crate: Upload) -> JsonObject:
-    """What a crate says of itself, read in a confined child; empty where it cannot be read."""
+    """Read a crate's description in a confined child; empty where it cannot be read."""
     path = storage.incoming_path(str(crate.pk))
     if crate.received_bytes < crate.size_bytes or not path.is_file():
         return {}

@@ -1,4 +1,4 @@
-"""Whose work is next: the more urgent first, and within a priority one job of each lab in turn.
+"""Order of waiting jobs: by priority, then one job of each lab in turn.
 
 The lab that has waited longest since work of its own was last begun is next, and within it the
 person who has. So neither a lab of many people, nor an import, nor a colleague's work keeps the

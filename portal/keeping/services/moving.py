@@ -55,7 +55,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class MoveReport:
-    """What was moved and compared."""
+    """Counts of what was moved and compared."""
 
     tables: int
     rows: int

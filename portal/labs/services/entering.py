@@ -45,7 +45,7 @@ def link_use(secret: str, *, purpose: Purpose, password: str | None = None) -> U
     if link.is_mailed:
         email_prove(link.user)
     elif password is not None and link.user.email_proven_at is None:
-        # Whoever made the account without proof keeps no passkey and no token beside it.
+        # No passkey or token made without proof of the address survives.
         unproven_access_end(link.user)
     if password is not None:
         password_check(password, link.user)

@@ -12,7 +12,7 @@ from portal.labs.hashing import sha256_of
 from portal.labs.session_store import GUEST_LIFE_S
 
 SPENT = "spent"  # beside the secret: the half minute of the last code that was used
-CHALLENGES = "challenges"  # beside a passkey: those answered within the last hour, and when
+CHALLENGES = "challenges"  # stored with a passkey: those answered within the last hour, and when
 CHALLENGE_LIFE_S = 2 * GUEST_LIFE_S  # the browser that was asked cannot keep one as long
 
 

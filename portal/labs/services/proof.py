@@ -2,7 +2,7 @@
 
 Where no mail is sent, a link to join is handed over, and whoever opens it makes the account. So an
 account whose address nobody proved may be in the hands of somebody else. With the first proof the
-account begins anew for its owner: all access that was made before ends, and memberships that were
+account starts again for its owner: all access that was made before ends, and memberships that were
 accepted before wait for the owner's consent.
 """
 
@@ -37,7 +37,7 @@ from portal.labs.services.sessions import sessions_end_of
 from portal.labs.services.tokens import tokens_revoke_of
 
 CONSENT_LIVES = timedelta(days=366)
-"""How long a membership waits for consent. No link leads to it, only the owner's own sign-in."""
+"""Time that a membership waits for the owner's consent, given by signing in."""
 
 
 @transaction.atomic

@@ -34,7 +34,7 @@ def invitation_open(request: HttpRequest, secret: str) -> HttpResponse:
 @sensitive_post_parameters("password", "repeated")
 @require_http_methods(["GET", "POST"])
 def invitation_show(request: HttpRequest) -> HttpResponse:
-    """What a link offers, or who invites the person signed in; POST makes an account and joins."""
+    """Show an invitation, by link or to the user signed in; POST makes an account and joins."""
     invitation = _invitation(request)
     if invitation is None:
         return _page(request, None, status=404)

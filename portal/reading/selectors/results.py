@@ -98,7 +98,7 @@ def label_key(label: Label) -> str:
 
 
 def _results(study: Study, images: Sequence[tuple[Canvas, list[Assignment]]]) -> list[ImageResult]:
-    """Those that the cache has, with the outlines of all of them by one query, and the others."""
+    """Results of images, cached where possible; the outlines of cached ones take one query."""
     kept = [cache.get(_name(study, rows)) for _, rows in images]
     outlines = _outlines([one for one in kept if one is not None])
     return [
@@ -139,7 +139,7 @@ def _computed(study: Study, canvas: Canvas, rows: list[Assignment]) -> ImageResu
 
 
 def _as_json(result: ImageResult) -> JsonObject:
-    """What the cache keeps: its values are JSON."""
+    """JSON form kept in the cache."""
     return {
         "pairs": [
             [

@@ -54,7 +54,7 @@ def embeddings_forget(*, canvas_id: uuid.UUID) -> int:
 
 
 def is_picture_of(canvas: Canvas, *, lock: bool) -> bool:
-    """Whether pixel size and display range are still what this canvas, read a while ago, says.
+    """Return whether pixel size and display range are unchanged since this canvas was read.
 
     Args:
         lock: the row until the transaction ends. Not in a part of the canvas' bulk job, whose own

@@ -79,7 +79,7 @@ def test_a_thousand_jobs_of_one_lab_keep_nobody_of_another_waiting(
     stranger: User,
     other_lab: Lab,
 ) -> None:
-    """Whether they are of one person or of forty, of the same priority or of another."""
+    """Jobs of one person or of forty, of one priority or of several."""
     people = User.objects.bulk_create(
         User(email=f"{n}@lab.example", full_name=str(n)) for n in range(40)
     )

@@ -20,7 +20,7 @@ CERTAIN_EVERY_BYTES = 128 * 2**20
 """How often a piece is brought to the disk and noted: a crash costs at most this much. The largest
 piece of a page is noted once."""
 WRITE_BACK_BYTES = 8 * 2**20
-"""How much is written before the disk begins with it: the sync at the end then waits little."""
+"""Bytes written between two starts of write-back, so that the final sync waits little."""
 CHECKSUMS = ("sha1", "sha256", "md5")
 
 

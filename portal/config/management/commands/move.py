@@ -27,7 +27,7 @@ class Command(BaseCommand):
     help = __doc__
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Which settings the portal is to have."""
+        """Add the arguments."""
         parser.add_argument(
             "settings_file",
             type=Path,
@@ -57,7 +57,7 @@ class Command(BaseCommand):
 
 
 def _target(path: Path) -> services.MoveTarget:
-    """What a file of settings says.
+    """Read a file of settings.
 
     Raises:
         ImproperlyConfigured: something is missing or wrong.

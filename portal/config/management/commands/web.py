@@ -19,7 +19,7 @@ class Command(BaseCommand):
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Where to listen."""
+        """Add the arguments."""
         parser.add_argument("--host", default="127.0.0.1")
         parser.add_argument("--port", type=int, required=True)
 

@@ -57,17 +57,17 @@ class Inventory:
 
     @property
     def numbers(self) -> dict[str, int]:
-        """How many rows there are, by the name of their model."""
+        """Count of rows by model name."""
         found = {label: len(ids) for label, ids in self.rows.items()} | self.counts
         return {label.rpartition(".")[2].lower(): count for label, count in found.items()}
 
     def as_json(self) -> JsonObject:
-        """What ``inventory_read`` reads."""
+        """JSON form that ``inventory_read`` reads."""
         return asdict(self)
 
 
 def inventory_read(kept: JsonObject) -> Inventory:
-    """What ``Inventory.as_json`` wrote."""
+    """Inventory from the JSON of ``Inventory.as_json``."""
     originals = [Original(**one) for one in kept["originals"]]
     return Inventory(**kept | {"originals": originals})
 

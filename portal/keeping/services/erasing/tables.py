@@ -1,4 +1,4 @@
-"""What an erasure does with each table: found through foreign keys, or declared here.
+"""Rules of erasure for each table: found through foreign keys, or declared here.
 
 Rows that a case takes with it (``on_delete=CASCADE``, at any distance) need no declaration. Every
 other table needs one: a check of Django's refuses a model that has none.
@@ -17,7 +17,7 @@ from portal.archive.models import Case
 
 
 class TableRule(StrEnum):
-    """What becomes of the rows of a table that no foreign key ties to a case."""
+    """Rule for the rows of a table that no foreign key ties to a case."""
 
     SEARCHED = "rows that name what is erased are deleted, by id or by name"
     BY_CASE = "rows with the id of a case are deleted"
@@ -85,7 +85,7 @@ def with_cases() -> list[type[Model]]:
 
 
 def rule_of(model: type[Model]) -> TableRule | None:
-    """What is declared of a model."""
+    """Rule declared for a model."""
     if model._meta.app_label in OF_PEOPLE:
         return TableRule.PORTAL
     return RULES.get(model._meta.label)

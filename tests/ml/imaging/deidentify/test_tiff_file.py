@@ -325,7 +325,7 @@ def test_pages_of_a_stack_stay_and_are_noted(tmp_path: Path) -> None:
 
 
 def _write_scn(path: Path) -> Path:
-    """As Leica's scanners write: a picture of the whole glass in pages 0 and 1, then the scan."""
+    """Write a file like Leica's scanners: the whole glass in pages 0 and 1, then the scan."""
 
     def image(first: int, sizes: list[tuple[int, int]], view: str, objective: str) -> str:
         dimensions = "".join(

@@ -1,4 +1,4 @@
-"""Which image of a TIFF is shown: the largest, at its own scale, with its own levels."""
+"""The image of a TIFF that is shown: the largest, at its own scale, with its own levels."""
 
 from __future__ import annotations
 

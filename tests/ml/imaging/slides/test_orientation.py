@@ -28,7 +28,7 @@ STORED_FROM_SHOWN = {
     7: lambda a: a[::-1, ::-1].swapaxes(0, 1),
     8: lambda a: np.rot90(a, -1),
 }
-"""How a picture is stored under each orientation: TIFF 6.0, section 8."""
+"""Stored form of a picture under each orientation: TIFF 6.0, section 8."""
 
 
 def stored(shown: ImageU8, orientation: int) -> ImageU8:

@@ -15,7 +15,7 @@ from ml.types import ArrayF64, ImageU8
 COLOURS = ((200, 30, 30), (30, 160, 60), (40, 60, 180), (190, 110, 100))
 """One a quarter of a frame, left to right, or as a grid of two by two."""
 WEIGHTS = {"601": (0.299, 0.114), "709": (0.2126, 0.0722), "2020": (0.2627, 0.0593)}
-"""Of red and blue in luma: ITU-R BT.601, BT.709 and BT.2020."""
+"""Weights of red and blue in luma: ITU-R BT.601, BT.709 and BT.2020."""
 
 Matrix = tuple[int, int, int, int]
 MATRICES: dict[str, Matrix] = {
@@ -33,7 +33,7 @@ MATRICES: dict[str, Matrix] = {
 
 @dataclass(frozen=True, slots=True)
 class Tags:
-    """As H.273 numbers them; 2 and a range of 0 state nothing."""
+    """Codes of H.273; 2 and a range of 0 state nothing."""
 
     matrix: int = 2
     primaries: int = 2

@@ -35,7 +35,7 @@ ORDER = {
     "transposed": "0213",
     "transposed across": "3120",
 }
-"""Which of ``COLOURS`` is top left, top right, bottom left and bottom right."""
+"""Indices of ``COLOURS`` at top left, top right, bottom left and bottom right."""
 PAL = Fraction(64, 45)
 
 
@@ -180,7 +180,7 @@ def test_an_absurd_pixel_shape_is_ignored_with_a_warning(tmp_path: Path, aspect:
 
 
 def test_the_container_goes_before_the_codec(tmp_path: Path) -> None:
-    """As in FFmpeg: a container can be mended without encoding the stream again."""
+    """Write as FFmpeg does: a container can be mended without encoding the stream again."""
     path = write_video(tmp_path / "a.mp4", rgb_frame(corners()), "libx264", aspect=Fraction(4, 3))
     data = path.read_bytes()
     at = data.index(b"pasp") + 4
@@ -193,7 +193,7 @@ def test_the_container_goes_before_the_codec(tmp_path: Path) -> None:
 def test_frames_of_another_shape_are_shown_at_the_size_of_the_first(
     tmp_path: Path, later: tuple[int, int]
 ) -> None:
-    """Of another size, or with pixels of another shape alone: a transport stream may change."""
+    """Second part of another size or pixel shape: a transport stream may change."""
     joined = b""
     for number, (size, aspect) in enumerate((((720, 576), PAL), (later, Fraction(16, 15)))):
         frame = rgb_frame(corners(size))

@@ -1,4 +1,4 @@
-"""Which image of a document a canvas is, and what is said of it."""
+"""Choice of a document's image for a canvas, and its description."""
 
 from __future__ import annotations
 

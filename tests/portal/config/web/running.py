@@ -77,7 +77,7 @@ class Running:
 
     @property
     def connections(self) -> int:
-        """How many are open."""
+        """Count of open connections."""
         return len(self.server.server_state.connections)
 
     def connect(self) -> socket.socket:
