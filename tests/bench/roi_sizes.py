@@ -44,6 +44,7 @@ class TiledAgain:
     """
 
     vendor = "virtual"
+    display_range = None
     properties: Mapping[str, str] = {}
 
     def __init__(self, tissue: ImageU8, mpp: float) -> None:
