@@ -141,16 +141,18 @@ def _told(image: NgffImage) -> JsonObject:
 
 
 def _channels(image: NgffImage) -> list[JsonObject]:
-    """The colours and windows by which it is shown, whether they were told or not."""
+    """Colours of the channels, and the windows that the file states."""
     shown = {channel.index: channel for channel in image.channels}
     count = image.array.shape[image.axes.index("c")] if "c" in image.axes else 1
     full = 2 ** (8 * image.array.dtype.itemsize) - 1
     found = []
     for number in range(count):
         channel = shown.get(number, NgffChannel(number, (255, 255, 255), 0.0, full))
-        window = {"min": 0, "max": full, "start": channel.low, "end": channel.high}
         color = bytes(channel.color).hex().upper()
-        found.append({"active": number in shown, "color": color, "window": window})
+        one: JsonObject = {"active": number in shown, "color": color}
+        if channel.is_stated:
+            one["window"] = {"min": 0, "max": full, "start": channel.low, "end": channel.high}
+        found.append(one)
     return found
 
 

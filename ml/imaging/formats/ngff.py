@@ -31,12 +31,17 @@ _RGB = ((255, 0, 0), (0, 255, 0), (0, 0, 255))
 
 @dataclass(frozen=True, slots=True)
 class NgffChannel:
-    """How a channel is shown: from black at ``low`` to its colour at ``high``."""
+    """How a channel is shown: from black at ``low`` to its colour at ``high``.
+
+    Attributes:
+        is_stated: The file states the window; otherwise it is that of all numbers the type holds.
+    """
 
     index: int
     color: tuple[int, int, int]
     low: float
     high: float
+    is_stated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +228,10 @@ def _color(channel: JsonObject) -> tuple[int, int, int]:
     return red, green, blue
 
 
-def _window(channel: JsonObject, full: float) -> tuple[float, float]:
+def _window(channel: JsonObject, full: float) -> tuple[float, float, bool]:
+    """Low, high, and whether they say more than the type of the numbers does."""
     told = channel.get("window") or {}
     low, high = float(told.get("start", 0.0)), float(told.get("end", full))
-    return (low, high) if math.isfinite(low) and math.isfinite(high) and low < high else (0.0, full)
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        return 0.0, full, False
+    return low, high, (low, high) != (0.0, full)

@@ -8,26 +8,30 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyvips
 
 from ml.errors import TooLargeError
-from ml.imaging.formats.ngff import NgffImage, find_image
+from ml.imaging.formats.ngff import NgffChannel, NgffImage, find_image
 from ml.imaging.formats.tiff_layout import has_shape
 from ml.imaging.formats.zarr_arrays import read_array, read_chunk
 from ml.imaging.formats.zarr_store import ZarrStore, open_zarr
 from ml.imaging.limits import MAX_ZARR_ROW_BYTES
 from ml.imaging.slides.contents import Read, same_content
+from ml.imaging.slides.depth import StatedDepth, range_of, sampled
 from ml.imaging.slides.metadata import plausible_mpp
 from ml.imaging.slides.pyramids import write_pyramid
 from ml.imaging.slides.stills import UM_PER_MM
 from ml.types import ImageU8, Progress, no_progress
+
+Number = TypeVar("Number", bound=np.generic)
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _PIECE_ROWS = 64  # of a PNG's chunk, whose length has 31 bits
@@ -41,7 +45,7 @@ def write_ngff_pyramid(source: Path, target: Path, progress: Progress = no_progr
             cut or damaged; chunks of which a row is too large for the memory.
     """
     with open_zarr(source) as store:
-        image = find_image(store)
+        image = _with_windows(store, find_image(store))
         feed = _Feed(_png(store, image))
         stream = pyvips.SourceCustom()
         stream.on_read(feed.read)
@@ -60,6 +64,7 @@ def ngff_levels(store: ZarrStore, image: NgffImage) -> tuple[str, ...]:
     Raises:
         UnsupportedFormatError, CorruptFileError, TooLargeError: as ``find_image``.
     """
+    image = _with_windows(store, image)
     kept = [image]
     for level in image.levels[1:]:
         path = f"{image.path}/{level}" if image.path else level
@@ -76,18 +81,43 @@ def ngff_levels(store: ZarrStore, image: NgffImage) -> tuple[str, ...]:
     return tuple(one.levels[0] for one in kept)
 
 
-def _reads(store: ZarrStore, image: NgffImage) -> Read:
-    """Pixels of a box of a level."""
+def _with_windows(store: ZarrStore, image: NgffImage) -> NgffImage:
+    """The image with windows measured for channels of 16 bits that state none.
 
-    def read(x: int, y: int, width: int, height: int) -> ImageU8:
+    As for other files of more than 8 bits, see ``range_of``; otherwise values of 10 or 12 bits
+    would be nearly black.
+    """
+    if image.array.dtype.itemsize == 1:
+        return image
+    width, height = image.size_px
+    channels = []
+    for channel in image.channels:
+        if not channel.is_stated:
+            read = _boxes(image, partial(_values, store, image, channel))
+            measured = range_of(sampled(read, width, height), StatedDepth())
+            channel = replace(channel, low=measured.low, high=measured.high)  # noqa: PLW2901
+        channels.append(channel)
+    return replace(image, channels=tuple(channels))
+
+
+def _reads(store: ZarrStore, image: NgffImage) -> Read:
+    """Read pixels of a box of a level."""
+    return _boxes(image, partial(_block, store, image))
+
+
+def _boxes(
+    image: NgffImage, block: Callable[[int, int], npt.NDArray[Number]]
+) -> Callable[[int, int, int, int], npt.NDArray[Number]]:
+    """Read boxes (x, y, width, height) from blocks by row and column of the chunks."""
+
+    def read(x: int, y: int, width: int, height: int) -> npt.NDArray[Number]:
         high, wide = image.array.chunk[-2:]
         rows, columns = (
             range(y // high, -(-(y + height) // high)),
             range(x // wide, -(-(x + width) // wide)),
         )
         blocks = [
-            np.concatenate([_block(store, image, row, column) for column in columns], axis=1)
-            for row in rows
+            np.concatenate([block(row, column) for column in columns], axis=1) for row in rows
         ]
         top, left = y - rows[0] * high, x - columns[0] * wide
         return np.concatenate(blocks)[top : top + height, left : left + width]
@@ -167,13 +197,29 @@ def _block(store: ZarrStore, image: NgffImage, y: int, x: int) -> ImageU8:
     sum_rgb = np.zeros((high, wide, 3), np.float32)
     read: tuple[tuple[int, ...], npt.NDArray[Any]] | None = None
     for channel in image.channels:
-        at = {**image.plane, "c": channel.index}
-        before = [at[axis] for axis in image.axes[:-2]]
-        sizes = image.array.chunk[:-2]
-        index = (*(a // size for a, size in zip(before, sizes, strict=True)), y, x)
+        index, within = _place(image, channel, y, x)
         if read is None or read[0] != index:  # the next channel is often in the same one
             read = index, read_chunk(store, image.array, index)
-        values = read[1][tuple(a % size for a, size in zip(before, sizes, strict=True))]
+        values = read[1][within]
         share = (values.astype(np.float32) - channel.low) / (channel.high - channel.low)
         sum_rgb += np.clip(share, 0, 1)[..., None] * np.asarray(channel.color, np.float32)
     return np.clip(np.rint(sum_rgb), 0, 255).astype(np.uint8)
+
+
+def _values(
+    store: ZarrStore, image: NgffImage, channel: NgffChannel, y: int, x: int
+) -> npt.NDArray[Any]:
+    """(chunk h, chunk w) stored numbers of a channel."""
+    index, within = _place(image, channel, y, x)
+    values: npt.NDArray[Any] = read_chunk(store, image.array, index)[within]
+    return values
+
+
+def _place(
+    image: NgffImage, channel: NgffChannel, y: int, x: int
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Index of the chunk that holds a channel, and of the channel's plane within it."""
+    at = {**image.plane, "c": channel.index}
+    before = [at[axis] for axis in image.axes[:-2]]
+    pairs = list(zip(before, image.array.chunk[:-2], strict=True))
+    return (*(a // size for a, size in pairs), y, x), tuple(a % size for a, size in pairs)

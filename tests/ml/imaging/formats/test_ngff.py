@@ -117,8 +117,19 @@ def test_channels_are_added_up_in_their_colours_and_windows(tmp_path: Path) -> N
     pixels = shown(ozx(folder, tmp_path / "a.ozx", compress=True), tmp_path / "out")
     assert np.abs(pixels[8, 8] - (255, 128, 128)).max() <= 4
     assert np.abs(pixels[56, 8] - (0, 0, 128)).max() <= 4
-    grey = write_ngff(tmp_path / "b", deep[0, :, 1], chunk=(1, 64, 64))
-    assert np.abs(shown(ozx(grey, tmp_path / "b.ozx"), tmp_path / "out")[8, 8] - 8).max() <= 2
+
+
+@pytest.mark.parametrize("window", [None, {"start": 0, "end": 65_535}])
+def test_16_bits_without_a_window_are_shown_in_the_bits_that_they_use(
+    tmp_path: Path, window: dict[str, int] | None
+) -> None:
+    deep = np.zeros((1, 64, 64), np.uint16)
+    deep[0, :32], deep[0, 32:] = 2_000, 4_000  # 12 bits
+    one = {"color": "FFFFFF", "active": True} | ({"window": window} if window else {})
+    folder = write_ngff(tmp_path / "a", deep, omero={"channels": [one]}, chunk=(1, 64, 64))
+    pixels = shown(ozx(folder, tmp_path / "a.ozx"), tmp_path / "out")
+    assert np.abs(pixels[8, 8] - 2_000 / 4_095 * 255).max() <= 2
+    assert np.abs(pixels[56, 8] - 4_000 / 4_095 * 255).max() <= 2
 
 
 def test_chunks_that_were_never_written_are_filled(tmp_path: Path) -> None:
