@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 import time
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -18,6 +16,7 @@ from django.test import Client
 from portal.labs.models import BrowserSession, User
 from portal.labs.services import passkey_challenge_spend
 from portal.labs.session_store import GUEST_LIFE_S, SessionStore
+from tests.threads import run_async
 
 pytestmark = pytest.mark.django_db
 COOKIE = settings.SESSION_COOKIE_NAME
@@ -107,5 +106,4 @@ def test_asynchronous_views_get_the_same() -> None:
         await store.asave()
         return await SessionStore(store.session_key).aget("invitation")
 
-    with ThreadPoolExecutor(1) as apart:  # a browser's test may have left a loop in this thread
-        assert apart.submit(asyncio.run, kept_by_a_guest()).result() == "secret"
+    assert run_async(kept_by_a_guest()) == "secret"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import contextlib
 import http.client
@@ -17,6 +16,7 @@ from portal.config.web.handler import _parts_in_thread
 from tests.portal.archive.server import Server, serving
 from tests.portal.config.web.running import ask, connect, until
 from tests.ports import HOST
+from tests.threads import run_async
 
 PREPARE = """
 from portal.archive.services import case_create
@@ -213,7 +213,7 @@ def test_an_answer_made_while_it_is_sent_stays_in_one_thread_and_ends_when_it_is
         assert [await anext(found) for _ in range(3)] == [b"part"] * 3
         await found.aclose()
 
-    asyncio.run(leave_early())
+    run_async(leave_early())
     until(lambda: seen[-1] == "ended")
     assert len(set(seen[:-1])) == 1 and len(seen) == 4
 
