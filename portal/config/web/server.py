@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import resource
 import socket
+import sys
 import time
 from typing import Any
 
@@ -15,6 +16,8 @@ from portal.config.web.protocol import ClientLimits, LimitedProtocol
 STOP_WAIT_S = 5  # for answers under way; below the 8 s after which the supervisor kills
 BACKLOG = 2048
 TICKS_A_SECOND = 10  # of uvicorn's main loop
+SWITCH_S = 0.001
+"""Time after which a computing thread lets the event loop run; Python's 5 ms delay tiles."""
 
 
 class Server(uvicorn.Server):
@@ -60,5 +63,6 @@ def run(application: Any, *, host: str, port: int, limits: ClientLimits) -> None
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         listening.bind((host, port))
+        sys.setswitchinterval(SWITCH_S)
         gc.freeze()  # what was imported stays: collections look at requests alone
         server_of(application, limits).run([listening])
