@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dev serve test endurance check lint-fix fuzz bench bench-gpu gpu-once gpu-wheels chaos swapping screenshots clean lock sbom
+.PHONY: help setup docs demo dev serve test endurance check lint-fix fuzz bench bench-gpu gpu-once gpu-wheels chaos swapping screenshots clean lock sbom
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -20,7 +20,7 @@ TORCH_BACKEND ?= auto
 TORCH = UV_HTTP_TIMEOUT=15 $(BIN)/uv pip install --quiet --python $(BIN)/python \
   --torch-backend $(TORCH_BACKEND) "torch==2.13.0" 2>/dev/null || $(BIN)/pip install --quiet "torch==2.13.0"
 
-setup: $(VENV)/.installed static/dist/.built ## environment, pinned dependencies, front end
+setup: $(VENV)/.installed static/dist/.built build/guide.built ## environment, pinned dependencies, front end, guide
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -40,6 +40,13 @@ static/dist/.built: node_modules/.installed $(shell find static/src static/css -
 	npm run --silent build
 	@touch $@
 
+# A link that leads nowhere fails it. Seconds.
+build/guide.built: $(VENV)/.installed zensical.toml $(shell find docs/guide -type f)
+	NO_COLOR=1 $(BIN)/zensical build --strict --clean
+	@touch $@
+
+docs: build/guide.built ## the guide as a site in build/guide, which the portal serves at /help/
+
 demo: setup ## the main job end to end, then the portal (EXIT=1: all but serve)
 	$(BIN)/python manage.py demo $(if $(EXIT),--exit)
 
@@ -53,10 +60,10 @@ dev: setup ## for developers: reloads Python, TypeScript and CSS
 	  TESSERA_DEBUG=1 $(BIN)/python manage.py serve --reload
 
 # The slowest first, two at a time.
-CHECKS := check-types check-pages check-page-types check-django check-deploy check-style check-imports check-templates
+CHECKS := check-types check-pages check-page-types check-api-types check-django check-deploy check-style check-imports check-templates
 .PHONY: $(CHECKS)
 
-check: setup ## ruff, mypy, imports, Django's checks, templates, tsc, eslint
+check: setup ## ruff, mypy, imports, Django's checks, templates, tsc, eslint; setup checks the guide's links
 	@$(MAKE) --no-print-directory -j2 $(CHECKS)
 
 check-types:
@@ -66,6 +73,8 @@ check-pages:
 	npm run --silent lint
 check-page-types:
 	npm run --silent check
+check-api-types:
+	PYTHON=$(BIN)/python npm run --silent types -- --check
 .PHONY: check-page-logic
 check-page-logic:
 	npm run --silent test
@@ -114,7 +123,7 @@ bench-gpu: setup ## measure a GPU against the processors; writes docs/benchmarks
 	$(BIN)/python -m tests.bench.gpu
 
 gpu-once: setup ## GPU tests and measures within ten minutes, into the folder OUT
-	$(BIN)/python -m tests.bench.gpu.once
+	$(BIN)/python -m tests.bench.gpu.all_steps
 
 gpu-wheels: setup ## packages that a bare machine with a GPU lacks, into build/gpu-wheels
 	$(BIN)/python -m tests.bench.gpu.wheels
@@ -122,10 +131,11 @@ gpu-wheels: setup ## packages that a bare machine with a GPU lacks, into build/g
 chaos: setup ## ten minutes of killed processes, servers and clocks; reports what was lost (SEED=1)
 	$(BIN)/python -m tests.chaos --minutes $(or $(MINUTES),10) --seed $(or $(SEED),1)
 
-swapping: setup ## 10,000 searches while regions come and go and indexes are swapped (POSTGRESQL=1)
-	$(BIN)/python -m tests.swapping $(if $(POSTGRESQL),--postgresql) --json docs/results/swapping$(if $(POSTGRESQL),.postgresql).json
+swapping: setup ## 10,000 searches while regions come and go and indexes are swapped (POSTGRESQL=1, MILVUS=1)
+	$(BIN)/python -m tests.swapping $(if $(POSTGRESQL),--postgresql) $(if $(MILVUS),--milvus) \
+	  $(if $(SEARCHES),--searches $(SEARCHES)) --json docs/results/swapping$(if $(POSTGRESQL),.postgresql)$(if $(MILVUS),.milvus).json
 
-screenshots: setup ## take the pictures of docs/screenshots in a real browser
+screenshots: setup ## take the pictures of docs/guide and docs/screenshots in a real browser
 	$(BIN)/python -m tests.browser.screenshots
 
 lock: ## lock the images' packages, with hashes; needs uv and TORCH_WHEELS

@@ -2,30 +2,30 @@ import js from "@eslint/js";
 import tseslint from "typescript-eslint";
 
 /**
- * The rooms of static/src, lowest first: a file imports from its own room and from those before it.
- * Of the bundles, upload and browse may use app, app may use theme, and viewer none; all use dom. In the tests `@` is static/src.
+ * The layers of static/src, lowest first: a file imports from its own layer and from those before it.
+ * Of the bundles, upload and explore may use app, app may use theme, and viewer none; all use api and dom. In the tests `@` is static/src.
  */
-const ROOMS = {
-  "static/src": ["dom", "theme", "app", "upload", "browse"],
-  "static/src/viewer": ["lib", "map", "rois", "video", "mosaic", "beside", "about", "page"],
-  "static/src/viewer/rois": ["shapes", "saved", "shown", "sketch", "tools", "panel"],
+const LAYERS = {
+  "static/src": ["api", "dom", "theme", "app", "upload", "explore"],
+  "static/src/viewer": ["lib", "map", "rois", "video", "mosaic", "compare", "image_properties", "workbench"],
+  "static/src/viewer/rois": ["shapes", "store", "rendering", "drawing", "tools", "panel"],
 };
-/** What the rooms of a folder may not import, besides those after them. */
+/** What the layers of a folder may not import, besides those after them. */
 const OTHERS = {
   "static/src": ["viewer"],
-  "static/src/viewer": ["app", "theme", "upload", "browse"],
-  "static/src/viewer/rois": ["video", "mosaic", "beside", "about", "page", "app", "theme", "upload", "browse"],
+  "static/src/viewer": ["app", "theme", "upload", "explore"],
+  "static/src/viewer/rois": ["video", "mosaic", "compare", "image_properties", "workbench", "app", "theme", "upload", "explore"],
 };
 
-function roomRule(folder, room) {
-  const place = ROOMS[folder].indexOf(room);
-  const closed = [...ROOMS[folder].slice(place + 1), ...OTHERS[folder], "main"];
-  const message = `${folder}/${room} may import from ${[...new Set(["dom", ...ROOMS[folder].slice(0, place), room])].join(", ")}.`;
+function layerRule(folder, layer) {
+  const place = LAYERS[folder].indexOf(layer);
+  const closed = [...LAYERS[folder].slice(place + 1), ...OTHERS[folder], "main"];
+  const message = `${folder}/${layer} may import from ${[...new Set(["api", "dom", ...LAYERS[folder].slice(0, place), layer])].join(", ")}.`;
   const patterns = [{ regex: `^(\\.\\.?|@)/(.*/)?(${closed.join("|")})(/|$)`, message }];
-  return { files: [`${folder}/${room}/**`], rules: { "no-restricted-imports": ["error", { patterns }] } };
+  return { files: [`${folder}/${layer}/**`], rules: { "no-restricted-imports": ["error", { patterns }] } };
 }
 
-const oneWay = Object.entries(ROOMS).flatMap(([folder, rooms]) => rooms.map((room) => roomRule(folder, room)));
+const oneWay = Object.entries(LAYERS).flatMap(([folder, layers]) => layers.map((layer) => layerRule(folder, layer)));
 
 export default tseslint.config(
   { ignores: ["static/dist/", "node_modules/"] },

@@ -10,5 +10,6 @@ export default defineConfig({
     isolate: false, // the modules keep no state that one test could leave to another, and starting takes most of the time
     unstubGlobals: true,
     restoreMocks: true,
+    testTimeout: 30_000, // two checks run at once on two cores
   },
 });

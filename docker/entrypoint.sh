@@ -3,7 +3,7 @@
 set -eu
 
 role="${1:-web}"
-nice="${TESSERA_WORKER_NICE:-15}" # as WORKER_NICE in portal/config/processes.py
+nice="${TESSERA_WORKER_NICE:-15}" # as WORKER_NICE in portal/operations/processes.py
 [ $# -gt 0 ] && shift
 
 case "$role" in

@@ -3,7 +3,7 @@
 # Reads the environment; name what the compose file and the Dockerfile need.
 set -eu
 status=0
-for name in NODE_IMAGE PYTHON_IMAGE POSTGRES_IMAGE REDIS_IMAGE PROXY_IMAGE ${OBJECTS_IMAGE:+OBJECTS_IMAGE} ${QDRANT_IMAGE:+QDRANT_IMAGE}; do
+for name in NODE_IMAGE PYTHON_IMAGE POSTGRES_IMAGE REDIS_IMAGE PROXY_IMAGE ${OBJECTS_IMAGE:+OBJECTS_IMAGE} ${MILVUS_IMAGE:+MILVUS_IMAGE}; do
   eval "image=\${$name:-}"
   digest=${image##*@sha256:}
   case "$image" in

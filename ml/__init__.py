@@ -1,4 +1,6 @@
-"""Tessera's pixels and models. Django-free: importable alone by notebooks and GPU boxes."""
+"""Image processing and models of Tessera, without Django: importable in notebooks and on GPU
+machines.
+"""
 
 from __future__ import annotations
 

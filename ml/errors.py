@@ -67,6 +67,12 @@ class EmptyRegionError(BadInputError):
     code = "empty-region"
 
 
+class NoTissueError(EmptyRegionError):
+    """A point is on glass."""
+
+    code = "no-tissue"
+
+
 class InvalidGeometryError(BadInputError):
     """A geometry is not a finite polygon or multipolygon."""
 

@@ -1,4 +1,4 @@
-"""Files written whole or not at all: beside their place, then moved there by one rename."""
+"""Atomic writing of files: to a temporary name in the same folder, then one rename."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WEIGHTS_FOLDER = Path(__file__).resolve().parent / "weights"
 """Folder of the weights that ship with the package."""
 
 NO_ARRAYS = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error)
-"""What reading named arrays raises where a file is not NumPy's, damaged, or lacks one of them."""
+"""Exceptions of reading named arrays from a file that is not NumPy's, damaged, or incomplete."""
 
 
 @contextmanager

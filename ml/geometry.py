@@ -16,13 +16,13 @@ import numpy.typing as npt
 from ml.types import ArrayBool, ArrayF64
 
 MIN_DEPTH = 1e-9
-"""A homography's w at or below it: the point lies behind the plane, or on its horizon."""
+"""Smallest w of a homography: below it a point is behind the plane, or on its horizon."""
 
 NO_LENGTH_PX = 1e-12
 """Edges count as at least this long, so that two corners on one spot divide by no zero."""
 
 INVERSE_STEPS = 20
-"""Of the search for the point that a mesh moves to a given one: enough for a slope of 0.3."""
+"""Iterations of the inverse of a mesh: enough for a slope of 0.3."""
 
 
 def transform_points(H_b_from_a: npt.NDArray[Any], xy: npt.NDArray[Any]) -> ArrayF64:
@@ -38,7 +38,7 @@ def transform_points(H_b_from_a: npt.NDArray[Any], xy: npt.NDArray[Any]) -> Arra
 def project_points(
     H_b_from_a: npt.NDArray[Any], xy: npt.NDArray[Any]
 ) -> tuple[ArrayF64, ArrayBool]:
-    """As ``transform_points``, and which of them lie in front of the plane.
+    """Map points like ``transform_points``, and tell which are in front of the plane.
 
     Returns:
         (..., P, 2) float64, finite, of no meaning where the point lies behind the plane;
@@ -111,7 +111,7 @@ def inside_convex(outline: ArrayF64, xy: ArrayF64, *, margin_px: float = 0.5) ->
 
 @dataclass(frozen=True, slots=True)
 class FrameMaps:
-    """Where N frames lie on a plane: by a homography, and by a mesh where they bend.
+    """Mappings of N frames to a plane: a homography each, and a mesh where they bend.
 
     A point of the plane goes into a frame by ``y = H^-1 p``, then ``x = y + m(y)``, with ``m``
     bilinear between the nodes of a mesh that spans the frame. The way back is found step by step.

@@ -1,4 +1,4 @@
-"""Which GPU is asked for, and how much of it: read for torch and for FAISS alike."""
+"""GPU selection and memory limit, read for torch and for FAISS alike."""
 
 from __future__ import annotations
 
@@ -14,22 +14,23 @@ from ml.errors import BadInputError
 VARIABLE = "TESSERA_DEVICE"
 """auto, cpu, cuda or cuda:N."""
 MEMORY_VARIABLE = "TESSERA_GPU_MEMORY_GIB"
-"""What one process may take of a GPU: several workers share one by it."""
+"""Environment variable with the GPU memory of one process, so that several workers can share a
+GPU."""
 COMPILE_VARIABLE = "TESSERA_COMPILE"
 """1: networks that run on a GPU are compiled at their first batch."""
 PROCESSOR = "CPU"
 LOOK_S = 120.0
-"""torch and a driver take seconds to start, more where every worker starts at once."""
+"""Timeout: torch and a driver take seconds to start, longer if all workers start together."""
 
 
-def gpu_asked(name: str | None, gpus: int) -> int | None:
-    """The number of the GPU to use; None for the processor.
+def select_gpu(name: str | None, gpus: int) -> int | None:
+    """Select the number of the GPU to use; None for the CPU.
 
     Args:
-        name: None takes that of the environment, else a GPU if there is one.
-        gpus: how many can be used.
+        name: Device; None for that of the environment, or a GPU if there is one.
+        gpus: Number of usable GPUs.
     Raises:
-        BadInputError: another name, or a GPU that is not there.
+        BadInputError: Unknown name, or no such GPU.
     """
     name = name or os.environ.get(VARIABLE) or "auto"
     if name == "auto":
@@ -47,8 +48,8 @@ def gpu_asked(name: str | None, gpus: int) -> int | None:
 
 
 @contextmanager
-def device_asked(name: str | None) -> Iterator[None]:
-    """Let the environment ask for this device within the block; None leaves it as it is."""
+def device_override(name: str | None) -> Iterator[None]:
+    """Set the device in the environment within the block; None changes nothing."""
     before = os.environ.get(VARIABLE)
     if name is not None:
         os.environ[VARIABLE] = name
@@ -62,7 +63,7 @@ def device_asked(name: str | None) -> Iterator[None]:
 
 
 def memory_bound_gib() -> float | None:
-    """What ``TESSERA_GPU_MEMORY_GIB`` says; None if it says nothing.
+    """Value of ``TESSERA_GPU_MEMORY_GIB``; None if unset.
 
     Raises:
         BadInputError: not a number above 0.
@@ -80,7 +81,7 @@ def memory_bound_gib() -> float | None:
 
 
 def is_compiling() -> bool:
-    """Whether ``TESSERA_COMPILE`` asks for compiled networks.
+    """Return whether ``TESSERA_COMPILE`` asks for compiled networks.
 
     Raises:
         BadInputError: neither 0 nor 1.
@@ -92,7 +93,9 @@ def is_compiling() -> bool:
 
 
 def has_driver() -> bool:
-    """Whether this machine has a driver for a GPU: without one nobody needs to look further."""
+    """Return whether this machine has a driver for a GPU: without one nobody needs to look
+    further.
+    """
     try:
         ctypes.CDLL("libcuda.so.1")
     except OSError:
@@ -101,14 +104,14 @@ def has_driver() -> bool:
 
 
 def device_line() -> str:
-    """What this machine's workers compute on, for people; torch is not loaded into this process.
+    """Describe the device of this machine's workers, without loading torch into this process.
 
-    Whoever forks afterwards, as a pool of workers does, must not have begun to use a GPU: where
-    there is a driver for one, a separate process looks.
+    A process that forks later, such as a pool of workers, must not have initialised a GPU: where a
+    driver is present, a separate process looks.
     """
     if not has_driver():
         try:
-            gpu_asked(None, 0)
+            select_gpu(None, 0)
         except BadInputError as error:
             return str(error)
         return PROCESSOR

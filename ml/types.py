@@ -58,7 +58,7 @@ class DisplayRange:
 
 @dataclass(frozen=True, slots=True)
 class SlideInfo:
-    """What a slide or still is, free of anything that could name a patient.
+    """Properties of a slide or still, without anything that could identify a patient.
 
     Attributes:
         mpp_x, mpp_y: microns per level-0 pixel, or None if the file does not say.
@@ -181,7 +181,8 @@ class DisplayGeometry:
 
 @dataclass(frozen=True, slots=True)
 class VideoInfo:
-    """What a video is. ``warnings`` are sentences for the user (a cut file, odd time stamps)."""
+    """Properties of a video. ``warnings`` are sentences for the user (a cut file, odd time
+    stamps)."""
 
     geometry: DisplayGeometry
     codec: str

@@ -6,10 +6,13 @@ cd "$(dirname "$0")/.."
 lock() { # NAME EXTRA MORE...
   name=$1 extra=$2
   shift 2
-  uv pip compile pyproject.toml --quiet --extra "$extra" --extra postgres --extra qdrant --extra s3 \
+  uv pip compile pyproject.toml --quiet --extra "$extra" --extra milvus --extra postgres --extra s3 --extra worker \
     --constraint constraints.txt \
     --generate-hashes --python-version 3.11 --python-platform x86_64-manylinux_2_28 \
     --no-annotate --no-header --no-emit-index-url --no-emit-find-links "$@" --output-file "requirements/$name.txt"
 }
 lock cpu cpu --find-links "${TORCH_WHEELS:?set TORCH_WHEELS}" --override requirements/cpu.in
 lock gpu gpu
+echo zensical | uv pip compile - --quiet --constraint constraints.txt --generate-hashes --python-version 3.11 \
+  --python-platform x86_64-manylinux_2_28 --no-annotate --no-header --no-emit-index-url --no-emit-find-links \
+  --output-file requirements/docs.txt

@@ -1,26 +1,23 @@
-"""Fixtures of every test: labs with people of each role, clients, storage, development data."""
+"""Fixtures for all tests: labs, users of each role, clients, storage, development data."""
 
 from __future__ import annotations
 
 import gc
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from django.test import Client
     from rest_framework.test import APIClient
 
     from portal.labs.models import Lab, User
+    from tests.milvus_server import RunningMilvus
 
-
-# A test says what is right, not how fast.
-settings.register_profile("tessera", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("tessera")
 
 LONG = (
     "tests/portal/test_postgresql.py",
@@ -32,90 +29,114 @@ LONG = (
     "tests/browser/test_accessibility.py",
     "tests/portal/access/test_matrix.py",
 )
-"""Files that take minutes: begun first, so that no worker waits for them at the end.
+"""Files that take minutes, started first so that no worker runs one of them alone at the end.
 
-Each worker gets two at once: one that computes goes with one that waits.
+Each worker gets two at once: the order pairs one that computes with one that waits.
 """
 
 
 ONE_PORTAL = "tests/client/"
-"""Whose fixture ``seat`` starts a portal with its worker."""
+"""Folder whose session fixture ``seat`` starts a portal with its worker."""
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Two more than there are processors: tests of browsers and servers wait most of the time."""
+    """Return the processor count plus two: tests of browsers and servers mostly wait."""
     return (os.cpu_count() or 1) + 2
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """File by file, but those that ask one portal go to one worker: to start it takes a minute."""
+    """Schedule by file; tests that share a server run in one worker."""
     if config.getvalue("dist") != "loadfile":
         return None
     from xdist.scheduler import LoadFileScheduling
 
     class ByServer(LoadFileScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
-            is_of_it = nodeid.startswith(ONE_PORTAL)
-            return ONE_PORTAL if is_of_it else str(super()._split_scope(nodeid))
+            if "milvus" in nodeid:
+                return "milvus"
+            if nodeid.startswith(ONE_PORTAL):
+                return ONE_PORTAL
+            return str(super()._split_scope(nodeid))
 
     return ByServer(config, log)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """What is run again is shown at the end, with the reason it failed the first time.
-
-    Workers of portals are no nicer than tests: among these they would get a thirtieth of a
-    processor, while a test waits for them. Until the tests are collected, hardly anything of what
-    is loaded is garbage. Behind a script's & SIGINT is ignored, and so it would be by every process
-    that a test interrupts.
-    """
+    """Set the environment of the run before anything is collected."""
+    # tests wait for the workers of the portals they start
     os.environ.setdefault("TESSERA_WORKER_NICE", "0")
-    gc.disable()
+    # OCR takes seconds a file; tests of it set the rule they need
+    os.environ.setdefault("TESSERA_PHI_IN_PIXELS", "off")
+    gc.disable()  # until collection ends: little of what is imported is garbage
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # a shell starts background jobs with SIGINT ignored, and child processes inherit that
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    config.option.rerun_show_tracebacks = True
 
 
-def _turn(item: pytest.Item) -> int:
+def _priority(item: pytest.Item) -> int:
     return next((i for i, path in enumerate(LONG) if item.nodeid.startswith(path)), len(LONG))
 
 
 def pytest_collection_finish() -> None:
-    """What was imported stays: the garbage collector need not look at it after each test.
-
-    Nor now: to find the little that could go takes a second of each worker.
-    """
+    """Exempt imported modules from the garbage collections that follow each test."""
     gc.freeze()
     gc.enable()
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The long ones first, all others as they were. A browser alone gets a second chance."""
-    items.sort(key=_turn)
-    if not config.pluginmanager.hasplugin("rerunfailures"):
-        return
-    for item in items:
-        if item.get_closest_marker("browser"):
-            item.add_marker(pytest.mark.flaky(reruns=1))
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run long files first."""
+    items.sort(key=_priority)
+
+
+MILVUS = pytest.StashKey["RunningMilvus"]()
+
+
+@pytest.fixture(scope="session")
+def milvus_server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RunningMilvus]:
+    """A Milvus server, installed by ``tests.milvus_server``."""
+    from tests.milvus_server import started
+
+    running = started(tmp_path_factory.mktemp("milvus"))
+    request.config.stash[MILVUS] = running
+    yield running
+    running.kill()
+
+
+@pytest.fixture
+def milvus(milvus_server: RunningMilvus) -> RunningMilvus:
+    """The Milvus server, running."""
+    if milvus_server.process.poll() is not None:
+        milvus_server.start()
+    return milvus_server
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Stop Milvus after the last test in a row that uses it: idle, it takes a fifth of a core."""
+    is_used = "milvus" in item.nodeid and MILVUS in item.config.stash
+    if is_used and (nextitem is None or "milvus" not in nextitem.nodeid):
+        item.config.stash[MILVUS].kill()
 
 
 @pytest.fixture(scope="session")
 def tessera_data() -> Path:
-    """The folder of development data; skips where ``TESSERA_DATA`` is not set."""
+    """Folder of development data; skips the test if ``TESSERA_DATA`` is not set."""
     folder = os.environ.get("TESSERA_DATA")
     if not folder:
-        pytest.skip("TESSERA_DATA is not set: the development data is not here")
+        pytest.skip("TESSERA_DATA is not set")
     return Path(folder)
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _log_can_be_emptied_between_tests() -> None:
-    """The database refuses to empty the audit log; tests that commit have to, after each.
+def _flush_drops_audit_triggers() -> None:
+    """Let ``flush`` empty the append-only audit log between tests that commit.
 
-    ``flush`` emits ``post_migrate``, which sets the triggers again. Django would write the types of
-    all models and the permissions for them anew each time, which nothing here asks for.
+    ``flush`` emits ``post_migrate``, which creates the triggers again. Content types and
+    permissions, which Django would also create each time, are not needed.
     """
     from django.contrib.contenttypes.management import create_contenttypes
     from django.core.management.commands import flush
@@ -136,16 +157,16 @@ def _log_can_be_emptied_between_tests() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _nothing_noted_before() -> None:
-    """A process remembers what it noted in the audit log; tests begin without."""
-    from portal.config.auditing.middleware import NOTED
+def _clear_recent_audit_entries() -> None:
+    """Clear the process's memory of recent audit entries."""
+    from portal.operations.audit_middleware import RECENT
 
-    NOTED.clear()
+    RECENT.clear()
 
 
 @pytest.fixture
 def storage(settings: Any, tmp_path: Path) -> Path:
-    """A storage root of this test's own."""
+    """Empty storage root."""
     settings.TESSERA_STORAGE = tmp_path / "storage"
     settings.TESSERA_STORAGE.mkdir()
     return settings.TESSERA_STORAGE
@@ -167,62 +188,62 @@ def _member(lab: Lab, role: str) -> User:
 
 @pytest.fixture
 def lab(db: None) -> Lab:
-    """The lab most tests play in."""
+    """Lab of the users below."""
     return _lab("north")
 
 
 @pytest.fixture
 def other_lab(db: None) -> Lab:
-    """A lab that must see nothing of ``lab``."""
+    """Lab that must see nothing of ``lab``."""
     return _lab("south")
 
 
 @pytest.fixture
 def viewer(lab: Lab) -> User:
-    """May look."""
+    """User who may only read."""
     return _member(lab, "viewer")
 
 
 @pytest.fixture
 def annotator(lab: Lab) -> User:
-    """May draw and upload."""
+    """User who may draw and upload."""
     return _member(lab, "annotator")
 
 
 @pytest.fixture
 def reviewer(lab: Lab) -> User:
-    """May accept and reject."""
+    """User who may accept and reject."""
     return _member(lab, "reviewer")
 
 
 @pytest.fixture
 def manager(lab: Lab) -> User:
-    """May manage people and labels."""
+    """User who may manage people and labels."""
     return _member(lab, "manager")
 
 
 @pytest.fixture
 def stranger(other_lab: Lab) -> User:
-    """A manager of the other lab."""
+    """Manager of the other lab."""
     return _member(other_lab, "manager")
 
 
 @pytest.fixture
 def page(client: Client, annotator: User) -> Client:
-    """A browser session of the annotator (Django's test client)."""
+    """Django test client signed in as the annotator."""
     client.force_login(annotator)
     return client
 
 
 @pytest.fixture
 def api(annotator: User) -> APIClient:
-    """The API as the annotator, with a session; see also ``api_as``."""
+    """API client of the annotator; see also ``api_as``."""
     return _api_client(annotator)
 
 
 @pytest.fixture
 def api_as() -> Any:
-    """``api_as(user)``: an API client of that user."""
+    """Factory of API clients: ``api_as(user)``."""
     return _api_client
 
 

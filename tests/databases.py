@@ -15,43 +15,43 @@ from pathlib import Path
 import psycopg
 
 ROOT = Path(__file__).resolve().parents[1]
-KEPT = ROOT / "build/tests"
+CACHE = ROOT / "build/tests"
 
 
 def migrated(path: Path) -> str:
     """Lay an SQLite file down at ``path``; its URL. To migrate takes six seconds of a processor."""
-    with _kept("sqlite3") as kept:
-        if not kept.exists():
-            begun = KEPT / "begun.sqlite3"
-            begun.unlink(missing_ok=True)
-            _migrate(f"sqlite:///{begun}")
-            begun.rename(kept)
-    shutil.copyfile(kept, path)
+    with _cached_database("sqlite3") as cached:
+        if not cached.exists():
+            unfinished = CACHE / "begun.sqlite3"
+            unfinished.unlink(missing_ok=True)
+            _migrate(f"sqlite:///{unfinished}")
+            unfinished.rename(cached)
+    shutil.copyfile(cached, path)
     return f"sqlite:///{path}"
 
 
 def migrate_server(url: str) -> None:
     """The same in an empty database of PostgreSQL, out of a dump of the one migrated first."""
-    with _kept("sql") as kept:
-        if not kept.exists():
+    with _cached_database("sql") as cached:
+        if not cached.exists():
             _migrate(url)
             if text := _dump(url):
-                kept.write_text(text)
+                cached.write_text(text)
             return
     with psycopg.connect(url, autocommit=True) as database:
-        database.execute(kept.read_bytes())
+        database.execute(cached.read_bytes())
 
 
 @contextmanager
-def _kept(ending: str) -> Iterator[Path]:
-    """Where the database of these migrations is kept, for one process at a time; no older one."""
-    KEPT.mkdir(parents=True, exist_ok=True)
-    kept = KEPT / f"migrated-{_state()}.{ending}"
-    with (KEPT / f"lock-{ending}").open("w") as lock:
+def _cached_database(ending: str) -> Iterator[Path]:
+    """Lock the cached database of these migrations, remove older ones, and yield its path."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    cached = CACHE / f"migrated-{_state()}.{ending}"
+    with (CACHE / f"lock-{ending}").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        for old in set(KEPT.glob(f"migrated-*.{ending}")) - {kept}:
+        for old in set(CACHE.glob(f"migrated-*.{ending}")) - {cached}:
             old.unlink()
-        yield kept
+        yield cached
 
 
 def _migrate(url: str) -> None:

@@ -1,4 +1,4 @@
-"""What turns data into code, or text into markup, stands nowhere; the exceptions are named."""
+"""Nothing turns data into code or text into markup, except the named exceptions."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ TEMPLATES_ALLOWED = {
 
 
 def _found(source: str, name: str) -> Iterator[str]:
-    """What is forbidden in a module, as ``name: what``."""
+    """Forbidden constructs of a module, as ``name: construct``."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import | ast.ImportFrom):
             names = [one.name for one in node.names] if isinstance(node, ast.Import) else []

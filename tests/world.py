@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -20,25 +18,27 @@ from django.test.utils import override_settings
 
 from ml.imaging.slides.pyramids import write_pyramid
 from portal.annotations.models import Label, Roi
-from portal.annotations.services import label_create, roi_create
+from portal.annotations.services.labels import label_create
+from portal.annotations.services.rois import roi_create
 from portal.archive.models import Canvas, Case, Evidence, Slide, Upload, UploadState, Video
-from portal.archive.services import case_create, item_receive
+from portal.archive.services.cases import case_create
+from portal.archive.services.items import item_receive
+from portal.embeddings.models import Encoder
+from portal.explore.models import RegionMap
 from portal.jobs.models import Job
 from portal.jobs.worker.runner import job_run
 from portal.labs.models import Lab, User
+from portal.model_training.models import Learning
 from portal.mosaics.models import Followup, Mosaic
-from portal.mosaics.services import mosaic_create
-from portal.retrieval.models import Encoder, Learning, Query, QuerySource, RegionMap, Report
-from portal.retrieval.selectors import Frozen, KeptOptions
-from portal.retrieval.services import QueryAsked, query_create
-
-LOOK = "ml.imaging.revealing.look"
-SHOWED_NOTHING: dict[tuple[Any, ...], dict[str, Any]] = {}
+from portal.mosaics.services.mosaics import mosaic_create
+from portal.search.models import Query, QuerySource, Report
+from portal.search.selectors.reports import ReportContent, StoredOptions
+from portal.search.services.queries import QueryData, query_create
 
 
 @dataclass
 class World:
-    """What ``build`` made."""
+    """Objects made by ``build``."""
 
     case: Case
     slide: Slide
@@ -127,28 +127,9 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     def run(target: str, arguments: Mapping[str, Any], **options: Any) -> dict[str, Any]:
         module, _, name = target.partition(":")
         function: Callable[..., dict[str, Any]] = getattr(import_module(module), name)
-        act = partial(function, **arguments, progress=options["progress"])
-        return _seen_once(function, arguments, act) if module == LOOK else act()
+        return function(**arguments, progress=options["progress"])
 
     monkeypatch.setattr("portal.archive.inspection.run_limited", run)
-
-
-def _seen_once(
-    function: Callable[..., dict[str, Any]],
-    arguments: Mapping[str, Any],
-    act: Callable[[], dict[str, Any]],
-) -> dict[str, Any]:
-    """The look for text and faces computes for long: a file that showed nothing shows nothing."""
-    with Path(arguments["path"]).open("rb") as file:
-        content = hashlib.file_digest(file, "sha256").hexdigest()
-    rest = {name: value for name, value in arguments.items() if name not in ("path", "out_dir")}
-    key = (function, content, repr(rest))
-    if key in SHOWED_NOTHING:
-        return SHOWED_NOTHING[key]
-    seen = act()
-    if not seen["found"]:
-        SHOWED_NOTHING[key] = seen
-    return seen
 
 
 class _RolledBack(Exception):
@@ -174,9 +155,10 @@ def rolled_back(folder: Path) -> Iterator[None]:
 
 
 def build(lab: Lab, user: User, folder: Path) -> World:
-    """One of everything; ``user`` must be a manager. The mosaic is asked for, not built."""
+    """One of everything; ``user`` must be a manager. The mosaic is requested, not built."""
     case = case_create(lab=lab, user=user, accession="W-1", patient_key="p1", organ="colon")
-    items = []
+    items: list[Slide | Video] = []
+    jobs: list[Job] = []
     for path in (slide_file(folder), video_file(folder)):
         with path.open("rb") as file:
             received = item_receive(case=case, file=file, filename=path.name, user=user)
@@ -184,8 +166,11 @@ def build(lab: Lab, user: User, folder: Path) -> World:
         job_run(received.job.pk)
         received.item.refresh_from_db()
         assert received.item.canvas is not None, received.item.error_message
-        items.append(received)
-    slide, video = items[0].item, items[1].item
+        items.append(received.item)
+        jobs.append(received.job)
+    slide, video = items
+    assert isinstance(slide, Slide) and isinstance(video, Video)
+    assert slide.canvas is not None and video.canvas is not None
     label = label_create(lab=lab, user=user, name="Swept")
     ring = [[10, 10], [400, 10], [400, 400], [10, 400], [10, 10]]
     roi = roi_create(
@@ -201,7 +186,7 @@ def build(lab: Lab, user: User, folder: Path) -> World:
         name=f"world-{lab.slug}", version="1", config_hash="0" * 64, dim=4, is_default=False
     )
     query = query_create(
-        asked=QueryAsked(source=QuerySource.TISSUE, canvas_id=slide.canvas.pk), user=user
+        data=QueryData(source=QuerySource.TISSUE, canvas_id=slide.canvas.pk), user=user
     )
     return World(
         case=case,
@@ -210,7 +195,7 @@ def build(lab: Lab, user: User, folder: Path) -> World:
         canvas=slide.canvas,
         label=label,
         roi=roi,
-        job=items[0].job,
+        job=jobs[0],
         mosaic=mosaic_create(video=video, user=user).mosaic,
         followup=followup,
         encoder=encoder,
@@ -222,8 +207,8 @@ def build(lab: Lab, user: User, folder: Path) -> World:
 
 
 def _map(encoder: Encoder, lab: Lab) -> RegionMap:
-    """Of nothing."""
-    columns = ("ids", "places", "neighbours", "distances", "pairs", "pair_distances")
+    """Create an empty map."""
+    columns = ("ids", "positions", "neighbours", "distances", "pairs", "pair_distances")
     return RegionMap.objects.create(
         lab=lab,
         encoder=encoder,
@@ -236,11 +221,11 @@ def _map(encoder: Encoder, lab: Lab) -> RegionMap:
 
 
 def _report(query: Query) -> Report:
-    """Of a search that found nothing; who made it is gone."""
-    empty = Frozen(
+    """Create a report of a search without hits, whose author was deleted."""
+    empty = ReportContent(
         facts=[],
         filters=[],
-        options=KeptOptions(
+        options=StoredOptions(
             k=1, exclude_same_patient=True, expand=0, diffuse=False, by_case=True, filters={}
         ),
         encoder=("box", "1", "0"),
@@ -259,8 +244,30 @@ def _report(query: Query) -> Report:
     )
 
 
+def withheld(made: World, user: User) -> Upload:
+    """The original of a redacted file, kept for managers."""
+    return Upload.objects.create(
+        lab=made.case.lab,
+        case=case_create(lab=made.case.lab, user=user, accession="W-8"),
+        filename="withheld.tif",
+        name="withheld.tif",
+        sha256=made.slide.asset.sha256,
+        asset=made.slide.asset,
+        state=UploadState.WITHHELD,
+        created_by=user,
+    )
+
+
+HELD_SCOPE: dict[str, Any] = {
+    "kind": "slide",
+    "device": "scanner 4.1",
+    "width_px": 704,
+    "height_px": 576,
+}
+
+
 def quarantined(made: World, user: User) -> Upload:
-    """A file of a case of its own, held back for text in its picture."""
+    """A file of a case of its own, held back for a date in its picture."""
     upload = Upload.objects.create(
         lab=made.case.lab,
         case=case_create(lab=made.case.lab, user=user, accession="W-7"),
@@ -269,10 +276,17 @@ def quarantined(made: World, user: User) -> Upload:
         sha256=made.slide.asset.sha256,
         asset=made.slide.asset,
         state=UploadState.QUARANTINED,
-        error_code="seen-in-pixels",
-        error_message="It may show who somebody is. Text in the picture at the upper left.",
+        error_code="phi-in-pixels",
+        error_message="It may show who somebody is. A date in the picture at the upper left.",
         created_by=user,
     )
-    place = {"kind": "text", "x": 0.1, "y": 0.1, "width": 0.2, "height": 0.05, "at_s": None}
-    Evidence.objects.create(lab=upload.lab, upload=upload, found=[place], picture=b"\xff\xd8\xff")
+    place = {"x": 0.1, "y": 0.1, "width": 0.2, "height": 0.05, "at_s": None}
+    findings = [{"kind": "date", "text": "12/03/1961", **place}]
+    Evidence.objects.create(
+        lab=upload.lab,
+        upload=upload,
+        findings=findings,
+        picture=b"\xff\xd8\xff",
+        **HELD_SCOPE,
+    )
     return upload

@@ -25,7 +25,7 @@ HEAD = "# Written by unasync.py from aio/{name}: change that one.\n"
 
 
 def unasync(name: str, text: str) -> str:
-    """The synchronous text of an asynchronous module."""
+    """Convert the text of an asynchronous module to a synchronous one."""
     text = re.sub(r"\basync (def|with|for)\b", r"\1", text)
     text = re.sub(r"\bawait ", "", text)
     for word, other in WORDS.items():

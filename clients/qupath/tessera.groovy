@@ -56,8 +56,8 @@ class Portal {
     }
 
     private HttpRequest.Builder request(String path, Map query) {
-        String asked = query.findAll { it.value != null }.collect { name, value -> name + '=' + URLEncoder.encode(value.toString(), 'UTF-8') }.join('&')
-        HttpRequest.newBuilder(URI.create(url + '/api/v1/' + path + '?' + asked))
+        String encoded = query.findAll { it.value != null }.collect { name, value -> name + '=' + URLEncoder.encode(value.toString(), 'UTF-8') }.join('&')
+        HttpRequest.newBuilder(URI.create(url + '/api/v1/' + path + '?' + encoded))
             .timeout(Duration.ofMinutes(10))
             .header('Authorization', 'Bearer ' + token)
     }
@@ -81,16 +81,16 @@ class Portal {
     }
 }
 
-String asked(String question, String known) {
-    def said = Dialogs.showInputDialog(TITLE, question, known)?.trim()
-    if (!said) {
+String prompt(String question, String known) {
+    def input = Dialogs.showInputDialog(TITLE, question, known)?.trim()
+    if (!input) {
         throw new Refusal('Nothing was done.')
     }
-    said
+    input
 }
 
 Portal portalOf() {
-    String url = System.getenv('TESSERA_URL') ?: asked('Address of the portal', 'https://')
+    String url = System.getenv('TESSERA_URL') ?: prompt('Address of the portal', 'https://')
     String token = System.getenv('TESSERA_TOKEN')
     if (!token) {
         def field = new PasswordField()
@@ -105,10 +105,10 @@ Portal portalOf() {
 
 /** The canvas that the person names; it has to be as large as the open image. */
 Map canvasOf(Portal portal, imageData) {
-    def said = asked('Address of the slide in the viewer, or the id in it', imageData.getProperty('tessera.canvas') ?: '')
-    def ids = said =~ /(?i)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/
+    def input = prompt('Address of the slide in the viewer, or the id in it', imageData.getProperty('tessera.canvas') ?: '')
+    def ids = input =~ /(?i)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/
     if (!ids.find()) {
-        throw new Refusal('There is no id of a slide in: ' + said)
+        throw new Refusal('There is no id of a slide in: ' + input)
     }
     def id = ids.group().toLowerCase()
     def canvas = Portal.parsed(portal.get("canvases/${id}/", [:]))
@@ -171,8 +171,8 @@ void getRois(Portal portal, Map canvas, imageData) {
         replaced.size() + ' replaced, ' + (here.size() - replaced.size()) + ' left as they are here.')
 }
 
-String told(Map report) {
-    def lines = [String.format('%.0f annotations: %.0f new, %.0f changed, %.0f back from the bin, %.0f as they are, %.0f refused, %.0f repaired',
+String summary(Map report) {
+    def lines = [String.format('%.0f annotations: %.0f new, %.0f changed, %.0f back from the trash, %.0f as they are, %.0f refused, %.0f repaired',
         *[report.total, report.created, report.updated, report.restored, report.unchanged, report.refused, report.repaired]*.doubleValue())]
     report.groups.take(10).each { group -> lines << String.format('%s (%.0f): %s', group.status, group.count as double, group.reason) }
     lines.join('\n')
@@ -198,16 +198,16 @@ void sendAnnotations(Portal portal, Map canvas, imageData) {
     def body = stream.toByteArray()
     def report = Portal.parsed(portal.post("canvases/${canvas.id}/roi-file/", [format: 'geojson', dry_run: 1], body))
     if (report.created + report.updated + report.restored == 0) {
-        Dialogs.showPlainMessage(TITLE, 'Nothing to send. ' + told(report) + left)
+        Dialogs.showPlainMessage(TITLE, 'Nothing to send. ' + summary(report) + left)
         return
     }
-    if (!Dialogs.showConfirmDialog(TITLE, 'Send to ' + canvas.name + '?\n' + told(report) + left)) {
+    if (!Dialogs.showConfirmDialog(TITLE, 'Send to ' + canvas.name + '?\n' + summary(report) + left)) {
         throw new Refusal('Nothing was sent.')
     }
     report = Portal.parsed(portal.post("canvases/${canvas.id}/roi-file/", [format: 'geojson'], body))
     def ids = sent.collect { idOf(it) } as Set
     keep(imageData, canvas, versionsNow(portal, canvas).findAll { id, version -> id in ids })
-    Dialogs.showPlainMessage(TITLE, 'Sent. ' + told(report) + left)
+    Dialogs.showPlainMessage(TITLE, 'Sent. ' + summary(report) + left)
 }
 
 try {

@@ -1,10 +1,8 @@
-"""The command line: one module a command, imported only when its command is asked for.
+"""Command line: one module per command, imported on demand.
 
-A command module offers ``add_parser(subparsers) -> None``, which adds a parser of the command's
-name, and ``run(args) -> Mapping``, which does the work and returns what ``--json OUT`` writes. It
-may offer ``describe(result) -> str``, the text for people; without it every plain value is one
-line. The dispatcher adds ``--json`` and ``--figures`` to every leaf parser, so that a module need
-not.
+A command module has ``add_parser(subparsers) -> None`` and ``run(args) -> Mapping``, whose result
+``--json OUT`` writes. It may have ``describe(result) -> str``, the text to print; without it each
+plain value is a line. The dispatcher adds ``--json`` and ``--figures`` to every leaf parser.
 
 Exit codes: 0 done, 2 bad input (one line on standard error), 130 interrupted, 1 a bug (traceback).
 """
@@ -29,10 +27,9 @@ COMMANDS: Mapping[str, str] = {
     "mosaic": "build a mosaic from a video or a folder of frames",
     "index": "build, search and inspect a vector index",
     "train": "train a network by a named scheme",
-    "ablate": "compare graph networks, as the retrieval paper suggests",
     "evaluate": "score retrieval, matching, epipolar geometry or mosaics",
 }
-"""Every command with its line of help. Kept here, so that ``--help`` imports no command."""
+"""Commands with their line of help; ``--help`` imports none of them."""
 
 EXIT_BAD_INPUT = 2  # argparse's own for a bad command line
 EXIT_INTERRUPTED = 130  # the shell's: 128 + SIGINT
@@ -64,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except _REFUSED as error:
         return _refuse(_message(error))
     except BrokenPipeError:
-        # The reader of our output went away (``| head``): not an error of ours.
+        # The reader of the output has closed it, as in ``| head``.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
 
@@ -85,7 +82,7 @@ def _run(module: ModuleType, args: argparse.Namespace) -> int:
 
 
 def _command_of(words: Sequence[str]) -> str | None:
-    """The command among ``words``: the first one, as the program itself has no valued option."""
+    """Command among ``words``: the first word that is no option."""
     first = next((word for word in words if not word.startswith("-")), None)
     return first if first in COMMANDS else None
 

@@ -88,7 +88,7 @@ def describe(result: EmbedReport) -> str:
 def _embed_all(
     args: argparse.Namespace, encoder: Any, progress: Progress
 ) -> tuple[list[EmbeddedRegion], list[Any]]:
-    from ml.imaging.slides import open_slide
+    from ml.imaging.slides.slide import open_slide
 
     jobs = _jobs(args)
     rows: list[EmbeddedRegion] = []

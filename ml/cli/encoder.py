@@ -10,7 +10,7 @@ from ml.errors import BadInputError
 
 
 class ModelLine(TypedDict):
-    """A foundation model: its recipe, and whether its weights are here."""
+    """A foundation model: its recipe, and whether its weights are installed."""
 
     name: str
     repository: str
@@ -25,14 +25,14 @@ class ModelLine(TypedDict):
 
 @final
 class ModelList(TypedDict):
-    """What ``encoder list`` returns."""
+    """Result of ``encoder list``."""
 
     models: list[ModelLine]
 
 
 @final
 class MadeEncoder(TypedDict):
-    """What ``encoder make`` returns."""
+    """Result of ``encoder make``."""
 
     out: str
     name: str
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> ModelList | MadeEncoder:
 
 
 def describe(result: ModelList | MadeEncoder) -> str:
-    """A paragraph per model, or what was written."""
+    """Text with a paragraph for each model, or with the written encoder."""
     if "models" not in result:
         return (
             f"{result['out']}: {result['name']} {result['version']}, {result['dim']} dimensions,"

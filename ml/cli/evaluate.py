@@ -15,19 +15,19 @@ PROTOCOLS: Registry = {
         "the same tissue in later frames of a scope",
     ),
     "tissue": ("ml.evaluation.retrieval.tissue", "search for similar tissue with a whole slide"),
-    "splits": ("ml.evaluation.retrieval.splits", "patient-disjoint folds of similar class shares"),
-    "settings": (
-        "ml.evaluation.retrieval.settings",
-        "settings of graph networks, chosen on one fold and tested on another",
+    "ablation": (
+        "ml.evaluation.retrieval.ablation",
+        "graph networks and none, with and without labels",
+    ),
+    "arrangement": (
+        "ml.evaluation.retrieval.arrangement",
+        "graph networks against the mean on large regions",
     ),
     "matching": ("ml.evaluation.matching.command", "key point matches against known transforms"),
     "epipolar": ("ml.evaluation.epipolar.command", "key point matches against known camera poses"),
     "mosaic": ("ml.evaluation.mosaic.command", "registration of a video's frames"),
-    "revealing": ("ml.evaluation.revealing.command", "text, faces and frames outside the body"),
-    "plots": (
-        "ml.evaluation.epipolar.drawn",
-        "the plot of the epipolar scores, from the JSON that was written",
-    ),
+    "phi": ("ml.evaluation.phi.command", "identifying text, faces and frames outside the body"),
+    "modality": ("ml.evaluation.modality.command", "histology or endoscopy, told from an image"),
     "card": (
         "ml.evaluation.common.card",
         "the table of a model card, from the JSON that was written",
@@ -42,7 +42,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> Mapping[str, object]:
-    """Score.
+    """Score by the chosen protocol.
 
     Raises:
         MlError: data or options that cannot be scored.
@@ -53,6 +53,6 @@ def run(args: argparse.Namespace) -> Mapping[str, object]:
 
 
 def describe(result: Mapping[str, object]) -> str:
-    """The protocol's own table, or one line a value."""
+    """Text of the result: the protocol's tables, or one line a value."""
     module = module_of(PROTOCOLS, str(result["protocol"]))
     return str(getattr(module, "describe", describe_result)(result))

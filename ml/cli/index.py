@@ -13,8 +13,9 @@ import numpy.typing as npt
 from ml.cli.output import terminal_progress
 from ml.errors import BadInputError, CorruptFileError
 from ml.files import NO_ARRAYS
-from ml.index import FaissIndex, open_index
-from ml.index.manifest import read_manifest
+from ml.index import open_index
+from ml.index.files.engine import FaissIndex
+from ml.index.files.manifest import read_manifest
 from ml.types import ArrayI64
 
 
@@ -75,7 +76,7 @@ def run(args: argparse.Namespace) -> Mapping[str, object]:
 
 
 def describe(result: Mapping[str, Any]) -> str:
-    """Results of a search one a line, anything else as name and value."""
+    """Text with a line for each hit of a search, else for each value."""
     if "results" not in result:
         return "\n".join(f"{name}: {value}" for name, value in result.items())
     lines = [f"{hit['id']:>12}  {hit['distance']:.6f}" for hit in result["results"]]
@@ -127,7 +128,7 @@ def _existing(folder: Path) -> FaissIndex:
 
 
 def _load(path: Path) -> dict[str, npt.NDArray[Any]]:
-    """Arrays of a .npy (named 'vectors') or .npz file; nothing in it is ever executed."""
+    """Load the arrays of a .npz file, or the one of a .npy file as 'vectors', without pickles."""
     try:
         loaded = np.load(path, allow_pickle=False)
         arrays = {"vectors": loaded} if isinstance(loaded, np.ndarray) else dict(loaded)

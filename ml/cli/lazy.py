@@ -1,4 +1,4 @@
-"""Sub-commands by name whose module is imported only when they are asked for."""
+"""Sub-commands whose module is imported on demand."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from types import ModuleType
 from typing import Any
 
 Registry = Mapping[str, tuple[str, str]]
-"""Name to (module, line of help). A module offers ``add_arguments(parser)`` and
-``run(args, progress) -> dict``; it may offer ``describe(result) -> str``."""
+"""Name to (module, line of help). A module has ``add_arguments(parser)`` and
+``run(args, progress) -> dict``; it may have ``describe(result) -> str``."""
 
 
 class LazyParser(argparse.ArgumentParser):
-    """A parser that gets its arguments from ``module_name`` when it is first used."""
+    """A parser that imports ``module_name`` for its arguments when it is first used."""
 
     module_name: str | None = None
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As argparse's, after the arguments were added."""
+        """Add the arguments, then parse as argparse does."""
         if self.module_name is not None:
             name, self.module_name = self.module_name, None
             importlib.import_module(name).add_arguments(self)
@@ -29,10 +29,10 @@ class LazyParser(argparse.ArgumentParser):
 def add_lazy_parsers(
     parser: argparse.ArgumentParser, *, dest: str, registry: Registry
 ) -> list[LazyParser]:
-    """Add one sub-command for each entry of ``registry``; none of them is imported yet.
+    """Add one sub-command for each entry of ``registry`` without importing it.
 
     Returns:
-        their parsers, for options that all of them have.
+        Their parsers.
     """
     children = parser.add_subparsers(
         dest=dest, metavar=dest.upper(), required=True, parser_class=LazyParser
@@ -46,5 +46,5 @@ def add_lazy_parsers(
 
 
 def module_of(registry: Registry, name: str) -> ModuleType:
-    """The module of an entry."""
+    """Import the module of an entry."""
     return importlib.import_module(registry[name][0])

@@ -12,7 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ml.errors import BadInputError
-from ml.keypoints import DESCRIPTOR_NAMES, DETECTOR_NAMES, match_images
+from ml.keypoints import match_images
+from ml.keypoints.descriptors.registry import DESCRIPTOR_NAMES
+from ml.keypoints.detect import DETECTOR_NAMES
 from ml.types import Matches
 
 
@@ -40,7 +42,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> MatchReport:
-    """Match; returns the points of both images with their scores."""
+    """Match two images by command line arguments."""
     image_a, image_b = read_image(args.image_a), read_image(args.image_b)
     started = time.perf_counter()
     matches = match_images(
@@ -63,7 +65,7 @@ def run(args: argparse.Namespace) -> MatchReport:
 
 
 def describe(result: MatchReport) -> str:
-    """One line for people."""
+    """Text of the result."""
     return f"{result['matches']} matches in {result['seconds']} s"
 
 
@@ -95,7 +97,7 @@ def draw_matches(
     Raises:
         BadInputError: the path's ending names no image format, or it cannot be written.
     """
-    from ml.mosaic.sources import as_rgb
+    from ml.mosaic.frames.sources import as_rgb
 
     a, b = as_rgb(image_a), as_rgb(image_b)
     sheet = np.zeros((max(len(a), len(b)), a.shape[1] + b.shape[1], 3), np.uint8)

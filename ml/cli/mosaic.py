@@ -10,7 +10,8 @@ from typing import TypedDict
 
 from ml.cli.match import read_image
 from ml.cli.output import terminal_progress
-from ml.mosaic import MosaicConfig, build_mosaic
+from ml.mosaic import build_mosaic
+from ml.mosaic.config import MosaicConfig
 from ml.mosaic.result import MosaicQuality
 
 
@@ -22,10 +23,10 @@ class ComponentSummary(TypedDict):
 
 
 class MosaicSummary(TypedDict):
-    """What ``run`` returns.
+    """Result of ``run``.
 
     Attributes:
-        frames: read. registered: of those, placed. reasons: how many frames by reason.
+        frames: number of frames. registered: of those placed. reasons: number of frames by reason.
         pyramid, manifest: names in the folder.
     """
 
@@ -63,7 +64,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> MosaicSummary:
-    """Build; returns the size, how many frames were placed, and the reasons of the others."""
+    """Build a mosaic by command line arguments."""
     config = MosaicConfig(
         motion_model=args.motion_model,
         descriptor=args.descriptor,

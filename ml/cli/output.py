@@ -1,4 +1,4 @@
-"""What a command prints and writes: results as JSON or text, progress on a terminal."""
+"""Output of a command: results as JSON or text, progress on a terminal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ml.types import Progress, no_progress
 
 @contextmanager
 def terminal_progress() -> Iterator[Progress]:
-    """A ``Progress`` that draws a bar on standard error, or nothing where that is no terminal."""
+    """Progress bar on standard error if it is a terminal, else no output."""
     if not sys.stderr.isatty():
         yield no_progress
         return
@@ -38,14 +38,14 @@ def terminal_progress() -> Iterator[Progress]:
 
 
 def show(text: str) -> None:
-    """Print ``text`` for people, if there is any."""
+    """Print ``text`` unless it is empty."""
     if text:
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
 
 
 def write_json(result: Mapping[str, Any], out: str) -> None:
-    """Write ``result`` to the file ``out`` (whole or not at all), or to the screen for ``-``."""
+    """Write ``result`` atomically to the file ``out``, or to standard output for ``-``."""
     text = json.dumps(to_jsonable(result), indent=2, allow_nan=False)
     if out == "-":
         show(text)
@@ -54,12 +54,12 @@ def write_json(result: Mapping[str, Any], out: str) -> None:
 
 
 def write_figures(result: Mapping[str, Any], out: Path) -> None:
-    """Write the figures of ``result`` alone, see ``figures_of``, whole or not at all."""
+    """Write the figures of ``result``, see ``figures_of``, atomically."""
     files.write_json(out, figures_of(result))
 
 
 def check_writable(path: Path) -> None:
-    """Refuse a file that no result can be written to, before hours of work are spent.
+    """Refuse a file that cannot be written, before the work starts.
 
     Raises:
         FileNotFoundError, IsADirectoryError, PermissionError: naming the file or folder.
@@ -73,7 +73,7 @@ def check_writable(path: Path) -> None:
 
 
 def describe_result(result: Mapping[str, Any]) -> str:
-    """One ``name: value`` line for each plain value; lists and objects only by their size."""
+    """Text with a ``name: value`` line for each value; lists and objects by their size."""
     lines = []
     for name, value in to_jsonable(result).items():
         text = str(value)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from ml.cli.lazy import Registry, add_lazy_parsers, module_of
 from ml.cli.output import terminal_progress
-from ml.gpu import device_asked
+from ml.gpu import device_override
 from ml.types import no_progress
 
 SCHEMES: Registry = {
@@ -19,11 +19,6 @@ SCHEMES: Registry = {
     ),
     "cnn": ("ml.training.descriptors.cnn", "the CNN descriptor, by contrast across two views"),
     "graph": ("ml.training.descriptors.graph", "the graph descriptor over the CNN's features"),
-    "folds": ("ml.training.descriptors.folds", "cnn or graph, once for each fold over operations"),
-    "rivals": (
-        "ml.training.descriptors.rivals",
-        "cnn and graph compared with rivals from the papers",
-    ),
     "patches": (
         "ml.training.roi.patches.command",
         "the patch encoder, without labels, by views of patches",
@@ -32,9 +27,12 @@ SCHEMES: Registry = {
         "ml.training.roi.encoder.command",
         "the ROI encoder, without labels, by SimCLR over graphs",
     ),
+    "arrangement": (
+        "ml.training.roi.arrangement.command",
+        "a graph part for the slide encoder, by the arrangement of tissue",
+    ),
     "endoscopy": ("ml.training.roi.endoscopy", "the ROI encoder of frames and mosaics"),
     "vit": ("ml.training.vit.command", "the adapted vision transformer, by novel-view synthesis"),
-    "letters": ("ml.training.letters.command", "the network that finds text burnt into images"),
     "metric": ("ml.training.roi.lab_metric", "a metric from a lab's own labels, for an encoder"),
     "calibration": ("ml.training.roi.calibration", "calibrate the distances of an encoder"),
 }
@@ -50,16 +48,16 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> Mapping[str, object]:
-    """Train; the same command resumes an interrupted run.
+    """Train by command line arguments; the same command resumes an interrupted run.
 
     Raises:
         MlError: a bad configuration, or sources that cannot be trained on.
     """
-    from ml.networks.device import chosen_device  # loads torch: ``--help`` needs none
+    from ml.networks.device import select_device  # loads torch: ``--help`` needs none
     from ml.training.common.peers import joined
 
-    with device_asked(args.device), joined() as peers:
-        chosen_device()  # an unknown device is refused before anything is read
+    with device_override(args.device), joined() as peers:
+        select_device()  # an unknown device is refused before anything is read
         if peers.rank == 0:
             with terminal_progress() as progress:
                 return dict(module_of(SCHEMES, args.scheme).run(args, progress))

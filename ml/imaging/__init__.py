@@ -2,11 +2,12 @@
 
 ::
 
-    ingest.py, pictures.py    what the limited child process runs on an uploaded file
-    sandbox/, inspections.py  a child process that cannot harm its caller; what it reports of a file
-    slides/, videos/          levels, regions, tiles, pyramids; frames by time stamp, the rendition
-    formats/, limits.py       what a file is by its bytes; what it may claim before it is decoded
-    dicom/, staining/         slides as DICOM objects; how a section was stained
-    deidentify/, revealing/   copies without what names a patient; what pixels reveal of a person
-    samples/                  demo slides and videos made from packaged pictures
+    ingest.py, query_image.py  targets of the confined child process that opens uploaded files
+    results.py, sandbox/       their results; the child process
+    slides/, videos/           levels, regions, tiles, pyramids; frames, renditions
+    formats/, limits.py        file formats by content; limits on the claims of a file
+    dicom/, staining/          slides as DICOM objects; the stain that a file states
+    deidentification/          copies without identifying data
+    phi_detection/             identifying text, faces and frames outside the body in pixels
+    samples/                   demo slides and videos from packaged pictures
 """

@@ -1,7 +1,7 @@
-"""What the limited child process runs on an uploaded file: check it, describe it, derive from it.
+"""Functions for the limited child process: check, describe and convert an uploaded file.
 
 Writes only into ``out_dir``, or to ``out_path``; running it again writes the same files again. The
-results are plain JSON: they cross a process boundary.
+results are plain JSON, since they cross a process boundary.
 """
 
 from __future__ import annotations
@@ -12,35 +12,33 @@ from pathlib import Path
 from ml.errors import UnsupportedFormatError
 from ml.imaging.formats.archives import is_zip
 from ml.imaging.formats.dicom_video import is_dicom_video, unwrap_video
-from ml.imaging.formats.sets import unpack_set
+from ml.imaging.formats.multi_file import unpack_set
 from ml.imaging.formats.sniff import PIXELS_NAME, SET_FOLDER, FileKind, read_head, sniff
-from ml.imaging.formats.tiff import check_claims, is_ndpi, is_tiff
+from ml.imaging.formats.tiff import check_claims, is_ndpi
+from ml.imaging.formats.tiff_fields import is_tiff
 from ml.imaging.formats.tiff_layout import read_layout
 from ml.imaging.formats.zarr_store import is_zarr
-from ml.imaging.inspections import MadeRendition, SlideInspection, VideoInspection
-from ml.imaging.slides import SlideImage, open_slide
+from ml.imaging.modality import propose_modality
+from ml.imaging.results import RenditionResult, SlideInspection, VideoInspection
 from ml.imaging.slides.jpeg import encode_jpeg
 from ml.imaging.slides.metadata import scale_warning
-from ml.imaging.slides.ngff import write_ngff_pyramid
 from ml.imaging.slides.pyramids import write_pyramid
+from ml.imaging.slides.slide import SlideImage, open_slide
 from ml.imaging.slides.stills import still_range
 from ml.imaging.slides.tiles import TileSource
-from ml.imaging.staining import stain_of_file
-from ml.imaging.videos import (
-    load_frame_table,
-    poster_frame,
-    probe_video,
-    save_frame_table,
-    transcode_h264,
-)
+from ml.imaging.staining.detection import stain_of_file
 from ml.imaging.videos.filmstrip import FILMSTRIP_QUALITY, evenly, filmstrip
+from ml.imaging.videos.frame_table_file import load_frame_table, save_frame_table
+from ml.imaging.videos.transcode import transcode_h264, write_clip
+from ml.imaging.videos.video import poster_frame, probe_video
 from ml.types import JsonObject, Progress, SlideInfo, no_progress
 
 THUMBNAIL_PX = 512  # twice a card of the list, for screens of double density
 THUMBNAIL_NAME = "thumbnail.jpg"
 POSTER_NAME, FRAMES_NAME, RENDITION_NAME = "poster.jpg", "frames.npz", "rendition.mp4"
+CLIP_NAME = "clip.mp4"
 UNWRAPPED_NAME = "unwrapped"
-"""The video that a DICOM object held."""
+"""Name of the video extracted from a DICOM object."""
 
 
 def inspect_slide(*, path: str, out_dir: str, progress: Progress = no_progress) -> JsonObject:
@@ -50,11 +48,11 @@ def inspect_slide(*, path: str, out_dir: str, progress: Progress = no_progress) 
     which becomes a tiled pyramid, as a still does.
 
     Returns:
-        ``SlideInspection`` as JSON, which is how it leaves the child.
+        ``SlideInspection`` as JSON.
     Raises:
         UnsupportedFormatError: neither a slide nor an image.
-        CorruptFileError: cut or damaged: every stored tile must lie in the file, and tiles of every
-            level, the last ones among them, must decode.
+        CorruptFileError: cut or damaged: every stored tile must be inside the file, and sampled
+            tiles of every level, including the last ones, must decode.
         TooLargeError: it claims more pixels than ``ml.imaging.limits`` allows.
     """
     source, folder = Path(path), Path(out_dir)
@@ -63,8 +61,10 @@ def inspect_slide(*, path: str, out_dir: str, progress: Progress = no_progress) 
     with open_slide(pixels or source, display_range=display_range) as slide:
         _check_pixels(slide, progress)
         info = slide.info
-        thumbnail = encode_jpeg(slide.thumbnail(THUMBNAIL_PX), icc_profile=slide.icc_profile)
+        picture = slide.thumbnail(THUMBNAIL_PX)
+        thumbnail = encode_jpeg(picture, icc_profile=slide.icc_profile)
         (folder / THUMBNAIL_NAME).write_bytes(thumbnail)
+        modality = propose_modality(picture).modality if kind == "still" else "histology"
         has_icc = slide.icc_profile is not None
     with TileSource(pixels or source, display_range=info.display_range) as tiles:
         tiles.tile(len(tiles.levels) - 1, 0, 0)
@@ -73,7 +73,7 @@ def inspect_slide(*, path: str, out_dir: str, progress: Progress = no_progress) 
     vendor = {"still": "still"}.get(kind, "ome-zarr" if name == PIXELS_NAME else info.vendor)
     stain = stain_of_file(source if name in (None, PIXELS_NAME) else folder / name)
     found = _description(kind, info, name, vendor, has_icc=has_icc)
-    return asdict(replace(found, stain=stain, warnings=_warnings(source)))
+    return asdict(replace(found, stain=stain, modality=modality, warnings=_warnings(source)))
 
 
 def _warnings(source: Path) -> tuple[str, ...]:
@@ -82,27 +82,34 @@ def _warnings(source: Path) -> tuple[str, ...]:
         return ()
     layout = read_layout(source)
     found = [scale_warning(layout)]
-    if left_out := len(layout.planes):
+    if hidden := len(layout.planes):
         found.append(
-            f"The file holds {left_out + 1:,} pages of this size. Only the first is shown; "
-            f"{left_out:,} {'is' if left_out == 1 else 'are'} left out. Save each page as a file "
+            f"The file holds {hidden + 1:,} pages of this size. Only the first is shown; "
+            f"{hidden:,} {'is' if hidden == 1 else 'are'} left out. Save each page as a file "
             "of its own to see it."
         )
     return tuple(sentence for sentence in found if sentence)
 
 
 def _pixels(source: Path, folder: Path, progress: Progress) -> tuple[FileKind, Path | None]:
-    """The kind of file, and the one in ``folder`` that has the tiles; None for the file itself."""
+    """Return the kind of file, and the file in ``folder`` with the tiles, None for the source."""
     if is_tiff(read_head(source)):
         check_claims(source)
     kind = sniff(source)
     if is_zip(read_head(source)):
-        if is_zarr(source):
-            return kind, write_ngff_pyramid(source, folder / PIXELS_NAME, _scaled(progress))
-        return kind, unpack_set(source, folder / SET_FOLDER, progress)
+        return kind, unpack_slide(source, folder, progress)
     if kind == "video":
         raise UnsupportedFormatError("the file is a video; upload it as a video of the case")
     return kind, _write_pixels(source, folder, progress) if kind == "still" else None
+
+
+def unpack_slide(source: Path, folder: Path, progress: Progress = no_progress) -> Path:
+    """Unpack an archive into a folder and return the file to open there; see ``inspect_slide``."""
+    if is_zarr(source):
+        from ml.imaging.slides.ngff import write_ngff_pyramid  # zarr-python takes half a second
+
+        return write_ngff_pyramid(source, folder / PIXELS_NAME, _scaled(progress))
+    return unpack_set(source, folder / SET_FOLDER, progress)
 
 
 def inspect_video(*, path: str, out_dir: str, progress: Progress = no_progress) -> JsonObject:
@@ -146,18 +153,42 @@ def inspect_video(*, path: str, out_dir: str, progress: Progress = no_progress) 
 
 
 def make_rendition(*, path: str, out_dir: str, progress: Progress = no_progress) -> JsonObject:
-    """Write a rendition for browsers of a video that they do not play, by ``transcode_h264``.
+    """Transcode a video that browsers cannot play to H.264, with the frames of its table.
 
-    Its frames are those of the table that ``inspect_video`` wrote into ``out_dir``.
+    ``inspect_video`` must have written that table into ``out_dir``.
 
     Returns:
-        ``MadeRendition`` as JSON.
+        ``RenditionResult`` as JSON.
     Raises:
-        NoVideoStreamError, CorruptFileError, TooLargeError, LimitExceededError: as there.
+        NoVideoStreamError, CorruptFileError, TooLargeError, LimitExceededError: as
+            ``transcode_h264``.
     """
     table = load_frame_table(Path(out_dir) / FRAMES_NAME)
-    made = transcode_h264(path, Path(out_dir) / RENDITION_NAME, progress, table=table)
-    return asdict(MadeRendition(RENDITION_NAME, made.offset_pts))
+    rendition = transcode_h264(path, Path(out_dir) / RENDITION_NAME, progress, table=table)
+    return asdict(RenditionResult(RENDITION_NAME, rendition.offset_pts))
+
+
+def make_clip(
+    *,
+    path: str,
+    out_dir: str,
+    frames: str,
+    first: int,
+    last: int,
+    progress: Progress = no_progress,
+) -> JsonObject:
+    """Write the frames ``first`` to ``last`` of a video as ``CLIP_NAME``; see ``write_clip``.
+
+    Args:
+        frames: path of the video's frame table.
+    Returns:
+        Their number: ``{"frames": n}``.
+    Raises:
+        NoVideoStreamError, CorruptFileError, TooLargeError, LimitExceededError: as ``write_clip``.
+    """
+    table, target = load_frame_table(frames), Path(out_dir) / CLIP_NAME
+    clip = write_clip(path, target, table=table, first=first, last=last, progress=progress)
+    return {"frames": clip.frames}
 
 
 def make_filmstrip(
@@ -189,7 +220,7 @@ def _write_pixels(source: Path, folder: Path, progress: Progress) -> Path:
 
 
 def _scaled(progress: Progress) -> Progress:
-    """Report the progress of a part that is four fifths of the work."""
+    """Scale the progress of a part that is four fifths of the work."""
 
     def scaled(done: int, total: int, phase: str) -> None:
         progress(done * 8 // 10, total, phase)

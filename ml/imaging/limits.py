@@ -1,4 +1,4 @@
-"""What a file may claim before anything is allocated for it.
+"""Limits on a file's claims, checked before memory is allocated.
 
 A clinical whole-slide scan at 40x is about 200,000 x 100,000 px; the limits leave room above that
 and stop files whose header promises more than any machine could hold.

@@ -1,43 +1,28 @@
-"""Vector search: FAISS in versioned, memory-mapped files, behind a protocol for other engines.
-
-``open_index`` gives the engine; ``exact_search`` and ``exact_merge`` are the pure functions by
-which a caller adds what no file holds yet (the portal: what the database has and the file has not).
-"""
+"""Vector search: FAISS in versioned, memory-mapped files, or Milvus, behind one protocol."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from ml.errors import BadInputError
-from ml.index.engine import FaissIndex, IndexConfig
-from ml.index.exact import exact_merge, exact_search
-from ml.index.protocol import IndexStats, VectorIndex
-from ml.index.selection import Selection
+from ml.index.files.engine import FaissIndex, IndexConfig
 
-__all__ = [
-    "FaissIndex",
-    "IndexConfig",
-    "IndexStats",
-    "Selection",
-    "VectorIndex",
-    "exact_merge",
-    "exact_search",
-    "open_index",
-]
+__all__ = ["open_index"]
 
 
 def open_index(
     folder: str | Path, dim: int = 128, *, tag: str = "", config: IndexConfig | None = None
 ) -> FaissIndex:
-    """Open the index in ``folder``; a folder that is not there yet is made by the first write.
+    """Open the index in ``folder``; the first write creates a folder that does not exist.
 
     Args:
-        folder: where the index lives, one folder per index.
-        dim: length of a vector.
-        tag: whose vectors these are (an encoder's name, version and configuration hash); kept in
-            the manifest and compared with it where both are given.
+        folder: Folder of the index; it holds nothing else.
+        dim: Length of a vector.
+        tag: Encoder of the vectors (name, version and configuration hash), stored in the manifest
+            and compared with it if both are given.
+        config: Thresholds of its growth.
     Raises:
-        IndexFormatError: the folder holds an index of another dimension or tag, or a damaged one.
+        IndexFormatError: The folder holds a damaged index, or one of another dimension or tag.
         BadInputError: ``dim`` is below 1, or ``folder`` is a file.
     """
     if dim < 1:

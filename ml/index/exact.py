@@ -1,4 +1,4 @@
-"""Exact search and merge as pure functions: what is newer than an index file goes through here."""
+"""Exact search and merging of results, also of vectors that no index file has yet."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ import numpy.typing as npt
 from ml.index.selection import Selection
 from ml.types import ArrayBool, ArrayF32, ArrayF64, ArrayI64
 
-Found = tuple[ArrayI64, ArrayF64]
+SearchResult = tuple[ArrayI64, ArrayF64]
 """(M,) ids and (M,) distances, nearest first, ties by id."""
 
 Allowed = npt.ArrayLike | Selection
-"""Ids that may be found: (M,) of them, or the set prepared for many searches."""
+"""Permitted ids: (M,), or a ``Selection`` prepared for many searches."""
 
 _CHUNK_ROWS = 16_384
-"""Rows differenced at a time, so that a scan of a mapped file stays small in memory."""
+"""Rows per chunk, so that a scan of a mapped file needs little memory."""
 
 
 def exact_distances(q: ArrayF32 | ArrayF64, vectors: ArrayF32 | ArrayF64) -> ArrayF64:
     """Euclidean distances of ``q`` (D,) to ``vectors`` (N, D): (N,) float64.
 
-    Differenced and summed in float64 row by row, so that equal vectors get equal distances whatever
-    stands around them; that is what makes the order of ties repeatable.
+    Computed in float64 row by row, so that equal vectors get equal distances regardless of their
+    neighbours and the order of ties is reproducible.
     """
     origin = q.astype(np.float64)
     if len(vectors) <= _CHUNK_ROWS:
-        return _differenced(origin, vectors)
+        return _distances(origin, vectors)
     distance = np.empty(len(vectors), dtype=np.float64)
     for start in range(0, len(vectors), _CHUNK_ROWS):
         part = vectors[start : start + _CHUNK_ROWS]
-        distance[start : start + _CHUNK_ROWS] = _differenced(origin, part)
+        distance[start : start + _CHUNK_ROWS] = _distances(origin, part)
     return distance
 
 
-def _differenced(origin: ArrayF64, vectors: ArrayF32 | ArrayF64) -> ArrayF64:
+def _distances(origin: ArrayF64, vectors: ArrayF32 | ArrayF64) -> ArrayF64:
     part = np.subtract(vectors, origin, dtype=np.float64)
     np.square(part, out=part)
     squared = np.add.reduce(part, axis=1)
@@ -44,10 +44,10 @@ def _differenced(origin: ArrayF64, vectors: ArrayF32 | ArrayF64) -> ArrayF64:
     return squared
 
 
-def permitted(
+def permitted_mask(
     ids: ArrayI64, allowed: Allowed | None = None, excluded: npt.ArrayLike | None = None
 ) -> ArrayBool:
-    """(N,) bool: which ``ids`` are in ``allowed`` (None allows all) and not in ``excluded``."""
+    """Mask (N,) bool of the ``ids`` in ``allowed`` (None: all) and not in ``excluded``."""
     mask = np.ones(len(ids), dtype=np.bool_)
     if isinstance(allowed, Selection):
         mask &= allowed.contains(ids)
@@ -58,7 +58,7 @@ def permitted(
     return mask
 
 
-def nearest(ids: ArrayI64, distance: ArrayF64, k: int) -> Found:
+def nearest(ids: ArrayI64, distance: ArrayF64, k: int) -> SearchResult:
     """The ``k`` entries of smallest distance, ties ordered by id, also across the cut."""
     if len(ids) > 4 * k:
         bound = np.partition(distance, k - 1)[k - 1]
@@ -68,8 +68,8 @@ def nearest(ids: ArrayI64, distance: ArrayF64, k: int) -> Found:
     return ids[order], distance[order]
 
 
-def nearest_of_ascending(ids: ArrayI64, distance: ArrayF64, k: int) -> Found:
-    """As ``nearest``, of ids that ascend: one sort that keeps their order does for both."""
+def nearest_of_ascending(ids: ArrayI64, distance: ArrayF64, k: int) -> SearchResult:
+    """``nearest`` for ascending ids: one stable sort by distance also orders ties by id."""
     if len(ids) > 4 * k:
         near = np.flatnonzero(distance <= np.partition(distance, k - 1)[k - 1])
         near = near[distance[near].argsort(kind="stable")[:k]]
@@ -86,25 +86,28 @@ def exact_search(
     *,
     allowed: Allowed | None = None,
     excluded: npt.ArrayLike | None = None,
-) -> Found:
-    """Search every vector: the oracle, and the search of what no index file holds yet.
+) -> SearchResult:
+    """Search all vectors exactly.
 
     Args:
-        q: (D,). ids: (N,). vectors: (N, D). allowed: (M,) ids, or a selection. excluded: (M,) ids.
+        q: (D,).
+        ids, vectors: (N,) and (N, D).
+        allowed: (M,) ids or a selection; None permits all.
+        excluded: (M,) ids.
     Returns:
         Up to ``k`` ids and Euclidean distances, nearest first, ties by id.
     """
     if allowed is not None or excluded is not None:
-        mask = permitted(ids, allowed, excluded)
+        mask = permitted_mask(ids, allowed, excluded)
         ids, vectors = ids[mask], vectors[mask]
     return nearest(ids, exact_distances(q, vectors), k)
 
 
-def exact_merge(parts: Sequence[Found], k: int) -> Found:
+def exact_merge(parts: Sequence[SearchResult], k: int) -> SearchResult:
     """Merge the results of several searches into one.
 
-    Each part must hold the ``k`` nearest of its own source. An id that several parts name counts
-    once, at its least distance.
+    Each part must contain the ``k`` nearest of its source. An id in several parts gets its smallest
+    distance.
 
     Returns:
         Up to ``k`` ids and distances, nearest first, ties by id.
@@ -119,9 +122,9 @@ def exact_merge(parts: Sequence[Found], k: int) -> Found:
 
 
 def squared_distances(a: ArrayF64, b: ArrayF64) -> ArrayF64:
-    """(N, M) squares of the distances between rows (N, D) and (M, D), by one product of matrices.
+    """Squared distances (N, M) between rows (N, D) and (M, D), by one matrix product.
 
-    They order as distances do, except for pairs that differ in the last digits.
+    Their order is that of exact distances, except for pairs that differ in the last digits.
     """
     squares = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1)[None] - 2 * (a @ b.T)
     return np.asarray(np.maximum(squares, 0.0))

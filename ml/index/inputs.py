@@ -1,4 +1,4 @@
-"""Checks of what callers hand to an index: shapes, types, finite values, no id twice."""
+"""Checks of the input of an index: shapes, types, finite values, unique ids."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ import numpy.typing as npt
 from ml.errors import BadInputError, ShapeError
 from ml.types import ArrayF32, ArrayI64
 
-_Who = Callable[[int], str]
+_Describe = Callable[[int], str]
 
-LARGEST_VALUE = 1e15
-"""Components up to this overflow no squared float32 distance, even over a million dimensions."""
-
-
+MAX_VALUE = 1e15
+"""Largest component: squared float32 distances do not overflow up to a million dimensions."""
 _CHUNK_ROWS = 65_536  # checked at a time
 
 
@@ -23,7 +21,7 @@ def checked_ids(ids: npt.ArrayLike, *, name: str = "ids") -> ArrayI64:
     """``ids`` as (N,) int64, N may be 0.
 
     Raises:
-        ShapeError: not one-dimensional, not whole numbers, or too large for int64.
+        ShapeError: Not one-dimensional, not integers, or too large for int64.
     """
     array = np.asarray(ids)
     if array.ndim != 1:
@@ -40,11 +38,11 @@ def checked_entries(
 ) -> tuple[ArrayI64, ArrayF32]:
     """``ids`` (N,) and ``vectors`` (N, D) as int64 and float32 arrays, sorted by id.
 
-    They are copied only where they have to be: millions may come as a mapped file.
+    They are copied only if necessary, as ``vectors`` may be a large mapped file.
 
     Raises:
-        ShapeError: a wrong shape, type or dimension, or not as many ids as vectors.
-        BadInputError: nothing given, an id twice, a value that is not finite or is too large.
+        ShapeError: Wrong shape, type or dimension, or not as many ids as vectors.
+        BadInputError: Empty input, a duplicate id, a value that is not finite or too large.
     """
     id_array = checked_ids(ids)
     try:
@@ -62,9 +60,11 @@ def checked_entries(
     if not (id_array[1:] > id_array[:-1]).all():
         order = np.argsort(id_array, kind="stable")
         id_array, array = id_array[order], array[order]
-    twice = np.flatnonzero(id_array[1:] == id_array[:-1])
-    if len(twice):
-        raise BadInputError(f"id {id_array[twice[0]]} is given more than once; ids must be unique")
+    duplicates = np.flatnonzero(id_array[1:] == id_array[:-1])
+    if len(duplicates):
+        raise BadInputError(
+            f"id {id_array[duplicates[0]]} is given more than once; ids must be unique"
+        )
     _check_values(array, lambda row: f"the vector of id {id_array[row]}")
     return id_array, array
 
@@ -73,7 +73,8 @@ def checked_query(q: npt.ArrayLike, dim: int) -> ArrayF32:
     """``q`` as (D,) float32.
 
     Raises:
-        ShapeError: another shape or type. BadInputError: a value that is not finite or too large.
+        ShapeError: Another shape or type.
+        BadInputError: A value that is not finite or too large.
     """
     try:
         array = np.ascontiguousarray(q, dtype=np.float32)
@@ -81,7 +82,7 @@ def checked_query(q: npt.ArrayLike, dim: int) -> ArrayF32:
         raise ShapeError("q", expected=f"({dim},) float32", actual=str(error)) from error
     if np.ndim(q) != 1 or array.shape != (dim,):
         raise ShapeError("q", expected=f"({dim},) float32", actual=str(np.shape(q)))
-    if not np.abs(array).max() <= LARGEST_VALUE:  # False for NaN too
+    if not np.abs(array).max() <= MAX_VALUE:  # False for NaN too
         _check_values(array[None], lambda row: "q")
     return array
 
@@ -90,21 +91,21 @@ def checked_k(k: int) -> int:
     """``k`` as an int of at least 1.
 
     Raises:
-        BadInputError: otherwise.
+        BadInputError: Any other value.
     """
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-        raise BadInputError(f"k: expected a whole number of at least 1, got {k!r}")
+        raise BadInputError(f"k: expected an integer of at least 1, got {k!r}")
     return int(k)
 
 
-def _check_values(array: ArrayF32, who: _Who) -> None:
+def _check_values(array: ArrayF32, describe: _Describe) -> None:
     for start in range(0, len(array), _CHUNK_ROWS):
         part = array[start : start + _CHUNK_ROWS]
-        fine = np.abs(part) <= LARGEST_VALUE  # False for NaN too
-        if fine.all():
+        is_valid = np.abs(part) <= MAX_VALUE  # False for NaN too
+        if is_valid.all():
             continue
-        row, column = np.argwhere(~fine)[0]
+        row, column = np.argwhere(~is_valid)[0]
         raise BadInputError(
-            f"{who(start + int(row))}: expected finite values up to {LARGEST_VALUE:g}, "
+            f"{describe(start + int(row))}: expected finite values up to {MAX_VALUE:g}, "
             f"got {part[row, column]} at position {column}"
         )

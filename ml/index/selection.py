@@ -1,4 +1,4 @@
-"""Ids that searches may find, prepared once and used by many searches."""
+"""Sets of permitted ids, prepared for use by many searches."""
 
 from __future__ import annotations
 
@@ -15,56 +15,55 @@ from ml.types import ArrayBool, ArrayI64
 
 
 class Base(Protocol):
-    """What ids are looked up in."""
+    """Base that ids are looked up in."""
 
     @property
     def ids(self) -> ArrayI64:
-        """(N,) the ids that it holds."""
+        """Ids (N,), ascending."""
 
     def rows_of(self, ids: ArrayI64) -> ArrayI64:
-        """Rows of those ``ids`` (M,) that it holds."""
+        """Rows of those ``ids`` (M,) that are in the base."""
 
 
 class Selection:
     """An immutable set of ids. Safe to share between threads.
 
-    A search that is given one looks its rows up once per base, not once per query; a
-    selection that is searched again gets a small index of its own where that is faster. Keep it
-    as long as the same ids are asked for.
+    Its rows are looked up once per base, not once per query, and a selection that is used again
+    gets a small index if that is faster. Reuse it for the same ids.
     """
 
     def __init__(self, ids: npt.ArrayLike) -> None:
-        """``ids``: (M,) whole numbers, in any order, repeated or not.
+        """``ids``: (M,) integers in any order, possibly repeated.
 
         Raises:
-            ShapeError: not (M,) whole numbers.
+            ShapeError: Not (M,) integers.
         """
         self.ids: ArrayI64 = np.unique(checked_ids(ids, name="allowed"))
         self.ids.flags.writeable = False
         self._lock = threading.Lock()
-        self._prepared: weakref.WeakKeyDictionary[Base, RowSet] = weakref.WeakKeyDictionary()
+        self._rows_by_base: weakref.WeakKeyDictionary[Base, RowSet] = weakref.WeakKeyDictionary()
 
     def __len__(self) -> int:
         return len(self.ids)
 
     @property
     def nbytes(self) -> int:
-        """Bytes in memory of the ids and of what was prepared from them."""
+        """Memory in bytes of the ids and of the rows prepared for bases."""
         with self._lock:
-            return int(self.ids.nbytes) + sum(rows.nbytes for rows in self._prepared.values())
+            return int(self.ids.nbytes) + sum(rows.nbytes for rows in self._rows_by_base.values())
 
     def contains(self, ids: ArrayI64) -> ArrayBool:
-        """(N,) bool: which of ``ids`` (N,) are in the set."""
+        """Mask (N,) bool of the ``ids`` (N,) in the set."""
         if not len(self.ids):
             return np.zeros(len(ids), dtype=np.bool_)
-        places = np.minimum(np.searchsorted(self.ids, ids), len(self.ids) - 1)
-        found: ArrayBool = self.ids[places] == ids
+        positions = np.minimum(np.searchsorted(self.ids, ids), len(self.ids) - 1)
+        found: ArrayBool = self.ids[positions] == ids
         return found
 
     def rows_in(self, base: Base) -> RowSet:
-        """Its rows in one base, prepared by the first search that asks."""
+        """Rows of a base with these ids, cached."""
         with self._lock:
-            rows = self._prepared.get(base)
+            rows = self._rows_by_base.get(base)
             if rows is None:
-                rows = self._prepared[base] = RowSet(base.rows_of(self.ids), len(base.ids))
+                rows = self._rows_by_base[base] = RowSet(base.rows_of(self.ids), len(base.ids))
             return rows

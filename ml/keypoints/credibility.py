@@ -1,4 +1,4 @@
-"""Whether matches that agree show the scene, not chance and not what stands still on it."""
+"""Test whether consistent matches show the same scene, not chance or a static overlay."""
 
 from __future__ import annotations
 
@@ -11,30 +11,29 @@ from ml.keypoints.features import ImageFeatures
 from ml.types import ArrayBool, ArrayF32
 
 STATIC_PX = 0.75
-"""What moves less between two images stands still: a key point is found again within half a pixel
-or so."""
+"""Largest motion of a static point, px: key points are localised to about half a pixel."""
 
 MOVING_PX = 5 * STATIC_PX
-"""Where the median of the others moves further, the scene moves under what stands still."""
+"""Smallest median motion of the other points, px, of a scene that moves behind static points."""
 
 MIN_MOVING = 20
-"""At least this many must move: a few moving matches among still ones are more likely wrong."""
+"""Smallest number of moving points: a few among static ones are more likely wrong matches."""
 
 CELLS_A_SIDE = 16
-"""Coverage is counted over a grid of this many cells along the longer side: a line of burnt-in text
-fills a few of them, tissue that two images share fills many."""
+"""Cells along the longer side of the grid that measures coverage: burnt-in text covers a few cells,
+tissue that two images have in common many."""
 
 
 @dataclass(frozen=True, slots=True)
 class CredibilityConfig:
-    """How many matches are enough; chosen on the development sequences (docs/models/keypoints.md).
+    """Required matches; chosen on the development sequences (docs/models/keypoints.md).
 
     Attributes:
-        min_agreeing: fewer locally consistent matches are taken for chance.
-        min_cells: they must lie in this many cells of a 16-cell grid, in both images: a burnt-in
-            text or a logo that two recordings share agrees perfectly, in one corner.
-        min_still_share: where nothing moves, they must lie in this share of the cells that hold
-            key points of a: two recordings of one device share its text wherever it stands.
+        min_agreeing: Smallest number of locally consistent matches.
+        min_cells: Smallest number of cells with matches, in both images, as text or a logo of two
+            recordings is consistent in a corner.
+        min_still_share: Without motion, smallest share of the cells with key points of a that have
+            matches, as recordings of the same device have its text in common.
     """
 
     min_agreeing: int = 12
@@ -50,9 +49,10 @@ def is_credible(
     *,
     config: CredibilityConfig = CredibilityConfig(),
 ) -> bool:
-    """More matches than chance gives, in more than one corner; more so where nothing moves.
+    """Return whether matches are numerous and spread enough to show the same scene.
 
     Args:
+        a, b: Features of the images.
         xy_a, xy_b: (N, 2) matches, in pixels of the views of a and b.
     """
     shape_a, shape_b = a.view.grey.shape, b.view.grey.shape
@@ -64,22 +64,22 @@ def is_credible(
     return not is_still or cells >= config.min_still_share * covered_cells(a.keypoints.xy, shape_a)
 
 
-def is_of_the_scene(xy_a: ArrayF32, xy_b: ArrayF32) -> ArrayBool:
-    """(N,) bool: False for points that stand still while most others move (dirt, a rim, text).
+def moves_with_scene(xy_a: ArrayF32, xy_b: ArrayF32) -> ArrayBool:
+    """Mask (N,) bool, False for points that are static while others move (dirt, a rim, text).
 
     Args:
         xy_a, xy_b: (N, 2) matches, in pixels of the images.
     """
     shift = np.hypot(*(xy_a - xy_b).T)
     static = shift < STATIC_PX
-    rest = shift[~static]
-    if len(rest) > max(MIN_MOVING, static.sum()) and np.median(rest) > MOVING_PX:
+    moving = shift[~static]
+    if len(moving) > max(MIN_MOVING, static.sum()) and np.median(moving) > MOVING_PX:
         return np.asarray(~static, np.bool_)
     return np.ones(len(shift), np.bool_)
 
 
 def covered_cells(xy: npt.NDArray[np.floating], shape: tuple[int, ...]) -> int:
-    """How many cells of a square grid, 16 along the longer side of (H, W), hold a point."""
+    """Number of cells with a point, of a grid with 16 cells along the longer side of (H, W)."""
     if not len(xy):
         return 0
     cell_px = max(shape) / CELLS_A_SIDE

@@ -1,4 +1,4 @@
-"""Detect key points: SIFT, ORB, AKAZE, KAZE on equalised grey, masked and spatially even."""
+"""Detection of key points by SIFT, ORB, AKAZE or KAZE, masked and spatially even."""
 
 from __future__ import annotations
 
@@ -17,23 +17,29 @@ from ml.types import ArrayBool, ArrayF32, ImageU8, Keypoints
 DETECTOR_NAMES: tuple[str, ...] = ("sift", "orb", "akaze", "kaze")
 
 MIN_CELL_PX = 8.0
-"""Key points closer than this show much the same: smaller cells would not spread them."""
+"""Smallest cell of spatial selection, as closer key points are nearly equal."""
 
 ORB_SURPLUS, MIN_ORB = 4, 500
-"""ORB keeps its strongest, which crowd together: this many times more are requested, and at least
-this many, for the selection to choose from."""
+"""Factor on, and minimum of, the key points requested from ORB, as its strongest ones are clustered
+and the spatial selection needs a choice."""
+
+
+FILLED_BELOW = 0.5
+"""Share of the requested number below which weaker key points are added by a second detection."""
 
 
 @dataclass(frozen=True, slots=True)
 class DetectorConfig:
-    """How key points are found.
+    """Configuration of key point detection.
 
     Attributes:
-        name: one of ``DETECTOR_NAMES``.
-        max_keypoints: at most this many, the strongest of each cell first.
-        equalised: CLAHE before detection.
-        rim_px: key points closer than this to the scope's rim are dropped, where it is estimated.
-        cells: the selection is even over about this many cells of the image.
+        name: One of ``DETECTOR_NAMES``.
+        max_keypoints: Largest number, the strongest of each cell first.
+        equalised: Apply CLAHE before detection.
+        rim_px: Smallest distance to the rim of an estimated field of view.
+        cells: Approximate number of cells of the spatial selection.
+        fill_share: Factor on the threshold for the weaker key points added to dark or smooth
+            images; 1 adds none. AKAZE and KAZE only.
     """
 
     name: str = "sift"
@@ -41,6 +47,7 @@ class DetectorConfig:
     equalised: bool = True
     rim_px: int = 8
     cells: int = 200
+    fill_share: float = 0.1
 
 
 def detect_keypoints(
@@ -49,29 +56,38 @@ def detect_keypoints(
     config: DetectorConfig = DetectorConfig(),
     mask: npt.NDArray[Any] | None = None,
 ) -> Keypoints:
-    """Detect key points inside the scope's field of view and off its highlights.
+    """Detect key points inside the field of view, without highlights.
 
     Args:
         image: (H, W[, 1|3|4]), any integer or float type; see ``pixels.to_grey``.
-        mask: (H, W) bool, or above 127, where key points may lie; None estimates the scope's
-            field of view from the image.
+        mask: (H, W), allowed area: True, or above 127; None estimates the field of view.
     Returns:
-        Keypoints: N <= max_keypoints, ordered so that every prefix is spatially even; N may be 0.
+        Keypoints: N <= max_keypoints, possibly 0, in an order in which every prefix is spatially
+        even, weaker ones last.
     Raises:
-        UnknownNameError: no such detector.
-        ShapeError: the image or the mask has another shape than documented.
+        UnknownNameError: Unknown detector.
+        ShapeError: Another shape of the image or the mask.
     """
     _check_name(config.name)
     grey = to_grey(image)
     allowed = _allowed(image, grey, mask=mask, rim_px=config.rim_px)
-    found = _run(config, equalise(grey) if config.equalised else grey, allowed)
-    return select_even(found, shape=grey.shape[:2], count=config.max_keypoints, cells=config.cells)
+    pixels = equalise(grey) if config.equalised else grey
+    shape, cells = grey.shape[:2], config.cells
+    found = _run(config, pixels, allowed)
+    found = select_even(found, shape=shape, count=config.max_keypoints, cells=cells)
+    is_filled = config.name in _THRESHOLDS and config.fill_share < 1
+    if not is_filled or len(found) >= FILLED_BELOW * config.max_keypoints:
+        return found
+    weak = _run(config, pixels, allowed, share=config.fill_share)
+    weak = take(weak, weak.response < _THRESHOLDS[config.name])
+    count = config.max_keypoints - len(found)
+    return _concatenate(found, select_even(weak, shape=shape, count=count, cells=cells))
 
 
 def _allowed(
     image: npt.NDArray[Any], grey: ImageU8, *, mask: npt.NDArray[Any] | None, rim_px: int
 ) -> ArrayBool:
-    """(H, W) bool: where key points may lie, given or estimated, without highlights."""
+    """Allowed area (H, W) bool of key points, given or estimated, without highlights."""
     if mask is None:
         inside = scope_mask(grey, margin_px=rim_px)
     else:
@@ -84,9 +100,9 @@ def _allowed(
 def select_even(
     keypoints: Keypoints, *, shape: tuple[int, ...], count: int, cells: int = 200
 ) -> Keypoints:
-    """Order by rank within the cell of each, then by response; keep the first ``count``.
+    """Order key points by rank within their cell, then by response; return the first ``count``.
 
-    So every cell gives its strongest key point before any gives its second.
+    The strongest key points of all cells come before the second of any cell.
     """
     n = len(keypoints)
     if n == 0:
@@ -106,7 +122,7 @@ def select_even(
 
 
 def take(keypoints: Keypoints, rows: npt.NDArray[Any]) -> Keypoints:
-    """The key points of the given rows (indices or a mask)."""
+    """Select key points by indices or a mask."""
     return Keypoints(
         xy=keypoints.xy[rows],
         response=keypoints.response[rows],
@@ -115,28 +131,47 @@ def take(keypoints: Keypoints, rows: npt.NDArray[Any]) -> Keypoints:
     )
 
 
-def _make_detector(name: str, *, max_keypoints: int) -> Any:
-    """The OpenCV feature object behind a name, set for the weak texture of endoscopy.
+def _concatenate(first: Keypoints, second: Keypoints) -> Keypoints:
+    return Keypoints(
+        xy=np.concatenate([first.xy, second.xy]),
+        response=np.concatenate([first.response, second.response]),
+        size_px=np.concatenate([first.size_px, second.size_px]),
+        angle_deg=np.concatenate([first.angle_deg, second.angle_deg]),
+    )
 
-    OpenCV's own thresholds suit photographs: 0.04 and 10 for SIFT, 20 for ORB, 0.001 for the rest.
+
+_THRESHOLDS = {"akaze": 1e-4, "kaze": 1e-4}
+
+
+def _make_detector(name: str, *, max_keypoints: int, share: float) -> Any:
+    """Create a detector of OpenCV with thresholds for the weak texture of endoscopy.
+
+    Defaults of OpenCV are for photographs: 0.04 and 10 for SIFT, 20 for ORB, 0.001 for the others.
+
+    Args:
+        share: Factor on the threshold of AKAZE and KAZE.
     """
     if name == "sift":
         return cv2.SIFT.create(nfeatures=0, contrastThreshold=0.01, edgeThreshold=12)
     if name == "orb":
         return cv2.ORB.create(nfeatures=max(ORB_SURPLUS * max_keypoints, MIN_ORB), fastThreshold=5)
     if name == "akaze":
-        return cv2.AKAZE.create(threshold=1e-4)
-    return cv2.KAZE.create(threshold=1e-4)
+        return cv2.AKAZE.create(threshold=share * _THRESHOLDS[name])
+    return cv2.KAZE.create(threshold=share * _THRESHOLDS[name])
 
 
-def _run(config: DetectorConfig, grey: ImageU8, allowed: ArrayBool) -> Keypoints:
-    detector = _make_detector(config.name, max_keypoints=config.max_keypoints)
+def _run(
+    config: DetectorConfig, grey: ImageU8, allowed: ArrayBool, *, share: float = 1.0
+) -> Keypoints:
+    detector = _make_detector(config.name, max_keypoints=config.max_keypoints, share=share)
     raw = detector.detect(grey, None)
     if not raw:
         return _no_keypoints()
     xy = np.array([k.pt for k in raw], np.float32).reshape(-1, 2)
     angle = np.array([k.angle for k in raw], np.float32)
-    known = (angle >= 0) & (config.name != "kaze")  # which leaves 0 and turns when it describes
+    known = (angle >= 0) & (
+        config.name != "kaze"
+    )  # KAZE returns 0 and computes angles with descriptors
     found = Keypoints(
         xy=xy,
         response=np.array([k.response for k in raw], np.float32),
@@ -149,8 +184,8 @@ def _run(config: DetectorConfig, grey: ImageU8, allowed: ArrayBool) -> Keypoints
 
 
 def _no_keypoints() -> Keypoints:
-    nothing: ArrayF32 = np.zeros(0, np.float32)
-    return Keypoints(np.zeros((0, 2), np.float32), nothing, nothing.copy(), nothing.copy())
+    empty: ArrayF32 = np.zeros(0, np.float32)
+    return Keypoints(np.zeros((0, 2), np.float32), empty, empty.copy(), empty.copy())
 
 
 def _check_name(name: str) -> None:

@@ -1,4 +1,4 @@
-"""What is taken from one image: its key points and their descriptors, to match with any other."""
+"""Key points and descriptors of an image, for matching with others."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import numpy.typing as npt
 from ml.errors import BadInputError
 from ml.keypoints.descriptors.registry import Descriptor, load_descriptor
 from ml.keypoints.detect import DetectorConfig, detect_keypoints
-from ml.keypoints.parallel import alone
+from ml.keypoints.parallel import run_single
 from ml.keypoints.views import WorkingView, working_view
 from ml.types import ArrayF32, Keypoints
 
 
 @dataclass(frozen=True, slots=True)
 class ImageFeatures:
-    """What one image brings to a match: extracted once, matched to as many others as wanted.
+    """Key points and descriptors of an image, for matching with any number of others.
 
     Attributes:
-        view: the part of the image that is worked on.
+        view: Working view of the image.
         keypoints: N key points, in pixels of the view.
-        descriptors: (N, D) float32, one row a key point; a row of zeros never matches.
-        descriptor: name of the descriptor that made them.
-        max_keypoints: this many were asked for; N may be less.
+        descriptors: (N, D) float32; rows of zeros never match.
+        descriptor: Name of the descriptor.
+        max_keypoints: Requested number; N may be less.
     """
 
     view: WorkingView
@@ -35,7 +35,7 @@ class ImageFeatures:
 
     @property
     def xy(self) -> ArrayF32:
-        """(N, 2) float32: the key points in pixels of the image."""
+        """Key points (N, 2) float32 in pixels of the image."""
         return self.view.to_image(self.keypoints.xy)
 
 
@@ -51,27 +51,29 @@ def extract(
 
     Args:
         image: (H, W[, 1|3|4]), any size and bit depth.
-        descriptor: a name of ``load_descriptor``, or what it returned.
-        detector: a name of ``detect.DETECTOR_NAMES``; None takes the descriptor's own.
-        max_keypoints: at most this many key points.
-        mask: (H, W) bool, or above 127, where key points may lie; None is anywhere. In any case
-            only within the scope's field of view as it is estimated.
+        descriptor: Descriptor or its name, see ``load_descriptor``.
+        detector: One of ``detect.DETECTOR_NAMES``; None for the default of the descriptor.
+        max_keypoints: Largest number of key points.
+        mask: (H, W), allowed area: True, or above 127; None for all. Key points are always inside
+            the estimated field of view.
     Raises:
-        UnknownNameError: no such descriptor or detector.
-        BadInputError: max_keypoints below 1; ShapeError for what is not an image.
+        UnknownNameError: Unknown descriptor or detector.
+        BadInputError: ``max_keypoints`` below 1.
+        ShapeError: Not an image.
     """
-    loaded, detection = load_chosen(descriptor, detector, max_keypoints)
+    loaded, detection = load_stages(descriptor, detector, max_keypoints)
     view = working_view(image, mask=mask)
-    return alone(lambda view: extract_view(view, loaded, detection), view)
+    return run_single(lambda view: extract_view(view, loaded, detection), view)
 
 
-def load_chosen(
+def load_stages(
     descriptor: str | Descriptor, detector: str | None, max_keypoints: int
 ) -> tuple[Descriptor, DetectorConfig]:
-    """The descriptor, loaded, and how its key points are detected.
+    """Load a descriptor, and create the configuration of its detector.
 
     Raises:
-        UnknownNameError: no such descriptor. BadInputError: max_keypoints below 1.
+        UnknownNameError: Unknown descriptor.
+        BadInputError: ``max_keypoints`` below 1.
     """
     if max_keypoints < 1:
         raise BadInputError(f"max_keypoints: expected at least 1, got {max_keypoints}")

@@ -1,4 +1,4 @@
-"""Where an endoscopic image may be trusted: inside the scope's view, off the highlights."""
+"""Usable area of an endoscopic image: inside the field of view, without highlights."""
 
 from __future__ import annotations
 
@@ -9,36 +9,36 @@ from ml.errors import ShapeError
 from ml.types import ArrayBool, ImageU8
 
 DARK_LEVEL = 14
-"""Grey level up to which a pixel counts as the dark surround of a scope, noise and all."""
+"""Largest grey level of the dark surround of a scope, including noise."""
 
 MIN_BRIGHT_SHARE = 0.05
-"""A bright region smaller than this is not a view of a scope: the image is dark all over."""
+"""Smallest share of a bright region that is a field of view; else the image is dark."""
 
 SPOT_PX = 21
-"""Highlights are smaller than this on an image of ``SPOT_SIDE_PX``; what is larger is tissue."""
+"""Largest size of highlights in an image of ``SPOT_SIDE_PX``; larger structures are tissue."""
 
 SPOT_SIDE_PX = 400
-"""Larger images are halved, divided by three and so on to about this longer side for the search."""
+"""Approximate longer side to which images are reduced for the search of highlights."""
 
 GRAIN_PX = 1.5
-"""Sigma of the blur that takes off the grain of a fibre bundle, which an opening would dig into."""
+"""Sigma of the blur that removes the pattern of a fibre bundle before the opening."""
 
 SATURATED_LEVEL = 250
-"""Grey level from which a pixel is a highlight whatever surrounds it."""
+"""Smallest grey level of saturated pixels, which are highlights in any surroundings."""
 
 FULL_FIELD_SHARE = 0.98
-"""A bright region that covers more than this is an image without the border of a scope."""
+"""Share of a bright region above which the image has no border of a scope."""
 
 
 def scope_mask(grey: ImageU8, *, margin_px: int = 0) -> ArrayBool:
     """Find the field of view of a scope: the convex hull of the largest bright region.
 
-    The dark rim of a scope touches the image border; dark tissue inside does not cut the mask,
-    for the hull covers it. An image that is bright up to its border, or dark all over, has no rim.
+    The hull includes dark tissue inside. All of the image is returned if it is bright up to its
+    border, or dark.
 
     Args:
-        grey: (H, W) uint8; for a video, best the brightest value of each pixel over some frames.
-        margin_px: how far the mask is drawn in from the rim.
+        grey: (H, W) uint8; of a video preferably the maximum over some frames.
+        margin_px: Erosion of the mask from the rim.
     Returns:
         (H, W) bool, True inside.
     """
@@ -63,26 +63,26 @@ def scope_mask(grey: ImageU8, *, margin_px: int = 0) -> ArrayBool:
 
 
 def specular_mask(image: ImageU8, *, rise: int = 24, grow_px: int = 3) -> ArrayBool:
-    """Find highlights: saturated pixels, and small spots whiter than what surrounds them.
+    """Find highlights: saturated pixels, and small spots brighter than their surroundings.
 
     Args:
-        image: (H, W) grey or (H, W, 3) RGB uint8; of RGB the smallest channel counts, for
+        image: (H, W) grey or (H, W, 3) RGB uint8; the smallest channel of RGB is used, as
             highlights are white.
-        rise: grey levels by which a spot exceeds its surroundings; its level exceeds twice that.
-        grow_px: how far the spots are grown.
+        rise: Smallest contrast of a spot, in grey levels; its level is above twice that.
+        grow_px: Dilation of the spots.
     Returns:
-        (H, W) bool, True on highlights; all False if more than half of the image would be.
+        (H, W) bool, True on highlights; all False if they cover more than half of the image.
     """
     plane = np.ascontiguousarray(image if image.ndim == 2 else _smallest_channel(image))
-    small = max(1, max(plane.shape) // SPOT_SIDE_PX)
-    size = (max(1, plane.shape[1] // small), max(1, plane.shape[0] // small))
+    factor = max(1, max(plane.shape) // SPOT_SIDE_PX)
+    size = (max(1, plane.shape[1] // factor), max(1, plane.shape[0] // factor))
     smooth = cv2.GaussianBlur(plane, (0, 0), GRAIN_PX)
     coarse = cv2.resize(smooth, size, interpolation=cv2.INTER_AREA)
     kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (SPOT_PX, SPOT_PX))
-    ground = cv2.resize(
+    background = cv2.resize(
         cv2.morphologyEx(coarse, cv2.MORPH_OPEN, kernel), (plane.shape[1], plane.shape[0])
     )
-    spots = (smooth.astype(np.int16) - ground > rise) & (smooth > 2 * rise)
+    spots = (smooth.astype(np.int16) - background > rise) & (smooth > 2 * rise)
     spots |= plane >= SATURATED_LEVEL
     if spots.mean() > 0.5:
         return np.zeros(plane.shape, np.bool_)
@@ -91,16 +91,16 @@ def specular_mask(image: ImageU8, *, rise: int = 24, grow_px: int = 3) -> ArrayB
 
 
 def _smallest_channel(image: ImageU8) -> ImageU8:
-    """(H, W); twenty times faster than ``min(axis=2)``, which goes pixel by pixel."""
+    """Minimum over channels (H, W); twenty times faster than ``min(axis=2)``."""
     red, green, blue = (image[:, :, channel] for channel in range(3))
     return np.asarray(np.minimum(np.minimum(red, green), blue), np.uint8)
 
 
 def checked_mask(mask: np.ndarray | None, shape: tuple[int, int]) -> ArrayBool:
-    """A given mask as (H, W) bool: True, or above 127, is inside; all True for None.
+    """Convert a mask to (H, W) bool: True, or above 127, is inside; None gives True.
 
     Raises:
-        ShapeError: the mask is not of the image's size.
+        ShapeError: Another size than the image.
     """
     if mask is None:
         return np.ones(shape, np.bool_)
@@ -112,7 +112,7 @@ def checked_mask(mask: np.ndarray | None, shape: tuple[int, int]) -> ArrayBool:
 
 
 def _largest_region(bright: ArrayBool) -> ArrayBool | None:
-    """(H, W) bool, the largest connected part; None if nothing is bright."""
+    """Largest connected component (H, W) bool; None if there is none."""
     count, labels, stats, _ = cv2.connectedComponentsWithStats(bright.astype(np.uint8), None)
     if count < 2:
         return None

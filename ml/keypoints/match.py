@@ -1,16 +1,16 @@
-"""Match descriptors: nearest neighbour, with a threshold, a ratio test, or mutual."""
+"""Matching of descriptors by nearest neighbours, threshold, ratio test or mutual check."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from ml.errors import BadInputError, ShapeError, UnknownNameError
-from ml.keypoints.device import accelerator
+from ml.keypoints.device import gpu_compute
 from ml.types import ArrayBool, ArrayF32, ArrayI64
 
 STRATEGY_NAMES: tuple[str, ...] = ("nn", "nnt", "ratio", "mutual")
 BLOCK_ROWS = 2048
-"""Rows of a that are compared at once: 2048 x 20,000 float32 distances are 160 MB."""
+"""Rows of a per block: 2048 x 20,000 float32 distances are 160 MB."""
 
 
 def match_descriptors(
@@ -23,19 +23,22 @@ def match_descriptors(
 ) -> tuple[ArrayI64, ArrayF32]:
     """Match each row of ``a`` to a row of ``b`` by Euclidean distance.
 
-    ``nn`` gives each row of a its nearest row of b; ``nnt`` keeps those nearer than ``threshold``;
-    ``ratio`` keeps those with d1 < ratio * d2; ``mutual`` keeps those that are each other's
-    nearest. ``threshold`` and ``ratio`` narrow any strategy. Rows of zero length (no descriptor
-    could be computed) never match. Ties go to the lower row, on a GPU to either.
+    ``nn`` returns the nearest row of b for each row of a; ``nnt`` those nearer than ``threshold``;
+    ``ratio`` those with d1 < ratio * d2; ``mutual`` mutual nearest neighbours. ``threshold`` and
+    ``ratio`` can be added to any strategy. Zero rows never match. Ties are resolved to the lower
+    row on a CPU.
 
     Args:
-        a: (N, D) float32. b: (M, D) float32.
+        a: (N, D) float32.
+        b: (M, D) float32.
+        strategy: One of ``STRATEGY_NAMES``.
     Returns:
-        pairs: (K, 2) int64, rows of a and b, ordered by row of a. distance: (K,) float32.
+        pairs: (K, 2) int64, rows of a and b, ordered by row of a.
+        distance: (K,) float32.
     Raises:
-        UnknownNameError: no such strategy.
-        BadInputError: ``nnt`` without a threshold, ``ratio`` without a ratio.
-        ShapeError: not two-dimensional, of different D, or not finite.
+        UnknownNameError: Unknown strategy.
+        BadInputError: ``nnt`` without a threshold, or ``ratio`` without a ratio.
+        ShapeError: Not two-dimensional, different D, or not finite.
     Source: graph-ssl-endoscopic-matching, section 4.3 (NN, NNT); Lowe 2004, section 7.1 (ratio).
     """
     _check(a, b, strategy, threshold, ratio)
@@ -49,15 +52,16 @@ def match_descriptors(
 
 
 def match_mutual(a: ArrayF32, b: ArrayF32, *, ratio: float) -> tuple[ArrayI64, ArrayF32]:
-    """Mutual nearest neighbours with d1 < ratio * d2, and how clearly each won.
+    """Find mutual nearest neighbours with d1 < ratio * d2, and their scores.
 
     Args:
-        a: (N, D) float32. b: (M, D) float32. Rows of zero length never match.
+        a: (N, D) float32; zero rows never match.
+        b: (M, D) float32.
     Returns:
-        pairs: (K, 2) int64, rows of a and b. score: (K,) float32, 1 - d1 / d2 in [0, 1]; 1 if
-        b has one row only.
+        pairs: (K, 2) int64, rows of a and b.
+        score: (K,) float32, 1 - d1 / d2 in [0, 1]; 1 if b has a single row.
     Raises:
-        ShapeError: not two-dimensional, of different D, or not finite.
+        ShapeError: Not two-dimensional, different D, or not finite.
     """
     _check(a, b, "mutual", None, ratio)
     pairs, first, second, is_mutual = _candidates(a, b)
@@ -67,23 +71,23 @@ def match_mutual(a: ArrayF32, b: ArrayF32, *, ratio: float) -> tuple[ArrayI64, A
 
 
 def _candidates(a: ArrayF32, b: ArrayF32) -> tuple[ArrayI64, ArrayF32, ArrayF32, ArrayBool]:
-    """Each row of a with its nearest of b, both distances, and whether they chose each other."""
+    """Nearest row of b for each row of a, first and second distance, and a mutual mask."""
     rows_a, rows_b = np.flatnonzero(a.any(axis=1)), np.flatnonzero(b.any(axis=1))
     if not len(rows_a) or not len(rows_b):
-        nothing = np.zeros(0, np.float32)
-        return np.zeros((0, 2), np.int64), nothing, nothing, np.zeros(0, np.bool_)
-    whole_a, whole_b = len(rows_a) == len(a), len(rows_b) == len(b)
-    nearest, first, second, back = _nearest(
-        a if whole_a else a[rows_a], b if whole_b else b[rows_b]
+        empty = np.zeros(0, np.float32)
+        return np.zeros((0, 2), np.int64), empty, empty, np.zeros(0, np.bool_)
+    is_complete_a, is_complete_b = len(rows_a) == len(a), len(rows_b) == len(b)
+    nearest, first, second, nearest_of_b = _nearest(
+        a if is_complete_a else a[rows_a], b if is_complete_b else b[rows_b]
     )
-    is_mutual: ArrayBool = back[nearest] == np.arange(len(rows_a))
+    is_mutual: ArrayBool = nearest_of_b[nearest] == np.arange(len(rows_a))
     pairs = np.stack([rows_a, rows_b[nearest]], axis=1).astype(np.int64)
     return pairs, first, second, is_mutual
 
 
 def _nearest(a: ArrayF32, b: ArrayF32) -> tuple[ArrayI64, ArrayF32, ArrayF32, ArrayI64]:
-    """Nearest row of b, its distance, the second distance; and b's nearest row of a."""
-    compute = accelerator()
+    """See ``nearest_on``, the equivalent on a GPU."""
+    compute = gpu_compute()
     if compute is not None:
         from ml.keypoints.device.nearest import nearest_on
 
@@ -91,7 +95,7 @@ def _nearest(a: ArrayF32, b: ArrayF32) -> tuple[ArrayI64, ArrayF32, ArrayF32, Ar
     n, m = len(a), len(b)
     nearest = np.empty(n, np.int64)
     first, second = np.empty(n, np.float32), np.full(n, np.inf, np.float32)
-    back, back_best = np.zeros(m, np.int64), np.full(m, np.inf, np.float32)
+    nearest_of_b, best_of_b = np.zeros(m, np.int64), np.full(m, np.inf, np.float32)
     length_b = np.einsum("md,md->m", b, b)
     for start in range(0, n, BLOCK_ROWS):
         block = a[start : start + BLOCK_ROWS]
@@ -100,15 +104,15 @@ def _nearest(a: ArrayF32, b: ArrayF32) -> tuple[ArrayI64, ArrayF32, ArrayF32, Ar
         rows = np.arange(len(block))
         column_best = squared.argmin(axis=0)
         column_value = squared[column_best, np.arange(m)]
-        better = column_value < back_best
-        back[better], back_best[better] = column_best[better] + start, column_value[better]
+        better = column_value < best_of_b
+        nearest_of_b[better], best_of_b[better] = column_best[better] + start, column_value[better]
         best = squared.argmin(axis=1)
         nearest[start : start + len(block)] = best
         first[start : start + len(block)] = np.sqrt(squared[rows, best])
         if m > 1:
             squared[rows, best] = np.inf
             second[start : start + len(block)] = np.sqrt(squared.min(axis=1))
-    return nearest, first, second, back
+    return nearest, first, second, nearest_of_b
 
 
 def _check(

@@ -1,4 +1,4 @@
-"""Two images at once: the work on each runs in a thread of its own."""
+"""Processing of two images in two threads."""
 
 from __future__ import annotations
 
@@ -13,47 +13,46 @@ In = TypeVar("In")
 Out = TypeVar("Out")
 
 
-def both(function: Callable[[In], Out], a: In, b: In) -> tuple[Out, Out]:
-    """``function`` of a and of b, at once; an error of a is raised before one of b.
+def run_both(function: Callable[[In], Out], a: In, b: In) -> tuple[Out, Out]:
+    """Call ``function`` on a and b in two threads; an error of a takes precedence.
 
-    OpenCV, torch and most of NumPy release the interpreter while they work. Meanwhile the two share
-    torch's own threads: twice as many as there are cores would wait for each other at every layer
-    of a network, many times longer than they work.
+    OpenCV, torch and most of NumPy release the interpreter lock. Each call gets half of the threads
+    of torch.
     """
-    with _torch.shared_out(), ThreadPoolExecutor(2, thread_name_prefix="both") as pool:
-        one, other = pool.submit(function, a), pool.submit(function, b)
-        return one.result(), other.result()
+    with _torch.halved(), ThreadPoolExecutor(2, thread_name_prefix="both") as pool:
+        first, second = pool.submit(function, a), pool.submit(function, b)
+        return first.result(), second.result()
 
 
-def alone(function: Callable[[In], Out], a: In) -> Out:
-    """``function`` of a, with as many of torch's threads as within ``both``.
+def run_single(function: Callable[[In], Out], a: In) -> Out:
+    """Call ``function`` with as many threads of torch as in ``run_both``.
 
-    The last bits of a network's output depend on the number of threads.
+    The last bits of the output of a network depend on the number of threads.
     """
-    with _torch.shared_out():
+    with _torch.halved():
         return function(a)
 
 
 class _TorchThreads:
-    """Halves torch's number of threads, one number for the whole process, while any user runs.
+    """Halves the number of threads of torch, which is global to the process, during use.
 
-    The first user halves it, the last restores it. Where nothing has loaded torch it is left alone.
+    The first user halves it, the last restores it. No effect if torch is not loaded.
     """
 
     def __init__(self) -> None:
-        self._lock, self._users, self._before = Lock(), 0, 0
+        self._lock, self._users, self._original = Lock(), 0, 0
 
     @contextmanager
-    def shared_out(self) -> Iterator[None]:
-        """Within this, torch uses half of its threads, one at least."""
+    def halved(self) -> Iterator[None]:
+        """Context in which torch uses half of its threads, at least one."""
         torch: Any = sys.modules.get("torch")
         if torch is None:
             yield
             return
         with self._lock:
             if not self._users:
-                self._before = torch.get_num_threads()
-                torch.set_num_threads(max(1, self._before // 2))
+                self._original = torch.get_num_threads()
+                torch.set_num_threads(max(1, self._original // 2))
             self._users += 1
         try:
             yield
@@ -61,7 +60,7 @@ class _TorchThreads:
             with self._lock:
                 self._users -= 1
                 if not self._users:
-                    torch.set_num_threads(self._before)
+                    torch.set_num_threads(self._original)
 
 
 _torch = _TorchThreads()

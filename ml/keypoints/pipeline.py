@@ -1,4 +1,4 @@
-"""Two images in, corresponding points out: detect, describe, match, agree, guide, refine."""
+"""Matching of two images: detection, description, matching, verification, refinement."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import numpy as np
 import numpy.typing as npt
 
 from ml.errors import BadInputError
-from ml.keypoints.credibility import CredibilityConfig, is_credible, is_of_the_scene
+from ml.keypoints.credibility import CredibilityConfig, is_credible, moves_with_scene
 from ml.keypoints.descriptors.registry import Descriptor
-from ml.keypoints.features import ImageFeatures, extract_view, load_chosen
+from ml.keypoints.features import ImageFeatures, extract_view, load_stages
 from ml.keypoints.match import match_mutual
-from ml.keypoints.parallel import both
+from ml.keypoints.parallel import run_both
 from ml.keypoints.verification.completion import (
     CompletionConfig,
     SmoothPair,
-    apart_from,
     complete_matches,
+    far_from,
     refine_matches,
     smooth_pair,
 )
@@ -29,28 +29,27 @@ from ml.keypoints.views import working_view
 from ml.types import ArrayBool, ArrayF32, ArrayI64, Keypoints, Matches
 
 SAME_PX_A, SAME_PX_B = 0.5, 2.0
-"""A key point this close to a match has its partner. Those of a stand where they were detected;
-those of b were moved by the refinement."""
+"""Largest distance of a key point to a match that it belongs to; larger in b, where refinement
+moves the points."""
 
 
 @dataclass(frozen=True, slots=True)
 class MatchConfig:
-    """How two images are matched; chosen on the development sequences (docs/models/keypoints.md).
+    """Configuration of matching; chosen on the development sequences (docs/models/keypoints.md).
 
     Attributes:
-        tentative_ratio: ratio test of the first, unguided pass; 1 keeps every mutual pair.
-        local_affine: the vote of neighbours that separates right from wrong.
-        credibility: how many matches are enough.
-        slack_px: how far a match may lie from the motion field of the others.
-        guided_radius_px: how far from the predicted position the second pass looks, at least.
-        guided_ratio: ratio test among the candidates there.
-        guided_quantile: a guided match may be as far in descriptor space as this share of the
-            first pass' matches were.
-        is_refined: sub-pixel alignment of the positions in b.
-        completion_rounds: this many times, key points of either image without a partner among
-            those of the other are found there by alignment alone; each round starts from the
-            motion of the last. 0 gives matches of key points only.
-        completion: when an alignment is trusted.
+        tentative_ratio: Ratio test of the first pass; 1 accepts all mutual pairs.
+        local_affine: Verification by neighbours.
+        credibility: Required matches.
+        slack_px: Largest distance of a match from the motion field of the others.
+        guided_radius_px: Smallest search radius of the second pass around predicted positions.
+        guided_ratio: Ratio test among the candidates.
+        guided_quantile: Quantile of the descriptor distances of the first pass that limits guided
+            matches.
+        is_refined: Align positions in b with sub-pixel precision.
+        completion_rounds: Number of rounds in which unmatched key points are searched in the other
+            image by alignment, without descriptors; 0 for matches of key points only.
+        completion: Limits of trusted alignments.
     """
 
     tentative_ratio: float = 0.95
@@ -76,42 +75,42 @@ def match_images(
     mask_b: npt.NDArray[Any] | None = None,
     config: MatchConfig = MatchConfig(),
 ) -> Matches:
-    """Match two images: key points, mutual nearest neighbours, one geometry, outliers rejected.
+    """Match the key points of two images and reject outliers by their geometry.
 
     Args:
         image_a, image_b: (H, W[, 1|3|4]), any size and bit depth each.
-        descriptor: a name of ``load_descriptor``.
-        detector: a name of ``detect.DETECTOR_NAMES``; None takes the descriptor's own.
-        max_keypoints: at most this many key points an image, and at most this many matches.
-        mask_a, mask_b: (H, W) bool, or above 127, where key points may lie; None is anywhere. In
-            any case only within the scope's field of view as it is estimated.
-        config: the stages after the descriptor.
+        descriptor: See ``load_descriptor``.
+        detector: One of ``detect.DETECTOR_NAMES``; None for the default of the descriptor.
+        max_keypoints: Largest number of key points per image, and of matches.
+        mask_a, mask_b: (H, W), allowed area: True, or above 127; None for all. Key points are
+            always inside the estimated field of view.
+        config: Stages after the descriptor.
     Returns:
         Matches: 0 <= M <= max_keypoints pairs, strongest first; score in [0, 1]. Empty if the
-        images share too little to agree on a geometry. A pair is a key point of a and one of b
-        moved to where its patch looks most like that of a; or, by ``config.completion_rounds``, a
-        key point of either image and the position in the other where alignment alone finds it.
+        images have too little in common. A pair is a key point of a and an aligned key point of b;
+        or, with ``config.completion_rounds``, a key point of either image and its position in the
+        other by alignment.
     Raises:
-        UnknownNameError: no such descriptor or detector.
-        BadInputError: max_keypoints below 1; ShapeError for what is not an image.
+        UnknownNameError: Unknown descriptor or detector.
+        BadInputError: ``max_keypoints`` below 1.
+        ShapeError: Not an image.
     """
-    loaded, detection = load_chosen(descriptor, detector, max_keypoints)
+    loaded, detection = load_stages(descriptor, detector, max_keypoints)
     view_a = working_view(image_a, mask=mask_a, name="image_a")
     view_b = working_view(image_b, mask=mask_b, name="image_b")
-    a, b = both(lambda view: extract_view(view, loaded, detection), view_a, view_b)
+    a, b = run_both(lambda view: extract_view(view, loaded, detection), view_a, view_b)
     return match_features(a, b, config=config)
 
 
 def match_features(
     features_a: ImageFeatures, features_b: ImageFeatures, *, config: MatchConfig = MatchConfig()
 ) -> Matches:
-    """Match what ``extract`` found in two images: all of ``match_images`` after the descriptor.
+    """Match the features of two images, the stages of ``match_images`` after the descriptor.
 
     Returns:
-        Matches: as ``match_images`` returns them, to the last bit, at most as many as the larger
-        ``max_keypoints`` of the two.
+        Matches: Equal to those of ``match_images``; at most the larger ``max_keypoints`` of both.
     Raises:
-        BadInputError: the two were described by different descriptors.
+        BadInputError: Features of different descriptors.
     """
     a, b = features_a, features_b
     if a.descriptor != b.descriptor:
@@ -133,7 +132,7 @@ def match_keypoints(
     image_b: npt.NDArray[Any],
     points_b: Keypoints,
 ) -> Matches:
-    """Describe and match given key points: mutual, with the descriptor's ratio; no geometry."""
+    """Describe and match given key points by mutual check and ratio test, without geometry."""
     rows_a = descriptor.describe_keypoints(image_a, points_a)
     rows_b = descriptor.describe_keypoints(image_b, points_b)
     pairs, score = match_mutual(rows_a, rows_b, ratio=descriptor.ratio)
@@ -142,11 +141,12 @@ def match_keypoints(
 
 @dataclass(frozen=True, slots=True)
 class FirstPass:
-    """Mutual neighbours under the ratio test, and which of them agree with their neighbours.
+    """Mutual neighbours after the ratio test, and a mask of the consistent ones.
 
     Attributes:
-        pairs: (K, 2) int64, key points of a and b. score: (K,) float32. keep: (K,) bool; none if
-            those that agree are too few to be credible.
+        pairs: (K, 2) int64, key points of a and b.
+        score: (K,) float32.
+        keep: (K,) bool, consistent pairs; all False if they are not credible.
     """
 
     pairs: ArrayI64
@@ -154,13 +154,13 @@ class FirstPass:
     keep: ArrayBool
 
 
-def agreeing(a: ImageFeatures, b: ImageFeatures, config: MatchConfig) -> FirstPass:
-    """The first, unguided pass of ``match_features``."""
+def first_pass(a: ImageFeatures, b: ImageFeatures, config: MatchConfig) -> FirstPass:
+    """Match descriptors and find consistent pairs, the first pass of ``match_features``."""
     pairs, score = match_mutual(a.descriptors, b.descriptors, ratio=config.tentative_ratio)
     xy_a, xy_b = a.keypoints.xy[pairs[:, 0]], b.keypoints.xy[pairs[:, 1]]
     area = (float(a.view.mask.sum()), float(b.view.mask.sum()))
     keep = consistent_matches(xy_a, xy_b, score, area_px=area, config=config.local_affine)
-    keep[keep] = is_of_the_scene(a.view.to_image(xy_a[keep]), b.view.to_image(xy_b[keep]))
+    keep[keep] = moves_with_scene(a.view.to_image(xy_a[keep]), b.view.to_image(xy_b[keep]))
     if not is_credible(a, b, xy_a[keep], xy_b[keep], config=config.credibility):
         return FirstPass(pairs, score, np.zeros(len(pairs), np.bool_))
     model = find_two_view_model(xy_a[keep], xy_b[keep], slack_px=config.slack_px)
@@ -171,26 +171,26 @@ def agreeing(a: ImageFeatures, b: ImageFeatures, config: MatchConfig) -> FirstPa
 
 
 def _match_views(a: ImageFeatures, b: ImageFeatures, config: MatchConfig) -> Matches:
-    """Matches in pixels of the two views, before the strongest are chosen."""
-    first = agreeing(a, b, config)
+    """All matches in pixels of the two views."""
+    first = first_pass(a, b, config)
     if not first.keep.any():
         return no_matches()
     pairs, score = first.pairs[first.keep], first.score[first.keep]
     xy_a, xy_b = a.keypoints.xy[pairs[:, 0]], b.keypoints.xy[pairs[:, 1]]
     model = find_two_view_model(xy_a, xy_b, slack_px=config.slack_px)
-    pairs, score = _guided(a, b, pairs, score, model=model, config=config)
+    pairs, score = _add_guided(a, b, pairs, score, model=model, config=config)
     found = Matches(a.keypoints.xy[pairs[:, 0]], b.keypoints.xy[pairs[:, 1]], score)
     model = find_two_view_model(found.xy_a, found.xy_b, slack_px=config.slack_px)
-    there = smooth_pair(a.view, b.view, config=config.completion)
+    a_to_b = smooth_pair(a.view, b.view, config=config.completion)
     if config.is_refined:
-        found = refine_matches(there, found, model)
-    back = there.inverse()
+        found = refine_matches(a_to_b, found, model)
+    b_to_a = a_to_b.inverse()
     for _ in range(config.completion_rounds):
-        found = _completed(a, b, found, ways=(there, back), config=config)
-    return _final(a, b, found, config)
+        found = _complete(a, b, found, directions=(a_to_b, b_to_a), config=config)
+    return _filter(a, b, found, config)
 
 
-def _guided(
+def _add_guided(
     a: ImageFeatures,
     b: ImageFeatures,
     pairs: ArrayI64,
@@ -199,75 +199,77 @@ def _guided(
     model: TwoViewModel,
     config: MatchConfig,
 ) -> tuple[ArrayI64, ArrayF32]:
-    """The pairs, and those that a second look near the predicted positions adds."""
-    free_a = np.setdiff1d(np.arange(len(a.keypoints)), pairs[:, 0])
-    free_b = np.setdiff1d(np.arange(len(b.keypoints)), pairs[:, 1])
-    if not len(free_a) or not len(free_b):
+    """Add matches of unmatched key points near their predicted positions."""
+    unmatched_a = np.setdiff1d(np.arange(len(a.keypoints)), pairs[:, 0])
+    unmatched_b = np.setdiff1d(np.arange(len(b.keypoints)), pairs[:, 1])
+    if not len(unmatched_a) or not len(unmatched_b):
         return pairs, score
     distance = np.linalg.norm(a.descriptors[pairs[:, 0]] - b.descriptors[pairs[:, 1]], axis=1)
-    predicted = model.predict(a.keypoints.xy[free_a])
+    predicted = model.predict(a.keypoints.xy[unmatched_a])
     radius_px = config.guided_radius_px
-    more, _ = guided_matches(
-        a.descriptors[free_a],
-        b.descriptors[free_b],
-        b.keypoints.xy[free_b],
+    added_matches, _ = guided_matches(
+        a.descriptors[unmatched_a],
+        b.descriptors[unmatched_b],
+        b.keypoints.xy[unmatched_b],
         predicted.xy_b,
         radius_px + 2.0 * np.minimum(predicted.spread_px, radius_px),
         ratio=config.guided_ratio,
         max_distance=float(np.quantile(distance, config.guided_quantile)),
     )
-    added = np.stack([free_a[more[:, 0]], free_b[more[:, 1]]], axis=1)
-    keep = model.agrees(a.keypoints.xy[added[:, 0]], b.keypoints.xy[added[:, 1]])
-    added = added[keep]
-    return np.concatenate([pairs, added]), np.r_[score, np.zeros(len(added), np.float32)]
+    new_pairs = np.stack(
+        [unmatched_a[added_matches[:, 0]], unmatched_b[added_matches[:, 1]]], axis=1
+    )
+    keep = model.agrees(a.keypoints.xy[new_pairs[:, 0]], b.keypoints.xy[new_pairs[:, 1]])
+    new_pairs = new_pairs[keep]
+    return np.concatenate([pairs, new_pairs]), np.r_[score, np.zeros(len(new_pairs), np.float32)]
 
 
-def _completed(
+def _complete(
     a: ImageFeatures,
     b: ImageFeatures,
     found: Matches,
     *,
-    ways: tuple[SmoothPair, SmoothPair],
+    directions: tuple[SmoothPair, SmoothPair],
     config: MatchConfig,
 ) -> Matches:
-    """Adds key points of either image that alignment alone finds in the other."""
+    """Add key points of either image that are found in the other by alignment."""
     model = find_two_view_model(found.xy_a, found.xy_b, slack_px=config.slack_px)
-    free = a.keypoints.xy[apart_from(a.keypoints.xy, found.xy_a, distance_px=SAME_PX_A)]
-    more = complete_matches(ways[0], free, model)
-    found = _joined(found, more)
-    free = b.keypoints.xy[apart_from(b.keypoints.xy, found.xy_b, distance_px=SAME_PX_B)]
-    back = complete_matches(ways[1], free, model.inverse())
-    return _joined(found, Matches(back.xy_b, back.xy_a, back.score))
+    unmatched = a.keypoints.xy[far_from(a.keypoints.xy, found.xy_a, distance_px=SAME_PX_A)]
+    added_matches = complete_matches(directions[0], unmatched, model)
+    found = _concatenate(found, added_matches)
+    unmatched = b.keypoints.xy[far_from(b.keypoints.xy, found.xy_b, distance_px=SAME_PX_B)]
+    b_to_a = complete_matches(directions[1], unmatched, model.inverse())
+    return _concatenate(found, Matches(b_to_a.xy_b, b_to_a.xy_a, b_to_a.score))
 
 
-def _final(a: ImageFeatures, b: ImageFeatures, found: Matches, config: MatchConfig) -> Matches:
-    """What agrees on the geometry of all, inside b, and is more than chance."""
+def _filter(a: ImageFeatures, b: ImageFeatures, found: Matches, config: MatchConfig) -> Matches:
+    """Filter matches by the common geometry, the bounds of b, and credibility."""
     size = np.array([b.view.grey.shape[1] - 1, b.view.grey.shape[0] - 1])
     inside = np.asarray(((found.xy_b >= 0) & (found.xy_b <= size)).all(axis=1), np.bool_)
-    found = _taken(found, inside)
+    found = _select(found, inside)
     if not is_credible(a, b, found.xy_a, found.xy_b, config=config.credibility):
         return no_matches()
     model = find_two_view_model(found.xy_a, found.xy_b, slack_px=config.slack_px)
-    found = _taken(found, model.agrees(found.xy_a, found.xy_b, leave_out=True))
+    found = _select(found, model.agrees(found.xy_a, found.xy_b, leave_out=True))
     is_enough = is_credible(a, b, found.xy_a, found.xy_b, config=config.credibility)
     return found if is_enough else no_matches()
 
 
 def no_matches() -> Matches:
-    """No match at all, in the documented shapes."""
-    nothing = np.zeros((0, 2), np.float32)
-    return Matches(nothing, nothing.copy(), np.zeros(0, np.float32))
+    """Empty matches."""
+    empty = np.zeros((0, 2), np.float32)
+    return Matches(empty, empty.copy(), np.zeros(0, np.float32))
 
 
-def _joined(one: Matches, more: Matches) -> Matches:
+def _concatenate(first: Matches, added_matches: Matches) -> Matches:
     return Matches(
-        np.concatenate([one.xy_a, more.xy_a]),
-        np.concatenate([one.xy_b, more.xy_b]),
-        np.concatenate([one.score, more.score]),
+        np.concatenate([first.xy_a, added_matches.xy_a]),
+        np.concatenate([first.xy_b, added_matches.xy_b]),
+        np.concatenate([first.score, added_matches.score]),
     )
 
 
-def _taken(matches: Matches, rows: npt.NDArray[Any]) -> Matches:
+def _select(matches: Matches, rows: npt.NDArray[Any]) -> Matches:
     return replace(
         matches, xy_a=matches.xy_a[rows], xy_b=matches.xy_b[rows], score=matches.score[rows]
     )

@@ -1,4 +1,4 @@
-"""Turn any still that a user may supply into one 8-bit grey plane, or refuse it by name."""
+"""Conversion of images of any bit depth to 8 bits and to grey."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from ml.errors import ShapeError
 from ml.types import ImageU8
 
 MIN_SIDE_PX = 16
-"""Smaller images hold no support of a key point."""
+"""Smallest side of an image."""
 
 LOW_PERCENT, HIGH_PERCENT = 0.1, 99.9
-"""Percentiles that become black and white: a few hot or dead pixels do not set the contrast."""
+"""Percentiles that are mapped to black and white, robust to hot and dead pixels."""
 
 STRIP_VALUES = 4_000_000
-"""This many values of a large image are held as floats at once: 16 MB."""
+"""Values converted to float at a time: 16 MB."""
 
 
 def to_u8(image: npt.NDArray[Any], *, name: str = "image") -> ImageU8:
-    """Bring integers, booleans and floats to 8 bits, keeping the shape.
+    """Convert integers, booleans and floats to 8 bits.
 
-    16-bit and wider integers, and floats, are stretched between their 0.1 and 99.9 percentiles
-    (scopes of 12 bits store their values in 16-bit files); floats must be finite. Beyond
-    ``STRIP_VALUES`` values the percentiles are those of every k-th row and column, and the stretch
-    goes strip by strip: a panorama never stands in memory as floats.
+    16-bit and wider integers, and floats, are stretched between their 0.1 and 99.9 percentiles, as
+    scopes with 12 bits use 16-bit files. Of large images the percentiles are computed from every
+    k-th row and column, and the conversion is done in strips to bound memory.
 
     Args:
         image: (H, W) or (H, W, C), C in 1, 3, 4.
+        name: Name of the image in errors.
     Returns:
         uint8 array of the same shape.
     Raises:
-        ShapeError: another shape or type, a side below 16 px, or values that are not finite.
+        ShapeError: Another shape or type, a side below 16 px, or values that are not finite.
     """
     array = np.asarray(image)
     _check_shape(array, name)
@@ -58,20 +58,20 @@ def to_u8(image: npt.NDArray[Any], *, name: str = "image") -> ImageU8:
 
 
 def _strips(array: npt.NDArray[Any]) -> list[slice]:
-    """Slices of rows, each of at most ``STRIP_VALUES`` values or of one row."""
+    """Slices of rows of at most ``STRIP_VALUES`` values, at least one row each."""
     rows = max(1, STRIP_VALUES * array.shape[0] // max(array.size, 1))
     return [slice(start, start + rows) for start in range(0, array.shape[0], rows)]
 
 
 def to_grey(image: npt.NDArray[Any], *, name: str = "image") -> ImageU8:
-    """Grey plane of a grey, RGB or RGBA image of any bit depth.
+    """Convert a grey, RGB or RGBA image of any bit depth to grey.
 
     Args:
         image: (H, W), (H, W, 1), (H, W, 3) RGB or (H, W, 4) RGBA (alpha is ignored).
     Returns:
         (H, W) uint8, contiguous.
     Raises:
-        ShapeError: see ``to_u8``.
+        ShapeError: See ``to_u8``.
     """
     pixels = to_u8(image, name=name)
     if pixels.ndim == 3 and pixels.shape[2] == 1:

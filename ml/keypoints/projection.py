@@ -1,4 +1,4 @@
-"""Key points in another view: where, how large and how turned a homography makes them."""
+"""Projection of key points to another view by a homography."""
 
 from __future__ import annotations
 
@@ -7,11 +7,16 @@ import numpy as np
 from ml.types import ArrayF32, ArrayF64, Keypoints
 
 
-def projected(points: Keypoints, H_b_from_a: ArrayF64, xy_b: ArrayF32) -> Keypoints:
-    """Key points of a as they lie in b: at ``xy_b`` (N, 2), scaled and turned by the homography.
+def project_keypoints(points: Keypoints, H_b_from_a: ArrayF64, xy_b: ArrayF32) -> Keypoints:
+    """Project key points of a to b, with their size and angle.
 
-    A homography is linear nearby: sizes grow by the root of its determinant there, directions
-    follow its derivative. An unknown angle (below 0) stays unknown.
+    The size changes by the square root of the determinant of the local derivative, and the angle by
+    the derivative. Unknown angles (below 0) stay unknown.
+
+    Args:
+        points: N key points of a.
+        H_b_from_a: (3, 3) float64 homography.
+        xy_b: (N, 2) float32, their positions in b.
     """
     x, y = points.xy.astype(np.float64).T
     H = H_b_from_a
@@ -22,10 +27,10 @@ def projected(points: Keypoints, H_b_from_a: ArrayF64, xy_b: ArrayF32) -> Keypoi
     dy = (H[1, 0] - by * H[2, 0]) / w, (H[1, 1] - by * H[2, 1]) / w
     scale = np.sqrt(np.abs(dx[0] * dy[1] - dx[1] * dy[0]))
     c, s = np.cos(np.radians(points.angle_deg)), np.sin(np.radians(points.angle_deg))
-    turned = np.degrees(np.arctan2(dy[0] * c + dy[1] * s, dx[0] * c + dx[1] * s)) % 360
+    angle_deg = np.degrees(np.arctan2(dy[0] * c + dy[1] * s, dx[0] * c + dx[1] * s)) % 360
     return Keypoints(
         xy_b,
         points.response,
         (points.size_px * scale).astype(np.float32),
-        np.where(points.angle_deg < 0, points.angle_deg, turned).astype(np.float32),
+        np.where(points.angle_deg < 0, points.angle_deg, angle_deg).astype(np.float32),
     )

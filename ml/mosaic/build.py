@@ -1,4 +1,4 @@
-"""A mosaic from a video: the stages in order, each in its own module."""
+"""Build a mosaic from a video, stage by stage."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from typing import Any
 import numpy.typing as npt
 
 from ml.errors import BadInputError
-from ml.mosaic.align import AlignedComponent, align_components
-from ml.mosaic.components import RenderedComponent, components_to_render, render_component
+from ml.mosaic.alignment.components import AlignedComponent, align_components
+from ml.mosaic.alignment.loops import loops_by_appearance
+from ml.mosaic.checkpoints import KEY_NAME, Stages, build_key, family_key
 from ml.mosaic.config import MosaicConfig
-from ml.mosaic.distortion import estimate_distortion
-from ml.mosaic.growing import GrowingPreview
-from ml.mosaic.loop_keyframes import LoopKeyframeStore
-from ml.mosaic.loops import loops_by_appearance
+from ml.mosaic.frames.prefetch import PrefetchedSource
+from ml.mosaic.frames.sources import FrameSource, open_source
+from ml.mosaic.frames.survey import FrameMeasures, Survey, measure_frames, survey_of
+from ml.mosaic.frames.undistort import UndistortedSource
+from ml.mosaic.gaps import NothingRegisteredError
 from ml.mosaic.manifest import write_manifest
-from ml.mosaic.read_ahead import AheadSource
-from ml.mosaic.register import register_frames
-from ml.mosaic.registration import Registration
+from ml.mosaic.preview import GrowingPreview
+from ml.mosaic.registration.distortion import estimate_distortion
+from ml.mosaic.registration.keyframes import register_frames
+from ml.mosaic.registration.loop_keyframes import LoopKeyframeStore
+from ml.mosaic.registration.result import Registration
+from ml.mosaic.rendering.components import RenderedComponent, components_to_render, render_component
+from ml.mosaic.rendering.files import publish
 from ml.mosaic.report import make_frames, make_result
 from ml.mosaic.result import MosaicResult
-from ml.mosaic.sources import FrameSource, open_source
-from ml.mosaic.spans import NothingRegisteredError
-from ml.mosaic.stages import KEY_NAME, Stages, build_key, family_key
-from ml.mosaic.survey import FrameMeasures, Survey, measure_frames, survey_of
-from ml.mosaic.undistort import UndistortedSource
-from ml.mosaic.write import publish
 from ml.types import Progress, no_progress
 
 DEFAULT_CONFIG = MosaicConfig()
-KNOWN_NAMES = (KEY_NAME, "measures.npz", "registration.npz", "loop_keyframes")
-"""What stays of a build whose source grows."""
+GROWING_CHECKPOINTS = (KEY_NAME, "measures.npz", "registration.npz", "loop_keyframes")
+"""Checkpoints that remain after a build whose source grows."""
 
 
 def build_mosaic(
@@ -51,29 +51,29 @@ def build_mosaic(
 ) -> MosaicResult:
     """Build the mosaics of a sweep and write them to ``out_dir``; see ``ml.mosaic.result``.
 
-    The same input and configuration give the same bytes. What ``out_dir`` held before stays until
-    the new files replace it.
+    The same input and configuration give the same bytes. Existing contents of ``out_dir`` stay
+    until the new files replace them.
 
     Args:
         frames_or_video: a folder of images in natural order, a video file, or (H, W[, C]) arrays.
         mask: (H, W), non-zero (above 127 for uint8) inside the scope; None estimates it.
         progress: called with phases survey, register, loops, align, blend, write; raising
             ``CancelledError`` stops the work.
-        work_dir: where finished stages are kept. Called again with the same input, configuration
-            and folder, a build that was killed or cancelled continues from its last finished stage
-            and ends with the same bytes. Emptied at the end. None: a temporary folder, removed
+        work_dir: folder for checkpoints. Called again with the same input, configuration and
+            folder, a build that was killed or cancelled continues from its last finished stage and
+            ends with the same bytes. Emptied at the end. None: a temporary folder, removed
             however the build ends.
         preview: called with the path of a small JPEG of the map so far, every few keyframes while
             registering and again once aligned; the file is replaced each time.
-        grows: more frames will come at the end: a longer ``config.end_pts`` or video, more images
-            in the folder. What is known of the frames so far then stays in ``work_dir``; called
-            again with the same folder, only the new frames are surveyed and registered, all are
-            optimised and blended together, and the result is that of building at once. Where the
-            source does not begin with the frames that are known, it is built anew.
+        grows: more frames will be added at the end: a longer ``config.end_pts`` or video, more
+            images in the folder. Checkpoints then stay in ``work_dir``; called again with the same
+            folder, only the new frames are surveyed and registered, all are optimised and blended
+            together, and the result equals that of one build. If the source does not begin with
+            the known frames, everything is built from the start.
     Returns:
         MosaicResult: every frame of the source with transform, status and reason.
     Raises:
-        BadInputError: no frames there, or none in the span; ``grows`` without ``work_dir``.
+        BadInputError: no frames, or none in the span; ``grows`` without ``work_dir``.
         ShapeError: the mask is not of the frames' size. MosaicError: no frame usable, no two frames
         registered, or the canvas too large.
     """
@@ -86,24 +86,24 @@ def build_mosaic(
     if grows and work_dir is None:
         raise BadInputError("grows: expected a work_dir, which keeps the frames so far")
     target.parent.mkdir(parents=True, exist_ok=True)
-    kept = None if work_dir is None else Path(work_dir)
-    folder = kept or Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    checkpoints = None if work_dir is None else Path(work_dir)
+    folder = checkpoints or Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
         key, family = build_key(frames_or_video, mask, config), family_key(mask, config)
         stages = Stages(folder, key, family=family if grows else "")
         growing = GrowingPreview(folder, preview)
         result = _run(_Build(source, stages, config, mask, progress, growing), target)
-        if kept is not None:
-            stages.clear(keep=KNOWN_NAMES if grows else ())
+        if checkpoints is not None:
+            stages.clear(keep=GROWING_CHECKPOINTS if grows else ())
         return result
     finally:
-        if kept is None:
+        if checkpoints is None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
 @dataclass(frozen=True, slots=True)
 class _Build:
-    """What every stage of one build is given."""
+    """Inputs shared by all stages of one build."""
 
     source: FrameSource
     stages: Stages
@@ -114,17 +114,17 @@ class _Build:
 
 
 def _run(build: _Build, target: Path) -> MosaicResult:
-    """The stages, each skipped where an earlier run has finished it."""
+    """Run the stages, skipping those that an earlier run finished."""
     distortion = _distortion(build)
-    build = _undistorted(build, distortion)
-    build = replace(build, source=AheadSource(build.source))
-    survey = _surveyed(build)
+    build = _undistort(build, distortion)
+    build = replace(build, source=PrefetchedSource(build.source))
+    survey = _survey(build)
     store = LoopKeyframeStore(
         build.stages.folder / "loop_keyframes", cap=build.config.max_loop_keyframes
     )
-    registration = _registered(build, survey, store)
-    aligned = _aligned(build, survey, registration, store)
-    rendered = _rendered(build, survey, registration, aligned)
+    registration = _register(build, survey, store)
+    aligned = _align(build, survey, registration, store)
+    rendered = _render(build, survey, registration, aligned)
     result = make_result(
         rendered,
         aligned,
@@ -139,19 +139,19 @@ def _run(build: _Build, target: Path) -> MosaicResult:
 
 
 def _distortion(build: _Build) -> tuple[float, ...]:
-    """The camera whose distortion is taken off: given, estimated, or () for none."""
+    """Distortion to correct: configured, estimated, or () for none."""
     if build.config.distortion or not build.config.estimate_distortion:
         return build.config.distortion
-    found: tuple[float, ...] | None = build.stages.load("distortion")
-    if found is None:
-        found = estimate_distortion(
+    distortion: tuple[float, ...] | None = build.stages.load("distortion")
+    if distortion is None:
+        distortion = estimate_distortion(
             build.source, config=build.config, mask=build.mask, progress=build.progress
         )
-        build.stages.save("distortion", found)
-    return found
+        build.stages.save("distortion", distortion)
+    return distortion
 
 
-def _undistorted(build: _Build, distortion: tuple[float, ...]) -> _Build:
+def _undistort(build: _Build, distortion: tuple[float, ...]) -> _Build:
     if not distortion:
         return build
     source = UndistortedSource(build.source, distortion)
@@ -159,7 +159,7 @@ def _undistorted(build: _Build, distortion: tuple[float, ...]) -> _Build:
     return replace(build, source=source, mask=mask)
 
 
-def _surveyed(build: _Build) -> Survey:
+def _survey(build: _Build) -> Survey:
     survey: Survey | None = build.stages.load("survey")
     if survey is None:
         known: FrameMeasures | None = build.stages.load_earlier("measures")
@@ -173,7 +173,7 @@ def _surveyed(build: _Build) -> Survey:
     return survey
 
 
-def _registered(build: _Build, survey: Survey, store: LoopKeyframeStore) -> Registration:
+def _register(build: _Build, survey: Survey, store: LoopKeyframeStore) -> Registration:
     registration: Registration | None = build.stages.load("registration")
     if registration is None:
         registration = register_frames(
@@ -190,7 +190,7 @@ def _registered(build: _Build, survey: Survey, store: LoopKeyframeStore) -> Regi
     return registration
 
 
-def _aligned(
+def _align(
     build: _Build, survey: Survey, registration: Registration, store: LoopKeyframeStore
 ) -> tuple[AlignedComponent, ...]:
     aligned: tuple[AlignedComponent, ...] | None = build.stages.load("aligned")
@@ -208,13 +208,17 @@ def _aligned(
     return aligned
 
 
-def _rendered(
+def _render(
     build: _Build,
     survey: Survey,
     registration: Registration,
     aligned: tuple[AlignedComponent, ...],
 ) -> list[RenderedComponent]:
-    """The components with enough frames, as files; a refusal that says why where none has."""
+    """Render the components with enough frames.
+
+    Raises:
+        NothingRegisteredError: none has enough.
+    """
     chosen = components_to_render(aligned, registration, build.config)
     if not chosen:
         frames = make_frames((), aligned, survey, registration)
@@ -236,7 +240,7 @@ def _rendered(
 
 
 def _publish(result: MosaicResult, rendered: list[RenderedComponent], target: Path) -> None:
-    """Gather the components' files and the manifest beside the target, then swap them in."""
+    """Collect the components' files and the manifest in a temporary folder, then swap it in."""
     folder = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
         for component in rendered:

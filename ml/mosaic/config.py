@@ -1,18 +1,19 @@
-"""Every choice of a mosaic, one comment each."""
+"""Configuration of a mosaic."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from ml.errors import BadInputError, UnknownNameError
-from ml.keypoints import DESCRIPTOR_NAMES, MODEL_NAMES
+from ml.keypoints.descriptors.registry import DESCRIPTOR_NAMES
+from ml.keypoints.verification.estimation import MODEL_NAMES
 
 MODEL_CHOICES = ("auto", "translation", *MODEL_NAMES)
 
 
 @dataclass(frozen=True, slots=True)
 class MosaicConfig:
-    """How a mosaic is made. Lengths in px refer to the working image unless said otherwise.
+    """Configuration of a mosaic. Lengths in px refer to the working image unless stated otherwise.
 
     Attributes:
         step: one frame in this many of the source is used.
@@ -22,8 +23,8 @@ class MosaicConfig:
         descriptor: name of ``ml.keypoints.load_descriptor``.
         max_keypoints: at most this many a frame.
         motion_model: "translation", "similarity", "affine", "homography", or "auto" (by evidence).
-        pick_share: a frame that moved less than this share of the frame rides along with the
-            keyframe before it instead of being registered itself, where one motion explains it.
+        pick_share: a frame that moved less than this share of the frame is placed by the keyframe
+            before it instead of being registered itself, where one motion explains it.
         loop_keyframe_share: keyframes this share of the frame apart are kept for loops.
         max_loop_keyframes: bounds what loop search costs.
         loop_candidates: look-alikes tried for each loop keyframe.
@@ -35,17 +36,18 @@ class MosaicConfig:
         fixed_pattern_frames: the fixed pattern is learned from this many frames, the first that
             moved; frames that come later change nothing in it.
         sample_frames: this many of these are used, evenly chosen.
-        revisit_links: links tried between a loop keyframe and those it lies over.
-        min_component_frames: a component with fewer frames becomes no mosaic of its own, unless it
-            is the largest.
+        revisit_links: links tried between a loop keyframe and earlier ones that it overlaps.
+        min_component_frames: a component with fewer frames gets no mosaic, unless it is the
+            largest.
         max_components: at most this many mosaics of one video, the largest.
         layer_px: longest side of the layers.
         distortion: the camera as fx, fy, cx, cy, then k1, k2, p1, p2, then k3, full-resolution px;
             () corrects nothing.
         estimate_distortion: where ``distortion`` is not given, radial distortion is estimated from
-            the frames and taken off if that measures better (``ml.mosaic.distortion``). Off by
-            default, because "frame px" are then corrected ones, as with ``distortion``.
-        local_fit: what no plane explains is fitted as a mesh a frame (``ml.mosaic.local_fit``).
+            the frames and removed where that measures better (see
+            ``ml.mosaic.registration.distortion``). Off by default: "frame px" are then
+            corrected ones, as with ``distortion``.
+        local_fit: fit parallax as one mesh a frame (see ``ml.mosaic.local_mesh.fit``).
         max_canvas_px: largest mosaic, in pixels (120 million: 0.36 GB of RGB).
         max_side_px: largest side of the mosaic.
         quality: JPEG quality of the pyramid.
@@ -84,7 +86,7 @@ class MosaicConfig:
     preview_px: int = 1600
 
     def __post_init__(self) -> None:
-        """Refuse what can never work."""
+        """Check the names and bounds."""
         if self.motion_model not in MODEL_CHOICES:
             raise UnknownNameError("motion model", self.motion_model, list(MODEL_CHOICES))
         if self.descriptor not in DESCRIPTOR_NAMES:

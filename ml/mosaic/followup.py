@@ -1,8 +1,8 @@
 """Find a place of one examination in the frames of another: match, verify, rank, draw.
 
-A place is an outline with what lies around it. A frame shows it when enough matches agree on one
-affine map of the neighbourhood (a wall bends, but very little over so small an area) and the map is
-one a scope can make. Where no frame shows it, nothing is returned.
+A place is an outline with its surroundings. A frame shows it when enough matches agree on one
+affine map of the neighbourhood (a wall bends very little over so small an area) and the map is
+physically possible for a scope. The result is empty if no frame shows it.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ import numpy.typing as npt
 
 from ml.errors import BadInputError, NotEnoughMatchesError
 from ml.geometry import transform_points
-from ml.keypoints import estimate_transform, match_images
-from ml.mosaic.read_ahead import frames_ahead
+from ml.keypoints import match_images
+from ml.keypoints.verification.estimation import estimate_transform
+from ml.mosaic.frames.prefetch import prefetched_frames
 from ml.types import ArrayF32, ArrayF64, ImageU8, Progress, no_progress
 
 
 @dataclass(frozen=True, slots=True)
 class FollowupConfig:
-    """How a place is looked for.
+    """Configuration of the search for a place.
 
     Attributes:
         descriptor: name of ``ml.keypoints.load_descriptor``.
@@ -61,7 +62,7 @@ class PlaceHit:
         H_frame_from_place: (3, 3) float64, place px to candidate px; affine.
         outline_frame: (P, 2) float64, the place's outline on the candidate.
         xy_place, xy_frame: (M, 2) float32, the matches that agree.
-        matches: how many there were before verification.
+        matches: number of matches before verification.
         score: inliers weighted by their share; larger is surer.
     """
 
@@ -93,13 +94,15 @@ def find_place(
     config: FollowupConfig = DEFAULT_CONFIG,
     progress: Progress = no_progress,
 ) -> tuple[PlaceHit, ...]:
-    """The candidates that show a place, the surest first; empty if none does.
+    """Find the candidates that show a place, the surest first.
 
     Args:
         place: (H, W, 3) uint8, the place with its surroundings.
         outline: (P, 2), P >= 3, px of ``place``.
-        candidates: read one after the other, none is kept.
+        candidates: read one at a time, none stays in memory.
         count: how many there are, for ``progress`` (phase "search").
+    Returns:
+        At most ``config.max_hits`` hits.
     Raises:
         BadInputError: the outline has fewer than three corners.
     """
@@ -107,52 +110,55 @@ def find_place(
     if corners.ndim != 2 or corners.shape[0] < 3 or corners.shape[1] != 2:
         raise BadInputError(f"outline: expected (P, 2) with P >= 3, got {corners.shape}")
     hits = []
-    for done, candidate in enumerate(frames_ahead(candidates)):
+    for done, candidate in enumerate(prefetched_frames(candidates)):
         progress(done, count, "search")
-        if (hit := _verified(place, corners, candidate, config)) is not None:
+        if (hit := _verify(place, corners, candidate, config)) is not None:
             hits.append(hit)
     return tuple(sorted(hits, key=lambda hit: (-hit.score, hit.key))[: config.max_hits])
 
 
-def _verified(
+def _verify(
     place: ImageU8, outline: ArrayF64, candidate: Candidate, config: FollowupConfig
 ) -> PlaceHit | None:
-    found = match_images(
+    matches = match_images(
         place, candidate.image, config.descriptor, max_keypoints=config.max_keypoints
     )
-    if len(found.xy_a) < config.min_inliers:
+    if len(matches.xy_a) < config.min_inliers:
         return None
     try:
         fit = estimate_transform(
-            found.xy_a, found.xy_b, model="affine", threshold_px=config.threshold_px
+            matches.xy_a, matches.xy_b, model="affine", threshold_px=config.threshold_px
         )
     except NotEnoughMatchesError:
         return None
     agreeing, share = int(fit.inliers.sum()), float(fit.inliers.mean())
-    xy_place = found.xy_a[fit.inliers]
+    xy_place = matches.xy_a[fit.inliers]
     if agreeing < config.min_inliers or share < config.min_inlier_share:
         return None
-    if not _is_plausible(fit.matrix, config) or _cells(xy_place, place) < config.min_cells:
+    if (
+        not _is_plausible(fit.matrix, config)
+        or _occupied_cell_count(xy_place, place) < config.min_cells
+    ):
         return None
     outline_frame = transform_points(fit.matrix, outline)
     height, width = candidate.image.shape[:2]
     x, y = outline_frame.mean(axis=0)
     if not (0 <= x < width and 0 <= y < height):
-        return None  # its surroundings are there, the place itself is not
-    xy_frame = found.xy_b[fit.inliers]
+        return None  # the candidate shows the surroundings, not the place
+    xy_frame = matches.xy_b[fit.inliers]
     return PlaceHit(
         candidate.key,
         fit.matrix,
         outline_frame,
         xy_place,
         xy_frame,
-        len(found.xy_a),
+        len(matches.xy_a),
         agreeing * share,
     )
 
 
 def _is_plausible(matrix: ArrayF64, config: FollowupConfig) -> bool:
-    """No mirror image, no absurd zoom, no sliver."""
+    """Return whether a map neither mirrors nor zooms or stretches beyond ``max_zoom``."""
     if np.linalg.det(matrix[:2, :2]) <= 0:
         return False
     large, small = np.linalg.svd(matrix[:2, :2], compute_uv=False)
@@ -161,7 +167,7 @@ def _is_plausible(matrix: ArrayF64, config: FollowupConfig) -> bool:
     )
 
 
-def _cells(xy: ArrayF32, image: ImageU8) -> int:
+def _occupied_cell_count(xy: ArrayF32, image: ImageU8) -> int:
     size = np.array([image.shape[1], image.shape[0]])
     cell = np.clip((xy / size * GRID).astype(int), 0, GRID - 1)
     return len(np.unique(cell[:, 1] * GRID + cell[:, 0]))
@@ -175,13 +181,13 @@ def draw_hit(
     *,
     height_px: int = 480,
 ) -> ImageU8:
-    """Place and frame side by side with both outlines and lines between what matched.
+    """Draw place and frame side by side, with both outlines and lines between the matches.
 
     Returns:
         (height_px, W, 3) uint8 RGB; at most 60 lines, evenly picked.
     """
-    left, left_scale = _scaled(place, height_px)
-    right, right_scale = _scaled(frame, height_px)
+    left, left_scale = _scale_to_height(place, height_px)
+    right, right_scale = _scale_to_height(frame, height_px)
     gap = 12
     canvas = np.zeros((height_px, left.shape[1] + gap + right.shape[1], 3), np.uint8)
     canvas[:, : left.shape[1]] = left
@@ -196,19 +202,19 @@ def draw_hit(
     canvas = np.asarray(cv2.addWeighted(layer, 0.6, canvas, 0.4, 0), np.uint8)
     for point in [*starts.tolist(), *ends.tolist()]:
         cv2.circle(canvas, point, 2, _DOT, -1, cv2.LINE_AA)
-    _outlined(canvas, np.asarray(outline) * left_scale)
-    _outlined(canvas, hit.outline_frame * right_scale + shift)
+    _draw_outline(canvas, np.asarray(outline) * left_scale)
+    _draw_outline(canvas, hit.outline_frame * right_scale + shift)
     return canvas
 
 
-def _scaled(image: ImageU8, height_px: int) -> tuple[ImageU8, float]:
+def _scale_to_height(image: ImageU8, height_px: int) -> tuple[ImageU8, float]:
     scale = height_px / image.shape[0]
     size = (max(1, round(image.shape[1] * scale)), height_px)
-    how = cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR
-    return np.asarray(cv2.resize(image, size, interpolation=how), np.uint8), scale
+    interpolation = cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR
+    return np.asarray(cv2.resize(image, size, interpolation=interpolation), np.uint8), scale
 
 
-def _outlined(canvas: ImageU8, corners: npt.NDArray[np.floating]) -> None:
+def _draw_outline(canvas: ImageU8, corners: npt.NDArray[np.floating]) -> None:
     ring = np.rint(corners).astype(np.int32)
     cv2.polylines(canvas, [ring], True, (10, 16, 20), 5, cv2.LINE_AA)
     cv2.polylines(canvas, [ring], True, _OUTLINE, 2, cv2.LINE_AA)

@@ -27,7 +27,7 @@ from ml.mosaic.result import (
 from ml.types import ArrayF64, JsonObject
 
 MESH_DIGITS = 3
-"""Of a displacement: a thousandth of a px shows nowhere."""
+"""Decimals of a displacement: a thousandth of a px is invisible."""
 
 
 def to_manifest(result: MosaicResult) -> JsonObject:
@@ -102,11 +102,11 @@ def _result(data: JsonObject, path: Path) -> MosaicResult:
 
 
 def _component(item: JsonObject) -> ComponentResult:
-    known = dict(item)
-    known["spans"] = tuple(MosaicSpan(**span) for span in item["spans"])
-    known["layers"] = tuple(MosaicLayer(**layer) for layer in item["layers"])
-    known["quality"] = MosaicQuality(**item["quality"])
-    return ComponentResult(**known)
+    fields = dict(item)
+    fields["spans"] = tuple(MosaicSpan(**span) for span in item["spans"])
+    fields["layers"] = tuple(MosaicLayer(**layer) for layer in item["layers"])
+    fields["quality"] = MosaicQuality(**item["quality"])
+    return ComponentResult(**fields)
 
 
 def _gap(item: JsonObject) -> MosaicGap:

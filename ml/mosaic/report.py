@@ -1,4 +1,4 @@
-"""What became of every frame, where the gaps are, and how far the mosaics may be trusted."""
+"""Report of a build: status of every frame, gaps, and accuracy of the mosaics."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from pathlib import Path
 import numpy as np
 
 from ml.config import config_hash
-from ml.mosaic.align import AlignedComponent
-from ml.mosaic.canvas import view_outline
-from ml.mosaic.components import RenderedComponent
+from ml.mosaic.alignment.canvas import view_outline
+from ml.mosaic.alignment.components import AlignedComponent
+from ml.mosaic.checkpoints import ENGINE
 from ml.mosaic.config import MosaicConfig
-from ml.mosaic.registration import Registration
+from ml.mosaic.frames.survey import FrameCheck, Survey
+from ml.mosaic.gaps import frames_in_words, span_in_words, span_of
+from ml.mosaic.registration.result import Registration
+from ml.mosaic.rendering.components import RenderedComponent
 from ml.mosaic.result import (
     FAILED,
     MANIFEST_NAME,
@@ -30,9 +33,6 @@ from ml.mosaic.result import (
     MosaicResult,
     component_name,
 )
-from ml.mosaic.spans import frames_in_words, span_in_words, span_of
-from ml.mosaic.stages import ENGINE
-from ml.mosaic.survey import FrameCheck, Survey
 
 
 def make_result(
@@ -45,7 +45,7 @@ def make_result(
     distortion: tuple[float, ...],
     folder: Path,
 ) -> MosaicResult:
-    """Everything the manifest says, from what the stages have left."""
+    """Collect the outputs of the stages into the result of a build."""
     frames = make_frames(rendered, aligned, survey, registration)
     first = rendered[0]
     links = [link for component in rendered for link in component.aligned.links]
@@ -78,8 +78,8 @@ def find_gaps(frames: Sequence[FrameResult]) -> tuple[MosaicGap, ...]:
             continue
         code, _ = Counter(f.reason_code for f in members).most_common(1)[0]
         span = span_of(members)
-        why = REASON_CODES.get(code, code)
-        text = f"{span_in_words(span)} ({frames_in_words(len(members))}): {why}"
+        reason = REASON_CODES.get(code, code)
+        text = f"{span_in_words(span)} ({frames_in_words(len(members))}): {reason}"
         gaps.append(MosaicGap(span, len(members), code, text))
     return tuple(gaps)
 
@@ -90,8 +90,10 @@ def make_frames(
     survey: Survey,
     registration: Registration,
 ) -> tuple[FrameResult, ...]:
-    """What became of every frame; where no component was rendered, why each is in none."""
-    component_of = {f: c for c in rendered for f in (*c.canvas.riding, *c.canvas.transforms)}
+    """Result of every frame; where no component was rendered, the reason of each."""
+    component_of = {
+        f: c for c in rendered for f in (*c.canvas.tracked_transforms, *c.canvas.transforms)
+    }
     key_of = {item.position: item.key for item in registration.tracked}
     linked = {f for c in aligned for link in c.links for f in (link.a, link.b)}
     counts = Counter(f for c in rendered for link in c.aligned.links for f in (link.a, link.b))
@@ -101,14 +103,14 @@ def make_frames(
         key = key_of.get(position, position)
         if (component := component_of.get(position)) is not None:
             links = counts[position]
-            frames.append(_registered(position, key, component, survey, links=links))
+            frames.append(_registered_frame(position, key, component, survey, links=links))
         else:
-            code = check.reason_code or _why_not(key, linked, placed)
-            frames.append(_dropped(check, code))
+            code = check.reason_code or _failure_code(key, linked, placed)
+            frames.append(_unregistered_frame(check, code))
     return tuple(frames)
 
 
-def _dropped(check: FrameCheck, code: str) -> FrameResult:
+def _unregistered_frame(check: FrameCheck, code: str) -> FrameResult:
     return FrameResult(
         index=check.index,
         pts=check.pts,
@@ -123,24 +125,26 @@ def _dropped(check: FrameCheck, code: str) -> FrameResult:
     )
 
 
-def _registered(
+def _registered_frame(
     position: int, key: int, component: RenderedComponent, survey: Survey, *, links: int
 ) -> FrameResult:
     check = survey.checks[position]
-    own = component.canvas.transforms.get(position)
+    matrix = component.canvas.transforms.get(position)
     error = component.aligned.error_px.get(position)
     to_frame = np.diag([1 / survey.scale, 1 / survey.scale, 1.0])
     covariance = to_frame @ component.aligned.covariance[key] @ to_frame
     return FrameResult(
         index=check.index,
         pts=check.pts,
-        H_mosaic_from_frame=component.canvas.riding[position] if own is None else own,
+        H_mosaic_from_frame=component.canvas.tracked_transforms[position]
+        if matrix is None
+        else matrix,
         status=REGISTERED,
         links=links,
         error_px=None if error is None else error / survey.scale,
         time_s=check.time_s,
         component=component.index,
-        is_key=own is not None,
+        is_key=matrix is not None,
         covariance=covariance,
         uncertainty_px=component.aligned.uncertainty_px[key] / survey.scale,
         sharpness=check.sharpness,
@@ -150,7 +154,7 @@ def _registered(
     )
 
 
-def _why_not(key: int, linked: set[int], placed: set[int]) -> str:
+def _failure_code(key: int, linked: set[int], placed: set[int]) -> str:
     if key not in linked:
         return "no-match"
     return "small-component" if key in placed else "disagrees"
@@ -159,13 +163,13 @@ def _why_not(key: int, linked: set[int], placed: set[int]) -> str:
 def _component(
     component: RenderedComponent, frames: Sequence[FrameResult], survey: Survey
 ) -> ComponentResult:
-    own = [frame for frame in frames if frame.component == component.index]
+    members = [frame for frame in frames if frame.component == component.index]
     loops = sum(link.kind == "loop" for link in component.aligned.links)
     spans = []
-    for is_own, run in groupby(frames, key=lambda f: f.component == component.index):
-        if is_own:
+    for is_member, run in groupby(frames, key=lambda f: f.component == component.index):
+        if is_member:
             spans.append(span_of(list(run)))
-    first, last = own[0].time_s, own[-1].time_s
+    first, last = members[0].time_s, members[-1].time_s
     return ComponentResult(
         index=component.index,
         pyramid=component_name("mosaic", ".tif", component.index),
@@ -173,10 +177,10 @@ def _component(
         width_px=component.canvas.width_px,
         height_px=component.canvas.height_px,
         anchor_index=survey.checks[component.aligned.anchor].index,
-        registered_count=len(own),
+        registered_count=len(members),
         spans=tuple(spans),
         layers=component.layers,
-        quality=_quality(own, len(frames), loops),
+        quality=_quality(members, len(frames), loops),
         seconds=None if first is None or last is None else round(last - first, 3),
     )
 

@@ -1,10 +1,10 @@
-"""What a mosaic is when it is done: the types behind ``mosaic.json``.
+"""Types of a finished mosaic, as in ``mosaic.json``.
 
 One build writes a folder::
 
     mosaic.json                        the manifest: everything below
     mosaic.tif, preview.jpg            component 0, the one with the most frames
-    mosaic-2.tif, preview-2.jpg        component 1 and so on: each a plane of its own
+    mosaic-2.tif, preview-2.jpg        component 1 and so on: each in a separate plane
     layer-count.png, layer-count-2.png a layer of component 0, of component 1 (see MosaicLayer)
     layer-count.tif                    the same values, 16 bits, as a small pyramid
 
@@ -12,8 +12,8 @@ Coordinates. ``H_mosaic_from_frame`` maps full-resolution frame px to px of the 
 frame's component* (``FrameResult.component``), pixel centres at integers, x right, y down: a point
 is ``p = H (x, y, 1)``, ``xy = p[:2] / p[2]``: the best homography. Where the scene is not a plane a
 frame has a ``mesh`` as well, and its exact map is ``ml.geometry.FrameMaps``: mosaic point ``q``
-lies at ``y + mesh(y)`` with ``y = inv(H) q``. A frame saw ``q`` when it is of ``q``'s component
-and that point lies inside its view: the polygon ``view_outline`` of the manifest, frame px,
+is at ``y + mesh(y)`` with ``y = inv(H) q``. A frame saw ``q`` when it is of ``q``'s component
+and that point is inside its view: the polygon ``view_outline`` of the manifest, frame px,
 convex. ``sharpness`` orders those that saw it. A polygon is mapped vertex by vertex; without a
 mesh its straight edges stay straight, with one they bend, so cut them into short ones first.
 """
@@ -29,7 +29,7 @@ MANIFEST_NAME = "mosaic.json"
 PYRAMID_NAME = "mosaic.tif"
 PREVIEW_NAME = "preview.jpg"
 FORMAT_VERSION = 1
-"""Of the manifest; one more with every change that an older reader would misread."""
+"""Version of the manifest, increased by every change that an older reader would misread."""
 
 REGISTERED, SKIPPED, FAILED = "registered", "skipped", "failed"
 
@@ -102,7 +102,7 @@ class FrameResult:
 class MosaicLayer:
     """One number for each spot of a mosaic, at reduced size.
 
-    ``png`` is 8-bit grey for a browser: 0 if no frame saw the spot, else byte b stands for
+    ``png`` is 8-bit grey for a browser: 0 if no frame saw the spot, else byte b means
     ``minimum + (b - 1) / 254 * (maximum - minimum)``. ``tiff`` is a tiled, pyramidal, lossless
     16-bit grey TIFF, with 65534 for 254. Layer px (i, j) covers the mosaic px
     ``i * downsample`` to ``(i + 1) * downsample``.
@@ -154,12 +154,12 @@ class MosaicGap:
 
 @dataclass(frozen=True, slots=True)
 class MosaicQuality:
-    """How far a mosaic may be trusted.
+    """Accuracy of a mosaic.
 
     Attributes:
         registered_share: registered frames over all frames of the span.
         median_error_px: median over keyframes of ``error_px``. None without a link.
-        loops_closed: links between frames that lie apart in time but over each other in space.
+        loops_closed: links between frames far apart in time that overlap in space.
         max_uncertainty_px: largest ``uncertainty_px`` of a registered frame.
     """
 
@@ -171,7 +171,7 @@ class MosaicQuality:
 
 @dataclass(frozen=True, slots=True)
 class ComponentResult:
-    """One connected component: a mosaic of its own.
+    """Mosaic of one connected component.
 
     Attributes:
         index: 0 for the component with the most frames, the others by size, then by time.
@@ -204,7 +204,7 @@ class MosaicResult:
         view_outline: (P, 2) float64, convex outline of what the scope sees, frame px.
         frame_size_px: (width, height) of the frames.
         engine: version of the engine that wrote it.
-        distortion: the camera whose distortion was taken off, as ``MosaicConfig.distortion``,
+        distortion: the camera whose distortion was removed, as ``MosaicConfig.distortion``,
             given or estimated; "frame px" are then those of the corrected frames. () if none was.
     """
 
@@ -227,7 +227,7 @@ class MosaicResult:
 
     @property
     def registered_count(self) -> int:
-        """Frames in a mosaic, whichever component."""
+        """Number of frames in any mosaic."""
         return sum(frame.status == REGISTERED for frame in self.frames)
 
 

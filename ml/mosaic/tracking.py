@@ -1,4 +1,4 @@
-"""An outline carried along the frames of a video by key points, until it is lost.
+"""Tracking of an outline along the frames of a video by key points, until it is lost.
 
 Every frame is matched to the last *anchor* (first the frame where the person drew), not to the
 frame before: an error is made once, not once a frame. Where too few key points of the anchor are
@@ -14,17 +14,19 @@ import numpy as np
 
 from ml.errors import NotEnoughMatchesError
 from ml.geometry import transform_points
-from ml.keypoints import ImageFeatures, MatchConfig, estimate_transform, extract, match_features
-from ml.mosaic.read_ahead import frames_ahead
+from ml.keypoints.features import ImageFeatures, extract
+from ml.keypoints.pipeline import MatchConfig, match_features
+from ml.keypoints.verification.estimation import estimate_transform
+from ml.mosaic.frames.prefetch import prefetched_frames
 from ml.types import ArrayF64, ImageU8, Transform
 
 _PLAIN = MatchConfig(completion_rounds=0)
-"""Key points are plenty where two windows show the same place, and completing them costs most."""
+"""Two windows of one place have plenty of key points, and completing them is the costliest step."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrackConfig:
-    """How an outline is followed.
+    """Configuration of outline tracking.
 
     Attributes:
         descriptor: of ``ml.keypoints``; a hand-crafted one, since frames that follow one another
@@ -32,21 +34,22 @@ class TrackConfig:
         margin: of the window on each side of the outline, as a share of its longer side.
         window_px: the window is at least this wide and high, for small outlines.
         max_keypoints: of a window.
-        least_inliers: a frame is not believed if fewer agree on one motion.
+        min_inliers: a frame is not believed if fewer agree on one motion.
         renew_share: the anchor is renewed where fewer than this share of its inliers are left.
-        threshold_px: farthest an inlier may lie from where the motion puts it.
+        threshold_px: largest distance of an inlier from the position that the motion gives it.
         patience: frames in a row that may fail (blur, a reflex) before the outline is lost.
         drift_share: lost where the outline is less certain than this share of its size.
         growth: lost where its area changes by more than this factor against the first.
-        inside_share: lost where less of its bounding box lies in the frame.
-        tolerance_px: how far the outline between two key frames may lie from the tracked one.
+        inside_share: lost where less of its bounding box is in the frame.
+        tolerance_px: largest distance of the outline interpolated between two key frames from
+            the tracked one.
     """
 
     descriptor: str = "sift"
     margin: float = 0.75
     window_px: int = 160
     max_keypoints: int = 400
-    least_inliers: int = 12
+    min_inliers: int = 12
     renew_share: float = 0.4
     threshold_px: float = 3.0
     patience: int = 5
@@ -61,8 +64,8 @@ class TrackedOutline:
     """The outline on one frame.
 
     Attributes:
-        index: of the frame. xy: (V, 2) float64, pixels, vertex by vertex those of the first.
-        drift_px: standard error of its vertices, with that of the anchors on the way.
+        index: of the frame. xy: (V, 2) float64, pixels, vertices in the order of the first frame.
+        drift_px: standard error of its vertices, accumulated over the anchors.
         inliers: key points that agree on the motion.
     """
 
@@ -74,11 +77,11 @@ class TrackedOutline:
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """Where an outline was followed to.
+    """Positions of a tracked outline.
 
     Attributes:
-        outlines: frame by frame, the first as it was given; frames that failed are left out.
-        lost: why it ended before the frames did: "too few key points agree", ...; or "".
+        outlines: one per frame, the first as given; frames that failed are left out.
+        lost: reason if it ended before the last frame ("too few key points agree", ...), else "".
     """
 
     outlines: tuple[TrackedOutline, ...]
@@ -88,18 +91,18 @@ class Track:
 def track_outline(
     frames: Iterable[tuple[int, ImageU8]], xy: ArrayF64, config: TrackConfig = TrackConfig()
 ) -> Track:
-    """Carry an outline along.
+    """Track an outline along frames.
 
     Args:
         frames: (index, (H, W, 3) uint8 RGB) in the order to follow, the first where it was drawn.
         xy: (V, 2) float64, all vertices of the outline on the first frame, pixels.
     Returns:
-        Track: it ends early rather than guess.
+        Track: ends at the last reliable frame if the outline is lost.
     """
     found: list[TrackedOutline] = []
     follower: _Follower | None = None
     failed = 0
-    for index, image in frames_ahead(frames):
+    for index, image in prefetched_frames(frames):
         if follower is None:
             follower = _Follower(image, xy, config)
             found.append(TrackedOutline(index, xy, 0.0, 0))
@@ -107,10 +110,10 @@ def track_outline(
         try:
             found.append(follower.follow(index, image))
             failed = 0
-        except _LostError as lost:
+        except _LostError as error:
             failed += 1
-            if failed > config.patience or lost.is_final:
-                return Track(tuple(found), str(lost))
+            if failed > config.patience or error.is_final:
+                return Track(tuple(found), str(error))
     return Track(tuple(found), "too few key points agree" if failed else "")
 
 
@@ -133,10 +136,10 @@ def key_outlines(track: Track, tolerance_px: float) -> Iterator[TrackedOutline]:
 def _is_straight(run: tuple[TrackedOutline, ...], tolerance_px: float) -> bool:
     first, last = run[0], run[-1]
     span = last.index - first.index
-    for one in run[1:-1]:
-        share = (one.index - first.index) / span
+    for outline in run[1:-1]:
+        share = (outline.index - first.index) / span
         between = (1 - share) * first.xy + share * last.xy
-        if np.hypot(*(between - one.xy).T).max() > tolerance_px:
+        if np.hypot(*(between - outline.xy).T).max() > tolerance_px:
             return False
     return True
 
@@ -163,30 +166,30 @@ class _Follower:
         self.anchor_xy, self.anchor_drift = xy, 0.0
         self.last_drift = 0.0
         self.anchor = _window(image, xy, config)
-        self.most_inliers = 0
+        self.max_inliers = 0
 
     def follow(self, index: int, image: ImageU8) -> TrackedOutline:
-        """The outline on the next frame. Raises ``_LostError``."""
+        """Locate the outline on the next frame; raises ``_LostError``."""
         window = _window(image, self.last, self.config)
         try:
-            found = self._moved(window)
-            if found[2] < self.config.renew_share * self.most_inliers:
+            located = self._locate(window)
+            if located[2] < self.config.renew_share * self.max_inliers:
                 raise _LostError("the anchor is nearly out of sight")
         except _LostError:
             self._renew()
-            found = self._moved(window)
-        xy, drift, inliers = found
+            located = self._locate(window)
+        xy, drift, inliers = located
         self._check(xy, drift, image)
-        self.most_inliers = max(self.most_inliers, inliers)
+        self.max_inliers = max(self.max_inliers, inliers)
         self.last_image, self.last, self.last_drift = image, xy, drift
         return TrackedOutline(index, xy, round(drift, 3), inliers)
 
     def _renew(self) -> None:
         self.anchor = _window(self.last_image, self.last, self.config)
-        self.anchor_xy, self.anchor_drift, self.most_inliers = self.last, self.last_drift, 0
+        self.anchor_xy, self.anchor_drift, self.max_inliers = self.last, self.last_drift, 0
 
-    def _moved(self, window: _Window) -> tuple[ArrayF64, float, int]:
-        """Outline, its drift, and how many key points agree."""
+    def _locate(self, window: _Window) -> tuple[ArrayF64, float, int]:
+        """Return the outline, its drift, and the number of key points that agree."""
         matches = match_features(self.anchor.features, window.features, config=_PLAIN)
         try:
             motion = estimate_transform(
@@ -195,7 +198,7 @@ class _Follower:
         except NotEnoughMatchesError:
             raise _LostError("too few key points agree") from None
         inliers = int(motion.inliers.sum())
-        if inliers < self.config.least_inliers:
+        if inliers < self.config.min_inliers:
             raise _LostError("too few key points agree")
         local = self.anchor_xy - self.anchor.corner
         xy = transform_points(motion.matrix, local) + window.corner
@@ -215,10 +218,10 @@ class _Follower:
 
 
 def standard_error_px(xy_a: ArrayF64, xy_b: ArrayF64, motion: Transform, at: ArrayF64) -> float:
-    """How certain an affine motion is at given points: root mean square standard error.
+    """Root mean square standard error of an affine motion at given points.
 
     That of least squares, ``s sqrt(p (A' A)^-1 p')`` for each coordinate, with A the rows (x, y, 1)
-    of the inliers and s their residual: large where points are few, or lie to one side.
+    of the inliers and s their residual: large where points are few or on one side.
 
     Args:
         xy_a, xy_b: (N, 2) inliers. at: (V, 2) in the plane of a.
@@ -250,13 +253,13 @@ def _window(image: ImageU8, xy: ArrayF64, config: TrackConfig) -> _Window:
 
 
 def _area(xy: ArrayF64) -> float:
-    """Of the bounding box: outlines of several rings have no one area."""
+    """Area of the bounding box; outlines of several rings have no single area."""
     low, high = xy.min(0), xy.max(0)
     return float(np.prod(high - low))
 
 
 def _inside(xy: ArrayF64, image: ImageU8) -> float:
-    """Share of the bounding box that lies in the image."""
+    """Share of the bounding box inside the image."""
     size = np.array([image.shape[1], image.shape[0]], np.float64)
     low, high = xy.min(0), xy.max(0)
     shown = np.clip(np.minimum(high, size) - np.maximum(low, 0), 0, None)

@@ -1,1 +1,1 @@
-"""Torch modules only: no data, no training loop, no files."""
+"""Torch modules, without data or training loops."""

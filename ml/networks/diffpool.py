@@ -1,4 +1,4 @@
-"""DiffPool over ROI graphs: vertices are softly clustered, twice, and the clusters averaged."""
+"""DiffPool over ROI graphs: two soft clusterings of the vertices, then the mean."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class DiffPoolEncoder(nn.Module):
         Args:
             x: (N, in_dim) vertices.
             edge_index: (2, M) int64.
-            batch: (N,) int64, the graph of each vertex, ascending.
+            batch: (N,) int64, graph of each vertex, ascending.
         Returns:
             (B, out_dim).
         """
@@ -72,8 +72,8 @@ class DiffPoolEncoder(nn.Module):
         adjacency = to_dense_adj(edge_index, batch, max_num_nodes=dense.shape[1])
         present: Tensor | None = mask
         for level, assign in enumerate(self.assignments):
-            found = torch.relu(self.features[level](dense, adjacency, present))
+            pooled = torch.relu(self.features[level](dense, adjacency, present))
             clusters = assign(dense, adjacency, present)
-            dense, adjacency, _, _ = dense_diff_pool(found, adjacency, clusters, present)
+            dense, adjacency, _, _ = dense_diff_pool(pooled, adjacency, clusters, present)
             present = None
         return torch.as_tensor(self.features[-1](dense, adjacency).mean(dim=1))

@@ -1,4 +1,4 @@
-"""The GCN encoder of ROI graphs, and the projection head it is trained with."""
+"""GCN encoder of ROI graphs, and its projection head for training."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 CLIP = 6.0
-"""Features are cut at this many standard deviations: beyond, they say nothing new."""
-LEAST = 1e-12  # length below which nothing is divided, as in ``normalize``
+"""Features are clipped to this many standard deviations."""
+MIN_LENGTH = 1e-12  # lower bound of a norm in a division, as in ``normalize``
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,31 +19,31 @@ class GcnConfig:
     """Sizes of a ``RoiGcn``."""
 
     in_dim: int = 273  # features of a vertex
-    vertex_dim: int = 192  # vertex part of the embedding, after the learned metric
+    vertex_dim: int = 192  # vertex part of the embedding, in the learned metric
     hidden_dim: int = 128  # width of the inner layers
     out_dim: int = 64  # width of the last layer: the context part of the embedding
     layers: int = 2  # section IV-A
-    power: float = 1.0  # of each averaged vertex number, the sign kept; 1 leaves it as it is
-    context_weight: float = 0.35  # length of the context part, that of the vertex part being one
+    power: float = 1.0  # exponent of power normalisation of the mean vertex; 1 for none
+    context_weight: float = 0.35  # length of the context part; that of the vertex part is 1
 
     @property
     def embedding_dim(self) -> int:
-        """Length of the embedding: vertex part and context part side by side."""
+        """Length of the embedding: vertex part and context part, concatenated."""
         return self.vertex_dim + self.out_dim
 
 
 class RoiGcn(nn.Module):
-    """Stacked graph convolutions, averaged over the vertices, beside the averaged vertices.
+    """Mean of the vertices, concatenated with the mean after graph convolutions.
 
-    Source: the retrieval paper, section III-C1, equations 3 and 4; departs from it by the skip: the
-        mean of the vertices, under a metric learned from the augmentations, stands beside the mean
-        of the convolved ones, so that what the self-supervised task does not need is not lost; and
-        by the unit length of both parts.
+    Source: the retrieval paper, section III-C1, equations 3 and 4; departs from it by the skip
+        connection (the mean of the vertices in a metric learned from augmentations), which keeps
+        information that the self-supervised task does not need, and by the unit length of both
+        parts.
 
     Attributes:
-        feature_mean, feature_scale: (in_dim,) buffers: features are standardised by them.
-        metric: (in_dim, vertex_dim) buffer: standardised features to the vertex space.
-        context_mean, context_scale: (out_dim,) buffers: the convolved part is standardised by them.
+        feature_mean, feature_scale: (in_dim,) buffers that standardise the features.
+        metric: (in_dim, vertex_dim) buffer, standardised features to the vertex space.
+        context_mean, context_scale: (out_dim,) buffers that standardise the context part.
     """
 
     feature_mean: Tensor
@@ -53,7 +53,7 @@ class RoiGcn(nn.Module):
     context_scale: Tensor
 
     def __init__(self, config: GcnConfig) -> None:
-        # The library loads for seconds; encoders without a graph part read ``GcnConfig`` too.
+        # Imported here, as it takes seconds and encoders without a graph part need ``GcnConfig``.
         from torch_geometric.nn import GCNConv
 
         super().__init__()
@@ -67,21 +67,21 @@ class RoiGcn(nn.Module):
         self.register_buffer("context_scale", torch.ones(config.out_dim))
 
     def vertices(self, x: Tensor) -> Tensor:
-        """Raw features (N, in_dim), to vertices (N, vertex_dim) in the learned metric."""
+        """Map raw features (N, in_dim) to vertices (N, vertex_dim) in the learned metric."""
         return ((x - self.feature_mean) * self.feature_scale).clamp(-CLIP, CLIP) @ self.metric
 
     def context(self, vertices: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
-        """Equations 3 and 4: vertices (N, vertex_dim) to (B, out_dim)."""
-        return mean_of_graphs(self._convolved(vertices, edge_index), batch)
+        """Map vertices (N, vertex_dim) to the context part (B, out_dim), equations 3 and 4."""
+        return mean_of_graphs(self._convolve(vertices, edge_index), batch)
 
-    def _convolved(self, vertices: Tensor, edge_index: Tensor) -> Tensor:
+    def _convolve(self, vertices: Tensor, edge_index: Tensor) -> Tensor:
         x = vertices
         for conv in self.convs:
             x = torch.relu(conv(x, edge_index))
         return x
 
-    def _damped(self, mean: Tensor) -> Tensor:
-        """Keep a few large directions (an organ, a scanner) from deciding alone.
+    def _power_normalise(self, mean: Tensor) -> Tensor:
+        """Reduce the weight of a few large components (an organ, a scanner).
 
         Source: power normalisation (Perronnin, Sanchez and Mensink 2010), section 3.2.
         """
@@ -90,24 +90,24 @@ class RoiGcn(nn.Module):
         return mean.sign() * mean.abs().pow(self.config.power)
 
     def parts(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        """What each vertex gives to the embedding of one graph: rows whose mean is the embedding.
+        """Contributions of the vertices to the embedding of one graph; their mean is the embedding.
 
-        Power normalisation and both unit lengths are factors of the whole region, and are given to
-        each of its rows alike. A row of the context part comes from a vertex and its neighbours.
+        The factors of power normalisation and of both unit lengths are the same for all vertices. A
+        row of the context part depends on a vertex and its neighbours.
 
         Args:
-            x, edge_index: as ``forward``, of one graph.
+            x, edge_index: As in ``forward``, of one graph.
         Returns:
             (N, vertex_dim + out_dim) float32.
         """
         vertices = self.vertices(x)
         mean = vertices.mean(dim=0)
-        damped = self._damped(mean)
-        factor = torch.where(mean == 0, torch.zeros_like(mean), damped / mean)
-        own = vertices * factor / damped.norm().clamp_min(LEAST)
-        context = (self._convolved(vertices, edge_index) - self.context_mean) * self.context_scale
-        context = context / context.mean(dim=0).norm().clamp_min(LEAST)
-        return torch.cat([own, context * self.config.context_weight], dim=1)
+        normalised = self._power_normalise(mean)
+        factor = torch.where(mean == 0, torch.zeros_like(mean), normalised / mean)
+        vertex = vertices * factor / normalised.norm().clamp_min(MIN_LENGTH)
+        context = (self._convolve(vertices, edge_index) - self.context_mean) * self.context_scale
+        context = context / context.mean(dim=0).norm().clamp_min(MIN_LENGTH)
+        return torch.cat([vertex, context * self.config.context_weight], dim=1)
 
     def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
         """Embed graphs.
@@ -115,22 +115,21 @@ class RoiGcn(nn.Module):
         Args:
             x: (N, in_dim) float32 raw features of all vertices.
             edge_index: (2, M) int64.
-            batch: (N,) int64, the graph of each vertex.
+            batch: (N,) int64, graph of each vertex.
         Returns:
-            (B, vertex_dim + out_dim) float32; Euclidean distance ranks.
+            (B, vertex_dim + out_dim) float32, compared by Euclidean distance.
         """
         vertices = self.vertices(x)
-        vertex = normalize(self._damped(mean_of_graphs(vertices, batch)), dim=1)
+        vertex = normalize(self._power_normalise(mean_of_graphs(vertices, batch)), dim=1)
         context = self.context(vertices, edge_index, batch)
         context = normalize((context - self.context_mean) * self.context_scale, dim=1)
         return torch.cat([vertex, context * self.config.context_weight], dim=1)
 
 
 def mean_of_graphs(x: Tensor, batch: Tensor) -> Tensor:
-    """Average the vertices of each graph: (N, C) and the graph of each, (N,) int64, to (B, C).
+    """Average the vertices (N, C) of each graph, given by ``batch`` (N,) int64, to (B, C).
 
-    The sums and counts are those of PyTorch Geometric's ``global_mean_pool``, to the bit; a graph
-    without vertices gives zeros.
+    Equal to PyTorch Geometric's ``global_mean_pool`` to the bit; zeros for an empty graph.
     """
     graphs = int(batch.max()) + 1
     sums = x.new_zeros((graphs, x.shape[1])).scatter_add_(0, batch[:, None].expand_as(x), x)
@@ -139,7 +138,7 @@ def mean_of_graphs(x: Tensor, batch: Tensor) -> Tensor:
 
 
 class ProjectionHead(nn.Module):
-    """Two linear layers with a ReLU between: the paper's head, dropped after training."""
+    """Two linear layers with a ReLU, as in the paper; not used after training."""
 
     def __init__(self, in_dim: int, hidden_dim: int, out_dim: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Graph encoders by name, for comparison: vertices in the learned metric to one vector a graph."""
+"""Graph encoders by name, for comparison: vertices in the learned metric to a vector per graph."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ml.networks.topk import TopKConfig, TopKEncoder
 GRAPH_ENCODERS = ("mean", "gcn", "gat", "diffpool", "topk")
 
 
-class _Convolved(nn.Module):
-    """Convolutions of a graph one after the other, then the mean of its vertices."""
+class _ConvolutionalEncoder(nn.Module):
+    """Consecutive graph convolutions, then the mean of the vertices."""
 
     convs: nn.ModuleList
 
@@ -27,7 +27,7 @@ class _Convolved(nn.Module):
         return torch.as_tensor(global_mean_pool(x, batch))
 
 
-class GcnEncoder(_Convolved):
+class GcnEncoder(_ConvolutionalEncoder):
     """Two graph convolutions, then the mean: equations 3 and 4 of the retrieval paper."""
 
     def __init__(self, in_dim: int, hidden_dim: int, out_dim: int) -> None:
@@ -37,7 +37,7 @@ class GcnEncoder(_Convolved):
         )
 
 
-class GatEncoder(_Convolved):
+class GatEncoder(_ConvolutionalEncoder):
     """Two layers of graph attention, four heads and then one, then the mean.
 
     Source: Velickovic et al. 2018, equations 3 to 6.
@@ -53,7 +53,7 @@ class GatEncoder(_Convolved):
 
 
 class MeanEncoder(nn.Module):
-    """No graph: each vertex through two layers, then the mean."""
+    """Two layers applied to each vertex, then the mean; ignores the edges."""
 
     def __init__(self, in_dim: int, hidden_dim: int, out_dim: int) -> None:
         super().__init__()
@@ -62,15 +62,15 @@ class MeanEncoder(nn.Module):
         )
 
     def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
-        """See ``DiffPoolEncoder.forward``; the edges are not looked at."""
+        """See ``DiffPoolEncoder.forward``; the edges are ignored."""
         return torch.as_tensor(global_mean_pool(self.layers(x), batch))
 
 
 def make_graph_encoder(name: str, *, in_dim: int, hidden_dim: int, out_dim: int) -> nn.Module:
-    """One of ``GRAPH_ENCODERS``: called with (x, edge_index, batch), gives (B, out_dim).
+    """Create one of ``GRAPH_ENCODERS``, which maps (x, edge_index, batch) to (B, out_dim).
 
     Raises:
-        UnknownNameError: another name.
+        UnknownNameError: Unknown name.
     """
     if name == "mean":
         return MeanEncoder(in_dim, hidden_dim, out_dim)

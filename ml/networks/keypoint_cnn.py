@@ -1,4 +1,4 @@
-"""The seven-layer CNN of key point patches, and its evaluation over a whole image at once."""
+"""Seven-layer CNN of key point patches, also evaluated densely over an image."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TAPS = 8
 """Side of the last convolution's kernel."""
 
 _EPSILON = 1e-5
-"""Of the batch normalisations."""
+"""Epsilon of the batch normalisations."""
 
 _STEP_PX = 16
 """Pixels between its taps: the product of the strides."""
@@ -27,20 +27,21 @@ class KeypointCnnConfig:
 
     widths: tuple[int, ...] = (16, 16, 32, 64, 128, 128)  # filters of layers 1 to 6
     dim: int = 128  # D, filters of layer 7
-    map_px: int = 8  # pixels between the columns of the shared map, 4, 8 or 16; see ``shared``
+    map_px: int = 8  # pixels between columns of the shared map: 4, 8 or 16; see ``shared``
 
 
 class KeypointCnn(nn.Module):
     """Seven convolutions, each with batch normalisation, all but the last with ReLU.
 
-    A patch's window is 128 x 128 px, upright. ``forward`` takes patches, as the paper does. Since
-    the windows of neighbouring key points overlap, ``shared`` and ``at_points`` compute layers 1
-    to 6 once over the whole image, with the strides of the later ones turned into dilations so
-    that a window may start at any multiple of ``map_px``, and read layer 7's 8 x 8 taps between
-    map columns by bilinear interpolation. Where a window starts on such a multiple the two ways
-    agree, apart from the border: a patch ends in zeros where the image continues.
+    A patch is an upright window of 128 x 128 px. ``forward`` takes patches, as in the paper. As the
+    windows of neighbouring key points overlap, ``shared`` computes layers 1 to 6 a single time over
+    the image, with the strides of later layers replaced by dilations so that a window may start at
+    any multiple of ``map_px``. ``at_points`` reads the 8 x 8 taps of layer 7 by bilinear
+    interpolation. For windows that start at such a multiple both agree except at the border, where
+    a patch is padded with zeros and the image continues.
 
-    Source: graph-ssl-endoscopic-matching, section 3.2.1 and table 1; the sharing is ours.
+    Source: graph-ssl-endoscopic-matching, section 3.2.1 and table 1; departs from it by the shared
+        layers.
     """
 
     patch_px = _TAPS * _STEP_PX
@@ -61,10 +62,10 @@ class KeypointCnn(nn.Module):
         self.last_norm = nn.BatchNorm1d(config.dim)
 
     def forward(self, patches: Tensor) -> Tensor:
-        """(N, 1, 128, 128) patches in [0, 1] to (N, dim), not normalised; table 1 as printed.
+        """(N, 1, 128, 128) patches in [0, 1] to (N, dim), not normalised, as in table 1.
 
         Raises:
-            ShapeError: the patches are of another size.
+            ShapeError: Patches of another size.
         """
         side = self.patch_px
         if tuple(patches.shape[1:]) != (1, side, side):
@@ -79,9 +80,11 @@ class KeypointCnn(nn.Module):
         """Layers 1 to 6 over whole images.
 
         Args:
-            planes: (B, 1, H, W) in [0, 1]; H and W multiples of ``map_px``, else ``ShapeError``.
+            planes: (B, 1, H, W) in [0, 1]; H and W multiples of ``map_px``.
         Returns:
-            (B, widths[5], H / map_px, W / map_px); column m lies at pixel m * map_px.
+            (B, widths[5], H / map_px, W / map_px); column m is at pixel m * map_px.
+        Raises:
+            ShapeError: Another number of dimensions, or sides that are no multiples.
         """
         step = self.config.map_px
         if planes.ndim != 4 or planes.shape[2] % step or planes.shape[3] % step:
@@ -96,7 +99,8 @@ class KeypointCnn(nn.Module):
         """Layer 7 at key points of one image.
 
         Args:
-            shared: (1, C, h, w) of ``shared``. xy: (N, 2) pixels of the plane it was made from.
+            shared: (1, C, h, w), result of ``shared``.
+            xy: (N, 2) pixels of its input plane.
         Returns:
             (N, dim), not normalised.
         """
@@ -107,7 +111,7 @@ class KeypointCnn(nn.Module):
         return out
 
     def _taps(self, shared: Tensor, xy: Tensor) -> Tensor:
-        """(C, N, 8, 8) values of the map under the kernel of layer 7, centred on each point."""
+        """Map values (C, N, 8, 8) under the kernel of layer 7, centred on each point."""
         n, size = len(xy), self.config.map_px
         offset = torch.arange(_TAPS, device=xy.device) * _STEP_PX - (self.patch_px - 1) / 2
         column = (xy[:, :1] + offset) / size
@@ -129,30 +133,33 @@ class KeypointCnn(nn.Module):
         return sampled.reshape(shared.shape[1], n, _TAPS, _TAPS)
 
     def _layers(self, x: Tensor, *, map_px: int) -> Tensor:
-        """Layers 1 to 6; strides beyond ``map_px`` become dilations of the layers after them."""
-        reached, dilation = 1, 1
+        """Apply layers 1 to 6; strides beyond ``map_px`` become dilations of the later layers."""
+        total_stride, dilation = 1, 1
         weights = (convolution.get_parameter("weight") for convolution in self.convolutions)
         for weight, norm, stride in zip(weights, self.norms, _STRIDES, strict=True):
-            kept = stride if reached * stride <= map_px else 1
+            layer_stride = stride if total_stride * stride <= map_px else 1
             if self.training:
-                x = norm(functional.conv2d(x, weight, None, kept, dilation, dilation))
+                x = norm(functional.conv2d(x, weight, None, layer_stride, dilation, dilation))
             else:
-                folded, bias = _folded(weight, norm)
-                x = functional.conv2d(x, folded, bias, kept, dilation, dilation)
+                folded, bias = _fold_norm(weight, norm)
+                x = functional.conv2d(x, folded, bias, layer_stride, dilation, dilation)
             x = functional.relu(x, inplace=True)
-            reached, dilation = reached * kept, dilation * (stride // kept)
+            total_stride, dilation = (
+                total_stride * layer_stride,
+                dilation * (stride // layer_stride),
+            )
         return x
 
 
-def _folded(weight: Tensor, norm: nn.Module) -> tuple[Tensor, Tensor]:
-    """Weight and bias of a convolution that does its batch normalisation too."""
+def _fold_norm(weight: Tensor, norm: nn.Module) -> tuple[Tensor, Tensor]:
+    """Fold a batch normalisation into the weight and bias of a convolution."""
     mean, variance = norm.get_buffer("running_mean"), norm.get_buffer("running_var")
     scale = norm.get_parameter("weight") / torch.sqrt(variance + _EPSILON)
     return weight * scale[:, None, None, None], norm.get_parameter("bias") - mean * scale
 
 
-def standardised(patches: Tensor) -> Tensor:
-    """Patches (N, 1, S, S) brought to zero mean and unit deviation; flat ones become zero."""
+def standardise(patches: Tensor) -> Tensor:
+    """Standardise patches (N, 1, S, S) to zero mean and unit deviation; flat ones become zero."""
     centred = patches - patches.mean(dim=(1, 2, 3), keepdim=True)
     variance = centred.square().mean(dim=(1, 2, 3), keepdim=True)
     result: Tensor = centred / (variance.sqrt() + 1e-3)

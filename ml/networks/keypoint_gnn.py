@@ -1,4 +1,4 @@
-"""The attentional graph network over the key points of one image."""
+"""Attentional graph network over the key points of one image."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ml.errors import ShapeError, UnknownNameError
 POSITIONS: tuple[str, ...] = ("image", "radial", "none")
 ATTENTIONS: tuple[str, ...] = ("scaled", "cosine")
 QUERY_CHUNK = 1024
-"""Rows of the attention matrix held at once: 1,024 x 10,000 float32 are 40 MB."""
+"""Rows of the attention matrix per chunk: 1,024 x 10,000 float32 are 40 MB."""
 
 FIRST_SCALE, LAST_SCALE = 20.0, 100.0
-"""Of cosines in the softmax: where learning starts (cosines of unrelated vectors of 128 numbers
-spread by 0.09, which this makes 1.8), and its largest value, above which gradients vanish."""
+"""Initial and largest scale of cosines in the softmax. Cosines of unrelated 128-vectors have a
+standard deviation of 0.09, 1.8 after scaling; above the largest scale, gradients vanish."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,23 +27,23 @@ class KeypointGnnConfig:
     """Sizes of a ``KeypointGnn``."""
 
     dim: int = 128  # D, of features, queries, keys, values and output
-    position: str = "image"  # what the position encoder sees, see ``normalised_positions``
+    position: str = "image"  # input of the position encoder, see ``normalised_positions``
     position_hidden: tuple[int, ...] = (32, 64)  # hidden layers of its MLP
     hidden: int = 256  # of the MLP of equation 3
     attention: str = "scaled"  # product over sqrt(D); or "cosine" times a learned scale
-    nearest: int = 0  # key points that a key point attends to, itself among them; 0: all
+    nearest: int = 0  # key points that a key point attends to, including itself; 0 for all
 
 
 class KeypointGnn(nn.Module):
     """Position encoding, one attention layer over all key points, residual update.
 
     Source: graph-ssl-endoscopic-matching, section 3.2.2, equations 2 to 4. Equation 4 prints the
-        queries, keys and values as functions of the layer's own output 1f; they are taken from its
-        input 0f here, as in the transformer encoder it cites. Departs from it by the transformer's
-        1 / sqrt(D) inside the softmax (features of D batch-normalised numbers would saturate it),
-        by features brought to unit length first, and by a last layer of equation 3's MLP that
-        starts at zero, so that training starts from the CNN's own features. With "scaled" the
-        attention over features of unit length is flat; ``cosine`` and ``nearest`` are ours.
+        queries, keys and values as functions of the output 1f of the layer; here they are functions
+        of its input 0f, as in the transformer encoder it cites. Departs from it by 1 / sqrt(D) in
+        the softmax (D batch-normalised features would saturate it), by features of unit length,
+        by a last layer of the MLP of equation 3 that is initialised with zeros, so that training
+        starts from the features of the CNN, and by ``cosine`` and ``nearest``. With "scaled", the
+        attention over features of unit length is flat.
     """
 
     def __init__(self, config: KeypointGnnConfig) -> None:
@@ -66,14 +66,15 @@ class KeypointGnn(nn.Module):
             nn.init.zeros_(last.bias)
 
     def forward(self, features: Tensor, positions: Tensor) -> Tensor:
-        """Features of the key points of one image, each knowing of all others.
+        """Add context to the features of the key points of one image.
 
         Args:
-            features: (N, D) of the CNN. positions: (N, 2) of ``normalised_positions``.
+            features: (N, D) of the CNN.
+            positions: (N, 2) of ``normalised_positions``.
         Returns:
             (N, D), not normalised; N may be 0.
         Raises:
-            ShapeError: the two do not belong together.
+            ShapeError: Different numbers of rows, or wrong numbers of columns.
         """
         if features.shape != (len(positions), self.config.dim) or positions.shape[1:] != (2,):
             raise ShapeError(
@@ -88,7 +89,7 @@ class KeypointGnn(nn.Module):
         return out
 
     def encode(self, features: Tensor, positions: Tensor) -> Tensor:
-        """Equation 2: (N, D) features plus the encoded (N, 2) positions."""
+        """Add the encoded positions (N, 2) to features (N, D), equation 2."""
         if self.config.position == "none":
             return features
         if self.config.position == "radial":
@@ -97,55 +98,47 @@ class KeypointGnn(nn.Module):
         return out
 
     def messages(self, encoded: Tensor, positions: Tensor) -> Tensor:
-        """Equation 4: (N, D) messages m_i, the attention matrix in chunks of rows."""
+        """Messages m_i (N, D) of equation 4, with the attention matrix in chunks of rows."""
         value = self.value(encoded)
         chunks = [weights @ value for weights in self.attention(encoded, positions)]
         return torch.cat(chunks) if chunks else value
 
     def attention(self, encoded: Tensor, positions: Tensor) -> Iterator[Tensor]:
-        """The weights of equation 4, (n, N) chunks of rows that sum to 1."""
+        """Yield the attention weights of equation 4 in chunks (n, N) of rows that sum to 1."""
         query, key, nearest = self.query(encoded), self.key(encoded), self.config.nearest
         scale: Tensor | float = self.config.dim**-0.5
         if self.config.attention == "cosine":
             query, key = (nn.functional.normalize(side, dim=1) for side in (query, key))
             scale = self.log_scale.exp().clamp(max=LAST_SCALE)
-        for part, at in zip(query.split(QUERY_CHUNK), positions.split(QUERY_CHUNK), strict=True):
+        for part, queries in zip(
+            query.split(QUERY_CHUNK), positions.split(QUERY_CHUNK), strict=True
+        ):
             logits = part @ key.T * scale
             if 0 < nearest < len(key):
-                logits = logits.masked_fill(~_near(at, positions, nearest), -torch.inf)
+                logits = logits.masked_fill(~_nearest_mask(queries, positions, nearest), -torch.inf)
             yield torch.softmax(logits, dim=1)
 
-    def entropy_share(self, features: Tensor, positions: Tensor) -> float:
-        """Mean entropy of the attention rows over the largest possible: 1 is flat, 0 looks at one.
 
-        Args:
-            features, positions: as for ``forward``, N >= 2.
-        """
-        encoded = self.encode(nn.functional.normalize(features, dim=1), positions)
-        rows = torch.cat(list(self.attention(encoded, positions))).detach()
-        seen = min(self.config.nearest or len(rows), len(rows))
-        entropy = torch.special.entr(rows).sum(dim=1).mean()
-        return float(entropy) / math.log(seen)
-
-
-def _near(at: Tensor, positions: Tensor, count: int) -> Tensor:
-    """(n, N) bool: the ``count`` nearest of the positions to each of ``at``."""
-    distance = torch.cdist(at, positions, compute_mode="donot_use_mm_for_euclid_dist")
-    chosen = distance.topk(count, dim=1, largest=False).indices
-    return torch.zeros_like(distance, dtype=torch.bool).scatter_(1, chosen, value=True)
+def _nearest_mask(queries: Tensor, positions: Tensor, count: int) -> Tensor:
+    """Mask (n, N) bool of the ``count`` positions nearest to each of ``queries``."""
+    distance = torch.cdist(queries, positions, compute_mode="donot_use_mm_for_euclid_dist")
+    indices = distance.topk(count, dim=1, largest=False).indices
+    return torch.zeros_like(distance, dtype=torch.bool).scatter_(1, indices, value=True)
 
 
 def normalised_positions(xy: Tensor, *, size_px: tuple[int, int], position: str) -> Tensor:
-    """Pixels to positions that do not depend on the size of the image.
+    """Convert pixels to positions that do not depend on the size of the image.
 
-    ``image``: from the image's centre, in units of half its longer side. ``radial``: from the
-    centroid of the points, in units of their root mean square distance from it; the network then
-    sees distances only, which no rotation, translation or scaling of all points changes.
+    ``image``: relative to the centre of the image, in units of half its longer side. ``radial``:
+    relative to the centroid of the points, in units of their root mean square distance from it. The
+    network then uses distances only, which are invariant to similarity transforms.
 
     Args:
-        xy: (N, 2) pixels. size_px: (height, width).
+        xy: (N, 2) pixels.
+        size_px: (height, width).
+        position: One of ``POSITIONS``.
     Returns:
-        (N, 2), all zero for a single point under ``radial``.
+        (N, 2); zeros for a single point if ``radial``.
     """
     if position == "radial":
         centred = xy - xy.mean(dim=0) if len(xy) else xy

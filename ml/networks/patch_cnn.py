@@ -1,4 +1,4 @@
-"""Our own patch encoder: a residual network over densities standardised patch by patch."""
+"""Patch encoder: a residual network over optical densities standardised per patch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ READOUTS = (STAGES, MOMENTS)
 IN_CHANNELS = 3
 """Optical density of red, green and blue."""
 _MIN_DEVIATION = 0.04
-"""Optical density: a patch that varies less is nearly blank, and its noise is not blown up."""
+"""Optical density: lower bound, so that the noise of nearly blank patches is not amplified."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,9 @@ class PatchCnnConfig:
 
     widths: tuple[int, ...] = (40, 80, 160, 320)  # channels by stage; later stages halve the side
     blocks: tuple[int, ...] = (1, 1, 1, 1)  # residual blocks of each stage
-    readout: str = STAGES  # averages of the last two stages; or average and deviation of the last
+    readout: str = (
+        STAGES  # means of the last two stages, or mean and standard deviation of the last
+    )
 
     @property
     def out_dim(self) -> int:
@@ -32,7 +34,7 @@ class PatchCnnConfig:
 
 
 class _Residual(nn.Module):
-    """Two 3 x 3 convolutions beside a shortcut; the first may halve the side."""
+    """Basic residual block: two 3 x 3 convolutions; the first may halve the side."""
 
     def __init__(self, in_width: int, width: int, stride: int) -> None:
         super().__init__()
@@ -40,8 +42,10 @@ class _Residual(nn.Module):
         self.first_norm = nn.BatchNorm2d(width)
         self.second = nn.Conv2d(width, width, 3, 1, 1, bias=False)
         self.second_norm = nn.BatchNorm2d(width)
-        same = stride == 1 and in_width == width
-        self.shortcut = nn.Identity() if same else nn.Conv2d(in_width, width, 1, stride, bias=False)
+        keeps_shape = stride == 1 and in_width == width
+        self.shortcut = (
+            nn.Identity() if keeps_shape else nn.Conv2d(in_width, width, 1, stride, bias=False)
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, in_width, h, w) to (B, width, h / stride, w / stride)."""
@@ -50,14 +54,14 @@ class _Residual(nn.Module):
 
 
 class PatchCnn(nn.Module):
-    """Residual stages, and what is read out of them.
+    """Residual stages and a readout.
 
-    It is trained by the averages of its last two stages. Of a patch of several windows the average
-    and the deviation of the last stage say more: what is there, and how unevenly.
+    Trained with the means of the last two stages. For a patch of several windows, the mean and the
+    standard deviation of the last stage are more informative.
 
     Source: He et al. 2016 (basic blocks), with a narrow strided stem for small crops.
     Raises:
-        UnknownNameError: no such readout.
+        UnknownNameError: Unknown readout.
     """
 
     def __init__(self, config: PatchCnnConfig) -> None:
@@ -71,18 +75,20 @@ class PatchCnn(nn.Module):
         )
         self.stages = nn.ModuleList()
         width = first
-        for number, (wide, blocks) in enumerate(zip(config.widths, config.blocks, strict=True)):
+        for number, (out_width, blocks) in enumerate(
+            zip(config.widths, config.blocks, strict=True)
+        ):
             strides = [2 if number else 1] + [1] * (blocks - 1)
             stage = []
             for stride in strides:
-                stage.append(_Residual(width, wide, stride))
-                width = wide
+                stage.append(_Residual(width, out_width, stride))
+                width = out_width
             self.stages.append(nn.Sequential(*stage))
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, 3, h, w) standardised optical densities to (B, out_dim) float32.
 
-        With "moments" the second half is the mean square, so that windows can be averaged.
+        With "moments" the second half is the mean square, which can be averaged over windows.
         """
         x = self.stem(x)
         pooled = []
@@ -93,23 +99,23 @@ class PatchCnn(nn.Module):
             return torch.cat([pooled[-1], x.float().square().mean(dim=(2, 3))], dim=1)
         return torch.cat(pooled[-2:], dim=1)
 
-    def of_windows(self, found: Tensor) -> Tensor:
-        """(B, W, out_dim) of the W windows of each patch to the (B, out_dim) of the patches.
+    def combine_windows(self, features: Tensor) -> Tensor:
+        """Combine features (B, W, out_dim) of the W windows of each patch to (B, out_dim).
 
-        With "moments" the second half is the deviation over all places of all windows.
+        With "moments" the second half is the standard deviation over all positions and windows.
         """
-        together = found.mean(dim=1)
+        mean_features = features.mean(dim=1)
         if self.config.readout != MOMENTS:
-            return together
-        mean, square = together.chunk(2, dim=1)
+            return mean_features
+        mean, square = mean_features.chunk(2, dim=1)
         return torch.cat([mean, (square - mean.square()).clamp(min=0).sqrt()], dim=1)
 
 
-def standardised(od: Tensor) -> Tensor:
-    """(B, 3, h, w) optical densities, each channel of each patch to mean 0 and deviation 1.
+def standardise(od: Tensor) -> Tensor:
+    """Standardise each channel of each patch of optical densities (B, 3, h, w).
 
-    What is left says where the tissue is denser than its own surroundings, not how strongly or in
-    which hue a laboratory stains.
+    The result shows where tissue is denser than its surroundings, independently of the strength and
+    hue of the stain.
     """
     mean = od.mean(dim=(2, 3), keepdim=True)
     deviation = od.std(dim=(2, 3), keepdim=True)

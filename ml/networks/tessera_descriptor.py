@@ -1,9 +1,9 @@
-"""Our own descriptor network: equivariant to rotation by construction, over foveated polar patches.
+"""Rotation-invariant descriptor network over foveated polar patches.
 
 A patch is sampled on rings around the key point, so that a rotation of the image is a circular
-shift of the patch. Convolutions that wrap around the circle keep it a shift; the last layer turns
-the shift into a phase and divides it out against a learned reference. No orientation is decided
-on, so none can flip.
+shift of the patch. Circular convolutions are equivariant to it; the last layer computes Fourier
+coefficients and removes the phase of a learned reference. No orientation is estimated, so none can
+be wrong.
 """
 
 from __future__ import annotations
@@ -21,50 +21,50 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 from ml.errors import ShapeError
 
 IN_CHANNELS = 2
-"""Normalised grey, and the share of the sample that lies inside the field of view."""
+"""Normalised grey value, and the share of the sample inside the field of view."""
 
 
 @dataclass(frozen=True, slots=True)
 class TesseraConfig:
-    """Sizes of the descriptor: the sampling of its patches and its network."""
+    """Sizes of patch sampling and of the network."""
 
     rings: int = 20  # R, samples along a radius; a multiple of 4
     angles: int = 40  # T, samples around a ring; a multiple of 4
     radius_px: float = 64.0  # outermost ring
-    core_px: float = 8.0  # rings are evenly spaced well inside this radius, log-spaced outside
+    core_px: float = 8.0  # rings are evenly spaced inside this radius, log-spaced outside
     widths: tuple[int, ...] = (16, 32, 32, 64, 64, 96)  # channels of the six convolutions
     dim: int = 128  # D
 
 
 class _Ring(nn.Module):
-    """Convolution, batch norm, ReLU; wraps around the circle, mirrors nothing along the radius."""
+    """Convolution, batch norm, ReLU; circular along the angle, zero-padded along the radius."""
 
     def __init__(
         self, in_width: int, width: int, *, stride: int = 1, rings: int | None = None
     ) -> None:
-        """``rings``: all that the layer gets, which become one; None keeps them."""
+        """``rings``: Number of input rings, reduced to one; None keeps them."""
         super().__init__()
         rows, zeros = (3, 1) if rings is None else (rings, 0)  # along the radius
         self.conv = nn.Conv2d(in_width, width, (rows, 3), stride, (zeros, 0), bias=False)
         self.norm: nn.Module = nn.BatchNorm2d(width)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, in_width, r, t) to (B, width, r / stride, t / stride); r to 1 if ``rings`` is r."""
+        """(B, in_width, r, t) to (B, width, r / stride, t / stride); r becomes 1 with ``rings``."""
         x = torch.cat([x[..., -1:], x, x[..., :1]], dim=3)
         return functional.relu(self.norm(self.conv(x)), inplace=True)
 
     def fold(self) -> None:
-        """Put the batch norm into the convolution."""
+        """Fold the batch norm into the convolution."""
         if isinstance(self.norm, nn.BatchNorm2d):
             self.conv = fuse_conv_bn_eval(self.conv, self.norm)
             self.norm = nn.Identity()
 
 
 class TesseraNet(nn.Module):
-    """Polar patches to unit descriptors that a rotation leaves unchanged.
+    """Network from polar patches to rotation-invariant unit descriptors.
 
-    Source: the sampling follows Ebel et al. 2019 (log-polar patches), the training Mishchuk et al.
-    2017 (HardNet); the phase reference of each angular frequency is ours.
+    Source: Ebel et al. 2019 (log-polar patches), Mishchuk et al. 2017 (HardNet, training); departs
+        from them by the phase reference of each angular frequency.
     """
 
     basis: Tensor
@@ -97,11 +97,10 @@ class TesseraNet(nn.Module):
     def forward(self, patches: Tensor, *, half: torch.dtype | None = None) -> Tensor:
         """(B, 2, R, T) polar patches to (B, D) of unit length.
 
-        ``half`` is the precision of the convolutions, float32 without it; what follows them is
-        always float32.
+        ``half`` is the precision of the convolutions, None for float32. Later layers use float32.
 
         Raises:
-            ShapeError: patches of another shape.
+            ShapeError: Patches of another shape.
         """
         expected = (IN_CHANNELS, self.config.rings, self.config.angles)
         if patches.ndim != 4 or tuple(patches.shape[1:]) != expected:
@@ -117,7 +116,7 @@ class TesseraNet(nn.Module):
         return functional.normalize(rows, dim=1)
 
     def folded(self) -> TesseraNet:
-        """A copy for inference, each batch norm inside its convolution."""
+        """Copy for inference, with batch norms folded into the convolutions."""
         network = copy.deepcopy(self).eval()
         for layer in network.layers:
             if isinstance(layer, _Ring):
@@ -125,11 +124,11 @@ class TesseraNet(nn.Module):
         return network
 
     def invariants(self, features: Tensor) -> Tensor:
-        """(B, C, t) features around the circle to (B, C (1 + 2 K)) that no shift changes.
+        """Map features (B, C, t) around the circle to shift-invariant ones (B, C (1 + 2 K)).
 
-        F_k(c), the k-th Fourier coefficient of channel c, turns by the same phase in every channel
-        when the patch turns. It is turned back by the phase of R_k = sum_c a_kc F_k(c):
-        F_k conj(R_k) / |R_k|, which fades out where R_k is too weak to tell a phase.
+        A rotation of the patch changes the phase of F_k(c), the k-th Fourier coefficient of channel
+        c, by the same amount in all channels. The phase of R_k = sum_c a_kc F_k(c) is removed:
+        F_k conj(R_k) / |R_k|, which vanishes if R_k is too small to have a reliable phase.
         """
         spectrum = features @ self.basis  # (B, C, 1 + 2 K)
         mean, real, imag = spectrum.tensor_split((1, 1 + self.frequencies), dim=2)
@@ -138,12 +137,12 @@ class TesseraNet(nn.Module):
         power = ref_real.square() + ref_imag.square()
         scale = torch.rsqrt(power + 1e-4)
         ref_real, ref_imag = ref_real * scale, ref_imag * scale
-        turned = (real * ref_real + imag * ref_imag, imag * ref_real - real * ref_imag)
-        return torch.cat([mean, *turned], dim=2).flatten(1)
+        invariant = (real * ref_real + imag * ref_imag, imag * ref_real - real * ref_imag)
+        return torch.cat([mean, *invariant], dim=2).flatten(1)
 
 
 def _fourier_basis(length: int, frequencies: int) -> Tensor:
-    """(t, 1 + 2 K): the mean, then cosines, then negative sines, of orthonormal scale."""
+    """Orthonormal basis (t, 1 + 2 K): mean, cosines, negative sines."""
     position = torch.arange(length, dtype=torch.float64)[:, None]
     k = torch.arange(1, frequencies + 1, dtype=torch.float64)[None]
     angle = 2 * math.pi * position * k / length

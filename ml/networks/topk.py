@@ -1,4 +1,4 @@
-"""GraphConv with top-k pooling: vertices are dropped by a learned score, level by level."""
+"""Graph convolutions with top-k pooling of the vertices by a learned score."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn import GraphConv, TopKPooling, global_max_pool, global_mean_pool
+from torch_geometric.nn.pool.select import SelectOutput
+from torch_geometric.nn.pool.select.topk import topk
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +19,7 @@ class TopKConfig:
     hidden_dim: int = 64
     out_dim: int = 64
     levels: int = 3  # section IV-A
-    ratio: float = 0.6  # share of the vertices a pooling keeps
+    ratio: float = 0.6  # share of the vertices after a pooling
 
 
 class TopKEncoder(nn.Module):
@@ -43,6 +45,28 @@ class TopKEncoder(nn.Module):
         levels = []
         for conv, pool in zip(self.convs, self.pools, strict=True):
             x = torch.relu(conv(x, edge_index))
-            x, edge_index, _, batch, _, _ = pool(x, edge_index, batch=batch)
+            x, edge_index, batch = pool_by_score(pool, x, edge_index, batch)
             levels += [global_mean_pool(x, batch, count), global_max_pool(x, batch, count)]
         return torch.as_tensor(self.mlp(torch.cat(levels, dim=1)))
+
+
+def pool_by_score(
+    pool: TopKPooling, x: Tensor, edge_index: Tensor, batch: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Pool like ``TopKPooling``, by the scores before their tanh.
+
+    In float32 the tanh of many scores is 1, and which of them are kept would depend on the order of
+    the vertices.
+    """
+    weight = pool.select.weight
+    score = (x * weight).sum(dim=-1) / weight.norm(p=2, dim=-1)
+    kept = topk(score, pool.ratio, batch)
+    selected = SelectOutput(
+        node_index=kept,
+        num_nodes=x.shape[0],
+        cluster_index=torch.arange(len(kept), device=x.device),
+        num_clusters=len(kept),
+        weight=torch.tanh(score)[kept],
+    )
+    connected = pool.connect(selected, edge_index, None, batch)
+    return x[kept] * torch.tanh(score)[kept, None], connected.edge_index, connected.batch

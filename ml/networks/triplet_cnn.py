@@ -1,4 +1,4 @@
-"""The CNN of the adaptive triplet loss: a convolution, a pooling, four fully connected layers."""
+"""CNN of the adaptive triplet loss."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ml.errors import ShapeError
-from ml.networks.keypoint_cnn import standardised
+from ml.networks.keypoint_cnn import standardise
 
 
 @dataclass(frozen=True, slots=True)
 class TripletCnnConfig:
-    """Sizes of a ``TripletCnn``. The paper gives the 128s and the order of the layers only."""
+    """Sizes of a ``TripletCnn``; the paper specifies only the values 128 and the layers."""
 
     patch_px: int = 128  # side of a patch
     channels: int = 24  # of the convolution
@@ -29,8 +29,8 @@ class TripletCnn(nn.Module):
     """Convolution, ReLU, 2 x 2 max pooling, four fully connected layers, L2 normalisation.
 
     Source: adaptive-triplet-endoscopic-matching, section 2.1 and figure 1. Departs from it by
-        patches of zero mean and unit deviation (light of an endoscope falls off within a frame),
-        and by a strided convolution: at stride 1 the first fully connected layer alone would hold
+        patches of zero mean and unit deviation (the light of an endoscope varies within a frame),
+        and by a strided convolution: at stride 1 the first fully connected layer would have
         64 * 64 * channels * 256 weights, a hundred megabytes.
     """
 
@@ -48,14 +48,14 @@ class TripletCnn(nn.Module):
         """(N, 1, S, S) patches in [0, 1] to (N, dim) unit vectors.
 
         Raises:
-            ShapeError: the patches are of another size.
+            ShapeError: Patches of another size.
         """
         side = self.config.patch_px
         if tuple(patches.shape[1:]) != (1, side, side):
             raise ShapeError(
                 "patches", expected=f"(N, 1, {side}, {side})", actual=str(tuple(patches.shape))
             )
-        x = functional.max_pool2d(torch.relu(self.convolution(standardised(patches))), 2)
+        x = functional.max_pool2d(torch.relu(self.convolution(standardise(patches))), 2)
         x = x.flatten(1)
         for layer in self.connected[:-1]:
             x = torch.relu(layer(x))

@@ -1,4 +1,4 @@
-"""The mean of a region's vertices: the vector of an encoder without a graph part."""
+"""Mean of the vertices of a region, for encoders without a graph part."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from ml.networks.gcn import CLIP, LEAST, GcnConfig, RoiGcn, mean_of_graphs
+from ml.networks.gcn import CLIP, MIN_LENGTH, GcnConfig, RoiGcn, mean_of_graphs
 
 
 class VertexMean(nn.Module):
-    """Standardised vertices, averaged, of unit length. It has nothing to train.
+    """Mean of standardised vertices, scaled to unit length; without trainable parameters.
 
     Attributes:
-        feature_mean, feature_scale: (in_dim,) buffers; zeros and ones leave the features alone.
-        metric: (in_dim, vertex_dim) buffer: as in a ``RoiGcn``, where vertices are shorter than
-            features; None if they are the features.
+        feature_mean, feature_scale: (in_dim,) buffers that standardise the features.
+        metric: (in_dim, vertex_dim) buffer as in ``RoiGcn``; None if vertex_dim is in_dim.
     """
 
     feature_mean: Tensor
@@ -27,32 +26,34 @@ class VertexMean(nn.Module):
         self.config = config
         self.register_buffer("feature_mean", torch.zeros(config.in_dim))
         self.register_buffer("feature_scale", torch.ones(config.in_dim))
-        shortens = config.vertex_dim < config.in_dim
+        has_metric = config.vertex_dim < config.in_dim
         self.register_buffer(
-            "metric", torch.eye(config.in_dim, config.vertex_dim) if shortens else None
+            "metric", torch.eye(config.in_dim, config.vertex_dim) if has_metric else None
         )
 
     def vertices(self, x: Tensor) -> Tensor:
-        """(N, in_dim) raw features to (N, vertex_dim) standardised ones, in the learned metric."""
-        standard = (x - self.feature_mean) * self.feature_scale
-        return standard if self.metric is None else standard.clamp(-CLIP, CLIP) @ self.metric
+        """Map raw features (N, in_dim) to standardised ones (N, vertex_dim) in the metric."""
+        standardised = (x - self.feature_mean) * self.feature_scale
+        return (
+            standardised if self.metric is None else standardised.clamp(-CLIP, CLIP) @ self.metric
+        )
 
     def parts(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        """(N, in_dim) raw features of one graph to (N, vertex_dim), whose mean is its vector."""
+        """Contributions (N, vertex_dim) of the vertices, whose mean is the embedding."""
         vertices = self.vertices(x)
-        length: Tensor = vertices.mean(dim=0).norm().clamp_min(LEAST)
+        length: Tensor = vertices.mean(dim=0).norm().clamp_min(MIN_LENGTH)
         return vertices / length
 
     def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
-        """(N, in_dim) features, (2, M) edges and the graph of each vertex to (B, vertex_dim)."""
+        """Map features (N, in_dim) and the graph (N,) of each vertex to (B, vertex_dim)."""
         return normalize(mean_of_graphs(self.vertices(x), batch), dim=1)
 
 
 def vertex_mean_config(dim: int, vertex_dim: int | None = None) -> GcnConfig:
-    """The configuration of a ``VertexMean`` over features of ``dim``: no layers, no context.
+    """Configuration of a ``VertexMean`` over features of length ``dim``.
 
     Args:
-        vertex_dim: of a learned metric; None for none.
+        vertex_dim: Output length of a learned metric; None for no metric.
     """
     return GcnConfig(
         in_dim=dim,
@@ -65,5 +66,5 @@ def vertex_mean_config(dim: int, vertex_dim: int | None = None) -> GcnConfig:
 
 
 def make_graph_network(config: GcnConfig) -> RoiGcn | VertexMean:
-    """The network of a configuration: without layers the mean alone."""
+    """Create the network of a configuration: a ``VertexMean`` if it has no layers."""
     return RoiGcn(config) if config.layers else VertexMean(config)

@@ -1,7 +1,7 @@
-"""The vision transformer of pathology foundation models, with the tensor names of their files.
+"""Vision transformer of pathology foundation models, with the tensor names of their files.
 
-Their authors publish weights of ``timm``'s ``VisionTransformer``. The same arithmetic stands here
-in plain torch, so that such a file opens without ``timm``.
+Their authors publish weights for ``VisionTransformer`` of ``timm``. This is the same computation in
+plain torch, so that these files can be used without ``timm``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 _EPSILON = 1e-6
-"""Of the layer norms; timm's value, not torch's."""
+"""Epsilon of the layer norms; timm's value, not torch's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,26 +24,26 @@ class TransformerConfig:
     depth: int  # layers
     heads: int
     patch_px: int  # side of the square that becomes a token
-    input_px: int  # side of the image: the position embeddings are for this one
-    hidden: int  # outputs of the first linear layer of an MLP; a gated one passes on half of them
-    gated: bool = False  # SwiGLU: half of the hidden units weigh the other half
-    registers: int = 0  # tokens beside the class token that stand for no place
-    layer_scale: bool = True  # each residual branch is multiplied by learned factors
-    prefix_positions: bool = True  # class and register tokens have position embeddings too
+    input_px: int  # side of the image that the position embeddings are for
+    hidden: int  # outputs of the first linear layer of an MLP, including the gate
+    gated: bool = False  # SwiGLU: one half of the hidden units gates the other
+    registers: int = 0  # register tokens
+    layer_scale: bool = True  # learned factors of each residual branch
+    prefix_positions: bool = True  # class and register tokens have position embeddings
 
     @property
     def prefix(self) -> int:
-        """Tokens before those of the patches: the class token and the registers."""
+        """Number of tokens before the patches: class token and registers."""
         return 1 + self.registers
 
     @property
     def patches(self) -> int:
-        """Tokens of the image itself."""
+        """Number of patch tokens."""
         return (self.input_px // self.patch_px) ** 2
 
 
 class VisionTransformer(nn.Module):
-    """Images to normalised tokens: class token, registers, then patches row by row.
+    """Vision transformer; returns class token, registers and patch tokens in row order.
 
     Source: Dosovitskiy et al. 2020, eq. 1-4; registers: Darcet et al. 2023, section 2.2; gated MLP:
         Shazeer 2020, eq. 6 (SwiGLU); layer scale: Touvron et al. 2021, eq. 4.
@@ -79,9 +79,9 @@ class VisionTransformer(nn.Module):
 
 
 class PooledTransformer(nn.Module):
-    """A transformer, one learned query that attends to all its tokens, a layer norm: CONCH.
+    """Vision transformer with attention pooling by a learned query and a layer norm (CONCH).
 
-    Source: Lu et al. 2024 and its published code: the image tower without the last projection.
+    Source: Lu et al. 2024 and its published code, the image tower without the last projection.
     """
 
     def __init__(self, config: TransformerConfig, *, out_width: int, heads: int) -> None:
@@ -109,8 +109,8 @@ class _Query(nn.Module):
         """(B, N, width) to (B, out_width)."""
         query = self.ln_q(self.query).expand(len(tokens), 1, -1)
         keys = self.ln_k(tokens)
-        found: Tensor = self.attn(query, keys, keys, need_weights=False)[0]
-        return found[:, 0]
+        pooled: Tensor = self.attn(query, keys, keys, need_weights=False)[0]
+        return pooled[:, 0]
 
 
 class _Layer(nn.Module):

@@ -1,7 +1,7 @@
-"""A frozen vision transformer with a trainable transformer layer that adapts it to matching.
+"""Frozen vision transformer with a trainable transformer layer that adapts it to matching.
 
-The backbone is any DINOv2-like model of ``transformers`` (by folder or hub name), or ``small``: our
-own convolutional stem with a few transformer layers, small enough to be trained from scratch.
+The backbone is a DINOv2-like model of ``transformers`` (by folder or hub name), or ``small``: a
+convolutional stem with a few transformer layers that can be trained from scratch.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from ml.extras import require_extra
 SMALL = "small"
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
-"""Of ImageNet's RGB in [0, 1]: what DINOv2 and most published networks were trained with."""
+"""Mean and deviation of RGB in [0, 1] over ImageNet, used by DINOv2 and other networks."""
 
 
 @dataclass(frozen=True, slots=True)
 class SmallVitConfig:
-    """Sizes of our own small backbone; its patches are 2^len(stem) px wide."""
+    """Sizes of ``SmallBackbone``; its patches are 2^len(stem) px wide."""
 
     stem: tuple[int, ...] = (32, 64, 128)  # channels; each stage halves the side
     width: int = 128  # E, of the tokens
@@ -35,14 +35,14 @@ class SmallVitConfig:
 
 @dataclass(frozen=True, slots=True)
 class VitConfig:
-    """All that decides what descriptor an image gets, apart from the weights."""
+    """Configuration of a ``VitMatcher``."""
 
     backbone: str = SMALL  # or a folder or hub name of a transformers model
     small: SmallVitConfig = field(default_factory=SmallVitConfig)  # used by ``small`` only
-    layers: int = 1  # trainable layers after the backbone (paper: 1); 0: the backbone alone
+    layers: int = 1  # trainable layers after the backbone (paper: 1); 0: the frozen backbone
     heads: int = 4  # of the trainable layers
     mlp_ratio: float = 4.0  # of the trainable layers, as in a ViT
-    max_tokens: int = 3600  # larger images are scaled down to about this many patches
+    max_tokens: int = 3600  # images with more patches are scaled down
 
 
 class TransformerBlock(nn.Module):
@@ -74,20 +74,20 @@ class TransformerBlock(nn.Module):
 class SmallBackbone(nn.Module):
     """Convolutional stem, a depthwise convolution for position, then transformer layers.
 
-    Position enters by the zero border of the convolutions only, so that any size and aspect works
-    and absolute coordinates cannot stand in for what is seen.
+    Position is encoded by the zero padding of the convolutions only, so that images of any size and
+    aspect can be used and descriptors cannot rely on absolute coordinates.
     """
 
     def __init__(self, config: SmallVitConfig) -> None:
         super().__init__()
         self.width, self.patch_px = config.width, 2 ** len(config.stem)
         stages: list[nn.Module] = []
-        before = 3
+        in_channels = 3
         for channels in config.stem:
-            stages += [_conv(before, channels, stride=2), _conv(channels, channels, stride=1)]
-            before = channels
+            stages += [_conv(in_channels, channels, stride=2), _conv(channels, channels, stride=1)]
+            in_channels = channels
         self.stem = nn.Sequential(*stages)
-        self.embed = nn.Conv2d(before, config.width, 1)
+        self.embed = nn.Conv2d(in_channels, config.width, 1)
         self.position = nn.Conv2d(config.width, config.width, 3, 1, 1, groups=config.width)
         self.blocks = nn.ModuleList(
             TransformerBlock(config.width, config.heads, config.mlp_ratio)
@@ -101,14 +101,14 @@ class SmallBackbone(nn.Module):
         x = (x + self.position(x)).flatten(2).transpose(1, 2)
         for block in self.blocks:
             x = block(x)
-        normal: Tensor = self.norm(x)
-        return normal
+        tokens: Tensor = self.norm(x)
+        return tokens
 
 
 class TransformersBackbone(nn.Module):
-    """A ViT of ``transformers``: its last hidden state without class and register tokens.
+    """ViT of ``transformers``: the last hidden state without class and register tokens.
 
-    Positional embeddings are interpolated by the model itself to any size and aspect.
+    The model interpolates position embeddings to any size and aspect.
     """
 
     def __init__(self, model: Any) -> None:
@@ -125,7 +125,7 @@ class TransformersBackbone(nn.Module):
 
 
 class VitMatcher(nn.Module):
-    """Backbone Phi and adaptation Psi: an image to a map of unit descriptors.
+    """Backbone Phi and adapter Psi: maps an image to a grid of unit descriptors.
 
     Source: dinov2-adaptation-endoscopic-matching, eq. 3-5.
     """
@@ -134,10 +134,11 @@ class VitMatcher(nn.Module):
     std: Tensor
 
     def __init__(self, config: VitConfig, backbone: nn.Module | None = None) -> None:
-        """Build it; ``backbone`` replaces the one that ``config`` names (tests, one load for two).
+        """``backbone``: Module instead of the one named in ``config``.
 
         Raises:
-            WeightsError, MissingDependencyError: see ``make_backbone``; or heads that do not fit.
+            WeightsError: See ``make_backbone``; or the width is no multiple of the heads.
+            MissingDependencyError: See ``make_backbone``.
         """
         super().__init__()
         self.config = config
@@ -156,29 +157,29 @@ class VitMatcher(nn.Module):
         self.register_buffer("std", torch.tensor(IMAGENET_STD).view(1, 3, 1, 1), persistent=False)
 
     def semantic(self, pixels: Tensor) -> Tensor:
-        """(B, 3, H, W) in [0, 1], sides multiples of the patch, to F: (B, N, E), eq. 3."""
+        """Map images (B, 3, H, W) in [0, 1], sides multiples of a patch, to F (B, N, E), eq. 3."""
         tokens: Tensor = self.backbone((pixels - self.mean) / self.std)
         return tokens
 
     def adapt(self, tokens: Tensor) -> Tensor:
-        """F to M: (B, N, E) to (B, N, E), eq. 4."""
+        """Map F (B, N, E) to M (B, N, E), eq. 4."""
         for block in self.adapter:
             tokens = block(tokens)
         return tokens
 
     def forward(self, pixels: Tensor) -> Tensor:
-        """(B, 3, H, W) in [0, 1] to (B, E, H / P, W / P) of unit length along E."""
+        """Map images (B, 3, H, W) in [0, 1] to (B, E, H / P, W / P) of unit length along E."""
         height, width = pixels.shape[2] // self.patch_px, pixels.shape[3] // self.patch_px
         tokens = functional.normalize(self.adapt(self.semantic(pixels)), dim=2)
         return tokens.transpose(1, 2).reshape(len(pixels), self.width, height, width)
 
 
 def make_backbone(config: VitConfig) -> nn.Module:
-    """The backbone that a configuration names.
+    """Create the backbone of a configuration.
 
     Raises:
-        WeightsError: no such model, or one without patches and a hidden size.
-        MissingDependencyError: a model is named, and transformers is not installed.
+        WeightsError: Unknown model, or one without patch size and hidden size.
+        MissingDependencyError: transformers is needed and not installed.
     """
     if config.backbone == SMALL:
         return SmallBackbone(config.small)
@@ -199,7 +200,9 @@ def make_backbone(config: VitConfig) -> nn.Module:
     return TransformersBackbone(model.eval())
 
 
-def _conv(before: int, after: int, *, stride: int) -> nn.Sequential:
+def _conv(in_channels: int, out_channels: int, *, stride: int) -> nn.Sequential:
     return nn.Sequential(
-        nn.Conv2d(before, after, 3, stride, 1, bias=False), nn.BatchNorm2d(after), nn.GELU()
+        nn.Conv2d(in_channels, out_channels, 3, stride, 1, bias=False),
+        nn.BatchNorm2d(out_channels),
+        nn.GELU(),
     )

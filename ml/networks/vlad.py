@@ -1,4 +1,4 @@
-"""Aggregation of local descriptors: one vector for as many as a region holds."""
+"""Aggregation of the local descriptors of a region to a vector."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class VladConfig:
 
 
 class Vlad(nn.Module):
-    """Vector of locally aggregated descriptors, shortened by principal components.
+    """VLAD with projection to principal components.
 
-    For each word the unit residuals of its descriptors are added; each word's sum then has unit
-    length (intra-normalisation), so that no repeating texture decides alone.
+    The unit residuals of the descriptors of each word are added, and each sum is scaled to unit
+    length (intra-normalisation), so that repetitive texture does not dominate.
 
     Attributes:
         words: (words, in_dim) buffer.
@@ -44,8 +44,8 @@ class Vlad(nn.Module):
         self.register_buffer("mean", torch.zeros(size))
         self.register_buffer("projection", torch.eye(size, config.out_dim))
 
-    def aggregated(self, rows: Tensor) -> Tensor:
-        """(N, in_dim) descriptors to (words * in_dim,), unit length, before it is shortened."""
+    def aggregate(self, rows: Tensor) -> Tensor:
+        """Aggregate descriptors (N, in_dim) to (words * in_dim,) of unit length."""
         distance = self.words.square().sum(dim=1) - 2 * rows @ self.words.T
         nearest = distance.argmin(dim=1)
         residual = normalize(rows - self.words[nearest], dim=1)
@@ -53,5 +53,5 @@ class Vlad(nn.Module):
         return normalize(normalize(sums, dim=1).flatten(), dim=0)
 
     def forward(self, rows: Tensor) -> Tensor:
-        """(N, in_dim) descriptors of one region, N >= 1, to (out_dim,) of unit length."""
-        return normalize((self.aggregated(rows) - self.mean) @ self.projection, dim=0)
+        """Map descriptors (N, in_dim) of a region, N >= 1, to (out_dim,) of unit length."""
+        return normalize((self.aggregate(rows) - self.mean) @ self.projection, dim=0)

@@ -1,4 +1,4 @@
-"""Weights in safetensors files that say what they are: read, written, put into a network."""
+"""Weights in safetensors files with metadata about architecture and configuration."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ml.errors import BadInputError, WeightsError
 from ml.files import replacing
 
 KEYS = frozenset({"name", "version", "config"})
-"""What ``write_tensors`` says of a file besides its architecture."""
+"""Metadata keys of ``write_tensors`` besides the architecture."""
 
 N = TypeVar("N", bound=nn.Module)
 C = TypeVar("C")
@@ -28,15 +28,16 @@ C = TypeVar("C")
 def read_tensors(
     path: Path, *architectures: str, keys: frozenset[str] = KEYS
 ) -> tuple[dict[str, str], dict[str, Tensor]]:
-    """Metadata and tensors of a file written by ``write_tensors`` or ``write_file``.
+    """Read the metadata and tensors of a weights file.
 
     Args:
-        architectures: any of these will do. keys: of the metadata, besides the architecture.
+        architectures: Accepted architectures.
+        keys: Required metadata keys besides the architecture.
     Raises:
-        WeightsError: no such file, damaged, of another architecture, metadata with a key missing
-            or unknown.
+        WeightsError: Missing or damaged file, another architecture, or a missing or unknown
+            metadata key.
     """
-    with _opened(path) as file:
+    with _open_weights(path) as file:
         metadata = file.metadata() or {}
         tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
     found = metadata.get("architecture", "unknown")
@@ -51,20 +52,23 @@ def read_tensors(
 
 
 def architecture_of(path: Path) -> str:
-    """What a file says it holds, without reading its tensors; "unknown" where it says nothing.
+    """Architecture in the metadata of a file; "unknown" if missing.
 
     Raises:
-        WeightsError: no such file, or damaged.
+        WeightsError: Missing or damaged file.
     """
-    with _opened(path) as file:
+    with _open_weights(path) as file:
         return str((file.metadata() or {}).get("architecture", "unknown"))
 
 
-def stored_config(cls: type[C], metadata: Mapping[str, str], where: str, key: str = "config") -> C:
-    """The configuration that a file's metadata hold under a key.
+def read_config(cls: type[C], metadata: Mapping[str, str], where: str, key: str = "config") -> C:
+    """Read a configuration from metadata.
 
+    Args:
+        cls: Dataclass of the configuration.
+        where: Name of the file, for errors.
     Raises:
-        WeightsError: not JSON, an unknown key, or a value of another type.
+        WeightsError: Not JSON, an unknown key, or a value of another type.
     """
     try:
         return config_from_json(cls, metadata[key], where=key)
@@ -81,7 +85,7 @@ def write_tensors(
     version: str,
     config: Any,
 ) -> None:
-    """Write tensors with what they are; ``config`` is a dataclass. See ``write_file``."""
+    """Write tensors with metadata, atomically; ``config`` is a dataclass."""
     metadata = {
         "architecture": architecture,
         "name": name,
@@ -92,24 +96,25 @@ def write_tensors(
 
 
 def write_file(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
-    """Write tensors and metadata, whole or not at all."""
+    """Write tensors and metadata, atomically."""
     with replacing(path) as temporary:
         save_file(dict(tensors), temporary, metadata=dict(metadata))
 
 
-def filled(
+def load_tensors(
     network: N,
     tensors: Mapping[str, Tensor],
     where: str,
     *,
     stored: Collection[str] | None = None,
 ) -> N:
-    """The network with these tensors, in its own precision.
+    """Load tensors into a network, in the precision of the network, and return it.
 
     Args:
-        stored: names of those that the file holds, where that is not all of the network.
+        where: Name of the file, for errors.
+        stored: Names of the expected tensors; None for all of the network.
     Raises:
-        WeightsError: a tensor is missing, unknown, of another size, or not finite.
+        WeightsError: A tensor is missing, unknown, of another size, or not finite.
     """
     state = network.state_dict()
     names = state.keys() if stored is None else stored
@@ -127,18 +132,18 @@ def filled(
     return network
 
 
-def whole(network: nn.Module) -> dict[str, Tensor]:
-    """The tensors of a network."""
+def network_tensors(network: nn.Module) -> dict[str, Tensor]:
+    """Tensors of a network, on the CPU."""
     return {key: value.detach().cpu().contiguous() for key, value in network.state_dict().items()}
 
 
-def write_halved(
+def write_half_precision(
     path: str | Path, network: nn.Module, *, architecture: str, name: str, version: str, config: Any
 ) -> None:
-    """Write a network's weights in half precision, whole or not at all; see ``write_tensors``."""
+    """Write a network's weights in half precision, atomically."""
     write_tensors(
         Path(path),
-        halved(network),
+        half_precision_tensors(network),
         architecture=architecture,
         name=name,
         version=version,
@@ -146,16 +151,16 @@ def write_halved(
     )
 
 
-def halved(network: nn.Module) -> dict[str, Tensor]:
-    """The tensors of a network, floating ones in half precision."""
+def half_precision_tensors(network: nn.Module) -> dict[str, Tensor]:
+    """Tensors of a network, floating-point ones in half precision."""
     return {
         key: value.half() if value.is_floating_point() else value
-        for key, value in whole(network).items()
+        for key, value in network_tensors(network).items()
     }
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Any]:
+def _open_weights(path: Path) -> Iterator[Any]:
     if not path.is_file():
         raise WeightsError(f"{path.name}: no such weights file")
     try:

@@ -1,1 +1,1 @@
-"""What a run or an evaluation leaves for people: Markdown tables, figures of model cards."""
+"""Reports of runs and evaluations: Markdown tables, figures of model cards."""

@@ -1,4 +1,4 @@
-"""Model cards, and the figures in them that commands write."""
+"""Figures in model cards."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ LAST = "<!-- end figures -->"
 
 
 def update_card(card: Path, section: str, text: str) -> None:
-    """Replace the figures of a section of a card, whole or not at all.
+    """Replace the figures of a section of a card atomically.
 
-    They stand between the lines ``<!-- figures: SECTION -->`` and ``<!-- end figures -->``.
+    They are between the lines ``<!-- figures: SECTION -->`` and ``<!-- end figures -->``.
 
     Raises:
         BadInputError: no such card, or it lacks the markers.

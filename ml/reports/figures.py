@@ -1,4 +1,4 @@
-"""The figures of a result: what of it stays the same when the same command runs again."""
+"""Reproducible figures of a result."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ import numpy as np
 
 from ml.types import JsonObject
 
-OF_ONE_RUN = frozenset(
+RUN_KEYS = frozenset(
     ("seconds", "wall_s", "cpu_s", "cpu_seconds", "cpu_ms_a_frame", "plots", "pictures")
 )
-"""What depends on the machine, or names files that only that run wrote."""
+"""Keys of values that differ between runs: times and names of files."""
 
-ROWS = frozenset(("scored_pairs", "history"))
-"""What a summary was made of: as long as the data."""
+ROW_KEYS = frozenset(("scored_pairs", "history"))
+"""Keys of raw rows."""
 
 
 def figures_of(result: Mapping[str, Any]) -> JsonObject:
-    """A result in JSON's own types without times, rows of single pairs and points of curves."""
+    """Convert a result to JSON types, without times, rows of single pairs and points of curves."""
     figures: JsonObject = _trimmed(to_jsonable(result))
     return figures
 
 
 def to_jsonable(value: Any) -> Any:
-    """``value`` in JSON's own types: arrays become lists, dataclasses objects, NaN null."""
+    """Convert a value to JSON types: arrays become lists, dataclasses objects, NaN null."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         value = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
     if isinstance(value, Mapping):
@@ -48,6 +48,6 @@ def _trimmed(value: Any, *, in_curves: bool = False) -> Any:
         return {
             key: _trimmed(item, in_curves=in_curves or key == "curves")
             for key, item in value.items()
-            if key not in OF_ONE_RUN | ROWS and not (in_curves and isinstance(item, list))
+            if key not in RUN_KEYS | ROW_KEYS and not (in_curves and isinstance(item, list))
         }
     return [_trimmed(item) for item in value] if isinstance(value, list) else value

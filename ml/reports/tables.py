@@ -9,14 +9,14 @@ Cell = str | float | None
 
 
 def markdown_table(heads: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
-    """A Markdown table: text as it is, numbers as ``number`` writes them."""
+    """Markdown table; numbers are written by ``number``."""
     lines = [_row(heads), _row(["---"] * len(heads))]
     lines += [_row([cell if isinstance(cell, str) else number(cell) for cell in r]) for r in rows]
     return "\n".join(lines)
 
 
 def number(value: float | None) -> str:
-    """Four digits after the point below 10, fewer above; a dash where there is no number."""
+    """Text of a number: four decimals below 10, fewer above; a dash for none."""
     if value is None or not math.isfinite(value):
         return "-"
     if float(value).is_integer() and abs(value) >= 10:

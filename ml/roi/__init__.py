@@ -6,32 +6,6 @@
 
 from __future__ import annotations
 
-from ml.roi.embed import RoiEncoder
-from ml.roi.embedded import Embedded
-from ml.roi.keypoints.encoder import KeypointEncoder
-from ml.roi.load import (
-    EncoderInfo,
-    encoder_of_file,
-    list_encoders,
-    load_encoder,
-    load_graph_encoder,
-)
-from ml.roi.protocol import RegionEncoder
-from ml.roi.several import SlideRegions, frames_ahead, regions_together
-from ml.roi.weights import encoder_from_file
+from ml.roi.load import load_encoder
 
-__all__ = [
-    "Embedded",
-    "EncoderInfo",
-    "KeypointEncoder",
-    "RegionEncoder",
-    "RoiEncoder",
-    "SlideRegions",
-    "encoder_from_file",
-    "encoder_of_file",
-    "frames_ahead",
-    "list_encoders",
-    "load_encoder",
-    "load_graph_encoder",
-    "regions_together",
-]
+__all__ = ["load_encoder"]

@@ -14,14 +14,16 @@ from ml.roi.sampling import SamplingConfig
 
 @dataclass(frozen=True, slots=True)
 class EncoderConfig:
-    """All that decides what vector a region gets, apart from the weights."""
+    """Configuration of a ``RoiEncoder``; with the weights it determines the vector of a region."""
 
-    kind: str = "histology"  # what it was trained for; it embeds any image
+    kind: str = "histology"  # training domain; any image can be embedded
     features: str = FEATURES_NAME  # patch encoder, see encoders.registry
-    patch_cnn: PatchCnnConfig = field(default_factory=PatchCnnConfig)  # where ``features`` has it
-    textons: TextonConfig = field(default_factory=TextonConfig)  # where ``features`` has them
+    patch_cnn: PatchCnnConfig = field(default_factory=PatchCnnConfig)  # if in ``features``
+    textons: TextonConfig = field(default_factory=TextonConfig)  # if in ``features``
     stain: str = "ruifrok"  # see stained.STAINS
-    keep_strength: float = 0.0  # share of the staining strength left, see with_strength_kept
+    keep_strength: float = (
+        0.0  # share of the staining strength that remains, see with_partial_scale
+    )
     edge_px: float = EDGE_PX  # longest edge of the graph
     sampling: SamplingConfig = field(default_factory=SamplingConfig)
     network: GcnConfig = field(default_factory=lambda: GcnConfig(in_dim=FEATURE_DIM))

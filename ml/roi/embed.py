@@ -1,4 +1,4 @@
-"""From a region of interest to its vector: the encoder behind similar cases."""
+"""Encoder of regions of interest by a graph of patches."""
 
 from __future__ import annotations
 
@@ -14,11 +14,19 @@ import torch
 from shapely.geometry.base import BaseGeometry
 
 from ml.errors import BadInputError, EmptyRegionError, UnknownNameError
-from ml.imaging.slides import SlideImage
+from ml.imaging.slides.slide import SlideImage
 from ml.networks.gcn import RoiGcn
 from ml.networks.vertex_mean import VertexMean
+from ml.roi.batching import (
+    SampledRegion,
+    SlideRegions,
+    prefetch_pool_for,
+    prefetched_batches,
+    start_reading,
+    vectors_of_regions,
+)
 from ml.roi.config import EncoderConfig
-from ml.roi.embedded import Embedded
+from ml.roi.embedding import RegionEmbedding
 from ml.roi.encoders.classical import ClassicalEncoder
 from ml.roi.encoders.protocol import PatchEncoder
 from ml.roi.geometry import Region, checked_region, downsample_for
@@ -33,15 +41,8 @@ from ml.roi.patches import (
 )
 from ml.roi.protocol import RegionEncoder
 from ml.roi.sampling import PatchSample, SamplingConfig, sample_patches
-from ml.roi.several import (
-    SampledRegion,
-    SlideRegions,
-    begun,
-    in_turn,
-    readers_for,
-    vectors_of_several,
-)
-from ml.roi.stain import StainConfig, StainEstimate, estimate_stain, estimate_stain_of_image
+from ml.roi.stain.deconvolution import StainEstimate
+from ml.roi.stain.estimate import StainConfig, estimate_stain, estimate_stain_of_image
 from ml.roi.stained import NORMALISED, STAINS, stained_patches
 from ml.roi.vectors import patch_vectors
 from ml.types import ArrayF32, ArrayF64, ImageU8, Progress, no_progress
@@ -49,18 +50,18 @@ from ml.types import ArrayF32, ArrayF64, ImageU8, Progress, no_progress
 RegionOfImage = tuple[ImageU8, BaseGeometry | None, float | None]
 """An image, a polygon on it and microns per pixel, as ``RoiEncoder.embed`` takes them."""
 RegionRead = tuple[PatchSource, PatchSample, Callable[[], StainEstimate]]
-"""What reads the patches of a region, where they lie, and what finds the stains of their image."""
+"""Source of the patches of a region, their positions, and a function that estimates the stains."""
 
 
 class RoiEncoder(RegionEncoder):
-    """Turns regions into vectors whose Euclidean distance ranks; made by ``load_encoder``.
+    """Encodes regions as vectors that are compared by Euclidean distance; see ``load_encoder``.
 
     Attributes:
-        name, version: of the weights.
-        patches: the encoder of its patches.
-        config_hash: over the configuration and the weights: another hash, another vector.
-        dim: length of a vector.
-        kind: "histology"; stills, frames and mosaics of other kinds are embedded anyway.
+        name, version: Name and version of the weights.
+        patches: Patch encoder.
+        config_hash: Hash of configuration and weights; it identifies the vectors.
+        dim: Length of a vector.
+        kind: Training domain, "histology"; other images can be embedded too.
     """
 
     def __init__(
@@ -89,10 +90,14 @@ class RoiEncoder(RegionEncoder):
         mpp: float | None = None,
         stain: StainEstimate | None = None,
         progress: Progress = no_progress,
-    ) -> Embedded:
-        """As ``embed``, with where the vector comes from; a region without tissue is empty."""
+    ) -> RegionEmbedding:
+        """Embed like ``embed`` and return patches and stains too.
+
+        Raises:
+            EmptyRegionError: Also if the region has no tissue.
+        """
         started = time.perf_counter()
-        return self._embedded(self.read_image(image, polygon, mpp, stain), started, progress)
+        return self._embed_read(self.read_image(image, polygon, mpp, stain), started, progress)
 
     def embed_region(
         self,
@@ -102,20 +107,20 @@ class RoiEncoder(RegionEncoder):
         progress: Progress = no_progress,
         *,
         stain: StainEstimate | None = None,
-    ) -> Embedded:
-        """Embed a region of a slide, without ever loading more of it than the patches need.
+    ) -> RegionEmbedding:
+        """Embed a region of a slide; only the tiles under its patches are read.
 
         Args:
-            slide: open slide or still.
-            polygon_l0: in level-0 pixels; None for the whole slide.
-            mpp: overrides what the file says.
-            progress: called after each patch; may raise ``CancelledError``.
-            stain: stains of the slide found before; None finds them, where they are needed.
+            slide: Open slide or still.
+            polygon_l0: Polygon in level-0 pixels; None for the complete slide.
+            mpp: Microns per pixel; None for that of the file.
+            progress: Called after each patch; may raise ``CancelledError``.
+            stain: Stains of the slide; None estimates them if needed.
         Raises:
-            InvalidGeometryError, EmptyRegionError: as ``embed``.
+            InvalidGeometryError, EmptyRegionError: See ``embed``.
         """
         started = time.perf_counter()
-        return self._embedded(self.read_region(slide, polygon_l0, mpp, stain), started, progress)
+        return self._embed_read(self.read_region(slide, polygon_l0, mpp, stain), started, progress)
 
     def embed_regions(
         self,
@@ -125,21 +130,21 @@ class RoiEncoder(RegionEncoder):
         progress: Progress = no_progress,
         *,
         stain: StainEstimate | None = None,
-    ) -> list[Embedded | BadInputError]:
-        """``embed_region`` of each, their patches in common batches: the same vectors, sooner.
+    ) -> list[RegionEmbedding | BadInputError]:
+        """Embed several regions with shared batches of patches; vectors equal ``embed_region``.
 
         Args:
-            slide, mpp, progress, stain: as ``embed_region``.
+            slide, mpp, progress, stain: See ``embed_region``.
         Returns:
-            For each polygon what it gave, or the error that it alone would have raised.
+            The result of each polygon, or the error that ``embed_region`` would have raised.
         """
         return self.embed_slides([SlideRegions(slide, polygons_l0, mpp, stain)], progress)[0]
 
     def embed_slides(
         self, slides: Sequence[SlideRegions], progress: Progress = no_progress
-    ) -> list[list[Embedded | BadInputError]]:
-        """``embed_regions`` of several slides, whose patches share their batches as well."""
-        found: list[dict[int, Embedded | BadInputError]] = [{} for _ in slides]
+    ) -> list[list[RegionEmbedding | BadInputError]]:
+        """Embed regions of several slides with shared batches of patches."""
+        found: list[dict[int, RegionEmbedding | BadInputError]] = [{} for _ in slides]
         regions: list[SampledRegion] = []
         for number, part in enumerate(slides):
             known = part.stain
@@ -153,17 +158,19 @@ class RoiEncoder(RegionEncoder):
                     found[number][at] = error
                 else:
                     regions.append(SampledRegion((number, at), part.slide, sample, estimate))
-        begin = partial(begun, readers=readers_for(self.patches), make=self._slide_source)
-        with closing(in_turn(regions, begin)) as turns:
-            for chosen, plain in turns:
-                results = self._several(chosen, plain, progress)
-                for one, result in zip(chosen, results, strict=True):
+        begin = partial(
+            start_reading, pool=prefetch_pool_for(self.patches), make=self._slide_source
+        )
+        with closing(prefetched_batches(regions, begin)) as batches:
+            for batch, plain in batches:
+                results = self._embed_batch(batch, plain, progress)
+                for one, result in zip(batch, results, strict=True):
                     found[one.place[0]][one.place[1]] = result
-        return [[own[at] for at in sorted(own)] for own in found]
+        return [[results[at] for at in sorted(results)] for results in found]
 
-    def _several(
+    def _embed_batch(
         self, regions: Sequence[SampledRegion], plain: Sequence[PatchSource], progress: Progress
-    ) -> list[Embedded | BadInputError]:
+    ) -> list[RegionEmbedding | BadInputError]:
         started = time.perf_counter()
         patch_px, edge_px = self.config.sampling.patch_px, self.config.edge_px
         sources = []
@@ -171,13 +178,13 @@ class RoiEncoder(RegionEncoder):
             corners = patch_corners(one.sample.centre_px, patch_px)
             source, stains = stained_patches(pixels, corners, self.config, one.estimate)
             sources.append((source, corners, stains))
-        features = vectors_of_several(sources, patch_px, self.patches, progress)
+        features = vectors_of_regions(sources, patch_px, self.patches, progress)
         seconds = (time.perf_counter() - started) / max(1, len(regions))
-        found: list[Embedded | BadInputError] = []
+        found: list[RegionEmbedding | BadInputError] = []
         for one, (_, corners, stains), vectors in zip(regions, sources, features, strict=True):
             try:
-                graph, kept = tissue_graph(vectors, one.sample.centre_px, edge_px=edge_px)
-                corner_px = np.array(corners, np.float64)[kept]
+                graph, tissue_rows = tissue_graph(vectors, one.sample.centre_px, edge_px=edge_px)
+                corner_px = np.array(corners, np.float64)[tissue_rows]
                 found.append(self._result(one.sample, graph, corner_px, stains, seconds))
             except EmptyRegionError as error:
                 found.append(error)
@@ -191,21 +198,21 @@ class RoiEncoder(RegionEncoder):
         *,
         sampling: SamplingConfig | None = None,
     ) -> RoiGraph:
-        """The graph of a region, its vertices in the learned metric: what other networks train on.
+        """Graph of a region with vertices in the learned metric, for training other networks.
 
         Args:
-            sampling: instead of the encoder's own, for comparison.
+            sampling: Sampling instead of the configured one.
         Raises:
-            InvalidGeometryError, EmptyRegionError: as ``embed``.
+            InvalidGeometryError, EmptyRegionError: See ``embed``.
         """
-        graph = self.placed_graph(self.read_region(slide, polygon_l0, mpp, None, sampling))[0]
+        graph = self.graph_with_corners(self.read_region(slide, polygon_l0, mpp, None, sampling))[0]
         with torch.inference_mode():
             vertices = self._network.vertices(torch.from_numpy(graph.x)).numpy().copy()
         return RoiGraph(vertices, graph.pos, graph.edge_index)
 
     def image_graph(self, region: RegionOfImage) -> RoiGraph:
-        """The graph of a region, its vertices raw: ``embed_graph`` makes the vector of it."""
-        return self.placed_graph(self.read_image(*region, None))[0]
+        """Graph of a region of an image with raw features, the input of ``embed_graph``."""
+        return self.graph_with_corners(self.read_image(*region, None))[0]
 
     def read_image(
         self,
@@ -214,7 +221,7 @@ class RoiEncoder(RegionEncoder):
         mpp: float | None,
         stain: StainEstimate | None,
     ) -> RegionRead:
-        """Where the patches of a region of an image lie, and what reads them."""
+        """Sample the patches of a region of an image; return their source and positions."""
         image = checked_image(image)
         sample = self._sample(polygon, (image.shape[1], image.shape[0]), mpp)
         found = partial(estimate_stain_of_image, image, mpp=mpp, config=self._stain_config())
@@ -234,17 +241,17 @@ class RoiEncoder(RegionEncoder):
 
     @property
     def network(self) -> RoiGcn | VertexMean:
-        """What makes a vector of a graph."""
+        """Network from a graph to a vector."""
         return self._network
 
     @property
     def normalises(self) -> bool:
-        """Whether patches are made to look like the target slide: ``stain`` is needed then."""
+        """Return whether patches are normalised to the target slide, which needs ``stain``."""
         return self.config.stain in NORMALISED
 
     @property
     def stain_method(self) -> str:
-        """How it finds the stains by which it makes patches look alike."""
+        """Method of stain estimation."""
         return self.config.stain
 
     def _stain_config(self) -> StainConfig:
@@ -276,13 +283,13 @@ class RoiEncoder(RegionEncoder):
         )
 
     def with_stain(self, stain: str) -> RoiEncoder:
-        """The same weights with another of ``STAINS``."""
+        """Copy of the encoder with another of ``STAINS``."""
         other = copy.copy(self)
         other.config = dataclasses.replace(self.config, stain=stain)
         return other
 
     def embed_graph(self, graph: RoiGraph) -> ArrayF32:
-        """(dim,) float32 of a graph whose ``x`` holds raw patch features."""
+        """Embed a graph with raw patch features ``x``: (dim,) float32."""
         x, edges = torch.from_numpy(graph.x), torch.from_numpy(graph.edge_index)
         with torch.inference_mode():
             vector = self._network(x, edges, torch.zeros(len(graph), dtype=torch.int64))[0]
@@ -309,8 +316,8 @@ class RoiEncoder(RegionEncoder):
             region, downsample=downsample, width_l0=width, height_l0=height, config=sampling
         )
 
-    def _embedded(self, read: RegionRead, started: float, progress: Progress) -> Embedded:
-        found = self.placed_graph(read, progress)
+    def _embed_read(self, read: RegionRead, started: float, progress: Progress) -> RegionEmbedding:
+        found = self.graph_with_corners(read, progress)
         return self._result(read[1], *found, time.perf_counter() - started)
 
     def _result(
@@ -320,10 +327,10 @@ class RoiEncoder(RegionEncoder):
         corner_px: ArrayF64,
         stains: StainEstimate,
         seconds: float,
-    ) -> Embedded:
+    ) -> RegionEmbedding:
         patch_px = self.config.sampling.patch_px
         boxes = np.concatenate([corner_px, corner_px + patch_px], axis=1) * sample.downsample
-        return Embedded(
+        return RegionEmbedding(
             vector=self.embed_graph(graph),
             n_patches=len(graph),
             patch_boxes_l0=boxes,
@@ -333,14 +340,14 @@ class RoiEncoder(RegionEncoder):
             density=sample.density,
         )
 
-    def placed_graph(
+    def graph_with_corners(
         self, read: RegionRead, progress: Progress = no_progress
     ) -> tuple[RoiGraph, ArrayF64, StainEstimate]:
-        """The graph of raw features, the corners of its patches, and the region's stains."""
+        """Graph of raw features, corners of its patches (N, 2), and stains of the region."""
         source, sample, estimate = read
         patch_px = self.config.sampling.patch_px
         corners = patch_corners(sample.centre_px, patch_px)
         source, stains = stained_patches(source, corners, self.config, estimate)
         features = patch_vectors(source, corners, patch_px, stains, self.patches, progress)
-        graph, kept = tissue_graph(features, sample.centre_px, edge_px=self.config.edge_px)
-        return graph, np.array(corners, np.float64)[kept], stains
+        graph, tissue_rows = tissue_graph(features, sample.centre_px, edge_px=self.config.edge_px)
+        return graph, np.array(corners, np.float64)[tissue_rows], stains

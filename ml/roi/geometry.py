@@ -1,4 +1,4 @@
-"""The polygon of a region of interest: checked, repaired, clipped; and the scale it is read at."""
+"""Validation of the polygon of a region, and the scale at which it is read."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from shapely.geometry.base import BaseGeometry
 from ml.errors import BadInputError, EmptyRegionError, InvalidGeometryError
 
 ASSUMED_MPP = 0.5
-"""Where neither file nor caller says: a 20x scan, the commonest magnification of an archive."""
-MAX_UPSAMPLING = 2.0  # more shows no more of the tissue
-MAX_DOWNSAMPLE = 64.0  # microns per pixel that ask for more are an error of the file
+"""Default resolution if it is unknown: a 20x scan, the most common in archives."""
+MAX_UPSAMPLING = 2.0  # more gives no further detail
+MAX_DOWNSAMPLE = 64.0  # more indicates an error in the file
 
 Region = Polygon | MultiPolygon
 
 
 def checked_region(polygon: BaseGeometry | None, *, width_px: int, height_px: int) -> Region:
-    """The part of ``polygon`` that lies on the image, valid; the whole image for None.
+    """Repair a polygon and clip it to the image; None gives the image rectangle.
 
     Args:
         polygon: Polygon or MultiPolygon in level-0 pixels, or None.
-        width_px, height_px: size of level 0.
+        width_px, height_px: Size of level 0.
     Raises:
-        InvalidGeometryError: another type, empty, or with a coordinate that is not finite.
-        EmptyRegionError: nothing of it lies on the image.
+        InvalidGeometryError: Another type, empty, or a coordinate that is not finite.
+        EmptyRegionError: No part is inside the image.
     """
     canvas = box(0, 0, width_px, height_px)
     if polygon is None:
@@ -51,17 +51,16 @@ def checked_region(polygon: BaseGeometry | None, *, width_px: int, height_px: in
 def downsample_for(
     *, mpp: float | None, target_mpp: float, patch_px: int, width_px: int, height_px: int
 ) -> float:
-    """Level-0 pixels for one pixel of the encoder.
+    """Number of level-0 pixels per pixel of the encoder.
 
-    With a known ``mpp`` it is ``target_mpp / mpp``, from 1/2 to 64. Without one, the image is taken
-    for a 20x scan (0.5 um/px), unless it is too small to hold one patch at that scale: then it is
-    taken to have the encoder's magnification already, and its pixels are used as they are.
+    ``target_mpp / mpp``, clipped to 1/2 to 64. If ``mpp`` is unknown, a 20x scan (0.5 um/px) is
+    assumed, unless the image is smaller than a patch at that scale: then 1.
 
     Args:
-        mpp: microns per level-0 pixel, or None.
-        target_mpp: microns per pixel of the encoder.
-        patch_px: side of a patch in pixels of the encoder.
-        width_px, height_px: size of level 0.
+        mpp: Microns per level-0 pixel, or None.
+        target_mpp: Microns per pixel of the encoder.
+        patch_px: Side of a patch in pixels of the encoder.
+        width_px, height_px: Size of level 0.
     Raises:
         BadInputError: ``mpp`` is not a positive number.
     """
@@ -74,7 +73,7 @@ def downsample_for(
 
 
 def _areas(geometry: BaseGeometry) -> Region:
-    """Only the polygons of what a repair or an intersection gave."""
+    """Polygons of a repaired or intersected geometry."""
     if isinstance(geometry, Polygon | MultiPolygon):
         return geometry
     parts = [p for p in shapely.get_parts(geometry) if isinstance(p, Polygon | MultiPolygon)]

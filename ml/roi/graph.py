@@ -1,4 +1,4 @@
-"""The graph of a region: patches are vertices, patches near each other are joined."""
+"""Proximity graph of the patches of a region."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ EDGE_PX = 448.0
 
 @dataclass(frozen=True, slots=True)
 class RoiGraph:
-    """One region as a graph.
+    """Graph of a region.
 
     Attributes:
         x: (N, C) float32, features of the vertices.
-        pos: (N, 2) float32, centres relative to the middle of the region, pixels of the encoder.
+        pos: (N, 2) float32, centres relative to the centre of the region, pixels of the encoder.
         edge_index: (2, M) int64, both directions of each edge, no self-loops (the GCN adds them).
     """
 
@@ -34,14 +34,14 @@ class RoiGraph:
 
 
 def build_graph(x: ArrayF32, centre_px: ArrayF64, *, edge_px: float = EDGE_PX) -> RoiGraph:
-    """Join the patches whose centres are at most ``edge_px`` apart.
+    """Connect patches whose centres are at most ``edge_px`` apart.
 
     Args:
         x: (N, C) float32 features.
-        centre_px: (N, 2) centres in pixels of the encoder.
-        edge_px: largest length of an edge, inclusive.
+        centre_px: (N, 2) float64, centres in pixels of the encoder.
+        edge_px: Largest length of an edge, inclusive.
     Raises:
-        ShapeError: the two do not agree, or N is 0.
+        ShapeError: Different numbers of rows, or N is 0.
     Source: the retrieval paper, section III-A.
     """
     if x.ndim != 2 or centre_px.shape != (x.shape[0], 2) or x.shape[0] == 0:
@@ -62,15 +62,15 @@ def build_graph(x: ArrayF32, centre_px: ArrayF64, *, edge_px: float = EDGE_PX) -
 def tissue_graph(
     vectors: Sequence[ArrayF32 | None], centre_px: ArrayF64, *, edge_px: float = EDGE_PX
 ) -> tuple[RoiGraph, ArrayI64]:
-    """``build_graph`` of the patches that hold tissue, and which those are.
+    """Build the graph of the patches with tissue; return it and their indices.
 
     Args:
-        vectors: (C,) of each patch, None if it holds no tissue.
+        vectors: Features (C,) of each patch, None without tissue.
     Raises:
-        EmptyRegionError: none of them holds any.
+        EmptyRegionError: No patch has tissue.
     """
-    kept = np.array([i for i, vector in enumerate(vectors) if vector is not None], np.int64)
-    if not kept.size:
+    rows = np.array([i for i, vector in enumerate(vectors) if vector is not None], np.int64)
+    if not rows.size:
         raise EmptyRegionError("the region holds no tissue: all of it is blank background")
     x = np.stack([vector for vector in vectors if vector is not None])
-    return build_graph(x, centre_px[kept], edge_px=edge_px), kept
+    return build_graph(x, centre_px[rows], edge_px=edge_px), rows

@@ -1,4 +1,4 @@
-"""Encoders by name, of whatever kind."""
+"""Region encoders by name or file."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ from ml.roi.embed import RoiEncoder
 from ml.roi.keypoints.weights import ARCHITECTURE as KEYPOINTS
 from ml.roi.keypoints.weights import load_keypoint_encoder
 from ml.roi.protocol import RegionEncoder
-from ml.roi.weights import encoder_from_file
+from ml.roi.weights import read_graph_encoder
 
 ENDING = ".safetensors"
 SHIPPED = {
     "roi-default": "roi-default.safetensors",
     "roi-endoscopy": "roi-endoscopy.safetensors",
+    "roi-graph": "roi-graph.safetensors",
 }
-ALIASES = {"default": "roi-default", "endoscopy": "roi-endoscopy"}
+ALIASES = {"default": "roi-default", "endoscopy": "roi-endoscopy", "graph": "roi-graph"}
 
 
 @dataclass(frozen=True, slots=True)
 class EncoderInfo:
-    """What an encoder is, without its weights."""
+    """Description of an encoder without its weights."""
 
     name: str
     version: str
@@ -35,41 +36,41 @@ class EncoderInfo:
 
 
 def list_encoders() -> tuple[EncoderInfo, ...]:
-    """Every shipped encoder; the first is the default."""
+    """All shipped encoders; the first is the default."""
     encoders = (load_encoder(name) for name in SHIPPED)
     return tuple(EncoderInfo(e.name, e.version, e.config_hash, e.dim, e.kind) for e in encoders)
 
 
 @lru_cache(maxsize=8)
 def load_encoder(name: str = "default") -> RegionEncoder:
-    """A shipped encoder by name, or any other by file, loaded once a process; thread-safe.
+    """Load a shipped encoder by name, or any encoder by file. Thread-safe; cached per process.
 
     Args:
-        name: "default" (histology), "endoscopy", a name of ``list_encoders``, or the path of a
-            file that ends in ``.safetensors``.
+        name: "default" (histology), "graph" (histology, with a graph part), "endoscopy", a name of
+            ``list_encoders``, or the path of a file that ends in ``.safetensors``.
     Raises:
-        UnknownNameError: no such encoder.
-        WeightsError: its file is missing or damaged.
+        UnknownNameError: Unknown encoder.
+        WeightsError: The file is missing or damaged.
     """
-    return encoder_of_file(_path(name))
+    return read_encoder(_path(name))
 
 
-def encoder_of_file(path: Path) -> RegionEncoder:
-    """An encoder of whatever kind from its file, read again each time.
+def read_encoder(path: Path) -> RegionEncoder:
+    """Read an encoder of any architecture from a file, without a cache.
 
     Raises:
-        WeightsError: the file is missing or damaged.
+        WeightsError: The file is missing or damaged.
     """
     if architecture_of(path) == KEYPOINTS:
         return load_keypoint_encoder(path)
-    return encoder_from_file(path)
+    return read_graph_encoder(path)
 
 
 def load_graph_encoder(name: str = "default") -> RoiEncoder:
-    """As ``load_encoder``, for callers that need the graph of a region.
+    """Load an encoder that builds a graph of a region; see ``load_encoder``.
 
     Raises:
-        BadInputError: it makes none.
+        BadInputError: The encoder builds no graph.
     """
     encoder = load_encoder(name)
     if not isinstance(encoder, RoiEncoder):

@@ -1,4 +1,4 @@
-"""Encoders that need no training: the mean of what a patch encoder says of a region's patches."""
+"""Encoders without training: the mean of the vectors of the patches of a region."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from ml.roi.stained import STAINS
 from ml.roi.weights import save_encoder
 
 DEFAULT_MPP = 0.5
-"""A 20x scan: what published networks are mostly trained on."""
+"""Resolution of a 20x scan, on which most published networks are trained."""
 DENSITY = 1.0
-"""Patches per patch area: a third of the usual, as each costs a hundred times as much as ours."""
+"""Patches per patch area: a third of the default, as published networks are a hundred times
+slower."""
 
 
 def save_mean_encoder(
@@ -35,32 +36,32 @@ def save_mean_encoder(
     tile_px: int | None = None,
     density: float = DENSITY,
 ) -> EncoderConfig:
-    """Write an encoder whose vector is the mean of its patches', of unit length.
+    """Write an encoder whose vector is the mean of the vectors of the patches, of unit length.
 
     Args:
-        features: see ``make_patch_encoder``; of our own only those without weights.
-        name: what results and the portal call it.
-        stain: see ``stained.STAINS``; published networks are trained on slides as they are.
-        mpp, tile_px: microns per pixel and side of a patch; by default the recipe's, else 0.5 and
-            what the network resizes to.
-        density: patches per patch area.
+        features: See ``make_patch_encoder``; encoders with trained weights are not supported.
+        name: Name of the encoder in results and in the portal.
+        stain: See ``stained.STAINS``; published networks are trained without normalisation.
+        mpp, tile_px: Microns per pixel and side of a patch; by default those of the recipe, or 0.5
+            and the input size of the network.
+        density: Patches per patch area.
     Returns:
         The configuration written.
     Raises:
-        UnknownNameError: no such features or stain normalisation.
-        WeightsError: their weights are not here.
+        UnknownNameError: Unknown features or stain normalisation.
+        WeightsError: The weights of the features are missing.
     """
     if stain not in STAINS:
         raise UnknownNameError("stain normalisation", stain, list(STAINS))
     patches = make_patch_encoder(features)
-    own_mpp, own_tile = _wanted(features, patches)
-    tile = tile_px or own_tile
+    recipe_mpp, recipe_tile_px = _recipe_scale(features, patches)
+    patch_px = tile_px or recipe_tile_px
     config = EncoderConfig(
         kind=kind,
         features=features,
         stain=stain,
-        edge_px=2.0 * tile,
-        sampling=SamplingConfig(target_mpp=mpp or own_mpp, patch_px=tile, density=density),
+        edge_px=2.0 * patch_px,
+        sampling=SamplingConfig(target_mpp=mpp or recipe_mpp, patch_px=patch_px, density=density),
         network=vertex_mean_config(patches.dim),
     )
     network = VertexMean(config.network)
@@ -68,10 +69,10 @@ def save_mean_encoder(
     return config
 
 
-def _wanted(features: str, patches: PatchEncoder) -> tuple[float, int]:
-    """Microns per pixel and side of a patch that the features are meant for."""
+def _recipe_scale(features: str, patches: PatchEncoder) -> tuple[float, int]:
+    """Microns per pixel and side of a patch that the features expect."""
     if features.startswith(FOUNDATION_PREFIX) and "+" not in features:
         recipe = recipe_of(features.removeprefix(FOUNDATION_PREFIX))
         return recipe.mpp, recipe.tile_px
-    tile = patches.transform.resize_px if isinstance(patches, PublishedEncoder) else PATCH_PX
-    return DEFAULT_MPP, tile
+    patch_px = patches.transform.resize_px if isinstance(patches, PublishedEncoder) else PATCH_PX
+    return DEFAULT_MPP, patch_px

@@ -1,4 +1,4 @@
-"""Pixels of patches at the encoder's magnification, from an image in memory or a slide on disk."""
+"""Patches at the magnification of the encoder, from an image in memory or a slide."""
 
 from __future__ import annotations
 
@@ -41,13 +41,17 @@ class ImagePatches:
 
 
 def patch_corners(centre_px: ArrayF64, patch_px: int) -> list[Corner]:
-    """Whole-pixel corners of patches from centres (N, 2), never left of or above the image."""
+    """Integer corners of patches with centres (N, 2), clipped to 0."""
     corners = np.maximum(np.floor(centre_px - patch_px / 2 + 0.5), 0).astype(int)
     return [(int(x), int(y)) for x, y in corners]
 
 
 def checked_image(image: ImageU8) -> ImageU8:
-    """(H, W, 3) uint8 of a grey or RGB image, refused with a clear error if it is neither."""
+    """Convert a grey or RGB image to (H, W, 3) uint8.
+
+    Raises:
+        ShapeError: Another shape or type, or an empty image.
+    """
     if not isinstance(image, np.ndarray) or image.dtype != np.uint8 or 0 in image.shape:
         found = getattr(image, "dtype", type(image).__name__)
         raise ShapeError("image", expected="(H, W, 3) uint8", actual=f"{found}, or an empty image")
@@ -59,7 +63,7 @@ def checked_image(image: ImageU8) -> ImageU8:
 
 
 def isotropic_mpp(mpp_x: float | None, mpp_y: float | None) -> float | None:
-    """One number for a slide's microns per pixel: the geometric mean, or the one that is known."""
+    """Geometric mean of the microns per pixel in x and y, or the known one of them."""
     if mpp_x and mpp_y:
         return math.sqrt(mpp_x * mpp_y)
     return mpp_x or mpp_y

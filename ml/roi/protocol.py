@@ -1,4 +1,4 @@
-"""What every encoder of regions is, whatever it looks at."""
+"""Interface of region encoders."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import Protocol, runtime_checkable
 from shapely.geometry.base import BaseGeometry
 
 from ml.errors import BadInputError
-from ml.imaging.slides import SlideImage
-from ml.roi.embedded import Embedded
-from ml.roi.several import SlideRegions
-from ml.roi.stain import StainEstimate
+from ml.imaging.slides.slide import SlideImage
+from ml.roi.batching import SlideRegions
+from ml.roi.embedding import RegionEmbedding
+from ml.roi.stain.deconvolution import StainEstimate
 from ml.types import ArrayF32, ImageU8, Progress, no_progress
 
 
 @runtime_checkable
 class RegionEncoder(Protocol):
-    """Turns regions into vectors whose Euclidean distance ranks; its methods are thread-safe.
+    """Encodes regions as vectors that are compared by Euclidean distance. Thread-safe.
 
     Attributes:
-        name, version: of the weights.
-        config_hash: over the configuration and the weights: another hash, another vector.
-        dim: length of a vector.
-        kind: "histology" or "endoscopy": what it was made for.
+        name, version: Name and version of the weights.
+        config_hash: Hash of configuration and weights; it identifies the vectors.
+        dim: Length of a vector.
+        kind: Training domain, "histology" or "endoscopy".
     """
 
     name: str
@@ -34,11 +34,11 @@ class RegionEncoder(Protocol):
 
     @property
     def normalises(self) -> bool:
-        """Whether it wants the stains of a slide, found once, as ``stain``."""
+        """Return whether the stains of a slide are used, and should be passed as ``stain``."""
 
     @property
     def stain_method(self) -> str:
-        """How the stains are found, see ``StainConfig``."""
+        """Method of stain estimation, see ``StainConfig``."""
 
     def embed(
         self,
@@ -53,13 +53,14 @@ class RegionEncoder(Protocol):
         Args:
             image: (H, W, 3) uint8 RGB, or (H, W) grey.
             polygon: Polygon or MultiPolygon in pixels of the image; None for all of it.
-            mpp: microns per pixel; None follows the rule of ``geometry.downsample_for``.
-            stain: stains of the image found before; None finds them, where they are needed.
+            mpp: Microns per pixel; None for the default of ``geometry.downsample_for``.
+            stain: Stains of the image; None estimates them if needed.
         Returns:
             (dim,) float32.
         Raises:
-            ShapeError: another array.
-            InvalidGeometryError, EmptyRegionError: see ``checked_region``; or nothing inside.
+            ShapeError: Another array.
+            InvalidGeometryError: See ``checked_region``.
+            EmptyRegionError: See ``checked_region``; or the region has no content.
         """
         return self.embed_image(image, polygon, mpp=mpp, stain=stain).vector
 
@@ -71,8 +72,8 @@ class RegionEncoder(Protocol):
         mpp: float | None = None,
         stain: StainEstimate | None = None,
         progress: Progress = ...,
-    ) -> Embedded:
-        """As ``embed``, with where the vector comes from."""
+    ) -> RegionEmbedding:
+        """Embed like ``embed`` and return the patches too."""
 
     def embed_region(
         self,
@@ -82,7 +83,7 @@ class RegionEncoder(Protocol):
         progress: Progress = ...,
         *,
         stain: StainEstimate | None = None,
-    ) -> Embedded:
+    ) -> RegionEmbedding:
         """Embed a region of a slide, mosaic or still, without loading all of it."""
 
     def embed_regions(
@@ -93,14 +94,13 @@ class RegionEncoder(Protocol):
         progress: Progress = ...,
         *,
         stain: StainEstimate | None = None,
-    ) -> list[Embedded | BadInputError]:
-        """Embed several regions: for each what ``embed_region`` gives, or the error it raises."""
+    ) -> list[RegionEmbedding | BadInputError]:
+        """Embed several regions; the result of ``embed_region`` or the error of each."""
 
     def embed_slides(
         self, slides: Sequence[SlideRegions], progress: Progress = no_progress
-    ) -> list[list[Embedded | BadInputError]]:
-        """``embed_regions`` of several slides: the same vectors, sooner where a GPU takes them
-        together."""
+    ) -> list[list[RegionEmbedding | BadInputError]]:
+        """Embed regions of several slides; vectors equal ``embed_regions``."""
         return [
             self.embed_regions(one.slide, one.polygons_l0, one.mpp, progress, stain=one.stain)
             for one in slides

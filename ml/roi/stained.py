@@ -1,4 +1,4 @@
-"""Patches with the stains they are measured by: normalised to the target slide, or as they are."""
+"""Stains of the patches of a region, and normalisation of the patches."""
 
 from __future__ import annotations
 
@@ -9,24 +9,25 @@ import numpy as np
 
 from ml.roi.config import EncoderConfig
 from ml.roi.patches import Corner, PatchSource
-from ml.roi.stain import (
+from ml.roi.stain.deconvolution import (
     RUIFROK_HE,
-    NormalisedPatches,
+    TYPICAL_DENSITY,
+    TYPICAL_SCALE,
     StainEstimate,
-    fixed_stains,
-    load_target,
-    with_strength_kept,
+    published_stains,
+    with_partial_scale,
 )
-from ml.roi.stain.deconvolution import USUAL_DENSITY, USUAL_SCALE
+from ml.roi.stain.normalise import NormalisedPatches
+from ml.roi.stain.storage import load_target
 from ml.types import ImageU8
 
 STAINS = ("ruifrok", "nuclei", "macenko", "none")
-"""What ``EncoderConfig.stain`` may be: published vectors scaled by how strongly the region is
-stained; patches made to look like the target slide by an estimate of the whole image, from nuclei
-or Macenko's way; nothing, the same vectors and scale for all."""
+"""Values of ``EncoderConfig.stain``: published vectors scaled by the staining of the region;
+patches normalised to the target slide by an estimate of the image (from nuclei, or by Macenko's
+method); or published vectors and a fixed scale."""
 NORMALISED = ("nuclei", "macenko")
-_PATCHES = 24  # of a region are looked at: enough for its quantiles
-_STEP = 4  # every fourth pixel each way, for speed
+_PATCHES = 24  # sample of the patches of a region for quantiles
+_STEP = 4  # every fourth row and column, for speed
 
 
 def stained_patches(
@@ -35,29 +36,29 @@ def stained_patches(
     config: EncoderConfig,
     estimate: Callable[[], StainEstimate],
 ) -> tuple[PatchSource, StainEstimate]:
-    """Where to read the patches of a region from, and the stains to measure them by.
+    """Source of the patches of a region, normalised if configured, and the stains for measures.
 
     Args:
-        corners: of the patches the region is sampled by.
-        estimate: gives the stains of the image; called only where the configuration needs them.
+        corners: Corners of the patches.
+        estimate: Estimates the stains of the image; called only if needed.
     """
     step = max(1, len(corners) // _PATCHES)
-    chosen = (source.read(corner, config.sampling.patch_px) for corner in corners[::step])
-    found, stains = choose_stains(config, estimate, chosen)
+    sample = (source.read(corner, config.sampling.patch_px) for corner in corners[::step])
+    found, stains = choose_stains(config, estimate, sample)
     return (source if found is None else NormalisedPatches(source, found, load_target())), stains
 
 
 def choose_stains(
     config: EncoderConfig, estimate: Callable[[], StainEstimate], patches: Iterable[ImageU8]
 ) -> tuple[StainEstimate | None, StainEstimate]:
-    """What patches are normalised by, if at all, and the stains to measure them by after that.
+    """Choose the stain normalisation of patches, and the stains for measures after it.
 
     Args:
-        estimate: of the whole image; called only where the configuration needs it.
-        patches: some of the region; read only where they are needed.
+        estimate: Estimates the stains of the image; called only if needed.
+        patches: Sample of the patches of the region; read only if needed.
     Returns:
         The estimate and the stains of the target slide; or None and the published vectors, scaled
-        by the patches' own strength, with the reason where the image cannot be normalised
+        by the staining of the patches, with the reason if the image cannot be normalised
         (immunostain, fluorescence, too little tissue).
     """
     reason = ""
@@ -67,12 +68,14 @@ def choose_stains(
             return found, replace(load_target(), method=found.method, reason=found.reason)
         reason = found.reason
     if config.stain == "none":
-        return None, _usual()
+        return None, _typical_stains()
     pixels = np.concatenate([patch[::_STEP, ::_STEP].reshape(-1, 3) for patch in patches])
-    stains = fixed_stains(pixels, reason=reason)
-    return None, with_strength_kept(stains, config.keep_strength)
+    stains = published_stains(pixels, reason=reason)
+    return None, with_partial_scale(stains, config.keep_strength)
 
 
-def _usual() -> StainEstimate:
+def _typical_stains() -> StainEstimate:
     published = RUIFROK_HE / np.linalg.norm(RUIFROK_HE, axis=1, keepdims=True)
-    return StainEstimate(published, np.array(USUAL_SCALE), USUAL_DENSITY, "none", "switched off")
+    return StainEstimate(
+        published, np.array(TYPICAL_SCALE), TYPICAL_DENSITY, "none", "switched off"
+    )

@@ -1,4 +1,4 @@
-"""The vectors of a region's patches: read by several threads, encoded one by one or in batches."""
+"""Vectors of the patches of a region, read by several threads and encoded in batches."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from ml.roi.encoders.protocol import PatchEncoder
 from ml.roi.measures.features import tissue_share
 from ml.roi.patches import Corner, PatchSource
-from ml.roi.stain import StainEstimate
+from ml.roi.stain.deconvolution import StainEstimate
 from ml.types import ArrayF32, ImageU8, Progress
 
 MIN_TISSUE_SHARE = 0.05
-"""A patch with less tissue than this is not a vertex."""
+"""Smallest share of tissue of a vertex."""
 
 
 def patch_vectors(  # noqa: PLR0917
@@ -24,52 +24,54 @@ def patch_vectors(  # noqa: PLR0917
     encoder: PatchEncoder,
     progress: Progress,
 ) -> list[ArrayF32 | None]:
-    """The vector (dim,) float32 of each patch, None if it holds next to no tissue.
+    """Vector (dim,) float32 of each patch; None without tissue.
 
     Args:
-        corners: of the patches, in pixels of the encoder.
-        stains: of their region.
-        progress: called after each patch; may raise ``CancelledError``.
+        corners: Corners of the patches, in pixels of the encoder.
+        stains: Stains of the region.
+        progress: Called after each patch; may raise ``CancelledError``.
     """
 
     def has_tissue(patch: ImageU8) -> bool:
         return tissue_share(patch) >= MIN_TISSUE_SHARE
 
-    def one(corner: Corner) -> ArrayF32 | None:
+    def encode_one(corner: Corner) -> ArrayF32 | None:
         patch = source.read(corner, patch_px)
         return encoder.encode([patch], stains)[0] if has_tissue(patch) else None
 
-    def several(patches: list[ImageU8]) -> list[ArrayF32 | None]:
-        kept = [has_tissue(patch) for patch in patches]
-        chosen = [patch for patch, keep in zip(patches, kept, strict=True) if keep]
-        vectors = iter(encoder.encode(chosen, stains) if chosen else ())
-        return [next(vectors) if keep else None for keep in kept]
+    def encode_batch(patches: list[ImageU8]) -> list[ArrayF32 | None]:
+        masks = [has_tissue(patch) for patch in patches]
+        tissue_patches = [
+            patch for patch, is_tissue in zip(patches, masks, strict=True) if is_tissue
+        ]
+        vectors = iter(encoder.encode(tissue_patches, stains) if tissue_patches else ())
+        return [next(vectors) if is_tissue else None for is_tissue in masks]
 
     with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
         if encoder.batch == 1:
-            return _collected(pool.map(one, corners), len(corners), progress)
+            return _collect(pool.map(encode_one, corners), len(corners), progress)
         batches = _read_batches(source, corners, patch_px, encoder.batch, pool)
-        found = (vector for patches in batches for vector in several(patches))
-        return _collected(found, len(corners), progress)
+        found = (vector for patches in batches for vector in encode_batch(patches))
+        return _collect(found, len(corners), progress)
 
 
 def _read_batches(
     source: PatchSource, corners: list[Corner], patch_px: int, size: int, pool: Executor
 ) -> Iterator[list[ImageU8]]:
-    """Patches in batches, the next one being read while the caller is busy with the last."""
+    """Yield patches in batches, with the next batch read concurrently."""
 
-    def submitted(start: int) -> list[Future[ImageU8]]:
+    def submit(start: int) -> list[Future[ImageU8]]:
         batch = corners[start : start + size]
         return [pool.submit(source.read, corner, patch_px) for corner in batch]
 
-    ahead = submitted(0)
+    next_batch = submit(0)
     for start in range(0, len(corners), size):
-        patches = [future.result() for future in ahead]
-        ahead = submitted(start + size)
+        patches = [future.result() for future in next_batch]
+        next_batch = submit(start + size)
         yield patches
 
 
-def _collected(
+def _collect(
     results: Iterable[ArrayF32 | None], total: int, progress: Progress
 ) -> list[ArrayF32 | None]:
     out = []

@@ -1,4 +1,4 @@
-"""Weights files of graph encoders: they say what they hold, and anything else is refused."""
+"""Weights files of graph encoders."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from torch import Tensor
 
 from ml.config import config_hash
 from ml.errors import UnknownNameError, WeightsError
-from ml.networks.device import chosen_compute
+from ml.networks.device import select_compute
 from ml.networks.gcn import RoiGcn
 from ml.networks.patch_cnn import PatchCnn
+from ml.networks.roi_context import RoiPooled
 from ml.networks.textons import TextonBank
 from ml.networks.vertex_mean import VertexMean, make_graph_network
 from ml.networks.weightsfile import (
-    filled,
-    halved,
+    half_precision_tensors,
+    load_tensors,
+    network_tensors,
+    read_config,
     read_tensors,
-    stored_config,
-    whole,
     write_tensors,
 )
 from ml.roi.config import EncoderConfig
@@ -34,28 +35,38 @@ from ml.roi.encoders.textons import NAME as TEXTONS
 from ml.roi.encoders.textons import TextonEncoder
 
 ARCHITECTURE = "roi-gcn"
+POOLED_PREFIX = "roi-"
+"""Prefix of the architecture of a ``RoiPooled``; its network follows."""
+POOLED = ("diffpool", "topk")
 _PREFIXES = {PATCH_CNN: "patch.", TEXTONS: "textons."}
 _PROBE = "probe"
-"""What a published network answered when the encoder was made, see ``encoders.probe``."""
+"""Key of the stored output of a published network, see ``encoders.probe``."""
 SHIPPED_PATCH_CNN = "patch-cnn.safetensors"
 
 
-def encoder_from_file(path: str | Path) -> RoiEncoder:
-    """A graph encoder from a file written by ``save_encoder``.
+def read_graph_encoder(path: str | Path) -> RoiEncoder:
+    """Read the output of ``save_encoder``.
 
     Raises:
-        WeightsError: no such file, damaged, of another architecture, other features or sizes; or
-            it needs a published network that is not here, or another than it was made with.
+        WeightsError: Missing or damaged file, another architecture, other features or sizes; or a
+            published network that is missing or differs from the original one.
     """
     path = Path(path)
-    metadata, tensors = read_tensors(path, ARCHITECTURE)
-    config = stored_config(EncoderConfig, metadata, path.name)
+    pooled = [POOLED_PREFIX + name for name in POOLED]
+    metadata, tensors = read_tensors(path, ARCHITECTURE, *pooled)
+    config = read_config(EncoderConfig, metadata, path.name)
     probe = tensors.pop(_PROBE, None)
     patches = _patch_encoder(path, config, tensors)
     check_probe(path.name, patches, None if probe is None else probe.numpy())
-    own = tuple(_PREFIXES.values())
-    graph = {key: value for key, value in tensors.items() if not key.startswith(own)}
-    network = filled(make_graph_network(config.network), graph, path.name)
+    prefixes = tuple(_PREFIXES.values())
+    graph = {key: value for key, value in tensors.items() if not key.startswith(prefixes)}
+    architecture = metadata["architecture"]
+    network: RoiGcn | VertexMean = (
+        make_graph_network(config.network)
+        if architecture == ARCHITECTURE
+        else RoiPooled(config.network, architecture.removeprefix(POOLED_PREFIX))
+    )
+    load_tensors(network, graph, path.name)
     return RoiEncoder(
         name=metadata["name"],
         version=metadata["version"],
@@ -75,23 +86,26 @@ def save_encoder(
     network: RoiGcn | VertexMean,
     patches: PatchEncoder | None = None,
 ) -> None:
-    """Write an encoder's weights and configuration, whole or not at all.
+    """Write an encoder's weights and configuration, atomically.
 
     Args:
-        patches: its patch encoder; our own network's weights go into the same file, of a published
-            one only what it answers to a test patch.
+        patches: Patch encoder; trained weights are written to the same file, of a published
+            network only the output for a test patch.
     """
-    tensors = whole(network)
+    tensors = network_tensors(network)
     probe = probe_vector(patches)
     if probe is not None:
         tensors[_PROBE] = torch.from_numpy(probe)
     for part in parts_of(patches):
         if isinstance(part, PatchCnnEncoder):
-            tensors |= _prefixed(PATCH_CNN, halved(part.network))
+            tensors |= _prefixed(PATCH_CNN, half_precision_tensors(part.network))
         if isinstance(part, TextonEncoder):
-            tensors |= _prefixed(TEXTONS, whole(part.network))
+            tensors |= _prefixed(TEXTONS, network_tensors(part.network))
+    architecture = ARCHITECTURE
+    if isinstance(network, RoiPooled):
+        architecture = POOLED_PREFIX + network.name
     write_tensors(
-        Path(path), tensors, architecture=ARCHITECTURE, name=name, version=version, config=config
+        Path(path), tensors, architecture=architecture, name=name, version=version, config=config
     )
 
 
@@ -99,13 +113,16 @@ def _patch_encoder(path: Path, config: EncoderConfig, tensors: dict[str, Tensor]
     names = config.features.split("+")
     cnn, textons = None, None
     if PATCH_CNN in names:
-        own = _without_prefix(PATCH_CNN, tensors)
+        part_tensors = _without_prefix(PATCH_CNN, tensors)
         cnn = PatchCnnEncoder(
-            filled(PatchCnn(config.patch_cnn), own, path.name), compute=chosen_compute()
+            load_tensors(PatchCnn(config.patch_cnn), part_tensors, path.name),
+            compute=select_compute(),
         )
     if TEXTONS in names:
-        own = _without_prefix(TEXTONS, tensors)
-        textons = TextonEncoder(filled(TextonBank(config.textons), own, path.name), config.textons)
+        part_tensors = _without_prefix(TEXTONS, tensors)
+        textons = TextonEncoder(
+            load_tensors(TextonBank(config.textons), part_tensors, path.name), config.textons
+        )
     try:
         encoder = make_patch_encoder(config.features, cnn=cnn, textons=textons)
     except UnknownNameError as error:
@@ -119,7 +136,7 @@ def _patch_encoder(path: Path, config: EncoderConfig, tensors: dict[str, Tensor]
 
 
 def parts_of(patches: PatchEncoder | None) -> tuple[PatchEncoder | None, ...]:
-    """The encoders that a combined one is made of; any other by itself."""
+    """Parts of a combined encoder, or the encoder itself."""
     return patches.parts if isinstance(patches, CombinedEncoder) else (patches,)
 
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 APART = 6.0
 """Below this, two outlines on tissue are hard to tell apart: about three just noticeable steps."""
 HALOS = ("#14181f", "#ffffff")
-"""What lines lie over: dark ones over white, and the others over nearly black."""
+"""Outline halos: dark under light colours, white under dark ones."""
 VISIONS: Mapping[str, npt.NDArray[np.float64]] = {
     "full colour vision": np.eye(3),
     "no green (deuteranopia)": np.array(
@@ -41,7 +41,7 @@ VISIONS: Mapping[str, npt.NDArray[np.float64]] = {
     ),
 }
 TISSUE = ("#e8a9c4", "#7d5ba6", "#8a5a2b", "#f4f1f0", "#c4594f")
-"""What labels lie on: eosin, haematoxylin, DAB, glass, mucosa."""
+"""Typical backgrounds of ROIs: eosin, haematoxylin, DAB, glass, mucosa."""
 FROM_TISSUE = 12.0  # of a suggested colour: as far as two labels that nobody mistakes
 DARK, CONTRAST = "#162023", 3.0  # the dark theme's surface; WCAG 2.2, 1.4.11 for graphics
 _LMS_FROM_RGB = np.array(
@@ -66,7 +66,8 @@ def distance(one: str, other: str) -> float:
 
 
 def color_suggest(taken: Iterable[str]) -> str:
-    """The colour that stands farthest from those taken, and from tissue, for everybody."""
+    """The colour most distinct from the used ones and from tissue, for all kinds of colour
+    vision."""
     candidates = _candidates()
     away = _seen(candidates)[:, :, None]
     from_tissue = np.linalg.norm(away - _seen(TISSUE)[:, None], axis=-1).min(axis=(0, 2))
@@ -74,7 +75,9 @@ def color_suggest(taken: Iterable[str]) -> str:
     score = from_tissue
     if names:
         from_taken = np.linalg.norm(away - _seen(names)[:, None], axis=-1).min(axis=(0, 2))
-        score = np.minimum(from_taken, from_tissue + APART)  # labels first, then what lies below
+        score = np.minimum(
+            from_taken, from_tissue + APART
+        )  # distance to labels first, then to tissue
         clear = np.where(from_tissue > APART, score, 0.0)
         score = clear if clear.max() > APART else score
     return candidates[int(score.argmax())]
@@ -117,7 +120,7 @@ def contrast(one: str, other: str) -> float:
 
 
 def halo_of(color: str) -> str:
-    """What a line of this colour is drawn over: one of the two stands out from any tissue."""
+    """Halo colour with the higher contrast to an outline's colour."""
     return max(HALOS, key=lambda halo: contrast(color, halo))
 
 

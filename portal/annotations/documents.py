@@ -23,7 +23,7 @@ _SPACE = " \t\r\n"
 _AFTER = (*_SPACE, ",", "]", "}", ":")
 """A value ends before one of these: the 1 of a window that ends there may be the 1 of 1.5."""
 _DECODER = json.JSONDecoder()
-_KEPT = ("type", "geometry", "properties", "id", "nucleusGeometry", "crs")
+_MEMBERS = ("type", "geometry", "properties", "id", "nucleusGeometry", "crs")
 _PLANAR = ("pixel", "image")
 
 
@@ -106,7 +106,7 @@ class FeatureStream(Iterator[Any]):
 
     def _collection(self) -> Iterator[Any]:
         text = self._text
-        kept: dict[str, Any] = {}
+        fields: dict[str, Any] = {}
         for name in members(text):
             if name == "features" and text.peek() == "[":
                 self._in_object = True
@@ -115,11 +115,11 @@ class FeatureStream(Iterator[Any]):
             value = text.value()
             if name == "crs":
                 crs_check(value)
-            if name in _KEPT:
-                kept[name] = value
-        kind = kept.get("type")
+            if name in _MEMBERS:
+                fields[name] = value
+        kind = fields.get("type")
         if kind == "Feature" and not self._in_object:
-            yield kept
+            yield fields
         elif kind != "FeatureCollection":
             raise _not_geojson(reprlib.repr(kind))
         elif not self._in_object:
@@ -131,12 +131,12 @@ def crs_check(crs: object) -> None:
     if crs is None:
         return
     try:
-        said = json.dumps(crs)[:200]
+        crs_text = json.dumps(crs)[:200]
     except RecursionError:
         raise DocumentError("GeoJSON: its coordinate system is nested too deeply.") from None
-    if not any(word in said.lower() for word in _PLANAR):
+    if not any(word in crs_text.lower() for word in _PLANAR):
         raise DocumentError(
-            f"GeoJSON: the coordinate system (crs) is {said}. ROIs are in pixels of the image:"
+            f"GeoJSON: the coordinate system (crs) is {crs_text}. ROIs are in pixels of the image:"
             " export without a coordinate system.",
             code="crs",
         )

@@ -6,8 +6,9 @@ from typing import Self
 
 from django import forms
 
-from portal.annotations.properties import KEY_MOST, UNIT_MOST, PropertyType
-from portal.annotations.services import LabelChanges, PropertyForm
+from portal.annotations.properties import MAX_KEY_CHARS, MAX_UNIT_CHARS, PropertyType
+from portal.annotations.services.labels import LabelChanges
+from portal.annotations.services.properties import PropertyForm
 
 
 class LabelForm(forms.Form):
@@ -20,7 +21,7 @@ class LabelForm(forms.Form):
     key = forms.RegexField(r"^[1-9]$", required=False, widget=forms.HiddenInput())
 
     def changes(self) -> LabelChanges:
-        """What the form changes about an existing label; a key only where it was sent."""
+        """Changes to an existing label; the key only if it was submitted."""
         given = self.cleaned_data
         changes: LabelChanges = {"name": given["name"], "color": given["color"]}
         if "key" in self.data:
@@ -49,22 +50,22 @@ class PropertyTypeForm(forms.Form):
     use_required_attribute = False  # the browser would wait for a field that is not shown
 
     name = forms.CharField(
-        max_length=KEY_MOST, widget=forms.TextInput(attrs={"autocomplete": "off"})
+        max_length=MAX_KEY_CHARS, widget=forms.TextInput(attrs={"autocomplete": "off"})
     )
     kind = forms.ChoiceField(choices=_KINDS, initial="text", label="Kind of value")
     unit = forms.CharField(
-        max_length=UNIT_MOST, required=False, help_text="Shown beside the value: mm, %, HPF"
+        max_length=MAX_UNIT_CHARS, required=False, help_text="Unit of the value: mm, %, HPF"
     )
     choices = _OfSomeKinds(widget=forms.Textarea(attrs={"rows": 4}), help_text="One per line")
 
     @classmethod
-    def of(cls, kept: PropertyType, *, auto_id: str) -> Self:
+    def of(cls, stored: PropertyType, *, auto_id: str) -> Self:
         """The form that changes one."""
-        initial = {"name": kept.title, "kind": kept.kind, "unit": kept.unit}
-        return cls(initial=initial | {"choices": "\n".join(kept.choices)}, auto_id=auto_id)
+        initial = {"name": stored.title, "kind": stored.kind, "unit": stored.unit}
+        return cls(initial=initial | {"choices": "\n".join(stored.choices)}, auto_id=auto_id)
 
-    def said(self) -> PropertyForm:
-        """What a valid form says."""
+    def property_data(self) -> PropertyForm:
+        """Property type of a valid form."""
         given = self.cleaned_data
         choices = tuple(text for line in given["choices"].splitlines() if (text := line.strip()))
         return PropertyForm(given["name"], given["kind"], choices, given["unit"])

@@ -24,7 +24,7 @@ from shapely.geometry.base import BaseGeometry
 from shapely.geometry.polygon import orient
 
 from portal.core.errors import InvalidInputError
-from portal.core.written import WrittenOnce
+from portal.core.serialized import SerializedDict
 
 MAX_VERTICES = 100_000  # a vertex at every second pixel of a circle 60,000 px wide
 MAX_RINGS = 10_000  # holes included: an outline with more is a mask, not a drawing
@@ -67,7 +67,7 @@ class RoiShape:
         notes: what was changed, in words: ``repaired: ...``, ``clipped to the canvas``.
     """
 
-    geometry: WrittenOnce
+    geometry: SerializedDict
     bounds: tuple[float, float, float, float]
     centroid: tuple[float, float]
     area_px: float
@@ -101,7 +101,7 @@ def shape_from_geojson(geometry: object, *, width_px: int, height_px: int) -> Ro
 
 
 def is_ellipse(shape: RoiShape) -> bool:
-    """Whether the vertices lie on the ellipse that fills the bounds, all around it."""
+    """Return whether the vertices lie on the ellipse that fills the bounds, all around it."""
     rings = shape.geometry["coordinates"]
     if shape.geometry["type"] != "Polygon" or len(rings) != 1:
         return False
@@ -176,7 +176,7 @@ def _polygon(rings: object, where: str, notes: list[str]) -> Polygon:
 
 
 def _ring(ring: object, where: str, notes: list[str]) -> Ring:
-    """One ring as (N, 2) float64, closed."""
+    """A ring as (N, 2) float64, closed."""
     if not isinstance(ring, list):
         raise InvalidRoiGeometryError(f"geometry: {where} is not a list of vertices.")
     values = _plain_pairs(ring)
@@ -211,7 +211,7 @@ def _plain_pairs(ring: list[Any]) -> Ring | None:
 
 
 def _has_three(values: Ring) -> bool:
-    """Whether three of the vertices differ."""
+    """Return whether three of the vertices differ."""
     others = values[(values != values[:1]).any(axis=1)] if len(values) else values
     return bool(len(others)) and bool((others != others[:1]).any())
 
@@ -222,10 +222,10 @@ def brief(value: object) -> str:
     return reprlib.repr(value)
 
 
-def note(notes: list[str], said: str) -> None:
+def note(notes: list[str], text: str) -> None:
     """Add a note, once."""
-    if said not in notes:
-        notes.append(said)
+    if text not in notes:
+        notes.append(text)
 
 
 def vertex(pair: object, where: str) -> tuple[float, float]:
@@ -313,9 +313,9 @@ def _described(shape: BaseGeometry, notes: tuple[str, ...]) -> RoiShape:
     areas = [part for part in polygons if isinstance(part, Polygon) and not part.is_empty]
     rings = [[_tuples(part.exterior), *map(_tuples, part.interiors)] for part in areas]
     geometry = (
-        WrittenOnce(type="Polygon", coordinates=rings[0])
+        SerializedDict(type="Polygon", coordinates=rings[0])
         if len(rings) == 1
-        else WrittenOnce(type="MultiPolygon", coordinates=rings)
+        else SerializedDict(type="MultiPolygon", coordinates=rings)
     )
     left, top, right, bottom = shape.bounds
     return RoiShape(

@@ -1,7 +1,7 @@
 """Points and lines: GeoJSON in, finite coordinates on the canvas out. They have no area.
 
-Like outlines (``portal.annotations.geometry``) what is stored is rounded to two decimals and lies
-on its canvas; storing it again changes nothing.
+Like outlines (``portal.annotations.geometry``), stored coordinates are rounded to two decimals and
+within the canvas; storing them again changes nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from portal.annotations.geometry import (
     vertex,
 )
 from portal.annotations.models import RoiKind
-from portal.core.written import WrittenOnce
+from portal.core.serialized import SerializedDict
 
 MARKS = (RoiKind.POINT.value, RoiKind.LINE.value)
 """Kinds without an area: they are measured and exchanged, never embedded."""
@@ -117,7 +117,7 @@ def _vertices(points: list[Any], where: str, notes: list[str]) -> np.ndarray[Any
 
 
 def _of_kind(found: BaseGeometry, whole: BaseGeometry) -> BaseGeometry:
-    """What is left of it: a line cut at the edge may leave a point there."""
+    """Keep the parts of the original kind: clipping a line at the edge may yield points."""
     is_points = whole.geom_type == "MultiPoint"
     parts = [
         part
@@ -138,7 +138,7 @@ def _described(shape: BaseGeometry, notes: tuple[str, ...]) -> RoiShape:
     is_one = len(coordinates) == 1
     left, top, right, bottom = shape.bounds
     return RoiShape(
-        geometry=WrittenOnce(
+        geometry=SerializedDict(
             type=kind if is_one else f"Multi{kind}",
             coordinates=coordinates[0] if is_one else coordinates,
         ),
@@ -168,7 +168,7 @@ def mark_measures(
 
 
 def mark_parts(geometry: Mapping[str, Any]) -> list[list[list[float]]]:
-    """The vertices of each line, or each point alone."""
+    """Vertices of each line; a point is a list of one vertex."""
     coordinates: list[Any] = geometry["coordinates"]
     if geometry["type"] == "Point":
         return [[coordinates]]
@@ -178,7 +178,7 @@ def mark_parts(geometry: Mapping[str, Any]) -> list[list[list[float]]]:
 
 
 def rings_of(geometry: Mapping[str, Any]) -> list[list[list[float]]]:
-    """What is to be drawn: rings of areas, vertices of lines, each point alone."""
+    """Vertex lists to draw: rings of areas, lines, single points."""
     if mark_kind(geometry):
         return mark_parts(geometry)
     return [ring for polygon in polygons_of(geometry) for ring in polygon]

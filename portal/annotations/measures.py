@@ -15,7 +15,7 @@ from portal.annotations.marks import mark_kind, mark_measures
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One column of a table.
+    """A column of a table.
 
     Attributes:
         key: of programs; ends in its unit. title: for people, with the unit in brackets.

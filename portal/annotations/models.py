@@ -7,12 +7,15 @@ from typing import Any, Self
 from django.conf import settings
 from django.db import models
 
-from portal.archive.models import Canvas, canvases_in_bin, cases_shared_with
+from portal.archive.models import Canvas
+from portal.archive.models.records import canvases_in_trash
+from portal.archive.models.shares import cases_shared_with
 from portal.core.database.names import NameField, NameKeyField
 from portal.core.models import BaseModel
-from portal.core.written import OnceEncoder
+from portal.core.serialized import SerializedDictEncoder
 from portal.jobs.models import Job
-from portal.labs.models import LabOwned, LabOwnedQuerySet, ShownManager, User
+from portal.labs.models import LabOwned, User
+from portal.labs.models.people import LabOwnedQuerySet, ShownManager
 
 
 class LabelSet(LabOwned):
@@ -56,7 +59,7 @@ class Label(LabOwned):
     spelling and case, among labels that are not retired.
     """
 
-    # Not the position: whoever moves labels moves many, and overwrites no text.
+    # Without the position: reordering writes many labels and must not overwrite other fields.
     edited = (
         "name",
         "color",
@@ -94,14 +97,14 @@ class Label(LabOwned):
 
     @classmethod
     def shared_with(cls, user: User) -> models.Q | None:
-        """Those that regions of shared cases carry: without them nobody could read the regions."""
+        """Labels of ROIs in shared cases: the ROIs are unreadable without them."""
         return models.Q(pk__in=Roi.objects.live().filter(_on_shared(user)).values("label_id"))
 
 
 class ReviewState(models.TextChoices):
-    """Where an ROI stands in review: a draft is submitted, then accepted or rejected.
+    """State of an ROI in review: a draft is submitted, then accepted or rejected.
 
-    A new outline or label makes it a draft again.
+    A change of outline or label makes it a draft again.
     """
 
     DRAFT = "draft", "Draft"
@@ -111,7 +114,7 @@ class ReviewState(models.TextChoices):
 
 
 class ReviewRules(LabOwned):
-    """How a lab reviews; without a row, the defaults apply."""
+    """Review settings of a lab; without a row, the defaults apply."""
 
     edited = ("may_judge_own",)
 
@@ -126,7 +129,7 @@ class ReviewRules(LabOwned):
 
 
 class RoiKind(models.TextChoices):
-    """What an ROI is besides its vertices: an ellipse fills its bounds and keeps its handles.
+    """Type of an ROI: an ellipse fills its bounds and keeps its handles.
 
     Points (one or many) and lines have no area.
     """
@@ -138,10 +141,10 @@ class RoiKind(models.TextChoices):
 
 
 class RoiQuerySet(LabOwnedQuerySet["Roi"]):
-    """ROIs, deleted ones included unless ``live`` is asked for."""
+    """ROIs; deleted ones are included unless filtered by ``live``."""
 
     def live(self) -> Self:
-        """Those that are not deleted."""
+        """ROIs that are not deleted."""
         return self.filter(deleted_at__isnull=True)
 
 
@@ -152,16 +155,16 @@ class Roi(LabOwned):
     """An area, points or lines in level-0 pixels of a canvas (and a frame, for video).
 
     ``version`` counts revisions; it is the ETag. Bounds, centroid and area are derived from the
-    geometry. A locked one is not changed or deleted until it is unlocked; it may be reviewed.
-    ``track`` is what it is on other frames of its video, by key frames; empty for most.
-    ``description`` and ``properties`` (texts by key) are what people say of it. ``foreign`` is what
-    another tool wrote beside these (measurements): carried so that a round trip loses nothing.
+    geometry. A locked ROI cannot be changed or deleted until it is unlocked; it may be reviewed.
+    ``track`` has its key frames on other frames of the video; empty for most. ``description`` and
+    ``properties`` (texts by key) are written by people. ``foreign`` has fields of other tools
+    (measurements), preserved so that a round trip loses nothing.
     """
 
     canvas = models.ForeignKey(Canvas, on_delete=models.CASCADE, related_name="rois")
     frame_index = models.PositiveIntegerField(null=True, blank=True)
     frame_pts = models.BigIntegerField(null=True, blank=True)
-    geometry = models.JSONField(encoder=OnceEncoder, help_text="GeoJSON, level-0 pixels")
+    geometry = models.JSONField(encoder=SerializedDictEncoder, help_text="GeoJSON, level-0 pixels")
     left = models.FloatField()
     top = models.FloatField()
     right = models.FloatField()
@@ -187,7 +190,7 @@ class Roi(LabOwned):
     )
 
     objects = RoiManager()  # type: ignore[misc,assignment]  # narrower than the one inherited
-    everything = RoiQuerySet.as_manager()  # type: ignore[misc]
+    all_objects = RoiQuerySet.as_manager()  # type: ignore[misc]
 
     class Meta:
         ordering = ("created_at", "id")
@@ -206,11 +209,11 @@ class Roi(LabOwned):
 
     @classmethod
     def shown(cls, rows: models.QuerySet[Any]) -> models.QuerySet[Any]:
-        """Those whose canvas is not in the bin.
+        """Rows whose canvas is not in the trash.
 
-        By a subquery, not a join: a guarded UPDATE stays one on the row itself.
+        Uses a subquery instead of a join so that a guarded UPDATE only touches the row's own table.
         """
-        return rows.exclude(canvas__in=canvases_in_bin())
+        return rows.exclude(canvas__in=canvases_in_trash())
 
     @classmethod
     def shared_with(cls, user: User) -> models.Q | None:
@@ -235,17 +238,17 @@ class ImportStage(models.TextChoices):
 
 
 class RoiImport(LabOwned):
-    """One document brought onto a canvas. Its revisions name it, so it is undone as one step.
+    """Import of one document onto a canvas. Revisions refer to it, so it can be undone as one step.
 
-    One that runs as a job keeps here how far it came, written in the transaction of each part:
-    whoever continues with it counts nothing twice.
+    An import that runs as a job stores its progress here in the transaction of each part, so a
+    resumed job counts nothing twice.
 
     Attributes:
-        done: features of the document that were dealt with. report: of these.
-        table_bytes: how long the table of these is, one line a feature.
-        undone: of an import that is being undone, what became of its ROIs so far (counts).
-        undo_after: in the order of their ids, those up to this one were dealt with.
-        client_key, client_digest: the request that brought it, see ``services.once``.
+        done: Number of features processed.
+        report: Report of the processed features.
+        table_bytes: Size of their table, one line per feature.
+        undone: Counts of ROIs and events per result, while the import is undone.
+        undo_after: Last id of an ROI or event that the undo has processed, in the order of ids.
     """
 
     canvas = models.ForeignKey(Canvas, on_delete=models.CASCADE, related_name="roi_imports")
@@ -265,19 +268,10 @@ class RoiImport(LabOwned):
     report = models.JSONField(null=True, blank=True)
     table_bytes = models.PositiveBigIntegerField(default=0)
     job = models.ForeignKey(Job, null=True, on_delete=models.SET_NULL, related_name="+")
-    client_key = models.CharField(max_length=64, blank=True, default="")
-    client_digest = models.CharField(max_length=64, blank=True, default="")
-
-    class Meta:
-        constraints = (
-            models.UniqueConstraint(
-                fields=["client_key"], condition=~models.Q(client_key=""), name="roi_import_once"
-            ),
-        )
 
 
 class LabelMerge(LabOwned):
-    """One label put into another: its revisions, and what the source had, undo it as one step."""
+    """A label merged into another, with the data to undo the merge in one step."""
 
     source = models.ForeignKey(Label, on_delete=models.CASCADE, related_name="+")
     target = models.ForeignKey(Label, on_delete=models.CASCADE, related_name="+")
@@ -290,7 +284,7 @@ class LabelMerge(LabOwned):
 
 
 class RoiAction(models.TextChoices):
-    """What a revision did."""
+    """Kind of change in a revision."""
 
     CREATE = "create", "Created"
     UPDATE = "update", "Changed"
@@ -301,17 +295,14 @@ class RoiAction(models.TextChoices):
 class RoiRevision(BaseModel):
     """The state of an ROI after one change, with who and when.
 
-    ``label_name`` and ``label_version`` are those of the moment: a label that is renamed later does
-    not change what was said.
-
-    ``client_key`` names the request that made it (``portal.annotations.services.once.Once``):
-    sent again after a lost answer, it finds its revision and makes no second one.
+    ``label_name`` and ``label_version`` are those at the time of the change: renaming a label later
+    does not alter the history.
     """
 
     roi = models.ForeignKey(Roi, on_delete=models.CASCADE, related_name="revisions")
     version = models.PositiveIntegerField()
     action = models.CharField(max_length=8, choices=RoiAction.choices)
-    geometry = models.JSONField(encoder=OnceEncoder)
+    geometry = models.JSONField(encoder=SerializedDictEncoder)
     track = models.JSONField(default=list, blank=True)
     name = NameField(max_length=120, blank=True)
     description = models.TextField(blank=True, default="")
@@ -334,16 +325,72 @@ class RoiRevision(BaseModel):
     roi_import = models.ForeignKey(
         RoiImport, null=True, blank=True, on_delete=models.SET_NULL, related_name="revisions"
     )
-    client_key = models.CharField(max_length=64, blank=True, default="")
-    client_digest = models.CharField(max_length=64, blank=True, default="")
 
     class Meta:
         ordering = ("version",)
         constraints = (
             models.UniqueConstraint(fields=["roi", "version"], name="roi_revision_unique"),
-            models.UniqueConstraint(
-                fields=["roi", "client_key"],
-                condition=~models.Q(client_key=""),
-                name="roi_revision_once",
-            ),
+        )
+
+
+class VideoEvent(LabOwned):
+    """An event of a video without an outline, from its first to its last frame.
+
+    One whose first frame is its last is a moment: a tag of that frame. Frames are counted in the
+    order of presentation from 0; ``first_pts`` and ``last_pts`` are their presentation times in the
+    time base of the video. ``version`` counts revisions; it is the ETag.
+    """
+
+    canvas = models.ForeignKey(Canvas, on_delete=models.CASCADE, related_name="video_events")
+    name = NameField(max_length=80)
+    name_key = NameKeyField(max_length=160, of="name")
+    note = models.TextField(blank=True, default="")
+    first_index = models.PositiveIntegerField()
+    first_pts = models.BigIntegerField()
+    last_index = models.PositiveIntegerField()
+    last_pts = models.BigIntegerField()
+    version = models.PositiveIntegerField(default=1)
+    deleted_at = models.DateTimeField(null=True, blank=True)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+
+    class Meta:
+        ordering = ("first_index", "last_index", "id")
+        indexes = (
+            models.Index(fields=["canvas", "deleted_at", "first_index"], name="video_event_canvas"),
+        )
+
+    @classmethod
+    def shown(cls, rows: models.QuerySet[Any]) -> models.QuerySet[Any]:
+        """Rows whose canvas is not in the trash."""
+        return rows.exclude(canvas__in=canvases_in_trash())
+
+    @classmethod
+    def shared_with(cls, user: User) -> models.Q | None:
+        """Live ones of a case that another lab shares."""
+        return models.Q(deleted_at=None) & _on_shared(user)
+
+
+class VideoEventRevision(BaseModel):
+    """The state of an event of a video after one change, with who and when."""
+
+    event = models.ForeignKey(VideoEvent, on_delete=models.CASCADE, related_name="revisions")
+    version = models.PositiveIntegerField()
+    action = models.CharField(max_length=8, choices=RoiAction.choices)
+    name = NameField(max_length=80)
+    note = models.TextField(blank=True, default="")
+    first_index = models.PositiveIntegerField()
+    last_index = models.PositiveIntegerField()
+    author = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    roi_import = models.ForeignKey(
+        RoiImport, null=True, blank=True, on_delete=models.SET_NULL, related_name="event_revisions"
+    )
+
+    class Meta:
+        ordering = ("version",)
+        constraints = (
+            models.UniqueConstraint(fields=["event", "version"], name="video_event_revision_once"),
         )

@@ -1,4 +1,4 @@
-"""What kind of object QuPath says a feature is."""
+"""Object types of QuPath."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ _OLD_TYPES = {  # what QuPath has written, or takes, in place of the names above
 
 
 def object_type_of(raw: Mapping[str, Any], properties: Mapping[str, Any]) -> object:
-    """As QuPath reads it: 0.2 said it by the id. A ``type`` it does not know says nothing."""
+    """Object type by QuPath's rules: version 0.2 wrote it as the id. An unknown ``type`` is
+    ignored."""
     known = (*OBJECT_TYPES, *_OLD_TYPES)
     for key in _TYPE_KEYS:
         found = properties.get(key)

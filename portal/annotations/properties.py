@@ -1,7 +1,7 @@
-"""What people say of an ROI beside its name and label: a description, and texts by key.
+"""Description and properties (texts by key) of ROIs.
 
-A lab may say which properties it keeps and what their values are (``PropertyType``); all others
-are free.
+A lab can define properties and the type of their values (``PropertyType``); all others are free
+text.
 """
 
 from __future__ import annotations
@@ -17,25 +17,27 @@ from ml.types import JsonObject
 from portal.core.errors import InvalidInputError
 from portal.core.text import name_clean, name_key, text_clean
 
-DESCRIPTION_MOST = 10_000  # five pages: a report, not a file
-MOST, KEY_MOST, VALUE_MOST = 50, 80, 1_000
-TYPES_MOST, CHOICES_MOST, UNIT_MOST = 50, 50, 20
+MAX_DESCRIPTION_CHARS = 10_000  # five pages: a report, not a file
+MAX_PROPERTIES, MAX_KEY_CHARS, MAX_PROPERTY_CHARS = 50, 80, 1_000
+MAX_TYPES, MAX_CHOICES, MAX_UNIT_CHARS = 50, 50, 20
 KINDS = ("text", "number", "choice", "yes-no")
 YES_NO = ("yes", "no")
 DESCRIPTION_KEY = "ANNOTATION_DESCRIPTION"
-"""Where QuPath keeps what is written about an annotation, among its metadata."""
+"""Metadata key under which QuPath stores an annotation's description."""
 _RESERVED = "tessera."  # of what the portal itself writes into a file
 
 
 @dataclass(frozen=True, slots=True)
 class PropertyType:
-    """A property that a lab keeps.
+    """A property defined by a lab.
 
     Attributes:
-        key: under which ROIs and files keep it: it never changes.
-        kind: of ``KINDS``. choices: of a ``choice``, in their order. unit: of a ``number``.
-        name: as people see it; empty: as the key.
-        retired: ROIs keep their values; new ones are not asked for it, and no value is checked.
+        key: Key in ROIs and files; it never changes.
+        kind: One of ``KINDS``.
+        choices: Values of a ``choice``, in their order.
+        unit: Unit of a ``number``.
+        name: Displayed name; empty: the key.
+        retired: ROIs keep their values; it is not offered for new ones, and no value is checked.
     """
 
     key: str
@@ -47,7 +49,7 @@ class PropertyType:
 
     @property
     def title(self) -> str:
-        """As people see it."""
+        """Displayed name."""
         return self.name or self.key
 
     def problem(self, value: str) -> str:
@@ -77,17 +79,17 @@ def _is_number(value: str) -> bool:
 
 
 def description_clean(text: str) -> str:
-    """As it is stored: no NUL, no space at its ends. ``InvalidInputError`` where it is too long."""
+    """Description without NUL and surrounding space. ``InvalidInputError`` if it is too long."""
     text = text_clean(text)
-    if len(text) > DESCRIPTION_MOST:
+    if len(text) > MAX_DESCRIPTION_CHARS:
         raise InvalidInputError(
-            f"description: {len(text):,} characters; {DESCRIPTION_MOST:,} at most."
+            f"description: {len(text):,} characters; {MAX_DESCRIPTION_CHARS:,} at most."
         )
     return text
 
 
 def properties_clean(raw: object) -> dict[str, str]:
-    """As they are stored, by key in order; an empty value takes a property away.
+    """Properties in the order of keys; an empty value removes a property.
 
     Raises:
         InvalidInputError: names the property.
@@ -97,36 +99,38 @@ def properties_clean(raw: object) -> dict[str, str]:
     found: dict[str, str] = {}
     for key, value in raw.items():
         name = name_clean(str(key))
-        if not name or len(name) > KEY_MOST:
-            raise InvalidInputError(f"properties: a key has 1 to {KEY_MOST} characters.")
+        if not name or len(name) > MAX_KEY_CHARS:
+            raise InvalidInputError(f"properties: a key has 1 to {MAX_KEY_CHARS} characters.")
         if name.lower().startswith(_RESERVED):
             raise InvalidInputError(f'properties: keys that begin with "{_RESERVED}" are reserved.')
         if not isinstance(value, str):
             raise InvalidInputError(f"properties: {name} is not text.")
         text = text_clean(value)
-        if len(text) > VALUE_MOST:
-            raise InvalidInputError(f"properties: {name} is longer than {VALUE_MOST:,} characters.")
+        if len(text) > MAX_PROPERTY_CHARS:
+            raise InvalidInputError(
+                f"properties: {name} is longer than {MAX_PROPERTY_CHARS:,} characters."
+            )
         if text:
             found[name] = text
-    if len(found) > MOST:
-        raise InvalidInputError(f"properties: {len(found)}; {MOST} at most.")
+    if len(found) > MAX_PROPERTIES:
+        raise InvalidInputError(f"properties: {len(found)}; {MAX_PROPERTIES} at most.")
     return dict(sorted(found.items()))
 
 
 def metadata_read(metadata: object) -> tuple[str, dict[str, str], JsonObject]:
     """QuPath's metadata: description, properties, and what neither can hold."""
     description = ""
-    said: dict[str, str] = {}
+    properties: dict[str, str] = {}
     carried: JsonObject = {}
     for key, value in metadata.items() if isinstance(metadata, Mapping) else ():
         try:
             if key == DESCRIPTION_KEY:
                 description = description_clean(str(value))
             else:
-                said = properties_clean({**said, key: value})
+                properties = properties_clean({**properties, key: value})
         except InvalidInputError:
             carried[key] = value
-    return description, said, carried
+    return description, properties, carried
 
 
 def properties_require(properties: Mapping[str, str], types: Sequence[PropertyType]) -> None:
@@ -141,9 +145,10 @@ def properties_require(properties: Mapping[str, str], types: Sequence[PropertyTy
 
 
 def types_clean(raw: object) -> list[StoredPropertyType]:
-    """What a lab keeps, as it is stored. ``InvalidInputError`` names what is wrong."""
-    if not isinstance(raw, Sequence) or isinstance(raw, str) or len(raw) > TYPES_MOST:
-        raise InvalidInputError(f"properties: a list of {TYPES_MOST} at most.")
+    """Validated property types in their stored form. ``InvalidInputError`` names the invalid
+    value."""
+    if not isinstance(raw, Sequence) or isinstance(raw, str) or len(raw) > MAX_TYPES:
+        raise InvalidInputError(f"properties: a list of {MAX_TYPES} at most.")
     found: dict[str, PropertyType] = {}
     for one in raw:
         made = _type_clean(one)
@@ -169,19 +174,23 @@ def _type_clean(raw: Mapping[str, Any]) -> PropertyType:
     kind, choices = raw.get("kind", "text"), raw.get("choices") or ()
     unit = name_clean(str(raw.get("unit") or ""))
     for word in (key, name or key):
-        if not word or len(word) > KEY_MOST:
-            raise InvalidInputError(f"properties: a key has 1 to {KEY_MOST} characters.")
+        if not word or len(word) > MAX_KEY_CHARS:
+            raise InvalidInputError(f"properties: a key has 1 to {MAX_KEY_CHARS} characters.")
     if key.lower().startswith(_RESERVED):
         raise InvalidInputError(f'properties: keys that begin with "{_RESERVED}" are reserved.')
     if kind not in KINDS:
         raise InvalidInputError(f"properties: {key}: kind is one of {', '.join(KINDS)}.")
     texts = tuple(dict.fromkeys(text for c in choices if (text := text_clean(str(c)))))
-    if kind == "choice" and not 0 < len(texts) <= CHOICES_MOST:
-        raise InvalidInputError(f"properties: {key}: 1 to {CHOICES_MOST} choices.")
-    if any(len(text) > VALUE_MOST for text in texts):
-        raise InvalidInputError(f"properties: {key}: a choice is longer than {VALUE_MOST:,}.")
-    if len(unit) > UNIT_MOST:
-        raise InvalidInputError(f"properties: {key}: a unit has {UNIT_MOST} characters at most.")
+    if kind == "choice" and not 0 < len(texts) <= MAX_CHOICES:
+        raise InvalidInputError(f"properties: {key}: 1 to {MAX_CHOICES} choices.")
+    if any(len(text) > MAX_PROPERTY_CHARS for text in texts):
+        raise InvalidInputError(
+            f"properties: {key}: a choice is longer than {MAX_PROPERTY_CHARS:,}."
+        )
+    if len(unit) > MAX_UNIT_CHARS:
+        raise InvalidInputError(
+            f"properties: {key}: a unit has {MAX_UNIT_CHARS} characters at most."
+        )
     return PropertyType(
         key,
         kind,
@@ -193,7 +202,7 @@ def _type_clean(raw: Mapping[str, Any]) -> PropertyType:
 
 
 def types_of(stored: Sequence[Mapping[str, Any]]) -> list[PropertyType]:
-    """What ``types_clean`` made, read again."""
+    """Property types from their stored form; the inverse of ``types_clean``."""
     return [PropertyType(**{**one, "choices": tuple(one["choices"])}) for one in stored]
 
 

@@ -47,7 +47,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """One object of a document, as far as an ROI can hold it.
+    """An object of a document, as far as an ROI can hold it.
 
     Attributes:
         t: time index of its plane; 0 unless the file says otherwise.
@@ -56,7 +56,7 @@ class Feature:
         foreign: what is only carried.
         description, properties: None if the format has none.
         track: key frames on other frames than its own, unchecked.
-        notes: what could not be kept.
+        notes: Content that could not be stored.
     """
 
     id: uuid.UUID | None
@@ -72,6 +72,21 @@ class Feature:
     is_locked: bool = False
     track: object = ()
     notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EventFeature:
+    """An event of a video in a document: a name on frames, without an outline.
+
+    Attributes:
+        id: None if the format has none. first_index, last_index: frames, unchecked.
+    """
+
+    id: uuid.UUID | None
+    name: str
+    note: str
+    first_index: int
+    last_index: int
 
 
 def features_of(document: object) -> list[Any]:
@@ -100,10 +115,12 @@ def class_of(raw: object) -> tuple[str, str | None]:
     return _class(properties.get("classification") if isinstance(properties, Mapping) else None)
 
 
-def shape_named(raw: object) -> str:
-    """A feature in a message: its kind, name and class, as far as it has them; else empty."""
+def describe_feature(raw: object) -> str:
+    """Describe a feature for messages by its geometry type, name and class, where it has them."""
     if isinstance(raw, Problem):
         return raw.shape
+    if isinstance(raw, EventFeature):
+        return feature_description("Event", raw.name)
     if isinstance(raw, Feature):
         geometry, name, label = raw.geometry, raw.name, raw.label
     else:
@@ -113,10 +130,10 @@ def shape_named(raw: object) -> str:
         name, _ = name_read(properties.get("name") if isinstance(properties, Mapping) else None)
         label, _ = class_of(raw)
     kind = geometry.get("type") if isinstance(geometry, Mapping) else None
-    return shape_words(str(kind or ""), name, label)
+    return feature_description(str(kind or ""), name, label)
 
 
-def shape_words(kind: str, name: str = "", label: str = "") -> str:
+def feature_description(kind: str, name: str = "", label: str = "") -> str:
     """Kind, name and class of a shape as a few words: ``Polygon “ROI 1” (Tumor)``."""
     words = (
         kind[:_SHOWN],
@@ -150,7 +167,7 @@ def feature_read(raw: object) -> Feature:
     label, color = _class(properties.get("classification"))
     name, notes = name_read(properties.get("name"))
     foreign = _foreign(raw, properties, str(object_type))
-    description, said, carried = metadata_read(foreign.pop("metadata", None))
+    description, described, carried = metadata_read(foreign.pop("metadata", None))
     if carried:
         foreign["metadata"] = carried
     if len(json.dumps(foreign)) > MAX_FOREIGN_BYTES:
@@ -165,7 +182,7 @@ def feature_read(raw: object) -> Feature:
         color=color,
         foreign=foreign,
         description=description,
-        properties=said,
+        properties=described,
         kind=RoiKind.ELLIPSE if geometry.get("isEllipse") is True else RoiKind.POLYGON,
         is_locked=properties.get("isLocked") is True,
         track=_track(properties.get("metadata")),
@@ -174,14 +191,14 @@ def feature_read(raw: object) -> Feature:
 
 
 def _worded(feature: Feature) -> Feature:
-    """What another format calls attributes are properties here."""
+    """Convert another format's attributes to properties."""
     if feature.properties is not None or "metadata" not in feature.foreign:
         return feature
-    _, said, carried = metadata_read(feature.foreign["metadata"])
+    _, properties, carried = metadata_read(feature.foreign["metadata"])
     rest = {key: value for key, value in feature.foreign.items() if key != "metadata"}
     if carried:
         rest["metadata"] = carried
-    return replace(feature, properties=said, foreign=rest)
+    return replace(feature, properties=properties, foreign=rest)
 
 
 def _track(metadata: object) -> object:
@@ -255,7 +272,7 @@ def _color(value: object) -> str | None:
 
 
 def name_read(value: object) -> tuple[str, tuple[str, ...]]:
-    """One line of at most 120 characters, and a note where it was longer."""
+    """A line of at most 120 characters, and a note where it was longer."""
     if not isinstance(value, str):
         return "", ()
     name = one_line(value)
@@ -295,8 +312,9 @@ def _foreign(
 
 
 def _plain(value: Any, levels: int = DEEPEST) -> Any:
-    """What every database's JSON can hold: no NaN, no NUL, no lone surrogate, nothing so deep that
-    a later reader's stack is exhausted."""
+    """Restrict a value to what every database stores as JSON: no NaN, no NUL, no lone surrogate,
+    and no nesting deep enough to exhaust a reader's stack.
+    """
     if levels < 0:
         raise FeatureError("it is nested too deeply")
     if isinstance(value, float) and not math.isfinite(value):
@@ -321,7 +339,7 @@ def _large(value: int) -> float | str:
 
 
 def feature_write(roi: Roi, *, mpp_x: float | None, mpp_y: float | None) -> JsonObject:
-    """One ROI as QuPath writes it. Fields of an import are kept, ours win."""
+    """An ROI as QuPath writes it. Fields of an import are written too; the ROI's fields win."""
     foreign = roi.foreign
     geometry = dict(roi.geometry)
     if roi.frame_index:

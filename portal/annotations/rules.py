@@ -1,4 +1,4 @@
-"""Who may: viewers read, annotators draw, reviewers review, managers keep the labels."""
+"""Permissions: viewers read, annotators draw, reviewers review, managers edit the labels."""
 
 from __future__ import annotations
 

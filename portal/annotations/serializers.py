@@ -5,58 +5,118 @@ from __future__ import annotations
 import math
 import uuid
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar, Literal
 
-from drf_spectacular.utils import extend_schema_field
+from drf_spectacular.extensions import OpenApiSerializerFieldExtension
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.plumbing import ResolvedComponent
 from rest_framework import serializers
 
 from ml.types import JsonObject
 from portal.annotations.geometry import area_um2
 from portal.annotations.marks import mark_measures
 from portal.annotations.models import ReviewState, Roi, RoiKind, RoiRevision
-from portal.annotations.properties import DESCRIPTION_MOST, VALUE_MOST
-from portal.annotations.selectors import rois_embedded
+from portal.annotations.properties import MAX_DESCRIPTION_CHARS, MAX_PROPERTY_CHARS
+from portal.annotations.selectors.embedded import rois_embedded
 from portal.annotations.services.tracks import MADE_BY
 from portal.archive.models import CanvasKind
 
-GEOMETRY_TYPES = (
-    *("Polygon", "MultiPolygon", "Point", "MultiPoint"),
-    *("LineString", "MultiLineString"),
-)
-GEOMETRY_SCHEMA: JsonObject = {
+GEOMETRY_DEPTHS = {
+    **{"Polygon": 2, "MultiPolygon": 3, "Point": 0},
+    **{"MultiPoint": 1, "LineString": 1, "MultiLineString": 2},
+}
+"""Nesting depth of the positions in each geometry type."""
+GEOMETRY_EXAMPLE: JsonObject = {
+    "type": "Polygon",
+    "coordinates": [[[10, 10], [90, 10], [90, 80], [10, 10]]],
+}
+GEOMETRY_REQUEST: JsonObject = {
     "type": "object",
     "description": "GeoJSON in level-0 pixels, x right, y down: an area, points or lines.",
     "properties": {
-        "type": {"type": "string", "enum": list(GEOMETRY_TYPES)},
+        "type": {"type": "string", "enum": list(GEOMETRY_DEPTHS)},
         "coordinates": {"type": "array", "items": {}},
     },
     "required": ["type", "coordinates"],
-    "example": {"type": "Polygon", "coordinates": [[[10, 10], [90, 10], [90, 80], [10, 10]]]},
+    "example": GEOMETRY_EXAMPLE,
 }
-IDS_MOST = 200  # of one request: their address stays below 8 kB
+MAX_IDS = 200  # of one request: their address stays below 8 kB
 INT32_MAX, INT64_MAX = 2**31 - 1, 2**63 - 1  # what PostgreSQL's integer and bigint hold
 
 
-@extend_schema_field(GEOMETRY_SCHEMA)
 class GeometryField(serializers.JSONField):
     """A GeoJSON geometry; checked by ``portal.annotations.geometry``, not here."""
+
+    kinds: ClassVar[tuple[str, ...]] = tuple(GEOMETRY_DEPTHS)
 
     def to_internal_value(self, data: Any) -> Any:
         """Pass through: the service names what is wrong with it."""
         return data
 
 
+class PolygonField(GeometryField):
+    """A polygon."""
+
+    kinds = ("Polygon",)
+
+
+class GeometryExtension(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
+    """OpenAPI of a geometry: exact in answers; the service checks requests."""
+
+    target_class = GeometryField
+    match_subclasses = True
+
+    def map_serializer_field(
+        self, auto_schema: AutoSchema, direction: Literal["request", "response"]
+    ) -> JsonObject:
+        """Refer to a component: that of the only type, or ``Geometry`` for any of them."""
+        if direction == "request":
+            return dict(GEOMETRY_REQUEST)
+        kinds = [
+            _component(auto_schema, f"{kind}Geometry", _geometry_schema(kind))
+            for kind in self.target.kinds
+        ]
+        if len(kinds) == 1:
+            return kinds[0]
+        description = "GeoJSON in level-0 pixels, x right, y down."
+        schema = {"description": description, "oneOf": kinds, "example": GEOMETRY_EXAMPLE}
+        return _component(auto_schema, "Geometry", schema)
+
+
+def _component(auto_schema: AutoSchema, name: str, schema: JsonObject) -> JsonObject:
+    kind = ResolvedComponent.SCHEMA
+    component = ResolvedComponent(name=name, type=kind, schema=schema, object=name)  # type: ignore[no-untyped-call]
+    auto_schema.registry.register_on_missing(component)
+    return dict(component.ref)
+
+
+def _geometry_schema(kind: str) -> JsonObject:
+    coordinates: JsonObject = {
+        "type": "array",
+        "items": {"type": "number"},
+        "minItems": 2,
+        "maxItems": 2,
+    }
+    for _ in range(GEOMETRY_DEPTHS[kind]):
+        coordinates = {"type": "array", "items": coordinates}
+    return {
+        "type": "object",
+        "properties": {"type": {"type": "string", "enum": [kind]}, "coordinates": coordinates},
+        "required": ["type", "coordinates"],
+    }
+
+
 class PropertiesField(serializers.DictField):
     """Texts by key."""
 
-    child = serializers.CharField(max_length=VALUE_MOST, allow_blank=True)
+    child = serializers.CharField(max_length=MAX_PROPERTY_CHARS, allow_blank=True)
 
 
 class DescriptionField(serializers.CharField):
-    """What people say of an ROI, in lines."""
+    """Multi-line description of an ROI."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(allow_blank=True, max_length=DESCRIPTION_MOST, **options)
+        super().__init__(allow_blank=True, max_length=MAX_DESCRIPTION_CHARS, **options)
 
 
 class FiniteField(serializers.FloatField):
@@ -85,8 +145,8 @@ class FrameOutSerializer(serializers.Serializer[Any]):
     time_s = serializers.FloatField()
 
 
-class KeyFrameSerializer(serializers.Serializer[Any]):
-    """What an ROI is on another frame of its video than its own."""
+class KeyFrameInputSerializer(serializers.Serializer[Any]):
+    """An ROI on another frame of its video than its own, as clients send it."""
 
     index = serializers.IntegerField(min_value=0, max_value=INT32_MAX)
     pts = serializers.IntegerField(min_value=-INT64_MAX, max_value=INT64_MAX, required=False)
@@ -103,13 +163,29 @@ class KeyFrameSerializer(serializers.Serializer[Any]):
     )
 
 
+class KeyFrameSerializer(serializers.Serializer[Any]):
+    """An ROI on another frame of its video than its own."""
+
+    index = serializers.IntegerField()
+    pts = serializers.IntegerField()
+    geometry = GeometryField(allow_null=True, help_text="null if `outside`")
+    shape = serializers.ChoiceField(RoiKind.choices)
+    outside = serializers.BooleanField(
+        help_text="The ROI is not visible from this frame to the next key frame"
+    )
+    by = serializers.ChoiceField(
+        MADE_BY, help_text="The next tracking may replace what tracking made"
+    )
+    drift_px = serializers.FloatField(help_text="Standard error of a tracked outline")
+
+
 class RoiSerializer(serializers.Serializer[Any]):
     """An ROI. ``version`` is its ETag."""
 
     id = serializers.UUIDField()
     canvas = serializers.UUIDField()
     frame = FrameOutSerializer(allow_null=True)
-    geometry = GeometryField(allow_null=True, help_text="null if only centroids were requested")
+    geometry = GeometryField()
     centroid = serializers.ListField(child=serializers.FloatField(), min_length=2, max_length=2)
     bounds = serializers.ListField(
         child=serializers.FloatField(),
@@ -146,8 +222,14 @@ class RoiSerializer(serializers.Serializer[Any]):
     deleted_at = serializers.DateTimeField(allow_null=True)
 
 
+class ListedRoiSerializer(RoiSerializer):
+    """An ROI of a list."""
+
+    geometry = GeometryField(allow_null=True, help_text="null if only centroids were requested")
+
+
 class RoiCreateSerializer(serializers.Serializer[Any]):
-    """What an ROI is made from."""
+    """Fields of a new ROI."""
 
     id = serializers.UUIDField(
         required=False, help_text="Chosen by the client, so that the same request can be sent again"
@@ -161,11 +243,11 @@ class RoiCreateSerializer(serializers.Serializer[Any]):
     properties = PropertiesField(required=False)
     shape = serializers.ChoiceField(RoiKind.choices, required=False)
     locked = serializers.BooleanField(required=False)
-    track = KeyFrameSerializer(many=True, required=False)
+    track = KeyFrameInputSerializer(many=True, required=False)
 
 
 class RoiPatchSerializer(serializers.Serializer[Any]):
-    """What may change; what is left out stays."""
+    """Editable fields; omitted ones keep their values."""
 
     geometry = GeometryField(required=False)
     label = serializers.UUIDField(required=False, allow_null=True)  # type: ignore[assignment]
@@ -176,7 +258,9 @@ class RoiPatchSerializer(serializers.Serializer[Any]):
     shape = serializers.ChoiceField(
         RoiKind.choices, required=False, help_text="If left out with a new outline: polygon"
     )
-    track = KeyFrameSerializer(many=True, required=False, help_text="All key frames; [] for none")
+    track = KeyFrameInputSerializer(
+        many=True, required=False, help_text="All key frames; [] for none"
+    )
     locked = serializers.BooleanField(
         source="is_locked",
         required=False,
@@ -185,7 +269,7 @@ class RoiPatchSerializer(serializers.Serializer[Any]):
 
 
 class RoiRestoreSerializer(serializers.Serializer[Any]):
-    """What an ROI becomes when it is brought back; if empty, what it was."""
+    """Changes applied when an ROI is restored; if empty, its last state."""
 
     version = serializers.IntegerField(
         required=False, min_value=1, max_value=INT32_MAX, help_text="As it was in this version"
@@ -196,7 +280,7 @@ class RoiRestoreSerializer(serializers.Serializer[Any]):
     description = DescriptionField(required=False)
     properties = PropertiesField(required=False)
     shape = serializers.ChoiceField(RoiKind.choices, required=False)
-    track = KeyFrameSerializer(many=True, required=False)
+    track = KeyFrameInputSerializer(many=True, required=False)
     locked = serializers.BooleanField(source="is_locked", required=False)
 
 
@@ -240,8 +324,8 @@ class RoiQuerySerializer(serializers.Serializer[Any]):
             ids = [uuid.UUID(one) for one in value.split(",")]
         except ValueError as error:
             raise serializers.ValidationError("Expected UUIDs separated by commas.") from error
-        if len(ids) > IDS_MOST:
-            raise serializers.ValidationError(f"{len(ids)} ids; {IDS_MOST} at most.")
+        if len(ids) > MAX_IDS:
+            raise serializers.ValidationError(f"{len(ids)} ids; {MAX_IDS} at most.")
         return ids
 
 
@@ -280,7 +364,7 @@ def rois_represent(rois: Iterable[Roi]) -> list[JsonObject]:
 
 
 def roi_represent(roi: Roi, *, notes: Iterable[str] = ()) -> JsonObject:
-    """One ROI."""
+    """An ROI."""
     return _represent(roi, roi.pk in rois_embedded([roi.pk]), notes)
 
 

@@ -10,11 +10,11 @@ from portal.annotations.services.imports import UNDO_KIND, import_undo_work
 from portal.annotations.services.staged import IMPORT_KIND, import_work
 from portal.archive.models import Canvas
 from portal.core.errors import PortalError, StorageFullError
-from portal.core.tasks import JobContext, JobResult, Priority, UserError, task
+from portal.core.tasks import JobContext, JobResult, Priority, UserError, job_task
 from portal.labs.models import User
 
 
-@task(IMPORT_KIND, title="Import regions", priority=Priority.INGEST, retry_on=(OSError,))
+@job_task(IMPORT_KIND, title="Import regions", priority=Priority.INGEST, retry_on=(OSError,))
 def rois_import(context: JobContext, *, import_id: str) -> JobResult:
     """Preview or import a document part by part; killed in between, the next attempt continues."""
     row = _row(import_id)
@@ -28,7 +28,7 @@ def rois_import(context: JobContext, *, import_id: str) -> JobResult:
         raise UserError(error.message, code=error.code) from error
 
 
-@task(UNDO_KIND, title="Undo an import", priority=Priority.INGEST, retry_on=(OSError,))
+@job_task(UNDO_KIND, title="Undo an import", priority=Priority.INGEST, retry_on=(OSError,))
 def rois_import_undo(context: JobContext, *, import_id: str, user_id: str) -> JobResult:
     """Take a large import back part by part; killed or stopped, the next time continues."""
     row = _row(import_id)

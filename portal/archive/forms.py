@@ -9,16 +9,23 @@ from django.db.models import QuerySet
 
 from ml.types import JsonObject
 from portal.archive.models import AgeBand, Case, Sex
+from portal.archive.models.records import MAX_NOTES
 from portal.archive.services.cases import CaseFields
 from portal.core.errors import PortalError
 from portal.core.http.edits import EditedForm
+from portal.core.text import text_clean
 from portal.labs.models import Lab
 
 
 class CaseValues(CaseFields):
-    """What a form says of a case."""
+    """Fields of a case from a form."""
 
     accession: str
+
+
+def _suggested(name: str) -> forms.TextInput:
+    """A text field with the suggestions of ``archive/_case_words.html``."""
+    return forms.TextInput(attrs={"list": f"words-{name}", "autocomplete": "off"})
 
 
 class CaseForm(EditedForm):
@@ -37,20 +44,34 @@ class CaseForm(EditedForm):
         help_text="A pseudonym, never a name. Cases of one patient share it.",
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
-    organ = forms.CharField(max_length=80, required=False)
-    procedure = forms.CharField(max_length=120, required=False)
-    diagnosis = forms.CharField(max_length=200, required=False)
+    organ = forms.CharField(max_length=80, required=False, widget=_suggested("organ"))
+    procedure = forms.CharField(max_length=120, required=False, widget=_suggested("procedure"))
+    diagnosis = forms.CharField(max_length=200, required=False, widget=_suggested("diagnosis"))
     sex = forms.ChoiceField(choices=Sex.choices, initial=Sex.UNKNOWN)
     age_band = forms.ChoiceField(choices=AgeBand.choices, initial=AgeBand.UNKNOWN)
     tags = forms.CharField(
         required=False, max_length=1000, help_text="Separated by commas: teaching, second opinion"
     )
 
+    clinical_question = forms.CharField(
+        max_length=500,
+        required=False,
+        help_text="The question of the referring clinician, without a name.",
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+    notes = forms.CharField(
+        max_length=MAX_NOTES,
+        required=False,
+        help_text="Plain text for members of the lab; a lab that the case is shared with does not "
+        "see it. No names of patients.",
+        widget=forms.Textarea(attrs={"rows": 6}),
+    )
+
     def __init__(
         self, *args: Any, labs: QuerySet[Lab], case: Case | None = None, **kwargs: Any
     ) -> None:
         if case is not None:
-            kwargs["initial"] = _written(case)
+            kwargs["initial"] = _form_values(case)
         super().__init__(*args, **kwargs)
         if case is not None:
             del self.fields["lab"]
@@ -60,19 +81,23 @@ class CaseForm(EditedForm):
         if len(labs) == 1:
             field.initial, field.widget = labs[0], forms.HiddenInput()
 
+    def clean_notes(self) -> str:
+        """The notes as they are stored, so that only a real difference counts as one."""
+        return text_clean(str(self.cleaned_data["notes"]))
+
     def show_case(self, case: Case) -> None:
-        """Beside what this person wrote, the case as somebody else saved it."""
-        self.show_saved(_written(case))
+        """Show the case as another person saved it next to what this person wrote."""
+        self.show_saved(_form_values(case))
 
     @property
     def values(self) -> CaseValues:
-        """What the case services take, except the lab."""
+        """Arguments for the case services, without the lab."""
         cleaned = {name: value for name, value in self.cleaned_data.items() if name != "lab"}
         cleaned["tags"] = cleaned["tags"].split(",")
         return cast(CaseValues, cleaned)
 
     def refuse(self, error: PortalError) -> None:
-        """Show what a service said at the field it concerns."""
+        """Show a service's error at the field it concerns."""
         errors = error.details.get("errors")
         if errors:
             for name, messages in errors.items():
@@ -84,7 +109,7 @@ class CaseForm(EditedForm):
 
 
 class ShareForm(forms.Form):
-    """With which lab a case is shared, and how long."""
+    """Lab that a case is shared with, and the last day."""
 
     with_lab = forms.CharField(
         label="Lab",
@@ -98,7 +123,7 @@ class ShareForm(forms.Form):
     )
 
     def refuse(self, message: str) -> None:
-        """Show what the service said at the field it concerns."""
+        """Show a service's error at the field it concerns."""
         name, colon, text = message.partition(": ")
         if colon and name in self.fields:
             self.add_error(name, text[:1].upper() + text[1:])
@@ -106,9 +131,12 @@ class ShareForm(forms.Form):
             self.add_error(None, message)
 
 
-_PLAIN = ("accession", "patient_key", "organ", "procedure", "diagnosis", "sex", "age_band")
+_PLAIN = (
+    *("accession", "patient_key", "organ", "procedure", "diagnosis", "sex", "age_band"),
+    *("clinical_question", "notes"),
+)
 
 
-def _written(case: Case) -> JsonObject:
-    """A case as the form writes it."""
+def _form_values(case: Case) -> JsonObject:
+    """Values of a case, as the form shows them."""
     return {name: getattr(case, name) for name in _PLAIN} | {"tags": ", ".join(case.tags)}

@@ -1,4 +1,4 @@
-"""Files from users are opened only by a limited, confined child process; what it said of them.
+"""Inspection of uploaded files in a limited, confined child process.
 
 Until a file is inspected, no other process of the portal hands it to a decoder.
 """
@@ -7,43 +7,73 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from math import isfinite
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from ml.config import config_from_dict
-from ml.imaging.deidentify.cleaned import CLEAN_NAME, Cleaned
+from ml.errors import MlError
+from ml.imaging.deidentification.result import CLEAN_NAME, DeidentificationResult
 from ml.imaging.formats.archives import is_zip
 from ml.imaging.formats.dicom_video import is_dicom_video
 from ml.imaging.formats.sniff import SET_FOLDER, FileKind, is_dicom_slide, read_head
-from ml.imaging.inspections import LookedThrough, MadeRendition, SlideInspection, VideoInspection
-from ml.imaging.sandbox import Limits, run_limited
+from ml.imaging.picture_boxes import PREVIEW_NAME, REDACTED_NAME
+from ml.imaging.results import (
+    PhiDetectionConfig,
+    PixelInspection,
+    PixelKind,
+    RenditionResult,
+    SlideInspection,
+    VideoInspection,
+)
+from ml.imaging.sandbox.parent import run_limited
+from ml.imaging.sandbox.policy import Limits
 from ml.types import JsonObject, Progress, no_progress
+from portal.core.text import name_clean
 
 INSPECT_LIMITS = Limits()
 FILMSTRIP_LIMITS = Limits(cpu_s=120, wall_s=120.0, file_bytes=16 * 2**20)
-"""Of the small pictures of a timeline, within a request."""
-LOOK_LIMITS = Limits(cpu_s=300, wall_s=900.0, file_bytes=2 * 2**20)
-"""Of a look at the pixels: sixteen frames of a long video, or an overview that is scaled down from
-the finest level of a slide that has no other."""
+"""Limits of rendering a filmstrip, which happens within a request."""
+PHI_LIMITS = Limits(cpu_s=300, wall_s=900.0, file_bytes=2 * 2**20)
+"""Limits of checking the pixels: sixteen frames of a long video, or an overview that is scaled down
+from the finest level of a slide that has no other; a page full of text takes 70 s to read."""
+PREVIEW_LIMITS = Limits(cpu_s=60, wall_s=90.0)
+"""Limits of a picture to draw boxes on, which happens within a request; a slide of several files
+is unpacked for it."""
 DICOM_NAME = "slide.dcm"
 EVIDENCE_NAME = "evidence.jpg"
 FILMSTRIP_NAME = "filmstrip.jpg"
 SNIFF_LIMITS = Limits(memory_bytes=1024**3, cpu_s=20, wall_s=60, file_bytes=2**20)
-"""Of a look at the first bytes and tags, within a request."""
+"""Limits of reading the first bytes and tags, which happens within a request."""
 _CPU_S_PER_MEGAPIXEL = 0.25  # x264 veryfast and the decoder take a tenth on a slow core
-_COPY_GROWTH_BYTES = 16 * 2**20  # what a file gains when it is written anew
+_COPY_GROWTH_BYTES = 16 * 2**20  # growth of a file that is rewritten
+_DEVICE_LENGTH = 120  # of its column
 _NAME_LENGTH = 200  # of a field's name, which comes from the file
 _RENDITION_GROWTH = 8  # a rendition is smaller than most originals; the first GiB is free
 
 
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """A picture to draw boxes on.
+
+    Attributes:
+        picture: JPEG.
+        kind: "slide", "still" or "video".
+        images: Further images of a slide: "label", "macro".
+    """
+
+    picture: bytes
+    kind: str
+    images: tuple[str, ...]
+
+
 def file_kind(path: Path) -> FileKind:
-    """What an uploaded file is, by its bytes.
+    """Detect an uploaded file's kind from its bytes.
 
     Raises:
-        BadInputError: no kind Tessera opens, damaged, or beyond the limits of a look.
+        BadInputError: Not a supported kind, damaged, or beyond ``SNIFF_LIMITS``.
     """
     target, arguments = "ml.imaging.formats.sniff:sniff_file", {"path": str(path)}
     found = run_limited(target, arguments, reads=(path,), limits=SNIFF_LIMITS, progress=no_progress)
@@ -52,8 +82,8 @@ def file_kind(path: Path) -> FileKind:
 
 def names_take_out(
     source: Path, folder: Path, *, key: str, progress: Progress
-) -> tuple[Path | None, Cleaned]:
-    """A copy of a file without what could name somebody, by ``ml.imaging.deidentify`` in a child.
+) -> tuple[Path | None, DeidentificationResult]:
+    """De-identify a copy of a file in a child process.
 
     Returns:
         The copy, or None if nothing was taken out; and what was taken out and left.
@@ -63,7 +93,7 @@ def names_take_out(
     is_set = is_dicom_slide(head) or is_dicom_video(head) or is_zip(head)
     grown = source.stat().st_size + _COPY_GROWTH_BYTES
     found = run_limited(
-        f"ml.imaging.deidentify.{'series' if is_set else 'copy'}:deidentify",
+        f"ml.imaging.deidentification.{'multi_file' if is_set else 'single_file'}:deidentify",
         arguments | ({"key": key} if is_set else {}),
         reads=(source,),
         writes=(folder,),
@@ -71,19 +101,20 @@ def names_take_out(
         limits=INSPECT_LIMITS if is_zip(head) else replace(INSPECT_LIMITS, file_bytes=grown),
         progress=progress,
     )
-    cleaned = Cleaned(
+    cleaned = DeidentificationResult(
         removed=[str(name)[:_NAME_LENGTH] for name in found["removed"]],
         left=[str(sentence)[:_NAME_LENGTH] for sentence in found["left"]],
         stain=str(found["stain"])[:_NAME_LENGTH],
+        removed_texts=[str(text) for text in found["removed_texts"]],
     )
     return (folder / CLEAN_NAME if cleaned.removed else None), cleaned
 
 
 def slide_inspect(source: Path, folder: Path, *, progress: Progress) -> SlideInspection:
-    """``ml.imaging.ingest.inspect_slide`` in a child that sees the source and the folder alone.
+    """Run ``ml.imaging.ingest.inspect_slide`` in a child that sees only the source and the folder.
 
-    DICOM is read by folder: its file is shown as the only one of a folder, which is kept, so that
-    no other asset of the lab ever joins the series.
+    DICOM files are read by folder: a file is presented as the only one of its folder, so that no
+    other asset of the lab joins the series.
     """
     if not is_dicom_slide(read_head(source)):
         return _slide(_run("inspect_slide", source, folder, progress, INSPECT_LIMITS))
@@ -109,7 +140,8 @@ def _link(source: Path, target: Path) -> None:
 
 
 def video_inspect(source: Path, folder: Path, *, progress: Progress) -> VideoInspection:
-    """``ml.imaging.ingest.inspect_video`` in a child that sees the source and the folder alone."""
+    """Run ``ml.imaging.ingest.inspect_video`` in a child that sees only the source and the
+    folder."""
     return _video(_run("inspect_video", source, folder, progress, INSPECT_LIMITS))
 
 
@@ -119,55 +151,49 @@ def _video(found: Mapping[str, Any]) -> VideoInspection:
     return described
 
 
-def slide_look(
+def slide_phi_detect(
     source: Path,
     folder: Path,
     *,
     progress: Progress,
     found: SlideInspection,
-    text: bool,
-    faces: bool,
-) -> LookedThrough:
-    """``ml.imaging.revealing.look.look_at_slide`` of what was inspected into ``folder``.
+    config: PhiDetectionConfig,
+) -> PixelInspection:
+    """Run ``ml.imaging.phi_detection`` in a child on the files inspected into ``folder``.
 
-    Args:
-        faces: of stills alone; in tissue there are none.
+    Faces are searched for in stills only: tissue has none.
     """
-    return _looked(
-        "look_at_slide",
-        {
-            "path": str(_pixels(source, folder, found)),
-            "text": text,
-            "faces": faces and found.kind == "still",
-        },
+    config = replace(config, faces=config.faces and found.kind == "still")
+    return _phi_detect(
+        "detect_in_slide",
+        {"path": str(_pixels(source, folder, found)), "config": asdict(config)},
         reads=(folder if found.pixels else source,),
         folder=folder,
         progress=progress,
     )
 
 
-def video_look(
+def video_phi_detect(
     source: Path,
     folder: Path,
     *,
     progress: Progress,
     found: VideoInspection,
-    text: bool,
-    faces: bool,
-) -> LookedThrough:
-    """The same for a video's frames, by the frame table in ``folder``."""
-    from ml.imaging.revealing.look import is_looked_at_by_key_frames
+    config: PhiDetectionConfig,
+) -> PixelInspection:
+    """Run ``ml.imaging.phi_detection`` in a child on frames, by the frame table in ``folder``."""
+    from ml.imaging.phi_detection.detection import is_inspected_by_key_frames
 
     path, frames = _pixels(source, folder, found), folder / found.frames
+    frame_pixels = found.width_px * found.height_px
     arguments = {
         "path": str(path),
         "frames": str(frames),
-        "is_long": is_looked_at_by_key_frames(found.frame_count, found.width_px * found.height_px),
-        "text": text,
-        "faces": faces,
+        "is_long": is_inspected_by_key_frames(found.frame_count, frame_pixels),
+        "config": asdict(config),
     }
-    return _looked(
-        "look_at_video", arguments, reads=(path, frames), folder=folder, progress=progress
+    return _phi_detect(
+        "detect_in_video", arguments, reads=(path, frames), folder=folder, progress=progress
     )
 
 
@@ -176,41 +202,149 @@ def _pixels(source: Path, folder: Path, found: SlideInspection | VideoInspection
     return folder / found.pixels if found.pixels else source
 
 
-def _looked(
+def device_read(source: Path, *, progress: Progress) -> str:
+    """Maker, model and software as a file names them, read in a child; "" if it names none."""
+    try:
+        found = run_limited(
+            "ml.imaging.redaction.device:device",
+            {"path": str(source)},
+            reads=(source,),
+            limits=SNIFF_LIMITS,
+            progress=progress,
+        )
+    except MlError:  # such as the limits: the size of the picture has to do
+        return ""
+    return name_clean(str(found["device"]))[:_DEVICE_LENGTH]
+
+
+def _phi_detect(
     function: str,
     arguments: dict[str, Any],
     *,
     reads: tuple[Path, ...],
     folder: Path,
     progress: Progress,
-) -> LookedThrough:
+) -> PixelInspection:
     with tempfile.TemporaryDirectory(dir=folder.parent) as made:
-        told = run_limited(
-            f"ml.imaging.revealing.look:{function}",
+        reply = run_limited(
+            f"ml.imaging.phi_detection.detection:{function}",
             arguments | {"out_dir": made},
             reads=reads,
             writes=(Path(made),),
-            limits=LOOK_LIMITS,
+            limits=PHI_LIMITS,
             progress=progress,
         )
-        seen = config_from_dict(LookedThrough, told, where="look")
-        _inside(seen.picture)
-        if seen.picture is not None:
-            (Path(made) / seen.picture).replace(folder.parent / EVIDENCE_NAME)
-    for one in seen.found:
+        inspected = config_from_dict(PixelInspection, reply, where="pixels")
+        _inside(inspected.picture)
+        if inspected.picture is not None:
+            (Path(made) / inspected.picture).replace(folder.parent / EVIDENCE_NAME)
+    for one in inspected.findings:
         numbers = [one.x, one.y, one.width, one.height, one.at_s or 0.0]
-        if one.kind not in ("text", "face", "outside") or not all(map(isfinite, numbers)):
-            raise ValueError(f"the child reported something impossible: {one!r}")
-    return seen
+        if one.kind not in get_args(PixelKind) or not all(map(isfinite, numbers)):
+            raise ValueError(f"the child reported something impossible: {one.kind!r} at {numbers}")
+    return inspected
 
 
 def rendition_make(
     source: Path, folder: Path, *, progress: Progress, found: VideoInspection
-) -> MadeRendition:
+) -> RenditionResult:
     """``ml.imaging.ingest.make_rendition``, with limits that grow with the video found."""
     limits = _rendition_limits(source, found)
     path = _pixels(source, folder, found)
     return _rendition(_run("make_rendition", path, folder, progress, limits))
+
+
+def slide_redact(
+    source: Path,
+    folder: Path,
+    *,
+    progress: Progress,
+    derived: Path,
+    found: SlideInspection,
+    boxes: Sequence[Sequence[float]],
+) -> Path:
+    """Write a still or a slide, inspected into ``derived``, with black boxes into ``folder``."""
+    arguments: dict[str, Any] = {"boxes": boxes}
+    function, path = "redact_still", source
+    if found.kind != "still":
+        function, path = "redact_slide", _pixels(source, derived, found)
+        if found.display_range is not None:
+            arguments["display_range"] = asdict(found.display_range)
+    reads = (derived,) if path != source else (source,)
+    megapixels = found.width_px * found.height_px / 1e6
+    limits = _rewriting_limits(path, megapixels)
+    return _redact(function, path, folder, arguments, reads=reads, limits=limits, progress=progress)
+
+
+def video_redact(
+    source: Path,
+    folder: Path,
+    *,
+    progress: Progress,
+    derived: Path,
+    found: VideoInspection,
+    boxes: Sequence[Sequence[float]],
+) -> Path:
+    """Write a video, inspected into ``derived``, with black boxes into ``folder``."""
+    path, frames = _pixels(source, derived, found), derived / found.frames
+    return _redact(
+        "redact_video",
+        path,
+        folder,
+        {"boxes": boxes, "frames": str(frames)},
+        reads=(path, frames),
+        limits=_rendition_limits(path, found),
+        progress=progress,
+    )
+
+
+def _redact(
+    function: str,
+    path: Path,
+    folder: Path,
+    arguments: Mapping[str, Any],
+    *,
+    reads: Sequence[Path],
+    limits: Limits,
+    progress: Progress,
+) -> Path:
+    run_limited(
+        f"ml.imaging.redaction.redact:{function}",
+        {"path": str(path), "out_dir": str(folder), **arguments},
+        reads=reads,
+        writes=(folder,),
+        limits=limits,
+        progress=progress,
+    )
+    return folder / REDACTED_NAME
+
+
+def preview_make(source: Path, folder: Path, *, image: str, at: float) -> Preview:
+    """Write ``PREVIEW_NAME`` into ``folder`` by ``ml.imaging.redaction.preview``, in a child.
+
+    Args:
+        image: "label" or "macro" of a slide; "" for the picture itself.
+        at: Place of the frame in a video, as a share of its length.
+    Raises:
+        MlError: As ``preview``.
+    """
+    shown = source
+    if is_dicom_slide(read_head(source)):  # read by folder, as in ``slide_inspect``
+        shown = folder / "alone" / DICOM_NAME
+        shown.parent.mkdir()
+        _link(source, shown)
+    made = folder / "made"
+    made.mkdir()
+    reply = run_limited(
+        "ml.imaging.redaction.preview:preview",
+        {"path": str(shown), "out_dir": str(made), "image": image, "at": at},
+        reads=(shown.parent if shown != source else source,),
+        writes=(made,),
+        limits=PREVIEW_LIMITS,
+        progress=no_progress,
+    )
+    names = tuple(name for name in ("label", "macro") if name in reply["images"])
+    return Preview((made / PREVIEW_NAME).read_bytes(), str(reply["kind"]), names)
 
 
 def filmstrip_make(source: Path, folder: Path, frames: Path, frame_count: int, count: int) -> None:
@@ -219,7 +353,7 @@ def filmstrip_make(source: Path, folder: Path, frames: Path, frame_count: int, c
     Args:
         frames: the video's frame table. count: of the pictures.
     """
-    from ml.imaging.videos.filmstrip import DECODED_WHOLE
+    from ml.imaging.videos.filmstrip import MAX_FULL_DECODE_FRAMES
 
     with tempfile.TemporaryDirectory(dir=folder) as made:
         run_limited(
@@ -229,7 +363,7 @@ def filmstrip_make(source: Path, folder: Path, frames: Path, frame_count: int, c
                 "out_path": str(Path(made) / FILMSTRIP_NAME),
                 "frames": str(frames),
                 "count": count,
-                "is_long": frame_count > DECODED_WHOLE,
+                "is_long": frame_count > MAX_FULL_DECODE_FRAMES,
             },
             reads=(source, frames),
             writes=(Path(made),),
@@ -239,14 +373,53 @@ def filmstrip_make(source: Path, folder: Path, frames: Path, frame_count: int, c
         (Path(made) / FILMSTRIP_NAME).replace(folder / FILMSTRIP_NAME)
 
 
-def _rendition(found: Mapping[str, Any]) -> MadeRendition:
-    made = config_from_dict(MadeRendition, found, where="rendition")
+def clip_make(
+    source: Path,
+    folder: Path,
+    *,
+    frames: Path,
+    first: int,
+    last: int,
+    megapixels: float,
+    progress: Progress,
+) -> Path:
+    """Write a clip of a video into ``folder`` by ``ml.imaging.ingest.make_clip``, in a child.
+
+    Args:
+        frames: the video's frame table. first, last: of the clip, both inclusive.
+        megapixels: of all frames of the clip.
+    """
+    from ml.imaging.ingest import CLIP_NAME
+
+    run_limited(
+        "ml.imaging.ingest:make_clip",
+        {
+            "path": str(source),
+            "out_dir": str(folder),
+            "frames": str(frames),
+            "first": first,
+            "last": last,
+        },
+        reads=(source, frames),
+        writes=(folder,),
+        limits=_rewriting_limits(source, megapixels),
+        progress=progress,
+    )
+    return folder / CLIP_NAME
+
+
+def _rendition(found: Mapping[str, Any]) -> RenditionResult:
+    made = config_from_dict(RenditionResult, found, where="rendition")
     _inside(made.rendition)
     return made
 
 
 def _rendition_limits(source: Path, found: VideoInspection) -> Limits:
-    megapixels = found.frame_count * found.width_px * found.height_px / 1e6
+    return _rewriting_limits(source, found.frame_count * found.width_px * found.height_px / 1e6)
+
+
+def _rewriting_limits(source: Path, megapixels: float) -> Limits:
+    """Limits of decoding and encoding all pixels of a file."""
     cpu_s = INSPECT_LIMITS.cpu_s + round(megapixels * _CPU_S_PER_MEGAPIXEL)
     return Limits(
         cpu_s=cpu_s,
@@ -270,7 +443,7 @@ def _run(
 
 
 def _inside(*names: str | None) -> None:
-    """Names inside the derived folder, as the child said them: never a way out of that folder."""
+    """Check that names from the child are inside the derived folder."""
     for name in names:
         if name is not None and (not name or Path(name).is_absolute() or ".." in Path(name).parts):
             raise ValueError(f"the child named a file outside its folder: {name!r}")

@@ -1,9 +1,9 @@
-"""Files of a request: who may send is settled first, then they are written once, hashed meanwhile.
+"""Multipart uploads: permission is checked before a file is read, and each file is written once.
 
-``files_receive`` reads a multipart body part by part. Fields that stand before the first file
-(the CSRF token of a plain form, the case of a REST upload) are handed to ``admit``; only when that
-raises nothing is the first byte of a file read. A file goes straight to the storage volume, in
-pieces of 64 KiB, and is deleted at once where anything fails.
+``files_receive`` reads a multipart body part by part. Fields before the first file (the CSRF token
+of a plain form, the case of a REST upload) are passed to ``admit``; a file's first byte is read
+only if that raises nothing. A file is written directly to the storage volume in pieces of 64 KiB,
+hashed at the same time, and deleted at once if anything fails.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from django.http.multipartparser import (  # type: ignore[attr-defined]
 )
 from django.utils.datastructures import MultiValueDict
 
-from portal.archive.storage import Incoming, limit_bytes
+from portal.archive.storage.files import Incoming, limit_bytes
 from portal.core.disk import require_room
 from portal.core.errors import InvalidInputError, PortalError
 from portal.core.http.bodies import body_length, require_acceptable
 
 FORM_OVERHEAD_BYTES = 2**20
-"""What a multipart body may hold beside its file."""
+"""Largest size of a multipart body without its file."""
 
 Files = MultiValueDict[str, UploadedFile]  # type: ignore[type-arg] # it takes none at run time
 
 
 class FormParser(MultiPartParser):
-    """Reads a file whose name cannot be used, such as ``.``, under another name.
+    """Multipart parser that renames files with an unusable name, such as ``.``.
 
-    Django leaves such a part where it stands and takes its bytes for the headers of the next.
+    Django does not skip such a part and parses its bytes as the headers of the next one.
     """
 
     def sanitize_file_name(self, file_name: str) -> str:
@@ -45,8 +45,9 @@ class FormParser(MultiPartParser):
 
 
 class ReceivedFile(UploadedFile):  # type: ignore[type-arg] # it takes none at run time
-    """A file of a form that lies on the storage volume already. Deleted with the request unless
-    an upload kept it.
+    """An uploaded file that is already on the storage volume.
+
+    Deleted with the request unless an upload took it.
     """
 
     def __init__(self, incoming: Incoming, **meta: Any) -> None:
@@ -54,7 +55,7 @@ class ReceivedFile(UploadedFile):  # type: ignore[type-arg] # it takes none at r
         super().__init__(incoming.path.open("rb"), **meta)
 
     def close(self) -> None:
-        """Close, and delete what nobody kept."""
+        """Close the file, and delete it unless an upload took it."""
         super().close()
         self.incoming.discard()
 
@@ -115,7 +116,7 @@ def announced_bytes(request: HttpRequest) -> int:
 
 
 class AssetUploadHandler(FileUploadHandler):
-    """Streams to ``incoming/``. Stops reading at the first refusal, kept in ``refused``."""
+    """Stream files to ``incoming/``. Stops reading at the first refusal, stored in ``refused``."""
 
     def __init__(self, request: HttpRequest | None = None) -> None:
         super().__init__(request)

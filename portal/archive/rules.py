@@ -1,6 +1,6 @@
-"""Who may: members see, annotators fill the archive, managers share and delete for good.
+"""Permissions: members view, annotators add to the archive, managers share and delete for good.
 
-And for how long what nobody finished is kept.
+Also the retention of unfinished uploads.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from datetime import timedelta
 from portal.labs.models import Role, User
 from portal.labs.rules import has_role, require_role
 
-KEPT = timedelta(hours=48)
-"""Files of work under way are younger than this: the sweep deletes older ones."""
+RETENTION = timedelta(hours=48)
+"""Unfinished uploads and temporary files older than this are deleted by the sweep."""
 
 
 def may_edit(user: User, lab_id: uuid.UUID) -> bool:
-    """Create and change cases, upload, retry, put into the bin and restore."""
+    """Create and change cases, upload, retry, put into the trash and restore."""
     return has_role(user, lab_id, at_least=Role.ANNOTATOR)
 
 
 def may_purge(user: User, lab_id: uuid.UUID) -> bool:
-    """Delete for good what is in the bin."""
+    """Delete for good what is in the trash."""
     return has_role(user, lab_id, at_least=Role.MANAGER)
 
 
@@ -37,6 +37,16 @@ def may_intake(user: User, lab_id: uuid.UUID) -> bool:
 
 def require_intake(user: User, lab_id: uuid.UUID) -> None:
     """Raise ``ForbiddenError`` unless ``may_intake``."""
+    require_role(user, lab_id, at_least=Role.MANAGER)
+
+
+def may_manage_vocabulary(user: User, lab_id: uuid.UUID) -> bool:
+    """Import and delete the lab's terms for organ and diagnosis."""
+    return has_role(user, lab_id, at_least=Role.MANAGER)
+
+
+def require_manage_vocabulary(user: User, lab_id: uuid.UUID) -> None:
+    """Raise ``ForbiddenError`` unless ``may_manage_vocabulary``."""
     require_role(user, lab_id, at_least=Role.MANAGER)
 
 

@@ -17,19 +17,50 @@ from typing import TypeVar
 
 from ml.errors import LimitExceededError, MlError
 from ml.imaging.formats.sniff import PIXELS_NAME
-from ml.imaging.inspections import LookedThrough
-from portal.archive import inspection, services, storage
-from portal.archive.models import ItemState, Seen, Slide, Upload, Video
-from portal.archive.selectors.intake import intake_rules_of
-from portal.archive.services import CleanFile, item_preparing, slide_ready, video_ready
-from portal.core.errors import PortalError
-from portal.core.tasks import JobContext, JobResult, Priority, UserError, task
+from ml.imaging.results import (
+    IDENTIFYING_TEXT,
+    PhiDetectionConfig,
+    PixelInspection,
+    PixelKind,
+    SlideInspection,
+    VideoInspection,
+)
+from portal.archive import inspection
+from portal.archive.models import (
+    IntakeRules,
+    ItemState,
+    PixelRule,
+    Redaction,
+    Slide,
+    Upload,
+    Video,
+)
+from portal.archive.models.intake import FileScope
+from portal.archive.selectors.intake import intake_rules_of, known_words_of, redaction_of
+from portal.archive.services.clips import CLIP_KIND, ClipSpan, clip_write
+from portal.archive.services.gate.cleaning import CleanFile, item_cleaned, item_placing, lab_key
+from portal.archive.services.gate.findings import findings_as_sentences
+from portal.archive.services.gate.quarantine import (
+    NOT_CLEAN,
+    PHI_IN_PIXELS,
+    PIXELS_NOT_INSPECTED,
+    evidence_drop,
+    evidence_keep,
+    item_is_imported,
+    item_is_released,
+)
+from portal.archive.services.ingest import item_preparing, slide_ready, video_ready
+from portal.archive.services.transfers.finishing import upload_finish as finish_upload
+from portal.archive.services.transfers.finishing import upload_placing, upload_store
+from portal.archive.storage import files as storage
+from portal.core.errors import PortalError, StorageFullError
+from portal.core.tasks import JobContext, JobResult, Priority, UserError, job_task
 
 _Item = TypeVar("_Item", Slide, Video)
 _Found = TypeVar("_Found")
 
 
-@task(
+@job_task(
     "upload_finish",
     title="Check upload",
     priority=Priority.INGEST,
@@ -44,9 +75,9 @@ def upload_finish(context: JobContext, *, upload_id: str) -> JobResult:
     if upload.asset_id is not None:
         return {"sha256": upload.sha256}
     try:
-        received, kind = services.upload_finish(upload=upload, progress=context.progress)
-        with services.upload_placing(upload=upload, received=received), context.effect():
-            services.upload_store(upload=upload, received=received, kind=kind)
+        received, kind = finish_upload(upload=upload, progress=context.progress)
+        with upload_placing(upload=upload, received=received), context.effect():
+            upload_store(upload=upload, received=received, kind=kind)
     except PortalError as error:
         if isinstance(error, OSError):
             raise  # the store is away for the moment
@@ -54,7 +85,7 @@ def upload_finish(context: JobContext, *, upload_id: str) -> JobResult:
     return {"sha256": upload.sha256}
 
 
-@task(
+@job_task(
     "slide_ingest",
     title="Prepare slide",
     priority=Priority.INGEST,
@@ -73,18 +104,30 @@ def slide_ingest(context: JobContext, *, slide_id: str) -> JobResult:
         found = _inspected(context, inspection.slide_inspect, source, folder)
         if clean is not None and clean.stain:  # its field was taken out
             found = replace(found, stain=clean.stain)
+        if (redaction := redaction_of(slide)) is not None:
+            before, boxes = found, redaction.boxes
+            make = partial(inspection.slide_redact, derived=folder, found=before, boxes=boxes)
+            source, clean = _redacted(
+                context, make, source, clean, redaction=redaction, scratch=scratch
+            )
+            folder = _folder(source.parent)
+            found = replace(
+                _inspected(context, inspection.slide_inspect, source, folder),
+                stain=before.stain,
+                objective_power=before.objective_power,
+                properties=before.properties,
+                vendor=before.vendor,
+            )
         made = found.pixels == PIXELS_NAME
         pixels_hash = storage.file_sha256(folder / PIXELS_NAME) if made else ""
-        told = _looked_at(
-            context, slide, partial(inspection.slide_look, found=found), source, folder
-        )
-        with _placed(context, slide, clean, told):
+        warnings = _pixels_checked(context, slide, found, source, folder, clean=clean)
+        with _placed(context, slide, clean, warnings):
             content_hash = pixels_hash or slide.asset.sha256
             canvas = slide_ready(slide=slide, folder=folder, found=found, content_hash=content_hash)
     return {"canvas_id": str(canvas.pk), "width_px": canvas.width_px, "height_px": canvas.height_px}
 
 
-@task(
+@job_task(
     "video_ingest",
     title="Prepare video",
     priority=Priority.INGEST,
@@ -101,14 +144,20 @@ def video_ingest(context: JobContext, *, video_id: str) -> JobResult:
         source, clean = _cleaned(context, video, scratch)
         folder = _folder(scratch)
         found = _inspected(context, inspection.video_inspect, source, folder)
-        told = _looked_at(
-            context, video, partial(inspection.video_look, found=found), source, folder
-        )
+        if (redaction := redaction_of(video)) is not None:
+            boxes = redaction.boxes
+            make = partial(inspection.video_redact, derived=folder, found=found, boxes=boxes)
+            source, clean = _redacted(
+                context, make, source, clean, redaction=redaction, scratch=scratch
+            )
+            folder = _folder(source.parent)
+            found = _inspected(context, inspection.video_inspect, source, folder)
+        warnings = _pixels_checked(context, video, found, source, folder, clean=clean)
         made = None
         if not found.browser_playable:
-            make = partial(inspection.rendition_make, found=found)
-            made = _inspected(context, make, source, folder)
-        with _placed(context, video, clean, told):
+            render = partial(inspection.rendition_make, found=found)
+            made = _inspected(context, render, source, folder)
+        with _placed(context, video, clean, warnings):
             canvas = video_ready(video=video, folder=folder, found=found, made=made)
     return {
         "canvas_id": str(canvas.pk),
@@ -116,6 +165,20 @@ def video_ingest(context: JobContext, *, video_id: str) -> JobResult:
         "duration_s": found.duration_s,
         "warnings": list(found.warnings),
     }
+
+
+@job_task(CLIP_KIND, title="Export clip", retry_on=(OSError, StorageFullError))
+def video_clip(context: JobContext, *, video_id: str, first: int, last: int) -> JobResult:
+    """Write a span of frames of a video as a file of its own."""
+    try:
+        span = ClipSpan(first, last)
+        return clip_write(video_id=uuid.UUID(video_id), span=span, context=context)
+    except StorageFullError:
+        raise
+    except PortalError as error:
+        raise UserError(error.message, code=error.code) from error
+    except MlError as error:
+        raise UserError(_sentence(error), code=error.code) from error
 
 
 def _item(model: type[_Item], item_id: str) -> _Item:
@@ -141,75 +204,145 @@ def _cleaned(
         return source, None
     folder = scratch / "clean"
     folder.mkdir()
-    take_out = partial(inspection.names_take_out, key=services.lab_key(item.lab_id))
-    path, told = _inspected(context, take_out, source, folder)
-    if told.left and rules.must_be_clean and not services.item_is_released(item):
-        raise UserError(f"It may contain names: {'; '.join(told.left)}.", code=services.NOT_CLEAN)
+    take_out = partial(inspection.names_take_out, key=lab_key(item.lab_id))
+    path, inspected = _inspected(context, take_out, source, folder)
+    is_left = bool(inspected.left) and redaction_of(item) is None  # else it is written again
+    if is_left and rules.must_be_clean and not item_is_released(item):
+        raise UserError(f"It may contain names: {'; '.join(inspected.left)}.", code=NOT_CLEAN)
     sha256 = storage.file_sha256(path) if path else ""
     clean = CleanFile(
-        path, sha256, removed=tuple(told.removed), left=tuple(told.left), stain=told.stain
+        path,
+        sha256,
+        removed=tuple(inspected.removed),
+        left=tuple(inspected.left),
+        stain=inspected.stain,
+        removed_texts=tuple(inspected.removed_texts),
     )
     return path or source, clean
 
 
-def _looked_at(
+def _redacted(
+    context: JobContext,
+    redact: Callable[..., Path],
+    source: Path,
+    clean: CleanFile | None,
+    *,
+    redaction: Redaction,
+    scratch: Path,
+) -> tuple[Path, CleanFile]:
+    """The file with black boxes, in a folder of its own, in place of the one with names."""
+    folder = scratch / "redacted"
+    folder.mkdir()
+    path = _inspected(context, redact, source, folder)
+    count = len(redaction.boxes)
+    made = clean or CleanFile(None, "", removed=(), left=())
+    return path, replace(
+        made,
+        path=path,
+        sha256=storage.file_sha256(path),
+        removed=(*made.removed, f"{count} {'place' if count == 1 else 'places'} in the picture"),
+        left=(),
+        redaction=redaction,
+    )
+
+
+def _pixels_checked(
     context: JobContext,
     item: Slide | Video,
-    look: Callable[..., LookedThrough],
+    found: SlideInspection | VideoInspection,
     source: Path,
     folder: Path,
+    *,
+    clean: CleanFile | None,
 ) -> list[str]:
-    """What the pixels reveal, as sentences; where the lab's rules want it, the file is held back.
+    """Warnings about text and persons in the pixels; raises where the lab's rules hold the file.
 
     An imported one is never held: regions wait for it.
     """
     rules = intake_rules_of(item.lab_id)
-    text, faces = (rule != Seen.OFF for rule in (rules.text_in_pixels, rules.faces_in_pixels))
-    if not (text or faces) or services.item_is_released(item):
+    rule_of = _rule_of_kinds(rules)
+    has_text = {rules.identifying_text, rules.other_text} != {PixelRule.OFF}
+    has_faces = rules.faces != PixelRule.OFF
+    if not (has_text or has_faces) or item_is_released(item):
         return []
-    held_for = {"text": rules.text_in_pixels, "face": rules.faces_in_pixels}
-    may_hold = not services.item_is_imported(item)
+    may_hold = not item_is_imported(item)
+    detect: Callable[..., PixelInspection] = (
+        partial(inspection.video_phi_detect, found=found)
+        if isinstance(found, VideoInspection)
+        else partial(inspection.slide_phi_detect, found=found)
+    )
     try:
-        seen = look(source, folder, text=text, faces=faces, progress=context.progress)
+        inspected = detect(
+            source,
+            folder,
+            config=PhiDetectionConfig(
+                text=has_text,
+                faces=has_faces,
+                known_words=(*known_words_of(item), *(clean.removed_texts if clean else ())),
+                ignored_words=tuple(rules.ignored_words),
+            ),
+            progress=context.progress,
+        )
     except LimitExceededError as error:
         sentence = f"Its picture was not checked for text and faces: {_ended(str(error))}"
-        if may_hold and Seen.HOLD in held_for.values():
-            raise UserError(sentence, code=services.NOT_LOOKED) from error
+        if may_hold and PixelRule.HOLD in rule_of.values():
+            raise UserError(sentence, code=PIXELS_NOT_INSPECTED) from error
         return [sentence]
     except MlError as error:
         raise UserError(_sentence(error), code=error.code) from error
-    told = services.told_of(seen.found)
-    if may_hold and any(held_for.get(one.kind) == Seen.HOLD for one in seen.found):
+    wanted = tuple(one for one in inspected.findings if rule_of[one.kind] != PixelRule.OFF)
+    sentences = findings_as_sentences(wanted)
+    if may_hold and any(rule_of[one.kind] == PixelRule.HOLD for one in wanted):
         picture = (folder.parent / inspection.EVIDENCE_NAME).read_bytes()
+        scope = _scope(context, item, found)
         with context.part():
-            services.evidence_keep(item=item, seen=seen, picture=picture)
-        raise UserError(f"It may show who somebody is. {'. '.join(told)}.", code=services.SEEN)
-    return [f"{sentence}." for sentence in told]
+            kept = replace(inspected, findings=wanted)
+            evidence_keep(item=item, inspected=kept, picture=picture, scope=scope)
+        message = f"It may show who somebody is. {'. '.join(sentences)}."
+        raise UserError(message, code=PHI_IN_PIXELS)
+    return [f"{sentence}." for sentence in sentences]
+
+
+def _scope(
+    context: JobContext, item: Slide | Video, found: SlideInspection | VideoInspection
+) -> FileScope:
+    """Kind, device and size of a file; the device is named by the file as it arrived."""
+    original = storage.asset_path(item.lab_id, item.asset.sha256)
+    device = inspection.device_read(original, progress=context.progress)
+    kind = "video" if isinstance(found, VideoInspection) else found.kind
+    return FileScope(kind, device, found.width_px, found.height_px)
+
+
+def _rule_of_kinds(rules: IntakeRules) -> dict[PixelKind, str]:
+    """The rule of each kind of finding; frames outside the body only warn."""
+    outside = PixelRule.OFF if rules.faces == PixelRule.OFF else PixelRule.WARN
+    found: dict[PixelKind, str] = dict.fromkeys(IDENTIFYING_TEXT, rules.identifying_text)
+    return found | {"other": rules.other_text, "face": rules.faces, "outside_body": outside}
 
 
 @contextmanager
 def _placed(
-    context: JobContext, item: Slide | Video, clean: CleanFile | None, told: list[str]
+    context: JobContext, item: Slide | Video, clean: CleanFile | None, warnings: list[str]
 ) -> Iterator[None]:
     """``effect()`` with the file without names in place of the one that arrived."""
-    with services.item_placing(item, clean), context.effect():
+    with item_placing(item, clean), context.effect():
         if clean is not None:
             try:
-                services.item_cleaned(item=item, clean=clean)
+                item_cleaned(item=item, clean=clean)
             except PortalError as error:
                 if isinstance(error, OSError):
                     raise
                 raise UserError(error.message, code=error.code) from error
             item.warnings = [f"Not removed: {sentence}." for sentence in clean.left]
-        services.evidence_drop(item=item)
-        item.warnings = [*item.warnings, *told]
+        evidence_drop(item=item)
+        item.warnings = [*item.warnings, *warnings]
         yield
 
 
 def _inspected(
     context: JobContext, inspect: Callable[..., _Found], source: Path, folder: Path
 ) -> _Found:
-    """What a child process found; what is wrong with the file becomes the job's reason."""
+    """Run an inspection in a child; an error of the file becomes the job's reason."""
     try:
         return inspect(source, folder, progress=context.progress)
     except MlError as error:

@@ -20,6 +20,7 @@ from portal.audit.serializers import AuditEntrySerializer, AuditHeadSerializer
 from portal.core.api.views import ApiViewSet
 from portal.core.errors import InvalidInputError, NotFoundError
 from portal.core.http.acting import about
+from portal.core.http.audit_rules import AuditRule, audited
 from portal.labs.models import Lab, Role, TokenArea
 from portal.labs.requests import user_of
 from portal.labs.selectors import lab_chosen
@@ -30,13 +31,14 @@ _LAB = OpenApiParameter(
 
 
 class LabQuerySerializer(serializers.Serializer[Any]):
-    """Which lab."""
+    """Query parameters: the lab."""
 
     lab = serializers.UUIDField(required=False)
 
 
+@audited(list=AuditRule("audit.viewed", "lab"), head=None)
 class AuditViewSet(ApiViewSet[AuditEntry]):
-    """Who read or changed what, and when."""
+    """The audit log: actor, action, object and time."""
 
     area = TokenArea.LAB
     queryset = AuditEntry.objects.none()
@@ -57,7 +59,7 @@ class AuditViewSet(ApiViewSet[AuditEntry]):
         summary="Search the audit log of a lab",
     )
     def list(self, request: Request) -> Response:
-        """Newest first. Only a manager of the lab."""
+        """Entries, newest first. Only for managers of the lab."""
         lab = _lab(request)
         form = EntryForm(QueryDict(request.query_params.urlencode()))
         if not form.is_valid():
@@ -73,7 +75,10 @@ class AuditViewSet(ApiViewSet[AuditEntry]):
     )
     @action(detail=False, methods=["get"], pagination_class=None)
     def head(self, request: Request) -> Response:
-        """Kept elsewhere, it lets `manage.py audit_verify --expect` prove that nothing was cut."""
+        """Store the head elsewhere:
+
+        `manage.py audit_verify --expect` then proves that no entry was cut off.
+        """
         lab = _lab(request)
         services.entries_seal_all()
         found = selectors.chain_head(lab.pk)
@@ -83,9 +88,9 @@ class AuditViewSet(ApiViewSet[AuditEntry]):
 
 
 def _lab(request: Request) -> Lab:
-    asked = LabQuerySerializer(data=request.query_params)
-    asked.is_valid(raise_exception=True)
-    lab = lab_chosen(user_of(request), asked.validated_data.get("lab"), at_least=Role.MANAGER)
+    query = LabQuerySerializer(data=request.query_params)
+    query.is_valid(raise_exception=True)
+    lab = lab_chosen(user_of(request), query.validated_data.get("lab"), at_least=Role.MANAGER)
     about(request, lab.pk)
     require_read(user_of(request), lab.pk)
     return lab

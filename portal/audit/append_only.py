@@ -1,11 +1,11 @@
-"""Triggers that make the database itself refuse to change the audit log.
+"""Database triggers that refuse changes of the audit log.
 
-Set after every ``migrate``, not by a migration: SQLite drops a table's triggers when a later
-migration rebuilds it.
+They are set after every ``migrate``, not by a migration: SQLite drops a table's triggers when a
+later migration rebuilds it.
 
-SQLite's ``REPLACE`` deletes the row that is in the way without firing a trigger on deletion, so a
-third trigger refuses to insert a row whose unique values are taken. PostgreSQL's triggers fire
-``ALWAYS``: ``session_replication_role`` does not pass by them.
+SQLite's ``REPLACE`` deletes a conflicting row without firing a trigger on deletion, so a third
+trigger refuses to insert a row whose unique values are taken. PostgreSQL's triggers fire
+``ALWAYS``: ``session_replication_role`` does not disable them.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _SQLITE = {
 
 
 def triggers_set(using: str) -> None:
-    """Set the triggers, in place of others of their names."""
+    """Set the triggers, replacing others of their names."""
     connection = connections[using]
     is_postgres = connection.vendor == "postgresql"
     with transaction.atomic(using), connection.cursor() as cursor:
@@ -63,7 +63,7 @@ def triggers_set(using: str) -> None:
 
 
 def triggers_missing(using: str = "default") -> list[str]:
-    """Names of the triggers that are not there, do not fire, or do something else."""
+    """Names of triggers that are missing, disabled or different."""
     connection = connections[using]
     wanted = _triggers(connection.vendor)
     with connection.cursor() as cursor:
@@ -79,7 +79,7 @@ def triggers_missing(using: str = "default") -> list[str]:
 
 
 def triggers_drop(using: str) -> None:
-    """Take the triggers away: for tests, which empty their database."""
+    """Drop the triggers, for tests that empty their database."""
     connection = connections[using]
     with connection.cursor() as cursor:
         for name, (table, _) in _triggers(connection.vendor).items():
@@ -88,14 +88,14 @@ def triggers_drop(using: str) -> None:
 
 
 def after_migrate(sender: Any, using: str, **_: Any) -> None:
-    """Receiver of ``post_migrate``."""
+    """Set the triggers after ``post_migrate``."""
     tables = connections[using].introspection.table_names()
     if set(TABLES) <= set(tables):
         triggers_set(using)
 
 
 def _triggers(vendor: str) -> dict[str, tuple[str, str]]:
-    """Table and statement of each trigger, by its name."""
+    """Table and statement of each trigger, by name."""
     if vendor == "postgresql":
         return {
             f"{table}_{end}": (

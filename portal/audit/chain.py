@@ -1,4 +1,4 @@
-"""An entry as it is shown and exported, and its hash in its chain."""
+"""Representation of an entry, and its hash in the chain."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ FIELDS = (
     *("address", "details", "number", "previous", "hash"),
 )
 GENESIS = "0" * 64
-"""What the first seal of a chain has before it."""
+"""Previous hash of the first seal in a chain."""
 
 
 def seal_hash(entry: AuditEntry, *, number: int, previous: str) -> str:
-    """SHA-256 over everything the entry says, its place, and the hash before it.
+    """SHA-256 of all fields of an entry, its position, and the previous hash.
 
-    A JSON array with fixed order; times in UTC to the microsecond, as both databases keep them.
+    Hashes a JSON array of fixed order, with times in UTC to the microsecond, the precision of both
+    databases.
     """
     parts = [
         number,
@@ -43,7 +44,7 @@ def seal_hash(entry: AuditEntry, *, number: int, previous: str) -> str:
 
 
 def entry_represent(entry: AuditEntry) -> JsonObject:
-    """One entry; query it together with its ``seal``."""
+    """Representation of an entry; query it together with its ``seal``."""
     try:
         seal = entry.seal
     except ObjectDoesNotExist:

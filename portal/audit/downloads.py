@@ -1,4 +1,4 @@
-"""The log as a file: CSV for people, JSON lines for programs. Streamed, oldest first."""
+"""Downloads of the log: CSV or JSON lines, streamed, oldest first."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FORMATS = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson"}
 
 
 def export_response(entries: QuerySet[AuditEntry], *, lab: Lab, kind: str) -> StreamingHttpResponse:
-    """The entries as an attachment; ``kind`` is a key of ``FORMATS``."""
+    """Entries as an attachment; ``kind`` is a key of ``FORMATS``."""
     rows = entries.order_by("id").iterator(chunk_size=CHUNK)
     lines = _csv(rows) if kind == "csv" else _jsonl(rows)
     return StreamingHttpResponse(

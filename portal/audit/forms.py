@@ -1,4 +1,4 @@
-"""The filters of the page of the log; the API takes the same."""
+"""Filters of the audit log, for the page and the API."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from portal.labs.selectors import members_of
 
 
 class EntryForm(forms.Form):
-    """Who, what, when. Days are whole days in UTC; the last one is included."""
+    """Filter of the log. Days are in UTC; the last one is included."""
 
     actor = forms.UUIDField(required=False, label="Who")
     action = forms.ChoiceField(required=False, label="What")
@@ -38,7 +38,7 @@ class EntryForm(forms.Form):
 
     @property
     def wanted(self) -> EntryFilter:
-        """The filter; call once the form was found valid."""
+        """Filter of a valid form."""
         clean = self.cleaned_data
         return EntryFilter(
             actor_id=clean["actor"],

@@ -1,9 +1,9 @@
-"""The audit log: entries that are only ever added, and the seals that chain them.
+"""The audit log: append-only entries, and the seals that chain them.
 
-An entry is one plain insert, in the transaction of what it tells of, so that it never waits for
-another. Sealing follows within seconds: a seal holds the hash of the entry together with the seal
-before it in the same lab, so that nothing sealed can be changed, taken out or put in unnoticed.
-Both tables refuse UPDATE and DELETE, here and by triggers in the database (``append_only``).
+An entry is one plain insert in the transaction that it records, so it never waits for another one.
+Sealing follows within seconds: a seal holds the hash of the entry and of the previous seal of the
+lab, so that a sealed entry cannot be changed, removed or inserted unnoticed. Both tables refuse
+UPDATE and DELETE, here and by triggers in the database (``append_only``).
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from django.contrib.auth.models import AnonymousUser
 from django.db import models
 from django.utils import timezone
 
-from portal.labs.models import Membership, Role, User, hidden_q
+from portal.labs.models import Membership, Role, User
+from portal.labs.models.people import hidden_q
 
 INSTALLATION = uuid.UUID(int=0)
-"""Stands for a lab where an entry belongs to none: a sign-in with an unknown address."""
+"""Lab id of entries without a lab, such as a sign-in with an unknown address."""
 
 
 class AppendOnlyError(TypeError):
-    """Somebody tried to change the audit log through the models."""
+    """Attempt to change the audit log through the models."""
 
 
 def _refuse() -> NoReturn:
@@ -30,22 +31,22 @@ def _refuse() -> NoReturn:
 
 
 class AppendOnlyQuerySet(models.QuerySet[Any]):
-    """Rows that are added and read."""
+    """Rows that can only be added and read."""
 
     def update(self, **fields: Any) -> NoReturn:
-        """Never."""
+        """Refuse."""
         _refuse()
 
     def delete(self) -> NoReturn:
-        """Never."""
+        """Refuse."""
         _refuse()
 
     def bulk_update(self, *args: Any, **options: Any) -> NoReturn:
-        """Never."""
+        """Refuse."""
         _refuse()
 
     def visible_to(self, user: User | AnonymousUser) -> Self:
-        """The rows of the labs that this person manages, less what is hidden from them for now."""
+        """Rows of the labs that the user manages, without the rows hidden from them."""
         if not user.is_authenticated or not user.is_active:
             return self.none()
         managed = Membership.objects.of(user).filter(role=Role.MANAGER)
@@ -63,27 +64,27 @@ class AppendOnly(models.Model):
         abstract = True
 
     def save(self, *args: Any, **options: Any) -> None:
-        """Insert; refused where the row is there already."""
+        """Insert the row; refused if it exists."""
         if not self._state.adding:
             _refuse()
         super().save(*args, force_insert=True)
 
     def delete(self, *args: Any, **options: Any) -> NoReturn:
-        """Never."""
+        """Refuse."""
         _refuse()
 
 
 class Outcome(models.TextChoices):
-    """What became of it."""
+    """Outcome of an action."""
 
     DONE = "done", "Done"
     REFUSED = "refused", "Refused"
 
 
 class AuditEntry(AppendOnly):
-    """Somebody did something to something. Ids and keyed hashes only: no text of a patient.
+    """An action of a user on an object, with ids and keyed hashes only: no text of a patient.
 
-    Ids are not foreign keys: an entry outlives what it tells of.
+    Ids are not foreign keys: an entry outlives the object.
     """
 
     at = models.DateTimeField(default=timezone.now)
@@ -108,7 +109,7 @@ class AuditEntry(AppendOnly):
 
 
 class AuditSeal(AppendOnly):
-    """The place of an entry in its lab's chain."""
+    """Position of an entry in its lab's chain."""
 
     lab_id = models.UUIDField()
     number = models.PositiveBigIntegerField()

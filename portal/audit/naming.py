@@ -1,4 +1,4 @@
-"""Names of what entries tell of. Higher apps bring theirs: the log itself knows ids only."""
+"""Display names of logged objects, registered by higher apps: the log stores ids only."""
 
 from __future__ import annotations
 
@@ -6,26 +6,25 @@ import uuid
 from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
+from portal.core.registry import Registry
 from portal.labs.models import User
 
 
 class Named(NamedTuple):
-    """What to call an object, and the page it has."""
+    """Display name of an object, and its page."""
 
     text: str
     url: str = ""
 
 
 Namer = Callable[[Collection[uuid.UUID], User], Mapping[uuid.UUID, Named]]
-_NAMERS: dict[str, Namer] = {}
-
-
-def namer_register(kind: str, namer: Namer) -> None:
-    """Have objects of a kind named by ``namer``, many at once; call from ``AppConfig.ready``."""
-    _NAMERS[kind] = namer
+NAMERS: Registry[str, Namer] = Registry()
+"""Names of objects of a kind, many at once."""
 
 
 def names_of(kind: str, ids: Collection[uuid.UUID], user: User) -> Mapping[uuid.UUID, Named]:
-    """Names of those that the reader may see; empty for a kind that nobody names."""
-    namer = _NAMERS.get(kind)
-    return namer(ids, user) if namer and ids else {}
+    """Names of the objects that the reader may see; empty for a kind without a registered namer."""
+    found: dict[uuid.UUID, Named] = {}
+    for namer in NAMERS.all(kind) if ids else ():
+        found |= namer(ids, user)
+    return found

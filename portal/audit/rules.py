@@ -1,4 +1,4 @@
-"""Who may: managers read the log of their lab. Nobody writes it but the portal itself."""
+"""Permissions: managers read the log of their lab; only the portal writes it."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from portal.labs.rules import require_role
 
 
 def require_read(user: User, lab_id: uuid.UUID) -> None:
-    """Raise ``ForbiddenError`` unless the person manages the lab."""
+    """Raise ``ForbiddenError`` unless the user manages the lab."""
     require_role(user, lab_id, at_least=Role.MANAGER)

@@ -19,7 +19,7 @@ CHUNK = 2000  # rows in memory while the whole log is read
 
 @dataclass(frozen=True, slots=True)
 class EntryFilter:
-    """What a manager looks for; what is None or empty does not matter."""
+    """Filter of the log; None or empty matches everything."""
 
     actor_id: uuid.UUID | None = None
     action: str = ""
@@ -31,7 +31,7 @@ class EntryFilter:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The last seal of a chain: whoever keeps it can tell later that nothing was cut off."""
+    """Last seal of a chain; a stored copy proves later that no entry was cut off."""
 
     lab_id: uuid.UUID
     number: int
@@ -40,14 +40,14 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """The first place where a chain does not hold."""
+    """First broken link of a chain."""
 
     number: int
     reason: str
 
 
 def entry_list(user: User, *, lab: Lab, wanted: EntryFilter | None = None) -> QuerySet[AuditEntry]:
-    """The lab's entries, newest first; none unless the person manages the lab."""
+    """Entries of the lab, newest first; none unless the user manages the lab."""
     entries: QuerySet[AuditEntry] = AuditEntry.objects.visible_to(user).filter(lab_id=lab.pk)
     wanted = wanted or EntryFilter()
     exact = {
@@ -63,46 +63,46 @@ def entry_list(user: User, *, lab: Lab, wanted: EntryFilter | None = None) -> Qu
 
 
 def people_names(ids: Collection[uuid.UUID]) -> dict[uuid.UUID, str]:
-    """Names of accounts, also of people who left the lab."""
+    """Names of accounts, including people who left the lab."""
     return {user.pk: str(user) for user in User.objects.filter(pk__in=ids)} if ids else {}
 
 
 def chain_head(lab_id: uuid.UUID) -> Head | None:
-    """The last seal of a lab; None if nothing was sealed yet."""
+    """Last seal of a lab; None if nothing was sealed yet."""
     seal = AuditSeal.objects.filter(lab_id=lab_id).order_by("-number").first()
     return Head(lab_id, seal.number, seal.hash) if seal else None
 
 
 def chain_labs() -> list[uuid.UUID]:
-    """The labs that have entries or seals."""
+    """Labs that have entries or seals."""
     tables = (AuditEntry, AuditSeal)
     found = {pk for t in tables for pk in t.objects.order_by().values_list("lab_id").distinct()}
     return sorted(pk for (pk,) in found)
 
 
 def chain_break(lab_id: uuid.UUID, *, expected: Iterable[Head] = ()) -> Break | None:
-    """The first link that is broken, or None if the whole chain holds.
+    """First broken link, or None if the whole chain is valid.
 
     Args:
-        expected: heads of this lab that were kept elsewhere; all must be part of the chain.
+        expected: Heads of this lab that were stored elsewhere; all must be part of the chain.
     """
-    kept: defaultdict[int, set[str]] = defaultdict(set)
+    known: defaultdict[int, set[str]] = defaultdict(set)
     for head in expected:
-        kept[head.number].add(head.hash)
+        known[head.number].add(head.hash)
     number, previous = 0, GENESIS
     for seal, entry in _links(lab_id):
         if reason := _wrong(seal, entry, after=number, previous=previous):
             return Break(number + 1, reason)
         number, previous = seal.number, seal.hash
-        if kept.pop(number, {previous}) != {previous}:
+        if known.pop(number, {previous}) != {previous}:
             return Break(number, "it differs from the head that was kept")
-    if kept:
-        return Break(number + 1, f"the chain ends before number {max(kept)}, which was kept")
+    if known:
+        return Break(number + 1, f"the chain ends before number {max(known)}, which was kept")
     return None
 
 
 def _wrong(seal: AuditSeal, entry: AuditEntry | None, *, after: int, previous: str) -> str:
-    """What is wrong with a link, or nothing."""
+    """Reason why a link of the chain is invalid; empty if it is valid."""
     if seal.number != after + 1:
         return "its seal is missing"
     if seal.previous != previous:
@@ -114,7 +114,7 @@ def _wrong(seal: AuditSeal, entry: AuditEntry | None, *, after: int, previous: s
 
 
 def _links(lab_id: uuid.UUID) -> Iterator[tuple[AuditSeal, AuditEntry | None]]:
-    """Seals in order with their entries, some thousands in memory at a time."""
+    """Seals in order with their entries, in chunks."""
     after = 0
     while True:
         seals = AuditSeal.objects.filter(lab_id=lab_id, number__gt=after).order_by("number")

@@ -1,4 +1,4 @@
-"""Entries as the API and the exports show them."""
+"""Serializers of the API and the exports."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from portal.audit.models import Outcome
 
 
 class AuditEntrySerializer(serializers.Serializer[Any]):
-    """An entry with its place in the lab's chain."""
+    """An entry with its position in the lab's chain."""
 
     id = serializers.IntegerField()
     at = serializers.DateTimeField()
@@ -30,7 +30,7 @@ class AuditEntrySerializer(serializers.Serializer[Any]):
 
 
 class AuditHeadSerializer(serializers.Serializer[Any]):
-    """The end of a lab's chain, to be kept elsewhere."""
+    """End of a lab's chain, to be stored elsewhere."""
 
     lab = serializers.UUIDField(source="lab_id")
     number = serializers.IntegerField()

@@ -22,11 +22,11 @@ from portal.labs.models import ApiToken, Membership
 Details = Mapping[str, str | int | bool]
 SEAL_AT_ONCE = 2000  # entries of one transaction
 LATE_BY = 20_000
-"""How far the id of an entry that is committed late may be behind the newest one sealed."""
+"""Largest lag of a late-committed entry's id behind the newest sealed one."""
 
 
 class EntryFields(TypedDict, total=False):
-    """What an entry may say besides its action; ``actor_id`` counts where no request names one."""
+    """Optional fields of an entry; ``actor_id`` is used if there is no request."""
 
     kind: str
     object_id: uuid.UUID | None
@@ -36,23 +36,23 @@ class EntryFields(TypedDict, total=False):
     details: Details
 
 
-def entry_note(action: str, *, lab_ids: Iterable[uuid.UUID], **said: Unpack[EntryFields]) -> None:
-    """Add an entry to the log of each lab, or of the installation where there is none.
+def entry_note(action: str, *, lab_ids: Iterable[uuid.UUID], **fields: Unpack[EntryFields]) -> None:
+    """Add an entry to the log of each lab, or of the installation if there is none.
 
-    Who acts is taken from the request that is being answered, or else from ``actor_id``.
-    One insert, in the caller's transaction.
+    The actor is taken from the current request, or else from ``actor_id``. One insert, in the
+    caller's transaction.
     """
-    AuditEntry.objects.bulk_create(entries_for(action, lab_ids=lab_ids, **said))
+    AuditEntry.objects.bulk_create(entries_for(action, lab_ids=lab_ids, **fields))
 
 
 def entries_for(
-    action: str, *, lab_ids: Iterable[uuid.UUID], **said: Unpack[EntryFields]
+    action: str, *, lab_ids: Iterable[uuid.UUID], **fields: Unpack[EntryFields]
 ) -> list[AuditEntry]:
-    """The entries that ``entry_note`` adds, for callers that insert those of many acts at once."""
+    """Entries that ``entry_note`` would add, for callers that insert many at once."""
     request = request_now()
     token = getattr(request, "auth", None)
     user = getattr(request, "user", None)
-    actor_id = said.get("actor_id")
+    actor_id = fields.get("actor_id")
     if user is not None and user.is_authenticated:
         actor_id = user.pk
     return [
@@ -61,42 +61,44 @@ def entries_for(
             actor_id=actor_id,
             token_id=token.pk if isinstance(token, ApiToken) else None,
             action=action,
-            outcome=said.get("outcome", Outcome.DONE),
-            kind=said.get("kind", ""),
-            object_id=said.get("object_id"),
-            case_id=said.get("case_id"),
+            outcome=fields.get("outcome", Outcome.DONE),
+            kind=fields.get("kind", ""),
+            object_id=fields.get("object_id"),
+            case_id=fields.get("case_id"),
             address=_address(request),
-            details=dict(said.get("details", {})),
+            details=dict(fields.get("details", {})),
         )
         for lab_id in (tuple(lab_ids) or (INSTALLATION,))
     ]
 
 
 def labs_of(user_id: uuid.UUID) -> list[uuid.UUID]:
-    """The labs in whose logs a person's own affairs stand: sign-ins, tokens, lists."""
+    """Labs in whose logs a user's own actions are recorded: sign-ins, tokens, lists."""
     found = Membership.objects.filter(user_id=user_id).order_by("lab_id")
     return list(found.values_list("lab_id", flat=True))
 
 
 def keyed_hash(text: str) -> str:
-    """A keyed hash for the log in place of a text; equal texts (case aside) have equal hashes."""
+    """Keyed hash that replaces a text in the log; equal texts, ignoring case, have equal hashes."""
     key = sha256(b"tessera.audit:" + settings.SECRET_KEY.encode()).digest()
     return hmac.new(key, text.strip().lower().encode(), sha256).hexdigest()[:16]
 
 
 def entries_seal() -> int:
-    """Put new entries without a seal, ``SEAL_AT_ONCE`` at most, at the end of their labs' chains.
+    """Append new entries, ``SEAL_AT_ONCE`` at most, to their labs' chains.
 
-    Safe to run anywhere at any time: of two that seal at once, the database lets one through.
-    Returns how many were sealed.
+    Safe to run concurrently: the database lets one of two through. Returns the number of sealed
+    entries.
     """
     newest = AuditSeal.objects.order_by("-entry_id").values_list("entry_id", flat=True).first()
     return _seal(_waiting(after=(newest or 0) - LATE_BY))
 
 
 def entries_seal_all() -> int:
-    """Seal the whole log, until nothing is left that was committed before: from then on the last
-    seal of each chain is the end of its log. Returns how many this call sealed."""
+    """Seal all entries committed before the call, so that each chain ends with its log.
+
+    Returns the number of entries that this call sealed.
+    """
     sealed = 0
     while entries := _waiting():
         sealed += _seal(entries)
@@ -128,7 +130,7 @@ def _chain_on(lab_id: uuid.UUID, entries: list[AuditEntry]) -> int:
     try:
         with transaction.atomic():
             AuditSeal.objects.bulk_create(seals)
-    except IntegrityError:  # somebody else sealed these, or others before them
+    except IntegrityError:  # another process sealed these, or earlier ones
         return 0
     return len(seals)
 

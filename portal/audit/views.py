@@ -23,6 +23,7 @@ from portal.audit.naming import Named, names_of
 from portal.audit.rules import require_read
 from portal.core.errors import InvalidInputError, NotFoundError
 from portal.core.http.acting import about
+from portal.core.http.audit_rules import AuditRule, audited
 from portal.labs.models import Lab, User
 from portal.labs.requests import lab_chosen_by, user_of
 from portal.labs.selectors import lab_get
@@ -30,11 +31,12 @@ from portal.labs.selectors import lab_get
 PER_PAGE = 50  # two screens
 
 
+@audited(GET=AuditRule("audit.viewed", "lab"))
 @never_cache
 @login_required
 @require_GET
 def entry_list(request: HttpRequest) -> HttpResponse:
-    """Search by who, what and when."""
+    """Search the log by actor, action, object and time."""
     lab = _lab(request)
     form = EntryForm(request.GET, lab=lab)
     entries = selectors.entry_list(
@@ -42,8 +44,8 @@ def entry_list(request: HttpRequest) -> HttpResponse:
     )
     services.entries_seal()
     page = Paginator(entries, PER_PAGE).get_page(request.GET.get("page"))
-    asked = request.GET.copy()
-    asked.pop("page", None)
+    parameters = request.GET.copy()
+    parameters.pop("page", None)
     context = {
         "lab": lab,
         "can_manage": True,
@@ -51,17 +53,18 @@ def entry_list(request: HttpRequest) -> HttpResponse:
         "page_obj": page,
         "rows": _rows(list(page), user_of(request)),
         "head": selectors.chain_head(lab.pk),
-        "asked": asked.urlencode(),
-        "is_filtered": any(asked.get(name) for name in form.fields),
+        "parameters": parameters.urlencode(),
+        "is_filtered": any(parameters.get(name) for name in form.fields),
     }
     return render(request, "audit/list.html", context, status=400 if form.errors else 200)
 
 
+@audited(GET=AuditRule("audit.exported", "lab"))
 @never_cache
 @login_required
 @require_GET
 def entry_export(request: HttpRequest, kind: str) -> HttpResponseBase:
-    """What the page shows, all of it, as a file."""
+    """Download all entries that match the page's filter."""
     if kind not in FORMATS:
         raise NotFoundError(f"The log is available as {' or '.join(FORMATS)}.")
     lab = _lab(request)
@@ -82,7 +85,7 @@ def _lab(request: HttpRequest) -> Lab:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """An entry in words: who did what, in which case, about what; None if nobody knows."""
+    """An entry as text: actor, action, case and object; None if unknown."""
 
     entry: AuditEntry
     who: str | None

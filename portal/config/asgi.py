@@ -12,9 +12,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 django.setup()
 
-from portal.config import environment  # noqa: E402 - needs the app registry
-from portal.config.web.application import WebApplication  # noqa: E402
+from portal.core import environment  # noqa: E402 - needs the app registry
 from portal.core.observe.traces import traces_start  # noqa: E402
+from portal.operations.web.application import WebApplication  # noqa: E402
 
 traces_start("tessera-web")
 application = WebApplication(

@@ -1,4 +1,4 @@
-"""The Celery application. It carries doorbells; the job ledger decides (see portal/jobs)."""
+"""The Celery application. Its messages start jobs, whose rows decide (see portal/jobs)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from celery import Celery
 from celery.signals import setup_logging
 from kombu.transport import TRANSPORT_ALIASES
 
-# kombu's own reads half-written files, and its worker dies of them.
-TRANSPORT_ALIASES["filesystem"] = "portal.jobs.worker.transport:Transport"
+TRANSPORT_ALIASES["filesystem"] = "portal.jobs.worker.workarounds:Transport"
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.config.settings.development")
 # Django's checks are for ``make check`` and ``serve``: they load every page, which no worker needs.
@@ -21,4 +20,4 @@ app.config_from_object("django.conf:settings", namespace="CELERY")
 
 @setup_logging.connect
 def _keep_django_logging(**_: object) -> None:
-    """Django's LOGGING stands; without a receiver Celery would replace it."""
+    """Keep Django's LOGGING; without a receiver Celery would replace it."""

@@ -9,9 +9,9 @@ from django.views.generic import RedirectView
 from rest_framework.routers import SimpleRouter
 
 import portal.labs.schema  # noqa: F401 - how a program signs in, for the schema of the API
-from portal.config import health, metrics
 from portal.core.api.schema_document import SchemaView
-from portal.core.views import ApiDocsView, api_not_found
+from portal.core.views import ApiDocsView, api_not_found, help_not_found
+from portal.operations import health, metrics
 
 APPS = (
     "labs",
@@ -19,20 +19,24 @@ APPS = (
     "archive",
     "annotations",
     "jobs",
-    "retrieval",
+    "search",
+    "explore",
+    "quantification",
+    "model_training",
     "mosaics",
     "review",
-    "reading",
-    "hooks",
-    "exchange",
-    "keeping",
+    "reader_studies",
+    "webhooks",
+    "interop",
+    "inbox",
+    "erasure",
 )
 
 
 def _api() -> list[URLPattern | URLResolver]:
     router = SimpleRouter()
     extra: list[URLPattern | URLResolver] = []
-    for name in APPS:
+    for name in (*APPS, "embeddings"):  # embeddings has no pages
         api = import_module(f"portal.{name}.api")
         for prefix, viewset, basename in getattr(api, "router_entries", ()):
             router.register(prefix, viewset, basename=basename)
@@ -50,6 +54,8 @@ urlpatterns = [
     path("metrics", metrics.metrics, name="metrics"),
     path("accounts/", include("portal.labs.urls.sign_in")),
     *(path("", include(f"portal.{name}.urls")) for name in APPS),
+    path("help/", help_not_found, name="help"),
+    path("help/<path:page>", help_not_found, name="help-page"),
     path("api/v1/schema/", SchemaView.as_view(), name="api-schema"),
     path("api/v1/docs/", ApiDocsView.as_view(url_name="api-schema"), name="api-docs"),
     path("api/v1/", include((_api(), "api"))),

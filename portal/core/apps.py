@@ -1,4 +1,4 @@
-"""Loads every app's task module once the registry is ready, so that kinds are known everywhere."""
+"""Imports the modules of every app by which it adds to others, once the app registry is ready."""
 
 from __future__ import annotations
 
@@ -13,11 +13,5 @@ class CoreConfig(AppConfig):
     label = "core"
 
     def ready(self) -> None:
-        """Register chores, import ``tasks`` of all apps; those import torch only in functions."""
-        from portal.core.api.answers import answers_sweep
-        from portal.core.disk import reserve_keep
-        from portal.core.housekeeping import daily, each_pass
-
-        daily("kept answers", answers_sweep)
-        each_pass("disk reserve", reserve_keep)
-        autodiscover_modules("tasks")
+        """Find handlers of signals and events, and registrations, of all apps."""
+        autodiscover_modules("receivers", "subscribers", "registrations")

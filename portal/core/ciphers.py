@@ -1,6 +1,7 @@
-"""Secrets that have to be read again: kept under a key made of the installation's secret key.
+"""Encryption of stored secrets that have to be read again, by a key from the installation's secret
+key.
 
-The database or its backup alone gives nobody the secret.
+The database or its backup does not reveal them without that key.
 """
 
 from __future__ import annotations

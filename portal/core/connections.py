@@ -7,11 +7,18 @@ from contextlib import contextmanager
 
 from django.db import InterfaceError, OperationalError, close_old_connections, connection
 
+from portal.core.errors import error_chain
+
+_TRANSIENT_CLASSES = {"08", "40", "53", "57"}
+"""Classes of SQLSTATE: connection, rollback of a transaction, resources, operator intervention."""
+_TRANSIENT_STATES = {"25P03", "55P03"}
+"""SQLSTATE of a transaction that was idle too long, and of a lock that is not available."""
+
 
 def connection_refresh() -> None:
-    """Drop a connection that broke or outlived its age, as Django does around each request.
+    """Close a broken or expired connection, as Django does around each request.
 
-    Does nothing inside a transaction: whoever opened it still needs the connection.
+    Does nothing inside a transaction.
     """
     if not connection.in_atomic_block:
         close_old_connections()
@@ -19,15 +26,14 @@ def connection_refresh() -> None:
 
 @contextmanager
 def snapshot() -> Iterator[None]:
-    """Queries inside see the database as of one moment, whatever others commit in the meantime.
+    """Read-only snapshot: queries inside do not see later commits, and block nobody.
 
-    Nothing may be written inside, and nobody has to wait for it. Within a transaction the queries
-    see what that one sees.
+    Inside a transaction the queries see what the transaction sees.
     """
     if connection.in_atomic_block:
         yield
         return
-    # Not ``atomic``: on SQLite it would keep every writer out.
+    # Not ``atomic``, which on SQLite would lock out all writers.
     is_postgresql = connection.vendor == "postgresql"
     begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY" if is_postgresql else "BEGIN DEFERRED"
     with connection.cursor() as cursor:
@@ -39,7 +45,15 @@ def snapshot() -> Iterator[None]:
 
 
 def database_is_away(error: BaseException | None) -> bool:
-    """Whether this error only says that the database does not answer now, or not in time."""
+    """Return whether an error or one of its causes means that the database cannot answer now.
+
+    It is unreachable or locked, or it ended the transaction: a deadlock, a limit of time or
+    resources, a shutdown. The same request may succeed later.
+    """
+    for cause in error_chain(error):
+        state = str(getattr(cause, "sqlstate", None) or "")
+        if state[:2] in _TRANSIENT_CLASSES or state in _TRANSIENT_STATES:
+            return True
     if not isinstance(error, OperationalError | InterfaceError):
         return False
     return "database is locked" in str(error) or not connection.is_usable()

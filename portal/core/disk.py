@@ -1,9 +1,8 @@
-"""Room on the storage volume: a floor that uploads and jobs leave free, and a reserve for records.
+"""Free space on the storage volume: a floor for uploads and jobs, and a reserve for records.
 
-Uploads, jobs and caches stop at the floor, so that records can be written long after. Against
-other programs that fill the disk all the same there is the reserve: a file of some size beside the
-records, given back to the disk at the moment nothing else is left, and made again once there is
-room.
+Uploads, jobs and caches stop at the floor, so that records can be written long after. Other
+programs may still fill the disk; against them there is the reserve: a file next to the records
+that is deleted when no space is left, and created again once there is space.
 """
 
 from __future__ import annotations
@@ -19,19 +18,22 @@ from pathlib import Path
 from django.conf import settings
 from django.db import DatabaseError, connection
 
-from portal.core.errors import StorageFullError
+from portal.core.errors import StorageFullError, error_chain
 from portal.core.storage_layout import Place, root
 
 logger = logging.getLogger(__name__)
 
 RESERVE = Place.RESERVE.folder_name  # in the folder of the records or in the storage
 
-FLOOR_BYTES = 2 * 2**30  # records are small: room to write them for a long time
-FLOOR_SHARE = 0.05  # of a small volume: most of it can be used
-LAST_BYTES = 8 * 2**20  # with less than this a database may fail to write: the reserve goes
+FLOOR_BYTES = 2 * 2**30  # enough to write records, which are small, for a long time
+FLOOR_SHARE = 0.05  # limit on small volumes
+LAST_BYTES = 8 * 2**20  # a database may fail to write with less; the reserve is deleted
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _FULL_WORDS = ("disk is full", "no space left", "disk full", "quota exceeded")
-_SQLITE_WORDS = ("disk i/o error", "unable to open database file")  # what a full disk can look like
+_SQLITE_WORDS = (
+    "disk i/o error",
+    "unable to open database file",
+)  # possible messages of a full disk
 MESSAGE = (
     "The portal's disk is full. Nothing was stored; what is already there is safe. Tell the IT "
     "people of your lab."
@@ -44,7 +46,7 @@ def free_bytes(folder: Path) -> int:
 
 
 def floor_bytes() -> int:
-    """What uploads and jobs leave free: as configured, or 2 GiB, at most 5 % of the volume."""
+    """Free space that uploads and jobs must leave: as configured, or 2 GiB, at most 5 %."""
     configured = int(settings.TESSERA_STORAGE_FLOOR_BYTES)
     if configured:
         return configured
@@ -53,10 +55,10 @@ def floor_bytes() -> int:
 
 
 def require_room(size_bytes: int = 0) -> None:
-    """Refuse to begin, or to continue with, what needs ``size_bytes`` more on the storage volume.
+    """Require room for ``size_bytes`` more on the storage volume.
 
     Raises:
-        StorageFullError: it would leave less than the floor.
+        StorageFullError: Less than the floor would remain.
     """
     left = free_bytes(root()) - floor_bytes()
     if size_bytes > left or left <= 0:
@@ -64,7 +66,7 @@ def require_room(size_bytes: int = 0) -> None:
 
 
 def has_room(size_bytes: int = 0) -> bool:
-    """Whether there is more room than the floor; for work that can be left out."""
+    """Return whether the storage volume has room above the floor."""
     try:
         require_room(size_bytes)
     except StorageFullError:
@@ -73,23 +75,20 @@ def has_room(size_bytes: int = 0) -> bool:
 
 
 def is_disk_full(error: BaseException | None) -> bool:
-    """Whether an error, or what it was raised from, says that a disk is full."""
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        if isinstance(error, StorageFullError):
+    """Return whether an error or one of its causes means that a disk is full."""
+    for cause in error_chain(error):
+        if isinstance(cause, StorageFullError):
             return True
-        if isinstance(error, OSError) and error.errno in _FULL:
+        if isinstance(cause, OSError) and cause.errno in _FULL:
             return True
-        if isinstance(error, DatabaseError) and _says_full(str(error).lower()):
+        if isinstance(cause, DatabaseError) and _says_full(str(cause).lower()):
             return True
-        error = error.__cause__ or error.__context__
     return False
 
 
 @contextmanager
 def full_disk_refused() -> Iterator[None]:
-    """Turn the error of a full disk into ``StorageFullError``; others pass."""
+    """Convert errors of a full disk to ``StorageFullError``."""
     try:
         yield
     except OSError as error:
@@ -99,7 +98,7 @@ def full_disk_refused() -> Iterator[None]:
 
 
 def reserve_path() -> Path:
-    """Where the reserve lies: beside an SQLite database, else on the storage volume."""
+    """Path of the reserve: next to an SQLite database, else on the storage volume."""
     name = str(connection.settings_dict["NAME"])
     is_file = connection.vendor == "sqlite" and name and not name.startswith((":memory:", "file:"))
     folder = Path(name).parent if is_file else root()
@@ -107,10 +106,10 @@ def reserve_path() -> Path:
 
 
 def reserve_keep() -> bool:
-    """Make the reserve where it is missing and there is room for it, or give it back in need.
+    """Create the reserve if there is room for it, or delete it if the disk is full.
 
     Returns:
-        Whether the reserve is there now.
+        Whether the reserve exists now.
     """
     path, size = reserve_path(), int(settings.TESSERA_RESERVE_BYTES)
     reserve_release()
@@ -125,21 +124,21 @@ def reserve_keep() -> bool:
             os.posix_fallocate(file.fileno(), 0, size)
         made.replace(path)
     except OSError:
-        logger.warning("the reserve cannot be made", exc_info=True)
+        logger.warning("the reserve cannot be created", exc_info=True)
     finally:
         made.unlink(missing_ok=True)
     return path.exists()
 
 
 def reserve_release() -> None:
-    """Give the reserve back where next to nothing is left; cheap enough for every write."""
+    """Delete the reserve if the disk is almost full; cheap enough for every write."""
     path = reserve_path()
     try:
         if free_bytes(path.parent) < LAST_BYTES and path.exists():
             path.unlink(missing_ok=True)
-            logger.error("the disk is full: the reserve was given back for records")
+            logger.error("the disk is full: the reserve was deleted to make room for records")
     except OSError:
-        logger.exception("the reserve cannot be given back")
+        logger.exception("the reserve cannot be deleted")
 
 
 def _says_full(text: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 
@@ -23,7 +23,7 @@ class PortalError(Exception):
 
 
 class InvalidInputError(PortalError):
-    """What was sent is wrong; the message names what, and what would be right."""
+    """Invalid input; the message names the field and the valid values."""
 
     status, code, title = 400, "invalid-input", "The input is not valid"
 
@@ -59,7 +59,7 @@ class TooLargeInputError(PortalError):
 
 
 class KeyReusedError(PortalError):
-    """An ``Idempotency-Key`` that stands for another request."""
+    """An ``Idempotency-Key`` that was used for another request."""
 
     status, code, title = 422, "key-reused", "This key was used for another request"
 
@@ -83,6 +83,15 @@ class UnavailableError(PortalError):
 
 
 class StorageFullError(PortalError):
-    """Storage is full for what was sent. Nothing of it was kept."""
+    """The storage is full; nothing was stored."""
 
     status, code, title = 507, "storage-full", "Storage is full"
+
+
+def error_chain(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error, then its causes and contexts; each once."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__

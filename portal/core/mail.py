@@ -1,6 +1,6 @@
-"""Mail: whether there is any, and sending it at once or in the background.
+"""Send mail at once or in the background.
 
-Without mail nothing fails: the caller learns that nothing was sent and shows a link instead.
+Mail is optional: callers learn that nothing was sent and show a link instead.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ REACHES_NOBODY = (
     "django.core.mail.backends.dummy.EmailBackend",
     "django.core.mail.backends.console.EmailBackend",
 )
-SENDERS = 2  # a mail server that hangs holds one of them for EMAIL_TIMEOUT
-MOST_WAITING = 200  # beyond it mail is dropped and logged: strangers must not fill the memory
+SENDERS = 2  # threads; a hanging mail server blocks one for EMAIL_TIMEOUT
+MAX_WAITING = 200  # more mail is dropped and logged, so that strangers cannot fill the memory
 _SENDERS = ThreadPoolExecutor(SENDERS, thread_name_prefix="mail")
-_ROOM = threading.BoundedSemaphore(MOST_WAITING)
+_SLOTS = threading.BoundedSemaphore(MAX_WAITING)
 
 
 def mail_works() -> bool:
-    """Whether mail is set up to reach mailboxes; the console does not count."""
+    """Return whether the mail backend reaches mailboxes."""
     return settings.EMAIL_BACKEND not in REACHES_NOBODY
 
 
 def mail_make(template: str, *, to: str, context: Mapping[str, Any]) -> EmailMessage:
-    """The message of ``<template>_subject.txt`` and ``<template>_message.txt``."""
+    """Message from ``<template>_subject.txt`` and ``<template>_message.txt``."""
     values = dict(context)
     subject = " ".join(render_to_string(f"{template}_subject.txt", values).split())
     body = render_to_string(f"{template}_message.txt", values).strip() + "\n"
@@ -41,7 +41,7 @@ def mail_make(template: str, *, to: str, context: Mapping[str, Any]) -> EmailMes
 
 
 def mail_now(message: EmailMessage) -> bool:
-    """Send and wait; False if there is no mail or the server did not take it."""
+    """Send and wait; False if mail is not set up or the server refused it."""
     if not mail_works():
         return False
     try:
@@ -52,22 +52,22 @@ def mail_now(message: EmailMessage) -> bool:
 
 
 def mail_later(message: EmailMessage) -> None:
-    """Send in the background, so that the answer does not reveal whether there was mail."""
-    if not _ROOM.acquire(blocking=False):
-        logger.error("mail: %d messages are waiting; one was dropped", MOST_WAITING)
+    """Send in the background, so that the response time does not reveal whether mail is sent."""
+    if not _SLOTS.acquire(blocking=False):
+        logger.error("mail: %d messages are waiting; one was dropped", MAX_WAITING)
         return
     _SENDERS.submit(message.send).add_done_callback(_sent)
 
 
 def mail_flush() -> None:
-    """Wait until what was to be sent later has been sent (tests, commands)."""
-    for _ in range(MOST_WAITING):
-        _ROOM.acquire()
-    for _ in range(MOST_WAITING):
-        _ROOM.release()
+    """Wait until all mail in the background has been sent (tests, commands)."""
+    for _ in range(MAX_WAITING):
+        _SLOTS.acquire()
+    for _ in range(MAX_WAITING):
+        _SLOTS.release()
 
 
 def _sent(future: Future[int]) -> None:
-    _ROOM.release()
+    _SLOTS.release()
     if (error := future.exception()) is not None:
         logger.error("mail: a message could not be sent: %s", type(error).__name__, exc_info=error)

@@ -1,4 +1,4 @@
-"""Bodies are judged before they are read, answers are private, errors become pages, not traces."""
+"""Middleware for limits of request bodies, privacy headers and error pages."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ PERMISSIONS_POLICY = ", ".join(
         *("magnetometer", "microphone", "midi", "payment", "usb", "xr-spatial-tracking"),
     )
 )
-"""No page needs any of them, and a script that got into a page cannot use them."""
+"""Features that no page needs and that injected scripts must not use."""
 
 
 class PortalErrorMiddleware:
-    """Renders ``PortalError`` raised by a view that is not DRF's."""
+    """Renders ``PortalError`` raised by views outside DRF."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Pass through; before a write, the reserve is given back where the disk is full."""
+        """Release the disk reserve before a write if the disk is full."""
         if request.method not in SAFE_METHODS:
             reserve_release()
         return self.get_response(request)
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
-        """Answer a ``PortalError`` with its status and its sentence; a full disk is one."""
+        """Respond to a ``PortalError`` or a full disk with its status and message."""
         if is_disk_full(error):
             reserve_release()
             error = error if isinstance(error, PortalError) else StorageFullError(MESSAGE)
@@ -51,16 +51,17 @@ class PortalErrorMiddleware:
 
 
 class PrivacyHeadersMiddleware:
-    """Marks every answer as this person's alone. CSP, HSTS and framing have their own.
+    """Mark every response as private by default. CSP, HSTS and framing have other middleware.
 
-    A view's own caching header stands, as for pictures whose address names their content.
+    A view's own caching header takes precedence, such as for pictures whose URL names their
+    content.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Add what is missing."""
+        """Add missing headers."""
         response = self.get_response(request)
         response.headers.setdefault("Cache-Control", "no-store")
         response.headers.setdefault("Permissions-Policy", PERMISSIONS_POLICY)
@@ -69,23 +70,23 @@ class PrivacyHeadersMiddleware:
 
 
 class BodyLimitMiddleware:
-    """Refuses what is too large or carries files, before anything reads it. Runs before CSRF.
+    """Refuses bodies that are too large or contain files before anything reads them.
 
-    Addresses that take files judge their bodies themselves (``portal.core.http.bodies``), and the
-    API checks who sends before it reads.
+    It runs before the CSRF check. Views that accept files check their bodies themselves
+    (``portal.core.http.bodies``), and the API authenticates before it reads.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Pass through; the view must be known first."""
+        """Pass the request on; ``process_view`` checks it once the view is known."""
         return self.get_response(request)
 
     def process_view(
         self, request: HttpRequest, view: Callable[..., Any], *_: Any
     ) -> HttpResponse | None:
-        """Answer 411, 413 or 415, or let the request pass."""
+        """Respond with 411, 413 or 415, or let the request pass."""
         if request.method in SAFE_METHODS or _receives_files(view):
             return None
         is_api = request.path.startswith(API_PREFIX)
@@ -99,7 +100,7 @@ class BodyLimitMiddleware:
 
 
 def _limit_bytes(view: Callable[..., Any], *, is_api: bool) -> int:
-    """A view of the API that reads its body as a stream says how long it may be."""
+    """Limit of the view's ``body_limit_bytes``, or the default."""
     usual = API_BODY_BYTES if is_api else PAGE_BODY_BYTES
     return int(getattr(getattr(view, "cls", None), "body_limit_bytes", usual))
 
@@ -110,7 +111,7 @@ def _receives_files(view: Callable[..., Any]) -> bool:
 
 
 def _refuse_files(request: HttpRequest) -> None:
-    """Read a form of bounded length, which is kept in memory, and refuse the files in it."""
+    """Parse the form, whose length is bounded, and refuse files in it."""
     len(request.POST)
     if getattr(request, "files_refused", False):
-        raise FilesRefusedError("This URL takes no files.")
+        raise FilesRefusedError("This URL accepts no files.")

@@ -1,4 +1,4 @@
-"""Base models, events, and answers that are kept. No domain words here."""
+"""Base model, events and idempotency records."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from django.utils.crypto import salted_hmac
 
 
 class BaseModel(models.Model):
-    """A row with a UUID (safe to show in a URL) and its times.
+    """Base of models with a UUID as the primary key and two timestamps.
 
-    ``edited`` names the fields that people edit, maybe two at once: see ``edit_tag``.
+    Attributes:
+        edited: Names of the fields that people edit; see ``edit_tag``.
     """
 
     edited: ClassVar[tuple[str, ...]] = ()
@@ -28,10 +29,10 @@ class BaseModel(models.Model):
 
 
 def edit_tag(row: BaseModel) -> str:
-    """A short tag of what the edited fields of a row say; it differs after every change of them.
+    """Short hash of the editable fields of a row.
 
-    It is made of the values, so that no write can forget it, and with the installation's key, so
-    that nobody learns from it what a hidden field says.
+    It is computed from the values, so no write can miss updating it, and with the secret key, so
+    it does not reveal hidden fields.
     """
     values = [getattr(row, name) for name in type(row).edited]
     key = getattr(row, "lab_id", None) if row._state.adding else row.pk
@@ -40,11 +41,10 @@ def edit_tag(row: BaseModel) -> str:
 
 
 class Event(models.Model):
-    """Something that happened, written in the transaction in which it happened.
+    """Event, written in the transaction of the change that it reports.
 
-    Subscribers in the process hear of it at once (``portal.core.events``); the rows stay as the
-    record of what was done, by ascending id. ``is_waiting``: still to be told to other systems
-    (``events.outbox_register``).
+    Subscribers are called in the same transaction (``portal.core.events``); the rows remain as a
+    record. ``is_waiting``: in the outbox, not yet delivered to other systems.
     """
 
     name = models.CharField(max_length=80)
@@ -60,24 +60,23 @@ class Event(models.Model):
         )
 
 
-class KeptAnswer(models.Model):
-    """The answer to a request, for whoever sends it again under the same ``Idempotency-Key``.
+class IdempotencyRecord(models.Model):
+    """Write with an ``Idempotency-Key`` and its response, which a repeated request receives.
 
-    ``name`` is a hash of who asked, where, and the key. ``body`` can be read only with that key,
-    which is kept nowhere: answers hold secrets that are shown once, and what patients are known by.
+    ``id`` is a hash of person, token, path and key. ``body`` is encrypted under the key, which is
+    not stored, because responses can contain secrets and patients' names.
     """
 
-    name = models.CharField(primary_key=True, max_length=64)
+    id = models.CharField(primary_key=True, max_length=64, editable=False)
     person_id = models.UUIDField(db_index=True)
-    digest = models.CharField(max_length=64)
+    fingerprint = models.CharField(max_length=64)
     status = models.PositiveSmallIntegerField(null=True, help_text="null until it is answered")
     headers = models.JSONField(default=dict)
     body = models.TextField(blank=True)
-    is_whole = models.BooleanField(default=True)
-    """False: it was too large to be kept, or forgotten since; the request was carried out."""
-    holder = models.UUIDField(null=True, help_text="Of one under way: who carries it out")
-    held_until = models.DateTimeField(null=True, help_text="From then on another may")
-    has_effect = models.BooleanField(
-        default=False, help_text="Of one under way: it wrote something"
+    is_stored = models.BooleanField(
+        default=True, help_text="False: the answer was too large, or was forgotten since"
     )
+    lease_token = models.UUIDField(null=True, help_text="Set while work under a lease goes on")
+    lease_until = models.DateTimeField(null=True)
+    has_effect = models.BooleanField(default=False, help_text="Work under a lease wrote something")
     created_at = models.DateTimeField(default=timezone.now, db_index=True)

@@ -1,8 +1,7 @@
-"""The places of the storage: each folder that the portal writes, once, with what becomes of it.
+"""Folders of the storage volume, with the rules of erasures and backups for each.
 
-Code gets its paths here and nowhere else, so that a new place has to say how an erasure finds what
-belongs to a patient, and whether backups take it. All lie on one volume, so that a rename publishes
-a file or a folder at once.
+All code gets its paths here, so that every new folder must declare how an erasure finds a patient's
+data in it and whether backups include it. All are on one volume, so renames are atomic.
 """
 
 from __future__ import annotations
@@ -28,32 +27,32 @@ class Erased(StrEnum):
 
 
 class Place(Enum):
-    """A place of the storage: the folder, how names of its entries begin, and what becomes of it.
+    """Folder of the storage with the prefix of its entries' names and its rules.
 
     ====================  =======================================================================
     ``ASSETS``            uploaded files, ``<lab>/<sha[:2]>/<sha>``, never changed; or in a bucket
     ``FETCHED``           local copies of those in a bucket, bounded
-    ``TRASH``             originals that nothing names any more, by day; or in a bucket
-    ``DERIVED``           what jobs made of a slide, video, mosaic or follow-up, by its id
+    ``ORPHANS``           originals without any reference, by day; or in a bucket
+    ``DERIVED``           files made from a slide, video, mosaic or follow-up, by its id
     ``CACHE``             decoded tiles and frames of a canvas; may be deleted at any time
     ``INCOMING``          transfers under way, and files of one request
     ``INDEXES``           search indexes, ``<encoder>/<lab>/<snapshot>``
     ``ROI_IMPORTS``       documents with regions, by canvas and import
-    ``CASE_EXPORTS``      crates to be downloaded, by case
-    ``CASE_IMPORTS``      what was taken out of a crate, by lab and case
+    ``CASE_EXPORTS``      crates for download, by case
+    ``CASE_IMPORTS``      files extracted from a crate, by lab and case
     ``MOSAIC_BUILDS``     stages to resume from, by video and options
     ``TRAININGS``         pictures and checkpoints, by lab and training
-    ``JOBS``              temporary folders of jobs at work, by job
-    ``IDENTITY``          which database these files belong to
-    ``RESTORE``           says that a restore was begun
-    ``MOVE``              says that an installation is being moved here
-    ``RESERVE``           room that is held for records
+    ``JOBS``              temporary folders of running jobs, by job
+    ``IDENTITY``          identity of the database that these files belong to
+    ``RESTORE``           marks an unfinished restore
+    ``MOVE``              marks an unfinished move of an installation
+    ``RESERVE``           reserved space for records
     ====================  =======================================================================
     """
 
     ASSETS = ("assets", "", Erased.BY_CONTENT, True)
     FETCHED = ("fetched", "", Erased.BY_CONTENT, False)
-    TRASH = ("trash", "", Erased.BY_CONTENT, False)
+    ORPHANS = ("orphans", "", Erased.BY_CONTENT, False)
     DERIVED = ("derived", "", Erased.BY_ID, True)
     CACHE = ("cache", "", Erased.BY_ID, False)
     INCOMING = ("incoming", "", Erased.BY_ID, False)
@@ -81,27 +80,27 @@ class Place(Enum):
         return root() / self.folder_name
 
     def path(self, *ids: uuid.UUID | str) -> Path:
-        """The entry that is named by these ids; the folder or file itself without any."""
+        """Path of the entry with these ids; without ids the folder or file itself."""
         return self.folder / (self.prefix + "-".join(map(str, ids))) if ids else self.folder
 
     def entries(self) -> Iterator[Path]:
-        """List the entries, in no particular order."""
+        """Entries of the folder, in no particular order."""
         found = self.folder.iterdir() if self.folder.is_dir() else iter(())
         return (path for path in found if path.name.startswith(self.prefix))
 
 
 def root() -> Path:
-    """The storage's root, as configured."""
+    """Configured root of the storage."""
     return Path(settings.TESSERA_STORAGE)
 
 
 def ids_in(name: str) -> set[str]:
-    """The ids of which the name of an entry consists."""
+    """Ids in the name of an entry."""
     return set(_UUID.findall(name))
 
 
 def entries_of(ids: Collection[str]) -> list[Path]:
-    """Every entry, in any place, that is named by one of these ids."""
+    """Entries of all folders whose name contains one of these ids."""
     return sorted(
         path
         for place in Place
@@ -112,7 +111,7 @@ def entries_of(ids: Collection[str]) -> list[Path]:
 
 
 def unknown_entries() -> list[str]:
-    """Names at the top of the storage, and in folders that places share, that no place declares."""
+    """Names in the root of the storage and in shared folders that no ``Place`` declares."""
     known = {place.folder_name: [] for place in Place}  # type: dict[str, list[str]]
     for place in Place:
         known[place.folder_name].append(place.prefix)

@@ -1,7 +1,7 @@
-"""The one way to declare background work. ``portal.jobs`` runs what is registered here.
+"""Declare background work, which ``portal.jobs`` runs.
 
-The linter bans Celery's own decorators elsewhere: a bare Celery task has no row, so nobody could
-see, cancel or recover it.
+The linter bans Celery's own decorators elsewhere: a task without a job row cannot be listed,
+cancelled or recovered.
 """
 
 from __future__ import annotations
@@ -18,46 +18,48 @@ QUEUES = ("default", "gpu")
 
 
 class Priority(enum.IntEnum):
-    """Which work a worker takes first; within one, labs and people take turns."""
+    """Order in which workers take jobs; labs and people take turns within a priority."""
 
-    INTERACTIVE = 0  # somebody looks at the page that waits for it
-    INGEST = 1  # an upload to be looked at, a mosaic to be built
-    BULK = 2  # whole canvases and archives: in parts, between which the others have their turn
+    INTERACTIVE = 0  # somebody waits for it on a page
+    INGEST = 1  # processing an upload, building a mosaic
+    BULK = 2  # whole canvases and archives, in parts between which other jobs run
 
 
 class JobContext(Protocol):
-    """What a running task may ask of its job."""
+    """Interface of a running task to its job."""
 
     job_id: uuid.UUID
-    ahead: Any  # what ``Ahead.work`` did for this job before it began; usually None
+    batch_result: Any  # this job's value from ``Batching.run``; None if it was not in a batch
 
     def progress(self, done: int, total: int, phase: str) -> None:
-        """Record progress (throttled). Raises ``JobCancelled`` or ``LeaseLost``: let them pass."""
+        """Record progress (throttled); may raise ``JobCancelled`` or ``LeaseLost``."""
 
     def effect(self) -> AbstractContextManager[None]:
-        """A transaction in which this attempt is proven to still own the job.
+        """Transaction for all lasting changes of a task, at its end.
 
-        Everything a task changes for good goes inside, once, at its end: a worker that was
-        paused, and whose job another one took over, fails here instead of writing twice.
+        It fails if the lease was lost, so that a paused worker whose job another worker took over
+        does not write a second time.
         """
 
     def part(self) -> AbstractContextManager[None]:
-        """As ``effect`` for one part of the work, after which the job continues.
+        """Like ``effect``, for one part of the work after which the job continues.
 
-        What it wrote lasts, so the task must find it when it runs again and do the rest. Attempts
-        that were lost before it no longer count.
+        A later attempt must find what was committed and do the rest. Attempts lost before are no
+        longer counted.
         """
 
     def give_way(self) -> None:
-        """Between two parts: raises ``JobYielded`` where more urgent work waits for this worker,
-        or others' after a while. Let it pass: the job goes back into the queue."""
+        """Raise ``JobYielded`` if other jobs must go first; call it between two parts.
+
+        The task must let the exception pass. The job then goes back into the queue.
+        """
 
     def scratch(self) -> AbstractContextManager[Path]:
-        """A temporary folder on the storage volume, so that a rename out of it is atomic."""
+        """Temporary folder on the storage volume, so that files can be renamed out of it."""
 
 
 class UserError(Exception):
-    """Work that can never succeed, for a reason the user can understand. Not retried."""
+    """Failure for a reason the user can understand; not retried."""
 
     def __init__(self, message: str, *, code: str = "failed") -> None:
         super().__init__(message)
@@ -65,42 +67,44 @@ class UserError(Exception):
 
 
 class JobCancelled(Exception):
-    """The user asked to stop."""
+    """The user cancelled the job."""
 
 
 class JobYielded(Exception):
-    """Others go first; the job is in the queue again, and none of its attempts is spent."""
+    """Other jobs go first; the job returns to the queue without counting the attempt."""
 
 
 class LeaseLost(Exception):
-    """Another worker took the job over; this attempt must leave no trace."""
+    """Another worker took the job over; this attempt must not write anything."""
 
 
 JobResult = dict[str, str | int | float | list[str]]
-"""What a task reports of its outcome, JSON-able; shown with the job. ``outcome``: why it ended well
-without what was asked for, as ``no tissue``; shown in the place of "Done"."""
+"""Result of a task as JSON, shown with the job. The key ``outcome`` is the reason why a successful
+task has no result, such as ``no tissue``; pages show it instead of "Done"."""
 
 TaskFunction = Callable[..., JobResult | None]
 Arguments = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Ahead:
-    """Work done for several waiting jobs of a kind at once, before each runs as usual.
+class Batching:
+    """Processing of several waiting jobs of a kind in one batch, before each runs as usual.
 
-    It only saves time: each job has a lease, an effect and an end of its own. What it left
-    undone, or raised, a job does or meets again on its own.
+    Only an optimisation: each job keeps its own lease, final transaction and state, and repeats
+    the work if the batch raised or left it out.
 
     Attributes:
-        most: how many jobs a worker takes together, asked once it has one of them; 1: no others.
-        alike: what jobs must have in common to go together, by their arguments; None: goes alone.
-        work: from contexts and arguments of jobs alike to what each then finds as ``ahead``. A
+        max_size: Return the largest batch, once the worker has claimed its first job; 1 disables
+            batching.
+        keys: Return a key for each job's arguments. Jobs with equal keys share a batch; None: the
+            job runs alone.
+        run: Process the jobs of a batch and return a value for each, its ``batch_result``. A
             context raises ``JobCancelled`` or ``LeaseLost`` for its own job only.
     """
 
-    most: Callable[[], int]
-    alike: Callable[[Sequence[Arguments]], Sequence[Hashable]]
-    work: Callable[[Sequence[tuple[JobContext, Arguments]]], Sequence[Any]]
+    max_size: Callable[[], int]
+    keys: Callable[[Sequence[Arguments]], Sequence[Hashable]]
+    run: Callable[[Sequence[tuple[JobContext, Arguments]]], Sequence[Any]]
 
 
 Upgrade = Callable[[dict[str, Any], int], dict[str, Any]]
@@ -111,13 +115,14 @@ class TaskSpec:
     """A registered kind of job.
 
     Attributes:
-        title: what people read: "Prepare slide".
-        priority: of its jobs, see ``Priority``.
-        retry_on: exceptions worth another attempt; anything else ends the job at once.
-        backoff_s: pause before attempt n+1 is ``backoff_s * 2 ** (n - 1)``, at most 10 minutes.
-        version: of the arguments; jobs keep the one they were submitted with.
-        upgrade: arguments of an older version, and that version, to present ones.
-        ahead: how several waiting jobs of the kind are worked on together, if they are.
+        title: Name shown to people, such as "Prepare slide".
+        retry_on: Exceptions after which the job is tried again; others end it.
+        backoff_s: The pause before attempt n+1 is ``backoff_s * 2 ** (n - 1)``, at most 10 minutes.
+        version: Version of the arguments; jobs keep the one they were submitted with.
+        upgrade: Converts arguments of an older version, given both, to the current version.
+        batching: Processes several waiting jobs of the kind together.
+        is_internal: Maintenance of the portal. Its jobs are not listed and emit no events, and
+            their rows are deleted when they succeed.
     """
 
     kind: str
@@ -130,13 +135,19 @@ class TaskSpec:
     priority: Priority = Priority.INTERACTIVE
     version: int = 1
     upgrade: Upgrade | None = None
-    ahead: Ahead | None = None
+    batching: Batching | None = None
+    is_internal: bool = False
 
 
 REGISTRY: dict[str, TaskSpec] = {}
 
 
-def task(
+def internal_kinds() -> list[str]:
+    """Kinds of jobs that are not shown to people."""
+    return [kind for kind, spec in REGISTRY.items() if spec.is_internal]
+
+
+def job_task(
     kind: str,
     *,
     title: str = "",
@@ -147,14 +158,13 @@ def task(
     backoff_s: float = 5.0,
     version: int = 1,
     upgrade: Upgrade | None = None,
-    ahead: Ahead | None = None,
+    batching: Batching | None = None,
+    is_internal: bool = False,
 ) -> Callable[[TaskFunction], TaskFunction]:
-    """Register ``function(context, **ids)`` as the work of jobs of ``kind``.
+    """Register ``function(context, **args)`` as the task of jobs of ``kind``.
 
-    The function may run twice (a worker died): it must leave the same rows and bytes.
-
-    Jobs outlive releases. Where the arguments change, raise ``version`` and give ``upgrade``, which
-    turns those of waiting jobs into present ones.
+    The function must be idempotent, because it runs again after a worker died. Waiting jobs
+    outlive releases: if the arguments change, raise ``version`` and pass ``upgrade``.
     """
     if (version > 1) != (upgrade is not None):
         raise ValueError(f"job kind {kind!r}: version 1 has no upgrade, later ones need one")
@@ -176,7 +186,8 @@ def task(
             priority=priority,
             version=version,
             upgrade=upgrade,
-            ahead=ahead,
+            batching=batching,
+            is_internal=is_internal,
         )
         return function
 

@@ -1,4 +1,4 @@
-"""Names as people write them: one spelling for what looks the same.
+"""Normalise names, so that equal-looking names are equal.
 
 Two programs write one word in different code points: macOS decomposes accents, word processors add
 no-break spaces, soft hyphens and zero-width characters. Every writer of a name calls
@@ -17,7 +17,7 @@ _VIRAMA = 9  # the canonical combining class of the signs after which Indic scri
 
 
 def name_clean(value: str) -> str:
-    """One line in Unicode's composed form (NFC), without what is not drawn.
+    """A line in Unicode's composed form (NFC), without what is not drawn.
 
     Spaces of every kind become single ones, and none is left at the ends. Control characters,
     directional marks, soft hyphens and zero-width characters are removed; a joiner stays where it
@@ -50,15 +50,15 @@ def name_key(value: str) -> str:
 def _drawn(value: str) -> str:
     """In composed form, without characters that have no picture and no effect on others."""
     text = unicodedata.normalize("NFC", value.encode("utf-8", "replace").decode("utf-8"))
-    kept: list[str] = []
+    visible: list[str] = []
     for at, letter in enumerate(text):
         if letter in _NOT_DRAWN or (
             unicodedata.category(letter) in ("Cf", "Cn")
-            and not _shapes(letter, kept, text[at + 1 : at + 2])
+            and not _shapes(letter, visible, text[at + 1 : at + 2])
         ):
             continue
-        kept.append(letter)
-    return unicodedata.normalize("NFC", "".join(kept))
+        visible.append(letter)
+    return unicodedata.normalize("NFC", "".join(visible))
 
 
 def _shapes(letter: str, before: list[str], after: str) -> bool:

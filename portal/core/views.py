@@ -1,14 +1,16 @@
-"""Answers for what went wrong outside of a view, and the API's documentation page."""
+"""Error responses outside of views, and the API's documentation page."""
 
 from __future__ import annotations
 
 import sys
 from typing import Any
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.template import loader
 from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_safe
 from drf_spectacular.views import SpectacularSwaggerSplitView
 
 from portal.core.api.problems import CONTENT_TYPE, problem, problem_of
@@ -22,6 +24,7 @@ from portal.core.errors import (
     StorageFullError,
     UnavailableError,
 )
+from portal.core.http.audit_rules import not_audited
 from portal.core.observe import ids
 
 RETRY_AFTER_S = "5"  # a database that restarts takes some seconds
@@ -29,7 +32,7 @@ API_PREFIX = "/api/"
 
 
 def error_response(request: HttpRequest, error: PortalError) -> HttpResponse:
-    """The error as the caller can read it: problem+json, a partial for htmx, or a page."""
+    """Response for an error: problem+json, a partial for htmx, or a page."""
     if request.path.startswith(API_PREFIX) or _wants_json(request):
         return JsonResponse(problem_of(error), status=error.status, content_type=CONTENT_TYPE)
     template = "core/_error.html" if getattr(request, "htmx", False) else "core/error.html"
@@ -41,37 +44,45 @@ def _wants_json(request: HttpRequest) -> bool:
     return "json" in request.headers.get("Accept", "")
 
 
+@not_audited("no data of patients")
 @csrf_exempt
 def api_not_found(request: HttpRequest, rest: str = "") -> HttpResponse:
-    """Any URL below the API's prefix that nothing else answers."""
+    """Response 404 for unknown URLs of the API."""
     detail = f"The API has nothing at {request.path}."
     if not request.path.endswith("/"):
         detail += " Its URLs end with a slash."
     return error_response(request, NotFoundError(detail))
 
 
+@not_audited("no data of patients")
+@require_safe
+def help_not_found(request: HttpRequest, page: str = "") -> HttpResponse:
+    """Response 404 for pages of the guide. WhiteNoise serves those that `make docs` has built."""
+    if settings.WHITENOISE_ROOT is None:
+        message = "The guide has not been built on this server. The command is: make docs."
+    else:
+        message = "The guide has no such page. Begin at /help/."
+    return error_response(request, NotFoundError(message))
+
+
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """400: what Django refuses before a view sees it."""
+    """Response 400 for requests that Django refuses before a view runs."""
     return error_response(request, InvalidInputError("The request cannot be understood."))
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """403."""
+    """Response 403."""
     return error_response(request, ForbiddenError("Your role in this lab does not allow this."))
 
 
 def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """404: also what another lab's object answers."""
+    """Response 404, also for objects of other labs."""
     error = NotFoundError("There is no such page, or you may not see it.")
     return error_response(request, error)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """500: never a trace. The page is static, the log has the rest.
-
-    507 where the disk is full, 503 where only the database is away for a moment:
-    programs try that again by themselves.
-    """
+    """Response 500 without a traceback; 507 for a full disk, 503 while the database is away."""
     if is_disk_full(sys.exc_info()[1]):
         reserve_release()
         return JsonResponse(
@@ -107,13 +118,14 @@ def _static_page(status: int) -> HttpResponse:
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """A form that was open too long, or sent from elsewhere."""
+    """Response 403 for a failed CSRF check."""
     message = "This form is no longer valid. Go back, reload the page and try again."
     return error_response(request, ForbiddenError(message))
 
 
+@not_audited("no data of patients")
 class ApiDocsView(SpectacularSwaggerSplitView):
-    """The API to read and to try out. Split: its script is a file, as our policy demands."""
+    """Swagger page of the API; its script is a separate file because of the CSP."""
 
     template_name = "core/api_docs.html"
     permission_classes: Any = ()

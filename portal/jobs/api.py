@@ -1,4 +1,4 @@
-"""REST: jobs are read, cancelled and tried again; other endpoints create them."""
+"""REST endpoints that read, cancel and retry jobs; other endpoints create them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
 from portal.core.api.views import ApiViewSet
-from portal.jobs import selectors, services
+from portal.core.http.audit_rules import AuditRule, audited
+from portal.jobs import services
 from portal.jobs.models import Job, JobState
+from portal.jobs.selectors import jobs as selectors
 from portal.jobs.serializers import (
     JobChoiceSerializer,
     JobsCancelledSerializer,
@@ -25,13 +27,13 @@ from portal.labs.requests import user_of
 
 
 class JobFilter(filters.FilterSet):
-    """Filters of the list."""
+    """Filters of the list of jobs."""
 
     state = filters.ChoiceFilter(choices=JobState.choices)
     kind = filters.CharFilter()
     target_id = filters.UUIDFilter()
     person = filters.CharFilter(
-        method="by_person", help_text="Id of the person who asked for it, or `me`"
+        method="by_person", help_text="Id of the person who submitted it, or `me`"
     )
 
     class Meta:
@@ -43,6 +45,13 @@ class JobFilter(filters.FilterSet):
         return selectors.jobs_of_person(jobs, value, user_of(self.request))
 
 
+@audited(
+    list=None,
+    retrieve=None,
+    cancel=AuditRule("job.cancelled", "job", "pk"),
+    cancel_many=AuditRule("job.cancelled"),
+    retry=AuditRule("job.retried", "job", "pk"),
+)
 class JobViewSet(
     mixins.ListModelMixin,
     mixins.RetrieveModelMixin,
@@ -57,13 +66,13 @@ class JobViewSet(
     lookup_value_converter = "uuid"
 
     def get_queryset(self) -> QuerySet[Job]:
-        """What this user may see."""
+        """Jobs visible to the user."""
         return selectors.job_list(user=user_of(self.request))
 
     @extend_schema(request=None, responses={202: JobSerializer})
     @action(detail=True, methods=["post"])
     def cancel(self, request: Request, pk: str) -> Response:
-        """Stop the job: at once while it waits, soon while it runs."""
+        """Cancel the job: at once while it waits, soon while it runs."""
         job = services.job_cancel(job=self.get_object(), user=user_of(request))
         return Response(self.get_serializer(job).data, status=status.HTTP_202_ACCEPTED)
 
@@ -81,7 +90,7 @@ class JobViewSet(
         pagination_class=None,
     )
     def cancel_many(self, request: Request) -> Response:
-        """Stop many jobs: those with these ids, or all that are waiting or running and match."""
+        """Cancel jobs by ids, or all waiting and running jobs that match the filters."""
         choice = JobChoiceSerializer(data=request.data)
         choice.is_valid(raise_exception=True)
         ids = choice.validated_data.pop("ids", None)
@@ -95,23 +104,23 @@ class JobViewSet(
     @extend_schema(request=None, responses={202: JobSerializer})
     @action(detail=True, methods=["post"])
     def retry(self, request: Request, pk: str) -> Response:
-        """Submit the work of a failed or cancelled job again; answers the new job."""
+        """Repeat a failed or cancelled job; returns the new job."""
         job = services.job_retry(job=self.get_object(), user=user_of(request))
         return job_accepted(job, request)
 
 
 def job_accepted(job: Job, request: Request, **body: Any) -> Response:
-    """``202`` with the job and its ``Location``; what every endpoint that starts work answers."""
-    found = JobSerializer(job).data
+    """Response 202 with the job and its ``Location``, for endpoints that submit a job."""
+    data = JobSerializer(job).data
     return Response(
-        {**body, "job": found} if body else found,
+        {**body, "job": data} if body else data,
         status=status.HTTP_202_ACCEPTED,
         headers={"Location": reverse("api:job-detail", args=[job.pk], request=request)},
     )
 
 
 def job_answered(job: Job | None, request: Request, **body: Any) -> Response:
-    """For work that may have been requested before: 202 while its job runs, 200 afterwards."""
+    """Response for work that was perhaps submitted before: 202 while its job is open."""
     if job is not None and not job.has_ended:
         return job_accepted(job, request, **body)
     return Response({**body, "job": JobSerializer(job).data if job else None})

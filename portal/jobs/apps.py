@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from django.apps import AppConfig
+from django.utils.module_loading import autodiscover_modules
 
 
 class JobsConfig(AppConfig):
-    """Tessera's app for the job ledger."""
+    """Tessera's app for jobs."""
 
     name = "portal.jobs"
     label = "jobs"
 
     def ready(self) -> None:
-        """Register the chore."""
-        from portal.core.housekeeping import daily
-        from portal.jobs.services import signs_prune
+        """Register the Celery tasks of all kinds of jobs (``tasks`` of the apps)."""
+        from portal.jobs.worker.celery_tasks import register_celery_tasks
 
-        daily("signs of workers", signs_prune)
+        autodiscover_modules("tasks")
+        register_celery_tasks()

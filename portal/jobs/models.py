@@ -1,4 +1,4 @@
-"""The job ledger: one row per piece of background work.
+"""Jobs, one row per piece of background work, and the heartbeats of workers.
 
 ::
 
@@ -6,10 +6,9 @@
       ^                  |--user error or attempts spent--> failed
       |--retry/reaper----|--cancel flag seen--------------> cancelled
     queued --cancel--> cancelled
-    running --others go first--> queued
+    running --yields to others--> queued
 
-Which job a worker takes next is decided when it claims one (``selectors.turns``). Only an UPDATE
-guarded by state and lease token moves a row, so two workers cannot both win.
+``selectors.scheduling`` decides which job is next, ``claims`` changes the state of a row.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from portal.labs.models import Lab, LabOwned
 
 
 class JobState(models.TextChoices):
-    """See the diagram above."""
+    """States of a job; the module's docstring shows the transitions."""
 
     QUEUED = "queued", "Waiting"
     RUNNING = "running", "Running"
@@ -34,20 +33,21 @@ class JobState(models.TextChoices):
 
 
 class JobPriority(models.IntegerChoices):
-    """``portal.core.tasks.Priority`` for people."""
+    """Labels of ``portal.core.tasks.Priority``."""
 
     INTERACTIVE = Priority.INTERACTIVE, "Interactive"
     INGEST = Priority.INGEST, "Ingest"
     BULK = Priority.BULK, "Bulk"
 
 
-ENDED = (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED)
+OPEN_STATES = (JobState.QUEUED, JobState.RUNNING)
+ENDED_STATES = (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED)
 WORKER_LOST = "worker-lost"
-"""``error_code`` of a job whose worker was lost each time it was tried."""
+"""``error_code`` of a job whose worker was lost in each attempt."""
 
 
 class Job(LabOwned):
-    """One piece of background work."""
+    """A piece of background work."""
 
     kind = models.CharField(max_length=60)
     queue = models.CharField(max_length=20, default="default")
@@ -56,10 +56,13 @@ class Job(LabOwned):
     )
     args = models.JSONField(default=dict)
     payload_version = models.PositiveSmallIntegerField(
-        default=1, help_text="Version of args; see task()"
+        default=1, help_text="Version of args; see job_task()"
     )
     request_id = models.CharField(
-        max_length=64, blank=True, help_text="Of the person who asked, for the log"
+        max_length=64, blank=True, help_text="Id of the request that submitted it, for the log"
+    )
+    traceparent = models.CharField(
+        max_length=64, blank=True, help_text="W3C trace context of that request"
     )
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
@@ -67,13 +70,19 @@ class Job(LabOwned):
     target_type = models.CharField(max_length=40, blank=True)
     target_id = models.UUIDField(null=True, blank=True)
     target_name = NameField(max_length=200, blank=True)
-    idempotency_key = models.CharField(max_length=200, null=True, blank=True)
+    unique_key = models.CharField(
+        max_length=64,
+        blank=True,
+        help_text="SHA-256 of the arguments if only one open job may have them",
+    )
 
     state = models.CharField(max_length=10, choices=JobState.choices, default=JobState.QUEUED)
     attempts = models.PositiveIntegerField(default=0)
     max_attempts = models.PositiveIntegerField(default=3)
     not_before = models.DateTimeField(null=True, blank=True)
-    rung_at = models.DateTimeField(null=True, blank=True)
+    sent_at = models.DateTimeField(
+        null=True, blank=True, help_text="When its message was sent to the workers"
+    )
 
     lease_token = models.UUIDField(null=True, blank=True)
     lease_until = models.DateTimeField(null=True, blank=True)
@@ -108,40 +117,42 @@ class Job(LabOwned):
         )
         constraints = (
             models.UniqueConstraint(
-                fields=["lab", "idempotency_key"], name="job_idempotency_unique"
+                fields=["lab", "kind", "unique_key"],
+                condition=~models.Q(unique_key="") & models.Q(state__in=OPEN_STATES),
+                name="job_open_unique",
             ),
         )
 
     @property
     def title(self) -> str:
-        """What the job does, for people."""
+        """Title of the kind of job."""
         spec = REGISTRY.get(self.kind)
         return spec.title if spec else self.kind
 
     @property
     def name(self) -> str:
-        """What it works on, for people; nothing where that is in the bin or gone."""
+        """Name of the target; empty where that is in the trash, deleted or hidden."""
         return "" if getattr(self, "hides_name", False) else self.target_name
 
     @property
-    def trouble(self) -> str:
-        """What went wrong, for people; it may name what it worked on."""
+    def shown_error(self) -> str:
+        """Error message; empty where the target, which it may name, is hidden."""
         return "" if getattr(self, "hides_name", False) else self.error_message
 
     @property
     def outcome(self) -> str:
-        """Why it ended well without what was asked for (``no tissue``); empty otherwise."""
+        """Reason why a successful job has no result (``no tissue``); empty otherwise."""
         found = self.result.get("outcome", "") if self.state == JobState.SUCCEEDED else ""
         return str(found)
 
     @property
     def has_ended(self) -> bool:
-        """True once nothing will change any more."""
-        return self.state in ENDED
+        """Return whether the job is in an end state."""
+        return self.state in ENDED_STATES
 
     @property
     def percent(self) -> int:
-        """0-100; 0 while the total is unknown."""
+        """Progress from 0 to 100; 0 while the total is unknown."""
         if self.state == JobState.SUCCEEDED:
             return 100
         return (
@@ -149,31 +160,35 @@ class Job(LabOwned):
         )
 
 
-class JobTurn(models.Model):
-    """When work of a priority last began for somebody in a lab: whoever waited longest is next."""
+class LastServed(models.Model):
+    """Time at which a job of a priority was last started for a person in a lab."""
 
     lab = models.ForeignKey(Lab, on_delete=models.CASCADE, related_name="+")
     person = models.CharField(
         max_length=40,
         blank=True,
-        help_text="Key of the person who asked; empty for the portal itself",
+        help_text="Key of the person; empty for the portal itself",
     )
     priority = models.PositiveSmallIntegerField(choices=JobPriority.choices)
     served_at = models.DateTimeField()
 
     class Meta:
         constraints = (
-            models.UniqueConstraint(fields=["lab", "person", "priority"], name="job_turn_unique"),
+            models.UniqueConstraint(
+                fields=["lab", "person", "priority"], name="last_served_unique"
+            ),
         )
 
 
-class WorkerSign(BaseModel):
-    """A worker's sign of life, for ``/readyz`` and the jobs page."""
+class WorkerHeartbeat(BaseModel):
+    """Last heartbeat of a worker or reaper."""
 
     name = models.CharField(max_length=120, unique=True)
     queues = models.CharField(max_length=120)
     processes = models.PositiveSmallIntegerField(default=1, help_text="Jobs it runs at once")
     device = models.CharField(
-        max_length=120, blank=True, help_text="What its networks run on; empty if it runs none"
+        max_length=120,
+        blank=True,
+        help_text="Device that its networks run on; empty if it runs none",
     )
-    seen_at = models.DateTimeField(db_index=True)
+    last_seen_at = models.DateTimeField(db_index=True)

@@ -1,4 +1,4 @@
-"""Jobs as programs see them."""
+"""Serializers of jobs."""
 
 from __future__ import annotations
 
@@ -10,22 +10,37 @@ from rest_framework import serializers
 
 from ml.types import JsonObject
 from portal.jobs.models import Job, JobPriority, JobState
-from portal.jobs.selectors import Wait, time_left_s, waits
+from portal.jobs.selectors.estimates import WaitEstimate, time_left_s, wait_estimates
 
-OPEN_STATES = ((JobState.QUEUED.value, "Waiting"), (JobState.RUNNING.value, "Running"))
+OPEN_CHOICES = ((JobState.QUEUED.value, "Waiting"), (JobState.RUNNING.value, "Running"))
 
 
 class WaitSerializer(serializers.Serializer[Any]):
-    """Where a waiting job stands."""
+    """Place of a waiting job in its queue."""
 
     position = serializers.IntegerField(help_text="1 is next")
     seconds = serializers.FloatField(
-        allow_null=True, help_text="Estimated time until it begins; null while unknown"
+        allow_null=True, help_text="Estimated time until it starts; null while unknown"
     )
 
 
+class JobProgressSerializer(serializers.Serializer[Any]):
+    """Progress in the current phase."""
+
+    done = serializers.IntegerField()
+    total = serializers.IntegerField(help_text="0 while unknown")
+    percent = serializers.IntegerField()
+
+
+class JobErrorSerializer(serializers.Serializer[Any]):
+    """Error of a failed job."""
+
+    code = serializers.CharField()
+    message = serializers.CharField()
+
+
 class JobSerializer(serializers.ModelSerializer[Job]):
-    """A job as programs see it. The traceback stays inside."""
+    """A job, without its traceback."""
 
     progress = serializers.SerializerMethodField()
     target_name = serializers.CharField(source="name", help_text="Empty once the target is deleted")
@@ -69,8 +84,9 @@ class JobSerializer(serializers.ModelSerializer[Job]):
             "finished_at",
         )
 
+    @extend_schema_field(JobProgressSerializer)
     def get_progress(self, job: Job) -> dict[str, int]:
-        """``done`` of ``total`` in the present phase; total 0 means unknown."""
+        """``done`` of ``total`` steps of the current phase; a total of 0 is unknown."""
         return {
             "done": job.progress_done,
             "total": job.progress_total,
@@ -83,51 +99,52 @@ class JobSerializer(serializers.ModelSerializer[Job]):
 
     @extend_schema_field(WaitSerializer(allow_null=True))
     def get_wait(self, job: Job) -> JsonObject | None:
-        """Looked up once for a whole list, and only where a job waits."""
+        """Estimate of a waiting job; all estimates of a response are computed once."""
         if job.state != JobState.QUEUED:
             return None
         root = self.root
-        line: dict[uuid.UUID, Wait] | None = getattr(root, "waits", None)
-        if line is None:
-            line = waits()
-            root.waits = line  # type: ignore[attr-defined] # this answer's
-        found = line.get(job.pk)
-        return WaitSerializer(found).data if found else None
+        estimates: dict[uuid.UUID, WaitEstimate] | None = getattr(root, "wait_estimates", None)
+        if estimates is None:
+            estimates = wait_estimates()
+            root.wait_estimates = estimates  # type: ignore[attr-defined] # for this response
+        estimate = estimates.get(job.pk)
+        return WaitSerializer(estimate).data if estimate else None
 
     def get_seconds_left(self, job: Job) -> float | None:
-        """By its progress so far."""
+        """Estimate from the progress so far."""
         left = time_left_s(job)
         return None if left is None else round(left, 1)
 
+    @extend_schema_field(JobErrorSerializer(allow_null=True))
     def get_error(self, job: Job) -> dict[str, str] | None:
-        """What the user is told, or null."""
+        """Error of a failed job, else null."""
         if not job.error_code:
             return None
-        return {"code": job.error_code, "message": job.trouble}
+        return {"code": job.error_code, "message": job.shown_error}
 
 
 class JobChoiceSerializer(serializers.Serializer[Any]):
-    """Which jobs: by their ids, or by the filters of the list."""
+    """Selection of jobs by their ids or by the filters of the list."""
 
     ids = serializers.ListField(child=serializers.UUIDField(), required=False, max_length=1000)
-    state = serializers.ChoiceField(OPEN_STATES, required=False)
+    state = serializers.ChoiceField(OPEN_CHOICES, required=False)
     kind = serializers.CharField(required=False, max_length=60)
     person = serializers.CharField(
-        required=False, max_length=40, help_text="Id of the person who asked for them, or `me`"
+        required=False, max_length=40, help_text="Id of the person who submitted them, or `me`"
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """An empty choice would be every job of the lab."""
+        """Refuse an empty selection, which would match all jobs."""
         if not attrs:
             raise serializers.ValidationError("Give ids, or a state, kind or person.")
         return attrs
 
 
 class JobsCancelledSerializer(serializers.Serializer[Any]):
-    """What became of them."""
+    """Result of cancelling several jobs."""
 
-    cancelled = serializers.IntegerField(help_text="Were waiting and ended at once")
-    stopping = serializers.IntegerField(help_text="Are running and were told to stop")
-    kept = serializers.IntegerField(
-        help_text="Others' jobs, which only a manager may cancel, and those that ended meanwhile"
+    cancelled = serializers.IntegerField(help_text="Waiting jobs, which ended at once")
+    stopping = serializers.IntegerField(help_text="Running jobs, which will stop")
+    not_cancelled = serializers.IntegerField(
+        help_text="Jobs of others, which only a manager may cancel, and jobs that have ended"
     )

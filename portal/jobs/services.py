@@ -1,7 +1,9 @@
-"""Writes of the ledger that people and other apps ask for."""
+"""Submit, cancel and retry jobs."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -14,29 +16,31 @@ from django.db.models.functions import Now
 
 from portal.core.errors import ConflictError, InvalidInputError
 from portal.core.observe import ids
+from portal.core.observe.traces import traceparent
 from portal.core.tasks import REGISTRY, Priority
-from portal.jobs import ledger
-from portal.jobs.models import ENDED, Job, JobState, WorkerSign
-from portal.jobs.worker.bell import ring
+from portal.jobs import claims
+from portal.jobs.models import ENDED_STATES, OPEN_STATES, Job, JobState, WorkerHeartbeat
+from portal.jobs.worker.messages import send_if_room
 from portal.labs.models import Lab, Role, User
 from portal.labs.rules import has_role, require_role
 
-SIGNS_KEPT = timedelta(days=7)  # somebody may ask about a worker that died last week
-CANCEL_CHUNK = 500  # jobs in a transaction: SQLite's other writers wait for it
+HEARTBEAT_RETENTION = timedelta(days=7)  # to find out about a worker that died last week
+CANCEL_CHUNK = 500  # jobs in a transaction, for which SQLite's other writers wait
 
 
 @dataclass(frozen=True, slots=True)
-class JobsCancelled:
-    """What became of jobs that were cancelled together.
+class CancellationCounts:
+    """Result of cancelling several jobs.
 
     Attributes:
-        cancelled: ended at once. stopping: at work, and told to stop.
-        kept: others' jobs, which only a manager may cancel; or ended in the meantime.
+        cancelled: Waiting jobs, which ended at once.
+        stopping: Running jobs, which will stop.
+        not_cancelled: Jobs of others, which only a manager may cancel, and jobs that have ended.
     """
 
     cancelled: int
     stopping: int
-    kept: int
+    not_cancelled: int
 
 
 def job_submit(
@@ -47,17 +51,17 @@ def job_submit(
     user: User | None,
     target: models.Model | None = None,
     target_name: str = "",
-    idempotency_key: str | None = None,
+    is_unique: bool = False,
     priority: Priority | None = None,
 ) -> Job:
-    """Write a job row; the doorbell is rung when the caller's transaction commits.
+    """Create a job; its message is sent after the caller's transaction commits.
 
     Args:
-        kind: as registered with ``portal.core.tasks.task``.
-        args: JSON-able ids, passed to the task as keywords.
-        idempotency_key: unique in the lab: the same key gives the job that has it, until that job
-            failed or was cancelled.
-        priority: another than that of the kind.
+        kind: Declared with ``portal.core.tasks.job_task``.
+        args: JSON-serialisable ids, passed to the task as keyword arguments.
+        is_unique: Return an open job of this kind with the same arguments instead of creating
+            another; a database constraint ensures it.
+        priority: Overrides the priority of the kind.
     """
     spec = REGISTRY[kind]
     fields: dict[str, Any] = {
@@ -68,38 +72,42 @@ def job_submit(
         "args": dict(args),
         "payload_version": spec.version,
         "request_id": ids.request_id(),
+        "traceparent": traceparent(),
         "created_by": user,
         "target_type": target._meta.model_name if target is not None else "",
         "target_id": target.pk if target is not None else None,
+        "unique_key": _arguments_hash(args) if is_unique else "",
         "target_name": (target_name or (str(target) if target is not None else ""))[:200],
     }
     with transaction.atomic():
-        if idempotency_key is None:
-            job, is_new = Job.objects.create(lab=lab, **fields), True
-        else:
+        if is_unique:
             job, is_new = Job.objects.get_or_create(
-                lab=lab, idempotency_key=idempotency_key, defaults=fields
+                lab=lab,
+                kind=kind,
+                unique_key=fields["unique_key"],
+                state__in=OPEN_STATES,
+                defaults=fields | {"state": JobState.QUEUED},
             )
+        else:
+            job, is_new = Job.objects.create(lab=lab, **fields), True
         if is_new:
-            transaction.on_commit(partial(ring, job.pk, queue=job.queue))
+            transaction.on_commit(partial(send_if_room, job), robust=True)
     return job
 
 
 def job_cancel(*, job: Job, user: User) -> Job:
-    """Stop a job: at once while it waits, by a flag that the task polls while it runs.
-
-    Its owner may, and so may a lab manager.
+    """Cancel a waiting job, or set the flag that a running task polls.
 
     Raises:
-        ForbiddenError: neither owner (with at least annotator's rights) nor manager.
-        ConflictError: it has ended already.
+        ForbiddenError: The user neither submitted it (as an annotator at least) nor is a manager.
+        ConflictError: It has ended already.
     """
     require_role(user, job.lab_id, at_least=Role.ANNOTATOR)
     if job.created_by_id != user.pk and not has_role(user, job.lab_id, at_least=Role.MANAGER):
         require_role(user, job.lab_id, at_least=Role.MANAGER)
     waiting = Job.objects.filter(pk=job.pk, state=JobState.QUEUED)
-    ended = ledger.end(
-        waiting, job.pk, JobState.CANCELLED, cancel_requested=True, **ledger.CANCELLED
+    ended = claims.end_job(
+        waiting, job.pk, JobState.CANCELLED, cancel_requested=True, **claims.CANCELLED
     )
     if not ended:
         flagged = Job.objects.filter(pk=job.pk, state=JobState.RUNNING).update(
@@ -111,49 +119,53 @@ def job_cancel(*, job: Job, user: User) -> Job:
     return job
 
 
-def jobs_cancel(*, jobs: QuerySet[Job], user: User) -> JobsCancelled:
-    """Stop many jobs: each as ``job_cancel`` would, except for those that this person may not stop.
+def jobs_cancel(*, jobs: QuerySet[Job], user: User) -> CancellationCounts:
+    """Cancel those of several jobs that the user may cancel, as ``job_cancel`` does.
 
     Args:
-        jobs: seen by ``user``.
+        jobs: Jobs visible to ``user``.
     Raises:
-        InvalidInputError: none of them is waiting or running.
-        ForbiddenError: a viewer, who may stop none.
+        InvalidInputError: None of them is waiting or running.
+        ForbiddenError: The user is a viewer and may cancel none.
     """
-    open_jobs = jobs.filter(state__in=(JobState.QUEUED, JobState.RUNNING)).order_by("pk")
+    open_jobs = jobs.filter(state__in=OPEN_STATES).order_by("pk")
     rows = list(open_jobs.values_list("pk", "lab_id", "created_by_id"))
     if not rows:
         raise InvalidInputError("None of these jobs is waiting or running.", code="nothing-open")
     labs = {lab_id for _, lab_id, _ in rows}
-    all_of = {lab_id for lab_id in labs if has_role(user, lab_id, at_least=Role.MANAGER)}
-    own_of = {lab_id for lab_id in labs if has_role(user, lab_id, at_least=Role.ANNOTATOR)}
-    if not own_of:
+    managed_labs = {lab_id for lab_id in labs if has_role(user, lab_id, at_least=Role.MANAGER)}
+    annotated_labs = {lab_id for lab_id in labs if has_role(user, lab_id, at_least=Role.ANNOTATOR)}
+    if not annotated_labs:
         require_role(user, rows[0][1], at_least=Role.ANNOTATOR)
     cancelled = stopping = 0
     for lab_id in labs:
         ids = [
             pk
             for pk, lab, person in rows
-            if lab == lab_id and (lab in all_of or (lab in own_of and person == user.pk))
+            if lab == lab_id
+            and (lab in managed_labs or (lab in annotated_labs and person == user.pk))
         ]
         for start in range(0, len(ids), CANCEL_CHUNK):
             chunk = ids[start : start + CANCEL_CHUNK]
-            cancelled += ledger.end_all(chunk, lab_id=lab_id)
+            cancelled += claims.cancel_waiting(chunk, lab_id=lab_id)
             running = Job.objects.filter(pk__in=chunk, state=JobState.RUNNING)
             stopping += running.update(cancel_requested=True, updated_at=Now())
-    return JobsCancelled(cancelled, stopping, len(rows) - cancelled - stopping)
+    return CancellationCounts(cancelled, stopping, len(rows) - cancelled - stopping)
 
 
 def job_retry(*, job: Job, user: User) -> Job:
-    """Submit the work of a failed or cancelled job again, as a new row; once, even if asked twice.
+    """Create a new job that repeats a failed or cancelled one; twice gives the same new job.
 
-    Keys of any model that name the job then name the new one. ``ConflictError`` in another state.
+    Foreign keys of any model to the old job are moved to the new one.
+
+    Raises:
+        ConflictError: The job is in another state.
     """
     require_role(user, job.lab_id, at_least=Role.ANNOTATOR)
     if job.state not in (JobState.FAILED, JobState.CANCELLED):
         raise ConflictError("Only a failed or cancelled job can be tried again.", code="job-state")
     spec = REGISTRY[job.kind]
-    again = Job(
+    new_job = Job(
         lab=job.lab,
         kind=job.kind,
         queue=spec.queue,
@@ -162,32 +174,40 @@ def job_retry(*, job: Job, user: User) -> Job:
         args=job.args,
         payload_version=job.payload_version,
         request_id=ids.request_id(),
+        traceparent=traceparent(),
         created_by=user,
         target_type=job.target_type,
         target_id=job.target_id,
         target_name=job.target_name,
+        unique_key=job.unique_key,
     )
     with transaction.atomic():
         Job.objects.select_for_update().get(pk=job.pk)
-        known = _open_again(job)
-        if known is not None:
-            return known
-        again.save(force_insert=True)
-        for pointer in _pointers():
-            rows = pointer.model._base_manager.filter(**{pointer.name: job})
-            rows.update(**{pointer.name: again})
-        transaction.on_commit(partial(ring, again.pk, queue=again.queue))
-    return again
+        open_retry = _open_retry(job)
+        if open_retry is not None:
+            return open_retry
+        new_job.save(force_insert=True)
+        for key in _foreign_keys():
+            rows = key.model._base_manager.filter(**{key.name: job})
+            rows.update(**{key.name: new_job})
+        transaction.on_commit(partial(send_if_room, new_job), robust=True)
+    return new_job
 
 
-def _open_again(job: Job) -> Job | None:
-    """A later job that already does its work and has not ended."""
-    later = Job.objects.filter(lab=job.lab, created_at__gt=job.created_at).exclude(state__in=ENDED)
+def _arguments_hash(args: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(args, sort_keys=True).encode()).hexdigest()
+
+
+def _open_retry(job: Job) -> Job | None:
+    """Later open job with the same kind and arguments."""
+    later = Job.objects.filter(lab=job.lab, created_at__gt=job.created_at).exclude(
+        state__in=ENDED_STATES
+    )
     return later.filter(kind=job.kind, args=job.args).first()
 
 
-def _pointers() -> list[models.ForeignKey[Any, Any]]:
-    """The keys of other apps' models that name a job."""
+def _foreign_keys() -> list[models.ForeignKey[Any, Any]]:
+    """Foreign keys of other models to jobs."""
     relations = Job._meta.get_fields(include_hidden=True)
     return [
         relation.field
@@ -197,7 +217,7 @@ def _pointers() -> list[models.ForeignKey[Any, Any]]:
     ]
 
 
-def signs_prune() -> int:
-    """Forget workers that nobody heard of for a week: each start of one has a name of its own."""
-    old = WorkerSign.objects.filter(seen_at__lt=Now() - SIGNS_KEPT)
-    return old.delete()[0]
+def heartbeats_prune() -> int:
+    """Delete old heartbeats; restarted workers can have new names. Returns how many."""
+    expired = WorkerHeartbeat.objects.filter(last_seen_at__lt=Now() - HEARTBEAT_RETENTION)
+    return expired.delete()[0]

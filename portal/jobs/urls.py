@@ -1,4 +1,4 @@
-"""Pages of the job ledger."""
+"""URLs of the pages of jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages of the ledger."""
+"""Pages of jobs."""
 
 from __future__ import annotations
 
@@ -14,33 +14,37 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from portal.core.errors import InvalidInputError
+from portal.core.http.audit_rules import AuditRule, audited, not_audited
 from portal.core.http.htmx import wants_part
-from portal.jobs import selectors, services
-from portal.jobs.models import ENDED, Job, JobState
+from portal.jobs import services
+from portal.jobs.models import ENDED_STATES, Job, JobState
+from portal.jobs.selectors import jobs as selectors
+from portal.jobs.selectors.estimates import wait_estimates
 from portal.labs.models import Membership, Role
 from portal.labs.requests import user_of
 
 PER_PAGE = 30  # one to two screens
 
 
+@not_audited("no data of patients")
 @login_required
 @require_GET
 def job_list(request: HttpRequest) -> HttpResponse:
-    """All jobs of the person's labs; htmx requests the table again while something moves."""
-    user, asked = user_of(request), _filters(request.GET)
-    jobs = selectors.job_list(user=user, **asked)
+    """List of jobs; htmx polls the table while a job on it is open."""
+    user, filters = user_of(request), _filters(request.GET)
+    jobs = selectors.job_list(user=user, **filters)
     page = Paginator(jobs, PER_PAGE).get_page(request.GET.get("page"))
-    signs = list(selectors.workers_alive())
+    workers = list(selectors.workers_alive())
     context = {
         "page_obj": page,
-        "asked": asked,
-        "is_filtered": any(asked.values()),
-        "is_moving": any(not job.has_ended for job in page),
-        "waits": selectors.waits() if any(job.state == JobState.QUEUED for job in page) else {},
-        "workers": len(signs),
-        "devices": sorted({sign.device for sign in signs if sign.device}),
+        "filters": filters,
+        "is_filtered": any(filters.values()),
+        "has_open_jobs": any(not job.has_ended for job in page),
+        "waits": wait_estimates() if any(job.state == JobState.QUEUED for job in page) else {},
+        "workers": len(workers),
+        "devices": sorted({worker.device for worker in workers if worker.device}),
         "may_cancel": Membership.objects.of(user).exclude(role=Role.VIEWER).exists(),
-        "open_count": jobs.exclude(state__in=ENDED).count(),
+        "open_count": jobs.exclude(state__in=ENDED_STATES).count(),
     }
     if wants_part(request):
         return render(request, "jobs/_table.html", context)
@@ -53,32 +57,34 @@ def job_list(request: HttpRequest) -> HttpResponse:
     return render(request, "jobs/list.html", context)
 
 
-def _filters(asked: QueryDict) -> dict[str, str]:
-    return {name: asked.get(name, "") for name in ("state", "kind", "person")}
+def _filters(filters: QueryDict) -> dict[str, str]:
+    return {name: filters.get(name, "") for name in ("state", "kind", "person")}
 
 
+@not_audited("no data of patients")
 @login_required
 @require_GET
 def job_detail(request: HttpRequest, job_id: uuid.UUID) -> HttpResponse:
-    """One job. ``?part=progress`` answers the live part alone, for any page that embeds it."""
+    """A job; ``?part=progress`` returns only its progress, for pages that embed it."""
     job = selectors.job_get(user=user_of(request), job_id=job_id)
-    waits = selectors.waits() if job.state == JobState.QUEUED else {}
+    waits = wait_estimates() if job.state == JobState.QUEUED else {}
     context = {"job": job, "waits": waits}
     if request.GET.get("part") == "progress":
         response = render(request, "jobs/_progress.html", context)
         if job.has_ended:
-            response["HX-Trigger"] = "job-ended"  # a page around it may reload itself
+            response["HX-Trigger"] = "job-ended"  # the embedding page may reload itself
         return response
     template = "jobs/_detail.html" if wants_part(request) else "jobs/detail.html"
     return render(request, template, context)
 
 
+@audited(POST=AuditRule("job.cancelled"))
 @login_required
 @require_POST
 def jobs_cancel(request: HttpRequest) -> HttpResponse:
-    """Stop the jobs that were ticked, or all that the list was filtered to (``all``)."""
-    user, asked = user_of(request), _filters(request.POST)
-    jobs = selectors.job_list(user=user, **asked)
+    """Cancel the selected jobs, or with ``all`` every job that matches the filters."""
+    user, filters = user_of(request), _filters(request.POST)
+    jobs = selectors.job_list(user=user, **filters)
     if "all" not in request.POST:
         jobs = jobs.filter(pk__in=[pk for pk in request.POST.getlist("job") if _is_key(pk)])
     try:
@@ -86,8 +92,8 @@ def jobs_cancel(request: HttpRequest) -> HttpResponse:
     except InvalidInputError as error:
         messages.error(request, error.message)
     else:
-        messages.success(request, _told(done))
-    query = urlencode({name: value for name, value in asked.items() if value})
+        messages.success(request, _cancel_message(done))
+    query = urlencode({name: value for name, value in filters.items() if value})
     return redirect(f"{reverse('jobs:list')}?{query}" if query else "jobs:list")
 
 
@@ -99,28 +105,30 @@ def _is_key(text: str) -> bool:
     return True
 
 
-def _told(done: services.JobsCancelled) -> str:
+def _cancel_message(done: services.CancellationCounts) -> str:
     parts = [f"{done.cancelled:,} cancelled"]
     if done.stopping:
         parts.append(f"{done.stopping:,} stopping")
-    if done.kept:
-        parts.append(f"{done.kept:,} not cancelled: started by others, or already ended")
+    if done.not_cancelled:
+        parts.append(f"{done.not_cancelled:,} not cancelled: started by others, or already ended")
     return ", ".join(parts) + "."
 
 
+@audited(POST=AuditRule("job.cancelled", "job", "job_id"))
 @login_required
 @require_POST
 def job_cancel(request: HttpRequest, job_id: uuid.UUID) -> HttpResponse:
-    """Ask a job to stop."""
+    """Cancel a job."""
     job = selectors.job_get(user=user_of(request), job_id=job_id)
     services.job_cancel(job=job, user=user_of(request))
     return _back(request, job)
 
 
+@audited(POST=AuditRule("job.retried", "job", "job_id"))
 @login_required
 @require_POST
 def job_retry(request: HttpRequest, job_id: uuid.UUID) -> HttpResponse:
-    """Try a failed job again."""
+    """Retry a failed job."""
     job = selectors.job_get(user=user_of(request), job_id=job_id)
     return _back(request, services.job_retry(job=job, user=user_of(request)))
 

@@ -1,4 +1,4 @@
-"""Sign-in of the API: ``Authorization: Bearer <token>``, or the session of a browser."""
+"""Authentication of the API: ``Authorization: Bearer <token>``, or a browser session."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ LAST_USED_GRAIN = timedelta(minutes=1)  # one write a minute at most, not one a 
 
 
 class ApiTokenAuthentication(BaseAuthentication):
-    """Finds the token by its SHA-256; expired and revoked ones are refused with the reason."""
+    """Authenticate by the token's SHA-256; refuse expired and revoked tokens with the reason."""
 
     def authenticate(self, request: Request) -> tuple[User, ApiToken] | None:
-        """The owner and the token, or None if no bearer token was sent."""
+        """Return the owner and the token, or None without a bearer token."""
         scheme, _, secret = get_authorization_header(request).partition(b" ")
         if scheme.lower() != b"bearer":
             return None
@@ -47,24 +47,26 @@ class ApiTokenAuthentication(BaseAuthentication):
         return token.user, token
 
     def authenticate_header(self, request: Request) -> str:
-        """Makes DRF answer 401 rather than 403."""
+        """Make DRF answer 401 rather than 403."""
         return 'Bearer realm="tessera"'
 
 
 class SessionAuthentication(session.SessionAuthentication):
-    """The session of a browser. The CSRF token comes in the header ``X-CSRFToken``: looking for it
-    in the body, as the base does, would read an upload before anything else is known of it.
+    """Authenticate by a browser session.
+
+    The CSRF token is read from the header ``X-CSRFToken`` only: DRF would look for it in the body,
+    and so read an upload before any other check.
     """
 
     def enforce_csrf(self, request: Request) -> None:
-        """Refuse what was sent from elsewhere."""
+        """Refuse cross-site requests."""
         require_csrf(request._request)
 
     def authenticate(self, request: Request) -> tuple[User, None] | None:
-        """Whoever still owes a second factor is refused over REST as on pages.
+        """Authenticate by session; refuse a user without a required second factor, as pages do.
 
-        A page says for whom it was made: what one person left in it is never sent as another's
-        after somebody else has signed in.
+        A page sends the user it was rendered for: a request from a page of one user is never
+        executed as another who has signed in since.
         """
         found: tuple[User, None] | None = super().authenticate(request)
         acting = request.headers.get("X-Acting-User")
@@ -81,11 +83,11 @@ class SessionAuthentication(session.SessionAuthentication):
 
 
 class SignedInWithScope(BasePermission):
-    """Signed in; a token that may only read does not write, and one with areas stays in them.
+    """Require a user, and a token whose scope and areas allow the request.
 
-    A view names its ``area`` (``TokenArea``); one without is closed to tokens that have areas,
-    except for ``any_area = True``: who asks, and the jobs that answers name. A view whose POST
-    changes nothing (a search) says so with ``reads_by_post = True``.
+    A view names its ``area`` (``TokenArea``). A view without one is closed to tokens limited to
+    areas, unless it sets ``any_area = True``. A view whose POST changes nothing (a search) sets
+    ``reads_by_post = True``.
     """
 
     message = "This token may only read."
@@ -111,12 +113,13 @@ class SignedInWithScope(BasePermission):
         return token.allows(area, writes=not reads)
 
     def _may_hand_on(self, request: Request, token: ApiToken) -> bool:
-        """The rules of ``portal.labs.delegation``."""
+        """Apply the rules of ``portal.labs.delegation``."""
         match = request._request.resolver_match
         act = (match.view_name if match else "", str(request.method))
         if act in BY_A_PERSON:
             self.message = (
-                "Sign in with a session: a token makes no accounts, roles, programs or tokens."
+                "Sign in with a session: a token cannot create accounts, service accounts "
+                "or tokens, nor change roles."
             )
             self.code = "session-required"
             return False

@@ -1,8 +1,8 @@
-"""A browser's name as its owner knows it, from what it says of itself."""
+"""Browser names from the ``User-Agent`` header."""
 
 from __future__ import annotations
 
-# The first that occurs counts: browsers name those that they descend from as well.
+# The first match counts: browsers also name the browsers they are derived from.
 _BROWSERS = (
     ("Edg", "Edge"),
     ("OPR/", "Opera"),
@@ -23,7 +23,7 @@ _SYSTEMS = (
 
 
 def browser_name(user_agent: str) -> str:
-    """``Firefox on Linux``; the parts that are known."""
+    """Name such as ``Firefox on Linux``, of the parts that are known."""
     browser = next((name for sign, name in _BROWSERS if sign in user_agent), "Unknown browser")
     system = next((name for sign, name in _SYSTEMS if sign in user_agent), "")
     return f"{browser} on {system}" if system else browser

@@ -1,4 +1,4 @@
-"""What every page needs to know of the person's labs."""
+"""Template context of every page: the user's labs."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Any
 from django.http import HttpRequest
 
 from portal.labs import selectors
+from portal.labs.models import Role
 from portal.labs.requests import lab_chosen_by
 
 
 def navigation(request: HttpRequest) -> dict[str, Any]:
-    """``memberships`` of the person signed in, with their labs, lazily; and the lab chosen."""
+    """Lazy: the user's memberships with their labs, the chosen lab, whether they manage one."""
     user = getattr(request, "user", None)
     if user is None or not user.is_authenticated:
         return {"memberships": []}
@@ -19,4 +20,5 @@ def navigation(request: HttpRequest) -> dict[str, Any]:
     return {
         "memberships": memberships,
         "current_lab": lambda: next((m.lab for m in memberships if m.lab.slug == chosen), None),
+        "manages_a_lab": lambda: any(Role(m.role).rank >= Role.MANAGER.rank for m in memberships),
     }

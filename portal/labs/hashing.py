@@ -1,4 +1,4 @@
-"""Secrets of one-time links: made here, kept only as a SHA-256."""
+"""Secrets of one-time links, stored as SHA-256 only."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ SECRET_BYTES = 32  # 256 random bits need no slow hash
 
 
 def secret_make() -> tuple[str, str]:
-    """A secret for a link, and the SHA-256 that is kept of it."""
+    """Return a new secret and its SHA-256."""
     secret = secrets.token_urlsafe(SECRET_BYTES)
     return secret, sha256_of(secret)
 
 
 def sha256_of(secret: str) -> str:
-    """What is kept of a secret."""
+    """SHA-256 of a secret, the only form in which it is stored."""
     return hashlib.sha256(secret.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Ends sessions that lasted too long, and leads to the second factor that a lab asks for."""
+"""End sessions that lasted too long, and require the second factor that a lab asks for."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from portal.labs.selectors import second_factor_missing
 from portal.labs.session_life import session_is_over, session_seen
 
 UNATTENDED = "X-Unattended"
-"""Sent by a page that asks by itself: an open page alone keeps no session alive."""
+"""Header of automatic requests: an open page does not keep a session alive."""
 
 
 class SessionLifeMiddleware:
-    """Signs out whoever was idle too long, or signed in too long ago."""
+    """Sign out users after the idle or the absolute limit of a session."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """A request without a session's cookie costs nothing."""
+        """End an expired session; requests without a session cookie are passed on."""
         if request.session.session_key is not None:
             if session_is_over(request.session):
                 logout(request)
@@ -34,22 +34,23 @@ class SessionLifeMiddleware:
 
 
 def _asks_by_itself(request: HttpRequest) -> bool:
-    """By the header, or as an event source, which can send none."""
+    """Return whether the page sent the request automatically: by the header, or as an event source,
+    which cannot send headers."""
     asks_for = request.headers.get("Accept", "")
     return UNATTENDED in request.headers or asks_for.startswith("text/event-stream")
 
 
 class SecondFactorMiddleware:
-    """Shows whoever owes a second factor the pages to set one up, and no others.
+    """Redirect users without a required second factor to the pages that set one up.
 
-    The API says so itself (``portal.labs.authentication``): its tokens owe none.
+    The API checks this itself (``portal.labs.authentication``): its tokens require none.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Sign-out, set-up and confirming who one is stay open."""
+        """Redirect, except to sign-out, set-up and confirmation of the user's identity."""
         user = getattr(request, "user", None)
         free = (reverse("account_login").removesuffix("login/"), "/api/v1/")
         if request.path.startswith(free) or user is None or not user.is_authenticated:

@@ -1,4 +1,4 @@
-"""What Tessera does when allauth says that something happened. Loaded when the app is ready."""
+"""Receivers of allauth's signals, connected when the app is ready."""
 
 from __future__ import annotations
 
@@ -18,51 +18,53 @@ from django.http import HttpRequest
 
 from portal.core.events import event_emit
 from portal.labs.models import User
-from portal.labs.services import app_code_spend, email_prove, session_begin, session_note
+from portal.labs.services.factors import app_code_spend
+from portal.labs.services.proof import email_prove
+from portal.labs.services.sessions import session_begin, session_note
 
 
 @receiver(password_reset)
 def note_the_proof(user: User, **kwargs: Any) -> None:
-    """A reset link is only ever mailed: whoever used it reads the mailbox."""
+    """Record that the address is proven: a reset link is only sent to it."""
     email_prove(user, has_new_password=True)
 
 
 @receiver(user_logged_in)
 def note_the_session(request: HttpRequest, user: User, **kwargs: Any) -> None:
-    """However somebody signed in."""
+    """Record a session, by whichever way the user signed in."""
     session_begin(request, user)
 
 
 @receiver([password_changed, password_set])
 def note_the_new_key(request: HttpRequest, user: User, **kwargs: Any) -> None:
-    """A new password gives the session that asked for it a new key."""
+    """Record the new session key that a password change creates."""
     session_note(request, user)
 
 
 @receiver([authenticator_added, authenticator_reset])
 def note_the_factor(user: User, authenticator: Authenticator, **kwargs: Any) -> None:
-    """A second factor was set up, or recovery codes were made."""
-    _tell("account.factor_added", user, authenticator)
+    """Record a new second factor or new recovery codes."""
+    _emit("account.factor_added", user, authenticator)
 
 
 @receiver(authenticator_added)
 def spend_the_first_code(request: HttpRequest, authenticator: Authenticator, **kwargs: Any) -> None:
-    """The code that added an app signs nobody in."""
+    """Use up the code that added an app, so that it cannot sign in."""
     if authenticator.type == Authenticator.Type.TOTP:
         app_code_spend(authenticator, request.POST.get("code", ""))
 
 
 @receiver(authenticator_removed)
 def note_the_loss(user: User, authenticator: Authenticator, **kwargs: Any) -> None:
-    """One was removed."""
-    _tell("account.factor_removed", user, authenticator)
+    """Record a removed second factor."""
+    _emit("account.factor_removed", user, authenticator)
 
 
 @receiver(authentication_failed)
 def note_the_wrong_code(user: User, authenticator: Authenticator, **kwargs: Any) -> None:
-    """The password was right, the second factor was not."""
-    _tell("account.factor_failed", user, authenticator)
+    """Record a wrong second factor after a right password."""
+    _emit("account.factor_failed", user, authenticator)
 
 
-def _tell(name: str, user: User, authenticator: Authenticator) -> None:
+def _emit(name: str, user: User, authenticator: Authenticator) -> None:
     event_emit(name, lab_id=None, payload={"user": str(user.pk), "kind": authenticator.type})

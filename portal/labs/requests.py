@@ -1,4 +1,4 @@
-"""What views and API modules need of a request."""
+"""Helpers for requests in views and API modules."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ UUID_REGEX = "[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 
 
 CURRENT_LAB = "lab"
-"""Where the session keeps the slug of the lab that was chosen."""
+"""Session key of the chosen lab's slug."""
 
 
 def lab_chosen_by(request: HttpRequest) -> str | None:
-    """The slug of the lab chosen in this browser session, or None for all of the person's labs."""
+    """Slug of the lab chosen in this session, or None for all of the user's labs."""
     slug: str | None = request.session.get(CURRENT_LAB)
     return slug
 
 
 def user_of(request: HttpRequest | Request) -> User:
-    """The person signed in; decorators and permission classes let nobody else through."""
+    """Authenticated user; decorators and permission classes refuse anonymous requests."""
     return cast(User, request.user)

@@ -1,4 +1,4 @@
-"""Who may: roles in a lab."""
+"""Permissions by role in a lab."""
 
 from __future__ import annotations
 
@@ -9,29 +9,32 @@ from portal.labs.models import Lab, Membership, Role, User
 
 
 def role_in(user: User, lab_id: uuid.UUID) -> Role | None:
-    """The person's role in the lab, or None."""
+    """Role of the user in the lab, or None."""
     role = Membership.objects.of(user).filter(lab_id=lab_id).values_list("role", flat=True).first()
     return Role(role) if role else None
 
 
 def has_role(user: User, lab_id: uuid.UUID, *, at_least: Role) -> bool:
-    """True if the person's role in the lab includes ``at_least``."""
+    """Return whether the user's role in the lab includes ``at_least``."""
     role = role_in(user, lab_id)
     return role is not None and role.rank >= at_least.rank
 
 
 def require_role(user: User, lab_id: uuid.UUID, *, at_least: Role) -> None:
-    """Raise ``ForbiddenError`` unless the role suffices; call once the object was found visible."""
+    """Raise ``ForbiddenError`` unless the role suffices.
+
+    Call after the object was found visible.
+    """
     if not has_role(user, lab_id, at_least=at_least):
         raise ForbiddenError(f"You need the role of {at_least.label.lower()} in the lab.")
 
 
 def require_role_anywhere(user: User, *, at_least: Role) -> None:
-    """Refuse, before costly work begins, whoever has the role in no lab.
+    """Refuse users without the role in any lab, before expensive work begins.
 
     Raises:
-        NotFoundError: a member of no lab, to whom nothing is visible.
-        ForbiddenError: the role suffices in none.
+        NotFoundError: the user is a member of no lab, so nothing is visible to them.
+        ForbiddenError: the role is too low in all labs.
     """
     roles = [Role(role) for role in Membership.objects.of(user).values_list("role", flat=True)]
     if not roles:

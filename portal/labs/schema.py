@@ -1,4 +1,4 @@
-"""OpenAPI: how a program signs in. Loaded with the addresses."""
+"""OpenAPI: authentication schemes. Imported with the URLs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ApiTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped
     priority = 1
 
     def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, Any]:
-        """The scheme as OpenAPI names it."""
+        """Security scheme in OpenAPI's terms."""
         return {
             "type": "http",
             "scheme": "bearer",
@@ -32,5 +32,5 @@ class SessionScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-
     name = "cookieAuth"
 
     def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, Any]:
-        """The scheme as OpenAPI names it."""
+        """Security scheme in OpenAPI's terms."""
         return {"type": "apiKey", "in": "cookie", "name": settings.SESSION_COOKIE_NAME}

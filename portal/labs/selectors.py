@@ -1,4 +1,4 @@
-"""Reads: labs, members and tokens a person may see."""
+"""Reads: labs, members and tokens that a user may see."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from portal.labs.session_life import SEEN
 
 @dataclass(frozen=True, slots=True)
 class SessionSeen:
-    """A session as its owner sees it."""
+    """A session as shown to its user."""
 
     row: BrowserSession
     seen_at: datetime
@@ -37,12 +37,12 @@ class SessionSeen:
 
 
 def person_to_sign_in(email: str) -> User | None:
-    """The person with an active account for this address; programs never sign in."""
+    """Active account with this address; service accounts never sign in."""
     return User.objects.filter(email=email, is_active=True, is_service=False).first()
 
 
 def second_factor_owed(user: User) -> bool:
-    """Whether this installation asks this person for a second factor."""
+    """Return whether this installation requires a second factor of the user."""
     whom = settings.TESSERA_REQUIRE_SECOND_FACTOR
     if whom == "off":
         return False
@@ -51,7 +51,7 @@ def second_factor_owed(user: User) -> bool:
 
 
 def second_factor_missing(user: User) -> bool:
-    """Whether a second factor is owed and missing; recovery codes alone do not count."""
+    """Return whether a required second factor is missing; recovery codes do not count as one."""
     if settings.TESSERA_REQUIRE_SECOND_FACTOR == "off":
         return False
     mine = Authenticator.objects.filter(user_id=user.pk)
@@ -60,19 +60,19 @@ def second_factor_missing(user: User) -> bool:
 
 
 def memberships_of(user: User) -> QuerySet[Membership]:
-    """The person's own memberships with their labs, by the lab's name."""
+    """Memberships of the user with their labs, by the lab's name."""
     return Membership.objects.of(user).select_related("lab").order_by("lab__name", "id")
 
 
 def labs_with_role(user: User, *, at_least: Role) -> QuerySet[Lab]:
-    """The labs in which the person's role includes ``at_least``, by name."""
+    """Labs in which the user's role includes ``at_least``, by name."""
     roles = [role for role in Role if role.rank >= at_least.rank]
     mine = Membership.objects.of(user).filter(role__in=roles)
     return Lab.objects.filter(pk__in=mine.values("lab_id")).order_by("name")
 
 
 def lab_current(user: User, *, chosen: str | None) -> Lab | None:
-    """The lab that was chosen, while the person is a member of it; None: all of theirs."""
+    """Chosen lab if the user is still a member of it; None: all of their labs."""
     if not chosen:
         return None
     lab: Lab | None = Lab.objects.visible_to(user).filter(slug=chosen).first()
@@ -80,10 +80,10 @@ def lab_current(user: User, *, chosen: str | None) -> Lab | None:
 
 
 def lab_get(user: User, *, slug: str | None = None, chosen: str | None = None) -> Lab:
-    """The lab of that slug, else the one chosen, else the first of the person's labs by name.
+    """Lab of the slug, else the chosen lab, else the first of the user's labs by name.
 
     Raises:
-        NotFoundError: no such lab among those the person is a member of.
+        NotFoundError: the user is not a member of such a lab.
     """
     labs = Lab.objects.visible_to(user).order_by("name", "id")
     if slug:
@@ -96,16 +96,16 @@ def lab_get(user: User, *, slug: str | None = None, chosen: str | None = None) -
 
 
 def lab_of_id(user: User, lab_id: uuid.UUID | None) -> Lab | None:
-    """The lab of that id; None for none.
+    """Lab of the id; None for None.
 
     Raises:
-        NotFoundError: it is none of theirs.
+        NotFoundError: the user is not a member of the lab.
     """
     return None if lab_id is None else lab_named(user, lab_id)
 
 
 def lab_named(user: User, lab_id: uuid.UUID) -> Lab:
-    """The lab of that id, or ``NotFoundError`` where it is none of theirs."""
+    """Lab of the id; ``NotFoundError`` if the user is not a member of it."""
     lab: Lab | None = Lab.objects.visible_to(user).filter(pk=lab_id).first()
     if lab is None:
         raise NotFoundError("No such lab.")
@@ -113,12 +113,12 @@ def lab_named(user: User, lab_id: uuid.UUID) -> Lab:
 
 
 def lab_chosen(user: User, lab_id: uuid.UUID | None, *, at_least: Role) -> Lab:
-    """The lab that something new goes to: the one named, or the only one where the role allows it.
+    """Lab that a new object goes to: the named one, or the only lab in which the role suffices.
 
     Raises:
-        NotFoundError: the lab named is none of theirs.
-        ForbiddenError: none was named, and the person has the role in no lab.
-        InvalidInputError: none was named, and they have it in several.
+        NotFoundError: the user is not a member of the named lab.
+        ForbiddenError: no lab was named, and the user has the role in none.
+        InvalidInputError: no lab was named, and the user has the role in several.
     """
     if (named := lab_of_id(user, lab_id)) is not None:
         return named
@@ -131,7 +131,7 @@ def lab_chosen(user: User, lab_id: uuid.UUID | None, *, at_least: Role) -> Lab:
 
 
 def members_of(lab: Lab) -> QuerySet[Membership]:
-    """The people of the lab, managers first, then by name. Call with a lab found visible."""
+    """Members of the lab, managers first, then by name. Call with a visible lab."""
     rank = Case(
         *(When(role=role, then=Value(-role.rank)) for role in Role), output_field=IntegerField()
     )
@@ -143,7 +143,7 @@ def members_of(lab: Lab) -> QuerySet[Membership]:
 
 
 def member_list(user: User) -> QuerySet[Membership]:
-    """The people of all labs of this person, by lab and name; programs left out."""
+    """Members of all labs of the user, by lab and name, without service accounts."""
     return (
         Membership.objects.visible_to(user)
         .filter(user__is_service=False)
@@ -153,10 +153,10 @@ def member_list(user: User) -> QuerySet[Membership]:
 
 
 def membership_get(user: User, *, membership_id: uuid.UUID) -> Membership:
-    """A membership in one of the person's labs.
+    """Membership in one of the user's labs.
 
     Raises:
-        NotFoundError: no such membership there.
+        NotFoundError: there is none.
     """
     membership = (
         Membership.objects.visible_to(user)
@@ -170,7 +170,7 @@ def membership_get(user: User, *, membership_id: uuid.UUID) -> Membership:
 
 
 def invitations_of(lab: Lab) -> QuerySet[Invitation]:
-    """The lab's open invitations, newest first, expired ones too. Call for its managers."""
+    """Open invitations of the lab, newest first, expired ones included. Call for its managers."""
     return (
         Invitation.objects.open()
         .filter(lab=lab)
@@ -180,17 +180,17 @@ def invitations_of(lab: Lab) -> QuerySet[Invitation]:
 
 
 def invitation_list(user: User) -> QuerySet[Invitation]:
-    """Open invitations to the labs that this person manages, newest first, expired ones too."""
+    """Open invitations to the labs that the user manages, newest first, expired ones included."""
     managed = labs_with_role(user, at_least=Role.MANAGER)
     open_ones = Invitation.objects.open().filter(lab__in=managed)
     return open_ones.select_related("invited_by").order_by("-created_at", "id")
 
 
 def invitation_get(user: User, *, invitation_id: uuid.UUID) -> Invitation:
-    """An invitation to one of the person's labs.
+    """Invitation to one of the user's labs.
 
     Raises:
-        NotFoundError: no such invitation there.
+        NotFoundError: there is none.
     """
     invitation = (
         Invitation.objects.visible_to(user).select_related("lab").filter(pk=invitation_id).first()
@@ -201,7 +201,7 @@ def invitation_get(user: User, *, invitation_id: uuid.UUID) -> Invitation:
 
 
 def invitation_by_secret(secret: str) -> Invitation | None:
-    """The live invitation of a link, or None if it was used, revoked or has expired."""
+    """Live invitation of a link; None if it was used, revoked or has expired."""
     invitation = (
         Invitation.objects.select_related("lab", "invited_by")
         .filter(sha256=sha256_of(secret))
@@ -211,14 +211,14 @@ def invitation_by_secret(secret: str) -> Invitation | None:
 
 
 def invitations_for(user: User) -> QuerySet[Invitation]:
-    """Live invitations of the person's address, the oldest first; none before it is proven."""
+    """Live invitations of the user's address, oldest first; none before the address is proven."""
     mine = Invitation.objects.open().filter(email=user.email, expires_at__gt=timezone.now())
     found = mine if user.email_proven_at is not None else mine.none()
     return found.select_related("lab", "invited_by").order_by("created_at", "id")
 
 
 def link_by_secret(secret: str) -> OneTimeLink | None:
-    """The live link of a secret, without using it up; None if there is none."""
+    """Live link of a secret, without using it up; None if there is none."""
     return (
         OneTimeLink.objects.select_related("user")
         .filter(sha256=sha256_of(secret), used_at=None, expires_at__gt=timezone.now())
@@ -227,27 +227,27 @@ def link_by_secret(secret: str) -> OneTimeLink | None:
 
 
 def anybody_exists() -> bool:
-    """Whether the installation has an account at all."""
+    """Return whether the installation has any account."""
     return User.objects.exists()
 
 
 def account_exists(email: str) -> bool:
-    """Whether an address has an account. Ask only on behalf of somebody who holds a link to it."""
+    """Return whether an address has an account. Call only for the holder of a link to it."""
     return User.objects.filter(email=email).exists()
 
 
-def programs_of(lab: Lab) -> QuerySet[Membership]:
-    """The lab's programs with their tokens, by name. Call for its managers."""
-    return _programs(Lab.objects.filter(pk=lab.pk))
+def service_accounts_of(lab: Lab) -> QuerySet[Membership]:
+    """Service accounts of the lab with their tokens, by name. Call for its managers."""
+    return _service_accounts(Lab.objects.filter(pk=lab.pk))
 
 
-def program_list(user: User) -> QuerySet[Membership]:
-    """Programs of all labs that the person manages, with their tokens, by lab and name."""
+def service_account_list(user: User) -> QuerySet[Membership]:
+    """Service accounts of all labs that the user manages, with their tokens, by lab and name."""
     managed = Membership.objects.of(user).filter(role=Role.MANAGER).values("lab_id")
-    return _programs(Lab.objects.filter(pk__in=managed))
+    return _service_accounts(Lab.objects.filter(pk__in=managed))
 
 
-def _programs(labs: QuerySet[Lab]) -> QuerySet[Membership]:
+def _service_accounts(labs: QuerySet[Lab]) -> QuerySet[Membership]:
     live = ApiToken.objects.filter(revoked_at=None).order_by("-created_at", "id")
     return (
         Membership.objects.filter(lab__in=labs, user__is_service=True)
@@ -257,20 +257,20 @@ def _programs(labs: QuerySet[Lab]) -> QuerySet[Membership]:
     )
 
 
-def program_get(user: User, *, membership_id: uuid.UUID) -> Membership:
-    """A program of one of the person's labs.
+def service_account_get(user: User, *, membership_id: uuid.UUID) -> Membership:
+    """Service account of one of the user's labs.
 
     Raises:
-        NotFoundError: no such program there.
+        NotFoundError: there is none.
     """
-    program = membership_get(user, membership_id=membership_id)
-    if not program.user.is_service:
-        raise NotFoundError("There is no such program in your labs.")
-    return program
+    service_account = membership_get(user, membership_id=membership_id)
+    if not service_account.user.is_service:
+        raise NotFoundError("There is no such service account in your labs.")
+    return service_account
 
 
 def sessions_of(user: User, *, current: str | None) -> list[SessionSeen]:
-    """The person's live sessions, the present one first, then by last use."""
+    """Live sessions of the user, the present one first, then by last use."""
     rows = {row.session_key: row for row in BrowserSession.objects.filter(user=user)}
     live = Session.objects.filter(session_key__in=rows, expire_date__gt=timezone.now())
     found = []
@@ -282,10 +282,10 @@ def sessions_of(user: User, *, current: str | None) -> list[SessionSeen]:
 
 
 def session_get(user: User, *, session_id: uuid.UUID) -> BrowserSession:
-    """One of the person's own sessions.
+    """Session of the user.
 
     Raises:
-        NotFoundError: it has ended or is somebody else's.
+        NotFoundError: it has ended or belongs to another user.
     """
     session = BrowserSession.objects.filter(user=user, pk=session_id).first()
     if session is None:
@@ -294,15 +294,15 @@ def session_get(user: User, *, session_id: uuid.UUID) -> BrowserSession:
 
 
 def tokens_of(user: User) -> QuerySet[ApiToken]:
-    """The person's own tokens, newest first, dead ones included."""
+    """Tokens of the user, newest first, revoked and expired ones included."""
     return ApiToken.objects.visible_to(user).select_related("lab").order_by("-created_at", "id")
 
 
 def token_get(user: User, *, token_id: uuid.UUID) -> ApiToken:
-    """One of the person's own tokens.
+    """Token of the user.
 
     Raises:
-        NotFoundError: it does not exist or is somebody else's.
+        NotFoundError: it does not exist or belongs to another user.
     """
     token = ApiToken.objects.visible_to(user).filter(pk=token_id).first()
     if token is None:

@@ -1,4 +1,4 @@
-"""People, labs and tokens as programs see them."""
+"""Serializers of people, labs and tokens."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any
 
 from rest_framework import serializers
 
-from portal.labs import services
 from portal.labs.models import ApiToken, Lab, Membership, Role, TokenArea, TokenScope, User
+from portal.labs.services import tokens as services
 
 TOKEN_FIELDS = (
     "id",
@@ -33,7 +33,7 @@ class LabSerializer(serializers.ModelSerializer[Lab]):
 
 
 class MembershipSerializer(serializers.ModelSerializer[Membership]):
-    """One's role in a lab."""
+    """The user's role in a lab."""
 
     lab = LabSerializer()
     role = serializers.ChoiceField(choices=Role.choices)
@@ -70,7 +70,7 @@ class ApiTokenSerializer(serializers.ModelSerializer[ApiToken]):
 
 
 class MeSerializer(serializers.Serializer[Any]):
-    """Who asks, what they may do where, and with which token."""
+    """The authenticated user, their roles, and the token in use."""
 
     user = UserSerializer()
     memberships = MembershipSerializer(many=True)
@@ -79,8 +79,8 @@ class MeSerializer(serializers.Serializer[Any]):
     )
 
 
-class ProgramTokenCreateSerializer(serializers.Serializer[Any]):
-    """What a token of a program needs; it reaches the program's lab alone."""
+class ServiceAccountTokenCreateSerializer(serializers.Serializer[Any]):
+    """Fields of a new token of a service account, which is limited to its lab."""
 
     scope = serializers.ChoiceField(choices=TokenScope.choices, default=TokenScope.READ)
     areas = serializers.DictField(
@@ -93,8 +93,8 @@ class ProgramTokenCreateSerializer(serializers.Serializer[Any]):
     )
 
 
-class ApiTokenCreateSerializer(ProgramTokenCreateSerializer):
-    """What a new token needs."""
+class ApiTokenCreateSerializer(ServiceAccountTokenCreateSerializer):
+    """Fields of a new token."""
 
     name = serializers.CharField(max_length=80)
     lab = serializers.UUIDField(
@@ -105,7 +105,7 @@ class ApiTokenCreateSerializer(ProgramTokenCreateSerializer):
 
 
 class NewApiTokenSerializer(ApiTokenSerializer):
-    """A token with its secret, which is shown only this once."""
+    """A token with its secret, which is shown only once."""
 
     secret = serializers.CharField(read_only=True)
 

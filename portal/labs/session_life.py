@@ -1,4 +1,4 @@
-"""How long a session lasts: a limit without a request, and a limit in all."""
+"""Lifetime of a session: an idle limit and an absolute limit."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ GRAIN_S = 60.0  # one write a minute at most, not one a request
 
 
 def session_start(session: SessionBase) -> None:
-    """Somebody has signed in."""
+    """Start the limits of a session at sign-in."""
     session[BEGAN] = session[SEEN] = time.time()
 
 
 def session_is_over(session: SessionBase) -> bool:
-    """Whether a session that somebody signed in to has lasted too long."""
+    """Return whether a session has exceeded its idle or absolute limit."""
     if SESSION_KEY not in session:
         return False
     now = time.time()
@@ -27,7 +27,7 @@ def session_is_over(session: SessionBase) -> bool:
 
 
 def session_seen(session: SessionBase) -> bool:
-    """Note that the person is there; True if the session has to be saved."""
+    """Record activity; return whether the session must be saved."""
     now = time.time()
     if SESSION_KEY not in session or now - session.get(SEEN, 0.0) < GRAIN_S:
         return False

@@ -1,7 +1,7 @@
-"""Sessions: a row in the database once somebody signs in, before that a signed cookie.
+"""Session store: a database row after sign-in, a signed cookie before.
 
-Following a link or beginning to sign in needs a few words from one request to the next. Kept in
-rows, they would let anybody without an account fill the database.
+Following a link or starting to sign in needs a few values across requests. Stored in rows, they
+would let anybody without an account fill the database.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ GUEST_LIFE_S = 3600  # to follow a link, and to come back from the organization'
 MAX_COOKIE_BYTES = 3800  # browsers drop cookies of more than 4096, name and attributes included
 _SALT = "portal.labs.session_store"
 _IN_ROWS = frozenset({SESSION_KEY, LOGIN_SESSION_KEY})
-"""A session with one of these has a row: somebody is signed in, or gave the right password and now
-owes a second factor."""
+"""Keys of sessions stored in a row: the user is signed in, or gave the right password and still
+needs a second factor."""
 
 
 class SessionStore(db.SessionStore):
-    """Django's sessions in the database, without rows for people who are not signed in."""
+    """Django's database sessions, without rows for guests."""
 
     _is_new = False  # has a key, and no row yet
 
     def load(self) -> dict[str, Any]:
-        """The session's values; none where the cookie is forged, or too old."""
+        """Values of the session; none if the cookie is forged or too old."""
         if not _is_packed(self.session_key):
             found: dict[str, Any] = super().load()
             return found
@@ -45,13 +45,13 @@ class SessionStore(db.SessionStore):
         return values
 
     def create(self) -> None:
-        """Choose a new key; ``save`` writes the row where there is to be one."""
+        """Choose a new key; ``save`` writes the row if there is to be one."""
         self._session_key = self._get_new_session_key()  # type: ignore[attr-defined]
         self._session_cache: dict[str, Any] = {}
         self._is_new = self.modified = True
 
     def save(self, must_create: bool = False) -> None:
-        """Write the row of a person, or put a guest's values into the key, which is the cookie."""
+        """Write the row of a user, or put a guest's values into the key, which is the cookie."""
         values: dict[str, Any] = self._get_session(no_load=must_create)  # type: ignore[attr-defined]
         if not _IN_ROWS & values.keys():
             if not self._is_new:
@@ -71,24 +71,24 @@ class SessionStore(db.SessionStore):
             super().delete(key)
 
     async def aload(self) -> dict[str, Any]:
-        """``load``."""
+        """Asynchronous ``load``."""
         return await sync_to_async(self.load)()
 
     async def acreate(self) -> None:
-        """``create``."""
+        """Asynchronous ``create``."""
         await sync_to_async(self.create)()
 
     async def asave(self, must_create: bool = False) -> None:
-        """``save``."""
+        """Asynchronous ``save``."""
         await sync_to_async(self.save)(must_create)
 
     async def adelete(self, session_key: str | None = None) -> None:
-        """``delete``."""
+        """Asynchronous ``delete``."""
         await sync_to_async(self.delete)(session_key)
 
 
 def _is_packed(key: str | None) -> bool:
-    """Keys of rows are letters and digits; signed values have colons."""
+    """Return whether a key holds signed values: they have colons, keys of rows do not."""
     return key is not None and ":" in key
 
 

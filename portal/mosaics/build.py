@@ -1,4 +1,4 @@
-"""What the engine made, as values with names and types for the service that writes it down."""
+"""Result of the engine as typed values, for the service that stores it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class BuiltFrame:
-    """One frame as the engine left it; see ``ml.mosaic.FrameResult``."""
+    """A frame of the engine's result; see ``ml.mosaic.result.FrameResult``."""
 
     index: int
     pts: int
@@ -28,11 +28,11 @@ class BuiltFrame:
 
 @dataclass(frozen=True, slots=True)
 class BuiltComponent:
-    """One connected component: a pyramid of its own.
+    """A connected component: a pyramid of its own.
 
     Attributes:
         pyramid, preview: names inside the folder.
-        levels: the tile grid, finest first, as kept in ``Canvas.levels``.
+        levels: Tile grid, finest first, as stored in ``Canvas.levels``.
         content_hash: SHA-256 of the pyramid.
         layers: name, png, unit, minimum, maximum, downsample of each.
     """

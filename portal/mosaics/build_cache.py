@@ -1,8 +1,9 @@
-"""The build cache: finished stages, so that a stopped build, or a longer one, can resume.
+"""Build cache: finished stages, so that a stopped or a longer build can resume.
 
-A folder below ``scratch`` of the storage, shared by the mosaics of a video that differ in their end
-alone: of a longer span only the new frames are surveyed and registered. What nobody continued with
-for two days is swept. The growing preview lies in it too.
+A folder below ``scratch`` of the storage, shared by the mosaics of a video that differ only in
+their
+end: of a longer span, only the new frames are surveyed and registered. Folders unused for two days
+are removed. The preview of a running build is there too.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from portal.mosaics.models import Mosaic
 from portal.mosaics.options import options_hash
 
 PREVIEW_NAME = "growing.jpg"
-"""As ``ml.mosaic`` writes it among the stages of a build under way."""
+"""File name that ``ml.mosaic`` gives the preview of a running build."""
 
 
 def build_cache_folder(mosaic: Mosaic) -> Path:
-    """The folder of a mosaic and of those that differ in their end alone; it may not be there."""
+    """Folder shared by mosaics that differ only in their end; it may not exist."""
     alike = {name: value for name, value in mosaic.config.items() if name != "end_s"}
     family = uuid.uuid5(mosaic.video_id, options_hash(alike))
     return Place.MOSAIC_BUILDS.path(mosaic.video_id, family)
@@ -36,22 +37,22 @@ def build_cache_stages(mosaic: Mosaic) -> Path:
 
 
 def build_cache_preview(mosaic: Mosaic) -> Path:
-    """What has been stitched so far, as a small JPEG; it may not be there."""
+    """Path of the preview (a small JPEG) of a running build; it may not exist."""
     return build_cache_stages(mosaic) / PREVIEW_NAME
 
 
 def build_cache_exists(mosaic: Mosaic) -> bool:
-    """Whether an earlier build left stages to resume from."""
+    """Return whether an earlier build left stages to resume from."""
     folder = build_cache_stages(mosaic)
     return folder.is_dir() and any(folder.iterdir())
 
 
 @contextmanager
 def build_cache_claim(mosaic: Mosaic) -> Iterator[Path | None]:
-    """The folder of stages for this process alone, or None if another one holds it.
+    """Lock the folder of stages; yields None if another process has locked it.
 
-    A worker that was paused, and whose job another one took over, may still write there: then the
-    other works without finished stages.
+    A paused worker whose job was taken over may still write to the folder; the new worker then runs
+    without finished stages.
     """
     folder = build_cache_folder(mosaic)
     folder.mkdir(parents=True, exist_ok=True)

@@ -10,14 +10,14 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
 from ml.files import replacing
-from portal.archive import storage
 from portal.archive.models import ItemState
+from portal.archive.storage import files as storage
 from portal.core.errors import NotFoundError, UnavailableError
 from portal.core.http.downloads import attachment
 from portal.core.http.files import REVALIDATE, bytes_response, range_response
 from portal.mosaics.build_cache import build_cache_preview
 from portal.mosaics.models import Mosaic, MosaicComponent
-from portal.mosaics.selectors import component_of
+from portal.mosaics.selectors.components import component_of
 
 MANIFEST_NAME = "mosaic.json"
 PNG_SIZES = (1024, 2048, 4096)  # for a slide, a page, a poster
@@ -53,10 +53,10 @@ def layer_response(
 
 
 def preview_response(request: HttpRequest, mosaic: Mosaic) -> HttpResponse:
-    """What has been stitched so far; once it is done, the whole.
+    """Preview of a running build; the full mosaic if it is finished.
 
     Raises:
-        NotFoundError: nothing yet.
+        NotFoundError: there is no preview yet.
     """
     path = build_cache_preview(mosaic)
     is_ready = mosaic.state == ItemState.READY
@@ -70,7 +70,7 @@ def preview_response(request: HttpRequest, mosaic: Mosaic) -> HttpResponse:
 
 
 def pyramid_response(request: HttpRequest, mosaic: Mosaic, *, component: int) -> HttpResponseBase:
-    """The pyramidal TIFF, by byte ranges where they are asked for."""
+    """The pyramidal TIFF; supports byte ranges."""
     found = component_of(mosaic, component)
     path = storage.resolve(found.canvas.pixels_path)
     etag = f'"m-{found.canvas.content_hash[:24]}"'
@@ -88,7 +88,7 @@ def manifest_response(request: HttpRequest, mosaic: Mosaic) -> HttpResponseBase:
 def png_response(
     request: HttpRequest, mosaic: Mosaic, *, component: int, size_px: int
 ) -> HttpResponseBase:
-    """One component as PNG, its longer side at most ``size_px``, never enlarged.
+    """A component as PNG, its longer side at most ``size_px``, never enlarged.
 
     Made once and kept in the canvas' cache.
 

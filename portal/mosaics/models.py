@@ -8,15 +8,9 @@ from django.conf import settings
 from django.db import models
 
 from portal.annotations.models import Roi
-from portal.archive.models import (
-    PRESENT,
-    Canvas,
-    Case,
-    CaseItem,
-    ItemState,
-    Video,
-    canvases_in_bin,
-)
+from portal.archive.models import Canvas, Case, CaseItem, ItemState, Video
+from portal.archive.models.records import canvases_in_trash
+from portal.archive.models.trash import PRESENT
 from portal.core.models import BaseModel
 from portal.labs.models import LabOwned
 
@@ -58,7 +52,7 @@ class Mosaic(CaseItem):
 
 
 class MosaicComponent(BaseModel):
-    """One connected component of a mosaic: a plane of its own, with its layers.
+    """A connected component of a mosaic: a plane of its own, with its layers.
 
     Where nothing seen joins two runs of frames there are several; component 0 has the most frames.
     ``spans`` are its runs of frames in seconds; ``layers`` name the pictures of coverage, count,
@@ -82,7 +76,7 @@ class MosaicComponent(BaseModel):
 
 
 class FrameStatus(models.TextChoices):
-    """What became of a frame."""
+    """Result of the registration of a frame."""
 
     REGISTERED = "registered", "Registered"
     SKIPPED = "skipped", "Skipped"
@@ -90,7 +84,7 @@ class FrameStatus(models.TextChoices):
 
 
 class MosaicFrame(BaseModel):
-    """One frame: index and PTS, its transform to the mosaic, its status and the reason.
+    """A frame: index and PTS, its transform to the mosaic, its status and the reason.
 
     ``links`` counts the pairs that hold it, ``error_px`` is their median residual in frame pixels.
     ``sharpness`` compares frames of one video, ``uncertainty_px`` is one standard deviation of its
@@ -172,6 +166,6 @@ class Followup(LabOwned):
 
     @classmethod
     def shown(cls, rows: models.QuerySet[Any]) -> models.QuerySet[Any]:
-        """Those of which neither end lies on a canvas in the bin."""
-        places = Roi.everything.filter(canvas__in=canvases_in_bin()).order_by().values("pk")
-        return rows.exclude(target__in=canvases_in_bin()).exclude(roi__in=places)
+        """Follow-ups whose ROI and target are not on a canvas in the trash."""
+        places = Roi.all_objects.filter(canvas__in=canvases_in_trash()).order_by().values("pk")
+        return rows.exclude(target__in=canvases_in_trash()).exclude(roi__in=places)

@@ -24,11 +24,11 @@ MAX_SECONDS = 1e6
 
 KNOWN = ("end_s", "motion_model", "start_s", "step")
 MIN_FRAMES = 2
-"""Of one frame there is nothing to stitch."""
+"""A single frame cannot be stitched."""
 
 
 class MosaicOptions(TypedDict, total=False):
-    """What differs from the defaults, as ``Mosaic.config`` holds it."""
+    """Options that differ from the defaults, as stored in ``Mosaic.config``."""
 
     step: int
     motion_model: str

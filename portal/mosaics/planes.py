@@ -11,7 +11,7 @@ from ml.geometry import FrameMaps, box_corners
 from ml.types import ArrayF64
 
 DRAWN_CORNERS = 32
-"""Of an outline that is drawn: round to the eye."""
+"""Number of corners of a drawn outline; enough to look round."""
 
 
 def matrices(rows: Sequence[Any]) -> ArrayF64:

@@ -1,6 +1,6 @@
-"""Why frames are not in a mosaic: the engine's codes, in words and colours of the pages.
+"""Reasons for frames missing in a mosaic: the engine's codes as texts and colours of pages.
 
-The colours tell reasons apart on the timeline; the legend beside it names them.
+The colours distinguish reasons on the timeline; its legend names them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who may: members see mosaics, annotators have them built."""
+"""Permissions: members view mosaics, annotators build them."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from portal.mosaics.views import mosaics as views
 
 app_name = "mosaics"
 urlpatterns = [
+    path("mosaics/", views.mosaic_list, name="mosaic_list"),
     path("mosaics/<uuid:mosaic_id>/", views.mosaic_detail, name="mosaic_detail"),
     path("mosaics/<uuid:mosaic_id>/delete/", views.mosaic_delete, name="mosaic_delete"),
     path("cases/<uuid:case_id>/mosaics/", views.case_mosaics, name="case_mosaics"),

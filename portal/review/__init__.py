@@ -1,1 +1,1 @@
-"""Review: what the people of a lab say of each other's ROIs."""
+"""Review of ROIs by members of the lab."""

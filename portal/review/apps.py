@@ -6,7 +6,7 @@ from django.apps import AppConfig
 
 
 class ReviewConfig(AppConfig):
-    """Tessera's app for the review of regions of interest."""
+    """App of the review of regions of interest."""
 
     name = "portal.review"
     label = "review"

@@ -1,4 +1,4 @@
-"""The filters of the queue."""
+"""Filters of the queue."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any
 from django import forms
 
 from portal.annotations.models import Label, ReviewState
-from portal.annotations.selectors import label_list
+from portal.annotations.selectors.labels import label_list
 from portal.labs.models import Lab, User
-from portal.review.selectors import QueueFilter, queue_people
+from portal.review.selectors.queue import QueueFilter, queue_people
 
 _DAY = forms.DateInput(attrs={"type": "date"})
 
 
 class QueueForm(forms.Form):
-    """What to show; a filter that makes no sense is ignored."""
+    """Filter of the review queue; invalid values are ignored."""
 
     state = forms.ChoiceField(choices=ReviewState.choices, required=False)
     label = forms.ModelChoiceField(Label.objects.none(), required=False, empty_label="All labels")
@@ -31,7 +31,7 @@ class QueueForm(forms.Form):
         self.fields["person"].queryset = queue_people(user)  # type: ignore[attr-defined]
 
     def wanted(self) -> QueueFilter:
-        """The filter that was asked for."""
+        """Filter from the valid fields."""
         self.is_valid()
         given = self.cleaned_data
         label, person = given.get("label"), given.get("person")

@@ -1,4 +1,4 @@
-"""What is said about ROIs, and who looks at a canvas. Verdicts are revisions of the ROI."""
+"""Comments on ROIs, and presence on a canvas. Verdicts are revisions of the ROI."""
 
 from __future__ import annotations
 
@@ -8,22 +8,26 @@ from django.conf import settings
 from django.db import models
 
 from portal.annotations.models import Roi
-from portal.archive.models import Canvas, canvases_in_bin
+from portal.archive.models import Canvas
+from portal.archive.models.records import canvases_in_trash
 from portal.labs.models import LabOwned
 
-COMMENT_MAX = 2_000  # characters: a paragraph, not a report
+COMMENT_MAX = 2_000  # characters
 
 
 class RoiComment(LabOwned):
-    """One contribution to the thread of an ROI; it stays as it was written.
+    """A comment in the thread of an ROI, which cannot be edited.
 
-    ``version`` is that of the ROI it speaks of; with ``goes_with_verdict`` it explains the step of
-    review that made this version.
+    ``version`` is the commented version of the ROI; with ``goes_with_verdict`` the comment explains
+    the review step that made this version.
     """
 
     roi = models.ForeignKey(Roi, on_delete=models.CASCADE, related_name="comments")
     version = models.PositiveIntegerField()
     text = models.CharField(max_length=COMMENT_MAX)
+    mentions = models.JSONField(
+        default=list, help_text="Mentions of members as written, such as @Anna Berg"
+    )
     goes_with_verdict = models.BooleanField(default=False)
     author = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
@@ -34,15 +38,15 @@ class RoiComment(LabOwned):
 
     @classmethod
     def shown(cls, rows: models.QuerySet[Any]) -> models.QuerySet[Any]:
-        """Those whose canvas is not in the bin."""
-        return rows.exclude(roi__canvas__in=canvases_in_bin())
+        """Rows whose canvas is not in the trash."""
+        return rows.exclude(roi__canvas__in=canvases_in_trash())
 
 
 class CanvasPresence(LabOwned):
-    """One open page of the viewer: who has a canvas on screen, where, and with which ROI chosen.
+    """An open page of the viewer: user, canvas, view and selected ROI.
 
-    ``lab`` is that of the canvas. The row is written when something changed and now and then; one
-    that is older than ``selectors.live.AWAY_S`` is nobody's any more.
+    ``lab`` is the lab of the canvas. The row is written on changes and from time to time; rows
+    older than ``selectors.live.AWAY_S`` are ignored.
     """
 
     canvas = models.ForeignKey(Canvas, on_delete=models.CASCADE, related_name="+")

@@ -1,4 +1,4 @@
-"""Review as the API shows it."""
+"""Serializers of review."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ml.types import JsonObject
 from portal.annotations.models import ReviewState
 from portal.annotations.serializers import INT32_MAX
 from portal.review.models import COMMENT_MAX
-from portal.review.services import MOST_AT_ONCE, RoiVerdict
+from portal.review.services.verdicts import MAX_VERDICTS, RoiVerdict
 
 
 class ThreadEntrySerializer(serializers.Serializer[Any]):
@@ -23,31 +23,35 @@ class ThreadEntrySerializer(serializers.Serializer[Any]):
     version = serializers.IntegerField(help_text="Version of the ROI when this was written")
     author = serializers.CharField(allow_null=True)
     at = serializers.DateTimeField()
+    mentions = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="Members mentioned in the text, as written: `@` and a full name or an address",
+    )
 
 
 class CommentCreateSerializer(serializers.Serializer[Any]):
-    """What to say."""
+    """Text of a comment."""
 
     text = serializers.CharField(max_length=COMMENT_MAX)
 
 
 class VersionedRoiSerializer(serializers.Serializer[Any]):
-    """An ROI as it was looked at."""
+    """Id and reviewed version of an ROI."""
 
     id = serializers.UUIDField()
     version = serializers.IntegerField(min_value=1, max_value=INT32_MAX)
 
 
 class ReviewSerializer(serializers.Serializer[Any]):
-    """A step for some ROIs."""
+    """A review step for some ROIs."""
 
     state = serializers.ChoiceField(ReviewState.choices)
     comment = serializers.CharField(required=False, allow_blank=True, max_length=COMMENT_MAX)
-    rois = VersionedRoiSerializer(many=True, help_text=f"1 to {MOST_AT_ONCE}")
+    rois = VersionedRoiSerializer(many=True, help_text=f"1 to {MAX_VERDICTS}")
 
 
 class VerdictSerializer(serializers.Serializer[Any]):
-    """What became of one ROI."""
+    """Result of reviewing one ROI."""
 
     id = serializers.UUIDField(source="roi_id")
     outcome = serializers.CharField(
@@ -59,7 +63,7 @@ class VerdictSerializer(serializers.Serializer[Any]):
 
 
 class ReviewedSerializer(serializers.Serializer[Any]):
-    """The answer to a step for some ROIs."""
+    """Results of a review step."""
 
     results = VerdictSerializer(many=True)
 
@@ -94,12 +98,12 @@ class QueuedSerializer(serializers.Serializer[Any]):
     comment_count = serializers.IntegerField()
 
     def get_created_by(self, roi: Any) -> str | None:
-        """The name of who drew it."""
+        """Name of the author."""
         return str(roi.created_by) if roi.created_by else None
 
 
 class ReviewRulesSerializer(serializers.Serializer[Any]):
-    """How a lab reviews."""
+    """Review settings of a lab."""
 
     lab = serializers.UUIDField(source="lab_id", read_only=True)
     may_judge_own = serializers.BooleanField(
@@ -108,5 +112,5 @@ class ReviewRulesSerializer(serializers.Serializer[Any]):
 
 
 def verdicts_represent(verdicts: Iterable[RoiVerdict]) -> JsonObject:
-    """What became of each."""
+    """Representation of the results in answers."""
     return {"results": VerdictSerializer(verdicts, many=True).data}

@@ -1,4 +1,4 @@
-"""The queue of review."""
+"""URLs of the review queue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of the queue."""
+"""Page of the review queue."""
 
 from __future__ import annotations
 
@@ -11,23 +11,25 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from portal.annotations.models import ReviewState
-from portal.annotations.selectors import review_rules_of
-from portal.annotations.services import review_rules_set
+from portal.annotations.selectors.reviewing import review_rules_of
+from portal.annotations.services.reviewing import review_rules_set
+from portal.core.http.audit_rules import HOUR_S, AuditRule, audited, rejections
 from portal.labs.models import Role
 from portal.labs.requests import lab_chosen_by, user_of
 from portal.labs.rules import has_role
 from portal.labs.selectors import lab_current, lab_get, labs_with_role
-from portal.review import selectors
 from portal.review.forms import QueueForm
+from portal.review.selectors import queue as selectors
 
 FILTERS = ("label", "person", "case", "since", "until")
-PER_PAGE = 50  # a sitting; the list scrolls
+PER_PAGE = 50
 
 
+@audited(GET=AuditRule("review.viewed", every_s=HOUR_S))
 @login_required
 @require_GET
 def queue(request: HttpRequest) -> HttpResponse:
-    """What waits for a verdict in the lab that was chosen, or in all of the person's."""
+    """ROIs waiting for review in the chosen lab, or in all labs of the user."""
     user = user_of(request)
     lab = lab_current(user, chosen=lab_chosen_by(request))
     form = QueueForm(request.GET, user=user, lab=lab)
@@ -50,10 +52,11 @@ def queue(request: HttpRequest) -> HttpResponse:
     return render(request, "review/queue.html", context)
 
 
+@audited(POST=rejections("review_rules.changed"))
 @login_required
 @require_POST
 def rules(request: HttpRequest) -> HttpResponse:
-    """Say how the lab reviews."""
+    """Change the review settings of the lab."""
     user = user_of(request)
     lab = lab_get(user, slug=request.POST.get("lab"), chosen=lab_chosen_by(request))
     review_rules_set(lab=lab, user=user, may_judge_own="may_judge_own" in request.POST)

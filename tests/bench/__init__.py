@@ -1,4 +1,4 @@
 """``make bench``: measures on this machine and writes docs/benchmarks.md and .json.
 
-Speed is told as a ratio to a named alternative of the same run.
+Speed is reported as a ratio to a named alternative of the same run.
 """

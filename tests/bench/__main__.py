@@ -1,4 +1,4 @@
-"""``make bench``. On two cores it takes some minutes; keep the machine quiet meanwhile."""
+"""``make bench``. On two cores it takes some minutes; keep the machine idle."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.bench.measure import Section
 
-APART = ("mixed --servers", "uploads", "frames")
+SEPARATE_MEASURES = ("mixed --servers", "uploads", "frames")
 OF_DATA = ("outlines",)
 """Measured in processes of their own, one after the other: Django is set up on SQLite in this one,
 and a browser forbids the database. Those of the second kind need ``TESSERA_DATA``."""
@@ -28,7 +28,7 @@ def main() -> int:
             http_tiles,
             imports,
             keypoints,
-            live,
+            live_updates,
             mixed,
             models,
             mosaics,
@@ -46,7 +46,7 @@ def main() -> int:
             lambda: tiles.tiles_in_process(portal.slide_path, real=real),
             lambda: http_tiles.tiles_over_http(portal),
             lambda: mixed.mixed_load(portal),
-            lambda: live.others_edits(portal),
+            lambda: live_updates.others_edits(portal),
             lambda: imports.import_of_many(portal),
             lambda: webhooks.webhooks_to_a_failing_receiver(portal),
             lambda: windows.rois_per_window(portal),
@@ -61,17 +61,17 @@ def main() -> int:
                 measured.append(section)
                 _print(section)
     report.write(measured, commit=report.commit_here())
-    apart = (*APART, *(OF_DATA if data else ()))
-    return measured_apart(apart)
+    separate = (*SEPARATE_MEASURES, *(OF_DATA if data else ()))
+    return run_separately(separate)
 
 
-def measured_apart(commands: Sequence[str]) -> int:
+def run_separately(commands: Sequence[str]) -> int:
     """Run each to its end; 0 where all ended well, 1 where one failed or was killed."""
-    codes = [_apart(*command.split()) for command in commands]
+    codes = [_run_in_process(*command.split()) for command in commands]
     return int(any(codes))
 
 
-def _apart(module: str, *arguments: str) -> int:
+def _run_in_process(module: str, *arguments: str) -> int:
     """The return code: below 0 where a signal ended the process."""
     command = [sys.executable, "-m", f"tests.bench.{module}", *arguments, "--write"]
     return subprocess.run(command, check=False).returncode

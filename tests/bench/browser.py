@@ -25,7 +25,7 @@ VIEWPORT: ViewportSize = {"width": 1366, "height": 768}
 
 @contextlib.contextmanager
 def portal_in_chromium(portal: BenchPortal) -> Iterator[tuple[Browser, str, str]]:
-    """A browser, where the portal is, and the key of a session. No worker runs beside them."""
+    """Start a browser and a portal without a worker; yields its address and a session key."""
     port = free_port()
     base = f"http://{HOST}:{port}"
     command = [sys.executable, "manage.py", "serve", "--web-only", "--port", str(port)]

@@ -22,7 +22,7 @@ IIPSRV = Path("/usr/lib/iipimage-server/iipsrv.fcgi")
 
 
 def tiles_over_http(portal: BenchPortal) -> Section:
-    """Requests a second of level-0 tiles at 8 clients, each server alone on the machine."""
+    """Requests a second of level-0 tiles at 8 clients, with one server at a time on the machine."""
     section = Section(
         "Tiles over HTTP",
         f"Requests a second of level-0 tiles of the sample slide at {CLIENTS} clients (wrk, "
@@ -54,7 +54,7 @@ def _places(portal: BenchPortal) -> list[tuple[int, int]]:
 
 
 def _tessera(portal: BenchPortal) -> float:
-    from portal.archive.serializers import tile_url
+    from portal.archive.serializers.canvases import tile_url
 
     finest = len(portal.canvas.levels) - 1
     template = tile_url(portal.canvas)

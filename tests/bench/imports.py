@@ -1,4 +1,4 @@
-"""A large import beside somebody who draws: ``python -m tests.bench.imports [COUNT]``.
+"""A large import while somebody draws: ``python -m tests.bench.imports [COUNT]``.
 
 Imports so many ROIs onto a slide while two workers run, draws one more by hand, and says how long
 the import took and after how many seconds the drawn one could be searched with.
@@ -53,10 +53,11 @@ def feature(left: float, top: float) -> dict[str, Any]:
 
 
 def import_of_many(portal: BenchPortal, *, count: int = COUNT) -> Section:
-    """A document of so many features onto a canvas, and taken back; beside the plainest way."""
+    """A document of so many features onto a canvas, and its undoing, against the plainest way."""
     from portal.annotations.documents import features_read
     from portal.annotations.models import RoiImport
-    from portal.annotations.services import roi_import, roi_import_preview, roi_import_undo
+    from portal.annotations.services.exchange import roi_import, roi_import_preview
+    from portal.annotations.services.imports import roi_import_undo
     from portal.annotations.services.reading import source_of
 
     canvas, user = portal.canvas, portal.user
@@ -121,7 +122,7 @@ def _plainest(portal: BenchPortal, text: str) -> None:
             )
         )
     with transaction.atomic():
-        Roi.everything.bulk_create(rois)
+        Roi.all_objects.bulk_create(rois)
         transaction.set_rollback(True)
 
 
@@ -129,9 +130,10 @@ def main(count: int) -> None:
     """Measure and print."""
     with tempfile.TemporaryDirectory() as name:
         bench = portal_open(Path(name))
-        from portal.annotations.services import roi_create, roi_import
-        from portal.config.processes import worker
-        from portal.retrieval.models import Embedding, Unembeddable
+        from portal.annotations.services.exchange import roi_import
+        from portal.annotations.services.rois import roi_create
+        from portal.embeddings.models import Embedding, Unembeddable
+        from portal.operations.processes import worker
 
         canvas = bench.canvas
         features = document(count, width_px=canvas.width_px, height_px=canvas.height_px)

@@ -23,7 +23,9 @@ from typing import Any
 import faiss
 import numpy as np
 
-from ml.index import FaissIndex, Selection, open_index
+from ml.index import open_index
+from ml.index.files.engine import FaissIndex
+from ml.index.selection import Selection
 from tests.bench.measure import Row, Section, median_ms, p95_ms
 from tests.bench.vectors import clustered
 
@@ -31,13 +33,13 @@ DIM, K, QUERIES = 144, 25, 100
 SIZES = (10_000, 100_000, 1_000_000)
 SHARES = (None, 0.1, 0.01, 0.0001)
 LEFT_OUT = 20  # the query itself and the rest of its patient
-_ALL_ASKED_MOST = 1_000_000  # vectors: beyond, Flat takes seconds a query
+_MAX_EXHAUSTIVE = 1_000_000  # vectors: beyond, Flat takes seconds a query
 _CHUNK = 131_072
 _LOOK_S = 0.02  # between two looks at the memory of a build
 
 
 def index_against_flat(folder: Path, sizes: tuple[int, ...] = SIZES) -> Section:
-    """Each query is asked of both in turn, so that what else the machine does falls on both."""
+    """Both answer each query in turn, so that other load of the machine affects both."""
     section = Section(
         "Index of vectors",
         f"{K} nearest of vectors of {DIM} values, clustered as real ones are; {QUERIES} queries, "
@@ -53,15 +55,14 @@ def index_against_flat(folder: Path, sizes: tuple[int, ...] = SIZES) -> Section:
     )
     for size in sizes:
         for row in _measure(folder, size):
-            told = f"{row.what:<90} {row.value:10.3f} {row.unit}  {row.against}"
-            print(told, flush=True)  # ten million take long
+            costs_path = f"{row.what:<90} {row.value:10.3f} {row.unit}  {row.against}"
+            print(costs_path, flush=True)  # ten million take long
             section.rows.append(row)
     return section
 
 
 def _measure(folder: Path, size: int) -> Iterator[Row]:
-    vectors = _vectors(folder, size)
-    clusters = np.load(folder / f"{size}.clusters.npy")
+    vectors, clusters = vectors_made(folder, size)
     built = _built(folder, size, vectors)
     index = open_index(folder / str(size), dim=DIM)
     flat = faiss.read_index(
@@ -77,43 +78,45 @@ def _measure(folder: Path, size: int) -> Iterator[Row]:
     yield Row(f"{name}: files, mapped and shared", on_disk / 2**20, "MiB")
     filters: list[tuple[str, np.ndarray | None]] = []
     for share in SHARES:
-        told = "plain" if share is None else f"filter {share:.2%}"
-        filters.append((told, None if share is None else np.flatnonzero(rng.random(size) < share)))
+        costs_path = "plain" if share is None else f"filter {share:.2%}"
+        filters.append(
+            (costs_path, None if share is None else np.flatnonzero(rng.random(size) < share))
+        )
     few = np.isin(clusters, rng.choice(clusters.max() + 1, 200, replace=False))
     filters.append((f"filter of clusters {few.mean():.1%}", np.flatnonzero(few)))
-    for told, permitted in filters:
+    for costs_path, permitted in filters:
         if permitted is None or len(permitted) > K:
             asked = _Asked(vectors, queries, rows, permitted)
-            yield _row(f"{name}, {told}", index, flat, asked)
+            yield _row(f"{name}, {costs_path}", index, flat, asked)
 
 
-def _vectors(folder: Path, size: int) -> np.ndarray:
+def vectors_made(folder: Path, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Vectors (N, DIM) of a size and the cluster of each (N,); made here, unless they were."""
     path = folder / f"{size}.npy"
     if not path.exists():
         clustered(size, DIM, folder / f"part-{size}.npy")
         (folder / f"part-{size}.clusters.npy").rename(path.with_suffix(".clusters.npy"))
         (folder / f"part-{size}.npy").rename(path)
-    found: np.ndarray = np.load(path, mmap_mode="r")
-    return found
+    return np.load(path, mmap_mode="r"), np.load(folder / f"{size}.clusters.npy")
 
 
 def _built(folder: Path, size: int, vectors: np.ndarray) -> dict[str, float]:
-    """What building the index took; built here, unless it was."""
-    told = folder / f"{size}.built.json"
-    if not told.exists():
+    """Costs of building the index, which is built here unless it exists."""
+    costs_path = folder / f"{size}.built.json"
+    if not costs_path.exists():
         shutil.rmtree(folder / str(size), ignore_errors=True)
         used = time.process_time()
         with _peak_mib() as mib:
             open_index(folder / str(size), dim=DIM).build(np.arange(size), vectors)
         spent = time.process_time() - used
-        told.write_text(json.dumps({"used_s": spent, "mib": mib[0]}))
-    found: dict[str, float] = json.loads(told.read_text())
+        costs_path.write_text(json.dumps({"used_s": spent, "mib": mib[0]}))
+    found: dict[str, float] = json.loads(costs_path.read_text())
     return found
 
 
 @contextmanager
 def _peak_mib() -> Iterator[list[float]]:
-    """The most memory of its own that this process took meanwhile, above what it had, in [0]."""
+    """Measure the peak of this process's private memory above its start, in [0]."""
     before, peak, ended = _own_mib(), [0.0], threading.Event()
 
     def look() -> None:
@@ -149,7 +152,7 @@ def _row(name: str, index: FaissIndex, flat: Any, asked: _Asked) -> Row:
     own = asked.own
     size, rng = len(vectors), np.random.default_rng(7)
     left_out = [np.unique(np.r_[row, rng.integers(0, size, LEFT_OUT - 1)]) for row in own]
-    truth = _exact(vectors, queries, permitted, left_out)
+    truth = exact_rows(vectors, queries, permitted, left_out)
     selection = None if permitted is None else Selection(permitted)
     mask = np.zeros(size, dtype=np.bool_)
     mask[slice(None) if permitted is None else permitted] = True
@@ -170,7 +173,7 @@ def _row(name: str, index: FaissIndex, flat: Any, asked: _Asked) -> Row:
     ours_s, flat_s = [], []  # both warm: what they read is in memory
     for n in range(QUERIES):
         ours_s.append(_spent(ours, n))
-        if n % (3 if size <= _ALL_ASKED_MOST else 10) == 0:  # the slow one: fewer times
+        if n % (3 if size <= _MAX_EXHAUSTIVE else 10) == 0:  # the slow one: fewer times
             flat_s.append(_spent(theirs, n))
     memory = "" if selection is None else f", set {selection.nbytes / 2**20:.1f} MiB"
     used, flat_used = (np.array([one.processor for one in spent]) for spent in (ours_s, flat_s))
@@ -202,7 +205,7 @@ def _spent(function: Callable[[int], object], n: int) -> _Spent:
     return _Spent(time.perf_counter() - began, time.thread_time() - used)
 
 
-def _exact(
+def exact_rows(
     vectors: np.ndarray,
     queries: np.ndarray,
     permitted: np.ndarray | None,

@@ -2,8 +2,8 @@
 
 ``--write`` puts it into the report. A GeoJSON of outlines of 90,000 vertices, which is near the
 most that an ROI may have, with small ones, a double, a broken and a much too large one between, is
-staged and imported as from the page, by the job, in a process of its own. What is told is whether
-every feature is there or refused with its reason, and the most memory that process took.
+staged and imported as from the page, by the job, in a process of its own. Reported are whether
+every feature is stored or refused with its reason, and the peak memory of that process.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def features(size_bytes: int, width: int, height: int, made: Counter[str]) -> It
 
 
 def feature(ring: list[list[float]]) -> str:
-    """As QuPath writes it, with no id."""
+    """A feature as QuPath writes it, without an id."""
     geometry = {"type": "Polygon", "coordinates": [ring]}
     properties = {"objectType": "annotation", "classification": {"name": "Tumor"}}
     return json.dumps({"type": "Feature", "geometry": geometry, "properties": properties})
@@ -113,7 +113,8 @@ def measured(size_mib: int) -> Section:
         folder = Path(name)
         portal = portal_open(folder)
         from portal.annotations.models import Roi, RoiImport
-        from portal.annotations.services import ImportChoices, roi_import_stage
+        from portal.annotations.services.exchange import ImportChoices
+        from portal.annotations.services.staged import roi_import_stage
         from portal.jobs.models import Job
 
         canvas, made, path = portal.canvas, Counter[str](), folder / "large.geojson"
@@ -156,7 +157,7 @@ def measured(size_mib: int) -> Section:
 def section_of(
     size: int, made: Counter[str], refused: int, there: int, before: float, peak: float
 ) -> Section:
-    """What came of it."""
+    """Section of the report."""
     section = Section(
         TITLE,
         f"A GeoJSON of {size / 2**30:.2f} GiB: {sum(made.values()):,} features, outlines of "

@@ -1,4 +1,4 @@
-"""Timing and the shape of what is told."""
+"""Timing, and the structure of the report."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from shapely.geometry import box
 
-from ml.imaging.slides import open_slide
+from ml.imaging.slides.slide import open_slide
 from ml.roi import load_encoder
 from tests.bench.measure import Row, Section, each, median_ms
 from tests.bench.roi_sizes import in_a_process

@@ -1,4 +1,4 @@
-"""Mosaics. ``make bench`` measures them; ``python -m tests.bench.mosaics --write`` them alone."""
+"""Mosaics. ``make bench`` measures them; ``python -m tests.bench.mosaics --write`` only them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 
 from ml.imaging.samples.video import make_sample_video
-from ml.imaging.videos import iter_frames
+from ml.imaging.videos.video import iter_frames
 from ml.keypoints import match_images
 from ml.mosaic import build_mosaic
 from tests.bench import report

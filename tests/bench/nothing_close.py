@@ -1,9 +1,9 @@
 """Does "next similar" say that nothing is close? ``python -m tests.bench.nothing_close``.
 
 ``--write`` puts it into the report. Squares of the tissue of each development slide
-(``TESSERA_DATA``) are embedded as the portal does. The last ``ASKED`` of them, as an ellipse is
-drawn in each, are searched for on their own slide and on those of other patients. A search is as
-in the portal: what is under the ellipse is left out, and nothing is close where the nearest is not.
+(``TESSERA_DATA``) are embedded as the portal does. An ellipse in each of the last ``QUERY_COUNT``
+squares is searched for on its slide and on those of other patients. A search is as in the portal:
+regions under the ellipse are left out, and nothing is close if the nearest region is not.
 """
 
 from __future__ import annotations
@@ -19,12 +19,18 @@ from shapely.affinity import scale
 from shapely.geometry import Point, box
 
 from ml.errors import BadInputError
-from ml.imaging.slides import open_slide
-from ml.index.answers.calibration import calibration_of
-from ml.index.answers.own_tissue import ASKED_MOST, FALSE_SHARE, nearest_elsewhere, own_bound
+from ml.imaging.slides.slide import open_slide
 from ml.index.exact import exact_distances
-from ml.roi import RegionEncoder, load_graph_encoder
-from ml.roi.stain import tissue_squares
+from ml.index.ranking.calibration import calibration_of
+from ml.index.ranking.conformal_bound import (
+    FALSE_SHARE,
+    MAX_QUERIES,
+    conformal_bound,
+    nearest_elsewhere,
+)
+from ml.roi.load import load_graph_encoder
+from ml.roi.protocol import RegionEncoder
+from ml.roi.stain.squares import tissue_squares
 from ml.types import ArrayBool, ArrayF32, ArrayF64
 from tests.bench import report
 from tests.bench.measure import Row, Section
@@ -38,14 +44,14 @@ SLIDES = {
 }
 """And their patients: HER2ST's are both of the breast."""
 SIDE_PX = 256
-MOST, ASKED = ASKED_MOST, 60
-"""Of a slide. Nearly all of the time goes into their features."""
+QUERY_COUNT = 60
+"""Queries per slide. Nearly all of the time goes into their features."""
 DRAWN_ON = 0.2  # as of the portal
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
-    """A slide looked through, and what is asked of it."""
+class SearchedSlide:
+    """A slide whose squares are searched, and its queries."""
 
     name: str
     boxes: ArrayF64
@@ -54,11 +60,11 @@ class Looked:
     asked: ArrayF32
 
 
-def looked_through(path: Path, name: str, encoder: RegionEncoder) -> Looked:
+def searched_slide(path: Path, name: str, encoder: RegionEncoder) -> SearchedSlide:
     """Squares, and ellipses in others of them."""
     with open_slide(path) as slide:
-        squares = tissue_squares(slide, SIDE_PX, most=MOST + ASKED)
-        count = min(ASKED, len(squares) // 4)
+        squares = tissue_squares(slide, SIDE_PX, max_count=MAX_QUERIES + QUERY_COUNT)
+        count = min(QUERY_COUNT, len(squares) // 4)
         outlines = [box(*one) for one in squares[:-count]]
         for left, top, right, bottom in squares[-count:].tolist():
             middle = Point((left + right) / 2, (top + bottom) / 2).buffer(1)
@@ -69,17 +75,19 @@ def looked_through(path: Path, name: str, encoder: RegionEncoder) -> Looked:
     is_asked = np.array(kept) >= len(squares) - count
     boxes = squares[kept]
     sys.stderr.write(f"{name}: {len(kept)} of {len(squares)} squares embedded\n")
-    return Looked(name, boxes[~is_asked], vectors[~is_asked], boxes[is_asked], vectors[is_asked])
+    return SearchedSlide(
+        name, boxes[~is_asked], vectors[~is_asked], boxes[is_asked], vectors[is_asked]
+    )
 
 
-def elsewhere(asked: ArrayF64, boxes: ArrayF64) -> ArrayBool:
-    """(Q, N): squares that lie elsewhere."""
+def is_elsewhere(asked: ArrayF64, boxes: ArrayF64) -> ArrayBool:
+    """(Q, N): squares that are elsewhere."""
     size = np.minimum(asked[:, None, 2:], boxes[:, 2:])
     size = np.clip(size - np.maximum(asked[:, None, :2], boxes[:, :2]), 0, None)
     return np.asarray(size.prod(axis=2) <= DRAWN_ON * SIDE_PX**2)
 
 
-def nearest(asked: ArrayF32, looked: Looked, free: ArrayBool) -> ArrayF64:
+def nearest(asked: ArrayF32, looked: SearchedSlide, free: ArrayBool) -> ArrayF64:
     """(Q,): how far each is from the nearest free square."""
     found = [
         exact_distances(one, looked.vectors)[f].min() for one, f in zip(asked, free, strict=True)
@@ -93,27 +101,29 @@ def measured(folder: Path) -> Section:
     calibration = calibration_of(encoder.config_hash)
     if calibration is None:
         raise SystemExit("the default encoder has no calibration")
-    slides = [looked_through(folder / path, name, encoder) for path, name in SLIDES.items()]
+    slides = [searched_slide(folder / path, name, encoder) for path, name in SLIDES.items()]
     section = Section(
         TITLE,
         "Shares of searches for the next similar place that say that nothing is close. Squares of "
-        f"{SIDE_PX} px of the tissue of {len(SLIDES)} slides; {ASKED} others of each (fewer where "
-        f"it holds less), outlined as ellipses, are searched for on their own slide, where about "
-        f"{FALSE_SHARE:.0%} may have nothing close by the rule, and on the slides of other "
+        f"{SIDE_PX} px of the tissue of {len(SLIDES)} slides; {QUERY_COUNT} others of each (fewer "
+        "where it holds less), outlined as ellipses, are searched for on their own slide, where "
+        f"about {FALSE_SHARE:.0%} may have nothing close by the rule, and on the slides of other "
         "patients, where little may be close. By the calibration alone: the distance of unrelated "
         "organs, the rule until now.",
     )
     for looked in slides:
-        bound = own_bound(
-            nearest_elsewhere(looked.vectors, elsewhere(looked.boxes[:ASKED_MOST], looked.boxes))
+        bound = conformal_bound(
+            nearest_elsewhere(
+                looked.vectors, is_elsewhere(looked.boxes[:MAX_QUERIES], looked.boxes)
+            )
         )
-        own = nearest(looked.asked, looked, elsewhere(looked.asked_boxes, looked.boxes))
+        own = nearest(looked.asked, looked, is_elsewhere(looked.asked_boxes, looked.boxes))
         others = [one.asked for one in slides if one is not looked]
         foreign = np.concatenate(
             [nearest(a, looked, np.ones((len(a), len(looked.boxes)), bool)) for a in others]
         )
         for what, found in (("its own tissue", own), ("other patients' tissue", foreign)):
-            before = np.array([calibration.says_nothing_close(d, len(looked.boxes)) for d in found])
+            before = np.array([calibration.is_nothing_close(d, len(looked.boxes)) for d in found])
             now = before | (found > (np.inf if bound is None else bound))
             name = f"{looked.name} ({len(looked.boxes)} squares), {what}, {len(found)} searches"
             against = f"by the calibration alone: {100 * before.mean():.1f} %"

@@ -21,7 +21,7 @@ import numpy as np
 from PIL import Image
 from shapely import from_wkt
 
-from ml.outline import propose_outline
+from ml.segmentation.propose import propose_outline
 from ml.types import ArrayBool, ImageU8
 from tests.bench import report
 from tests.bench.measure import Row, Section, each, median_ms, p95_ms
@@ -30,7 +30,7 @@ TITLE = "Outlines from a click"
 GLANDS = Path(__file__).with_name("glands.csv")
 CHOSEN_ON = {"testA_35", "train_84", "train_2", "testB_5"}
 """Images that the settings of ``OutlineConfig`` and of the alternatives were chosen on."""
-OTHER_CLICKS = 2  # beside the one in the middle
+OTHER_CLICKS = 2  # in addition to the one in the middle
 TOLERANCES = (12, 24, 36, 48, 64, 90)  # of the wand: from a press to a drag over a hand's breadth
 RADII_PX = (80, 110, 140)  # of the disc, around the sizes of these glands
 SURE = 0.2  # of the disc's radius: what GrabCut may not take away
@@ -100,7 +100,7 @@ def ours_best(gland: Gland, click: Click) -> ArrayBool:
 
 
 def wand(tolerance: int) -> Callable[[Gland, Click], ArrayBool]:
-    """As the viewer's: what is connected and within a distance in RGB, its holes filled."""
+    """Select like the viewer: connected pixels within a distance in RGB, holes filled."""
 
     def taken(gland: Gland, click: Click) -> ArrayBool:
         x, y = click

@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass
 class BenchPortal:
-    """What the measurements share."""
+    """Portal that the measurements share."""
 
     folder: Path
     env: dict[str, str]
@@ -42,10 +42,13 @@ def portal_open(folder: Path, servers: dict[str, str] | None = None) -> BenchPor
     from django.core.management import call_command
 
     from ml.imaging.samples.slide import make_sample_slide
-    from portal.archive.services import case_create, item_receive
+    from portal.archive.services.cases import case_create
+    from portal.archive.services.items import item_receive
     from portal.jobs.worker.runner import job_run
     from portal.labs.models import Role
-    from portal.labs.services import lab_create, member_add, user_create
+    from portal.labs.services.accounts import user_create
+    from portal.labs.services.labs import lab_create
+    from portal.labs.services.members import member_add
 
     call_command("migrate", verbosity=0, interactive=False)
     lab = lab_create("Bench", slug="bench")

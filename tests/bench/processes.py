@@ -1,4 +1,4 @@
-"""What the portal's processes use, from /proc: memory, and processor seconds."""
+"""Memory and processor seconds of the portal's processes, from /proc."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _mib(rollup: str, field: str) -> float:
 
 
 def processor_seconds(usage: list[Usage]) -> float:
-    """Of the load generator, between the first look and the last."""
+    """Processor seconds of the load generator between the first and the last sample."""
     return usage[-1].own_seconds - usage[0].own_seconds
 
 

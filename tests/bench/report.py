@@ -58,7 +58,7 @@ def tell(section: Section, *, after: str, write: bool) -> None:
 
 
 def rows_of(title: str) -> list[Row]:
-    """What stands under a title; nothing where it is not there."""
+    """Rows under a title; none if it does not exist."""
     return next((one.rows for one in _standing()[1] if one.title == title), [])
 
 

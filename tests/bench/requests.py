@@ -1,4 +1,4 @@
-"""A small HTTP/1.1 client of kept connections: the load must cost little beside the portal."""
+"""A small HTTP/1.1 client with persistent connections, which costs little next to the portal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Answer:
 
 
 class Connections:
-    """As many connections as a browser opens to one host; the rest wait their turn."""
+    """Pool of as many connections as a browser opens to one host; further requests wait."""
 
     def __init__(self, host: str, port: int, count: int) -> None:
         self._host, self._port = host, port
@@ -37,7 +37,7 @@ class Connections:
         body: object = None,
         more: Sequence[str] = (),
     ) -> Answer:
-        """One request; a connection that the server closed meanwhile is opened again, once."""
+        """Send one request; a connection that the server has closed is opened again, once."""
         held = await self._free.get()
         try:
             was_open = held is not None

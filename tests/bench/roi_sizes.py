@@ -20,8 +20,8 @@ import torch
 from shapely.geometry import box
 
 from ml.evaluation.common.memory import peak_mib
-from ml.imaging.slides import SlideImage, open_slide
 from ml.imaging.slides.grid import StoredLevel
+from ml.imaging.slides.slide import SlideImage, open_slide
 from ml.roi import load_encoder
 from ml.roi.measures.features import PATCH_PX
 from ml.roi.patches import Corner, SlidePatches

@@ -1,6 +1,6 @@
 """Similar cases at the REST edge: 10,000 and 100,000 ROIs of 400 patients.
 
-``python -m tests.bench.search --write`` measures it among a million, alone: filling takes minutes.
+``python -m tests.bench.search --write`` measures only this, among a million: filling takes minutes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def search_at_the_rest_edge(
     """Time of ``POST /api/v1/search/`` in process: sign-in, permission, filter, search, JSON."""
     from rest_framework.test import APIClient
 
-    from portal.retrieval.models import Encoder
+    from portal.embeddings.models import Encoder
 
     section = Section(
         title,
@@ -118,7 +118,7 @@ def _fill(
 ) -> tuple[list[uuid.UUID], np.ndarray]:
     from portal.annotations.models import Roi
     from portal.archive.models import Canvas, Case
-    from portal.retrieval.models import Embedding
+    from portal.embeddings.models import Embedding
 
     canvases = list(Canvas.objects.filter(name="bench").select_related("case"))
     if not canvases:
@@ -172,10 +172,10 @@ def _fill(
 
 
 def _build_index(portal: BenchPortal, encoder: object) -> None:
+    from portal.embeddings.indexes import Scope
+    from portal.embeddings.services.indexes import index_build_if_due
     from portal.jobs.models import Job, JobState
     from portal.jobs.worker.runner import job_run
-    from portal.retrieval.indexes import Scope
-    from portal.retrieval.services import index_build_if_due
 
     job = index_build_if_due(scope=Scope(encoder=encoder, lab_id=portal.lab.pk))  # type: ignore[arg-type]
     if job is not None:

@@ -1,4 +1,4 @@
-"""What slow and long videos cost the mosaic engine: ``python -m tests.bench.slow_video``.
+"""Costs of slow and long videos in the mosaic engine: ``python -m tests.bench.slow_video``.
 
 A sweep over a real retina is filmed at its pace and ten times as slowly, or for longer and longer.
 Seconds of one CPU core by phase; "decode" is one bare pass over the file; "peak MiB" is the largest
@@ -25,7 +25,7 @@ from ml.evaluation.common.memory import peak_mib
 from ml.evaluation.mosaic.simulate import SweepConfig, simulate_sweep
 from ml.imaging.samples.packaged import packaged_image
 from ml.mosaic import build_mosaic
-from ml.mosaic.sources import open_source
+from ml.mosaic.frames.sources import open_source
 from ml.reports.cards import update_card
 from ml.reports.tables import markdown_table
 from ml.types import ImageU8

@@ -12,8 +12,8 @@ import openslide
 import tifffile
 from openslide.deepzoom import DeepZoomGenerator
 
-from ml.imaging.slides import open_slide
 from ml.imaging.slides.jpeg import encode_jpeg
+from ml.imaging.slides.slide import open_slide
 from ml.imaging.slides.tiles import TileSource
 from tests.bench.measure import Row, Section, each, median_ms, p95_ms
 

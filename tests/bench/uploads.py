@@ -1,8 +1,8 @@
 """Files on their way in: ``python -m tests.bench.uploads [--gib 10] [--slide-gb 2] [--write]``.
 
 A large file goes by tus to the portal as ``manage.py serve`` starts it, in pieces as a browser
-sends them, beside ``cat`` of the same file to the same disk before and after it; what each process
-of the portal holds meanwhile is looked at every second. Then a slide is sent and prepared, and
+sends them, compared with ``cat`` of the same file to the same disk before and after it; the memory
+of each process of the portal is sampled every second. Then a slide is sent and prepared, and
 regions go in and out by the thousand. Three times the large file has to fit on the disk.
 """
 
@@ -32,16 +32,16 @@ import tifffile
 from tests.bench import report
 from tests.bench.imports import document
 from tests.bench.measure import Row, Section, constant_of
-from tests.bench.mixed.people import HOST, Person
+from tests.bench.mixed.report import memory_over_time
 from tests.bench.mixed.run import ROOT, _person, _serving
-from tests.bench.mixed.told import memory_over_time
+from tests.bench.mixed.users import HOST, Person
 from tests.bench.portal import BenchPortal, portal_open
 from tests.bench.processes import Usage, usage_of
 from tests.ports import free_port
 
 TITLE, ROIS = "Uploads", "Regions by the thousand"
 NUMBER = 2_000  # of the person: those of other measures may be there already
-PACE = ROOT / "static/src/upload/pace.ts"
+PACE = ROOT / "static/src/upload/transfer_rate.ts"
 BLOCK_BYTES = 64 * 2**20  # of noise, again and again
 LOOK_EVERY_S = 1.0
 PATIENCE_S = 3_600.0
@@ -73,7 +73,7 @@ class Sender:
         return answer.status, data, answer.headers
 
     def json(self, path: str) -> Any:
-        """What stands there."""
+        """Read the JSON at an address."""
         return json.loads(self.ask("GET", path)[1])
 
     def send(self, path: Path, case: str) -> str:
@@ -85,7 +85,7 @@ class Sender:
         place, offset = "/" + address.partition("://")[2].partition("/")[2], 0
         place = place if "://" in address else address
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapped:
-            content, size = memoryview(mapped), mib_of("PIECE_FIRST_MIB")
+            content, size = memoryview(mapped), mib_of("FIRST_CHUNK_MIB")
             while offset < len(content):
                 began = time.perf_counter()
                 head = TUS | {"Upload-Offset": str(offset), "Content-Type": PIECE}
@@ -97,7 +97,7 @@ class Sender:
         return place
 
     def until(self, path: str, is_over: Callable[[Any], bool]) -> Any:
-        """What stands there once it is over."""
+        """Read the JSON at an address once it is final."""
         ends = time.monotonic() + PATIENCE_S
         while not is_over(found := self.json(path)):
             if time.monotonic() > ends:
@@ -112,17 +112,17 @@ def mib_of(name: str) -> int:
 
 
 def next_piece(size_bytes: int, seconds: float) -> int:
-    """As ``nextPiece`` of the page has it."""
+    """Size of the next piece, as in ``nextChunkBytes`` of the page."""
     if seconds < constant_of(PACE, "GROWS_BELOW_S"):
-        return min(2 * size_bytes, mib_of("PIECE_MOST_MIB"))
+        return min(2 * size_bytes, mib_of("MAX_CHUNK_MIB"))
     if seconds > constant_of(PACE, "SHRINKS_ABOVE_S"):
-        return max(size_bytes // 2, mib_of("PIECE_LEAST_MIB"))
+        return max(size_bytes // 2, mib_of("MIN_CHUNK_MIB"))
     return size_bytes
 
 
 @contextmanager
-def looked_at(pid: int) -> Iterator[list[Usage]]:
-    """What the portal's processes hold, every second until the block ends."""
+def sample_memory(pid: int) -> Iterator[list[Usage]]:
+    """Sample the memory of the portal's processes every second until the block ends."""
     usage, stop = [usage_of(pid)], threading.Event()
 
     def look() -> None:
@@ -140,7 +140,7 @@ def looked_at(pid: int) -> Iterator[list[Usage]]:
 
 
 def noise_file(path: Path, size_bytes: int) -> None:
-    """Of no kind that is known: it is looked at and refused, and lies nowhere after."""
+    """Write a file of no known kind, which is inspected, refused and not stored."""
     block = os.urandom(min(BLOCK_BYTES, size_bytes))
     with path.open("wb") as file:
         for _ in range(size_bytes // len(block)):
@@ -177,7 +177,7 @@ def slide_file(path: Path, size_bytes: int) -> None:
 
 
 def cat_s(path: Path, folder: Path) -> float:
-    """Seconds of ``cat`` to the same disk, until it lies there."""
+    """Seconds of ``cat`` to the same disk, until it is written."""
     copy = folder / "copy"
     began = time.perf_counter()
     with copy.open("wb") as out:
@@ -205,7 +205,7 @@ def upload_measured(
     large = portal.folder / "large.bin"
     noise_file(large, size)
     before = cat_s(large, portal.folder)
-    with looked_at(pid) as usage:
+    with sample_memory(pid) as usage:
         began = time.perf_counter()
         address = sender.send(large, case)
         sent = time.perf_counter() - began
@@ -264,7 +264,7 @@ def _slide(portal: BenchPortal, sender: Sender, pid: int, case: str, size_bytes:
 
 
 def rois_measured(portal: BenchPortal, sender: Sender) -> Section:
-    """Many in one call, beside one by one; and all of them out again."""
+    """Time many ROIs in one call, compared with one by one, and their export."""
     from portal.annotations.services.bulk import MAX_STEPS
 
     canvas = portal.canvas

@@ -15,7 +15,7 @@ _CHUNK = 65_536
 
 
 def clustered(count: int, dim: int, path: Path, *, seed: int = 1) -> np.ndarray:
-    """``count`` unit vectors (N, dim) float32, mapped; beside them PATH.clusters.npy (N,)."""
+    """``count`` unit vectors (N, dim) float32, mapped; PATH.clusters.npy (N,) is written too."""
     rng = np.random.default_rng(seed)
     groups = rng.standard_normal((_GROUPS, dim)).astype(np.float32) * 0.6
     centres = groups[rng.integers(0, _GROUPS, _CLUSTERS)]

@@ -1,6 +1,6 @@
 """A thousand webhooks to a receiver that fails half the time: ``python -m tests.bench.webhooks``.
 
-The sender is a process of its own that is killed half-way (kill -9) and followed by another. Said
+A process runs the jobs that send; it is killed half-way (kill -9) and followed by another. Reported
 are the rate, how many came twice, and that none was lost. The pauses between attempts are tenths of
 a second here instead of hours, and a lease two seconds.
 """
@@ -59,11 +59,11 @@ class _Handler(BaseHTTPRequestHandler):
 def webhooks_to_a_failing_receiver(portal: BenchPortal) -> Section:
     """Emit, deliver, kill, deliver on; count."""
     from portal.core.events import events_emit
-    from portal.hooks.models import WebhookDelivery
-    from portal.hooks.services import webhook_create
+    from portal.webhooks.models import WebhookDelivery
+    from portal.webhooks.services import webhook_create
 
     os.environ["TESSERA_WEBHOOK_NETWORKS"] = "127.0.0.1/32"
-    env = os.environ | portal.env
+    env = os.environ | portal.env | {"TESSERA_JOB_LEASE_S": "2"}
     with _Receiver() as receiver:
         threading.Thread(target=receiver.serve_forever, daemon=True).start()
         from django.test.utils import override_settings
@@ -112,14 +112,19 @@ def _send() -> None:
     import django
 
     django.setup()
-    from portal.hooks import ledger
-    from portal.hooks.worker import Sender
+    from portal.jobs.models import Job, JobState
+    from portal.jobs.worker.reaper import reap
+    from portal.jobs.worker.runner import job_run
+    from portal.webhooks import sending as ledger
 
-    ledger.LEASE = timedelta(seconds=2)
-    sender = Sender(schedule=PAUSES)
+    ledger.SCHEDULE = PAUSES
+    waiting = Job.objects.filter(kind=ledger.DELIVER_KIND, state=JobState.QUEUED)
     while True:
-        if not sender.step() and sender.is_idle:
-            time.sleep(0.05)
+        reap()
+        ledger.deliveries_schedule()
+        for job_id in list(waiting.values_list("pk", flat=True)):
+            job_run(job_id)
+        time.sleep(0.05)
 
 
 if __name__ == "__main__":

@@ -14,14 +14,14 @@ from tests.bench.portal import BenchPortal
 
 COUNTS = (1_000, 10_000, 100_000)
 LIMIT = 3_000
-"""What the viewer asks for at most."""
+"""Largest number of ROIs that the viewer requests for one window."""
 _REPEATS = 7
 _CORNERS = 24
 _AGAINST = "plain SQL of the same rows, json.loads and json.dumps of them"
 
 
 def rois_per_window(portal: BenchPortal) -> Section:
-    """The whole image and a quarter of its sides, as the viewer asks; beside the plainest way."""
+    """The full image and a quarter of its sides, as in the viewer, against the plainest way."""
     from portal.annotations.models import Roi
 
     section = Section(
@@ -33,13 +33,13 @@ def rois_per_window(portal: BenchPortal) -> Section:
     )
     rng = np.random.default_rng(7)
     before = 0
-    Roi.everything.filter(canvas=portal.canvas).delete()  # what other sections left
+    Roi.all_objects.filter(canvas=portal.canvas).delete()  # what other sections left
     for count in COUNTS:
         _fill(portal, rng, count - before)
         before = count
         for what, share in (("the whole image", 1.0), ("a window of 1/16 of the image", 0.25)):
             section.rows += _measured(portal, f"{count:,} ROIs, {what}", share)
-    Roi.everything.filter(canvas=portal.canvas).delete()
+    Roi.all_objects.filter(canvas=portal.canvas).delete()
     return section
 
 
@@ -69,7 +69,7 @@ def _fill(portal: BenchPortal, rng: np.random.Generator, count: int) -> None:
                 area_px=math.pi * radius**2,
             )
         )
-    Roi.everything.bulk_create(rows, batch_size=2_000)
+    Roi.all_objects.bulk_create(rows, batch_size=2_000)
 
 
 def _far(canvas: Any) -> tuple[float, float, float]:

@@ -1,4 +1,4 @@
-"""Where the browser is, and how it runs on a machine without a screen or a network."""
+"""Path and options of chromium on a machine without a screen or a network."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FLAGS = [
 
 
 def executable() -> str | None:
-    """What TESSERA_CHROMIUM names, or a chromium of the system's; None leaves it to Playwright.
+    """Path in TESSERA_CHROMIUM, or of the system's chromium; None leaves it to Playwright.
 
     Debian's headless shell first: the same engine without the windows of a desktop browser, which
     nobody sees and which take two thirds of the processor time of these tests.

@@ -102,7 +102,7 @@ def slide_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     width, height = SLIDE_SIZE
     y, x = np.mgrid[0:height, 0:width]
     blots = (np.sin(x / 90) * np.sin(y / 70) > 0.6)[..., None]
-    image = np.where(blots, np.uint8([150, 80, 150]), np.uint8([240, 225, 235])).astype(np.uint8)
+    image = np.where(blots, (150, 80, 150), (240, 225, 235)).astype(np.uint8)
     path = tmp_path_factory.mktemp("slides") / "blots.tif"
     write_pyramid(image, path, mpp=0.5)
     return path
@@ -120,7 +120,7 @@ def video_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
         stream.width, stream.height, stream.pix_fmt, stream.gop_size = width, height, "yuv420p", 12
         for index in range(40):
             bits = [(index >> bit) & 1 for bit in range(FRAME_BITS)]
-            row = np.repeat(np.uint8(bits) * 255, -(-width // FRAME_BITS))[:width]
+            row = np.repeat(np.array(bits, np.uint8) * 255, -(-width // FRAME_BITS))[:width]
             image = np.repeat(np.repeat(row[None, :, None], height, 0), 3, 2)
             container.mux(stream.encode(av.VideoFrame.from_ndarray(image, format="rgb24")))
         container.mux(stream.encode(None))
@@ -157,6 +157,35 @@ def run_queued() -> None:
             run_job(job)
 
 
+def wait_for_jobs(kind: str, count: int = 1) -> list[Any]:
+    """Wait until the page's requests have queued ``count`` jobs of a kind; returns them.
+
+    The page's ``route`` handlers do not run during the wait.
+    """
+    from django.db.models.signals import post_save
+
+    from portal.jobs.models import Job, JobState
+
+    saved = threading.Event()
+
+    def note(**_: Any) -> None:
+        saved.set()
+
+    post_save.connect(note, sender=Job)
+    try:
+        while True:
+            saved.clear()
+            with DATABASE:  # the request that saved a job is over, and its transaction with it
+                queued = Job.objects.filter(kind=kind, state=JobState.QUEUED)
+                jobs = list(queued.order_by("created_at", "pk"))
+            if len(jobs) >= count:
+                return jobs
+            if not saved.wait(timeout=60):
+                pytest.fail(f"{len(jobs)} of {count} jobs {kind} were queued")
+    finally:
+        post_save.disconnect(note, sender=Job)
+
+
 @pytest.fixture
 def shoot() -> Callable[[Any, str], None]:
     """``shoot(page, name)``: a picture to be looked at, where ``TESSERA_SHOTS`` names a folder.
@@ -182,11 +211,12 @@ def shoot() -> Callable[[Any, str], None]:
 
 @pytest.fixture
 def ingest(storage: Path, annotator: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], Any]:
-    """``ingest(path)``: through the services of an upload and the ledger; gives the canvas.
+    """``ingest(path)``: upload and process a file; returns the canvas.
 
     Files are opened in this process: a child costs half a second.
     """
-    from portal.archive.services import case_create, item_receive
+    from portal.archive.services.cases import case_create
+    from portal.archive.services.items import item_receive
     from portal.archive.tiles.cache import SOURCES
     from portal.archive.tiles.server import TILES
     from tests import world

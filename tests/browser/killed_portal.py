@@ -46,7 +46,8 @@ def main(slide: Path) -> None:
     django.setup()
     from django.test import Client
 
-    from portal.archive.services import case_create, item_receive
+    from portal.archive.services.cases import case_create
+    from portal.archive.services.items import item_receive
     from portal.jobs.worker.runner import job_run
     from portal.labs.models import Lab, Membership, User
 
@@ -56,11 +57,13 @@ def main(slide: Path) -> None:
     case = case_create(lab=lab, user=user, accession="K-1")
     with slide.open("rb") as file:
         received = item_receive(case=case, file=file, filename=slide.name, user=user)
+    assert received.job is not None
     job_run(received.job.pk)
     received.item.refresh_from_db()
     client = Client()
     client.force_login(user)
     canvas = received.item.canvas
+    assert canvas is not None, received.item.error_message
     made = {
         "session": client.cookies[settings.SESSION_COOKIE_NAME].value,
         "pk": str(canvas.pk),

@@ -11,24 +11,25 @@ import numpy as np
 import pytest
 from django.conf import settings as django_settings
 
-from portal.annotations.services import label_set_ensure, roi_create, roi_delete
-from portal.archive.services import case_create, share_offer
-from portal.keeping.services import erasure_request
+from portal.annotations.services.labels import label_set_ensure
+from portal.annotations.services.rois import roi_create, roi_delete
+from portal.archive.services.cases import case_create
+from portal.archive.services.sharing import share_offer
+from portal.embeddings.models import Encoder
+from portal.embeddings.services.embeddings import embedding_save
+from portal.erasure.services.requests import erasure_request
+from portal.explore.selectors.similar_regions import SampleKey
+from portal.explore.services.similar_regions import SamplePart, sample_add, side_of
 from portal.labs.models import TokenScope
-from portal.labs.services import token_create
-from portal.mosaics.services import mosaic_create
-from portal.reading.services import (
+from portal.labs.services.tokens import token_create
+from portal.mosaics.services.mosaics import mosaic_create
+from portal.reader_studies.services.assignments import (
     WantedReadings,
     assignment_submit,
-    readings_assign,
-    study_create,
     work_assign,
 )
-from portal.retrieval.models import Encoder
-from portal.retrieval.selectors import SampleKey
-from portal.retrieval.services import SamplePart, embedding_save, sample_add
-from portal.retrieval.services.places import side_of
-from portal.review.services import rois_review
+from portal.reader_studies.services.studies import readings_assign, study_create
+from portal.review.services.verdicts import rois_review
 from tests import world
 from tests.browser.conftest import DATABASE, run_job
 
@@ -63,7 +64,7 @@ class Seen:
         self.complaints: list[str] = []
 
     def go(self, path: str, ready: str = "main", *, status: int = 200) -> None:
-        """Open a page, and look at it once ``ready`` stands on it."""
+        """Open a page, and check it once it shows ``ready``."""
         assert self.page.goto(self.base + path).status == status, path
         self.page.wait_for_selector(ready, timeout=30_000, state="attached")
         self.look(path)
@@ -115,7 +116,7 @@ def made(
 
 
 def fill(things: Any, second: Any, user: Any, other_lab: Any) -> None:
-    """A hit, a verdict to give, something in the bin, offered, to be erased: no list is empty."""
+    """A hit, a verdict to give, something in the trash, offered, to be erased: no list is empty."""
     boxes = [(20, 20, 80), (120, 20, 80), (20, 120, 80)]
     similar, submitted, gone = (
         roi_create(canvas=second, user=user, geometry=square(*one)).roi for one in boxes
@@ -143,7 +144,7 @@ def fill(things: Any, second: Any, user: Any, other_lab: Any) -> None:
 
 
 def look_through(roi: Any, encoder: Any, user: Any) -> None:
-    """One square of the ROI's slide is known, beside the ROI: there is a next similar place."""
+    """Index one square of the ROI's slide in addition to the ROI, so that there is a next place."""
     side = side_of(roi)
     boxes = np.array([[roi.right, roi.top, roi.right + side, roi.top + side]], np.float64)
     part = SamplePart(boxes, np.ones((1, 4), np.float32), tried=1, total=1, seconds=1, is_last=True)
@@ -166,13 +167,13 @@ def read(canvas: Any, user: Any, readers: list[Any]) -> Any:
 
 
 def square(left: int, top: int, side: int) -> dict[str, Any]:
-    """As GeoJSON."""
+    """A square as GeoJSON."""
     right, bottom = left + side, top + side
     ring = [[left, top], [right, top], [right, bottom], [left, bottom], [left, top]]
     return {"type": "Polygon", "coordinates": [ring]}
 
 
-def test_no_page_breaks_a_rule_of_wcag(
+def test_all_pages_pass_the_accessibility_rules(
     browser: Any, open_server: Any, made: Any, manager: Any
 ) -> None:
     context = browser.new_context(viewport={"width": 1366, "height": 768})
@@ -195,16 +196,21 @@ def test_no_page_breaks_a_rule_of_wcag(
         f"{case}shares/",
         f"{case}measurements/",
         f"{slide}measurements/",
-        f"{slide}beside/",
+        f"{slide}compare/",
         f"/mosaics/{ids['mosaics']}/",
         f"/followups/{ids['followups']}/",
         f"/jobs/{ids['jobs']}/",
         "/jobs/",
+        "/queries/",
+        "/reports/",
+        "/browse/",
+        "/mosaics/",
         "/review/",
-        "/bin/",
+        "/trash/",
         "/lab/",
         "/lab/labels/",
         "/lab/properties/",
+        "/lab/quantification/",
         "/work/",
         "/work/lab/",
         "/work/lab/?done=1",
@@ -214,9 +220,11 @@ def test_no_page_breaks_a_rule_of_wcag(
         f"{study}assign/",
         f"{study}findings/?canvas={made.read.pk}",
         "/lab/shared/",
-        "/lab/programs/",
+        "/lab/service-accounts/",
         "/lab/audit/",
         "/lab/erasure/",
+        "/inbox/",
+        "/account/notifications/",
         "/account/tokens/",
         "/account/sessions/",
         "/accounts/factors/",
@@ -230,13 +238,13 @@ def test_no_page_breaks_a_rule_of_wcag(
     seen.go(f"{slide}?roi={ids['rois']}", "[data-viewer][data-ready]")
     page.keyboard.press("Shift+N")
     page.locator("[data-similar-bar]").get_by_text("place 1").wait_for()
-    seen.look("next similar")
+    seen.look("find similar here")
     page.keyboard.press("Shift+C")
     seen.look("the viewer's colours")
     page.locator("[data-action=keys]").click()
     page.locator("[data-dialog=keys][open]").wait_for()
     seen.look("the viewer's keys")
-    seen.go(f"{slide}beside/?with={ids['canvases']}", "[data-beside-panes][data-ready]")
-    seen.go("/api/v1/docs/", ".opblock-summary-path")
+    seen.go(f"{slide}compare/?with={ids['canvases']}", "[data-compare][data-ready]")
+    seen.go("/api/v1/docs/", ".opblock-tag")
     context.close()
     assert not seen.complaints, "\n".join(seen.complaints)

@@ -35,7 +35,7 @@ def differs(one: tuple[int, ...], other: tuple[int, ...]) -> int:
     return int(np.abs(np.subtract(one, other)).max())
 
 
-def test_colours_go_by_the_profile_until_the_stored_values_are_asked_for(
+def test_colours_follow_the_icc_profile_unless_stored_values_are_selected(
     open_viewer: Any, ingest: Any, still_file: Path
 ) -> None:
     canvas = ingest(still_file)
@@ -65,4 +65,4 @@ def test_a_file_without_a_profile_has_no_switch(
     assert not canvas.has_icc_profile
     viewer = open_viewer(canvas)
     viewer.key("Shift+C")
-    assert viewer.page.locator("[data-look-profile]").count() == 0
+    assert viewer.page.locator("[data-adjustments-profile]").count() == 0

@@ -1,4 +1,4 @@
-"""What is not finished or not saved yet, in a real browser: open outlines, drafts, conflicts."""
+"""Unfinished and unsaved work in a real browser: open outlines, drafts, conflicts."""
 
 from __future__ import annotations
 
@@ -26,11 +26,10 @@ def begin(viewer: Any, points: list[tuple[float, float]]) -> None:
     places = viewer.places(points)
     viewer.key("p")
     for place in places:
-        viewer.page.mouse.click(*place)
-        viewer.page.wait_for_timeout(300)
+        viewer.click(*place)
 
 
-def test_an_outline_left_open_is_gone_on_with_after_esc_another_tool_and_a_reload(
+def test_an_unfinished_outline_continues_after_escape_another_tool_and_a_reload(
     viewer: Any,
 ) -> None:
     viewer.polygon([(300, 300), (500, 300), (500, 500)])
@@ -45,8 +44,7 @@ def test_an_outline_left_open_is_gone_on_with_after_esc_another_tool_and_a_reloa
     viewer.centred()
     viewer.key("p")
     (last,) = viewer.places(SQUARE[3:])
-    viewer.page.mouse.click(*last)
-    viewer.page.wait_for_timeout(300)
+    viewer.click(*last)
     viewer.key("Enter")
     viewer.wait_count(2)
     viewer.wait_saved()
@@ -55,7 +53,7 @@ def test_an_outline_left_open_is_gone_on_with_after_esc_another_tool_and_a_reloa
     assert viewer.count() == 2
 
 
-def test_what_waits_survives_the_page_and_is_nobody_elses(
+def test_unsaved_changes_survive_the_page_and_stay_private(
     viewer: Any, open_viewer: Any, reviewer: Any
 ) -> None:
     page = viewer.page
@@ -64,7 +62,7 @@ def test_what_waits_survives_the_page_and_is_nobody_elses(
     viewer.wait_save_state("retry")
     assert "waits on this computer" in viewer.text("[data-save-text]")
     page.click("[data-save-details]")
-    assert "New ROI" in viewer.text(".waiting-list")
+    assert "New region" in viewer.text(".pending-list")
     page.unroute("**/api/v1/rois/")
     with viewer.database:
         from django.conf import settings
@@ -75,7 +73,7 @@ def test_what_waits_survives_the_page_and_is_nobody_elses(
     cookies = page.context.cookies()
     other = client.cookies[settings.SESSION_COOKIE_NAME].value
     page.context.add_cookies([{"name": "sessionid", "value": other, "url": viewer.base}])
-    page.click("[data-waiting-retry]")  # the page of one person, the session of another
+    page.click("[data-pending-retry]")  # the page of one person, the session of another
     page.get_by_text("Someone else is signed in").first.wait_for()
     viewer.centred()
     assert viewer.count() == 0
@@ -88,14 +86,14 @@ def test_what_waits_survives_the_page_and_is_nobody_elses(
     assert (roi.version, roi.left) == (1, pytest.approx(700, abs=2))
 
 
-def test_the_history_is_drawn_and_what_was_deleted_is_restored(viewer: Any) -> None:
+def test_the_history_shows_outlines_and_deleted_regions_can_be_restored(viewer: Any) -> None:
     viewer.polygon(SQUARE)
     viewer.wait_saved()
     viewer.drag([(1100, 900), (1300, 1100)])
     viewer.wait_saved()
-    viewer.page.click("[data-roi-revisions] summary")
+    history = viewer.tab("History")
     viewer.page.get_by_text("outline").first.wait_for()
-    assert viewer.page.locator("[data-roi-revisions] .roi-preview").count() == 2
+    assert history.locator(".roi-preview").count() == 2
     assert viewer.page.locator(".roi-preview-before").count() == 1  # where the outline changed
     viewer.key("Delete")
     viewer.wait_count(0)
@@ -108,7 +106,7 @@ def test_the_history_is_drawn_and_what_was_deleted_is_restored(viewer: Any) -> N
     assert (roi.version, roi.right) == (4, pytest.approx(1300, abs=3))
 
 
-def test_an_answer_that_is_lost_makes_no_second_roi_nor_version(viewer: Any) -> None:
+def test_a_lost_response_creates_no_second_roi_or_version(viewer: Any) -> None:
     lost: list[str] = []
 
     def lose(route: Any) -> None:
@@ -131,7 +129,7 @@ def test_an_answer_that_is_lost_makes_no_second_roi_nor_version(viewer: Any) -> 
     assert (roi.name, roi.version) == ("Margin", 2)
 
 
-def test_two_browsers_are_merged_field_by_field(
+def test_conflicting_edits_of_two_browsers_are_merged_field_by_field(
     viewer: Any, open_viewer: Any, reviewer: Any
 ) -> None:
     viewer.page.route("**/live/**", lambda route: route.abort())  # has not heard of it yet

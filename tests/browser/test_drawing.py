@@ -31,7 +31,7 @@ def test_a_polygon_is_saved_as_soon_as_it_is_drawn_and_is_there_after_a_reload(v
     assert viewer.text(f"[data-roi='{roi.pk}'] .roi-row-facts").startswith("40,")
 
 
-def test_undo_takes_a_drawn_roi_away_and_redo_brings_it_back(viewer: Any) -> None:
+def test_undo_removes_a_drawn_roi_and_redo_restores_it(viewer: Any) -> None:
     viewer.polygon(SQUARE)
     viewer.wait_saved()
     viewer.key("Control+z")
@@ -56,7 +56,7 @@ def test_delete_can_be_undone_from_its_message(viewer: Any) -> None:
     assert len(viewer.stored()) == 1
 
 
-def test_an_outline_beyond_the_canvas_is_clipped_and_the_page_shows_the_clipped_one(
+def test_an_outline_beyond_the_canvas_is_clipped_on_the_page_too(
     viewer: Any,
 ) -> None:
     viewer.open("x=0&y=0&z=2")
@@ -83,14 +83,13 @@ def test_renaming_and_bringing_an_older_version_back(viewer: Any) -> None:
     viewer.page.press("#roi-name", "Enter")
     viewer.wait_saved()
     assert viewer.stored()[0].name == "Margin"
-    viewer.page.click("[data-roi-revisions] summary")
-    viewer.page.click("[data-roi-revisions] button")
+    viewer.tab("History").locator("button").first.click()
     viewer.wait_saved()
     (roi,) = viewer.stored()
     assert (roi.name, roi.version) == ("", 3)
 
 
-def test_without_a_network_nothing_is_lost(viewer: Any) -> None:
+def test_without_a_network_no_outline_is_lost(viewer: Any) -> None:
     viewer.page.context.set_offline(True)
     viewer.polygon(SQUARE)
     viewer.wait_save_state("retry")

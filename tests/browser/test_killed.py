@@ -8,8 +8,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
-import urllib.request
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
 from pathlib import Path
@@ -23,6 +21,7 @@ from tests import databases
 from tests.browser.killed_portal import ORDER
 from tests.browser.viewer_page import ViewerPage
 from tests.ports import HOST, free_port
+from tests.processes import wait_until_served
 
 pytestmark = [pytest.mark.browser, pytest.mark.endurance]
 
@@ -67,11 +66,7 @@ class Killable:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        for _ in range(300):
-            with suppress(OSError), urllib.request.urlopen(f"{self.base}/healthz", timeout=5):
-                return
-            time.sleep(0.1)
-        raise TimeoutError("the portal does not answer")
+        wait_until_served(self.process, f"{self.base}/healthz")
 
     def wait_dead(self) -> None:
         """Until all of it was killed."""
@@ -104,7 +99,7 @@ def portal(tmp_path: Path, slide_file: Path) -> Iterator[Killable]:
     made.close()
 
 
-def test_what_is_done_while_the_server_is_killed_is_there_once(
+def test_edits_made_while_the_server_is_killed_are_saved_once(
     portal: Killable, browser: Any
 ) -> None:
     context = browser.new_context(viewport={"width": 1366, "height": 768})

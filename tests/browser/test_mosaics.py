@@ -6,16 +6,17 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import cv2
 import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-from portal.annotations.services import roi_create
-from portal.archive import storage as archive_storage
+from portal.annotations.services.rois import roi_create
+from portal.archive.storage import files as archive_storage
 from portal.mosaics.models import MosaicComponent, MosaicFrame
-from portal.mosaics.services import mosaic_create
+from portal.mosaics.services.mosaics import mosaic_create
 from tests.browser.conftest import run_job
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -45,7 +46,7 @@ def mosaic(ingest: Callable[..., Any], annotator: Any, sweep_file: Path) -> Any:
     return asked.mosaic
 
 
-def test_a_click_names_the_frames_that_saw_it_and_leads_into_the_video(
+def test_a_click_on_a_mosaic_lists_its_frames_and_opens_the_video(
     open_viewer: Any, mosaic: Any
 ) -> None:
     viewer = open_viewer(mosaic.canvas)
@@ -68,14 +69,14 @@ def test_a_click_names_the_frames_that_saw_it_and_leads_into_the_video(
     assert viewer.problems == []
 
 
-def test_beside_its_video_a_click_goes_to_the_frame_that_saw_it(
+def test_a_click_on_a_mosaic_compared_with_its_video_seeks_the_best_frame(
     open_viewer: Any, mosaic: Any
 ) -> None:
     viewer = open_viewer(mosaic.canvas)
     page = viewer.page
-    page.get_by_role("link", name="Beside the video").click()
-    page.wait_for_selector("[data-beside-panes][data-ready][data-panes='2']", timeout=30_000)
-    assert page.locator("[data-beside=tie]").get_attribute("aria-pressed") == "false"
+    page.get_by_role("link", name="Compare with the video").click()
+    page.wait_for_selector("[data-compare][data-ready][data-panes='2']", timeout=30_000)
+    assert page.locator("[data-compare-action=sync]").get_attribute("aria-pressed") == "false"
     frame = page.locator('[data-pane="1"] [data-frame-index]')
     expect(frame).to_have_text("Frame 1 / 12")
     box = page.locator('[data-pane="2"] [data-map]').bounding_box()
@@ -92,18 +93,27 @@ def test_a_layer_is_shown_with_its_legend(open_viewer: Any, mosaic: Any) -> None
     viewer.wait_text("[data-layer-maximum]", "00:00.440")
     place = viewer.places([(mosaic.canvas.width_px * 0.9, mosaic.canvas.height_px / 2)])[0]
     viewer.page.mouse.move(*place)
-    viewer.wait_text("[data-layer-here]", re.compile(r"00:00\.[34]"))
+    viewer.wait_text("[data-layer-value]", re.compile(r"00:00\.[34]"))
     viewer.key("t")
     expect(viewer.page.locator("[data-layer-settings]")).to_be_hidden()
     assert viewer.problems == []
 
 
-def test_the_frame_of_the_video_moves_over_the_map_beside_it(open_viewer: Any, mosaic: Any) -> None:
+def test_the_small_map_follows_the_frame_of_the_video(open_viewer: Any, mosaic: Any) -> None:
     viewer = open_viewer(mosaic.video.canvas)
     line = viewer.page.locator(".mini-map__line")
     expect(viewer.page.locator("[data-mini-map]")).to_be_visible()
     before = line.get_attribute("points")
     assert before
+    frame, small = (
+        viewer.page.locator(one).bounding_box() for one in ("[data-map]", "[data-mini-map]")
+    )
+    assert small["x"] >= frame["x"] + frame["width"]  # covers nothing of the frame
+    viewer.key("g")
+    expect(viewer.page.locator("[data-mini-map]")).to_be_hidden()
+    expect(viewer.page.get_by_role("tab", name="Regions")).to_be_visible()
+    viewer.key("g")
+    expect(viewer.page.locator("[data-mini-map]")).to_be_visible()
     for _ in range(4):
         viewer.key("f")
         viewer.wait_exact()
@@ -123,13 +133,18 @@ def test_a_span_is_set_on_the_timeline_estimated_and_built(open_viewer: Any, mos
         viewer.wait_exact()
     viewer.wait_text("[data-span-text]", "0.08 s to 0.20 s")
     expect(viewer.page.locator("[data-span-estimate]")).to_contain_text("4 frames, about")
+    link = viewer.page.get_by_role("link", name="Mosaic", exact=True)
+    assert parse_qs(urlsplit(link.get_attribute("href")).query) == {
+        "start_s": ["0.08"],
+        "end_s": ["0.2"],
+    }
     viewer.page.locator("[data-span-build]").click()
     viewer.page.wait_for_url("**/mosaics/**")
     expect(viewer.page.locator("h2").first).to_contain_text("Being built: 0.08 s to 0.2 s")
     assert viewer.problems == []
 
 
-def test_rois_are_carried_between_the_mosaic_and_the_frames(
+def test_rois_are_projected_between_the_mosaic_and_its_frames(
     open_viewer: Any, mosaic: Any, annotator: Any
 ) -> None:
     def square(left: float, top: float, side: float) -> dict[str, Any]:
@@ -147,7 +162,7 @@ def test_rois_are_carried_between_the_mosaic_and_the_frames(
         frame_index=0,
     )
     viewer = open_viewer(mosaic.canvas)
-    expect(viewer.page.locator("[data-roi-projected]")).to_contain_text("1 ROI is projected")
+    expect(viewer.page.locator("[data-roi-projected]")).to_contain_text("1 region is projected")
     viewer.page.locator(".roi-row").click()
     viewer.page.locator("[data-roi-frames]").click()
     expect(viewer.page.locator("[data-frames-note]")).to_contain_text("see A")

@@ -14,7 +14,7 @@ def fingers(viewer: Any, kind: str, *places: tuple[float, float]) -> None:
     viewer.cdp.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
 
 
-def test_one_finger_draws_and_two_move_the_image(
+def test_one_finger_draws_and_two_fingers_pan(
     open_viewer: Any, ingest: Any, slide_file: Any
 ) -> None:
     viewer = open_viewer(ingest(slide_file)).centred()

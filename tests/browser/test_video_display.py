@@ -16,7 +16,7 @@ from playwright.sync_api import expect
 
 from ml.types import ImageU8
 from tests.browser.viewer_page import ViewerPage
-from tests.ml.imaging.videos.samples import (
+from tests.ml.imaging.videos.sample_files import (
     COLOURS,
     MATRICES,
     Tags,
@@ -105,7 +105,7 @@ def rgb_frame(rgb: ImageU8) -> av.VideoFrame:
 
 
 @pytest.mark.parametrize("name", MATRICES)
-def test_player_and_still_frame_are_oriented_alike(
+def test_player_and_still_frame_have_the_same_orientation(
     open_viewer: Any, ingest: Any, tmp_path: Path, name: str
 ) -> None:
     """With pixels that are not square: what is stretched turns with the rest."""
@@ -127,12 +127,13 @@ def test_player_and_still_frame_are_oriented_alike(
 
 
 @pytest.mark.parametrize("name", ["as stored", "mirrored left to right"])
-def test_an_roi_drawn_on_a_pal_video_is_where_frame_picture_and_export_have_it(
+def test_an_roi_on_a_pal_video_has_the_same_place_in_frame_picture_and_export(
     open_viewer: Any, ingest: Any, tmp_path: Path, name: str, annotator: Any, shoot: Any
 ) -> None:
     """The disc is left of the middle in the file, at (312, 288); mirrored, at (712, 288)."""
-    from portal.annotations.formats import ExportChoices, writer_named
-    from portal.annotations.selectors import roi_export
+    from portal.annotations.formats.registry import writer_named
+    from portal.annotations.formats.types import ExportChoices
+    from portal.annotations.selectors.rois import roi_export
 
     stored = np.roll(
         disc((720, 576), PAL, 200), -141, axis=1

@@ -8,11 +8,13 @@ from collections.abc import Iterable
 from typing import Any
 from urllib.parse import parse_qs
 
+import numpy as np
 from PIL import Image
 from playwright.sync_api import expect
 
 Point = tuple[float, float]
 SAVE_TIMEOUT_MS = 15_000
+DOUBLE_CLICK_OVER = "() => new Promise((done) => setTimeout(done, 300))"
 SETTLED = """() => new Promise((done) => {
   const redrawn = (next) => requestAnimationFrame(() => requestAnimationFrame(next));
   setTimeout(() => redrawn(() => setTimeout(() => redrawn(done), 400)), 250);
@@ -26,6 +28,12 @@ def settle(page: Any) -> None:
     What a page asks the server for is not waited for: wait for what it shows then.
     """
     page.evaluate(SETTLED)
+
+
+def single_click(page: Any, x: float, y: float) -> None:
+    """Click and let OpenLayers' time for a double click (250 ms) pass on the page's own clock."""
+    page.mouse.click(x, y)
+    page.evaluate(DOUBLE_CLICK_OVER)
 
 
 def query_of(page: Any) -> dict[str, list[str]]:
@@ -58,17 +66,21 @@ class ViewerPage:
         return {key: value[0] for key, value in query_of(self.page).items()}
 
     def wait_exact(self) -> None:
-        """Until the frame of a video that was asked for is the one on screen."""
+        """Wait until the requested frame of a video is on screen."""
         self.page.wait_for_selector("[data-timeline]:not([data-loading])")
         settle(self.page)
 
     def places(self, points: Iterable[Point]) -> list[Point]:
-        """Where points of the canvas are on the screen (no rotation)."""
+        """Screen positions of points of the canvas (no rotation)."""
         link = self.link()
         box = self.page.locator("[data-map]").bounding_box()
         x, y, scale = (float(link[name]) for name in ("x", "y", "z"))
         left, top = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
         return [(left + (at[0] - x) / scale, top + (at[1] - y) / scale) for at in points]
+
+    def click(self, x: float, y: float) -> None:
+        """Click a place of the screen once; never the second half of a double click."""
+        single_click(self.page, x, y)
 
     def key(self, name: str) -> None:
         """Press a key."""
@@ -79,8 +91,7 @@ class ViewerPage:
         places = self.places(points)
         self.key("p")
         for place in places:
-            self.page.mouse.click(*place)
-            self.page.wait_for_timeout(300)  # two clicks at once would be a double click
+            self.click(*place)
         self.key("Enter")
 
     def drag(self, points: Iterable[Point]) -> None:
@@ -101,6 +112,11 @@ class ViewerPage:
         """Until the indicator shows ``state``."""
         self.page.wait_for_selector(f"[data-save-state={state}]", timeout=SAVE_TIMEOUT_MS)
 
+    def tab(self, name: str) -> Any:
+        """Open the page "Edit", "Properties", "Comments" or "History" of the selected region."""
+        self.page.get_by_role("tab", name=name).click()
+        return self.page.get_by_role("tabpanel", name=name)
+
     def text(self, selector: str) -> str:
         """The text of an element."""
         return str(self.page.locator(selector).inner_text())
@@ -120,8 +136,8 @@ class ViewerPage:
     def colours(self, points: Iterable[Point]) -> list[tuple[int, ...]]:
         """The colours on screen at points of the canvas."""
         places = self.places(points)
-        picture = Image.open(io.BytesIO(self.page.screenshot())).convert("RGB")
-        return [picture.getpixel((round(x), round(y))) for x, y in places]
+        picture = np.asarray(Image.open(io.BytesIO(self.page.screenshot())).convert("RGB"))
+        return [tuple(picture[round(y), round(x)].tolist()) for x, y in places]
 
     def stored(self) -> list[Any]:
         """The live ROIs of the canvas as the database has them."""

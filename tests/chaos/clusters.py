@@ -64,7 +64,7 @@ class Postgres:
                 return
 
     def kill(self) -> None:
-        """As a power cut would: the postmaster and every backend."""
+        """Kill the postmaster and every backend, like a power cut."""
         _kill_session(self.process)
 
     def _run(self, name: str, *arguments: str) -> None:

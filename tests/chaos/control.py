@@ -13,21 +13,21 @@ import django
 django.setup()
 
 from portal.annotations.models import Roi  # noqa: E402
-from portal.archive import storage  # noqa: E402
 from portal.archive.models import Asset, CaseShare, Slide, Video  # noqa: E402
-from portal.archive.services import case_create  # noqa: E402
+from portal.archive.services.cases import case_create  # noqa: E402
+from portal.archive.storage import files as storage  # noqa: E402
 from portal.audit.models import AuditEntry  # noqa: E402
 from portal.core.models import Event  # noqa: E402
+from portal.embeddings.models import Embedding  # noqa: E402
 from portal.jobs.models import Job  # noqa: E402
 from portal.jobs.services import job_retry  # noqa: E402
 from portal.labs.models import Lab, Membership, Role, TokenScope, User  # noqa: E402
-from portal.labs.services import token_create  # noqa: E402
+from portal.labs.services.tokens import token_create  # noqa: E402
 from portal.mosaics.models import Mosaic  # noqa: E402
-from portal.retrieval.models import Embedding  # noqa: E402
-from tests.chaos.people import GUESTS  # noqa: E402
+from tests.chaos.users import GUESTS  # noqa: E402
 
 MANAGER, GUEST = "chaos@example.org", "guest@example.org"
-_OF_ITEMS = ("item.received", "bin.put", "bin.restored")
+_OF_ITEMS = ("item.received", "trash.put", "trash.restored")
 _OF_SHARES = ("share.offered", "share.accepted", "share.ended")
 PASSING = ("worker-lost", "attempts-spent", "storage-full")  # what a kill or a full disk may do
 
@@ -66,7 +66,7 @@ def retry() -> object:
 
 
 def facts() -> object:
-    """What the books say."""
+    """Read the stored facts."""
     ended = Counter(
         Event.objects.filter(name="job.ended").values_list("payload__job_id", flat=True)
     )
@@ -79,10 +79,10 @@ def facts() -> object:
         }
         for job in Job.objects.all()
     ]
-    told = _told()
+    told = _audit_counts()
     items = [
-        *Slide.everything.select_related("asset"),
-        *Video.everything.select_related("asset"),
+        *Slide.all_objects.select_related("asset"),
+        *Video.all_objects.select_related("asset"),
     ]
     return {
         "jobs": jobs,
@@ -95,14 +95,14 @@ def facts() -> object:
                 "error": f"{item.error_code} {item.error_message}",
                 "bytes": _sha256_on_disk(item.asset),
                 "canvas": item.canvas is not None,
-                "in_bin": item.bin_entry_id is not None,
+                "in_trash": item.trash_entry_id is not None,
                 "noted": {name: told[name, str(item.pk), None] for name in _OF_ITEMS},
             }
             for item in items
         ],
         "rois": [
             _roi(roi, told)
-            for roi in Roi.everything.select_related("canvas").prefetch_related("revisions")
+            for roi in Roi.all_objects.select_related("canvas").prefetch_related("revisions")
         ],
         "shares": [
             {
@@ -110,7 +110,7 @@ def facts() -> object:
                 "state": share.state,
                 "noted": {name: told[name, str(share.pk), None] for name in _OF_SHARES},
             }
-            for share in CaseShare.everything.all()
+            for share in CaseShare.all_objects.all()
         ],
         "mosaics": [
             {
@@ -125,8 +125,8 @@ def facts() -> object:
     }
 
 
-def _told() -> Counter[tuple[str, str, int | None]]:
-    """How many entries of the audit log tell of an act on an object (and version of an ROI)."""
+def _audit_counts() -> Counter[tuple[str, str, int | None]]:
+    """Number of audit entries about an action on an object (and version of an ROI)."""
     acts = ("roi.saved", "roi.deleted", *_OF_ITEMS, *_OF_SHARES)
     rows = AuditEntry.objects.filter(action__in=acts)
     return Counter(
@@ -136,7 +136,7 @@ def _told() -> Counter[tuple[str, str, int | None]]:
 
 
 def _roi(roi: Roi, told: Counter[tuple[str, str, int | None]]) -> dict[str, object]:
-    current = Embedding.everything.filter(roi=roi, superseded_at__isnull=True)
+    current = Embedding.all_objects.filter(roi=roi, superseded_at__isnull=True)
     revisions = roi.revisions.order_by("version")
     return {
         "id": str(roi.pk),
@@ -146,7 +146,7 @@ def _roi(roi: Roi, told: Counter[tuple[str, str, int | None]]) -> dict[str, obje
         "versions": [row.version for row in revisions],
         "actions": [str(row.action) for row in revisions],
         "deleted": roi.deleted_at is not None,
-        "in_bin": roi.canvas.bin_entry_id is not None,
+        "in_trash": roi.canvas.trash_entry_id is not None,
         "noted": [
             told["roi.saved", str(roi.pk), row.version]
             + told["roi.deleted", str(roi.pk), row.version]

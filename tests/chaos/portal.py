@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -51,7 +52,7 @@ class Portal:
             "TESSERA_STORAGE": str(self.storage),
             "TESSERA_JOB_LEASE_S": "10",
             "TESSERA_JOB_REAP_EVERY_S": "1",
-            "TESSERA_JOB_RING_AFTER_S": "5",
+            "TESSERA_JOB_RESEND_AFTER_S": "5",
             "TESSERA_RESERVE_BYTES": str(8 * 2**20),  # of a volume of half a GiB
             "OMP_NUM_THREADS": "1",
         }
@@ -61,7 +62,7 @@ class Portal:
 
     @property
     def url(self) -> str:
-        """Where it answers."""
+        """Address of the portal."""
         return f"http://{HOST}:{self.port}"
 
     def control(self, command: str) -> Any:
@@ -69,7 +70,7 @@ class Portal:
         return json.loads(self._call("-m", "tests.chaos.control", command))
 
     def moving(self) -> int:
-        """How many jobs wait or run."""
+        """Number of jobs that wait or run."""
         query = "SELECT count(*) FROM jobs_job WHERE state IN ('queued', 'running')"
         with psycopg.connect(self.postgres.url) as database:
             row = database.execute(query).fetchone()
@@ -85,10 +86,16 @@ class Portal:
             return [f"{lab}:{number}:{sha}" for lab, number, sha in database.execute(query)]
 
     def audit(self, heads: list[str]) -> list[str]:
-        """What ``audit_verify`` finds wrong, also against heads that were kept."""
+        """Errors found by ``audit_verify``, also against saved heads."""
         kept = [word for head in heads for word in ("--expect", head)]
         done = self._done("manage.py", "audit_verify", *kept)
         return [] if done.returncode == 0 else [f"audit: {done.stderr.decode()[-1000:]}"]
+
+    def errors(self) -> str:
+        """Last error messages of the log, with their tracebacks."""
+        text = self.output.read_text(encoding="utf-8", errors="replace")
+        parts = re.split(r"(?=^\d\d:\d\d:\d\d)", text, flags=re.MULTILINE)
+        return "".join(part for part in parts if "Traceback" in part)[-6000:]
 
     def start(self) -> None:
         """Start the tree."""
@@ -141,7 +148,7 @@ class Portal:
             subprocess.run(["umount", "--lazy", str(self.storage)], check=False)
 
     def tail(self) -> str:
-        """The last of what the portal said."""
+        """Last lines of the portal's log."""
         return self.output.read_text(errors="replace")[-4000:]
 
     def _call(self, *arguments: str) -> str:

@@ -9,10 +9,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from tests.chaos.calling import Caller, Journal
+from tests.chaos.http_calls import Caller, Journal
 from tests.chaos.monkey import Monkey
-from tests.chaos.people import Person
 from tests.chaos.portal import Portal
+from tests.chaos.users import Person
 from tests.chaos.verdict import breaches
 
 BETWEEN_S = (3.0, 9.0)  # from one mischief to the next
@@ -73,7 +73,7 @@ def _run(portal: Portal, *, minutes: float, seed: int) -> dict[str, Any]:
             "versions": sum(map(len, journal.edits.values())),
             "mosaics": len(journal.mosaics),
             "deleted_rois": len(journal.deleted),
-            "into_the_bin": len(journal.binned),
+            "into_the_trash": len(journal.trashed),
             "shares": len(journal.shares),
         },
         "entries_of_the_audit_log": facts["entries"],
@@ -85,6 +85,7 @@ def _run(portal: Portal, *, minutes: float, seed: int) -> dict[str, Any]:
         "failed_with": dict(Counter(job["error_code"] for job in facts["jobs"])),
         "tried_again_by_hand": retried,
         "settled_after_s": round(settled_s),
+        "errors": portal.errors() if any(key.endswith(" 500") for key in journal.answers) else "",
         "breaches": breaches(journal, facts),
     }
 

@@ -1,7 +1,7 @@
 """The real settings; each role's clock is as wrong as the run says.
 
 The clock is wrong where the portal reads it (``django.utils.timezone.now`` and ``time.time``), by
-what stands for the role in the file that ``TESSERA_CHAOS_CLOCK`` names.
+the role's entry in the file that ``TESSERA_CHAOS_CLOCK`` names.
 """
 
 from __future__ import annotations

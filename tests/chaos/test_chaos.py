@@ -19,9 +19,9 @@ from pathlib import Path
 import pytest
 
 from tests import services
-from tests.chaos.calling import Journal, NoAnswer
-from tests.chaos.people import Person
+from tests.chaos.http_calls import Journal, NoAnswer
 from tests.chaos.run import chaos
+from tests.chaos.users import Person
 from tests.chaos.verdict import breaches
 
 
@@ -39,7 +39,7 @@ def open_folder() -> Iterator[Path]:
 @pytest.mark.services
 @pytest.mark.timeout(1200)
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_nothing_is_lost_doubled_or_stuck_after_chaos(open_folder: Path) -> None:
+def test_no_record_is_lost_doubled_or_stuck_after_chaos(open_folder: Path) -> None:
     seed = int(os.environ.get("TESSERA_CHAOS_SEED", "3"))
     try:
         report = chaos(open_folder, minutes=2, seed=seed)
@@ -57,7 +57,7 @@ def _facts() -> tuple[Journal, dict[str, list[dict[str, object]]]]:
     """One of each, all well."""
     journal = Journal(
         slides={"s": "a"},
-        binned={"s": False},
+        trashed={"s": False},
         edits={"r": {1: "r-1", 2: "r-2", 3: "r-2", 4: "r-2"}},
         deleted={"r": False},
         mosaics=["m"],
@@ -77,8 +77,8 @@ def _facts() -> tuple[Journal, dict[str, list[dict[str, object]]]]:
         "items": [
             {
                 **{"id": "s", "sha256": "a", "bytes": "a", "state": "ready", "canvas": True},
-                **{"error": "", "in_bin": False},
-                "noted": {"item.received": 1, "bin.put": 1, "bin.restored": 1},
+                **{"error": "", "in_trash": False},
+                "noted": {"item.received": 1, "trash.put": 1, "trash.restored": 1},
             }
         ],
         "rois": [
@@ -91,7 +91,7 @@ def _facts() -> tuple[Journal, dict[str, list[dict[str, object]]]]:
                 "noted": [1, 1, 1, 1],
                 "current_embeddings": 1,
                 "deleted": False,
-                "in_bin": False,
+                "in_trash": False,
             }
         ],
         "shares": [
@@ -124,9 +124,17 @@ _NAMES = {"1": "r-1", "2": "r-2", "3": "r-2", "4": "r-2"}
         ("items", {"bytes": "missing"}, "lost: bytes of s"),
         ("items", {"state": "failed"}, "stuck: s is failed"),
         ("rois", {"id": "other"}, "lost: acknowledged ROI r"),
-        ("items", {"in_bin": True}, "lost: s in the bin"),
-        ("items", {"noted": {"item.received": 1, "bin.put": 1, "bin.restored": 0}}, "audit: s in"),
-        ("items", {"noted": {"item.received": 2, "bin.put": 0, "bin.restored": 0}}, "received 2"),
+        ("items", {"in_trash": True}, "lost: s in the trash"),
+        (
+            "items",
+            {"noted": {"item.received": 1, "trash.put": 1, "trash.restored": 0}},
+            "audit: s in",
+        ),
+        (
+            "items",
+            {"noted": {"item.received": 2, "trash.put": 0, "trash.restored": 0}},
+            "received 2",
+        ),
         ("rois", {"names": _NAMES | {"2": "else"}}, "lost: ROI r version 2"),
         ("rois", {"names": _NAMES | {"1": "r-2"}}, "doubled: an edit of ROI r"),
         ("rois", {"actions": ["create", "update", "delete", "delete"]}, "doubled: an edit of"),
@@ -149,21 +157,21 @@ def test_each_breach_is_seen(part: str, changes: dict[str, object], said: str) -
     assert any(said in breach for breach in breaches(journal, facts))
 
 
-def test_an_upload_kept_twice_is_seen() -> None:
+def test_an_upload_stored_twice_is_detected() -> None:
     journal, facts = _facts()
     facts["items"].append(facts["items"][0] | {"id": "s2"})
     assert breaches(journal, facts) == ["doubled: 2 items of the bytes a"]
 
 
-def test_what_lies_in_the_bin_needs_no_vector_and_is_not_lost() -> None:
+def test_a_trashed_roi_needs_no_vector_and_is_not_lost() -> None:
     journal, facts = _facts()
-    facts["rois"][0] |= {"in_bin": True, "current_embeddings": 0}
+    facts["rois"][0] |= {"in_trash": True, "current_embeddings": 0}
     assert breaches(journal, facts) == []
 
 
-def test_what_is_in_doubt_may_be_either_way() -> None:
+def test_an_unconfirmed_write_may_be_present_or_absent() -> None:
     journal, facts = _facts()
-    journal.binned["s"] = journal.deleted["r"] = None
+    journal.trashed["s"] = journal.deleted["r"] = None
     journal.shares["x"] = "accepted ended"
     assert breaches(journal, facts) == []
 
@@ -184,7 +192,7 @@ def test_a_broken_chain_or_a_look_that_was_not_shared_is_a_breach(where: str) ->
 
 @dataclass
 class _Answers:
-    """Stands in for a caller: gives these statuses for calls of the share, in turn."""
+    """Stub of a caller: returns these statuses for calls of the share, in turn."""
 
     journal: Journal
     left: list[int]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from tests.chaos.calling import Journal
+from tests.chaos.http_calls import Journal
 
 
 def breaches(journal: Journal, facts: dict[str, Any]) -> list[str]:
-    """What was lost, doubled or is stuck; empty where all is well."""
+    """List lost, duplicated and stuck objects; empty if there are none."""
     return [
         *_jobs(facts["jobs"]),
         *_items(journal, facts["items"]),
@@ -55,14 +55,14 @@ def _items(journal: Journal, items: list[dict[str, Any]]) -> list[str]:
             found.append(f"lost: bytes of {key}: sent {sha256}, stored {item['bytes']}")
         if item["state"] != "ready" or not item["canvas"]:
             found.append(f"stuck: {key} is {item['state']} ({item['error']})")
-        if journal.binned.get(key, False) not in (None, item["in_bin"]):
-            found.append(f"lost: {key} in the bin: {item['in_bin']}, told {journal.binned}")
+        if journal.trashed.get(key, False) not in (None, item["in_trash"]):
+            found.append(f"lost: {key} in the trash: {item['in_trash']}, told {journal.trashed}")
     for item in items:
         noted = item["noted"]
         if noted["item.received"] != 1:
             found.append(f"audit: {item['id']} received {noted['item.received']} times")
-        if noted["bin.put"] - noted["bin.restored"] != item["in_bin"]:
-            found.append(f"audit: {item['id']} in the bin: {item['in_bin']}, noted {noted}")
+        if noted["trash.put"] - noted["trash.restored"] != item["in_trash"]:
+            found.append(f"audit: {item['id']} in the trash: {item['in_trash']}, noted {noted}")
     twice = Counter(item["sha256"] for item in items)
     return found + [
         f"doubled: {count} items of the bytes {key}" for key, count in twice.items() if count > 1
@@ -86,9 +86,9 @@ def _rois(journal: Journal, rois: list[dict[str, Any]]) -> list[str]:
         if roi["versions"] != list(range(1, roi["version"] + 1)):
             found.append(f"ROI {roi['id']} at {roi['version']} has versions {roi['versions']}")
         found += _doubled(roi)
-        # What lies in the bin is embedded when it comes back; what is deleted has no vector.
+        # A region in the trash is embedded when it is restored; a deleted one has no vector.
         most = 0 if roi["deleted"] else 1
-        least = 0 if roi["in_bin"] else most
+        least = 0 if roi["in_trash"] else most
         if not least <= roi["current_embeddings"] <= most:
             found.append(f"ROI {roi['id']} has {roi['current_embeddings']} current embeddings")
         if any(count != 1 for count in roi["noted"]):

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import sys
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +12,7 @@ import pytest
 from tests.killing.harness import Portal
 from tests.killing.uploads import CONTROL
 from tests.ports import HOST, free_port
+from tests.processes import wait_until_served
 
 SOURCES = Path(__file__).resolve().parents[2] / "clients" / "python"
 PATIENCE_S = 120.0
@@ -23,8 +20,9 @@ PATIENCE_S = 120.0
 
 @dataclass(frozen=True)
 class Seat:
-    """Where the portal answers, and to whom: an annotator, and managers of two other labs."""
+    """The portal, and tokens of an annotator and of managers of two other labs."""
 
+    portal: Portal
     url: str
     token: str
     managers: str
@@ -42,15 +40,9 @@ def seat(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seat]:
         others = portal.ask(CONTROL, "seat", "others", "manager")["token"]
         portal.env["TESSERA_JOB_LEASE_S"] = "60"  # nobody is killed here
         url = f"http://{HOST}:{free_port()}"
-        portal.start([sys.executable, "manage.py", "serve", "--port", url.rpartition(":")[2]])
-        deadline = time.monotonic() + PATIENCE_S
-        while True:
-            with suppress(urllib.error.URLError, OSError):
-                urllib.request.urlopen(f"{url}/healthz", timeout=5).close()
-                break
-            assert time.monotonic() < deadline, portal.output.read_text()[-2000:]
-            time.sleep(0.2)
-        yield Seat(url, token, managers, others)
+        command = [sys.executable, "manage.py", "serve", "--port", url.rpartition(":")[2]]
+        wait_until_served(portal.start(command), f"{url}/healthz", within_s=PATIENCE_S)
+        yield Seat(portal, url, token, managers, others)
     finally:
         portal.ask_no_more()
         portal.close()

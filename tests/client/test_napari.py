@@ -14,8 +14,8 @@ import yaml
 from PIL import Image
 
 from tessera_client import Client, NotFoundError, SignInError, TesseraError
+from tessera_client.models import Level
 from tessera_client.napari import TiledLevel, get_reader
-from tessera_client.things import Level
 from tests.client.conftest import SOURCES
 from tests.world import slide_file
 
@@ -49,10 +49,10 @@ def address_of(seat, canvas):
 
 def test_pixels_are_those_of_the_tiles_on_every_level(seat, tessera, canvas):
     (layer,) = opened(address_of(seat, canvas))
-    levels, said, kind = layer
-    assert kind == "image" and said["multiscale"] and said["rgb"]
-    assert (said["name"], said["scale"]) == (canvas.name, (0.5, 0.5))
-    assert said["units"] == ("um", "um")
+    levels, found, kind = layer
+    assert kind == "image" and found["multiscale"] and found["rgb"]
+    assert (found["name"], found["scale"]) == (canvas.name, (0.5, 0.5))
+    assert found["units"] == ("um", "um")
     assert [one.shape for one in levels] == [(lv.height, lv.width, 3) for lv in canvas.levels]
     for i, (level, lazy) in enumerate(zip(canvas.levels, levels, strict=True)):
         whole = np.zeros((level.height, level.width, 3), np.uint8)
@@ -68,12 +68,12 @@ def test_pixels_are_those_of_the_tiles_on_every_level(seat, tessera, canvas):
         assert np.array_equal(lazy[window], whole[window])
 
 
-def test_an_index_is_answered_as_by_an_array_and_by_the_tiles_it_needs_alone():
+def test_indexing_equals_an_array_and_loads_only_the_needed_tiles():
     whole = np.random.default_rng(5).integers(0, 255, (70, 100, 3), dtype=np.uint8)
-    asked = []
+    requests = []
 
     def tile(x, y):
-        asked.append((x, y))
+        requests.append((x, y))
         return whole[y * 32 : y * 32 + 32, x * 32 : x * 32 + 32]
 
     lazy = TiledLevel(Level(100, 70, 1.0, 32, 32), tile)
@@ -86,9 +86,9 @@ def test_an_index_is_answered_as_by_an_array_and_by_the_tiles_it_needs_alone():
     assert lazy[5:5].shape == whole[5:5].shape and len(lazy) == 70
     with pytest.raises(IndexError):
         lazy[70]
-    asked.clear()
+    requests.clear()
     assert lazy[33:40, 40:60].shape == (7, 20, 3)
-    assert asked == [(1, 1)]
+    assert requests == [(1, 1)]
 
 
 def test_rois_come_as_shapes_and_points_with_names_labels_and_colours(seat, tessera, canvas):
@@ -98,23 +98,23 @@ def test_rois_come_as_shapes_and_points_with_names_labels_and_colours(seat, tess
     line = tessera.create_roi(canvas, {"type": "LineString", "coordinates": [[1, 2], [3, 40]]})
     point = tessera.create_roi(canvas, {"type": "Point", "coordinates": [7, 9]}, name="Here")
     _, shapes, points = opened(f"{seat.url}/canvases/{canvas.id}/?x=1&roi={roi.id}#here")
-    drawn, said, kind = shapes
-    assert kind == "shapes" and said["scale"] == (0.5, 0.5)
-    at = said["features"]["id"].index(roi.id)
-    assert said["shape_type"][at] == "polygon"
-    assert said["features"]["name"][at] == "First"
-    assert said["features"]["label"][at] == "Napari gland"
-    assert said["edge_color"][at] == "#12ab34"
+    drawn, found, kind = shapes
+    assert kind == "shapes" and found["scale"] == (0.5, 0.5)
+    at = found["features"]["id"].index(roi.id)
+    assert found["shape_type"][at] == "polygon"
+    assert found["features"]["name"][at] == "First"
+    assert found["features"]["label"][at] == "Napari gland"
+    assert found["edge_color"][at] == "#12ab34"
     rows, columns = drawn[at].T
     assert (rows.min(), rows.max(), columns.min(), columns.max()) == (20, 120, 10, 110)
     edges = [frozenset(map(tuple, pair)) for pair in zip(drawn[at], drawn[at][1:], strict=False)]
     assert sorted(map(edges.count, set(edges))) == [1] * 8 + [2]  # there and back to the hole
-    at = said["features"]["id"].index(line.id)
-    assert said["shape_type"][at] == "path" and said["edge_color"][at] == "#ffff00"
+    at = found["features"]["id"].index(line.id)
+    assert found["shape_type"][at] == "path" and found["edge_color"][at] == "#ffff00"
     assert drawn[at].tolist() == [[2, 1], [40, 3]]
-    drawn, said, kind = points
+    drawn, found, kind = points
     assert kind == "points" and drawn.tolist() == [[9, 7]]
-    assert said["features"] == {"id": [point.id], "name": ["Here"], "label": [""]}
+    assert found["features"] == {"id": [point.id], "name": ["Here"], "label": [""]}
 
 
 def test_an_outline_without_holes_ends_without_its_first_vertex(seat, tessera, canvas):
@@ -123,7 +123,7 @@ def test_an_outline_without_holes_ends_without_its_first_vertex(seat, tessera, c
     assert len(drawn[0]) == len(SQUARE) - 1
 
 
-def test_what_is_no_address_of_a_canvas_is_left_to_others():
+def test_other_addresses_are_left_to_other_readers():
     for other in (
         "slide.svs",
         "tessera://host/cases/1/",
@@ -134,9 +134,9 @@ def test_what_is_no_address_of_a_canvas_is_left_to_others():
         assert get_reader(other) is None, other
 
 
-def test_the_token_goes_to_its_portal_alone(seat, canvas, monkeypatch):
+def test_the_token_is_sent_only_to_its_portal(seat, canvas, monkeypatch):
     for elsewhere in ("tessera://other.example", "https://other.example", f"{seat.url}0"):
-        with pytest.raises(TesseraError, match="the token is for"):
+        with pytest.raises(TesseraError, match="token"):
             opened(f"{elsewhere}/canvases/{canvas.id}/")
     missing = address_of(seat, canvas)
     monkeypatch.setenv("TESSERA_TOKEN", seat.others)
@@ -146,11 +146,11 @@ def test_the_token_goes_to_its_portal_alone(seat, canvas, monkeypatch):
     with pytest.raises(SignInError):
         opened(missing)
     monkeypatch.delenv("TESSERA_TOKEN")
-    with pytest.raises(TesseraError, match="Set TESSERA_URL and TESSERA_TOKEN"):
+    with pytest.raises(TesseraError, match="TESSERA_TOKEN"):
         opened(missing)
 
 
-def test_the_manifest_names_what_is_there():
+def test_the_manifest_names_existing_commands():
     project = tomllib.loads((SOURCES / "pyproject.toml").read_text())
     name = project["project"]["name"]
     package, _, file = project["project"]["entry-points"]["napari.manifest"][name].partition(":")

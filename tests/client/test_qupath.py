@@ -29,12 +29,12 @@ def schema() -> dict[str, Any]:
 def requests() -> list[tuple[str, str, set[str]]]:
     """Method, address and names of parameters of each request of the script."""
     return [
-        (method, re.sub(r"\$\{[\w.]+\}", "{id}", path), set(re.findall(r"(\w+):", said)))
-        for method, _, path, said in ASKED.findall(SCRIPT)
+        (method, re.sub(r"\$\{[\w.]+\}", "{id}", path), set(re.findall(r"(\w+):", found)))
+        for method, _, path, found in ASKED.findall(SCRIPT)
     ]
 
 
-def test_the_script_asks_what_there_is(schema):
+def test_the_script_requests_existing_addresses(schema):
     found = requests()
     assert {(method, path) for method, path, _ in found} == {
         ("get", "canvases/{id}/"),
@@ -43,13 +43,13 @@ def test_the_script_asks_what_there_is(schema):
         ("get", "rois/"),
     }
     assert len(found) == len(re.findall(r"portal\.(?:get|post)\(", SCRIPT))
-    for method, path, said in found:
+    for method, path, message in found:
         operation = schema["paths"][f"/api/v1/{path}"][method]
         known = {one["name"] for one in operation["parameters"] if one["in"] == "query"}
-        assert said <= known, (method, path)
+        assert message <= known, (method, path)
 
 
-def test_what_it_sends_and_takes_is_of_the_media_types_there(schema):
+def test_its_media_types_are_those_of_the_api(schema):
     both = schema["paths"]["/api/v1/canvases/{id}/roi-file/"]
     (sent,) = re.findall(r"header\('Content-Type', '(.+?)'\)", SCRIPT)
     assert sent in both["post"]["requestBody"]["content"]
@@ -64,7 +64,7 @@ def test_the_fields_that_it_reads_are_there(schema, name):
     assert read and read <= set(schema["components"]["schemas"][READ[name]]["properties"])
 
 
-def test_it_keeps_no_token_and_follows_no_redirect():
+def test_it_stores_no_token_and_follows_no_redirect():
     assert not re.search(r"tess_\w", SCRIPT) and "followRedirects" not in SCRIPT
-    kept = re.findall(r"setProperty\(([^,]+),", SCRIPT)
-    assert kept == ["'tessera.canvas'", "VERSIONS + canvas.id"]
+    stored = re.findall(r"setProperty\(([^,]+),", SCRIPT)
+    assert stored == ["'tessera.canvas'", "VERSIONS + canvas.id"]

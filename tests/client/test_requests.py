@@ -8,19 +8,19 @@ from pathlib import Path
 import httpx2 as httpx
 import pytest
 
-from tessera_client import Client, asking, problems
+from tessera_client import Client, errors, request_rules
 from tessera_client.sync import events
 
 EVENT = 'id: 7\ndata: {"type": "roi.saved", "timestamp": "2026-01-02T03:04:05Z", "data": {}}\n\n'
 Answer = Callable[[int], httpx.Response]
 
 
-def client(answer: Answer, asked: list[httpx.Request]) -> Client:
+def client(answer: Answer, requested: list[httpx.Request]) -> Client:
     """A client of a portal that gives ``answer`` to the first request, the second and so on."""
 
     def given(request: httpx.Request) -> httpx.Response:
-        asked.append(request)
-        return answer(len(asked))
+        requested.append(request)
+        return answer(len(requested))
 
     return Client("http://portal.example", "t", transport=httpx.MockTransport(given))
 
@@ -31,23 +31,23 @@ def refused(times: int) -> httpx.Response:
 
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """How long a listener waited, each time."""
+    """Pauses of a listener, in seconds."""
     slept: list[float] = []
-    monkeypatch.setattr(asking, "FIRST_PAUSE_S", 0.0)
+    monkeypatch.setattr(request_rules, "FIRST_PAUSE_S", 0.0)
     monkeypatch.setattr(events, "sleep", slept.append)
     return slept
 
 
-def test_a_download_that_nobody_answers_says_so_and_leaves_nothing(
+def test_an_unanswered_download_is_reported_and_leaves_no_file(
     tmp_path: Path, pauses: list[float]
 ) -> None:
-    asked: list[httpx.Request] = []
+    requests: list[httpx.Request] = []
     with (
-        client(refused, asked) as tessera,
-        pytest.raises(problems.UnreachableError, match="connection refused"),
+        client(refused, requests) as tessera,
+        pytest.raises(errors.UnreachableError, match="connection refused"),
     ):
         tessera.download_report("1", tmp_path / "report.pdf")
-    assert len(asked) == asking.TRIES
+    assert len(requests) == request_rules.MAX_ATTEMPTS
     assert list(tmp_path.iterdir()) == []
 
 
@@ -63,45 +63,45 @@ def test_a_download_that_breaks_off_is_read_again_from_its_beginning(
             return httpx.Response(503, json={"code": "busy"}, headers={"Retry-After": "0"})
         return httpx.Response(200, content=broken() if time == 2 else b"all of it")
 
-    asked: list[httpx.Request] = []
-    with client(answer, asked) as tessera:
+    requests: list[httpx.Request] = []
+    with client(answer, requests) as tessera:
         written = tessera.download_report("1", tmp_path / "report.pdf")
-    assert (written.read_bytes(), len(asked)) == (b"all of it", 3)
+    assert (written.read_bytes(), len(requests)) == (b"all of it", 3)
     assert list(tmp_path.iterdir()) == [written]
 
 
-def test_a_download_that_is_refused_is_not_asked_for_again(tmp_path: Path) -> None:
-    asked: list[httpx.Request] = []
+def test_a_refused_download_is_not_retried(tmp_path: Path) -> None:
+    requests: list[httpx.Request] = []
     with (
-        client(lambda _: httpx.Response(404, json={"detail": "No such report."}), asked) as tessera,
-        pytest.raises(problems.NotFoundError, match="No such report"),
+        client(
+            lambda _: httpx.Response(404, json={"detail": "No such report."}), requests
+        ) as tessera,
+        pytest.raises(errors.NotFoundError, match="No such"),
     ):
         tessera.download_report("1", tmp_path / "report.pdf")
-    assert len(asked) == 1 and list(tmp_path.iterdir()) == []
+    assert len(requests) == 1 and list(tmp_path.iterdir()) == []
 
 
-def test_a_listener_goes_on_when_the_portal_comes_back_after_a_long_while(
+def test_a_listener_resumes_when_the_portal_returns(
     pauses: list[float],
 ) -> None:
-    away = 3 * asking.TRIES
+    away = 3 * request_rules.MAX_ATTEMPTS
 
     def answer(time: int) -> httpx.Response:
         if 1 < time <= 1 + away:
             return refused(time)
         return httpx.Response(200, text="id: 6\nretry: 0\n\n" if time == 1 else EVENT)
 
-    asked: list[httpx.Request] = []
-    with client(answer, asked) as tessera:
+    requests: list[httpx.Request] = []
+    with client(answer, requests) as tessera:
         assert next(iter(tessera.events("roi.saved"))).id == "7"
-    assert pauses == [0.0, *[asking.LONGEST_PAUSE_S] * 3]
-    assert asked[-1].headers["Last-Event-ID"] == "6"
+    assert pauses == [0.0, *[request_rules.LONGEST_PAUSE_S] * 3]
+    assert requests[-1].headers["Last-Event-ID"] == "6"
 
 
 @pytest.mark.parametrize("once", [False, True])
-def test_a_listener_that_was_never_answered_hears_that_nobody_is_there(
-    once: bool, pauses: list[float]
-) -> None:
-    with client(refused, []) as tessera, pytest.raises(problems.UnreachableError):
+def test_a_listener_without_any_answer_raises_an_error(once: bool, pauses: list[float]) -> None:
+    with client(refused, []) as tessera, pytest.raises(errors.UnreachableError):
         next(iter(tessera.events(once=once)))
     assert pauses == []
 

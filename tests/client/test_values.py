@@ -14,44 +14,55 @@ import pytest
 from drf_spectacular.generators import SchemaGenerator
 from shapely.geometry import box
 
-from tessera_client import Client, answers, asking, geojson_of, problems, reading, shape_of, things
+from tessera_client import (
+    Client,
+    errors,
+    geojson_of,
+    models,
+    parsing,
+    request_rules,
+    results,
+    shape_of,
+)
 from tests.client.conftest import SOURCES
 
 SCHEMAS = {
-    things.Case: "Case",
-    things.Slide: "Slide",
-    things.Video: "Video",
-    things.Canvas: "Canvas",
-    things.Level: "Level",
-    things.Roi: "Roi",
-    things.Frame: "FrameOut",
-    things.Label: "Label",
-    things.ThreadEntry: "ThreadEntry",
-    things.Job: "Job",
-    answers.Learning: "Learning",
-    things.Upload: "Upload",
-    things.UploadItem: "UploadItem",
-    things.Mosaic: "Mosaic",
-    things.Component: "MosaicComponent",
-    answers.Similar: "Similar",
-    answers.Hit: "Hit",
-    answers.HitRoi: "HitRoi",
-    answers.HitCase: "HitCase",
-    answers.HitCanvas: "HitCanvas",
-    answers.Report: "Report",
-    answers.RegionMap: "MapWhole",
-    answers.LabelName: "LabelRef",
-    things.Failure: "ItemError",
-    things.Lab: "Lab",
-    things.Membership: "Membership",
+    models.Case: "Case",
+    models.Slide: "Slide",
+    models.Video: "Video",
+    models.Canvas: "Canvas",
+    models.Level: "Level",
+    models.Roi: "ListedRoi",  # a list may leave outlines out
+    models.Frame: "FrameOut",
+    models.Label: "Label",
+    models.ThreadEntry: "ThreadEntry",
+    models.Job: "Job",
+    results.Learning: "Learning",
+    models.Upload: "Upload",
+    models.UploadItem: "UploadItem",
+    models.Mosaic: "Mosaic",
+    models.Component: "MosaicComponent",
+    results.Similar: "Similar",
+    results.Hit: "Hit",
+    results.HitRoi: "HitRoi",
+    results.HitCase: "HitCase",
+    results.HitCanvas: "HitCanvas",
+    results.Report: "Report",
+    results.RegionMap: "MapDetail",
+    results.LabelName: "LabelRef",
+    models.Failure: "ItemError",
+    models.Lab: "Lab",
+    models.Membership: "Membership",
 }
 
 
-def _may_be_null(said: dict[str, Any]) -> bool:
-    """As OpenAPI 3.0 says it, and as 3.1 does."""
-    choices = [*said.get("anyOf", ()), *said.get("oneOf", ())]
+def _may_be_null(message: dict[str, Any]) -> bool:
+    """Return whether a schema allows null, by OpenAPI 3.0 or 3.1."""
+    choices = [*message.get("anyOf", ()), *message.get("oneOf", ())]
     return (
-        said.get("nullable", False) or "null" in said.get("type", ()) or {"type": "null"} in choices
+        message.get("nullable", False)
+        or "null" in message.get("type", ())
+        or {"type": "null"} in choices
     )
 
 
@@ -68,7 +79,7 @@ def test_every_field_is_one_of_the_schema_and_may_be_null_where_it_may_be_there(
 def test_no_value_is_left_out_of_that_comparison():
     own = [
         v
-        for module in (things, answers)
+        for module in (models, results)
         for v in vars(module).values()
         if isinstance(v, type) and v.__module__ == module.__name__
     ]
@@ -76,7 +87,7 @@ def test_no_value_is_left_out_of_that_comparison():
 
 
 def _spoken(text: str) -> tuple[set[tuple[str, str]], list[str]]:
-    """What a module imports, and its other statements."""
+    """Imports of a module, and its other statements."""
     imported, rest = set(), []
     for node in ast.parse(text).body:
         if isinstance(node, ast.Import | ast.ImportFrom):
@@ -109,31 +120,31 @@ def test_outlines_go_in_as_arrays_shapes_and_geojson_and_come_back():
             geojson_of(wrong)
 
 
-def test_values_are_made_with_times_and_nested_values_and_say_what_is_missing():
-    said = {"id": "j", "kind": "k", "title": "t", "state": "queued", "outcome": "", "phase": ""}
-    job = reading.made(
-        things.Job,
-        {**said, "progress": {}, "seconds_left": None, "target_id": None, "error": None, "new": 1},
+def test_values_are_parsed_with_times_and_nesting_and_name_missing_fields():
+    data = {"id": "j", "kind": "k", "title": "t", "state": "queued", "outcome": "", "phase": ""}
+    job = parsing.parse(
+        models.Job,
+        {**data, "progress": {}, "seconds_left": None, "target_id": None, "error": None, "new": 1},
     )
     assert not job.is_over
     upload = {"id": "u", "case": "c", "filename": "f", "state": "stored", "offset": 1}
     item = {"id": "s", "kind": "slide", "name": "n"}
-    made = reading.made(things.Upload, {**upload, "size_bytes": 1, "error": None, "item": item})
-    assert made.item == things.UploadItem("s", "slide", "n")
-    with pytest.raises(TypeError, match="has no progress"):
-        reading.made(things.Job, said)
-    assert reading._value(datetime, "2026-01-02T03:04:05Z").year == 2026
+    parse = parsing.parse(models.Upload, {**upload, "size_bytes": 1, "error": None, "item": item})
+    assert parse.item == models.UploadItem("s", "slide", "n")
+    with pytest.raises(TypeError, match="progress"):
+        parsing.parse(models.Job, data)
+    assert parsing._value(datetime, "2026-01-02T03:04:05Z").year == 2026
 
 
 def test_an_answer_that_is_no_problem_json_still_has_its_kind():
-    error = problems.problem(503, None)
-    assert isinstance(error, problems.BusyError) and "503" in str(error)
+    error = errors.problem(503, None)
+    assert isinstance(error, errors.BusyError) and "503" in str(error)
 
 
 def test_a_post_that_was_lost_or_still_runs_is_sent_again_under_its_key(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(asking, "FIRST_PAUSE_S", 0.0)
+    monkeypatch.setattr(request_rules, "FIRST_PAUSE_S", 0.0)
     sent: list[str] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -147,13 +158,13 @@ def test_a_post_that_was_lost_or_still_runs_is_sent_again_under_its_key(
         return httpx.Response(201, json={"done": True})
 
     with Client("http://portal.example", "t", transport=httpx.MockTransport(answer)) as tessera:
-        assert tessera.ask("POST", "shares/1/end/").json() == {"done": True}
+        assert tessera.request("POST", "shares/1/end/").json() == {"done": True}
         assert len(sent) == 3 and len(set(sent)) == 1
-        tessera.ask("POST", "shares/1/end/")
+        tessera.request("POST", "shares/1/end/")
     assert len(set(sent)) == 2, "another call is another request"
 
 
-def test_a_change_names_what_it_was_made_from() -> None:
+def test_a_change_sends_the_etag_it_is_based_on() -> None:
     case = {"id": "1", "organ": "colon"}
     sent: list[str | None] = []
 
@@ -170,16 +181,16 @@ def test_a_change_names_what_it_was_made_from() -> None:
         seen = tessera.read("cases/1/")
         changed = tessera.change(seen, organ="skin")
         assert (changed.value["organ"], changed.tag) == ("skin", '"b.1"')
-        with pytest.raises(problems.ConflictError) as refused:
+        with pytest.raises(errors.ConflictError) as refused:
             tessera.change(changed, organ="skin")
-    assert refused.value.said["current"]["organ"] == "lung"
+    assert refused.value.data["current"]["organ"] == "lung"
     assert sent == ['"a.1"', '"b.1"']
 
 
-def test_what_has_no_tag_is_not_changed_unseen() -> None:
+def test_an_object_without_an_etag_is_not_changed_unseen() -> None:
     transport = httpx.MockTransport(lambda request: httpx.Response(200, json={"id": "1"}))
     with (
         Client("http://portal.example", "t", transport=transport) as tessera,
-        pytest.raises(problems.TesseraError, match="no ETag"),
+        pytest.raises(errors.TesseraError, match="no ETag"),
     ):
         tessera.read("jobs/1/")

@@ -88,7 +88,7 @@ def test_the_notebook_runs_from_upload_to_mosaic(seat, tmp_path, monkeypatch):
     assert json.loads((tmp_path / "tessera-client" / "transfers.json").read_text()) == {}
 
 
-def test_an_upload_goes_on_where_the_connection_was_lost_and_is_not_sent_twice(
+def test_an_upload_resumes_after_a_lost_connection_and_is_not_sent_twice(
     seat, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(files, "PIECE_BYTES", 64 * 1024)
@@ -115,7 +115,7 @@ def test_an_upload_goes_on_where_the_connection_was_lost_and_is_not_sent_twice(
     assert other.sha256 == slide.sha256 and "PATCH" not in counted.sent
 
 
-def test_another_process_goes_on_with_an_upload_that_was_cut_off(seat, tmp_path, monkeypatch):
+def test_another_process_resumes_an_interrupted_upload(seat, tmp_path, monkeypatch):
     monkeypatch.setattr(files, "PIECE_BYTES", 64 * 1024)
     picture = noise(tmp_path / "cut.png", 2)
 
@@ -141,7 +141,7 @@ def test_a_file_of_no_known_kind_is_refused_by_name(tessera, tmp_path):
     assert refused.value.code and refused.value.detail
 
 
-def test_a_write_whose_answer_was_lost_is_carried_out_once(seat, tmp_path):
+def test_a_write_with_a_lost_answer_is_carried_out_once(seat, tmp_path):
     lost = []
 
     def lose(request):
@@ -157,25 +157,23 @@ def test_a_write_whose_answer_was_lost_is_carried_out_once(seat, tmp_path):
     newer = client.change_roi(roi, name="mine")
     with pytest.raises(ConflictError) as stale:
         client.change_roi(roi, name="theirs")
-    assert stale.value.said["current"]["name"] == "mine" and newer.version == 2
+    assert stale.value.data["current"]["name"] == "mine" and newer.version == 2
     client.delete_roi(newer)
     assert list(client.rois(slide.canvas)) == []
 
 
-def test_the_command_sends_what_it_can_and_names_what_it_cannot(
-    seat, tmp_path, monkeypatch, capsys
-):
+def test_the_command_sends_valid_files_and_names_invalid_ones(seat, tmp_path, monkeypatch, capsys):
     for name, value in {"TESSERA_URL": seat.url, "XDG_CACHE_HOME": str(tmp_path)}.items():
         monkeypatch.setenv(name, value)
     good, missing = noise(tmp_path / "good.png", 6), tmp_path / "missing.png"
-    asked = ["--case", "SHELL-1", str(missing), str(good)]
+    requested = ["--case", "SHELL-1", str(missing), str(good)]
     monkeypatch.delenv("TESSERA_TOKEN", raising=False)
-    assert main(asked) == 2
+    assert main(requested) == 2
     monkeypatch.setenv("TESSERA_TOKEN", seat.token)
-    assert main(asked) == 1 and "--create creates it" in capsys.readouterr().err
-    assert main(["--create", *asked]) == 1
-    said = capsys.readouterr()
-    assert f"{good}: slide " in said.out and str(missing) in said.err
+    assert main(requested) == 1 and "--create creates it" in capsys.readouterr().err
+    assert main(["--create", *requested]) == 1
+    found = capsys.readouterr()
+    assert f"{good}: slide " in found.out and str(missing) in found.err
     assert main(["--case", "SHELL-1", str(good)]) == 0  # the case is there, and so are the bytes
 
 
@@ -190,7 +188,7 @@ def test_errors_have_their_kind(seat, tessera):
     assert unknown.value.code == "token-unknown"
 
 
-def test_why_reports_and_maps(tessera, tmp_path):
+def test_explanations_reports_and_maps(tessera, tmp_path):
     case = tessera.create_case("Reports")
     slide = tessera.upload(case, slide_file(tmp_path))
     canvas = slide.canvas
@@ -201,9 +199,9 @@ def test_why_reports_and_maps(tessera, tmp_path):
     tessera.search(other)  # waits for its vector
     found = tessera.search(one, exclude_same_patient=False)
     assert other.id in {hit.roi.id for hit in found.results}
-    assert tessera.why(one, other)
+    assert tessera.explain(one, other)
     report = tessera.create_report(one, exclude_same_patient=False)
-    assert report.id in {kept.id for kept in tessera.reports()}
+    assert report.id in {stored.id for stored in tessera.reports()}
     written = tessera.download_report(report, tmp_path / "report.pdf")
     assert written.read_bytes().startswith(b"%PDF")
     drawn = tessera.draw_map()
@@ -211,10 +209,10 @@ def test_why_reports_and_maps(tessera, tmp_path):
     assert {one.id, other.id} <= set(tessera.map_part(drawn, "points")["rois"])
     assert tessera.map_part(drawn, "unlike", limit=1)["total"] == 0  # nothing has a label
     tessera.delete_report(report)
-    assert report.id not in {kept.id for kept in tessera.reports()}
+    assert report.id not in {stored.id for stored in tessera.reports()}
 
 
-def test_a_whole_case_is_taken_along_by_a_manager(seat, tessera, tmp_path):
+def test_a_case_is_exported_by_a_manager(seat, tessera, tmp_path):
     with Client(seat.url, seat.managers, transfers=tmp_path / "more.json") as manager:
         case = manager.create_case("Along")
         slide = manager.upload(case, slide_file(tmp_path))
@@ -231,9 +229,9 @@ def test_a_whole_case_is_taken_along_by_a_manager(seat, tessera, tmp_path):
 def test_a_region_is_talked_about(tessera, tmp_path):
     slide = tessera.upload(tessera.create_case("Talked about"), slide_file(tmp_path))
     roi = tessera.create_roi(slide.canvas, [[5, 5], [90, 5], [90, 90]])
-    said = [tessera.comment(roi, text) for text in ("Larger than before?", "Yes.")]
-    assert list(tessera.thread(roi)) == said
-    assert [(one.kind, one.text, one.version) for one in said][1] == ("comment", "Yes.", 1)
+    found = [tessera.comment(roi, text) for text in ("Larger than before?", "Yes.")]
+    assert list(tessera.thread(roi)) == found
+    assert [(one.kind, one.text, one.version) for one in found][1] == ("comment", "Yes.", 1)
 
 
 def test_a_case_moves_to_another_lab_with_the_ids_it_had(seat, tmp_path, monkeypatch):
@@ -248,9 +246,9 @@ def test_a_case_moves_to_another_lab_with_the_ids_it_had(seat, tmp_path, monkeyp
         with other, pytest.raises(JobError) as refused:  # it is there still
             other.import_case(written)
         assert refused.value.code == "import-conflict" and case.id not in refused.value.detail
-        manager.ask("DELETE", f"cases/{case.id}/")
-        entry = next(one for one in manager.get("bin/")["results"] if one["target"] == case.id)
-        manager.ask("DELETE", f"bin/{entry['id']}/")
+        manager.request("DELETE", f"cases/{case.id}/")
+        entry = next(one for one in manager.get("trash/")["results"] if one["target"] == case.id)
+        manager.request("DELETE", f"trash/{entry['id']}/")
 
     monkeypatch.setattr(files, "PIECE_BYTES", 16 * 1024)
 

@@ -40,10 +40,10 @@ class Image:
     """A built image and the containers that run from it.
 
     Attributes:
-        root: its root folder; config: what it says of environment, user and command.
+        root: its root folder; config: its environment, user and command.
         data: shown as ``/data`` to all.
-        values: what an ``.env`` file beside the compose file would hold.
-        lent: variables replaced after that, for servers that run beside and not within.
+        values: content of an ``.env`` file next to the compose file.
+        lent: variables replaced after that, for servers that run outside the containers.
     """
 
     root: Path

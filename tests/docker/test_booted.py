@@ -51,7 +51,7 @@ class Site:
     logs: Path
 
     def log(self, service: str) -> str:
-        """What a role said."""
+        """Log of a role."""
         return (self.logs / f"{service}.log").read_text(errors="replace")[-4000:]
 
 
@@ -113,7 +113,7 @@ for place in ("/tmp", "/data"):
     assert done.stdout.split("\n") == [f"10001 {'0' * 16} {'0' * 16} 1", ""], done.stderr
 
 
-def test_every_role_passes_its_own_health_check(site: Site) -> None:
+def test_every_role_passes_its_health_check(site: Site) -> None:
     for service in ("web", "worker", "beat"):
         test = compose()["services"][service]["healthcheck"]["test"]
         command = [word.replace("8000", str(site.port)) for word in test[1:]]
@@ -130,7 +130,7 @@ def test_a_role_that_is_not_there_is_not_healthy(site: Site) -> None:
     assert "Nothing on this machine has reported lately" in other.stderr
 
 
-def test_the_doctor_finds_nothing_wrong_in_the_image(site: Site) -> None:
+def test_the_doctor_reports_no_error_in_the_image(site: Site) -> None:
     done = site.image.exec("worker", ["python", "manage.py", "doctor", "--json"])
     errors = [one for one in json.loads(done.stdout) if one["level"] == "error"]
     assert [one["part"] for one in errors] == ["backup"], done.stdout  # nobody made one yet
@@ -162,7 +162,7 @@ def test_static_files_come_through_and_are_the_built_ones(site: Site) -> None:
         assert answer.status_code == 200 and answer.content, path
 
 
-def test_a_slide_goes_from_a_browser_to_its_tiles(site: Site) -> None:
+def test_a_slide_uploaded_in_a_browser_has_tiles(site: Site) -> None:
     with _signed_in(site) as person:
         case = person.post(
             f"{site.url}/api/v1/cases/", json={"accession": "B-1", "patient_key": "p1"}, timeout=20
@@ -218,7 +218,7 @@ def test_a_region_is_embedded_by_the_worker_of_the_image(site: Site) -> None:
         _until(embedded, seconds=240, said=site, what="the embedding")
 
 
-def test_every_role_stops_when_told_to(site: Site) -> None:
+def test_every_role_stops_on_a_signal(site: Site) -> None:
     for service in ("beat", "worker", "web"):
         code = site.image.stop(service)
         assert code in (0, 143), (service, code, site.log(service))

@@ -46,12 +46,12 @@ def test_compose_runs_every_role_with_known_variables_only(compose: dict[str, di
     images = {"tessera", "tessera-gpu"}
     ours = [service for service in services.values() if service.get("image") in images]
     assert {service["command"][0] for service in ours} == ROLES
-    settings = "".join(path.read_text() for path in (ROOT / "portal" / "config").rglob("*.py"))
+    settings = "".join(path.read_text() for path in (ROOT / "portal").rglob("*.py"))
     for name in services["web"]["environment"]:
         assert f'"{name}"' in settings, f"{name} is set in compose.yaml but read by no setting"
 
 
-def test_compose_keeps_no_secret(compose: dict[str, dict]) -> None:
+def test_compose_contains_no_secret(compose: dict[str, dict]) -> None:
     environment = compose["services"]["web"]["environment"]
     assert environment["TESSERA_SECRET_KEY"].startswith("${TESSERA_SECRET_KEY:?")
 
@@ -84,7 +84,7 @@ def test_every_role_has_a_health_check(compose: dict[str, dict]) -> None:
         assert compose["services"][name]["healthcheck"]["test"][0] in {"CMD", "CMD-SHELL"}, name
 
 
-def test_object_storage_is_off_unless_asked_for_and_has_no_key_of_its_own(
+def test_object_storage_is_off_by_default_and_has_no_default_key(
     compose: dict[str, dict],
 ) -> None:
     services = compose["services"]
@@ -94,7 +94,7 @@ def test_object_storage_is_off_unless_asked_for_and_has_no_key_of_its_own(
     assert keys == ["${TESSERA_S3_ACCESS_KEY:-}", "${TESSERA_S3_SECRET_KEY:-}"]
 
 
-def test_the_gpu_worker_reserves_the_device_and_starts_only_when_asked(
+def test_the_gpu_worker_reserves_the_device_and_starts_only_by_its_profile(
     compose: dict[str, dict],
 ) -> None:
     worker = compose["services"]["gpu-worker"]
@@ -143,7 +143,7 @@ def test_the_check_of_images_refuses_floating_tags() -> None:
     assert said() == (0, "")
     assert said(OBJECTS_IMAGE=f"objects:1{digest}") == (0, "")  # of a profile: named or left out
     assert said(OBJECTS_IMAGE="objects:1")[0] == 1
-    assert said(QDRANT_IMAGE="qdrant:1")[0] == 1
+    assert said(MILVUS_IMAGE="milvus:1")[0] == 1
     for wrong in ("postgres:16", "", "postgres@sha256:12", "postgres@sha256:" + "zz" * 32):
         code, text = said(POSTGRES_IMAGE=wrong)
         assert code == 1 and text.startswith("POSTGRES_IMAGE must be an image by digest")
@@ -162,7 +162,7 @@ def test_every_package_of_a_lock_is_pinned_by_hash(lock: str) -> None:
 
 
 @pytest.mark.parametrize("lock", ["cpu", "gpu"])
-def test_a_lock_has_what_the_package_needs_in_the_versions_of_the_constraints(lock: str) -> None:
+def test_a_lock_contains_the_requirements_in_the_versions_of_the_constraints(lock: str) -> None:
     import tomllib
 
     def named(line: str) -> str:
@@ -172,7 +172,7 @@ def test_a_lock_has_what_the_package_needs_in_the_versions_of_the_constraints(lo
     locked = dict(re.findall(r"^([\w.-]+)(?:\[[\w,-]+\])?==([^\s;+]+)", pins, re.M))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    more = (*extras[lock], *extras["postgres"], *extras["qdrant"], *extras["s3"])
+    more = (*extras[lock], *extras["milvus"], *extras["postgres"], *extras["s3"])
     needed = {named(one) for one in (*project["dependencies"], *more)}
     assert needed - set(locked) == set(), "make lock"
     constraints = (ROOT / "constraints.txt").read_text()

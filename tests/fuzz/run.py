@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ml.errors import LimitExceededError, MlError
-from ml.imaging.sandbox import Limits, run_limited
+from ml.imaging.sandbox.parent import run_limited
+from ml.imaging.sandbox.policy import Limits
 from tests.fuzz.damage import damaged
 from tests.fuzz.samples import samples
 
@@ -22,7 +23,7 @@ FINDINGS = ("internal", "crash", "limit")
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one file.
+    """Result of one file.
 
     Attributes:
         number: with the seed, names the file. kind: "accepted", the code of a refusal, or one of
@@ -36,7 +37,7 @@ class Outcome:
 
     @property
     def is_finding(self) -> bool:
-        """Whether something is to be mended."""
+        """Return whether it is a defect."""
         return self.kind in FINDINGS
 
 
@@ -85,7 +86,7 @@ def _opened(number: int, name: str, data: bytes) -> Outcome:
         out.mkdir()
         kind, message = _outcome(
             lambda: run_limited(
-                "tests.fuzz.look:look",
+                "tests.fuzz.child:process_upload",
                 {"path": str(path), "out_dir": str(out)},
                 reads=(path,),
                 writes=(out,),

@@ -13,8 +13,8 @@ import tifffile
 from PIL import Image
 
 from ml.imaging.slides.pyramids import write_pyramid
-from tests.ml.imaging.deidentify.support import AVC, MPEG2, write_dicom_video
-from tests.ml.imaging.several import picture, write_mrxs, write_vms, zipped
+from tests.ml.imaging.deidentification.support import AVC, MPEG2, write_dicom_video
+from tests.ml.imaging.multi_file import picture, write_mrxs, write_vms, zipped
 from tests.ml.imaging.zarrs import ozx, write_ngff
 
 _VIDEOS = {

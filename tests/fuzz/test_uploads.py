@@ -7,7 +7,8 @@ import uuid
 
 import pytest
 
-from portal.annotations.formats import Plane, documents_open
+from portal.annotations.formats.types import Plane
+from portal.annotations.formats.unpacking import documents_open
 from portal.annotations.qupath import feature_read
 from tests.fuzz.documents import HEIGHT_PX, WIDTH_PX, documents
 from tests.fuzz.uploads import upload_outcomes

@@ -24,7 +24,7 @@ import cv2
 import numpy as np
 import psycopg
 
-from tests.chaos.calling import Caller, Journal, NoAnswer
+from tests.chaos.http_calls import Caller, Journal, NoAnswer
 from tests.chaos.portal import Portal, children, command
 from tests.fuzz.damage import damaged
 from tests.fuzz.documents import HEIGHT_PX, WIDTH_PX, documents
@@ -34,7 +34,7 @@ from tests.fuzz.samples import samples
 READY_S = 180
 JOB_S = 300  # of a file of less than a megabyte; the sandbox stops it long before
 POLL_S = 0.2
-STORAGE_BYTES = 2 * 2**30  # the run ends there: what is deleted stays in the bin
+STORAGE_BYTES = 2 * 2**30  # the run ends there: what is deleted stays in the trash
 TUS_SHARE = 0.5  # of the slides and videos; the others are forms
 SAMPLE_EVERY_S = 10.0
 PROCESS_BYTES = 4 * 2**30  # of memory: what a worker may use

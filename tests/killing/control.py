@@ -14,9 +14,9 @@ django.setup()
 from portal.core.models import Event  # noqa: E402
 from portal.jobs.models import Job  # noqa: E402
 from portal.jobs.services import job_submit  # noqa: E402
-from portal.jobs.worker.bell import ring  # noqa: E402
+from portal.jobs.worker.messages import send  # noqa: E402
 from portal.labs.models import Lab  # noqa: E402
-from tests.killing.answers import answer  # noqa: E402
+from tests.killing.command_line import dispatch  # noqa: E402
 
 
 def submit(steps: str, *names: str) -> object:
@@ -39,7 +39,7 @@ def again(times: str) -> object:
     """Deliver every job's message that many times more."""
     for job in Job.objects.all():
         for _ in range(int(times)):
-            ring(job.pk, queue=job.queue)
+            send(job)
     return None
 
 
@@ -69,4 +69,4 @@ def clear() -> object:
 
 
 if __name__ == "__main__":
-    answer({"submit": submit, "again": again, "state": state, "clear": clear})
+    dispatch({"submit": submit, "again": again, "state": state, "clear": clear})

@@ -13,17 +13,17 @@ import numpy as np  # noqa: E402
 from PIL import Image  # noqa: E402
 
 from portal.annotations.models import Roi  # noqa: E402
-from portal.annotations.services import roi_create  # noqa: E402
-from portal.archive import storage  # noqa: E402
+from portal.annotations.services.rois import roi_create  # noqa: E402
 from portal.archive.models import Canvas, CanvasKind, Case  # noqa: E402
+from portal.archive.storage import files as storage  # noqa: E402
 from portal.core.models import Event  # noqa: E402
+from portal.embeddings.models import Embedding  # noqa: E402
 from portal.jobs.models import Job  # noqa: E402
 from portal.labs.models import Lab, Membership, Role, User  # noqa: E402
-from portal.retrieval.models import Embedding  # noqa: E402
-from portal.retrieval.selectors import PICTURES_KIND  # noqa: E402
-from portal.retrieval.services import report_pictures_make  # noqa: E402
-from portal.retrieval.thumbnails import SMALL, scale_of  # noqa: E402
-from tests.killing.answers import answer  # noqa: E402
+from portal.search.selectors.reports import PICTURES_KIND  # noqa: E402
+from portal.search.services.reports import report_pictures_make  # noqa: E402
+from portal.search.thumbnails.regions import SMALL, scale_of  # noqa: E402
+from tests.killing.command_line import dispatch  # noqa: E402
 
 SIDE = 2600
 """Pixels of 0.5 um: 60 patches a region, so that a batch of four takes seconds."""
@@ -65,7 +65,7 @@ def _drawn(count: str) -> Canvas:
 
 
 def embedded() -> object:
-    """Each job by its ROI: how it stands, how often it ended, and how many vectors the ROI has."""
+    """Jobs by ROI: state, number of ends, and number of vectors of the ROI."""
     jobs = list(Job.objects.filter(kind="roi_embed"))
     ended = list(Event.objects.filter(name="job.ended").values_list("payload__job_id", flat=True))
     return {
@@ -96,7 +96,7 @@ def picture(count: str) -> object:
 
 
 def pictured() -> object:
-    """How the job stands, and when each picture was written, by name."""
+    """State of the job, and the times at which its pictures were written, by name."""
     job = Job.objects.get(kind=PICTURES_KIND)
     canvas = Canvas.objects.order_by("-created_at")[0]
     pictures = (storage.cache_folder(canvas.pk) / "rois").glob("*.jpg")
@@ -110,4 +110,4 @@ def pictured() -> object:
 
 
 if __name__ == "__main__":
-    answer({"draw": draw, "embedded": embedded, "picture": picture, "pictured": pictured})
+    dispatch({"draw": draw, "embedded": embedded, "picture": picture, "pictured": pictured})

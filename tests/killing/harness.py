@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from portal.config.processes import reaper, worker
+from portal.operations.processes import reaper, worker
 from tests import databases
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -46,7 +46,7 @@ class Portal:
             "TESSERA_WEB_WORKERS": "1",  # each takes seconds of a processor to start
             "TESSERA_JOB_LEASE_S": "2",
             "TESSERA_JOB_REAP_EVERY_S": "0.3",
-            "TESSERA_JOB_RING_AFTER_S": "1",
+            "TESSERA_JOB_RESEND_AFTER_S": "1",
             "TESSERA_JOB_LIMITS": "sleep_for_ever=4,block_for_ever=4",
         }
         scheme, _, path = self.database_url.partition(":///")
@@ -66,9 +66,9 @@ class Portal:
         return self.ask("tests.killing.control", *arguments)
 
     def ask(self, module: str, *arguments: str) -> Any:
-        """What a module of this folder answers (``tests.killing.answers``).
+        """Call a module of this folder (``tests.killing.command_line``).
 
-        One process a module: a test asks it many times, and it takes seconds to start.
+        One process a module: a test calls it many times, and it takes seconds to start.
         """
         if module not in self.asked:
             with self.output.open("ab") as output:

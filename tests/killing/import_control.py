@@ -12,18 +12,14 @@ django.setup()
 from django.utils import timezone  # noqa: E402
 
 from portal.annotations.models import Roi, RoiImport, RoiRevision  # noqa: E402
-from portal.annotations.services import (  # noqa: E402
-    ImportChoices,
-    import_folder,
-    roi_import,
-    roi_import_stage,
-)
+from portal.annotations.services.exchange import ImportChoices, roi_import  # noqa: E402
 from portal.annotations.services.imports import SILENT  # noqa: E402
+from portal.annotations.services.staged import import_folder, roi_import_stage  # noqa: E402
 from portal.archive.models import Canvas, CanvasKind, Case  # noqa: E402
 from portal.jobs.models import Job  # noqa: E402
 from portal.labs.models import Lab, Membership, Role, User  # noqa: E402
 from tests.bench.imports import document  # noqa: E402
-from tests.killing.answers import answer  # noqa: E402
+from tests.killing.command_line import dispatch  # noqa: E402
 
 SIDE = 9000
 
@@ -70,7 +66,7 @@ def at_once(count: str) -> object:
 
 
 def imported() -> object:
-    """What became of the last one so far."""
+    """State of the last import."""
     row = RoiImport.objects.order_by("created_at").last()
     if row is None:
         return {"done": 0, "live": 0}
@@ -88,9 +84,9 @@ def imported() -> object:
 
 
 def silent() -> object:
-    """As if nothing had been heard of the last one for long."""
+    """Make the last import look silent for long."""
     return RoiImport.objects.update(updated_at=timezone.now() - 2 * SILENT)
 
 
 if __name__ == "__main__":
-    answer({"stage": stage, "at_once": at_once, "imported": imported, "silent": silent})
+    dispatch({"stage": stage, "at_once": at_once, "imported": imported, "silent": silent})

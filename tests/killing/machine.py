@@ -22,16 +22,18 @@ from django.test import Client  # noqa: E402
 from PIL import Image  # noqa: E402
 
 from portal.annotations.models import Roi, RoiRevision  # noqa: E402
-from portal.annotations.services import roi_create, roi_update  # noqa: E402
-from portal.archive import storage  # noqa: E402
+from portal.annotations.services.rois import roi_create, roi_update  # noqa: E402
 from portal.archive.models import Canvas, Case, Slide, Video  # noqa: E402
-from portal.archive.services import case_create, item_receive  # noqa: E402
-from portal.jobs.models import ENDED, Job  # noqa: E402
+from portal.archive.services.cases import case_create  # noqa: E402
+from portal.archive.services.items import item_receive  # noqa: E402
+from portal.archive.storage import files as storage  # noqa: E402
+from portal.embeddings.indexes import Scope  # noqa: E402
+from portal.embeddings.models import Embedding, Encoder, IndexSnapshot  # noqa: E402
+from portal.embeddings.services.embeddings import embedding_save  # noqa: E402
+from portal.embeddings.services.indexes import index_build_submit  # noqa: E402
+from portal.jobs.models import ENDED_STATES, Job  # noqa: E402
 from portal.labs.models import Lab, Membership, User  # noqa: E402
-from portal.retrieval.indexes import Scope  # noqa: E402
-from portal.retrieval.models import Embedding, Encoder, IndexSnapshot  # noqa: E402
-from portal.retrieval.services import embedding_save, index_build_submit  # noqa: E402
-from tests.killing.answers import answer  # noqa: E402
+from tests.killing.command_line import dispatch  # noqa: E402
 from tests.world import slide_file, video_file  # noqa: E402
 
 SEARCHED = 40
@@ -81,13 +83,13 @@ def draw() -> object:
             patch_count=1,
             seconds=0.1,
         )
-    index_build_submit(scope=Scope(encoder, canvas.lab_id), version=1)
+    index_build_submit(scope=Scope(encoder, canvas.lab_id))
     return None
 
 
 def ready() -> object:
-    """Whether the worker is through with its queue."""
-    return not Job.objects.filter(queue="default").exclude(state__in=ENDED).exists()
+    """Return whether the worker has emptied its queue."""
+    return not Job.objects.filter(queue="default").exclude(state__in=ENDED_STATES).exists()
 
 
 def write(seconds: str, log: str) -> object:
@@ -120,17 +122,17 @@ def write(seconds: str, log: str) -> object:
 
 
 def manage(*arguments: str) -> object:
-    """What a command of ``manage.py`` prints, in this process; its error where it fails."""
-    said = StringIO()
+    """Run a command of ``manage.py`` in this process; returns its output or its error."""
+    output = StringIO()
     try:
-        call_command(*arguments, stdout=said, stderr=said)
+        call_command(*arguments, stdout=output, stderr=output)
     except CommandError as error:
-        return {"error": str(error), "said": said.getvalue()}
-    return {"error": None, "said": said.getvalue()}
+        return {"error": str(error), "said": output.getvalue()}
+    return {"error": None, "said": output.getvalue()}
 
 
 def look(log: str, until: str) -> object:
-    """What was answered before ``until`` and is not there; what a user sees."""
+    """List what was acknowledged before ``until`` and is missing, and what a user sees."""
     lost, answered = [], 0
     for line in Path(log).read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
@@ -174,7 +176,7 @@ def _seen() -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    answer(
+    dispatch(
         {
             **{"make": make, "draw": draw, "ready": ready, "write": write, "look": look},
             "manage": manage,

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import time
 from pathlib import Path
 
 from portal.core.models import Event
-from portal.core.tasks import JobContext, task
+from portal.core.tasks import JobContext, JobResult, job_task
 
 
-@task("count_slowly", max_attempts=6, backoff_s=0.1)
-def count_slowly(context: JobContext, *, name: str, steps: int, log: str) -> dict[str, str]:
+@job_task("count_slowly", max_attempts=6, backoff_s=0.1)
+def count_slowly(context: JobContext, *, name: str, steps: int, log: str) -> JobResult:
     """Count, a tenth of a second a step; then the one effect that must not be doubled."""
     _attempt(name, log)
     for step in range(steps):
@@ -23,15 +24,15 @@ def count_slowly(context: JobContext, *, name: str, steps: int, log: str) -> dic
     return {"name": name}
 
 
-@task("sleep_for_ever", max_attempts=3)
+@job_task("sleep_for_ever", max_attempts=3)
 def sleep_for_ever(context: JobContext, *, name: str, steps: int, log: str) -> None:
     """Report nothing, hear nobody."""
     _attempt(name, log)
     while True:
-        time.sleep(60)
+        signal.pause()
 
 
-@task("block_for_ever", max_attempts=2)
+@job_task("block_for_ever", max_attempts=2)
 def block_for_ever(context: JobContext, *, name: str, steps: int, log: str) -> None:
     """Hold the interpreter's lock for ever: not even a thread of this process runs."""
     _attempt(name, log)

@@ -61,11 +61,11 @@ def test_an_import_survives_the_kills_of_the_process_that_runs_it(portal: Portal
     assert end["lines"] == COUNT + 1
 
 
-def test_what_a_killed_request_imported_is_taken_back_by_the_reaper(portal: Portal) -> None:
-    asked = portal.start([sys.executable, "-m", CONTROL, "at_once", str(COUNT)])
+def test_the_import_of_a_killed_request_is_undone_by_the_reaper(portal: Portal) -> None:
+    requested = portal.start([sys.executable, "-m", CONTROL, "at_once", str(COUNT)])
     portal.wait_until(lambda: now(portal)["live"] > 300, "half an import")
-    asked.kill()
-    asked.wait()
+    requested.kill()
+    requested.wait()
     half = now(portal)
     assert 300 < half["live"] < COUNT and not half["undone"]
     portal.ask(CONTROL, "silent")

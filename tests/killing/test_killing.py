@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from tests import services
-from tests.killing.harness import Portal, children_of, is_alive
+from tests.killing.harness import Portal, children_of
 from tests.killing.uploads import send_among_kills
+from tests.processes import has_exited
 
 CONTROL = "tests.killing.embedding_control"
 pytestmark = [
@@ -45,7 +46,11 @@ def engines(
         made.ask_no_more()
         return
     with services.own_database() as database_url, services.own_redis() as (url, client):
-        made = Portal(folder, database_url, url, lambda: client.flushdb() and None)
+
+        def flush() -> None:
+            client.flushdb()
+
+        made = Portal(folder, database_url, url, flush)
         yield made
         made.ask_no_more()
 
@@ -74,10 +79,7 @@ def _once(job: dict[str, object]) -> None:
 
 
 def _gone(pids: list[int], *, within_s: float, what: str) -> None:
-    deadline = time.monotonic() + within_s
-    while any(is_alive(pid) for pid in pids) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not [pid for pid in pids if is_alive(pid)], what
+    assert all(has_exited(pid, within_s=within_s) for pid in pids), what
 
 
 def test_a_job_survives_the_kill_of_the_process_that_runs_it(portal: Portal) -> None:
@@ -91,7 +93,7 @@ def test_a_job_survives_the_kill_of_the_process_that_runs_it(portal: Portal) -> 
     assert job["attempts"] == 2
 
 
-def test_a_job_survives_the_kill_of_its_whole_worker(portal: Portal) -> None:
+def test_a_job_survives_the_kill_of_its_worker(portal: Portal) -> None:
     worker = portal.start_worker()
     portal.start_reaper()
     portal.control("submit", "15", "a")
@@ -106,7 +108,7 @@ def test_a_job_survives_the_kill_of_its_whole_worker(portal: Portal) -> None:
 
 
 @one_engine
-def test_a_job_survives_the_kill_of_the_whole_tree(portal: Portal) -> None:
+def test_a_job_survives_the_kill_of_all_processes(portal: Portal) -> None:
     serve = [sys.executable, "manage.py", "serve", "--port", "8790"]
     tree = portal.start(serve)
     portal.control("submit", "20", "a", "b")
@@ -144,10 +146,10 @@ def _roles_of(pid: int, word: str) -> list[int]:
     return found
 
 
-def test_a_worker_that_is_stopped_hands_its_job_on_without_spending_an_attempt(
+def test_a_stopped_worker_returns_its_job_without_spending_an_attempt(
     portal: Portal,
 ) -> None:
-    """As an upgrade does: stop the worker politely, start the one of the next release."""
+    """An upgrade stops the worker gracefully and starts the one of the next release."""
     old = portal.start_worker()
     portal.start_reaper()
     portal.control("submit", "100", "a")  # longer than its worker is given to stop
@@ -167,7 +169,7 @@ def test_a_worker_that_is_stopped_hands_its_job_on_without_spending_an_attempt(
     ("kind", "error", "attempts"),
     [("sleep_for_ever", "time-limit", 1), ("block_for_ever", "worker-lost", 2)],
 )
-def test_what_runs_for_ever_is_killed_and_gives_its_place_free(
+def test_an_endless_job_is_killed_and_frees_its_slot(
     portal: Portal, kind: str, error: str, attempts: int
 ) -> None:
     """Both places of the worker are taken by jobs that never end; the third one runs after all."""
@@ -216,7 +218,7 @@ def test_two_workers_race_and_each_job_has_one_effect(portal: Portal) -> None:
     assert len(portal.attempts()) == len(names)
 
 
-def test_a_paused_worker_that_wakes_up_writes_nothing(portal: Portal) -> None:
+def test_a_paused_worker_writes_nothing_when_it_resumes(portal: Portal) -> None:
     first = portal.start_worker("one")
     portal.start_reaper()
     portal.control("submit", "15", "a")
@@ -233,10 +235,10 @@ def test_a_paused_worker_that_wakes_up_writes_nothing(portal: Portal) -> None:
 
 
 @one_engine
-def test_regions_embedded_together_survive_the_kill_in_the_middle_of_their_batch(
+def test_regions_of_a_batch_survive_a_kill_in_its_middle(
     portal: Portal,
 ) -> None:
-    """Jobs in one batch, killed while their patches are encoded: each is then run alone.
+    """Jobs in one batch, killed while their patches are encoded: each is then run by itself.
 
     A batch leaves the workers of a moment ago their share, so it has two of the four at least.
     """
@@ -248,7 +250,7 @@ def test_regions_embedded_together_survive_the_kill_in_the_middle_of_their_batch
     portal.ask(CONTROL, "draw", "4")
     portal.start_reaper()
     # a batch of four on a processor, and the time that loading torch holds the interpreter for
-    portal.env |= {"TESSERA_EMBED_TOGETHER": "4", "TESSERA_JOB_LEASE_S": "8"}
+    portal.env |= {"TESSERA_EMBED_BATCH_SIZE": "4", "TESSERA_JOB_LEASE_S": "8"}
     worker = portal.start_worker(places=1)
 
     def together() -> set[str]:
@@ -272,7 +274,7 @@ def test_regions_embedded_together_survive_the_kill_in_the_middle_of_their_batch
 
 @one_engine
 def test_a_report_s_pictures_survive_the_kill_and_are_made_once(portal: Portal) -> None:
-    """Killed among them: the next attempt makes the rest, and leaves alone what was made."""
+    """Killed among them: the next attempt makes the rest, and keeps those that exist."""
 
     def made() -> dict[str, Any]:
         found: dict[str, Any] = portal.ask(CONTROL, "pictured")
@@ -295,6 +297,6 @@ def test_a_report_s_pictures_survive_the_kill_and_are_made_once(portal: Portal) 
 
 
 @one_engine
-def test_files_sent_in_pieces_arrive_whole_whoever_is_killed_on_the_way(portal: Portal) -> None:
+def test_files_sent_in_pieces_arrive_completely_despite_kills(portal: Portal) -> None:
     done = send_among_kills(portal, files=2, port=8799, seed=3)
     assert sum(count for what, count in done.items() if what.startswith("kills of")) == 4

@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from portal.config.processes import worker
+from portal.operations.processes import worker
 from tests import services
 from tests.killing.harness import ROOT, Portal
 
@@ -42,25 +42,25 @@ def _portal(folder: Path, url: str) -> Iterator[Portal]:
     made.ask_no_more()
 
 
-def test_what_was_answered_before_the_backup_is_there_after_the_machine_is_lost(
+def test_records_answered_before_the_backup_survive_the_loss_of_the_machine(
     portal: Portal, tmp_path: Path
 ) -> None:
-    log, vault = tmp_path / "answers.jsonl", tmp_path / "vault"
+    log, repository = tmp_path / "answers.jsonl", tmp_path / "backups"
     _machine(portal, "make", str(tmp_path))
     _start_worker(portal)
     _until_ready(portal)
     _machine(portal, "draw")
     _until_ready(portal)
-    assert _machine(portal, "manage", "backup", str(vault))["error"] is None
+    assert _machine(portal, "manage", "backup", str(repository))["error"] is None
     work = portal.start([sys.executable, "-m", "tests.killing.machine", "write", "600", str(log)])
     _until(lambda: log.exists() and len(log.read_text().splitlines()) > 20, "answers")
     began = time.time()
-    portal.call("manage.py", "backup", str(vault), "--keep", "2")
+    portal.call("manage.py", "backup", str(repository), "--keep", "2")
     assert work.poll() is None, "the lab stopped working before the backup had ended"
     before = _machine(portal, "look", str(log), str(began))
     assert before["lost"] == []
     _lose(portal)
-    portal.call("manage.py", "restore", str(vault))
+    portal.call("manage.py", "restore", str(repository))
     after = _machine(portal, "look", str(log), str(began))
     assert after["answered"] > 20
     assert after["lost"] == []
@@ -68,19 +68,19 @@ def test_what_was_answered_before_the_backup_is_there_after_the_machine_is_lost(
         assert after[same] == before[same], same
     assert (before["viewer"], before["tile"][0], before["frames"]) == (200, 200, 12)
     assert len(after["hits"]) == 10
-    _goes_on(portal, vault)
+    _goes_on(portal, repository)
 
 
-def _goes_on(portal: Portal, vault: Path) -> None:
+def _goes_on(portal: Portal, repository: Path) -> None:
     """Work left in the queue is done, a second restore is refused, the next backup is small."""
     _start_worker(portal)
     portal.start_reaper()
     _until_ready(portal)
-    refused = _machine(portal, "manage", "restore", str(vault))
+    refused = _machine(portal, "manage", "restore", str(repository))
     assert "only into an empty installation" in refused["error"]
-    third = _machine(portal, "manage", "backup", str(vault), "--keep", "1")
+    third = _machine(portal, "manage", "backup", str(repository), "--keep", "1")
     assert (third["error"], "removed" in third["said"]) == (None, True), third
-    assert _machine(portal, "manage", "backup", str(vault), "--verify")["error"] is None
+    assert _machine(portal, "manage", "backup", str(repository), "--verify")["error"] is None
 
 
 def test_a_damaged_backup_leaves_an_empty_installation_as_it_is(
@@ -88,19 +88,19 @@ def test_a_damaged_backup_leaves_an_empty_installation_as_it_is(
 ) -> None:
     """Files are compared before any database is touched, so one database is enough."""
     portal = on_sqlite
-    vault = tmp_path / "vault"
+    repository = tmp_path / "backups"
     _machine(portal, "make", str(tmp_path))
-    assert _machine(portal, "manage", "backup", str(vault))["error"] is None
+    assert _machine(portal, "manage", "backup", str(repository))["error"] is None
     _lose(portal)
-    damaged = max((vault / "objects").glob("*/*"), key=lambda path: path.stat().st_size)
+    damaged = max((repository / "objects").glob("*/*"), key=lambda path: path.stat().st_size)
     content = damaged.read_bytes()
     damaged.chmod(0o640)
     damaged.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-    refused = _run(portal, "manage.py", "restore", str(vault))
+    refused = _run(portal, "manage.py", "restore", str(repository))
     assert refused.returncode == 1
     assert damaged.name in refused.stderr.decode()
     damaged.write_bytes(content)
-    portal.call("manage.py", "restore", str(vault))
+    portal.call("manage.py", "restore", str(repository))
 
 
 def _machine(portal: Portal, *arguments: str) -> Any:
@@ -113,7 +113,7 @@ def _run(portal: Portal, *arguments: str) -> subprocess.CompletedProcess[bytes]:
 
 
 def _start_worker(portal: Portal) -> None:
-    """Of the queue that needs no torch: vectors are the test's own."""
+    """Start a worker of the queue that needs no torch; the test makes the vectors."""
     command = ["default" if part == "default,gpu" else part for part in worker().command]
     portal.start(command)
 

@@ -52,11 +52,11 @@ class Sender:
 
     def send(self, name: str, content: bytes, case: str) -> None:
         """The whole file, with about two deaths on the way."""
-        said = {"filename": name, "case": case, "sha256": hashlib.sha256(content).hexdigest()}
-        meta = ",".join(f"{k} {base64.b64encode(v.encode()).decode()}" for k, v in said.items())
+        data = {"filename": name, "case": case, "sha256": hashlib.sha256(content).hexdigest()}
+        meta = ",".join(f"{k} {base64.b64encode(v.encode()).decode()}" for k, v in data.items())
         headers = {"Upload-Length": str(len(content)), "Upload-Metadata": meta}
         # One whose answer was lost is left behind; the sweep takes it.
-        address = self._told("POST", "/api/v1/uploads/", headers, "Location")
+        address = self._header("POST", "/api/v1/uploads/", headers, "Location")
         deaths = sorted(self.rng.sample(range(len(content)), 2))
         while (at := self._offset(address)) < len(content):
             cut = next((death for death in deaths if death > at), None)
@@ -64,10 +64,10 @@ class Sender:
             self._piece(address, content, at, cut)
 
     def _offset(self, address: str) -> int:
-        return int(self._told("HEAD", address, {}, "Upload-Offset"))
+        return int(self._header("HEAD", address, {}, "Upload-Offset"))
 
-    def _told(self, method: str, path: str, headers: dict[str, str], name: str) -> str:
-        """A header of the answer, asked for until the portal is back."""
+    def _header(self, method: str, path: str, headers: dict[str, str], name: str) -> str:
+        """Header of the answer, requested until the portal is back."""
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
             answer = self._ask(method, path, headers)
@@ -84,7 +84,7 @@ class Sender:
             self.tree = self.start()
 
     def _piece(self, address: str, content: bytes, at: int, cut: int | None) -> None:
-        """What is left, or as much as comes before somebody dies."""
+        """Send the remaining bytes, or those before a process dies."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
         try:
             connection.putrequest("PATCH", address)
@@ -174,7 +174,7 @@ def send_among_kills(portal: Portal, *, files: int, port: int, seed: int) -> dic
 def _all_stored(
     portal: Portal, sender: Sender, case: str, sent: set[str]
 ) -> dict[str, dict[str, Any]]:
-    """What became of the files, once all are stored; waited for while one more is now and then."""
+    """Wait until all files are stored, while more arrive, and return their states."""
     before, deadline = len(sent), time.monotonic() + PATIENCE_S
     while True:
         rows = portal.ask(CONTROL, "stored", case)

@@ -8,13 +8,13 @@ import django
 
 django.setup()
 
-from portal.archive import storage  # noqa: E402
 from portal.archive.models import Asset, Slide, Upload  # noqa: E402
-from portal.archive.services import case_create  # noqa: E402
+from portal.archive.services.cases import case_create  # noqa: E402
+from portal.archive.storage import files as storage  # noqa: E402
 from portal.jobs.models import Job  # noqa: E402
 from portal.labs.models import Lab, Membership, Role, TokenScope, User  # noqa: E402
-from portal.labs.services import token_create  # noqa: E402
-from tests.killing.answers import answer  # noqa: E402
+from portal.labs.services.tokens import token_create  # noqa: E402
+from tests.killing.command_line import dispatch  # noqa: E402
 
 
 def seat(name: str, role: str = Role.ANNOTATOR) -> object:
@@ -48,4 +48,4 @@ def stored(case_id: str) -> object:
 
 
 if __name__ == "__main__":
-    answer({"seat": seat, "stored": stored})
+    dispatch({"seat": seat, "stored": stored})

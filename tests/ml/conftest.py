@@ -1,4 +1,4 @@
-"""What tests of ``ml`` share."""
+"""Fixtures of the tests of ``ml``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ml.networks.device import REFERENCE, Compute
 
 @pytest.fixture(params=["stand-in", pytest.param("gpu", marks=pytest.mark.gpu)])
 def fast(request):
-    """Work as on a GPU: the processor stands in for it, so that the way there is always tested."""
+    """Work as on a GPU, with the processor in its place, so that this path is always tested."""
     if request.param == "stand-in":
         return Compute(torch.device("cpu"), batched=True)
     if not torch.cuda.is_available():
@@ -48,7 +48,7 @@ def learns_alike(fast):
 
 @pytest.fixture
 def up_to_its_loss():
-    """What runs within it stays on that device until it reads a number, which is not there."""
+    """Fail where code within reads a number of that device."""
 
     @contextmanager
     def check():

@@ -52,7 +52,7 @@ def test_build_info_and_search_round_trip(tmp_path, vectors, capsys):
     assert capsys.readouterr().out.split() == ["1", "0.000000", "0", "1.414214"]
 
 
-def test_ids_may_come_with_the_vectors_or_beside_them(tmp_path, capsys):
+def test_ids_may_come_with_the_vectors_or_separately(tmp_path, capsys):
     np.savez(tmp_path / "v.npz", vectors=np.eye(2), ids=[10, 20])
     folder = str(tmp_path / "index")
     assert main(["index", "build", folder, str(tmp_path / "v.npz")]) == 0
@@ -117,7 +117,7 @@ def test_ctrl_c_is_exit_code_130(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().err == "interrupted\n"
 
 
-def test_a_reader_that_goes_away_is_no_error(tmp_path, vectors):
+def test_a_closed_pipe_is_no_error(tmp_path, vectors):
     main(["index", "build", str(tmp_path / "i"), str(vectors)])
     child = subprocess.Popen(
         [sys.executable, "-m", "ml", "index", "info", str(tmp_path / "i")],

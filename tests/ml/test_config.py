@@ -35,14 +35,14 @@ def test_a_configuration_survives_plain_data():
 
 
 def test_an_unknown_key_is_refused_by_name_and_place():
-    with pytest.raises(BadInputError, match=r"config\.sampling: unknown key 'patches'; known: "):
+    with pytest.raises(BadInputError, match=r"config\.sampling: .*'patches'"):
         config_from_dict(EncoderConfig, {"sampling": {"patches": 3}})
 
 
 def test_a_value_of_another_type_is_refused():
-    with pytest.raises(BadInputError, match=r"config\.edge_px: expected float, got '448'"):
+    with pytest.raises(BadInputError, match=r"config\.edge_px: .*float.*'448'"):
         config_from_dict(EncoderConfig, {"edge_px": "448"})
-    with pytest.raises(BadInputError, match=r"expected an object, got 3"):
+    with pytest.raises(BadInputError, match=r"object.*3"):
         config_from_dict(EncoderConfig, {"network": 3})
 
 
@@ -50,24 +50,24 @@ def test_the_items_of_a_tuple_are_looked_at():
     shape = config_from_json(Shape, '{"rates": [1, 2.5], "widths": [4, 8, 16]}')
     assert shape == Shape(rates=(1.0, 2.5), widths=(4, 8, 16))
     assert isinstance(shape.rates[0], float)
-    with pytest.raises(BadInputError, match=r"config\.widths\[1\]: expected int, got '8'"):
+    with pytest.raises(BadInputError, match=r"config\.widths\[1\]: .*int.*'8'"):
         config_from_json(Shape, '{"widths": [4, "8"]}')
-    with pytest.raises(BadInputError, match=r"config\.rates: expected 2 values, got 3"):
+    with pytest.raises(BadInputError, match=r"config\.rates: .*2 .*3"):
         config_from_dict(Shape, {"rates": (1.0, 2.0, 3.0)})
-    with pytest.raises(BadInputError, match=r"config\.widths\[0\]: expected int, got True"):
+    with pytest.raises(BadInputError, match=r"config\.widths\[0\]: .*int.*True"):
         config_from_dict(Shape, {"widths": [True]})
 
 
-def test_what_is_no_json_object_is_refused(tmp_path: Path):
+def test_a_non_object_json_is_refused(tmp_path: Path):
     with pytest.raises(BadInputError, match="config: not JSON"):
         config_from_json(Shape, "{")
     (tmp_path / "shape.json").write_text("[1]")
-    with pytest.raises(BadInputError, match=r"shape\.json: expected an object, got \[1\]"):
+    with pytest.raises(BadInputError, match=r"shape\.json: .*\[1\]"):
         config_from_file(Shape(), tmp_path / "shape.json")
     assert config_from_file(Shape(is_open=True), None) == Shape(is_open=True)
 
 
-def test_what_a_file_does_not_name_is_as_in_the_default_it_is_read_over(tmp_path: Path):
+def test_missing_fields_are_taken_from_the_default(tmp_path: Path):
     file = tmp_path / "config.json"
     file.write_text('{"steps": 3, "graph": {"hidden": 8}}')
     default = joint_config()
@@ -83,35 +83,35 @@ def test_every_change_changes_the_hash():
 
 
 def test_the_hash_is_that_of_the_compact_json():
-    """It names what is stored already: the shipped encoders, and every vector made by them."""
+    """The hash names stored data: the shipped encoders, and every vector made by them."""
     assert config_hash(Shape()) == "3a63105074591c1b"
 
 
 def test_no_list_is_refused_where_values_are_expected():
-    with pytest.raises(BadInputError, match=r"config\.widths: expected a list, got 5"):
+    with pytest.raises(BadInputError, match=r"config\.widths: .*list.*5"):
         config_from_dict(Shape, {"widths": 5})
-    with pytest.raises(BadInputError, match=r"config\.rates: expected a list, got 'ab'"):
+    with pytest.raises(BadInputError, match=r"config\.rates: .*list.*'ab'"):
         config_from_dict(Shape, {"rates": "ab"})
 
 
-def test_what_may_be_left_open_is_looked_at_too():
+def test_optional_fields_are_validated_too():
     assert config_from_dict(Span, {"first": None}) == Span()
     given = config_from_dict(Span, {"first": 3, "inner": {"rates": [1, 2]}})
     assert given == Span(3, Shape(rates=(1.0, 2.0)))
-    with pytest.raises(BadInputError, match=r"config\.first: expected int, got 'x'"):
+    with pytest.raises(BadInputError, match=r"config\.first: .*int.*'x'"):
         config_from_dict(Span, {"first": "x"})
-    with pytest.raises(BadInputError, match=r"config\.inner: expected an object, got 3"):
+    with pytest.raises(BadInputError, match=r"config\.inner: .*object.*3"):
         config_from_dict(Span, {"inner": 3})
 
 
 def test_names_and_their_values_are_looked_at():
     given = config_from_dict(Span, {"places": {"a": "b"}, "names": {"a": ["b", "c"]}})
     assert given == Span(places={"a": "b"}, names={"a": ["b", "c"]})
-    with pytest.raises(BadInputError, match=r"config\.places: expected an object, got \['a'\]"):
+    with pytest.raises(BadInputError, match=r"config\.places: .*object.*\['a'\]"):
         config_from_dict(Span, {"places": ["a"]})
-    with pytest.raises(BadInputError, match=r"config\.places\.a: expected str, got 1"):
+    with pytest.raises(BadInputError, match=r"config\.places\.a: .*str.*1"):
         config_from_dict(Span, {"places": {"a": 1}})
-    with pytest.raises(BadInputError, match=r"config\.names\.a: expected a list, got 'b'"):
+    with pytest.raises(BadInputError, match=r"config\.names\.a: .*list.*'b'"):
         config_from_dict(Span, {"names": {"a": "b"}})
 
 

@@ -17,7 +17,7 @@ from ml.roi.encoders.hub import load_hub_encoder
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
 
 
-def test_what_is_installed_passes() -> None:
+def test_installed_packages_pass() -> None:
     require_extra("numpy", extra="hub")
 
 
@@ -38,7 +38,7 @@ def test_work_without_its_library_names_the_extra(monkeypatch, package, extra, w
 
 
 def test_the_developers_have_every_extra_but_timm() -> None:
-    """It brings a torchvision that must match torch's build; its tests bring a stand-in."""
+    """timm requires a torchvision that matches torch's build; its tests have a stand-in."""
     extras = PROJECT["optional-dependencies"]
     (own,) = [line for line in extras["dev"] if line.startswith("tessera[")]
     assert set(own[len("tessera[") : -1].split(",")) == set(extras) - {"dev", "cpu", "gpu", "timm"}

@@ -1,4 +1,4 @@
-"""Files written whole or not at all: a failure leaves what was there, and nothing beside it."""
+"""Atomic writes: a failure leaves the earlier file, and no other."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from ml.files import replacing, write_bytes, write_json, write_npz, write_text
 
 
-def test_a_failure_leaves_the_old_file_and_nothing_beside_it(tmp_path: Path):
+def test_a_failure_leaves_only_the_old_file(tmp_path: Path):
     path = tmp_path / "card.md"
     write_text(path, "old")
     with pytest.raises(RuntimeError), replacing(path) as temporary:
@@ -44,10 +44,10 @@ def test_text_bytes_json_and_arrays_read_back(tmp_path: Path, durable: bool):
         assert stored["n"].tolist() == [0, 1, 2] and stored["x"].shape == (2, 2)
 
 
-def test_json_that_no_reader_knows_is_refused_and_loses_nothing(tmp_path: Path):
+def test_json_outside_the_standard_is_refused_and_preserves_the_file(tmp_path: Path):
     path = tmp_path / "scores.json"
     write_json(path, [1])
-    with pytest.raises(ValueError, match="not JSON compliant"):
+    with pytest.raises(ValueError, match="JSON"):
         write_json(path, [float("nan")])
     assert json.loads(path.read_text()) == [1]
 

@@ -54,7 +54,7 @@ def test_the_way_back_leads_to_the_start() -> None:
     np.testing.assert_allclose(transform_points(inverse(H)[0], there), xy, atol=1e-9)
 
 
-def test_points_behind_the_plane_are_told_and_divide_by_no_zero() -> None:
+def test_points_behind_the_plane_are_reported_and_divide_by_no_zero() -> None:
     with np.errstate(all="raise"):
         xy, is_front = project_points(TILTED, np.array([[0.5, 1], [1, 1], [2, 1]]))
     assert is_front.tolist() == [True, False, False]

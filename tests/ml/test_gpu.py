@@ -1,4 +1,4 @@
-"""What a machine computes on is found without torch in the process that asks."""
+"""The compute device is detected without torch in this process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def driver(monkeypatch):
     return says
 
 
-def test_without_a_driver_it_is_the_processor_and_a_gpu_asked_for_is_missed(monkeypatch):
+def test_without_a_driver_it_is_the_processor_and_a_requested_gpu_is_missing(monkeypatch):
     def no_driver(name):
         raise OSError(name)
 
@@ -34,7 +34,7 @@ def test_without_a_driver_it_is_the_processor_and_a_gpu_asked_for_is_missed(monk
     assert device_line() == "device: 'cuda' was asked for, but this machine has 0 usable GPUs"
 
 
-def test_with_a_driver_a_process_of_its_own_looks(driver):
+def test_with_a_driver_a_separate_process_probes_the_gpu(driver):
     driver(0, "Some GPU (cuda:0, 40 GiB)\n")
     assert device_line() == "Some GPU (cuda:0, 40 GiB)"
     driver(0, "CPU (cpu)\n")

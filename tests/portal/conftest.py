@@ -1,11 +1,14 @@
-"""What every test of the portal has: a cheap look at what arrives."""
+"""Fixtures of every test of the portal, which inspect uploads in this process."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.db.migrations.recorder import MigrationRecorder
 
 
 @pytest.fixture(autouse=True)
@@ -26,3 +29,10 @@ def _look_here(monkeypatch: pytest.MonkeyPatch) -> None:
         return others(target, arguments, **options)
 
     monkeypatch.setattr(inspection, "run_limited", run)
+
+
+@pytest.fixture
+def backup_folder(tmp_path: Path, transactional_db: None) -> Path:
+    """Destination of a test's backups. The tests' database is made without migrations."""
+    MigrationRecorder(connection).ensure_schema()
+    return tmp_path / "backups"

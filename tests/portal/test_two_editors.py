@@ -11,11 +11,11 @@ from django.test import Client
 from django.urls import reverse
 
 from portal.annotations.models import Label
-from portal.annotations.services import label_set_ensure, label_update, labels_order
+from portal.annotations.services.labels import label_set_ensure, label_update, labels_order
 from portal.archive.models import IntakeRules
-from portal.archive.services import case_create
-from portal.hooks.models import Webhook
+from portal.archive.services.cases import case_create
 from portal.labs.models import Lab, User
+from portal.webhooks.models import Webhook
 
 pytestmark = pytest.mark.django_db
 
@@ -29,14 +29,14 @@ def both(manager: User) -> Client:
 
 
 def seen(answer: Any, *, near: str = "") -> str:
-    """Which state a page shows, in its form for ``near``."""
+    """State that a page shows in its form for ``near``."""
     text = answer.content.decode()
     found = re.search(r'name="seen" value="([0-9a-f]{16})"', text[text.index(near) :])
     assert found, "the form does not say what it shows"
     return found[1]
 
 
-def test_a_case_shows_what_was_saved_beside_what_was_written(
+def test_a_conflict_shows_the_saved_and_the_submitted_case(
     both: Client, lab: Lab, manager: User
 ) -> None:
     case = case_create(lab=lab, user=manager, accession="S-1", organ="colon", tags=["a"])
@@ -60,7 +60,7 @@ def test_a_case_shows_what_was_saved_beside_what_was_written(
 
 def test_a_webhook_too(both: Client, lab: Lab, manager: User, settings: Any) -> None:
     hook = Webhook.objects.create(lab=lab, name="LIS", url="https://lis.example/", created_by=None)
-    at = reverse("hooks:edit", args=[hook.pk])
+    at = reverse("webhooks:edit", args=[hook.pk])
     sent = {"url": "https://lis.example/", "types": ["case.created"], "seen": seen(both.get(at))}
     assert both.post(at, sent | {"name": "RIS"}).status_code == 302
     late = both.post(at, sent | {"name": "PACS", "types": []})
@@ -70,7 +70,7 @@ def test_a_webhook_too(both: Client, lab: Lab, manager: User, settings: Any) -> 
     assert (hook.name, hook.types) == ("RIS", ["case.created"])
 
 
-def test_a_label_and_rules_say_that_somebody_was_first(both: Client, lab: Lab) -> None:
+def test_a_conflict_of_labels_and_rules_is_reported(both: Client, lab: Lab) -> None:
     label_set_ensure(lab=lab)
     label = Label.objects.filter(lab=lab).first()
     assert label is not None

@@ -30,7 +30,7 @@ FIRST = 600  # regions before anything begins: above what makes an index file du
 
 @dataclass
 class Log:
-    """What writers say, one file each; the reader keeps its place."""
+    """Messages of the writers, one file each; the reader remembers its position."""
 
     folder: Path
     places: dict[Path, int] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class Log:
     gone: set[str] = field(default_factory=set)
 
     def read(self) -> None:
-        """Take in what was said since."""
+        """Read the new messages."""
         for path in self.folder.glob("*.log"):
             with path.open("rb") as file:
                 file.seek(self.places.get(path, 0))
@@ -56,7 +56,7 @@ class Log:
 
 @dataclass(frozen=True)
 class Story:
-    """What every process knows."""
+    """State that every process knows."""
 
     folder: Path
     canvas_ids: tuple[Any, ...]
@@ -73,9 +73,9 @@ def origin() -> np.ndarray:
 
 def save(canvas: Any, user: Any, number: int, rng: np.random.Generator) -> tuple[str, float]:
     """Draw a region whose vector is nearer to the origin than all before: its id and distance."""
-    from portal.annotations.services import roi_create
-    from portal.retrieval import services
-    from portal.retrieval.models import Encoder
+    from portal.annotations.services.rois import roi_create
+    from portal.embeddings.models import Encoder
+    from portal.embeddings.services.embeddings import embedding_save
 
     left = 10 + number % 300
     ring = [[left, 10], [left + 20, 10], [left + 20, 30], [left, 30], [left, 10]]
@@ -84,7 +84,7 @@ def save(canvas: Any, user: Any, number: int, rng: np.random.Generator) -> tuple
     ).roi
     away = rng.standard_normal(DIM)
     vector = (origin() + away / np.linalg.norm(away) * 10 / (number + 10)).astype(np.float32)
-    services.embedding_save(
+    embedding_save(
         roi_id=roi.pk,
         geometry=roi.geometry,
         encoder=Encoder.objects.get(name="swapping"),
@@ -97,8 +97,8 @@ def save(canvas: Any, user: Any, number: int, rng: np.random.Generator) -> tuple
 
 
 def write(story: Story, n: int) -> None:
-    """Save and delete until told to stop, and say so before and after."""
-    from portal.annotations.services import roi_delete
+    """Save and delete until stopped, logging each write before and after."""
+    from portal.annotations.services.rois import roi_delete
     from portal.archive.models import Canvas
     from portal.labs.models import User
 
@@ -122,24 +122,22 @@ def write(story: Story, n: int) -> None:
 
 def swap(story: Story) -> None:
     """Build index files, one after the other."""
+    from portal.embeddings.indexes import Scope
+    from portal.embeddings.models import Encoder
+    from portal.embeddings.services.indexes import index_build_submit
     from portal.jobs.worker.runner import job_run
-    from portal.retrieval import selectors, services
-    from portal.retrieval.indexes import Scope
-    from portal.retrieval.models import Encoder
 
     scope = Scope(Encoder.objects.get(name="swapping"), story.lab_id)
     while not story.stop.is_set():
-        before = selectors.snapshot_latest(scope)
-        version = before.version + 1 if before else 1
-        job_run(services.index_build_submit(scope=scope, version=version).pk)
+        job_run(index_build_submit(scope=scope).pk)
 
 
 def search(story: Story, n: int, count: int) -> None:
     """Search ``count`` times and hold each answer against the logs; write what was found."""
     from portal.annotations.models import Roi
+    from portal.embeddings.models import Encoder
     from portal.labs.models import User
-    from portal.retrieval.models import Encoder
-    from portal.retrieval.selectors import SimilarQuery, similar_search
+    from portal.search.selectors.similar_cases import SimilarQuery, similar_search
 
     user = User.objects.get(pk=story.user_id)
     roi = Roi.objects.select_related("canvas__case").get(pk=story.roi_id)
@@ -188,6 +186,19 @@ def cluster() -> Iterator[dict[str, str]]:
             postgres.kill()
 
 
+@contextmanager
+def on_milvus(folder: Path) -> Iterator[dict[str, str]]:
+    """A Milvus server of its own that holds the indexes."""
+    from tests.milvus_server import RunningMilvus
+
+    folder.mkdir()
+    running = RunningMilvus(folder)
+    try:
+        yield {"TESSERA_INDEX_ENGINE": "milvus", "TESSERA_MILVUS_URL": running.url}
+    finally:
+        running.kill()
+
+
 def run(searches: int, folder: Path, servers: dict[str, str] | None = None) -> dict[str, Any]:
     """Start the processes, wait, and add up what they found."""
     from tests.bench.portal import portal_open
@@ -196,7 +207,7 @@ def run(searches: int, folder: Path, servers: dict[str, str] | None = None) -> d
     from django.db import connections
 
     from portal.archive.models import Canvas, Case
-    from portal.retrieval.models import Encoder
+    from portal.embeddings.models import Encoder
 
     Encoder.objects.update(is_default=False)
     Encoder.objects.create(
@@ -262,10 +273,13 @@ def main() -> int:
     parser.add_argument("--searches", type=int, default=10_000)
     parser.add_argument("--json", type=Path, help="also here, without what hangs on the machine")
     parser.add_argument("--postgresql", action="store_true", help="instead of SQLite")
+    parser.add_argument("--milvus", action="store_true", help="indexes there instead of in files")
     asked = parser.parse_args()
-    servers = cluster() if asked.postgresql else nullcontext()
+    servers = cluster() if asked.postgresql else nullcontext({})
     with tempfile.TemporaryDirectory() as name, servers as addresses:
-        told = run(asked.searches, Path(name), addresses)
+        indexes = on_milvus(Path(name) / "milvus") if asked.milvus else nullcontext({})
+        with indexes as more:
+            told = run(asked.searches, Path(name), addresses | more or None)
     told["wrong"] = told["wrong"][:20]
     print(json.dumps(told, indent=1))
     if asked.json:

@@ -1,1 +1,1 @@
-"""What several protocols share: images, descriptors, match pictures, memory."""
+"""Parts shared by several protocols: images, descriptors, match pictures, memory."""

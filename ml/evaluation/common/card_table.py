@@ -1,4 +1,4 @@
-"""The one table of a descriptor's model card, out of what several evaluations wrote."""
+"""The table of a descriptor's model card, from the results of several evaluations."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ml.errors import BadInputError
-from ml.evaluation.common.descriptors import told_name
+from ml.evaluation.common.descriptors import table_name
 from ml.reports.tables import Cell, markdown_table
 from ml.types import JsonObject
 
@@ -26,17 +26,17 @@ _COLUMNS: tuple[tuple[str, str, Read], ...] = (
     ("scores", "epipolar error, px", lambda found: found["all"]["epipolar_px"]),
     ("scores", "pose AUC 10", lambda found: found["all"]["auc_10deg"]),
 )
-"""Protocol (a key of a result), title, and where a descriptor's figure stands."""
+"""Protocol (a key of a result), title, and reader of a descriptor's figure."""
 
 
 def card_table(results: Sequence[Mapping[str, Any]], *, names: Sequence[str] = ()) -> str:
-    """One row for each descriptor, one column for each main figure of the protocols scored.
+    """Markdown table with a row for each descriptor and a column for each main figure.
 
     Args:
-        results: of ``evaluate matching`` and ``evaluate epipolar``; of two rows of one descriptor
-            under the same protocol the first counts.
-        names: of the descriptors shown, in this order; empty for all. Other weights than those
-            that ship go by the folder of their file, see ``told_name``.
+        results: Results of ``evaluate matching`` and ``evaluate epipolar``. The first row of a
+            descriptor under a protocol counts.
+        names: Descriptors shown, in this order; empty for all. Weights of a file are named as in
+            ``table_name``.
     Raises:
         BadInputError: a name that was not scored.
     """
@@ -45,7 +45,7 @@ def card_table(results: Sequence[Mapping[str, Any]], *, names: Sequence[str] = (
         for protocol in {protocol for protocol, _, _ in _COLUMNS} & result.keys():
             known = scored.setdefault(protocol, {})
             for name, row in result[protocol].items():
-                known.setdefault(told_name(name), row)
+                known.setdefault(table_name(name), row)
     for result in results:
         if "carried" in result:  # more methods of the same protocol
             scored["papers"] = {**scored.get("papers", {}), **result["carried"]}
@@ -63,7 +63,7 @@ def card_table(results: Sequence[Mapping[str, Any]], *, names: Sequence[str] = (
 
 
 def read_results(paths: Iterable[Path]) -> list[JsonObject]:
-    """What earlier evaluations, of this version or an older one, wrote with ``--json``.
+    """Read results written with ``--json`` or ``--figures``.
 
     Raises:
         BadInputError: a file is missing or holds no JSON object.
@@ -75,16 +75,16 @@ def _read(path: Path) -> JsonObject:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        # without the path in the text of an OSError
-        why = (error.strerror or "unreadable").lower() if isinstance(error, OSError) else error
-        raise BadInputError(f"{path.name}: expected the JSON of an evaluation ({why})") from None
+        # The text of an OSError would show the whole path.
+        reason = (error.strerror or "unreadable").lower() if isinstance(error, OSError) else error
+        raise BadInputError(f"{path.name}: expected the JSON of an evaluation ({reason})") from None
     if not isinstance(found, dict):
         raise BadInputError(f"{path.name}: expected a JSON object, got {type(found).__name__}")
     return found
 
 
 def _cell(found: Mapping[str, Any] | None, read: Read) -> Cell:
-    """None if the descriptor was not scored by this protocol, or by none of its families."""
+    """A descriptor's figure; None if it was not scored."""
     try:
         return None if found is None else read(found)
     except KeyError:

@@ -1,4 +1,4 @@
-"""The descriptors of a run: those that load, and why the others do not."""
+"""Loading and naming of the descriptors of a run."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ml.errors import BadInputError, MlError
-from ml.keypoints import Descriptor, load_descriptor
+from ml.keypoints import load_descriptor
+from ml.keypoints.descriptors.registry import Descriptor
 
 ALL_NAMES = ("sift", "orb", "akaze", "kaze", "triplet", "cnn", "graph", "vit", "tessera", "default")
-LEARNED_NAMES = ("triplet", "cnn", "graph", "vit", "tessera", "default")
 
 
 def load_descriptors(names: Sequence[str]) -> tuple[dict[str, Descriptor], dict[str, str]]:
     """Load descriptors by name.
 
     Returns:
-        loaded: by name, in order; a second name of the same descriptor (``default``) is left out
-        where the first is there. skipped: by name, the reason in one line.
+        loaded: by name, in order, without a second name of the same descriptor (``default``).
+        skipped: the reason in one line, by name.
     Raises:
         BadInputError: none loads.
     """
@@ -39,26 +39,26 @@ def load_descriptors(names: Sequence[str]) -> tuple[dict[str, Descriptor], dict[
     return loaded, skipped
 
 
-def told_name(name: str) -> str:
-    """What tables call a descriptor; with other weights, ``NAME:FILE``, NAME and FILE's folder."""
+def table_name(name: str) -> str:
+    """Name of a descriptor in tables; for ``NAME:FILE``, NAME and the folder of FILE."""
     family, has_file, file = name.partition(":")
     return f"{family} {Path(file).resolve().parent.name}" if has_file else name
 
 
 def split_names(words: Sequence[str]) -> list[str]:
-    """Names given apart or with commas, each once, in order."""
+    """Split words at commas; each name occurs once, in order."""
     names = [name.strip() for word in words for name in word.split(",")]
     return list(dict.fromkeys(name for name in names if name))
 
 
 def versions_of(descriptors: Mapping[str, Descriptor]) -> dict[str, str]:
-    """The version that each descriptor states; hand-crafted ones state none."""
+    """Versions by name, of descriptors that state one."""
     found = {name: str(getattr(d, "version", "")) for name, d in descriptors.items()}
     return {name: version for name, version in found.items() if version}
 
 
 def versions_line(versions: Mapping[str, str]) -> str:
-    """One sentence on the versions, empty if there are none."""
+    """Sentence with the versions, empty if there are none."""
     if not versions:
         return ""
     return "Versions: " + ", ".join(f"{name} {v}" for name, v in versions.items()) + "."

@@ -1,4 +1,4 @@
-"""Features of images that occur in many pairs, extracted once for all of them."""
+"""Cached features of images that occur in several pairs."""
 
 from __future__ import annotations
 
@@ -9,17 +9,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ml.keypoints import (
-    Descriptor,
-    ImageFeatures,
-    MatchConfig,
-    extract,
-    load_descriptor,
-    match_descriptors,
-    match_features,
-    match_images,
-)
-from ml.keypoints.parallel import both
+from ml.keypoints import load_descriptor, match_images
+from ml.keypoints.descriptors.registry import Descriptor
+from ml.keypoints.features import ImageFeatures, extract
+from ml.keypoints.match import match_descriptors
+from ml.keypoints.parallel import run_both
+from ml.keypoints.pipeline import MatchConfig, match_features
 from ml.types import ImageU8, Matches
 
 MaskedImage = tuple[ImageU8, ImageU8 | None]
@@ -28,15 +23,15 @@ MaskedImage = tuple[ImageU8, ImageU8 | None]
 
 @dataclass(slots=True)
 class FeatureCache:
-    """What ``extract`` found, by image, mask, descriptor and number of key points.
+    """Cache of ``extract`` by image, mask, descriptor and number of key points.
 
-    A run holds one cache for each descriptor, so that memory stays bounded.
+    A run uses one cache for each descriptor, so that memory stays bounded.
     """
 
     _features: dict[tuple[str, str, int], ImageFeatures] = field(default_factory=dict)
 
     def extract(self, image: MaskedImage, descriptor: Descriptor, keypoints: int) -> ImageFeatures:
-        """``extract`` of an image within its mask, the first time it is asked for."""
+        """Extract the features of an image within its mask."""
         key = (_digest(image), descriptor.name, keypoints)
         if key not in self._features:
             pixels, mask = image
@@ -51,13 +46,11 @@ class FeatureCache:
         b: MaskedImage,
         name: str,
         keypoints: int,
-        *,
-        config: MatchConfig | None = None,
     ) -> Matches:
-        """What ``match_images`` finds for two images with their masks, to the last bit."""
+        """Match two images exactly as ``match_images`` does."""
         descriptor = load_descriptor(name)
-        features = both(lambda image: self.extract(image, descriptor, keypoints), a, b)
-        return match_features(*features, config=config or MatchConfig())
+        features = run_both(lambda image: self.extract(image, descriptor, keypoints), a, b)
+        return match_features(*features, config=MatchConfig())
 
     def mutual(
         self,
@@ -68,7 +61,7 @@ class FeatureCache:
         keypoints: int,
         ratio: float | None = None,
     ) -> Matches:
-        """Mutual nearest neighbours of the same key points: no geometry, nothing refined."""
+        """Match the same key points by mutual nearest neighbours, without geometry."""
         one, other = (self.extract(image, descriptor, keypoints) for image in (a, b))
         pairs, distance = match_descriptors(
             one.descriptors, other.descriptors, strategy="mutual", ratio=ratio
@@ -79,7 +72,7 @@ class FeatureCache:
 def seconds_a_pair(
     pairs: Sequence[tuple[MaskedImage, MaskedImage]], name: str, keypoints: int
 ) -> float:
-    """Median time of ``match_images`` with nothing kept from before; NaN without pairs."""
+    """Median time of ``match_images`` without a cache; NaN without pairs."""
     seconds = []
     for (image_a, mask_a), (image_b, mask_b) in pairs:
         started = time.perf_counter()
@@ -89,7 +82,7 @@ def seconds_a_pair(
 
 
 def _digest(image: MaskedImage) -> str:
-    """16 bytes of shapes and contents, in hexadecimal digits."""
+    """Digest of shapes and contents."""
     digest = hashlib.blake2b(digest_size=16)
     for plane in image:
         digest.update(b"none" if plane is None else str(plane.shape).encode() + plane.tobytes())

@@ -1,4 +1,4 @@
-"""The images that key point matching is scored on: folders of stills or of consecutive frames."""
+"""Images of evaluations: folders of stills or of consecutive frames."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from ml.errors import BadInputError
 from ml.keypoints.pixels import to_u8
-from ml.mosaic.sources import IMAGE_SUFFIXES, MASK_NAMES
+from ml.mosaic.frames.sources import IMAGE_SUFFIXES, MASK_NAMES
 from ml.natural_order import natural_sort
 from ml.training.common.sequence import folder_name
 from ml.types import ArrayBool, ImageU8
@@ -20,12 +20,12 @@ from ml.types import ArrayBool, ImageU8
 
 @dataclass(frozen=True, slots=True)
 class EvaluationImage:
-    """An image with what is known of it.
+    """An image, its mask and its scene.
 
     Attributes:
         name: folder and file name. rgb: (H, W, 3) uint8.
         mask: (H, W) bool, the camera's field of view, or None if the folder holds no mask.
-        scene: images of two scenes (operations, sequences) show nothing in common.
+        scene: operation or sequence; images of two scenes are unrelated.
     """
 
     name: str
@@ -37,10 +37,10 @@ class EvaluationImage:
 def read_images(
     folders: Sequence[Path], *, count: int, long_side_px: int
 ) -> tuple[EvaluationImage, ...]:
-    """Images of several folders, evenly spaced in each, in shares as equal as the folders allow.
+    """Read images of several folders, evenly spaced in each, about as many of each.
 
     Args:
-        count: at most this many over all folders, taken in turn. long_side_px: larger ones shrink.
+        count: at most this many over all folders. long_side_px: larger images are shrunk.
     Returns:
         Interleaved: the first of each folder, then the second of each.
     Raises:
@@ -48,7 +48,7 @@ def read_images(
     """
     if count < 1:
         raise BadInputError(f"images: expected at least 1, got {count}")
-    # stills are a set, no sequence: the published pairs were drawn in plain order
+    # The published pairs were drawn from the plain order of names.
     names = [sorted(image_paths(folder)) for folder in folders]
     shares = _fair_shares([len(paths) for paths in names], count)
     chosen = [
@@ -78,7 +78,7 @@ def image_paths(folder: Path) -> list[Path]:
 
 
 def read_image(path: Path, *, long_side_px: int) -> EvaluationImage:
-    """One image as RGB, shrunk so that its long side is at most ``long_side_px``.
+    """Read an image as RGB, with a long side of at most ``long_side_px``.
 
     Raises:
         BadInputError: it cannot be read.
@@ -98,7 +98,7 @@ def read_image(path: Path, *, long_side_px: int) -> EvaluationImage:
 
 
 def scene_of(path: Path) -> str:
-    """What an image shows: its folder if a numbered frame, else folder and first part of its name.
+    """Scene of an image: its folder if a numbered frame, else folder and first part of its name.
 
     ``laparoscopy-stills/00001-21711-frame-12190.jpg`` is scene ``laparoscopy-stills/00001``,
     ``sinus-4584/00004584.jpg`` is scene ``sinus-4584``.
@@ -112,7 +112,7 @@ def scene_of(path: Path) -> str:
 def unrelated_pairs(
     images: Sequence[EvaluationImage], *, count: int, seed: int
 ) -> list[tuple[EvaluationImage, EvaluationImage]]:
-    """Pairs of images of different scenes, drawn without repetition; all where there are fewer."""
+    """Draw pairs of images of different scenes, without repetition; all if there are fewer."""
     pairs = [(a, b) for i, a in enumerate(images) for b in images[i + 1 :] if a.scene != b.scene]
     order = np.random.default_rng(seed).permutation(len(pairs))[:count]
     return [pairs[i] for i in order]
@@ -121,7 +121,7 @@ def unrelated_pairs(
 def consecutive_pairs(
     folders: Sequence[Path], *, gaps: Sequence[int], count: int, long_side_px: int
 ) -> list[tuple[EvaluationImage, EvaluationImage]]:
-    """Pairs of frames of sequences, ``count`` over all folders and gaps, evenly spaced in each.
+    """Pairs of frames of sequences, evenly spaced, at most ``count`` over all folders and gaps.
 
     Raises:
         BadInputError: a folder holds no image.
@@ -141,7 +141,7 @@ def consecutive_pairs(
 
 
 def _fair_shares(available: Sequence[int], count: int) -> list[int]:
-    """How many to take of each so that the sum is ``count`` at most and the shares are even."""
+    """Number to take of each; their sum is at most ``count``."""
     shares = [0] * len(available)
     while sum(shares) < min(count, sum(available)):
         for i, most in enumerate(available):
@@ -159,7 +159,7 @@ def _read_rgb(path: Path) -> ImageU8:
 
 
 def mask_file(folder: Path) -> Path | None:
-    """The image of what the camera sees, in a folder or the one above it; None: there is none."""
+    """Mask image in a folder or the one above it, None if there is none."""
     around = [near / name for name in MASK_NAMES for near in (folder, folder.resolve().parent)]
     return next((path for path in around if path.is_file()), None)
 

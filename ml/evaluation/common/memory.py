@@ -1,4 +1,4 @@
-"""The most memory that a process has held."""
+"""Peak memory of a process."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 
 
 def peak_mib() -> float:
-    """Largest resident memory of this process alone, MiB.
+    """Largest resident memory of this process, without its parent's, MiB.
 
-    On Linux from its status: ``ru_maxrss`` keeps what the parent held before the exec.
+    On Linux from its status: ``ru_maxrss`` includes the parent's memory before the exec.
     """
     try:
         status = Path("/proc/self/status").read_text()

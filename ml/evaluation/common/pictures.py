@@ -1,4 +1,4 @@
-"""Match pictures: two images side by side, right lines green and wrong ones red."""
+"""Pictures of matches: two images side by side, right lines green and wrong ones red."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ml.types import ArrayBool, ImageU8, Matches
 
 RIGHT, WRONG = (60, 210, 90), (235, 50, 50)  # RGB: green and red
 MAX_LINES = 200
-"""More lines than this hide the pictures beneath them."""
+"""Largest number of lines: more hide the images."""
 MAX_WIDTH_PX = 1600
-"""Of the sheet: it fits a screen."""
+"""Largest width of a picture."""
 GAP_PX = 8
-"""Between the two pictures: enough to tell where one ends."""
+"""Gap between the two images."""
 
 
 def draw_pair(
@@ -28,11 +28,14 @@ def draw_pair(
     title: str,
     seed: int = 0,
 ) -> ImageU8:
-    """(H, W, 3) RGB: both images with a line per match, wrong ones on top, and how many there are.
+    """Draw both images with a line per match, wrong ones on top, and their numbers.
 
     Args:
-        is_right: (M,). title: written above. seed: of the draw of lines, if there are more than
-            ``MAX_LINES``; the share of wrong ones is kept.
+        is_right: (M,) bool.
+        seed: Of the choice of lines if there are more than ``MAX_LINES``; the share of wrong ones
+            stays the same.
+    Returns:
+        (H, W, 3) uint8 RGB.
     """
     height = max(len(image_a), len(image_b))
     offset = image_a.shape[1] + GAP_PX
@@ -55,7 +58,7 @@ def draw_pair(
 
 
 def write_picture(path: Path, picture: ImageU8) -> None:
-    """Write an RGB picture as JPEG or PNG, by its name; makes the folder.
+    """Write an RGB picture as JPEG or PNG by its suffix, and create its folder.
 
     Raises:
         BadInputError: it cannot be written.

@@ -1,1 +1,1 @@
-"""Do matches agree with known camera poses?"""
+"""Key point matching against known camera poses."""

@@ -1,4 +1,4 @@
-"""One pair of a calibrated sequence scored against its poses, and the pairs summed up."""
+"""Scores of pairs of a calibrated sequence against its poses, and their summary."""
 
 from __future__ import annotations
 
@@ -12,26 +12,28 @@ from ml.errors import BadInputError, NotEnoughMatchesError
 from ml.evaluation.common.features import FeatureCache, MaskedImage
 from ml.evaluation.matching.metrics import fundamental_error, pose_auc, precision
 from ml.evaluation.matching.pairs import as_u8
-from ml.keypoints import Descriptor, estimate_fundamental, estimate_pose, symmetric_epipolar_px
+from ml.keypoints.descriptors.registry import Descriptor
+from ml.keypoints.verification.estimation import estimate_fundamental, symmetric_epipolar_px
+from ml.keypoints.verification.pose import estimate_pose
 from ml.training.common.sequence import CalibratedSequence
 from ml.types import ArrayF64, ImageU8, Matches
 
 AUC_DEG = (5, 10, 20)
-"""The thresholds at which pose errors are usually reported."""
+"""Limits of the pose error at which AUC is reported."""
 NO_POSE_DEG = 180.0
-"""The error of a pose that was not found: the largest there is."""
+"""Error of a pose that was not found: the largest possible."""
 NAN = float("nan")
 
 
 @dataclass(frozen=True, slots=True)
 class EpipolarScore:
-    """One pair against the epipolar geometry of its poses; NaN if nothing was matched.
+    """Scores of one pair against the epipolar geometry of its poses; NaN without matches.
 
     Attributes:
         gap, first: frames apart, and the first frame.
         matches: of ``match_images``. epipolar_px: mean of eq. 16 over them.
         under_1px, under_3px: shares of matches whose mean distance to the two epipolar lines is
-            below: half of eq. 16's term. under_1px_sum: the same of the whole term.
+            below: half of eq. 16's term. under_1px_sum: the same of the term itself.
         fundamental_error: eq. 18 of the fundamental matrix of the matches.
         inliers: eq. 19, share of ``raw_matches`` that RANSAC keeps. raw_matches: mutual neighbours
             under the descriptor's ratio test, before any geometry. raw_epipolar_px, raw_under_1px,
@@ -59,7 +61,7 @@ class EpipolarScore:
 
 @dataclass(slots=True)
 class FrameCache:
-    """Frames of a sequence, read once; their key points and descriptors, of one descriptor."""
+    """Cache of the frames of a sequence, and of their features by the current descriptor."""
 
     sequence: CalibratedSequence
     keypoints: int
@@ -78,11 +80,11 @@ class FrameCache:
         return self.frame(index), as_u8(self.sequence.mask)
 
     def match(self, a: int, b: int, name: str) -> Matches:
-        """``match_images`` of two frames."""
+        """Match two frames by ``match_images``."""
         return self._of(name).match(self.masked(a), self.masked(b), name, self.keypoints)
 
     def raw_matches(self, a: int, b: int, name: str, descriptor: Descriptor) -> Matches:
-        """Mutual nearest neighbours under the descriptor's ratio test; no geometry."""
+        """Match two frames by mutual neighbours under the descriptor's ratio test."""
         return self._of(name).mutual(
             self.masked(a),
             self.masked(b),
@@ -92,7 +94,7 @@ class FrameCache:
         )
 
     def _of(self, name: str) -> FeatureCache:
-        """What is kept of a descriptor; that of another one is let go."""
+        """Cache of a descriptor, which replaces that of another one."""
         if name != self._name:
             self._name, self._features = name, FeatureCache()
         return self._features
@@ -105,7 +107,7 @@ def score_pair(
 
     Source: dinov2-adaptation-endoscopic-matching, eq. 16-19; departs from eq. 17 by halving the
         symmetric sum, so that the threshold is a distance in px in one image (the sum is reported
-        beside it), and from eq. 18 as ``fundamental_error`` says.
+        as well), and from eq. 18 as described in ``fundamental_error``.
     """
     found = cache.match(a, b, name)
     return scored(cache.sequence, a, b, found, cache.raw_matches(a, b, name, descriptor))
@@ -114,7 +116,7 @@ def score_pair(
 def scored(
     sequence: CalibratedSequence, a: int, b: int, found: Matches, raw: Matches
 ) -> EpipolarScore:
-    """Matches of frames a and b, and those before any geometry, against their poses."""
+    """Score matches of frames a and b, and raw matches without geometry, against their poses."""
     truth = sequence.fundamental(a, b)
     epipolar_px, under_1px, under_3px, under_1px_sum = epipolar_rates(truth, found)
     raw_px, raw_under_1px, raw_under_3px, _ = epipolar_rates(truth, raw)
@@ -138,7 +140,7 @@ def scored(
 
 
 def epipolar_rates(truth: ArrayF64, matches: Matches) -> tuple[float, float, float, float]:
-    """Mean of eq. 16, shares under 1 and 3 px of its half, share under 1 px of the whole."""
+    """Mean of eq. 16, shares of its half under 1 and 3 px, share of itself under 1 px."""
     if not len(matches):
         return NAN, NAN, NAN, NAN
     distance = symmetric_epipolar_px(truth, matches.xy_a, matches.xy_b)
@@ -152,7 +154,7 @@ def epipolar_rates(truth: ArrayF64, matches: Matches) -> tuple[float, float, flo
 
 
 def inlier_share(matches: Matches) -> float:
-    """Eq. 19: matches that agree on one fundamental matrix / all matches; NaN without matches."""
+    """Share of matches that agree on one fundamental matrix (eq. 19); NaN without matches."""
     try:
         found = estimate_fundamental(matches.xy_a, matches.xy_b, method="ransac").inliers.sum()
     except NotEnoughMatchesError:
@@ -163,10 +165,9 @@ def inlier_share(matches: Matches) -> float:
 def pose_error_deg(
     sequence: CalibratedSequence, a: int, b: int, matches: Matches, *, method: str = "ransac"
 ) -> float:
-    """Larger of the errors of rotation and translation direction; 180 where no pose came out.
+    """Larger of the errors of rotation and translation direction; 180 without a pose.
 
-    An essential matrix without depth does not fix the sign of the translation: the better one
-    counts, as is usual.
+    An essential matrix does not fix the sign of the translation: the better one counts.
     """
     try:
         pose = estimate_pose(matches.xy_a, matches.xy_b, sequence.camera, method=method)
@@ -181,7 +182,7 @@ def pose_error_deg(
 
 
 def gap_pairs(sequence: CalibratedSequence, gap: int, count: int) -> list[tuple[int, int]]:
-    """At most ``count`` evenly spaced pairs of frames that far apart.
+    """At most ``count`` evenly spaced pairs of frames ``gap`` apart.
 
     Raises:
         BadInputError: the sequence is too short.
@@ -212,7 +213,7 @@ MEANS = (
 
 
 def summary(scores: Sequence[EpipolarScore]) -> dict[str, float]:
-    """Means over pairs (NaN, a pair without matches, left out), pose AUC, partner found.
+    """Summarise pairs; pairs without matches have no part in the means.
 
     Returns:
         ``MEANS``; ``epipolar_px_sd``; ``auc_5deg`` ..., ``magsac_auc_5deg`` ...;
@@ -232,7 +233,7 @@ def summary(scores: Sequence[EpipolarScore]) -> dict[str, float]:
 
 
 def t_test(ours: Sequence[EpipolarScore], other: Sequence[EpipolarScore]) -> float:
-    """p of a paired t-test of the epipolar errors over the pairs that both matched; NaN below 3.
+    """p of a paired t-test of the epipolar errors over pairs matched by both; NaN below 3.
 
     Source: dinov2-adaptation-endoscopic-matching, table I; it does not say whether paired.
     """

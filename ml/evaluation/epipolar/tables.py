@@ -92,7 +92,7 @@ def epipolar_tables(result: Mapping[str, Any]) -> str:
     for title, key in _BY_GAP:
         rows = [[name, *(by_gap[gap][key] for gap in gaps)] for name, by_gap in scores.items()]
         parts += [f"**{title}**", markdown_table(["descriptor", *gaps], rows)]
-    parts += _raw(scores) + _truth(result) + _cross_sequence(result) + _ablation(result)
+    parts += _raw(scores)
     return "\n\n".join(part for part in parts if part)
 
 
@@ -104,41 +104,8 @@ def _raw(scores: Mapping[str, Any]) -> list[str]:
     return [title, markdown_table(heads, rows)]
 
 
-def _truth(result: Mapping[str, Any]) -> list[str]:
-    keys = ("moved_px", "epipolar_px", "under_1px", "under_3px", "under_1px_sum")
-    rows = [
-        [gap, f"{row['points']}", *(row[key] for key in keys)]
-        for gap, row in result["truth"].items()
-        if row["points"]
-    ]
-    if not rows:
-        return []
-    heads = ["gap", "points", "median shift, px", "epipolar error, px", "< 1 px", "< 3 px"]
-    title = (
-        "**The ground truth's own noise: points of structure from motion, put where the image says"
-        " they are; no matcher can be expected above its < 1 px**"
-    )
-    return [title, markdown_table([*heads, "< 1 px, sum"], rows)]
-
-
-def _cross_sequence(result: Mapping[str, Any]) -> list[str]:
-    found = result.get("cross_sequence", {})
-    keys = ("matches", "inliers", "raw_matches", "raw_inliers")
-    rows = [
-        [name, *(f"{row[key]:.0f}" for key in ("pairs", *keys))]
-        for name, row in found.items()
-        if row["pairs"]
-    ]
-    heads = ["descriptor", "pairs", "matches", "inliers", "mutual NN: matches", "inliers"]
-    title = "**Images from elsewhere (table II): totals, fewer is better**"
-    return [title, markdown_table(heads, rows)] if rows else []
-
-
 def poses_table(result: Mapping[str, Any]) -> str:
-    """Table I of dinov2-adaptation for a page: its gap, and the error over all of them.
-
-    Where that gap was not asked for, the last one that was takes its place.
-    """
+    """Table I of dinov2-adaptation at the paper's gap, or at the last gap if it was not scored."""
     gaps, compared = result["options"]["gaps"], result["compared_with"]
     gap = PAPER_GAP if PAPER_GAP in gaps else gaps[-1]
     rows = [
@@ -158,62 +125,17 @@ def poses_table(result: Mapping[str, Any]) -> str:
         "error over all gaps, px",
         f"p against {compared}",
     ]
-    told = ", ".join(map(str, gaps))
-    return (
-        f"{result['sequence']}: {result['options']['pairs']} pairs at gaps {told}.\n\n"
-        + markdown_table(heads, rows)
+    head = (
+        f"{result['sequence']}: {result['options']['pairs']} pairs at gaps"
+        f" {', '.join(map(str, gaps))}."
     )
+    return f"{head}\n\n{markdown_table(heads, rows)}"
 
 
-def elsewhere_table(result: Mapping[str, Any]) -> str:
-    """Table II of dinov2-adaptation for a page."""
-    return "\n\n".join(_cross_sequence(result))
-
-
-def write_page(page: Path, result: Mapping[str, Any], *, section: str = "poses") -> None:
-    """Replace the two tables of a page; that of images from elsewhere if there is one.
+def write_page(page: Path, result: Mapping[str, Any]) -> None:
+    """Replace the table ``poses`` of a page.
 
     Raises:
         BadInputError: see ``update_card``.
     """
-    update_card(page, section, poses_table(result))
-    if "cross_sequence" in result:
-        update_card(page, "elsewhere", elsewhere_table(result))
-
-
-def dense_line(result: Mapping[str, Any]) -> str:
-    """The rows of the dense transformer's ablation in one sentence, for a card."""
-    found = result["ablation"]
-    rows = found.get("vit", {})
-    told = [
-        f"{name} {row['under_3px']:.3f} ({row['matches']:.0f} matches)"
-        for name, row in rows.items()
-    ]
-    pairs = next((row["pairs"] for row in rows.values()), 0)
-    return (
-        f"Dense matches below 3 px, {pairs} pairs of `{result['sequence']}` at gap {found['gap']}: "
-        + "; ".join(told)
-        + "."
-    )
-
-
-def _ablation(result: Mapping[str, Any]) -> list[str]:
-    tables = result.get("ablation", {})
-    keys = ("matches", "epipolar_px", "epipolar_px_sd", "under_1px", "under_3px")
-    heads = ["configuration", "matches", "epipolar error, px", "sd", "< 1 px", "< 3 px"]
-    parts = []
-    for key, what in (
-        (
-            "vit",
-            "the parts of `vit`, dense patches, threshold 0.95 except in the last two (table III)",
-        ),
-        ("stages", f"the stages of `match_images` with `{result['compared_with']}`"),
-    ):
-        if key in tables:
-            rows = [
-                [name, *(row[k] for k in (*keys, "auc_10deg", "partner_found"))]
-                for name, row in tables[key].items()
-            ]
-            title = f"**Ablation at gap {tables['gap']}: {what}**"
-            parts += [title, markdown_table([*heads, "AUC 10", "partner found"], rows)]
-    return parts
+    update_card(page, "poses", poses_table(result))

@@ -1,1 +1,1 @@
-"""Are matches right? Images warped by known transforms, and images with nothing in common."""
+"""Key point matching on images warped by known transforms, and on unrelated images."""

@@ -1,7 +1,7 @@
 """``python -m ml evaluate matching``: descriptors on images warped by known transforms.
 
-The papers' own protocol (``papers``) and how much position leaks in it, the hard one, images with
-nothing in common beside real neighbouring frames (``protocols``), and a learned ``confidence``.
+``papers`` has the papers' own protocol, ``protocols`` the hard one, unrelated images and real
+neighbouring frames.
 """
 
 from __future__ import annotations
@@ -21,28 +21,26 @@ from ml.evaluation.common.descriptors import (
 )
 from ml.evaluation.common.features import FeatureCache
 from ml.evaluation.common.images import consecutive_pairs, read_images
+from ml.evaluation.common.output import add_output_arguments, update_result
 from ml.evaluation.common.pictures import draw_pair, write_picture
-from ml.evaluation.common.renew import renew
-from ml.evaluation.matching.confidence import confidence_line
 from ml.evaluation.matching.homographies import real_homographies
-from ml.evaluation.matching.kept_rows import WorkFolder
 from ml.evaluation.matching.pairs import CORE_FAMILIES, FAMILIES, WarpedPair, make_pairs
 from ml.evaluation.matching.plots import write_matching_plots
 from ml.evaluation.matching.protocols import HARD_PE_PX, masked_images, projection_error
-from ml.evaluation.matching.scorers import SCORERS, Run, grouped
+from ml.evaluation.matching.scorers import SCORERS, Run
 from ml.evaluation.matching.scores import HardScores, PapersScores, Rates
 from ml.evaluation.matching.tables import matching_tables
-from ml.keypoints import DETECTOR_NAMES
+from ml.keypoints.detect import DETECTOR_NAMES
 from ml.reports.cards import update_card
 from ml.types import ArrayF64, Progress
 
 PROTOCOLS = tuple(SCORERS)
 FRAME_GAPS = (1, 2, 4)
-"""Real homographies are those between frames this far apart."""
+"""Distances in frames of the pairs that give real homographies."""
 
 
 class MatchingOptions(TypedDict):
-    """What was asked for."""
+    """Options of the command."""
 
     detector: str
     max_keypoints: int
@@ -54,7 +52,7 @@ class MatchingOptions(TypedDict):
 
 
 class MatchingData(TypedDict):
-    """What was scored: pairs by family, and how many there were of the rest."""
+    """Scored data: pairs by family, and the number of the rest."""
 
     folders: list[str]
     images: int
@@ -66,25 +64,22 @@ class MatchingData(TypedDict):
 
 
 class MatchingReport(TypedDict):
-    """What ``run`` returns: a protocol that was not asked for is missing."""
+    """Result of ``run``, without protocols that were not requested."""
 
     options: MatchingOptions
     data: MatchingData
     versions: dict[str, str]
     skipped: dict[str, str]
     papers: NotRequired[dict[str, PapersScores]]
-    detectors: NotRequired[dict[str, dict[str, PapersScores]]]
     carried: NotRequired[dict[str, PapersScores]]
-    leak: NotRequired[dict[str, PapersScores]]
     hard: NotRequired[dict[str, HardScores]]
     unrelated: NotRequired[dict[str, dict[str, Rates]]]
-    confidence: NotRequired[dict[str, dict[str, dict[str, float]]]]
     pictures: NotRequired[list[str]]
     plots: NotRequired[list[str]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``python -m ml evaluate matching``."""
+    """Add the arguments of ``python -m ml evaluate matching``."""
     add = parser.add_argument
     add("folders", type=Path, nargs="+", help="folders of images; FOLDER/frames for a sequence")
     add("--descriptors", nargs="+", default=list(ALL_NAMES), help="names; missing ones are noted")
@@ -102,30 +97,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--long-side-px", type=int, default=720)
     add("--target", type=float, default=0.9995, help="precision that the NNT threshold keeps")
     add("--seed", type=int, default=7)
-    add("--work", type=Path, help="folder to keep scores in; a later run scores only what is new")
-    add("--card", type=Path, help="model card whose 'matching' or 'confidence' is replaced")
-    add("--renew", type=Path, help="JSON result whose rows of these descriptors are replaced")
-    add(
-        "--beside",
-        type=Path,
-        nargs="*",
-        default=[],
-        help="JSON results with more columns for that table",
-    )
-    add("--plots", type=Path, help="folder for the plots")
-    add(
-        "--pictures",
-        type=Path,
-        help="folder for pictures of matches: right lines green, wrong lines red",
-    )
+    add_output_arguments(parser)
 
 
 def run(args: argparse.Namespace, progress: Progress) -> MatchingReport:
-    """Score every named descriptor under every named protocol.
+    """Score every named descriptor by every named protocol.
 
     Returns:
-        By protocol and descriptor, see ``scores``; ``skipped`` names the descriptors that
-        do not load, ``options`` and ``data`` what was scored.
+        Scores by protocol and descriptor; ``skipped``: descriptors that do not load.
     Raises:
         BadInputError: no image, no descriptor that loads, or options out of range.
         UnknownNameError: no such protocol, family or detector.
@@ -144,8 +123,7 @@ def run(args: argparse.Namespace, progress: Progress) -> MatchingReport:
         per_family=args.per_family,
         seed=args.seed,
     )
-    kept = WorkFolder(args.work)
-    work = Run(args, descriptors, images, grouped(pairs), frames, progress, kept)
+    work = Run(args, descriptors, images, pairs, frames, progress)
     about = {
         "options": _options(args),
         "data": _data(work, homographies),
@@ -153,28 +131,25 @@ def run(args: argparse.Namespace, progress: Progress) -> MatchingReport:
         "skipped": skipped,
     }
     scored = {name: SCORERS[name](work) for name in protocols}
-    # The names of the protocols are known at run time only.
+    # Protocols are keys, which mypy cannot check.
     result = cast("MatchingReport", {**about, **scored})
     if args.pictures is not None:
         result["pictures"] = write_pictures(work)
     if args.plots is not None:
         result["plots"] = write_matching_plots(args.plots, result)
-    whole = result if args.renew is None else renew(args.renew, result)
+    merged = result if args.update is None else update_result(args.update, result)
     if args.card is not None:
-        if "confidence" in result:
-            update_card(args.card, "confidence", confidence_line(result["confidence"]))
-        if scored.keys() - {"confidence"}:
-            update_card(args.card, "matching", card_table([whole, *read_results(args.beside)]))
+        update_card(args.card, "matching", card_table([merged, *read_results(args.results)]))
     return result
 
 
 def describe(result: MatchingReport) -> str:
-    """The tables for people."""
+    """Markdown tables of the result."""
     return matching_tables(result)
 
 
 def write_pictures(work: Run) -> list[str]:
-    """A pair of each family by each descriptor: ``match_images``, and mutual neighbours alone."""
+    """Draw a pair of each family, matched by ``match_images`` and by mutual neighbours."""
     chosen: dict[str, WarpedPair] = {}
     for pair in work.pairs:
         if pair.source == work.images[0].name or pair.family not in chosen:

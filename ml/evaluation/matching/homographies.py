@@ -10,14 +10,16 @@ from ml.errors import NotEnoughMatchesError
 from ml.evaluation.common.images import EvaluationImage
 from ml.evaluation.matching.pairs import as_u8
 from ml.geometry import normalised, transform_points
-from ml.keypoints import DetectorConfig, detect_keypoints, estimate_transform, load_descriptor
+from ml.keypoints import load_descriptor
+from ml.keypoints.detect import DetectorConfig, detect_keypoints
 from ml.keypoints.pipeline import match_keypoints
+from ml.keypoints.verification.estimation import estimate_transform
 from ml.types import ArrayF64, Keypoints
 
 MIN_INLIERS = 30
-"""Fewer matches that agree may agree by chance."""
-MOST_CORNER_SHIFT = 0.3
-"""A homography that moves a corner by more than this share of width or height counts as wrong."""
+"""Least number of inliers; fewer may agree by chance."""
+MAX_CORNER_SHIFT = 0.3
+"""Largest plausible motion of a corner, as a share of width or height."""
 
 
 def real_homographies(
@@ -41,7 +43,7 @@ def real_homographies(
         matrix = np.linalg.inv(unit) @ transform.matrix @ unit
         corners = np.array([[0, 0], [1, 0], [1, 1], [0, 1.0]])
         shift = np.abs(transform_points(matrix, corners) - corners).max()
-        if transform.inliers.sum() >= MIN_INLIERS and shift <= MOST_CORNER_SHIFT:
+        if transform.inliers.sum() >= MIN_INLIERS and shift <= MAX_CORNER_SHIFT:
             found.append(normalised(matrix))
     return found
 

@@ -1,4 +1,4 @@
-"""Numbers of key point matching: precision, matching score, curves, thresholds, pose errors."""
+"""Metrics of key point matching: precision, matching score, curves, thresholds, pose errors."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class PairMatches:
 
     Attributes:
         family, value: of the pair.
-        partners: key points that have a partner in the other image: what recall divides by.
+        partners: number of key points with a partner in the other image.
         distance: (K,) float32, K <= partners: points without a descriptor have no neighbour.
-        is_right: (K,) bool, within the projection error. is_exact: (K,) bool, the very partner.
+        is_right: (K,) bool, within the projection error. is_exact: (K,) bool, the partner itself.
     """
 
     family: str
@@ -35,8 +35,8 @@ class Threshold:
     """A distance under which a nearest neighbour is kept.
 
     Attributes:
-        distance: keep what is *smaller*. reached: whether the wanted precision is reached; if
-        not, the distance is that of the best F1.
+        distance: exclusive bound. reached: whether the target precision is reached; if not, the
+        distance is that of the best F1.
     """
 
     distance: float
@@ -56,7 +56,7 @@ def matching_score(right: float, partners: float) -> float:
 def recall_curve(
     distance: npt.NDArray[np.float32], is_right: ArrayBool, partners: int
 ) -> tuple[ArrayF64, ArrayF64, ArrayF64]:
-    """Recall against 1 - precision, one point for each threshold that changes what is kept.
+    """Recall against 1 - precision, one point for each threshold that changes the selection.
 
     Args:
         distance, is_right: (K,), nearest neighbours. partners: number of correspondences.
@@ -75,10 +75,10 @@ def recall_curve(
 
 
 def choose_threshold(pairs: Sequence[PairMatches], *, target: float | None) -> Threshold:
-    """The threshold of the best matching score with at least a precision, or of the best F1.
+    """Choose the threshold of the best score at a least precision, or of the best F1.
 
     Args:
-        target: precision to be kept over all pairs together; None asks for the best F1.
+        target: least precision over all pairs; None for the best F1.
     Returns:
         Threshold: that of the best F1 with ``reached`` False if no threshold is that precise.
     """
@@ -98,7 +98,7 @@ def choose_threshold(pairs: Sequence[PairMatches], *, target: float | None) -> T
 
 
 def pooled(pairs: Sequence[PairMatches]) -> tuple[ArrayF32, ArrayBool, int]:
-    """(distance, is_right, partners) of all pairs together."""
+    """(distance, is_right, partners) of all pairs, concatenated."""
     if not pairs:
         return np.zeros(0, np.float32), np.zeros(0, np.bool_), 0
     return (
@@ -109,7 +109,7 @@ def pooled(pairs: Sequence[PairMatches]) -> tuple[ArrayF32, ArrayBool, int]:
 
 
 def worst_tenth(values: Sequence[float]) -> float:
-    """Mean of the lowest tenth of the values, at least one of them; NaN counts as 0."""
+    """Mean of the lowest tenth of the values, of one value at least; NaN counts as 0."""
     if not len(values):
         return float("nan")
     ordered = np.sort(np.nan_to_num(np.asarray(values, np.float64)))
@@ -129,8 +129,8 @@ def area_under_curve(one_minus_precision: ArrayF64, recall: ArrayF64) -> float:
 def fundamental_error(estimate: ArrayF64, truth: ArrayF64) -> float:
     """Eq. 18 of dinov2-adaptation: ||F - F_gt|| / (||F|| ||F_gt||), Frobenius norms.
 
-    A fundamental matrix has neither scale nor sign: both are brought to unit norm first, and the
-    sign that fits better counts, so that the error lies in [0, sqrt(2)].
+    A fundamental matrix has neither scale nor sign: both are scaled to unit norm first, and the
+    better sign counts, so the error is in [0, sqrt(2)].
     """
     a = estimate / np.linalg.norm(estimate)
     b = truth / np.linalg.norm(truth)

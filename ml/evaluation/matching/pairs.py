@@ -16,7 +16,7 @@ CORE_FAMILIES = ("rotation", "translation", "scale", "blur", "viewpoint")
 """The papers' families, at the values of graph-ssl-endoscopic-matching, section 4.3.1."""
 
 WIDE_FAMILIES = ("rotation_wide", "scale_wide")
-"""Beyond the papers: turns to the other side, and scales as a scope's approach gives."""
+"""Families beyond the papers': rotations up to 180 degrees, and larger changes of scale."""
 
 FAMILIES = (*CORE_FAMILIES, *WIDE_FAMILIES)
 VALUES: dict[str, tuple[float, ...]] = {
@@ -28,7 +28,7 @@ VALUES: dict[str, tuple[float, ...]] = {
     "rotation_wide": (30.0, 60.0, 90.0, 135.0, 180.0),
     "scale_wide": (0.7, 0.8, 1.25, 1.4),
 }
-"""Degrees, pixels, factors, pixels of the kernel; of the viewpoint which draw it is."""
+"""Values by family: degrees, pixels, factors, kernel sizes; for ``viewpoint`` numbers of draws."""
 
 NOISE_SD = 4.0
 """Grey levels of the noise on every viewpoint pair."""
@@ -54,7 +54,7 @@ class WarpedPair:
     mask_b: ArrayBool | None = None
 
     def partners(self, xy: ArrayF32) -> tuple[ArrayF32, ArrayBool]:
-        """Where points of a lie in b: (N, 2) float32, and (N,) bool whether inside it."""
+        """Positions in b of points of a, (N, 2) float32, and whether they are inside, (N,) bool."""
         partner = transform_points(self.H_b_from_a, xy).astype(np.float32)
         size = np.array([self.b.shape[1] - 1, self.b.shape[0] - 1])
         return partner, np.asarray(((partner >= 0) & (partner <= size)).all(axis=1))
@@ -90,7 +90,7 @@ def make_pairs(
 
 
 def as_u8(mask: ArrayBool | None) -> ImageU8 | None:
-    """A mask as 0 and 255, for functions that take images."""
+    """Convert a mask to 0 and 255; None stays None."""
     return None if mask is None else mask.astype(np.uint8) * np.uint8(255)
 
 

@@ -1,47 +1,39 @@
 """The papers' protocol of key point matching: key points and their exact projections.
 
 Key points are detected in an image and *projected* into its warped copy, so that every partner is
-present; a match is right where its projection error is at most 5 px. It leaks position, for
-partners sit at true positions: ``CoordinatesDescriptor`` and ``with_shuffled_positions`` show how
-much. Source: graph-ssl-endoscopic-matching, section 4.3.
+present; a match is right where its projection error is at most 5 px. Partners have their true
+positions, so a descriptor that encodes position scores too well.
+
+Source: graph-ssl-endoscopic-matching, section 4.3.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 
 from ml.evaluation.matching.metrics import PairMatches
 from ml.evaluation.matching.pairs import WarpedPair, as_u8
-from ml.keypoints import DetectorConfig, detect_keypoints, match_descriptors
 from ml.keypoints.descriptors.classical import CLASSICAL_NAMES, ClassicalDescriptor
-from ml.keypoints.detect import take
-from ml.keypoints.projection import projected
+from ml.keypoints.descriptors.registry import Descriptor
+from ml.keypoints.detect import DetectorConfig, detect_keypoints, take
+from ml.keypoints.match import match_descriptors
+from ml.keypoints.projection import project_keypoints
 from ml.types import ArrayBool, ArrayF32, ImageU8, Keypoints
 
 PAPER_PE_PX = 5.0
-"""A match this near the true place counts as right in the papers."""
+"""Largest projection error of a right match."""
 EXACT_PX = 1e-3
-"""SIFT finds some points twice, at two angles: nearer than this is the same point."""
+"""Largest distance of one point found twice, as by SIFT at two angles."""
 
-CONTEXT_FREE = frozenset({*CLASSICAL_NAMES, "triplet", "cnn", "vit", "tessera", "coordinates"})
-"""Descriptors of a point that do not look at the other points: all but ``graph``."""
-
-
-class PointDescriptor(Protocol):
-    """What the papers' protocol needs of a descriptor."""
-
-    name: str
-
-    def describe(self, image: ImageU8, xy: ArrayF32, response: ArrayF32) -> ArrayF32:
-        """As ``Descriptor.describe``."""
+CONTEXT_FREE = frozenset({*CLASSICAL_NAMES, "triplet", "cnn", "vit", "tessera"})
+"""Descriptors that do not depend on the other points of the image: all but ``graph``."""
 
 
 @dataclass(slots=True)
 class PointCache:
-    """Key points by image and detector, and rows by image and descriptor, worked out once."""
+    """Cache of key points by image and detector, and of their rows by descriptor."""
 
     _points: dict[tuple[int, str, int], tuple[ImageU8, Keypoints]] = field(default_factory=dict)
     _rows: dict[tuple[int, str, int, str], tuple[ImageU8, ArrayF32]] = field(default_factory=dict)
@@ -49,7 +41,7 @@ class PointCache:
     def points(
         self, image: ImageU8, detector: str, count: int, mask: ArrayBool | None
     ) -> Keypoints:
-        """Key points of an image (the object counts, not its values)."""
+        """Key points of an image; the object is the key, not its values."""
         key = (id(image), detector, count)
         if key not in self._points:
             config = DetectorConfig(name=detector, max_keypoints=count)
@@ -58,7 +50,7 @@ class PointCache:
         return self._points[key][1]
 
     def rows(
-        self, descriptor: PointDescriptor, image: ImageU8, detector: str, points: Keypoints
+        self, descriptor: Descriptor, image: ImageU8, detector: str, points: Keypoints
     ) -> ArrayF32:
         """Descriptors of all key points of an image, for descriptors without context."""
         key = (id(image), detector, len(points), descriptor.name)
@@ -69,14 +61,14 @@ class PointCache:
 
 
 def papers_pair(
-    descriptor: PointDescriptor,
+    descriptor: Descriptor,
     pair: WarpedPair,
     *,
     detector: str,
     keypoints: int,
     cache: PointCache,
 ) -> PairMatches:
-    """Nearest neighbours of the key points of a among their exact projections in b.
+    """Match the key points of a with the nearest of their exact projections in b.
 
     Both images are described by ``describe(image, xy, response)``, without scale or angle.
     """
@@ -94,15 +86,15 @@ def papers_pair(
 def carried_pair(
     descriptor: ClassicalDescriptor, pair: WarpedPair, *, keypoints: int, cache: PointCache
 ) -> PairMatches:
-    """The same with all that a hand-crafted descriptor can be given, its best form.
+    """Match as ``papers_pair`` with a hand-crafted descriptor in its best form.
 
-    The key points are those of its own detector, and each takes its size and angle along: b is
-    described at the size and angle that the true transform makes of those in a.
+    The key points are those of its own detector; b is described at the size and angle that the
+    true transform gives those of a.
     """
     found = cache.points(pair.a, descriptor.detector, keypoints, pair.mask_a)
     partner, inside = pair.partners(found.xy)
     points = take(found, inside)
-    there = projected(points, pair.H_b_from_a, partner[inside])
+    there = project_keypoints(points, pair.H_b_from_a, partner[inside])
     rows_a = descriptor.describe_keypoints(pair.a, points)
     rows_b = descriptor.describe_keypoints(pair.b, there)
     return _matched(pair, rows_a, rows_b, there.xy)
@@ -115,13 +107,3 @@ def _matched(pair: WarpedPair, rows_a: ArrayF32, rows_b: ArrayF32, xy_b: ArrayF3
     return PairMatches(
         pair.family, pair.value, len(xy_b), distance, error <= PAPER_PE_PX, error <= EXACT_PX
     )
-
-
-class CoordinatesDescriptor:
-    """The leak itself: a point's pixel coordinates as its descriptor."""
-
-    name = "coordinates"
-
-    def describe(self, image: ImageU8, xy: ArrayF32, response: ArrayF32) -> ArrayF32:
-        """(N, 2) float32: the points, off zero, for a row of zeros stands for no descriptor."""
-        return np.asarray(xy, np.float32) + np.float32(1.0)

@@ -1,7 +1,7 @@
-"""The hard protocol of key point matching, and images with nothing in common.
+"""The hard protocol of key point matching, and unrelated images.
 
-The papers' protocol leaks position (see ``papers``), so the hard one detects in both
-images independently and asks for 3 px; unrelated images should give no match at all.
+The papers' protocol leaks position (see ``papers``). The hard one detects in both images
+independently and requires 3 px; unrelated images should give no match.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from ml.evaluation.common.features import FeatureCache, MaskedImage
 from ml.evaluation.common.images import EvaluationImage
 from ml.evaluation.matching.pairs import WarpedPair, as_u8
 from ml.geometry import transform_points
-from ml.keypoints import Descriptor, estimate_fundamental, estimate_transform
+from ml.keypoints.descriptors.registry import Descriptor
+from ml.keypoints.verification.estimation import estimate_fundamental, estimate_transform
 from ml.types import ArrayF32, Matches
 
 HARD_PE_PX, CLOSE_PX = 3.0, 1.0
-"""A match is right within three pixels of its true place, and close within one."""
+"""Largest errors of a right and of a close match."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +28,8 @@ class HardScore:
     """One pair under the hard protocol.
 
     Attributes:
-        matches, right, close: of ``match_images``: all, within 3 px, within 1 px of the truth.
-        raw_matches, raw_right: of mutual nearest neighbours alone.
+        matches, right, close: matches of ``match_images``: all, within 3 px, within 1 px.
+        raw_matches, raw_right: the same of mutual nearest neighbours.
     """
 
     family: str
@@ -43,7 +44,7 @@ class HardScore:
 def hard_pair(
     descriptor: Descriptor, pair: WarpedPair, *, name: str, keypoints: int, cache: FeatureCache
 ) -> HardScore:
-    """Own detection in both images, matched by ``match_images`` and by mutual neighbours alone.
+    """Detect in both images, and match by ``match_images`` and by mutual neighbours.
 
     Args:
         name: of the descriptor, for ``match_images``.
@@ -69,19 +70,19 @@ def masked_images(pair: WarpedPair) -> tuple[MaskedImage, MaskedImage]:
 
 
 def projection_error(pair: WarpedPair, matches: Matches) -> ArrayF32:
-    """(M,) pixels in b between a match and the truth."""
+    """(M,) distances in pixels of b between matches and the truth."""
     truth = transform_points(pair.H_b_from_a, matches.xy_a)
     return np.asarray(np.hypot(*(truth - matches.xy_b).T), np.float32)
 
 
 @dataclass(frozen=True, slots=True)
 class CountScore:
-    """How much was matched of one pair, without any truth.
+    """Number of matches of one pair, without any truth.
 
     Attributes:
         matches, inliers: of ``match_images``, and of those agreeing on one epipolar geometry.
         planar: those agreeing on one homography.
-        raw_matches, raw_inliers, raw_planar: the same of mutual nearest neighbours alone.
+        raw_matches, raw_inliers, raw_planar: the same of mutual nearest neighbours only.
     """
 
     matches: int

@@ -1,4 +1,4 @@
-"""What the protocols found, summed up by family: the numbers of the tables."""
+"""Summaries of the protocols by family."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from ml.evaluation.matching.pairs import CORE_FAMILIES, FAMILIES
 from ml.evaluation.matching.protocols import CountScore, HardScore
 
 CURVE_POINTS = 60
-"""Points kept of a curve: enough to draw it smoothly, few enough to store."""
+"""Number of points stored of a curve."""
 RECALL_AT_WRONG = (0.01, 0.05)
-"""Shares of wrong matches at which recall is read: where few wrong ones are tolerable."""
+"""Shares of wrong matches at which recall is read."""
 
 
 Rates = dict[str, float]
@@ -40,7 +40,7 @@ class Thresholds(TypedDict):
 
 
 class PapersScores(TypedDict):
-    """Of one descriptor under the papers' protocol; see ``papers_summary``."""
+    """Scores of one descriptor under the papers' protocol; see ``papers_summary``."""
 
     families: dict[str, Rates]
     worst_tenth: Rates
@@ -50,7 +50,7 @@ class PapersScores(TypedDict):
 
 
 class HardScores(TypedDict):
-    """Of one descriptor under the hard protocol; see ``hard_summary``."""
+    """Scores of one descriptor under the hard protocol; see ``hard_summary``."""
 
     families: dict[str, Rates]
     seconds: NotRequired[float]
@@ -59,7 +59,7 @@ class HardScores(TypedDict):
 def papers_summary(
     pairs: Sequence[PairMatches], folds: Sequence[int], *, target: float
 ) -> PapersScores:
-    """Precision and matching score of one descriptor under the papers' protocol.
+    """Summarise one descriptor under the papers' protocol.
 
     NNT thresholds are chosen on the core families of one half of the images and applied to the
     other half, both ways. There are two: the best matching score at a precision of at least
@@ -69,7 +69,7 @@ def papers_summary(
         folds: 0 or 1 for each pair, by image.
     Returns:
         families: by family, ``core`` (the papers' five) and ``all``: nn_precision, exact (share
-        matched to the very partner), nnt_precision and nnt_score at the target, f1_precision and
+        matched to the partner itself), nnt_precision and nnt_score at the target, f1_precision and
         f1_score at the best F1. worst_tenth of the core pairs. thresholds, curves, by_value.
     """
     target_kept, targets = _cross_fit(pairs, folds, target)
@@ -100,12 +100,12 @@ def papers_summary(
 
 
 def in_family(family: str, group: str) -> bool:
-    """Whether a pair's family belongs to a family or group (``core``, ``all``)."""
+    """Return whether a pair's family belongs to a family or group (``core``, ``all``)."""
     return group in {"all", family} or (group == "core" and family in CORE_FAMILIES)
 
 
 def curve_of(pairs: Sequence[PairMatches]) -> dict[str, float | list[float]]:
-    """Recall against 1 - precision of pairs together, thinned, with its area and two readings."""
+    """Recall against 1 - precision over all pairs, thinned, with its area and two readings."""
     _, wrong, recall = recall_curve(*pooled(pairs))
     if not len(recall):
         return {"one_minus_precision": [], "recall": [], "area": 0.0}
@@ -123,11 +123,11 @@ def curve_of(pairs: Sequence[PairMatches]) -> dict[str, float | list[float]]:
 
 
 def hard_summary(scores: Sequence[HardScore]) -> HardScores:
-    """Precision and number of right matches under the hard protocol, by family.
+    """Summarise precision and right matches under the hard protocol.
 
     Returns:
         families: by family, ``core`` and ``all``: precision (right within 3 px / matches), right
-        (mean per pair), under_1px (share of matches), the same of mutual neighbours alone (raw_),
+        (mean per pair), under_1px (share of matches), the same of mutual neighbours only (raw_),
         worst_right (mean of the worst tenth of pairs).
     """
     families = {}
@@ -164,7 +164,7 @@ def count_summary(
 def _cross_fit(
     pairs: Sequence[PairMatches], folds: Sequence[int], target: float | None
 ) -> tuple[list[np.ndarray], tuple[Threshold, Threshold]]:
-    """Which neighbours of each pair are kept, by the threshold of the other half of the images."""
+    """Neighbours of each pair that pass the threshold of the other half of the images."""
     thresholds = []
     for fold in (0, 1):
         others = [

@@ -15,12 +15,9 @@ def matching_tables(result: Mapping[str, Any]) -> str:
     parts = [_head(result)]
     for key, write in (
         ("papers", _papers),
-        ("detectors", _detectors),
         ("carried", _carried),
-        ("leak", _leak),
         ("hard", _hard),
         ("unrelated", _unrelated),
-        ("confidence", _confidence),
     ):
         if key in result:
             parts += write(result[key], result["options"])
@@ -28,10 +25,10 @@ def matching_tables(result: Mapping[str, Any]) -> str:
 
 
 def skipped_line(skipped: Mapping[str, str]) -> str:
-    """One sentence on the descriptors that were not scored."""
+    """Sentence with the descriptors that were not scored, empty if there are none."""
     if not skipped:
         return ""
-    return "Not scored: " + "; ".join(f"{n} ({why})" for n, why in skipped.items()) + "."
+    return "Not scored: " + "; ".join(f"{n} ({reason})" for n, reason in skipped.items()) + "."
 
 
 def _head(result: Mapping[str, Any]) -> str:
@@ -50,7 +47,7 @@ def _head(result: Mapping[str, Any]) -> str:
 def _papers(found: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
     title = (
         f"**The papers' protocol: {options['max_keypoints']} key points of"
-        f" {options['detector']}, exact partners, PE <= 5 px; {_together(found)}**"
+        f" {options['detector']}, exact partners, PE <= 5 px; {_family_names(found)}**"
     )
     heads = ["descriptor", "NN precision", "exact partner", "NNT precision", "NNT score"]
     heads += ["at best F1: precision", "score", "worst tenth: NN precision", "exact", "NNT score"]
@@ -85,8 +82,8 @@ def _papers(found: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _together(found: Mapping[str, Any]) -> str:
-    """Which of the papers' families a ``core`` row is over."""
+def _family_names(found: Mapping[str, Any]) -> str:
+    """The papers' families that a ``core`` row covers."""
     there = [f for f in CORE_FAMILIES if any(f in s["families"] for s in found.values())]
     return f"{', '.join(there)} together"
 
@@ -114,21 +111,6 @@ def _curve_readings(found: Mapping[str, Any]) -> list[str]:
     return [title, markdown_table(heads, rows)] if rows else []
 
 
-def _detectors(found: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
-    rows = []
-    for detector, by_name in found.items():
-        for name, scores in by_name.items():
-            families = scores["families"]
-            core = families.get("core")
-            if core is not None:
-                keys = ("nn_precision", "exact", "nnt_precision", "nnt_score")
-                by_family = [families.get(f, {}).get("nn_precision") for f in CORE_FAMILIES]
-                rows.append([detector, name, *(core[key] for key in keys), *by_family])
-    heads = ["detector", "descriptor", "NN precision", "exact", "NNT precision", "NNT score"]
-    title = "**Each detector with its own and with the learned descriptors, papers' protocol**"
-    return [title, markdown_table([*heads, *(f"NN, {f}" for f in CORE_FAMILIES)], rows)]
-
-
 def _carried(found: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
     keys = ("nn_precision", "exact", "nnt_precision", "nnt_score")
     rows = [
@@ -144,22 +126,12 @@ def _carried(found: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
     return [title, markdown_table(heads, rows)]
 
 
-def _leak(found: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
-    families = [f for f in (*FAMILIES, "core") if any(f in s["families"] for s in found.values())]
-    rows = [
-        [name, *(scores["families"][family]["nn_precision"] for family in families)]
-        for name, scores in found.items()
-    ]
-    title = "**What position alone gives: NN precision of the papers' protocol**"
-    return [title, markdown_table(["descriptor", *families], rows)]
-
-
 def _hard(found: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
     heads = ["descriptor", "precision", "right a pair", "worst tenth: right", "within 1 px"]
     heads += ["mutual NN alone: precision", "right", "seconds a pair"]
     keys = ("precision", "right", "worst_right", "under_1px", "raw_precision", "raw_right")
     parts = []
-    for group, what in (("core", _together(found)), ("all", "the wide families too")):
+    for group, what in (("core", _family_names(found)), ("all", "the wide families too")):
         rows = [
             [name, *(scores["families"][group][key] for key in keys), scores["seconds"]]
             for name, scores in found.items()
@@ -193,14 +165,3 @@ def _unrelated(found: Mapping[str, Any], options: Mapping[str, Any]) -> list[str
         ]
         parts += [title, markdown_table(heads, rows)] if rows else []
     return parts
-
-
-def _confidence(found: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
-    title = "**Agreement with the neighbours against a learned confidence of each match**"
-    rows = [
-        [name, rule, *(rates[key] for key in ("precision", "recall", "unrelated"))]
-        for name, rules in found.items()
-        for rule, rates in rules.items()
-    ]
-    heads = ["descriptor", "kept by", "precision", "recall", "unrelated: matches a pair"]
-    return [title, markdown_table(heads, rows)]

@@ -1,1 +1,1 @@
-"""Do frames register, and does the mosaic agree with what is known of them?"""
+"""Registration of frames, and agreement of mosaics with known motions."""

@@ -1,6 +1,6 @@
-"""What mosaics are compared with: consecutive SIFT chaining and OpenCV's Stitcher (SCANS).
+"""Baselines for mosaics: consecutive SIFT chaining and OpenCV's Stitcher (SCANS).
 
-Every method runs in a process of its own, so that its peak memory is its own.
+Each method runs in a separate process, so that its peak memory can be measured.
 """
 
 from __future__ import annotations
@@ -19,29 +19,30 @@ import numpy as np
 from ml.evaluation.common.memory import peak_mib
 from ml.evaluation.mosaic.simulate import SweepConfig, simulate_sweep
 from ml.geometry import normalised
-from ml.imaging.slides import open_slide
-from ml.mosaic import MosaicConfig, build_mosaic
+from ml.imaging.slides.slide import open_slide
+from ml.mosaic import build_mosaic
+from ml.mosaic.config import MosaicConfig
 from ml.types import ArrayF64, ImageU8
 
 METHODS = ("tessera", "sift-chain", "opencv-scans")
 STITCHER_FRAMES = 25
-"""The Stitcher matches every pair: more frames than this and it works for minutes."""
+"""Largest number of frames of the Stitcher, which matches every pair."""
 
 MIN_MATCHES = 12
-"""Three times the four that a homography needs: fewer agree by chance."""
+"""Least number of matches and of inliers; fewer may agree by chance."""
 
 
 @dataclass(frozen=True, slots=True)
 class BaselineMosaic:
-    """What a method made of a sweep.
+    """Mosaic of a sweep by one method.
 
     Attributes:
         placed: index -> (3, 3), frame px to px of its own mosaic.
-        given: indices that it was given (the Stitcher gets fewer).
+        given: indices of its input frames (the Stitcher gets fewer).
         pixels: (H, W, 3) uint8, its mosaic, or None if it makes none.
-        peak_mib: of its process above that of the same process with the frames loaded.
-        dropped: index -> reason code, of methods that say so.
-        meshes: index -> what is added to frame px before ``placed``, where a method bends frames.
+        peak_mib: peak of its process, above the memory with the frames loaded.
+        dropped: index -> reason code, of methods that give one.
+        meshes: index -> displacement added to frame px before ``placed``, of methods with meshes.
     """
 
     placed: dict[int, ArrayF64]
@@ -57,7 +58,7 @@ class BaselineMosaic:
 
 
 class _Found(TypedDict):
-    """What a method says of its work; see ``BaselineMosaic``."""
+    """Report of a method; see ``BaselineMosaic``."""
 
     placed: dict[int, ArrayF64]
     given: tuple[int, ...]
@@ -88,9 +89,9 @@ def _attempt(method: str, sweep: SweepConfig, stills: Path | None) -> BaselineMo
 
 
 def sift_chain(frames: list[ImageU8]) -> dict[int, ArrayF64]:
-    """Each frame to the one before it: SIFT, ratio test, RANSAC homography; composed.
+    """Chain homographies of consecutive frames by SIFT, ratio test and RANSAC.
 
-    Stops where a pair fails: what comes after cannot be placed.
+    The chain ends at the first pair that fails.
     """
     sift, matcher = cv2.SIFT.create(2000, contrastThreshold=0.01), cv2.BFMatcher(cv2.NORM_L2)
     placed: dict[int, ArrayF64] = {0: np.eye(3)}
@@ -148,7 +149,7 @@ def _run_sift(frames: list[ImageU8]) -> _Found:
 
 
 def _run_stitcher(frames: list[ImageU8]) -> _Found:
-    """SCANS on evenly chosen frames; at frames under 0.6 MP its cameras hold the affine maps."""
+    """Run SCANS on evenly chosen frames; below 0.6 MP its cameras hold the affine maps."""
     step = max(1, -(-len(frames) // STITCHER_FRAMES))
     given = tuple(range(0, len(frames), step))
     stitcher = cv2.Stitcher.create(cv2.Stitcher_SCANS)

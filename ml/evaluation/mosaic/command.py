@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from ml.errors import BadInputError
 from ml.evaluation.common.images import mask_file
-from ml.evaluation.mosaic.asked import MOSAIC, PAIRS, asked_lines
 from ml.evaluation.mosaic.baselines import METHODS, sift_chain
 from ml.evaluation.mosaic.ncc import (
     DISTANCES,
@@ -29,8 +28,8 @@ from ml.evaluation.mosaic.ncc import (
     straightened_frames,
     visible,
 )
-from ml.evaluation.mosaic.renewed import renew_table
 from ml.evaluation.mosaic.table import SWEEPS, SweepTable, simulate_table, to_markdown
+from ml.evaluation.mosaic.targets import MOSAIC, PAIRS, target_lines
 from ml.evaluation.mosaic.truth import (
     TruthScore,
     accumulate,
@@ -44,20 +43,22 @@ from ml.evaluation.mosaic.truth import (
     score_against_truth,
     view_points,
 )
-from ml.mosaic import MosaicConfig, MosaicResult, build_mosaic
-from ml.mosaic.sources import open_source
+from ml.mosaic import build_mosaic
+from ml.mosaic.config import MosaicConfig
+from ml.mosaic.frames.sources import open_source
+from ml.mosaic.result import MosaicResult
 from ml.reports.cards import update_card
 from ml.types import ArrayBool, Progress
 
 IN_VIEW = "in the view"
-"""Where two runs are compared: at points that the scope shows."""
+"""Name of the comparison of two runs at points inside the field of view."""
 
 
 class FrameScores(TypedDict):
     """Scores of the mosaic of one folder or video.
 
     Attributes:
-        ncc: mean NCC of overlapping frames, by way of registering them and by distance.
+        ncc: mean NCC of overlapping frames, by method and distance.
         reference_px: median corner distance to the given reference, by distance.
         backward_px: median distance to a run over the reversed frames, by what is compared and by
             distance in frames.
@@ -79,7 +80,7 @@ class FrameScores(TypedDict):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``python -m ml evaluate mosaic``."""
+    """Add the arguments of ``python -m ml evaluate mosaic``."""
     parser.add_argument("frames", type=Path, nargs="?", help="a folder of frames or a video")
     parser.add_argument(
         "--simulate",
@@ -89,9 +90,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--stills", type=Path, help="folder of the stills of such sweeps")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
-    parser.add_argument(
-        "--renew", type=Path, help="JSON result whose rows of these sweeps and methods are replaced"
-    )
     parser.add_argument("--pictures", type=Path, help="keep the simulated mosaics in this folder")
     parser.add_argument("--card", type=Path, help="write the figures into this model card")
     parser.add_argument(
@@ -128,8 +126,6 @@ def run(args: argparse.Namespace, progress: Progress) -> SweepTable | FrameScore
             pictures=args.pictures,
             stills=args.stills,
         )
-        if args.renew is not None:
-            table = renew_table(args.renew, table)
         result, text = table, to_markdown(table)
     else:
         scores = score_frames(args, progress)
@@ -191,7 +187,7 @@ def score_frames(args: argparse.Namespace, progress: Progress) -> FrameScores:
 
 
 def frames_markdown(scores: FrameScores) -> str:
-    """The scores of one sequence as a list: the one table of a card is that of the sweeps."""
+    """Markdown list of the scores of one sequence."""
     lines = [
         f"{scores['data_set']}: {scores['registered']} of {scores['frames']} frames registered in "
         f"{scores['components']} mosaic(s), model {scores['model']}, {scores['width_px']} x "
@@ -206,14 +202,14 @@ def frames_markdown(scores: FrameScores) -> str:
         lines += ["", "Median distance between forward and backward run, px:"]
         for what, found in scores["backward_px"].items():
             lines.append(f"- {what}: " + ", ".join(f"{px} at {d}" for d, px in found.items()))
-    asked = asked_lines(scores["ncc"], scores.get("backward_px", {}).get(IN_VIEW, {}))
-    if asked:
-        lines += ["", "Targets and results:", *asked]
+    targets = target_lines(scores["ncc"], scores.get("backward_px", {}).get(IN_VIEW, {}))
+    if targets:
+        lines += ["", "Targets and results:", *targets]
     return "\n".join(lines) + "\n"
 
 
 def _by_distance(found: Mapping[str, float | None]) -> str:
-    """Mean NCC at each distance in frames, ``none`` where no two frames overlap."""
+    """Text of the mean NCC at each distance, ``none`` where no two frames overlap."""
     cells = [(d, found[str(d)]) for d in DISTANCES]
     return ", ".join(
         f"none at {d}" if value is None or np.isnan(value) else f"{value:.3f} at {d}"
@@ -230,10 +226,9 @@ def _backward(
     inside: ArrayBool,
     progress: Progress,
 ) -> dict[str, dict[str, float]]:
-    """Agreement of this run with one over the reversed frames, with meshes and without them.
+    """Compare this run with one over the reversed frames, with meshes and without.
 
-    In the view, and at the frames' corners: a round view shows nothing there, and what a mesh
-    says there only continues the view.
+    Points are compared in the view and at the frames' corners, where a mesh only extrapolates.
     """
     frames = [f.rgb for f in open_source(args.frames).frames() if f.rgb is not None]
     with tempfile.TemporaryDirectory() as folder:

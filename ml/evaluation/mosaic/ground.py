@@ -1,4 +1,4 @@
-"""What a simulated scope looks at: a picture that is flat, has hills, or is a still with depth."""
+"""Ground of a simulated scope: a flat picture, one with hills, or a still with depth."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ from ml.training.vit.depth import synthetic_depth
 from ml.types import ArrayF32, ArrayF64, ImageU8
 
 HILLS_PX = (92.0, 75.0)
-"""Picture px a radian of the hills, across and down: some three hills in a view of 470 px."""
+"""Picture px per radian of the hills, x and y: about three hills in a view of 470 px."""
 
 NEARING_STEPS = 16
-"""Of the search for what a ray meets: a relief of a fifth leaves half of the error each step."""
+"""Steps of the ray search: with a relief of a fifth each step halves the error."""
 
 AT_ONCE = 1 << 14
-"""Points looked up at once: OpenCV takes rows of less than 2^15."""
+"""Points per call: OpenCV takes rows of less than 2^15."""
 
 
 class Ground(Protocol):
-    """What the scope films."""
+    """Ground filmed by the scope."""
 
     @property
     def picture(self) -> ImageU8:
-        """(H, W, 3), what is drawn on it."""
+        """(H, W, 3) uint8 texture."""
 
     def seen(
         self, H_picture_from_frame: ArrayF64, xy: npt.NDArray[np.floating], *, size_px: int
     ) -> ArrayF64:
-        """(P, 2): the picture px that frame px look at; the pose is that over the mean plane."""
+        """(P, 2) picture px seen at frame px; the pose is that over the mean plane."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hills:
-    """A flat picture, or hills of it that stand out by up to ``relief`` of the scope's distance."""
+    """A picture with hills of up to ``relief`` of the scope's distance; 0 for a plane."""
 
     picture: ImageU8
     relief: float = 0.0
@@ -50,10 +50,7 @@ class Hills:
     def seen(
         self, H_picture_from_frame: ArrayF64, xy: npt.NDArray[np.floating], *, size_px: int
     ) -> ArrayF64:
-        """What stands out by z of the scope's distance is seen nearer to the point below the scope.
-
-        To first order, nearer by z times its distance from there.
-        """
+        """Shift raised points, to first order by height times distance from the point below."""
         flat = transform_points(H_picture_from_frame, xy)
         height = np.sin(flat[:, 0] / HILLS_PX[0]) * np.sin(flat[:, 1] / HILLS_PX[1])
         away = flat - _below(H_picture_from_frame, size_px)
@@ -62,10 +59,7 @@ class Hills:
 
 @dataclass(frozen=True, slots=True)
 class Tissue:
-    """A still, and the depth of each of its px along the axis of the camera that took it, median 1.
-
-    The scope films from where the camera stood, or from beside it.
-    """
+    """A still with the depth of each px along the axis of its camera, median 1."""
 
     picture: ImageU8
     depth: ArrayF32
@@ -73,12 +67,12 @@ class Tissue:
     def seen(
         self, H_picture_from_frame: ArrayF64, xy: npt.NDArray[np.floating], *, size_px: int
     ) -> ArrayF64:
-        """Where each ray of the scope meets the tissue.
+        """Intersection of each ray of the scope with the tissue.
 
-        Scope and camera stand at depth 0. A ray that meets the plane of depth 1 at picture px
+        Scope and camera are at depth 0. A ray that meets the plane of depth 1 at picture px
         ``flat`` is at depth z seen by the camera at ``flat + (1 / z - 1) below``, whatever its
-        focal length; ``below`` is where it sees the point of the plane below the scope, px from
-        the middle of the picture.
+        focal length; ``below`` is the image of the point of the plane below the scope, px from
+        the centre of the picture.
 
         Source: dinov2-adaptation-endoscopic-matching, eq. 9 to 12, with the second view given.
         """
@@ -92,7 +86,7 @@ class Tissue:
         return np.asarray(found, np.float64)
 
     def _depth_at(self, xy: ArrayF64) -> ArrayF64:
-        """(P,), bilinear; beyond the picture, as at its rim."""
+        """(P,) bilinear depth; the border is repeated."""
         border = cv2.BORDER_REPLICATE
         parts = [
             cv2.remap(self.depth, part[None], None, cv2.INTER_LINEAR, borderMode=border)[0]  # type: ignore[call-overload]
@@ -102,12 +96,12 @@ class Tissue:
 
 
 def retina(relief: float) -> Hills:
-    """The packaged picture of a retina, with hills."""
+    """Ground of the packaged picture of a retina, with hills."""
     return Hills(packaged_image("retina.jpg"), relief)
 
 
 def tissue_of(still: Path, *, relief: float, seed: int) -> Tissue:
-    """The window of a still with a smooth random surface: see ``synthetic_depth``.
+    """Ground of the window of a still, with ``synthetic_depth``.
 
     Raises:
         BadInputError: no image there, or one that is too small.
@@ -126,6 +120,6 @@ def tissue_of(still: Path, *, relief: float, seed: int) -> Tissue:
 
 
 def _below(H_picture_from_frame: ArrayF64, size_px: int) -> ArrayF64:
-    """(2,): the picture px that the middle of the frame sees of a plane."""
+    """(2,) picture px at the middle of the frame, on the plane."""
     half = (size_px - 1) / 2
     return transform_points(H_picture_from_frame, np.array([[half, half]]))[0]

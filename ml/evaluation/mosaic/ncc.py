@@ -1,4 +1,4 @@
-"""How well frames agree where they overlap: NCC, without what stands still on the lens."""
+"""Agreement of overlapping frames: NCC, without static patterns of the lens."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from ml.evaluation.mosaic.asked import MOSAIC, PAIRS
 from ml.evaluation.mosaic.baselines import sift_chain
+from ml.evaluation.mosaic.targets import MOSAIC, PAIRS
 from ml.keypoints.masks import checked_mask
-from ml.mosaic import MosaicResult
-from ml.mosaic.local_views import mesh_maps
-from ml.mosaic.sources import open_source
+from ml.mosaic.frames.sources import open_source
+from ml.mosaic.local_mesh.views import mesh_maps
+from ml.mosaic.result import MosaicResult
 from ml.types import ArrayBool, ArrayF32, ArrayF64, ImageU8
 
 DISTANCES = (1, 5, 20)
-"""Frames apart: neighbours, and two distances at which small errors have added up."""
+"""Distances in frames."""
 NCC_SIGMA, SHADING_SIGMA = 1.0, 6.0
-"""px: the band that is compared lies between the sensor's noise and the light's fall-off."""
+"""Sigmas of the compared band, px: above the sensor's noise, below the shading."""
 MIN_OVERLAP = 0.1
-"""Share of the view: two frames that share less are not compared."""
+"""Least overlap of two compared frames, as a share of the view."""
 MIN_PATTERN_FRAMES = 25
-"""With fewer frames their median still holds the scene."""
+"""Least number of frames whose median shows no scene."""
 RIM_PX = 10
-"""Taken off the view's edge, which stands still and would agree with itself."""
+"""Margin of the view, px, whose edge is static."""
 
 Pairwise = Callable[[int, int], "npt.NDArray[Any] | None"]
 """(a, b) -> (3, 3) that maps frame b to frame a, or None if the method has none."""
 
 
 def chained(placed: Mapping[int, npt.NDArray[Any]]) -> Pairwise:
-    """The motion between any two frames that have a place in one plane."""
+    """Motion between any two frames placed in one plane."""
 
     def between(a: int, b: int) -> npt.NDArray[Any] | None:
         if a not in placed or b not in placed:
@@ -45,7 +45,7 @@ def chained(placed: Mapping[int, npt.NDArray[Any]]) -> Pairwise:
 
 
 def sift_pairs(frames: Mapping[int, ImageU8]) -> Pairwise:
-    """Each pair matched by itself: what a chain of SIFT could reach at best."""
+    """Motion between two frames matched directly by SIFT."""
 
     def between(a: int, b: int) -> npt.NDArray[Any] | None:
         found = sift_chain([frames[a], frames[b]])
@@ -61,7 +61,7 @@ def sweep_ncc(
     *,
     mask: npt.NDArray[Any],
 ) -> dict[str, dict[str, float]]:
-    """``ncc_table`` of frames as a mosaic has them, and of each pair matched by itself."""
+    """``ncc_table`` by the transforms of a mosaic, and by direct matching of each pair."""
     images, inside = clean_frames(frames), inner_view(mask, frames[0].shape)
     plain = {index: visible(image) for index, image in images.items()}
     return {
@@ -77,7 +77,7 @@ def ncc_table(
     *,
     distances: Sequence[int] = DISTANCES,
 ) -> dict[str, float]:
-    """Mean NCC of overlapping frames, the later warped onto the earlier, by distance."""
+    """Mean NCC by distance of overlapping frames, the later warped onto the earlier."""
     scores = {}
     for distance in distances:
         values = []
@@ -93,19 +93,21 @@ def ncc_table(
 
 
 def clean_frames(frames: Path | Sequence[npt.NDArray[Any]]) -> dict[int, ArrayF32]:
-    """Index -> (H, W) float32 that may be compared: without what stands still on the lens.
+    """Filter frames for comparison.
 
-    The temporal median is taken off, so that a pattern fixed on the lens cannot reward "no
-    motion", then all but the band from 1 to 6 px, where vessels are and shading is not.
+    The temporal median is subtracted, so that a static pattern of the lens does not favour "no
+    motion". The band from 1 to 6 px remains, which has vessels and no shading.
+
+    Returns:
+        (H, W) float32 by index.
     """
     greys = {
         frame.index: cv2.cvtColor(frame.rgb, cv2.COLOR_RGB2GRAY).astype(np.float32)
         for frame in open_source(frames).frames()
         if frame.rgb is not None
     }
-    # the median of a few frames still shows the scene, not the fixed pattern
-    many = len(greys) >= MIN_PATTERN_FRAMES
-    still = np.median(np.stack(list(greys.values())), axis=0) if many else np.float32(0)
+    has_pattern = len(greys) >= MIN_PATTERN_FRAMES
+    still = np.median(np.stack(list(greys.values())), axis=0) if has_pattern else np.float32(0)
     cleaned = {}
     for index, grey in greys.items():
         moving = np.asarray(grey - still, np.float32)
@@ -115,14 +117,14 @@ def clean_frames(frames: Path | Sequence[npt.NDArray[Any]]) -> dict[int, ArrayF3
 
 
 def meshes_of(result: MosaicResult) -> dict[int, ArrayF64]:
-    """Frame index -> the mesh of each frame that has one."""
+    """Meshes by frame index, of frames that have one."""
     return {frame.index: frame.mesh for frame in result.frames if frame.mesh is not None}
 
 
 def straightened_frames(
     images: Mapping[int, ArrayF32], meshes: Mapping[int, ArrayF64]
 ) -> dict[int, ArrayF32]:
-    """Cleaned frames as they would show a plane, by the meshes of those that have one."""
+    """Warp filtered frames by their meshes, where they have one."""
     straight = dict(images)
     for index in meshes.keys() & images.keys():
         height, width = images[index].shape
@@ -132,14 +134,14 @@ def straightened_frames(
 
 
 def visible(band: ArrayF32) -> ImageU8:
-    """A cleaned frame as (H, W, 3) uint8, so that key points see no fixed pattern either."""
+    """Convert a filtered frame to (H, W, 3) uint8, for key points."""
     spread = 4 * max(float(band.std()), 1e-3)
     grey = np.clip(128 + 127 * cv2.GaussianBlur(band, (0, 0), NCC_SIGMA) / spread, 0, 255)
     return np.repeat(grey.astype(np.uint8)[:, :, None], 3, axis=2)
 
 
 def inner_view(mask: npt.NDArray[Any] | None, shape: tuple[int, ...]) -> ArrayBool:
-    """The view without its rim, which stands still."""
+    """(H, W) bool: the view without its static rim."""
     inside = checked_mask(mask, (shape[0], shape[1])).astype(np.uint8)
     rim = np.ones((2 * RIM_PX + 1, 2 * RIM_PX + 1), np.uint8)
     return np.asarray(cv2.erode(inside, rim, borderValue=1) > 0)

@@ -1,4 +1,4 @@
-"""A scope over tissue that is not a plane: how far two frames' maps are off."""
+"""Errors between the maps of two frames, over ground that is not a plane."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ml.geometry import FrameMaps
 from ml.types import ArrayF64
 
 REACH = 0.85
-"""Share of half the side within which points are compared: inside the round view."""
+"""Radius of the compared area, as a share of half the side: inside the round view."""
 
 POINTS_A_SIDE = 9
-"""Of the grid of points: finer tells nothing more of a smooth field."""
+"""Side of the grid of points."""
 
 DISTANCES = (5, 20)
-"""Frames apart: most of the overlap, and what loops and drift leave."""
+"""Distances in frames."""
 
 
 def pair_errors(
@@ -28,9 +28,10 @@ def pair_errors(
     *,
     size_px: int,
 ) -> dict[str, float]:
-    """Mean distance, picture px, between what two frames see at one place of the map, by distance.
+    """Mean distance in picture px between the points two frames show at one place of the mosaic.
 
-    A distance is missing where no two frames so far apart overlap.
+    Returns:
+        By distance in frames, without distances at which no frames overlap.
     """
     grid = _grid(size_px)
     found = {}

@@ -10,7 +10,7 @@ import numpy as np
 
 from ml.errors import BadInputError
 from ml.evaluation.mosaic.ground import Ground, retina, tissue_of
-from ml.imaging.samples.scope import Highlights, scope_light, scope_lit, scope_pose, scope_view
+from ml.imaging.samples.scope import Highlights, light_view, scope_light, scope_pose, scope_view
 from ml.types import ArrayF32, ArrayF64, ImageU8
 
 FAULTS: tuple[str, ...] = ("blurred", "dark", "bright", "smoke", "instrument", "unrelated")
@@ -21,19 +21,19 @@ class SweepConfig:
     """A sweep over ``retina.jpg`` of scikit-image (1,411 px), or over a still.
 
     Attributes:
-        still: name of an image in the folder of stills; empty: the retina is filmed.
-        frames: how many. size_px: their side.
+        still: name of an image in the folder of stills; empty for the retina.
+        frames: number of frames. size_px: their side.
         path: "glide" crosses the picture once without coming back over itself; "loops" goes round
-            three times on shifted rings, so that every place is seen again much later; "loops-slow"
-            is the same at the pace of 800 frames a sweep, cut off after ``frames``.
+            three times on shifted rings; "loops-slow" is the same at the pace of 800 frames a
+            sweep, cut off after ``frames``.
         fault_share: share of the frames made unusable, in runs of one to three, evenly over
             ``FAULTS``; the first three stay usable.
         exposure_drift: relative amplitude of slow changes of brightness.
         tilt: standard deviation of the two perspective terms, per px.
         break_at: share of the sweep after which the scope jumps elsewhere; 0 for never.
-        relief: hills of the picture stand out by up to this share of the scope's distance; a still
-            gets a depth that strays about this far from its median.
-        seed: of everything random.
+        relief: largest height of the hills, as a share of the scope's distance; for a still the
+            typical deviation of its depth.
+        seed: of all random draws.
     """
 
     frames: int = 100
@@ -61,12 +61,12 @@ class SimulatedSweep:
 
 
 def simulate_sweep(config: SweepConfig, stills: Path | None = None) -> SimulatedSweep:
-    """Film the picture: hand tremor, vignetting, round view, highlights, exposure drift, faults.
+    """Simulate frames with tremor, vignetting, round view, highlights, exposure drift and faults.
 
     Args:
         stills: folder of ``config.still``.
     Raises:
-        BadInputError: the sweep is over a still, and there is no folder or no such file in it.
+        BadInputError: the still or its folder is missing.
     """
     ground = _ground(config, stills)
     rng = np.random.default_rng(config.seed)
@@ -79,7 +79,7 @@ def simulate_sweep(config: SweepConfig, stills: Path | None = None) -> Simulated
     for n, pose in enumerate(poses):
         seen = _view(ground, pose, config).astype(np.float32)
         seen = np.asarray(_faulty(seen, faults.get(n, ""), rng) * 1.15 * drift[n], np.float32)
-        shown = scope_lit(seen, light, highlights.glare(n, config.size_px))
+        shown = light_view(seen, light, highlights.glare(n, config.size_px))
         if faults.get(n) in ("dark", "bright"):
             shown = shown * (0.06 if faults[n] == "dark" else 3.4) + (faults[n] == "bright") * 60
         noisy = shown * (light[..., None] > 0) + rng.normal(0, 1.5, shown.shape)
@@ -96,7 +96,7 @@ def _ground(config: SweepConfig, stills: Path | None) -> Ground:
 
 
 def _view(ground: Ground, pose: ArrayF64, config: SweepConfig) -> ImageU8:
-    """(S, S, 3): the ground, evenly lit."""
+    """(S, S, 3) uint8 evenly lit ground."""
     side = config.size_px
     if not config.relief:
         return scope_view(ground.picture, pose, side)
@@ -107,14 +107,14 @@ def _view(ground: Ground, pose: ArrayF64, config: SweepConfig) -> ImageU8:
 
 
 def _poses(rng: np.random.Generator, config: SweepConfig, shape: tuple[int, ...]) -> list[ArrayF64]:
-    """H_picture_from_frame; the middle moves inside the picture, at most some px a frame."""
+    """H_picture_from_frame of each frame; the middle stays inside the picture."""
     n = config.frames
     t = np.linspace(0, 1, n)
     height, width = shape[:2]
     reach = height * 0.5 - config.size_px * 0.56
     across = width * 0.5 - config.size_px * 0.56
     if config.path.startswith("loops"):
-        # "loops-slow" moves as slowly over 100 frames as "loops" does over 800
+        # "loops-slow" has the pace of 800 frames a sweep.
         angle = 2 * np.pi * 3 * t * (n / 800 if config.path == "loops-slow" else 1)
         radius = reach * (0.72 + 0.16 * np.sin(2 * np.pi * t * 1.5))
         x, y = width / 2 + radius * np.cos(angle), height / 2 + radius * np.sin(angle)
@@ -172,7 +172,7 @@ def _faults(rng: np.random.Generator, config: SweepConfig) -> dict[int, str]:
 
 
 def _faulty(seen: ArrayF32, fault: str, rng: np.random.Generator) -> ArrayF32:
-    """The scene with something wrong in front of the lens; light faults come later."""
+    """Apply a fault of the scene; faults of the light are applied later."""
     side = seen.shape[0]
     if fault == "blurred":
         length = max(9, side // 20)
@@ -197,7 +197,7 @@ def _faulty(seen: ArrayF32, fault: str, rng: np.random.Generator) -> ArrayF32:
 
 
 def _instrument(seen: ArrayF32, rng: np.random.Generator) -> ArrayF32:
-    """A metal shaft from the rim across the middle, a good third of the view, with a highlight."""
+    """Draw a metal shaft with a highlight across a third of the view."""
     side = seen.shape[0]
     turn = rng.uniform(0, 2 * np.pi)
     y, x = np.mgrid[:side, :side].astype(np.float32) - side / 2

@@ -1,4 +1,4 @@
-"""The table of ``python -m ml evaluate mosaic --simulate``: methods by sweep, exact truth."""
+"""Scores of methods on simulated sweeps, and their table."""
 
 from __future__ import annotations
 
@@ -12,27 +12,26 @@ import numpy as np
 import numpy.typing as npt
 
 from ml.errors import BadInputError
-from ml.evaluation.mosaic.asked import asked_lines
 from ml.evaluation.mosaic.baselines import METHODS, BaselineMosaic, attempt
 from ml.evaluation.mosaic.ncc import sweep_ncc
 from ml.evaluation.mosaic.relief import pair_errors
 from ml.evaluation.mosaic.simulate import SimulatedSweep, SweepConfig, simulate_sweep
+from ml.evaluation.mosaic.targets import target_lines
 from ml.geometry import FrameMaps, box_corners, transform_points
 from ml.reports.tables import markdown_table
 from ml.types import ArrayF64, Progress
 
 
 class SweepScores(TypedDict):
-    """What a method made of a sweep: counts, cost, and what could be measured of its mosaic.
+    """Scores of a method on a sweep: counts, cost, and accuracy of its mosaic.
 
     Attributes:
         mean_px, median_px, max_px: corner errors after the best common placement.
         middle_px: mean corner error seen from the middle frame.
-        pair_px, plane_px: by distance in frames, how far apart the things are that two frames show
-            at one place of the mosaic, by their whole maps and by their homographies alone.
-        ncc: over hills, mean NCC by way of registering and by distance in frames.
-        fault_recall, fault_precision: of the unusable frames among those left out.
-        fault_reasons: how often each fault was called what.
+        pair_px, plane_px: see ``pair_errors``, with meshes and by homographies only.
+        ncc: mean NCC by method and distance in frames, of sweeps with relief.
+        fault_recall, fault_precision: of the unusable frames among the dropped ones.
+        fault_reasons: frequency of each reason by fault.
     """
 
     given: int
@@ -95,10 +94,10 @@ def simulate_table(
     pictures: Path | None = None,
     stills: Path | None = None,
 ) -> SweepTable:
-    """Run the methods on simulated sweeps; rows of plain values.
+    """Run the methods on simulated sweeps.
 
     Args:
-        stills: folder of the stills that some sweeps are filmed over.
+        stills: folder of the stills that some sweeps need.
     Raises:
         BadInputError: no such sweep, or its still is missing.
     """
@@ -125,7 +124,7 @@ def simulate_table(
 def score_attempt(
     found: BaselineMosaic, sweep: SimulatedSweep, *, has_relief: bool = False
 ) -> SweepScores:
-    """Corner errors to the truth, seams, faults, cost; over hills what pairs of frames agree on."""
+    """Score a mosaic: corner errors, seams, faults and cost; with relief also NCC."""
     size = sweep.frames[0].shape[1]
     usable = [i for i in found.given if i not in sweep.faults]
     scores: SweepScores = {
@@ -168,7 +167,7 @@ def score_attempt(
 def _maps(
     found: BaselineMosaic, common: Sequence[int], size: int, meshes: Mapping[int, ArrayF64]
 ) -> dict[int, FrameMaps]:
-    """Index -> the map of a frame, with its mesh where it has one."""
+    """Maps of the frames by index, with the given meshes."""
     return {
         i: FrameMaps(found.placed[i][None], meshes[i][None] if i in meshes else None, (size, size))
         for i in common
@@ -178,10 +177,7 @@ def _maps(
 def corner_errors(
     placed: Mapping[int, ArrayF64], truth: Mapping[int, ArrayF64], common: Sequence[int], size: int
 ) -> ArrayF64:
-    """(N,) float64, px of the truth's plane: mean corner distance after the best common placement.
-
-    A mosaic has no place, direction and scale of its own: the similarity that brings its corners
-    nearest to the true ones is taken off first, as for trajectories. Nothing else is fitted.
+    """(N,) float64 mean corner errors, px of the truth's plane, after the best similarity.
 
     Source: Umeyama 1991, in the plane.
     """
@@ -189,43 +185,39 @@ def corner_errors(
     true = _corners(truth, common, size)
     design = np.stack([own, np.ones_like(own)], axis=1)
     (turn, shift), *_ = np.linalg.lstsq(design, true)
-    apart: ArrayF64 = np.abs(turn * own + shift - true)
-    result: ArrayF64 = apart.reshape(-1, 4).mean(axis=1)
+    distance: ArrayF64 = np.abs(turn * own + shift - true)
+    result: ArrayF64 = distance.reshape(-1, 4).mean(axis=1)
     return result
 
 
 def middle_errors(
     placed: Mapping[int, ArrayF64], truth: Mapping[int, ArrayF64], common: Sequence[int], size: int
 ) -> ArrayF64:
-    """(N,) float64, px of the middle frame: mean corner distance in its plane, nothing fitted.
-
-    All is looked at through that frame's own transform, whose tilt grows with the square of the
-    distance: a map of many views is judged by one of them.
-    """
+    """(N,) float64 mean corner errors in the plane of the middle frame, px, without any fit."""
     anchor = common[len(common) // 2]
     own, true = (
         _corners({i: np.linalg.solve(plane[anchor], plane[i]) for i in common}, common, size)
         for plane in (placed, truth)
     )
-    apart: ArrayF64 = np.abs(own - true)
-    result: ArrayF64 = apart.reshape(-1, 4).mean(axis=1)
+    distance: ArrayF64 = np.abs(own - true)
+    result: ArrayF64 = distance.reshape(-1, 4).mean(axis=1)
     return result
 
 
 def _corners(
     transforms: Mapping[int, npt.NDArray[np.floating]], common: Sequence[int], size: int
 ) -> npt.NDArray[np.complex128]:
-    """(4 N,) where the corners of frames of a side go, x + iy."""
+    """(4 N,) transformed corners as x + iy."""
     corners = box_corners(0, 0, size - 1, size - 1)
     xy = np.concatenate([transform_points(transforms[i], corners) for i in common])
     return np.asarray(xy[:, 0] + 1j * xy[:, 1])
 
 
 def seam_visibility(found: BaselineMosaic, sweep: SimulatedSweep) -> float:
-    """95th percentile of the gradient that the mosaic has and the picture has not.
+    """95th percentile of the gradient of mosaic minus picture, both smoothed by 2 px.
 
-    Grey levels a px, both smoothed by 2 px: steps of brightness where frames meet, doubled
-    vessels, and what registration leaves.
+    It shows steps of brightness between frames, doubled vessels and errors of registration, in
+    grey levels per px.
     """
     if found.pixels is None:
         raise BadInputError("seam: expected a mosaic, got none")
@@ -261,14 +253,14 @@ _COLUMNS = {
 
 
 def to_markdown(result: SweepTable) -> str:
-    """The rows as a table, with a description of the sweeps; times are left to ``make bench``."""
+    """Markdown table of the rows, without times, and a description of the sweeps."""
     head = ["sweep", "method", *_COLUMNS.values()]
     rows = [
         [
             row["sweep"],
             row["method"],
             f"{row['registered']} of {row['given']}",
-            *(_told(row.get(key, "")) for key in list(_COLUMNS)[1:]),
+            *(_cell(row.get(key, "")) for key in list(_COLUMNS)[1:]),
         ]
         for row in result["rows"]
     ]
@@ -281,13 +273,19 @@ def to_markdown(result: SweepTable) -> str:
             + (f" still {config.still}," if config.still else "")
             + f" seed {config.seed}."
         )
-    asked = [(row["sweep"], asked_lines(row["ncc"], {})) for row in result["rows"] if "ncc" in row]
-    if asked:
+    targets = [
+        (row["sweep"], target_lines(row["ncc"], {})) for row in result["rows"] if "ncc" in row
+    ]
+    if targets:
         lines += ["", "Targets and results for frames 1, 5 and 20 apart:"]
-        lines += [line.replace("- ", f"- {name}: ", 1) for name, told in asked for line in told]
+        lines += [
+            line.replace("- ", f"- {name}: ", 1)
+            for name, lines_of_sweep in targets
+            for line in lines_of_sweep
+        ]
     return "\n".join(lines) + "\n"
 
 
-def _told(value: object) -> str:
-    """A cell; figures by distance one after the other."""
+def _cell(value: object) -> str:
+    """Text of a cell; values by distance are separated by slashes."""
     return " / ".join(map(str, value.values())) if isinstance(value, Mapping) else str(value)

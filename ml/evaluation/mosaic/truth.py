@@ -1,4 +1,4 @@
-"""Where a mosaic put its frames, against where they are: exact truth, a reference, another run."""
+"""Placement errors of a mosaic's frames: against exact truth, a reference, or another run."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ import numpy.typing as npt
 from ml.errors import BadInputError, CorruptFileError
 from ml.files import NO_ARRAYS
 from ml.geometry import FrameMaps, box_corners, transform_points
-from ml.mosaic import MosaicResult
+from ml.mosaic.result import MosaicResult
 from ml.types import ArrayBool, ArrayF64
 
 REFERENCE_DISTANCES = (1, 5, 20)
-"""Frames apart: neighbours, and two distances at which small errors have added up."""
+"""Distances in frames."""
 VIEW_POINTS = 9
-"""Along each side of the grid of points in the view: as fine as a mesh."""
+"""Side of the grid of points in the view: as fine as a mesh."""
 AGREEMENT_DISTANCES = (1, 5, 20, 60)
-"""Frames apart: wider too, for two runs hardly differ between neighbours."""
+"""Distances in frames between two runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +121,8 @@ def run_agreement(
 
     Args:
         own, other: frame index -> its map to any plane, the same frames under the same indices.
-        points: (P, 2) frame px, of every frame alike.
-        inside: (H, W), the view: points that ``own`` moves out of it are left out. None: none are.
+        points: (P, 2) frame px, the same of every frame.
+        inside: (H, W) view; points that ``own`` moves out of it are left out. None for no mask.
     """
     scores = {}
     for distance in AGREEMENT_DISTANCES:
@@ -140,7 +140,7 @@ def run_agreement(
 
 
 def placed_transforms(result: MosaicResult) -> dict[int, ArrayF64]:
-    """Frame index -> H_mosaic_from_frame of the registered frames."""
+    """H_mosaic_from_frame of the registered frames by index."""
     return {
         frame.index: frame.H_mosaic_from_frame
         for frame in result.frames
@@ -149,7 +149,7 @@ def placed_transforms(result: MosaicResult) -> dict[int, ArrayF64]:
 
 
 def placed_maps(result: MosaicResult, *, bent: bool = True) -> dict[int, FrameMaps]:
-    """Frame index -> the whole map of each registered frame, its mesh included if ``bent``."""
+    """Maps of the registered frames by index, with their meshes if ``bent``."""
     return {
         frame.index: FrameMaps(
             frame.H_mosaic_from_frame[None],
@@ -162,7 +162,7 @@ def placed_maps(result: MosaicResult, *, bent: bool = True) -> dict[int, FrameMa
 
 
 def accumulate(steps: Mapping[int, ArrayF64], first: int) -> dict[int, ArrayF64]:
-    """Places from a motion of each frame to the one before it."""
+    """Accumulate motions of each frame to the one before it."""
     placed = {first: np.eye(3)}
     index = first + 1
     while index in steps:
@@ -172,7 +172,7 @@ def accumulate(steps: Mapping[int, ArrayF64], first: int) -> dict[int, ArrayF64]
 
 
 def view_points(inside: ArrayBool) -> ArrayF64:
-    """(P, 2) frame px: a grid of points that the scope shows, of a mask (H, W)."""
+    """(P, 2) float64 frame px: a grid of points inside a mask (H, W)."""
     height, width = inside.shape
     grid = np.meshgrid(*(np.linspace(0, side - 1, VIEW_POINTS).round() for side in (width, height)))
     xy = np.stack([axis.ravel() for axis in grid], axis=1)
@@ -180,7 +180,7 @@ def view_points(inside: ArrayBool) -> ArrayF64:
 
 
 def _in_mask(inside: ArrayBool, xy: ArrayF64) -> ArrayBool:
-    """(P,) bool: which points lie in a mask (H, W)."""
+    """(P,) bool: whether points are inside a mask (H, W)."""
     column, row = np.rint(xy).astype(np.int64).T
     height, width = inside.shape
     within = (column >= 0) & (row >= 0) & (column < width) & (row < height)
@@ -188,7 +188,7 @@ def _in_mask(inside: ArrayBool, xy: ArrayF64) -> ArrayBool:
 
 
 def frame_corners(size_px: tuple[int, int]) -> ArrayF64:
-    """(4, 2) float64: the centres of the corner pixels."""
+    """(4, 2) float64 centres of the corner pixels."""
     return box_corners(0, 0, size_px[0] - 1, size_px[1] - 1)
 
 
@@ -216,7 +216,7 @@ def read_reference(path: Path, result: MosaicResult) -> dict[int, ArrayF64]:
 
 
 def _rows(path: Path, key: str) -> list[tuple[int, ArrayF64]]:
-    """Of each row the whole number in the column ``key``, and its matrix."""
+    """Index in the column ``key`` and matrix of each row."""
     columns = [f"h{i}{j}" for i in range(3) for j in range(3)]
     try:
         with path.open(newline="", encoding="utf-8") as file:
@@ -256,7 +256,7 @@ def _corner_error(own: npt.NDArray[Any], other: npt.NDArray[Any], corners: Array
 
 
 def _moved(to: FrameMaps, of: FrameMaps, xy: ArrayF64) -> ArrayF64:
-    """Points of one frame in another one."""
+    """Map points of one frame to another one."""
     return to.to_frame(of.to_plane(xy)[0][0])[0][0]
 
 

@@ -1,1 +1,1 @@
-"""Is a region like those of other patients with its label? Protocols, rivals and signals."""
+"""Retrieval of regions with the same label of other patients."""

@@ -1,4 +1,4 @@
-"""``python -m ml ablate``: three graph networks, with and without labels and graph."""
+"""``python -m ml evaluate ablation``: graph networks, with and without labels and graph."""
 
 from __future__ import annotations
 
@@ -13,28 +13,29 @@ import numpy as np
 from ml.evaluation.retrieval.manifest import RoiRecord, grouped, parse_groups, read_manifest
 from ml.evaluation.retrieval.protocols import RetrievalOptions, other_patients_scores
 from ml.evaluation.retrieval.splits import SplitConfig, split_patients
-from ml.imaging.slides import open_slide
+from ml.imaging.slides.slide import open_slide
 from ml.networks.graph_encoders import GRAPH_ENCODERS
 from ml.reports.cards import update_card
 from ml.reports.tables import markdown_table
-from ml.roi import RoiEncoder, load_graph_encoder
+from ml.roi.embed import RoiEncoder
 from ml.roi.graph import RoiGraph
+from ml.roi.load import load_graph_encoder
 from ml.training.roi.encoder.graph import GraphTrainConfig, embed_graphs, train_graph_encoder
 from ml.types import ArrayF32, Progress
 
 SEEDS = 3
-"""Runs whose mean is given: one run of so few regions says little."""
+"""Default number of runs that are averaged."""
 
 
 class EncoderName(TypedDict):
-    """Whose patch features are used."""
+    """Encoder whose patch features are used."""
 
     name: str
     version: str
 
 
 class GraphAblation(TypedDict):
-    """What ``run`` returns; ``map_at_10`` by "graph network, training, sampling"."""
+    """Result of ``run``; ``map_at_10`` by "graph network, training, sampling"."""
 
     data_set: str
     labels: list[str]
@@ -46,7 +47,7 @@ class GraphAblation(TypedDict):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``python -m ml ablate``."""
+    """Add the arguments of ``python -m ml evaluate ablation``."""
     parser.add_argument("folder", type=Path, help="data set: a folder with rois.csv")
     parser.add_argument("--encoder", default="default", help="its patch features are used")
     parser.add_argument("--groups", nargs="+", default=[], metavar="NAME=LABEL,LABEL")
@@ -96,7 +97,7 @@ def run(args: argparse.Namespace, progress: Progress) -> GraphAblation:
 
 
 def describe(result: GraphAblation) -> str:
-    """The table as Markdown."""
+    """Markdown table of the scores."""
     about = result["encoder"]
     rows = [[*key.split(", "), f"{value:.3f}"] for key, value in result["map_at_10"].items()]
     lines = [
@@ -140,7 +141,7 @@ def _score(
 def region_graphs(
     encoder: RoiEncoder, records: Sequence[RoiRecord], *, grid: bool, progress: Progress
 ) -> list[RoiGraph]:
-    """The graph of each region over an encoder's patch features, on a grid or scattered."""
+    """Graph of each region over an encoder's patch features, on a grid or at Sobol points."""
     pattern = "grid" if grid else "sobol"
     sampling = dataclasses.replace(encoder.config.sampling, pattern=pattern)
     graphs = []

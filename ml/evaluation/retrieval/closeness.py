@@ -1,4 +1,4 @@
-"""How often a search calls its nearest close, by the calibration of an encoder."""
+"""Shares of searches whose nearest hit is called close by the calibration of an encoder."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ml.index.answers.calibration import Calibration
+from ml.index.ranking.calibration import Calibration
 from ml.types import ArrayF32
 
 
 @dataclass(frozen=True, slots=True)
 class CalledClose:
-    """How often a search calls its nearest close, by a calibration for that many regions.
+    """Shares of queries whose nearest hit is called close.
 
     Attributes:
-        found: share of queries whose nearest right answer is called close.
-        unrelated: share of queries whose nearest unrelated region is called close, among as many
-            as their own gallery holds, drawn at random.
+        found: of the nearest right answer.
+        unrelated: of the nearest of as many random unrelated regions as the gallery holds.
     """
 
     found: float
@@ -25,7 +24,7 @@ class CalledClose:
 
 
 def is_close(vector: ArrayF32, others: ArrayF32, searched: int, calibration: Calibration) -> bool:
-    """Whether the nearest of ``others`` (N, D) to ``vector`` (D,) is called close.
+    """Return whether the nearest of ``others`` (N, D) to ``vector`` (D,) is called close.
 
     Args:
         searched: number of regions of which it is the nearest.
@@ -34,9 +33,9 @@ def is_close(vector: ArrayF32, others: ArrayF32, searched: int, calibration: Cal
         return False
     away = np.nan_to_num(others - vector, nan=np.inf)
     smallest = float(np.linalg.norm(away, axis=1).min())
-    return not calibration.says_nothing_close(smallest, searched)
+    return not calibration.is_nothing_close(smallest, searched)
 
 
 def drawn(others: ArrayF32, count: int, *seed: int) -> ArrayF32:
-    """``count`` rows of ``others`` (N, D) at random, or all where there are fewer."""
+    """Draw ``count`` rows of ``others`` (N, D), or all if there are fewer."""
     return others[np.random.default_rng(seed).permutation(len(others))[:count]]

@@ -58,7 +58,7 @@ def read_manifest(folder: str | Path) -> tuple[RoiRecord, ...]:
 
 
 def require_examples(records: Iterable[RoiRecord]) -> None:
-    """Refuse a label with one example: no ranking of it can be right.
+    """Refuse labels with one example, which has no right answer.
 
     Raises:
         BadInputError: naming the label; or there are fewer than two labels.
@@ -76,10 +76,10 @@ def require_examples(records: Iterable[RoiRecord]) -> None:
 def grouped(
     records: Iterable[RoiRecord], groups: Mapping[str, tuple[str, ...]]
 ) -> tuple[RoiRecord, ...]:
-    """The same regions under coarser labels.
+    """Regions under coarser labels.
 
     Args:
-        groups: new label to the labels it is made of.
+        groups: labels by the coarser label.
     Raises:
         BadInputError: a label is in no group, or a group names one that does not occur.
     """
@@ -94,7 +94,7 @@ def grouped(
 
 
 def parse_groups(words: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """``["benign=healthy,adenomatous", ...]`` as a mapping.
+    """Parse ``["benign=healthy,adenomatous", ...]``.
 
     Raises:
         BadInputError: a word is not of that form.
@@ -145,7 +145,7 @@ def _geometry(text: str, where: str) -> BaseGeometry | None:
     if not text:
         return None
     try:
-        with np.errstate(invalid="ignore"):  # NaN is refused below, in one line
+        with np.errstate(invalid="ignore"):  # NaN is refused below
             geometry = shapely.from_wkt(text)
     except shapely.GEOSException as error:
         raise BadInputError(f"{where}: geometry is not WKT: {text[:40]!r}") from error

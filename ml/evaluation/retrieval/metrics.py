@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ml.errors import ShapeError
-from ml.types import ArrayBool, ArrayF64, ArrayI64
+from ml.types import ArrayBool, ArrayF64
 
 RANDOM_RUNS = 100
-"""Random rankings that chance is the mean of: its third digit is then settled."""
+"""Number of random rankings whose mean is the chance level."""
 
 
 def average_precision_at_k(relevant: ArrayBool, *, k: int, n_relevant: int) -> float:
-    """Average precision of the first ``k`` results, normalised by what could be reached.
+    """Average precision of the first ``k`` results, normalised by min(k, n_relevant).
 
     Args:
         relevant: (N,) bool, whether each result is relevant, nearest first.
@@ -33,22 +33,22 @@ def average_precision_at_k(relevant: ArrayBool, *, k: int, n_relevant: int) -> f
 
 
 def average_precision_by_hits(relevant: ArrayBool, *, k: int) -> float:
-    """As ``average_precision_at_k``, normalised by the hits among the first ``k``.
+    """Average precision of the first ``k`` results, normalised by their hits.
 
-    The other reading of AP@K in use. It flatters: one hit at rank 1 and none after scores 1.0, and
-    a random ranking 0.34 on four classes. Never quote it alone.
+    This other reading of AP@K is too favourable: a single hit at rank 1 scores 1.0, and a random
+    ranking of four classes 0.34.
     """
     hits = int(np.count_nonzero(relevant[:k]))
     return _precision_sum(relevant[:k]) / hits if hits else 0.0
 
 
 def precision_at_k(relevant: ArrayBool, *, k: int) -> float:
-    """Share of the first ``k`` results (or of all, where there are fewer) that is relevant."""
+    """Share of relevant results among the first ``k``, or among all if there are fewer."""
     return float(relevant[:k].mean()) if relevant.size else 0.0
 
 
 def majority_vote(labels: Sequence[str]) -> str:
-    """The commonest label; of equally common ones that whose first result is nearest."""
+    """Most common label; of equally common ones the label of the nearest result."""
     counts = Counter(labels)
     most = max(counts.values())
     return next(label for label in labels if counts[label] == most)
@@ -62,7 +62,7 @@ def bootstrap_interval(
     seed: int = 0,
     level: float = 0.95,
 ) -> tuple[float, float]:
-    """Percentile interval of the mean when whole groups (patients) are drawn anew.
+    """Percentile interval of the mean when groups (patients) are resampled.
 
     Args:
         values: (N,) one value per query.
@@ -81,7 +81,7 @@ def bootstrap_interval(
 
 
 def macro_mean(values: ArrayF64, labels: Sequence[str]) -> float:
-    """Mean over classes of their means: a class of few queries counts like one of many.
+    """Mean over classes of their means.
 
     Args:
         values: (N,) one value per query. labels: (N,) the class of each.
@@ -99,7 +99,7 @@ def macro_bootstrap(
     repeats: int = 1000,
     seed: int = 0,
 ) -> ArrayF64:
-    """``macro_mean`` when whole groups (patients) are drawn anew; the same seed, the same groups.
+    """Bootstrap ``macro_mean`` over groups (patients); the same seed draws the same groups.
 
     Args:
         values, labels: see ``macro_mean``. groups: (N,) the patient of each.
@@ -117,18 +117,6 @@ def macro_bootstrap(
     return np.asarray(means.sum(axis=1) / (seen > 0).sum(axis=1), np.float64)
 
 
-def reciprocal_ranks(distance: ArrayF64, wanted: ArrayI64) -> ArrayF64:
-    """One over the rank of each query's one right answer; ties count against it.
-
-    Args:
-        distance: (Q, N). wanted: (Q,) column of the right answer.
-    Returns:
-        (Q,) float64 in (0, 1].
-    """
-    own = distance[np.arange(len(wanted)), wanted]
-    return np.asarray(1.0 / (distance <= own[:, None]).sum(axis=1), np.float64)
-
-
 def precision_recall_curve(
     ranked: Sequence[ArrayBool], *, levels: ArrayF64 | None = None
 ) -> tuple[ArrayF64, ArrayF64]:
@@ -140,7 +128,7 @@ def precision_recall_curve(
         levels: of recall, 0 to 1; 101 of them by default.
     Returns:
         (levels, precision), each (L,) float64; precision at a level is the best at that recall or
-        more, as usual.
+        more.
     """
     levels = np.linspace(0, 1, 101) if levels is None else levels
     total = np.zeros(len(levels))

@@ -1,9 +1,8 @@
-"""How lists of similar regions are scored: against other patients, and by the paper's protocol.
+"""Protocols of retrieval: against other patients, and the paper's.
 
-Against other patients: leave one out, regions of the query's own patient excluded; queries whose
-label no other patient has cannot be scored and are counted. The paper's: query to gallery
-1 : 4, same patient allowed, mean over random splits. Both give AP@K in two readings: normalised by
-min(K, relevant), the one to quote, and by the hits among the K, which flatters.
+Against other patients: leave one out, without regions of the query's own patient; queries whose
+label no other patient has are not scored. The paper's: queries to gallery 1 : 4, same patient
+allowed, mean over random splits.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ from ml.evaluation.retrieval.splits import Folds
 from ml.types import ArrayF64, ArrayI64
 
 _PAPER_SPLITS = 20
-"""Draws that are averaged: a single one depends on chance."""
+"""Number of random splits that are averaged."""
 _PAPER_QUERY_SHARE = 0.2
-"""The paper's split of queries and gallery, 1 : 4."""
+"""Share of queries: the paper's split is 1 : 4."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetrievalOptions:
-    """How retrieval is scored."""
+    """Options of scoring."""
 
     k: int = 10  # results that mAP counts
     long_k: int = 25  # results of the longer list, which mAP is also given for
@@ -58,7 +57,7 @@ class QueryScores:
 def other_patients_scores(
     distance: ArrayF64, records: Sequence[RoiRecord], options: RetrievalOptions
 ) -> QueryScores:
-    """Leave one out, the query's own patient excluded from the gallery.
+    """Score by leave one out, without the query's own patient in the gallery.
 
     Args:
         distance: (N, N) between all regions.
@@ -76,7 +75,7 @@ def other_patients(records: Sequence[RoiRecord]) -> list[tuple[int, ArrayI64]]:
 def other_folds(
     distance: ArrayF64, records: Sequence[RoiRecord], folds: Folds, options: RetrievalOptions
 ) -> tuple[QueryScores | None, ...]:
-    """For each fold its regions as queries, those of the other folds as gallery; None: no query."""
+    """Scores of each fold's regions among those of the other folds; None if none can be scored."""
     fold_of = folds.fold_of()
     fold = np.array([fold_of[record.patient] for record in records])
     out: list[QueryScores | None] = []
@@ -93,7 +92,7 @@ def other_folds(
 def paper_scores(
     distance: ArrayF64, records: Sequence[RoiRecord], options: RetrievalOptions
 ) -> QueryScores:
-    """The paper's split of queries and gallery, 1 : 4, over and over; same patient allowed."""
+    """Score by random splits of queries and gallery, 1 : 4, with the same patient allowed."""
     rng = np.random.default_rng(options.seed)
     queries = max(1, round(len(records) * _PAPER_QUERY_SHARE))
     pairs = []

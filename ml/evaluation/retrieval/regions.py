@@ -1,39 +1,28 @@
-"""The pixels around a region, and what embeds them."""
+"""Pixels around a region of a data set."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 from shapely import affinity
 from shapely.geometry.base import BaseGeometry
 
 from ml.evaluation.retrieval.manifest import RoiRecord
-from ml.imaging.slides import open_slide
+from ml.imaging.slides.slide import open_slide
 from ml.roi.geometry import ASSUMED_MPP, checked_region
 from ml.roi.patches import isotropic_mpp
-from ml.types import ArrayF32, ImageU8
+from ml.types import ImageU8
 
 _MAX_SIDE_PX = 4096
-"""Larger regions are scaled down: 48 MiB of pixels are enough for any encoder here."""
+"""Longest side of a region; larger ones are scaled down."""
 
 _MARGIN_PX = 256
-"""More than half a patch at 20x, so that patches on the border are whole."""
-
-
-class Embedder(Protocol):
-    """What the signals need of an encoder."""
-
-    def embed(
-        self, image: ImageU8, polygon: BaseGeometry | None = None, mpp: float | None = None
-    ) -> ArrayF32:
-        """(dim,) float32 of a region of an image."""
-        ...
+"""Margin around a region: more than half a patch at 20x."""
 
 
 @dataclass(frozen=True, slots=True)
 class RegionImage:
-    """The pixels around one region.
+    """Pixels around one region.
 
     Attributes:
         pixels: (H, W, 3) uint8 RGB.

@@ -1,4 +1,4 @@
-"""Scores of retrieval as tables for people."""
+"""Retrieval scores as Markdown tables."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ def score_tables(result: Mapping[str, Any]) -> str:
                 for protocol, title in _TITLES.items()
             ]
             parts.append(_class_table(task, result[task]["other_patients"], result))
-    parts += [part for part in (_folds(result), _robustness(result), _signals(result)) if part]
+    if "folds" in result:
+        parts.append(_folds(result))
     encoder = result["encoder"]
     head = (
         f"{result['data_set']}: {result['n_regions']} regions of {result['n_patients']} patients;"
@@ -35,13 +36,7 @@ def score_tables(result: Mapping[str, Any]) -> str:
         f"AP@K here is normalised by min(K, relevant in the gallery). The last column, by hits,"
         f" divides by the hits among the first {result['options']['k']}: it flatters, see chance."
     )
-    notes = [reading]
-    if "supervised_gnn" in result["labels"]["other_patients"]:
-        notes.append(
-            "`supervised_gnn` has learned the labels of most of its gallery, never those of the"
-            " query's patient: it classifies more than it retrieves."
-        )
-    return "\n\n".join([head, *notes, *parts])
+    return "\n\n".join([head, reading, *parts])
 
 
 def _table(title: str, table: Mapping[str, Mapping[str, Any]], options: Mapping[str, Any]) -> str:
@@ -58,7 +53,7 @@ def _table(title: str, table: Mapping[str, Mapping[str, Any]], options: Mapping[
 
 
 def _class_table(task: str, table: Mapping[str, Any], result: Mapping[str, Any]) -> str:
-    """The encoder, class by class: what an average over classes hides."""
+    """Table of the encoder's scores by class."""
     k, v = result["options"]["k"], result["options"]["vote_k"]
     heads = ["class", "queries", f"mAP@{k}", f"P@{v}", "vote"]
     title = f"**{task}, each class, same patient excluded ({result['encoder']['name']})**"
@@ -70,8 +65,6 @@ def _class_table(task: str, table: Mapping[str, Any], result: Mapping[str, Any])
 
 
 def _folds(result: Mapping[str, Any]) -> str:
-    if "folds" not in result:
-        return ""
     folds = result["folds"]
     heads = ["method", *(f"fold {n}" for n in range(1, len(folds["folds"]) + 1))]
     title = f"**mAP@{result['options']['k']} by patient-disjoint fold, the other folds as gallery**"
@@ -81,31 +74,3 @@ def _folds(result: Mapping[str, Any]) -> str:
     ]
     notes = [f"- {note}" for note in folds["notes"]]
     return "\n".join([title, "", markdown_table(heads, rows), "", *notes]).rstrip()
-
-
-def _robustness(result: Mapping[str, Any]) -> str:
-    if "stain_shift" not in result:
-        return ""
-    heads = ["task", "as they are", "shifted", "drop", "finds itself first"]
-    title = "**Stain-shifted queries, same patient excluded**"
-    rows = []
-    for task, score in result["stain_shift"].items():
-        shown = [f"{score[key]:.3f}" for key in ("map_clean", "map_shifted")]
-        drop, own = f"{score['drop_percent']:.1f} %", f"{100 * score['p_at_1_self']:.0f} %"
-        rows.append([task, *shown, drop, own])
-    return f"{title}\n\n{markdown_table(heads, rows)}"
-
-
-def _signals(result: Mapping[str, Any]) -> str:
-    if "signals" not in result:
-        return ""
-    heads = ["signal", "recall@1", "MRR", "distance to itself / between regions"]
-    rows = []
-    for name, score in result["signals"]["augmentation_invariance"].items():
-        numbers = [f"{score[key]:.3f}" for key in ("recall_at_1", "mrr", "distance_ratio")]
-        rows.append([f"augmentation: {name}", *numbers])
-    sections = result["signals"].get("adjacent_sections")
-    if sections:
-        name = f"adjacent sections (chance {sections['chance_at_1']:.3f})"
-        rows.append([name, f"{sections['recall_at_1']:.3f}", f"{sections['mrr']:.3f}", ""])
-    return f"**Signals without labels**\n\n{markdown_table(heads, rows)}"

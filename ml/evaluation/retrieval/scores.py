@@ -1,4 +1,4 @@
-"""One encoder and its rivals scored on the same regions in one run."""
+"""Scores of one encoder and of baselines on the same regions."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import NotRequired, TypedDict
 import numpy as np
 from scipy.spatial.distance import cdist
 
+from ml.errors import BadInputError, EmptyRegionError, InvalidGeometryError
+from ml.evaluation.retrieval.baselines import bag_of_words, root_sift, visual_words
 from ml.evaluation.retrieval.manifest import RoiRecord, grouped, require_examples
 from ml.evaluation.retrieval.metrics import RANDOM_RUNS, bootstrap_interval
 from ml.evaluation.retrieval.protocols import (
@@ -17,7 +19,7 @@ from ml.evaluation.retrieval.protocols import (
     other_patients_scores,
     paper_scores,
 )
-from ml.evaluation.retrieval.representations import representations
+from ml.evaluation.retrieval.regions import region_image
 from ml.evaluation.retrieval.splits import (
     Folds,
     FoldsReport,
@@ -25,9 +27,17 @@ from ml.evaluation.retrieval.splits import (
     folds_report,
     split_patients,
 )
-from ml.evaluation.retrieval.stains.shift import ShiftScores, shifted_scores, shifted_vectors
-from ml.evaluation.retrieval.supervised import SUPERVISED, supervised_distances
-from ml.roi import RoiEncoder
+from ml.evaluation.retrieval.suite.baselines import (
+    HSV,
+    LBP,
+    SIFT,
+    SiftConfig,
+    at_target,
+    hsv_vector,
+    lbp_vector,
+)
+from ml.imaging.slides.slide import open_slide
+from ml.roi.embed import RoiEncoder
 from ml.types import ArrayF32, ArrayF64, Progress, no_progress
 
 Protocol = Callable[[ArrayF64, Sequence[RoiRecord], RetrievalOptions], QueryScores]
@@ -44,7 +54,7 @@ class LabelScores(TypedDict):
 
 
 class MethodScores(TypedDict):
-    """Means over all queries; what is ``NotRequired`` is missing for chance."""
+    """Means over all queries; chance has no ``NotRequired`` keys."""
 
     map: float
     map_interval: NotRequired[tuple[float, float]]
@@ -65,7 +75,7 @@ class TaskScores(TypedDict):
 
 
 class EncoderIdentity(TypedDict):
-    """Which encoder was scored."""
+    """Identity of the scored encoder."""
 
     name: str
     version: str
@@ -80,7 +90,7 @@ class FoldScores(FoldsReport):
 
 
 class RetrievalScores(TypedDict):
-    """What ``evaluate_retrieval`` returns; intervals are 95 % over patients."""
+    """Result of ``evaluate_retrieval``; intervals are 95 % over patients."""
 
     encoder: EncoderIdentity
     options: dict[str, int]
@@ -90,7 +100,6 @@ class RetrievalScores(TypedDict):
     labels: TaskScores
     groups: NotRequired[TaskScores]
     folds: NotRequired[FoldScores]
-    stain_shift: NotRequired[dict[str, ShiftScores]]
 
 
 def evaluate_retrieval(
@@ -99,22 +108,16 @@ def evaluate_retrieval(
     *,
     groups: dict[str, tuple[str, ...]] | None = None,
     folds: int | None = None,
-    supervised: bool = False,
-    robustness: bool = False,
-    stain_shift: bool = False,
     options: RetrievalOptions | None = None,
     keep: dict[str, ArrayF32] | None = None,
     progress: Progress = no_progress,
 ) -> RetrievalScores:
-    """Score an encoder and the baselines on the same regions in the same run.
+    """Score an encoder and the baselines on the same regions.
 
     Args:
         records: regions with labels and patients.
         groups: coarser labels to score as well, see ``grouped``.
-        folds: score each of this many patient-disjoint folds against the others, too.
-        supervised: train the supervised graph network on the same regions as well, cross-fitted.
-        robustness: also without stain normalisation and with stain-shifted queries.
-        stain_shift: with stain-shifted queries alone.
+        folds: number of patient-disjoint folds to score as well, each against the others.
         keep: filled with the vectors of each method, for plots.
     Raises:
         BadInputError: a label with one example, or one that no group holds; a region without
@@ -128,20 +131,10 @@ def evaluate_retrieval(
         require_examples(task)
     config = SplitConfig(folds=folds, seed=options.seed) if folds else None
     dealt = split_patients(records, config) if config else None
-    found = representations(
-        records, encoder, seed=options.seed, without_stain=robustness, progress=progress
-    )
+    vectors, seconds = _vectors(records, encoder, seed=options.seed, progress=progress)
     if keep is not None:
-        keep.update(found.vectors)
-    trained = (
-        supervised_distances(tasks, encoder, seed=options.seed, progress=progress)
-        if supervised
-        else {}
-    )
-    scored = {
-        name: _score_task(task, found.vectors, trained.get(name), options)
-        for name, task in tasks.items()
-    }
+        keep.update(vectors)
+    scored = {name: _score_task(task, vectors, options) for name, task in tasks.items()}
     result: RetrievalScores = {
         "encoder": {
             "name": encoder.name,
@@ -157,19 +150,46 @@ def evaluate_retrieval(
         },
         "n_regions": len(records),
         "n_patients": len({record.patient for record in records}),
-        "seconds_per_region": found.seconds,
+        "seconds_per_region": seconds,
         "labels": scored["labels"],
     }
     if "groups" in scored:
         result["groups"] = scored["groups"]
     if dealt is not None and config is not None:
-        result["folds"] = _score_folds(records, found.vectors, dealt, config, options)
-    if robustness or stain_shift:
-        shifted = shifted_vectors(encoder, records, seed=options.seed, progress=progress)
-        result["stain_shift"] = {
-            name: shifted_scores(shifted, task, options) for name, task in tasks.items()
-        }
+        result["folds"] = _score_folds(records, vectors, dealt, config, options)
     return result
+
+
+def _vectors(
+    records: Sequence[RoiRecord], encoder: RoiEncoder, *, seed: int, progress: Progress
+) -> tuple[dict[str, ArrayF32], float]:
+    """(N, D) float32 by method, the encoder first, and its mean seconds a region.
+
+    The visual words are those of the same regions.
+    """
+    sift = SiftConfig()
+    learned, seconds, colours, patterns, descriptors = [], [], [], [], []
+    for done, record in enumerate(records, 1):
+        with open_slide(record.image) as slide:
+            try:
+                embedded = encoder.embed_region(slide, record.geometry, mpp=record.mpp)
+            except (EmptyRegionError, InvalidGeometryError) as error:
+                raise BadInputError(f"{record.image.name}: {error}") from error
+        learned.append(embedded.vector)
+        seconds.append(embedded.seconds)
+        region = region_image(record)
+        colours.append(hsv_vector(region))
+        patterns.append(lbp_vector(region))
+        descriptors.append(root_sift(*at_target(region), contrast=sift.contrast))
+        progress(done, len(records), "regions")
+    words = visual_words(np.concatenate(descriptors), count=sift.words, seed=seed)
+    vectors = {
+        encoder.name: np.stack(learned),
+        HSV: np.stack(colours),
+        LBP: np.stack(patterns),
+        SIFT: np.stack([bag_of_words(rows, words) for rows in descriptors]),
+    }
+    return vectors, float(np.mean(seconds))
 
 
 def _score_folds(
@@ -189,12 +209,9 @@ def _score_folds(
 def _score_task(
     records: Sequence[RoiRecord],
     vectors: dict[str, ArrayF32],
-    supervised: ArrayF64 | None,
     options: RetrievalOptions,
 ) -> TaskScores:
     distances = {name: cdist(v, v).astype(np.float64) for name, v in vectors.items()}
-    if supervised is not None:
-        distances[SUPERVISED] = supervised
     scored = other_patients_scores(next(iter(distances.values())), records, options)
     return {
         "other_patients": _table(other_patients_scores, distances, records, options),

@@ -1,45 +1,40 @@
 """Patient-disjoint folds of similar class shares, found by a genetic algorithm.
 
-A patient is in one fold, with all of its slides and regions. Of all ways to deal the patients, the
-search looks for one whose folds hold about equal shares of every class, in regions and in slides (a
-slide counts for each class it holds a region of).
+The folds hold about equal shares of every class, in regions and in slides; a slide counts for each
+class it holds a region of.
 """
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypedDict
 
 import numpy as np
 
 from ml.errors import BadInputError
-from ml.evaluation.retrieval.manifest import RoiRecord, read_manifest
-from ml.files import write_text
-from ml.reports.tables import markdown_table
+from ml.evaluation.retrieval.manifest import RoiRecord
 from ml.types import ArrayF64, ArrayI64, Progress, no_progress
 
 _SIZE_WEIGHT = 0.5
-"""Folds of like size matter half as much as folds of like labels."""
+"""Weight of equal sizes against equal shares of labels."""
 _EMPTY_FOLD = 100.0
-"""The cost of a fold without regions: more than any other cost can be."""
+"""Cost of a fold without regions: more than any other cost."""
 _ELITE = 4
-"""The best lives that go on unchanged, so that no generation is worse than the one before."""
+"""Number of best individuals that survive unchanged."""
 _TOURNAMENT = 3
-"""Lives that compete to become a parent: mild pressure, so that variety lasts."""
+"""Number of individuals of a tournament."""
 
 
 @dataclass(frozen=True, slots=True)
 class SplitConfig:
-    """How folds are searched for."""
+    """Configuration of the search for folds."""
 
     folds: int = 4  # the paper's number: two to train on, one to choose by, one to test on
-    population: int = 120  # ways to deal the patients that live at a time
-    generations: int = 250  # stops earlier where folds are perfect
-    mutation: float = 0.03  # chance of each patient to be dealt again
-    seed: int = 0  # of all of it
+    population: int = 120  # individuals: assignments of patients to folds
+    generations: int = 250  # at most; fewer if the folds are perfect
+    mutation: float = 0.03  # chance of each patient to change its fold
+    seed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +47,7 @@ class Folds:
         rois, slides: (folds, labels) int64 counts; a slide counts for each class it holds.
         roi_totals, slide_totals: (folds,) regions and slides of each fold.
         imbalance: mean distance of the folds' shares from even ones, 0 is perfect.
-        notes: what no dealing could make even, one line each.
+        notes: labels that cannot be in every fold, one line each.
     """
 
     patients: tuple[tuple[str, ...], ...]
@@ -91,62 +86,13 @@ class FoldsReport(TypedDict):
     notes: list[str]
 
 
-class SplitReport(FoldsReport):
-    """What ``run`` returns."""
-
-    data_set: str
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``python -m ml evaluate splits``."""
-    parser.add_argument("folder", type=Path, help="data set: a folder with rois.csv")
-    parser.add_argument("--folds", type=int, default=SplitConfig().folds)
-    parser.add_argument("--generations", type=int, default=SplitConfig().generations)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--report", type=Path, help="write the shares as Markdown")
-
-
-def run(args: argparse.Namespace, progress: Progress) -> SplitReport:
-    """Find folds by command line arguments; see ``split_patients``."""
-    config = SplitConfig(folds=args.folds, generations=args.generations, seed=args.seed)
-    folds = split_patients(read_manifest(args.folder), config, progress=progress)
-    name = Path(args.folder).resolve().name
-    result: SplitReport = {"data_set": name, **folds_report(folds, config)}
-    if args.report is not None:
-        write_text(args.report, f"# Folds of {result['data_set']}\n\n{describe(result)}\n")
-    return result
-
-
-def describe(result: SplitReport) -> str:
-    """The shares as Markdown."""
-    labels = result["labels"]
-    head = ["fold", "patients", *(f"{label} (%)" for label in labels), "total"]
-    parts = [
-        f"{len(result['folds'])} patient-disjoint folds, seed {result['seed']}; mean distance of a"
-        f" share from even {100 * result['imbalance']:.1f} points."
-    ]
-    regions, slides = [], []
-    for number, fold in enumerate(result["folds"], 1):
-        start = [str(number), str(len(fold["patients"]))]
-        regions.append(
-            [*start, *_counted(labels, fold["rois"], fold["rois_share"]), str(fold["rois_total"])]
-        )
-        counts, shares = fold["slides"], fold["slides_share"]
-        slides.append([*start, *_counted(labels, counts, shares), str(fold["slides_total"])])
-    parts.append(f"**Regions**\n\n{markdown_table(head, regions)}")
-    title = "Slides (one counts for each class it holds)"
-    parts.append(f"**{title}**\n\n{markdown_table(head, slides)}")
-    parts += [f"- {note}" for note in result["notes"]]
-    return "\n\n".join(parts)
-
-
 def split_patients(
     records: Sequence[RoiRecord],
     config: SplitConfig | None = None,
     *,
     progress: Progress = no_progress,
 ) -> Folds:
-    """Deal the patients into folds.
+    """Assign the patients to folds.
 
     Args:
         records: regions; the image is the slide.
@@ -206,13 +152,6 @@ def _by_label(labels: Sequence[str], counts: ArrayI64) -> dict[str, int]:
     return {label: int(n) for label, n in zip(labels, counts, strict=True)}
 
 
-def _counted(
-    labels: Sequence[str], counts: dict[str, int], shares: dict[str, float]
-) -> Iterator[str]:
-    """Each label's count with its share in percent."""
-    return (f"{counts[label]} ({100 * shares[label]:.0f})" for label in labels)
-
-
 def _counts(records: Sequence[RoiRecord], names: Sequence[str], labels: Sequence[str]) -> ArrayF64:
     """(patients, 2 L + 2): regions by label, slides by label, regions, slides."""
     patient = {name: i for i, name in enumerate(names)}
@@ -241,20 +180,20 @@ def _evolved(counts: ArrayF64, config: SplitConfig, progress: Progress) -> Array
         progress(generation, config.generations, "folds")
         if cost[0] < 1e-12:
             break
-        # Sorted: the lowest of the drawn ranks wins the tournament.
+        # Individuals are sorted by cost: the lowest rank wins the tournament.
         children = config.population - _ELITE
         parents = rng.integers(config.population, size=(2, children, _TOURNAMENT)).min(axis=2)
         either = rng.random((children, size[1])) < 0.5
         bred = np.where(either, lives[parents[0]], lives[parents[1]])
-        anew = rng.random(bred.shape) < max(config.mutation, 1 / size[1])
-        bred = np.where(anew, rng.integers(config.folds, size=bred.shape), bred)
+        is_mutated = rng.random(bred.shape) < max(config.mutation, 1 / size[1])
+        bred = np.where(is_mutated, rng.integers(config.folds, size=bred.shape), bred)
         lives = np.concatenate([lives[:_ELITE], bred])
     cost = _cost(lives, counts, config.folds)
     return np.asarray(lives[int(np.argmin(cost))], np.int64)
 
 
 def _greedy(counts: ArrayF64, folds: int) -> ArrayI64:
-    """Largest patient first, each to the fold with the fewest regions: where evolution starts."""
+    """First individual: largest patient first, each to the fold with the fewest regions."""
     dealt = np.zeros(len(counts), np.int64)
     load = np.zeros(folds)
     for patient in np.argsort(-counts[:, -2], kind="stable"):
@@ -264,7 +203,7 @@ def _greedy(counts: ArrayF64, folds: int) -> ArrayI64:
 
 
 def _cost(lives: ArrayI64, counts: ArrayF64, folds: int) -> ArrayF64:
-    """(P,) how far shares are from even: mean over classes and levels, and sizes by half."""
+    """(P,) cost of individuals: mean distance from even shares of labels and of sizes."""
     share = _shares(lives, counts, folds)
     away = np.abs(share - 1 / folds).mean(axis=1)
     empty = (share[:, :, -2] == 0).sum(axis=1)
@@ -273,7 +212,7 @@ def _cost(lives: ArrayI64, counts: ArrayF64, folds: int) -> ArrayF64:
 
 
 def _shares(lives: ArrayI64, counts: ArrayF64, folds: int) -> ArrayF64:
-    """(P, folds, columns): the part of each count that is in each fold."""
+    """(P, folds, columns): share of each count in each fold."""
     held = np.stack([(lives == fold).astype(np.float64) @ counts for fold in range(folds)], axis=1)
     return np.asarray(held / np.maximum(counts.sum(axis=0), 1), np.float64)
 
@@ -285,7 +224,7 @@ def _folds(
     counts: ArrayF64,
     config: SplitConfig,
 ) -> Folds:
-    # Folds have no order of their own: that of their first patient makes them comparable.
+    # Folds are in the order of their first patient.
     order = sorted(set(dealt.tolist()), key=dealt.tolist().index)
     held = np.stack([counts[dealt == fold].sum(axis=0) for fold in order]).astype(np.int64)
     width = len(labels)

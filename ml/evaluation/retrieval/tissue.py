@@ -1,10 +1,9 @@
-"""``python -m ml evaluate tissue``: does a search with a whole slide find its like first?
+"""``python -m ml evaluate tissue``: search with a whole slide.
 
-A portal asks with a slide in two ways, each answered with single regions of other slides: by the
-mean of the slide's regions, and by its sampled tissue. The first is asked with the slides of a
-table of regions, for their organ, without the patient's own. The second is asked with sections of
-one block, for the other sections, among regions of slides from elsewhere; the section itself is
-left out. All figures are of few slides: they tell a broken search from a working one, and no more.
+A portal searches with a slide in two ways: by the mean of its regions, and by its sampled tissue.
+The first is scored by the organ, among regions of other patients; the second by finding the other
+sections of a block, among regions of these and of other slides. The slides are few, so the figures
+only distinguish a broken search from a working one.
 """
 
 from __future__ import annotations
@@ -21,18 +20,19 @@ import numpy as np
 from ml.errors import BadInputError, EmptyRegionError
 from ml.evaluation.retrieval.baselines import hsv_histogram
 from ml.evaluation.retrieval.metrics import average_precision_at_k
-from ml.imaging.slides import SlideImage, open_slide
+from ml.imaging.slides.slide import SlideImage, open_slide
 from ml.reports.cards import update_card
 from ml.reports.tables import markdown_table
-from ml.roi import RegionEncoder, load_encoder
-from ml.roi.calibration import regions_of
+from ml.roi import load_encoder
+from ml.roi.calibration import random_tissue_regions
+from ml.roi.protocol import RegionEncoder
 from ml.roi.stain.outline import tissue_outline
 from ml.training.common.sources import source_files
 from ml.training.roi.tiles import read_tiles
 from ml.types import ArrayBool, ArrayF32, ImageU8, Progress
 
 K = 10
-"""Nearest regions that count."""
+"""Number of nearest regions that count."""
 INDEX = "histology/atlas/index.csv"
 WHERE = {"use": "dev-eval", "stain": "H&E"}
 """Regions of eighteen patients and seven organs that no shipped encoder learned from."""
@@ -42,13 +42,13 @@ ELSEWHERE = (
     "histology/slides/tcga-cr-7395.svs",
     "histology/slides/cmu-1-small-region.svs",
 )
-"""Slides of other patients; the first is of the sections' own laboratory, stain and organ."""
+"""Slides of other patients; the first is of the same laboratory, stain and organ."""
 COLOUR = "HSV histogram"
-_LOOK_PX = 1024  # longer side of what colours are counted on
+_COLOUR_PX = 1024  # longer side of the image of a colour histogram
 
 
 class TissueScore(TypedDict):
-    """Of slides that asked; means over them.
+    """Scores of query slides; means over them.
 
     Attributes:
         first: share whose nearest region is right. precision: of the ten nearest. ap: average
@@ -63,7 +63,7 @@ class TissueScore(TypedDict):
 
 
 class TissueReport(TypedDict):
-    """What ``run`` returns: scores by question and method; chance is that of a random order."""
+    """Result of ``run``: scores by question and method; chance is that of a random order."""
 
     encoder: str
     version: str
@@ -73,7 +73,7 @@ class TissueReport(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class _Method:
-    """How regions and whole slides become vectors."""
+    """Embedding of regions and of whole slides."""
 
     name: str
     region: Callable[[SlideImage, object], ArrayF32]
@@ -81,8 +81,8 @@ class _Method:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """One slide's question: the vectors of the gallery (G, D), and which are right (G,)."""
+class _Query:
+    """A slide's query: its vector, and the vectors (G, D) and relevance (G,) of its gallery."""
 
     vector: ArrayF32
     gallery: ArrayF32
@@ -90,7 +90,7 @@ class _Asked:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``python -m ml evaluate tissue``."""
+    """Add the arguments of ``python -m ml evaluate tissue``."""
     parser.add_argument("--data", type=Path, required=True, help="folder of the data sets")
     parser.add_argument("--encoder", default="default", help="name or file")
     parser.add_argument(
@@ -112,11 +112,11 @@ def run(args: argparse.Namespace, progress: Progress) -> TissueReport:
     methods = [_by_encoder(encoder), _by_colour()]
     scores: dict[str, dict[str, TissueScore]] = {}
     for method in methods:
-        organs = organ_questions(args.data, method, progress)
-        sections = section_questions(args.data, method, args.regions, args.seed, progress)
-        for question, asked in (("organ", organs), ("next section", sections)):
-            scores.setdefault(question, {})[method.name] = tissue_score(asked)
-            scores[question]["chance"] = chance_score(asked)
+        organs = organ_queries(args.data, method, progress)
+        sections = section_queries(args.data, method, args.regions, args.seed, progress)
+        for question, queries in (("organ", organs), ("next section", sections)):
+            scores.setdefault(question, {})[method.name] = tissue_score(queries)
+            scores[question]["chance"] = chance_score(queries)
     report: TissueReport = {
         "encoder": encoder.name,
         "version": str(encoder.version),
@@ -129,7 +129,7 @@ def run(args: argparse.Namespace, progress: Progress) -> TissueReport:
 
 
 def describe(result: TissueReport) -> str:
-    """The scores as a table."""
+    """Markdown table of the scores."""
     rows: list[list[str | float | None]] = [
         [question, name, str(one["slides"]), one["first"], one["precision"], one["ap"]]
         for question, methods in result["scores"].items()
@@ -139,8 +139,8 @@ def describe(result: TissueReport) -> str:
     return markdown_table(heads, rows)
 
 
-def organ_questions(data: Path, method: _Method, progress: Progress) -> list[_Asked]:
-    """Each patient's slide by the mean of its regions, among the regions of all others."""
+def organ_queries(data: Path, method: _Method, progress: Progress) -> list[_Query]:
+    """Queries by the mean of each patient's regions, among those of all others."""
     tiles = [tile for tile in read_tiles(data / INDEX, WHERE) if tile.label]
     found: list[ArrayF32] = []
     for done, tile in enumerate(tiles, 1):
@@ -150,79 +150,79 @@ def organ_questions(data: Path, method: _Method, progress: Progress) -> list[_As
     vectors = np.stack(found)
     patients = np.array([tile.patient for tile in tiles])
     labels = np.array([tile.label for tile in tiles])
-    asked = []
+    queries = []
     for patient in np.unique(patients):
         own = patients == patient
         right = labels[~own] == labels[own][0]
         if right.any():
-            asked.append(_Asked(middle(vectors[own]), vectors[~own], right))
-    return asked
+            queries.append(_Query(mean_vector(vectors[own]), vectors[~own], right))
+    return queries
 
 
-def section_questions(
+def section_queries(
     data: Path, method: _Method, regions: int, seed: int, progress: Progress
-) -> list[_Asked]:
-    """Each section by its sampled tissue, among random regions of the other sections and slides."""
+) -> list[_Query]:
+    """Queries by each section's tissue, among random regions of the other sections and slides."""
     sections = source_files([SECTIONS], data)
     files = [*sections, *source_files(list(ELSEWHERE), data)]
     vectors: list[ArrayF32] = []
     for number, path in enumerate(files):
         with open_slide(path) as slide:
             rng = np.random.default_rng((seed, number))
-            squares = list(islice(regions_of(slide, regions, rng), regions))
+            squares = list(islice(random_tissue_regions(slide, regions, rng), regions))
             vectors.append(_embedded(method, slide, squares))
         progress(number + 1, len(files), f"{method.name}: regions of slides")
-    asked = []
+    queries = []
     for number, path in enumerate(sections):
         others = [at for at in range(len(files)) if at != number]
         right = [np.full(len(vectors[at]), at < len(sections)) for at in others]
         with open_slide(path) as slide:
             vector = method.slide(slide)
         gallery = np.concatenate([vectors[at] for at in others])
-        asked.append(_Asked(vector, gallery, np.concatenate(right)))
+        queries.append(_Query(vector, gallery, np.concatenate(right)))
         progress(number + 1, len(sections), f"{method.name}: tissue of sections")
-    return asked
+    return queries
 
 
-def middle(vectors: ArrayF32) -> ArrayF32:
-    """(D,): the mean direction of (N, D), of their mean length: what a portal asks with."""
+def mean_vector(vectors: ArrayF32) -> ArrayF32:
+    """Mean direction of (N, D) vectors with their mean length, (D,), as in the portal's search."""
     mean = vectors.mean(axis=0)
     length = float(np.linalg.norm(vectors, axis=1).mean())
     return np.asarray(mean * (length / max(float(np.linalg.norm(mean)), 1e-12)), np.float32)
 
 
-def tissue_score(asked: Sequence[_Asked]) -> TissueScore:
-    """Mean scores with the galleries ranked by Euclidean distance."""
+def tissue_score(queries: Sequence[_Query]) -> TissueScore:
+    """Mean scores of galleries ranked by Euclidean distance."""
     ranked = []
-    for one in asked:
+    for one in queries:
         order = np.argsort(np.linalg.norm(one.gallery - one.vector, axis=1), kind="stable")
         ranked.append(one.right[order])
-    return _score(asked, [_of_order(right) for right in ranked])
+    return _score(queries, [_order_scores(right) for right in ranked])
 
 
-def chance_score(asked: Sequence[_Asked], *, draws: int = 2_000) -> TissueScore:
-    """The mean over random orders, seeded."""
+def chance_score(queries: Sequence[_Query], *, draws: int = 2_000) -> TissueScore:
+    """Mean scores of random orders."""
     rng = np.random.default_rng(0)
     rows = [
-        np.mean([_of_order(rng.permutation(one.right)) for _ in range(draws)], axis=0)
-        for one in asked
+        np.mean([_order_scores(rng.permutation(one.right)) for _ in range(draws)], axis=0)
+        for one in queries
     ]
-    return _score(asked, rows)
+    return _score(queries, rows)
 
 
-def _of_order(right: ArrayBool) -> tuple[float, float, float]:
+def _order_scores(right: ArrayBool) -> tuple[float, float, float]:
     first = right[:K]
     ap = average_precision_at_k(right, k=K, n_relevant=int(right.sum()))
     return float(right[0]), float(first.mean()), ap
 
 
 def _score(
-    asked: Sequence[_Asked], rows: Sequence[tuple[float, float, float] | np.ndarray]
+    queries: Sequence[_Query], rows: Sequence[tuple[float, float, float] | np.ndarray]
 ) -> TissueScore:
     first, precision, ap = np.mean(np.array(rows, float), axis=0).round(4).tolist()
-    gallery = float(np.mean([len(one.right) for one in asked]))
+    gallery = float(np.mean([len(one.right) for one in queries]))
     return {
-        "slides": len(asked),
+        "slides": len(queries),
         "gallery": round(gallery, 1),
         "first": first,
         "precision": precision,
@@ -254,7 +254,7 @@ def _by_colour() -> _Method:
         size = (slide.info.width_px, slide.info.height_px)
         left, top, right, bottom = getattr(outline, "bounds", (0, 0, *size))
         side = max(right - left, bottom - top)
-        shrink = max(1.0, side / _LOOK_PX)
+        shrink = max(1.0, side / _COLOUR_PX)
         pixels: ImageU8 = slide.read_scaled((left, top), (right - left, bottom - top), shrink)
         return hsv_histogram(pixels, np.full(pixels.shape[:2], 255, np.uint8))
 

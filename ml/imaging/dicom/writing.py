@@ -1,4 +1,4 @@
-"""From data sets and frames to files (DICOM PS3.10) and to JSON (PS3.18, F)."""
+"""Writing of data sets and frames as files (DICOM PS3.10) and JSON (PS3.18, F)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 INLINE_BYTES = 240
-"""Larger values stand in JSON as the address of their bytes: a profile has up to a megabyte."""
+"""Largest value in JSON, bytes; of larger ones, such as colour profiles, JSON has the address."""
 _PIXELS_OF_UNKNOWN_LENGTH = struct.pack("<HH2sHI", 0x7FE0, 0x0010, b"OB", 0, UNDEFINED)
 _DAMAGED = (ValueError, TypeError, AttributeError, ArithmeticError, NotImplementedError)
 
@@ -35,19 +35,19 @@ def head_of(data: Dataset, syntax: str) -> bytes:
     from pydicom.dataset import Dataset, FileMetaDataset
     from pydicom.uid import UID
 
-    whole, meta = Dataset(), FileMetaDataset()
-    whole.update(data)
+    complete, meta = Dataset(), FileMetaDataset()
+    complete.update(data)
     meta.MediaStorageSOPClassUID = data.SOPClassUID
     meta.MediaStorageSOPInstanceUID = data.SOPInstanceUID
     meta.TransferSyntaxUID = UID(syntax)
-    whole.file_meta = meta
+    complete.file_meta = meta
     out = io.BytesIO()
-    dcmwrite(out, whole, enforce_file_format=True)
+    dcmwrite(out, complete, enforce_file_format=True)
     return out.getvalue()
 
 
 def head_parts(data: Dataset, syntax: str) -> tuple[bytes, bytes]:
-    """As ``head_of``, in two parts: before what is said of each frame, and after it."""
+    """The parts of ``head_of`` before and after the functional groups."""
     from pydicom.dataset import Dataset
     from pydicom.filebase import DicomBytesIO
     from pydicom.filewriter import write_dataset
@@ -63,7 +63,7 @@ def head_parts(data: Dataset, syntax: str) -> tuple[bytes, bytes]:
 
 
 def add_offsets(data: Dataset, lengths: npt.NDArray[np.int64]) -> None:
-    """The extended offset table, so that a reader of the file finds a frame at once.
+    """Add the extended offset table, by which readers find each frame.
 
     Args:
         lengths: (N,) bytes of each frame before padding.
@@ -95,27 +95,27 @@ def json_of(data: Dataset, address: Callable[[str], str]) -> JsonObject:
     for tag in data.keys():  # noqa: SIM118 - the values are read one by one, each may be damaged
         try:
             element = data[tag]
-            told = element.to_json_dict(
+            entry = element.to_json_dict(
                 bulk_data_element_handler=lambda one: address(_name_of(one)),
                 bulk_data_threshold=INLINE_BYTES // 3 * 4,  # of base64
             )
-            found[f"{tag:08X}"] = _finite(told)
+            found[f"{tag:08X}"] = _finite(entry)
         except (*_DAMAGED, BytesLengthException) as error:
             logger.warning("dicom: %s is left out of JSON: %s", tag, type(error).__name__)
     return found
 
 
-def _finite(told: Any) -> Any:
-    """Null for what JSON has no number for."""
-    if isinstance(told, float):
-        return told if math.isfinite(told) else None
-    if isinstance(told, list):
-        return [_finite(one) for one in told]
-    return {key: _finite(one) for key, one in told.items()} if isinstance(told, dict) else told
+def _finite(value: Any) -> Any:
+    """Replace numbers that JSON cannot express by null."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    return {key: _finite(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
 def bulk_value(data: Dataset, name: str) -> bytes | None:
-    """The value that JSON gives by the address of this name; None if there is none."""
+    """Value whose address in JSON has this name; None if there is none."""
     for element in data.iterall():
         is_bytes = isinstance(element.value, bytes) and len(element.value) > INLINE_BYTES
         if is_bytes and _name_of(element) == name:
@@ -124,5 +124,5 @@ def bulk_value(data: Dataset, name: str) -> bytes | None:
 
 
 def _name_of(element: DataElement) -> str:
-    """By its content: the same wherever it stands."""
+    """Name by content, independent of the position."""
     return hashlib.sha256(element.value).hexdigest()[:32]

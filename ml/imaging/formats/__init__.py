@@ -1,1 +1,1 @@
-"""What a file is, by its bytes: sniffing, TIFF directories, ZIP archives, sets of several files."""
+"""File formats by their bytes: sniffing, TIFF directories, ZIP archives, sets of several files."""

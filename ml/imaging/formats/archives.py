@@ -1,7 +1,7 @@
 """ZIP archives from users, unpacked so that nothing leaves the folder and nothing grows unbounded.
 
 Every name is checked before the first byte is written: no absolute path, no "..", no link, no name
-twice. Declared sizes are bounded, and so is what really comes out.
+twice. Declared and actual sizes are bounded.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ from ml.errors import CorruptFileError, TooLargeError, UnsupportedFormatError
 from ml.imaging.limits import MAX_ARCHIVE_ENTRIES, MAX_ARCHIVE_LISTING_BYTES, MAX_UNPACKED_BYTES
 from ml.types import Progress, no_progress
 
-LONG_AGO = (1980, 1, 1, 0, 0, 0)
-"""The earliest date of an archive: the same files give the same bytes."""
+FIXED_DATE = (1980, 1, 1, 0, 0, 0)
+"""Date of all members, the earliest possible: the same files give the same bytes."""
 GROWTH = 20
 """Unpacked bytes for each packed one: a slide's JPEG hardly shrinks. The first 64 MiB are free."""
 _FREE_BYTES = 64 * 1024 * 1024
-_CHUNK_BYTES = 1024 * 1024  # between two looks at how much has come out
+_CHUNK_BYTES = 1024 * 1024  # between two checks of the unpacked size
 MAX_DEPTH = 12  # folders in folders; Zarr has one for each axis
 _MAX_NAME_BYTES = 255  # what file systems take
 _SHOWN = 80  # characters of a name in a message
-_LEFT_OUT = frozenset(
+_SYSTEM_NAMES = frozenset(
     {"__macosx", ".ds_store", ".trashes", ".fseventsd", ".spotlight-v100", "thumbs.db"}
     | {"desktop.ini"}
 )
-"""Folders and files that systems add to archives by themselves."""
-_APPLE_DOUBLE = "._"  # begins the names of files in which macOS keeps attributes of others
+"""Folders and files that operating systems add to archives."""
+_APPLE_DOUBLE = "._"  # prefix of files with macOS attributes of other files
 _IS_FOLDER = 0x10  # of the attributes of MS-DOS
 _END, _END_BYTES, _MAX_COMMENT_BYTES = b"PK\x05\x06", 22, 65_535
-_LOCATOR, _LOCATOR_BYTES, _FAR_END, _FAR_END_BYTES = b"PK\x06\x07", 20, b"PK\x06\x06", 56
+_LOCATOR, _LOCATOR_BYTES, _ZIP64_END, _ZIP64_END_BYTES = b"PK\x06\x07", 20, b"PK\x06\x06", 56
 """Records of APPNOTE.TXT, 4.3.14 to 4.3.16."""
 
 
 def is_zip(head: bytes) -> bool:
-    """Whether the first bytes of a file are a ZIP archive with something in it."""
+    """Return whether the first bytes of a file are a ZIP archive with something in it."""
     return head.startswith(b"PK\x03\x04")
 
 
@@ -52,15 +52,15 @@ def is_zip(head: bytes) -> bool:
 def open_archive(
     file: Path | BinaryIO,
     *,
-    most_bytes: int = MAX_UNPACKED_BYTES,
+    max_bytes: int = MAX_UNPACKED_BYTES,
     growth: int = GROWTH,
-    most_entries: int = MAX_ARCHIVE_ENTRIES,
+    max_entries: int = MAX_ARCHIVE_ENTRIES,
 ) -> Iterator[tuple[zipfile.ZipFile, list[zipfile.ZipInfo]]]:
-    """An archive and its files, every name and claim checked, names with slashes only.
+    """Open an archive and list its files, with every name and claim checked and slashes only.
 
     Args:
         file: a path, or a stream that can seek.
-        most_bytes: of all files together, unpacked. growth: as ``GROWTH``. most_entries: files.
+        max_bytes: of all files together, unpacked. growth: as ``GROWTH``. max_entries: files.
     Raises:
         CorruptFileError: cut or damaged.
         TooLargeError: more entries or bytes than the limits.
@@ -70,41 +70,41 @@ def open_archive(
         with (
             file.open("rb") as opened,
             open_archive(
-                opened, most_bytes=most_bytes, growth=growth, most_entries=most_entries
+                opened, max_bytes=max_bytes, growth=growth, max_entries=max_entries
             ) as found,
         ):
             yield found
         return
-    packed = _check_listing(file, most_entries)
+    packed = _check_listing(file, max_entries)
     try:
         with zipfile.ZipFile(file) as archive:
-            files = [entry for entry in archive.infolist() if not _is_left_out(entry)]
-            _check(files, packed, min(most_bytes, _FREE_BYTES + growth * packed), most_entries)
-            for entry in files:  # whoever looks for a name finds it, whatever system wrote it
+            files = [entry for entry in archive.infolist() if not _is_ignored(entry)]
+            _check(files, packed, min(max_bytes, _FREE_BYTES + growth * packed), max_entries)
+            for entry in files:  # normalised names, so that they match whatever system wrote them
                 entry.filename = "/".join(_parts(entry.filename))
             yield archive, files
     except (
         *(zipfile.BadZipFile, zlib.error, EOFError, struct.error, NotImplementedError),
-        UnicodeDecodeError,  # of the name that stands before a member's bytes, read with them
+        UnicodeDecodeError,  # from the name in a member's local header, which is decoded on reading
     ) as error:
         raise CorruptFileError("the ZIP archive is truncated or damaged") from error
 
 
 def enclosing_folder(names: Iterable[str]) -> str:
-    """The folder, with a slash at its end, that all names of an archive begin with; or empty."""
+    """Common top folder of all names of an archive, with a slash at its end; "" without one."""
     folders = {name.split("/", 1)[0] if "/" in name else "" for name in names}
     return f"{folders.pop()}/" if len(folders) == 1 and "" not in folders else ""
 
 
 def unpack(path: Path, folder: Path, progress: Progress = no_progress) -> None:
-    """Write an archive's files below ``folder``, which is made. Raises as ``open_archive``."""
+    """Write an archive's files below ``folder``, creating it. Raises as ``open_archive``."""
     with open_archive(path) as (archive, files):
         total = sum(entry.file_size for entry in files)
         done = 0
         for entry in files:
             target = folder.joinpath(*_parts(entry.filename))
             target.parent.mkdir(parents=True, exist_ok=True)
-            with archive.open(entry) as source, _created(target) as out:
+            with archive.open(entry) as source, _create_file(target) as out:
                 written = 0
                 while chunk := source.read(_CHUNK_BYTES):
                     written += len(chunk)
@@ -116,24 +116,24 @@ def unpack(path: Path, folder: Path, progress: Progress = no_progress) -> None:
 
 
 def pack(members: Iterable[tuple[str, Path]]) -> Iterator[bytes]:
-    """The bytes of an archive of files, by the names that they get in it; nothing is compressed.
+    """Pack files, given with their names in the archive, without compression, in pieces.
 
     Raises:
         OSError: a file cannot be read.
     """
-    made = _Made()
-    with zipfile.ZipFile(made, "w", zipfile.ZIP_STORED) as archive:
+    buffer = _WriteBuffer()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         for name, path in members:
-            info = zipfile.ZipInfo(name, date_time=LONG_AGO)
+            info = zipfile.ZipInfo(name, date_time=FIXED_DATE)
             with path.open("rb") as plain, archive.open(info, "w", force_zip64=True) as packed:
                 while chunk := plain.read(_CHUNK_BYTES):
                     packed.write(chunk)
-                    yield made.taken()
-    yield made.taken()
+                    yield buffer.take()
+    yield buffer.take()
 
 
-class _Made(io.RawIOBase):
-    """Keeps what is written until it is taken."""
+class _WriteBuffer(io.RawIOBase):
+    """Buffer of written bytes, emptied by ``take``."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -146,14 +146,14 @@ class _Made(io.RawIOBase):
         self._parts.append(bytes(data))
         return len(data)
 
-    def taken(self) -> bytes:
-        whole = b"".join(self._parts)
+    def take(self) -> bytes:
+        data = b"".join(self._parts)
         self._parts.clear()
-        return whole
+        return data
 
 
-def _check_listing(file: BinaryIO, most_entries: int) -> int:
-    """Refuse a listing that is too long, unread. Returns the size of the file in bytes."""
+def _check_listing(file: BinaryIO, max_entries: int) -> int:
+    """Reject a listing that is too long before reading it; return the file's size in bytes."""
     size = file.seek(0, os.SEEK_END)
     start = max(0, size - _END_BYTES - _MAX_COMMENT_BYTES)
     file.seek(start)
@@ -165,22 +165,22 @@ def _check_listing(file: BinaryIO, most_entries: int) -> int:
     file.seek(max(0, start + at - _LOCATOR_BYTES))
     locator = file.read(_LOCATOR_BYTES)
     if locator.startswith(_LOCATOR) and len(locator) == _LOCATOR_BYTES:
-        far = struct.unpack_from("<Q", locator, 8)[0]
-        file.seek(min(far, size))
-        record = file.read(_FAR_END_BYTES)
-        if not record.startswith(_FAR_END) or len(record) < _FAR_END_BYTES:
+        end_at = struct.unpack_from("<Q", locator, 8)[0]
+        file.seek(min(end_at, size))
+        record = file.read(_ZIP64_END_BYTES)
+        if not record.startswith(_ZIP64_END) or len(record) < _ZIP64_END_BYTES:
             raise CorruptFileError("the ZIP archive is damaged: its list of files is missing")
         entries, listing = struct.unpack_from("<QQ", record, 32)
-    most_bytes = MAX_ARCHIVE_LISTING_BYTES * max(1, most_entries // MAX_ARCHIVE_ENTRIES)
-    if entries > most_entries or listing > most_bytes:
+    max_bytes = MAX_ARCHIVE_LISTING_BYTES * max(1, max_entries // MAX_ARCHIVE_ENTRIES)
+    if entries > max_entries or listing > max_bytes:
         raise TooLargeError(
             f"the ZIP archive lists {entries:,} files in {listing:,} bytes; the limit is "
-            f"{most_entries:,} files in {most_bytes:,} bytes"
+            f"{max_entries:,} files in {max_bytes:,} bytes"
         )
     return size
 
 
-def _check(files: list[zipfile.ZipInfo], packed_bytes: int, limit: int, most_entries: int) -> None:
+def _check(files: list[zipfile.ZipInfo], packed_bytes: int, limit: int, max_entries: int) -> None:
     _check_names(files)
     for entry in files:
         if not 0 <= entry.header_offset < packed_bytes:
@@ -197,7 +197,7 @@ def _check(files: list[zipfile.ZipInfo], packed_bytes: int, limit: int, most_ent
                 "the ZIP archive uses an unsupported compression; expected stored or deflated files"
             )
     total = sum(entry.file_size for entry in files)
-    if len(files) > most_entries or total > limit:
+    if len(files) > max_entries or total > limit:
         raise TooLargeError(
             f"the ZIP archive of {packed_bytes:,} bytes would unpack to {len(files):,} files of "
             f"{total:,} bytes; the limit is {limit:,} bytes"
@@ -205,7 +205,7 @@ def _check(files: list[zipfile.ZipInfo], packed_bytes: int, limit: int, most_ent
 
 
 def _check_names(files: list[zipfile.ZipInfo]) -> None:
-    """Each name once, in whatever case, and none a file and a folder."""
+    """Reject names that occur twice, ignoring case, or as a file and a folder."""
     names = [tuple(part.casefold() for part in _parts(entry.filename)) for entry in files]
     folders = {name[:depth] for name in names for depth in range(1, len(name))}
     seen: set[tuple[str, ...]] = set()
@@ -217,7 +217,7 @@ def _check_names(files: list[zipfile.ZipInfo]) -> None:
 
 
 def _parts(name: str) -> tuple[str, ...]:
-    """The folders and the name of an entry; some systems write backslashes."""
+    """Folders and name of an entry, by slashes or backslashes."""
     plain = name.replace("\\", "/")
     parts = PurePosixPath(plain).parts
     if not parts or plain.startswith("/") or ".." in parts or ":" in parts[0]:
@@ -237,18 +237,18 @@ def _shown(name: str) -> str:
     return ascii(name[:_SHOWN])
 
 
-def _is_left_out(entry: zipfile.ZipInfo) -> bool:
+def _is_ignored(entry: zipfile.ZipInfo) -> bool:
     """Return whether an entry is a folder, or was added by a system and not by a person."""
     plain = entry.filename.replace("\\", "/")
     if plain.endswith("/") or (entry.external_attr & _IS_FOLDER and not entry.file_size):
         return True
     parts = plain.casefold().split("/")
-    return parts[-1].startswith(_APPLE_DOUBLE) or not _LEFT_OUT.isdisjoint(parts)
+    return parts[-1].startswith(_APPLE_DOUBLE) or not _SYSTEM_NAMES.isdisjoint(parts)
 
 
 @contextmanager
-def _created(target: Path) -> Iterator[int]:
-    """A new file, never one that is there, never through a link."""
+def _create_file(target: Path) -> Iterator[int]:
+    """Create a file; never replace one or follow a link."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     try:
         handle = os.open(target, flags, 0o640)

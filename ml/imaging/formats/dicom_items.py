@@ -9,18 +9,18 @@ from ml.errors import CorruptFileError
 UNDEFINED = 0xFFFFFFFF  # a length that is not stated: a delimiter ends it (PS3.5, 7.1)
 ITEM, END = b"\xfe\xff\x00\xe0", b"\xfe\xff\xdd\xe0"
 ITEM_HEAD = struct.Struct("<4sI")
-"""The tag and how many bytes follow."""
+"""Tag, and number of bytes that follow."""
 END_HEAD = ITEM_HEAD.pack(END, 0)
 ITEM_END_HEAD = ITEM_HEAD.pack(b"\xfe\xff\x0d\xe0", 0)
 
 
 def fragment_bytes(head: bytes, *, damage: str) -> int | None:
-    """How many bytes of coded pixels an item holds, by its head; None after the last.
+    """Number of bytes of coded pixels in an item, from its head; None after the last item.
 
     Args:
-        damage: the message of the error.
+        damage: Message of the error.
     Raises:
-        CorruptFileError: it is cut, of another kind, or of no stated length.
+        CorruptFileError: The head is cut, of another kind, or of undefined length.
     """
     if head == END_HEAD:
         return None

@@ -14,36 +14,36 @@ from ml.errors import CorruptFileError, UnsupportedFormatError
 from ml.imaging.formats.dicom_items import UNDEFINED, fragment_bytes
 from ml.imaging.formats.frame_groups import (
     copy_bytes,
-    damage_named,
     encoding_of,
     has_groups,
-    pass_over,
+    pydicom_errors_as_corrupt,
     read_head,
     read_rest,
+    skip_groups,
 )
 
 _SYNTAX = re.compile(rb"\x02\x00\x10\x00UI..1\.2\.840\.10008\.1\.2\.4\.10[0-8](\.1)?\0", re.DOTALL)
 """TransferSyntaxUID of MPEG-2, AVC and HEVC, also those that may be in several fragments."""
 _DAMAGED = "the DICOM video is truncated or damaged"
 _BARE = b"\0\0\0\1"
-"""What a stream of AVC or HEVC begins with that lies in no container."""
+"""First bytes of an AVC or HEVC stream without a container."""
 
 
 def is_dicom_video(head: bytes) -> bool:
-    """Whether the first bytes of a file are a DICOM object whose pixels are a coded video."""
+    """Return whether the first bytes of a file are a DICOM object with a coded video."""
     return head[128:132] == b"DICM" and _SYNTAX.search(head) is not None
 
 
 def fragments_of(path: Path) -> list[tuple[int, int]]:
-    """Where the parts of the stream lie, each as (start, bytes).
+    """Parts of the stream in the file, each as (start, bytes).
 
     Raises:
         CorruptFileError, TooLargeError: cut, damaged, or with more attributes than any video.
     """
-    with path.open("rb") as file, damage_named():
+    with path.open("rb") as file, pydicom_errors_as_corrupt():
         data = read_head(file)
         if has_groups(file):
-            pass_over(file, is_implicit=False, frames=int(data.get("NumberOfFrames") or 1))
+            skip_groups(file, is_implicit=False, frames=int(data.get("NumberOfFrames") or 1))
             read_rest(file, is_implicit=False, encoding=encoding_of(data))
         head = file.read(12)
         if len(head) < 12 or struct.unpack("<I", head[8:])[0] != UNDEFINED:
@@ -60,7 +60,7 @@ def fragments_of(path: Path) -> list[tuple[int, int]]:
 
 
 def unwrap_video(path: Path, target: Path) -> Path:
-    """Write the stream of a DICOM video into a file of its own.
+    """Write the stream of a DICOM video to a separate file.
 
     Raises:
         UnsupportedFormatError: AVC or HEVC in no container, so that frames have no times.

@@ -11,7 +11,13 @@ from pathlib import Path
 
 from ml.errors import CorruptFileError
 from ml.imaging.formats.archives import MAX_DEPTH, pack
-from ml.imaging.formats.indexes import files_named, incomplete, is_there, missing_from, read_index
+from ml.imaging.formats.slide_index import (
+    files_named,
+    incomplete,
+    is_there,
+    missing_from,
+    read_index,
+)
 from ml.imaging.formats.sniff import INDEXES, is_dicom_slide, read_head
 from ml.imaging.formats.zarr_store import GROUP_FILES
 
@@ -21,9 +27,9 @@ class FoundSet:
     """A slide of several files.
 
     Attributes:
-        main: the file that is opened; of a DICOM series and of an OME-Zarr the folder.
-        files: all of them; the one that names the others comes last.
-        missing: a sentence where it is not complete, else "".
+        main: the file to open, or the folder of a DICOM series or OME-Zarr.
+        files: all files; the index, which names the others, comes last.
+        missing: a sentence that says what is missing, else "".
     """
 
     main: Path
@@ -31,7 +37,7 @@ class FoundSet:
     missing: str = ""
 
     def packed(self) -> Iterator[bytes]:
-        """One ZIP archive of the set, the same for the same files. Raises ``OSError``."""
+        """Pack the set as a ZIP archive, the same for the same files. Raises ``OSError``."""
         base = self.main.parent
         return pack(
             sorted((file.relative_to(base).as_posix(), file) for file in self.files),
@@ -39,33 +45,32 @@ class FoundSet:
 
 
 def sets_in(folder: Path) -> list[FoundSet]:
-    """The sets in a folder and in those below it. A DICOM series and an OME-Zarr have a folder of
-    their own below it.
+    """Find multi-file slides in a folder and its subfolders.
+
+    A DICOM series or OME-Zarr is found only in a subfolder of its own.
 
     Raises:
-        OSError: something in it cannot be read.
+        OSError: a file or folder cannot be read.
     """
-    seen = sorted(_files(folder))
-    files = [path for path in seen if path.is_file()]
-    found = [FoundSet(path, tuple(sorted(_members(path)))) for path in seen if path.is_dir()]
+    paths = sorted(_files(folder))
+    files = [path for path in paths if path.is_file()]
+    found = [FoundSet(path, tuple(sorted(_members(path)))) for path in paths if path.is_dir()]
     for main in (file for file in files if file.suffix.lower() in INDEXES):
         if main.suffix.lower() == ".mrxs":
             inner = main.with_suffix("")
-            found.append(_indexed(main, [file for file in files if inner in file.parents]))
+            found.append(_set_of_index(main, [file for file in files if inner in file.parents]))
         else:
-            found.append(_indexed(main, _named(main)))
-    taken = {file for one in found for file in one.files}
+            found.append(_set_of_index(main, _files_of_index(main)))
+    indexed = {file for one in found for file in one.files}
     series: dict[Path, list[Path]] = {}
     for file in files:
-        if file.parent != folder and file not in taken and is_dicom_slide(read_head(file)):
+        if file.parent != folder and file not in indexed and is_dicom_slide(read_head(file)):
             series.setdefault(file.parent, []).append(file)
     return found + [FoundSet(main, tuple(objects)) for main, objects in series.items()]
 
 
 def _files(folder: Path, depth: int = 0) -> Iterator[Path]:
-    """Plain files that are not hidden and lie in no hidden folder; links are not followed. A Zarr
-    comes as its folder.
-    """
+    """Visible files in visible folders, without links; for a Zarr its folder."""
     for path in folder.iterdir():
         if path.name.startswith(".") or path.is_symlink():
             continue
@@ -86,11 +91,11 @@ def _members(zarr: Path, depth: int = 0) -> Iterator[Path]:
             yield from _members(path, depth + 1)
 
 
-def _named(main: Path) -> list[Path]:
+def _files_of_index(main: Path) -> list[Path]:
     try:
-        named = files_named(main, read_index(main), all_of_them=True)
+        named = files_named(main, read_index(main), include_optional=True)
     except CorruptFileError:
-        return []  # whoever opens it says why
+        return []  # the reader that opens it reports the error
     within = main.parent.resolve()
     return [
         file
@@ -99,7 +104,7 @@ def _named(main: Path) -> list[Path]:
     ]
 
 
-def _indexed(main: Path, others: list[Path]) -> FoundSet:
+def _set_of_index(main: Path, others: list[Path]) -> FoundSet:
     try:
         missing = missing_from(main)
     except CorruptFileError:

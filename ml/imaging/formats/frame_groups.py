@@ -1,7 +1,7 @@
-"""What a DICOM object says of each of its frames: read one by one or passed over, never at once.
+"""Functional groups of each frame of a DICOM object: read one by one or skipped, never all at once.
 
-A slide of 100,000 tiles may say of each where it lies (PerFrameFunctionalGroupsSequence).
-Parsed, all of it takes many times its bytes in memory. What lies around it is read within bounds.
+A slide of 100,000 tiles may state the position of each one (PerFrameFunctionalGroupsSequence).
+Parsed, all of them take many times their size in memory. Other attributes are read within limits.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 
 PER_FRAME = 0x52009230
 """The tag of PerFrameFunctionalGroupsSequence."""
-MOST_BYTES = 96 * 2**20
-"""Of the attributes around it: the two offset tables of four million frames have 64 MiB."""
-MOST_PARTS = 500_000  # reads and items of sequences; a slide has some thousand
-MOST_GROUP_BYTES = 2**20  # of one frame, usually some hundred
+MAX_BYTES = 96 * 2**20
+"""Largest size of the other attributes: the two offset tables of four million frames have 64
+MiB."""
+MAX_PARTS = 500_000  # reads and items of sequences; a slide has some thousand
+MAX_GROUP_BYTES = 2**20  # of one frame, usually some hundred
 _CHUNK_BYTES = 2**20  # copied at once
 _PIXELS = (0x7FE00010, 0x7FE00009, 0x7FE00008)
 _TAG = struct.Struct("<HH")
@@ -30,10 +31,10 @@ _DAMAGED = "the DICOM object is truncated or damaged"
 
 
 class _Bounded:
-    """A file that is read up to a number of bytes and of parts."""
+    """File whose reads are limited in bytes and in number of parts."""
 
-    def __init__(self, file: BinaryIO, most_bytes: int = MOST_BYTES) -> None:
-        self._file, self._bytes_left, self._parts_left = file, most_bytes, MOST_PARTS
+    def __init__(self, file: BinaryIO, max_bytes: int = MAX_BYTES) -> None:
+        self._file, self._bytes_left, self._parts_left = file, max_bytes, MAX_PARTS
         self.seek, self.tell = file.seek, file.tell
 
     def read(self, size: int = -1) -> bytes:
@@ -46,7 +47,7 @@ class _Bounded:
         if self.is_spent:
             raise TooLargeError("the DICOM object has more attributes than any slide")
         found = self._file.read(size)
-        # a sequence of a stated length is parsed only when it is asked for: its items count here
+        # a sequence of defined length is parsed only on access: its items count here
         self._parts_left -= found.count(ITEM)
         return found
 
@@ -56,11 +57,11 @@ class _Bounded:
 
 
 def read_head(file: BinaryIO) -> FileDataset:
-    """The data set up to what it says of each frame, or to its pixels; the file stands there then.
+    """Read the data set up to the functional groups or the pixels, and leave the file there.
 
     Raises:
-        CorruptFileError, UnsupportedFormatError: no DICOM object, cut, or deflated as a whole.
-        TooLargeError: more attributes than any slide has.
+        CorruptFileError, UnsupportedFormatError: Not a DICOM object, cut, or deflated.
+        TooLargeError: More attributes than any slide has.
     """
     from pydicom.filereader import read_partial
 
@@ -69,14 +70,14 @@ def read_head(file: BinaryIO) -> FileDataset:
 
 
 def has_groups(file: BinaryIO) -> bool:
-    """Whether what is said about each frame begins here."""
+    """Return whether the functional groups of the frames begin at the file's current position."""
     tag = file.read(_TAG.size)
     file.seek(-len(tag), 1)
     return tag == _TAG.pack(PER_FRAME >> 16, PER_FRAME & 0xFFFF)
 
 
-def pass_over(file: BinaryIO, *, is_implicit: bool, frames: int) -> None:
-    """Go behind what is said about ``frames`` frames, without keeping any of it."""
+def skip_groups(file: BinaryIO, *, is_implicit: bool, frames: int) -> None:
+    """Skip the functional groups of ``frames`` frames."""
     length = _length(file, is_implicit)
     if length != UNDEFINED:
         file.seek(length, 1)
@@ -91,17 +92,17 @@ def pass_over(file: BinaryIO, *, is_implicit: bool, frames: int) -> None:
         else:
             file.seek(at)
             _group(file, is_implicit, "iso8859")
-    raise _too_many(frames)
+    raise _too_many_groups(frames)
 
 
-def each_group(
+def iter_groups(
     file: BinaryIO, *, is_implicit: bool, encoding: str | list[str], frames: int
 ) -> Iterator[Dataset]:
-    """What is said about each frame, one after the other; the file stands behind the last then.
+    """Functional groups of each frame, in order; leaves the file after the last one.
 
     Args:
-        encoding: of texts, as pydicom converts it.
-        frames: how many there may be.
+        encoding: Encoding of texts, as converted by pydicom.
+        frames: Largest number of frames.
     """
     length = _length(file, is_implicit)
     end = None if length == UNDEFINED else file.tell() + length
@@ -113,15 +114,15 @@ def each_group(
             return
         count += 1
         if count > frames:
-            raise _too_many(frames)
+            raise _too_many_groups(frames)
         file.seek(at)
         found = _group(file, is_implicit, encoding)
         if size == UNDEFINED:
             file.seek(-ITEM_HEAD.size, 1)
-            is_whole = file.read(ITEM_HEAD.size) == ITEM_END_HEAD
+            is_complete = file.read(ITEM_HEAD.size) == ITEM_END_HEAD
         else:
-            is_whole = file.tell() == at + ITEM_HEAD.size + size
-        if not is_whole:  # pydicom takes the end of the file for the end of the item
+            is_complete = file.tell() == at + ITEM_HEAD.size + size
+        if not is_complete:  # pydicom takes the end of the file for the end of the item
             raise CorruptFileError(_DAMAGED)
         yield found
     if file.tell() != end:
@@ -129,7 +130,7 @@ def each_group(
 
 
 def read_rest(file: BinaryIO, *, is_implicit: bool, encoding: str | list[str]) -> Dataset:
-    """The attributes between what is said about each frame and the pixels."""
+    """Attributes between the functional groups and the pixels."""
     from pydicom.filereader import read_dataset
 
     with _bounded(file) as bounded:
@@ -142,7 +143,7 @@ def read_rest(file: BinaryIO, *, is_implicit: bool, encoding: str | list[str]) -
 
 
 def copy_bytes(file: BinaryIO, out: BinaryIO, size: int) -> None:
-    """This many bytes from where both stand."""
+    """Copy ``size`` bytes between the current positions of both files."""
     while size:
         chunk = file.read(min(size, _CHUNK_BYTES))
         if not chunk:
@@ -152,17 +153,17 @@ def copy_bytes(file: BinaryIO, out: BinaryIO, size: int) -> None:
 
 
 def encoding_of(data: Dataset) -> list[str]:
-    """Of a data set's texts, as pydicom converts it."""
+    """Encoding of a data set's texts, as converted by pydicom."""
     from pydicom.charset import convert_encodings, default_encoding
 
     return list(convert_encodings(data.get("SpecificCharacterSet") or default_encoding))
 
 
 @contextmanager
-def damage_named() -> Iterator[None]:
-    """What pydicom raises for damaged values becomes a ``CorruptFileError``.
+def pydicom_errors_as_corrupt() -> Iterator[None]:
+    """Convert pydicom's exceptions on damaged values to ``CorruptFileError``.
 
-    It converts a value when that is first asked for, which may be long after reading.
+    pydicom converts a value on first access, which may be long after reading.
     """
     from pydicom.errors import BytesLengthException, InvalidDicomError
 
@@ -179,11 +180,11 @@ def damage_named() -> Iterator[None]:
 
 
 @contextmanager
-def _bounded(file: BinaryIO, most_bytes: int = MOST_BYTES) -> Iterator[BinaryIO]:
-    """A file that is read within bounds; errors as ``damage_named`` has them."""
-    bounded = _Bounded(file, most_bytes)
+def _bounded(file: BinaryIO, max_bytes: int = MAX_BYTES) -> Iterator[BinaryIO]:
+    """Limit the reads of a file; errors as in ``pydicom_errors_as_corrupt``."""
+    bounded = _Bounded(file, max_bytes)
     try:
-        with damage_named():
+        with pydicom_errors_as_corrupt():
             yield cast("BinaryIO", bounded)
     except CorruptFileError as error:
         if bounded.is_spent:  # pydicom makes another error of it within a sequence
@@ -217,12 +218,12 @@ def _item(file: BinaryIO) -> tuple[bytes, int]:
 def _group(file: BinaryIO, is_implicit: bool, encoding: str | list[str]) -> Dataset:
     from pydicom.filereader import read_sequence_item
 
-    with _bounded(file, MOST_GROUP_BYTES) as bounded:
+    with _bounded(file, MAX_GROUP_BYTES) as bounded:
         found = read_sequence_item(bounded, is_implicit, True, encoding)
     if found is None:
         raise CorruptFileError(_DAMAGED)
     return found
 
 
-def _too_many(frames: int) -> CorruptFileError:
+def _too_many_groups(frames: int) -> CorruptFileError:
     return CorruptFileError(f"the DICOM object has {frames:,} frames but describes more")

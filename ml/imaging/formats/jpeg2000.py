@@ -1,6 +1,6 @@
-"""JPEG 2000 files followed by their boxes and markers: what they claim, whether they are whole.
+"""Boxes and markers of JPEG 2000 files: claimed sizes and completeness.
 
-Nothing is decoded here. Boxes are those of ITU-T T.800, annex I, markers those of annex A.
+Pixels are not decoded. Boxes are those of ITU-T T.800, annex I, markers those of annex A.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ml.errors import CorruptFileError
-from ml.imaging.formats.boxes import IsoBox, boxes_in
+from ml.imaging.formats.iso_boxes import IsoBox, boxes_in
 from ml.imaging.limits import require_jpeg2000_size
 
 _BOXED, _BARE = b"\0\0\0\x0cjP  \r\n\x87\n", b"\xff\x4f\xff\x51"
 STREAM = b"jp2c"
 """The box of the coded pixels."""
 HEADER = b"jp2h"
-"""The box that says how they look; it holds others."""
+"""The box of their display properties; it holds others."""
 COMMENT, END = 0xFF64, 0xFFD9
 _SIZE, _PART, _DATA = 0xFF51, 0xFF90, 0xFF93
 _COMPONENTS_AT = 34  # bytes of the image's and the tiles' places: ITU-T T.800, table A.9
-_MOST_PARTS = 1_000_000  # ends a file that was made to be walked forever; a scan has some thousand
+_MAX_PARTS = 1_000_000  # ends the walk through a malicious file; a scan has some thousand
 _DAMAGED = "the JPEG 2000 image is truncated or damaged"
 
 
@@ -37,12 +37,12 @@ class Jp2Segment:
 
 
 def is_jpeg2000(head: bytes) -> bool:
-    """Whether the first bytes of a file are a JPEG 2000 image, in its boxes or bare."""
+    """Return whether the first bytes of a file are a JPEG 2000 image, in its boxes or bare."""
     return head.startswith((_BOXED, _BARE))
 
 
 def check_jpeg2000(path: Path) -> None:
-    """Refuse an image that is cut, or larger than may be decoded, before anything decodes it.
+    """Reject an image that is cut, or too large to decode, before decoding.
 
     Raises:
         CorruptFileError: a part of it is missing.
@@ -70,7 +70,7 @@ def jpeg2000_bits(path: Path) -> tuple[int, int]:
 
 
 def boxes(file: BinaryIO) -> Iterator[IsoBox]:
-    """The boxes of a file, and those in its header; none of a bare stream."""
+    """Boxes of a file, and those in its header; none of a bare stream."""
     file.seek(0, 2)
     size = file.tell()
     file.seek(0)
@@ -103,11 +103,11 @@ def segments(file: BinaryIO, stream: IsoBox) -> Iterator[Jp2Segment]:
     """The segments in the headers of the image and of its tiles, in order.
 
     Raises:
-        CorruptFileError: what is stated does not lie in the stream.
+        CorruptFileError: a stated part is not in the stream.
     """
-    at, part_end, seen = stream.body + 2, 0, 0
+    at, part_end, segment_count = stream.body + 2, 0, 0
     while at < stream.end:
-        seen += 1
+        segment_count += 1
         file.seek(at)
         (marker,) = struct.unpack(">H", _read(file, 2))
         if marker == END:
@@ -118,7 +118,7 @@ def segments(file: BinaryIO, stream: IsoBox) -> Iterator[Jp2Segment]:
             continue
         (size,) = struct.unpack(">H", _read(file, 2))
         end = at + 2 + size
-        if marker < 0xFF00 or size < 2 or end > stream.end or seen > _MOST_PARTS:
+        if marker < 0xFF00 or size < 2 or end > stream.end or segment_count > _MAX_PARTS:
             raise CorruptFileError(_DAMAGED)
         if marker == _PART:
             part_end = _end_of_part(file, at, stream)
@@ -127,7 +127,7 @@ def segments(file: BinaryIO, stream: IsoBox) -> Iterator[Jp2Segment]:
 
 
 def _end_of_part(file: BinaryIO, at: int, stream: IsoBox) -> int:
-    """Where a tile-part ends; of length 0 it is the last one."""
+    """End of a tile-part; length 0 marks the last one."""
     _, length = struct.unpack(">HI", _read(file, 6))
     end = at + int(length) if length else stream.end
     if end <= at + 12 or end > stream.end:

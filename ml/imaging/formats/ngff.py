@@ -1,4 +1,4 @@
-"""OME-NGFF (0.2 to 0.5): which image of a Zarr hierarchy is shown, its scale, plane and colours.
+"""OME-NGFF (0.2 to 0.5): the displayed image of a Zarr hierarchy, its scale, plane and colours.
 
 Of a hierarchy of several images, as bioformats2raw writes them, the largest that its OME-XML does
 not call a label or macro is the slide.
@@ -21,20 +21,20 @@ from ml.types import JsonObject
 
 _UM_PER_UNIT = {"micrometer": 1.0, "nanometer": 1e-3, "millimeter": 1e3, "meter": 1e6}
 _OLD_AXES = "tczyx"
-"""Of versions that do not name them."""
-_MOST_LEVELS, _MOST_CHANNELS, _MOST_IMAGES = 32, 64, 256
+"""Axes of versions that do not name them."""
+_MAX_LEVELS, _MAX_CHANNELS, _MAX_IMAGES = 32, 64, 256
 _OME_XML = "OME/METADATA.ome.xml"
-_MOST_XML_BYTES = 2**23
+_MAX_XML_BYTES = 2**23
 _COLOR = re.compile(r"[0-9A-Fa-f]{6}")
 _RGB = ((255, 0, 0), (0, 255, 0), (0, 0, 255))
 
 
 @dataclass(frozen=True, slots=True)
 class NgffChannel:
-    """How a channel is shown: from black at ``low`` to its colour at ``high``.
+    """Display of a channel: black at ``low``, its colour at ``high``.
 
     Attributes:
-        is_stated: The file states the window; otherwise it is that of all numbers the type holds.
+        is_stated: The file states the window; otherwise it is the type's range of values.
     """
 
     index: int
@@ -49,11 +49,13 @@ class NgffImage:
     """An image of a hierarchy.
 
     Attributes:
-        path: of its group. levels: paths of its arrays below that, the finest first.
-        array: the finest. axes: a letter for each of its axes, "y" and "x" last.
-        plane: index on the axes before these, without the channel's.
-        channels: those that are shown.
-        multiscale: as the file states it, for whoever writes it again.
+        path: Path of its group.
+        levels: Paths of its arrays relative to the group, finest first.
+        array: The finest array.
+        axes: One letter per axis, "y" and "x" last.
+        plane: Index on the leading axes other than the channel's.
+        channels: Displayed channels.
+        multiscale: Metadata as in the file, for writing it again.
     """
 
     path: str
@@ -74,40 +76,40 @@ class NgffImage:
 
 
 def find_image(store: ZarrStore) -> NgffImage:
-    """The image that is shown.
+    """Find the displayed image.
 
     Raises:
         UnsupportedFormatError: no OME-NGFF, a plate of many images, or axes in another order.
         CorruptFileError: its metadata is invalid. TooLargeError: beyond the limits.
     """
     try:
-        return _found(store)
+        return _find_image(store)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
         raise CorruptFileError("the metadata of the OME-Zarr image is damaged") from error
 
 
-def _found(store: ZarrStore) -> NgffImage:
-    path, told = "", attributes_of(store, "")
-    if "plate" in told or "well" in told:
+def _find_image(store: ZarrStore) -> NgffImage:
+    path, attributes = "", attributes_of(store, "")
+    if "plate" in attributes or "well" in attributes:
         raise UnsupportedFormatError(
             "the OME-Zarr holds a plate of many images; send the images one by one"
         )
-    if "multiscales" not in told:
+    if "multiscales" not in attributes:
         path = _largest(store)
-        told = attributes_of(store, path)
-    if "multiscales" not in told:
+        attributes = attributes_of(store, path)
+    if "multiscales" not in attributes:
         raise UnsupportedFormatError(
             "the Zarr hierarchy holds no OME-NGFF image (it has no multiscales)"
         )
-    multiscale = dict(told["multiscales"][0])
+    multiscale = dict(attributes["multiscales"][0])
     levels = tuple(str(one["path"]) for one in multiscale["datasets"])
-    if not 1 <= len(levels) <= _MOST_LEVELS or len(set(levels)) < len(levels):
+    if not 1 <= len(levels) <= _MAX_LEVELS or len(set(levels)) < len(levels):
         raise CorruptFileError("the metadata of the levels of the OME-Zarr image is damaged")
     array = read_array(store, _joined(path, levels[0]))
     axes = _axes(multiscale, len(array.shape))
     require_slide_size(array.shape[-1], array.shape[-2])
     scale = _scale(multiscale, axes)
-    omero = told.get("omero") or {}
+    omero = attributes.get("omero") or {}
     return NgffImage(
         path=path,
         levels=levels,
@@ -117,42 +119,42 @@ def _found(store: ZarrStore) -> NgffImage:
         channels=_channels(omero, axes, array),
         mpp_x=scale.get("x"),
         mpp_y=scale.get("y"),
-        version=_version(told.get("version") or multiscale.get("version")),
+        version=_version(attributes.get("version") or multiscale.get("version")),
         multiscale=multiscale,
     )
 
 
 def _largest(store: ZarrStore) -> str:
     """The group of the slide among several images: "0", "1" and so on."""
-    described = store.read(_OME_XML, most_bytes=_MOST_XML_BYTES) or b""
+    described = store.read(_OME_XML, max_bytes=_MAX_XML_BYTES) or b""
     images = ome_images(described.decode("utf-8", "replace"))
-    best, most = "0", -1
-    for number in range(_MOST_IMAGES):
-        told = attributes_of(store, str(number))
-        if "multiscales" not in told:
+    best, largest = "0", -1
+    for number in range(_MAX_IMAGES):
+        attributes = attributes_of(store, str(number))
+        if "multiscales" not in attributes:
             break
         is_secondary = number < len(images) and secondary_name(images[number].name)
-        first = str(told["multiscales"][0]["datasets"][0]["path"])
+        first = str(attributes["multiscales"][0]["datasets"][0]["path"])
         shape = read_array(store, _joined(str(number), first)).shape
         pixels = 0 if is_secondary else shape[-1] * shape[-2]
-        if pixels > most:
-            best, most = str(number), pixels
+        if pixels > largest:
+            best, largest = str(number), pixels
     return best
 
 
 def attributes_of(store: ZarrStore, path: str) -> JsonObject:
-    """What a group states by the rules of OME-NGFF, in either version of Zarr; {} if nothing."""
+    """OME-NGFF attributes of a group, in either version of Zarr; {} if there are none."""
     below = f"{path}/" if path else ""
-    told = store.json(f"{below}.zattrs")
-    if told is None:
+    attributes = store.json(f"{below}.zattrs")
+    if attributes is None:
         found = (store.json(f"{below}zarr.json") or {}).get("attributes") or {}
-        told = found.get("ome") or {}
-    return dict(told)
+        attributes = found.get("ome") or {}
+    return dict(attributes)
 
 
-def _version(told: Any) -> str:
-    """As it is stated where that is a version, else "0.5"."""
-    return told if isinstance(told, str) and re.fullmatch(r"\d\.\d", told) else "0.5"
+def _version(stated: Any) -> str:
+    """The stated version if it is valid, else "0.5"."""
+    return stated if isinstance(stated, str) and re.fullmatch(r"\d\.\d", stated) else "0.5"
 
 
 def _joined(path: str, level: str) -> str:
@@ -160,11 +162,11 @@ def _joined(path: str, level: str) -> str:
 
 
 def _axes(multiscale: JsonObject, count: int) -> str:
-    told = multiscale.get("axes")
-    if told is None:
+    stated = multiscale.get("axes")
+    if stated is None:
         axes = _OLD_AXES[-count:] if count == len(_OLD_AXES) else ""
     else:
-        axes = "".join(str(one["name"] if isinstance(one, dict) else one).lower() for one in told)
+        axes = "".join(str(one["name"] if isinstance(one, dict) else one).lower() for one in stated)
     if len(axes) != count or not axes.endswith("yx") or not set(axes[:-2]) <= set("tcz"):
         raise UnsupportedFormatError(
             f"the OME-Zarr image has the axes {ascii(axes)[:30]}; expected t, c, z, y, x in this "
@@ -175,10 +177,10 @@ def _axes(multiscale: JsonObject, count: int) -> str:
 
 def _scale(multiscale: JsonObject, axes: str) -> dict[str, float]:
     """Microns per pixel along x and y, for axes whose unit is stated."""
-    told = multiscale.get("axes") or []
+    stated = multiscale.get("axes") or []
     units = {
         str(one["name"]).lower(): _UM_PER_UNIT.get(str(one.get("unit")))
-        for one in told
+        for one in stated
         if isinstance(one, dict)
     }
     factors = [1.0] * len(axes)
@@ -194,23 +196,25 @@ def _scale(multiscale: JsonObject, axes: str) -> dict[str, float]:
 
 def _plane(omero: JsonObject, axes: str, shape: Sequence[int]) -> dict[str, int]:
     """The plane that is shown by default; the first where none is stated."""
-    told = omero.get("rdefs") or {}
-    wanted = {"t": told.get("defaultT"), "z": told.get("defaultZ")}
+    stated = omero.get("rdefs") or {}
+    defaults = {"t": stated.get("defaultT"), "z": stated.get("defaultZ")}
     sizes = dict(zip(axes, shape, strict=True))
     return {
-        axis: min(max(0, int(wanted[axis] or 0)), sizes[axis] - 1) for axis in axes if axis in "tz"
+        axis: min(max(0, int(defaults[axis] or 0)), sizes[axis] - 1)
+        for axis in axes
+        if axis in "tz"
     }
 
 
 def _channels(omero: JsonObject, axes: str, array: ZarrArray) -> tuple[NgffChannel, ...]:
-    """By the colours and windows stated; else three of 8 bits as RGB, else the first."""
+    """Channels with stated colours and windows; else three of 8 bits as RGB, else the first."""
     count = array.shape[axes.index("c")] if "c" in axes else 1
     full = float(2 ** (8 * array.dtype.itemsize) - 1)
-    told = omero.get("channels") or []
-    if told and len(told) == count <= _MOST_CHANNELS:
+    stated = omero.get("channels") or []
+    if stated and len(stated) == count <= _MAX_CHANNELS:
         shown = [
             NgffChannel(number, _color(one), *_window(one, full))
-            for number, one in enumerate(told)
+            for number, one in enumerate(stated)
             if one.get("active", True)
         ]
         if shown:
@@ -221,17 +225,17 @@ def _channels(omero: JsonObject, axes: str, array: ZarrArray) -> tuple[NgffChann
 
 
 def _color(channel: JsonObject) -> tuple[int, int, int]:
-    told = str(channel.get("color", ""))
-    if not _COLOR.fullmatch(told):
+    stated = str(channel.get("color", ""))
+    if not _COLOR.fullmatch(stated):
         return (255, 255, 255)
-    red, green, blue = bytes.fromhex(told)
+    red, green, blue = bytes.fromhex(stated)
     return red, green, blue
 
 
 def _window(channel: JsonObject, full: float) -> tuple[float, float, bool]:
-    """Low, high, and whether they say more than the type of the numbers does."""
-    told = channel.get("window") or {}
-    low, high = float(told.get("start", 0.0)), float(told.get("end", full))
+    """(low, high, is_stated): stated if it differs from the range of the type."""
+    stated = channel.get("window") or {}
+    low, high = float(stated.get("start", 0.0)), float(stated.get("end", full))
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         return 0.0, full, False
     return low, high, (low, high) != (0.0, full)

@@ -1,4 +1,4 @@
-"""OME-XML in a TIFF: which pages are which image, its name, its pixel size.
+"""OME-XML in a TIFF: pages, name and pixel size of each image.
 
 Schema: OME 2016-06, https://docs.openmicroscopy.org/ome-model/. Other files that it names
 are never opened.

@@ -1,6 +1,6 @@
-"""What a file is, by its bytes. A name or a browser's content type is never believed.
+"""File formats by content. File names and content types are not trusted.
 
-No decoder runs here, and no other file is looked at: formats that are a text naming other files
+No decoder runs here, and no other file is read: formats that are a text naming other files
 (VMS, VMU) or a folder (MRXS) are never one file.
 """
 
@@ -13,7 +13,8 @@ from ml.errors import UnsupportedFormatError
 from ml.imaging.formats.archives import is_zip, open_archive
 from ml.imaging.formats.dicom_video import is_dicom_video
 from ml.imaging.formats.jpeg2000 import is_jpeg2000
-from ml.imaging.formats.tiff import is_ndpi, is_tiff
+from ml.imaging.formats.tiff import is_ndpi
+from ml.imaging.formats.tiff_fields import is_tiff
 from ml.imaging.formats.tiff_layout import read_layout
 from ml.imaging.formats.zarr_store import zarr_root
 from ml.imaging.limits import MAX_ZARR_ENTRIES
@@ -37,18 +38,18 @@ _VIDEOS = (
     (b"OggS", "ogg"),
     (b"\x06\x0e\x2b\x34", "mxf"),
 )
-"""First bytes of containers, and FFmpeg's name of what reads them."""
+"""First bytes of containers, and FFmpeg's names of their demuxers."""
 _WHOLE_SLIDE_CLASS = b"1.2.840.10008.5.1.4.1.1.77.1.6"
 """VL Whole Slide Microscopy Image Storage: DICOM PS3.6, table A-1."""
 _HEAD_BYTES = 1_024  # a DICOM object names its class within it
 INDEXES = (".mrxs", ".vms", ".vmu")
-"""Endings of slides that are several files, which the file of that ending leads to."""
+"""Suffixes of index files of slides of several files."""
 PIXELS_NAME = "pixels.tif"
-"""The pyramid that is made of a still."""
+"""Name of the pyramid made from a still."""
 SET_FOLDER = "set"
-"""Where a slide of several files lies, alone, in what is derived from its upload."""
+"""Subfolder for a slide of several files in its derived folder."""
 SETS = "MRXS with its folder, VMS or VMU with its files, OME-Zarr, or a DICOM series"
-_LOOKED_INTO = 20  # files of an archive whose first bytes may tell a DICOM series
+_MAX_MEMBERS_READ = 20  # files of an archive whose first bytes are read to detect a DICOM series
 _NAMED = (
     (b"PK\x05\x06", "an empty ZIP archive"),
     (b"\x1f\x8b", "a gzip archive; unpack it and upload the slides and videos in it"),
@@ -69,7 +70,7 @@ _ISO_IMAGE_BRANDS = (b"heic", b"heix", b"heif", b"mif1", b"msf1", b"avif", b"avi
 
 
 def sniff(path: str | Path) -> FileKind:
-    """Say whether a file is a slide, a still or a video.
+    """Detect whether a file is a slide, a still or a video.
 
     Returns:
         "slide" for tiled TIFFs, NDPI, CZI and DICOM slides, and for a ZIP archive with a slide of
@@ -100,30 +101,30 @@ def sniff_file(*, path: str, progress: Progress = no_progress) -> dict[str, str]
 
 
 def read_head(path: str | Path) -> bytes:
-    """The first bytes of a file, enough for every test here."""
+    """Read the first bytes of a file, enough for every test here."""
     with Path(path).open("rb") as file:
         return file.read(_HEAD_BYTES)
 
 
 def is_one_file_slide(path: str | Path) -> bool:
-    """Whether a file by its first bytes is of a slide format that needs no other file."""
+    """Return whether a file by its first bytes is of a slide format that needs no other file."""
     head = read_head(path)
     return is_tiff(head) or head.startswith(_CZI) or is_dicom_slide(head)
 
 
 def is_dicom_slide(head: bytes) -> bool:
-    """Whether the first bytes of a file are a DICOM object of a whole-slide image."""
+    """Return whether the first bytes of a file are a DICOM object of a whole-slide image."""
     return head[128:132] == b"DICM" and _WHOLE_SLIDE_CLASS in head
 
 
 def still_format(head: bytes) -> str:
-    """What libvips calls the loader of a still that is a JPEG, PNG or WebP, else ""."""
+    """libvips loader of a JPEG, PNG or WebP still, else ""."""
     found = next((name for magic, name in _STILLS if head.startswith(magic)), "")
     return found or ("webp" if head[:4] == b"RIFF" and head[8:12] == b"WEBP" else "")
 
 
 def video_format(head: bytes) -> str:
-    """FFmpeg's name of the container a video's first bytes announce, "" where it is none."""
+    """FFmpeg's name of the container that a file's first bytes announce; "" if none."""
     found = next((name for magic, name in _VIDEOS if head.startswith(magic)), "")
     if found:
         return found
@@ -135,13 +136,13 @@ def video_format(head: bytes) -> str:
 
 
 def _holds_set(path: Path) -> bool:
-    """Whether a ZIP archive holds a slide of several files."""
-    with open_archive(path, most_entries=MAX_ZARR_ENTRIES) as (archive, files):
+    """Return whether a ZIP archive holds a slide of several files."""
+    with open_archive(path, max_entries=MAX_ZARR_ENTRIES) as (archive, files):
         if zarr_root(entry.filename for entry in files) is not None:
             return True
         if any(PurePosixPath(entry.filename).suffix.lower() in INDEXES for entry in files):
             return True
-        for entry in files[:_LOOKED_INTO]:
+        for entry in files[:_MAX_MEMBERS_READ]:
             with archive.open(entry) as member:
                 if is_dicom_slide(member.read(_HEAD_BYTES)):
                     return True

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
+
 from ml.errors import UnsupportedFormatError
 from ml.imaging.formats.tiff import APERIO_JPEG2000, TiffDirectory
 
@@ -13,54 +15,23 @@ ZSTD = 50_000
 _BY_LIBVIPS = (1, 2, 3, 4, 5, 7, 8, 32_773, 32_946, 50_001)
 _BY_OPENSLIDE = (1, 2, 3, 4, 5, 7, 8, 32_773, 32_946, ZSTD)
 """Values of the tag Compression that the libraries decode; each carries a libtiff of its own."""
-_COMPRESSIONS = {
-    6: "old-style JPEG",
-    9: "JBIG",
-    10: "JBIG",
-    22_610: "JPEG XR",
-    32_766: "NeXT run lengths",
-    32_809: "ThunderScan",
-    33_003: "JPEG 2000",
-    33_004: "JPEG 2000",
-    33_005: "JPEG 2000",
-    33_007: "JPEG",
-    34_661: "JBIG",
-    34_676: "SGI LogLuv",
-    34_677: "SGI LogLuv",
-    34_712: "JPEG 2000",
-    34_713: "Nikon NEF",
-    34_887: "LERC",
-    34_892: "lossy JPEG of a camera's raw file",
-    34_925: "LZMA",
-    34_926: "Zstandard",
-    34_927: "WebP",
-    34_933: "PNG",
-    34_934: "JPEG XR",
-    48_124: "Jetraw",
-    ZSTD: "Zstandard",
-    50_001: "WebP",
-    50_002: "JPEG XL",
-    52_546: "JPEG XL",
-}
-"""Values of the tag Compression in TIFF 6.0, its supplements, and those of libtiff and vendors."""
-_COLOURS = {
-    4: "a transparency mask",
-    8: "CIE L*a*b*",
-    9: "ICC L*a*b*",
-    10: "ITU L*a*b*",
-    32_803: "a camera's raw mosaic of colours",
-    32_844: "LogL",
-    32_845: "LogLuv",
-    34_892: "a camera's linear raw colours",
-}
 _SAMPLES = {UNSIGNED: "whole", SIGNED: "signed whole", FLOAT: "floating-point", 5: "complex whole"}
 _READ_BITS = {UNSIGNED: (1, 2, 4, 8, 16, 32), SIGNED: (8, 16, 32), FLOAT: (32,)}
 _BYTE = 8
 
 
 def compression_name(number: int) -> str:
-    """The usual name of a value of the tag Compression."""
-    return _COMPRESSIONS.get(number, f"method {number}")
+    """Name of a value of the tag Compression, or the number."""
+    from tifffile import COMPRESSION  # an eighth of a second, for errors only
+
+    return _name(COMPRESSION, number)
+
+
+def _name(values: type[IntEnum], number: int) -> str:
+    try:
+        return values(number).name.removesuffix("_DEPRECATED").replace("_", " ")
+    except ValueError:
+        return str(number)
 
 
 def is_plain(directory: TiffDirectory) -> bool:
@@ -89,15 +60,16 @@ def require_readable(directory: TiffDirectory, *, by_openslide: bool) -> None:
     """
     known = (*_BY_OPENSLIDE, *APERIO_JPEG2000) if by_openslide else _BY_LIBVIPS
     if directory.compression not in known:
-        name = compression_name(directory.compression)
         raise UnsupportedFormatError(
-            f"the TIFF file is compressed with {name}, which cannot be read; save it with JPEG, "
-            "LZW, Deflate or no compression"
+            f"the TIFF file is compressed with {compression_name(directory.compression)}, which "
+            "cannot be read; save it with JPEG, LZW, Deflate or no compression"
         )
     if directory.photometric not in (WHITE_IS_ZERO, BLACK_IS_ZERO, RGB, PALETTE, CMYK, YCBCR):
-        name = _COLOURS.get(directory.photometric, f"colours of kind {directory.photometric}")
+        from tifffile import PHOTOMETRIC
+
+        name = _name(PHOTOMETRIC, directory.photometric)
         raise UnsupportedFormatError(
-            f"the TIFF file stores {name}, which cannot be read; save it as RGB or grey"
+            f"the TIFF file stores colours as {name}, which cannot be read; save it as RGB or grey"
         )
     sample_format = UNSIGNED if directory.sample_format == UNDEFINED else directory.sample_format
     allowed = _READ_BITS.get(sample_format, ())

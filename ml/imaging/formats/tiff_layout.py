@@ -1,7 +1,7 @@
-"""The directories of a TIFF by their part: the image that is shown, its levels, everything else.
+"""Roles of the directories of a TIFF: the displayed image, its levels, everything else.
 
-Decided by sizes, flags and names. Whether a level shows what level 0 shows is decided by its pixels
-when the slide is opened: ``ml.imaging.slides.contents``.
+Decided by sizes, flags and names. The pixels of a level are compared with those of level 0
+when the slide is opened: ``ml.imaging.slides.level_content``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class TiffLayout:
         levels: of the image that is shown, the finest first, by their shapes.
         planes: other pages of the size of level 0: a stack of frames, focal planes or channels.
         others: everything else, each with its name (``label``, ``macro``, ...) or "".
-        ome: what OME-XML states of the image that is shown, None without it.
+        ome: OME-XML of the displayed image, None without it.
     """
 
     levels: tuple[TiffDirectory, ...]
@@ -40,7 +40,7 @@ class TiffLayout:
 
 
 def read_layout(path: str | Path) -> TiffLayout:
-    """The layout of a file.
+    """Read the layout of a file.
 
     Raises:
         CorruptFileError: its first image has no width or height, or as ``read_directories``.
@@ -53,31 +53,33 @@ def layout_of(pages: Sequence[TiffDirectory]) -> TiffLayout:
     """The layout of a main chain of directories.
 
     Level 0 is the largest image that is not called a label or macro, is no mask, and is not flagged
-    as the reduced version of another. Its levels are its own SubIFDs, or, where it has none,
+    as the reduced version of another. Its levels are its SubIFDs, or, if it has none,
     smaller images of its shape and kind of samples.
 
     Raises:
         CorruptFileError: no image has a width and a height.
     """
     images = ome_images(pages[0].description)
-    every = [one for page in pages for one in (page, *page.sub_ifds) if _has_size(one)]
-    if not every:
+    directories = [one for page in pages for one in (page, *page.sub_ifds) if _has_size(one)]
+    if not directories:
         raise CorruptFileError("the TIFF file's first image has no width or height")
-    names = {one.offset: _name(pages[one.page], one, images) for one in every}
-    base = _largest(every, names)
+    names = {one.offset: _name(pages[one.page], one, images) for one in directories}
+    base = _largest(directories, names)
     levels = [base]
-    for one in _smaller(base, every):
+    for one in _smaller(base, directories):
         if names[one.offset] in ("", "thumbnail") and has_shape_of_level(one, base, levels[-1]):
             levels.append(one)
     planes = [
-        one for one in every if one.sub_ifd < 0 and one is not base and _is_plane(one, base, names)
+        one
+        for one in directories
+        if one.sub_ifd < 0 and one is not base and _is_plane(one, base, names)
     ]
     shown = {one.offset for one in (*levels, *planes)}
     return TiffLayout(
         tuple(levels),
         tuple(planes),
-        tuple((one, names[one.offset]) for one in every if one.offset not in shown),
-        _ome_of(base, images),
+        tuple((one, names[one.offset]) for one in directories if one.offset not in shown),
+        _ome_image(base, images),
     )
 
 
@@ -104,21 +106,23 @@ def _has_size(one: TiffDirectory) -> bool:
     return one.width_px >= 1 and one.height_px >= 1
 
 
-def _largest(every: Sequence[TiffDirectory], names: dict[int, str]) -> TiffDirectory:
-    plain = [one for one in every if not one.subfile & (_REDUCED | _MASK)]
+def _largest(directories: Sequence[TiffDirectory], names: dict[int, str]) -> TiffDirectory:
+    plain = [one for one in directories if not one.subfile & (_REDUCED | _MASK)]
     tests = (
         [one for one in plain if not names[one.offset]],
-        [one for one in every if not names[one.offset]],
-        every,
+        [one for one in directories if not names[one.offset]],
+        directories,
     )
     candidates = next(found for found in tests if found)
     return max(candidates, key=lambda one: one.width_px * one.height_px)  # the first of equals
 
 
-def _smaller(base: TiffDirectory, every: Sequence[TiffDirectory]) -> Iterator[TiffDirectory]:
+def _smaller(base: TiffDirectory, directories: Sequence[TiffDirectory]) -> Iterator[TiffDirectory]:
     """Candidates for levels, the largest first."""
-    own = [one for one in every if one.page == base.page and one.sub_ifd >= 0 and one is not base]
-    candidates = own or [one for one in every if one.sub_ifd < 0 and one is not base]
+    sub_ifds = [
+        one for one in directories if one.page == base.page and one.sub_ifd >= 0 and one is not base
+    ]
+    candidates = sub_ifds or [one for one in directories if one.sub_ifd < 0 and one is not base]
     yield from sorted(candidates, key=lambda one: -one.width_px)
 
 
@@ -140,7 +144,7 @@ def _name(page: TiffDirectory, one: TiffDirectory, images: Sequence[OmeImage]) -
     return next((name for text in texts if (name := secondary_name(text))), "")
 
 
-def _ome_of(base: TiffDirectory, images: Sequence[OmeImage]) -> OmeImage | None:
-    own = [one for one in images if base.page in one.pages]
+def _ome_image(base: TiffDirectory, images: Sequence[OmeImage]) -> OmeImage | None:
+    images_of_page = [one for one in images if base.page in one.pages]
     sized = [one for one in images if one.size_px == (base.width_px, base.height_px)]
-    return next(iter(own or sized), None)
+    return next(iter(images_of_page or sized), None)

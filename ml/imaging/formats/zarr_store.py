@@ -1,4 +1,4 @@
-"""A Zarr hierarchy inside a ZIP archive: which one it is, and its members by their names.
+"""A Zarr hierarchy inside a ZIP archive: its root, and its members by name.
 
 Nothing is unpacked: a slide has as many files as chunks. No codec is imported here.
 """
@@ -19,19 +19,19 @@ from ml.imaging.limits import MAX_ZARR_ENTRIES
 from ml.types import JsonObject
 
 GROUP_FILES = ("zarr.json", ".zgroup", ".zattrs", ".zarray")
-"""What makes a folder a part of a hierarchy, of version 3 and of version 2."""
-_MOST_JSON_BYTES = 4 * 2**20  # of one description; those of other programs hold some kilobytes
+"""Files that mark a folder as part of a hierarchy, of version 3 and of version 2."""
+_MAX_JSON_BYTES = 4 * 2**20  # of one description; those of other programs hold some kilobytes
 _LOCAL_HEAD = struct.Struct("<4s22xHH")
 """Before a member's bytes: APPNOTE.TXT, 4.3.7."""
 
 
 def zarr_root(names: Iterable[str]) -> str | None:
-    """The folder of a hierarchy among the names of an archive, "" or with a slash at its end.
+    """Root folder of a hierarchy among the names of an archive, "" or with a slash at its end.
 
     Returns:
         None if there is none.
     Raises:
-        UnsupportedFormatError: several beside each other.
+        UnsupportedFormatError: The archive has several.
     """
     folders = {name[: -len(file)] for name in names for file in GROUP_FILES if _is(name, file)}
     if not folders:
@@ -46,8 +46,8 @@ def zarr_root(names: Iterable[str]) -> str | None:
 
 
 def is_zarr(path: Path) -> bool:
-    """Whether an archive holds a hierarchy. Raises as ``open_archive``."""
-    with open_archive(path, most_entries=MAX_ZARR_ENTRIES) as (_, files):
+    """Return whether an archive holds a hierarchy. Raises as ``open_archive``."""
+    with open_archive(path, max_entries=MAX_ZARR_ENTRIES) as (_, files):
         return zarr_root(entry.filename for entry in files) is not None
 
 
@@ -57,13 +57,13 @@ def _is(name: str, file: str) -> bool:
 
 @contextmanager
 def open_zarr(path: Path) -> Iterator[ZarrStore]:
-    """The hierarchy in an archive.
+    """Open the hierarchy in an archive.
 
     Raises:
         UnsupportedFormatError: there is none, or as ``open_archive``.
         CorruptFileError, TooLargeError: as ``open_archive``.
     """
-    with open_archive(path, most_entries=MAX_ZARR_ENTRIES) as (archive, files):
+    with open_archive(path, max_entries=MAX_ZARR_ENTRIES) as (archive, files):
         root = zarr_root(entry.filename for entry in files)
         if root is None:
             raise UnsupportedFormatError("the ZIP archive holds no Zarr hierarchy")
@@ -85,11 +85,11 @@ class ZarrStore:
         return len(self._entries)
 
     def open(self, name: str) -> IO[bytes]:
-        """A member that is there, to be read from its beginning."""
+        """Open a member that exists."""
         return self._archive.open(self._entries[name])
 
     def names(self, below: str) -> list[str]:
-        """The members of a folder and those below it."""
+        """Names of the members of a folder and those below it."""
         return [name for name in self._entries if name.startswith(f"{below}/")]
 
     def size(self, name: str) -> int | None:
@@ -97,8 +97,8 @@ class ZarrStore:
         entry = self._entries.get(name)
         return None if entry is None else entry.file_size
 
-    def read(self, name: str, *, most_bytes: int) -> bytes | None:
-        """A member, None if there is none.
+    def read(self, name: str, *, max_bytes: int) -> bytes | None:
+        """Read a member, None if there is none.
 
         Raises:
             TooLargeError: longer than it may be. CorruptFileError: damaged.
@@ -106,18 +106,18 @@ class ZarrStore:
         entry = self._entries.get(name)
         if entry is None:
             return None
-        if entry.file_size > most_bytes:
+        if entry.file_size > max_bytes:
             raise TooLargeError(
                 f"a part of the Zarr hierarchy has {entry.file_size:,} bytes; the limit is "
-                f"{most_bytes:,}"
+                f"{max_bytes:,}"
             )
         return self._archive.read(entry)
 
     def read_part(self, name: str, start: int, size: int) -> bytes:
-        """Some bytes of a member that is there; one that is stored uncompressed is read directly.
+        """Read some bytes of a member that exists, directly if it is not compressed.
 
         Raises:
-            CorruptFileError: they do not lie in it.
+            CorruptFileError: the range is not inside the member.
         """
         entry = self._entries[name]
         if start < 0 or size < 0 or start + size > entry.file_size:
@@ -131,16 +131,16 @@ class ZarrStore:
         head = file.read(_LOCAL_HEAD.size)
         if len(head) < _LOCAL_HEAD.size or head[:4] != b"PK\3\4":
             raise CorruptFileError("the ZIP archive is truncated or damaged")
-        _, name_length, more_length = _LOCAL_HEAD.unpack(head)
-        file.seek(entry.header_offset + _LOCAL_HEAD.size + name_length + more_length + start)
+        _, name_length, extra_length = _LOCAL_HEAD.unpack(head)
+        file.seek(entry.header_offset + _LOCAL_HEAD.size + name_length + extra_length + start)
         found: bytes = file.read(size)
         if len(found) < size:
             raise CorruptFileError("the ZIP archive is truncated or damaged")
         return found
 
     def json(self, name: str) -> JsonObject | None:
-        """A description, None if there is none. Raises as ``read``."""
-        data = self.read(name, most_bytes=_MOST_JSON_BYTES)
+        """Read a JSON member, None if there is none. Raises as ``read``."""
+        data = self.read(name, max_bytes=_MAX_JSON_BYTES)
         if data is None:
             return None
         try:

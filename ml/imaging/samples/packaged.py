@@ -1,4 +1,4 @@
-"""Images that lie inside the installed scikit-image package: real pixels for demos and tests."""
+"""Images of the installed scikit-image package: real pixels for demos and tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ml.types import ImageU8
 
 
 def packaged_image(name: str) -> ImageU8:
-    """An image file of scikit-image's wheel by name: (H, W, 3) uint8 RGB.
+    """Read an image of scikit-image's wheel by name: (H, W, 3) uint8 RGB.
 
     Raises:
         UnsupportedFormatError: this scikit-image does not ship it.

@@ -1,4 +1,4 @@
-"""What a simulated hand-held scope sees of a flat picture: its pose, its lamp, its highlights."""
+"""View of a flat picture through a simulated hand-held scope: its pose, lamp and highlights."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def scope_pose(
 
 
 def scope_view(picture: ImageU8, H_picture_from_frame: ArrayF64, size_px: int) -> ImageU8:
-    """(size, size, 3) uint8: the picture as the scope sees it, evenly lit."""
+    """View of a picture through the scope, evenly lit: (size, size, 3) uint8."""
     flags = cv2.INTER_CUBIC | cv2.WARP_INVERSE_MAP
     size = (size_px, size_px)
     return np.asarray(
@@ -87,6 +87,6 @@ def scope_light(size_px: int) -> tuple[ArrayF32, ImageU8]:
     return light.astype(np.float32), ((radius < VISIBLE) * 255).astype(np.uint8)
 
 
-def scope_lit(seen: ArrayF32, light: ArrayF32, glare: ArrayF32) -> ArrayF32:
-    """A view (size, size, 3) under the lamp: highlights on it, then the lamp's fall-off."""
-    return np.asarray((seen * (1 - glare) + GLARE_LEVEL * glare) * light[..., None], np.float32)
+def light_view(view: ArrayF32, light: ArrayF32, glare: ArrayF32) -> ArrayF32:
+    """Add highlights and the lamp's fall-off to a view (size, size, 3)."""
+    return np.asarray((view * (1 - glare) + GLARE_LEVEL * glare) * light[..., None], np.float32)

@@ -35,8 +35,9 @@ def make_sample_slide(
 ) -> Path:
     """Write a tiled JPEG pyramid of real immunostained tissue, 0.5 um per pixel.
 
-    The 512 px field of ``ihc.png`` is laid out many times, each copy turned, zoomed and its two
-    stains scaled differently, with soft ragged seams, and cut out as two sections on glass.
+    The 512 px field of ``ihc.png`` is repeated as a mosaic; each copy is rotated, zoomed and its
+    two stains scaled differently, blended with irregular seams, and cropped to two sections on
+    glass.
 
     Args:
         size_px: (width, height).
@@ -46,7 +47,7 @@ def make_sample_slide(
     field = packaged_image("ihc.png").astype(np.float32)
     density = -np.log(np.clip(field, 1, 255) / np.float32(255))
     width, height = size_px
-    patches = _scattered(np.random.default_rng(seed), width, height)
+    patches = _scatter_patches(np.random.default_rng(seed), width, height)
     out: ImageU8 = np.empty((height, width, 3), np.uint8)
     for top in range(0, height, _BLOCK_PX):
         progress(top * 60 // height, 100, "painting tissue")
@@ -64,7 +65,7 @@ _Field = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class _Patch:
-    """One turned copy of the field: its centre and turn, and how its two stains are scaled."""
+    """One rotated copy of the field: centre, rotation, zoom and factors of its two stains."""
 
     x: float
     y: float
@@ -76,7 +77,7 @@ class _Patch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Canvas:
-    """Some full rows of the slide: summed densities, summed weights, where tissue is."""
+    """Rows of the slide: summed densities, summed weights, share of tissue."""
 
     total: _Field
     weight: _Field
@@ -84,7 +85,7 @@ class _Canvas:
     top: int
 
 
-def _scattered(rng: np.random.Generator, width: int, height: int) -> list[_Patch]:
+def _scatter_patches(rng: np.random.Generator, width: int, height: int) -> list[_Patch]:
     """Patches on a jittered grid; stain follows a slow wave over the slide, and varies by patch."""
     patches = []
     for row in range(-1, height // _SPACING_PX + 2):
@@ -132,11 +133,11 @@ def _add(canvas: _Canvas, density: _Field, patch: _Patch) -> None:
     window = (slice(max(y0 - top, 0), max(y1 - top, 0)), slice(x0, max(x1, 0)))
     if not canvas.cover[window].any():
         return
-    scaled = _restained(density, patch.haematoxylin, patch.dab)
+    scaled = _restain(density, patch.haematoxylin, patch.dab)
     centre = ((density.shape[1] - 1) / 2, (density.shape[0] - 1) / 2)
     turn = cv2.getRotationMatrix2D(centre, patch.angle_deg, patch.zoom)
     turn[:, 2] += (patch.x - x0 - centre[0], patch.y - y0 - centre[1])
-    seen = cv2.warpAffine(
+    warped = cv2.warpAffine(
         scaled, turn, (x1 - x0, y1 - y0), flags=cv2.INTER_CUBIC, borderMode=cv2.BORDER_REFLECT_101
     )
     x = np.arange(x0, x1, dtype=np.float32) - np.float32(patch.x)
@@ -144,11 +145,11 @@ def _add(canvas: _Canvas, density: _Field, patch: _Patch) -> None:
     ragged = np.float32(26) * np.sin(x / 19 + np.float32(patch.x)) * np.cos(y / 23)
     distance = np.clip(np.sqrt(x * x + y * y) + ragged, 0, None)
     share = np.exp(-distance * distance / np.float32(_SEAM_PX2))
-    canvas.total[window] += np.clip(seen, 0, None) * share[..., None]
+    canvas.total[window] += np.clip(warped, 0, None) * share[..., None]
     canvas.weight[window] += share
 
 
-def _restained(density: _Field, haematoxylin: float, dab: float) -> _Field:
+def _restain(density: _Field, haematoxylin: float, dab: float) -> _Field:
     stains = (_H_DAB / np.linalg.norm(_H_DAB, axis=1, keepdims=True)).astype(np.float32)
     amounts = np.clip(density @ np.linalg.pinv(stains), 0, None)
     rest = (density - amounts @ stains) * np.float32(min(dab, haematoxylin))
@@ -157,7 +158,7 @@ def _restained(density: _Field, haematoxylin: float, dab: float) -> _Field:
 
 
 def _sections(u: _Field, v: _Field) -> _Field:
-    """Two uneven sections lying side by side: 1 on tissue, 0 on glass, soft between."""
+    """Two uneven sections next to each other: 1 on tissue, 0 on glass, soft between."""
     edge = 0.07 * np.sin(9 * u + 4 * v) + 0.05 * np.sin(17 * v - 11 * u) + 0.02 * np.sin(41 * u)
     left = np.hypot((u - 0.34) / 0.29, (v - 0.50) / 0.42) + edge
     right = np.hypot((u - 0.80) / 0.14, (v - 0.47) / 0.33) - edge

@@ -12,7 +12,7 @@ import numpy as np
 
 from ml.files import replacing
 from ml.imaging.samples.packaged import packaged_image
-from ml.imaging.samples.scope import Highlights, scope_light, scope_lit, scope_pose, scope_view
+from ml.imaging.samples.scope import Highlights, light_view, scope_light, scope_pose, scope_view
 from ml.types import ArrayBool, ArrayF64, ImageU8, Progress, no_progress
 
 FPS = 25  # an endoscope's in Europe
@@ -80,7 +80,7 @@ def make_sample_video(
             seen = scope_view(retina, H, size_px)
             seen = _motion_blurred(seen, angle=float(n)) if blurred[n] else seen
             bright = seen.astype(np.float32) * _EXPOSURE
-            shown = scope_lit(bright, light, highlights.glare(n, size_px))
+            shown = light_view(bright, light, highlights.glare(n, size_px))
             shown += rng.normal(0, _NOISE_SD, shown.shape).astype(np.float32)
             rgb = np.clip(shown, 0, 255).astype(np.uint8)
             frame = av.VideoFrame.from_ndarray(rgb, format="rgb24")

@@ -1,4 +1,4 @@
-"""The child: ``python -m ml.imaging.sandbox PIPE``, started by ``run_limited`` alone."""
+"""The child: ``python -m ml.imaging.sandbox PIPE``, started only by ``run_limited``."""
 
 from ml.imaging.sandbox.child import main
 

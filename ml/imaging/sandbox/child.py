@@ -1,4 +1,4 @@
-"""The child's side: limits first, then the code, then the door is shut, then the file is opened."""
+"""Entry point of the confined child: apply limits, load the code, confine, then open the file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ml.errors import MlError
 from ml.imaging.sandbox.confine import confine
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
-_PROGRESS_EVERY_S = 0.1  # smooth for a person, and no load on the pipe
+_PROGRESS_INTERVAL_S = 0.1  # smooth for a person, and no load on the pipe
 
 
 def main() -> None:
@@ -43,7 +43,7 @@ def main() -> None:
     def progress(done: int, total: int, phase: str) -> None:
         nonlocal last_sent
         now = time.monotonic()
-        if now - last_sent > _PROGRESS_EVERY_S or done >= total:
+        if now - last_sent > _PROGRESS_INTERVAL_S or done >= total:
             last_sent = now
             send({"progress": [done, total, phase]})
 
@@ -62,13 +62,13 @@ def main() -> None:
     send(reply)
 
 
-def nothing(*, progress: object) -> dict[str, object]:
-    """The target of ``confinement``, which only needs a child started and confined."""
+def no_op(*, progress: object) -> dict[str, object]:
+    """Do nothing: target of ``confinement``, which only needs a confined child."""
     return {}
 
 
 def _public_name(kind: type[MlError]) -> str:
-    """The nearest class that ``ml.errors`` defines."""
+    """Name of the nearest base class that ``ml.errors`` defines."""
     return next(base.__name__ for base in kind.__mro__ if hasattr(ml.errors, base.__name__))
 
 

@@ -1,4 +1,4 @@
-"""Shut this process in by the strongest means the kernel has, and say which it was."""
+"""Confinement of this process by the strongest mechanisms of the kernel."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ml.imaging.sandbox import landlock, namespaces, seccomp
-from ml.imaging.sandbox.terms import Confinement
-from ml.imaging.sandbox.visible import code_paths
+from ml.imaging.sandbox.code_paths import code_paths
+from ml.imaging.sandbox.policy import Confinement
 
 MEANS = ("landlock", "namespace", "seccomp")
 _NULL = Path("/dev/null")
@@ -18,13 +18,13 @@ _NULL = Path("/dev/null")
 def confine(
     reads: Sequence[Path], writes: Sequence[Path], *, means: Sequence[str] = MEANS
 ) -> Confinement:
-    """Give up all files but these and the code, the network and other programs, for good.
+    """Permanently give up all files but these and the code, the network and other programs.
 
     Args:
-        reads, writes: absolute; files, or folders with what lies beneath them.
-        means: which may be used, for tests of a lesser kernel.
+        reads, writes: Absolute paths; files, or folders with their content.
+        means: Mechanisms that may be used, for tests of a kernel without some of them.
     Raises:
-        RuntimeError: other threads run already; they would stay free.
+        RuntimeError: Other threads run already; they would not be confined.
     """
     if sys.platform != "linux":
         return Confinement("", "", "")
@@ -42,7 +42,7 @@ def confine(
 
 
 def _files(reads: Sequence[Path], writes: Sequence[Path], means: Sequence[str]) -> tuple[str, bool]:
-    """What hides the other files ("" for nothing), and whether it also stops TCP."""
+    """Mechanism that hides the other files ("" for none), and whether it also denies TCP."""
     if "landlock" in means and landlock.version():
         return "landlock", landlock.restrict(reads, writes)
     if "namespace" in means:

@@ -1,7 +1,7 @@
-"""Landlock: a process gives up every file but those it names (Linux 5.13 and later).
+"""Landlock: a process gives up access to all files but those it names (Linux 5.13 and later).
 
-It binds root too and cannot be undone. It does not hide names and sizes: ``stat`` still answers.
-Numbers and layouts as in linux/landlock.h; the system calls have the same number everywhere.
+It binds root too and cannot be undone. Names and sizes remain visible to ``stat``. Constants and
+structures as in linux/landlock.h; the system calls have the same number on every architecture.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE
 _READ = _READ_FILE | _READ_DIR
 _WRITE = _READ | _WRITE_FILE | _REMOVE_DIR | _REMOVE_FILE | _MAKE_DIR | _MAKE_REG | _TRUNCATE
 _ALL_FS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15) - 1, 5: (1 << 16) - 1}
-"""Every right that a version knows: what is handled and not granted is denied."""
+"""All rights of each version: rights that are handled and not granted are denied."""
 _TCP, _NET_SINCE = 0b11, 4  # bind and connect, since that version
 _SCOPED, _SCOPED_SINCE = 0b11, 6  # abstract sockets and signals of processes outside
 
@@ -36,25 +36,25 @@ class _PathBeneath(ctypes.Structure):
 
 
 def version() -> int:
-    """The kernel's version of Landlock, 0 if it is missing or switched off."""
+    """Landlock version of the kernel, 0 if it is missing or switched off."""
     return max(_call(_CREATE_RULESET, None, 0, _VERSION_FLAG), 0)
 
 
 def restrict(reads: Iterable[Path], writes: Iterable[Path]) -> bool:
-    """Deny this process all files but these and what lies beneath; True if TCP is denied too.
+    """Deny this process all files but these and their content; True if TCP is denied too.
 
     Call ``no_new_privileges`` before, and while the process has one thread.
 
     Raises:
-        OSError: the kernel refused, or a path does not exist.
+        OSError: The kernel refused, or a path does not exist.
     """
-    known = version()
+    abi = version()
     attributes = _Ruleset(
-        _ALL_FS[min(known, max(_ALL_FS))],
-        _TCP if known >= _NET_SINCE else 0,
-        _SCOPED if known >= _SCOPED_SINCE else 0,
+        _ALL_FS[min(abi, max(_ALL_FS))],
+        _TCP if abi >= _NET_SINCE else 0,
+        _SCOPED if abi >= _SCOPED_SINCE else 0,
     )
-    size = 24 if known >= _SCOPED_SINCE else 16 if known >= _NET_SINCE else 8
+    size = 24 if abi >= _SCOPED_SINCE else 16 if abi >= _NET_SINCE else 8
     ruleset = _checked(_call(_CREATE_RULESET, ctypes.byref(attributes), size, 0))
     try:
         for access, paths in ((_READ, reads), (_WRITE, writes)):
@@ -63,7 +63,7 @@ def restrict(reads: Iterable[Path], writes: Iterable[Path]) -> bool:
         _checked(_call(_RESTRICT_SELF, ruleset, 0))
     finally:
         os.close(ruleset)
-    return known >= _NET_SINCE
+    return abi >= _NET_SINCE
 
 
 def _allow(ruleset: int, path: Path, access: int) -> None:

@@ -1,7 +1,7 @@
-"""A mount namespace: a process moves to a root of its own that holds only the paths it names.
+"""Mount namespace: a process moves to a new root that holds only the paths it names.
 
-For kernels without Landlock that let users have namespaces. Everything else does not exist there,
-and neither does a network.
+For kernels without Landlock that let users create namespaces. There are no other files there, and
+no network.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 _NEWNS, _NEWIPC, _NEWUSER, _NEWNET = 0x20000, 0x8000000, 0x10000000, 0x40000000  # linux/sched.h
 _RDONLY, _NOSUID, _NODEV, _REMOUNT, _BIND = 1, 2, 4, 32, 4096  # linux/mount.h
 _REC, _PRIVATE, _DETACH = 16384, 1 << 18, 2  # the same
-_KEPT_FLAGS = 0xF | 1024 | 2048
+_LOCKED_FLAGS = 0xF | 1024 | 2048
 """Flags of a mount that another namespace has locked: they must be named again on a change."""
 _PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}  # number of the system call
 
@@ -36,10 +36,10 @@ def restrict(reads: Iterable[Path], writes: Iterable[Path], *, root: Path) -> No
     Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
     _mount(None, Path("/"), _REC | _PRIVATE)
     _mount("tmpfs", root, _NOSUID | _NODEV, kind="tmpfs")
-    wanted = [(path, True) for path in reads] + [(path, False) for path in writes]
-    for path, read_only in sorted(wanted, key=lambda entry: len(entry[0].parts)):
+    mounts = [(path, True) for path in reads] + [(path, False) for path in writes]
+    for path, read_only in sorted(mounts, key=lambda entry: len(entry[0].parts)):
         for place in dict.fromkeys((path, path.resolve())):
-            _show(path, root / place.relative_to("/"), read_only=read_only)
+            _bind(path, root / place.relative_to("/"), read_only=read_only)
     os.chdir(root)
     _checked(_libc().syscall(_PIVOT_ROOT[os.uname().machine], b".", b"."))
     _checked(_libc().umount2(b".", _DETACH))
@@ -47,7 +47,7 @@ def restrict(reads: Iterable[Path], writes: Iterable[Path], *, root: Path) -> No
 
 
 def available(reads: Iterable[Path], writes: Iterable[Path], *, root: Path) -> bool:
-    """Whether ``restrict`` will succeed: tried in a fork, since half of it cannot be taken back."""
+    """Return whether ``restrict`` will succeed, by trying it in a fork: it cannot be undone."""
     child = os.fork()
     if child == 0:
         try:
@@ -58,7 +58,7 @@ def available(reads: Iterable[Path], writes: Iterable[Path], *, root: Path) -> b
     return os.waitpid(child, 0)[1] == 0
 
 
-def _show(path: Path, place: Path, *, read_only: bool) -> None:
+def _bind(path: Path, place: Path, *, read_only: bool) -> None:
     if path.is_dir():
         place.mkdir(parents=True, exist_ok=True)
     else:
@@ -67,8 +67,8 @@ def _show(path: Path, place: Path, *, read_only: bool) -> None:
             place.touch()
     _mount(str(path), place, _BIND | _REC)
     if read_only:
-        kept = os.statvfs(path).f_flag & _KEPT_FLAGS
-        _mount(None, place, _BIND | _REMOUNT | _RDONLY | kept)
+        locked = os.statvfs(path).f_flag & _LOCKED_FLAGS
+        _mount(None, place, _BIND | _REMOUNT | _RDONLY | locked)
 
 
 def _mount(source: str | None, target: Path, flags: int, *, kind: str | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The caller's side: start the child, pass its progress on, say how it ended."""
+"""Start of a confined child, with its progress and result."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from typing import IO, Any
 import ml.errors
 from ml.errors import CorruptFileError, LimitExceededError, MlError
 from ml.imaging.sandbox.confine import MEANS
-from ml.imaging.sandbox.terms import Confinement, Limits
+from ml.imaging.sandbox.policy import Confinement, Limits
 from ml.types import JsonObject, Progress, no_progress
 
 MAX_REPLY_BYTES = 64 * 1024 * 1024  # a reply is small; this ends a child that floods the pipe
 POLL_S = 0.25  # how soon a cancelled job ends its child
-_KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
+_PASSED_VARIABLES = ("PATH", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
 _CRASHES = (
     signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE, signal.SIGTRAP,
     signal.SIGSYS,
@@ -50,8 +50,8 @@ def run_limited(
         arguments: JSON-able; paths as str, absolute.
         reads, writes: the files and folders that the child may open, as ``Confinement.files`` says.
             A folder to write to may be read too.
-        progress: gets the child's progress, and at least four calls a second: what it raises
-            (``CancelledError``) kills the child and is raised on.
+        progress: called with the child's progress at least four times a second; an exception
+            (``CancelledError``) kills the child and is raised again.
     Raises:
         MlError: the same subclass and text as in the child.
         LimitExceededError: out of memory, CPU or wall time, killed, or too long a reply.
@@ -67,13 +67,13 @@ def run_limited(
                 child.finish()
                 return result
             if "error" in message:
-                raise _rebuilt(message["error"])
+                raise _rebuild_error(message["error"])
         raise child.death()
 
 
 def confinement() -> Confinement:
-    """How this machine confines a child, found out by starting one."""
-    with _Child("ml.imaging.sandbox.child:nothing", {}, Limits()) as child:
+    """Confinement of a child on this machine, determined by starting one."""
+    with _Child("ml.imaging.sandbox.child:no_op", {}, Limits()) as child:
         for _ in child.messages(no_progress):
             if child.confined is not None:
                 return child.confined
@@ -81,7 +81,7 @@ def confinement() -> Confinement:
 
 
 class _Child:
-    """The process, its pipe and its end."""
+    """A child process with its pipe."""
 
     def __init__(
         self,
@@ -157,12 +157,12 @@ class _Child:
                     yield message
 
     def finish(self) -> None:
-        """Give the child a moment to end by itself."""
+        """Wait up to five seconds for the child to end by itself."""
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(timeout=5)
 
     def death(self) -> Exception:
-        """Why the child ended without an answer."""
+        """Exception for a child that ended without an answer."""
         code = self.process.wait()
         number = -code
         if number == signal.SIGXCPU:
@@ -197,10 +197,10 @@ class _Child:
 
 
 def _environment(scratch: Path) -> dict[str, str]:
-    kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
-    own = str(Path(ml.errors.__file__).resolve().parents[1])
-    paths = [own, *(path for path in sys.path if path and Path(path).is_dir())]
-    return kept | {
+    passed = {name: os.environ[name] for name in _PASSED_VARIABLES if name in os.environ}
+    package_root = str(Path(ml.errors.__file__).resolve().parents[1])
+    paths = [package_root, *(path for path in sys.path if path and Path(path).is_dir())]
+    return passed | {
         "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths)),
         "PYTHONDONTWRITEBYTECODE": "1",
         "TMPDIR": str(scratch),
@@ -215,7 +215,7 @@ def _progress(values: list[Any]) -> tuple[int, int, str]:
     return int(values[0]), int(values[1]), str(values[2])
 
 
-def _rebuilt(error: Mapping[str, Any]) -> Exception:
+def _rebuild_error(error: Mapping[str, Any]) -> Exception:
     name, message = str(error["type"]), str(error["message"])
     if name == "OSError":
         return OSError(int(error.get("errno") or 0), message)

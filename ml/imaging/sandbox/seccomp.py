@@ -1,7 +1,7 @@
-"""A seccomp filter: system calls that opening a file never needs answer "not permitted".
+"""Seccomp filter: system calls that opening a file never needs fail with "not permitted".
 
-Sockets of every kind, other programs, other processes' memory, mounts, keys, and the calls that
-have been ways out of sandboxes. Layouts as in linux/seccomp.h and linux/filter.h.
+Sockets, other programs, memory of other processes, mounts, keys, and calls that have been ways out
+of sandboxes. Structures as in linux/seccomp.h and linux/filter.h.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import struct
 from pathlib import Path
 
 _NO_NEW_PRIVS, _SET_SECCOMP, _FILTER = 38, 22, 2  # linux/prctl.h
-_LOAD, _JUMP_EQUAL, _JUMP_AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06  # of classic BPF
+_LOAD, _JUMP_EQUAL, _MIN_JUMP, _RETURN = 0x20, 0x15, 0x35, 0x06  # of classic BPF
 _NUMBER_AT, _ARCHITECTURE_AT = 0, 4  # in struct seccomp_data
 _ALLOW, _REFUSE, _KILL = 0x7FFF0000, 0x00050000 | 1, 0x80000000  # EPERM is 1
 _X32 = 0x40000000  # system calls of the x32 ABI have this bit
@@ -51,12 +51,12 @@ class _Program(ctypes.Structure):
 
 
 def no_new_privileges() -> bool:
-    """No program this process starts gains rights by its file; the kernel asks for it first."""
+    """Deny started programs any rights of their files, as the kernel requires before a filter."""
     return _prctl(_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
 
 
 def restrict() -> bool:
-    """Put the filter in force for good; False if the kernel or the architecture has none.
+    """Install the filter permanently; False if the kernel or the architecture has none.
 
     Call ``no_new_privileges`` before, and while the process has one thread.
     """
@@ -76,7 +76,7 @@ def _program(architecture: int, refused: list[int]) -> bytes:
         (_JUMP_EQUAL, 1, 0, architecture),
         (_RETURN, 0, 0, _KILL),
         (_LOAD, 0, 0, _NUMBER_AT),
-        (_JUMP_AT_LEAST, tests + 1, 0, _X32),
+        (_MIN_JUMP, tests + 1, 0, _X32),
         *((_JUMP_EQUAL, tests - at, 0, number) for at, number in enumerate(refused)),
         (_RETURN, 0, 0, _ALLOW),
         (_RETURN, 0, 0, _REFUSE),

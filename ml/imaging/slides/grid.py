@@ -1,4 +1,4 @@
-"""The tile grid of a canvas: the file's own levels, then computed ones down to a screenful."""
+"""Tile grid of a canvas: the stored levels, then computed ones down to a screenful."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ml.imaging.formats.tiff_layout import TiffLayout
 from ml.imaging.limits import MAX_TILE_SIDE_PX
 from ml.types import Level
 
-DEFAULT_TILE_PX = 256  # Deep Zoom's and most scanners' own
+DEFAULT_TILE_PX = 256  # as in Deep Zoom and most scanners
 COARSEST_PX = 1_024
 """Levels are added by halves until the longer side is at most this."""
 GENERIC = "generic-tiff"
 NATIVE_VENDORS = ("aperio", GENERIC)
-"""Formats whose TIFF tiles lie edge to edge, so that a stored tile is a tile of the canvas.
+"""Formats whose TIFF tiles are adjacent, so that a stored tile is a tile of the canvas.
 
 Others (Ventana, Leica, Trestle, Philips, Hamamatsu) overlap, offset or pad their tiles.
 """
@@ -24,7 +24,7 @@ Others (Ventana, Leica, Trestle, Philips, Hamamatsu) overlap, offset or pad thei
 
 @dataclass(frozen=True, slots=True)
 class StoredLevel:
-    """A level the file stores; ``directory`` is set where its TIFF tiles are the canvas' tiles."""
+    """A stored level; ``directory`` is set if its TIFF tiles are the canvas' tiles."""
 
     width_px: int
     height_px: int
@@ -40,7 +40,7 @@ def match_directories(
     Args:
         sizes: (width, height) of each level as OpenSlide gives them.
     Returns:
-        None in place of a directory whose tiles are not the canvas' own.
+        None in place of a directory whose tiles are not the canvas' tiles.
     Raises:
         UnsupportedFormatError: OpenSlide would show another image.
     """
@@ -60,7 +60,7 @@ def match_directories(
 
 
 def fits_grid(directory: TiffDirectory) -> bool:
-    """Whether the stored tiles can be the canvas' own: sane sizes, none missing in the index."""
+    """Return whether stored tiles can be the canvas' tiles: plausible sizes, complete index."""
     return (
         min(directory.width_px, directory.height_px) >= 1
         and 16 <= directory.tile_width_px <= MAX_TILE_SIDE_PX
@@ -71,7 +71,7 @@ def fits_grid(directory: TiffDirectory) -> bool:
 
 
 def plan_levels(stored: Sequence[StoredLevel]) -> tuple[Level, ...]:
-    """The levels of a canvas, finest first: every stored one, then halves of the coarsest."""
+    """Plan the levels of a canvas, finest first: the stored ones, then halves of the coarsest."""
     levels = [_stored_level(level) for level in stored]
     last = levels[-1]
     while max(last.width_px, last.height_px) > COARSEST_PX:

@@ -1,7 +1,7 @@
-"""JPEG bytes: what a stored tile is, the header that makes it stand alone, encoding.
+"""JPEG bytes: parsing of a stored tile, the header that makes it a complete file, encoding.
 
 A TIFF keeps the tables shared by all its JPEG tiles in one tag, the colour meaning and the ICC
-profile in others. A browser needs them inside the stream. They go in front of the tile's own
+profile in others. A browser needs them inside the stream. They are inserted before the tile's own
 segments, so that a tile is served as one precomputed header and the stored bytes after its two-byte
 start marker.
 """
@@ -31,9 +31,9 @@ class JpegFrame:
     """The coded frame of a JPEG stream.
 
     Attributes:
-        coding: the start-of-frame marker's low byte (0xC0 baseline, 0xC2 progressive, ...).
-        has_jfif: a JFIF APP0 segment stands in the stream (which makes it YCbCr).
-        adobe_transform: colour transform of an Adobe APP14 segment, None without one.
+        coding: The start-of-frame marker's low byte (0xC0 baseline, 0xC2 progressive, ...).
+        has_jfif: The stream has a JFIF APP0 segment (which makes it YCbCr).
+        adobe_transform: Colour transform of an Adobe APP14 segment, None without one.
     """
 
     width_px: int
@@ -46,7 +46,7 @@ class JpegFrame:
 
 
 def read_frame_header(data: bytes) -> JpegFrame:
-    """Walk the segments of a JPEG stream up to its start of frame.
+    """Read the frame header of a JPEG stream.
 
     Raises:
         CorruptFileError: no start marker, or the stream ends before a frame header.
@@ -74,7 +74,7 @@ def read_frame_header(data: bytes) -> JpegFrame:
 def standalone_header(
     tables: bytes, *, adobe_transform: int | None, icc_profile: bytes | None
 ) -> bytes:
-    """The bytes to put in place of a stored tile's start marker.
+    """Header that replaces a stored tile's start marker.
 
     Args:
         tables: content of the TIFF tag JPEGTables, or empty.
@@ -132,7 +132,7 @@ def encode_jpeg(
 
 
 def without_profile(data: bytes) -> bytes:
-    """The same JPEG without its ICC profile, which every tile would repeat.
+    """Remove the ICC profile of a JPEG, which every tile would repeat.
 
     Raises:
         CorruptFileError: no start marker.

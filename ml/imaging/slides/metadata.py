@@ -24,13 +24,13 @@ ALLOWED = (
     "hamamatsu.SourceLens",
 )
 MIN_MPP, MAX_MPP = 0.02, 20.0
-"""Plausible microns per pixel: 0.02 is beyond any optical scan, 20 is coarser than a macro image.
+"""Plausible microns per pixel: 0.02 is finer than an optical scan, 20 coarser than a macro image.
 
-Everyday images carry 72 to 1,200 dots per inch (353 to 21 um per pixel), a layout hint that says
-nothing about the specimen: it falls outside.
+Everyday images carry 72 to 1,200 dots per inch (353 to 21 um per pixel), a layout hint that is
+unrelated to the specimen.
 """
 MAX_ANISOTROPY = 1.25  # beyond, the two axes cannot both be right
-_SAME_SCALE = 0.02  # of rounded numbers
+_SCALE_TOLERANCE = 0.02  # of rounded numbers
 _NUMBER = re.compile(r"-?\d{1,12}(\.\d{1,18})?([eE][-+]?\d{1,3})?")
 _UM_PER_UNIT = {2: 25_400.0, 3: 10_000.0}  # TIFF 6.0, ResolutionUnit: inch, centimetre
 
@@ -61,7 +61,7 @@ def plausible_mpp(x: float | None, y: float | None) -> tuple[float | None, float
 
 
 def rgb_profile(profile: bytes | None) -> bytes | None:
-    """An ICC profile if it is one for RGB: pixels are given as RGB, whatever the file stores."""
+    """Return an ICC profile if it is one for RGB, in which all pixels are given."""
     return profile if profile is not None and profile[16:20] == b"RGB " else None
 
 
@@ -89,7 +89,7 @@ def scale_warning(layout: TiffLayout) -> str | None:
     first = layout.levels[0]
     stated = plausible_mpp(*layout.ome.mpp) if layout.ome else (None, None)
     tagged = mpp_from_resolution(first.x_resolution, first.y_resolution, first.resolution_unit)
-    if stated[0] is None or tagged[0] is None or abs(stated[0] / tagged[0] - 1) < _SAME_SCALE:
+    if stated[0] is None or tagged[0] is None or abs(stated[0] / tagged[0] - 1) < _SCALE_TOLERANCE:
         return None
     return (
         f"The file states two scales: {stated[0]:.4g} um per pixel in its OME metadata, which is"

@@ -1,13 +1,10 @@
-"""An OME-NGFF image as a tiled pyramid: read in rows of chunks, never as a whole.
+"""Conversion of an OME-NGFF image to a tiled pyramid, read in rows of chunks.
 
-Channels are added up in their colours. libvips takes the rows as a stream of PNG, which is
-never a file: its wheels read no plainer format from a stream.
+Channels are added up in their colours.
 """
 
 from __future__ import annotations
 
-import struct
-import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -16,7 +13,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-import pyvips
 
 from ml.errors import TooLargeError
 from ml.imaging.formats.ngff import NgffChannel, NgffImage, find_image
@@ -24,17 +20,15 @@ from ml.imaging.formats.tiff_layout import has_shape
 from ml.imaging.formats.zarr_arrays import read_array, read_chunk
 from ml.imaging.formats.zarr_store import ZarrStore, open_zarr
 from ml.imaging.limits import MAX_ZARR_ROW_BYTES
-from ml.imaging.slides.contents import Read, same_content
-from ml.imaging.slides.depth import StatedDepth, range_of, sampled
+from ml.imaging.slides.display_range import StatedDepth, range_of, sampled
+from ml.imaging.slides.level_content import Read, same_content
 from ml.imaging.slides.metadata import plausible_mpp
 from ml.imaging.slides.pyramids import write_pyramid
+from ml.imaging.slides.row_stream import image_of_rows
 from ml.imaging.slides.stills import UM_PER_MM
 from ml.types import ImageU8, Progress, no_progress
 
 Number = TypeVar("Number", bound=np.generic)
-
-_SIGNATURE = b"\x89PNG\r\n\x1a\n"
-_PIECE_ROWS = 64  # of a PNG's chunk, whose length has 31 bits
 
 
 def write_ngff_pyramid(source: Path, target: Path, progress: Progress = no_progress) -> Path:
@@ -45,17 +39,9 @@ def write_ngff_pyramid(source: Path, target: Path, progress: Progress = no_progr
             cut or damaged; chunks of which a row is too large for the memory.
     """
     with open_zarr(source) as store:
-        image = _with_windows(store, find_image(store))
-        feed = _Feed(_png(store, image))
-        stream = pyvips.SourceCustom()
-        stream.on_read(feed.read)
-        try:
-            shown = pyvips.Image.pngload_source(stream, access="sequential", fail_on="truncated")
+        image = _with_windows(find_image(store))
+        with image_of_rows(image.size_px, _rows(image)) as shown:
             return write_pyramid(_scaled(shown, image), target, progress=progress)
-        except Exception:
-            if feed.error is not None:
-                raise feed.error from None
-            raise
 
 
 def ngff_levels(store: ZarrStore, image: NgffImage) -> tuple[str, ...]:
@@ -64,25 +50,27 @@ def ngff_levels(store: ZarrStore, image: NgffImage) -> tuple[str, ...]:
     Raises:
         UnsupportedFormatError, CorruptFileError, TooLargeError: as ``find_image``.
     """
-    image = _with_windows(store, image)
-    kept = [image]
+    image = _with_windows(image)
+    matching = [image]
     for level in image.levels[1:]:
         path = f"{image.path}/{level}" if image.path else level
         coarser = replace(image, levels=(level,), array=read_array(store, path))
-        sizes = coarser.size_px, kept[-1].size_px
+        sizes = coarser.size_px, matching[-1].size_px
         if (
             len(coarser.array.shape) == len(image.axes)
             and min(coarser.size_px) >= 1
-            and coarser.size_px < kept[-1].size_px
+            and coarser.size_px < matching[-1].size_px
             and has_shape(coarser.size_px, image.size_px)
-            and same_content(_reads(store, coarser), sizes[0], _reads(store, kept[-1]), sizes[1])
+            and same_content(
+                _level_reader(coarser), sizes[0], _level_reader(matching[-1]), sizes[1]
+            )
         ):
-            kept.append(coarser)
-    return tuple(one.levels[0] for one in kept)
+            matching.append(coarser)
+    return tuple(one.levels[0] for one in matching)
 
 
-def _with_windows(store: ZarrStore, image: NgffImage) -> NgffImage:
-    """The image with windows measured for channels of 16 bits that state none.
+def _with_windows(image: NgffImage) -> NgffImage:
+    """Measure the windows of 16-bit channels that state none.
 
     As for other files of more than 8 bits, see ``range_of``; otherwise values of 10 or 12 bits
     would be nearly black.
@@ -93,22 +81,22 @@ def _with_windows(store: ZarrStore, image: NgffImage) -> NgffImage:
     channels = []
     for channel in image.channels:
         if not channel.is_stated:
-            read = _boxes(image, partial(_values, store, image, channel))
+            read = _boxes(image, partial(_values, image, channel))
             measured = range_of(sampled(read, width, height), StatedDepth())
             channel = replace(channel, low=measured.low, high=measured.high)  # noqa: PLW2901
         channels.append(channel)
     return replace(image, channels=tuple(channels))
 
 
-def _reads(store: ZarrStore, image: NgffImage) -> Read:
-    """Read pixels of a box of a level."""
-    return _boxes(image, partial(_block, store, image))
+def _level_reader(image: NgffImage) -> Read:
+    """Return a function that reads boxes of a level."""
+    return _boxes(image, partial(_block, image))
 
 
 def _boxes(
     image: NgffImage, block: Callable[[int, int], npt.NDArray[Number]]
 ) -> Callable[[int, int, int, int], npt.NDArray[Number]]:
-    """Read boxes (x, y, width, height) from blocks by row and column of the chunks."""
+    """Return a function that reads boxes (x, y, width, height) from blocks by row and column."""
 
     def read(x: int, y: int, width: int, height: int) -> npt.NDArray[Number]:
         high, wide = image.array.chunk[-2:]
@@ -125,27 +113,6 @@ def _boxes(
     return read
 
 
-class _Feed:
-    """Gives libvips the bytes that it asks for, and keeps what went wrong on the way."""
-
-    def __init__(self, pieces: Iterator[bytes]) -> None:
-        self._pieces, self._left = pieces, memoryview(b"")
-        self.error: Exception | None = None
-
-    def read(self, size: int) -> bytes:
-        """At most this many bytes; none at the end."""
-        try:
-            while not self._left:
-                self._left = memoryview(next(self._pieces))
-        except StopIteration:
-            return b""
-        except Exception as error:  # noqa: BLE001 - carried out of a C callback, raised there
-            self.error = error
-            return b""
-        found, self._left = bytes(self._left[:size]), self._left[size:]
-        return found
-
-
 def _scaled(shown: Any, image: NgffImage) -> Any:
     mpp_x, mpp_y = plausible_mpp(image.mpp_x, image.mpp_y)
     if mpp_x is None or mpp_y is None:
@@ -153,26 +120,7 @@ def _scaled(shown: Any, image: NgffImage) -> Any:
     return shown.copy(xres=UM_PER_MM / mpp_x, yres=UM_PER_MM / mpp_y)
 
 
-def _png(store: ZarrStore, image: NgffImage) -> Iterator[bytes]:
-    width, height = image.size_px
-    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    yield _SIGNATURE + _part(b"IHDR", head)
-    packer = zlib.compressobj(0)
-    for row in _rows(store, image):
-        for top in range(0, len(row), _PIECE_ROWS):
-            lines = row[top : top + _PIECE_ROWS].reshape(-1, 3 * width)
-            data = packer.compress(np.pad(lines, ((0, 0), (1, 0))).tobytes())  # no filter
-            if data:
-                yield _part(b"IDAT", data)
-    yield _part(b"IDAT", packer.flush()) + _part(b"IEND", b"")
-
-
-def _part(kind: bytes, body: bytes) -> bytes:
-    crc = zlib.crc32(body, zlib.crc32(kind))
-    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", crc)
-
-
-def _rows(store: ZarrStore, image: NgffImage) -> Iterator[ImageU8]:
+def _rows(image: NgffImage) -> Iterator[ImageU8]:
     """(rows of a chunk, W, 3) uint8, from top to bottom."""
     width, height = image.size_px
     high, wide = image.array.chunk[-2:]
@@ -185,33 +133,28 @@ def _rows(store: ZarrStore, image: NgffImage) -> Iterator[ImageU8]:
     for y in range(-(-height // high)):
         row: ImageU8 = np.empty((min(high, height - y * high), width, 3), np.uint8)
         for x in range(-(-width // wide)):
-            block = _block(store, image, y, x)
-            part = row[:, x * wide : (x + 1) * wide]
-            part[:] = block[: part.shape[0], : part.shape[1]]
+            row[:, x * wide : (x + 1) * wide] = _block(image, y, x)
         yield row
 
 
-def _block(store: ZarrStore, image: NgffImage, y: int, x: int) -> ImageU8:
-    """The pixels of a chunk's place, all shown channels added up: (chunk h, chunk w, 3) uint8."""
-    high, wide = image.array.chunk[-2:]
-    sum_rgb = np.zeros((high, wide, 3), np.float32)
+def _block(image: NgffImage, y: int, x: int) -> ImageU8:
+    """The pixels of a chunk, all shown channels added up: (h, w, 3) uint8, cut at the edges."""
+    sum_rgb: Any = np.float32(0)
     read: tuple[tuple[int, ...], npt.NDArray[Any]] | None = None
     for channel in image.channels:
         index, within = _place(image, channel, y, x)
         if read is None or read[0] != index:  # the next channel is often in the same one
-            read = index, read_chunk(store, image.array, index)
+            read = index, read_chunk(image.array, index)
         values = read[1][within]
         share = (values.astype(np.float32) - channel.low) / (channel.high - channel.low)
-        sum_rgb += np.clip(share, 0, 1)[..., None] * np.asarray(channel.color, np.float32)
+        sum_rgb = sum_rgb + np.clip(share, 0, 1)[..., None] * np.asarray(channel.color, np.float32)
     return np.clip(np.rint(sum_rgb), 0, 255).astype(np.uint8)
 
 
-def _values(
-    store: ZarrStore, image: NgffImage, channel: NgffChannel, y: int, x: int
-) -> npt.NDArray[Any]:
-    """(chunk h, chunk w) stored numbers of a channel."""
+def _values(image: NgffImage, channel: NgffChannel, y: int, x: int) -> npt.NDArray[Any]:
+    """(h, w) stored numbers of a channel."""
     index, within = _place(image, channel, y, x)
-    values: npt.NDArray[Any] = read_chunk(store, image.array, index)[within]
+    values: npt.NDArray[Any] = read_chunk(image.array, index)[within]
     return values
 
 

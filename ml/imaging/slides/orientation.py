@@ -1,4 +1,4 @@
-"""Slides whose pixels are stored turned or mirrored: the TIFF tag Orientation, values 2 to 8."""
+"""Slides whose pixels are stored rotated or mirrored: the TIFF tag Orientation, values 2 to 8."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from dataclasses import replace
 import numpy as np
 
 from ml.imaging.formats.tiff import TRANSPOSED, TiffDirectory
+from ml.imaging.slides.backends import Reader
 from ml.imaging.slides.grid import StoredLevel
-from ml.imaging.slides.readers import Reader
 from ml.types import ImageU8
 
-UPRIGHT, _MOST = 1, 8
+UPRIGHT, _TRANSVERSE = 1, 8
 _MIRRORED_X = (2, 3, 7, 8)
 _MIRRORED_Y = (3, 4, 6, 7)
 
 
 def is_turned(directory: TiffDirectory) -> bool:
-    """Return whether the stored pixels are not as they are meant to be seen."""
-    return _stated(directory) not in (0, UPRIGHT)
+    """Return whether the stored pixels are rotated or mirrored."""
+    return _stated_orientation(directory) not in (0, UPRIGHT)
 
 
 def upright(reader: Reader) -> Reader:
-    """The reader itself, or one that turns its levels as the file says."""
+    """Return the reader itself, or one that rotates its levels upright."""
     orientations = _orientations([level.directory for level in reader.stored])
     if all(one == UPRIGHT for one in orientations):
         return reader
@@ -33,16 +33,16 @@ def upright(reader: Reader) -> Reader:
 def _orientations(directories: Sequence[TiffDirectory | None]) -> list[int]:
     """The orientation of each level of a pyramid, 1 to 8.
 
-    A reduced page that states none, or one that does not fit its shape, was made from the first
-    page as it is stored.
+    A reduced page that states none, or one that does not fit its shape, was made from the stored
+    first page.
     """
-    first = _stated(directories[0]) or UPRIGHT
-    found = [_stated(directory) or first for directory in directories]
+    first = _stated_orientation(directories[0]) or UPRIGHT
+    found = [_stated_orientation(directory) or first for directory in directories]
     return [one if (one in TRANSPOSED) == (first in TRANSPOSED) else first for one in found]
 
 
 class UprightReader:
-    """The levels of another reader, turned as they are meant to be seen.
+    """Levels of another reader, rotated upright.
 
     No stored tile is a tile of the picture, so no level has a ``directory``.
     """
@@ -55,7 +55,7 @@ class UprightReader:
         mpp_x, mpp_y = reader.mpp
         self.mpp = (mpp_y, mpp_x) if self._orientations[0] in TRANSPOSED else (mpp_x, mpp_y)
         self.stored: tuple[StoredLevel, ...] = tuple(
-            _turned(level, orientation)
+            _upright_level(level, orientation)
             for level, orientation in zip(reader.stored, self._orientations, strict=True)
         )
 
@@ -81,13 +81,13 @@ class UprightReader:
         self._reader.close()
 
 
-def _stated(directory: TiffDirectory | None) -> int:
-    """The orientation, 0 where it is missing or of no meaning."""
+def _stated_orientation(directory: TiffDirectory | None) -> int:
+    """Orientation tag of a directory, 0 if it is missing or invalid."""
     stated = directory.orientation if directory is not None else 0
-    return stated if UPRIGHT <= stated <= _MOST else 0
+    return stated if UPRIGHT <= stated <= _TRANSVERSE else 0
 
 
-def _turned(level: StoredLevel, orientation: int) -> StoredLevel:
+def _upright_level(level: StoredLevel, orientation: int) -> StoredLevel:
     size = (level.width_px, level.height_px)
     width_px, height_px = size[::-1] if orientation in TRANSPOSED else size
     return replace(level, width_px=width_px, height_px=height_px, directory=None)

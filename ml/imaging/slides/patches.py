@@ -10,13 +10,13 @@ import cv2
 import numpy as np
 
 from ml.imaging.slides.slide import SlideImage
-from ml.imaging.slides.tilecache import cached_slide
+from ml.imaging.slides.tile_cache import cached_slide
 from ml.types import ImageU8
 
 ONE_READ_PX = 24_000_000
 """Regions up to this size at the encoder's magnification are read once, larger ones by patch."""
 BATCH = 512
-"""Patches read and held at a time: 77 MB of 224 px patches; the default budget is one batch."""
+"""Patches read and stored at a time: 77 MB of 224 px patches; the default budget is one batch."""
 _SPARSE = 1.5
 """Box of the region over the area of its patches, above which most of the box is not needed."""
 _STRIP_PX = 512  # rows read at once; bounds memory
@@ -26,7 +26,7 @@ Corner = tuple[int, int]
 
 
 class PatchSource(Protocol):
-    """Where patches come from; reads are thread-safe."""
+    """Source of patches; reads are thread-safe."""
 
     def read(self, corner_px: Corner, patch_px: int) -> ImageU8:
         """(patch_px, patch_px, 3) uint8 RGB at a corner in pixels of the encoder."""
@@ -38,7 +38,7 @@ class SlidePatches:
 
     A region that its patches cover densely and that fits in memory is read once, in strips; of any
     other only the patches are read, in batches swept along the tile grid. Memory is bounded by
-    ``ONE_READ_PX`` or one batch, and ``tilecache.CACHE_BYTES``, however large the region is.
+    ``ONE_READ_PX`` or one batch, and ``tile_cache.CACHE_BYTES``, however large the region is.
     """
 
     def __init__(
@@ -57,17 +57,17 @@ class SlidePatches:
         self._box = (left, top, right, bottom)
         area = (right - left) * (bottom - top)
         dense = area <= _SPARSE * len(corners_px) * patch_px**2
-        self._whole = dense and area <= ONE_READ_PX
+        self._reads_once = dense and area <= ONE_READ_PX
         self._block: ImageU8 | None = None
         unique = list(dict.fromkeys(corners_px))
         self._batches = [unique[i : i + BATCH] for i in range(0, len(unique), BATCH)]
         self._batch_of = {c: i for i, batch in enumerate(self._batches) for c in batch}
-        self._read_ahead: dict[Corner, ImageU8] = {}
+        self._batch: dict[Corner, ImageU8] = {}
         self._lock = threading.Lock()
 
     def read(self, corner_px: Corner, patch_px: int) -> ImageU8:
         """See ``PatchSource``; the corners given at the start are the fast ones."""
-        if self._whole:
+        if self._reads_once:
             with self._lock:
                 if self._block is None:
                     self._block = self._read_strips(self._box)
@@ -76,9 +76,9 @@ class SlidePatches:
         if patch_px != self.patch_px or corner_px not in self._batch_of:
             return self._read_patch(corner_px, patch_px)
         with self._lock:
-            if corner_px not in self._read_ahead:
-                self._read_ahead = self._read_batch(self._batches[self._batch_of[corner_px]])
-            return self._read_ahead[corner_px]
+            if corner_px not in self._batch:
+                self._batch = self._read_batch(self._batches[self._batch_of[corner_px]])
+            return self._batch[corner_px]
 
     def _read_batch(self, corners: list[Corner]) -> dict[Corner, ImageU8]:
         """Read along columns of patches, so that neighbours find their tiles still there."""
@@ -110,7 +110,7 @@ class SlidePatches:
 
 
 def cut_patch(pixels: ImageU8, corner_px: Corner, patch_px: int) -> ImageU8:
-    """A patch of an image; what the image has too little of is mirrored at its edge.
+    """Cut a patch from an image; beyond its edge the image is mirrored.
 
     Args:
         pixels: (H, W, 3) uint8.

@@ -1,10 +1,11 @@
-"""Tiled, pyramidal TIFFs through libvips, streamed: what every made canvas is stored as.
+"""Tiled pyramidal TIFFs, written by libvips as a stream: the format of every derived canvas.
 
 Pixels of 8 bits are coded as JPEG, deeper ones with their values, without loss.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +37,8 @@ def write_pyramid(
     Args:
         image: (H, W, 3) or (H, W) uint8, or the path of a still (turned upright, ICC profile kept),
             or an image of libvips: three bands of 8 bits, or deeper values.
-        mpp: microns per pixel, written as the TIFF resolution; None keeps the image's own, which
-            readers believe only where it is plausible.
+        mpp: microns per pixel, written as the TIFF resolution; None keeps that of the image,
+            which readers use only if it is plausible.
         tile_px: side of the tiles, a multiple of 16.
         progress: called with (percent, 100, "pyramid"); what it raises stops the work.
     Returns:
@@ -84,13 +85,43 @@ def _coding(image: Any, quality: int) -> dict[str, Any]:
 
 
 def _save(image: Any, path: Path, tile_px: int, quality: int, progress: Progress) -> None:
+    options = {
+        "tile": True,
+        "tile_width": tile_px,
+        "tile_height": tile_px,
+        "pyramid": True,
+        "resunit": "cm",
+        "bigtiff": image.width * image.height > _BIG_TIFF_BYTES // 2,
+        **_coding(image, quality),
+    }
+    save_image(image, path, "tiff", options, progress=progress, phase="pyramid")
+
+
+def save_image(
+    image: Any,
+    path: Path,
+    file_format: str,
+    options: Mapping[str, Any],
+    *,
+    progress: Progress,
+    phase: str,
+) -> None:
+    """Save an image of libvips; of its metadata only the ICC profile and resolution stay.
+
+    Args:
+        file_format: "tiff", "jpeg", "png" or "webp". options: of libvips' saver.
+        progress: called with (percent, 100, phase); what it raises stops the work.
+    Raises:
+        CorruptFileError: The image cannot be decoded.
+        OSError: The disk is full.
+    """
     raised: list[BaseException] = []
 
     def on_eval(_: object, state: Any) -> None:
         if raised:
             return
         try:
-            progress(min(int(state.percent), 100), 100, "pyramid")
+            progress(min(int(state.percent), 100), 100, phase)
         except BaseException as error:  # noqa: BLE001 - carried out of a C callback, raised below
             raised.append(error)
             image.set_kill(True)
@@ -98,22 +129,12 @@ def _save(image: Any, path: Path, tile_px: int, quality: int, progress: Progress
     image.set_progress(True)
     image.signal_connect("eval", on_eval)
     try:
-        image.tiffsave(
-            str(path),
-            tile=True,
-            tile_width=tile_px,
-            tile_height=tile_px,
-            pyramid=True,
-            resunit="cm",
-            bigtiff=image.width * image.height > _BIG_TIFF_BYTES // 2,
-            keep="icc",
-            **_coding(image, quality),
-        )
+        getattr(image, f"{file_format}save")(str(path), keep="icc", **options)
     except pyvips.Error as error:
         if raised:
             raise raised[0] from None
         if "space" in str(error).lower():
-            raise OSError(f"the pyramid could not be written: {first_line(error)}") from error
+            raise OSError(f"the {phase} could not be written: {first_line(error)}") from error
         raise CorruptFileError(f"the image cannot be decoded: {first_line(error)}") from error
     if raised:
         raise raised[0]

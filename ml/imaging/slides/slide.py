@@ -1,4 +1,4 @@
-"""Slides and stills as one thing: levels, microns per pixel, regions at any scale."""
+"""Common interface of slides and stills: levels, microns per pixel, regions at any scale."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ from PIL import Image
 
 from ml.errors import CorruptFileError, EmptyRegionError, ShapeError, UnsupportedFormatError
 from ml.imaging.formats.sniff import read_head, sniff
-from ml.imaging.formats.tiff import APERIO_JPEG2000, PLANES_APART, TiffDirectory, is_tiff
+from ml.imaging.formats.tiff import APERIO_JPEG2000, SEPARATE_PLANES, TiffDirectory
 from ml.imaging.formats.tiff_coding import ZSTD, is_plain, require_readable
+from ml.imaging.formats.tiff_fields import is_tiff
 from ml.imaging.formats.tiff_layout import read_layout
-from ml.imaging.slides.contents import levels_shown
+from ml.imaging.slides.backends import OpenSlideReader, Reader, StillReader, slide_vendor
 from ml.imaging.slides.grid import GENERIC, NATIVE_VENDORS, StoredLevel, plan_levels
+from ml.imaging.slides.level_content import levels_shown
 from ml.imaging.slides.metadata import allowed_properties, number_or_none, plausible_mpp
 from ml.imaging.slides.orientation import is_turned, upright
-from ml.imaging.slides.readers import OpenSlideReader, Reader, StillReader, slide_vendor
-from ml.imaging.slides.tiledtiff import TiledTiffReader
+from ml.imaging.slides.tiled_tiff import TiledTiffReader
 from ml.types import DisplayRange, ImageU8, SlideInfo
 
 BLOCK_PIXELS = 16_000_000
-"""Most source pixels decoded at once; larger regions are read block by block."""
+"""Largest number of source pixels decoded at once; larger regions are read block by block."""
 MAX_OUT_PIXELS = 400_000_000  # 1.2 GB of RGB in memory
-_MARGIN_PX = 3  # beyond the filter's own reach, for rounding at both ends
+_MARGIN_PX = 3  # beyond the filter's reach, for rounding at both ends
 
 
 def open_slide(path: str | Path, *, display_range: DisplayRange | None = None) -> SlideImage:
@@ -34,7 +35,7 @@ def open_slide(path: str | Path, *, display_range: DisplayRange | None = None) -
     The formats of OpenSlide except Sakura, plain tiled TIFF pyramids, and JPEG, PNG, TIFF, WebP,
     BMP images (one stored level, turned upright). Label and macro images cannot be reached through
     it: a level is used only where its shape and its pixels are those of level 0, whatever the file
-    says of it.
+    states.
 
     Args:
         display_range: of pixels of more than 8 bits; by default as the file states it, or as its
@@ -48,9 +49,9 @@ def open_slide(path: str | Path, *, display_range: DisplayRange | None = None) -
     reader = upright(_reader(path, display_range))
     if display_range is None or reader.display_range is None or len(reader.stored) == 1:
         return SlideImage(reader, path=path)
-    # which levels there are must not depend on the range in which they are looked at
-    with closing(upright(_reader(path, None))) as as_found:
-        return SlideImage(reader, path=path, compared=as_found)
+    # the choice of levels must not depend on the display range
+    with closing(upright(_reader(path, None))) as comparison:
+        return SlideImage(reader, path=path, compared=comparison)
 
 
 def _reader(path: Path, display_range: DisplayRange | None) -> Reader:
@@ -68,7 +69,7 @@ def _reader(path: Path, display_range: DisplayRange | None) -> Reader:
 
 
 def _slide_reader(path: Path, vendor: str, display_range: DisplayRange | None) -> Reader:
-    """OpenSlide, or libvips where OpenSlide would show other pixels than the file means."""
+    """Open with OpenSlide, or with libvips if OpenSlide would misinterpret the pixels."""
     if vendor not in NATIVE_VENDORS:
         return OpenSlideReader(path, vendor)
     first = read_layout(path).levels[0]
@@ -86,27 +87,27 @@ def _slide_reader(path: Path, vendor: str, display_range: DisplayRange | None) -
 def _needs_openslide(first: TiffDirectory) -> bool:
     """Return whether only OpenSlide can read a plain TIFF; it sees no SubIFDs or later images."""
     is_first = first.page == 0 and first.sub_ifd < 0
-    return is_first and (first.compression == ZSTD or first.planar == PLANES_APART)
+    return is_first and (first.compression == ZSTD or first.planar == SEPARATE_PLANES)
 
 
 class SlideImage:
     """An open slide. Reads are thread-safe and survive a fork. Use as a context manager.
 
     Attributes:
-        info: size, levels (those not ``stored`` are computed on reading), microns per pixel and
+        info: Size, levels (those not ``stored`` are computed on reading), microns per pixel and
             allow-listed metadata.
-        stored: the levels the file holds, finest first.
-        icc_profile: the file's ICC profile; pixels are returned unconverted.
-        path: of the file, for whoever opens it again; None where there is no file.
+        stored: The levels in the file, finest first.
+        icc_profile: The file's ICC profile; pixels are returned unconverted.
+        path: Path of the file, for opening it again; None if there is no file.
     """
 
     def __init__(
         self, reader: Reader, *, path: Path | None = None, compared: Reader | None = None
     ) -> None:
-        """Show what a reader reads.
+        """Wrap a reader.
 
         Args:
-            compared: a reader of the same levels by which those are chosen that are shown.
+            compared: reader of the same levels that is compared to choose the displayed ones.
         """
         self._reader, self.path = reader, path
         levels = levels_shown(compared or reader, path)
@@ -143,20 +144,20 @@ class SlideImage:
         size_l0: tuple[float, float],
         out_px: tuple[int, int],
     ) -> ImageU8:
-        """A rectangle of the slide, resampled to exactly ``out_px``.
+        """Read a rectangle of the slide, resampled to exactly ``out_px``.
 
-        Read from the coarsest stored level that is at least as fine as asked, block by block:
+        Read from the coarsest stored level that is at least as fine as requested, block by block:
         memory is bounded by the output and one block.
 
         Args:
-            xy_l0: top left corner, level-0 pixels, x right, y down; may lie outside.
+            xy_l0: Top left corner, level-0 pixels, x right, y down; may be outside.
             size_l0: (width, height) in level-0 pixels, positive.
             out_px: (width, height) of the result.
         Returns:
             (out height, out width, 3) uint8 RGB, white where outside the slide or transparent.
         Raises:
-            EmptyRegionError: a size is not positive or not finite.
-            ShapeError: ``out_px`` is not positive or holds more than 400 million pixels.
+            EmptyRegionError: A size is not positive or not finite.
+            ShapeError: ``out_px`` is not positive or has more than 400 million pixels.
         """
         _check_region(xy_l0, size_l0, out_px)
         level = self._level_for(min(size_l0[0] / out_px[0], size_l0[1] / out_px[1]))
@@ -176,7 +177,7 @@ class SlideImage:
         return out
 
     def pixels_read(self, size_l0: tuple[float, float], out_px: tuple[int, int]) -> int:
-        """How many pixels of a stored level ``read_region`` reads for a region of these sizes."""
+        """Number of pixels of a stored level that ``read_region`` reads for these sizes."""
         level = self._level_for(min(size_l0[0] / out_px[0], size_l0[1] / out_px[1]))
         return math.ceil(size_l0[0] * size_l0[1] / self.stored[level].downsample ** 2)
 
@@ -191,11 +192,11 @@ class SlideImage:
         self, xy_l0: tuple[float, float], size_l0: tuple[float, float], mpp: float
     ) -> ImageU8:
         """``read_scaled`` at microns per pixel; a slide of unknown mpp is read at level 0."""
-        own = self.info.mpp_x
-        return self.read_scaled(xy_l0, size_l0, mpp / own if own else 1.0)
+        slide_mpp = self.info.mpp_x
+        return self.read_scaled(xy_l0, size_l0, mpp / slide_mpp if slide_mpp else 1.0)
 
     def thumbnail(self, max_px: int) -> ImageU8:
-        """The whole slide, longer side at most ``max_px``, never enlarged: (h, w, 3) uint8."""
+        """Overview, longer side at most ``max_px``, never enlarged: (h, w, 3) uint8."""
         width, height = self.info.width_px, self.info.height_px
         scale = max(1.0, max(width, height) / max_px)
         out = (max(1, round(width / scale)), max(1, round(height / scale)))
@@ -212,12 +213,12 @@ class SlideImage:
         self.close()
 
     def _level_for(self, downsample: float) -> int:
-        fine_enough = [
+        candidates = [
             index
             for index, level in enumerate(self.stored)
             if level.downsample <= downsample * 1.001
         ]
-        return fine_enough[-1] if fine_enough else 0
+        return candidates[-1] if candidates else 0
 
     def _read_scaled_block(
         self,

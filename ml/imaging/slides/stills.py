@@ -1,6 +1,4 @@
-"""One flat image through libvips (BMP and JPEG 2000 through Pillow), streamed where
-possible.
-"""
+"""Flat images by libvips (BMP and JPEG 2000 by Pillow), streamed if possible."""
 
 from __future__ import annotations
 
@@ -18,16 +16,17 @@ from PIL import Image, Jpeg2KImagePlugin
 from ml.errors import CorruptFileError, UnsupportedFormatError
 from ml.imaging.formats.jpeg2000 import check_jpeg2000, is_jpeg2000, jpeg2000_bits
 from ml.imaging.formats.sniff import read_head, still_format
-from ml.imaging.formats.tiff import TRANSPOSED, TiffDirectory, is_tiff
+from ml.imaging.formats.tiff import TRANSPOSED, TiffDirectory
 from ml.imaging.formats.tiff_coding import WHITE_IS_ZERO, is_deep, require_readable
+from ml.imaging.formats.tiff_fields import is_tiff
 from ml.imaging.formats.tiff_layout import read_layout
 from ml.imaging.limits import require_still_size
-from ml.imaging.slides.depth import Values, range_of, shown, stated_depth
+from ml.imaging.slides.display_range import Values, range_of, shown, stated_depth
 from ml.imaging.slides.metadata import layout_mpp, plausible_mpp, rgb_profile
 from ml.types import DisplayRange, ImageU8
 
 UM_PER_MM = 1_000.0  # libvips counts pixels per millimetre
-_OTHER_COLORS = ("cmyk", "lab", "labs")
+_CONVERTED_COLORS = ("cmyk", "lab", "labs")
 """Interpretations of libvips that are converted to RGB."""
 _FULL = {"char": 127, "uchar": 255, "short": 32_767, "ushort": 65_535} | {
     "int": 2**31 - 1, "uint": 2**32 - 1, "float": 1.0
@@ -42,7 +41,7 @@ def open_still(path: str | Path, *, sequential: bool = False) -> Any:
     """Open an image, upright, as a ``pyvips.Image``.
 
     It has three 8-bit sRGB-like bands, or the stored values where these have more than 8 bits
-    (``is_deep_image``), then with whatever bands there are. Only the header is read here; the
+    (``is_deep_image``), then with all their bands. Only the header is read here; the
     claimed size is checked before anything is decoded. The ICC profile stays attached (field
     "icc-profile-data") and pixel values are not converted by it.
 
@@ -67,14 +66,14 @@ def decode_still(path: str | Path) -> ImageU8:
 
     Raises:
         TooLargeError, UnsupportedFormatError, CorruptFileError: as ``open_still``; a cut image is
-            refused, not filled up.
+            rejected, not filled up.
     """
     image = open_still(path)
     pixels = still_values(image)
     if not is_deep_image(image):
         return pixels
-    whole = range_of(pixels, stated_depth(Path(path)))
-    return shown(pixels, whole, has_alpha=image.hasalpha())
+    display_range = range_of(pixels, stated_depth(Path(path)))
+    return shown(pixels, display_range, has_alpha=image.hasalpha())
 
 
 def still_values(image: Any) -> Values:
@@ -87,7 +86,7 @@ def still_values(image: Any) -> Values:
 
 
 def still_range(path: str | Path) -> DisplayRange | None:
-    """The range in which the values of an image are shown, None if they have 8 bits.
+    """Display range of the values of an image, None if they have 8 bits.
 
     The image is streamed, in bounded memory. Raises as ``decode_still``.
     """
@@ -102,7 +101,7 @@ def still_range(path: str | Path) -> DisplayRange | None:
 
 def is_deep_image(image: Any) -> bool:
     """Return whether an image needs a display range: more than 8 bits, or signed."""
-    return image.format != "uchar" and image.interpretation not in _OTHER_COLORS
+    return image.format != "uchar" and image.interpretation not in _CONVERTED_COLORS
 
 
 def still_icc_profile(image: Any) -> bytes | None:
@@ -120,14 +119,14 @@ def still_mpp(image: Any) -> tuple[float | None, float | None]:
 
 
 def first_line(error: Exception) -> str:
-    """The telling line of a libvips error, without a path."""
+    """Most informative line of a libvips error, without a path."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    telling = [line for line in lines if "/" not in line and "unable to" not in line]
-    return (telling or ["unreadable"])[-1][:200]
+    informative = [line for line in lines if "/" not in line and "unable to" not in line]
+    return (informative or ["unreadable"])[-1][:200]
 
 
 def load_directory(path: Path, directory: TiffDirectory, *, access: str = "random") -> Any:
-    """A directory's image by libvips, as it is stored."""
+    """Load the stored image of a directory by libvips."""
     # revalidate: a handle that another process opened would share its file offset
     return pyvips.Image.tiffload(
         str(path),
@@ -158,7 +157,7 @@ def _load(path: Path, access: str) -> Any:
 
 
 def _load_tiff(path: Path, access: str) -> Any:
-    """The largest image of a file, with its own scale."""
+    """Load the largest image of a file, with its scale."""
     layout = read_layout(path)
     # libvips gives black for strips that it cannot decode
     require_readable(layout.levels[0], by_openslide=False)
@@ -180,30 +179,30 @@ def _load_bmp(path: Path) -> Any:
 
 
 def _load_jpeg2000(path: Path) -> Any:
-    """Decoded whole: OpenJPEG in libvips is an option that its wheels lack."""
+    """Decode by Pillow, since the wheels of libvips lack OpenJPEG."""
     check_jpeg2000(path)
     try:
         with Jpeg2KImagePlugin.Jpeg2KImageFile(str(path)) as image:
             bits, components = jpeg2000_bits(path)
             if bits > _BYTE_BITS:
-                made = _load_deep_jpeg2000(path, components)
+                decoded = _load_deep_jpeg2000(path, components)
             else:
                 mode = "RGBA" if image.has_transparency_data else "RGB"
                 pixels = np.asarray(image if image.mode in ("RGB", "L") else image.convert(mode))
                 kind = "b-w" if pixels.ndim < _RGB_BANDS else "srgb"
-                made = pyvips.Image.new_from_array(pixels, interpretation=kind)
+                decoded = pyvips.Image.new_from_array(pixels, interpretation=kind)
             profile, dpi = image.info.get("icc_profile"), image.info.get("dpi")
     except (OSError, SyntaxError, ValueError, struct.error) as error:
         raise CorruptFileError("the JPEG 2000 image is truncated or damaged") from error
     if dpi:
-        made = made.copy(xres=dpi[0] / _MM_PER_INCH, yres=dpi[1] / _MM_PER_INCH)
+        decoded = decoded.copy(xres=dpi[0] / _MM_PER_INCH, yres=dpi[1] / _MM_PER_INCH)
     if profile:
-        made.set_type(pyvips.GValue.blob_type, "icc-profile-data", profile)
-    return made
+        decoded.set_type(pyvips.GValue.blob_type, "icc-profile-data", profile)
+    return decoded
 
 
 def _load_deep_jpeg2000(path: Path, components: int) -> Any:
-    """Through OpenCV: Pillow gives colours in 8 bits only, whatever range they use."""
+    """Decode by OpenCV, since Pillow reduces colours to 8 bits."""
     if components not in (1, 3, 4):
         raise UnsupportedFormatError(
             f"the JPEG 2000 image has {components} components of more than 8 bits, which cannot "
@@ -230,8 +229,8 @@ def _upright(image: Any, path: Path) -> Any:
 
 
 def to_rgb(image: Any) -> Any:
-    """Three 8-bit bands of whatever 8-bit bands there are; alpha becomes white."""
-    if image.interpretation in _OTHER_COLORS:
+    """Convert 8-bit bands to three of RGB; alpha becomes white."""
+    if image.interpretation in _CONVERTED_COLORS:
         image = image.colourspace("srgb")
     if image.hasalpha():
         image = image.flatten(background=[255] * (image.bands - 1))
@@ -242,7 +241,7 @@ def to_rgb(image: Any) -> Any:
 
 
 def as_stored(image: Any, directory: TiffDirectory) -> Any:
-    """A TIFF image with the values of its file, which libvips turns over if zero is white."""
+    """Restore the stored values of a TIFF image, which libvips inverts if zero is white."""
     if directory.photometric != WHITE_IS_ZERO or not is_deep(directory):
         return image
     return (_FULL[image.format] - image).cast(image.format)

@@ -1,4 +1,4 @@
-"""Tiles of a canvas in the file's own grid: stored JPEG bytes passed through, the rest decoded.
+"""Tiles of a canvas in the file's grid: stored JPEG bytes passed through, others decoded.
 
 Every tile has its level's full tile size. At the right and bottom edge a tile reaches beyond the
 slide: a stored tile is padded as its writer padded it, a decoded one is padded white. Viewers clip
@@ -29,12 +29,12 @@ from ml.imaging.slides.slide import SlideImage, open_slide
 from ml.types import DisplayRange, ImageU8, Level
 
 _HEADER_BYTES = 64 * 1024  # tables, comments and profiles of one tile
-_LEAST_BYTES = 2  # less is no tile: its start marker is left out already
+_MIN_BYTES = 2  # less is no tile: its start marker is left out already
 _SOF_BASELINE, _SOF_EXTENDED, _SOF_PROGRESSIVE = 0xC0, 0xC1, 0xC2  # ITU-T T.81, table B.1
 
 
 class EncodedTile(NamedTuple):
-    """One encoded tile; ``passthrough`` says that its coded pixels are the file's own."""
+    """One encoded tile; ``passthrough``: its coded pixels are those of the file."""
 
     data: bytes
     media_type: str
@@ -42,11 +42,11 @@ class EncodedTile(NamedTuple):
 
 
 class StoredCoding(NamedTuple):
-    """How the stored tiles of a level are coded.
+    """Coding of a level's stored tiles.
 
     Attributes:
-        is_rgb: samples are RGB, not YCbCr.
-        is_baseline: sequential, 8 bits: what every decoder of JPEG knows.
+        is_rgb: Samples are RGB, not YCbCr.
+        is_baseline: Sequential, 8 bits, supported by every JPEG decoder.
     """
 
     is_rgb: bool
@@ -54,9 +54,9 @@ class StoredCoding(NamedTuple):
 
 
 class _Index(NamedTuple):
-    """Where the stored tiles of a level lie, as plain sequences of int for speed.
+    """Index of a level's stored tiles, as plain sequences of int for speed.
 
-    Offsets and counts leave out each tile's start marker (2 bytes): the header begins with one.
+    Offsets and counts exclude each tile's start marker (2 bytes): the header begins with one.
     ``plain_header`` is the same without the colour profile.
     """
 
@@ -118,7 +118,7 @@ class TileSource:
             raise self._outside(level, col, row)
         at = row * index.columns + col
         count = index.counts[at]
-        if count < _LEAST_BYTES:  # a sparse tile
+        if count < _MIN_BYTES:  # a sparse tile
             return self._decoded(
                 level,
                 col,
@@ -133,21 +133,21 @@ class TileSource:
         return EncodedTile(header + body, MEDIA_TYPE, True)
 
     def pixels_read(self, size_l0: tuple[int, int], out_px: tuple[int, int]) -> int:
-        """What ``region`` costs: see ``SlideImage.pixels_read``."""
+        """Number of pixels that ``region`` reads: see ``SlideImage.pixels_read``."""
         return self._slide.pixels_read(size_l0, out_px)
 
     def region(
         self, xy_l0: tuple[int, int], size_l0: tuple[int, int], out_px: tuple[int, int]
     ) -> ImageU8:
-        """Any rectangle at any size, decoded: see ``SlideImage.read_region``."""
+        """Read a rectangle at any size: see ``SlideImage.read_region``."""
         return self._slide.read_region(xy_l0, size_l0, out_px)
 
     def passes_through(self, level: int) -> bool:
-        """Whether stored JPEG tiles of that level go out undecoded."""
+        """Return whether stored JPEG tiles of that level go out undecoded."""
         return self._indexes[level] is not None
 
     def coding(self, level: int) -> StoredCoding | None:
-        """How the tiles of a level are stored that go out undecoded; None if none do."""
+        """Coding of a level's tiles that are sent without decoding; None if there are none."""
         index = self._indexes[level]
         return None if index is None else index.coding
 
@@ -161,7 +161,7 @@ class TileSource:
             return None
         counts = np.asarray(index.counts)[: index.columns * index.rows]
         found: npt.NDArray[np.int64] = np.where(
-            counts < _LEAST_BYTES, 0, counts + len(index.plain_header)
+            counts < _MIN_BYTES, 0, counts + len(index.plain_header)
         )
         return found
 
@@ -244,10 +244,10 @@ class TileSource:
 
 
 def _header(directory: TiffDirectory, frame: JpegFrame, icc_profile: bytes | None) -> bytes | None:
-    """What stands before each tile, None if a browser would see other pixels.
+    """Bytes sent before each tile, None if a browser would show different pixels.
 
     Args:
-        frame: of one of the tiles.
+        frame: Frame of one of the tiles.
     """
     size = (directory.tile_width_px, directory.tile_height_px)
     plain = frame.coding in (_SOF_BASELINE, _SOF_EXTENDED, _SOF_PROGRESSIVE)
@@ -257,19 +257,19 @@ def _header(directory: TiffDirectory, frame: JpegFrame, icc_profile: bytes | Non
         return None
     transform = 0 if directory.photometric == RGB else 1
     if transform == 0 and frame.has_jfif:
-        return None  # JFIF means YCbCr to every decoder, whatever stands beside it
+        return None  # JFIF means YCbCr to every decoder, whatever else is there
     if frame.adobe_transform not in (None, transform):
         return None
-    told = frame.has_jfif or frame.adobe_transform is not None
+    is_stated = frame.has_jfif or frame.adobe_transform is not None
     return standalone_header(
         directory.jpeg_tables,
-        adobe_transform=None if told else transform,
+        adobe_transform=None if is_stated else transform,
         icc_profile=icc_profile,
     )
 
 
 def _plain(values: npt.NDArray[np.uint64], shift: int) -> memoryview:
-    """Shifted, as a view that yields int: three times faster to index than the array."""
+    """Shift values, as a view of int, three times faster to index than the array."""
     return memoryview((values.astype(np.int64) + shift).data)
 
 

@@ -1,6 +1,6 @@
-"""Names of stains, the words that files have for them, and their codes.
+"""Names of stains, their spellings in files, and their codes.
 
-Only these leave a file: what else stands in a field for the stain may name somebody.
+Only these terms are taken from a file: other text in a stain field may name a person.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MEANINGS = {
     "373682001": "wright stain",
     "255800009": "immunofluorescent stain",
 }
-"""Of codes of SNOMED CT, as DICOM PS3.16, CID 8112 has them."""
+"""Meanings of SNOMED CT codes, as in DICOM PS3.16, CID 8112."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Stain:
 
     Attributes:
         codes: of ``MEANINGS``; none if the context group lacks it.
-        words: what else it is called, as ``_key`` writes it.
+        words: other names, in the form of ``_key``.
     """
 
     name: str
@@ -90,16 +90,16 @@ STAINS = (
 """The most frequent first."""
 STAIN_NAMES = tuple(one.name for one in STAINS)
 _ENDS = re.compile(r"(stain|staining|stained)$")
-_LONGEST = 80  # of a name; nothing longer is looked at
+_MAX_LENGTH = 80  # of a name; longer texts are ignored
 
 
 def stain_named(text: str) -> str:
-    """The name of the stain that a text names, and nothing else beside it; "" for any other."""
-    return _KNOWN.get(_key(text), "") if len(text) <= _LONGEST else ""
+    """The stain that a text consists of; "" for any other text."""
+    return _KNOWN.get(_key(text), "") if len(text) <= _MAX_LENGTH else ""
 
 
 def _key(text: str) -> str:
-    """Letters and digits alone, "haema" as "hema": "H & E stain" and "h&e" are "hande"."""
+    """Letters and digits only, "haema" as "hema": "H & E stain" and "h&e" are "hande"."""
     plain = unicodedata.normalize("NFKD", text.casefold()).replace("&", "and").replace("+", "plus")
     key = "".join(one for one in plain if one.isascii() and one.isalnum())
     return _ENDS.sub("", key.replace("haema", "hema"))

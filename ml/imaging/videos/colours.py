@@ -26,7 +26,7 @@ _MATRICES: Final = frozenset({BT709, 4, BT470BG, BT601, _SMPTE240M, _BT2020})
 """Matrices that swscale converts; a frame with another one is treated as untagged."""
 
 _HD_LINES = 720
-_BT601_WHERE_UNTAGGED = ("vp9", "av1")
+_UNTAGGED_BT601_CODECS = ("vp9", "av1")
 _ACCURATE = Interpolation.BILINEAR | Interpolation.ACCURATE_RND | Interpolation.FULL_CHR_H_INT
 
 _REFERENCE_WHITE = 203.0  # cd/m2, the white of graphics in HDR: ITU-R BT.2408-7, table 1
@@ -57,13 +57,13 @@ def tag_colours(frame: VideoFrame, codec: str) -> None:
     if frame.colorspace == _BT2020_CONSTANT:
         frame.colorspace = _BT2020
     if frame.colorspace not in _MATRICES:
-        is_small = frame.height < _HD_LINES or codec in _BT601_WHERE_UNTAGGED
+        is_small = frame.height < _HD_LINES or codec in _UNTAGGED_BT601_CODECS
         is_bt601 = is_small or frame.color_range == ColorRange.JPEG
         frame.colorspace = BT601 if is_bt601 else BT709
 
 
 def are_shown_alike(context: VideoCodecContext, *, is_taller: bool) -> bool:
-    """Return whether browsers show the colours of a video as ``rgb_pixels`` does.
+    """Return whether browsers show the colours of a video like ``rgb_pixels``.
 
     Chromium ignores tags that are incomplete, and converts primaries and transfer characteristics
     that differ from those of sRGB.
@@ -95,7 +95,7 @@ def dynamic_range_name(frame: VideoFrame) -> str:
 def rgb_pixels(frame: VideoFrame, size: tuple[int, int]) -> ImageU8:
     """(H, W, 3) uint8 sRGB of a tagged frame, scaled to ``size`` (width, height).
 
-    Primaries of BT.2020 and P3 are converted, what lies outside of sRGB is clipped; PQ and HLG are
+    Primaries of BT.2020 and P3 are converted, out-of-gamut colours are clipped; PQ and HLG are
     compressed to ordinary range. Primaries of standard definition are taken as those of sRGB.
     """
     width, height = size
@@ -141,7 +141,7 @@ def tag_rendition(context: VideoCodecContext) -> None:
 
 
 def _wide_primaries(frame: VideoFrame) -> int | None:
-    """BT.2020 or P3 where a frame has these; None for all that is shown as sRGB."""
+    """BT.2020 or P3 if a frame has these primaries; None for others, shown as sRGB."""
     found = int(frame.color_primaries)
     if found == UNSPECIFIED and (frame.colorspace == _BT2020 or dynamic_range_name(frame)):
         found = _BT2020
@@ -154,7 +154,7 @@ def _wide_primaries(frame: VideoFrame) -> int | None:
 def _to_linear(transfer: int) -> ArrayF32:
     """(65536,) float32: light for each value of 16 bits, 1 for the reference white.
 
-    Of HLG the light of the scene, 1 at its peak.
+    For HLG it is scene light, 1 at the peak.
     Source: BT.2100-2, tables 4 (PQ) and 5 (HLG); IEC 61966-2-1 (sRGB), which browsers use for all
     ordinary transfer characteristics.
     """
@@ -182,5 +182,5 @@ def _srgb_from_linear() -> ImageU8:
 def _compression(brightest: ArrayF32) -> ArrayF32:
     """Factors that bring the brightest of three channels below 1, the same for all three."""
     above = np.maximum(brightest - _KNEE, 0) / (1 - _KNEE)
-    kept = np.minimum(brightest, _KNEE) + (1 - _KNEE) * (1 - np.exp(-above))
-    return np.asarray(kept / np.maximum(brightest, 1e-6), np.float32)
+    compressed = np.minimum(brightest, _KNEE) + (1 - _KNEE) * (1 - np.exp(-above))
+    return np.asarray(compressed / np.maximum(brightest, 1e-6), np.float32)

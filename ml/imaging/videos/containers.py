@@ -1,7 +1,7 @@
 """Opening a video container, and decoding its frames the same way everywhere.
 
 Everything that numbers frames (the frame table, single frames, the web rendition) goes through
-``decode_frames``, which says of each frame which packet of the file holds it. A packet's number
+``decode_frames``, which gives each frame with the number of its packet. A packet's number
 names a picture where time stamps do not: clocks restart, wrap around, repeat, or are missing.
 """
 
@@ -26,10 +26,10 @@ from ml.imaging.limits import MAX_FRAME_SIDE_PX, require_frame_size
 from ml.imaging.videos.colours import tag_colours
 from ml.types import SeekPoint
 
-_SOUGHT_BY_BYTES = ("mpeg", "mpegts", "mpegvideo")
+_BYTE_SEEK_FORMATS = ("mpeg", "mpegts", "mpegvideo")
 """Containers without an index, whose time stamps may repeat; decoding can begin at any packet."""
 _MAX_ERRORS = 1_000
-"""Undecodable packets in a row after which the rest is not read."""
+"""Undecodable packets in a row after which reading stops."""
 
 
 @dataclass(slots=True)
@@ -73,7 +73,7 @@ def open_video(path: str | Path) -> Iterator[tuple[InputContainer, VideoStream]]
 
 
 def _options() -> dict[str, str]:
-    """Open no other file, and give time stamps as they are stored, also where they wrap around."""
+    """Options: open no other file, and return stored time stamps, even if they wrap around."""
     return {
         "protocol_whitelist": "file",
         "enable_drefs": "0",
@@ -111,8 +111,8 @@ def time_base_of(stream: VideoStream) -> Fraction:
 
 
 def seek_to(container: InputContainer, stream: VideoStream, point: SeekPoint) -> bool:
-    """Go to a packet, or to one before it; False where a damaged index leads nowhere."""
-    is_by_bytes = container.format.name in _SOUGHT_BY_BYTES
+    """Seek to a packet, or to one before it; False if a damaged index prevents it."""
+    is_by_bytes = container.format.name in _BYTE_SEEK_FORMATS
     try:
         container.seek(
             point.position if is_by_bytes else point.time,
@@ -130,19 +130,21 @@ def decode_frames(
     stream: VideoStream,
     report: DecodeReport | None = None,
     *,
-    known: Mapping[tuple[int, int], int] | None = None,
+    packet_numbers: Mapping[tuple[int, int], int] | None = None,
 ) -> Iterator[tuple[int, VideoFrame]]:
-    """Yield (number of its packet, frame) in presentation order, their colours tagged.
+    """Decode frames in presentation order, with tagged colours.
+
+    Yields (number of the frame's packet, frame).
 
     Args:
         report: damaged packets are counted in it.
-        known: after a seek, the numbers of packets by their byte position and size; what comes
-            before the first of them is not decoded. None: the container is at its beginning.
+        packet_numbers: after a seek, numbers of packets by (byte position, size); packets before
+            the first of them are not decoded. None: the container is at its beginning.
     """
     report = report or DecodeReport()
     failures = 0
-    for number, packet in _numbered_packets(container, stream, report, known):
-        # the decoder hands a packet's time stamp on to its frame: here it is the packet's number
+    for number, packet in _numbered_packets(container, stream, report, packet_numbers):
+        # the decoder copies a packet's time stamp to its frame: here it is the packet's number
         packet.pts, packet.dts = number, None
         try:
             frames = packet.decode()
@@ -159,19 +161,19 @@ def decode_frames(
             continue
         failures = 0
         yield from _pictures(frames, number, stream, report)
-    yield from _pictures(_flushed(stream, report), -1, stream, report)
+    yield from _pictures(_flush(stream, report), -1, stream, report)
 
 
 def _numbered_packets(
     container: InputContainer,
     stream: VideoStream,
     report: DecodeReport,
-    known: Mapping[tuple[int, int], int] | None,
+    packet_numbers: Mapping[tuple[int, int], int] | None,
 ) -> Iterator[tuple[int, Packet[VideoStream]]]:
-    number = 0 if known is None else None
+    number = 0 if packet_numbers is None else None
     for packet in demux_packets(container, stream, report):
-        if number is None and known is not None:
-            number = known.get((-1 if packet.pos is None else packet.pos, packet.size))
+        if number is None and packet_numbers is not None:
+            number = packet_numbers.get((-1 if packet.pos is None else packet.pos, packet.size))
         if number is not None:
             yield number, packet
             number += 1
@@ -209,7 +211,7 @@ def _pictures(
             yield (number if frame.pts is None else frame.pts), frame
 
 
-def _flushed(stream: VideoStream, report: DecodeReport) -> Iterator[VideoFrame]:
+def _flush(stream: VideoStream, report: DecodeReport) -> Iterator[VideoFrame]:
     try:
         yield from stream.codec_context.decode(None)
     except av.error.FFmpegError:

@@ -27,7 +27,7 @@ _MAX_SKEW = 0.1  # of a quarter turn: sine over cosine
 
 
 def geometry_of_file(path: str | Path) -> DisplayGeometry:
-    """The display geometry of a video, by its first frame.
+    """Display geometry of a video, by its first frame.
 
     Raises:
         NoVideoStreamError, CorruptFileError, TooLargeError: as ``probe_video``.
@@ -42,10 +42,11 @@ def geometry_of_file(path: str | Path) -> DisplayGeometry:
 def display_geometry(
     stream: VideoStream, frame: VideoFrame
 ) -> tuple[DisplayGeometry, tuple[str, ...]]:
-    """The display geometry that a stream and its first frame state, and warnings for the user.
+    """Display geometry of a stream and its first frame, and warnings for the user.
 
-    The pixel aspect ratio of the container goes before that of the codec, as in FFmpeg. One beyond
-    1:4 or 4:1, and a display matrix that is no quarter turn or mirror image, are ignored.
+    The pixel aspect ratio of the container takes precedence over that of the codec, as in FFmpeg.
+    Ratios outside 1:4 to 4:1 are ignored, and so are display matrices other than quarter turns and
+    mirror images.
 
     Raises:
         TooLargeError: the frame is too large once its pixels are square.
@@ -89,7 +90,7 @@ def frame_rgb(frame: VideoFrame, geometry: DisplayGeometry) -> ImageU8:
 
 
 def _orientation(frame: VideoFrame) -> tuple[bool, int] | None:
-    """Mirrored left to right, and then turned anticlockwise by so many quarters; None: neither.
+    """(is mirrored left to right, quarter turns anticlockwise after that); None for other matrices.
 
     The matrix maps a stored point (x, y) to (a x + c y, b x + d y), x right and y down: see
     FFmpeg's libavutil/display.h.

@@ -1,4 +1,4 @@
-"""A filmstrip: small pictures of a video from beginning to end, side by side in one image."""
+"""Filmstrip: small pictures of a video from beginning to end, in one image."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import numpy as np
 from av.video.frame import VideoFrame
 
 from ml.errors import CorruptFileError
-from ml.imaging.videos.addressing import FrameReader, frames_from
 from ml.imaging.videos.containers import open_video
 from ml.imaging.videos.display import frame_rgb, geometry_of_file
+from ml.imaging.videos.frame_access import FrameReader, frames_from
 from ml.types import FrameTable, ImageU8
 
 HEIGHT_PX = 90
-"""Of one picture: twice what a timeline shows, for screens of double density."""
+"""Height of one picture: twice what a timeline shows, for screens of double density."""
 FILMSTRIP_QUALITY = 75  # of the JPEG: seen small
-DECODED_WHOLE = 1_500
+MAX_FULL_DECODE_FRAMES = 1_500
 """Frames up to which a video is decoded from end to end, at 1080p some five seconds; a longer one
 has enough key frames to show those instead."""
 _WIDEST_PX = 4 * HEIGHT_PX  # of one picture, cut beyond: sixty of them fit into a JPEG
@@ -43,7 +43,7 @@ def filmstrip(
     Raises:
         NoVideoStreamError, CorruptFileError: as ``probe_video``.
     """
-    pictures = [_small(rgb) for _, rgb in frames_near(path, table, indices, is_long=is_long)]
+    pictures = [_reduce(rgb) for _, rgb in frames_near(path, table, indices, is_long=is_long)]
     if not pictures:
         raise CorruptFileError("no frame of the video can be decoded")
     width = pictures[0].shape[1]
@@ -58,26 +58,26 @@ def filmstrip(
 def frames_near(
     path: str | Path, table: FrameTable, indices: Sequence[int], *, is_long: bool
 ) -> Iterator[tuple[int, ImageU8]]:
-    """Index and pixels of frames, upright RGB, as ``filmstrip`` takes them.
+    """Yield the index and upright RGB pixels of each frame, or of the key frame before it.
 
-    Of a long video the same key frame may come several times.
+    With ``is_long`` the key frame at or before each index is read, and may repeat.
     """
     geometry = geometry_of_file(path)
-    near = _key_frames if is_long else _exact_frames
-    for index, frame in near(path, table, indices):
+    read = _key_frames if is_long else _exact_frames
+    for index, frame in read(path, table, indices):
         yield index, frame_rgb(frame, geometry)
 
 
 def _exact_frames(
     path: str | Path, table: FrameTable, indices: Sequence[int]
 ) -> Iterator[tuple[int, VideoFrame]]:
-    wanted = iter(indices)
-    target = next(wanted, None)
+    remaining = iter(indices)
+    target = next(remaining, None)
     with frames_from(path, table) as (_, frames):
         for index, frame in frames:
             while target is not None and index >= target:
                 yield index, frame
-                target = next(wanted, None)
+                target = next(remaining, None)
             if target is None:
                 return
 
@@ -95,7 +95,9 @@ def _key_frames(
                 yield last
 
 
-def _small(rgb: ImageU8) -> ImageU8:
+def _reduce(rgb: ImageU8) -> ImageU8:
     height, width = rgb.shape[:2]
-    across = min(max(1, round(width * HEIGHT_PX / height)), _WIDEST_PX)
-    return np.asarray(cv2.resize(rgb, (across, HEIGHT_PX), interpolation=cv2.INTER_AREA), np.uint8)
+    width_px = min(max(1, round(width * HEIGHT_PX / height)), _WIDEST_PX)
+    return np.asarray(
+        cv2.resize(rgb, (width_px, HEIGHT_PX), interpolation=cv2.INTER_AREA), np.uint8
+    )

@@ -1,4 +1,4 @@
-"""Videos: what they are, every frame's time stamp, frames by time stamp.
+"""Videos: their properties, time stamps of all frames, frames by time stamp.
 
 A frame is named by its time stamp (PTS) in the frame table, never by a container's count. The
 table also says which packet of the file holds the frame. ``probe_video`` reads it from the packets
@@ -16,20 +16,20 @@ import numpy as np
 from av.video.stream import VideoStream
 
 from ml.errors import CorruptFileError, FrameNotFoundError
-from ml.imaging.videos.addressing import frames_from
 from ml.imaging.videos.colours import are_shown_alike, dynamic_range_name
 from ml.imaging.videos.containers import decode_frames, open_video
 from ml.imaging.videos.display import display_geometry, frame_rgb
-from ml.imaging.videos.frametable import describe, frame_table
+from ml.imaging.videos.frame_access import frames_from
+from ml.imaging.videos.frame_table import describe, frame_table
 from ml.types import DisplayGeometry, FrameTable, ImageU8, Progress, VideoInfo, no_progress
 
 _POSTER_AT = (0.1, 0.3, 0.5, 0.7)  # shares of the video; its end is often outside the body
 
 
 def probe_video(path: str | Path, *, progress: Progress = no_progress) -> VideoInfo:
-    """Say what a video is, with the time stamp of every frame that decodes.
+    """Inspect a video: properties, and the time stamp of every frame that decodes.
 
-    A file that was cut keeps what decodes and says so in ``warnings``.
+    Frames of a truncated file that decode are listed, with a warning in ``warnings``.
 
     Raises:
         NoVideoStreamError: audio or data only.
@@ -65,10 +65,10 @@ def _is_shown_alike(stream: VideoStream, geometry: DisplayGeometry) -> bool:
 
 
 def read_frame(path: str | Path, pts: int, *, table: FrameTable | None = None) -> ImageU8:
-    """The frame with exactly that time stamp.
+    """Read the frame with exactly that time stamp.
 
     Args:
-        table: the video's own; without it the file is probed first.
+        table: frame table of the video; None probes the file first.
     Returns:
         (H, W, 3) uint8 RGB, in display pixels.
     Raises:
@@ -96,8 +96,8 @@ def iter_frames(
     Index and time stamp are those of the table; rgb is (H, W, 3) uint8, in display pixels.
 
     Args:
-        start_pts, stop_pts: first and last time stamp wanted, both inclusive.
-        table: the video's own; without it the file is probed first.
+        start_pts, stop_pts: first and last time stamp, both inclusive.
+        table: frame table of the video; None probes the file first.
     """
     table = probe_video(path).frames if table is None else table
     first = 0 if start_pts is None else int(np.searchsorted(table.pts, start_pts))
@@ -117,7 +117,7 @@ def iter_frames(
 
 
 def poster_frame(path: str | Path, info: VideoInfo) -> ImageU8:
-    """The liveliest of four frames (largest spread of brightness): no black lead-in."""
+    """Choose the frame with the largest spread of brightness among four, so no black lead-in."""
     count = len(info.frames)
     chosen = sorted({min(int(count * share), count - 1) for share in _POSTER_AT})
     candidates = [

@@ -1,1 +1,1 @@
-"""Descriptors of key points: the hand-crafted four, and the learned ones with their weights."""
+"""Descriptors of key points, hand-crafted and learned."""

@@ -1,4 +1,4 @@
-"""The hand-crafted four, through OpenCV, at points and scales of our own choice."""
+"""Hand-crafted descriptors of OpenCV at given points and scales."""
 
 from __future__ import annotations
 
@@ -15,53 +15,53 @@ from ml.keypoints.pixels import equalise, to_grey
 from ml.types import ArrayF32, ImageU8, Keypoints
 
 PAD_PX = 96
-"""OpenCV drops or distorts key points near the border: images are mirrored by this much first."""
+"""Margin of reflected pixels, as OpenCV drops or distorts key points near the border."""
 
 NO_LENGTH = 1e-6
-"""A row shorter than this holds nothing to describe: it becomes zero."""
+"""Shorter rows are set to zero."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Family:
-    """What is particular to one of the four.
+    """Parameters of one of the four descriptors.
 
     Attributes:
-        dim: numbers a row; of a binary one the bits of its whole bytes (AKAZE uses 486 of 488).
-        size_px: fixed support where no scale is told: near the finest of its detector, not tuned.
-        ratio: the ratio test; looser for bits, for the root of a Hamming distance brings the first
-            and the second neighbour closer together.
-        is_binary: rows are bits.
-        turns_itself: OpenCV finds the direction of each point anew, whatever it is told.
+        dim: Length of a row; for bits including padding (AKAZE uses 486 of 488).
+        size_px: Support for points of unknown scale, close to the smallest of the detector.
+        ratio: Ratio test; larger for bits, as the square root of Hamming distances reduces the
+            difference between first and second neighbour.
+        is_binary: Rows are bits.
+        computes_angle: OpenCV computes the angle of each point and ignores a given one.
     """
 
     dim: int
     size_px: float
     ratio: float
     is_binary: bool = False
-    turns_itself: bool = False
+    computes_angle: bool = False
 
 
 _FAMILIES = {
     "sift": _Family(128, 12.0, 0.9),
     "orb": _Family(256, 31.0, 0.95, is_binary=True),
     "akaze": _Family(488, 9.6, 0.95, is_binary=True),
-    "kaze": _Family(64, 9.0, 0.9, turns_itself=True),
+    "kaze": _Family(64, 9.0, 0.9, computes_angle=True),
 }
 
 CLASSICAL_NAMES: tuple[str, ...] = tuple(_FAMILIES)
 
 BEST_FORM = "best form"
-"""Beside a name in a table: the descriptor was told how large and how turned key points are."""
+"""Suffix in tables for descriptors at the scale and angle of the key points."""
 
 
 class ClassicalDescriptor:
     """SIFT (as RootSIFT), ORB, AKAZE or KAZE at given points.
 
-    Rows of SIFT and KAZE are of unit length. Those of ORB and AKAZE are their bits over the root of
-    their number, so that the squared Euclidean distance is the share of bits that differ. A row
-    that cannot be computed is zero, which never matches.
+    Rows of SIFT and KAZE have unit length. Those of ORB and AKAZE are bits divided by the square
+    root of their number, so that the squared Euclidean distance is the share of different bits.
+    Rows that cannot be computed are zero and never match.
 
-    Source: Arandjelovic and Zisserman 2012 (RootSIFT); the others as OpenCV implements them.
+    Source: Arandjelovic and Zisserman 2012 (RootSIFT); the others as implemented in OpenCV.
     """
 
     def __init__(self, name: str) -> None:
@@ -72,10 +72,12 @@ class ClassicalDescriptor:
         self.ratio = self._family.ratio
 
     def describe(self, image: npt.NDArray[Any], xy: ArrayF32, response: ArrayF32) -> ArrayF32:
-        """Describe points of unknown scale: fixed support, own dominant direction.
+        """Describe points of unknown scale with a fixed support and their dominant angle.
 
         Args:
-            image: (H, W[, 1|3|4]). xy: (N, 2) pixels. response: (N,), not used.
+            image: (H, W[, 1|3|4]).
+            xy: (N, 2) pixels.
+            response: (N,), not used.
         Returns:
             (N, dim) float32; zero rows for points outside the image.
         Raises:
@@ -87,14 +89,14 @@ class ClassicalDescriptor:
         return self._compute(to_grey(image), Keypoints(points, response, size, unknown))
 
     def describe_keypoints(self, image: npt.NDArray[Any], keypoints: Keypoints) -> ArrayF32:
-        """Describe detected key points at their own scale and angle; (N, dim) float32."""
+        """Describe detected key points at their scale and angle: (N, dim) float32."""
         checked_points(keypoints.xy, keypoints.response)
         return self._compute(to_grey(image), keypoints)
 
-    def _turned(self, grey: ImageU8, keypoints: Keypoints) -> Keypoints:
-        """With a direction where none is known."""
+    def _with_angles(self, grey: ImageU8, keypoints: Keypoints) -> Keypoints:
+        """Compute unknown angles."""
         unknown = keypoints.angle_deg < 0
-        if self._family.turns_itself or not unknown.any():
+        if self._family.computes_angle or not unknown.any():
             return keypoints
         xy, size, angle = keypoints.xy, keypoints.size_px, keypoints.angle_deg.copy()
         angle[unknown] = dominant_angle_deg(grey, xy[unknown], size[unknown])
@@ -108,13 +110,13 @@ class ClassicalDescriptor:
         padded = cv2.copyMakeBorder(
             equalise(grey), PAD_PX, PAD_PX, PAD_PX, PAD_PX, cv2.BORDER_REFLECT_101
         )
-        raw = self._to_opencv(self._turned(grey, keypoints), np.flatnonzero(inside))
-        kept, values = _make(self.name).compute(padded, raw)
+        raw = self._to_opencv(self._with_angles(grey, keypoints), np.flatnonzero(inside))
+        described, values = _make(self.name).compute(padded, raw)
         if values is None:
             return rows
-        # compute() may drop and reorder: the response carries the row.
-        index = np.array([k.response for k in kept], np.float32).astype(np.int64)
-        rows[index] = _normalised(self.name, values, self._family)
+        # compute() may drop and reorder key points; their response has the row.
+        index = np.array([k.response for k in described], np.float32).astype(np.int64)
+        rows[index] = _normalise(self.name, values, self._family)
         return rows
 
     def _to_opencv(self, keypoints: Keypoints, indices: np.ndarray) -> list[cv2.KeyPoint]:
@@ -140,7 +142,7 @@ def _make(name: str) -> Any:
 
 
 def _octave_and_level(name: str, size_px: float) -> tuple[int, int]:
-    """OpenCV's private ``octave`` and ``class_id`` of a key point of that support."""
+    """Internal ``octave`` and ``class_id`` of OpenCV for a key point of that support."""
     if name == "sift":  # size = 2 * 1.6 * 2^(octave + layer / 3), layer 1..3, octave from -1
         position = round(3 * np.log2(max(size_px, 1.0) / 3.2))
         octave = int(np.clip((position - 1) // 3, -1, 6))
@@ -150,13 +152,13 @@ def _octave_and_level(name: str, size_px: float) -> tuple[int, int]:
         return int(np.clip(round(np.log(max(size_px, 1.0) / 31) / np.log(1.2)), 0, 7)), -1
     if name == "akaze":  # size = 2 * 1.5 * 1.6 * 2^(level / 4)
         level = int(np.clip(round(4 * np.log2(max(size_px, 1.0) / 4.8)), 0, 15))
-    else:  # fitted to what KAZE detects; compute() leaves level 0 without derivatives: NaN rows
+    else:  # fitted to key points of KAZE; level 0 has no derivatives in compute(), only NaN
         level = int(np.clip(round(4 * np.log2(max(size_px, 1.0) / 3.1)), 1, 15))
     return level // 4, level
 
 
-def _normalised(name: str, values: np.ndarray, family: _Family) -> ArrayF32:
-    """(N, dim) rows of unit length, or zero, from what OpenCV computes."""
+def _normalise(name: str, values: np.ndarray, family: _Family) -> ArrayF32:
+    """Rows (N, dim) of unit length, or zero, from the output of OpenCV."""
     if family.is_binary:
         bits = np.unpackbits(values, axis=1)[:, : family.dim].astype(np.float32)
         return bits / np.float32(np.sqrt(family.dim))
@@ -164,5 +166,5 @@ def _normalised(name: str, values: np.ndarray, family: _Family) -> ArrayF32:
     if name == "sift":
         rows = np.sqrt(rows / np.maximum(rows.sum(axis=1, keepdims=True), 1e-9))
     length = np.linalg.norm(rows, axis=1, keepdims=True)
-    normal: ArrayF32 = np.where(length > NO_LENGTH, rows / np.maximum(length, 1e-9), 0)
-    return normal.astype(np.float32)
+    unit: ArrayF32 = np.where(length > NO_LENGTH, rows / np.maximum(length, 1e-9), 0)
+    return unit.astype(np.float32)

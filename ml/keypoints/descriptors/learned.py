@@ -1,4 +1,4 @@
-"""The descriptors of two papers, retrained: ``triplet``, ``cnn`` and ``graph``."""
+"""Descriptors ``triplet``, ``cnn`` and ``graph`` of two papers, with our training."""
 
 from __future__ import annotations
 
@@ -19,50 +19,50 @@ from ml.keypoints.descriptors.learned_weights import SHIPPED, read_descriptor
 from ml.keypoints.descriptors.patches import cut_patches
 from ml.keypoints.descriptors.points import checked_points, inside_image
 from ml.keypoints.pixels import equalise, to_grey
-from ml.networks.device import REFERENCE, Compute, chosen_compute
+from ml.networks.device import REFERENCE, Compute, select_compute
 from ml.networks.keypoint_cnn import KeypointCnn
 from ml.networks.keypoint_gnn import KeypointGnn, normalised_positions
 from ml.networks.triplet_cnn import TripletCnn
 from ml.types import ArrayF32, ImageU8, Keypoints
 
 DETECTOR = "sift"
-"""Both papers detect by SIFT where they compare descriptors."""
+"""Detector of both papers in comparisons of descriptors."""
 
 PATCH_CHUNK = 512
-"""Patches described at once: of 128 px they are 32 MB."""
+"""Patches per chunk: 32 MB at 128 px."""
 
 TILE_PX = 1536
-"""Side of the parts an image is computed in: at most about 0.5 GB of feature maps."""
+"""Side of the tiles in which an image is computed: about 0.5 GB of feature maps."""
 
 PAD_PX = 64
-"""Half a patch: so far a window may reach beyond the border of the image, which is mirrored."""
+"""Reflected margin of an image: half a patch."""
 
 _MARGIN_PX = PAD_PX + 32
-"""Half a patch and the reach of layers 1 to 6: with this much around it, a part is exact."""
+"""Margin with which a tile is exact: half a patch and the receptive field of layers 1 to 6."""
 
 _STRIDE_PX = 16
-"""Parts begin and end at multiples of this, so that they are pooled as the whole image would be."""
+"""Tiles start and end at multiples of this, so that pooling is that of the image."""
 
 
 def load(name: str) -> LearnedDescriptor:
-    """The shipped descriptor of that name, or ``NAME:FILE``, which goes by the whole of it.
+    """Load a shipped descriptor by name, or from a file by ``NAME:FILE``.
 
     Raises:
-        WeightsError: its file is missing, damaged, or of another descriptor.
+        WeightsError: The file is missing, damaged, or of another descriptor.
     """
     family, has_file, file = name.partition(":")
-    found = descriptor_from_file(Path(file) if has_file else WEIGHTS_FOLDER / SHIPPED[family])
-    if found.name != family:
-        raise WeightsError(f"{Path(file).name}: holds {found.name}, expected {family}")
-    found.name = name
-    return found
+    loaded = descriptor_from_file(Path(file) if has_file else WEIGHTS_FOLDER / SHIPPED[family])
+    if loaded.name != family:
+        raise WeightsError(f"{Path(file).name}: holds {loaded.name}, expected {family}")
+    loaded.name = name
+    return loaded
 
 
 def descriptor_from_file(path: str | Path) -> LearnedDescriptor:
-    """A descriptor from a file of ``save_descriptor``.
+    """Load a descriptor from a file of ``save_descriptor``.
 
     Raises:
-        WeightsError: no such file, damaged, or of another architecture.
+        WeightsError: Missing or damaged file, or another architecture.
     """
     stored = read_descriptor(Path(path))
     return LearnedDescriptor(
@@ -71,15 +71,15 @@ def descriptor_from_file(path: str | Path) -> LearnedDescriptor:
         graph=stored.graph,
         ratio=stored.ratio,
         version=stored.version,
-        compute=chosen_compute(),
+        compute=select_compute(),
     )
 
 
 class LearnedDescriptor:
-    """A network over the upright 128 px window of each key point, on grey after CLAHE.
+    """Descriptor by a network on the upright 128 px window of each key point, after CLAHE.
 
-    Scale and angle of the detector are not used, as in both papers. Rows are of unit length; rows
-    of points outside the image are zero, which never match.
+    Scale and angle of the detector are not used, as in both papers. Rows have unit length; rows of
+    points outside the image are zero and never match.
 
     Source: adaptive-triplet-endoscopic-matching, section 2 (``triplet``);
         graph-ssl-endoscopic-matching, section 3 (``cnn``, ``graph``).
@@ -107,8 +107,9 @@ class LearnedDescriptor:
         """Describe points of an image.
 
         Args:
-            image: (H, W[, 1|3|4]), see ``pixels.to_grey``. xy: (N, 2) pixels. response: (N,),
-                not used.
+            image: (H, W[, 1|3|4]), see ``pixels.to_grey``.
+            xy: (N, 2) pixels.
+            response: (N,), not used.
         Returns:
             (N, dim) float32, unit rows; zero rows for points outside the image.
         Raises:
@@ -119,19 +120,19 @@ class LearnedDescriptor:
         rows = np.zeros((len(points), self.dim), np.float32)
         inside = inside_image(points, grey.shape)
         if inside.any():
-            rows[inside] = self._described(grey, np.ascontiguousarray(points[inside]))
+            rows[inside] = self._describe(grey, np.ascontiguousarray(points[inside]))
         return rows
 
     def describe_keypoints(self, image: npt.NDArray[Any], keypoints: Keypoints) -> ArrayF32:
-        """As ``describe``: these networks look at a fixed window, whatever the detector found."""
+        """Describe key points like ``describe``; scale and angle are not used."""
         return self.describe(image, keypoints.xy, keypoints.response)
 
-    def _described(self, grey: ImageU8, xy: ArrayF32) -> ArrayF32:
+    def _describe(self, grey: ImageU8, xy: ArrayF32) -> ArrayF32:
         with torch.inference_mode():
             if isinstance(self.network, TripletCnn):
-                vectors = self._of_patches(self.network, grey, xy)
+                vectors = self._describe_patches(self.network, grey, xy)
             else:
-                vectors = over_image(self.network, grey, xy, compute=self.compute)
+                vectors = describe_dense(self.network, grey, xy, compute=self.compute)
             if self.graph is not None:
                 positions = normalised_positions(
                     torch.from_numpy(xy).to(self.compute.device),
@@ -142,7 +143,7 @@ class LearnedDescriptor:
             unit: ArrayF32 = functional.normalize(vectors, dim=1).float().cpu().numpy()
         return unit
 
-    def _of_patches(self, network: TripletCnn, grey: ImageU8, xy: ArrayF32) -> Tensor:
+    def _describe_patches(self, network: TripletCnn, grey: ImageU8, xy: ArrayF32) -> Tensor:
         side = network.config.patch_px
         parts = []
         for start in range(0, len(xy), PATCH_CHUNK):
@@ -153,14 +154,15 @@ class LearnedDescriptor:
         return torch.cat(parts)
 
 
-def over_image(
+def describe_dense(
     network: KeypointCnn, grey: ImageU8, xy: ArrayF32, *, compute: Compute = REFERENCE
 ) -> Tensor:
-    """Features of key points by layers shared over the image, in parts of bounded size.
+    """Compute features of key points with layers shared over the image, in tiles.
 
     Args:
-        network: on the device of ``compute``.
-        grey: (H, W) uint8. xy: (N, 2) float32 pixels inside it, N >= 1.
+        network: Network on the device of ``compute``.
+        grey: (H, W) uint8.
+        xy: (N, 2) float32 pixels inside the image, N >= 1.
     Returns:
         (N, dim), not normalised.
     """
@@ -170,25 +172,25 @@ def over_image(
         local = torch.from_numpy(xy[members] - origin).to(device)
         with compute.precision():
             shared = network.shared(as_plane(plane).to(device))
-        # Half precision would round the places that are sampled by more than a pixel.
-        found = network.at_points(shared.float(), local)
-        rows[torch.from_numpy(members).to(device)] = found
+        # Half precision would round the sample positions by more than a pixel.
+        features = network.at_points(shared.float(), local)
+        rows[torch.from_numpy(members).to(device)] = features
     return rows
 
 
 def as_plane(grey: ImageU8) -> Tensor:
-    """(H, W) uint8 to (1, 1, H, W) in [0, 1], channels last."""
+    """Convert (H, W) uint8 to (1, 1, H, W) in [0, 1], channels last."""
     plane = torch.from_numpy(np.ascontiguousarray(grey)).float().div_(255.0)[None, None]
     return plane.contiguous(memory_format=torch.channels_last)
 
 
-def padded(grey: ImageU8, *, step: int) -> ImageU8:
-    """The image mirrored ``PAD_PX`` beyond its border, and up to sides of whole ``step``."""
+def pad_image(grey: ImageU8, *, step: int) -> ImageU8:
+    """Pad an image by ``PAD_PX`` reflected pixels, and to sides that are multiples of ``step``."""
     height, width = grey.shape
-    below, right = (-(side + 2 * PAD_PX) % step for side in (height, width))
+    bottom, right = (-(side + 2 * PAD_PX) % step for side in (height, width))
     return np.asarray(
         cv2.copyMakeBorder(
-            grey, PAD_PX, PAD_PX + below, PAD_PX, PAD_PX + right, cv2.BORDER_REFLECT_101
+            grey, PAD_PX, PAD_PX + bottom, PAD_PX, PAD_PX + right, cv2.BORDER_REFLECT_101
         )
     )
 
@@ -196,17 +198,17 @@ def padded(grey: ImageU8, *, step: int) -> ImageU8:
 def _parts(
     grey: ImageU8, xy: ArrayF32, *, step: int
 ) -> Iterator[tuple[npt.NDArray[np.int64], ImageU8, ArrayF32]]:
-    """Key points of each part, the part with its margin, and where its corner lies in the image."""
-    whole = padded(grey, step=step)
+    """Yield key points, pixels with margin, and corner in the image of each tile."""
+    padded = pad_image(grey, step=step)
     cell = np.floor((xy + PAD_PX) / TILE_PX).astype(np.int64)
     for column, row in np.unique(cell, axis=0):
         members = np.flatnonzero((cell == (column, row)).all(axis=1))
-        x0, y0 = (_whole_strides(max(0, int(c) * TILE_PX - _MARGIN_PX)) for c in (column, row))
-        x1, y1 = (_whole_strides((int(c) + 1) * TILE_PX + _MARGIN_PX) for c in (column, row))
-        plane = whole[y0:y1, x0:x1]
+        x0, y0 = (_round_to_stride(max(0, int(c) * TILE_PX - _MARGIN_PX)) for c in (column, row))
+        x1, y1 = (_round_to_stride((int(c) + 1) * TILE_PX + _MARGIN_PX) for c in (column, row))
+        plane = padded[y0:y1, x0:x1]
         origin = np.array([x0 - PAD_PX, y0 - PAD_PX], np.float32)
         yield members, plane, origin
 
 
-def _whole_strides(length_px: int) -> int:
+def _round_to_stride(length_px: int) -> int:
     return length_px // _STRIDE_PX * _STRIDE_PX

@@ -1,4 +1,4 @@
-"""Weights of the learned descriptors: files that say what they are, and refusal of what is not."""
+"""Weights files of the learned descriptors."""
 
 from __future__ import annotations
 
@@ -15,13 +15,19 @@ from ml.errors import BadInputError, WeightsError
 from ml.networks.keypoint_cnn import KeypointCnn, KeypointCnnConfig
 from ml.networks.keypoint_gnn import KeypointGnn, KeypointGnnConfig
 from ml.networks.triplet_cnn import TripletCnn, TripletCnnConfig
-from ml.networks.weightsfile import filled, read_tensors, stored_config, whole, write_file
+from ml.networks.weightsfile import (
+    load_tensors,
+    network_tensors,
+    read_config,
+    read_tensors,
+    write_file,
+)
 
 SHIPPED = {name: f"{name}.safetensors" for name in ("triplet", "cnn", "graph")}
 ARCHITECTURES = ("triplet-cnn", "keypoint-cnn", "keypoint-graph")
 
 _HALVED_FROM = 1024
-"""Tensors of this many numbers are stored in half precision; small ones would save nothing."""
+"""Smallest number of values of a tensor that is stored in half precision."""
 
 _KEYS = frozenset({"name", "version", "ratio", "network", "graph"})
 
@@ -31,7 +37,7 @@ M = TypeVar("M", bound=nn.Module)
 
 @dataclass(frozen=True, slots=True)
 class StoredDescriptor:
-    """A descriptor as its file holds it; ``graph`` is None except for ``keypoint-graph``."""
+    """Content of a weights file; ``graph`` is None except for ``keypoint-graph``."""
 
     name: str
     version: str
@@ -41,8 +47,10 @@ class StoredDescriptor:
 
 
 def save_descriptor(path: str | Path, stored: StoredDescriptor) -> None:
-    """Write weights and configuration, whole or not at all; large tensors in half precision."""
-    tensors = {key: _stored(value) for key, value in whole(_modules(stored)).items()}
+    """Write weights and configuration, atomically; large tensors in half precision."""
+    tensors = {
+        key: _storage_dtype(value) for key, value in network_tensors(_modules(stored)).items()
+    }
     graph = None if stored.graph is None else dataclasses.asdict(stored.graph.config)
     metadata = {
         "architecture": _architecture(stored),
@@ -59,25 +67,25 @@ def read_descriptor(path: Path) -> StoredDescriptor:
     """Read a file of ``save_descriptor``.
 
     Raises:
-        WeightsError: no such file, damaged, another architecture, an unknown key, or weights that
-            do not fit their configuration.
+        WeightsError: Missing or damaged file, another architecture, an unknown key, or weights
+            that do not match the configuration.
     """
     metadata, tensors = read_tensors(path, *ARCHITECTURES, keys=_KEYS)
     where = path.name
     network: TripletCnn | KeypointCnn
     if metadata["architecture"] == "triplet-cnn":
-        triplet = stored_config(TripletCnnConfig, metadata, where, "network")
-        network = _built(TripletCnn, triplet, where)
+        triplet = read_config(TripletCnnConfig, metadata, where, "network")
+        network = _build(TripletCnn, triplet, where)
     else:
-        cnn = stored_config(KeypointCnnConfig, metadata, where, "network")
-        network = _built(KeypointCnn, cnn, where)
+        cnn = read_config(KeypointCnnConfig, metadata, where, "network")
+        network = _build(KeypointCnn, cnn, where)
     graph = None
     if metadata["architecture"] == "keypoint-graph":
-        gnn = stored_config(KeypointGnnConfig, metadata, where, "graph")
-        graph = _built(KeypointGnn, gnn, where)
+        gnn = read_config(KeypointGnnConfig, metadata, where, "graph")
+        graph = _build(KeypointGnn, gnn, where)
     ratio = _ratio(metadata, where)
     stored = StoredDescriptor(metadata["name"], metadata["version"], ratio, network, graph)
-    filled(_modules(stored), tensors, path.name)
+    load_tensors(_modules(stored), tensors, path.name)
     return stored
 
 
@@ -88,14 +96,14 @@ def _architecture(stored: StoredDescriptor) -> str:
 
 
 def _modules(stored: StoredDescriptor) -> nn.ModuleDict:
-    """Both networks under the names that prefix their tensors in the file."""
+    """Both networks, by the prefixes of their tensors in the file."""
     modules: dict[str, nn.Module] = {"network": stored.network}
     if stored.graph is not None:
         modules["graph"] = stored.graph
     return nn.ModuleDict(modules)
 
 
-def _stored(value: Tensor) -> Tensor:
+def _storage_dtype(value: Tensor) -> Tensor:
     is_large = value.is_floating_point() and value.numel() >= _HALVED_FROM
     return (value.half() if is_large else value).cpu()
 
@@ -109,8 +117,12 @@ def _ratio(metadata: dict[str, str], where: str) -> float:
         ) from error
 
 
-def _built(module: Callable[[C], M], config: C, where: str) -> M:
-    """The network of a configuration; sizes that no network can have are refused."""
+def _build(module: Callable[[C], M], config: C, where: str) -> M:
+    """Create the network of a configuration.
+
+    Raises:
+        WeightsError: Invalid sizes.
+    """
     try:
         return module(config)
     except (BadInputError, ValueError, RuntimeError) as error:

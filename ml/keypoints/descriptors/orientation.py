@@ -1,4 +1,4 @@
-"""Dominant gradient direction at given points, for key points whose angle is not known."""
+"""Dominant gradient direction, for key points of unknown angle."""
 
 from __future__ import annotations
 
@@ -8,36 +8,37 @@ import numpy as np
 from ml.types import ArrayF32, ImageU8
 
 BINS = 36
-"""Of the histogram of directions, as in the paper."""
+"""Bins of the histogram of directions, as in the paper."""
 
 SIGMA_SHARE, CUT_SIGMAS = 1.5, 3.0
-"""Sigma of the window over that of the key point, as in the paper; what lies further out than three
-of them weighs next to nothing."""
+"""Sigma of the window relative to the key point, as in the paper, and its cut-off in sigmas."""
 
 OCTAVE_PX, BLUR_PX = 6.0, 0.8
-"""Supports of this size are seen at full resolution, under this blur; it doubles with the size."""
+"""Support at full resolution, and the blur for it, which doubles with the support."""
 
 MAX_OCTAVE = 4
-"""Supports beyond 96 px, which are rare, are blurred no further."""
+"""Largest octave of the blur; supports beyond 96 px are rare."""
 
 _GRID = 19
-"""Samples a side: steps of a third of the window's sigma."""
+"""Samples per side, in steps of a third of the sigma of the window."""
 
 _CHUNK = 512
-"""Points at once: their samples of two gradients are about 6 MB."""
+"""Points per chunk: about 6 MB of samples."""
 
 
 def dominant_angle_deg(grey: ImageU8, xy: ArrayF32, size_px: ArrayF32) -> ArrayF32:
-    """Peak of the smoothed gradient-direction histogram around each point.
+    """Peak of the smoothed histogram of gradient directions around each point.
 
-    The window is Gaussian of 1.5 times the key point's own sigma, which is half its size.
+    The window is a Gaussian with 1.5 times the sigma of the key point, which is half its size.
 
     Args:
-        grey: (H, W) uint8. xy: (N, 2) float32 pixels. size_px: (N,) float32 support diameters.
+        grey: (H, W) uint8.
+        xy: (N, 2) float32 pixels.
+        size_px: (N,) float32 support diameters.
     Returns:
-        (N,) float32 degrees in [0, 360), x to the right towards y down (OpenCV's convention).
-    Source: Lowe 2004, section 5; departs from it by one orientation a point (the highest peak)
-        and by sampling a fixed 19 x 19 grid over the window whatever its size.
+        (N,) float32 degrees in [0, 360), from x right towards y down, as in OpenCV.
+    Source: Lowe 2004, section 5; departs from it by a single orientation per point (the highest
+        peak) and by a fixed grid of 19 x 19 samples over the window.
     """
     angle = np.zeros(len(xy), np.float32)
     if not len(xy):
@@ -56,7 +57,7 @@ def dominant_angle_deg(grey: ImageU8, xy: ArrayF32, size_px: ArrayF32) -> ArrayF
 
 
 def _peaks(dx: ArrayF32, dy: ArrayF32, xy: ArrayF32, size_px: ArrayF32) -> ArrayF32:
-    """(n,) degrees of the histogram peaks, interpolated by a parabola."""
+    """Histogram peaks (n,) in degrees, interpolated by a parabola."""
     step = np.linspace(-1.0, 1.0, _GRID, dtype=np.float32)
     grid_x, grid_y = (g.ravel() for g in np.meshgrid(step, step))
     radius = (CUT_SIGMAS * SIGMA_SHARE * size_px / 2.0)[:, None]
@@ -73,20 +74,20 @@ def _peaks(dx: ArrayF32, dy: ArrayF32, xy: ArrayF32, size_px: ArrayF32) -> Array
     histogram = np.bincount(
         (base + low % BINS).ravel(), (weight * (1 - share)).ravel(), len(xy) * BINS
     ) + np.bincount((base + (low + 1) % BINS).ravel(), (weight * share).ravel(), len(xy) * BINS)
-    return _interpolate(_smoothed(histogram.reshape(len(xy), BINS)))
+    return _interpolate(_smooth(histogram.reshape(len(xy), BINS)))
 
 
-def _smoothed(histogram: np.ndarray) -> np.ndarray:
-    """Twice the circular (1, 4, 6, 4, 1) / 16 kernel."""
+def _smooth(histogram: np.ndarray) -> np.ndarray:
+    """Apply the circular kernel (1, 4, 6, 4, 1) / 16 twice."""
     for _ in range(2):
-        near = np.roll(histogram, 1, 1) + np.roll(histogram, -1, 1)
-        far = np.roll(histogram, 2, 1) + np.roll(histogram, -2, 1)
-        histogram = (6 * histogram + 4 * near + far) / 16
+        adjacent = np.roll(histogram, 1, 1) + np.roll(histogram, -1, 1)
+        second = np.roll(histogram, 2, 1) + np.roll(histogram, -2, 1)
+        histogram = (6 * histogram + 4 * adjacent + second) / 16
     return histogram
 
 
 def _interpolate(histogram: np.ndarray) -> ArrayF32:
-    """(n,) degrees of the highest bin, to a fraction by a parabola through its neighbours."""
+    """Position (n,) of the highest bin in degrees, by a parabola through its neighbours."""
     rows = np.arange(len(histogram))
     peak = histogram.argmax(axis=1)
     left, mid = histogram[rows, (peak - 1) % BINS], histogram[rows, peak]

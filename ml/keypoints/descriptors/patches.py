@@ -1,4 +1,4 @@
-"""Cut patches around key points: one gather for all of them, smoothed for the size they have."""
+"""Sampling of patches around key points."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ml.errors import ShapeError
 from ml.types import ArrayF32, ImageU8
 
 CHUNK = 512
-"""Patches sampled at once: 512 of 128 px are 32 MB."""
+"""Patches per chunk: 32 MB at 128 px."""
 
 
 def cut_patches(
@@ -22,23 +22,23 @@ def cut_patches(
     angle_deg: ArrayF32 | None = None,
     device: torch.device | None = None,
 ) -> torch.Tensor:
-    """Sample a square window around each key point, turned and scaled to one patch size.
+    """Sample a rotated square window around each key point.
 
-    Windows are read from a pyramid of halved images, at the level where one patch pixel covers one
-    to two of its pixels, so that large supports do not alias. Outside the image it is mirrored.
+    Windows are read from an image pyramid, at the level where a pixel of the patch covers one to
+    two pixels, to avoid aliasing. The image is reflected at its border.
 
     Args:
         grey: (H, W) uint8.
         xy: (N, 2) float32 pixels.
-        side_px: side S of the patches.
-        support_px: side of the window in image pixels; one for all, or (N,).
-        angle_deg: (N,) direction that becomes the patch's x axis (x to the right towards y down);
-            None leaves all upright.
-        device: where they are sampled; None for the processor.
+        side_px: Side S of the patches.
+        support_px: Side of the windows in pixels of the image, a number or (N,).
+        angle_deg: (N,) direction of the x axis of the patches, from x right towards y down; None
+            for upright patches.
+        device: Device of sampling; None for the CPU.
     Returns:
         (N, 1, S, S) float32 in [0, 1].
     Raises:
-        ShapeError: angle_deg is not (N,), or support_px neither one number nor (N,).
+        ShapeError: ``angle_deg`` is not (N,), or ``support_px`` neither a number nor (N,).
     """
     n = len(xy)
     support = np.asarray(support_px, np.float32)
@@ -57,32 +57,33 @@ def cut_patches(
         for start in range(0, len(rows), CHUNK):
             part = rows[start : start + CHUNK]
             windows = _windows(xy[part], support[part], angle[part], side_px)
-            patches[part] = _sampled(plane, ((windows + 0.5) / 2.0**current).to(device))
+            patches[part] = _sample(plane, ((windows + 0.5) / 2.0**current).to(device))
         if min(plane.shape[2:]) >= 2:
             plane = functional.avg_pool2d(plane, 2, ceil_mode=True, count_include_pad=False)
     return patches
 
 
 def _windows(xy: ArrayF32, support_px: ArrayF32, angle_deg: ArrayF32, side_px: int) -> torch.Tensor:
-    """(n, S, S, 2): the image pixel under each patch pixel."""
+    """Image position (n, S, S, 2) of each pixel of the patches."""
     step = (torch.arange(side_px, dtype=torch.float32) + 0.5) / side_px - 0.5
     v, u = torch.meshgrid(step, step, indexing="ij")
-    turn = torch.from_numpy(np.radians(angle_deg)).float()[:, None, None]
+    angle_rad = torch.from_numpy(np.radians(angle_deg)).float()[:, None, None]
     size = torch.from_numpy(support_px.copy()).float()[:, None, None]
     centre = torch.from_numpy(np.ascontiguousarray(xy)).float()
-    x = centre[:, 0, None, None] + size * (torch.cos(turn) * u - torch.sin(turn) * v)
-    y = centre[:, 1, None, None] + size * (torch.sin(turn) * u + torch.cos(turn) * v)
+    x = centre[:, 0, None, None] + size * (torch.cos(angle_rad) * u - torch.sin(angle_rad) * v)
+    y = centre[:, 1, None, None] + size * (torch.sin(angle_rad) * u + torch.cos(angle_rad) * v)
     return torch.stack([x, y], dim=-1)
 
 
-def _sampled(plane: torch.Tensor, edges: torch.Tensor) -> torch.Tensor:
-    """(n, 1, S, S) bilinear samples of the (1, 1, H, W) plane, all windows in one call.
+def _sample(plane: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+    """Bilinear samples (n, 1, S, S) of the plane (1, 1, H, W).
 
-    ``edges`` (n, S, S, 2) count from the plane's corner, so that they halve with its levels.
+    ``positions`` (n, S, S, 2) are relative to the corner of the plane, so that they scale with the
+    pyramid.
     """
-    n, side = edges.shape[:2]
+    n, side = positions.shape[:2]
     height, width = plane.shape[2:]
-    grid = edges * (2.0 / torch.tensor([width, height], device=edges.device)) - 1.0
+    grid = positions * (2.0 / torch.tensor([width, height], device=positions.device)) - 1.0
     sampled = functional.grid_sample(
         plane,
         grid.reshape(1, n * side, side, 2),

@@ -8,8 +8,8 @@ from ml.errors import ShapeError
 from ml.types import ArrayF32, ArrayF64
 
 _SMALL = 1e-9
-"""Frequencies weaker than this over the strongest hold rounding errors, no phase; and a parabola
-bent less than this has no top."""
+"""Relative magnitude below which a frequency has no phase, and curvature below which a parabola has
+no maximum."""
 
 
 def phase_correlation(source: ArrayF64, target: ArrayF64) -> ArrayF64:
@@ -18,10 +18,10 @@ def phase_correlation(source: ArrayF64, target: ArrayF64) -> ArrayF64:
     Args:
         source, target: (N, h, w) float.
     Returns:
-        (N, h, w) float64: C, zero shift at [0, 0], negative shifts wrapped round. A window
-        without any contrast gives a map of zeros.
+        (N, h, w) float64, C with zero shift at [0, 0] and negative shifts wrapped around; zeros for
+        a window without contrast.
     Raises:
-        ShapeError: the two differ in shape, or are not (N, h, w).
+        ShapeError: Different shapes, or not (N, h, w).
     Source: dinov2-adaptation-endoscopic-matching, eq. 7.
     """
     if source.ndim != 3 or source.shape != target.shape:
@@ -36,18 +36,18 @@ def phase_correlation(source: ArrayF64, target: ArrayF64) -> ArrayF64:
 
 
 def peak_shift(correlation: ArrayF64, *, reach_px: int) -> tuple[ArrayF32, ArrayF32]:
-    """The peak of each correlation map, to a fraction of a pixel.
-
-    The fraction is where a parabola through the peak and its two neighbours along each axis has
-    its top; the paper takes the whole pixel of eq. 8 and calls it sub-pixel.
+    """Sub-pixel position of the peak of each correlation map.
 
     Args:
-        correlation: (N, h, w), zero shift at [0, 0]. reach_px: largest whole shift looked at.
+        correlation: (N, h, w), zero shift at [0, 0].
+        reach_px: Largest integer shift searched.
     Returns:
-        shift: (N, 2) float32, (du, dv) in px. peak: (N,) float32, C at the whole-pixel peak.
+        shift: (N, 2) float32, (du, dv) in px.
+        peak: (N,) float32, C at the integer peak.
     Raises:
         ShapeError: ``reach_px`` is not below half of the window.
-    Source: dinov2-adaptation-endoscopic-matching, eq. 8.
+    Source: dinov2-adaptation-endoscopic-matching, eq. 8; departs from it by a parabola through the
+        peak and its neighbours along each axis.
     """
     count, height, width = correlation.shape
     if not 0 <= reach_px < min(height, width) // 2:
@@ -55,42 +55,44 @@ def peak_shift(correlation: ArrayF64, *, reach_px: int) -> tuple[ArrayF32, Array
             "reach_px", expected=f"0 to {min(height, width) // 2 - 1}", actual=str(reach_px)
         )
     centred = np.roll(correlation, (reach_px + 1, reach_px + 1), axis=(1, 2))
-    near = centred[:, : 2 * reach_px + 3, : 2 * reach_px + 3]  # one more, for the parabola
+    window = centred[:, : 2 * reach_px + 3, : 2 * reach_px + 3]  # one pixel more, for the parabola
     side = 2 * reach_px + 1
-    flat = near[:, 1:-1, 1:-1].reshape(count, side * side)
+    flat = window[:, 1:-1, 1:-1].reshape(count, side * side)
     best = flat.argmax(axis=1)
     row, column = best // side + 1, best % side + 1
-    each = np.arange(count)
-    du = column - 1 - reach_px + _vertex(near, each, row, column, along_x=True)
-    dv = row - 1 - reach_px + _vertex(near, each, row, column, along_x=False)
-    return np.stack([du, dv], axis=1).astype(np.float32), flat[each, best].astype(np.float32)
+    index = np.arange(count)
+    du = column - 1 - reach_px + _vertex(window, index, row, column, along_x=True)
+    dv = row - 1 - reach_px + _vertex(window, index, row, column, along_x=False)
+    return np.stack([du, dv], axis=1).astype(np.float32), flat[index, best].astype(np.float32)
 
 
 def _vertex(
-    near: ArrayF64, each: np.ndarray, row: np.ndarray, column: np.ndarray, *, along_x: bool
+    window: ArrayF64, index: np.ndarray, row: np.ndarray, column: np.ndarray, *, along_x: bool
 ) -> ArrayF64:
-    """(N,) offset of the parabola's top from the peak, in [-0.5, 0.5]; 0 if it is flat."""
+    """Offset (N,) of the vertex of the parabola from the peak, in [-0.5, 0.5]; 0 if flat."""
     dx, dy = (1, 0) if along_x else (0, 1)
-    before, after = near[each, row - dy, column - dx], near[each, row + dy, column + dx]
-    bend = before - 2 * near[each, row, column] + after
-    top = np.where(bend < -_SMALL, 0.5 * (before - after) / np.minimum(bend, -_SMALL), 0)
-    return np.clip(top, -0.5, 0.5)
+    left, right = window[index, row - dy, column - dx], window[index, row + dy, column + dx]
+    curvature = left - 2 * window[index, row, column] + right
+    offset = np.where(curvature < -_SMALL, 0.5 * (left - right) / np.minimum(curvature, -_SMALL), 0)
+    return np.clip(offset, -0.5, 0.5)
 
 
 def refine_shift(
     source: ArrayF64, target: ArrayF64, *, reach_px: int, min_peak: float = 0.0
 ) -> ArrayF32:
-    """How far each point of the source must move to show what its target window shows.
+    """Estimate the shift of each source point that aligns its window with the target.
 
-    Both windows are freed of their mean and faded to their border (Hann), so that the border does
-    not correlate with itself.
+    The mean of both windows is subtracted and a Hann window applied, so that borders do not
+    correlate.
 
     Args:
-        source, target: (N, h, w), centred on the points. reach_px: largest shift looked for.
-        min_peak: windows that agree less than this keep a shift of zero.
+        source, target: (N, h, w), centred on the points.
+        reach_px: Largest shift searched.
+        min_peak: Smallest correlation; below, the shift is zero.
     Returns:
-        (N, 2) float32: add it to the source points.
-    Source: dinov2-adaptation-endoscopic-matching, eq. 7-8; the fading and ``min_peak`` are ours.
+        (N, 2) float32, shift to add to the source points.
+    Source: dinov2-adaptation-endoscopic-matching, eq. 7-8; departs from it by the Hann window and
+        ``min_peak``.
     """
     height, width = source.shape[1:]
     fade = np.hanning(height + 2)[1:-1, None] * np.hanning(width + 2)[None, 1:-1]

@@ -1,4 +1,4 @@
-"""The points that a descriptor is asked for; invalid ones are refused with the reason."""
+"""Validation of the points passed to a descriptor."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ml.types import ArrayBool, ArrayF32
 
 
 def checked_points(xy: ArrayF32, response: ArrayF32) -> ArrayF32:
-    """The (N, 2) points as float32.
+    """Convert points to (N, 2) float32.
 
     Raises:
         ShapeError: xy is not (N, 2) or not finite, or response is not (N,).
@@ -25,6 +25,6 @@ def checked_points(xy: ArrayF32, response: ArrayF32) -> ArrayF32:
 
 
 def inside_image(xy: ArrayF32, shape: tuple[int, ...]) -> ArrayBool:
-    """(N,) bool: which points lie on an image of that (H, W[, C]) shape."""
+    """Mask (N,) bool of the points inside an image of shape (H, W[, C])."""
     height, width = shape[:2]
     return np.asarray(((xy >= 0) & (xy <= (width - 1, height - 1))).all(axis=1), np.bool_)

@@ -1,4 +1,4 @@
-"""Foveated polar patches: fine rings at the key point, coarse ones far out, one gather for all."""
+"""Foveated polar patches: rings around key points, denser at the centre."""
 
 from __future__ import annotations
 
@@ -11,45 +11,47 @@ import numpy as np
 from ml.types import ArrayF32, ImageU8
 
 DARK_LEVEL = 10
-"""Grey level below which what touches the image border lies outside the field of view."""
+"""Grey level below which regions at the image border are outside the field of view."""
 
 TILE_PX = 2048
-"""Larger images are sampled tile by tile, so that their float copies stay small."""
+"""Side above which an image is sampled in tiles, to bound the memory of float copies."""
 
 RIM_PX = 16
-"""A point at most so far outside the field of view is one of its rim: it sees the field only."""
+"""Largest distance outside the field of view of a point that is sampled inside it only."""
 
 _RIM = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * RIM_PX + 1, 2 * RIM_PX + 1))
 
 MAX_LEVEL = 6
-"""Images are halved this many times at most: no ring of a trained grid asks for more."""
+"""Largest level of the image pyramid; rings of trained grids need no more."""
 
 ALIGN_PX = 2**MAX_LEVEL
-"""Crops start at multiples of this, so that their halved images fall on the same pixels."""
+"""Crops start at multiples of this, so that the pixels of pyramid levels coincide."""
 
-LEAST_STEP = 0.75
-"""Rings that read a halved image lie 0.75 to 1.5 of its pixels apart."""
+MIN_STEP = 0.75
+"""Smallest spacing of rings in pixels of their pyramid level; the largest is 1.5."""
 
 MAX_DEVIATIONS = 4.0
-"""Normalised grey is cut at this many deviations: highlights must not outweigh the tissue."""
+"""Clipping of normalised grey, so that highlights do not dominate."""
 
-LEAST_INSIDE = 1e-3
-"""A share inside the field below this is none, so that grey is divided by no zero."""
+MIN_INSIDE = 1e-3
+"""Lower bound of the share inside the field of view in divisions."""
 
 CHUNK = 256
-"""Patches sampled or normalised at once: they stay in the cache of a core."""
+"""Patches per chunk, which fit into the cache of a core."""
 
 NOISE_LEVEL = 1.5
-"""Grey levels added to a patch's contrast: flat patches must not become pure noise."""
+"""Grey levels added to the contrast of a patch, so that noise is not amplified."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolarGrid:
-    """Where a patch is sampled.
+    """Sampling positions of a patch.
 
     Attributes:
-        rings: R. angles: T.
-        radius_px: outermost radius. core_px: radius inside which rings are nearly even.
+        rings: Number of rings R.
+        angles: Samples per ring T.
+        radius_px: Outermost radius.
+        core_px: Radius inside which rings are nearly evenly spaced.
     """
 
     rings: int
@@ -58,16 +60,16 @@ class PolarGrid:
     core_px: float
 
     def radii_px(self) -> ArrayF32:
-        """(R,) float32: r(u) = core (exp(u L) - 1) at u = (i + 1/2) / R, r(1) = radius."""
+        """Radii (R,) float32: r(u) = core (exp(u L) - 1) at u = (i + 1/2) / R, r(1) = radius."""
         span = np.log1p(self.radius_px / self.core_px)
         u = (np.arange(self.rings) + 0.5) / self.rings
         return np.asarray(self.core_px * np.expm1(u * span), np.float32)
 
     def levels(self, zoom: float = 1.0) -> np.ndarray:
-        """(R,) int64: the halved image each ring reads, by its distance to the next ring."""
+        """Pyramid level (R,) int64 of each ring, by the spacing of rings."""
         span = np.log1p(self.radius_px / self.core_px)
         spacing = (self.radii_px() + self.core_px) * span / self.rings * zoom
-        level = np.floor(np.log2(np.maximum(spacing / LEAST_STEP, 1.0)))
+        level = np.floor(np.log2(np.maximum(spacing / MIN_STEP, 1.0)))
         return np.asarray(np.clip(level, 0, MAX_LEVEL), np.int64)
 
 
@@ -77,37 +79,37 @@ def polar_patches(
     """Sample rings around each key point.
 
     Args:
-        grey: (H, W) uint8. xy: (N, 2) float32 pixels, anywhere.
-        zoom: (N,) factor on the radii of each point; None is 1.
+        grey: (H, W) uint8.
+        xy: (N, 2) float32 pixels, also outside the image.
+        zoom: (N,) factors on the radii; None for 1.
     Returns:
-        (N, 2, R, T) float32: grey with mean 0 and deviation 1 over the part of the patch inside
-        the field of view (0 outside), and the share of each sample that is inside, in [0, 1]. For
-        a point beyond the rim of the field of view (burnt-in text, say) the whole image counts as
-        inside.
+        (N, 2, R, T) float32, grey standardised over the part of the patch inside the field of view
+        (0 outside), and the share of each sample inside, in [0, 1]. For points outside the field of
+        view (such as burnt-in text) all of the image counts as inside.
     """
     patches = np.zeros((len(xy), 2, grid.rings, grid.angles), np.float32)
     if not len(xy):
         return patches
     valid = visible_area(grey)
-    near = cv2.dilate(valid, _RIM)  # on the rim itself noise would decide the side
-    at = np.clip(np.rint(xy), 0, [grey.shape[1] - 1, grey.shape[0] - 1]).astype(np.int64)
-    is_inside = near[at[:, 1], at[:, 0]] > 0
+    near_field = cv2.dilate(valid, _RIM)  # at the rim, noise would decide
+    pixel = np.clip(np.rint(xy), 0, [grey.shape[1] - 1, grey.shape[0] - 1]).astype(np.int64)
+    is_inside = near_field[pixel[:, 1], pixel[:, 0]] > 0
     factor = np.ones(len(xy), np.float32) if zoom is None else np.asarray(zoom, np.float32)
     for rows, share in ((is_inside, valid), (~is_inside, np.ones_like(valid))):
         if rows.any():
-            patches[rows] = _all_sampled(grey, share, xy[rows], factor[rows], grid)
-    return normalised(patches)
+            patches[rows] = _sample_tiles(grey, share, xy[rows], factor[rows], grid)
+    return normalise_patches(patches)
 
 
-def normalised(patches: ArrayF32) -> ArrayF32:
-    """(N, 2, R, T) of (grey times share, share) to the documented normalisation."""
+def normalise_patches(patches: ArrayF32) -> ArrayF32:
+    """Normalise patches (N, 2, R, T) of (grey times share, share), see ``polar_patches``."""
     patches = np.ascontiguousarray(patches)
     flat = patches.reshape(len(patches), 2, -1)
     for start in range(0, len(flat), CHUNK):
         part = flat[start : start + CHUNK]
         share = part[:, 1]
-        value = part[:, 0] / np.maximum(share, LEAST_INSIDE)
-        total = np.maximum(share.sum(axis=1), LEAST_INSIDE)
+        value = part[:, 0] / np.maximum(share, MIN_INSIDE)
+        total = np.maximum(share.sum(axis=1), MIN_INSIDE)
         value -= (np.einsum("np,np->n", value, share) / total)[:, None]
         spread = np.sqrt(np.einsum("np,np->n", value * share, value) / total)
         value /= (spread + NOISE_LEVEL)[:, None]
@@ -117,46 +119,46 @@ def normalised(patches: ArrayF32) -> ArrayF32:
 
 
 def visible_area(grey: ImageU8) -> ImageU8:
-    """(H, W) uint8: 1 inside, 0 in the dark regions that touch the image border, to two pixels."""
+    """Mask (H, W) uint8: 0 in dark regions at the image border, else 1; precise to two pixels."""
     height, width = grey.shape
     size = (max(1, width // 2), max(1, height // 2))
     coarse = cv2.resize(grey, size, interpolation=cv2.INTER_AREA)
     dark = (coarse < DARK_LEVEL).astype(np.uint8)
-    # a frame of one cell joins all dark regions at the border, for one flood
+    # a frame of one cell connects all dark regions at the border for a single flood fill
     framed = cv2.copyMakeBorder(dark, 1, 1, 1, 1, cv2.BORDER_CONSTANT, value=1)
     cv2.floodFill(framed, None, (0, 0), 2)
     outside = (framed == 2).astype(np.uint8)[1:-1, 1:-1]
-    # the cell beside a dark one is mixed
+    # cells next to dark ones are partly dark
     inside = 1 - cv2.dilate(outside, np.ones((3, 3), np.uint8))
     return np.asarray(
         cv2.resize(inside, (width, height), interpolation=cv2.INTER_NEAREST), np.uint8
     )
 
 
-def _all_sampled(
+def _sample_tiles(
     grey: ImageU8, valid: ImageU8, xy: ArrayF32, zoom: ArrayF32, grid: PolarGrid
 ) -> ArrayF32:
-    """(N, 2, R, T) of (grey times share, share), tile by tile of the image."""
+    """Sample patches (N, 2, R, T) of (grey times share, share), by tiles of the image."""
     patches = np.empty((len(xy), 2, grid.rings, grid.angles), np.float32)
-    octave = np.rint(2.0 * np.log2(zoom)) / 2.0  # key points smoothed alike share one
+    octave = np.rint(2.0 * np.log2(zoom)) / 2.0  # key points of equal smoothing
     depth = int(grid.levels(2.0 ** float(octave.max())).max()) + 1
     margin = int(np.ceil((grid.radius_px * float(zoom.max()) + ALIGN_PX) / ALIGN_PX)) * ALIGN_PX
     for rows, (x0, y0, x1, y1) in _tiles(grey.shape, xy, margin):
         planes = _planes(grey[y0:y1, x0:x1], valid[y0:y1, x0:x1], depth)
         offset = np.array([x0, y0], np.float32)
         for current in np.unique(octave[rows]):
-            alike = rows[octave[rows] == current]
+            same_octave = rows[octave[rows] == current]
             levels = np.minimum(grid.levels(2.0 ** float(current)), len(planes) - 1)
-            for start in range(0, len(alike), CHUNK):
-                part = alike[start : start + CHUNK]
-                patches[part] = _sampled(planes, levels, xy[part] - offset, zoom[part], grid)
+            for start in range(0, len(same_octave), CHUNK):
+                part = same_octave[start : start + CHUNK]
+                patches[part] = _sample_rings(planes, levels, xy[part] - offset, zoom[part], grid)
     return patches
 
 
 def _tiles(
     shape: tuple[int, ...], xy: ArrayF32, margin_px: int
 ) -> Iterator[tuple[np.ndarray, tuple[int, int, int, int]]]:
-    """Rows of the points of each tile, and the crop (x0, y0, x1, y1) that holds their patches.
+    """Yield the points of each tile, and the crop (x0, y0, x1, y1) with their patches.
 
     Crops start at multiples of ``ALIGN_PX``.
     """
@@ -182,7 +184,7 @@ def _tiles(
 
 
 def _planes(grey: ImageU8, valid: ImageU8, count: int) -> list[ArrayF32]:
-    """(h, w, 2) grey times validity, and validity, at full size and halved again and again."""
+    """Image pyramid of (grey times mask, mask), (h, w, 2) float32 each."""
     share = valid.astype(np.float32)
     planes = [np.asarray(cv2.merge([grey.astype(np.float32) * share, share]), np.float32)]
     while len(planes) < count and min(planes[-1].shape[:2]) >= 4:
@@ -190,17 +192,17 @@ def _planes(grey: ImageU8, valid: ImageU8, count: int) -> list[ArrayF32]:
     return planes
 
 
-def _sampled(
+def _sample_rings(
     planes: list[ArrayF32], levels: np.ndarray, xy: ArrayF32, zoom: ArrayF32, grid: PolarGrid
 ) -> ArrayF32:
-    """(n, 2, R, T) bilinear samples; a level's pixel (0, 0) lies on the image's."""
+    """Bilinear samples (n, 2, R, T); pixel (0, 0) coincides on all levels."""
     out = np.empty((len(xy), 2, grid.rings, grid.angles), np.float32)
-    turn = np.arange(grid.angles) * (2 * np.pi / grid.angles)
+    angle = np.arange(grid.angles) * (2 * np.pi / grid.angles)
     radii = grid.radii_px()
     for level in np.unique(levels):
         rings = np.flatnonzero(levels == level)
-        step_x = np.outer(radii[rings], np.cos(turn)).ravel().astype(np.float32)
-        step_y = np.outer(radii[rings], np.sin(turn)).ravel().astype(np.float32)
+        step_x = np.outer(radii[rings], np.cos(angle)).ravel().astype(np.float32)
+        step_y = np.outer(radii[rings], np.sin(angle)).ravel().astype(np.float32)
         shrink = np.float32(0.5**level)
         map_x = (xy[:, :1] + zoom[:, None] * step_x) * shrink
         map_y = (xy[:, 1:] + zoom[:, None] * step_y) * shrink

@@ -1,4 +1,4 @@
-"""Descriptors by name: what every one of them can do, and how it is loaded."""
+"""Protocol and registry of descriptors."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from ml.keypoints.descriptors.classical import CLASSICAL_NAMES, ClassicalDescrip
 from ml.types import ArrayF32, Keypoints
 
 DEFAULT_NAME = "tessera"
-"""Our own. It is ahead of AKAZE, the best of the hand-crafted four, under the papers' protocol and
-among mutual nearest neighbours of independently detected key points (docs/models/tessera.md), and
-not behind it after the whole pipeline. It takes two to three times as long: ask for ``akaze`` where
-time counts most."""
+"""Default descriptor. It is better than AKAZE, the best hand-crafted one, under the protocol of the
+papers and among mutual nearest neighbours of detected key points (docs/models/tessera.md), and not
+worse after the pipeline. It takes two to three times as long; use ``akaze`` if time matters."""
 
 LEARNED: dict[str, str] = {
     "triplet": "ml.keypoints.descriptors.learned",
@@ -24,24 +23,24 @@ LEARNED: dict[str, str] = {
     "tessera": "ml.keypoints.descriptors.tessera",
     "vit": "ml.keypoints.descriptors.vit",
 }
-"""Learned descriptors: name -> module with ``load(name) -> Descriptor``, imported when asked for,
-so that the hand-crafted four never wait for torch."""
+"""Modules of learned descriptors with ``load(name) -> Descriptor``, imported on demand so that the
+hand-crafted ones do not load torch."""
 
 OF_FILES = ("triplet", "cnn", "graph", "vit")
-"""Those that also load from other weights than the shipped ones."""
+"""Descriptors that can also be loaded from other weights than the shipped ones."""
 
 DESCRIPTOR_NAMES: tuple[str, ...] = (*CLASSICAL_NAMES, *LEARNED, "default")
-"""Names that ``load_descriptor`` knows. ``default`` is ``DEFAULT_NAME``."""
+"""Names for ``load_descriptor``. ``default`` is ``DEFAULT_NAME``."""
 
 
 class Descriptor(Protocol):
-    """Turns key points of an image into comparable vectors (Euclidean distance).
+    """Describes key points of an image by vectors that are compared by Euclidean distance.
 
     Attributes:
-        name: what ``load_descriptor`` was asked for; never ``default``, but what it stands for.
-        dim: D.
-        detector: the detector it goes with.
-        ratio: the ratio test that suits its distances.
+        name: Resolved name, never ``default``.
+        dim: Length D of a vector.
+        detector: Default detector.
+        ratio: Default of the ratio test.
     """
 
     name: str
@@ -50,21 +49,21 @@ class Descriptor(Protocol):
     ratio: float
 
     def describe(self, image: npt.NDArray[Any], xy: ArrayF32, response: ArrayF32) -> ArrayF32:
-        """(H, W[, 1|3|4]) image, (N, 2), (N,) -> (N, D) float32, one row a point, no NaN."""
+        """Describe points (N, 2) of an image (H, W[, 1|3|4]): (N, D) float32, finite."""
 
     def describe_keypoints(self, image: npt.NDArray[Any], keypoints: Keypoints) -> ArrayF32:
-        """As ``describe``, with the scale and angle of the detector where they are of use."""
+        """Describe key points, with their scale and angle if the descriptor uses them."""
 
 
 def load_descriptor(name: str = "default") -> Descriptor:
     """Load a descriptor by name.
 
     Args:
-        name: ``triplet:FILE``, ``cnn:FILE``, ``graph:FILE`` and ``vit:FILE`` name other weights,
-            ``vit:PATH_OR_NAME`` another backbone.
+        name: One of ``DESCRIPTOR_NAMES``; ``triplet:FILE``, ``cnn:FILE``, ``graph:FILE`` or
+            ``vit:FILE`` for other weights, ``vit:PATH_OR_NAME`` for another backbone.
     Raises:
-        UnknownNameError: not one of ``DESCRIPTOR_NAMES``, or one that has no other weights.
-        WeightsError: the weights of a learned one are missing, damaged or of another one.
+        UnknownNameError: Unknown name, or other weights are not supported.
+        WeightsError: The weights are missing, damaged or of another descriptor.
     """
     family, has_file, _ = name.partition(":")
     if family not in (OF_FILES if has_file else DESCRIPTOR_NAMES):

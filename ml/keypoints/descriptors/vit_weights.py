@@ -1,4 +1,4 @@
-"""Weights of the ``vit`` descriptor: files that say what they are, and refusal of what is not."""
+"""Weights files of the ``vit`` descriptor."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from pathlib import Path
 from torch import Tensor
 
 from ml.networks.vit_adapter import SMALL, VitConfig, VitMatcher
-from ml.networks.weightsfile import filled, read_tensors, stored_config, write_file
+from ml.networks.weightsfile import load_tensors, read_config, read_tensors, write_file
 
 ARCHITECTURE = "vit-adapter"
 KEYS = frozenset({"version", "config"})
 
 
 def save_network(path: Path, network: VitMatcher, *, version: str) -> None:
-    """Write what was trained (in half precision) and the configuration, whole or not at all.
+    """Write trained weights (in half precision) and the configuration, atomically.
 
-    A backbone of ``transformers`` is named, not copied.
+    Of a backbone of ``transformers`` only the name is written.
     """
-    tensors = {key: value.half().contiguous() for key, value in _stored(network).items()}
+    tensors = {key: value.half().contiguous() for key, value in _stored_tensors(network).items()}
     metadata = {
         "architecture": ARCHITECTURE,
         "version": version,
@@ -30,23 +30,23 @@ def save_network(path: Path, network: VitMatcher, *, version: str) -> None:
 
 
 def read_network(path: Path) -> tuple[VitMatcher, str]:
-    """The network of a file of ``save_network``, and its version.
+    """Read the network and version of a file of ``save_network``.
 
     Raises:
-        WeightsError: missing, damaged, of another architecture, weights that do not fit their
+        WeightsError: Missing or damaged file, another architecture, weights that do not match the
             configuration or are not finite, or the backbone cannot be loaded.
     """
     metadata, tensors = read_tensors(path, ARCHITECTURE, keys=KEYS)
-    network = VitMatcher(stored_config(VitConfig, metadata, path.name))
-    filled(network, tensors, path.name, stored=_stored(network))
+    network = VitMatcher(read_config(VitConfig, metadata, path.name))
+    load_tensors(network, tensors, path.name, stored=_stored_tensors(network))
     return network, metadata["version"]
 
 
-def _stored(network: VitMatcher) -> dict[str, Tensor]:
-    """The floating-point state that a file holds; counters of batches are left out."""
-    is_own = network.config.backbone == SMALL
+def _stored_tensors(network: VitMatcher) -> dict[str, Tensor]:
+    """Floating-point tensors that are stored, without batch counters."""
+    includes_backbone = network.config.backbone == SMALL
     return {
         key: value
         for key, value in network.state_dict().items()
-        if value.is_floating_point() and (is_own or not key.startswith("backbone."))
+        if value.is_floating_point() and (includes_backbone or not key.startswith("backbone."))
     }

@@ -1,5 +1,4 @@
-"""Matching on a GPU: nearest neighbours and the alignment of patches, agreeing with the processor's
-within the tolerances that each states."""
+"""Matching on a GPU; results agree with the CPU within stated tolerances."""
 
 from __future__ import annotations
 
@@ -14,23 +13,22 @@ if TYPE_CHECKING:
     from ml.networks.device import Compute
 
 
-def accelerator() -> Compute | None:
-    """The chosen device where it is a GPU; None: the processor computes the reference.
+def gpu_compute() -> Compute | None:
+    """Selected device if it is a GPU, else None.
 
-    Without torch in this process it is loaded only where a driver says that there may be a GPU, and
-    the environment does not ask for the processor.
+    torch is imported only if there is a driver and the environment does not select the CPU.
 
     Raises:
-        BadInputError: see ``chosen_compute``.
+        BadInputError: See ``select_compute``.
     """
     if "torch" not in sys.modules and not _may_have_one():
         return None
-    from ml.networks.device import chosen_compute
+    from ml.networks.device import select_compute
 
-    compute = chosen_compute()
+    compute = select_compute()
     return compute if compute.batched else None
 
 
 def _may_have_one() -> bool:
-    is_asked = os.environ.get(VARIABLE) != "cpu"
-    return is_asked and has_driver() and find_spec("torch") is not None
+    is_allowed = os.environ.get(VARIABLE) != "cpu"
+    return is_allowed and has_driver() and find_spec("torch") is not None

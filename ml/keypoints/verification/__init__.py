@@ -1,1 +1,1 @@
-"""Geometric verification of matches: the motion between two views, and what agrees with it."""
+"""Geometric verification of matches."""

@@ -1,4 +1,4 @@
-"""Robust estimates from matches with outliers: planar motions and the fundamental matrix."""
+"""Robust estimation of planar motions and the fundamental matrix."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ MODEL_NAMES: tuple[str, ...] = ("similarity", "affine", "homography")
 METHODS = {"magsac": cv2.USAC_MAGSAC, "ransac": cv2.RANSAC}
 METHOD_NAMES: tuple[str, ...] = tuple(METHODS)
 
-_LEAST_MATCHES = {"similarity": 2, "affine": 3, "homography": 4, "fundamental": 8}
-"""What fixes each model; a fundamental matrix linearly (seven matches leave up to three)."""
+_MIN_MATCHES = {"similarity": 2, "affine": 3, "homography": 4, "fundamental": 8}
+"""Matches that determine each model; linearly for a fundamental matrix."""
 
 CONFIDENCE = 0.9999
-"""Probability that at least one sample held no outlier: one estimate in 10,000 fails by chance."""
+"""Probability of at least one sample without outliers."""
 
 MAX_ITERATIONS, MAX_FUNDAMENTAL_ITERATIONS = 4000, 5000
-"""Samples drawn at most, where there are too many outliers to reach ``CONFIDENCE`` sooner."""
+"""Largest number of samples, if ``CONFIDENCE`` is not reached earlier."""
 
 REFINE_ITERATIONS = 20
 """Least-squares steps over the inliers of an affine map."""
 
 MIN_W, MIN_DETERMINANT = 1e-9, 1e-6
-"""Below these a matrix has no scale to bring to 1, or maps a plane to a line or to its mirror."""
+"""Lower bounds of the last element, and of the determinant, of a proper homography."""
 
 NO_LENGTH = 1e-12
-"""Length of a line's normal at least, so that a line at infinity divides by no zero."""
+"""Lower bound of the normal of a line in divisions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class EpipolarGeometry:
 
     Attributes:
         matrix: (3, 3) float64, of unit Frobenius norm.
-        inliers: (N,) bool over the matches it was estimated from.
+        inliers: (N,) bool, inliers of the matches.
     """
 
     matrix: ArrayF64
@@ -59,26 +59,26 @@ def estimate_transform(
 ) -> Transform:
     """Estimate the planar motion between two frames, robustly.
 
-    Homographies by USAC-MAGSAC or RANSAC; affine maps and similarities always by RANSAC (OpenCV
-    has no MAGSAC for similarities), then least squares over the inliers.
+    Homographies by USAC-MAGSAC or RANSAC; affine maps and similarities by RANSAC and least squares
+    over the inliers.
 
     Args:
         xy_a, xy_b: (N, 2) float32, pixels, x right, y down.
-        model: one of ``MODEL_NAMES``.
-        threshold_px: largest reprojection error of an inlier, in the plane of b.
-        method: one of ``METHOD_NAMES``, for homographies alone.
+        model: One of ``MODEL_NAMES``.
+        threshold_px: Largest reprojection error of an inlier, in pixels of b.
+        method: One of ``METHOD_NAMES``, for homographies.
     Returns:
         Transform: matrix (3, 3) float64 mapping a to b; inliers (N,) bool.
     Raises:
-        NotEnoughMatchesError: fewer matches, or fewer agreeing ones, than the model needs.
-        UnknownNameError: no such model or method.
-        ShapeError: the two are not (N, 2) of one N, or not finite.
+        NotEnoughMatchesError: Fewer matches or inliers than the model needs.
+        UnknownNameError: Unknown model or method.
+        ShapeError: Not (N, 2) with equal N, or not finite.
     Source: Barath et al. 2020 (MAGSAC++); Fischler and Bolles 1981 (RANSAC).
     """
     check_matches(xy_a, xy_b, method)
     if model not in MODEL_NAMES:
         raise UnknownNameError("motion model", model, list(MODEL_NAMES))
-    needed = _LEAST_MATCHES[model]
+    needed = _MIN_MATCHES[model]
     if len(xy_a) < needed:
         raise NotEnoughMatchesError(needed=needed, actual=len(xy_a))
     a, b = np.ascontiguousarray(xy_a, np.float64), np.ascontiguousarray(xy_b, np.float64)
@@ -99,16 +99,16 @@ def estimate_fundamental(
 
     Args:
         xy_a, xy_b: (N, 2) float32, pixels, x right, y down.
-        threshold_px: largest distance of an inlier from its epipolar line.
-        method: one of ``METHOD_NAMES``.
+        threshold_px: Largest distance of an inlier from its epipolar line.
+        method: One of ``METHOD_NAMES``.
     Raises:
-        NotEnoughMatchesError: fewer than 8 matches, or than 8 that agree.
-        UnknownNameError: no such method.
-        ShapeError: the two are not (N, 2) of one N, or not finite.
+        NotEnoughMatchesError: Fewer than 8 matches or inliers.
+        UnknownNameError: Unknown method.
+        ShapeError: Not (N, 2) with equal N, or not finite.
     Source: Barath et al. 2020 (MAGSAC++); Fischler and Bolles 1981 (RANSAC).
     """
     check_matches(xy_a, xy_b, method)
-    needed = _LEAST_MATCHES["fundamental"]
+    needed = _MIN_MATCHES["fundamental"]
     if len(xy_a) < needed:
         raise NotEnoughMatchesError(needed=needed, actual=len(xy_a))
     a, b = np.ascontiguousarray(xy_a, np.float64), np.ascontiguousarray(xy_b, np.float64)
@@ -127,16 +127,17 @@ def estimate_fundamental(
 def symmetric_epipolar_px(
     fundamental: ArrayF64, xy_a: npt.NDArray[Any], xy_b: npt.NDArray[Any]
 ) -> ArrayF64:
-    """Distance of each point to its partner's epipolar line, summed over both images.
+    """Symmetric epipolar distance: distance to the epipolar line, summed over both images.
 
     Args:
-        fundamental: (3, 3) with ``x_b^T F x_a = 0``. xy_a, xy_b: (N, 2) pixels.
+        fundamental: (3, 3) with ``x_b^T F x_a = 0``.
+        xy_a, xy_b: (N, 2) pixels.
     Returns:
         (N,) float64 pixels.
     Source: dinov2-adaptation-endoscopic-matching, eq. 16 (one term of the sum).
     """
-    one = np.ones((len(xy_a), 1))
-    a, b = np.hstack([xy_a, one]).astype(np.float64), np.hstack([xy_b, one]).astype(np.float64)
+    ones = np.ones((len(xy_a), 1))
+    a, b = np.hstack([xy_a, ones]).astype(np.float64), np.hstack([xy_b, ones]).astype(np.float64)
     line_b, line_a = a @ fundamental.T, b @ fundamental
     product = np.abs((b * line_b).sum(axis=1))
     norm_b = np.maximum(np.hypot(line_b[:, 0], line_b[:, 1]), NO_LENGTH)
@@ -174,14 +175,19 @@ def _affine(
 
 
 def _is_proper(matrix: np.ndarray) -> bool:
-    """Finite, invertible and keeping the hand of the coordinates."""
+    """Return whether a homography is finite, invertible and preserves orientation."""
     if not np.isfinite(matrix).all() or abs(matrix[2, 2]) < MIN_W:
         return False
     return bool(np.linalg.det(normalised(matrix)) > MIN_DETERMINANT)
 
 
 def check_matches(xy_a: ArrayF32, xy_b: ArrayF32, method: str) -> None:
-    """Refuse an unknown robust method, and matches that are not (N, 2) of one N or not finite."""
+    """Check a method and matches.
+
+    Raises:
+        UnknownNameError: Unknown method.
+        ShapeError: Not (N, 2) with equal N, or not finite.
+    """
     if method not in METHOD_NAMES:
         raise UnknownNameError("robust method", method, list(METHOD_NAMES))
     for name, xy in (("xy_a", xy_a), ("xy_b", xy_b)):

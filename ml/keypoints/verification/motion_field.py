@@ -1,4 +1,4 @@
-"""The motion between two views as a field: local affine maps interpolated from matches."""
+"""Motion field between two views by local affine regression of matches."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from ml.errors import NotEnoughMatchesError
 from ml.types import ArrayF64
 
 MIN_SUPPORT = 6
-"""Twice the three matches that fix an affine map, so that one wrong match does not decide it."""
+"""Smallest number of matches: twice those that determine an affine map."""
 
 NEIGHBOURS = 16
-"""Matches that a local map is fitted to: five times the minimum, few enough to stay local."""
+"""Matches that a local map is fitted to."""
 
 RIDGE = 0.05
-"""How strongly a local map is drawn to the global affine one where there are few neighbours."""
+"""Weight of the ridge towards the global affine map."""
 
 ROUNDS = 3
-"""Fits of a local map; all but the first weigh the neighbours by their residuals of the last."""
+"""Fits of a local map, re-weighted by the residuals of the previous one."""
 
-LEAST_REACH_PX, LEAST_SCALE_PX = 1.0, 0.5
-"""Bandwidth of the weights, and of the residuals, at least: key points are no more exact."""
+MIN_REACH_PX, MIN_SCALE_PX = 1.0, 0.5
+"""Lower bounds of the spatial bandwidth and of the scale of residuals."""
 
 NO_WEIGHT, TINY_RIDGE = 1e-9, 1e-6
-"""Keep sums of weights from zero, and the map of collinear points from being singular."""
+"""Lower bound of a sum of weights, and ridge for collinear points."""
 
 _CHUNK = 4096
-"""Points worked on at once: their neighbours take about 8 MB."""
+"""Points per chunk: about 8 MB of neighbours."""
 
 
 @dataclass(frozen=True, slots=True)
 class PredictedPoints:
-    """Where N points of a lie in b.
+    """Predicted positions in b of N points of a.
 
     Attributes:
-        xy_b: (N, 2) float64, their positions.
+        xy_b: (N, 2) float64, positions.
         jacobian: (N, 2, 2) float64, d xy_b / d xy_a.
         spread_px: (N,) float64, weighted RMS disagreement of the neighbours with the local map.
     """
@@ -49,17 +49,17 @@ class PredictedPoints:
 
 
 class MotionField:
-    """Locally weighted affine regression over accepted matches: planes, reliefs, soft tissue.
+    """Locally weighted affine regression of matches.
 
-    Each point takes its nearest matches in a with Gaussian weights (bandwidth: the distance of
-    the neighbour of middle rank), re-weighted twice by Cauchy's function of the residual, and a
-    ridge towards the affine map of all matches.
+    Uses the nearest matches in a with Gaussian weights (the bandwidth is the median distance),
+    re-weighted twice by the Cauchy function of the residuals, and a ridge towards the affine map of
+    all matches.
 
     Args:
         xy_a, xy_b: (M, 2) pixels, M >= 6.
     Raises:
         NotEnoughMatchesError: M < 6.
-    Source: Cleveland and Devlin 1988 (local regression); departs by the ridge.
+    Source: Cleveland and Devlin 1988 (local regression); departs from it by the ridge.
     """
 
     def __init__(self, xy_a: npt.NDArray[np.floating], xy_b: npt.NDArray[np.floating]) -> None:
@@ -71,10 +71,11 @@ class MotionField:
         self._global = _affine(self.xy_a, self.xy_b)
 
     def at(self, xy: npt.NDArray[np.floating], *, leave_out: bool = False) -> PredictedPoints:
-        """The field at (N, 2) points of a.
+        """Evaluate the field at points (N, 2) of a.
 
-        ``leave_out``: the points are the support itself, in its order; each is predicted from
-        the others only.
+        Args:
+            leave_out: The points are the matches of the field, in order, and each is predicted from
+                the others.
         """
         points = np.asarray(xy, np.float64).reshape(-1, 2)
         parts = [
@@ -92,42 +93,42 @@ class MotionField:
         distance, index = self._tree.query(points, k=count)
         weight = np.ones_like(distance)
         if first_row is not None:
-            own = index == (first_row + np.arange(len(points)))[:, None]
-            weight[own] = 0.0
-        reach = np.maximum(distance[:, count // 2], LEAST_REACH_PX)
-        weight *= np.exp(-0.5 * (distance / reach[:, None]) ** 2)
+            is_self = index == (first_row + np.arange(len(points)))[:, None]
+            weight[is_self] = 0.0
+        bandwidth = np.maximum(distance[:, count // 2], MIN_REACH_PX)
+        weight *= np.exp(-0.5 * (distance / bandwidth[:, None]) ** 2)
         offset = self.xy_a[index] - points[:, None]
         linear, shift = self._global[:, :2], self._global[:, 2]
-        rest = self.xy_b[index] - (self.xy_a[index] @ linear.T + shift)
-        solved, spread = _fit(offset, rest, weight, reach)
+        residual = self.xy_b[index] - (self.xy_a[index] @ linear.T + shift)
+        solved, spread = _fit(offset, residual, weight, bandwidth)
         xy_b = points @ linear.T + shift + solved[:, 0]
         return PredictedPoints(xy_b, linear + solved[:, 1:].transpose(0, 2, 1), spread)
 
 
 def _fit(
-    offset: ArrayF64, rest: ArrayF64, weight: ArrayF64, reach: ArrayF64
+    offset: ArrayF64, residual: ArrayF64, weight: ArrayF64, bandwidth: ArrayF64
 ) -> tuple[ArrayF64, ArrayF64]:
-    """(N, 3, 2) shift and linear part of what the global map leaves, and the (N,) spread."""
+    """Fit the residual of the global map: shift and linear part (N, 3, 2), and spread (N,)."""
     design = np.concatenate([np.ones((*offset.shape[:2], 1)), offset], axis=2)
     robust = weight
     for _ in range(ROUNDS):
         total = np.maximum(robust.sum(axis=1), NO_WEIGHT)
         weighted = design * robust[:, :, None]
         normal = weighted.transpose(0, 2, 1) @ design
-        ridge = RIDGE * total * reach**2
+        ridge = RIDGE * total * bandwidth**2
         normal[:, 1, 1] += ridge
         normal[:, 2, 2] += ridge
         normal[:, 0, 0] += NO_WEIGHT
-        solved = np.linalg.solve(normal, weighted.transpose(0, 2, 1) @ rest)
-        squared = ((rest - design @ solved) ** 2).sum(axis=2)
+        solved = np.linalg.solve(normal, weighted.transpose(0, 2, 1) @ residual)
+        squared = ((residual - design @ solved) ** 2).sum(axis=2)
         spread = np.sqrt((robust * squared).sum(axis=1) / total)
-        scale = np.maximum(np.median(np.sqrt(squared), axis=1), LEAST_SCALE_PX)
+        scale = np.maximum(np.median(np.sqrt(squared), axis=1), MIN_SCALE_PX)
         robust = weight / (1.0 + squared / (2.0 * scale[:, None]) ** 2)
     return solved, spread
 
 
 def _affine(xy_a: ArrayF64, xy_b: ArrayF64) -> ArrayF64:
-    """(2, 3) least-squares affine map, drawn to a shift where the points are nearly collinear."""
+    """Least-squares affine map (2, 3); nearly a shift if the points are nearly collinear."""
     middle = xy_a.mean(axis=0)
     offset, target = xy_a - middle, xy_b - xy_b.mean(axis=0)
     ridge = TINY_RIDGE * max(float((offset**2).sum()), 1.0)

@@ -1,4 +1,4 @@
-"""What two views have in common: a plane, a rigid scene, or tissue that only agrees locally."""
+"""Two-view models: a plane, a rigid scene, or locally consistent tissue."""
 
 from __future__ import annotations
 
@@ -20,38 +20,37 @@ from ml.types import ArrayBool, ArrayF32, ArrayF64
 Kind = Literal["plane", "rigid", "local"]
 
 NOISE_PX = 1.0
-"""Localisation noise of a key point, GRIC's sigma."""
+"""Localisation noise of a key point, sigma of GRIC."""
 
 PLANE_PX, BAND_PX = 3.0 * NOISE_PX, 1.5 * NOISE_PX
-"""Largest transfer error of a match on a plane, and largest distance from the epipolar line in one
-image. The band is narrower: along the line anything agrees."""
+"""Largest transfer error of a match on a plane, and largest distance from the epipolar line in an
+image; smaller, as it constrains a single direction."""
 
 PLANE_SHARE, NOISY_SHARE, RIGID_SHARE = 0.8, 0.5, 0.5
-"""A model is enforced only where it explains this share of the locally consistent matches; for a
-plane the second will do where the rest is noise and no relief. Chosen on the development sequences
-(docs/models/keypoints.md)."""
+"""Share of the matches that a model must explain; the second for a plane if the residuals are noise
+and not relief. Chosen on the development sequences (docs/models/keypoints.md)."""
 
 RELIEF_RATIO = 0.9
-"""Neighbours that predict a match better than this times the plane's error show relief."""
+"""Ratio of the error by neighbours to that of the plane, below which there is relief."""
 
 SLACK_PX = 4.0
-"""How far a match may lie from the motion field: more than a plane's match from its plane, for the
-field follows the matches of soft tissue a little behind."""
+"""Largest distance of a match from the motion field, px; larger than for a plane, as the field is
+smoother than the motion of soft tissue."""
 
 HORIZON_DEPTH = 0.05
-"""At and beyond the horizon of a plane (depth 0; 1 at the origin) only the field is used."""
+"""Smallest depth (1 at the origin) at which a plane is used; the horizon has depth 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class TwoViewModel:
-    """How one view maps to the other, as far as their matches show.
+    """Geometry from one view to the other.
 
     Attributes:
         kind: ``plane`` (matrix is the homography), ``rigid`` (the fundamental matrix), ``local``
-            (soft tissue or several planes: no matrix).
+            (soft tissue or several planes, no matrix).
         matrix: (3, 3) float64 or None.
-        field: the motion field of the supporting matches.
-        slack_px: how far a match may lie from the field before it is refused.
+        field: Motion field of the matches.
+        slack_px: Largest distance of a match from the field.
     """
 
     kind: Kind
@@ -60,43 +59,48 @@ class TwoViewModel:
     slack_px: float
 
     def agrees(self, xy_a: ArrayF32, xy_b: ArrayF32, *, leave_out: bool = False) -> ArrayBool:
-        """(N,) bool: near the field's prediction, and on the plane or in the epipolar band.
+        """Mask (N,) bool of matches that agree with the field, and the plane or epipolar geometry.
 
-        Where the field turns the tissue over, nothing agrees: a straight vessel looks like its
-        mirror image, but tissue is never seen from behind.
+        Matches where the field changes orientation do not agree: a straight vessel is similar to
+        its mirror image, but tissue cannot be mirrored.
 
-        ``leave_out``: the points are the field's own, in its order; the others predict each.
+        Args:
+            xy_a, xy_b: (N, 2) matches.
+            leave_out: The matches are those of the field, in order, and each is predicted from the
+                others.
         """
         if not len(xy_a):
             return np.zeros(0, np.bool_)
         sample = self.field.at(xy_a, leave_out=leave_out)
         error = np.hypot(*(sample.xy_b - xy_b).T)
-        near: ArrayBool = error < self.slack_px + 2.0 * np.minimum(sample.spread_px, self.slack_px)
-        near &= np.linalg.det(sample.jacobian) > 0
+        is_near: ArrayBool = error < self.slack_px + 2.0 * np.minimum(
+            sample.spread_px, self.slack_px
+        )
+        is_near &= np.linalg.det(sample.jacobian) > 0
         if self.matrix is None:
-            return near
+            return is_near
         if self.kind == "plane":
-            moved = transform_points(self.matrix, xy_a)
-            return np.asarray(near & (np.hypot(*(moved - xy_b).T) < PLANE_PX))
+            transferred = transform_points(self.matrix, xy_a)
+            return np.asarray(is_near & (np.hypot(*(transferred - xy_b).T) < PLANE_PX))
         distance = symmetric_epipolar_px(self.matrix, xy_a, xy_b) / 2
-        return np.asarray(near & (distance < BAND_PX))
+        return np.asarray(is_near & (distance < BAND_PX))
 
     def predict(self, xy_a: ArrayF32) -> PredictedPoints:
-        """Where (N, 2) points of a lie in b: by the plane where there is one, else by the field."""
+        """Predict positions in b of points (N, 2) of a, by the plane or the field."""
         points = self.field.at(xy_a)
         if self.kind != "plane" or self.matrix is None:
             return points
-        seen = depth_of(self.matrix, xy_a) > HORIZON_DEPTH
-        points.xy_b[seen] = transform_points(self.matrix, xy_a[seen])
-        points.jacobian[seen] = homography_jacobian(self.matrix, xy_a[seen])
-        return replace(points, spread_px=np.where(seen, 0.0, points.spread_px))
+        before_horizon = depth_of(self.matrix, xy_a) > HORIZON_DEPTH
+        points.xy_b[before_horizon] = transform_points(self.matrix, xy_a[before_horizon])
+        points.jacobian[before_horizon] = homography_jacobian(self.matrix, xy_a[before_horizon])
+        return replace(points, spread_px=np.where(before_horizon, 0.0, points.spread_px))
 
     def inverse(self) -> TwoViewModel:
-        """The same geometry from b to a."""
+        """Model from b to a."""
         matrix = self.matrix
         if matrix is not None:
-            turned = np.linalg.inv(matrix) if self.kind == "plane" else matrix.T
-            matrix = np.asarray(turned, np.float64)
+            inverted = np.linalg.inv(matrix) if self.kind == "plane" else matrix.T
+            matrix = np.asarray(inverted, np.float64)
         field = MotionField(self.field.xy_b, self.field.xy_a)
         return TwoViewModel(self.kind, matrix, field, self.slack_px)
 
@@ -104,17 +108,17 @@ class TwoViewModel:
 def find_two_view_model(
     xy_a: ArrayF32, xy_b: ArrayF32, *, slack_px: float = SLACK_PX
 ) -> TwoViewModel:
-    """Choose the geometry of matches that are locally consistent already.
+    """Select the geometry of locally consistent matches.
 
-    A homography and a fundamental matrix are estimated by USAC-MAGSAC and compared by GRIC; the
-    better one is enforced only where it explains most matches, else the tissue is taken for soft.
-    A plane is kept as well where the neighbours of a match do not predict it better.
+    A homography and a fundamental matrix are estimated by USAC-MAGSAC and compared by GRIC. The
+    better one is used if it explains most matches, else ``local``. A plane is also used if the
+    neighbours of a match do not predict it better.
 
     Args:
-        xy_a, xy_b: (N, 2) float32 pixels. slack_px: how far a match may lie from the motion field.
-
+        xy_a, xy_b: (N, 2) float32 pixels.
+        slack_px: Largest distance of a match from the motion field.
     Raises:
-        NotEnoughMatchesError: fewer than 6 matches.
+        NotEnoughMatchesError: Fewer than 6 matches.
     Source: Torr 1998 (GRIC, eq. 5-6); Barath et al. 2020 (MAGSAC++).
     """
     if len(xy_a) < MIN_SUPPORT:
@@ -135,10 +139,10 @@ def find_two_view_model(
 
 
 def _is_noise(field: MotionField, plane_px: ArrayF64) -> bool:
-    """Whether the neighbours predict a match no better than the plane does.
+    """Return whether neighbours predict a match no better than the plane.
 
-    Relief moves neighbours alike; noise, as motion blur makes along one direction, does not, and
-    an epipolar line along that direction would explain it wrongly.
+    Relief moves neighbours similarly. Noise, such as that of motion blur along a direction, does
+    not, but epipolar lines along that direction would explain it.
     """
     sample = field.at(field.xy_a, leave_out=True)
     held_out_px = np.hypot(*(sample.xy_b - field.xy_b).T)
@@ -148,11 +152,13 @@ def _is_noise(field: MotionField, plane_px: ArrayF64) -> bool:
 def gric(error_px: ArrayF64, *, structure: int, parameters: int) -> float:
     """Geometric robust information criterion of residuals: smaller is better.
 
-    GRIC = sum min(e^2 / sigma^2, 2 (r - d)) + d n log r + k log(r n), r = 4 coordinates a match,
-    d the dimension of the model's manifold (2 for a plane, 3 for epipolar geometry), k parameters.
+    GRIC = sum min(e^2 / sigma^2, 2 (r - d)) + d n log r + k log(r n) with r = 4 coordinates of a
+    match, dimension d of the model (2 for a plane, 3 for epipolar geometry) and k parameters.
 
     Args:
-        error_px: (n,) float64. structure: d. parameters: k.
+        error_px: (n,) float64.
+        structure: Dimension d.
+        parameters: Number k of parameters.
     Source: Torr 1998, eq. 5-6.
     """
     n = max(len(error_px), 1)

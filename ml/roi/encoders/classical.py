@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ml.roi.measures.features import FEATURE_DIM, FEATURES_NAME, patch_features
-from ml.roi.stain import StainEstimate
+from ml.roi.stain.deconvolution import StainEstimate
 from ml.types import ArrayF32, ImageU8
 
 

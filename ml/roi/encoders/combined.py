@@ -1,4 +1,4 @@
-"""Several patch encoders side by side."""
+"""Concatenation of patch encoders."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from ml.roi.encoders.protocol import PatchEncoder
-from ml.roi.stain import StainEstimate
+from ml.roi.stain.deconvolution import StainEstimate
 from ml.types import ArrayF32, ImageU8
 
 
 class CombinedEncoder:
-    """The vectors of its parts one after the other."""
+    """Concatenates the vectors of its parts."""
 
     def __init__(self, parts: Sequence[PatchEncoder]) -> None:
         self.parts = tuple(parts)

@@ -1,4 +1,4 @@
-"""Pathology foundation models by their recipes: their files found, opened, made patch encoders."""
+"""Patch encoders from pathology foundation models, by recipe."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from ml.errors import WeightsError
-from ml.networks.device import chosen_compute
+from ml.networks.device import select_compute
 from ml.networks.vision_transformer import PooledTransformer, VisionTransformer
-from ml.networks.weightsfile import filled
+from ml.networks.weightsfile import load_tensors
 from ml.roi.encoders.hub import TokenPool, load_transformers
-from ml.roi.encoders.pooling import pooled
+from ml.roi.encoders.pooling import pool_tokens
 from ml.roi.encoders.published import PublishedEncoder
 from ml.roi.encoders.recipes import AttentionPool, Recipe, recipe_of
 
 PREFIX = "hub:"
 FOLDER_VARIABLE = "TESSERA_MODELS"
-"""A folder with one folder a model, named as its recipe: how a server gets weights."""
+"""Environment variable of a folder with a subfolder per model, named as its recipe."""
 
 
 @lru_cache(maxsize=2)
 def load_foundation(name: str, device: str | None = None) -> PublishedEncoder:
-    """A foundation model by the name of its recipe.
+    """Load a foundation model by the name of its recipe.
 
-    Nothing is fetched: the weights lie in ``$TESSERA_MODELS/<name>`` or in the hub's own cache.
+    Weights are read from ``$TESSERA_MODELS/<name>`` or the cache of the hub, not downloaded.
 
     Args:
-        name: see ``recipes.RECIPES``.
-        device: see ``chosen_compute``.
+        name: See ``recipes.RECIPES``.
+        device: See ``select_compute``.
     Raises:
-        UnknownNameError: no such recipe.
-        WeightsError: its weights are not here (the message says how to get them), or not its own.
+        UnknownNameError: Unknown recipe.
+        WeightsError: The weights are missing (the message says how to get them) or wrong.
     """
     recipe = recipe_of(name)
     return foundation_encoder(recipe, weights_file(recipe), device=device)
@@ -48,19 +48,19 @@ def load_foundation(name: str, device: str | None = None) -> PublishedEncoder:
 def foundation_encoder(
     recipe: Recipe, path: Path, *, device: str | None = None
 ) -> PublishedEncoder:
-    """The encoder of a recipe with the weights of a file.
+    """Create the encoder of a recipe with the weights of a file.
 
     Raises:
-        WeightsError: the file is damaged, or holds other tensors than the recipe's architecture.
+        WeightsError: Damaged file, or tensors of another architecture.
     """
     where = f"{PREFIX}{recipe.name}"
     if recipe.layout == "transformers":
         model, prefix = load_transformers(str(path.parent), where)
         network: nn.Module = TokenPool(model, str(recipe.pool), prefix=prefix)
     else:
-        network = filled(_emptied(recipe), _tensors(path, recipe), where)
+        network = load_tensors(_uninitialised(recipe), _tensors(path, recipe), where)
     encoder = PublishedEncoder(
-        where, network, recipe.transform, device=chosen_compute(device).device, half=recipe.half
+        where, network, recipe.transform, device=select_compute(device).device, half=recipe.half
     )
     if encoder.dim != recipe.dim:
         raise WeightsError(f"{where}: expected vectors of {recipe.dim}, got {encoder.dim}")
@@ -68,7 +68,7 @@ def foundation_encoder(
 
 
 def foundation_network(recipe: Recipe) -> nn.Module:
-    """The architecture of a recipe with random weights: images to vectors."""
+    """Create the network of a recipe with random weights."""
     if isinstance(recipe.pool, AttentionPool):
         pool = recipe.pool
         return PooledTransformer(recipe.architecture, out_width=pool.dim, heads=pool.heads)
@@ -76,10 +76,10 @@ def foundation_network(recipe: Recipe) -> nn.Module:
 
 
 def weights_file(recipe: Recipe) -> Path:
-    """Where the weights of a recipe lie.
+    """Path of the weights of a recipe.
 
     Raises:
-        WeightsError: they are in neither place that is searched.
+        WeightsError: The weights are neither in the folder nor in the cache.
     """
     folder = os.environ.get(FOLDER_VARIABLE)
     if folder:
@@ -89,9 +89,9 @@ def weights_file(recipe: Recipe) -> Path:
                 return path
     found = _cached(recipe)
     if found is None:
-        asked = "ask for access at" if recipe.gated else "read its licence at"
+        request = "ask for access at" if recipe.gated else "read its licence at"
         raise WeightsError(
-            f"{recipe.name}: its weights are not here; {asked}"
+            f"{recipe.name}: its weights are not here; {request}"
             f" https://huggingface.co/{recipe.repository}, then"
             f" `hf download {recipe.repository} --local-dir MODELS/{recipe.name}`"
             f" and set {FOLDER_VARIABLE}=MODELS"
@@ -100,7 +100,7 @@ def weights_file(recipe: Recipe) -> Path:
 
 
 def _cached(recipe: Recipe) -> Path | None:
-    if importlib.util.find_spec("huggingface_hub") is None:  # it comes with the extra ``hub``
+    if importlib.util.find_spec("huggingface_hub") is None:  # part of the extra ``hub``
         return None
     from huggingface_hub import try_to_load_from_cache
 
@@ -112,7 +112,7 @@ def _cached(recipe: Recipe) -> Path | None:
 
 
 class _PooledTokens(VisionTransformer):
-    """The transformer of a recipe, its tokens pooled; tensors named as in the published file."""
+    """Vision transformer with pooled tokens; tensors are named as in the published file."""
 
     def __init__(self, recipe: Recipe) -> None:
         super().__init__(recipe.architecture)
@@ -120,11 +120,11 @@ class _PooledTokens(VisionTransformer):
 
     def forward(self, pixels: Tensor) -> Tensor:
         """(B, 3, input_px, input_px) normalised pixels to (B, dim)."""
-        return pooled(super().forward(pixels), self._pool, prefix=self.config.prefix)
+        return pool_tokens(super().forward(pixels), self._pool, prefix=self.config.prefix)
 
 
-def _emptied(recipe: Recipe) -> nn.Module:
-    """The architecture without values: drawing a billion random ones takes long."""
+def _uninitialised(recipe: Recipe) -> nn.Module:
+    """Create the network without initial values, as random ones take long for a billion weights."""
     with torch.device("meta"):
         network = foundation_network(recipe)
     return network.to_empty(device="cpu")
@@ -142,14 +142,14 @@ def _tensors(path: Path, recipe: Recipe) -> dict[str, Tensor]:
         ) from error
     if not recipe.prefix:
         return dict(tensors)
-    wanted = foundation_network_names(recipe)
-    cut = {
+    expected = foundation_network_names(recipe)
+    renamed = {
         k.removeprefix(recipe.prefix): v for k, v in tensors.items() if k.startswith(recipe.prefix)
     }
-    return {key: value for key, value in cut.items() if key in wanted}
+    return {key: value for key, value in renamed.items() if key in expected}
 
 
 def foundation_network_names(recipe: Recipe) -> frozenset[str]:
-    """Names of the tensors that the architecture of a recipe has."""
+    """Names of the tensors of the network of a recipe."""
     with torch.device("meta"):
         return frozenset(foundation_network(recipe).state_dict())

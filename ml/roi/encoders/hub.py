@@ -1,6 +1,6 @@
-"""Networks of transformers and timm as patch encoders, by name on the hub or by folder.
+"""Patch encoders from networks of transformers and timm, by name on the hub or by folder.
 
-The transform is the network's own, from the file that its authors published beside the weights.
+Images are preprocessed as in the configuration published with the weights.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from ml.errors import BadInputError, UnknownNameError, WeightsError
 from ml.extras import require_extra
-from ml.networks.device import chosen_compute
-from ml.roi.encoders.pooling import CLS, MEAN, POOLS, pooled
+from ml.networks.device import select_compute
+from ml.roi.encoders.pooling import CLS, MEAN, POOLS, pool_tokens
 from ml.roi.encoders.published import PublishedEncoder
 from ml.roi.encoders.transform import transform_of_processor, transform_of_timm
 from ml.types import JsonObject
@@ -21,21 +21,21 @@ from ml.types import JsonObject
 HF_PREFIX = "hf:"
 TIMM_PREFIX = "timm:"
 POOL_MARK = "#"
-"""``hf:NAME#mean`` asks for another pooling than the network's own."""
+"""Separator of the pooling in ``hf:NAME#mean``."""
 _CLASS_TOKENS = ("cls_token", "class_embedding")
 
 
 @lru_cache(maxsize=4)
 def load_hub_encoder(spec: str, device: str | None = None) -> PublishedEncoder:
-    """A network of the hub.
+    """Load a network of the hub as a patch encoder.
 
     Args:
         spec: "hf:NAME-OR-FOLDER" or "timm:NAME", with "#cls", "#mean" or "#cls_mean" for another
-            pooling. Names of transformers are looked for in the hub's cache: `hf download NAME`.
-        device: see ``chosen_compute``.
+            pooling. Names of transformers are looked up in the cache of the hub.
+        device: See ``select_compute``.
     Raises:
-        UnknownNameError: no such pooling.
-        WeightsError: there is no such network, or it does not see images.
+        UnknownNameError: Unknown pooling.
+        WeightsError: Unknown network, or one that does not take images.
         MissingDependencyError: transformers, timm or torchvision is not installed.
     """
     source, _, pool = spec.partition(POOL_MARK)
@@ -50,18 +50,18 @@ def load_hub_encoder(spec: str, device: str | None = None) -> PublishedEncoder:
     except BadInputError as error:
         raise WeightsError(f"{source}: {error}") from error
     network = TokenPool(model, pool, prefix=prefix)
-    return PublishedEncoder(spec, network, transform, device=chosen_compute(device).device)
+    return PublishedEncoder(spec, network, transform, device=select_compute(device).device)
 
 
 class TokenPool(nn.Module):
-    """A model of transformers, its output pooled to one vector.
+    """A model of transformers with pooled output.
 
     Args:
-        model: returns ``last_hidden_state``: (B, N, E) tokens or (B, E, H, W).
-        pool: one of ``POOLS``; "" for the class token, or the mean where there is none.
-        prefix: class and register tokens before those of the patches.
+        model: Returns ``last_hidden_state``, tokens (B, N, E) or features (B, E, H, W).
+        pool: One of ``POOLS``; "" for the class token, or the mean if there is none.
+        prefix: Number of class and register tokens before the patches.
     Raises:
-        WeightsError: the pooling needs a class token and the model has none.
+        WeightsError: The pooling needs a class token and the model has none.
     """
 
     def __init__(self, model: Any, pool: str = "", *, prefix: int) -> None:
@@ -73,23 +73,23 @@ class TokenPool(nn.Module):
 
     def forward(self, pixels: Tensor) -> Tensor:
         """(B, 3, S, S) normalised pixels to (B, D)."""
-        answer = self.model(pixel_values=pixels)
-        hidden: Tensor = answer.last_hidden_state
+        output = self.model(pixel_values=pixels)
+        hidden: Tensor = output.last_hidden_state
         if hidden.ndim == 4:  # a convolutional network; its pooler may add a layer norm
-            own = getattr(answer, "pooler_output", None)
-            return hidden.mean(dim=(2, 3)) if own is None else own.flatten(1)
-        return pooled(hidden, self.pool, prefix=self.prefix)
+            pooler_output = getattr(output, "pooler_output", None)
+            return hidden.mean(dim=(2, 3)) if pooler_output is None else pooler_output.flatten(1)
+        return pool_tokens(hidden, self.pool, prefix=self.prefix)
 
 
 def load_transformers(source: str, where: str) -> tuple[Any, int]:
-    """A model of transformers by folder or name, and the number of tokens before its patches.
+    """Load a model of transformers; return it and the number of tokens before its patches.
 
     Raises:
-        WeightsError: there is none, or it takes more than images.
+        WeightsError: Unknown model, or one that takes more than images.
         MissingDependencyError: transformers is not installed.
     """
     require_extra("transformers", extra="hub")
-    from transformers import AutoModel  # here: our own networks are spared the second it takes
+    from transformers import AutoModel  # imported here, as it takes a second
 
     try:
         model = AutoModel.from_pretrained(source, local_files_only=True)
@@ -114,7 +114,7 @@ def _processor_config(source: str, where: str) -> JsonObject:
             f"{where}: no preprocessor_config.json beside its weights, so how to prepare an image "
             "is not known"
         ) from error
-    found: JsonObject = values  # the hub's own JSON: keys differ from model to model
+    found: JsonObject = values  # keys differ between models
     return found
 
 
@@ -127,9 +127,9 @@ class _TimmPool(nn.Module):
         features: Tensor = self.model.forward_features(pixels)
         prefix = int(getattr(self.model, "num_prefix_tokens", 0))
         if features.ndim == 3 and (self.pool or not getattr(self.model, "global_pool", "token")):
-            return pooled(features, self.pool or (CLS if prefix else MEAN), prefix=prefix)
-        own: Tensor = self.model.forward_head(features, pre_logits=True)
-        return own.flatten(1)
+            return pool_tokens(features, self.pool or (CLS if prefix else MEAN), prefix=prefix)
+        pooled: Tensor = self.model.forward_head(features, pre_logits=True)
+        return pooled.flatten(1)
 
 
 def _timm_encoder(spec: str, name: str, pool: str, device: str | None) -> PublishedEncoder:
@@ -148,5 +148,5 @@ def _timm_encoder(spec: str, name: str, pool: str, device: str | None) -> Publis
     except (OSError, ValueError, RuntimeError, BadInputError) as error:
         raise WeightsError(f"{spec}: timm has no such network, or no weights for it") from error
     return PublishedEncoder(
-        spec, _TimmPool(model, pool), transform, device=chosen_compute(device).device
+        spec, _TimmPool(model, pool), transform, device=select_compute(device).device
     )

@@ -1,4 +1,4 @@
-"""From the tokens of a vision transformer to one vector."""
+"""Pooling of the tokens of a vision transformer."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ CLS = "cls"
 MEAN = "mean"
 CLS_MEAN = "cls_mean"
 POOLS = (CLS, MEAN, CLS_MEAN)
-"""The class token; the mean of the patch tokens; both, one after the other."""
+"""The class token, the mean of the patch tokens, or both concatenated."""
 
 
-def pooled(tokens: Tensor, pool: str, *, prefix: int) -> Tensor:
-    """One vector an image; register tokens never count.
+def pool_tokens(tokens: Tensor, pool: str, *, prefix: int) -> Tensor:
+    """Pool tokens to a vector per image; register tokens are ignored.
 
     Args:
-        tokens: (B, N, E): class token, registers, patches.
-        pool: one of ``POOLS``.
-        prefix: class and register tokens before the patches.
+        tokens: (B, N, E), class token, registers, patches.
+        pool: One of ``POOLS``.
+        prefix: Number of class and register tokens before the patches.
     Returns:
-        (B, E), twice as wide for ``CLS_MEAN``.
+        (B, E), or (B, 2 E) for ``CLS_MEAN``.
     Raises:
-        UnknownNameError: another way.
+        UnknownNameError: Unknown pooling.
     """
     if pool not in POOLS:
         raise UnknownNameError("pooling", pool, list(POOLS))

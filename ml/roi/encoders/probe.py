@@ -1,8 +1,8 @@
-"""Whether a published network is the one that an encoder was made with.
+"""Check that a published network is the one that an encoder was created with.
 
-Its weights are not ours to ship: an encoder's file holds only the vector of one synthetic patch.
-It is computed again when the encoder is loaded, so that other weights, another pooling or another
-transform are refused, not searched with.
+The file of an encoder does not contain the weights of published networks, only the vector of a
+synthetic patch. It is computed again when the encoder is loaded, so that other weights, pooling or
+preprocessing are rejected.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from ml.errors import WeightsError
 from ml.roi.encoders.combined import CombinedEncoder
 from ml.roi.encoders.protocol import PatchEncoder
 from ml.roi.encoders.published import PublishedEncoder
-from ml.roi.stain import fixed_stains
+from ml.roi.stain.deconvolution import published_stains
 from ml.types import ArrayF32, ImageU8
 
 TOLERANCE = 0.05
-"""Largest distance of two answers over their length: half precision stays below a fifth of it."""
+"""Largest relative distance of two vectors; half precision stays below a fifth of it."""
 
 
 def probe_patch(side_px: int = 224) -> ImageU8:
-    """(side_px, side_px, 3) uint8: waves, blobs and fine noise in the colours of H&E, by integers.
+    """Synthetic patch (side_px, side_px, 3) uint8: waves, blobs and noise in the colours of H&E.
 
-    Whole-number arithmetic gives the same bytes on every machine.
+    Integer arithmetic gives the same bytes on all machines.
     """
     y, x = np.mgrid[:side_px, :side_px].astype(np.int64)
     wave = np.abs((3 * x + 5 * y) % 120 - 60)
@@ -34,20 +34,20 @@ def probe_patch(side_px: int = 224) -> ImageU8:
 
 
 def probe_vector(patches: PatchEncoder | None) -> ArrayF32 | None:
-    """What the published networks of an encoder answer to the patch; None if it has none."""
+    """Vector of the probe patch by the published network of an encoder; None if it has none."""
     parts = patches.parts if isinstance(patches, CombinedEncoder) else (patches,)
     published = [part for part in parts if isinstance(part, PublishedEncoder)]
     if not published:
         return None
     patch = probe_patch()
-    return np.concatenate([part.encode([patch], fixed_stains(patch))[0] for part in published])
+    return np.concatenate([part.encode([patch], published_stains(patch))[0] for part in published])
 
 
 def check_probe(where: str, patches: PatchEncoder, expected: ArrayF32 | None) -> None:
-    """Refuse an encoder whose published networks no longer answer as when it was made.
+    """Check the published networks of an encoder against the stored vector.
 
     Raises:
-        WeightsError: they do not, or the file says nothing of them.
+        WeightsError: The vectors differ, or only one of the two exists.
     """
     found = probe_vector(patches)
     if found is None and expected is None:

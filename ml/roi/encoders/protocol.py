@@ -1,23 +1,23 @@
-"""What every patch encoder is: patches and the stains of their region in, vectors out."""
+"""Interface of patch encoders."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
-from ml.roi.stain import StainEstimate
+from ml.roi.stain.deconvolution import StainEstimate
 from ml.types import ArrayF32, ImageU8
 
 
 @runtime_checkable
 class PatchEncoder(Protocol):
-    """Turns patches into vectors; thread-safe, the same patch gives the same vector.
+    """Encodes patches as vectors; thread-safe and deterministic.
 
     Attributes:
-        name: with the weights, decides the vectors: stored with every encoder trained on them.
-        dim: length of a vector.
-        batch: patches it wants at a time; with 1 it gets them one by one from several threads.
-        uses_stains: whether ``stains`` plays a part; where not, regions share their batches.
+        name: Identifies the vectors together with the weights; stored with region encoders.
+        dim: Length of a vector.
+        batch: Preferred batch size; with 1, ``encode`` is called from several threads.
+        uses_stains: Whether ``stains`` is used; if not, regions can share batches.
     """
 
     name: str
@@ -29,9 +29,9 @@ class PatchEncoder(Protocol):
         """Encode patches of one region.
 
         Args:
-            patches: N of (P, P, 3) uint8 RGB at the encoder's magnification, N >= 1; P is 224 for
-                our own encoders, the recipe's for a published one.
-            stains: stains of the region the patches are from.
+            patches: N patches (P, P, 3) uint8 RGB at the magnification of the encoder, N >= 1; P
+                is 224, or that of the recipe of a published network.
+            stains: Stains of the region.
         Returns:
             (N, dim) float32.
         """

@@ -1,4 +1,4 @@
-"""A published network as a patch encoder: batched on a GPU in half precision, exact on a CPU."""
+"""Patch encoder from a published network."""
 
 from __future__ import annotations
 
@@ -9,29 +9,28 @@ import torch
 from torch import Tensor, nn
 
 from ml.errors import WeightsError
-from ml.networks.device import Compute, compiled
+from ml.networks.device import Compute, compile_network
 from ml.roi.encoders.transform import ImageTransform
-from ml.roi.stain import StainEstimate
+from ml.roi.stain.deconvolution import StainEstimate
 from ml.types import ArrayF32, ImageU8
 
 GPU_BATCH = 64
-"""Patches at a time: a ViT-g/14 takes 6 GB for this many, and more do not make it faster."""
+"""Patches per batch: a ViT-g/14 needs 6 GB for them, and more are not faster."""
 
 
 class PublishedEncoder:
-    """A network that was trained elsewhere, given patches as its authors gave them.
+    """A published network with the preprocessing of its authors.
 
-    It sees the slide's colours; ``EncoderConfig.stain`` normalises them first. On a CPU patches go
-    through one at a time in float32, so that no vector depends on another patch: these vectors are
-    the reference. On a GPU they go in batches, in the precision its authors use; the
-    answer is float32 and agrees to about 1 % of a vector's length (5 % is refused, see ``probe``).
+    Colours are used, after normalisation by ``EncoderConfig.stain``. On a CPU patches are encoded
+    one at a time in float32, which is the reference. On a GPU they are encoded in batches in the
+    precision of the authors; vectors agree with the reference to about 1 % of their length.
 
     Args:
-        name: what an ``EncoderConfig`` calls it.
+        name: Name in an ``EncoderConfig``.
         network: (B, 3, S, S) float32 to (B, D).
-        transform: what it wants done to a patch.
-        device: where it runs.
-        half: precision on a GPU, a name of torch's; "float32" for none.
+        transform: Preprocessing of a patch.
+        device: Device of the network.
+        half: Precision on a GPU, a dtype name of torch; "float32" for full precision.
     """
 
     uses_stains = False
@@ -47,14 +46,14 @@ class PublishedEncoder:
     ) -> None:
         self.name, self.transform, self.device = name, transform, device
         self._compute = Compute(device, batched=device.type != "cpu", half=getattr(torch, half))
-        placed = network.eval().requires_grad_(requires_grad=False).to(device)
-        self._network = compiled(placed, self._compute)
+        frozen = network.eval().requires_grad_(requires_grad=False).to(device)
+        self._network = compile_network(frozen, self._compute)
         self.batch = GPU_BATCH if self._compute.batched else 1
         side = transform.crop_px
         self.dim = int(self._forward(np.zeros((1, 3, side, side), np.float32)).shape[1])
 
     def encode(self, patches: Sequence[ImageU8], stains: StainEstimate) -> ArrayF32:
-        """See ``PatchEncoder``; the stains play no part."""
+        """See ``PatchEncoder``; stains are not used."""
         parts = []
         for start in range(0, len(patches), self.batch):
             images = [self.transform.apply(p) for p in patches[start : start + self.batch]]
@@ -66,9 +65,9 @@ class PublishedEncoder:
 
     def _vectors(self, images: Tensor) -> Tensor:
         with self._compute.precision():
-            found: Tensor = self._network(images)
-        if found.ndim != 2:
+            vectors: Tensor = self._network(images)
+        if vectors.ndim != 2:
             raise WeightsError(
-                f"{self.name}: expected one vector for each image, got {tuple(found.shape)}"
+                f"{self.name}: expected one vector for each image, got {tuple(vectors.shape)}"
             )
-        return found
+        return vectors

@@ -1,8 +1,8 @@
-"""Pathology foundation models as their authors publish them: everything but the weights.
+"""Configurations of published pathology foundation models, without the weights.
 
 Names, sizes and transforms were read from the published code and model cards, and from Trident
-(Mahmood Lab), which runs all of these models; ``unverified`` says what could not be read there.
-Licences are theirs, not ours: read them before use, and before weights made with them are shared.
+(Mahmood Lab), which runs all of these models; ``unverified`` states what could not be read there.
+The licences of the authors apply: read them before use, and before derived weights are shared.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NON_COMMERCIAL = (
 
 @dataclass(frozen=True, slots=True)
 class AttentionPool:
-    """A learned query over the tokens, in place of choosing some of them."""
+    """Attention pooling by a learned query."""
 
     dim: int
     heads: int
@@ -29,12 +29,12 @@ class AttentionPool:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """One model: where it is, who may use it, what it is and what it wants to see."""
+    """A published model: source, licence, architecture and preprocessing."""
 
     name: str  # after ``hub:``
     repository: str  # on huggingface.co
-    licence: str  # in one sentence, with who may use it
-    gated: bool  # its page asks for an account and agreement before it gives the weights
+    licence: str  # name and permitted use, in a sentence
+    gated: bool  # download needs an account and agreement
     architecture: TransformerConfig
     transform: ImageTransform
     tile_px: int  # side of a patch read from the slide
@@ -42,15 +42,17 @@ class Recipe:
     pool: str | AttentionPool  # see pooling.POOLS
     dim: int  # of the vector
     half: str = (
-        "float16"  # on a GPU, a name of torch's; "float32" where its code is not run in half
+        "float16"  # on a GPU, a dtype name of torch; "float32" if the published code uses it
     )
     files: tuple[str, ...] = (
         "model.safetensors",
         "pytorch_model.bin",
-    )  # the first one that is there
-    prefix: str = ""  # of the tensors in the file that belong to it; others are left out
-    layout: str = "timm"  # names of the tensors; or "transformers", with its config.json beside
-    unverified: str = ""  # what the sources do not say
+    )  # the first one that exists
+    prefix: str = ""  # of the tensors in the file that are used
+    layout: str = (
+        "timm"  # names of the tensors; or "transformers", with its config.json in the same folder
+    )
+    unverified: str = ""  # information missing in the sources
 
 
 _VIT_G = TransformerConfig(
@@ -69,9 +71,6 @@ UNI2_H = Recipe(
     pool=CLS,
     dim=1536,
     half="bfloat16",
-    unverified=(
-        "The filter that reduces 256 px to 224 is bilinear in Trident; its page was not read."
-    ),
 )
 
 VIRCHOW2 = Recipe(
@@ -141,7 +140,7 @@ H_OPTIMUS_1 = replace(
 GIGAPATH = Recipe(
     name="gigapath",
     repository="prov-gigapath/prov-gigapath",
-    licence="Apache-2.0: anybody, for any purpose; read what its page says about clinical use",
+    licence="Apache-2.0, with the authors' notice: research only, no deployed or clinical use",
     gated=True,
     architecture=replace(_VIT_G, patch_px=16),
     transform=ImageTransform(256, 224),
@@ -184,10 +183,10 @@ RECIPES = {
 
 
 def recipe_of(name: str) -> Recipe:
-    """The recipe of that name.
+    """Look up a recipe by name.
 
     Raises:
-        UnknownNameError: there is none.
+        UnknownNameError: Unknown recipe.
     """
     if name not in RECIPES:
         raise UnknownNameError("foundation model", name, list(RECIPES))

@@ -1,4 +1,4 @@
-"""Patch encoders by what an ``EncoderConfig`` calls them."""
+"""Patch encoders by name."""
 
 from __future__ import annotations
 
@@ -22,34 +22,34 @@ def make_patch_encoder(
     cnn: PatchCnnEncoder | None = None,
     textons: TextonEncoder | None = None,
 ) -> PatchEncoder:
-    """A patch encoder.
+    """Create a patch encoder.
 
     Args:
         spec: "patch-cnn-2", "local-textons-1", "classical-1", "hub:NAME" (see
             ``encoders.recipes``), "hf:NAME-OR-FOLDER" or "timm:NAME" (see
             ``encoders.hub``), or several joined by "+".
-        cnn, textons: our own, where ``spec`` names them.
+        cnn, textons: Trained encoders, if named in ``spec``.
     Raises:
-        UnknownNameError: another name.
-        WeightsError: our own network is named and not given, or one of the hub cannot be had.
+        UnknownNameError: Unknown name.
+        WeightsError: A trained encoder is missing, or a published network cannot be loaded.
     """
-    own = {NAME: cnn, TEXTONS: textons}
-    parts = [_part(name, own) for name in spec.split("+")]
+    trained_encoders = {NAME: cnn, TEXTONS: textons}
+    parts = [_part(name, trained_encoders) for name in spec.split("+")]
     return parts[0] if len(parts) == 1 else CombinedEncoder(parts)
 
 
-def _part(name: str, own: Mapping[str, PatchEncoder | None]) -> PatchEncoder:
+def _part(name: str, trained_encoders: Mapping[str, PatchEncoder | None]) -> PatchEncoder:
     if name == ClassicalEncoder.name:
         return ClassicalEncoder()
-    if name in own:
-        trained = own[name]
-        if trained is None:
+    if name in trained_encoders:
+        encoder = trained_encoders[name]
+        if encoder is None:
             raise WeightsError(f"{name}: its weights are missing")
-        return trained
+        return encoder
     if name.startswith(FOUNDATION_PREFIX):
         return load_foundation(name.removeprefix(FOUNDATION_PREFIX))
     if name.startswith((HF_PREFIX, TIMM_PREFIX)):
         return load_hub_encoder(name)
     published = [f"{prefix}<name>" for prefix in (FOUNDATION_PREFIX, HF_PREFIX, TIMM_PREFIX)]
-    known = [*own, ClassicalEncoder.name, *published]
+    known = [*trained_encoders, ClassicalEncoder.name, *published]
     raise UnknownNameError("patch encoder", name, known)

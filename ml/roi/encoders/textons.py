@@ -1,4 +1,4 @@
-"""Textons of locally normalised stains as a patch encoder: tissue, whatever its stain."""
+"""Patch encoder by textons of locally normalised stains."""
 
 from __future__ import annotations
 
@@ -10,17 +10,23 @@ import numpy as np
 import torch
 
 from ml.networks.textons import TextonBank, TextonConfig
-from ml.networks.weightsfile import filled, read_tensors, stored_config, whole, write_tensors
-from ml.roi.stain import StainEstimate
+from ml.networks.weightsfile import (
+    load_tensors,
+    network_tensors,
+    read_config,
+    read_tensors,
+    write_tensors,
+)
+from ml.roi.stain.deconvolution import StainEstimate
 from ml.roi.stain.local import local_contrast
 from ml.types import ArrayF32, ImageU8
 
 NAME = "local-textons-1"
-"""Changes whenever a measurement changes: weights trained on others are refused."""
+"""Changed with the measurements, so that weights of other versions are rejected."""
 
 
 class TextonEncoder:
-    """A trained ``TextonBank`` on stains normalised by their surroundings."""
+    """A trained ``TextonBank`` on locally normalised stains."""
 
     name = NAME
     batch = 1
@@ -31,16 +37,14 @@ class TextonEncoder:
         self.dim = config.words
 
     def encode(self, patches: Sequence[ImageU8], stains: StainEstimate) -> ArrayF32:
-        """See ``PatchEncoder``; the stains play no part. One patch at a time: the others in a call
-        do not change the result of one.
-        """
+        """See ``PatchEncoder``; stains are not used."""
         return np.stack([self.histogram(patch) for patch in patches])
 
     def histogram(self, image: ImageU8, mask: ImageU8 | None = None) -> ArrayF32:
-        """(dim,) float32 of unit length, of an image (H, W, 3) uint8 of any size.
+        """Texton histogram of an image (H, W, 3) uint8: (dim,) float32 of unit length.
 
         Args:
-            mask: (H, W) uint8, 0 where no point counts; None or an all-zero mask counts all points.
+            mask: (H, W) uint8, nonzero where points are counted; None or zeros count all points.
         """
         jets = contrast_jets(image, self.config)
         if mask is not None:
@@ -52,7 +56,7 @@ class TextonEncoder:
 
 
 def contrast_jets(image: ImageU8, config: TextonConfig) -> ArrayF32:
-    """(points, jet_dim) float32: ``channel_jets`` of the locally normalised stains of RGB uint8."""
+    """``channel_jets`` of the locally normalised stains of an RGB image (H, W, 3) uint8."""
     channels = local_contrast(
         image,
         sigma_px=config.sigma_px,
@@ -63,10 +67,10 @@ def contrast_jets(image: ImageU8, config: TextonConfig) -> ArrayF32:
 
 
 def save_textons(path: str | Path, encoder: TextonEncoder, *, version: str) -> None:
-    """Write a dictionary, whole or not at all."""
+    """Write a texton dictionary, atomically."""
     write_tensors(
         Path(path),
-        whole(encoder.network),
+        network_tensors(encoder.network),
         architecture=NAME,
         name=NAME,
         version=version,
@@ -75,44 +79,43 @@ def save_textons(path: str | Path, encoder: TextonEncoder, *, version: str) -> N
 
 
 def load_textons(path: str | Path) -> TextonEncoder:
-    """Read what ``save_textons`` wrote.
+    """Read the output of ``save_textons``.
 
     Raises:
-        WeightsError: no such file, damaged, of another architecture or other sizes.
+        WeightsError: Missing or damaged file, another architecture or other sizes.
     """
     path = Path(path)
     metadata, tensors = read_tensors(path, NAME)
-    config = stored_config(TextonConfig, metadata, path.name)
-    return TextonEncoder(filled(TextonBank(config), tensors, path.name), config)
+    config = read_config(TextonConfig, metadata, path.name)
+    return TextonEncoder(load_tensors(TextonBank(config), tensors, path.name), config)
 
 
 def channel_jets(channels: ArrayF32, config: TextonConfig) -> ArrayF32:
-    """Measurements at points of a patch that stay the same when it is turned.
+    """Rotation-invariant measurements at sample points of a patch.
 
-    Of each channel at each scale: the smoothed value, and of its derivatives up to the second the
-    gradient's length, the Laplacian and the difference of the Hessian's eigenvalues, all scaled to
-    the same unit.
+    For each channel and scale: smoothed value, gradient magnitude, Laplacian, and difference of the
+    eigenvalues of the Hessian, in scale-normalised units.
 
     Args:
         channels: (H, W, C) float32.
     Returns:
-        (points, jet_dim) float32, points row by row.
-    Source: Lindeberg 1998, normalised derivatives; the second ones by differences of the first.
+        (points, jet_dim) float32, points in row order.
+    Source: Lindeberg 1998, normalised derivatives; second derivatives are computed from the first.
     """
     border, stride = config.border_px, config.stride_px
-    found = []
+    measures = []
     for sigma in config.scales_px:
         smooth = np.asarray(cv2.GaussianBlur(channels, (0, 0), sigma), np.float32)
-        x, y = _slopes(smooth, sigma)
-        (xx, xy), (_, yy) = _slopes(x, sigma), _slopes(y, sigma)
+        x, y = _derivatives(smooth, sigma)
+        (xx, xy), (_, yy) = _derivatives(x, sigma), _derivatives(y, sigma)
         elongation = np.sqrt((xx - yy) ** 2 + 4 * xy**2)
         for measure in (smooth, np.hypot(x, y), xx + yy, elongation):
-            found.append(measure[border:-border:stride, border:-border:stride])
-    jets = np.concatenate(found, axis=2)
+            measures.append(measure[border:-border:stride, border:-border:stride])
+    jets = np.concatenate(measures, axis=2)
     return np.ascontiguousarray(jets.reshape(-1, jets.shape[2]), np.float32)
 
 
-def _slopes(image: ArrayF32, sigma: float) -> tuple[ArrayF32, ArrayF32]:
+def _derivatives(image: ArrayF32, sigma: float) -> tuple[ArrayF32, ArrayF32]:
     """Derivatives along x and y in units of ``sigma``."""
     along = [(1, 0), (0, 1)]
     x, y = (cv2.Sobel(image, cv2.CV_32F, *order, scale=sigma / 8) for order in along)

@@ -1,4 +1,4 @@
-"""What a published network does to an image before it sees it."""
+"""Preprocessing of images for a published network."""
 
 from __future__ import annotations
 
@@ -20,20 +20,19 @@ _CONVNEXT_WARPS_FROM = 384
 
 @dataclass(frozen=True, slots=True)
 class ImageTransform:
-    """Resize the shorter side, cut out the middle, scale to [0, 1], standardise.
+    """Resize the shorter side, crop the centre, scale to [0, 1], standardise.
 
-    Resizing is Pillow's, which low-passes whatever the filter; that is what the networks were
-    trained and published with.
+    Resizes with Pillow, which low-passes with every filter, as in training of the networks.
     """
 
     resize_px: int  # shorter side after resizing
-    crop_px: int  # side of the square in its middle: what the network sees
+    crop_px: int  # side of the central crop
     interpolation: str = "bicubic"  # a name of PIL.Image.Resampling, in lower case
     mean: tuple[float, float, float] = IMAGENET_MEAN
     std: tuple[float, float, float] = IMAGENET_STD
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be applied."""
+        """Check the values."""
         if self.interpolation not in _FILTERS:
             known = ", ".join(_FILTERS)
             raise BadInputError(f"interpolation: expected {known}, got {self.interpolation!r}")
@@ -43,7 +42,7 @@ class ImageTransform:
             )
 
     def apply(self, patch: ImageU8) -> ArrayF32:
-        """(H, W, 3) uint8 RGB to (3, crop_px, crop_px) float32."""
+        """Transform (H, W, 3) uint8 RGB to (3, crop_px, crop_px) float32."""
         height, width = patch.shape[:2]
         short = min(height, width)
         if short != self.resize_px:
@@ -58,10 +57,10 @@ class ImageTransform:
 
 
 def transform_of_processor(values: Mapping[str, Any]) -> ImageTransform:
-    """The transform that a ``preprocessor_config.json`` of transformers describes.
+    """Transform of a ``preprocessor_config.json`` of transformers.
 
     Raises:
-        BadInputError: it names no size, or one that cannot be applied.
+        BadInputError: The size is missing or invalid.
     """
     crop = _side(values.get("crop_size")) if values.get("do_center_crop") else None
     size = _side(values.get("size")) if values.get("do_resize", True) else crop
@@ -85,7 +84,7 @@ def transform_of_processor(values: Mapping[str, Any]) -> ImageTransform:
 
 
 def transform_of_timm(values: Mapping[str, Any]) -> ImageTransform:
-    """The transform that the data configuration of a ``timm`` model describes."""
+    """Transform of the data configuration of a ``timm`` model."""
     crop = int(values["input_size"][-1])
     return ImageTransform(
         resize_px=int(crop / float(values["crop_pct"])),
@@ -102,7 +101,7 @@ def _three(values: Any) -> tuple[float, float, float]:
 
 
 def _side(size: Any) -> int | None:
-    """The side that a number, or an object of transformers, means."""
+    """Side of a size in transformers: a number or an object."""
     if isinstance(size, Mapping):
         size = size.get("shortest_edge") or size.get("height")
     return None if size is None else int(size)

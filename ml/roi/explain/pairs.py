@@ -1,4 +1,4 @@
-"""The similarity of two regions, taken apart into pairs of their patches."""
+"""Decomposition of the similarity of two regions into pairs of patches."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from ml.errors import ShapeError
 from ml.types import ArrayBool, ArrayF32, ArrayF64
 
 PAIRS = 8
-"""Pairs that are named: more lines between two pictures cannot be told apart."""
-_APART = 0.35
-"""Patches overlap: the centres of two that are named are this share of a patch apart or more."""
+"""Default number of pairs, as more lines between two images cannot be distinguished."""
+_MIN_DISTANCE = 0.35
+"""Smallest distance of the centres of two selected patches, relative to their side."""
 
 
 @dataclass(frozen=True, slots=True)
 class Vertices:
-    """A region as the patches that its vector is made of.
+    """Contributions of the patches of a region to its vector.
 
     Attributes:
-        rows: (N, D) float32, whose mean is the region's vector: what each patch gives to it.
+        rows: (N, D) float32, contributions; their mean is the vector of the region.
         boxes_l0: (N, 4) float64, left, top, right, bottom of the patches in level-0 pixels.
         colours: (B,) float32, see ``colour.colour_histogram``.
-        is_normalised: the patches were brought to the target slide's stain. stain_note: why not,
-            where they should have been.
+        is_normalised: The patches were normalised to the target slide.
+        stain_note: Reason if normalisation was configured but not possible.
     """
 
     rows: ArrayF32
@@ -35,18 +35,18 @@ class Vertices:
 
     @property
     def vector(self) -> ArrayF64:
-        """(D,) of the region."""
+        """Vector (D,) of the region."""
         return np.asarray(self.rows.astype(np.float64).mean(axis=0))
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two patches that match.
+    """A pair of similar patches.
 
     Attributes:
-        a, b: which patch of either region.
-        adds: to the similarity; all pairs of the two regions together add all of it.
-        share: of all that speaks for it: of the sum of the pairs that add something.
+        a, b: Index of the patch in each region.
+        adds: Contribution to the similarity, which is the sum over all pairs.
+        share: Share of the sum of all positive contributions.
     """
 
     a: int
@@ -56,14 +56,15 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Explained:
-    """Why two regions are as similar as they are.
+class PairExplanation:
+    """Decomposition of the similarity of two regions.
 
     Attributes:
-        similarity: cosine of the two vectors. distance: between them, as a search has it.
-        adds_a: (N,) float64, what each patch of the first region adds to the similarity, which is
-            their sum; below zero where it speaks against it. adds_b: (M,), of the second.
-        pairs: the best first; each patch in one of them at most, and none close to another.
+        similarity: Cosine of the two vectors.
+        distance: Euclidean distance of the two vectors.
+        adds_a, adds_b: (N,) and (M,) float64, contributions of the patches of each region to the
+            similarity, which is their sum.
+        pairs: Best pairs first, without overlapping patches.
     """
 
     similarity: float
@@ -73,68 +74,66 @@ class Explained:
     pairs: tuple[Pair, ...]
 
     def half_from(self) -> tuple[float, float]:
-        """The smallest share of each region's patches that adds half of all that speaks for it."""
+        """Smallest share of the patches of each region with half of its contributions."""
         return _half_from(self.adds_a), _half_from(self.adds_b)
 
 
-def explain_pair(a: Vertices, b: Vertices, *, most: int = PAIRS) -> Explained:
-    """Take the similarity of two regions apart.
+def explain_pair(a: Vertices, b: Vertices, *, max_pairs: int = PAIRS) -> PairExplanation:
+    """Decompose the similarity of two regions into terms of pairs of patches.
 
-    A region's vector is the mean of its patches' rows, so that the product of two vectors is the
-    mean of the products of all pairs of rows. That is exact, and so is what a patch adds to the
-    cosine: the two lengths that it is divided by belong to the whole regions. What is not exact: a
-    pair alone says what it adds between these two regions, not what would be left without it, since
-    a region with fewer patches has another mean and another length.
-    A row is what the encoder makes of a patch: whitening and cutting (``RoiGcn.vertices``) come
-    before it. Rows of a graph's context part are of a patch and its neighbours; power normalisation
-    is given to rows as a factor of their region. For vectors of unit length distances are exact
-    as well: the squared distance is two minus twice the similarity.
+    The vector of a region is the mean of the rows of its patches, so the product of two vectors is
+    the mean of the products of all pairs of rows. Contributions to the cosine are exact, as both
+    norms are those of the regions. They are not the change of the similarity without a patch, which
+    would change mean and norm. A row is the output of the encoder for a patch, after whitening and
+    clipping (``RoiGcn.vertices``). Rows of the context part depend on a patch and its neighbours;
+    power normalisation is a factor of all rows of a region. For unit vectors, the squared distance
+    is two minus twice the similarity.
 
     Args:
-        a, b: two regions by one encoder.
-        most: this many pairs are named.
+        a, b: Two regions by one encoder.
+        max_pairs: Largest number of pairs.
     Raises:
-        ShapeError: rows of different lengths, or another number of boxes than of rows.
+        ShapeError: Rows of different lengths, or another number of boxes than rows.
     """
     _check(a, b)
     vector_a, vector_b = a.vector, b.vector
-    lengths = max(float(np.linalg.norm(vector_a) * np.linalg.norm(vector_b)), 1e-12)
+    norms = max(float(np.linalg.norm(vector_a) * np.linalg.norm(vector_b)), 1e-12)
     terms = a.rows.astype(np.float64) @ b.rows.astype(np.float64).T
-    terms /= lengths * terms.size
-    speaking_for = float(terms[terms > 0].sum())
-    chosen = _best_apart(terms, a.boxes_l0, b.boxes_l0, most)
-    return Explained(
+    terms /= norms * terms.size
+    positive = float(terms[terms > 0].sum())
+    best = _best_pairs(terms, a.boxes_l0, b.boxes_l0, max_pairs)
+    return PairExplanation(
         similarity=float(terms.sum()),
         distance=float(np.linalg.norm(vector_a - vector_b)),
         adds_a=terms.sum(axis=1),
         adds_b=terms.sum(axis=0),
-        pairs=tuple(Pair(i, j, float(terms[i, j]), terms[i, j] / speaking_for) for i, j in chosen),
+        pairs=tuple(Pair(i, j, float(terms[i, j]), terms[i, j] / positive) for i, j in best),
     )
 
 
-def _best_apart(
-    terms: ArrayF64, boxes_a: ArrayF64, boxes_b: ArrayF64, most: int
+def _best_pairs(
+    terms: ArrayF64, boxes_a: ArrayF64, boxes_b: ArrayF64, max_pairs: int
 ) -> list[tuple[int, int]]:
-    """The pairs that add most, one after the other, each clear of those before it."""
+    """Greedy selection of the pairs with the largest terms, without overlapping patches."""
     free = terms.copy()
-    near_a, near_b = _near(boxes_a), _near(boxes_b)
+    close_a, close_b = _too_close(boxes_a), _too_close(boxes_b)
     found: list[tuple[int, int]] = []
-    while len(found) < most:
+    while len(found) < max_pairs:
         i, j = np.unravel_index(int(free.argmax()), free.shape)
         if free[i, j] <= 0:
             break
         found.append((int(i), int(j)))
-        free[near_a[i]] = -np.inf
-        free[:, near_b[j]] = -np.inf
+        free[close_a[i]] = -np.inf
+        free[:, close_b[j]] = -np.inf
     return found
 
 
-def _near(boxes: ArrayF64) -> ArrayBool:
-    """(N, N): which patches are too close to each other to be told apart."""
+def _too_close(boxes: ArrayF64) -> ArrayBool:
+    """Mask (N, N) bool of patches that are too close to each other to be distinguished."""
     middle = (boxes[:, :2] + boxes[:, 2:]) / 2
     side = float((boxes[:, 2:] - boxes[:, :2]).mean())
-    away = np.linalg.norm(middle[:, None] - middle[None], axis=2)
-    return np.asarray(away < _APART * side) | np.eye(len(boxes), dtype=bool)
+    distance = np.linalg.norm(middle[:, None] - middle[None], axis=2)
+    return np.asarray(distance < _MIN_DISTANCE * side) | np.eye(len(boxes), dtype=bool)
 
 
 def _half_from(adds: ArrayF64) -> float:
@@ -146,12 +145,16 @@ def _half_from(adds: ArrayF64) -> float:
 
 
 def _check(a: Vertices, b: Vertices) -> None:
-    for one in (a, b):
-        if one.rows.ndim != 2 or not len(one.rows) or one.boxes_l0.shape != (len(one.rows), 4):
+    for vertices in (a, b):
+        if (
+            vertices.rows.ndim != 2
+            or not len(vertices.rows)
+            or vertices.boxes_l0.shape != (len(vertices.rows), 4)
+        ):
             raise ShapeError(
                 "vertices",
                 expected="rows (N, D) and boxes (N, 4), N > 0",
-                actual=f"{one.rows.shape}, {one.boxes_l0.shape}",
+                actual=f"{vertices.rows.shape}, {vertices.boxes_l0.shape}",
             )
     if a.rows.shape[1] != b.rows.shape[1]:
         raise ShapeError(

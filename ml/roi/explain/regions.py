@@ -1,4 +1,4 @@
-"""Two regions of images or slides, and why an encoder finds them alike."""
+"""Explanation of the similarity of two regions of images or slides."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ import numpy as np
 import torch
 from shapely.geometry.base import BaseGeometry
 
-from ml.imaging.slides import SlideImage
+from ml.imaging.slides.slide import SlideImage
 from ml.roi.embed import RegionRead, RoiEncoder
 from ml.roi.explain.colour import colour_histogram
-from ml.roi.explain.pairs import PAIRS, Explained, Vertices, explain_pair
+from ml.roi.explain.pairs import PAIRS, PairExplanation, Vertices, explain_pair
 from ml.roi.patches import patch_corners
-from ml.roi.stain import StainEstimate
+from ml.roi.stain.deconvolution import StainEstimate
 from ml.roi.stained import NORMALISED
 from ml.types import ArrayF32, ImageU8, Progress, no_progress
 
-_LOOKED_AT = 24  # patches of a region, or some more, whose colours are counted
-_NORMALISES = "nuclei"  # how stains are found where an encoder does without, see ``STAINS``
+_COLOUR_PATCHES = 24  # approximate number of patches for the colour histogram
+_NORMALISES = "nuclei"  # stain method for encoders without normalisation, see ``STAINS``
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedRegion:
-    """A region where it lies.
+    """A region in an image or slide.
 
     Attributes:
-        pixels: an image (H, W, 3) uint8 RGB in memory, or an open slide.
-        polygon: in its pixels, or level-0 pixels; None for all of it.
-        mpp: microns per pixel; None as ``RegionEncoder.embed`` says.
-        stain: stains found before; None finds them where they are needed.
+        pixels: Image (H, W, 3) uint8 RGB, or an open slide.
+        polygon: Polygon in pixels of the image, or level-0 pixels; None for all of it.
+        mpp: Microns per pixel; see ``RegionEncoder.embed``.
+        stain: Known stains; None estimates them if needed.
     """
 
     pixels: ImageU8 | SlideImage
@@ -43,30 +43,34 @@ def explain_regions(
     a: PlacedRegion,
     b: PlacedRegion,
     *,
-    most: int = PAIRS,
+    max_pairs: int = PAIRS,
     progress: Progress = no_progress,
-) -> tuple[Explained, Vertices, Vertices]:
-    """Why the encoder finds two regions as alike as it does: see ``explain_pair``.
+) -> tuple[PairExplanation, Vertices, Vertices]:
+    """Decompose the similarity of two regions, see ``explain_pair``.
 
     Returns:
-        What each patch and pair adds, and the patches of both.
+        The decomposition, and the contributions of the patches of both regions.
     Raises:
-        InvalidGeometryError, EmptyRegionError: as ``RoiEncoder.embed``.
+        InvalidGeometryError, EmptyRegionError: See ``RoiEncoder.embed``.
     """
     first, second = (region_vertices(encoder, one, progress) for one in (a, b))
-    return explain_pair(first, second, most=most), first, second
+    return explain_pair(first, second, max_pairs=max_pairs), first, second
 
 
 def region_vertices(
-    encoder: RoiEncoder, placed: PlacedRegion, progress: Progress = no_progress
+    encoder: RoiEncoder, region: PlacedRegion, progress: Progress = no_progress
 ) -> Vertices:
-    """A region as the patches that its vector is made of; raises as ``RoiEncoder.embed``."""
-    where = placed.polygon, placed.mpp, placed.stain
-    if isinstance(placed.pixels, np.ndarray):
-        read = encoder.read_image(placed.pixels, *where)
+    """Contributions of the patches of a region to its vector.
+
+    Raises:
+        InvalidGeometryError, EmptyRegionError: See ``RoiEncoder.embed``.
+    """
+    where = region.polygon, region.mpp, region.stain
+    if isinstance(region.pixels, np.ndarray):
+        read = encoder.read_image(region.pixels, *where)
     else:
-        read = encoder.read_region(placed.pixels, *where)
-    graph, corner_px, stains = encoder.placed_graph(read, progress)
+        read = encoder.read_region(region.pixels, *where)
+    graph, corner_px, stains = encoder.graph_with_corners(read, progress)
     with torch.inference_mode():
         x, edges = torch.from_numpy(graph.x), torch.from_numpy(graph.edge_index)
         rows = encoder.network.parts(x, edges).numpy().copy()
@@ -82,10 +86,9 @@ def region_vertices(
 
 
 def stain_counterpart(encoder: RoiEncoder) -> RoiEncoder:
-    """The same weights with stain treated the other way, to see what stain has to do with it.
+    """Copy of an encoder with stain normalisation toggled, to show the influence of the stain.
 
-    An encoder that looks at slides as they are gets both brought to one stain first; one that
-    does so already gets them as they are.
+    An encoder without normalisation gets it, and one with normalisation loses it.
     """
     return encoder.with_stain("none" if encoder.normalises else _NORMALISES)
 
@@ -93,5 +96,5 @@ def stain_counterpart(encoder: RoiEncoder) -> RoiEncoder:
 def _colours(read: RegionRead, patch_px: int) -> ArrayF32:
     source, sample, _ = read
     corners = patch_corners(sample.centre_px, patch_px)
-    step = max(1, len(corners) // _LOOKED_AT)
+    step = max(1, len(corners) // _COLOUR_PATCHES)
     return colour_histogram(source.read(corner, patch_px) for corner in corners[::step])

@@ -1,1 +1,1 @@
-"""A region by its key points: descriptors aggregated to a vector, and a second look."""
+"""Region encoder by aggregated key point descriptors, and re-ranking by matching."""

@@ -1,4 +1,4 @@
-"""Look again at the nearest regions: those whose key points agree on one geometry come first."""
+"""Re-ranking of the nearest regions by geometrically consistent key point matches."""
 
 from __future__ import annotations
 
@@ -6,32 +6,34 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ml.keypoints import ImageFeatures, extract, match_features
+from ml.keypoints.features import ImageFeatures, extract
+from ml.keypoints.pipeline import match_features
 from ml.roi.keypoints.encoder import RegionView
 from ml.types import ArrayF32, ArrayI64
 
 FIRST = 50
-"""Regions looked at again: a match costs some tenths of a second."""
+"""Number of nearest regions that are matched, which takes some tenths of a second each."""
 _KEYPOINTS = 400
-"""Of a region: it is brought to some 128 px, and holds no more."""
+"""Largest number of key points of a region, which is scaled to about 128 px."""
 
 
 def region_features(view: RegionView) -> ImageFeatures:
-    """Key points inside a region, for ``reranked``; its surroundings only support them."""
+    """Key points inside a region, for ``rerank``; the surroundings only support descriptors."""
     return extract(view.image, max_keypoints=_KEYPOINTS, mask=view.inside)
 
 
-def reranked(
+def rerank(
     query: ImageFeatures, candidates: Sequence[ImageFeatures], distance: ArrayF32
 ) -> tuple[ArrayI64, ArrayI64]:
-    """A new order of the nearest regions.
+    """Order candidates by the number of matches with the query, then by distance.
 
     Args:
-        query: of the region that is searched for.
-        candidates: of the regions found. distance: (N,) float32 theirs, by vectors.
+        query: Key points of the query region.
+        candidates: Key points of N candidates.
+        distance: (N,) float32, distances of the vectors of the candidates.
     Returns:
-        order: (N,) int64, best first: more agreeing key points first, among equals the nearer one.
-        matches: (N,) int64 of each candidate, in the order given; 0 beyond the ``FIRST`` nearest.
+        order: (N,) int64, best first.
+        matches: (N,) int64, number of matches of each candidate; 0 beyond the ``FIRST`` nearest.
     """
     nearest = np.argsort(distance, kind="stable")[:FIRST]
     matches = np.zeros(len(candidates), np.int64)

@@ -1,4 +1,4 @@
-"""The weights file of a ``KeypointEncoder``."""
+"""Weights file of a ``KeypointEncoder``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ml.config import config_hash
 from ml.keypoints.descriptors.tessera import WEIGHTS as DESCRIPTOR_WEIGHTS
 from ml.keypoints.descriptors.tessera import load_tessera
 from ml.networks.vlad import Vlad
-from ml.networks.weightsfile import filled, read_tensors, stored_config, write_halved
+from ml.networks.weightsfile import load_tensors, read_config, read_tensors, write_half_precision
 from ml.roi.keypoints.encoder import KeypointEncoder, KeypointEncoderConfig
 
 ARCHITECTURE = "roi-vlad"
@@ -17,26 +17,26 @@ ARCHITECTURE = "roi-vlad"
 def save_keypoint_encoder(
     path: Path, *, name: str, version: str, config: KeypointEncoderConfig, network: Vlad
 ) -> None:
-    """Write vocabulary, projection and configuration, in half precision, whole or not at all."""
-    write_halved(
+    """Write vocabulary, projection and configuration, in half precision, atomically."""
+    write_half_precision(
         path, network, architecture=ARCHITECTURE, name=name, version=version, config=config
     )
 
 
 def load_keypoint_encoder(path: Path) -> KeypointEncoder:
-    """Read what ``save_keypoint_encoder`` wrote; the descriptor is the shipped one.
+    """Read the output of ``save_keypoint_encoder``; uses the shipped descriptor.
 
     Raises:
-        WeightsError: no such file, damaged, of another architecture or other sizes.
+        WeightsError: Missing or damaged file, another architecture or other sizes.
     """
     metadata, tensors = read_tensors(path, ARCHITECTURE)
-    config = stored_config(KeypointEncoderConfig, metadata, path.name)
+    config = read_config(KeypointEncoderConfig, metadata, path.name)
     return KeypointEncoder(
         name=metadata["name"],
         version=metadata["version"],
         # Other weights of the descriptor give other vectors.
         config_hash=config_hash(config, path.read_bytes(), DESCRIPTOR_WEIGHTS.read_bytes()),
         config=config,
-        network=filled(Vlad(config.vlad), tensors, path.name),
+        network=load_tensors(Vlad(config.vlad), tensors, path.name),
         descriptor=load_tessera(DESCRIPTOR_WEIGHTS),
     )

@@ -1,1 +1,1 @@
-"""What can be measured of a patch without a network: texture and structure."""
+"""Hand-crafted measures of a patch: texture and structure."""

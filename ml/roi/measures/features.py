@@ -1,7 +1,7 @@
-"""Classical features of a patch: what a pathologist would call texture, nuclei, glands and lumina.
+"""Classical features of a patch: texture, nuclei, glands and lumina.
 
-All of them see stain concentrations relative to the region's own, never RGB, so that a stronger or
-bluer stain changes little.
+They are computed from stain concentrations relative to those of the region, not from RGB, so that
+the strength and hue of the stain have little influence.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from collections.abc import Callable
 import numpy as np
 
 from ml.errors import ShapeError
+from ml.imaging.tissue.glass import AVERAGED_PX, TISSUE_OD, averaged_haze
+from ml.imaging.tissue.optical_density import optical_density
 from ml.roi.measures.structure import (
     CONCENTRATION_DIM,
     GRANULOMETRY_DIM,
@@ -29,12 +31,14 @@ from ml.roi.measures.texture import (
     lbp_histogram,
     radial_spectrum,
 )
-from ml.roi.stain import StainEstimate, deconvolve, optical_density
-from ml.types import ArrayF32, ImageU8
+from ml.roi.stain.deconvolution import StainEstimate, deconvolve
+from ml.types import ArrayBool, ArrayF32, ImageU8
 
-PATCH_PX = 224  # what the scales and radii of the features are laid out for
+PATCH_PX = 224  # resolution for which the scales and radii of the features are chosen
 FEATURES_NAME = "classical-1"
-"""Changes whenever a feature changes: weights trained on another set are refused."""
+"""Changed with the features, so that weights trained on other features are rejected."""
+
+_MIN_DEVIATION = 2.0  # of the grey values of a patch that is not uniform
 
 FEATURE_DIM = (
     CONCENTRATION_DIM
@@ -49,12 +53,12 @@ def patch_features(patch: ImageU8, stains: StainEstimate) -> ArrayF32:
     """Features of one patch.
 
     Args:
-        patch: (224, 224, 3) uint8 RGB at the encoder's magnification.
-        stains: stains of the region the patch is from.
+        patch: (224, 224, 3) uint8 RGB at the magnification of the encoder.
+        stains: Stains of the region.
     Returns:
         (FEATURE_DIM,) float32, finite.
     Raises:
-        ShapeError: another shape or type.
+        ShapeError: Another shape or type.
     """
     if patch.shape != (PATCH_PX, PATCH_PX, 3) or patch.dtype != np.uint8:
         raise ShapeError(
@@ -80,14 +84,23 @@ def patch_features(patch: ImageU8, stains: StainEstimate) -> ArrayF32:
 
 
 def tissue_share(patch: ImageU8) -> float:
-    """Share of pixels that are neither background nor uniform: 0 on an empty field.
+    """Share of the pixels of a patch (H, W, 3) uint8 RGB that are tissue, see ``patch_tissue``."""
+    return float(patch_tissue(patch).mean())
+
+
+def patch_tissue(patch: ImageU8) -> ArrayBool:
+    """Mask of pixels darker than glass that are not tinted glass; empty for a uniform patch.
 
     Args:
         patch: (H, W, 3) uint8 RGB.
+    Returns:
+        (ceil(H / 4), ceil(W / 4)) bool, of every fourth row and column.
     """
-    thin = patch[::4, ::4]
-    dark = optical_density(thin).max(axis=-1) > 0.06
-    return float(dark.mean()) if thin.std() > 2.0 else 0.0
+    thin = patch[::AVERAGED_PX, ::AVERAGED_PX]
+    if thin.std() <= _MIN_DEVIATION:
+        return np.zeros(thin.shape[:2], bool)
+    dark = optical_density(thin).max(axis=-1) > TISSUE_OD
+    return np.asarray(dark & ~averaged_haze(patch))
 
 
 def _each(

@@ -1,4 +1,4 @@
-"""Structure in one patch: nuclei, open space (lumina, vessels, fat), sizes of what is there."""
+"""Structure in a patch: nuclei, open space (lumina, vessels, fat) and size distributions."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from ml.roi.measures.texture import mean_and_deviation
 from ml.types import ArrayBool, ArrayF32, ImageU8
 
 NUCLEI_DIM, SPACE_DIM, CONCENTRATION_DIM = 16, 22, 22
-"""Lengths of the vectors of each kind below; the layout of the whole vector depends on them."""
+"""Lengths of the feature vectors, which define the layout of the combined vector."""
 GRANULOMETRY_RADII_PX = (2, 4, 7, 11, 16, 24)  # nuclei to glands at 1 um per pixel
 GRANULOMETRY_DIM = len(GRANULOMETRY_RADII_PX)
 
-_MIN_NUCLEUS_PX = 12  # at 1 um per pixel; less is a fragment
-_MIN_SPACE_PX = 30  # less is a gap between fibres
+_MIN_NUCLEUS_PX = 12  # at 1 um per pixel; smaller components are fragments
+_MIN_SPACE_PX = 30  # smaller components are gaps between fibres
 _OPEN_DENSITY = (0.25, 0.15)
-"""Below these shares of the region's dark end a pixel is open space (two thresholds)."""
+"""Two thresholds of open space, relative to the 99th percentile of density in the region."""
 
 
 def concentrations(haematoxylin: ArrayF32, eosin: ArrayF32, density: ArrayF32) -> ArrayF32:
-    """How much of each stain there is: mean, deviation, five percentiles; their correlation.
+    """Statistics of each stain: mean, deviation, five percentiles; and their correlation.
 
     Args:
         haematoxylin, eosin, density: (S, S) float32.
@@ -41,7 +41,7 @@ def concentrations(haematoxylin: ArrayF32, eosin: ArrayF32, density: ArrayF32) -
 
 
 def nuclei(haematoxylin: ArrayF32) -> ArrayF32:
-    """Number, size, shape, darkness and spacing of what is stained like a nucleus.
+    """Number, size, shape, darkness and spacing of nuclei.
 
     Args:
         haematoxylin: (S, S) float32 concentration.
@@ -77,7 +77,7 @@ def open_space(density: ArrayF32) -> ArrayF32:
     """Share, number, size and granulometry of unstained areas.
 
     Args:
-        density: (S, S) float32 optical density, 1.0 being the region's dark end.
+        density: (S, S) float32 optical density, relative to its 99th percentile in the region.
     Returns:
         (22,) float32.
     """
@@ -96,7 +96,7 @@ def open_space(density: ArrayF32) -> ArrayF32:
 
 
 def granulometry(channel: ArrayF32) -> ArrayF32:
-    """Share of the channel that goes with openings by growing discs: a distribution of sizes.
+    """Size distribution: share of the channel removed by openings with growing discs.
 
     Args:
         channel: (S, S) float32.
@@ -111,13 +111,13 @@ def granulometry(channel: ArrayF32) -> ArrayF32:
 
 def _openings(image: ImageU8, radii_px: tuple[int, ...]) -> list[float]:
     total = cv2.mean(image)[0] + 1e-3
-    before, out = total, []
+    previous, out = total, []
     half = cv2.resize(image, None, fx=0.5, fy=0.5, interpolation=cv2.INTER_AREA)
     for radius in radii_px:
         source, size = (image, radius) if radius <= 4 else (half, radius // 2)
-        after = cv2.mean(cv2.morphologyEx(source, cv2.MORPH_OPEN, _disc(size)))[0]
-        out.append((before - after) / total)
-        before = after
+        opened = cv2.mean(cv2.morphologyEx(source, cv2.MORPH_OPEN, _disc(size)))[0]
+        out.append((previous - opened) / total)
+        previous = opened
     return out
 
 

@@ -1,7 +1,7 @@
 """Texture of one channel: local binary patterns, band energies, the radial power spectrum.
 
-All of it ignores rotation (up to the pixel grid); every function takes one (S, S) float32 channel.
-Sums are taken in float64: in float32 they would depend on where in memory the patch happens to lie.
+All features are rotation-invariant (up to the pixel grid) and take a channel (S, S) float32. Sums
+use float64: in float32 they would depend on the memory alignment of the patch.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ml.types import ArrayF32, ArrayI64
 
 _SQRT_HALF = 0.7071  # side of a diagonal step of length one
 _RIU2_BINS = 10  # Ojala 2002: 9 uniform patterns of 8 neighbours, and the rest
-_EPSILON = 1e-4  # keeps the logarithm of a flat patch finite
+_EPSILON = 1e-4  # for the logarithm of a flat patch
 
 LBP_SCALES = ((1, 0.6, 1), (2, 1.0, 1), (2, 1.0, 2))
 """(radius, blur, subsampling) of each scale of ``lbp_histogram``."""
@@ -48,7 +48,7 @@ def lbp_histogram(channel: ArrayF32) -> ArrayF32:
 
 
 def band_energies(channel: ArrayF32) -> ArrayF32:
-    """Statistics of band-passed versions of the channel and of the gradients of smoothed ones.
+    """Statistics of band-passed channels and of the gradients of smoothed channels.
 
     Args:
         channel: (S, S) float32.
@@ -71,7 +71,7 @@ def band_energies(channel: ArrayF32) -> ArrayF32:
 
 
 def radial_spectrum(channel: ArrayF32) -> ArrayF32:
-    """Share of power in rings of spatial frequency, and the logarithm of all of it.
+    """Shares of power in rings of spatial frequency, and the total power.
 
     Args:
         channel: (S, S) float32.
@@ -90,7 +90,7 @@ def radial_spectrum(channel: ArrayF32) -> ArrayF32:
 
 
 def mean_and_deviation(values: npt.NDArray[Any]) -> tuple[float, float]:
-    """Mean and deviation of a channel, summed in float64 (and faster than numpy does it)."""
+    """Mean and deviation of a channel, summed in float64; faster than NumPy."""
     mean, deviation = cv2.meanStdDev(values)
     return float(mean[0, 0]), float(deviation[0, 0])
 
@@ -114,7 +114,7 @@ def _riu2_histogram(channel: ArrayF32, radius: int) -> ArrayF32:
 
 @lru_cache(maxsize=1)
 def _riu2_table() -> ArrayI64:
-    """(256,): the bin of each pattern: its number of set bits if uniform, else nine."""
+    """Bin (256,) of each pattern: the number of set bits if uniform, else nine."""
     bits = (np.arange(256)[:, None] >> np.arange(8)) & 1
     transitions = np.abs(bits - np.roll(bits, 1, axis=1)).sum(axis=1)
     return np.where(transitions <= 2, bits.sum(axis=1), _RIU2_BINS - 1).astype(np.int64)

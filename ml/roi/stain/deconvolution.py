@@ -1,44 +1,39 @@
-"""Colour deconvolution: from RGB to stain concentrations, and the stain matrix of one image.
+"""Colour deconvolution of RGB to stain concentrations, and stain estimation of an image.
 
 An RGB value becomes an optical density (OD, Beer-Lambert), and an OD is a sum of stain vectors. The
-vectors are estimated from the image (Macenko) or are the published ones of Ruifrok and Johnston
-where the estimate cannot be trusted; the reason is kept.
+vectors are estimated from the image (Macenko), or the published ones of Ruifrok and Johnston if the
+estimate is not plausible; the reason is stored.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 
 import numpy as np
 
-from ml.errors import ShapeError
+from ml.imaging.tissue.optical_density import WHITE, White, optical_density
 from ml.types import ArrayF32, ArrayF64, ImageU8
 
 RUIFROK_HE = np.array([[0.650, 0.704, 0.286], [0.072, 0.990, 0.105]])
 """(2, 3): haematoxylin and eosin, Ruifrok and Johnston 2001, table 1 (unit OD vectors)."""
 
-WHITE = 245.0
-"""Transmitted light where the image itself shows no background."""
-
-USUAL_SCALE = (0.75, 0.6)
-"""Haematoxylin and eosin of a usual slide (99th percentile)."""
-USUAL_DENSITY = 0.6
-"""Mean optical density of a usual slide (99th percentile)."""
+TYPICAL_SCALE = (0.75, 0.6)
+"""Concentration of haematoxylin and eosin on a typical slide (99th percentile)."""
+TYPICAL_DENSITY = 0.6
+"""Mean optical density of a typical slide (99th percentile)."""
 
 QUANTILE_LEVELS = np.array([1, 2, 5, *range(10, 91, 5), 95, 98, 99, 99.5]) / 100
-"""(Q,): where the distribution of a slide's concentrations is kept."""
+"""Levels (Q,) of the stored quantiles of concentration."""
 
-White = tuple[float, float, float]
 MIN_TISSUE_OD = 0.15  # Macenko 2009, beta
-_MIN_PIXELS = 2000  # of tissue: fewer make no stable quantile
+_MIN_PIXELS = 2000  # of tissue, for stable quantiles
 TRUST_DEG = 38.0
-"""An estimated vector further than this from the published one is not believed. Real scanners and
-dyes lie up to 33 degrees off (measured on slides of seven laboratories), DAB and greens beyond."""
+"""Largest plausible angle between an estimated and the published vector. Scanners and dyes differ
+by up to 33 degrees (measured on slides of seven laboratories), DAB and greens by more."""
 MIN_SPREAD_DEG = 8.0
-"""Closer vectors than this mean one stain only: the deconvolution would blow up noise."""
+"""Smallest angle between the two vectors; below, deconvolution would amplify noise."""
 _MIN_RED_STEP = 0.08
-"""Haematoxylin absorbs more red than eosin, by this much of a unit vector at least."""
+"""Smallest difference of red between the unit vectors of haematoxylin and eosin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +42,14 @@ class StainEstimate:
 
     Attributes:
         matrix: (2, 3) float64, rows haematoxylin and eosin, unit length, in OD space.
-        scale: (2,) float64, the concentration that counts as fully stained (99th percentile).
-        density_scale: mean optical density that counts as dark (99th percentile).
+        scale: (2,) float64, 99th percentile of the concentrations.
+        density_scale: 99th percentile of the mean optical density.
         method: "nuclei" (haematoxylin inside nuclei, eosin outside), "macenko", "ruifrok" (the
             published vectors), or "none" (published vectors, and no normalisation).
-        reason: why nothing better was used; empty if the requested method was.
-        quantiles: (2, Q) float64, rising: concentrations of the tissue at ``QUANTILE_LEVELS``, in
-            units of ``matrix``; (2, 0) where the tissue was not measured.
-        white: RGB of the empty glass.
+        reason: Reason for a fallback; empty if the requested method was used.
+        quantiles: (2, Q) float64, ascending concentrations of the tissue at ``QUANTILE_LEVELS``, in
+            units of ``matrix``; (2, 0) if not measured.
+        white: RGB of empty glass.
     """
 
     matrix: ArrayF64
@@ -66,47 +61,25 @@ class StainEstimate:
     white: White = (WHITE, WHITE, WHITE)
 
 
-def optical_density(image: ImageU8, white: White = (WHITE, WHITE, WHITE)) -> ArrayF32:
-    """Optical density of each channel, base 10, never below 0.
+def published_stains(pixels: ImageU8, *, reason: str = "asked for") -> StainEstimate:
+    """Published stain vectors of Ruifrok and Johnston, scaled by the staining of an image.
 
     Args:
-        image: (..., 3) uint8 RGB, else ``ShapeError``.
-        white: RGB of the empty glass.
-    Returns:
-        (..., 3) float32.
-    """
-    if image.dtype != np.uint8 or image.shape[-1] != 3:
-        raise ShapeError("image", expected="(..., 3) uint8", actual=f"{image.shape} {image.dtype}")
-    tables = [_density_table(float(level)) for level in white]
-    if white[0] == white[1] == white[2]:
-        return np.asarray(tables[0][image])
-    return np.stack([table[image[..., i]] for i, table in enumerate(tables)], axis=-1)
-
-
-@lru_cache(maxsize=64)
-def _density_table(white: float) -> ArrayF32:
-    density = -np.log10((np.arange(256, dtype=np.float64) + 1.0) / (white + 1.0))
-    return np.maximum(density, 0.0).astype(np.float32)
-
-
-def fixed_stains(pixels: ImageU8, *, reason: str = "asked for") -> StainEstimate:
-    """The published vectors of Ruifrok and Johnston, scaled by how strongly this image is stained.
-
-    Args:
-        pixels: (..., 3) uint8 RGB, a thinned sample of the region is enough.
+        pixels: (..., 3) uint8 RGB, the region or a sample of it.
+        reason: Reason to store with the estimate.
     """
     return _estimate(_optical_densities(pixels), unit_rows(RUIFROK_HE), "ruifrok", reason)
 
 
-def with_strength_kept(stains: StainEstimate, share: float) -> StainEstimate:
-    """The same vectors, scaled only in part by how strongly this image is stained.
+def with_partial_scale(stains: StainEstimate, share: float) -> StainEstimate:
+    """Replace the scale of an estimate partly by that of a typical slide.
 
     Args:
-        share: of the log of its strength that is left in the concentrations: at 0 every image is
-            as dark as any other, at 1 the scale is that of a usual slide for all.
+        share: Share of the logarithmic staining strength that remains in the concentrations: 0
+            removes all differences between images, 1 keeps them.
     """
-    scale = stains.scale ** (1 - share) * np.array(USUAL_SCALE) ** share
-    density = stains.density_scale ** (1 - share) * USUAL_DENSITY**share
+    scale = stains.scale ** (1 - share) * np.array(TYPICAL_SCALE) ** share
+    density = stains.density_scale ** (1 - share) * TYPICAL_DENSITY**share
     return replace(stains, scale=scale, density_scale=density)
 
 
@@ -114,11 +87,11 @@ def estimate_stains(pixels: ImageU8) -> StainEstimate:
     """Estimate the haematoxylin and eosin vectors of one image.
 
     Args:
-        pixels: (..., 3) uint8 RGB, a thinned sample of the region is enough.
+        pixels: (..., 3) uint8 RGB, the region or a sample of it.
     Returns:
-        StainEstimate: Macenko's vectors, or Ruifrok's with the reason.
+        StainEstimate: Vectors of Macenko's method, or published ones with the reason.
     Source: Macenko et al. 2009 (plane of the two largest singular vectors, 1st and 99th percentile
-        of the angle); departs from it by falling back where the vectors are not those of H&E.
+        of the angle); departs from it by a fallback if the vectors are not those of H&E.
     """
     od = _optical_densities(pixels)
     published = unit_rows(RUIFROK_HE)
@@ -128,14 +101,14 @@ def estimate_stains(pixels: ImageU8) -> StainEstimate:
             od, published, "ruifrok", f"only {tissue.shape[0]} tissue pixels, {_MIN_PIXELS} needed"
         )
     matrix = macenko_vectors(tissue)
-    doubt = doubt_about(matrix)
-    if doubt:
-        return _estimate(od, published, "ruifrok", doubt)
+    problem = rejection_reason(matrix)
+    if problem:
+        return _estimate(od, published, "ruifrok", problem)
     return _estimate(od, matrix, "macenko", "")
 
 
-def doubt_about(matrix: ArrayF64) -> str:
-    """Why these vectors (2, 3) cannot be those of haematoxylin and eosin; empty if they can."""
+def rejection_reason(matrix: ArrayF64) -> str:
+    """Reason why vectors (2, 3) are not those of haematoxylin and eosin; empty if plausible."""
     published = unit_rows(RUIFROK_HE)
     angle_deg = np.degrees(np.arccos(np.clip((matrix * published).sum(axis=1), -1, 1)))
     spread_deg = float(np.degrees(np.arccos(np.clip(matrix[0] @ matrix[1], -1, 1))))
@@ -149,7 +122,7 @@ def doubt_about(matrix: ArrayF64) -> str:
 
 
 def deconvolve(image: ImageU8, stains: StainEstimate) -> ArrayF32:
-    """Stain concentrations of each pixel, 1.0 being fully stained in this image.
+    """Stain concentrations of each pixel, relative to ``stains.scale``.
 
     Args:
         image: (..., 3) uint8 RGB.
@@ -163,7 +136,7 @@ def deconvolve(image: ImageU8, stains: StainEstimate) -> ArrayF32:
 
 
 def macenko_vectors(od: ArrayF64) -> ArrayF64:
-    """(2, 3) unit vectors, haematoxylin first, of optical densities (N, 3) of tissue."""
+    """Stain vectors (2, 3) of unit length, haematoxylin first, from optical densities (N, 3)."""
     _, vectors = np.linalg.eigh(np.cov(od, rowvar=False))
     plane = vectors[:, [2, 1]]
     if plane[:, 0].sum() < 0:
@@ -190,11 +163,11 @@ def _estimate(od: ArrayF64, matrix: ArrayF64, method: str, reason: str) -> Stain
 
 
 def unit_rows(matrix: ArrayF64) -> ArrayF64:
-    """(N, 3) directions of optical density, each of length 1."""
+    """Scale rows (N, 3) to length 1."""
     return np.asarray(matrix / np.linalg.norm(matrix, axis=1, keepdims=True))
 
 
 def with_residual(matrix: ArrayF64) -> ArrayF64:
-    """(3, 3): the two stains (2, 3) and the direction that is neither."""
+    """Append the orthogonal residual direction to two stain vectors (2, 3): (3, 3)."""
     third = np.cross(matrix[0], matrix[1])
     return np.vstack([matrix, third / np.linalg.norm(third)])

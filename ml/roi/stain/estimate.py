@@ -1,7 +1,7 @@
-"""The stains of a slide: haematoxylin inside nuclei, eosin outside them, once a slide.
+"""Stain estimation of a slide: haematoxylin inside nuclei, eosin outside them.
 
-What is not an H&E section is found out first, and the reason is kept with the estimate: an empty
-slide, fluorescence, an immunostain, a single stain. Such a slide is not normalised.
+Slides other than H&E (empty, fluorescence, immunostain, a single stain) are detected and not
+normalised; the reason is stored with the estimate.
 """
 
 from __future__ import annotations
@@ -12,18 +12,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ml.errors import BadInputError
-from ml.imaging.slides import SlideImage
 from ml.imaging.slides.grid import StoredLevel
+from ml.imaging.slides.slide import SlideImage
+from ml.imaging.tissue.glass import pixel_haze
+from ml.imaging.tissue.optical_density import optical_density
 from ml.roi.patches import checked_image
 from ml.roi.stain.deconvolution import (
     MIN_TISSUE_OD,
     QUANTILE_LEVELS,
     RUIFROK_HE,
     StainEstimate,
-    doubt_about,
-    fixed_stains,
     macenko_vectors,
-    optical_density,
+    published_stains,
+    rejection_reason,
     unit_rows,
 )
 from ml.roi.stain.fields import TissueFields, tissue_fields
@@ -32,48 +33,48 @@ from ml.types import ArrayBool, ArrayF32, ArrayF64, DisplayRange, ImageU8
 
 STAIN_METHODS = ("nuclei", "macenko", "none")
 _MIN_BRIGHTNESS = 60.0
-"""In transmitted light half of a slide is brighter than this in some channel."""
+"""Smallest median brightness of a slide in transmitted light."""
 
 
 @dataclass(frozen=True, slots=True)
 class StainConfig:
-    """How the stains of a slide are found."""
+    """Configuration of stain estimation."""
 
-    method: str = "nuclei"  # "nuclei": the paper's way; "macenko"; "none": no normalisation
-    field_mpp: float = 1.0  # nuclei are five or more pixels wide, yet a whole slide is 16 reads
+    method: str = "nuclei"  # "nuclei" (as in the paper), "macenko", or "none"
+    field_mpp: float = 1.0  # nuclei are at least five pixels wide
     fields: int = 16  # of 512 px, spread over the tissue: 4 million pixels at most
-    iterations: int = 2  # nuclei are found again with the vectors of the round before
-    purity: float = 0.9  # quantile of the angle taken as pure: 0.5 is the median direction
-    min_tissue_px: int = 2_000  # fewer pixels of tissue than this are no slide to learn from
-    min_nucleus_px: int = 400  # fewer pixels in nuclei: Macenko's way instead
-    max_brown: float = 0.03  # share of brown tissue pixels from which it is an immunostain
-    pixels: int = 200_000  # most pixels kept for vectors and quantiles
+    iterations: int = 2  # nuclei are detected again with the new vectors
+    purity: float = 0.9  # quantile of the angle of a pure stain; 0.5 is the median
+    min_tissue_px: int = 2_000  # smallest number of tissue pixels
+    min_nucleus_px: int = 400  # with fewer pixels in nuclei, Macenko's method is used
+    max_brown: float = 0.03  # largest share of brown tissue pixels; more indicate an immunostain
+    pixels: int = 200_000  # largest sample for vectors and quantiles
 
 
 def estimate_stain(
     slide: SlideImage, *, mpp: float | None = None, config: StainConfig | None = None
 ) -> StainEstimate:
-    """Find the stains of a slide from its tissue at low power.
+    """Estimate the stains of a slide from its tissue at low power.
 
     Args:
-        slide: open slide or still.
-        mpp: microns per level-0 pixel; None takes what the file says.
-        config: method and limits.
+        slide: Open slide or still.
+        mpp: Microns per level-0 pixel; None for that of the file.
+        config: Method and limits.
     Returns:
-        StainEstimate: method "nuclei"; "macenko" where that was asked for or too few nuclei are
-        seen; "none" with the reason where the slide is blank, not in transmitted light,
-        immunostained or not of two stains.
+        StainEstimate: Method "nuclei"; "macenko" if requested or there are too few nuclei; "none"
+        with the reason if the slide is blank, not in transmitted light, immunostained or not of
+        two stains.
     Raises:
-        BadInputError: an unknown method.
+        BadInputError: Unknown method.
     Source: the retrieval paper, section II (haematoxylin inside nuclei, eosin outside them and
         away from the background, Ruifrok and Johnston's deconvolution); departs from it by a
         nucleus mask without a network and by a quantile of the direction instead of its mean.
     """
-    config = _checked(config)
+    config = _validated(config)
     fields = tissue_fields(slide, mpp=mpp, field_mpp=config.field_mpp, count=config.fields)
-    reason = _why_not_transmitted(fields.thumbnail, fields.tissue_share)
+    reason = _transmission_problem(fields.thumbnail, fields.tissue_share)
     if reason:
-        return _none(fields.thumbnail, reason)
+        return _not_normalised(fields.thumbnail, reason)
     found = _from_fields(list(fields.read(slide)), fields, config)
     return replace(found, white=fields.white)
 
@@ -81,31 +82,34 @@ def estimate_stain(
 def estimate_stain_of_image(
     image: ImageU8, *, mpp: float | None = None, config: StainConfig | None = None
 ) -> StainEstimate:
-    """``estimate_stain`` of an image in memory, (H, W, 3) uint8 RGB."""
-    with SlideImage(_Memory(checked_image(image))) as slide:
+    """Estimate the stains of an image (H, W, 3) uint8 RGB, see ``estimate_stain``."""
+    with SlideImage(_MemoryReader(checked_image(image))) as slide:
         return estimate_stain(slide, mpp=mpp, config=config)
 
 
 def _from_fields(fields: list[ImageU8], where: TissueFields, config: StainConfig) -> StainEstimate:
     density = [optical_density(field, where.white) for field in fields]
-    tissue = [_stained(od) for od in density]
+    tissue = [
+        _tissue_mask(od) & ~pixel_haze(field, where.white)
+        for od, field in zip(density, fields, strict=True)
+    ]
     stained = np.concatenate([od[m] for od, m in zip(density, tissue, strict=True)])
-    pixels = _thinned(stained, config)
+    pixels = _subsample(stained, config)
     sample = np.concatenate([field[m] for field, m in zip(fields, tissue, strict=True)])
     if pixels.shape[0] < config.min_tissue_px:
-        return _none(
+        return _not_normalised(
             fields[0], f"only {pixels.shape[0]} tissue pixels, {config.min_tissue_px} needed"
         )
     brown = brown_share(pixels)
     if brown > config.max_brown:
-        return _none(sample, f"immunostain: {100 * brown:.0f} % of the tissue is brown")
+        return _not_normalised(sample, f"immunostain: {100 * brown:.0f} % of the tissue is brown")
     if config.method == "none":
-        return _none(sample, "asked for")
+        return _not_normalised(sample, "asked for")
     matrix, method, reason = _vectors(density, tissue, pixels, where.mpp, config)
-    doubt = doubt_about(matrix)
-    if doubt:
-        return _none(sample, f"{reason}; {doubt}" if reason else doubt)
-    return _measured(matrix, pixels, method, reason)
+    problem = rejection_reason(matrix)
+    if problem:
+        return _not_normalised(sample, f"{reason}; {problem}" if reason else problem)
+    return _measure(matrix, pixels, method, reason)
 
 
 def _vectors(
@@ -133,42 +137,43 @@ def _vectors(
         if outside.shape[0] < config.min_nucleus_px:
             reason = f"only {outside.shape[0]} pixels outside nuclei"
             return macenko_vectors(pixels), "macenko", reason
-        nuclear, outside = _thinned(nuclear, config), _thinned(outside, config)
+        nuclear, outside = _subsample(nuclear, config), _subsample(outside, config)
         matrix = pure_directions(nuclear, outside, config.purity)
     return matrix, "nuclei", ""
 
 
-def pure_directions(nuclear: ArrayF64, other: ArrayF64, purity: float) -> ArrayF64:
-    """The direction of haematoxylin from pixels in nuclei, and of eosin from the others.
+def pure_directions(nuclear: ArrayF64, outside: ArrayF64, purity: float) -> ArrayF64:
+    """Estimate haematoxylin from pixels in nuclei, and eosin from the others.
 
-    In the plane of the two median directions, the angle at quantile ``purity`` away from the other
-    stain: nuclei lie on eosin, and cytoplasm holds some haematoxylin, so the medians are mixtures.
+    Takes the quantile ``purity`` of the angle away from the other stain, in the plane of the two
+    median directions. The medians are mixtures: nuclei overlap eosin, and cytoplasm has some
+    haematoxylin.
 
     Args:
         nuclear, other: (N, 3) optical densities.
-        purity: 0.5 gives the medians.
+        purity: Quantile in 0.5 (the medians) to 1.
     Returns:
-        (2, 3) float64 unit vectors, none negative.
+        (2, 3) float64 unit vectors, positive.
     """
-    first, second = (_median_direction(od) for od in (nuclear, other))
+    first, second = (_median_direction(od) for od in (nuclear, outside))
     side = second - (second @ first) * first
     length = float(np.linalg.norm(side))
     if length < 1e-6:
         return np.stack([first, second])
     plane = np.stack([first, side / length])
-    angle = [np.arctan2(*(od @ plane.T).T[::-1]) for od in (nuclear, other)]
+    angle = [np.arctan2(*(od @ plane.T).T[::-1]) for od in (nuclear, outside)]
     ends = (np.quantile(angle[0], 1 - purity), np.quantile(angle[1], purity))
     vectors = np.array([[np.cos(a), np.sin(a)] for a in ends]) @ plane
     return unit_rows(np.maximum(vectors, 1e-6))
 
 
 def brown_share(od: ArrayF64) -> float:
-    """Share of the pixels (N, 3) that absorb blue most: DAB, never haematoxylin or eosin."""
+    """Share of the pixels (N, 3) that absorb mainly blue, as DAB does."""
     brown = (od[:, 2] > 1.1 * od[:, 1]) & (od[:, 2] > 1.1 * od[:, 0]) & (od[:, 2] > 0.2)
     return float(brown.mean()) if od.size else 0.0
 
 
-def _why_not_transmitted(thumbnail: ImageU8, tissue_share: float) -> str:
+def _transmission_problem(thumbnail: ImageU8, tissue_share: float) -> str:
     middle = float(np.median(thumbnail.max(axis=-1)))
     if middle < _MIN_BRIGHTNESS:
         return f"dark background (half the slide below {middle:.0f} of 255): fluorescence, not H&E"
@@ -177,8 +182,8 @@ def _why_not_transmitted(thumbnail: ImageU8, tissue_share: float) -> str:
     return ""
 
 
-def _stained(od: ArrayF32) -> ArrayBool:
-    """Tissue that is neither background nor so dark that it says nothing about colour."""
+def _tissue_mask(od: ArrayF32) -> ArrayBool:
+    """Mask of tissue that is not too dark to have a reliable colour."""
     return np.asarray((od.max(axis=-1) > MIN_TISSUE_OD) & (od.mean(axis=-1) < 1.5))
 
 
@@ -187,7 +192,7 @@ def _nuclei(od: ArrayF32, matrix: ArrayF64, mpp: float) -> ArrayBool:
     return nucleus_mask(np.maximum(od @ unmix, 0), mpp=mpp).mask
 
 
-def _measured(matrix: ArrayF64, pixels: ArrayF64, method: str, reason: str) -> StainEstimate:
+def _measure(matrix: ArrayF64, pixels: ArrayF64, method: str, reason: str) -> StainEstimate:
     concentration = pixels @ np.linalg.pinv(matrix)
     quantiles = np.maximum(np.quantile(concentration, QUANTILE_LEVELS, axis=0).T, 0.0)
     scale = np.maximum(np.percentile(concentration, 99, axis=0), 0.15)
@@ -195,11 +200,11 @@ def _measured(matrix: ArrayF64, pixels: ArrayF64, method: str, reason: str) -> S
     return StainEstimate(matrix, scale, dark, method, reason, np.ascontiguousarray(quantiles))
 
 
-def _none(pixels: ImageU8, reason: str) -> StainEstimate:
-    return replace(fixed_stains(pixels, reason=reason), method="none")
+def _not_normalised(pixels: ImageU8, reason: str) -> StainEstimate:
+    return replace(published_stains(pixels, reason=reason), method="none")
 
 
-def _thinned(od: ArrayF32, config: StainConfig) -> ArrayF64:
+def _subsample(od: ArrayF32, config: StainConfig) -> ArrayF64:
     step = max(1, -(-od.shape[0] // config.pixels))
     return od[::step].astype(np.float64)
 
@@ -210,7 +215,7 @@ def _median_direction(od: ArrayF64) -> ArrayF64:
     return np.asarray(middle / np.linalg.norm(middle))
 
 
-def _checked(config: StainConfig | None) -> StainConfig:
+def _validated(config: StainConfig | None) -> StainConfig:
     config = config or StainConfig()
     if config.method not in STAIN_METHODS:
         raise BadInputError(
@@ -219,8 +224,8 @@ def _checked(config: StainConfig | None) -> StainConfig:
     return config
 
 
-class _Memory:
-    """An image in memory as a ``Reader`` of one level."""
+class _MemoryReader:
+    """``Reader`` of an image in memory, with a single level."""
 
     vendor = "memory"
     properties: Mapping[str, str] = {}

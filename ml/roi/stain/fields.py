@@ -1,4 +1,4 @@
-"""Fields of tissue spread over a slide, read once at low power to learn its stains from."""
+"""Fields of tissue of a slide at low power, for stain estimation."""
 
 from __future__ import annotations
 
@@ -8,33 +8,29 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from ml.imaging.slides import SlideImage
+from ml.imaging.slides.slide import SlideImage
+from ml.imaging.tissue.glass import glass_colour, tissue_mask
+from ml.imaging.tissue.optical_density import White
 from ml.roi.geometry import downsample_for
 from ml.roi.patches import isotropic_mpp
-from ml.roi.stain.deconvolution import WHITE, White, optical_density
 from ml.types import ArrayBool, ImageU8
 
-THUMBNAIL_PX = 1_024  # a pixel is some 50 um of a whole slide: tissue shows
-FIELD_PX = 512  # two patches wide: few nuclei are cut by its edge
-TISSUE_OD = 0.06
-"""Darkest channel from which a pixel is tissue: the same limit as ``features.tissue_share``."""
-_GLASS_SHARE, _GLASS_MIN, _GLASS_TINT = 0.02, 170.0, 60.0
-"""Share of the pixels taken as brightest, and what their darkest channel and tint may be."""
+THUMBNAIL_PX = 1_024  # a pixel is about 50 um of a slide
+FIELD_PX = 512  # few nuclei are cut by the edge
 
 
 @dataclass(frozen=True, slots=True)
 class TissueFields:
-    """Where the tissue of a slide is, at low power.
+    """Tissue of a slide at low power, and fields chosen in it.
 
     Attributes:
         thumbnail: (h, w, 3) uint8 RGB.
-        tissue_share: of the thumbnail.
-        corners_l0: (left, top) of the fields chosen, most tissue first, level-0 pixels.
-        size_l0: (width, height) of each.
-        out_px: (width, height) that each is read at.
-        white: RGB of the empty glass, tinted on many scanners.
-        mpp: microns per pixel of what is read; where the file does not say, the scale that
-            ``geometry.downsample_for`` assumes.
+        tissue_share: Share of tissue in the thumbnail.
+        corners_l0: (left, top) of the fields in level-0 pixels, largest share of tissue first.
+        size_l0: (width, height) of a field in level-0 pixels.
+        out_px: (width, height) of a field as read.
+        white: RGB of empty glass, tinted on many scanners.
+        mpp: Microns per pixel as read; the default of ``geometry.downsample_for`` if unknown.
     """
 
     thumbnail: ImageU8
@@ -46,7 +42,7 @@ class TissueFields:
     mpp: float
 
     def read(self, slide: SlideImage) -> Iterator[ImageU8]:
-        """The fields, one at a time: memory holds one."""
+        """Read the fields one by one."""
         for corner in self.corners_l0:
             yield slide.read_region(corner, self.size_l0, self.out_px)
 
@@ -54,13 +50,13 @@ class TissueFields:
 def tissue_fields(
     slide: SlideImage, *, mpp: float | None, field_mpp: float, count: int
 ) -> TissueFields:
-    """Choose the fields with most tissue, spread over the slide; the same for the same slide.
+    """Choose fields with tissue, spread over the slide; deterministic.
 
     Args:
-        slide: open slide or still.
-        mpp: microns per level-0 pixel; None takes what the file says.
-        field_mpp: microns per pixel of the fields.
-        count: at most this many fields.
+        slide: Open slide or still.
+        mpp: Microns per level-0 pixel; None for that of the file.
+        field_mpp: Microns per pixel of the fields.
+        count: Largest number of fields.
     """
     info = slide.info
     known = mpp if mpp is not None else isotropic_mpp(info.mpp_x, info.mpp_y)
@@ -88,34 +84,10 @@ def tissue_fields(
     )
 
 
-def glass_colour(thumbnail: ImageU8) -> White:
-    """RGB of the empty glass: the median of the brightest pixels where those are nearly grey.
-
-    Where the slide shows no glass (its brightest pixels are coloured or dim) it is ``WHITE``.
-    """
-    smooth = cv2.blur(thumbnail, (3, 3)).reshape(-1, 3)
-    darkest = smooth.min(axis=1)
-    bright = smooth[darkest >= np.quantile(darkest, 1 - _GLASS_SHARE)]
-    red, green, blue = (float(v) for v in np.median(bright, axis=0))
-    if (
-        min(red, green, blue) < _GLASS_MIN
-        or max(red, green, blue) - min(red, green, blue) > _GLASS_TINT
-    ):
-        return (WHITE, WHITE, WHITE)
-    return (red, green, blue)
-
-
-def tissue_mask(image: ImageU8, white: White) -> ArrayBool:
-    """(H, W) bool: darker than glass in some channel, specks of dust taken out."""
-    dark = optical_density(image, white).max(axis=-1) > TISSUE_OD
-    opened = cv2.medianBlur(dark.astype(np.uint8), 5) if min(image.shape[:2]) > 5 else dark
-    return np.asarray(opened, bool)
-
-
 def _corners(
     tissue: ArrayBool, size_l0: tuple[int, int], field_l0: tuple[float, float], count: int
 ) -> tuple[tuple[float, float], ...]:
-    """Corners of the cells of a grid of fields that hold most tissue, evenly among those."""
+    """Corners of an even selection of the grid cells with most tissue."""
     columns, rows = (max(1, round(s / f)) for s, f in zip(size_l0, field_l0, strict=True))
     share = cv2.resize(
         tissue.astype(np.float32), (columns, rows), interpolation=cv2.INTER_AREA

@@ -1,4 +1,4 @@
-"""Measure a slide and write it down as the target that others are made to look like.
+"""Write the stains of a slide as the target of normalisation.
 
 ``python -m ml.roi.stain.make_target SLIDE [--out ml/roi/stain/target.py]``
 """
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ml.errors import BadInputError, MlError
-from ml.imaging.slides import open_slide
+from ml.imaging.slides.slide import open_slide
 from ml.roi.stain.estimate import estimate_stain
 from ml.roi.stain.storage import stain_to_dict
 
@@ -27,7 +27,7 @@ def write_target(slide_path: Path, out_path: Path) -> Path:
     """Write the stains of a slide as a Python module, to five decimals.
 
     Raises:
-        BadInputError: its stains cannot be found, with the reason.
+        BadInputError: The stains cannot be estimated; the message has the reason.
     """
     with open_slide(slide_path) as slide:
         found = estimate_stain(slide)
@@ -40,7 +40,7 @@ def write_target(slide_path: Path, out_path: Path) -> Path:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit code 0, or 2 with one line on bad input."""
+    """Run the command; exit code 2 on bad input."""
     parser = argparse.ArgumentParser(prog="python -m ml.roi.stain.make_target")
     parser.add_argument("slide", type=Path)
     parser.add_argument("--out", type=Path, default=Path(__file__).with_name("target.py"))
@@ -65,7 +65,7 @@ def _text(value: object) -> str:
 
 
 def _rows(values: list[object]) -> list[str]:
-    """Lists one below the other, their numbers eight a line."""
+    """Lines of nested lists, with eight numbers per line."""
     if isinstance(values[0], list):
         return [f"        {_nested(item)},\n" for item in values]
     return [f"        {', '.join(_text(v) for v in values)},\n"]

@@ -1,4 +1,4 @@
-"""Make a patch look as if it came from the target slide: one colour table a slide."""
+"""Stain normalisation of patches to the target slide, by a colour table per slide."""
 
 from __future__ import annotations
 
@@ -14,31 +14,30 @@ from ml.roi.stain.deconvolution import StainEstimate, with_residual
 from ml.types import ArrayF64, ImageU8
 
 TABLE_SIDE = 65
-"""Nodes a channel of the colour table (every fourth value), the largest that Pillow takes."""
+"""Nodes per channel of the colour table (every fourth value), the maximum of Pillow."""
 MAX_GAIN = 3.0
-"""No concentration becomes more than three times weaker or stronger: a slide's faintest veil is not
-made into stain."""
+"""Largest factor of a change in concentration, so that faint background is not amplified."""
 GLASS_OD = 0.04
-"""Concentrations up to this are glass and dust, and stay what they are."""
+"""Largest concentration of glass and dust, which are not changed."""
 MAX_RESIDUAL_OD = 0.08
-"""Density that neither stain explains and that is kept: more is noise, or channels cut at 255."""
+"""Largest residual density that is kept; more is noise or saturation."""
 
 
 def normalise(patch: ImageU8, estimate: StainEstimate, target: StainEstimate) -> ImageU8:
     """Match the haematoxylin and eosin of a patch to those of the target slide.
 
-    Concentrations under the slide's own matrix go through the map that takes the slide's quantiles
-    to the target's, and back to RGB under the target's matrix. Of what neither stain explains a
-    little is kept. Empty glass becomes that of the target.
+    Concentrations by the matrix of the slide are mapped from its quantiles to those of the target,
+    and converted to RGB by the matrix of the target. Part of the residual is kept. Empty glass gets
+    the colour of the target.
 
     Args:
-        patch: (H, W, 3) uint8 RGB of the slide that ``estimate`` is of.
-        estimate: of the slide; "none" returns the patch as it is.
-        target: of the target slide, ``load_target()``.
+        patch: (H, W, 3) uint8 RGB of the slide.
+        estimate: Stains of the slide; method "none" returns the patch unchanged.
+        target: Stains of the target slide, see ``load_target``.
     Returns:
-        (H, W, 3) uint8 RGB, a new array unless nothing was to be done.
+        (H, W, 3) uint8 RGB.
     Raises:
-        ShapeError: another array.
+        ShapeError: Another shape or type.
     Source: the retrieval paper, section II (histogram matching of both channels).
     """
     if patch.ndim != 3 or patch.shape[-1] != 3 or patch.dtype != np.uint8:
@@ -50,7 +49,7 @@ def normalise(patch: ImageU8, estimate: StainEstimate, target: StainEstimate) ->
 
 
 class NormalisedPatches:
-    """A ``PatchSource`` whose patches look as if they came from the target slide."""
+    """``PatchSource`` of patches normalised to the target slide."""
 
     def __init__(self, source: PatchSource, estimate: StainEstimate, target: StainEstimate) -> None:
         self._source, self._estimate, self._target = source, estimate, target
@@ -60,22 +59,22 @@ class NormalisedPatches:
         return normalise(self._source.read(corner_px, patch_px), self._estimate, self._target)
 
 
-def normalised_exactly(pixels: ImageU8, estimate: StainEstimate, target: StainEstimate) -> ArrayF64:
-    """(..., 3) float64 RGB in [0, 255]: the map itself, which the table interpolates."""
-    return _mapped(pixels, _stains(_key(estimate)), _stains(_key(target)))
+def normalise_exactly(pixels: ImageU8, estimate: StainEstimate, target: StainEstimate) -> ArrayF64:
+    """Normalise pixels without the table: (..., 3) float64 RGB in [0, 255]."""
+    return _map_rgb(pixels, _stains(_key(estimate)), _stains(_key(target)))
 
 
 _Stains = tuple[ArrayF64, ArrayF64, ArrayF64]
 _Key = tuple[bytes, bytes, bytes]
 
 
-def _mapped(rgb: np.ndarray, own: _Stains, target: _Stains) -> ArrayF64:
-    od = np.log10(own[2] + 1) - np.log10(np.asarray(rgb, np.float64) + 1)
-    basis, target_basis = with_residual(own[0]), with_residual(target[0])
+def _map_rgb(rgb: np.ndarray, source: _Stains, target: _Stains) -> ArrayF64:
+    od = np.log10(source[2] + 1) - np.log10(np.asarray(rgb, np.float64) + 1)
+    basis, target_basis = with_residual(source[0]), with_residual(target[0])
     concentration = od @ np.linalg.inv(basis)
     for channel in range(2):
-        concentration[..., channel] = _matched(
-            np.maximum(concentration[..., channel], 0.0), own[1][channel], target[1][channel]
+        concentration[..., channel] = _match_quantiles(
+            np.maximum(concentration[..., channel], 0.0), source[1][channel], target[1][channel]
         )
     concentration[..., 2] = np.clip(concentration[..., 2], -MAX_RESIDUAL_OD, MAX_RESIDUAL_OD)
     out = (target[2] + 1) * 10.0 ** -(concentration @ target_basis) - 1
@@ -83,14 +82,14 @@ def _mapped(rgb: np.ndarray, own: _Stains, target: _Stains) -> ArrayF64:
     return result
 
 
-def _matched(values: ArrayF64, own: ArrayF64, target: ArrayF64) -> ArrayF64:
-    """Unchanged on glass, then piecewise linear through the quantiles, straight on above."""
-    keep = np.append(np.diff(own) > 1e-4, True) & (own > 2 * GLASS_OD)
-    if not keep.any():
+def _match_quantiles(values: ArrayF64, source: ArrayF64, target: ArrayF64) -> ArrayF64:
+    """Identity on glass, piecewise linear through the quantiles, linear above."""
+    is_used = np.append(np.diff(source) > 1e-4, True) & (source > 2 * GLASS_OD)
+    if not is_used.any():
         return values
-    gained = np.clip(target[keep], own[keep] / MAX_GAIN, own[keep] * MAX_GAIN)
-    x = np.r_[0.0, GLASS_OD, own[keep]]
-    y = np.r_[0.0, GLASS_OD, np.maximum(gained, GLASS_OD)]
+    targets = np.clip(target[is_used], source[is_used] / MAX_GAIN, source[is_used] * MAX_GAIN)
+    x = np.r_[0.0, GLASS_OD, source[is_used]]
+    y = np.r_[0.0, GLASS_OD, np.maximum(targets, GLASS_OD)]
     above = y[-1] + (values - x[-1]) * (y[-1] / x[-1])
     return np.where(values > x[-1], above, np.interp(values, x, y))
 
@@ -104,11 +103,11 @@ def _key(stains: StainEstimate) -> _Key:
 
 
 @lru_cache(maxsize=32)
-def _table(own: _Key, target: _Key) -> Any:
+def _table(source: _Key, target: _Key) -> Any:
     axis = np.linspace(0, 255, TABLE_SIDE)
     blue, green, red = np.meshgrid(axis, axis, axis, indexing="ij")
     nodes = np.stack([red, green, blue], axis=-1).reshape(-1, 3)
-    mapped = _mapped(nodes, _stains(own), _stains(target)) / 255
+    mapped = _map_rgb(nodes, _stains(source), _stains(target)) / 255
     return ImageFilter.Color3DLUT(TABLE_SIDE, np.ascontiguousarray(mapped, np.float32).ravel())
 
 

@@ -1,7 +1,7 @@
-"""A light nucleus mask: dark blobs of haematoxylin of a nucleus' size, without a network.
+"""Nucleus mask without a network: dark blobs of haematoxylin of the size of a nucleus.
 
-Good enough to say what colour nuclei have on a slide; no instance segmentation: touching nuclei
-stay one piece of the mask, though each has its own centre.
+For estimating the colour of nuclei. No instance segmentation: touching nuclei are one component of
+the mask, but have separate centres.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from ml.errors import BadInputError, ShapeError
 from ml.types import ArrayBool, ArrayF32, ArrayF64
 
 RADII_UM = (2.0, 2.8, 4.0, 5.6)
-"""Radii looked for: lymphocytes to large carcinoma nuclei."""
+"""Radii of nuclei, from lymphocytes to large carcinoma nuclei."""
 _AREA_UM2 = (8.0, 600.0)  # a cut lymphocyte to a giant cell
 _MIN_CONTRAST = 0.08
-"""Optical density by which a nucleus must stand out from what surrounds it."""
+"""Smallest contrast of a nucleus to its surroundings, in optical density."""
 MAX_MPP = 2.0
-"""Coarser pixels do not show nuclei."""
+"""Largest pixel size at which nuclei are visible."""
 _SURROUND_UM = 24.0  # twice a large nucleus
-_MIN_SOLIDITY = 0.45  # share of the bounding box; less is debris or a fibre
+_MIN_SOLIDITY = 0.45  # share of the bounding box; lower for debris and fibres
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +31,8 @@ class NucleusMask:
 
     Attributes:
         mask: (H, W) bool, inside a nucleus.
-        centre_px: (N, 2) float64, x right, y down, one a nucleus.
-        radius_um: (N,) float64, the scale at which it stood out most.
+        centre_px: (N, 2) float64, x right, y down, centres of nuclei.
+        radius_um: (N,) float64, scale of the strongest response.
     """
 
     mask: ArrayBool
@@ -44,20 +44,20 @@ class NucleusMask:
 
 
 def nucleus_mask(haematoxylin: ArrayF32, *, mpp: float) -> NucleusMask:
-    """Find nuclei on the haematoxylin channel of one field.
+    """Find nuclei in the haematoxylin channel of a field.
 
-    A pixel is inside a nucleus if it is darker than its surroundings by a threshold found on the
-    field itself and lies in a blob that a Laplacian of Gaussian of a nucleus' size answers to.
+    A pixel is inside a nucleus if it is darker than its surroundings by a threshold computed from
+    the field, and inside a blob of the size of a nucleus (Laplacian of Gaussian).
 
     Args:
-        haematoxylin: (H, W) float32, optical density that haematoxylin absorbs (concentration).
-        mpp: microns per pixel, at most 2: coarser pixels do not show nuclei.
+        haematoxylin: (H, W) float32 concentration, in optical density.
+        mpp: Microns per pixel, at most 2.
     Returns:
-        NucleusMask: empty on a field without nuclei.
+        NucleusMask: Empty without nuclei.
     Raises:
-        ShapeError: another array.
+        ShapeError: Another shape or type.
         BadInputError: ``mpp`` is not in (0, 2].
-    Source: Lindeberg 1998 (scale-normalised Laplacian), Otsu 1979; thresholds of our own.
+    Source: Lindeberg 1998 (scale-normalised Laplacian), Otsu 1979; with other thresholds.
     """
     if haematoxylin.ndim != 2 or haematoxylin.dtype != np.float32:
         raise ShapeError(
@@ -75,37 +75,37 @@ def nucleus_mask(haematoxylin: ArrayF32, *, mpp: float) -> NucleusMask:
     contrast = smooth - cv2.blur(smooth, (side, side), borderType=cv2.BORDER_REFLECT)
     threshold = _threshold(contrast, blob)
     inside = ((contrast > threshold) & (blob > 0.25 * threshold)).astype(np.uint8)
-    return _pieces(inside, blob, scale, mpp, threshold)
+    return _select_nuclei(inside, blob, scale, mpp, threshold)
 
 
 def _blobs(channel: ArrayF32, mpp: float) -> tuple[ArrayF32, ArrayF32]:
-    """Strongest scale-normalised answer of each pixel, and the radius in microns that gave it."""
+    """Strongest scale-normalised response of each pixel, and its radius in microns."""
     best = np.full(channel.shape, -np.inf, np.float32)
     scale = np.zeros(channel.shape, np.float32)
     for radius_um in RADII_UM:
         sigma = radius_um / mpp / np.sqrt(2)
         smooth = cv2.GaussianBlur(channel, (0, 0), sigma, borderType=cv2.BORDER_REFLECT)
-        answer = -(sigma**2) * cv2.Laplacian(smooth, cv2.CV_32F, ksize=1)
-        higher = answer > best
-        best[higher], scale[higher] = answer[higher], radius_um
+        response = -(sigma**2) * cv2.Laplacian(smooth, cv2.CV_32F, ksize=1)
+        higher = response > best
+        best[higher], scale[higher] = response[higher], radius_um
     return best, scale
 
 
 def _threshold(contrast: ArrayF32, blob: ArrayF32) -> float:
-    """Otsu's threshold over what stands out at all, never below the least contrast."""
+    """Otsu's threshold over pixels with contrast, at least ``_MIN_CONTRAST``."""
     values = contrast[(contrast > 0) & (blob > 0)]
     if values.size < 16:
         return _MIN_CONTRAST
     top = float(np.percentile(values, 99.5)) + 1e-6
     scaled = np.clip(values / top * 255, 0, 255).astype(np.uint8)
-    found, _ = cv2.threshold(scaled[None], 0, 255, cv2.THRESH_BINARY + cv2.THRESH_OTSU)
-    return float(max(_MIN_CONTRAST, 0.8 * found / 255 * top))
+    level, _ = cv2.threshold(scaled[None], 0, 255, cv2.THRESH_BINARY + cv2.THRESH_OTSU)
+    return float(max(_MIN_CONTRAST, 0.8 * level / 255 * top))
 
 
-def _pieces(
+def _select_nuclei(
     inside: np.ndarray, blob: ArrayF32, scale: ArrayF32, mpp: float, threshold: float
 ) -> NucleusMask:
-    """Keep pieces of a nucleus' size that fill their box; find the centres inside them."""
+    """Select components by size and solidity, and find the centres inside them."""
     if mpp <= 0.6:
         inside = np.asarray(cv2.morphologyEx(inside, cv2.MORPH_OPEN, np.ones((3, 3), np.uint8)))
     _, labels, stats, _ = cv2.connectedComponentsWithStats(inside, connectivity=4)
@@ -114,11 +114,11 @@ def _pieces(
         1, stats[:, cv2.CC_STAT_WIDTH] * stats[:, cv2.CC_STAT_HEIGHT]
     )
     small, large = _AREA_UM2
-    kept = (area >= small) & (area <= large) & (fill >= _MIN_SOLIDITY)
-    kept[0] = False
-    mask: ArrayBool = kept[labels]
-    reach = 2 * max(1, round(RADII_UM[0] / mpp)) + 1
-    peak = cv2.dilate(blob, np.ones((reach, reach), np.uint8)) <= blob
+    is_nucleus = (area >= small) & (area <= large) & (fill >= _MIN_SOLIDITY)
+    is_nucleus[0] = False
+    mask: ArrayBool = is_nucleus[labels]
+    window = 2 * max(1, round(RADII_UM[0] / mpp)) + 1
+    peak = cv2.dilate(blob, np.ones((window, window), np.uint8)) <= blob
     rows, columns = np.nonzero(peak & mask & (blob > 0.25 * threshold))
     centres = np.stack([columns, rows], axis=1).astype(np.float64)
     return NucleusMask(mask, centres, scale[rows, columns].astype(np.float64))

@@ -1,4 +1,4 @@
-"""Where a slide holds tissue, as an outline that can be embedded."""
+"""Outline of the tissue of a slide."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ import shapely
 from shapely.geometry import MultiPolygon, box
 
 from ml.errors import EmptyRegionError
-from ml.imaging.slides import SlideImage
-from ml.roi.stain.fields import glass_colour, tissue_mask
+from ml.imaging.slides.slide import SlideImage
+from ml.imaging.tissue.glass import glass_colour, tissue_mask
 
-THUMBNAIL_PX = 512  # a cell of it is 0.2 mm of a scan of 100,000 px at 1 um: the scale of a patch
-LEAST_SHARE = 0.002  # of the thumbnail's cells: less is dust or a hair
+THUMBNAIL_PX = 512  # a pixel is 0.2 mm of a scan of 100,000 px at 1 um: the scale of a patch
+MIN_SHARE = 0.002  # of the thumbnail; less is dust or a hair
 
 
 def tissue_outline(slide: SlideImage) -> MultiPolygon:
-    """The tissue of a slide in level-0 pixels, in steps of its thumbnail.
+    """Outline of the tissue of a slide in level-0 pixels, with the resolution of its thumbnail.
 
     Raises:
-        EmptyRegionError: there is none.
+        EmptyRegionError: The slide has no tissue.
     """
     thumbnail = slide.thumbnail(THUMBNAIL_PX)
     mask = tissue_mask(thumbnail, glass_colour(thumbnail))
-    if mask.mean() < LEAST_SHARE:
+    if mask.mean() < MIN_SHARE:
         raise EmptyRegionError("the slide shows no tissue")
     scale_x = slide.info.width_px / mask.shape[1]
     scale_y = slide.info.height_px / mask.shape[0]

@@ -1,4 +1,4 @@
-"""Stain estimates as plain data, so that they can be stored; the target slide that ships."""
+"""Serialisation of stain estimates, and the shipped target slide."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ml.roi.stain.deconvolution import QUANTILE_LEVELS, StainEstimate
 from ml.roi.stain.target import TARGET
 from ml.types import ArrayF64
 
-FORMAT = 1  # of the stored estimate; another is refused
+FORMAT = 1  # of the stored estimate; others are rejected
 
 
 class StoredStain(TypedDict):
-    """A ``StainEstimate`` in JSON's own types."""
+    """A ``StainEstimate`` in JSON types."""
 
     format: int
     matrix: list[list[float]]
@@ -30,7 +30,7 @@ class StoredStain(TypedDict):
 
 
 def stain_to_dict(estimate: StainEstimate) -> StoredStain:
-    """Plain data for JSON; ``stain_from_dict`` gives the same estimate back, bit by bit."""
+    """Convert an estimate to JSON types; ``stain_from_dict`` restores it exactly."""
     return {
         "format": FORMAT,
         "matrix": estimate.matrix.tolist(),
@@ -44,10 +44,10 @@ def stain_to_dict(estimate: StainEstimate) -> StoredStain:
 
 
 def stain_from_dict(values: Mapping[str, Any]) -> StainEstimate:
-    """The estimate that ``stain_to_dict`` wrote.
+    """Restore the estimate of ``stain_to_dict``.
 
     Raises:
-        BadInputError: another format, keys missing or unknown, or numbers of another shape.
+        BadInputError: Another format, missing or unknown keys, or other shapes.
     """
     if set(values) != set(StoredStain.__annotations__) or values["format"] != FORMAT:
         found = ", ".join(sorted(map(str, values)))
@@ -74,7 +74,7 @@ def stain_from_dict(values: Mapping[str, Any]) -> StainEstimate:
 
 @lru_cache(maxsize=1)
 def load_target() -> StainEstimate:
-    """The slide that all others are made to look like: ``ml.roi.stain.target``."""
+    """Stains of the target slide of normalisation, from ``ml.roi.stain.target``."""
     return stain_from_dict(TARGET)
 
 

@@ -1,1 +1,1 @@
-"""What every training shares."""
+"""Parts shared by all trainings."""

@@ -1,4 +1,4 @@
-"""Checkpoints: the state of an interrupted run, tied to the configuration it belongs to."""
+"""Checkpoints of interrupted runs, bound to their configuration."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ml.files import replacing
 
 
 class RunState(TypedDict):
-    """Where a run stands: state dicts by module, the optimiser's, what was recorded by name."""
+    """State of a run: state dicts by module, the optimiser's, and recorded values by name."""
 
     modules: dict[str, dict[str, torch.Tensor]]
     optimiser: dict[str, Any]
@@ -21,23 +21,23 @@ class RunState(TypedDict):
 
 
 def write_checkpoint(path: Path, config: Any, state: RunState, *, start: bytes = b"") -> None:
-    """Write a run's state, whole or not at all.
+    """Write a run's state atomically.
 
     Args:
-        config: dataclass of the run, whose hash is stored beside the state.
-        state: ``torch.load(weights_only=True)`` reads it back: tensors, plain containers.
-        start: digest of the weights that the run started from, if from any; hashed as well.
+        config: dataclass of the run, whose hash is stored with the state.
+        state: tensors and plain containers, which ``torch.load(weights_only=True)`` reads.
+        start: digest of the weights from which the run started, if any.
     """
     with replacing(path) as temporary:
         torch.save({"hash": config_hash(config, start), **state}, temporary)
 
 
 def read_checkpoint(path: Path, config: Any, *, start: bytes = b"") -> RunState | None:
-    """The state written there, or None if there is none.
+    """Read a run's state; None if there is no file.
 
     Raises:
-        BadInputError: it belongs to another configuration, to a run from other weights, or to a
-            release whose configurations had fewer fields.
+        BadInputError: it is of another configuration, of a run from other weights, or of a release
+            whose configurations had other fields.
     """
     if not path.is_file():
         return None

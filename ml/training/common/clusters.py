@@ -1,4 +1,4 @@
-"""Centres of many points: the words of a dictionary."""
+"""K-means clustering."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ml.networks.textons import nearest_word
 def k_means(
     points: Tensor, count: int, rounds: int, seed: int, *, start: Tensor | None = None
 ) -> Tensor:
-    """(count, D) centres of points (N, D); a centre that loses all its points stays.
+    """Find (count, D) centres of points (N, D); a centre without points stays.
 
     Args:
-        start: (count, D) to begin from; None spreads them over the points.
+        start: (count, D) initial centres; None for k-means++.
 
     Source: k-means++ (Arthur and Vassilvitskii 2007), then Lloyd's rounds.
     """
@@ -29,7 +29,7 @@ def k_means(
 
 
 def _spread(points: Tensor, count: int, rng: np.random.Generator) -> Tensor:
-    """First centres: each drawn in proportion to the squared distance from those before."""
+    """Draw initial centres in proportion to the squared distance from the earlier ones."""
     chosen = [int(rng.integers(len(points)))]
     distance = (points - points[chosen[0]]).square().sum(dim=1)
     for _ in range(count - 1):

@@ -1,4 +1,4 @@
-"""What every configuration of a training says, and how long its run is."""
+"""Common fields of training configurations, and the length of a run."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Protocol, TypeVar
 from ml.errors import BadInputError
 
 LENGTHS = ("rounds", "epochs", "steps")
-"""Fields that say how long a run is; the first one that a configuration has counts."""
+"""Names of the field with the length of a run; the first one that a configuration has counts."""
 
 
 class RunConfig(Protocol):
-    """What every configuration of a training says; a frozen dataclass."""
+    """Common fields of training configurations; a frozen dataclass."""
 
     @property
     def name(self) -> str:
@@ -24,21 +24,21 @@ class RunConfig(Protocol):
 
     @property
     def seed(self) -> int:
-        """Of everything that is drawn."""
+        """Seed of all random draws."""
 
 
 C = TypeVar("C", bound=RunConfig)
 
 
 def length_field(config: RunConfig) -> str | None:
-    """The field that says how long a run is; None if it takes no steps."""
+    """Name of the field with the length of a run; None if it takes no steps."""
     return next((name for name in LENGTHS if hasattr(config, name)), None)
 
 
 def with_length(config: C, steps: int) -> C:
-    """The configuration with this number of steps.
+    """Change the number of steps of a configuration.
 
-    Rates that fall towards the end of a run follow its new length from the next step on.
+    Learning rates that fall towards the end follow the new length from the next step on.
 
     Raises:
         BadInputError: fewer than 0, or the run takes no steps.

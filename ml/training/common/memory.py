@@ -1,4 +1,4 @@
-"""Steps that do not fit into the memory of the device: taken with half the batch."""
+"""Smaller batches for steps that do not fit into the memory of the device."""
 
 from __future__ import annotations
 
@@ -8,36 +8,36 @@ import torch
 
 from ml.training.common.peers import peers
 
-LEAST_BATCH = 2
-"""Contrast needs another example."""
+MIN_BATCH = 2
+"""Least batch: a contrastive loss needs another example."""
 
 
 class Stepping(Protocol):
-    """What a learner needs here; one whose batch may be halved has ``batch`` as well."""
+    """Interface of a learner; one whose batch may be halved has ``batch`` as well."""
 
     @property
     def optimiser(self) -> torch.optim.Optimizer:
-        """Of the networks that are trained."""
+        """Optimiser of the trained networks."""
 
     def step(self, number: int, history: dict[str, list[Any]]) -> float:
         """Take step ``number`` and return its loss."""
 
 
 def step_that_fits(learner: Stepping, number: int, history: dict[str, list[Any]]) -> float:
-    """Take a step; where it does not fit, and from then on, with half the batch.
+    """Take a step, and halve the batch for this and later steps if it does not fit.
 
-    Each halving is recorded as ``batch``: the step and the new size. Among peers nothing is halved,
-    since they count their batches together.
+    Each halving is recorded as ``batch``: the step and the new size. Batches of several processes
+    are not halved.
 
     Raises:
-        torch.OutOfMemoryError: not even the least batch fits, or the scheme has none to halve.
+        torch.OutOfMemoryError: the least batch does not fit, or the scheme has no batch.
     """
     while True:
         try:
             return learner.step(number, history)
         except torch.OutOfMemoryError:
             batch = getattr(learner, "batch", 0) // 2
-            if batch < LEAST_BATCH or peers().world > 1:
+            if batch < MIN_BATCH or peers().world > 1:
                 raise
             _set_batch(learner, batch)
             history.setdefault("batch", []).append([number, batch])
@@ -45,8 +45,8 @@ def step_that_fits(learner: Stepping, number: int, history: dict[str, list[Any]]
         torch.cuda.empty_cache()
 
 
-def batch_as_before(learner: Stepping, history: dict[str, list[Any]]) -> None:
-    """Give a resumed learner the batch size that fitted before."""
+def restore_batch(learner: Stepping, history: dict[str, list[Any]]) -> None:
+    """Restore the batch size of a resumed run."""
     for _, batch in history.get("batch", [])[-1:]:
         _set_batch(learner, batch)
 

@@ -1,8 +1,8 @@
-"""Several processes that train one network: distributed data parallel, as torchrun starts it.
+"""Distributed data-parallel training by several processes, as torchrun starts them.
 
-Every process draws examples of its own and takes the same steps with the mean of all gradients. So
-all hold the same weights, and ``world`` processes learn from ``world`` times the batch. A process
-on its own draws and computes what it would without this module, to the last bit.
+Each process draws its own examples and steps along the mean of all gradients, so that all hold the
+same weights and ``world`` processes learn from ``world`` times the batch. A single process computes
+the same bits as without this module.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ from ml.gpu import VARIABLE
 
 @dataclass(frozen=True, slots=True)
 class Peers:
-    """This process among those that train together.
+    """This process among those of a training.
 
     Attributes:
-        rank: 0 writes the checkpoint, the weights and the log. world: how many there are.
+        rank: 0 writes the checkpoint, the weights and the log. world: number of processes.
     """
 
     rank: int = 0
     world: int = 1
 
-    def drawn(self, step: int) -> int:
-        """The number that the examples of a step are drawn by, different in every process."""
+    def draw_number(self, step: int) -> int:
+        """Number that seeds the examples of a step, different in each process."""
         return step * self.world + self.rank
 
     def average(self, optimiser: torch.optim.Optimizer) -> None:
-        """Replace the gradients of all that is trained by their mean over the processes."""
+        """Replace the gradients of the trained parameters by their mean over the processes."""
         if self.world == 1:
             return
         owned = [p for group in optimiser.param_groups for p in group["params"]]
         for parameter in owned:
-            if parameter.grad is None:  # nothing to learn from here, but the others wait for it
+            if parameter.grad is None:  # the other processes need a part of this one
                 parameter.grad = torch.zeros_like(parameter)
         flat = torch.cat([p.grad.flatten() for p in owned])
         dist.all_reduce(flat)
@@ -54,23 +54,23 @@ class Peers:
             parameter.grad.copy_(flat[start : start + count].view_as(parameter))
             start += count
 
-    def least(self, count: int) -> int:
-        """The least of the processes' values: the number of steps that all of them can take."""
+    def minimum(self, count: int) -> int:
+        """Minimum of a count over the processes."""
         if self.world == 1:
             return count
         found = self._tensor(count)
         dist.all_reduce(found, op=dist.ReduceOp.MIN)
         return int(found)
 
-    def meet(self) -> None:
-        """Wait for all: what a process wrote before, every other one finds afterwards."""
-        self.least(0)
+    def barrier(self) -> None:
+        """Wait for all processes, for example for a file that another one writes."""
+        self.minimum(0)
 
-    def agreed(self, *, wish: bool) -> bool:
-        """What the first process wishes, so that all stop at the same step."""
+    def first_decides(self, *, value: bool) -> bool:
+        """Value of the first process, so that all stop at the same step."""
         if self.world == 1:
-            return wish
-        found = self._tensor(int(wish))
+            return value
+        found = self._tensor(int(value))
         dist.broadcast(found, src=0)
         return bool(found)
 
@@ -82,7 +82,7 @@ class Peers:
         dist.all_reduce(found)
         return float(found) / self.world
 
-    def begin_alike(self, modules: Iterable[nn.Module]) -> None:
+    def broadcast_weights(self, modules: Iterable[nn.Module]) -> None:
         """Give every process the weights of the first."""
         if self.world == 1:
             return
@@ -100,15 +100,15 @@ _present = Peers()
 
 
 def peers() -> Peers:
-    """This process and its peers; alone outside of ``joined``."""
+    """Processes of this training; a single one outside of ``joined``."""
     return _present
 
 
 @contextmanager
 def joined() -> Iterator[Peers]:
-    """Meet the processes that torchrun has started beside this one; alone where it has none.
+    """Join the processes that torchrun started; a single one without torchrun.
 
-    On a machine with GPUs each takes the one of its local rank, unless the environment names one.
+    Each process takes the GPU of its local rank, if there are any and the environment names none.
 
     Raises:
         BadInputError: torchrun's variables are not whole numbers.
@@ -133,22 +133,22 @@ def joined() -> Iterator[Peers]:
     _present = Peers(rank, world)
     try:
         yield _present
-        _part(store, _present)
+        _leave(store, _present)
     finally:
         _present = Peers()
         dist.destroy_process_group()
 
 
-def _part(store: Any, here: Peers) -> None:
+def _leave(store: Any, process: Peers) -> None:
     """Wait until no process needs another any more.
 
-    A process that has its part of the last exchange may close its connections while another one
-    still reads from them: gloo then reports a lost peer, though no data is lost. The store is no
-    part of the group. The first process may be the one that holds it: it leaves last.
+    A process that closes its connections while another one still reads from them makes gloo report
+    a lost peer. The store is independent of the group; the first process, which may hold it, leaves
+    last.
     """
-    store.set(f"done/{here.rank}", "")
-    store.wait([f"done/{rank}" for rank in range(here.world)])
-    if here.rank:
-        store.set(f"left/{here.rank}", "")
+    store.set(f"done/{process.rank}", "")
+    store.wait([f"done/{rank}" for rank in range(process.world)])
+    if process.rank:
+        store.set(f"left/{process.rank}", "")
     else:
-        store.wait([f"left/{rank}" for rank in range(1, here.world)])
+        store.wait([f"left/{rank}" for rank in range(1, process.world)])

@@ -1,4 +1,4 @@
-"""Lines over the steps of a run, drawn where matplotlib is installed."""
+"""Plots of training curves."""
 
 from __future__ import annotations
 
@@ -8,14 +8,9 @@ from pathlib import Path
 
 
 def write_loss_plot(
-    path: Path,
-    lines: Mapping[str, Sequence[float]],
-    *,
-    x: str,
-    y: str = "loss",
-    values: Sequence[float] | None = None,
+    path: Path, lines: Mapping[str, Sequence[float]], *, x: str, y: str = "loss"
 ) -> bool:
-    """Draw lines over steps or epochs, or over ``values``, as PNG.
+    """Draw lines over steps or epochs as PNG.
 
     Returns:
         False if matplotlib is not installed.
@@ -27,8 +22,7 @@ def write_loss_plot(
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.add_subplot()
     for name, line in lines.items():
-        steps = range(1, len(line) + 1) if values is None else values
-        axes.plot(steps, line, label=name, linewidth=1, marker=None if values is None else "o")
+        axes.plot(range(1, len(line) + 1), line, label=name, linewidth=1)
     axes.set_xlabel(x)
     axes.set_ylabel(y)
     axes.grid(color="#d9dce1", linewidth=0.6)

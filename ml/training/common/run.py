@@ -1,8 +1,7 @@
-"""One training run: its arguments, files, seed, thread, checkpoint, recorded numbers and log.
+"""The loop that all training schemes share: arguments, checkpoint, history and log.
 
-A scheme brings a ``Learner``, its networks with one step; the run takes the steps. Every step draws
-from a generator of its own, seeded by (seed, step), so that an interrupted run ends with the same
-weights as one that nothing interrupted.
+A scheme brings a ``Learner``. Each step draws from a generator seeded by (seed, step), so an
+interrupted run ends with the same weights as an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -24,42 +23,42 @@ from torch import nn
 
 from ml.config import config_hash
 from ml.files import write_json
-from ml.networks.device import REFERENCE, Compute, chosen_compute
+from ml.networks.device import REFERENCE, Compute, select_compute
 from ml.training.common.checkpoint import RunState, read_checkpoint, write_checkpoint
 from ml.training.common.length import RunConfig, length_field, with_length
-from ml.training.common.memory import batch_as_before, step_that_fits
+from ml.training.common.memory import restore_batch, step_that_fits
 from ml.training.common.peers import peers
 from ml.training.common.plots import write_loss_plot
 from ml.types import Progress, no_progress
 
 History = dict[str, list[Any]]
-"""What a run recorded: plain lists by name, ``loss`` with one entry a step."""
+"""Values recorded by a run: plain lists by name, ``loss`` with one entry a step."""
 
 LAST_STEPS = 20
-"""The last loss is a mean over this many steps: that of one step depends on what it drew."""
+"""Number of steps whose mean is the last loss."""
 
 
 HELD_OUT = "held_out"
-"""Begins the names of what a run records on examples that it does not learn from."""
+"""Prefix of the names of values recorded on held-out examples."""
 
 
 class Learner(Protocol):
-    """What a scheme adds to a run."""
+    """Interface of a training scheme."""
 
     @property
     def modules(self) -> Mapping[str, nn.Module]:
-        """Networks by name, trained or not: what a checkpoint keeps."""
+        """Networks in a checkpoint by name, trained or not."""
 
     @property
     def optimiser(self) -> torch.optim.Optimizer:
-        """Of the networks that are trained."""
+        """Optimiser of the trained networks."""
 
     def step(self, number: int, history: History) -> float:
-        """Take step ``number`` and return its loss; what else it records goes into ``history``."""
+        """Take step ``number`` and return its loss; it may record more in ``history``."""
 
 
 class RunSummary(TypedDict):
-    """What every training returns; schemes add what is their own."""
+    """Common part of a training's result; schemes add their own."""
 
     name: str
     version: str
@@ -80,18 +79,17 @@ class TrainingRun(Generic[C]):
     """One run of a scheme.
 
     Attributes:
-        config: what is trained, and how; a checkpoint of another configuration is refused.
+        config: configuration; a checkpoint of another configuration is refused.
         out: folder for the checkpoint and the log, made if needed.
         given_weights: file to write, by default ``out/<name>.safetensors``.
-        start: weights that the run starts from, if from any.
-        card: model card whose figures of training are renewed, if any.
-        hours: wall time after which this call ends the run as it stands, with weights; the same
-            call continues later. None for no limit.
-        compute: where the networks are; a GPU gives other sums, so other weights than a processor.
-        progress: called after every step; it may raise ``CancelledError``, after which the same
-            run continues from its last checkpoint.
+        start: weights from which the run starts, if any.
+        card: model card whose figures of training are replaced, if any.
+        hours: wall time after which this call ends early, with weights; the same call continues
+            later. None for no limit.
+        compute: device of the networks; weights differ between GPU and CPU.
+        progress: called after every step; it may raise ``CancelledError``.
         checkpoints: folder of the checkpoint, by default ``out``.
-        history: what has been recorded so far, in earlier parts of an interrupted run as well.
+        history: values recorded so far, also by earlier parts of an interrupted run.
     """
 
     config: C
@@ -112,9 +110,9 @@ class TrainingRun(Generic[C]):
 
     @classmethod
     def of(cls, args: argparse.Namespace, config: C, progress: Progress) -> TrainingRun[C]:
-        """The run that the arguments of ``add_run_arguments`` ask for.
+        """Run by the arguments of ``add_run_arguments``.
 
-        Of processes that train together only the first writes into the folder that was asked for.
+        Of several processes only the first writes into the requested folder.
         """
         is_first = peers().rank == 0
         return cls(
@@ -125,67 +123,53 @@ class TrainingRun(Generic[C]):
             card=getattr(args, "card", None) if is_first else None,
             checkpoints=args.out,
             hours=args.hours,
-            compute=chosen_compute(),
+            compute=select_compute(),
             progress=progress,
-        )
-
-    def part(self, config: C, name: str, *, start: Path | None = None) -> TrainingRun[C]:
-        """A run of its own in a folder of this one's, as long and on the same device."""
-        return TrainingRun(
-            config,
-            self.out / name,
-            start=start,
-            hours=self.hours,
-            checkpoints=None if self.checkpoints is None else self.checkpoints / name,
-            compute=self.compute,
-            progress=self.progress,
         )
 
     @property
     def weights(self) -> Path:
-        """The file of the weights."""
+        """File of the weights."""
         return self.given_weights or self.out / f"{self.config.name}.safetensors"
 
     @property
     def losses(self) -> list[float]:
-        """The loss of every step so far."""
+        """Loss of every step so far."""
         return self.history.setdefault("loss", [])
 
     @contextmanager
     def learning(self) -> Iterator[None]:
-        """Torch on one thread and seeded: networks are to be built in this block."""
+        """Use one thread and the run's seed in torch; networks are built in this block."""
         with one_thread():
             torch.manual_seed(self.config.seed)
             yield
 
     def train(self, learner: Learner, *, steps: int, checkpoint_every: int) -> None:
-        """Take the steps that are left of ``steps``; the networks end on the processor.
-
-        A run that has reached its length continues if a later call asks for more.
+        """Take the remaining steps of ``steps``, and move the networks to the CPU.
 
         Raises:
             BadInputError: the checkpoint is of another configuration, or of a run from other
                 weights.
         """
-        peers().meet()  # the first may still be writing the checkpoint of a run before this one
+        peers().barrier()  # the first process may still write the checkpoint of an earlier run
         self._resume(learner)
-        peers().begin_alike(learner.modules.values())
+        peers().broadcast_weights(learner.modules.values())
         while len(self.losses) < steps:
             loss = step_that_fits(learner, len(self.losses), self.history)
             self.losses.append(peers().mean(loss))
             done = len(self.losses)
             if done % checkpoint_every == 0 or done == steps:
                 self._save(learner)
-            self.progress(done, steps, told(self.history))
-            if done < steps and peers().agreed(wish=self._time_is_over()):
+            self.progress(done, steps, phase_text(self.history))
+            if done < steps and peers().first_decides(value=self._time_is_over()):
                 self._save(learner)
                 self.stopped_early = True
                 break
         for module in learner.modules.values():
-            module.to("cpu")  # scores and files are made on the processor, whatever trained
+            module.to("cpu")
 
     def summary(self, *, last: int = LAST_STEPS) -> RunSummary:
-        """What was trained, and the losses; ``loss_last`` is a mean over the ``last`` steps."""
+        """Summary with the losses; ``loss_last`` is a mean over the ``last`` steps."""
         losses = self.losses
         return {
             "name": self.config.name,
@@ -200,10 +184,7 @@ class TrainingRun(Generic[C]):
         }
 
     def write_log(self, summary: Mapping[str, Any]) -> None:
-        """Write ``log.json``: the summary and every recorded number; what is not finite is null.
-
-        Draws ``loss.png`` beside it where matplotlib is installed.
-        """
+        """Write ``log.json``, the summary and the history, and ``loss.png`` with matplotlib."""
         lines = {"loss": self.losses} | held_out_lines(self.history)
         write_loss_plot(self.out / "loss.png", lines, x="step")
         write_json(self.out / "log.json", _finite({**summary, "history": self.history}))
@@ -216,7 +197,7 @@ class TrainingRun(Generic[C]):
         return self.hours is not None and self._passed_s() > 3600 * self.hours
 
     def _identity(self) -> C:
-        """What a checkpoint belongs to: the configuration whatever its length."""
+        """Configuration of a checkpoint, without the length of the run."""
         return with_length(self.config, 0) if length_field(self.config) else self.config
 
     def _passed_s(self) -> float:
@@ -243,11 +224,11 @@ class TrainingRun(Generic[C]):
             module.load_state_dict(state["modules"][name])
         learner.optimiser.load_state_dict(state["optimiser"])
         self.history = state["history"]
-        batch_as_before(learner, self.history)
+        restore_batch(learner, self.history)
 
 
 def held_out_lines(history: History) -> dict[str, list[float]]:
-    """What a run recorded once a step on examples that it does not learn from, by name."""
+    """Values on held-out examples with one entry a step, by name."""
     steps = len(history.get("loss", []))
     return {
         name.replace("_", " "): line
@@ -256,8 +237,8 @@ def held_out_lines(history: History) -> dict[str, list[float]]:
     }
 
 
-def told(history: History) -> str:
-    """The phase that the bar shows: the last loss, and what held-out examples say."""
+def phase_text(history: History) -> str:
+    """Text of the progress bar: the last loss, and the last value of each held-out line."""
     parts = [f"training, loss {history['loss'][-1]:.3g}"]
     parts += [f"{name} {line[-1]:.3g}" for name, line in held_out_lines(history).items() if line]
     return ", ".join(parts)
@@ -273,8 +254,8 @@ def add_run_arguments(
     """Add the arguments that schemes share.
 
     Args:
-        has_data: whether ``--data`` is required; where not, the scheme may read elsewhere.
-        has_card: whether the scheme renews the figures of a model card.
+        has_data: whether ``--data`` is required.
+        has_card: whether the scheme writes figures into a model card.
         has_start: whether it can start from weights.
     """
     add = parser.add_argument
@@ -292,7 +273,7 @@ def add_run_arguments(
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Torch on one thread: more of them add in an order that depends on the machine's load."""
+    """Use one thread in torch: sums of several depend on the machine's load."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

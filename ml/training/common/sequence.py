@@ -62,16 +62,11 @@ class CalibratedSequence:
         projected: ArrayF64 = pixels[:, :2] / pixels[:, 2:]
         return projected
 
-    def seen_in_both(self, a: int, b: int) -> ArrayI64:
-        """Rows of the scene points that were used in both frames."""
-        in_a, in_b = (self.seen[self.seen[:, 1] == frame, 0] for frame in (a, b))
-        return np.intersect1d(in_a, in_b)
-
 
 def fundamental_from_poses(
     camera: ArrayF64, world_from_a: ArrayF64, world_from_b: ArrayF64
 ) -> ArrayF64:
-    """F with ``x_b^T F x_a = 0`` of two views of one camera, unit Frobenius norm.
+    """Fundamental matrix, ``x_b^T F x_a = 0``, of two views of one camera, of unit norm.
 
     Raises:
         BadInputError: both views are from one position; there is no epipolar geometry.
@@ -125,7 +120,7 @@ def read_sequence(folder: Path) -> CalibratedSequence:
 
 
 def folder_name(folder: Path) -> str:
-    """A folder's name; of a folder ``frames`` that of the one above."""
+    """Name of a folder; of a folder ``frames`` that of its parent."""
     resolved = folder.resolve()
     return resolved.parent.name if resolved.name == "frames" else resolved.name
 

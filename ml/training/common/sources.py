@@ -1,4 +1,4 @@
-"""The files that a training reads."""
+"""Source files of a training."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ IMAGE_SUFFIXES = {".jpg", ".jpeg", ".png", ".tif", ".tiff", ".svs", ".ndpi"}
 
 
 def source_files(sources: Sequence[str], data: Path) -> list[Path]:
-    """The files to train on, folders expanded in name order.
+    """Files of a training, with folders expanded in name order.
 
     Args:
         sources: files or folders, relative to ``data``.
@@ -33,7 +33,7 @@ def source_files(sources: Sequence[str], data: Path) -> list[Path]:
 
 
 def images_in(folder: Path) -> list[Path]:
-    """The image files of a folder in name order; none if it is not a folder."""
+    """Image files of a folder in name order; none if it is not a folder."""
     if not folder.is_dir():
         return []
     return sorted(path for path in folder.iterdir() if path.suffix.lower() in IMAGE_SUFFIXES)

@@ -1,4 +1,4 @@
-"""Fine-tuning: a run that starts from the weights of a file."""
+"""Initial weights of fine-tuning."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ml.errors import WeightsError
 
 
 def take_weights(network: nn.Module, stored: nn.Module, path: Path) -> None:
-    """Give a network the weights of a stored one.
+    """Copy the weights of a stored network.
 
     Raises:
         WeightsError: it is another architecture, or of other sizes.

@@ -1,4 +1,4 @@
-"""What the steps of all schemes share: the gradient step, and its rate over a run."""
+"""Gradient step shared by all schemes, and the learning rate over a run."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def descend(optimiser: torch.optim.Optimizer, loss: Tensor) -> float:
     return float(loss.detach())
 
 
-def stand_by(optimiser: torch.optim.Optimizer) -> None:
-    """Take the step that peers take, where this process has nothing to learn from; alone: none."""
+def step_without_loss(optimiser: torch.optim.Optimizer) -> None:
+    """Take part in the step of the other processes without a loss; nothing if there are none."""
     if peers().world == 1:
         return
     optimiser.zero_grad()
@@ -29,11 +29,11 @@ def stand_by(optimiser: torch.optim.Optimizer) -> None:
 
 
 def set_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:
-    """Set the learning rate of everything that is trained."""
+    """Set the learning rate of all parameters."""
     for group in optimiser.param_groups:
         group["lr"] = rate
 
 
 def half_cosine(done: float, of: float = 1.0) -> float:
-    """From 1 at ``done`` = 0 down to 0 at ``done`` = ``of``, flat at both ends."""
+    """Half a cosine, from 1 at ``done`` = 0 to 0 at ``done`` = ``of``."""
     return 0.5 * (1 + math.cos(math.pi * done / of))

@@ -1,4 +1,4 @@
-"""The figures of training in the cards of ``triplet``, ``cnn`` and ``graph``."""
+"""Figures of training in the cards of ``triplet``, ``cnn`` and ``graph``."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ml.training.descriptors.views import KeypointStill
 
 
 class DescriptorSummary(RunSummary):
-    """What a training of a descriptor returns.
+    """Result of a descriptor training.
 
-    ``stills`` it learned from, those ``held_out``, and the ``validation`` on these by family, see
+    Numbers of stills learned from and held out, and the ``validation`` on the latter, see
     ``validate``; empty if none was held out.
     """
 
@@ -24,9 +24,6 @@ class DescriptorSummary(RunSummary):
     held_out: int
     validation: dict[str, dict[str, float]]
 
-
-OfGraph = tuple[float | None, Mapping[str, Mapping[str, float]]]
-"""What is reported of a graph network only, see ``write_training``."""
 
 SHARES = ("easy", "semi_hard", "hard")
 
@@ -37,28 +34,20 @@ def write_training(
     history: Mapping[str, Sequence[float]],
     held_out: Sequence[KeypointStill],
     *,
-    of_graph: OfGraph = (None, {}),
     section: str = "training",
 ) -> str:
-    """Write the run's figures between the markers of a section, SIFT's beside them.
+    """Write the run's figures between the markers of a section, with SIFT's for comparison.
 
-    Args:
-        of_graph: share of the greatest entropy that its attention has, scores by family with its
-            positions shuffled.
     Returns:
-        What was written.
+        The text.
     Raises:
         BadInputError: no such card, or it lacks the markers.
     """
     scores: dict[str, Mapping[str, Mapping[str, float]]] = {}
     if summary["validation"]:
         scores[str(summary["name"])] = summary["validation"]
-    entropy_share, shuffled = of_graph
-    if shuffled:
-        scores[f"{summary['name']}, positions shuffled"] = shuffled
-    if scores:
         scores["sift"] = validate(load_descriptor("sift"), held_out)
-    text = training_text(summary, history, scores, entropy_share=entropy_share)
+    text = training_text(summary, history, scores)
     update_card(card, section, text)
     return text
 
@@ -67,10 +56,8 @@ def training_text(
     summary: DescriptorSummary,
     history: Mapping[str, Sequence[float]],
     scores: Mapping[str, Mapping[str, Mapping[str, float]]],
-    *,
-    entropy_share: float | None = None,
 ) -> str:
-    """The loss, the share of easy triplets where there are some, the scores on held-out stills."""
+    """Markdown of the loss, the share of easy triplets if any, and the held-out scores."""
     loss = history["loss"]
     parts = [
         f"{summary['name']} {summary['version']}, configuration {summary['train_config_hash']}:"
@@ -79,30 +66,25 @@ def training_text(
     ]
     if "easy" in history:
         parts[0] += f" {_easy(history)}"
-    if entropy_share is not None:
-        parts[0] += (
-            " Entropy of the attention over held-out stills, as a share of the greatest:"
-            f" {entropy_share:.4f}."
-        )
     if scores:
         parts.append(_scores(scores))
     return "\n\n".join(parts)
 
 
 def _length(summary: DescriptorSummary, history: Mapping[str, Sequence[float]]) -> str:
-    """Steps or epochs; of epochs that were not all taken also how many triplets they are."""
+    """Number of steps or epochs; of an incomplete run also that of triplets."""
     taken = len(history["loss"])
     if "easy" not in history:
         return f"{taken} steps"
     config = summary["train_config"]
     if taken >= config["epochs"]:
         return f"{taken} epochs"
-    seen, asked = (count * config["triplets"] for count in (taken, config["epochs"]))
-    return f"{taken} of {config['epochs']} epochs, {seen:,} of {asked:,} triplets"
+    seen, planned = (count * config["triplets"] for count in (taken, config["epochs"]))
+    return f"{taken} of {config['epochs']} epochs, {seen:,} of {planned:,} triplets"
 
 
 def _over(values: Sequence[float]) -> str:
-    """Means of the first and the last tenth."""
+    """Text with the means of the first and the last tenth."""
     if not values:
         return "none"
     tenth = max(1, len(values) // 10)
@@ -111,7 +93,7 @@ def _over(values: Sequence[float]) -> str:
 
 
 def _easy(history: Mapping[str, Sequence[float]]) -> str:
-    """How many triplets cost nothing, of the held-out operations where there are some."""
+    """Sentence on the share of triplets with zero loss, of held-out operations if there are any."""
     shares = history.get("held_out_easy") or history["easy"]
     return (
         f"Share of easy triplets: {shares[0]:.3f} in the first epoch, {shares[-1]:.3f} in the last."
@@ -119,7 +101,7 @@ def _easy(history: Mapping[str, Sequence[float]]) -> str:
 
 
 def _scores(scores: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
-    """NN precision by family; over all families also those under the threshold."""
+    """Table of NN precision by family, and of the thresholded figures over all families."""
     families = (*FAMILIES, "all")
     rows = [
         [

@@ -1,7 +1,4 @@
-"""Training of ``cnn``: the seven-layer CNN of key point windows, by contrast across two views.
-
-Run it by ``python -m ml train cnn``.
-"""
+"""``python -m ml train cnn``: the CNN of key point windows, by contrast across two views."""
 
 from __future__ import annotations
 
@@ -13,31 +10,19 @@ from ml.keypoints.descriptors.learned import descriptor_from_file
 from ml.keypoints.descriptors.learned_weights import StoredDescriptor, save_descriptor
 from ml.training.common.run import TrainingRun, add_run_arguments
 from ml.training.descriptors.card import DescriptorSummary, write_training
-from ml.training.descriptors.contrast import ContrastLearner, ViewPair
+from ml.training.descriptors.contrast import ContrastLearner
 from ml.training.descriptors.contrast_config import ContrastConfig
-from ml.training.descriptors.validate import validate, with_shuffled_positions
+from ml.training.descriptors.validate import validate
 from ml.training.descriptors.views import KeypointStill, read_stills
 from ml.types import Progress
 
 
-class ContrastSummary(DescriptorSummary):
-    """What a training of ``cnn`` or ``graph`` returns: key points of the stills as well.
-
-    Of ``graph`` with stills held out also ``entropy_share`` of its attention there, see
-    ``KeypointGnn``, and the validation with its ``positions_shuffled``; else None and empty.
-    """
-
-    keypoints: int
-    entropy_share: float | None
-    positions_shuffled: dict[str, dict[str, float]]
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``python -m ml train cnn``."""
+    """Add the arguments of ``python -m ml train cnn``."""
     add_run_arguments(parser, has_card=True, has_start=True)
 
 
-def run(args: argparse.Namespace, progress: Progress) -> ContrastSummary:
+def run(args: argparse.Namespace, progress: Progress) -> DescriptorSummary:
     """Train by command line arguments; see ``train_contrast``."""
     config = config_from_file(ContrastConfig(), args.config)
     stills, held_out = read_stills(args.data, config.stills, progress=progress)
@@ -48,28 +33,18 @@ def train_contrast(
     run: TrainingRun[ContrastConfig],
     stills: Sequence[KeypointStill],
     held_out: Sequence[KeypointStill] = (),
-    *,
-    bank: dict[int, ViewPair] | None = None,
-    most: int = 12,
-) -> ContrastSummary:
+) -> DescriptorSummary:
     """Train ``cnn`` or ``graph``.
 
     Args:
-        run: continues from its checkpoint, if there is one; its CNN starts from ``run.start``.
-        held_out: stills for validation only; may be empty.
-        bank: pairs of an earlier run over the same stills, frozen CNN and seed; more are added.
-        most: held-out stills to score at the end, evenly spaced.
+        run: Resumed from its checkpoint, if there is one; its CNN starts from ``run.start``.
+        held_out: Stills for validation only; may be empty.
     Source: graph-ssl-endoscopic-matching, sections 3.3, 4.1 and 4.2.
     """
     config = run.config
     with run.learning():
         learner = ContrastLearner(
-            config,
-            stills,
-            held_out=held_out,
-            start=run.start,
-            bank=bank,
-            compute=run.compute,
+            config, stills, held_out=held_out, start=run.start, compute=run.compute
         )
         run.train(learner, steps=config.steps, checkpoint_every=config.checkpoint_every)
     network = learner.network.eval()
@@ -78,20 +53,13 @@ def train_contrast(
         StoredDescriptor(config.name, config.version, config.ratio, network, learner.graph),
     )
     trained = descriptor_from_file(run.weights)
-    shuffled = with_shuffled_positions(trained, seed=config.seed)
-    summary: ContrastSummary = {
+    summary: DescriptorSummary = {
         **run.summary(),
         "stills": len(stills),
         "held_out": len(held_out),
-        "keypoints": sum(len(still.xy) for still in stills),
-        "validation": validate(trained, held_out, most=most) if held_out else {},
-        "entropy_share": learner.entropy_share(),
-        "positions_shuffled": validate(shuffled, held_out, most=most)
-        if held_out and shuffled is not None
-        else {},
+        "validation": validate(trained, held_out) if held_out else {},
     }
     run.write_log(summary)
     if run.card is not None:
-        graph = (summary["entropy_share"], summary["positions_shuffled"])
-        write_training(run.card, summary, run.history, held_out, of_graph=graph)
+        write_training(run.card, summary, run.history, held_out)
     return summary

@@ -11,33 +11,30 @@ import torch
 from scipy.spatial import cKDTree
 from torch import Tensor, nn
 
-from ml.errors import UnknownNameError
 from ml.geometry import transform_points
-from ml.keypoints.descriptors.learned import PAD_PX, as_plane, padded
+from ml.keypoints.descriptors.learned import PAD_PX, as_plane, pad_image
 from ml.keypoints.descriptors.learned_weights import read_descriptor
 from ml.networks.device import REFERENCE, Compute
 from ml.networks.keypoint_cnn import KeypointCnn
 from ml.networks.keypoint_gnn import KeypointGnn, normalised_positions
+from ml.training.common.held_out import evaluating, record_held_out
 from ml.training.common.peers import peers
 from ml.training.common.run import History
 from ml.training.common.start import take_weights
 from ml.training.common.steps import half_cosine, set_rate
-from ml.training.common.watch import looking, watch
 from ml.training.descriptors.contrast_config import ContrastConfig
-from ml.training.descriptors.losses import RIVALS, Projection, cross_view
+from ml.training.descriptors.losses import Projection, cross_view
 from ml.training.descriptors.views import KeypointStill, make_view
 from ml.types import ArrayF32, ArrayF64, ArrayI64
 
-LOSS_NAMES = ("contrast", *RIVALS)
-
-WATCHED = 4
-"""Held-out stills that are looked at while a run lasts; the final scores use more."""
+MAX_HELD_OUT = 4
+"""Number of held-out stills scored during a run."""
 _HELD_OUT = 1 << 21
-"""Keeps what is drawn of held-out stills apart from the steps and the bank."""
+"""Seed of the draws from held-out stills, different from those of steps and bank."""
 
 
 class ContrastLearner:
-    """Networks, projection and optimiser over stills."""
+    """Contrastive learner of a CNN, with or without a graph network."""
 
     def __init__(
         self,
@@ -46,22 +43,16 @@ class ContrastLearner:
         *,
         held_out: Sequence[KeypointStill] = (),
         start: Path | None = None,
-        bank: dict[int, ViewPair] | None = None,
         compute: Compute = REFERENCE,
     ) -> None:
-        """Build it; ``bank`` is filled, and shared by runs over one frozen CNN and one seed.
-
-        ``held_out``: stills that are only looked at now and then.
-        """
-        if config.loss not in LOSS_NAMES:
-            raise UnknownNameError("loss", config.loss, list(LOSS_NAMES))
+        """Build networks and optimiser; the loss of some ``held_out`` stills is recorded."""
         self.config, self.stills, self.device = config, stills, compute.device
         self.compute = compute
         chosen = np.unique(
-            np.linspace(0, len(held_out) - 1, min(WATCHED, len(held_out))).astype(int)
+            np.linspace(0, len(held_out) - 1, min(MAX_HELD_OUT, len(held_out))).astype(int)
         )
         self.held_out = [held_out[i] for i in chosen]
-        self._bank = {} if bank is None else bank
+        self._bank: dict[int, ViewPair] = {}
         self.network = KeypointCnn(config.network)
         self.graph = KeypointGnn(config.graph) if config.has_graph else None
         self.projection = Projection(config.network.dim, config.projection_dim)
@@ -83,9 +74,9 @@ class ContrastLearner:
         )
 
     def step(self, number: int, history: History) -> float:
-        """One step over ``pairs`` stills with a view of each."""
+        """Take a step over ``pairs`` stills with a view of each."""
         config = self.config
-        rng = np.random.default_rng((config.seed, peers().drawn(number)))
+        rng = np.random.default_rng((config.seed, peers().draw_number(number)))
         share = half_cosine(number, config.steps) if config.decay else 1.0
         set_rate(self.optimiser, config.learning_rate * share)
         self.optimiser.zero_grad()
@@ -97,51 +88,32 @@ class ContrastLearner:
         peers().average(self.optimiser)
         self.optimiser.step()
         if self.held_out:
-            watch(history, number, self._held_out_loss)
+            record_held_out(history, number, self._held_out_loss)
         return total
 
-    def entropy_share(self) -> float | None:
-        """Of the attention over held-out stills, see ``KeypointGnn``; None without graph or stills.
-
-        All their key points take part, as at matching.
-        """
-        if self.graph is None or not self.held_out:
-            return None
-        found = []
-        with looking(self.modules.values()):
-            for number, still in enumerate(self.held_out):
-                rng = np.random.default_rng((self.config.seed, _HELD_OUT, number))
-                pair = self._drawn(rng, [still])
-                where = self._where(self.graph, pair, 0, np.arange(len(pair.xy[0])))
-                found.append(self.graph.entropy_share(pair.features[0], where))
-        return float(np.mean(found))
-
     def _held_out_loss(self) -> float:
-        """Over views of the held-out stills, always the same ones."""
+        """Loss over fixed views of the held-out stills."""
         losses = []
-        with looking(self.modules.values()):
+        with evaluating(self.modules.values()):
             for number, still in enumerate(self.held_out):
                 rng = np.random.default_rng((self.config.seed, _HELD_OUT, number))
                 losses.append(float(self._loss(self._drawn(rng, [still]), rng)))
         return float(np.mean(losses))
 
     def _pair_loss(self, rng: np.random.Generator) -> Tensor:
-        """Equation 6 over one still and one view of it."""
+        """Loss (equation 6) of one still and one view of it."""
         return self._loss(self.pair(rng), rng)
 
     def _loss(self, pair: ViewPair, rng: np.random.Generator) -> Tensor:
         config = self.config
-        rows = kept_rows(rng, len(pair.xy[0]), least_share=config.least_share)
-        if config.loss in RIVALS:
-            own = torch.from_numpy(rows).to(self.device)
-            return RIVALS[config.loss](*(side[own] for side in pair.features))
+        rows = random_rows(rng, len(pair.xy[0]), min_share=config.min_share)
         first, second = (self._projected(pair, side, rows) for side in (0, 1))
         nodes = neighbour_batches(rng, pair.xy[0][rows], config.neighbours, far=config.far)
         groups = torch.from_numpy(nodes).to(self.device)
         return cross_view(first[groups], second[groups], temperature=config.temperature)
 
     def pair(self, rng: np.random.Generator) -> ViewPair:
-        """A pair drawn afresh, or one of the bank, whose features are computed once."""
+        """A new random pair, or a pair of the bank, whose features are computed once."""
         if self.config.train_cnn or not self.config.bank:
             return self._drawn(rng, self.stills)
         number = int(rng.integers(self.config.bank))
@@ -158,7 +130,7 @@ class ContrastLearner:
         jitter = rng.normal(0, self.config.jitter_px, (len(seen), 2)).astype(np.float32)
         xy = (still.xy[seen], moved[seen] + jitter)
         with torch.set_grad_enabled(self.config.train_cnn and torch.is_grad_enabled()):
-            with self.compute.learning():
+            with self.compute.training_precision():
                 shared = self.network.shared(planes.to(self.device))
             shared = shared.float()
             features = [
@@ -171,16 +143,16 @@ class ContrastLearner:
         return ViewPair(xy, (features[0], features[1]), size)
 
     def _planes(self, rng: np.random.Generator, still: KeypointStill) -> tuple[Tensor, ArrayF64]:
-        """(2, 1, H, W), what the network sees of a still and of a view of it, and its matrix."""
+        """(2, 1, H, W) inputs of the network: a still and a view of it; and the view's matrix."""
         step = self.config.network.map_px
         view = make_view(rng, still, self.config.view)
-        both = [as_plane(padded(p, step=step)) for p in (still.equalised, view.equalised)]
+        both = [as_plane(pad_image(p, step=step)) for p in (still.equalised, view.equalised)]
         return torch.cat(both), view.H_view_from_still
 
     def _projected(self, pair: ViewPair, side: int, rows: ArrayI64) -> Tensor:
         """(n, projection_dim) projections of some nodes of one of the two views."""
         vectors = pair.features[side][torch.from_numpy(rows).to(self.device)]
-        with self.compute.learning():
+        with self.compute.training_precision():
             if self.graph is not None:
                 vectors = self.graph(vectors, self._where(self.graph, pair, side, rows))
             out: Tensor = self.projection(vectors)
@@ -203,28 +175,27 @@ class ViewPair:
 
 
 def seen_rows(xy: ArrayF32, shape: tuple[int, ...]) -> ArrayI64:
-    """Rows of the points that lie in an image of that shape, ascending."""
+    """Rows of the points inside an image of that shape, ascending."""
     inside = (xy >= 0).all(axis=1) & (xy[:, 0] <= shape[1] - 1) & (xy[:, 1] <= shape[0] - 1)
     return np.flatnonzero(inside).astype(np.int64)
 
 
-def kept_rows(rng: np.random.Generator, count: int, *, least_share: float) -> ArrayI64:
-    """A random share of ``count`` rows, at least ``least_share`` and two of them, ascending."""
-    kept = max(2, round(count * rng.uniform(least_share, 1.0)))
+def random_rows(rng: np.random.Generator, count: int, *, min_share: float) -> ArrayI64:
+    """Draw a random share of ``count`` rows, at least ``min_share`` and two of them, ascending."""
+    kept = max(2, round(count * rng.uniform(min_share, 1.0)))
     return np.sort(rng.permutation(count)[:kept]).astype(np.int64)
 
 
 def neighbour_batches(
     rng: np.random.Generator, xy: ArrayF32, size: int, *, far: float = 0.0
 ) -> ArrayI64:
-    """(N, size) rows: each node first, then its neighbours, no node twice; fewer if N is less.
+    """Mini-batches: (N, size) rows, each node and then its neighbours; fewer if N is less.
 
-    Every node of the graph is a neighbour of every other. A share ``far`` of those of a mini-batch
-    are drawn among all, for what a key point is mistaken for lies far away more often than near;
-    the rest are the nearest.
+    A share ``far`` of the neighbours is drawn among all nodes, because key points are confused more
+    often with distant ones; the rest are the nearest.
 
-    Source: graph-ssl-endoscopic-matching, section 4.2, "mini-batch of node neighbors"; which
-        neighbours these are the paper does not say.
+    Source: graph-ssl-endoscopic-matching, section 4.2, "mini-batch of node neighbors"; the paper
+        does not say which neighbours.
     """
     count = min(size, len(xy))
     drawn = round(far * (count - 1))
@@ -238,7 +209,7 @@ def neighbour_batches(
 
 
 def load_start(network: KeypointCnn, graph: KeypointGnn | None, path: Path) -> None:
-    """Take the CNN's weights from a file of ``cnn`` or ``graph``, and the graph's where it has one.
+    """Copy the weights of the CNN, and of the graph if there is one, from a file.
 
     Raises:
         WeightsError: the file holds another network, or one of other sizes.

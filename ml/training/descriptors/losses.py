@@ -1,4 +1,4 @@
-"""Losses of the descriptors of key points: adaptive triplets, contrast of two views, rivals."""
+"""Losses of the key point descriptors: adaptive triplets, contrast of two views."""
 
 from __future__ import annotations
 
@@ -9,15 +9,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ml.errors import ShapeError
-
-NEIGHBOURS = 8
-"""Nearest neighbours whose distances both views should agree on (SOSNet, section 3.1)."""
-
-ALPHA, MARGIN, NORM_SHARE = 2.0, 1.2, 0.1
-"""Weight of the distance in the hybrid similarity, margin, weight of the lengths (HyNet, 4.1)."""
-
-_SMALL = 1e-6
-"""Keeps square roots differentiable at zero distance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +30,10 @@ def adaptive_triplet(
 ) -> Tensor:
     """Triplet loss whose margin is half the squared distance of anchor and positive.
 
-    As printed, without a hinge, every negative is pushed away for ever; features of unit length
-    bound the loss by -4 a triplet. With ``hinge`` each triplet counts from 0 up; then all features
-    in one point are a minimum too, for the margin vanishes with the distances. ``least_margin``
-    keeps it from vanishing.
+    As printed, without a hinge, negatives are pushed away without end; for features of unit length
+    the loss is at least -4 a triplet. With ``hinge`` a triplet costs at least 0; as the margin
+    vanishes with the distances, features in a single point are then a minimum too, which
+    ``least_margin`` prevents.
 
     Args:
         anchor, positive, negative: (N, D), row i of each is triplet i.
@@ -59,13 +50,13 @@ def adaptive_triplet(
 
 
 def hardest_triplets(anchor: Tensor, positive: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Triplets whose negative is the feature of another one nearest to the anchor or the positive.
+    """Choose the nearest feature of another triplet as negative of each triplet.
 
     Args:
         anchor, positive: (N, D) of unit length, N >= 2, row i of both is triplet i.
     Returns:
-        anchor, positive, negative: (N, D) each. The first two are exchanged where the negative is
-        nearer to the positive.
+        anchor, positive, negative: (N, D) each. Anchor and positive are exchanged if the negative
+        is nearer to the positive.
     Raises:
         ShapeError: the two differ in shape, or N < 2.
     Source: Mishchuk et al. 2017 (HardNet), section 3.1; the paper draws one at random.
@@ -84,7 +75,7 @@ def hardest_triplets(anchor: Tensor, positive: Tensor) -> tuple[Tensor, Tensor, 
 
 
 def triplet_shares(anchor: Tensor, positive: Tensor, negative: Tensor) -> TripletShares:
-    """How many triplets are hard, semi-hard and easy; ties are not easy, and not hard.
+    """Shares of hard, semi-hard and easy triplets; ties are neither easy nor hard.
 
     Source: adaptive-triplet-endoscopic-matching, section 3.3.1.
     """
@@ -97,8 +88,8 @@ def triplet_shares(anchor: Tensor, positive: Tensor, negative: Tensor) -> Triple
 def cross_view(first: Tensor, second: Tensor, *, temperature: float) -> Tensor:
     """Contrast of each node with all others of its mini-batch, in both views.
 
-    The positive pair stands above the line of equation 5 only: the sum below runs over k != i in
-    both of its parts, as printed, so the loss may fall below zero.
+    The positive pair is only in the numerator of equation 5: the sum below runs over k != i in both
+    of its parts, as printed, so the loss may be negative.
 
     Args:
         first, second: (..., n, D) projections, n >= 2 nodes a mini-batch; row i of both views is
@@ -125,7 +116,7 @@ def cross_view(first: Tensor, second: Tensor, *, temperature: float) -> Tensor:
 
 
 class Projection(nn.Module):
-    """The two-layer projection under the cosine of equation 5; dropped after training."""
+    """Two-layer projection under the cosine of equation 5; dropped after training."""
 
     def __init__(self, dim: int, out_dim: int) -> None:
         super().__init__()
@@ -135,69 +126,6 @@ class Projection(nn.Module):
         """(N, dim) to (N, out_dim)."""
         out: Tensor = self.layers(x)
         return out
-
-
-def sosnet(first: Tensor, second: Tensor) -> Tensor:
-    """Quadratic hinge against the hardest negative, and agreement of second-order distances.
-
-    Args:
-        first, second: (N, D), row i of both views is the same key point, N >= 2.
-    Source: Tian et al. 2019 (SOSNet), equations 1 to 4.
-    """
-    a, b = functional.normalize(first, dim=1), functional.normalize(second, dim=1)
-    across = distances(a, b)
-    hinge = (1 + across.diagonal() - hardest(across, a, b)).clamp(min=0).square().mean()
-    within_a, within_b = distances(a, a), distances(b, b)
-    count = min(NEIGHBOURS + 1, len(a))
-    near = torch.zeros_like(within_a, dtype=torch.bool)
-    for side in (within_a, within_b):
-        near.scatter_(1, side.detach().topk(count, dim=1, largest=False).indices, value=True)
-    apart = ((within_a - within_b).square() * near).sum(dim=1)
-    return hinge + (apart + _SMALL).sqrt().mean()
-
-
-def hynet(first: Tensor, second: Tensor) -> Tensor:
-    """Triplets by a hybrid of inner product and distance, and agreement of lengths.
-
-    Args:
-        first, second: as for ``sosnet``, not normalised.
-    Source: Tian et al. 2020 (HyNet), equations 5 to 8.
-    """
-    a, b = functional.normalize(first, dim=1), functional.normalize(second, dim=1)
-    across = distances(a, b)
-    positive, negative = hybrid(across.diagonal()), hybrid(hardest(across, a, b))
-    lengths = (first.norm(dim=1) - second.norm(dim=1)).square().mean()
-    return (MARGIN + negative - positive).clamp(min=0).mean() + NORM_SHARE * lengths
-
-
-def hybrid(distance: Tensor) -> Tensor:
-    """Similarity of unit vectors at this distance; its steepest slope along their angle is 1."""
-    angle = torch.linspace(0, torch.pi, 181)
-    slope = ALPHA * torch.cos(angle / 2) + torch.sin(angle)
-    cosine = 1 - distance.square() / 2
-    return (ALPHA * (1 - distance) + cosine) / slope.max().to(distance)
-
-
-def distances(a: Tensor, b: Tensor) -> Tensor:
-    """(N, M) between rows of unit length."""
-    return (2 - 2 * a @ b.T).clamp(min=_SMALL).sqrt()
-
-
-def hardest(across: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    """(N,) distance from each pair to the nearest other key point, of either view."""
-    own = torch.eye(len(across), dtype=torch.bool, device=across.device)
-    far = torch.inf
-    sides = (
-        across.masked_fill(own, far),
-        across.T.masked_fill(own, far),
-        distances(a, a).masked_fill(own, far),
-        distances(b, b).masked_fill(own, far),
-    )
-    return torch.stack([side.min(dim=1).values for side in sides]).min(dim=0).values
-
-
-RIVALS = {"sosnet": sosnet, "hynet": hynet}
-"""Of the features themselves; ``contrast`` is of their projections."""
 
 
 def _one_way(within: Tensor, across: Tensor) -> Tensor:

@@ -1,8 +1,6 @@
-"""Training of ``triplet``, and its tuning to one sequence without labels.
+"""``python -m ml train triplet``: the triplet descriptor, and its tuning to one sequence.
 
-Run it by ``python -m ml train triplet --data DATA`` or, to tune, ``python -m ml train triplet
---sequence FRAMES --from weights.safetensors``. A step of the run is an epoch; every few epochs a
-new data set is drawn.
+A step of the run is an epoch; every few epochs a new data set is drawn.
 """
 
 from __future__ import annotations
@@ -26,9 +24,9 @@ from ml.types import Progress
 
 
 class TripletSummary(DescriptorSummary):
-    """What a training of ``triplet`` returns: the first and the last share of each kind as well.
+    """Result of a training of ``triplet``, with the first and the last share of each kind.
 
-    ``table``: what a card was given, empty if there is none.
+    ``table``: Markdown written into a card, empty without a card.
     """
 
     shares: dict[str, list[float]]
@@ -36,7 +34,7 @@ class TripletSummary(DescriptorSummary):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``python -m ml train triplet``."""
+    """Add the arguments of ``python -m ml train triplet``."""
     add_run_arguments(parser, has_data=False, has_card=True, has_start=True)
     parser.add_argument(
         "--sequence", type=Path, help="frames or a video to tune to, without labels"
@@ -72,7 +70,7 @@ def train_triplet(
     """Train ``triplet``; draws ``shares.png``, the paper's figure 6, where matplotlib is installed.
 
     Args:
-        run: continues from its checkpoint, if there is one; otherwise from ``run.start``, if given.
+        run: resumed from its checkpoint, or started from ``run.start``, if there is one.
         held_out: stills for shares and validation only; may be empty.
         section: of the run's card.
     Source: adaptive-triplet-endoscopic-matching, sections 2.2, 3.2 and 3.3.1.

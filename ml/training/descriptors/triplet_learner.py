@@ -1,4 +1,4 @@
-"""The network of ``triplet``'s training, and one epoch of it."""
+"""Learner of the triplet descriptor."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ from ml.training.descriptors.views import KeypointStill
 from ml.types import ArrayI64
 
 _MINED_EASY = "mined_easy"
-"""Of the history: the share of easy triplets among those that are learned from."""
+"""History key: share of easy triplets among the mined ones."""
 
-_WATCHED = 2048
-"""Most held-out triplets whose shares each epoch records: they are embedded all at once."""
+_MAX_HELD_OUT = 2048
+"""Largest number of held-out triplets, which are embedded at once."""
 
 _HELD_OUT_SET, _HELD_OUT_NEGATIVES = 1 << 21, 1 << 22
-"""Numbers that keep what is drawn of held-out stills apart from the data sets and the epochs."""
+"""Seeds of the draws from held-out stills, different from those of data sets and epochs."""
 
 
 class TripletLearner:
-    """Network and optimiser, and the data set in use; a step of the run is an epoch."""
+    """Learner of the triplet network; a step is an epoch."""
 
     def __init__(
         self,
@@ -71,51 +71,52 @@ class TripletLearner:
             else torch.optim.SGD(weights, lr=rate, momentum=config.momentum)
         )
         self._drawn: tuple[int, TripletSet] | None = None
-        self._watched = self._triplets(_HELD_OUT_SET, held_out, most=_WATCHED) if held_out else None
+        self._held_out = (
+            self._triplets(_HELD_OUT_SET, held_out, limit=_MAX_HELD_OUT) if held_out else None
+        )
 
     def step(self, number: int, history: History) -> float:
-        """One epoch over the data set in use; records the shares of easy and hard triplets."""
+        """Take an epoch over the current data set, and record the shares of its triplets."""
         wanted = number // self.config.renew_every
         if self._drawn is None or self._drawn[0] != wanted:
             self._drawn = (wanted, self._triplets(wanted, self.stills))
-        least = self._least_margin(history)
-        loss, shares, easy = self._epoch(number, self._drawn[1], least)
+        min_margin = self._least_margin(history)
+        loss, shares, easy = self._epoch(number, self._drawn[1], min_margin)
         _record(history, "", shares)
         history.setdefault(_MINED_EASY, []).append(round(easy, 5))
-        if self._watched is not None:
-            _record(history, "held_out_", self._held_out_shares(self._watched))
+        if self._held_out is not None:
+            _record(history, "held_out_", self._held_out_shares(self._held_out))
         return loss
 
     def _triplets(
-        self, number: int, stills: Sequence[KeypointStill], *, most: int | None = None
+        self, number: int, stills: Sequence[KeypointStill], *, limit: int | None = None
     ) -> TripletSet:
         count = self.config.triplets
         return draw_triplets(
             np.random.default_rng((self.config.seed, 1 << 20, number)),
             stills,
-            count=count if most is None else min(count, most),
+            count=count if limit is None else min(count, limit),
             patch_px=self.config.network.patch_px,
             perspective=self.config.perspective,
             light=self.config.light,
         )
 
     def _least_margin(self, history: History) -> float:
-        """Zero once the share of easy triplets has settled."""
+        """Least margin; zero once the share of easy triplets has settled."""
         easy = max(history.get(_MINED_EASY, []), default=0.0)
         return self.config.least_margin if easy < self.config.settled else 0.0
 
     def _epoch(
         self, epoch: int, triplets: TripletSet, least_margin: float
     ) -> tuple[float, np.ndarray, float]:
-        """Loss a triplet; the shares of easy, semi-hard and hard ones among drawn negatives, and
-        the share of easy ones among those that are learned from."""
+        """Mean loss, shares of kinds with random negatives, share of easy ones as learned."""
         config = self.config
-        rng = np.random.default_rng((config.seed, peers().drawn(epoch)))
+        rng = np.random.default_rng((config.seed, peers().draw_number(epoch)))
         share = half_cosine(epoch, config.epochs) if config.decay else 1.0
         set_rate(self.optimiser, config.learning_rate * share)
         total, shares, easy, seen = 0.0, np.zeros(3), 0.0, 0
         batches = self._batches(rng, triplets)
-        for batch in batches[: peers().least(len(batches))]:
+        for batch in batches[: peers().minimum(len(batches))]:
             anchor, positive, negative = self._embedded(triplets, batch, rng)
             shares += len(batch) * _as_array(triplet_shares(anchor, positive, negative))
             if config.mined:
@@ -134,10 +135,10 @@ class TripletLearner:
         else:
             order = rng.permutation(len(triplets))
             batches = [order[i : i + size] for i in range(0, len(order), size)]
-        return [rows for rows in batches if len(rows) > 1]  # one alone has no negatives
+        return [rows for rows in batches if len(rows) > 1]  # a single image has no negatives
 
     def _held_out_shares(self, triplets: TripletSet) -> np.ndarray:
-        """Shares over held-out triplets, always the same ones."""
+        """Shares of kinds over fixed held-out triplets."""
         rng = np.random.default_rng((self.config.seed, _HELD_OUT_NEGATIVES))
         with torch.no_grad():
             vectors = self._embedded(triplets, np.arange(len(triplets)), rng)
@@ -146,12 +147,12 @@ class TripletLearner:
     def _embedded(
         self, triplets: TripletSet, rows: np.ndarray, rng: np.random.Generator
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Anchors, positives and random negatives out of the other triplets; (n, D) each."""
+        """Anchors, positives and random negatives of other triplets, (n, D) each."""
         chosen = torch.from_numpy(rows)
         both = torch.cat([triplets.anchors[chosen], triplets.positives[chosen]])
-        with self.compute.learning():
+        with self.compute.training_precision():
             vectors = self.network(as_patches(both.to(self.device)))
-        vectors = vectors.float()  # hardest triplets are told by small differences of distance
+        vectors = vectors.float()  # distances of the hardest triplets differ little
         chosen = torch.from_numpy(random_negatives(rng, len(rows))).to(self.device)
         negative = vectors[chosen]
         return vectors[: len(rows)], vectors[len(rows) :], negative

@@ -1,4 +1,4 @@
-"""Patches for triplets: anchors cut around key points, positives in perspective."""
+"""Patches of triplets: anchors around key points, positives in perspective."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from ml.training.descriptors.views import KeypointStill, StillViewConfig, other_
 from ml.types import ArrayI64, ImageU8
 
 _WINDOW = 1.5
-"""Side of the window that a positive is warped from, in patches: it holds any tilted patch."""
+"""Side of the window of a positive, in patches: it holds any tilted patch."""
 
 _CHUNK = 128
-"""Patches warped at once: it bounds the memory, not the result."""
+"""Number of patches warped at once, to bound the memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class PerspectiveConfig:
-    """How far a positive is from its anchor."""
+    """Difference of a positive from its anchor."""
 
     rotation_deg: float = 15.0  # largest, in either direction
     scale: float = 0.15  # largest log scale, in either direction
     tilt: float = 0.1  # largest shift of each corner, as a share of the side
-    shift_px: float = 1.0  # largest, of the patch: a detector does not hit the same point twice
+    shift_px: float = 1.0  # largest shift of the patch, as of a detector
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +54,10 @@ def draw_triplets(
     perspective: PerspectiveConfig,
     light: StillViewConfig,
 ) -> TripletSet:
-    """Draw key points of the stills and cut both patches of each.
+    """Draw key points of the stills, and cut both patches of each.
 
     Args:
-        count: N; no key point twice, so at most all there are.
+        count: N, at most the number of key points.
         light: its photometric part is applied to its share of the positives.
     Raises:
         BadInputError: fewer than 2 key points.
@@ -86,7 +86,7 @@ def draw_triplets(
 def perspective_patches(
     rng: np.random.Generator, windows: Tensor, *, patch_px: int, config: PerspectiveConfig
 ) -> Tensor:
-    """A patch of each window, turned, scaled and tilted at random about its centre.
+    """Cut a patch of each window, rotated, scaled and tilted at random about its centre.
 
     Args:
         windows: (N, 1, W, W) in [0, 1], W > patch_px.
@@ -114,7 +114,7 @@ def perspective_patches(
 
 
 def random_negatives(rng: np.random.Generator, count: int) -> ArrayI64:
-    """For each of ``count`` triplets a row of [anchors; positives] (2 * count) of another triplet.
+    """Draw for each of ``count`` triplets a row of [anchors; positives] of another triplet.
 
     Source: adaptive-triplet-endoscopic-matching, section 2.2: "chosen randomly from the rest of the
         anchors and positive samples of other triplets".
@@ -124,10 +124,9 @@ def random_negatives(rng: np.random.Generator, count: int) -> ArrayI64:
 
 
 def still_batches(rng: np.random.Generator, still: ArrayI64, size: int) -> list[ArrayI64]:
-    """Rows in batches, in random order, those of one still together as far as they go.
+    """Divide rows into random batches, grouped by still as far as possible.
 
-    A random negative within such a batch is a patch of the same image mostly, which is what a key
-    point is told apart from when two images are matched.
+    Random negatives of such a batch are mostly patches of the same image, as in matching.
 
     Args:
         still: (N,) of each row. size: of a batch, at least 1; the last one may be smaller.
@@ -142,12 +141,12 @@ def still_batches(rng: np.random.Generator, still: ArrayI64, size: int) -> list[
 
 
 def as_patches(stored: Tensor) -> Tensor:
-    """uint8 patches to float32 in [0, 1]."""
+    """Convert uint8 patches to float32 in [0, 1]."""
     return stored.float() / 255.0
 
 
 def _corner_map(rng: np.random.Generator, patch_px: int, config: PerspectiveConfig) -> np.ndarray:
-    """(3, 3): pixels from the patch's centre to pixels from the window's centre."""
+    """(3, 3) map of pixels from the patch's centre to pixels from the window's centre."""
     half = patch_px / 2
     corners = np.array([[-half, -half], [half, -half], [half, half], [-half, half]], np.float32)
     angle = np.radians(rng.uniform(-config.rotation_deg, config.rotation_deg))
@@ -155,7 +154,7 @@ def _corner_map(rng: np.random.Generator, patch_px: int, config: PerspectiveConf
     scale = np.exp(rng.uniform(-config.scale, config.scale))
     moved = scale * corners @ turn.T + rng.uniform(-config.tilt, config.tilt, (4, 2)) * patch_px
     tilt = cv2.getPerspectiveTransform(corners, np.asarray(moved, np.float32))
-    centre = tilt[:2, 2] / tilt[2, 2]  # the key point stays the centre, but for the shift
+    centre = tilt[:2, 2] / tilt[2, 2]  # the key point stays in the centre, before the shift
     back = np.eye(3)
     back[:2, 2] = rng.uniform(-config.shift_px, config.shift_px, 2) - centre
     return np.asarray(back @ tilt)

@@ -24,13 +24,13 @@ BURNT_IN: tuple[Area, ...] = ((0.0, 0.90, 0.24, 1.0), (0.84, 0.92, 1.0, 1.0))
 
 @dataclass(frozen=True, slots=True)
 class StillsConfig:
-    """Which images a run learns from, and what of them."""
+    """Stills and key points of a run."""
 
     folder: str = "endoscopy/laparoscopy-stills"  # relative to the data folder
     held_out: tuple[str, ...] = ("00004", "00011")  # operations kept for validation
     long_sides_px: tuple[int, ...] = (576, 720, 864)  # sizes that the stills take in turn
-    keypoints: int = 400  # of an image, by SIFT, spatially even
-    apart_px: float = 5.0  # key points nearer than this would be each other's false negatives
+    keypoints: int = 400  # of an image, by SIFT
+    apart_px: float = 5.0  # least distance of key points: near ones would be false negatives
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class StillView:
 def read_stills(
     data: Path, config: StillsConfig, *, progress: Progress
 ) -> tuple[list[KeypointStill], list[KeypointStill]]:
-    """Stills to train on and stills held out.
+    """Read the stills to train on and those held out.
 
     Raises:
         BadInputError: no image there, or no still left to train on.
@@ -100,12 +100,12 @@ def read_stills(
 
 
 def read_sequence(frames: Path, config: StillsConfig, *, most: int = 60) -> list[KeypointStill]:
-    """Stills of one sequence, a folder of frames or a video, evenly spaced, at the last size.
+    """Read evenly spaced stills of a folder of frames or a video, at the last size.
 
     Raises:
         BadInputError: nothing to read, or no frame with enough key points.
     """
-    from ml.mosaic.sources import open_source
+    from ml.mosaic.frames.sources import open_source
 
     source = open_source(frames)
     wanted = set(np.linspace(0, max(source.count - 1, 0), most).round().astype(int).tolist())
@@ -130,11 +130,11 @@ def make_still(
     burnt_in: Sequence[Area] = BURNT_IN,
     least: int = 20,
 ) -> KeypointStill | None:
-    """A still, cropped to what the scope sees, with its key points; None with fewer than ``least``.
+    """Crop an image to the field of view and detect key points; None with fewer than ``least``.
 
     Args:
-        long_side_px: of the whole image, before it is cropped.
-        burnt_in: where no key point may lie.
+        long_side_px: of the image before it is cropped.
+        burnt_in: areas without key points.
     """
     small = resized(image, long_side_px=long_side_px)
     grey = to_grey(small)
@@ -153,7 +153,7 @@ def make_still(
 
 
 def spaced(xy: ArrayF32, *, apart_px: float) -> ArrayI64:
-    """Rows of the points at least ``apart_px`` from every kept point before them, in order."""
+    """Select rows in order, at least ``apart_px`` from every selected point."""
     kept: list[int] = []
     for i, point in enumerate(xy):
         if not kept or np.square(xy[kept] - point).sum(axis=1).min() >= apart_px**2:
@@ -164,7 +164,7 @@ def spaced(xy: ArrayF32, *, apart_px: float) -> ArrayI64:
 def random_transform(
     rng: np.random.Generator, size_px: tuple[int, int], config: StillViewConfig
 ) -> ArrayF64:
-    """(3, 3) map of a view: one of rotation, translation, scaling; or all of them and a tilt.
+    """Draw a (3, 3) map: rotation, translation or scaling, or all of them and a tilt.
 
     Rotation and scaling are about the image's centre.
 
@@ -191,7 +191,7 @@ def random_transform(
 
 
 def make_view(rng: np.random.Generator, still: KeypointStill, config: StillViewConfig) -> StillView:
-    """A view of a still: transformed, then in other light, then equalised as at matching."""
+    """Draw a view of a still: transformed, in other light, and equalised."""
     height, width = still.grey.shape
     matrix = random_transform(rng, (height, width), config)
     grey = np.asarray(cv2.warpPerspective(still.grey, matrix, (width, height)), np.uint8)
@@ -201,7 +201,7 @@ def make_view(rng: np.random.Generator, still: KeypointStill, config: StillViewC
 
 
 def other_light(rng: np.random.Generator, grey: ImageU8, config: StillViewConfig) -> ImageU8:
-    """Other gain and gamma, in half of the cases motion blur, then noise; (H, W) uint8."""
+    """Change gain and gamma, add motion blur in half of the cases, and noise; (H, W) uint8."""
     light = 255.0 * (grey / 255.0) ** rng.uniform(*config.gamma) * rng.uniform(*config.gain)
     light = light.astype(np.float32)
     if rng.random() < 0.5 and config.blur_px >= 2:
@@ -211,7 +211,7 @@ def other_light(rng: np.random.Generator, grey: ImageU8, config: StillViewConfig
 
 
 def random_motion_kernel(rng: np.random.Generator, longest_px: int) -> ArrayF32:
-    """(k, k) float32 kernel of a line, at most ``longest_px`` long, at random; its sum is 1."""
+    """Random (k, k) float32 kernel of a line of at most ``longest_px``; its sum is 1."""
     length = float(rng.uniform(2, longest_px))
     angle = float(rng.uniform(0, np.pi))
     side = 2 * (int(np.ceil(length)) // 2) + 1
@@ -224,7 +224,7 @@ def random_motion_kernel(rng: np.random.Generator, longest_px: int) -> ArrayF32:
 
 
 def _tilt(rng: np.random.Generator, centre: tuple[float, float], most: float) -> ArrayF64:
-    """Perspective about the centre: corners come nearer or go farther by up to ``most``."""
+    """Random perspective about the centre, of at most ``most`` at the corners."""
     cx, cy = centre
     tilt = np.eye(3)
     tilt[2, :2] = rng.uniform(-most, most, 2) / np.maximum((cx, cy), 1.0)

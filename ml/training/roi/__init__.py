@@ -1,1 +1,1 @@
-"""Training of the ROI encoders and of what they are made of."""
+"""Training of the ROI encoders and their parts."""

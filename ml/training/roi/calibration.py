@@ -1,4 +1,4 @@
-"""``python -m ml train calibration``: which distances mean something, for an encoder's weights."""
+"""``python -m ml train calibration``: distances between unrelated regions, for an encoder."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypedDict
 
 from ml.errors import BadInputError
-from ml.roi.calibration import ALL_OF_IT, calibration_path, fit_calibration, write_calibration
+from ml.roi.calibration import FULL_WINDOW, calibration_path, fit_calibration, write_calibration
 from ml.roi.load import load_encoder
 from ml.types import Progress
 
@@ -16,11 +16,11 @@ _PICTURES = {".jpg", ".jpeg", ".png", ".tif", ".tiff", ".svs", ".ndpi", ".mrxs",
 
 
 class CalibrationSummary(TypedDict):
-    """What ``run`` returns.
+    """Result of ``run``.
 
     Attributes:
-        regions: of all groups. unrelated_pairs: whose distances were measured.
-        close_below, median: distances that 5 % and half of those pairs are below.
+        regions: number of regions. unrelated_pairs: number of measured distances.
+        close_below, median: 5 % and 50 % quantiles of the distances.
         written: name of the file.
     """
 
@@ -35,7 +35,7 @@ class CalibrationSummary(TypedDict):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``python -m ml train calibration``."""
+    """Add the arguments of ``python -m ml train calibration``."""
     parser.add_argument("weights", type=Path, help=".safetensors file of the encoder")
     parser.add_argument(
         "--groups",
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--window",
         nargs=4,
         type=float,
-        default=ALL_OF_IT,
+        default=FULL_WINDOW,
         metavar=("LEFT", "TOP", "RIGHT", "BOTTOM"),
         help="for endoscopic stills: the part without burnt-in text, as shares of their sides",
     )
@@ -89,7 +89,7 @@ def run(args: argparse.Namespace, progress: Progress) -> CalibrationSummary:
 
 
 def parse_sources(words: Iterable[str]) -> dict[str, tuple[Path, ...]]:
-    """``["lung=folder", "skin=a.svs,b.svs"]`` as files by group; folders are searched through.
+    """Parse ``["lung=folder", "skin=a.svs,b.svs"]``; folders are searched recursively.
 
     Raises:
         BadInputError: a word of another form, a path that is not there, a folder without images.

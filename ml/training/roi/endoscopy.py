@@ -1,7 +1,6 @@
-"""The encoder of endoscopy: a vocabulary of descriptors, and main directions of what it says.
+"""``python -m ml train endoscopy``: vocabulary and projection of the endoscopy encoder.
 
-Run it by ``python -m ml train endoscopy``. Nothing is learned by gradient: the descriptor has
-learned already to tell one point of tissue from any other.
+Nothing is learned by gradient; the descriptor is already trained.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from torch import Tensor
 
 from ml.config import config_from_file
 from ml.errors import BadInputError, EmptyRegionError
-from ml.imaging.slides import open_slide
+from ml.imaging.slides.slide import open_slide
 from ml.keypoints.descriptors.tessera import load
 from ml.networks.vlad import Vlad
 from ml.roi.keypoints.encoder import KeypointEncoder, KeypointEncoderConfig, RegionView
@@ -33,7 +32,7 @@ from ml.types import Progress, no_progress
 
 STILLS = "endoscopy/laparoscopy-stills"
 WINDOW = (0.16, 0.0, 0.76, 0.8)
-"""Inside the scope's circle of ``STILLS``, clear of the text and the logo at the bottom."""
+"""Area of ``STILLS`` inside the scope's circle, without text and logo."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +54,14 @@ class EndoscopyTrainConfig:
 
 
 class EndoscopySummary(RunSummary):
-    """What the fit returns: regions it saw, and the share of variance that the vector keeps."""
+    """Result of the fit: number of regions, and the share of variance that the vector keeps."""
 
     regions: int
     kept_variance: float
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``python -m ml train endoscopy``."""
+    """Add the arguments of ``python -m ml train endoscopy``."""
     add_run_arguments(parser, has_start=True)
 
 
@@ -76,7 +75,7 @@ def train_endoscopy(run: TrainingRun[EndoscopyTrainConfig], *, data: Path) -> En
     """Fit the vocabulary and the projection, and write the encoder.
 
     Args:
-        run: from ``run.start``, if given, whose vocabulary moves to what the stills show.
+        run: with ``run.start`` the vocabulary starts from that of those weights.
         data: folder the stills are in.
     Raises:
         BadInputError: no stills, or fewer regions than the vector has directions.
@@ -102,7 +101,7 @@ def train_endoscopy(run: TrainingRun[EndoscopyTrainConfig], *, data: Path) -> En
             start=network.words.clone() if run.start is not None else None,
         )
         network.words.copy_(words)
-        vectors = torch.stack([network.aggregated(rows) for rows in described])
+        vectors = torch.stack([network.aggregate(rows) for rows in described])
         kept = _set_projection(network, vectors, config.power)
     save_keypoint_encoder(
         run.weights,
@@ -121,7 +120,7 @@ def train_endoscopy(run: TrainingRun[EndoscopyTrainConfig], *, data: Path) -> En
 
 
 def stills_of(config: EndoscopyTrainConfig, data: Path) -> list[Path]:
-    """The stills that are trained on, in name order.
+    """Stills to train on, in name order.
 
     Raises:
         BadInputError: there are none, or all are left out.
@@ -139,10 +138,10 @@ def drawn_views(
     data: Path,
     progress: Progress = no_progress,
 ) -> list[RegionView]:
-    """Random squares, turned at random, of the stills that are trained on.
+    """Draw squares at random positions and angles of the stills to train on.
 
     Args:
-        encoder: brings them to its size.
+        encoder: brings the squares to its size.
         data: folder the stills are in.
     Raises:
         BadInputError: there are none, or all are left out.
@@ -173,7 +172,7 @@ def _square(
 def _described_regions(
     run: TrainingRun[EndoscopyTrainConfig], network: Vlad, data: Path
 ) -> list[Tensor]:
-    """(N, D) descriptors of each region that has any texture."""
+    """(N, D) descriptors of each region with texture."""
     config = run.config
     encoder = KeypointEncoder(
         name=config.name,
@@ -193,7 +192,7 @@ def _described_regions(
 
 
 def _set_projection(network: Vlad, vectors: Tensor, power: float) -> float:
-    """Set mean and main directions of vectors (N, C); returns the share of variance kept."""
+    """Set mean and principal directions of vectors (N, C); returns their share of the variance."""
     mean = vectors.mean(dim=0)
     centred = (vectors - mean).double()
     _, singular, directions = torch.linalg.svd(centred, full_matrices=False)

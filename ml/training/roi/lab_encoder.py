@@ -1,7 +1,7 @@
-"""A lab's own encoder: the portal's, trained further on what ``training_set`` wrote of the lab.
+"""Fine-tuning of the portal's encoders on a lab's training set.
 
-For histology the patch encoder is trained further without labels, and the metric over its features
-is learned anew; for endoscopy the vocabulary moves to what the lab's stills show, without steps.
+For histology the patch encoder is trained further without labels, and the metric is learned again;
+for endoscopy the vocabulary is fitted to the lab's stills, without steps.
 """
 
 from __future__ import annotations
@@ -34,20 +34,22 @@ from ml.training.roi.patches.config import PatchTrainConfig
 from ml.types import Progress, no_progress
 
 CHECKPOINT_EVERY = 20
-"""At most this many steps are lost if a training is killed: about a minute of two cores."""
-MOST_BYTES = 2**30
-"""Of pictures that are held at once: a worker may take three times as much."""
-_HELD = 3 * 4 / 3 * 5 / 4  # bytes a pixel of a picture: its mips, and blocks of twice the size
-_GRAPH_STEPS = 200  # of graph layers, where the encoder has some: they are small and settle soon
+"""Steps between checkpoints: about a minute of two cores."""
+MAX_BYTES = 2**30
+"""Largest size of the pictures in memory; a worker may take three times as much."""
+_BYTES_PER_PIXEL = (
+    3 * 4 / 3 * 5 / 4
+)  # bytes a pixel of a picture: its mips, and blocks of twice the size
+_GRAPH_STEPS = 200  # of the graph layers, if the encoder has any
 PATCHES = PatchTrainConfig(
     name="patches",
     atlas="",
     batch=96,  # half of what it was trained with: a processor takes seconds for it
-    learning_rate=3e-4,  # a fifth of what it was trained with: it is to move, not to begin anew
+    learning_rate=3e-4,  # a fifth of the rate of the first training, because this is fine-tuning
     warmup=20,  # steps
     checkpoint_every=CHECKPOINT_EVERY,
 )
-"""How the patch encoder is trained further; sources and length are the lab's."""
+"""Configuration of the patch encoder's fine-tuning; sources and length are the lab's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +58,10 @@ class LabTrained:
 
     Attributes:
         weights: the encoder's file.
-        regions, patients: that it learned from: as many as may be held at once.
-        losses, held_out: of each step, on what is learned from and on patients kept aside; empty
-            where nothing is learned by steps.
-        stopped_early: the hours were over before the steps.
+        regions, patients: numbers of those learned from.
+        losses, held_out: loss of each step, on training and on held-out patients; empty without
+            steps.
+        stopped_early: whether the hours were over before the steps.
     """
 
     weights: Path
@@ -80,38 +82,38 @@ def train_lab_encoder(
     patches: PatchTrainConfig | None = None,
     progress: Progress = no_progress,
 ) -> LabTrained:
-    """Continue an encoder's training on a lab's regions; called again, it resumes.
+    """Train an encoder further on a lab's regions; called again, it resumes.
 
     Args:
-        base: what it starts from.
-        data: folder that ``manage.py training_set`` writes.
+        base: encoder to start from.
+        data: folder written by ``manage.py training_set``.
         work: folder for checkpoints and weights.
         steps: of the patch encoder. hours: after which it ends with fewer.
-        patches: how it is trained further; None for ``PATCHES``.
-        progress: called after every step, with the losses; may raise to stop.
+        patches: configuration of the patch encoder's training; None for ``PATCHES``.
+        progress: called after every step; may raise to stop.
     Raises:
-        BadInputError: the folder holds nothing to learn from; the loss is no longer a number; or as
+        BadInputError: nothing to learn from, a loss that is not finite; or see
             ``require_trainable``.
     """
     work.mkdir(parents=True, exist_ok=True)
     if isinstance(base, KeypointEncoder):
         return _endoscopy(base, data, work, progress)
-    whole, own = _over_our_own(base)
+    base_weights, own = _has_own_patch_network(base)
     config = _config(data, patches or PATCHES, steps)
-    return _histology(whole, own, data, work, config, hours, progress)
+    return _histology(base_weights, own, data, work, config, hours, progress)
 
 
 def require_trainable(base: RegionEncoder) -> None:
-    """Refuse, before anything is written, an encoder that cannot be trained further.
+    """Refuse an encoder that cannot be trained further.
 
     Raises:
         BadInputError: its features are not our own.
     """
     if not isinstance(base, KeypointEncoder):
-        _over_our_own(base)
+        _has_own_patch_network(base)
 
 
-def _over_our_own(base: RegionEncoder) -> tuple[RoiEncoder, PatchCnnEncoder]:
+def _has_own_patch_network(base: RegionEncoder) -> tuple[RoiEncoder, PatchCnnEncoder]:
     if not isinstance(base, RoiEncoder) or not isinstance(base.patches, PatchCnnEncoder):
         raise BadInputError(
             f"{base.name}: only encoders over our own patch encoder can be trained further; a "
@@ -127,17 +129,17 @@ def _config(data: Path, patches: PatchTrainConfig, steps: int) -> PatchTrainConf
     found = config_from_file(patches, path)
     return dataclasses.replace(
         found,
-        slides=within_memory(found.slides, data, MOST_BYTES),
-        held_out=within_memory(found.held_out, data, MOST_BYTES // 4),
+        slides=within_memory(found.slides, data, MAX_BYTES),
+        held_out=within_memory(found.held_out, data, MAX_BYTES // 4),
         steps=steps,
         cooldown=max(1, steps // 4),
     )
 
 
 def within_memory(
-    slides: Sequence[tuple[str, str, float]], data: Path, most_bytes: int
+    slides: Sequence[tuple[str, str, float]], data: Path, max_bytes: int
 ) -> tuple[tuple[str, str, float], ...]:
-    """As many of the pictures as may be held at once, of each patient in turn."""
+    """Pictures that fit into memory, of each patient in turn."""
     own: dict[str, list[tuple[str, str, float]]] = {}
     for name, patient, mpp in slides:
         own.setdefault(patient, []).append((name, patient, mpp))
@@ -146,8 +148,8 @@ def within_memory(
     held = 0.0
     for _, slide in turns:
         with Image.open(data / slide[0]) as image:
-            held += image.width * image.height * _HELD
-        if kept and held > most_bytes:
+            held += image.width * image.height * _BYTES_PER_PIXEL
+        if kept and held > max_bytes:
             break
         kept.append(slide)
     return tuple(kept)
@@ -162,7 +164,7 @@ def _histology(  # noqa: PLR0917
     hours: float | None,
     progress: Progress,
 ) -> LabTrained:
-    # It is trained with another readout than it is used with, of the same weights.
+    # Training uses another readout of the same weights.
     sizes = dataclasses.replace(own.network.config, readout=STAGES)
     config = dataclasses.replace(config, network=sizes)
     network = PatchCnn(sizes)
@@ -186,10 +188,12 @@ def _histology(  # noqa: PLR0917
         checkpoint_every=CHECKPOINT_EVERY,
         encoder=base.config,
     )
-    whole = _saved(base, work / "base.safetensors") if base.config.network.layers else None
-    roi = TrainingRun(graph, work / "roi", start=whole, compute=own.compute, progress=progress)
+    base_weights = _saved(base, work / "base.safetensors") if base.config.network.layers else None
+    roi = TrainingRun(
+        graph, work / "roi", start=base_weights, compute=own.compute, progress=progress
+    )
     train_roi(roi, data=data, patch_weights=run.weights)
-    return _told(roi.weights, run, [patient for _, patient, _ in config.slides])
+    return _result(roi.weights, run, [patient for _, patient, _ in config.slides])
 
 
 def _saved(base: RoiEncoder, path: Path) -> Path:
@@ -223,7 +227,7 @@ def _endoscopy(base: KeypointEncoder, data: Path, work: Path, progress: Progress
     run = TrainingRun(config, work / "endoscopy", start=start, progress=progress)
     train_endoscopy(run, data=data)
     files = stills_of(config, data)[: config.regions]
-    return _told(run.weights, run, [path.name.partition("-")[0] for path in files])
+    return _result(run.weights, run, [path.name.partition("-")[0] for path in files])
 
 
 def _require_finite(run: TrainingRun[Any]) -> None:
@@ -235,8 +239,8 @@ def _require_finite(run: TrainingRun[Any]) -> None:
             )
 
 
-def _told(weights: Path, run: TrainingRun[Any], patients: Sequence[str]) -> LabTrained:
-    """``patients``: of each picture that was learned from."""
+def _result(weights: Path, run: TrainingRun[Any], patients: Sequence[str]) -> LabTrained:
+    """Result of a run; ``patients`` are those of each picture."""
     history = json.loads((run.out / "log.json").read_text(encoding="utf-8"))["history"]
     return LabTrained(
         weights,

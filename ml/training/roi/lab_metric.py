@@ -10,16 +10,16 @@ from typing import TypedDict
 import numpy as np
 
 from ml.errors import BadInputError
-from ml.index.learning.archive import FromArchive, learn_from_archive
-from ml.index.learning.material import ASIDE_LEAST, RULE, Material, TooLittleError
-from ml.index.learning.metric import learn_metric, write_metric
+from ml.index.metric_learning.dataset import MIN_TEST_PATIENTS, RULE, RegionDataset, TooLittleError
+from ml.index.metric_learning.metric import learn_metric, write_metric
+from ml.index.metric_learning.training import LearningOutcome, learn_from_archive
 from ml.reports.cards import update_card
 from ml.reports.tables import markdown_table
 from ml.types import ArrayF32, Progress
 
 
 class MetricReport(TypedDict):
-    """What was learned; ``score`` is of patients kept apart, of the best candidate."""
+    """Result of metric learning; ``score`` is of held-out patients, for the best candidate."""
 
     regions: int
     labels: int
@@ -33,7 +33,7 @@ class MetricReport(TypedDict):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``python -m ml train metric``."""
+    """Add the arguments of ``python -m ml train metric``."""
     parser.add_argument(
         "vectors", type=Path, help="JSON of `python -m ml embed FOLDER --json`, with labels"
     )
@@ -48,23 +48,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--section", default="figures", help="section of the card")
     parser.add_argument(
-        "--aside-least",
+        "--min-test-patients",
         type=int,
-        default=ASIDE_LEAST,
+        default=MIN_TEST_PATIENTS,
         help="least number of patients to compare on; fewer prove little",
     )
 
 
 def run(args: argparse.Namespace, progress: Progress) -> MetricReport:
-    """Learn a metric and write it, also where it is the identity; see ``learn_metric``.
+    """Learn and write a metric, even if it is the identity; see ``learn_metric``.
 
     Raises:
         BadInputError: not such a file, or too few labels or patients in it.
     """
     vectors, labels, patients = _read(args.vectors)
     if args.card:
-        material = Material.of(vectors, labels, patients)
-        update_card(args.card, args.section, _figures(material, args.aside_least, progress))
+        dataset = RegionDataset.create(vectors, labels, patients)
+        update_card(args.card, args.section, _figures(dataset, args.min_test_patients, progress))
     progress(0, 1, "learning")
     metric = learn_metric(vectors, labels, patients)
     write_metric(args.out, metric)
@@ -81,10 +81,10 @@ def run(args: argparse.Namespace, progress: Progress) -> MetricReport:
     }
 
 
-def _figures(material: Material, aside_least: int, progress: Progress) -> str:
-    """What a portal would say of this archive, as Markdown."""
+def _figures(dataset: RegionDataset, min_test_patients: int, progress: Progress) -> str:
+    """Markdown of the figures that a portal shows for such an archive."""
     try:
-        found = learn_from_archive(material, progress=progress, aside_least=aside_least)
+        found = learn_from_archive(dataset, progress=progress, min_test_patients=min_test_patients)
     except TooLittleError as error:
         return f"Refused: {error}"
     measures: list[list[str | float | None]] = [
@@ -97,13 +97,13 @@ def _figures(material: Material, aside_least: int, progress: Progress) -> str:
         f"{one.better} better, {one.same} the same, {one.worse} worse"
         for one in found.comparison.labels
     ]
-    parts = [_told(found, material), markdown_table(heads, measures), "\n".join(changes)]
+    parts = [_summary(found, dataset), markdown_table(heads, measures), "\n".join(changes)]
     return "\n\n".join(parts)
 
 
-def _told(found: FromArchive, material: Material) -> str:
+def _summary(found: LearningOutcome, dataset: RegionDataset) -> str:
     return (
-        f"{len(material.vectors)} regions of {found.enough.patients} patients, "
+        f"{len(dataset.vectors)} regions of {found.sufficiency.patients} patients, "
         f"{found.learned_patients} of them learned from. {RULE} "
         f"Chosen: {found.chosen}. Verdict: {'better' if found.is_better else 'not better'}."
     )

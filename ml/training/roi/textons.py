@@ -1,4 +1,4 @@
-"""The dictionary of textons: whitened local measurements of tiles of many patients, clustered."""
+"""Dictionary of textons: clusters of whitened local measurements of tiles."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 
 from ml.config import config_hash
 from ml.errors import BadInputError
-from ml.imaging.slides import open_slide
+from ml.imaging.slides.slide import open_slide
 from ml.networks.textons import TextonBank, TextonConfig
 from ml.roi.encoders.textons import TextonEncoder, contrast_jets, save_textons
 from ml.roi.measures.features import tissue_share
@@ -21,12 +21,12 @@ from ml.training.roi.tiles import Tile, balanced
 from ml.types import ArrayF32, ImageU8, Progress, no_progress
 
 TILES_PER_PATIENT = 24
-"""Patients count alike up to this: most of the tables we know hold as many of each."""
+"""Largest number of tiles of a patient."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextonFitConfig:
-    """How a dictionary is made."""
+    """Configuration of a dictionary."""
 
     points: int = 100  # measured on each tile
     whitening: float = 0.05  # added to the eigenvalues of the correlation
@@ -49,7 +49,7 @@ def fit_textons(
         tiles: at about 1 um per pixel, see ``read_tiles``; those that are nearly blank are left
             out.
         each: most tiles of one patient.
-        out: file to write it to as well, its version being a hash of both configurations.
+        out: file to write as well; its version is a hash of both configurations.
     Raises:
         BadInputError: no tile holds tissue.
     """
@@ -76,7 +76,7 @@ def fit_textons(
 
 
 def tile_pixels(tile: Tile) -> ImageU8:
-    """(H, W, 3) uint8 of a whole tile."""
+    """Read a tile, (H, W, 3) uint8."""
     with open_slide(tile.path) as slide:
         return slide.read_scaled((0, 0), (slide.info.width_px, slide.info.height_px), 1.0)
 
@@ -84,14 +84,14 @@ def tile_pixels(tile: Tile) -> ImageU8:
 def fit_bank(
     jets: ArrayF32, config: TextonConfig, *, fit: TextonFitConfig, seed: int
 ) -> TextonBank:
-    """A dictionary of measurements (N, jet_dim): k-means after whitening."""
+    """Learn a dictionary of measurements (N, jet_dim) by k-means after whitening."""
     bank = TextonBank(config)
     rows = torch.from_numpy(jets).double()
     bank.mean.copy_(rows.mean(dim=0))
     bank.deviation.copy_(rows.std(dim=0).clamp(min=1e-6))
-    clipped = bank.whitened(rows.float())  # the matrix is still the identity
+    clipped = bank.whiten_jets(rows.float())  # the matrix is still the identity
     centred = (clipped - clipped.mean(dim=0)).double()
     value, vector = torch.linalg.eigh(centred.T @ centred / len(centred))
     bank.whiten.copy_(vector / (value.clamp(min=0) + fit.whitening).sqrt())
-    bank.words.copy_(k_means(bank.whitened(rows.float()), config.words, fit.rounds, seed))
+    bank.words.copy_(k_means(bank.whiten_jets(rows.float()), config.words, fit.rounds, seed))
     return bank

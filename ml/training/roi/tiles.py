@@ -1,4 +1,4 @@
-"""Tiles of many slides by a table that says whose they are and what they show."""
+"""Tiles of many slides, with patients and labels by a table."""
 
 from __future__ import annotations
 
@@ -30,10 +30,11 @@ class Tile:
 
 
 def read_tiles(index: Path, where: Mapping[str, str]) -> tuple[Tile, ...]:
-    """The tiles of a table whose columns have these values.
+    """Read the tiles of a table whose columns have these values.
 
     Args:
-        index: CSV with the columns ``file`` (beside the table) and ``patient``, perhaps ``label``.
+        index: CSV with the columns ``file`` (relative to the table) and ``patient``, perhaps
+            ``label``.
         where: column to the value it must have.
     Raises:
         BadInputError: no such table, a column or an image is missing, or no row is left.
@@ -59,7 +60,7 @@ def read_tiles(index: Path, where: Mapping[str, str]) -> tuple[Tile, ...]:
 
 
 def balanced(tiles: Sequence[Tile], each: int, *, seed: int) -> tuple[Tile, ...]:
-    """At most ``each`` tiles of every patient, drawn at random, so that patients count equally."""
+    """Draw at most ``each`` tiles of every patient."""
     rng = np.random.default_rng((seed, 5))
     of_patient: dict[str, list[Tile]] = defaultdict(list)
     for tile in tiles:

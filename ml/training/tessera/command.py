@@ -1,6 +1,6 @@
-"""Self-supervised training of the default key point descriptor: ``python -m ml train default``.
+"""``python -m ml train default``: the default key point descriptor, without labels.
 
-Every round renews the pool of pairs.
+Each round draws a new pool of pairs.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from ml.training.tessera.learner import TesseraLearner
 from ml.training.tessera.pool import load_stills
 from ml.types import Progress
 
-WATCHED = 6
-"""At most this many held-out stills have their loss recorded after each round."""
+MAX_HELD_OUT = 6
+"""Largest number of held-out stills whose loss is recorded after each round."""
 
 
 class TesseraSummary(RunSummary):
-    """What a training of the default descriptor returns: stills read, the loss of each round."""
+    """Result of a training of the default descriptor: stills read, the loss of each round."""
 
     stills: int
     loss_by_round: list[float]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``python -m ml train default``."""
+    """Add the arguments of ``python -m ml train default``."""
     add_run_arguments(parser, has_start=True)
 
 
@@ -44,15 +44,15 @@ def train_tessera(run: TrainingRun[TesseraTrainConfig], *, data: Path) -> Tesser
     """Train the descriptor.
 
     Args:
-        run: continues from its last round, if there is one; otherwise from ``run.start``, if given.
+        run: resumed from its last round, or started from ``run.start``, if there is one.
         data: folder the source is relative to.
     Raises:
         BadInputError: no still to train on, or too few key points on them.
     """
     config = run.config
     stills = load_stills(training_files(config, data), _boxes(config.blank))
-    watched = held_out_files(config, data)
-    held_out = load_stills(watched, _boxes(config.blank)) if watched else []
+    held_out_paths = held_out_files(config, data)
+    held_out = load_stills(held_out_paths, _boxes(config.blank)) if held_out_paths else []
     with run.learning():
         learner = TesseraLearner(
             config,
@@ -74,7 +74,7 @@ def train_tessera(run: TrainingRun[TesseraTrainConfig], *, data: Path) -> Tesser
 
 
 def training_files(config: TesseraTrainConfig, data: Path) -> list[Path]:
-    """The stills to train on, in name order, without those of the operations held out."""
+    """Stills to train on, in name order, without those of held-out operations."""
     return [
         path
         for path in sorted((data / config.source).glob("*.[jp][pn]g"))
@@ -83,12 +83,12 @@ def training_files(config: TesseraTrainConfig, data: Path) -> list[Path]:
 
 
 def held_out_files(config: TesseraTrainConfig, data: Path) -> list[Path]:
-    """Stills of the operations held out, at most ``WATCHED``, about as many of each operation."""
+    """At most ``MAX_HELD_OUT`` stills of the operations held out, about as many of each."""
     found = []
     for prefix in config.held_out:
         files = sorted((data / config.source).glob("*.[jp][pn]g"))
         own = [path for path in files if path.name.startswith(prefix)]
-        found += own[:: max(1, -(-len(own) * len(config.held_out) // WATCHED))]
+        found += own[:: max(1, -(-len(own) * len(config.held_out) // MAX_HELD_OUT))]
     return found
 
 

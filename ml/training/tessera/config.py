@@ -26,12 +26,7 @@ class TesseraTrainConfig:
     warmup: int = 40  # steps
     weight_decay: float = 1e-4
     near_px: float = 3.0  # closer points of a still are no negatives of each other
-    contrastive: float = 1.0  # weight of the cross entropy
-    temperature: float = 0.05
-    triplet: float = 0.0  # weight of the hardest-in-batch triplet loss
-    margin: float = 1.0
-    second_order: float = 0.0  # weight of the second-order similarity
-    neighbours: int = 8  # of it
+    temperature: float = 0.05  # of the contrastive loss
     bfloat16: bool = True  # convolutions in bfloat16 while training
     seed: int = 0
     pool: PoolConfig = field(default_factory=PoolConfig)

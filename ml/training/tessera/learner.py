@@ -1,4 +1,4 @@
-"""The network of the default descriptor's training, and one round of it."""
+"""Learner of the default descriptor."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from ml.training.common.run import History
 from ml.training.common.start import take_weights
 from ml.training.common.steps import descend, half_cosine, set_rate
 from ml.training.tessera.config import TesseraTrainConfig
-from ml.training.tessera.losses import contrastive, hardest_triplet, near_mask, second_order
+from ml.training.tessera.losses import contrastive, near_mask
 from ml.training.tessera.pool import PolarPatchPairs, draw_pool
 from ml.types import ImageU8
 
 _HELD_OUT = 1 << 20
-"""Keeps the generator of the held-out pairs apart from those of the rounds."""
+"""Seed of the held-out pairs, different from those of the rounds."""
 
 
 class TesseraLearner:
-    """Network and optimiser over stills; a step of the run is a round."""
+    """Learner of the descriptor network; a step is a round."""
 
     def __init__(
         self,
@@ -45,18 +45,18 @@ class TesseraLearner:
             take_weights(self.network, read_tessera(start), start)
         self.network.to(compute.device)
         self.modules = {"network": self.network}
-        self._watched = self._watched_batches(held_out)
+        self._held_out_batches = self._batches_of(held_out)
         self.optimiser = torch.optim.AdamW(
             self.network.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay
         )
 
     def step(self, number: int, history: History) -> float:
-        """One round: a new pool of pairs, passed over in batches; returns their mean loss.
+        """Draw a pool of pairs, learn from it in batches, and return the mean loss.
 
-        The loss of pairs of held-out stills, always the same ones, is recorded as ``held_out``.
+        The loss of fixed pairs of held-out stills is recorded as ``held_out``.
         """
         config = self.config
-        rng = np.random.default_rng((config.seed, peers().drawn(number)))
+        rng = np.random.default_rng((config.seed, peers().draw_number(number)))
         grid = grid_of(config.network)
         parts = draw_pool(self.stills, rng, pool=config.pool, view=config.view, grid=grid)
         groups = [draw_groups(parts, rng, config.group) for _ in range(config.passes)]
@@ -66,7 +66,7 @@ class TesseraLearner:
             for drawn in groups
             for start in range(0, len(drawn) - per_batch + 1, per_batch)
         ]
-        batches = batches[: peers().least(len(batches))]
+        batches = batches[: peers().minimum(len(batches))]
         if not batches:
             raise BadInputError(f"too few key points on the stills for a batch of {config.batch}")
         self.network.train()
@@ -74,17 +74,17 @@ class TesseraLearner:
             self._batch(parts, batch, (number + done / len(batches)) / config.rounds, len(batches))
             for done, batch in enumerate(batches)
         ]
-        if self._watched:
+        if self._held_out_batches:
             history.setdefault("held_out", []).append(self._held_out_loss())
         return float(np.mean(losses))
 
     def _held_out_loss(self) -> float:
         self.network.eval()
         with torch.no_grad():
-            found = [float(self._loss(*self._described(*one))) for one in self._watched]
+            found = [float(self._loss(*self._descriptors(*one))) for one in self._held_out_batches]
         return float(np.mean(found))
 
-    def _watched_batches(
+    def _batches_of(
         self, stills: Sequence[ImageU8]
     ) -> list[tuple[list[PolarPatchPairs], list[tuple[int, np.ndarray]]]]:
         if not stills:
@@ -105,19 +105,19 @@ class TesseraLearner:
         n: int,
     ) -> float:
         set_rate(self.optimiser, self._learning_rate(share, n))
-        return descend(self.optimiser, self._loss(*self._described(parts, batch)))
+        return descend(self.optimiser, self._loss(*self._descriptors(parts, batch)))
 
-    def _described(
+    def _descriptors(
         self, parts: Sequence[PolarPatchPairs], batch: Sequence[tuple[int, np.ndarray]]
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """(M, D) rows of both views of the pairs, and (M, M) which are not negatives."""
+        """(M, D) descriptors of both views, and (M, M) bool pairs that are not negatives."""
         config = self.config
         patches = [parts[i].a[rows] for i, rows in batch]
         patches += [parts[i].b[rows] for i, rows in batch]
-        xy = self.compute.sent(np.concatenate([parts[i].xy[rows] for i, rows in batch]))
+        xy = self.compute.to_device(np.concatenate([parts[i].xy[rows] for i, rows in batch]))
         still = torch.cat([torch.full((len(rows),), parts[i].still) for i, rows in batch])
         ignored = near_mask(xy, still.to(xy.device), radius_px=config.near_px)
-        x = self._sent(patches)
+        x = self._to_device(patches)
         rows = self.network(
             x.contiguous(memory_format=torch.channels_last),
             half=torch.bfloat16 if config.bfloat16 else None,
@@ -125,26 +125,16 @@ class TesseraLearner:
         half = len(rows) // 2
         return rows[:half], rows[half:], ignored
 
-    def _sent(self, patches: Sequence[np.ndarray | Tensor]) -> Tensor:
-        """(N, 2, R, T) float32 on the device, whoever made them."""
+    def _to_device(self, patches: Sequence[np.ndarray | Tensor]) -> Tensor:
+        """(N, 2, R, T) float32 on the device."""
         made = [part for part in patches if isinstance(part, Tensor)]
         if made:
             return torch.cat(made).to(self.compute.device).float()
-        whole = np.concatenate([np.asarray(part) for part in patches])
-        return self.compute.sent(whole.astype(np.float32))
+        stacked = np.concatenate([np.asarray(part) for part in patches])
+        return self.compute.to_device(stacked.astype(np.float32))
 
     def _loss(self, a: Tensor, b: Tensor, ignored: Tensor) -> Tensor:
-        config = self.config
-        loss = a.new_zeros(())
-        if config.contrastive:
-            loss = loss + config.contrastive * contrastive(
-                a, b, ignored, temperature=config.temperature
-            )
-        if config.triplet:
-            loss = loss + config.triplet * hardest_triplet(a, b, ignored, margin=config.margin)
-        if config.second_order:
-            loss = loss + config.second_order * second_order(a, b, neighbours=config.neighbours)
-        return loss
+        return contrastive(a, b, ignored, temperature=self.config.temperature)
 
     def _learning_rate(self, share: float, steps_a_round: int) -> float:
         config = self.config
@@ -157,10 +147,10 @@ class TesseraLearner:
 def draw_groups(
     parts: Sequence[PolarPatchPairs], rng: np.random.Generator, size: int
 ) -> list[tuple[int, np.ndarray]]:
-    """Rows of each part in groups of ``size``, in an order where parts come in turn.
+    """Divide the rows of each part into groups of ``size``, with the parts in turn.
 
-    Groups are random, but in a local part neighbours stay together: points 5 to 20 px apart along
-    one edge are what a descriptor confuses, and random groups hardly ever hold two of them.
+    Groups are random, except in local parts, which keep neighbours together: a descriptor confuses
+    points 5 to 20 px apart along an edge, of which random groups hardly ever hold two.
     """
     turns: list[list[tuple[int, np.ndarray]]] = []
     for number, part in enumerate(parts):

@@ -1,4 +1,4 @@
-"""Pairs of polar patches for the default descriptor: the same key point in two synthetic views."""
+"""Pairs of polar patches of the same key point in two synthetic views."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ml.types import ArrayF32, ImageU8
 
 @dataclass(frozen=True, slots=True)
 class PoolConfig:
-    """How pairs are drawn from stills."""
+    """Configuration of pairs drawn from stills."""
 
     long_side_px: tuple[int, int] = (520, 1000)  # a still is shrunk to a side drawn from these
     stills: int = 57  # drawn for a round, each once, as far as there are so many
@@ -42,9 +42,9 @@ class PolarPatchPairs:
 
     Attributes:
         still: number of the still.
-        a, b: (n, 2, R, T) float16 patches; row i of both is one point of the tissue.
+        a, b: (n, 2, R, T) float16 patches; row i of both is the same point.
         xy: (n, 2) float32, pixels of the first view.
-        is_local: whether they are the neighbours of one of them, nearest first.
+        is_local: whether the points are neighbours of the first one, nearest first.
     """
 
     still: int
@@ -57,7 +57,7 @@ class PolarPatchPairs:
 def load_stills(
     files: Sequence[Path], blank: Sequence[tuple[float, float, float, float]]
 ) -> list[ImageU8]:
-    """Grey stills at full size, with burnt-in text made black.
+    """Read grey stills at full size, with burnt-in text made black.
 
     Args:
         blank: rectangles (x0, y0, x1, y1) as shares of width and height.
@@ -84,7 +84,7 @@ def draw_pool(
     view: TesseraViewConfig,
     grid: PolarGrid,
 ) -> list[PolarPatchPairs]:
-    """The pairs of one round: ``pool.views`` parts of each drawn still, in turns of stills."""
+    """Draw the pairs of one round: ``pool.views`` parts of each drawn still, in turn."""
     drawn = rng.permutation(len(stills))[: pool.stills]
     bases = []
     for number in drawn:
@@ -133,13 +133,15 @@ def _shrunk(still: ImageU8, long_side_px: int) -> ImageU8:
 
 
 def _points(base: ImageU8, rng: np.random.Generator, pool: PoolConfig) -> ArrayF32:
-    """(N, 2) detected and random points, none twice, ordered by x."""
+    """(N, 2) float32 detected and random points, without duplicates, ordered by x."""
     name = pool.detectors[int(rng.integers(len(pool.detectors)))]
     everywhere = rng.random() < pool.unmasked
     mask = np.ones_like(base) if everywhere else visible_area(base)
     found = detect_keypoints(
         base,
-        config=DetectorConfig(name=name, max_keypoints=4 * pool.pairs, equalised=not everywhere),
+        config=DetectorConfig(
+            name=name, max_keypoints=4 * pool.pairs, equalised=not everywhere, fill_share=1.0
+        ),
         mask=mask * np.uint8(255),
     )
     extra = rng.random((int(pool.random_points * len(found)), 2)) * [base.shape[1], base.shape[0]]
@@ -148,6 +150,6 @@ def _points(base: ImageU8, rng: np.random.Generator, pool: PoolConfig) -> ArrayF
 
 
 def _inside(grey: ImageU8, xy: ArrayF32) -> np.ndarray:
-    """(N,) bool: inside the image."""
+    """(N,) bool: whether points are inside the image."""
     height, width = grey.shape
     return np.asarray(((xy >= 0) & (xy <= [width - 1, height - 1])).all(axis=1))

@@ -1,4 +1,4 @@
-"""Synthetic views of endoscopic stills: turned, scaled, tilted, blurred, badly lit, compressed."""
+"""Synthetic views of endoscopic stills: transformed, blurred, badly lit, compressed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ml.types import ArrayF64, ImageU8
 
 @dataclass(frozen=True, slots=True)
 class TesseraViewConfig:
-    """How far a view may differ from its still. Chances are per view."""
+    """Differences between a view and its still. Chances are per view."""
 
     full_turn: float = 0.7  # chance of any rotation; otherwise at most ``small_turn_deg``
     small_turn_deg: float = 20.0
@@ -21,7 +21,7 @@ class TesseraViewConfig:
     stretch: float = 1.2  # largest factor between two directions
     perspective: float = 0.12  # largest shift of a corner, as a share of the side
     shift: float = 0.08  # largest translation, as a share of the side
-    black_border: float = 0.6  # chance that what lies outside the still is black, else mirrored
+    black_border: float = 0.6  # chance that the outside of the still is black, else mirrored
     rim: float = 0.35  # chance of a scope's round rim
     motion: float = 0.35  # chance of motion blur
     motion_px: int = 17  # longest motion blur
@@ -38,7 +38,7 @@ class TesseraViewConfig:
 def random_homography(
     rng: np.random.Generator, *, width: int, height: int, config: TesseraViewConfig
 ) -> ArrayF64:
-    """(3, 3) float64 from the still's pixels to the view's, of the same size; about the centre."""
+    """Draw a (3, 3) homography from the still's pixels to the view's, about the centre."""
     full = rng.random() < config.full_turn
     turn = (
         rng.uniform(-np.pi, np.pi)
@@ -62,7 +62,7 @@ def random_homography(
 def warped(
     grey: ImageU8, H_view_from_still: ArrayF64, rng: np.random.Generator, config: TesseraViewConfig
 ) -> ImageU8:
-    """The still (H, W) uint8 seen through a homography, in its own size."""
+    """Warp a still (H, W) uint8 by a homography to the same size."""
     black = rng.random() < config.black_border
     border = cv2.BORDER_CONSTANT if black else cv2.BORDER_REFLECT_101
     size = (grey.shape[1], grey.shape[0])
@@ -75,10 +75,10 @@ def warped(
 
 
 def degraded(grey: ImageU8, rng: np.random.Generator, config: TesseraViewConfig) -> ImageU8:
-    """Light, smoke, highlights, blur, exposure, rim, noise, compression: in a camera's order.
+    """Apply light, smoke, highlights, blur, exposure, rim, noise and compression at random.
 
     Args:
-        grey: (H, W) uint8. What is black stays about black, as the surround of a scope does.
+        grey: (H, W) uint8; black areas stay almost black, as the surround of a scope does.
     Returns:
         (H, W) uint8.
     """
@@ -107,7 +107,7 @@ def degraded(grey: ImageU8, rng: np.random.Generator, config: TesseraViewConfig)
 
 
 def motion_kernel(length_px: float, angle_rad: float) -> np.ndarray:
-    """(K, K) float32 that sums to 1: a line through the middle, anti-aliased."""
+    """(K, K) float32 kernel of an anti-aliased line through the middle; its sum is 1."""
     half = int(np.ceil(length_px / 2))
     row, column = np.mgrid[-half : half + 1, -half : half + 1].astype(np.float32)
     along = np.abs(column * np.cos(angle_rad) + row * np.sin(angle_rad))
@@ -161,7 +161,7 @@ def _rim(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
 
 def _noise(shape: tuple[int, ...], rng: np.random.Generator, largest: float) -> np.ndarray:
     noise: np.ndarray = rng.standard_normal(shape[:2], np.float32)
-    if rng.random() < 0.4:  # what a demosaic or a codec leaves is not white
+    if rng.random() < 0.4:  # noise after a demosaic or a codec is not white
         noise = cv2.GaussianBlur(noise, (0, 0), 0.8) * 2
     return noise * np.float32(rng.uniform(1, largest))
 

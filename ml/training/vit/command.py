@@ -1,4 +1,4 @@
-"""Training of the adapted vision transformer by novel-view synthesis: ``python -m ml train vit``.
+"""``python -m ml train vit``: the adapted vision transformer, by novel-view synthesis.
 
 Source: dinov2-adaptation-endoscopic-matching, sections III-B, III-C and III-F.
 """
@@ -10,37 +10,35 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from ml.config import config_from_file
 from ml.errors import BadInputError
 from ml.keypoints.descriptors.vit_weights import save_network
 from ml.reports.cards import update_card
 from ml.training.common.run import RunSummary, TrainingRun, add_run_arguments
 from ml.training.common.sources import source_files
-from ml.training.vit.card import card_text, plot_losses, rules_text
 from ml.training.vit.config import VitTrainConfig, paper_config
 from ml.training.vit.depth import DptDepth, folder_depth
 from ml.training.vit.learner import VitLearner
 from ml.training.vit.pairs import DepthOf, MaskedStill, make_still
-from ml.training.vit.poses import pose_motions
 from ml.types import Progress, no_progress
 
 
 class VitSummary(RunSummary):
-    """What a training of the adapted transformer returns.
+    """Result of a training of the adapted transformer.
 
-    ``validation`` has a row each time the held-out pairs were scored, ``rules`` their scores
-    at the end by the rule of a match; see ``score_rules``.
+    ``validation`` has a row each time the held-out pairs were scored; see ``score_pairs``.
     """
 
     stills: int
     held_out_stills: int
     steps: int
     validation: list[dict[str, float]]
-    rules: dict[str, dict[str, float]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``python -m ml train vit``."""
+    """Add the arguments of ``python -m ml train vit``."""
     add_run_arguments(parser, has_card=True, has_start=True)
     parser.add_argument(
         "--backbone",
@@ -51,9 +49,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--depth-model", help="folder or hub name of a transformers DPT")
     parser.add_argument("--depth-folder", type=Path, help="folder of <image stem>.npy depths")
-    parser.add_argument(
-        "--rules-card", type=Path, help="model card whose section 'rules' is replaced"
-    )
 
 
 def run(args: argparse.Namespace, progress: Progress) -> VitSummary:
@@ -63,30 +58,26 @@ def run(args: argparse.Namespace, progress: Progress) -> VitSummary:
     if args.backbone is not None and args.config is not None:
         network = dataclasses.replace(config.network, backbone=args.backbone)
         config = dataclasses.replace(config, network=network, train_backbone=False)
-    summary = train_vit(
+    return train_vit(
         TrainingRun.of(args, config, progress),
         data=args.data,
         depth_of=depth_source(config, model=args.depth_model, folder=args.depth_folder),
     )
-    if args.rules_card is not None:
-        update_card(args.rules_card, "rules", rules_text(summary))
-    return summary
 
 
 def train_vit(
     run: TrainingRun[VitTrainConfig], *, data: Path, depth_of: DepthOf | None = None
 ) -> VitSummary:
-    """Train the descriptor; draws ``loss.png`` where matplotlib is installed.
+    """Train the descriptor.
 
     Args:
-        run: continues from its checkpoint, if there is one; otherwise from ``run.start``, if given.
+        run: resumed from its checkpoint, or started from ``run.start``, if there is one.
         data: folder the sources are relative to.
         depth_of: depth of a still; None draws a smooth surface for each pair.
     """
     config = run.config
     files = source_files(config.sources, data)
     stills, held_out = read_stills(config, files, depth_of=depth_of, progress=run.progress)
-    poses = pose_motions(data / config.poses) if config.poses else None
     with run.learning():
         learner = VitLearner(
             config,
@@ -94,22 +85,17 @@ def train_vit(
             held_out,
             start=run.start,
             compute=run.compute,
-            poses=poses,
         )
         run.train(learner, steps=config.last_step, checkpoint_every=config.checkpoint_every)
-        learner.network.eval()
-        by_rule = learner.by_rule()
-    save_network(run.weights, learner.network, version=config.version)
+    save_network(run.weights, learner.network.eval(), version=config.version)
     summary: VitSummary = {
         **run.summary(),
         "stills": len(stills),
         "held_out_stills": len(held_out),
         "steps": len(run.losses),
         "validation": run.history.get("validation", []),
-        "rules": by_rule,
     }
     run.write_log(summary)
-    plot_losses(run.losses, summary["validation"], run.out / "loss.png", warmup=config.warmup_steps)
     if run.card is not None:
         update_card(run.card, "training", card_text(summary, run.losses))
     return summary
@@ -118,7 +104,7 @@ def train_vit(
 def depth_source(
     config: VitTrainConfig, *, model: str | None, folder: Path | None
 ) -> DepthOf | None:
-    """Depth by a DPT head, from files, or None: a surface is drawn for each pair.
+    """Source of depths: a DPT head, or files; None if a surface is to be drawn for each pair.
 
     Raises:
         BadInputError: both are given. WeightsError: no such model.
@@ -140,7 +126,7 @@ def read_stills(
     depth_of: DepthOf | None = None,
     progress: Progress = no_progress,
 ) -> tuple[list[MaskedStill], list[MaskedStill]]:
-    """The stills to train on and those held out, by the beginning of their names.
+    """Read the stills to train on and those held out, by the prefix of their names.
 
     Raises:
         BadInputError: none is left to train on.
@@ -155,3 +141,29 @@ def read_stills(
     if not stills:
         raise BadInputError("every still is held out, so none is left to train on")
     return stills, held_out
+
+
+def card_text(summary: VitSummary, losses: Sequence[float]) -> str:
+    """Markdown of what was trained, the losses and the validation."""
+    config = summary["train_config"]
+    warmup = min(config["warmup_steps"], len(losses))
+    part = max(1, round(len(losses) / 8))
+    first_loss, last_loss = (
+        f"{np.mean(p):.3f}" if p else "none" for p in (losses[:part], losses[-part:])
+    )
+    text = (
+        f"{summary['stills']} stills, {summary['held_out_stills']} held out"
+        f" (operations {', '.join(config['held_out'])}); {summary['steps']} steps of"
+        f" {config['batch']} pairs, {warmup} of them contrastive, then triplets; seed"
+        f" {config['seed']}; configuration {summary['train_config_hash']}."
+        f" Mean loss of the first {part} steps {first_loss}, of the last {last_loss}."
+    )
+    if not summary["validation"]:
+        return text
+    first, last = summary["validation"][0], summary["validation"][-1]
+    return (
+        f"{text}\n\nSynthetic pairs of the held-out stills ({config['validation_pairs']} pairs,"
+        " mutual arg-max over patches, right within one patch along each axis): precision"
+        f" {first['precision']:.3f} and recall {first['recall']:.3f} at step {first['step']:.0f},"
+        f" {last['precision']:.3f} and {last['recall']:.3f} at step {last['step']:.0f}."
+    )

@@ -11,7 +11,7 @@ from ml.training.vit.pairs import LookConfig
 
 @dataclass(frozen=True, slots=True)
 class VitTrainConfig:
-    """One training run; the defaults made the shipped weights, from nothing.
+    """One training run; the defaults are those of the shipped weights.
 
     For a pretrained backbone see ``paper_config``.
     """
@@ -26,7 +26,7 @@ class VitTrainConfig:
     batch: int = 4  # pairs a step
     epochs: int = 12  # paper: 100
     steps: int = 80  # an epoch
-    stop_after: int = 720  # steps after which the run ends before its time; 0: never
+    stop_after: int = 720  # steps after which the run ends early; 0: never
     bootstrap_epochs: int = 3  # at the first of ``rates`` (paper: 3)
     rates: tuple[float, float] = (1e-3, 5e-4)  # Adam (paper: 1e-4, then 5e-5)
     decay: bool = True  # a half cosine over the second rate, down to a twentieth; paper: constant
@@ -37,11 +37,11 @@ class VitTrainConfig:
     hard_negatives: bool = True  # eq. 15; off: negatives at random
     cycle_px: float = 1.5  # cycle consistency of pairs, in pixels; 0: off
     sampled_positive: bool = True  # P at p_gt exactly; off: the patch that holds p_gt (paper)
-    near_patches: float = 1.0  # patches so near to p_gt are no negatives; 0: its own alone (paper)
+    near_patches: float = (
+        1.0  # patches within this distance of p_gt are no negatives; 0: only its own (paper)
+    )
     photometric: bool = True  # random looks of the novel view
-    novel_view: bool = True  # rigid motion by depth; off: photometric shifts alone
-    mask_rim: bool = False  # the scope's rim stands still and black in both views
-    poses: str = ""  # sequence in the data whose camera motions are used; empty: random ones
+    novel_view: bool = True  # rigid motion by depth; off: photometric shifts only
     depth_relief: float = 0.35  # of the synthetic depth
     depth_inverse: bool = False  # what the DPT head gives, see ``DptDepth``
     validation_pairs: int = 24  # synthetic pairs of the held-out stills
@@ -54,17 +54,17 @@ class VitTrainConfig:
 
     @property
     def total_steps(self) -> int:
-        """Steps of the whole run, which the rate falls over."""
+        """Number of steps over which the learning rate falls."""
         return self.epochs * self.steps
 
     @property
     def last_step(self) -> int:
-        """Steps that are taken."""
+        """Number of steps that are taken."""
         return min(self.stop_after or self.total_steps, self.total_steps)
 
 
 def paper_config(backbone: str) -> VitTrainConfig:
-    """The paper's settings for a pretrained backbone, which stays frozen.
+    """Settings of the paper for a pretrained backbone, which stays frozen.
 
     Args:
         backbone: folder or hub name of a transformers ViT of patches of 14 (DINOv2), 8 or 16 px.

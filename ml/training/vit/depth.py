@@ -22,13 +22,12 @@ _FLOOR = 0.05
 def synthetic_depth(
     rng: np.random.Generator, shape: tuple[int, int], *, relief: float = 0.35, waves: int = 4
 ) -> ArrayF64:
-    """A smooth random surface: a tilted plane with a low-frequency relief, median 1.
+    """Draw a smooth surface: a tilted plane with a low-frequency relief, median 1.
 
-    Stands in for an estimated depth: the correspondence it gives is exact for the view that it
-    gives, and only the parallax is invented.
+    The correspondence of a view made from it is exact; only the parallax is invented.
 
     Args:
-        relief: about how far the surface strays from its median (log depth), at most twice that.
+        relief: typical deviation of the surface from its median (log depth), at most twice that.
         waves: finest period, as a count over the longer side.
     Returns:
         (H, W) float64, positive.
@@ -44,7 +43,7 @@ def synthetic_depth(
 
 
 def scaled_depth(depth: ArrayF64, *, relief: float = 1.0) -> ArrayF64:
-    """Depth of unknown scale, brought to median 1, its relief (log depth) stretched by ``relief``.
+    """Scale a depth to median 1, and its relief (log depth) by ``relief``.
 
     Raises:
         CorruptFileError: not a plane of finite numbers, or without a positive median.
@@ -58,7 +57,7 @@ def scaled_depth(depth: ArrayF64, *, relief: float = 1.0) -> ArrayF64:
 
 
 def folder_depth(folder: Path, stem: str, shape: tuple[int, int]) -> ArrayF64:
-    """Depth of an image from ``<stem>.npy`` in a folder, resized to ``shape``.
+    """Read the depth of an image from ``<stem>.npy`` in a folder, resized to ``shape``.
 
     Raises:
         BadInputError: there is none. CorruptFileError: it is not a depth.

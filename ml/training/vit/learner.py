@@ -1,4 +1,4 @@
-"""The network of the adapted vision transformer's training, and one step of it."""
+"""Learner of the adapted vision transformer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ml.networks.vit_adapter import VitMatcher
 from ml.training.common.peers import peers
 from ml.training.common.run import History
 from ml.training.common.start import take_weights
-from ml.training.common.steps import descend, half_cosine, set_rate, stand_by
+from ml.training.common.steps import descend, half_cosine, set_rate, step_without_loss
 from ml.training.vit.config import VitTrainConfig
 from ml.training.vit.mining import (
     contrastive_loss,
@@ -28,15 +28,14 @@ from ml.training.vit.mining import (
     triplet_loss,
 )
 from ml.training.vit.pairs import MaskedStill, NovelViewPair, draw_pair
-from ml.training.vit.poses import PoseMotions
-from ml.training.vit.score import score_pairs, score_rules
+from ml.training.vit.score import score_pairs
 
 _VALIDATION = 1 << 20
-"""Keeps the generator of the validation pairs apart from those of the steps."""
+"""Seed of the validation pairs, different from those of the steps."""
 
 
 class VitLearner:
-    """Network and optimiser over stills, with the pairs that it is validated on."""
+    """Learner of the transformer over stills, with its validation pairs."""
 
     def __init__(
         self,
@@ -46,12 +45,9 @@ class VitLearner:
         *,
         start: Path | None = None,
         compute: Compute = REFERENCE,
-        poses: PoseMotions | None = None,
     ) -> None:
-        """Build it; ``poses`` gives the motions of the camera, if any."""
         self.config, self.stills, self.device = config, stills, compute.device
         self.compute = compute
-        self._poses = poses
         self.batch = config.batch
         self.network = VitMatcher(config.network)
         if start is not None:
@@ -73,25 +69,21 @@ class VitLearner:
         self.held_out = self._validation_pairs(held_out)
 
     def step(self, number: int, history: History) -> float:
-        """One step over ``batch`` synthetic pairs; validates before the first and now and then."""
+        """Take a step over ``batch`` synthetic pairs; validate every ``validate_every`` steps."""
         config, done = self.config, number + 1
-        if number == 0 and "validation" not in history:  # not again where the step did not fit
+        if number == 0 and "validation" not in history:  # a step that did not fit is repeated
             self._validate(0, history)
         loss = self._descended(number)
         if loss is None:  # no pair of this step shares enough patches to learn from
             loss = history["loss"][-1] if history["loss"] else config.margin
         if done % config.validate_every == 0 or done == config.last_step:
             self._validate(done, history)
-        self._tell_held_out(history)
+        self._record_held_out(history)
         return loss
-
-    def by_rule(self) -> dict[str, dict[str, float]]:
-        """Scores of the held-out pairs under several rules of a match, see ``score_rules``."""
-        return score_rules(self.network, self.held_out) if self.held_out else {}
 
     def _descended(self, step: int) -> float | None:
         set_rate(self.optimiser, self._learning_rate(step))
-        rng = np.random.default_rng((self.config.seed, peers().drawn(step)))
+        rng = np.random.default_rng((self.config.seed, peers().draw_number(step)))
         pairs, pixels = self._drawn(rng)
         self.network.train()
         if not self.config.train_backbone:
@@ -103,19 +95,19 @@ class VitLearner:
             if (loss := self._loss(source[i], target[i], pair, step, i)) is not None
         ]
         if not losses:
-            stand_by(self.optimiser)
+            step_without_loss(self.optimiser)
             return None
         return descend(self.optimiser, torch.stack(losses).mean())
 
     def _drawn(self, rng: np.random.Generator) -> tuple[list[NovelViewPair], Tensor]:
-        """The pairs of a step, and (2 * B, 3, h, w) their pixels, the sources first."""
+        """Pairs of a step, and their pixels (2 * B, 3, h, w), the sources first."""
         pairs = [self._draw(rng, self.stills) for _ in range(self.batch)]
         sources, views = [pair.source for pair in pairs], [pair.view.image for pair in pairs]
         return pairs, to_batch(sources + views)
 
     def _maps(self, pixels: Tensor) -> tuple[Tensor, Tensor]:
         """(B, E, h, w) descriptors of the sources and of their views, in one batch."""
-        with self.compute.learning():
+        with self.compute.training_precision():
             maps = self.network(pixels.to(self.device))
         source, target = maps.float().chunk(2)
         return source, target
@@ -171,12 +163,10 @@ class VitLearner:
             motion=config.motion if config.novel_view else None,
             look=config.look if config.photometric else None,
             relief=config.depth_relief,
-            mask_rim=config.mask_rim,
-            poses=self._poses,
         )
 
     def _validation_pairs(self, held_out: Sequence[MaskedStill]) -> list[NovelViewPair]:
-        """The same pairs whatever is switched off in training: full motion, full looks."""
+        """Fixed pairs with full motion and full photometric changes."""
         if not held_out:
             return []
         rng = np.random.default_rng((self.config.seed, _VALIDATION))
@@ -198,8 +188,8 @@ class VitLearner:
             score = score_pairs(self.network, self.held_out)
             history.setdefault("validation", []).append({"step": float(step), **score})
 
-    def _tell_held_out(self, history: History) -> None:
-        """For the bar and the curve: the last precision, once a step."""
+    def _record_held_out(self, history: History) -> None:
+        """Record the last precision once a step, for the progress bar and the curve."""
         if self.held_out and "validation" in history:
             precision = history["validation"][-1]["precision"]
             history.setdefault("held_out_precision", []).append(precision)

@@ -1,4 +1,4 @@
-"""Triplets of a still and its novel view: cycle-consistent pairs, hardest negatives, their loss.
+"""Triplets of a still and its novel view: cycle-consistent pairs, hardest negatives, losses.
 
 Source: dinov2-adaptation-endoscopic-matching, section III-C, eq. 13-15.
 """
@@ -51,10 +51,10 @@ def patch_pairs(
     valid: ArrayBool | None = None,
     cycle_px: float | None = None,
 ) -> TruePatchPairs:
-    """Patch-level pairs: the patch of p_s with the patch of p_gt.
+    """Pair the patch of p_s with the patch of p_gt.
 
-    A pair is cycle-consistent when the way back, from p_gt through the view's own source
-    position, ends within ``cycle_px`` of p_s: an occluded patch ends on what hides it.
+    A pair is cycle-consistent if the source position at p_gt is within ``cycle_px`` of p_s, which
+    excludes occluded patches.
 
     Args:
         view: of sides that are multiples of the patch.
@@ -115,11 +115,11 @@ def row_distance(a: Tensor, b: Tensor) -> Tensor:
 
 
 def near_patches(xy_t: ArrayF32, shape: tuple[int, int], patch_px: int, reach: float) -> ArrayBool:
-    """(K, h * w) bool: patches that are no negative of a pair, for they show the same point.
+    """(K, h * w) bool: patches near p_gt, which are no negatives of a pair.
 
     Args:
-        xy_t: (K, 2) p_gt. reach: in patches, along each axis; 0 excludes the patch that holds p_gt
-            alone, as the paper does.
+        xy_t: (K, 2) p_gt. reach: in patches, along each axis; 0 excludes only the patch that holds
+            p_gt, as the paper does.
     """
     centres = patch_centres(shape, patch_px)
     away = np.abs(centres[None] - xy_t[:, None]).max(axis=2)
@@ -130,7 +130,7 @@ def near_patches(xy_t: ArrayF32, shape: tuple[int, int], patch_px: int, reach: f
 
 
 def hardest_negatives(anchor: Tensor, positive: Tensor, target: Tensor, near: Tensor) -> Tensor:
-    """Row of the view that is nearest to the anchor or to the positive, whichever is nearer.
+    """Row of the view nearest to the anchor or the positive.
 
     Args:
         anchor, positive: (K, E). target: (M, E), M_t. near: (K, M) bool, excluded.
@@ -144,7 +144,7 @@ def hardest_negatives(anchor: Tensor, positive: Tensor, target: Tensor, near: Te
 
 
 def random_negatives(near: Tensor, generator: torch.Generator) -> Tensor:
-    """(K,) rows drawn evenly from those that (K, M) ``near`` does not exclude: the ablation."""
+    """Draw (K,) rows from those that (K, M) ``near`` does not exclude."""
     chance = torch.rand(near.shape, generator=generator).masked_fill(near.cpu(), -1.0)
     return chance.argmax(dim=1).to(near.device)
 
@@ -161,10 +161,9 @@ def triplet_loss(anchor: Tensor, positive: Tensor, negative: Tensor, *, margin: 
 def contrastive_loss(
     anchor: Tensor, positive: Tensor, target: Tensor, near: Tensor, *, temperature: float
 ) -> Tensor:
-    """Cross-entropy of the positive against all patches of the view that are not neighbours.
+    """Cross-entropy of the positive against all patches of the view that are not near.
 
-    Carries a network that starts from nothing past the collapse that hardest negatives lead to; the
-    paper starts from DINOv2 and has no need of it.
+    Hardest negatives collapse an untrained network; the paper starts from DINOv2.
     """
     to_all = (
         functional.normalize(anchor, dim=1) @ functional.normalize(target, dim=1).T

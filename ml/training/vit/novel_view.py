@@ -1,4 +1,4 @@
-"""A second view of a still: back-project by depth, move the camera, project again.
+"""Novel views of a still: back-projection by depth, motion of the camera, projection.
 
 Source: dinov2-adaptation-endoscopic-matching, section III-B, eq. 9-12.
 """
@@ -15,13 +15,13 @@ from ml.errors import BadInputError, ShapeError
 from ml.types import ArrayBool, ArrayF32, ArrayF64, ArrayI64, ImageU8
 
 _NEAR = 1e-6
-"""Points nearer to the camera's plane than this are behind it."""
+"""Least depth of a point in front of the camera."""
 
 _STEPS = 2
-"""Newton steps that bring a source position from a whole pixel to a fraction of one."""
+"""Number of Newton steps that refine a source position."""
 
 _FLAT = 0.01
-"""Where the view shrinks the area more than a hundredfold, no step is taken."""
+"""Least area ratio of the forward map at which a Newton step is taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class NovelView:
 
 
 def back_project(depth: ArrayF64, camera: ArrayF64) -> ArrayF64:
-    """Pixels to points of the camera's frame: ``P_s = D_s(p_s) K^-1 p_s``.
+    """Back-project pixels to the camera's frame: ``P_s = D_s(p_s) K^-1 p_s``.
 
     Args:
         depth: (H, W), along the optical axis, any unit. camera: (3, 3) K.
@@ -66,7 +66,7 @@ def back_project(depth: ArrayF64, camera: ArrayF64) -> ArrayF64:
 
 
 def move(points: ArrayF64, T_t_from_s: ArrayF64) -> ArrayF64:
-    """(..., 3) points of the source camera in the frame of the target camera; T: (4, 4).
+    """Transform (..., 3) points from the source camera's frame to the target camera's.
 
     Source: dinov2-adaptation-endoscopic-matching, eq. 10.
     """
@@ -74,7 +74,7 @@ def move(points: ArrayF64, T_t_from_s: ArrayF64) -> ArrayF64:
 
 
 def project(points: ArrayF64, camera: ArrayF64) -> tuple[ArrayF64, ArrayF64]:
-    """(..., 3) points to (..., 2) pixels, NaN behind the camera, and (...) their depth.
+    """Project (..., 3) points to (..., 2) pixels, NaN behind the camera, and (...) depths.
 
     Source: dinov2-adaptation-endoscopic-matching, eq. 11-12.
     """
@@ -86,15 +86,15 @@ def project(points: ArrayF64, camera: ArrayF64) -> tuple[ArrayF64, ArrayF64]:
 
 
 def z_buffer(xy: ArrayF64, z: ArrayF64, shape: tuple[int, int]) -> ArrayI64:
-    """Which point is seen at each pixel: the nearest of those within one pixel along each axis.
+    """Find the visible point of each pixel: the nearest within one pixel along each axis.
 
-    A point reaches the (up to) four pixels around it, so that a surface magnified less than twice
-    has no cracks; its outline grows by less than a pixel.
+    A point covers the four pixels around it, so that a surface magnified less than twice has no
+    cracks.
 
     Args:
         xy: (N, 2) pixels, NaN for none. z: (N,) depth.
     Returns:
-        (H, W) int64: row of ``xy``, -1 where no point is.
+        (H, W) int64: row of ``xy``, -1 without a point.
     Source: dinov2-adaptation-endoscopic-matching, section III-B ("z-buffering").
     """
     height, width = shape
@@ -125,15 +125,14 @@ def synthesise_view(
     T_t_from_s: ArrayF64,
     tolerance_px: float = 1.5,
 ) -> NovelView:
-    """What a moved camera would see of a still of known depth.
+    """Synthesise the view of a moved camera on a still of known depth.
 
-    The view takes the z-buffer's winners, then the exact source position of each pixel by two
-    Newton steps through the forward map, and the colour there by bilinear sampling: the
-    paper copies whole pixels.
+    Source positions of the z-buffer are refined by two Newton steps, and colours sampled
+    bilinearly; the paper copies pixels.
 
     Args:
         image: (H, W, 3) uint8. depth: (H, W). camera: (3, 3). T_t_from_s: (4, 4) rigid.
-        tolerance_px: a source pixel is visible when the way there and back ends so near to it.
+        tolerance_px: largest error of the round trip of a visible source pixel.
     Raises:
         ShapeError: the sizes differ, or the depth is not positive.
     Source: dinov2-adaptation-endoscopic-matching, eq. 9-12.
@@ -154,7 +153,7 @@ def synthesise_view(
 
 
 def _source_positions(seen: ArrayI64, xy_t: ArrayF32) -> ArrayF32:
-    """(H, W, 2): position in the source that lands on each pixel of the view."""
+    """(H, W, 2) position in the source of each pixel of the view."""
     height, width = seen.shape
     covered = seen >= 0
     start = np.stack([seen % width, seen // width], axis=2).astype(np.float32)
@@ -174,7 +173,7 @@ def _source_positions(seen: ArrayI64, xy_t: ArrayF32) -> ArrayF32:
 
 
 def _inverse_slope(xy_t: ArrayF32) -> ArrayF32:
-    """(H, W, 2, 2): inverse Jacobian of the forward map, the identity where it has none."""
+    """(H, W, 2, 2) inverse Jacobian of the forward map, or the identity."""
     down, right = np.gradient(xy_t, axis=(0, 1))
     slope = np.stack([right, down], axis=3)
     determinant = slope[..., 0, 0] * slope[..., 1, 1] - slope[..., 0, 1] * slope[..., 1, 0]
@@ -187,7 +186,7 @@ def _inverse_slope(xy_t: ArrayF32) -> ArrayF32:
 
 
 def _round_trip_px(xy_t: ArrayF32, xy_s: ArrayF32) -> ArrayF32:
-    """(H, W): distance of each source pixel from where the view's pixel nearest to it came from."""
+    """(H, W) error of the round trip of each source pixel."""
     height, width = xy_t.shape[:2]
     v, u = np.mgrid[:height, :width].astype(np.float32)
     whole = np.rint(np.nan_to_num(xy_t, nan=-9.0)).clip(-9, 1 << 20).astype(np.int64)
@@ -198,7 +197,7 @@ def _round_trip_px(xy_t: ArrayF32, xy_s: ArrayF32) -> ArrayF32:
 
 
 def _sampled(field: ArrayF32, position: ArrayF32) -> ArrayF32:
-    """Bilinear values of an (H, W, 2) field at (H, W, 2) positions, the border repeated."""
+    """Sample an (H, W, 2) field bilinearly at (H, W, 2) positions; the border is repeated."""
     x = np.ascontiguousarray(position[:, :, 0])
     y = np.ascontiguousarray(position[:, :, 1])
     values = cv2.remap(field, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
@@ -207,7 +206,7 @@ def _sampled(field: ArrayF32, position: ArrayF32) -> ArrayF32:
 
 @dataclass(frozen=True, slots=True)
 class MotionConfig:
-    """The range of camera motions: the camera turns round the middle of the scene."""
+    """Range of the camera motions about the middle of the scene."""
 
     tilt_deg: float = 25.0  # largest turn about each of the image axes
     roll_deg: float = 40.0  # largest turn about the optical axis
@@ -218,7 +217,7 @@ class MotionConfig:
 
 
 def random_camera(rng: np.random.Generator, size_px: int, config: MotionConfig) -> ArrayF64:
-    """(3, 3) K of a square image, the principal point in its middle."""
+    """Draw (3, 3) intrinsics of a square image with the principal point in its middle."""
     focal = rng.uniform(*config.focal) * size_px
     middle = (size_px - 1) / 2
     return np.array([[focal, 0, middle], [0, focal, middle], [0, 0, 1.0]])
@@ -227,7 +226,7 @@ def random_camera(rng: np.random.Generator, size_px: int, config: MotionConfig) 
 def random_motion(
     rng: np.random.Generator, *, distance: float, field: float, config: MotionConfig
 ) -> ArrayF64:
-    """A rigid motion (4, 4) of the camera about the scene point straight ahead.
+    """Draw a rigid motion (4, 4) of the camera about the scene point in the middle.
 
     Args:
         distance: depth of that point. field: width of what is seen there, same unit.

@@ -1,4 +1,4 @@
-"""Stills and the synthetic pairs that are cut from them."""
+"""Stills and their synthetic pairs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from ml.training.vit.novel_view import (
     random_motion,
     synthesise_view,
 )
-from ml.training.vit.poses import PoseMotions
 from ml.types import ArrayBool, ArrayF64, ImageU8
 
 BURNT_IN: tuple[Area, ...] = (
@@ -28,22 +27,22 @@ BURNT_IN: tuple[Area, ...] = (
     (0.86, 0.92, 0.95, 1.0),
     (0.0, 0.965, 1.0, 1.0),
 )
-"""Where the laparoscopy stills hold text, a logo and a black strip."""
+"""Areas of the laparoscopy stills with text, a logo and a black strip."""
 
-_LEAST_PX = 16
-"""Stills are not made narrower."""
+_MIN_PX = 16
+"""Least side of a still."""
 
 CONTEXT = 0.25
-"""A crop is cut with this share of its side more around it: the moved camera sees beyond."""
+"""Margin of a crop as a share of its side: the moved camera sees beyond the crop."""
 
 NO_MOTION = MotionConfig(0, 0, 0, 0)
-"""The camera stays where it is."""
+"""Motion of a fixed camera."""
 
 _MIN_VALID = 0.6
-"""Least share of a crop that has to be trusted, if ``_TRIES`` find such a one."""
+"""Least share of a crop inside the mask, if ``_TRIES`` draws find such a crop."""
 
 _TRIES = 12
-"""Crops that are drawn to find such a one; where none is, the best of them is taken."""
+"""Largest number of draws of a crop; the best one is taken."""
 DepthOf = Callable[[str, ImageU8], ArrayF64]
 """Depth of a whole still by its stem: (H, W, 3) to (H, W), median 1."""
 
@@ -61,7 +60,7 @@ class LookConfig:
 
 @dataclass(frozen=True, slots=True)
 class MaskedStill:
-    """A still, where it may be trusted, and its depth if it was given or estimated.
+    """A still, the mask of its usable area, and its depth if it is known.
 
     Attributes:
         name: file stem. image: (H, W, 3) RGB. mask: (H, W) bool. depth: (H, W) or None.
@@ -75,7 +74,7 @@ class MaskedStill:
 
 @dataclass(frozen=True, slots=True)
 class NovelViewPair:
-    """A source crop, its novel view of the same size, and where the source may be trusted."""
+    """A source crop, its novel view of the same size, and the mask of its usable area."""
 
     source: ImageU8
     view: NovelView
@@ -88,7 +87,7 @@ def make_still(path: Path, *, working_px: int, depth_of: DepthOf | None = None) 
     Raises:
         BadInputError: not an image.
     """
-    image = resized(read_still(path), long_side_px=working_px, least_px=_LEAST_PX)
+    image = resized(read_still(path), long_side_px=working_px, min_px=_MIN_PX)
     mask = scope_mask(to_grey(image), margin_px=4) & ~areas_mask(image.shape, BURNT_IN)
     depth = None if depth_of is None else depth_of(path.stem, image)
     return MaskedStill(path.stem, image, mask, depth)
@@ -103,19 +102,13 @@ def draw_pair(
     motion: MotionConfig | None = None,
     look: LookConfig | None = None,
     relief: float = 0.35,
-    mask_rim: bool = False,
-    poses: PoseMotions | None = None,
 ) -> NovelViewPair:
-    """A random crop and its novel view.
+    """Draw a crop and its novel view.
 
     Args:
-        zoom_out: the crop covers this many times its side of the still, drawn from this range.
-        motion: None leaves the camera where it is. look: None leaves the colours as they are.
-        relief: of the synthetic depth, where the still has none.
-        mask_rim: both views are black outside of what the still may be trusted for, at the same
-            place in either: the rim of the scope stands still in a video, and here it would move
-            with the tissue.
-        poses: the camera moves as there, whatever ``motion`` says of it.
+        zoom_out: range of the pixels of the still per pixel of the crop.
+        motion: None for a fixed camera. look: None for unchanged colours.
+        relief: of the synthetic depth, if the still has no depth.
     Source: dinov2-adaptation-endoscopic-matching, section III-B and III-D.
     """
     margin = round(crop_px * CONTEXT)
@@ -123,42 +116,23 @@ def draw_pair(
     motion = motion or NO_MOTION
     matrix, mask = placed_crop(rng, still, side, margin, zoom_out)
     image, depth = _cut(still, matrix, side)
-    if mask_rim:
-        image = image * mask[:, :, None]
     if depth is None:
         depth = synthetic_depth(rng, (side, side), relief=relief * rng.uniform(0, 1))
     else:
         depth = depth ** rng.uniform(*motion.depth_scale)
     distance = float(depth[side // 2, side // 2])
-    if poses is None:
-        camera, T_t_from_s = moved_camera(rng, distance, crop_px, motion)
-    else:
-        width_px = still.image.shape[1] / matrix[0, 0]
-        camera, T_t_from_s = poses.moved_camera(
-            rng, distance=distance, side_px=side, width_px=width_px
-        )
+    camera, T_t_from_s = moved_camera(rng, distance, crop_px, motion)
     view = synthesise_view(image, depth, camera=camera, T_t_from_s=T_t_from_s)
     view = _inner(view, margin, crop_px)
-    if mask_rim:
-        view = _behind_rim(view, mask[margin : margin + crop_px, margin : margin + crop_px])
     if look is not None:
-        shown = np.asarray(view.image.any(axis=2)) if mask_rim else view.covered
-        seen = with_look(rng, view.image, look) * shown[:, :, None]
-        view = NovelView(seen, view.xy_t, view.xy_s, view.visible)
+        changed = with_look(rng, view.image, look) * view.covered[:, :, None]
+        view = NovelView(changed, view.xy_t, view.xy_s, view.visible)
     inner = slice(margin, margin + crop_px)
     return NovelViewPair(np.ascontiguousarray(image[inner, inner]), view, mask[inner, inner])
 
 
-def _behind_rim(view: NovelView, mask: ArrayBool) -> NovelView:
-    """The view through the still's rim: what moved behind it is black, and no longer visible."""
-    whole = np.nan_to_num(view.xy_t).round().astype(np.int64)
-    column, row = (whole[:, :, axis].clip(0, mask.shape[1 - axis] - 1) for axis in (0, 1))
-    image = view.image * mask[:, :, None]
-    return NovelView(image, view.xy_t, view.xy_s, view.visible & mask[row, column])
-
-
 def with_look(rng: np.random.Generator, image: ImageU8, config: LookConfig) -> ImageU8:
-    """(H, W, 3) with a random brightness, saturation, contrast, blur and noise.
+    """Change brightness, saturation, contrast, blur and noise of (H, W, 3) at random.
 
     Source: dinov2-adaptation-endoscopic-matching, section III-D: random brightness and saturation
     shifts; the others are ours.
@@ -183,10 +157,10 @@ def placed_crop(
     margin: int,
     zoom_out: tuple[float, float],
 ) -> tuple[ArrayF64, ArrayBool]:
-    """A square of ``side`` px whose middle lies well inside the mask, beyond the still black.
+    """Draw a square crop of ``side`` px that is well inside the mask.
 
     Returns:
-        (2, 3) pixels of the crop to those of the still; (side, side) where the still is trusted.
+        (2, 3) map of pixels of the crop to those of the still; (side, side) bool mask.
     """
     height, width = still.mask.shape
     best: tuple[float, np.ndarray] | None = None
@@ -210,7 +184,7 @@ def placed_crop(
 def moved_camera(
     rng: np.random.Generator, distance: float, crop_px: int, motion: MotionConfig
 ) -> tuple[ArrayF64, ArrayF64]:
-    """A camera of a crop with its context, and its motion about the point straight ahead.
+    """Draw a camera of a crop with its margin, and its motion about the point in the middle.
 
     Args:
         distance: depth of that point.
@@ -244,7 +218,7 @@ def _resampled(plane: ImageU8, matrix: ArrayF64, side: int) -> ImageU8:
 
 
 def _inner(view: NovelView, margin: int, side: int) -> NovelView:
-    """The middle of a view, its coordinates counted from there."""
+    """Cut the middle of a view, with its coordinates."""
     inner = slice(margin, margin + side)
     xy_t = view.xy_t[inner, inner] - np.float32(margin)
     xy_s = view.xy_s[inner, inner] - np.float32(margin)

@@ -23,16 +23,20 @@ from portal.annotations.api.labels import (
 from portal.annotations.api.outlines import CanvasOutlineApi
 from portal.annotations.api.properties import PropertyTypesApi
 from portal.annotations.api.rois import RoiApi
+from portal.annotations.api.trash import RoiPurgeApi
+from portal.annotations.api.video_events import VideoEventApi
 
 router_entries: list[tuple[str, Any, str]] = [
     ("rois", RoiApi, "roi"),
     ("labels", LabelApi, "label"),
     ("label-versions", LabelVersionApi, "label-version"),
+    ("video-events", VideoEventApi, "video-event"),
 ]
 urlpatterns = [
     path("labels/order/", LabelOrderApi.as_view(), name="label-order"),
     path("labels/properties/", PropertyTypesApi.as_view(), name="label-properties"),
     path("label-merges/<uuid:id>/undo/", LabelMergeUndoApi.as_view(), name="label-merge-undo"),
+    path("rois/<uuid:roi_id>/purge/", RoiPurgeApi.as_view(), name="roi-purge"),
     path("rois/bulk/", RoiBulkApi.as_view(), name="roi-bulk"),
     path("canvases/<uuid:id>/roi-file/", CanvasRoiFileApi.as_view(), name="canvas-roi-file"),
     path("canvases/<uuid:id>/outline/", CanvasOutlineApi.as_view(), name="canvas-outline"),

@@ -11,29 +11,31 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.annotations import selectors
-from portal.annotations.api.conditions import once
 from portal.annotations.api.parsers import STEPS_BYTES, STEPS_VALUES, GeometryJsonParser
 from portal.annotations.api.rows import RoiRowsRenderer, rows_text
 from portal.annotations.models import Label, RoiAction, RoiKind
+from portal.annotations.selectors.rois import rois_by_id
+from portal.annotations.selectors.rows import roi_rows_by_id
 from portal.annotations.serializers import (
     INT32_MAX,
     DescriptionField,
     FrameReferenceSerializer,
     GeometryField,
-    KeyFrameSerializer,
+    KeyFrameInputSerializer,
     PropertiesField,
     RoiSerializer,
     rois_represent,
 )
-from portal.annotations.services import RoiChanges, RoiStep, properties_given, rois_change
+from portal.annotations.services.bulk import RoiStep, rois_change
+from portal.annotations.services.fields import RoiChanges
+from portal.annotations.services.properties import properties_given
 from portal.archive.models import Canvas
-from portal.archive.selectors import canvas_get
+from portal.archive.selectors.canvases import canvas_get
 from portal.core.api.problems import ProblemSerializer
-from portal.core.api.schema import IDEMPOTENCY_KEY
 from portal.core.api.views import ApiView
 from portal.core.errors import InvalidInputError, StaleVersionError
 from portal.core.http.acting import about
+from portal.core.http.audit_rules import audited, rejections
 from portal.labs.models import Role, TokenArea
 from portal.labs.requests import user_of
 from portal.labs.rules import require_role_anywhere
@@ -44,7 +46,7 @@ STALE = OpenApiResponse(
 
 
 class RoiStepSerializer(serializers.Serializer[Any]):
-    """What is done to one ROI; what an update leaves out stays."""
+    """Change of one ROI; fields that an update omits keep their values."""
 
     do = serializers.ChoiceField(RoiAction.choices)
     id = serializers.UUIDField()
@@ -59,7 +61,7 @@ class RoiStepSerializer(serializers.Serializer[Any]):
     properties = PropertiesField(required=False)
     shape = serializers.ChoiceField(RoiKind.choices, required=False)
     locked = serializers.BooleanField(source="is_locked", required=False)
-    track = KeyFrameSerializer(many=True, required=False)
+    track = KeyFrameInputSerializer(many=True, required=False)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """A new ROI needs an outline, anything else the version that it changes."""
@@ -82,11 +84,11 @@ class RoisChangedSerializer(serializers.Serializer[Any]):
     rois = RoiSerializer(many=True)
 
 
+@audited(POST=rejections("roi.saved", "canvas"))
 class RoiBulkApi(ApiView):
     """Draw, change, delete and restore ROIs of one canvas: all of it, or nothing."""
 
     area = TokenArea.ROIS
-    keeps_keys = True  # for good, with the revisions that the request made
     parser_classes = (GeometryJsonParser,)
     body_limit_bytes = STEPS_BYTES
     body_limit_values = STEPS_VALUES
@@ -95,14 +97,12 @@ class RoiBulkApi(ApiView):
     @extend_schema(
         request=RoiBulkSerializer,
         responses={200: RoisChangedSerializer, 412: STALE},
-        parameters=[IDEMPOTENCY_KEY],
         summary="Change many ROIs as one step",
     )
     def post(self, request: Request) -> Response:
         """Up to 10,000 changes in one transaction. Each ROI gets a version of its own, as usual.
 
-        A change that finds its ROI as it wants it does nothing: the request can be sent again. With
-        its Idempotency-Key that holds even if others have changed the ROIs since.
+        A change that finds its ROI as it wants it does nothing: the request can be sent again.
         """
         user = user_of(request)
         require_role_anywhere(user, at_least=Role.ANNOTATOR)  # before a large body is parsed
@@ -115,12 +115,12 @@ class RoiBulkApi(ApiView):
         properties_given(canvas.lab_id, *changes)
         steps = [_step(change, labels) for change in changes]
         try:
-            rois_change(canvas=canvas, user=user, steps=steps, once=once(request))
+            rois_change(canvas=canvas, user=user, steps=steps)
         except StaleVersionError as error:
             stale = [uuid.UUID(one) for one in error.details["stale"]]
-            error.details["stale"] = rois_represent(selectors.rois_by_id(user, canvas, stale))
+            error.details["stale"] = rois_represent(rois_by_id(user, canvas, stale))
             raise
-        rows = selectors.roi_rows_by_id(user, canvas, [step.roi_id for step in steps])
+        rows = roi_rows_by_id(user, canvas, [step.roi_id for step in steps])
         return Response({"rois": rows_text(rows)})
 
 

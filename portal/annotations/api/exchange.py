@@ -17,28 +17,24 @@ from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.annotations import selectors
-from portal.annotations.api.conditions import once_of_file
 from portal.annotations.api.imports import RoiImportSerializer, accepted, chosen_labels
 from portal.annotations.api.parsers import FileParser
 from portal.annotations.api.reports import ImportReportSerializer
-from portal.annotations.formats import MAX_BYTES, READERS, WRITERS, ExportChoices, writer_named
-from portal.annotations.formats.pictures import MOST_PX
-from portal.annotations.services import (
-    ImportChoices,
-    report_json,
-    roi_import,
-    roi_import_known,
-    roi_import_preview,
-    roi_import_stage,
-)
+from portal.annotations.formats.pictures import MAX_SIDE_PX
+from portal.annotations.formats.registry import READERS, WRITERS, writer_named
+from portal.annotations.formats.types import ExportChoices
+from portal.annotations.formats.unpacking import MAX_BYTES
+from portal.annotations.selectors.frames import frame_resolve
+from portal.annotations.selectors.rois import roi_export
+from portal.annotations.services.exchange import ImportChoices, roi_import, roi_import_preview
 from portal.annotations.services.reading import ImportWork, Source, file_source
-from portal.annotations.services.reports import TABLE_HEAD, table_line
+from portal.annotations.services.reports import TABLE_HEAD, report_json, table_line
+from portal.annotations.services.staged import roi_import_stage
 from portal.archive.models import Canvas, CanvasKind
-from portal.archive.selectors import canvas_get
-from portal.core.api.schema import IDEMPOTENCY_KEY
+from portal.archive.selectors.canvases import canvas_get
 from portal.core.api.views import ApiView
 from portal.core.errors import InvalidInputError
+from portal.core.http.audit_rules import AuditRule, audited
 from portal.core.http.downloads import attachment
 from portal.labs.models import TokenArea, User
 from portal.labs.requests import user_of
@@ -58,7 +54,7 @@ class ExportQuerySerializer(serializers.Serializer[Any]):
         required=False, help_text="For `png`: `left,top,right,bottom` in level-0 pixels"
     )
     width = serializers.IntegerField(
-        required=False, default=1600, min_value=64, max_value=MOST_PX, help_text="For `png`"
+        required=False, default=1600, min_value=64, max_value=MAX_SIDE_PX, help_text="For `png`"
     )
     frame = serializers.IntegerField(
         required=False,
@@ -79,7 +75,7 @@ class ExportQuerySerializer(serializers.Serializer[Any]):
 
 
 class ImportQuerySerializer(serializers.Serializer[Any]):
-    """How to import."""
+    """Query parameters of an import."""
 
     format = serializers.ChoiceField(
         ["auto", *READERS],
@@ -128,7 +124,7 @@ class ImportQuerySerializer(serializers.Serializer[Any]):
     )
 
     def validate_labels(self, value: object) -> dict[str, uuid.UUID | None]:
-        """By lower-case name."""
+        """Labels by lower-case name."""
         return chosen_labels(value)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
@@ -152,11 +148,14 @@ class JsonAlways(BaseContentNegotiation):
         return renderers[0], renderers[0].media_type
 
 
+@audited(
+    GET=AuditRule("roi.exported", "canvas", "id"), POST=AuditRule("roi.imported", "canvas", "id")
+)
 class CanvasRoiFileApi(ApiView):
-    """The ROIs of a canvas as files."""
+    """The ROIs of a canvas as files, with the events of a video."""
 
     area = TokenArea.ROIS
-    keeps_keys = True  # with the import, which is written in parts
+    holds_transaction = False  # an import is written in parts
     parser_classes = (FileParser,)
     body_limit_bytes = MAX_BYTES
     renderer_classes = (JSONRenderer,)
@@ -175,15 +174,15 @@ class CanvasRoiFileApi(ApiView):
         summary="Export the ROIs of a canvas",
     )
     def get(self, request: Request, id: uuid.UUID) -> StreamingHttpResponse:
-        """One file, streamed: what each format keeps is in docs/formats.md."""
+        """A file, streamed: what each format keeps is in docs/guide/reference/formats.md."""
         user = user_of(request)
         canvas = canvas_get(user=user, canvas_id=id)
         query = ExportQuerySerializer(data=request.query_params)
         query.is_valid(raise_exception=True)
-        asked = query.validated_data
-        writer = writer_named(asked["format"])
-        choices = _choices(canvas, asked)
-        pieces = selectors.roi_export(user, canvas, writer=writer, choices=choices)
+        data = query.validated_data
+        writer = writer_named(data["format"])
+        choices = _choices(canvas, data)
+        pieces = roi_export(user, canvas, writer=writer, choices=choices)
         name = attachment(canvas.name, f"-rois{writer.suffix}", fallback="image")
         return StreamingHttpResponse(
             pieces,
@@ -200,7 +199,6 @@ class CanvasRoiFileApi(ApiView):
         },
         parameters=[
             ImportQuerySerializer,
-            IDEMPOTENCY_KEY,
             OpenApiParameter("id", uuid.UUID, OpenApiParameter.PATH),
         ],
         summary="Import ROIs into a canvas",
@@ -210,55 +208,49 @@ class CanvasRoiFileApi(ApiView):
         packed by gzip, or one or several in a ZIP archive.
 
         A feature whose id is an ROI of this canvas updates it. Importing twice changes nothing.
-        The body is read as a stream, up to 2 GiB.
+        Events of a video come and go with CVAT's and COCO's documents. The body is read as a
+        stream, up to 2 GiB.
         """
         canvas = canvas_get(user=user_of(request), canvas_id=id)
         query = ImportQuerySerializer(data=request.query_params)
         query.is_valid(raise_exception=True)
-        asked = query.validated_data
-        choices = ImportChoices(asked["create_labels"], asked["labels"], asked["strict"])
+        data = query.validated_data
+        choices = ImportChoices(data["create_labels"], data["labels"], data["strict"])
         user = user_of(request)
         if isinstance(request.data, Mapping):  # without a length, no parser is called
             raise InvalidInputError("The request has no body, so there is no document.")
         file = cast(IO[bytes], request.data)
-        once = None if asked["dry_run"] else once_of_file(request, file)
-        known = roi_import_known(once) if once else None
-        if asked["background"]:
-            row = known or roi_import_stage(
+        if data["background"]:
+            row = roi_import_stage(
                 canvas=canvas,
                 user=user,
                 file=file,
                 choices=choices,
-                is_preview=asked["dry_run"],
-                named=asked["format"],
-                document_name=asked["name"],
-                once=once,
+                is_preview=data["dry_run"],
+                named=data["format"],
+                document_name=data["name"],
             )
             return accepted(row)
-        if known:
-            return Response(known.report)
-        source = file_source(file, canvas, named=asked["format"])
-        if asked["report"] == "csv":
+        source = file_source(file, canvas, named=data["format"])
+        if data["report"] == "csv":
             return _table(canvas, user, source, choices)
-        if asked["dry_run"]:
+        if data["dry_run"]:
             report = roi_import_preview(canvas=canvas, user=user, document=source, choices=choices)
         else:
-            report = roi_import(
-                canvas=canvas, user=user, document=source, choices=choices, once=once
-            )
+            report = roi_import(canvas=canvas, user=user, document=source, choices=choices)
         return Response(report_json(report))
 
 
-def _choices(canvas: Canvas, asked: dict[str, Any]) -> ExportChoices:
+def _choices(canvas: Canvas, data: dict[str, Any]) -> ExportChoices:
     frame: tuple[int | None, int | None] = (None, None)
-    if canvas.kind == CanvasKind.VIDEO and asked["format"] == "png":
-        found = selectors.frame_resolve(canvas, index=asked["frame"], pts=None)
+    if canvas.kind == CanvasKind.VIDEO and data["format"] == "png":
+        found = frame_resolve(canvas, index=data["frame"], pts=None)
         frame = (found.index, found.pts) if found else frame
     return ExportChoices(
-        downsample=asked["downsample"],
-        roi_id=asked.get("roi"),
-        window=asked.get("window"),
-        width_px=asked["width"],
+        downsample=data["downsample"],
+        roi_id=data.get("roi"),
+        window=data.get("window"),
+        width_px=data["width"],
         frame=frame,
     )
 
@@ -266,11 +258,11 @@ def _choices(canvas: Canvas, asked: dict[str, Any]) -> ExportChoices:
 def _table(
     canvas: Canvas, user: User, document: Source, choices: ImportChoices
 ) -> StreamingHttpResponse:
-    """What would become of each feature, one line each, written through a file."""
+    """Stream the preview as CSV, one line per feature, through a temporary file."""
     file = SpooledTemporaryFile(2**22, "w+", newline="", encoding="utf-8")  # noqa: SIM115 - outlives this call
     writer = csv.writer(file)
     writer.writerow(TABLE_HEAD)
-    work = ImportWork(told=lambda item: writer.writerow(table_line(item)))
+    work = ImportWork(on_item=lambda item: writer.writerow(table_line(item)))
     roi_import_preview(canvas=canvas, user=user, document=document, choices=choices, work=work)
     file.seek(0)
     return StreamingHttpResponse(

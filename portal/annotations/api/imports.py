@@ -14,18 +14,16 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from ml.types import JsonObject
-from portal.annotations import selectors
 from portal.annotations.api.reports import ImportReportSerializer, ImportUndoneSerializer
 from portal.annotations.models import RoiImport
-from portal.annotations.services import (
-    ImportChoices,
-    import_folder,
-    roi_import_start,
-    roi_import_undo_start,
-)
+from portal.annotations.selectors import rois as selectors
+from portal.annotations.services.exchange import ImportChoices
+from portal.annotations.services.imports import roi_import_undo_start
+from portal.annotations.services.staged import import_folder, roi_import_start
 from portal.core.api.views import ApiView
 from portal.core.errors import NotFoundError
 from portal.core.http.acting import about
+from portal.core.http.audit_rules import HOUR_S, AuditRule, audited
 from portal.core.http.downloads import attachment
 from portal.core.text import name_key
 from portal.jobs.models import Job
@@ -50,14 +48,14 @@ class OutlineSerializer(serializers.Serializer[Any]):
         return {"class": serializers.CharField(), **super().get_fields()}
 
 
-class KeptReportSerializer(ImportReportSerializer):
+class StoredReportSerializer(ImportReportSerializer):
     """The same report as of an import at once; a preview adds outlines to draw."""
 
     outlines = OutlineSerializer(many=True, required=False)
 
 
 class RoiImportSerializer(serializers.ModelSerializer[RoiImport]):
-    """A document, the job last asked for, its progress, and what became of the document."""
+    """An import: document, current job, progress and results."""
 
     name = serializers.CharField(source="document_name", read_only=True)
     job = serializers.SerializerMethodField()
@@ -87,7 +85,7 @@ class RoiImportSerializer(serializers.ModelSerializer[RoiImport]):
 
     @extend_schema_field(JobSerializer(allow_null=True))
     def get_job(self, row: RoiImport) -> JsonObject | None:
-        """The job that was last asked for."""
+        """Most recently submitted job of the import."""
         jobs = Job.objects.select_related("lab", "created_by")
         job = jobs.filter(pk=row.job_id).first() if row.job_id else None
         if job is None:
@@ -95,14 +93,14 @@ class RoiImportSerializer(serializers.ModelSerializer[RoiImport]):
         job.hides_name = False  # type: ignore[attr-defined] # the canvas was found to be shown
         return dict(JobSerializer(job).data)
 
-    @extend_schema_field(KeptReportSerializer(allow_null=True))
+    @extend_schema_field(StoredReportSerializer(allow_null=True))
     def get_report(self, row: RoiImport) -> JsonObject | None:
-        """As it was kept."""
+        """Stored report of the import."""
         return row.report
 
 
 class ImportStartSerializer(serializers.Serializer[Any]):
-    """How to continue with a document."""
+    """Options for continuing an import."""
 
     dry_run = serializers.BooleanField(required=False, default=False, help_text="Preview it again")
     create_labels = serializers.BooleanField(required=False, allow_null=True, default=None)
@@ -113,12 +111,12 @@ class ImportStartSerializer(serializers.Serializer[Any]):
     )
 
     def validate_labels(self, value: object) -> dict[str, uuid.UUID | None]:
-        """By lower-case name."""
+        """Labels by lower-case name."""
         return chosen_labels(value)
 
 
 def chosen_labels(value: object) -> dict[str, uuid.UUID | None]:
-    """By ``name_key`` of a class, the id of its label or None."""
+    """Label ids by ``name_key`` of a class; None for no label."""
     if not isinstance(value, dict):
         raise serializers.ValidationError("Expected an object.")
     try:
@@ -136,21 +134,23 @@ def accepted(row: RoiImport) -> Response:
     return Response(RoiImportSerializer(row).data, status=202, headers={"Location": where})
 
 
+@audited(GET=AuditRule("roi.imported", "canvas", every_s=HOUR_S, only_tokens=True))
 class RoiImportApi(ApiView):
-    """One document."""
+    """A document."""
 
     area = TokenArea.ROIS
 
     @extend_schema(responses=RoiImportSerializer, parameters=[_ID], summary="Show an import")
     def get(self, request: Request, import_id: uuid.UUID) -> Response:
-        """How far its job came, and what became of the document."""
+        """Progress and results of an import."""
         found = selectors.roi_import_get(user_of(request), import_id)
         about(request, found.canvas_id)
         return Response(RoiImportSerializer(found).data)
 
 
+@audited(POST=AuditRule("roi.imported", "canvas"))
 class RoiImportStartApi(ApiView):
-    """A document that is kept, imported or previewed once more."""
+    """Import a stored document, or preview it again."""
 
     area = TokenArea.ROIS
 
@@ -166,18 +166,19 @@ class RoiImportStartApi(ApiView):
         about(request, found.canvas_id)
         body = ImportStartSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        asked = body.validated_data
+        data = body.validated_data
         started = roi_import_start(
             row=found,
             user=user_of(request),
-            choices=ImportChoices(asked["create_labels"], asked["labels"]),
-            is_preview=asked["dry_run"],
+            choices=ImportChoices(data["create_labels"], data["labels"]),
+            is_preview=data["dry_run"],
         )
         return accepted(started)
 
 
+@audited(GET=AuditRule("roi.imported", "canvas"))
 class RoiImportTableApi(ApiView):
-    """What became of each feature, one line each."""
+    """Result of each feature as CSV, one line per feature."""
 
     area = TokenArea.ROIS
 
@@ -187,7 +188,7 @@ class RoiImportTableApi(ApiView):
         summary="Download the reasons of an import as CSV",
     )
     def get(self, request: Request, import_id: uuid.UUID) -> FileResponse:
-        """Kept for two days."""
+        """Available for two days."""
         found = selectors.roi_import_get(user_of(request), import_id)
         about(request, found.canvas_id)
         try:
@@ -204,6 +205,7 @@ class RoiImportTableApi(ApiView):
         )
 
 
+@audited(POST=AuditRule("roi.import_undone", "canvas"))
 class RoiImportUndoApi(ApiView):
     """An import, taken back."""
 

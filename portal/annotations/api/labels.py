@@ -12,24 +12,23 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from ml.types import JsonObject
-from portal.annotations import selectors
 from portal.annotations.models import Label, LabelSetVersion
+from portal.annotations.selectors import labels as selectors
 from portal.annotations.serializers import INT32_MAX
-from portal.annotations.services import (
+from portal.annotations.services.labels import (
     LabelChanges,
     label_create,
     label_delete,
-    label_merge,
-    label_merge_preview,
-    label_merge_undo,
     label_set_ensure,
     label_set_publish,
     label_update,
     labels_order,
 )
-from portal.archive.selectors import canvas_get
-from portal.core.api.conditions import ETAG_MADE
+from portal.annotations.services.merges import label_merge, label_merge_preview, label_merge_undo
+from portal.archive.selectors.canvases import canvas_get
+from portal.core.api.etags import ETAG_MADE
 from portal.core.api.views import ApiView, ApiViewSet
+from portal.core.http.audit_rules import audited, rejections
 from portal.labs.models import Role, TokenArea, User
 from portal.labs.requests import UUID_REGEX, user_of
 from portal.labs.selectors import lab_chosen
@@ -38,7 +37,24 @@ from portal.labs.selectors import lab_chosen
 class LabelSerializer(serializers.Serializer[Any]):
     """A label."""
 
-    id = serializers.UUIDField(read_only=True)
+    id = serializers.UUIDField()
+    lab = serializers.UUIDField(source="lab_id")
+    name = serializers.CharField()
+    color = serializers.CharField(help_text="#rrggbb")
+    position = serializers.IntegerField()
+    parent = serializers.UUIDField(  # type: ignore[assignment]
+        allow_null=True, help_text="The label directly above it"
+    )
+    key = serializers.CharField(help_text="1 to 9, or empty")
+    retired = serializers.BooleanField(
+        help_text="Not offered for new ROIs; ROIs that have it keep it"
+    )
+    merged_into = serializers.UUIDField(allow_null=True)
+
+
+class LabelInputSerializer(serializers.Serializer[Any]):
+    """A label as clients send it."""
+
     lab = serializers.UUIDField(source="lab_id", required=False)
     name = serializers.CharField(max_length=80)
     color = serializers.RegexField(r"^#[0-9a-fA-F]{6}$", required=False, help_text="#rrggbb")
@@ -55,11 +71,10 @@ class LabelSerializer(serializers.Serializer[Any]):
     retired = serializers.BooleanField(
         required=False, help_text="Not offered for new ROIs; ROIs that have it keep it"
     )
-    merged_into = serializers.UUIDField(read_only=True, allow_null=True)
 
 
 class LabelOrderRowSerializer(serializers.Serializer[Label]):
-    """A label and what it stands below."""
+    """A label and its parent."""
 
     id = serializers.UUIDField()
     parent = serializers.UUIDField(required=False, allow_null=True)  # type: ignore[assignment]
@@ -73,14 +88,14 @@ class LabelOrderSerializer(serializers.Serializer[Label]):
 
 
 class LabelMergeRequestSerializer(serializers.Serializer[Label]):
-    """What a label is merged into."""
+    """Target of a label merge."""
 
     into = serializers.UUIDField()
     preview = serializers.BooleanField(default=False)
 
 
 class LabelMergeSerializer(serializers.Serializer[Any]):
-    """What a merge changes."""
+    """Extent of a label merge."""
 
     id = serializers.UUIDField(allow_null=True, help_text="null for a preview")
     rois = serializers.IntegerField()
@@ -92,10 +107,10 @@ class LabelMergeSerializer(serializers.Serializer[Any]):
 
 
 class LabelMergeUndoneSerializer(serializers.Serializer[Any]):
-    """What went back."""
+    """Number of ROIs that an undone merge changed back."""
 
     reverted = serializers.IntegerField()
-    kept = serializers.IntegerField(help_text="Changed by somebody since then")
+    skipped = serializers.IntegerField(help_text="Changed by somebody since then")
 
 
 class FrozenLabelSerializer(serializers.Serializer[Any]):
@@ -120,7 +135,7 @@ class LabelVersionSerializer(serializers.Serializer[LabelSetVersion]):
 
 
 class LabelVersionQuerySerializer(serializers.Serializer[LabelSetVersion]):
-    """Of one lab."""
+    """Query parameters: the lab."""
 
     lab = serializers.UUIDField(required=False)
 
@@ -132,6 +147,14 @@ class LabelQuerySerializer(serializers.Serializer[Label]):
     canvas = serializers.UUIDField(required=False, help_text="The labels for this canvas")
 
 
+@audited(
+    list=None,
+    create=rejections("label.saved"),
+    retrieve=None,
+    partial_update=rejections("label.saved", "label", "pk"),
+    destroy=rejections("label.deleted", "label", "pk"),
+    merge=rejections("label.merged", "label", "pk"),
+)
 class LabelApi(ApiViewSet[Label]):
     """The labels an ROI can carry. Managers maintain them."""
 
@@ -148,7 +171,7 @@ class LabelApi(ApiViewSet[Label]):
         summary="List labels",
     )
     def list(self, request: Request) -> Response:
-        """In the lab's order. A lab that has none yet gets a few to start with."""
+        """Labels in the lab's order. An empty lab gets a few to start with."""
         query = LabelQuerySerializer(data=request.query_params)
         query.is_valid(raise_exception=True)
         lab_id = query.validated_data.get("lab")
@@ -161,13 +184,13 @@ class LabelApi(ApiViewSet[Label]):
 
     @extend_schema(
         parameters=[ETAG_MADE],
-        request=LabelSerializer,
+        request=LabelInputSerializer,
         responses={201: LabelSerializer},
         summary="Add a label",
     )
     def create(self, request: Request) -> Response:
         """A person who manages one lab only may leave ``lab`` out. Without a colour it gets one."""
-        body = LabelSerializer(data=request.data)
+        body = LabelInputSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         data = body.validated_data
         label = label_create(
@@ -186,12 +209,14 @@ class LabelApi(ApiViewSet[Label]):
         return Response(label_represent(self._label(request, pk)))
 
     @extend_schema(
-        request=LabelSerializer(partial=True), responses=LabelSerializer, summary="Change a label"
+        request=LabelInputSerializer(partial=True),
+        responses=LabelSerializer,
+        summary="Change a label",
     )
     def partial_update(self, request: Request, pk: str) -> Response:
         """Rename, recolour, move, retire; ROIs keep it, and their history the name it had."""
         label = self._label(request, pk)
-        body = LabelSerializer(data=request.data, partial=True)
+        body = LabelInputSerializer(data=request.data, partial=True)
         body.is_valid(raise_exception=True)
         data = body.validated_data
         changes: LabelChanges = {**data}  # type: ignore[typeddict-item]
@@ -203,7 +228,7 @@ class LabelApi(ApiViewSet[Label]):
 
     @extend_schema(responses={204: None}, summary="Delete a label")
     def destroy(self, request: Request, pk: str) -> Response:
-        """Only one that no ROI ever had; otherwise 409."""
+        """Allowed only for a label that no ROI ever had; otherwise 409."""
         label = self._label(request, pk)
         label_delete(label=label, user=user_of(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
@@ -215,8 +240,9 @@ class LabelApi(ApiViewSet[Label]):
     )
     @action(detail=True, methods=["post"])
     def merge(self, request: Request, pk: str) -> Response:
-        """With `preview` nothing is written. `id` of the answer is for `POST
-        /label-merges/{id}/undo/`."""
+        """Nothing is written with `preview`. `id` of the answer is for `POST
+        /label-merges/{id}/undo/`.
+        """
         user = user_of(request)
         source = selectors.label_get(user, uuid.UUID(pk))
         body = LabelMergeRequestSerializer(data=request.data)
@@ -226,20 +252,21 @@ class LabelApi(ApiViewSet[Label]):
         merge = None
         if not body.validated_data["preview"]:
             merge = label_merge(source=source, target=target, user=user)
-        told = {"id": merge.pk if merge else None, "rois": found.rois, "canvases": found.canvases}
-        told |= {"cases": found.cases, "locked": found.locked}
-        return Response(LabelMergeSerializer(told).data)
+        data = {"id": merge.pk if merge else None, "rois": found.rois, "canvases": found.canvases}
+        data |= {"cases": found.cases, "locked": found.locked}
+        return Response(LabelMergeSerializer(data).data)
 
     def shown(self, row: Label) -> JsonObject:
-        """As everywhere."""
+        """Representation of a label in answers."""
         return label_represent(row)
 
     def _label(self, request: Request, pk: str) -> Label:
         return self.seen(selectors.label_get(user_of(request), uuid.UUID(pk)))
 
 
+@audited(POST=rejections("label.saved"))
 class LabelOrderApi(ApiView):
-    """The order of a lab's labels, and which stands below which."""
+    """The order and the hierarchy of a lab's labels."""
 
     area = TokenArea.ROIS
 
@@ -253,13 +280,14 @@ class LabelOrderApi(ApiView):
         """All labels of the lab that are not retired, first to last."""
         body = LabelOrderSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        asked = body.validated_data
-        lab = lab_chosen(user_of(request), asked.get("lab"), at_least=Role.MANAGER)
-        order = [(one["id"], one.get("parent")) for one in asked["labels"]]
+        data = body.validated_data
+        lab = lab_chosen(user_of(request), data.get("lab"), at_least=Role.MANAGER)
+        order = [(one["id"], one.get("parent")) for one in data["labels"]]
         labels = labels_order(lab=lab, user=user_of(request), order=order)
         return Response([label_represent(label) for label in labels])
 
 
+@audited(POST=rejections("label.merge_undone"))
 class LabelMergeUndoApi(ApiView):
     """A merge that was a mistake."""
 
@@ -281,6 +309,7 @@ class LabelMergeUndoApi(ApiView):
         return Response(LabelMergeUndoneSerializer(undone).data)
 
 
+@audited(list=None, create=rejections("label_version.published"))
 class LabelVersionApi(ApiViewSet[LabelSetVersion]):
     """Published versions of a lab's labels: frozen."""
 
@@ -314,9 +343,9 @@ class LabelVersionApi(ApiViewSet[LabelSetVersion]):
         """409 if nothing changed since the last version."""
         body = LabelVersionSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        asked = body.validated_data
-        lab = lab_chosen(user_of(request), asked.get("lab_id"), at_least=Role.MANAGER)
-        version = label_set_publish(lab=lab, user=user_of(request), note=asked.get("note", ""))
+        data = body.validated_data
+        lab = lab_chosen(user_of(request), data.get("lab_id"), at_least=Role.MANAGER)
+        version = label_set_publish(lab=lab, user=user_of(request), note=data.get("note", ""))
         return Response(LabelVersionSerializer(version).data, status=status.HTTP_201_CREATED)
 
 
@@ -325,7 +354,7 @@ def _parent(user: User, label_id: uuid.UUID | None) -> Label | None:
 
 
 def label_represent(label: Label) -> JsonObject:
-    """One label."""
+    """A label."""
     return {
         "id": str(label.pk),
         "lab": str(label.lab_id),

@@ -10,10 +10,12 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.annotations import selectors
-from portal.annotations.serializers import FiniteField, FrameReferenceSerializer, GeometryField
-from portal.archive.selectors import canvas_get
+from portal.annotations.selectors.frames import frame_resolve
+from portal.annotations.selectors.outlines import outlines_propose
+from portal.annotations.serializers import FiniteField, FrameReferenceSerializer, PolygonField
+from portal.archive.selectors.canvases import canvas_get
 from portal.core.api.views import ApiView
+from portal.core.http.audit_rules import HOUR_S, AuditRule, audited
 from portal.labs.models import TokenArea
 from portal.labs.requests import user_of
 
@@ -21,7 +23,7 @@ _FARTHEST = 1e9  # level-0 pixels: beyond any canvas, and every sum of two is ex
 
 
 class OutlineQuerySerializer(serializers.Serializer[Any]):
-    """Where, and what is on screen around it, in level-0 pixels."""
+    """Clicked point and visible window, in level-0 pixels."""
 
     x = FiniteField(min_value=-_FARTHEST, max_value=_FARTHEST)
     y = FiniteField(min_value=-_FARTHEST, max_value=_FARTHEST)
@@ -37,12 +39,13 @@ class OutlineQuerySerializer(serializers.Serializer[Any]):
 class ProposedOutlinesSerializer(serializers.Serializer[Any]):
     """Outlines from the tightest to the widest, each inside the next."""
 
-    geometries = serializers.ListField(child=GeometryField())
+    geometries = serializers.ListField(child=PolygonField())
     likely = serializers.IntegerField(help_text="Position of the one to show first")
 
 
+@audited(POST=AuditRule("canvas.read", "canvas", "id", every_s=HOUR_S, only_tokens=True))
 class CanvasOutlineApi(ApiView):
-    """Outlines of what lies under a click."""
+    """Outlines of the structure under a click."""
 
     area = TokenArea.ROIS
     takes_no_key = "This operation only reads."
@@ -55,18 +58,21 @@ class CanvasOutlineApi(ApiView):
         summary="Propose an outline around a point",
     )
     def post(self, request: Request, id: uuid.UUID) -> Response:
-        """Nothing is written; what fits is sent to `/rois/`. 400 `no-outline` if there is none."""
+        """Nothing is written; what fits is sent to `/rois/`.
+
+        400 `no-tissue` for a point on glass, `no-outline` if there is none around it.
+        """
         user = user_of(request)
         canvas = canvas_get(user=user, canvas_id=id)
         body = OutlineQuerySerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        asked = body.validated_data
-        frame = asked.get("frame") or {}
-        found = selectors.outlines_propose(
+        data = body.validated_data
+        frame = data.get("frame") or {}
+        found = outlines_propose(
             canvas=canvas,
             user=user,
-            xy_l0=(asked["x"], asked["y"]),
-            window=tuple(asked["window"]),
-            frame=selectors.frame_resolve(canvas, index=frame.get("index"), pts=frame.get("pts")),
+            xy_l0=(data["x"], data["y"]),
+            window=tuple(data["window"]),
+            frame=frame_resolve(canvas, index=frame.get("index"), pts=frame.get("pts")),
         )
         return Response(ProposedOutlinesSerializer(found).data)

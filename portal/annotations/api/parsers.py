@@ -8,7 +8,7 @@ from typing import IO, Any
 
 from rest_framework.parsers import BaseParser
 
-from portal.annotations.formats import MAX_BYTES
+from portal.annotations.formats.unpacking import MAX_BYTES
 from portal.core.api.parsers import BoundedJsonParser
 from portal.core.errors import TooLargeInputError
 

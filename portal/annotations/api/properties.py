@@ -12,34 +12,41 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.annotations import selectors
-from portal.annotations.properties import KEY_MOST, KINDS, UNIT_MOST, VALUE_MOST, types_mark
-from portal.annotations.services import property_types_set
-from portal.archive.selectors import canvas_get
-from portal.core.api.conditions import tags_sent
+from portal.annotations.properties import (
+    KINDS,
+    MAX_KEY_CHARS,
+    MAX_PROPERTY_CHARS,
+    MAX_UNIT_CHARS,
+    types_mark,
+)
+from portal.annotations.selectors import labels as selectors
+from portal.annotations.services.properties import property_types_set
+from portal.archive.selectors.canvases import canvas_get
+from portal.core.api.etags import tags_sent
 from portal.core.api.views import ApiView
 from portal.core.errors import ConflictError, PreconditionRequiredError, StaleVersionError
+from portal.core.http.audit_rules import audited, rejections
 from portal.labs.models import Role, TokenArea
 from portal.labs.requests import user_of
 from portal.labs.rules import has_role
 from portal.labs.selectors import lab_chosen
 
 
-class PropertyTypeSerializer(serializers.Serializer[Any]):
-    """A property that a lab keeps."""
+class PropertyTypeInputSerializer(serializers.Serializer[Any]):
+    """A property that a lab keeps, as clients send it."""
 
-    key = serializers.CharField(max_length=KEY_MOST)
+    key = serializers.CharField(max_length=MAX_KEY_CHARS)
     kind = serializers.ChoiceField(KINDS, required=False)
     choices = serializers.ListField(
-        child=serializers.CharField(max_length=VALUE_MOST),
+        child=serializers.CharField(max_length=MAX_PROPERTY_CHARS),
         required=False,
         help_text="For the kind choice",
     )
     unit = serializers.CharField(
-        max_length=UNIT_MOST, required=False, allow_blank=True, help_text="For the kind number"
+        max_length=MAX_UNIT_CHARS, required=False, allow_blank=True, help_text="For the kind number"
     )
     name = serializers.CharField(
-        max_length=KEY_MOST,
+        max_length=MAX_KEY_CHARS,
         required=False,
         allow_blank=True,
         help_text="The name that people see; if empty, the key. ROIs and files use the key",
@@ -49,11 +56,30 @@ class PropertyTypeSerializer(serializers.Serializer[Any]):
     )
 
 
+class PropertyTypeSerializer(serializers.Serializer[Any]):
+    """A property that a lab keeps."""
+
+    key = serializers.CharField()
+    kind = serializers.ChoiceField(KINDS)
+    choices = serializers.ListField(child=serializers.CharField(), help_text="For the kind choice")
+    unit = serializers.CharField(help_text="For the kind number")
+    name = serializers.CharField(help_text="The name that people see; if empty, the key")
+    retired = serializers.BooleanField(help_text="It is not asked for on new ROIs")
+
+
 class PropertyTypesSerializer(serializers.Serializer[Any]):
     """The properties of a lab, in their order."""
 
-    lab = serializers.UUIDField(required=False)
+    lab = serializers.UUIDField()
     properties = PropertyTypeSerializer(many=True)
+    mark = serializers.CharField(help_text="A mark of these properties as they are")
+
+
+class PropertyTypesInputSerializer(serializers.Serializer[Any]):
+    """Properties of a lab, in their order, to replace its present ones."""
+
+    lab = serializers.UUIDField(required=False)
+    properties = PropertyTypeInputSerializer(many=True)
     mark = serializers.CharField(
         required=False,
         help_text="A mark of these properties as they are. Send it with a change: 409 "
@@ -62,12 +88,13 @@ class PropertyTypesSerializer(serializers.Serializer[Any]):
 
 
 class PropertyTypesQuerySerializer(serializers.Serializer[Any]):
-    """Whose properties."""
+    """Query parameters: the lab."""
 
     lab = serializers.UUIDField(required=False)
     canvas = serializers.UUIDField(required=False, help_text="The properties for this canvas")
 
 
+@audited(PUT=rejections("properties.changed"))
 class PropertyTypesApi(ApiView):
     """The properties that a lab keeps of its ROIs, and what their values are.
 
@@ -88,18 +115,18 @@ class PropertyTypesApi(ApiView):
         user = user_of(request)
         query = PropertyTypesQuerySerializer(data=request.query_params)
         query.is_valid(raise_exception=True)
-        asked = query.validated_data
-        if canvas_id := asked.get("canvas"):
+        data = query.validated_data
+        if canvas_id := data.get("canvas"):
             lab_id = canvas_get(user=user, canvas_id=canvas_id).lab_id
             if not has_role(user, lab_id, at_least=Role.VIEWER):  # shared: its words are not shown
                 return Response({"lab": None, "properties": []})
         else:
-            lab_id = lab_chosen(user, asked.get("lab"), at_least=Role.VIEWER).pk
+            lab_id = lab_chosen(user, data.get("lab"), at_least=Role.VIEWER).pk
         return _property_types(lab_id)
 
     @extend_schema(
         operation_id="label_properties_set",
-        request=PropertyTypesSerializer,
+        request=PropertyTypesInputSerializer,
         responses=PropertyTypesSerializer,
         summary="Set the properties of a lab",
     )
@@ -108,19 +135,19 @@ class PropertyTypesApi(ApiView):
 
         Needs If-Match, or the `mark` that was read.
         """
-        body = PropertyTypesSerializer(data=request.data)
+        body = PropertyTypesInputSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        asked = body.validated_data
-        lab = lab_chosen(user_of(request), asked.get("lab"), at_least=Role.MANAGER)
+        data = body.validated_data
+        lab = lab_chosen(user_of(request), data.get("lab"), at_least=Role.MANAGER)
         header = request.headers.get("If-Match")
-        if header is None and asked.get("mark") is None:
+        if header is None and data.get("mark") is None:
             raise PreconditionRequiredError(
                 "Send the ETag that you read as If-Match, or the `mark` that you read."
             )
         tags = tags_sent(header) if header is not None else None
-        mark = asked.get("mark") if tags is None else _mark_among(tags, lab.pk)
+        mark = data.get("mark") if tags is None else _mark_among(tags, lab.pk)
         try:
-            property_types_set(lab=lab, user=user_of(request), types=asked["properties"], mark=mark)
+            property_types_set(lab=lab, user=user_of(request), types=data["properties"], mark=mark)
         except ConflictError as error:
             if error.code != "properties-changed" or header is None:
                 raise
@@ -140,6 +167,6 @@ def _mark_among(tags: Set[str], lab_id: uuid.UUID) -> str:
 def _property_types(lab_id: uuid.UUID) -> Response:
     known = selectors.property_types_of(lab_id)
     types = [asdict(one) for one in known]
-    said = {"lab": lab_id, "properties": types, "mark": types_mark(known)}
-    tag = f'"{said["mark"]}"'
-    return Response(PropertyTypesSerializer(said).data, headers={"ETag": tag})
+    data = {"lab": lab_id, "properties": types, "mark": types_mark(known)}
+    tag = f'"{data["mark"]}"'
+    return Response(PropertyTypesSerializer(data).data, headers={"ETag": tag})

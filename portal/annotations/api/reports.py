@@ -1,4 +1,4 @@
-"""What became of a document, as programs see it."""
+"""Serializers of import reports."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from rest_framework import serializers
 
 
 class ImportItemSerializer(serializers.Serializer[Any]):
-    """What became of one feature."""
+    """Result of one feature."""
 
     index = serializers.IntegerField()
     status = serializers.ChoiceField(["created", "updated", "restored", "unchanged", "refused"])
-    roi = serializers.UUIDField(source="roi_id", allow_null=True)
+    roi = serializers.UUIDField(
+        source="roi_id", allow_null=True, help_text="null for a refused feature and for an event"
+    )
     shape = serializers.CharField(help_text="Its kind, name and class")
     notes = serializers.ListField(child=serializers.CharField())
     reason = serializers.CharField(help_text="Why it was refused; begins with the shape")
@@ -47,7 +49,7 @@ class ImportClassSerializer(serializers.Serializer[Any]):
 
 
 class ImportReportSerializer(serializers.Serializer[Any]):
-    """What became of the document, or would: every feature is counted."""
+    """Report of an import or of its preview; every feature is counted."""
 
     total = serializers.IntegerField()
     created = serializers.IntegerField()
@@ -55,6 +57,9 @@ class ImportReportSerializer(serializers.Serializer[Any]):
     restored = serializers.IntegerField()
     unchanged = serializers.IntegerField()
     refused = serializers.IntegerField()
+    events = serializers.IntegerField(
+        help_text="Events of a video among those created, updated and restored"
+    )
     repaired = serializers.IntegerField(help_text="Outlines that were repaired or clipped")
     format = serializers.CharField(help_text="The format that it was read as; `mixed` for several")
     image_decided = serializers.CharField(
@@ -82,10 +87,10 @@ class ImportReportSerializer(serializers.Serializer[Any]):
 
 
 class ImportUndoneSerializer(serializers.Serializer[Any]):
-    """What became of the import's ROIs."""
+    """Number of ROIs and events per result of an undone import."""
 
     removed = serializers.IntegerField(help_text="Deleted again")
     reverted = serializers.IntegerField(help_text="Restored as they were before")
-    kept = serializers.IntegerField(
+    skipped = serializers.IntegerField(
         help_text="Left as they are, because somebody changed them since"
     )

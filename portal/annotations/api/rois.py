@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 from django.db.models import QuerySet
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
-from rest_framework import status
+from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.annotations import selectors
-from portal.annotations.api.conditions import (
-    IF_MATCH,
-    IF_MATCH_OPTIONAL,
-    etag,
-    expected_version,
-    expected_version_or_none,
-    once,
-)
+from ml.types import JsonObject
 from portal.annotations.api.parsers import OUTLINE_BYTES, GeometryJsonParser
 from portal.annotations.api.rows import RoiRowsRenderer, rows_text
+from portal.annotations.api.versions import ETAG_HEADER, VersionedApi, stale_response
 from portal.annotations.models import Roi, RoiKind
+from portal.annotations.selectors.labels import label_of_lab
+from portal.annotations.selectors.rois import RoiFilter, roi_get, roi_revisions
+from portal.annotations.selectors.rows import RoiRows
 from portal.annotations.serializers import (
+    ListedRoiSerializer,
     RoiCreateSerializer,
     RoiPatchSerializer,
     RoiQuerySerializer,
@@ -34,31 +30,27 @@ from portal.annotations.serializers import (
     RoiSerializer,
     roi_represent,
 )
-from portal.annotations.services import (
-    RoiChanges,
-    properties_given,
+from portal.annotations.services.fields import RoiChanges
+from portal.annotations.services.properties import properties_given
+from portal.annotations.services.rois import (
     roi_create,
     roi_delete,
     roi_restore,
     roi_update,
     version_changes,
 )
-from portal.archive.selectors import canvas_get
+from portal.archive.selectors.canvases import canvas_get
+from portal.core.api.etags import (
+    IF_MATCH_OPTIONAL,
+    IF_MATCH_VERSION,
+    version_expected,
+    version_expected_or_none,
+)
 from portal.core.api.paging import CURSOR, Paging
-from portal.core.api.problems import ProblemSerializer
-from portal.core.api.schema import IDEMPOTENCY_KEY
-from portal.core.api.views import ApiViewSet
-from portal.core.errors import StaleVersionError
-from portal.labs.models import TokenArea
-from portal.labs.requests import UUID_REGEX, user_of
+from portal.core.http.audit_rules import HOUR_S, MINUTE_S, AuditRule, audited, rejections
+from portal.labs.requests import user_of
 
-Result = TypeVar("Result")
-ETAG_HEADER = OpenApiParameter(
-    "ETag", str, OpenApiParameter.HEADER, response=True, description="The version, in quotes."
-)
-STALE = OpenApiResponse(
-    ProblemSerializer, "Stale: the body also has `current_version` and `current`, the ROI as it is."
-)
+STALE = stale_response("ROI")
 
 
 class RoiPaging(Paging):
@@ -68,18 +60,18 @@ class RoiPaging(Paging):
 
     def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
         """A page of ``RoiRows``."""
-        self._rows: selectors.RoiRows = queryset
+        self._rows: RoiRows = queryset
         page = super().paginate_queryset(queryset.ordered, request, view)
         self.count = queryset.ordered.count() if CURSOR not in request.query_params else None
         if request.query_params.get("limit"):
-            self.next = None  # what is beyond it was not asked for
+            self.next = None  # ``limit`` asks for a single page
         return page
 
     def read(self, rows: QuerySet[Any]) -> Sequence[Any]:
         """By one query, without copies of their canvas."""
         return self._rows.read(rows)
 
-    def get_page_size(self, request: Request) -> int:
+    def get_page_size(self, request: Request) -> int | None:
         """``limit``, where it is given (checked by ``RoiQuerySerializer`` before)."""
         limit = request.query_params.get("limit")
         return int(limit) if limit else super().get_page_size(request)
@@ -91,46 +83,58 @@ class RoiPaging(Paging):
         return answer
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """What a page looks like."""
-        said = super().get_paginated_response_schema(schema)
+        """Schema of one page, with its count."""
+        page_schema = super().get_paginated_response_schema(schema)
         count = {
             "type": ["integer", "null"],
             "description": "The number of all that match; null on later pages",
         }
-        properties = {"count": count, **said["properties"]}
-        return said | {"required": list(properties), "properties": properties}
+        properties = {"count": count, **page_schema["properties"]}
+        return page_schema | {"required": list(properties), "properties": properties}
 
 
-class RoiApi(ApiViewSet[Roi]):
+@audited(
+    list=AuditRule("roi.listed", "canvas", "?canvas", every_s=HOUR_S),
+    create=rejections("roi.saved"),
+    retrieve=AuditRule("roi.viewed", "roi", "pk", every_s=MINUTE_S),
+    partial_update=rejections("roi.saved", "roi", "pk"),
+    destroy=rejections("roi.deleted", "roi", "pk"),
+    restore=rejections("roi.saved", "roi", "pk"),
+    revisions=AuditRule("roi.viewed", "roi", "pk", every_s=MINUTE_S),
+)
+class RoiApi(VersionedApi[Roi]):
     """Regions of interest: drawn, changed with If-Match, deleted, restored, never overwritten."""
 
-    area = TokenArea.ROIS
-    keeps_keys = True  # for good, with the revision that the request made
-    keeps_tags = True
     queryset = Roi.objects.none()
     serializer_class = RoiSerializer
     pagination_class = RoiPaging
-    filter_backends = ()
     renderer_classes = (RoiRowsRenderer,)
     parser_classes = (GeometryJsonParser,)
     body_limit_bytes = OUTLINE_BYTES
-    lookup_value_regex = UUID_REGEX
+
+    def find(self, pk: uuid.UUID) -> Roi:
+        """An ROI, deleted or not."""
+        return roi_get(user_of(self.request), pk)
+
+    def represent(self, row: Roi, notes: Sequence[str]) -> JsonObject:
+        """JSON of an ROI."""
+        return roi_represent(row, notes=notes)
 
     @extend_schema(
         parameters=[RoiQuerySerializer],
-        responses=RoiSerializer(many=True),
+        responses=ListedRoiSerializer(many=True),
         summary="List ROIs, by window",
     )
     def list(self, request: Request) -> Response:
         """Live ROIs of a canvas, a window, a frame or a label, oldest first."""
         query = RoiQuerySerializer(data=request.query_params)
         query.is_valid(raise_exception=True)
-        asked = query.validated_data
-        rows: Any = selectors.RoiRows(
+        data = query.validated_data
+        rows: Any = RoiRows(
             user_of(request),
-            _filter(asked),
-            largest_first=bool(asked.get("limit")),
-            with_outlines=not asked.get("centroids") and self.wants("geometry", "track"),
+            _filter(data),
+            largest_first=bool(data.get("limit")),
+            with_outlines=not data.get("centroids") and self.wants("geometry", "track"),
         )
         page: Any = self.paginate_queryset(rows)
         return self.get_paginated_response(rows_text(page))
@@ -141,7 +145,7 @@ class RoiApi(ApiViewSet[Roi]):
             201: OpenApiResponse(RoiSerializer, "Created"),
             200: OpenApiResponse(RoiSerializer, "This ROI was already there"),
         },
-        parameters=[IDEMPOTENCY_KEY, ETAG_HEADER],
+        parameters=[ETAG_HEADER],
         summary="Draw an ROI",
     )
     def create(self, request: Request) -> Response:
@@ -158,7 +162,7 @@ class RoiApi(ApiViewSet[Roi]):
             canvas=canvas,
             user=user_of(request),
             geometry=data["geometry"],
-            label=selectors.label_of_lab(canvas.lab_id, data.get("label")),
+            label=label_of_lab(canvas.lab_id, data.get("label")),
             name=data.get("name", ""),
             description=data.get("description", ""),
             properties=properties_given(canvas.lab_id, data),
@@ -168,92 +172,67 @@ class RoiApi(ApiViewSet[Roi]):
             kind=data.get("shape", RoiKind.POLYGON),
             is_locked=data.get("locked", False),
             track=data.get("track", ()),
-            once=once(request),
         )
-        code = status.HTTP_201_CREATED if saved.created else status.HTTP_200_OK
-        answer = _answer(saved.roi, status=code, notes=saved.notes)
-        answer["Location"] = request.build_absolute_uri(f"/api/v1/rois/{saved.roi.pk}/")
-        return answer
+        return self.creation(saved.roi, created=saved.created, notes=saved.notes)
 
     @extend_schema(responses=RoiSerializer, parameters=[ETAG_HEADER], summary="One ROI")
     def retrieve(self, request: Request, pk: str) -> Response:
         """The present version; of a deleted ROI the last one, with ``deleted_at``."""
-        return _answer(selectors.roi_get(user_of(request), uuid.UUID(pk)))
+        return self.answer(self.find(uuid.UUID(pk)))
 
     @extend_schema(
         request=RoiPatchSerializer,
         responses={200: RoiSerializer, 412: STALE},
-        parameters=[IF_MATCH, IDEMPOTENCY_KEY, ETAG_HEADER],
+        parameters=[IF_MATCH_VERSION, ETAG_HEADER],
         summary="Change an ROI",
     )
     def partial_update(self, request: Request, pk: str) -> Response:
         """Makes a new version. A new outline or label takes an earlier review back."""
-        roi = selectors.roi_get(user_of(request), uuid.UUID(pk))
-        version = expected_version(request)
+        roi = self.find(uuid.UUID(pk))
+        version = version_expected(request)
         body = RoiPatchSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         changes = _changes(roi, body.validated_data)
-        saved = _or_current(
-            request,
-            roi,
-            lambda: roi_update(
-                roi=roi,
-                user=user_of(request),
-                expected_version=version,
-                changes=changes,
-                once=once(request),
-            ),
-        )
-        return _answer(saved.roi, notes=saved.notes)
+        user = user_of(request)
+        with self.current_if_stale(roi):
+            saved = roi_update(roi=roi, user=user, expected_version=version, changes=changes)
+        return self.answer(saved.roi, notes=saved.notes)
 
     @extend_schema(
         responses={204: None, 412: STALE},
-        parameters=[IF_MATCH, IDEMPOTENCY_KEY, ETAG_HEADER],
+        parameters=[IF_MATCH_VERSION, ETAG_HEADER],
         summary="Delete an ROI",
     )
     def destroy(self, request: Request, pk: str) -> Response:
         """Deletion is a version too: ``restore`` undoes it."""
-        roi = selectors.roi_get(user_of(request), uuid.UUID(pk))
-        version = expected_version(request)
-        roi = _or_current(
-            request,
-            roi,
-            lambda: roi_delete(
-                roi=roi, user=user_of(request), expected_version=version, once=once(request)
-            ),
-        )
-        return Response(status=status.HTTP_204_NO_CONTENT, headers={"ETag": etag(roi.version)})
+        roi = self.find(uuid.UUID(pk))
+        version = version_expected(request)
+        with self.current_if_stale(roi):
+            roi_delete(roi=roi, user=user_of(request), expected_version=version)
+        return self.deletion(roi)
 
     @extend_schema(
         request=RoiRestoreSerializer,
         responses={200: RoiSerializer, 412: STALE},
-        parameters=[IF_MATCH_OPTIONAL, IDEMPOTENCY_KEY, ETAG_HEADER],
+        parameters=[IF_MATCH_OPTIONAL, ETAG_HEADER],
         summary="Undo a deletion, or bring a version back",
     )
     @action(detail=True, methods=["post"])
     def restore(self, request: Request, pk: str) -> Response:
-        """One new version. Without a body a deleted ROI comes back as it was, and a live one stays.
+        """Creates a new version.
 
-        A body needs If-Match: the ROI becomes as it was in `version`, or what the fields say.
+        Without a body a deleted ROI comes back as it was, and a live one stays.
         """
-        roi = selectors.roi_get(user_of(request), uuid.UUID(pk))
+        roi = self.find(uuid.UUID(pk))
         body = RoiRestoreSerializer(data=request.data or {})
         body.is_valid(raise_exception=True)
-        asked = body.validated_data
-        version = expected_version(request) if asked else expected_version_or_none(request)
-        changes = _restored(roi, asked)
-        saved = _or_current(
-            request,
-            roi,
-            lambda: roi_restore(
-                roi=roi,
-                user=user_of(request),
-                expected_version=version,
-                changes=changes,
-                once=once(request),
-            ),
-        )
-        return _answer(saved.roi, notes=saved.notes)
+        data = body.validated_data
+        version = version_expected(request) if data else version_expected_or_none(request)
+        changes = _restored(roi, data)
+        user = user_of(request)
+        with self.current_if_stale(roi):
+            saved = roi_restore(roi=roi, user=user, expected_version=version, changes=changes)
+        return self.answer(saved.roi, notes=saved.notes)
 
     @extend_schema(
         responses=RoiRevisionSerializer(many=True), summary="Every version an ROI ever had"
@@ -261,47 +240,32 @@ class RoiApi(ApiViewSet[Roi]):
     @action(detail=True, methods=["get"], pagination_class=Paging)
     def revisions(self, request: Request, pk: str) -> Response:
         """First to last, with author and time."""
-        roi = selectors.roi_get(user_of(request), uuid.UUID(pk))
-        rows: QuerySet[Any] = selectors.roi_revisions(roi)
+        roi = self.find(uuid.UUID(pk))
+        rows: QuerySet[Any] = roi_revisions(roi)
         page = self.paginate_queryset(rows)
         return self.get_paginated_response(RoiRevisionSerializer(page, many=True).data)
 
 
-def _changes(roi: Roi, asked: dict[str, Any]) -> RoiChanges:
-    changes: RoiChanges = {**asked}  # type: ignore[typeddict-item]
-    properties_given(roi.lab_id, asked)
-    if "label" in asked:
-        changes["label"] = selectors.label_of_lab(roi.lab_id, asked["label"])
+def _changes(roi: Roi, data: dict[str, Any]) -> RoiChanges:
+    changes: RoiChanges = {**data}  # type: ignore[typeddict-item]
+    properties_given(roi.lab_id, data)
+    if "label" in data:
+        changes["label"] = label_of_lab(roi.lab_id, data["label"])
     return changes
 
 
-def _restored(roi: Roi, asked: dict[str, Any]) -> RoiChanges:
-    """The version that was asked for, with the fields that were given beside it."""
-    fields = _changes(roi, {name: value for name, value in asked.items() if name != "version"})
-    return {**version_changes(roi, asked["version"]), **fields} if "version" in asked else fields
+def _restored(roi: Roi, data: dict[str, Any]) -> RoiChanges:
+    """Changes that restore the requested version, overridden by the other fields of the request."""
+    fields = _changes(roi, {name: value for name, value in data.items() if name != "version"})
+    return {**version_changes(roi, data["version"]), **fields} if "version" in data else fields
 
 
-def _filter(asked: dict[str, Any]) -> selectors.RoiFilter:
+def _filter(data: dict[str, Any]) -> RoiFilter:
     names = ("review_state", "left", "top", "right", "bottom", "min_size_px", "frame_pts", "ids")
-    return selectors.RoiFilter(
-        canvas_id=asked.get("canvas"),
-        label_id=asked.get("label"),
-        frame_index=asked.get("frame"),
-        deleted=asked.get("deleted", False),
-        **{name: asked[name] for name in names if name in asked},
+    return RoiFilter(
+        canvas_id=data.get("canvas"),
+        label_id=data.get("label"),
+        frame_index=data.get("frame"),
+        deleted=data.get("deleted", False),
+        **{name: data[name] for name in names if name in data},
     )
-
-
-def _answer(roi: Roi, *, status: int = status.HTTP_200_OK, notes: tuple[str, ...] = ()) -> Response:
-    body = roi_represent(roi, notes=notes)
-    return Response(body, status=status, headers={"ETag": etag(roi.version)})
-
-
-def _or_current(request: Request, roi: Roi, write: Callable[[], Result]) -> Result:
-    """Do the write; a stale one is answered with the ROI as it is now."""
-    try:
-        return write()
-    except StaleVersionError as error:
-        current = selectors.roi_get(user_of(request), roi.pk)
-        error.details |= {"current_version": current.version, "current": roi_represent(current)}
-        raise

@@ -10,7 +10,8 @@ from rest_framework.renderers import JSONRenderer
 
 from portal.annotations.geometry import area_um2
 from portal.annotations.marks import mark_measures
-from portal.annotations.selectors import RoiRow, rois_embedded
+from portal.annotations.selectors.embedded import rois_embedded
+from portal.annotations.selectors.rows import RoiRow
 from portal.annotations.serializers import frame_represent
 from portal.archive.models import CanvasKind
 
@@ -24,7 +25,7 @@ class JsonText(str):
 
 
 class RoiRowsRenderer(JSONRenderer):
-    """As everywhere, but an answer, or a list in it, that is JSON already goes in as it is."""
+    """JSON renderer that copies answers, or a list in an answer, that are JSON text already."""
 
     def render(
         self,
@@ -84,8 +85,8 @@ def _text(row: RoiRow, is_embedded: bool) -> JsonText:
     }
     geometry = "null" if row.geometry_text is None else _tight(row.geometry_text)
     track = "[]" if row.track_text is None else row.track_text
-    said = f'"properties":{row.properties_text}'
-    return JsonText(f'{_encode(fields)[:-1]},{said},"geometry":{geometry},"track":{track}}}')
+    properties = f'"properties":{row.properties_text}'
+    return JsonText(f'{_encode(fields)[:-1]},{properties},"geometry":{geometry},"track":{track}}}')
 
 
 def _tight(geometry: str) -> str:

@@ -8,13 +8,13 @@ from itertools import pairwise
 from typing import IO, Any
 
 from portal.annotations.formats.pieces import closed, single_rings
-from portal.annotations.formats.seams import ExportChoices, FormatError, Plane, Rois
 from portal.annotations.formats.sniffing import root_name
+from portal.annotations.formats.types import ExportChoices, FormatError, Plane, Rois
 from portal.annotations.formats.xml import attribute, elements
 from portal.annotations.geometry import GeoJsonGeometry
 from portal.annotations.marks import mark_kind, mark_parts
 from portal.annotations.models import Label, RoiKind
-from portal.annotations.qupath import Feature, Problem, name_read, one_line, shape_words
+from portal.annotations.qupath import Feature, Problem, feature_description, name_read, one_line
 
 _AREAS = ("Polygon", "Rectangle", "Spline")
 _POINTS, _LINE = ("Dot", "PointSet"), "Measurement"
@@ -57,7 +57,7 @@ class Asap:
         return ""
 
     def write(self, rois: Rois, plane: Plane, choices: ExportChoices) -> Iterator[bytes]:
-        """One annotation for each ring; groups are labels. A line of several legs becomes one
+        """An annotation for each ring; groups are labels. A line of several legs becomes one
         measured line for each leg: in this format a line has two ends only."""
         groups: dict[str, str] = {}
         yield b'<?xml version="1.0" encoding="UTF-8"?>\n<ASAP_Annotations>\n\t<Annotations>\n'
@@ -127,7 +127,7 @@ def _feature(found: Any, colors: dict[str, str | None]) -> Feature | Problem:
 
 def _named(found: Any) -> str:
     name, _ = name_read(found.get("Name", ""))
-    return shape_words(found.get("Type", ""), name, one_line(found.get("PartOfGroup", "")))
+    return feature_description(found.get("Type", ""), name, one_line(found.get("PartOfGroup", "")))
 
 
 def _geometry(kind: str, points: list[list[float]]) -> GeoJsonGeometry:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import IO, Any
 
@@ -11,6 +11,12 @@ import numpy as np
 
 from ml.types import JsonObject
 from portal.annotations.documents import Window, items, members
+from portal.annotations.formats.coco_events import (
+    VIDEO_ID,
+    event_read,
+    video_tables,
+    videos_of_others,
+)
 from portal.annotations.formats.file_pixels import (
     features_on_canvas,
     plane_drawn_on,
@@ -23,37 +29,41 @@ from portal.annotations.formats.images import (
     image_choose,
 )
 from portal.annotations.formats.pieces import MAX_RUNS, closed, runs_outline, single_rings, united
-from portal.annotations.formats.seams import ExportChoices, FormatError, Plane, Rois
 from portal.annotations.formats.sniffing import first_key
+from portal.annotations.formats.types import ExportChoices, FormatError, Plane, Rois
 from portal.annotations.geometry import GeoJsonGeometry
 from portal.annotations.marks import mark_kind, mark_parts
 from portal.annotations.models import Label, RoiKind
 from portal.annotations.qupath import (
+    EventFeature,
     Feature,
     FeatureError,
     Problem,
+    feature_description,
     name_read,
     one_line,
-    shape_words,
 )
 
-_KEYS = ("images", "annotations", "categories", "info", "licenses", "dataset")
-_MOST_POLYGONS = 10_000  # of one region: uniting them takes a second
+_KEYS = ("images", "annotations", "categories", "info", "licenses", "dataset", "videos", "events")
+_MAX_POLYGONS = 10_000  # of one region: uniting them takes a second
 _LONGEST_RUN = 2**40  # more pixels than any image has
 _VISIBLE = 2  # of a key point; 0: not labelled
-_METADATA_MOST = 50  # of one region: a person wrote them, not a program
+_MAX_METADATA = 50  # of one region: a person wrote them, not a program
 
 
 @dataclass(slots=True)
 class _Tables:
-    """What annotations refer to.
+    """Categories and images that the annotations refer to.
 
     Attributes:
-        categories: by category id. images: those that are this canvas, by image id.
+        categories: Names by category id.
+        images: Images that match this canvas, by image id.
+        other_videos: By id of a video, why it is not this canvas.
     """
 
     categories: dict[Any, str] = field(default_factory=dict)
     images: ImageChoice = field(default_factory=ImageChoice)
+    other_videos: dict[Hashable, str] = field(default_factory=dict)
 
 
 class Coco:
@@ -68,7 +78,7 @@ class Coco:
         return first_key(head) in _KEYS
 
     def read(self, stream: IO[bytes], plane: Plane) -> Iterator[Any]:
-        """Annotations of the image that this canvas is, see ``image_choose``."""
+        """Annotations of the image that this canvas is, see ``image_choose``; events of a video."""
         drawn_on, tables = _tables(stream, plane)
         stream.seek(0)
         yield from features_on_canvas(_features(stream, tables), drawn_on, plane)
@@ -78,7 +88,7 @@ class Coco:
         return _tables(stream, plane)[1].images.decided
 
     def write(self, rois: Rois, plane: Plane, choices: ExportChoices) -> Iterator[bytes]:
-        """One image, or one for each frame that has regions.
+        """An image, or one for each frame that has regions.
 
         Points are key points. The format has no lines: they are left out and counted at its end.
         """
@@ -111,8 +121,11 @@ class Coco:
             separator = ",\n"
         images = [_image(image, frame, plane) for frame, image in (frames or {0: 1}).items()]
         listed = [{"id": id, "name": name, "supercategory": ""} for name, id in categories.items()]
-        ends = f'"tessera":{{"left_out":{{"lines":{lines}}}}}}}\n'
-        yield f'],\n"images":{_json(images)},\n"categories":{_json(listed)},{ends}'.encode()
+        tables = {"images": images, "categories": listed}
+        if plane.is_video:
+            tables |= video_tables(plane, choices.events)
+        yield "".join(["]", *(f',\n"{name}":{_json(tables[name])}' for name in tables)]).encode()
+        yield f',"tessera":{{"left_out":{{"lines":{lines}}}}}}}\n'.encode()
 
 
 def _key_points(geometry: GeoJsonGeometry) -> dict[str, int | list[float]]:
@@ -132,8 +145,11 @@ def _json(value: object) -> str:
 
 
 def _image(number: int, frame: int, plane: Plane) -> dict[str, str | int]:
-    name = f"frame_{frame:06d}.png" if plane.is_video else plane.name
-    return {"id": number, "file_name": name, "width": plane.width_px, "height": plane.height_px}
+    size = {"width": plane.width_px, "height": plane.height_px}
+    if not plane.is_video:
+        return {"id": number, "file_name": plane.name, **size}
+    place = {"video_id": VIDEO_ID, "frame_id": frame}
+    return {"id": number, "file_name": f"frame_{frame:06d}.png", **size, **place}
 
 
 def _members(text: Window) -> Iterator[str]:
@@ -142,7 +158,7 @@ def _members(text: Window) -> Iterator[str]:
     yield from members(text)
 
 
-def _features(stream: IO[bytes], tables: _Tables) -> Iterator[Feature | Problem]:
+def _features(stream: IO[bytes], tables: _Tables) -> Iterator[Feature | EventFeature | Problem]:
     text = Window(stream, kind="COCO")
     has_any = False
     for name in _members(text):
@@ -150,6 +166,10 @@ def _features(stream: IO[bytes], tables: _Tables) -> Iterator[Feature | Problem]
             has_any = True
             for raw in items(text):
                 yield _feature(raw, tables)
+        elif name == "events" and text.peek() == "[":
+            has_any = True
+            for raw in items(text):
+                yield event_read(raw, tables.categories, tables.other_videos)
         else:
             text.skip()
     if not has_any:
@@ -160,9 +180,10 @@ def _tables(stream: IO[bytes], plane: Plane) -> tuple[Plane, _Tables]:
     """The plane that the document was drawn on, and what its annotations refer to."""
     tables = _Tables()
     images: list[DocumentImage] = []
+    videos: dict[Hashable, object] = {}
     text = Window(stream, kind="COCO")
     for name in _members(text):
-        if name not in {"images", "categories"} or text.peek() != "[":
+        if name not in {"images", "categories", "videos"} or text.peek() != "[":
             text.skip()
             continue
         for raw in items(text):
@@ -170,6 +191,8 @@ def _tables(stream: IO[bytes], plane: Plane) -> tuple[Plane, _Tables]:
                 raise FormatError(f"COCO: one of its {name} has no id.")
             if name == "categories":
                 tables.categories[raw["id"]] = one_line(str(raw.get("name", "")))
+            elif name == "videos":
+                videos[raw["id"]] = raw.get("name", raw.get("file_name"))
             elif len(images) >= MAX_IMAGES:
                 raise FormatError(f"COCO: more than {MAX_IMAGES:,} images.")
             else:
@@ -177,6 +200,7 @@ def _tables(stream: IO[bytes], plane: Plane) -> tuple[Plane, _Tables]:
                 images.append(DocumentImage(raw["id"], raw.get("file_name"), *size))
     drawn_on = plane_drawn_on(plane, {_size_of(image) for image in images})
     tables.images = image_choose(images, drawn_on)
+    tables.other_videos = videos_of_others(videos, plane)
     return drawn_on, tables
 
 
@@ -191,7 +215,7 @@ def _feature(raw: object, tables: _Tables) -> Feature | Problem:
     image, category = raw.get("image_id"), raw.get("category_id")
     is_known = isinstance(category, int | str) and category in tables.categories
     label = tables.categories[category] if is_known else ""
-    shape = shape_words(f"annotation {raw.get('id', '')!s:.20}", label=label)
+    shape = feature_description(f"annotation {raw.get('id', '')!s:.20}", label=label)
     if not isinstance(image, int | str) or image not in tables.images.frames:
         known = tables.images.others.get(image) if isinstance(image, int | str) else None
         return Problem(known or "its image_id names no image of the document", shape)
@@ -217,14 +241,14 @@ def _feature(raw: object, tables: _Tables) -> Feature | Problem:
 
 
 def _foreign(raw: Mapping[str, Any], attributes: Mapping[str, Any]) -> JsonObject:
-    kept = {"coco.id": one_line(str(raw.get("id", "")))[:40]} | {
+    metadata = {"coco.id": one_line(str(raw.get("id", "")))[:40]} | {
         f"coco.{one_line(str(key))[:60]}": one_line(str(value))[:200]
-        for key, value in list(attributes.items())[:_METADATA_MOST]
+        for key, value in list(attributes.items())[:_MAX_METADATA]
         if key not in {"name", "id", "review"} and isinstance(value, str | int | float | bool)
     }
     score = raw.get("score")
     is_score = isinstance(score, int | float) and not isinstance(score, bool) and abs(score) < 1e300
-    return {"metadata": kept} | ({"measurements": {"score": score}} if is_score else {})
+    return {"metadata": metadata} | ({"measurements": {"score": score}} if is_score else {})
 
 
 def _geometry(raw: Mapping[str, Any]) -> tuple[GeoJsonGeometry, tuple[str, ...]]:
@@ -232,8 +256,8 @@ def _geometry(raw: Mapping[str, Any]) -> tuple[GeoJsonGeometry, tuple[str, ...]]
     if isinstance(found, Mapping):
         return _mask(found), ()
     if isinstance(found, list) and found:
-        if len(found) > _MOST_POLYGONS:
-            raise FeatureError(f"it has more than {_MOST_POLYGONS:,} polygons")
+        if len(found) > _MAX_POLYGONS:
+            raise FeatureError(f"it has more than {_MAX_POLYGONS:,} polygons")
         return united([_ring(ring) for ring in found]), ()
     points = _points(raw.get("keypoints"))
     if points:

@@ -1,4 +1,4 @@
-"""CVAT's XML, for video and for images: tracks by their key frames, shapes of images."""
+"""CVAT's XML, for video and for images: tracks by their key frames, shapes and tags of images."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from portal.annotations.formats.cvat_tags import FrameTags
 from portal.annotations.formats.cvat_tracks import track_feature
 from portal.annotations.formats.cvat_writing import NAME_KEY, cvat_write
 from portal.annotations.formats.file_pixels import (
@@ -24,17 +25,24 @@ from portal.annotations.formats.images import (
     image_choose,
 )
 from portal.annotations.formats.pieces import closed, runs_outline
-from portal.annotations.formats.seams import NO_LABEL, ExportChoices, FormatError, Plane, Rois
 from portal.annotations.formats.sniffing import root_name
+from portal.annotations.formats.types import NO_LABEL, ExportChoices, FormatError, Plane, Rois
 from portal.annotations.formats.xml import elements
 from portal.annotations.geometry import GeoJsonGeometry
 from portal.annotations.models import RoiKind
-from portal.annotations.qupath import Feature, FeatureError, Problem, one_line, shape_words
+from portal.annotations.qupath import (
+    EventFeature,
+    Feature,
+    FeatureError,
+    Problem,
+    feature_description,
+    one_line,
+)
 
 _MARKS = ("points", "polyline")  # they have no key frames: each is a region of its own
 _SHAPES = ("box", "polygon", "ellipse", "mask", "polyline", "points", "cuboid", "skeleton")
 _STEPS = 64  # vertices of an ellipse: its area is right to .2 %
-_MOST_ATTRIBUTES = 50  # of one region: a person wrote them, not a program
+_MAX_ATTRIBUTES = 50  # of one region: a person wrote them, not a program
 _LONGEST_RUN = 2**40  # more pixels than any image has
 _COLOR = re.compile(r"#[0-9a-fA-F]{6}$")
 
@@ -51,7 +59,8 @@ class Cvat:
         return root_name(head) == "annotations"
 
     def read(self, stream: IO[bytes], plane: Plane) -> Iterator[Any]:
-        """A track as one region with key frames; on a still, shapes of a single frame."""
+        """A track as one region with key frames; on a still, shapes of a single frame. Then the
+        tags of a video's frames as events."""
         drawn_on, images, frames = _images(stream, plane)
         stream.seek(0)
         found = _features(stream, plane, drawn_on, images, is_one_frame=len(frames) < 2)
@@ -62,14 +71,16 @@ class Cvat:
         return _images(stream, plane)[1].decided
 
     def write(self, rois: Rois, plane: Plane, choices: ExportChoices) -> Iterator[bytes]:
-        """Tracks of a video, shapes of an image; of each outline its rings, without holes."""
-        return cvat_write(rois_in_file(rois, plane), plane_drawn_on(plane))
+        """Tracks and tags of a video, shapes of an image; of each outline its rings, without
+        holes."""
+        return cvat_write(rois_in_file(rois, plane), plane_drawn_on(plane), choices.events)
 
 
 def _features(
     stream: IO[bytes], plane: Plane, drawn_on: Plane, images: ImageChoice, *, is_one_frame: bool
-) -> Iterator[Feature | Problem]:
+) -> Iterator[Feature | EventFeature | Problem]:
     colors: dict[str, str] = {}
+    tags = FrameTags()
     place = 0
     for found in elements(stream, "meta", "track", "image", kind="CVAT"):
         if found.tag == "meta":
@@ -79,11 +90,14 @@ def _features(
             yield from _track(found, plane, colors, is_one_frame=is_one_frame)
         else:
             yield from _image(found, place, images, colors)
+            if plane.is_video:
+                yield from _image_tags(found, place, images, tags)
             place += 1
+    yield from tags.events()
 
 
 def _refuse_other_size(meta: Any, drawn_on: Plane, plane: Plane) -> None:
-    """Shapes of a video in another size would lie elsewhere, and nobody would be told."""
+    """Refuse shapes that were drawn on a video of another size: they would be misplaced."""
     for size in meta.iter("original_size"):
         width, height = size.findtext("width", ""), size.findtext("height", "")
         expected = f"{drawn_on.width_px} x {drawn_on.height_px}"
@@ -173,9 +187,17 @@ def _image(
         yield _shape(shape, _Place(images.frames[place], label, colors.get(label)))
 
 
+def _image_tags(image: Any, place: int, images: ImageChoice, tags: FrameTags) -> Iterator[Problem]:
+    for tag in image.iterfind("tag"):
+        if place in images.others:
+            yield Problem(images.others[place], _named(tag))
+        else:
+            tags.add(tag, images.frames[place])
+
+
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a shape stands: on which frame, of which label and track."""
+    """Frame, label and track of a shape."""
 
     frame: int | None
     label: str
@@ -194,7 +216,7 @@ def _shape(shape: Any, place: _Place) -> Feature | Problem:
     except (ValueError, TypeError, OverflowError):
         return Problem(f"a {shape.tag} without the numbers it needs", named)
     metadata = {key: value for key, value in place.track.items() if value}
-    for found in list(shape.iter("attribute"))[:_MOST_ATTRIBUTES]:
+    for found in list(shape.iter("attribute"))[:_MAX_ATTRIBUTES]:
         metadata[f"cvat.{one_line(found.get('name', ''))[:60]}"] = one_line(found.text or "")[:200]
     if shape.get("occluded") == "1":
         metadata["cvat.occluded"] = "1"
@@ -213,7 +235,7 @@ def _shape(shape: Any, place: _Place) -> Feature | Problem:
 
 
 def _named(shape: Any, label: str = "", track: str = "") -> str:
-    return shape_words(
+    return feature_description(
         shape.tag, f"Track {track}" if track else "", label or one_line(shape.get("label", ""))
     )
 

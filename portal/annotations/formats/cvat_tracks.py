@@ -18,7 +18,7 @@ from portal.annotations.models import Roi
 from portal.annotations.qupath import Feature, Problem
 
 Read = Callable[[Any], Feature | Problem]
-_NOTES_MOST = 5  # of key frames left out; the first ones say enough
+_MAX_NOTES = 5  # of key frames left out; the first ones say enough
 
 
 class _Key(TypedDict):
@@ -66,8 +66,8 @@ def track_feature(shapes: Sequence[Any], *, read: Read) -> Feature | Problem | N
     if first is None:
         return problem
     _trim(track, first.t)
-    if len(notes) > _NOTES_MOST:
-        notes[_NOTES_MOST:] = [f"{len(notes) - _NOTES_MOST} more key frames were left out"]
+    if len(notes) > _MAX_NOTES:
+        notes[_MAX_NOTES:] = [f"{len(notes) - _MAX_NOTES} more key frames were left out"]
     return replace(first, track=track, notes=(*first.notes, *notes))
 
 

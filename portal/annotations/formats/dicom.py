@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from ml.imaging.dicom.patient import LO_CHARACTERS, single_value
 from ml.imaging.dicom.uids import derived_uid, instance_id, uid_of
-from ml.imaging.dicom.whose import LO_CHARACTERS, single_value
 from portal.annotations.formats.pieces import single_rings
-from portal.annotations.formats.seams import NO_LABEL, ExportChoices, Plane, Rois
+from portal.annotations.formats.types import NO_LABEL, ExportChoices, Plane, Rois
 from portal.annotations.marks import mark_kind, mark_parts
 from portal.annotations.models import Label
 from portal.core.errors import InvalidInputError
@@ -24,7 +24,7 @@ _CHUNK = 2**20  # sent at once: few calls, little memory
 
 
 class DicomAnnotations:
-    """One group for each label and kind (polygon, point, polyline), in pixels of the image."""
+    """A group for each label and kind (polygon, point, polyline), in pixels of the image."""
 
     name, title = "dicom", "DICOM annotations"
     suffix, media_type = ".dcm", "application/dicom"
@@ -65,7 +65,7 @@ def _instance(highdicom: Any, plane: Plane, groups: dict[tuple[str, str], list[A
         ann.AnnotationGroup(
             number=number,
             uid=_uid(plane, f"group {label}" + ("" if graphic == "POLYGON" else f" {graphic}")),
-            label=single_value(label, most=LO_CHARACTERS) or NO_LABEL,
+            label=single_value(label, max_characters=LO_CHARACTERS) or NO_LABEL,
             annotated_property_category=codes.SCT.AnatomicalStructure,
             annotated_property_type=codes.DCM.SelectedRegion,
             graphic_type=ann.GraphicTypeValues[graphic],
@@ -113,7 +113,7 @@ def _source(plane: Plane) -> Any:
 
 
 def _uid(plane: Plane, what: str) -> str:
-    """Of a UUID, as the standard allows (PS3.5 B.2): the same for the same canvas."""
+    """DICOM UID derived from a UUID (PS3.5 B.2); the same for the same canvas."""
     return derived_uid(_IDS, f"{plane.canvas_id} {what}")
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from portal.annotations.formats.seams import Plane, Rois
+from portal.annotations.formats.types import Plane, Rois
 from portal.annotations.geometry import DECIMALS
 from portal.annotations.models import Roi
 from portal.annotations.qupath import Feature

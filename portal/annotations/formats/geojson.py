@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from portal.annotations.documents import features_read
-from portal.annotations.formats.seams import ExportChoices, Plane, Rois
 from portal.annotations.formats.sniffing import first_key
+from portal.annotations.formats.types import ExportChoices, Plane, Rois
 from portal.annotations.qupath import document_write, feature_write
 
 _KEYS = ("type", "features", "crs", "bbox", "geometry", "properties", "id", "name")

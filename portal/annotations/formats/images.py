@@ -7,7 +7,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from portal.annotations.formats.seams import Plane
+from portal.annotations.formats.types import Plane
 from portal.annotations.qupath import one_line
 from portal.core.text import name_key
 

@@ -13,17 +13,17 @@ import numpy as np
 import numpy.typing as npt
 import shapely
 
-from portal.annotations.formats.seams import ExportChoices, Plane, Rois
+from portal.annotations.formats.types import ExportChoices, Plane, Rois
 from portal.annotations.marks import MARKS
 from portal.annotations.models import Label
 from portal.core.errors import InvalidInputError
 
 TILE_PX = 512  # a tile of one label is 256 kB before compression: little memory, few tiles
-MOST_PIXELS = 16 * 10**9  # 60,000 tiles; a slide of 126,000 px square
+MAX_PIXELS = 16 * 10**9  # 60,000 tiles; a slide of 126,000 px square
 DOWNSAMPLES = (1, 2, 4, 8, 16, 32)
 _CHUNK = 2**20  # sent at once: few calls, little memory
 _LEVEL = 6  # of zlib: masks are mostly one value
-MOST_LABELS = 255  # all values of a byte but 0, which is no label
+MAX_LABELS = 255  # all values of a byte but 0, which is no label
 
 
 class _Resolution(TypedDict, total=False):
@@ -32,7 +32,7 @@ class _Resolution(TypedDict, total=False):
 
 
 class LabelMask:
-    """One byte a pixel: 0 is nothing, other numbers are in the table of the description."""
+    """Mask with a byte per pixel: 0 is unlabelled, other numbers are listed in the description."""
 
     name, title = "mask", "Label mask (TIFF)"
     suffix, media_type = ".tif", "image/tiff"
@@ -53,9 +53,9 @@ class LabelMask:
         if step not in DOWNSAMPLES:
             raise InvalidInputError(f"downsample: one of {', '.join(map(str, DOWNSAMPLES))}.")
         width, height = -(-plane.width_px // step), -(-plane.height_px // step)
-        if width * height > MOST_PIXELS:
+        if width * height > MAX_PIXELS:
             raise InvalidInputError(
-                f"A mask of {width:,} x {height:,} pixels; {MOST_PIXELS:,} in all are allowed. "
+                f"A mask of {width:,} x {height:,} pixels; {MAX_PIXELS:,} in all are allowed. "
                 "Choose a larger downsample."
             )
         return _written(_read(rois, step), plane, step, (width, height))
@@ -63,7 +63,7 @@ class LabelMask:
 
 @dataclass(frozen=True, slots=True)
 class _Drawn:
-    """What is drawn: (N,) outlines in pixels of the mask, their values, and the table of these."""
+    """Outlines to rasterize: (N,) shapes in mask pixels, their values and the value table."""
 
     shapes: npt.NDArray[Any]
     values: list[int]
@@ -76,15 +76,15 @@ def _read(rois: Rois, step: int) -> _Drawn:
     shapes, of = [], []
     for roi in rois():
         if roi.shape in MARKS:
-            continue  # no pixel lies inside
+            continue  # points and lines cover no pixel
         label = roi.label if isinstance(roi.label, Label) else None
         name = label.name if label else "(no label)"
         of.append(numbers.setdefault(name, len(numbers) + 1))
         colors[name] = label.color if label else None
         shapes.append(shapely.geometry.shape(roi.geometry))
-    if len(numbers) > MOST_LABELS:
+    if len(numbers) > MAX_LABELS:
         raise InvalidInputError(
-            f"A mask has {MOST_LABELS} labels at most; there are {len(numbers)}."
+            f"A mask has {MAX_LABELS} labels at most; there are {len(numbers)}."
         )
     table = [{"value": numbers[name], "label": name, "color": colors[name]} for name in numbers]
     found = np.array(shapes, dtype=object)
@@ -148,10 +148,10 @@ def _resolution(plane: Plane, step: int) -> _Resolution:
 
 
 def filled(shape: Any, left: int, top: int, side_px: int) -> npt.NDArray[np.bool_]:
-    """Which pixels of a square window have their centre inside, (side_px, side_px) bool.
+    """Pixels of a square window whose centre is inside a shape, (side_px, side_px) bool.
 
-    Each edge toggles, in every row whose centre line it crosses, the pixels to its right; what was
-    toggled an odd number of times is inside, holes included.
+    Even-odd rule: in every row that an edge crosses, it toggles the pixels to its right. A pixel
+    that is toggled an odd number of times is inside; this handles holes.
     """
     window = shapely.box(left - 1, top - 1, left + side_px + 1, top + side_px + 1)
     near = shapely.clip_by_rect(shape, *window.bounds) if _is_large(shape) else shape
@@ -166,7 +166,9 @@ def filled(shape: Any, left: int, top: int, side_px: int) -> npt.NDArray[np.bool
 
 
 def _is_large(shape: Any) -> bool:
-    """Whether clipping it first costs less than going over all of its edges for each tile."""
+    """Return whether clipping it first costs less than going over all of its edges for each
+    tile.
+    """
     return bool(shapely.get_num_coordinates(shape) > 10_000)
 
 

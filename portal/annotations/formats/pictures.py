@@ -10,19 +10,19 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from ml.errors import MlError
-from ml.imaging.slides import open_slide
+from ml.imaging.slides.slide import open_slide
 from portal.annotations.colors import halo_of
-from portal.annotations.formats.seams import ExportChoices, Plane, Rois
+from portal.annotations.formats.types import ExportChoices, Plane, Rois
 from portal.annotations.marks import rings_of
 from portal.annotations.models import Label, Roi
-from portal.archive import storage
-from portal.archive.selectors import stored_frame
+from portal.archive.selectors.frames import stored_frame
+from portal.archive.storage import files as storage
 from portal.core.errors import InvalidInputError, NotFoundError
 
-MOST_PX = 4096
-"""Of the longer side, a figure of 35 cm at 300 dpi: it is drawn in memory, within the request."""
+MAX_SIDE_PX = 4096
+"""Largest side of a picture (35 cm at 300 dpi); it is drawn in memory, within the request."""
 _MARGIN = 0.12  # around a region, of its longer side
-_LEAST_PX = 32.0  # of the window on the canvas: a dot is shown with its surroundings
+_MIN_WINDOW_PX = 32.0  # of the window on the canvas: a dot is shown with its surroundings
 _SMOOTH = 2  # drawn so much larger, then reduced: no jagged line
 _INK, _PLATE, _UNLABELLED = "#ffffff", "#14181f", "#ffd400"
 
@@ -44,7 +44,7 @@ class Picture:
             raise NotFoundError("There is no such ROI on this canvas.")
         window = _window(plane, choices, chosen)
         frame = (chosen.frame_index, chosen.frame_pts) if chosen else choices.frame
-        scale = min(choices.width_px / window[2], MOST_PX / max(window[2:]))
+        scale = min(choices.width_px / window[2], MAX_SIDE_PX / max(window[2:]))
         size = (max(1, round(window[2] * scale)), max(1, round(window[3] * scale)))
         picture = Image.fromarray(window_pixels(plane, window, size, frame[1]))
         shown = [
@@ -62,7 +62,7 @@ class Picture:
 
 def _window(plane: Plane, choices: ExportChoices, roi: Roi | None) -> Window:
     if roi is not None:
-        margin = _MARGIN * max(roi.right - roi.left, roi.bottom - roi.top, _LEAST_PX)
+        margin = _MARGIN * max(roi.right - roi.left, roi.bottom - roi.top, _MIN_WINDOW_PX)
         left, top = roi.left - margin, roi.top - margin
         right, bottom = roi.right + margin, roi.bottom + margin
     else:
@@ -127,10 +127,10 @@ def _draw(picture: Image.Image, rois: list[Roi], window: Window) -> None:
     picture.paste(small.convert("RGB"), (0, 0), small.getchannel("A"))
 
 
-def bar_um(most_um: float) -> float:
+def bar_um(max_um: float) -> float:
     """The longest round length (1, 2 or 5 times a power of ten) that is not above this one."""
-    power = 10.0 ** math.floor(math.log10(most_um))
-    return max(step * power for step in (1, 2, 5) if step * power <= most_um)
+    power = 10.0 ** math.floor(math.log10(max_um))
+    return max(step * power for step in (1, 2, 5) if step * power <= max_um)
 
 
 def _scale_bar(picture: Image.Image, um_px: float) -> None:

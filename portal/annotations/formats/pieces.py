@@ -66,7 +66,7 @@ def closed(ring: list[list[float]]) -> list[list[float]]:
 
 
 def united(polygons: Sequence[Any]) -> GeoJsonGeometry:
-    """One outline of rings that are to be taken together, as a GeoJSON geometry.
+    """An outline of rings that are to be taken together, as a GeoJSON geometry.
 
     Args:
         polygons: rings, each a list of pairs.

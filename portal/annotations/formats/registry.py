@@ -11,9 +11,9 @@ from portal.annotations.formats.dicom import DicomAnnotations
 from portal.annotations.formats.geojson import GeoJson
 from portal.annotations.formats.masks import LabelMask
 from portal.annotations.formats.pictures import Picture
-from portal.annotations.formats.seams import FormatError, FormatReader, FormatWriter
 from portal.annotations.formats.sniffing import HEAD_BYTES, head_clean
 from portal.annotations.formats.tables import Table
+from portal.annotations.formats.types import FormatError, FormatReader, FormatWriter
 from portal.annotations.formats.web import WebAnnotations
 from portal.core.errors import InvalidInputError
 

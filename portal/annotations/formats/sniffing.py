@@ -1,4 +1,4 @@
-"""What a document's first bytes tell, whatever its name and content type say."""
+"""Detect a document's format from its first bytes; file name and content type are ignored."""
 
 from __future__ import annotations
 

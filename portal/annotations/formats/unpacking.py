@@ -20,8 +20,8 @@ from ml.errors import MlError
 from ml.imaging.formats.archives import is_zip, open_archive
 from ml.natural_order import natural_key
 from portal.annotations.formats.registry import AUTO, reader_of
-from portal.annotations.formats.seams import FormatError, FormatReader
 from portal.annotations.formats.sniffing import HEAD_BYTES
+from portal.annotations.formats.types import FormatError, FormatReader
 from portal.annotations.qupath import one_line
 
 MAX_BYTES = 2 * 2**30
@@ -94,7 +94,7 @@ def documents_open(stream: IO[bytes], *, named: str = AUTO) -> tuple[list[Docume
 
 def _open_archive(stream: IO[bytes], unpacking: _Unpacking) -> None:
     try:
-        with open_archive(cast(Any, stream), most_bytes=MAX_BYTES, growth=GROWTH) as (
+        with open_archive(cast(Any, stream), max_bytes=MAX_BYTES, growth=GROWTH) as (
             archive,
             entries,
         ):

@@ -14,7 +14,7 @@ from django.conf import settings
 from django.urls import reverse
 
 from ml.types import JsonObject
-from portal.annotations.formats.seams import ExportChoices, Plane, Rois
+from portal.annotations.formats.types import ExportChoices, Plane, Rois
 from portal.annotations.geometry import GeoJsonGeometry, polygons_of
 from portal.annotations.marks import mark_kind, mark_parts
 from portal.annotations.models import Label, Roi, RoiKind
@@ -26,7 +26,7 @@ _DOT_PX = 4  # radius of a point, which has none of its own
 
 
 class WebAnnotations:
-    """One page of annotations, out only."""
+    """Page of annotations; export only."""
 
     name, title = "web", "W3C Web Annotations"
     suffix, media_type = ".jsonld", "application/ld+json"
@@ -46,7 +46,7 @@ _PAGE = "AnnotationPage"
 
 
 def page_address(base: str, plane: Plane) -> str:
-    """Where the annotations of a canvas begin."""
+    """URL of the annotation page of a canvas."""
     return f"{base}{reverse('api:canvas-annotations', args=[plane.canvas_id])}"
 
 
@@ -81,14 +81,14 @@ def annotation(roi: Roi, plane: Plane, base: str) -> JsonObject:
 
 
 def _bodies(roi: Roi, label: Label | None) -> list[dict[str, str]]:
-    """What is said about it: the label is a tag, the rest are comments."""
-    said = [("tagging", label.name)] if label else []
-    said += [("identifying", roi.name)] if roi.name else []
-    said += [("commenting", roi.description)] if roi.description else []
-    said += [("describing", f"{key}: {value}") for key, value in sorted(roi.properties.items())]
+    """Bodies of an annotation: a tag for the label, comments for the rest."""
+    bodies = [("tagging", label.name)] if label else []
+    bodies += [("identifying", roi.name)] if roi.name else []
+    bodies += [("commenting", roi.description)] if roi.description else []
+    bodies += [("describing", f"{key}: {value}") for key, value in sorted(roi.properties.items())]
     return [
         {"type": "TextualBody", "purpose": purpose, "value": text, "format": "text/plain"}
-        for purpose, text in said
+        for purpose, text in bodies
     ]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import IO, Any
 from xml.sax.saxutils import quoteattr
 
-from portal.annotations.formats.seams import FormatError
+from portal.annotations.formats.types import FormatError
 
 DEEPEST = 32  # ASAP and CVAT nest five deep
 ELEMENT_BYTES = 64 * 2**20  # one element: 100,000 vertices take about 6 MB
@@ -57,6 +57,11 @@ def attribute(value: str) -> str:
     return quoteattr(value.translate(_CONTROL))
 
 
+def text(value: str) -> str:
+    """A value between tags; what XML cannot hold is left out."""
+    return attribute(value)[1:-1]
+
+
 class _Bounded:
     """Counts what was read since an element ended: a tag that never ends would fill the memory."""
 
@@ -64,7 +69,7 @@ class _Bounded:
         self._stream, self._kind, self.since = stream, kind, 0
 
     def read(self, size: int) -> bytes:
-        """As a file's."""
+        """Read like a file; refuse an element that is too large."""
         self.since += size
         if self.since > ELEMENT_BYTES:
             raise FormatError(

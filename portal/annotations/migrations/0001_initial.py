@@ -2,7 +2,7 @@
 
 import django.db.models.deletion
 import django.db.models.functions.text
-import portal.core.written
+import portal.core.serialized
 import uuid
 from django.conf import settings
 from django.db import migrations, models
@@ -113,7 +113,7 @@ class Migration(migrations.Migration):
                 ('updated_at', models.DateTimeField(auto_now=True)),
                 ('frame_index', models.PositiveIntegerField(blank=True, null=True)),
                 ('frame_pts', models.BigIntegerField(blank=True, null=True)),
-                ('geometry', models.JSONField(encoder=portal.core.written.OnceEncoder, help_text='GeoJSON, level-0 pixels')),
+                ('geometry', models.JSONField(encoder=portal.core.serialized.SerializedDictEncoder, help_text='GeoJSON, level-0 pixels')),
                 ('left', models.FloatField()),
                 ('top', models.FloatField()),
                 ('right', models.FloatField()),
@@ -157,8 +157,6 @@ class Migration(migrations.Migration):
                 ('report', models.JSONField(blank=True, null=True)),
                 ('table_bytes', models.PositiveBigIntegerField(default=0)),
                 ('job', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='jobs.job')),
-                ('client_key', models.CharField(blank=True, default='', max_length=64)),
-                ('client_digest', models.CharField(blank=True, default='', max_length=64)),
                 ('author', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('canvas', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='roi_imports', to='archive.canvas')),
                 ('lab', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='labs.lab')),
@@ -172,7 +170,7 @@ class Migration(migrations.Migration):
                 ('updated_at', models.DateTimeField(auto_now=True)),
                 ('version', models.PositiveIntegerField()),
                 ('action', models.CharField(choices=[('create', 'Created'), ('update', 'Changed'), ('delete', 'Deleted'), ('restore', 'Restored')], max_length=8)),
-                ('geometry', models.JSONField(encoder=portal.core.written.OnceEncoder)),
+                ('geometry', models.JSONField(encoder=portal.core.serialized.SerializedDictEncoder)),
                 ('track', models.JSONField(blank=True, default=list)),
                 ('name', models.CharField(blank=True, max_length=120)),
                 ('description', models.TextField(blank=True, default='')),
@@ -182,8 +180,6 @@ class Migration(migrations.Migration):
                 ('review_state', models.CharField(choices=[('draft', 'Draft'), ('submitted', 'Submitted'), ('accepted', 'Accepted'), ('rejected', 'Rejected')], max_length=12)),
                 ('shape', models.CharField(choices=[('polygon', 'Polygon'), ('ellipse', 'Ellipse'), ('point', 'Points'), ('line', 'Line')], default='polygon', max_length=8)),
                 ('is_locked', models.BooleanField(default=False)),
-                ('client_key', models.CharField(blank=True, default='', max_length=64)),
-                ('client_digest', models.CharField(blank=True, default='', max_length=64)),
                 ('author', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('label', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, to='annotations.label')),
                 ('label_merge', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='revisions', to='annotations.labelmerge')),
@@ -223,15 +219,58 @@ class Migration(migrations.Migration):
             index=models.Index(fields=['canvas', 'updated_at'], name='roi_changed'),
         ),
         migrations.AddConstraint(
-            model_name='roiimport',
-            constraint=models.UniqueConstraint(condition=models.Q(('client_key', ''), _negated=True), fields=('client_key',), name='roi_import_once'),
-        ),
-        migrations.AddConstraint(
             model_name='roirevision',
             constraint=models.UniqueConstraint(fields=('roi', 'version'), name='roi_revision_unique'),
         ),
+        migrations.CreateModel(
+            name='VideoEvent',
+            fields=[
+                ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
+                ('created_at', models.DateTimeField(auto_now_add=True, db_index=True)),
+                ('updated_at', models.DateTimeField(auto_now=True)),
+                ('name', models.CharField(max_length=80)),
+                ('name_key', models.CharField(editable=False, max_length=160)),
+                ('note', models.TextField(blank=True, default='')),
+                ('first_index', models.PositiveIntegerField()),
+                ('first_pts', models.BigIntegerField()),
+                ('last_index', models.PositiveIntegerField()),
+                ('last_pts', models.BigIntegerField()),
+                ('version', models.PositiveIntegerField(default=1)),
+                ('deleted_at', models.DateTimeField(blank=True, null=True)),
+                ('canvas', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='video_events', to='archive.canvas')),
+                ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ('lab', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='labs.lab')),
+            ],
+            options={
+                'ordering': ('first_index', 'last_index', 'id'),
+            },
+        ),
+        migrations.CreateModel(
+            name='VideoEventRevision',
+            fields=[
+                ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
+                ('created_at', models.DateTimeField(auto_now_add=True, db_index=True)),
+                ('updated_at', models.DateTimeField(auto_now=True)),
+                ('version', models.PositiveIntegerField()),
+                ('action', models.CharField(choices=[('create', 'Created'), ('update', 'Changed'), ('delete', 'Deleted'), ('restore', 'Restored')], max_length=8)),
+                ('name', models.CharField(max_length=80)),
+                ('note', models.TextField(blank=True, default='')),
+                ('first_index', models.PositiveIntegerField()),
+                ('last_index', models.PositiveIntegerField()),
+                ('author', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ('event', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='revisions', to='annotations.videoevent')),
+                ('roi_import', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='event_revisions', to='annotations.roiimport')),
+            ],
+            options={
+                'ordering': ('version',),
+            },
+        ),
+        migrations.AddIndex(
+            model_name='videoevent',
+            index=models.Index(fields=['canvas', 'deleted_at', 'first_index'], name='video_event_canvas'),
+        ),
         migrations.AddConstraint(
-            model_name='roirevision',
-            constraint=models.UniqueConstraint(condition=models.Q(('client_key', ''), _negated=True), fields=('roi', 'client_key'), name='roi_revision_once'),
+            model_name='videoeventrevision',
+            constraint=models.UniqueConstraint(fields=('event', 'version'), name='video_event_revision_once'),
         ),
     ]

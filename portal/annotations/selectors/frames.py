@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from portal.archive.models import Canvas, CanvasKind, Video
-from portal.archive.selectors import frame_table
+from portal.archive.selectors.frames import frame_table
 from portal.core.errors import InvalidInputError, UnavailableError
 
 

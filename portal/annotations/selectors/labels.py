@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
@@ -33,7 +33,7 @@ def labels_with_use(user: User, lab: Lab) -> QuerySet[Label]:
     """The lab's labels with ``roi_count``, of what the person may see. Call with a lab found
     visible.
     """
-    hidden = Roi.everything.hidden_from(user).order_by().values("pk")
+    hidden = Roi.all_objects.hidden_from(user).order_by().values("pk")
     counted = Q(roi__deleted_at=None) & ~Q(roi__in=hidden)
     return (
         Label.objects.filter(lab=lab)
@@ -49,12 +49,24 @@ class LabelRow:
 
     Attributes:
         depth: 0 at the top.
-        hard_to_tell: a label hard to tell from this one by colour, and for which colour vision.
     """
 
     label: Label
     depth: int
-    hard_to_tell: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ColorClash:
+    """Another label of a similar colour in the same images.
+
+    Attributes:
+        vision: The colour vision for which the colours are most similar.
+        images: Number of images with regions of both labels.
+    """
+
+    other: Label
+    vision: str
+    images: int
 
 
 def label_tree(labels: Iterable[Label]) -> list[LabelRow]:
@@ -64,19 +76,42 @@ def label_tree(labels: Iterable[Label]) -> list[LabelRow]:
     below: defaultdict[uuid.UUID | None, list[Label]] = defaultdict(list)
     for one in rows:
         below[one.parent_id if one.parent_id in ids else None].append(one)
-    ordered: list[tuple[Label, int]] = []
+    ordered: list[LabelRow] = []
 
     def walk(parent: uuid.UUID | None, depth: int) -> None:
         for one in below[parent]:
-            ordered.append((one, depth))
+            ordered.append(LabelRow(one, depth))
             walk(one.pk, depth + 1)
 
     walk(None, 0)
-    close: dict[int, str] = {}
-    for i, j, vision in too_close([one.color for one, _ in ordered]):
-        close.setdefault(i, f"{ordered[j][0].name}: {vision}")
-        close.setdefault(j, f"{ordered[i][0].name}: {vision}")
-    return [LabelRow(one, depth, close.get(at, "")) for at, (one, depth) in enumerate(ordered)]
+    return ordered
+
+
+def color_clashes(user: User, labels: Sequence[Label]) -> dict[uuid.UUID, ColorClash]:
+    """Labels whose colour is hard to tell from that of another label in the same image.
+
+    Only images in which the person sees regions of both labels count.
+
+    Returns:
+        By id of a label, its first clash.
+    """
+    close = [
+        (labels[i], labels[j], vision) for i, j, vision in too_close([one.color for one in labels])
+    ]
+    if not close:
+        return {}
+    ids = {label.pk for first, second, _ in close for label in (first, second)}
+    used = Roi.objects.visible_to(user).live().filter(label__in=ids).order_by()
+    canvases: defaultdict[uuid.UUID, set[uuid.UUID]] = defaultdict(set)
+    for label_id, canvas_id in used.values_list("label_id", "canvas_id").distinct():
+        canvases[label_id].add(canvas_id)
+    clashes: dict[uuid.UUID, ColorClash] = {}
+    for first, second, vision in close:
+        images = len(canvases[first.pk] & canvases[second.pk])
+        if images:
+            clashes.setdefault(first.pk, ColorClash(second, vision, images))
+            clashes.setdefault(second.pk, ColorClash(first, vision, images))
+    return clashes
 
 
 class FrozenLabel(TypedDict):
@@ -129,7 +164,7 @@ def property_types_of(lab_id: uuid.UUID) -> list[PropertyType]:
 
 
 def label_merge_get(user: User, merge_id: uuid.UUID) -> LabelMerge:
-    """One merge of a lab of this person's, or ``NotFoundError``."""
+    """Merge in one of the user's labs; ``NotFoundError`` if it is not visible."""
     found: LabelMerge | None = (
         LabelMerge.objects.owned_by(user)
         .select_related("source__label_set", "target", "lab")
@@ -148,7 +183,7 @@ def merges_of(lab: Lab) -> QuerySet[LabelMerge]:
 
 
 def label_get(user: User, label_id: uuid.UUID) -> Label:
-    """One label; ``NotFoundError`` also where it is another lab's."""
+    """A label; ``NotFoundError`` also for another lab's."""
     label: Label | None = (
         Label.objects.visible_to(user).select_related("lab").filter(pk=label_id).first()
     )

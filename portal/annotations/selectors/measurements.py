@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from portal.annotations.formats import NO_LABEL
+from portal.annotations.fixed_sizes import FixedSize, GridSum, fixed_size, grid_sums
+from portal.annotations.formats.types import NO_LABEL
 from portal.annotations.measures import MEASURES, Measure, measures_of
 from portal.annotations.models import Roi, RoiKind
 from portal.archive.models import Canvas, Case
 from portal.labs.models import User
 
-MOST_ROWS = 2_000  # on a page; the file has all
+MAX_ROWS = 2_000  # on a page; the file has all
 _SHOWN = ("area", "perimeter", "feret", "circularity", "solidity")
 _OF_MARKS = {RoiKind.LINE.value: "length", RoiKind.POINT.value: "points"}
 _SCALED = {
@@ -33,11 +34,12 @@ class Measured:
 
     roi: Roi
     values: tuple[float | int | None, ...]
+    fixed_size: FixedSize | None
 
 
 @dataclass(frozen=True, slots=True)
 class LabelSum:
-    """How many of the rows have a label, and their area in the unit of the table."""
+    """Number of rows with a label, and their area in the unit of the table."""
 
     name: str
     color: str
@@ -50,24 +52,31 @@ class Measurements:
     """A table.
 
     Attributes:
-        total: of all ROIs; ``rows`` are the largest ``MOST_ROWS`` at most.
+        total: of all ROIs; ``rows`` are the largest ``MAX_ROWS`` at most.
+        grids: sums of the grids of fields.
         unscaled: images without a pixel size: for their sake every length is in pixels.
     """
 
     columns: tuple[Measure, ...]
     rows: list[Measured]
     sums: list[LabelSum]
+    grids: list[GridSum]
     total: int
     unscaled: list[Canvas]
+
+    @property
+    def has_fixed_sizes(self) -> bool:
+        """True if a row is of a fixed size."""
+        return any(row.fixed_size for row in self.rows)
 
 
 def measurements_of(
     user: User, *, canvas: Canvas | None = None, case: Case | None = None
 ) -> Measurements:
-    """Of one image, or of all images of a case; call with what was found visible."""
+    """Measurements of one image, or of all images of a case, which must be visible to the user."""
     rois = Roi.objects.visible_to(user).live().select_related("canvas", "label").defer("foreign")
     rois = rois.filter(canvas=canvas) if canvas else rois.filter(canvas__case=case)
-    found = list(rois.order_by("-area_px", "id")[:MOST_ROWS])
+    found = list(rois.order_by("-area_px", "id")[:MAX_ROWS])
     canvases = {roi.canvas_id: roi.canvas for roi in found}
     if canvas is not None:
         canvases = {canvas.pk: canvas}
@@ -77,14 +86,20 @@ def measurements_of(
     marks = [name for kind, name in _OF_MARKS.items() if kind in kinds]
     keys = [units.get(name, name) for name in (*_SHOWN, *marks)]
     columns = tuple(next(one for one in MEASURES if one.key == key) for key in keys)
-    rows = [Measured(roi, _values(roi, keys)) for roi in found]
-    total = len(found) if len(found) < MOST_ROWS else rois.count()
-    return Measurements(columns, rows, _sums(rows), total, unscaled)
+    rows = [Measured(roi, _values(roi, keys), _fixed_size(roi)) for roi in found]
+    grids = list(grid_sums(row.fixed_size for row in rows).values())
+    total = len(found) if len(found) < MAX_ROWS else rois.count()
+    return Measurements(columns, rows, _sums(rows), grids, total, unscaled)
 
 
 def _values(roi: Roi, keys: Sequence[str]) -> tuple[float | int | None, ...]:
     measures = measures_of(roi.geometry, mpp_x=roi.canvas.mpp_x, mpp_y=roi.canvas.mpp_y)
     return tuple(measures[key] for key in keys)
+
+
+def _fixed_size(roi: Roi) -> FixedSize | None:
+    canvas = roi.canvas
+    return fixed_size(roi.properties, area_px=roi.area_px, mpp_x=canvas.mpp_x, mpp_y=canvas.mpp_y)
 
 
 def _sums(rows: Sequence[Measured]) -> list[LabelSum]:

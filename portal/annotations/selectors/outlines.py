@@ -1,24 +1,23 @@
-"""The outline of what lies under a click, for a person to accept: nothing is written."""
+"""Propose the outline of the structure under a click; nothing is written."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ml.errors import BadInputError
-from ml.outline import OutlineConfig, propose_outline
+from ml.errors import BadInputError, NoTissueError
+from ml.segmentation.propose import OutlineConfig, propose_outline
 from portal.annotations.formats.pictures import Window, window_pixels
-from portal.annotations.formats.seams import plane_of
+from portal.annotations.formats.types import plane_of
 from portal.annotations.geometry import GeoJsonGeometry
 from portal.annotations.rules import require_annotate
 from portal.annotations.selectors.frames import FrameRef
-from portal.archive.models import Canvas, CanvasKind
+from portal.archive.models import Canvas, Modality
 from portal.core.errors import InvalidInputError
 from portal.labs.models import User
 
 Position = tuple[float, float]
-MOST_PX = OutlineConfig().work_px
-"""Of the longer side of the window that is read: what is searched, and no more."""
-_STAINED = (CanvasKind.SLIDE, CanvasKind.STILL)
+MAX_SIDE_PX = OutlineConfig().work_px
+"""Longest side of the window that is read and searched."""
 """Taken for stained tissue, as by the search."""
 
 
@@ -38,14 +37,14 @@ def outlines_propose(
     window: Window,
     frame: FrameRef | None,
 ) -> ProposedOutlines:
-    """Outlines around a point, as seen in a window of the canvas.
+    """Outlines around a point in a window of the canvas.
 
     Args:
-        window: left, top, right, bottom in level-0 pixels: what is on screen. It is cut to the
-            canvas, and read at most ``MOST_PX`` wide or high.
+        window: left, top, right, bottom of the visible area in level-0 pixels. It is cut to the
+            canvas, and read at most ``MAX_SIDE_PX`` wide or high.
     Raises:
-        ForbiddenError: the person may not draw.
-        InvalidInputError: the point lies outside, or there is nothing to outline around it.
+        ForbiddenError: the user may not draw.
+        InvalidInputError: the point is outside or on glass, or no outline was found around it.
         NotFoundError: the pixels cannot be read.
     """
     require_annotate(user, canvas.lab_id)
@@ -54,15 +53,17 @@ def outlines_propose(
     if not (left <= xy_l0[0] < right and top <= xy_l0[1] < bottom):
         raise InvalidInputError("The point lies outside the image or the window.")
     width, height = right - left, bottom - top
-    scale = min(1.0, MOST_PX / max(width, height))
+    scale = min(1.0, MAX_SIDE_PX / max(width, height))
     size = (max(1, round(width * scale)), max(1, round(height * scale)))
     pts = frame.pts if frame else None
     pixels = window_pixels(plane_of(canvas), (left, top, width, height), size, pts)
     by_x, by_y = width / size[0], height / size[1]
     at = ((xy_l0[0] - left) / by_x, (xy_l0[1] - top) / by_y)
-    signal = "haematoxylin" if canvas.kind in _STAINED else "lightness"
+    signal = "haematoxylin" if canvas.modality == Modality.HISTOLOGY else "lightness"
     try:
         found = propose_outline(pixels, at, config=OutlineConfig(signal=signal))
+    except NoTissueError as error:
+        raise InvalidInputError("There is no tissue here.", code=error.code) from error
     except BadInputError as error:
         raise InvalidInputError(f"No outline: {error}.", code="no-outline") from error
     rings = [[[left + x * by_x, top + y * by_y] for x, y in ring] for ring in found.rings]

@@ -15,7 +15,7 @@ def review_rules_of(lab_id: uuid.UUID) -> ReviewRules:
 
 
 def is_own(roi: Roi, user: User) -> bool:
-    """Whether the person drew the ROI, or gave it another outline or label in any revision.
+    """Return whether the person drew the ROI, or gave it another outline or label in any revision.
 
     Not by merging two labels of the lab, which says nothing about this ROI.
     """
@@ -25,5 +25,5 @@ def is_own(roi: Roi, user: User) -> bool:
     made = list(rows.filter(author=user, label_merge=None).values_list("version", flat=True))
     compared = rows.filter(version__in={*made, *(version - 1 for version in made)})
     reviewed = compared.values_list("version", "geometry", "track", "label_id")
-    said = {version: what for version, *what in reviewed}
-    return any(said[version] != said.get(version - 1) for version in made)
+    contents = {version: what for version, *what in reviewed}
+    return any(contents[version] != contents.get(version - 1) for version in made)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from django.db.models import F, Q, QuerySet
+from django.db.models import Count, F, Q, QuerySet
 
-from portal.annotations.formats import ExportChoices, FormatWriter, plane_of
+from portal.annotations.formats.types import ExportChoices, FormatWriter, plane_of
 from portal.annotations.models import Roi, RoiImport, RoiQuerySet, RoiRevision
+from portal.annotations.selectors.video_events import video_events
 from portal.archive.models import Canvas
 from portal.core.errors import NotFoundError
 from portal.labs.models import User
@@ -17,13 +18,13 @@ from portal.labs.models import User
 
 @dataclass(frozen=True, slots=True)
 class RoiFilter:
-    """What to list. Window sides are level-0 pixels; an ROI that touches the window is in it.
+    """Filter of the list of ROIs. A window is in level-0 pixels and matches ROIs that touch it.
 
     Attributes:
-        min_size_px: only ROIs at least this wide or high.
-        frame_index, frame_pts: only ROIs of this frame of a video.
-        deleted: list the deleted instead of the live.
-        ids: only these.
+        min_size_px: Only ROIs at least this wide or high.
+        frame_index, frame_pts: Only ROIs of this video frame.
+        deleted: Deleted ROIs instead of live ones.
+        ids: Only these.
     """
 
     canvas_id: uuid.UUID | None = None
@@ -63,7 +64,7 @@ class RoiFilter:
 
 
 def roi_get(user: User, roi_id: uuid.UUID, *, with_shared: bool = True) -> Roi:
-    """One ROI, deleted or not; ``NotFoundError`` also where it is another lab's.
+    """An ROI, deleted or not; ``NotFoundError`` also for another lab's.
 
     Args:
         with_shared: also those that another lab shares, if not deleted. Follow-ups leave
@@ -77,10 +78,17 @@ def roi_get(user: User, roi_id: uuid.UUID, *, with_shared: bool = True) -> Roi:
 
 
 def rois_by_id(user: User, canvas: Canvas, ids: Sequence[uuid.UUID]) -> list[Roi]:
-    """These ROIs of a canvas, deleted or not, in the order asked for, without any not found."""
+    """ROIs of a canvas by id, deleted ones included, in the given order; unknown ids are
+    skipped."""
     rows = _joined(Roi.objects.visible_to(user)).filter(canvas=canvas, pk__in=ids)
     found = {roi.pk: roi for roi in rows}
     return [found[one] for one in ids if one in found]
+
+
+def roi_counts(user: User, canvas_ids: Collection[uuid.UUID]) -> dict[uuid.UUID, int]:
+    """Number of live ROIs that the person may see, by canvas; canvases without any are left out."""
+    rois = Roi.objects.visible_to(user).live().filter(canvas__in=canvas_ids)
+    return dict(rois.order_by().values_list("canvas").annotate(Count("pk")))
 
 
 def _joined(rois: RoiQuerySet) -> RoiQuerySet:
@@ -95,7 +103,7 @@ def roi_revisions(roi: Roi) -> QuerySet[RoiRevision]:
 def roi_export(
     user: User, canvas: Canvas, *, writer: FormatWriter, choices: ExportChoices
 ) -> Iterator[bytes]:
-    """The live ROIs of a canvas that the person may see in a format, piece by piece.
+    """The live ROIs and events of a canvas that the person may see in a format, piece by piece.
 
     Raises:
         InvalidInputError, NotFoundError: this canvas cannot be written so, before the first piece.
@@ -107,11 +115,12 @@ def roi_export(
         .select_related("label")
         .order_by("created_at", "id")
     )
+    choices = replace(choices, events=video_events(user, canvas))
     return writer.write(lambda: rows.iterator(chunk_size=500), plane_of(canvas), choices)
 
 
 def roi_import_get(user: User, import_id: uuid.UUID) -> RoiImport:
-    """One import of a lab of this person's, or ``NotFoundError``."""
+    """Import in one of the user's labs; ``NotFoundError`` if it is not visible."""
     found: RoiImport | None = RoiImport.objects.visible_to(user).filter(pk=import_id).first()
     if found is None:
         raise NotFoundError("No such import.")

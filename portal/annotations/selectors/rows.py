@@ -1,7 +1,7 @@
-"""The list of ROIs: what is shown of each, a page by one query, its outline as stored text.
+"""Rows of the ROI list: one query per page, outlines as stored text.
 
-A window may hold ten thousand outlines. Parsing each into points only to write the points out again
-takes longer than all the rest together, and so does a copy of the canvas beside every row.
+A window may have ten thousand outlines. Parsing each into points only to serialize them again takes
+longer than everything else combined, and so does a copy of the canvas for every row.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _ROWS_AT_ONCE = 1_000  # ids of one query
 
 @dataclass(frozen=True, slots=True)
 class RoiRow:
-    """One ROI of a list: fields of ``Roi``, and what says its size, its time and who drew it.
+    """An ROI of a list: fields of ``Roi``, and those for its size, time and author.
 
     Attributes:
-        geometry_text, track_text: JSON as the database keeps it; None if it was not asked for.
-        mark_text: the geometry of points and lines, which are measured by it; None for areas.
-        canvas_kind, mpp_x, mpp_y, time_base_s: of the canvas and its video.
-        author: the name, else the address; None if that account is gone.
+        geometry_text, track_text: JSON as stored in the database; None if it was not requested.
+        mark_text: Geometry of points and lines, needed to measure them; None for areas.
+        canvas_kind, mpp_x, mpp_y, time_base_s: Of the canvas and its video.
+        author: Name, else address; None if the account no longer exists.
     """
 
     id: uuid.UUID
@@ -68,36 +68,36 @@ class RoiRow:
 
 
 class RoiRows:
-    """ROIs of the person's labs, to be counted, and cut into pages, each read by one query.
+    """ROIs of a user's labs, in pages that each take one query.
 
-    On one canvas those that another lab shares as well. Oldest first, or the largest first.
+    On a single canvas, ROIs shared by other labs are included.
 
     Args:
-        with_outlines: also geometry and track.
+        largest_first: Order by area instead of creation time.
+        with_outlines: Read geometry and track too.
 
     Attributes:
-        ordered: all of them, to be counted and cut.
+        ordered: Query set of all the ROIs, to be counted and sliced.
     """
 
     def __init__(
         self, user: User, wanted: RoiFilter, *, largest_first: bool, with_outlines: bool
     ) -> None:
-        is_on_one = wanted.canvas_id is not None
-        rois = Roi.objects.visible_to(user) if is_on_one else Roi.objects.owned_by(user)
+        on_one_canvas = wanted.canvas_id is not None
+        rois = Roi.objects.visible_to(user) if on_one_canvas else Roi.objects.owned_by(user)
         order = ("-area_px", "id") if largest_first else ("created_at", "id")
         self.ordered: RoiQuerySet = rois.filter(wanted.query()).order_by(*order)
         self._with_outlines = with_outlines
 
     def read(self, part: QuerySet[Roi]) -> list[RoiRow]:
-        """A part of ``ordered``. Which ROIs it has is found first, by their ids: wide rows are not
-        sorted, nor read only to be left out.
-        """
-        rows = Roi.everything.filter(pk__in=part.values("pk")).order_by(*part.query.order_by)
+        """Rows of a slice of ``ordered``; a subquery of ids is sorted instead of wide rows."""
+        rows = Roi.all_objects.filter(pk__in=part.values("pk")).order_by(*part.query.order_by)
         return _read(rows, with_outlines=self._with_outlines)
 
 
 def roi_rows_by_id(user: User, canvas: Canvas, ids: Sequence[uuid.UUID]) -> list[RoiRow]:
-    """These ROIs of a canvas, deleted or not, in the order asked for, without any not found."""
+    """ROI rows of a canvas by id, deleted ones included, in the given order; unknown ids are
+    skipped."""
     shown = Roi.objects.visible_to(user).filter(canvas=canvas)
     found: dict[uuid.UUID, RoiRow] = {}
     for start in range(0, len(ids), _ROWS_AT_ONCE):
@@ -106,10 +106,10 @@ def roi_rows_by_id(user: User, canvas: Canvas, ids: Sequence[uuid.UUID]) -> list
     return [found[one] for one in ids if one in found]
 
 
-def roi_rows_small(ids: Sequence[uuid.UUID], *, most_chars: int) -> list[RoiRow]:
+def roi_rows_small(ids: Sequence[uuid.UUID], *, max_chars: int) -> list[RoiRow]:
     """These ROIs, which the person is known to see, without those whose outlines are long."""
     long = Length(Cast("geometry", TextField())) + Length(Cast("track", TextField()))
-    rows = Roi.everything.filter(pk__in=ids).annotate(chars=long).filter(chars__lte=most_chars)
+    rows = Roi.all_objects.filter(pk__in=ids).annotate(chars=long).filter(chars__lte=max_chars)
     return _read(rows, with_outlines=True)
 
 
@@ -122,7 +122,7 @@ _NAMES = tuple(field.name for field in fields(RoiRow))
 
 
 def _columns(*, with_outlines: bool) -> dict[str, Combinable]:
-    """What a row has that is not a field of ``Roi``."""
+    """Columns of a row that are not fields of ``Roi``."""
     text = TextField()
     return {
         "geometry_text": Cast("geometry", text) if with_outlines else Value(None, text),

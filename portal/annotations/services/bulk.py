@@ -13,10 +13,11 @@ from django.db import IntegrityError, transaction
 from django.db.models import F
 from django.utils import timezone
 
+from portal.annotations.events import RoiEvent
 from portal.annotations.geometry import RoiShape
 from portal.annotations.models import Label, Roi, RoiAction, RoiKind
 from portal.annotations.rules import require_annotate
-from portal.annotations.selectors import FrameRef, frame_resolve
+from portal.annotations.selectors.frames import FrameRef, frame_resolve
 from portal.annotations.services.fields import (
     RoiChanges,
     RoiColumns,
@@ -25,7 +26,6 @@ from portal.annotations.services.fields import (
     require_unlocked,
     roi_shape,
 )
-from portal.annotations.services.once import Once
 from portal.annotations.services.rois import roi_prepare
 from portal.annotations.services.writing import bulk_tell, event_payload, label_words, roi_revision
 from portal.archive.models import Canvas
@@ -37,17 +37,19 @@ from portal.labs.models import User
 MAX_STEPS = 10_000  # some seconds: far from the 15 s after which readers stop looking
 CHUNK = 500  # rows of one statement
 BULK_FROM = 25  # more outlines than this are embedded as one piece of work, fewer each at once
-MOST_ALIKE = 10  # kinds of change with a statement each; beyond, every row brings its values
+MAX_GROUPED_UPDATES = (
+    10  # kinds of change with a statement each; beyond, every row brings its values
+)
 
 
 @dataclass(frozen=True, slots=True)
 class RoiStep:
-    """What is done to one ROI.
+    """Change of one ROI.
 
     Attributes:
-        version: the one that was changed; None for a new ROI.
-        changes: of an update, or what a new ROI is made from; ``geometry`` is then required.
-        frame_index, frame_pts: of a new ROI on a video.
+        version: Version that the change is based on; None for a new ROI.
+        changes: Changes of an update, or fields of a new ROI, which then require ``geometry``.
+        frame_index, frame_pts: Video frame of a new ROI.
     """
 
     action: RoiAction
@@ -68,34 +70,27 @@ class Written:
 
     @property
     def geometry_changed(self) -> bool:
-        """Whether what follows from the outline has to be made again."""
+        """Return whether what follows from the outline has to be made again."""
         return self.action == RoiAction.CREATE or "geometry" in self.fields
 
     @property
     def asks_for_vector(self) -> bool:
-        """Whether it has to be embedded, or to get back the vector it had."""
+        """Return whether it has to be embedded, or to get back the vector it had."""
         return self.geometry_changed or self.action == RoiAction.RESTORE
 
     @property
     def is_its_own(self) -> bool:
-        """Whether what is written is no other row's: an outline, a track, properties."""
+        """Return whether what is written is no other row's: an outline, a track, properties."""
         return self.geometry_changed or not {"track", "properties"}.isdisjoint(self.fields)
 
 
-def rois_change(
-    *, canvas: Canvas, user: User, steps: Sequence[RoiStep], once: Once | None = None
-) -> None:
+def rois_change(*, canvas: Canvas, user: User, steps: Sequence[RoiStep]) -> None:
     """Carry out all steps, or none; each leaves a revision, and emits what a single one would.
 
     A step that finds its ROI as it wants it does nothing, so a request whose answer was lost can
     be sent again.
 
-    Args:
-        once: the request; one that was carried out before changes nothing, whatever others
-            changed since.
-
     Raises:
-        KeyReusedError: the key of ``once`` stands for another request.
         StaleVersionError: ``details["stale"]`` lists the ids that someone else changed.
         NotFoundError: one of them is not on this canvas.
         ConflictError: one is deleted or locked. ForbiddenError, InvalidInputError.
@@ -104,9 +99,9 @@ def rois_change(
     _refuse_doubles(steps)
     shapes = _shapes(canvas, steps)
     try:
-        _carry_out(canvas, user, steps, shapes, once)
+        _carry_out(canvas, user, steps, shapes)
     except IntegrityError:  # the same request, sent twice at once: what it draws is there now
-        _carry_out(canvas, user, steps, shapes, once)
+        _carry_out(canvas, user, steps, shapes)
 
 
 def _carry_out(
@@ -114,14 +109,11 @@ def _carry_out(
     user: User,
     steps: Sequence[RoiStep],
     shapes: dict[uuid.UUID, RoiShape],
-    once: Once | None,
 ) -> None:
     frames: dict[tuple[int | None, int | None], FrameRef | None] = {}
     now = timezone.now()
     with transaction.atomic():
         known = _locked_rows(canvas, user, steps)
-        if once and _was_done(once, steps):
-            return
         stale = [step.roi_id for step in steps if _is_stale(known, step)]
         if stale:
             raise StaleVersionError(
@@ -130,7 +122,7 @@ def _carry_out(
                 details={"stale": [str(one) for one in stale]},
             )
         new = [
-            _prepared(canvas, user, step, shapes[step.roi_id], frames)
+            _new_roi(canvas, user, step, shapes[step.roi_id], frames)
             for step in steps
             if step.action == RoiAction.CREATE and step.roi_id not in known
         ]
@@ -139,12 +131,7 @@ def _carry_out(
             for step in steps
             if step.roi_id in known and (written := _apply(known[step.roi_id], step, now))
         ]
-        rois_save(canvas, user, new, changed, once)
-
-
-def _was_done(once: Once, steps: Sequence[RoiStep]) -> bool:
-    parts = (steps[start : start + CHUNK] for start in range(0, len(steps), CHUNK))
-    return any(once.was_done_to_any([step.roi_id for step in part]) for part in parts)
+        rois_save(canvas, user, new, changed)
 
 
 def _refuse_doubles(steps: Sequence[RoiStep]) -> None:
@@ -187,7 +174,7 @@ def _locked_rows(canvas: Canvas, user: User, steps: Sequence[RoiStep]) -> dict[u
 
 
 def _hidden(user: User, canvas: Canvas) -> set[uuid.UUID]:
-    rows = Roi.everything.filter(canvas=canvas).hidden_from(user).order_by()
+    rows = Roi.all_objects.filter(canvas=canvas).hidden_from(user).order_by()
     return set(rows.values_list("pk", flat=True))
 
 
@@ -199,7 +186,7 @@ def _is_stale(known: dict[uuid.UUID, Roi], step: RoiStep) -> bool:
 
 
 def _difference(roi: Roi, step: RoiStep, now: datetime) -> RoiColumns:
-    """What the step would write: nothing where the ROI is already as it wants it."""
+    """Columns that the step changes; empty if the ROI has the requested state already."""
     if step.action == RoiAction.DELETE:
         return {} if roi.deleted_at else {"deleted_at": now}
     if step.action == RoiAction.RESTORE:
@@ -224,23 +211,23 @@ def _apply(roi: Roi, step: RoiStep, now: datetime) -> Written | None:
     return Written(roi, step.action, fields)
 
 
-def _prepared(
+def _new_roi(
     canvas: Canvas,
     user: User,
     step: RoiStep,
     shape: RoiShape,
     frames: dict[tuple[int | None, int | None], FrameRef | None],
 ) -> Roi:
-    where = (step.frame_index, step.frame_pts)
-    if where not in frames:
-        frames[where] = frame_resolve(canvas, index=step.frame_index, pts=step.frame_pts)
+    frame_key = (step.frame_index, step.frame_pts)
+    if frame_key not in frames:
+        frames[frame_key] = frame_resolve(canvas, index=step.frame_index, pts=step.frame_pts)
     label: Label | None = step.changes.get("label")
     check_label(canvas, label)
     return roi_prepare(
         canvas=canvas,
         user=user,
         shape=shape,
-        frame=frames[where],
+        frame=frames[frame_key],
         label=label,
         name=step.changes.get("name", ""),
         description=step.changes.get("description", ""),
@@ -258,7 +245,6 @@ def rois_save(
     user: User | None,
     new: list[Roi],
     changed: list[Written],
-    once: Once | None = None,
 ) -> None:
     """Rows, revisions and events by a statement each, however many there are.
 
@@ -270,12 +256,9 @@ def rois_save(
     written = [Written(roi, RoiAction.CREATE, {}) for roi in new] + changed
     words = label_words(canvas.lab_id)
     revisions = [roi_revision(one.roi, one.action, user, words=words) for one in written]
-    if once:
-        for revision in revisions:
-            once.sign(revision)
     rows_insert(revisions)
     is_bulk = sum(one.asks_for_vector for one in written) > BULK_FROM
-    for name, is_deleted in (("roi.saved", False), ("roi.deleted", True)):
+    for name, is_deleted in ((RoiEvent.SAVED, False), (RoiEvent.DELETED, True)):
         payloads = [
             event_payload(
                 one.roi, one.action, geometry_changed=one.geometry_changed, is_bulk=is_bulk
@@ -295,8 +278,8 @@ def _update(changed: list[Written]) -> None:
     for one in changed:
         if not one.is_its_own:
             alike[frozenset(one.fields.items())].append(one.roi)
-    apart = [one for one in changed if one.is_its_own or len(alike) > MOST_ALIKE]
-    for fields, rois in alike.items() if len(alike) <= MOST_ALIKE else ():
+    apart = [one for one in changed if one.is_its_own or len(alike) > MAX_GROUPED_UPDATES]
+    for fields, rois in alike.items() if len(alike) <= MAX_GROUPED_UPDATES else ():
         given = dict(fields) | {"version": F("version") + 1, "updated_at": rois[0].updated_at}
         for start in range(0, len(rois), CHUNK):
             ids = [roi.pk for roi in rois[start : start + CHUNK]]

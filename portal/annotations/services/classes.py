@@ -1,4 +1,4 @@
-"""Which label the ROIs of each class of a document get."""
+"""Mapping from the classes of a document to labels."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from portal.core.errors import InvalidInputError, PortalError
 from portal.core.text import name_key
 from portal.labs.models import User
 
-CLASSES_MOST = 1_000  # a file with more uses classes for something else
+MAX_CLASSES = 1_000  # a file with more uses classes for something else
 
 ClassesFound = Mapping[str, tuple[str, str | None, int]]
-"""By ``name_key``: the name as it first stands, its colour, and how many features have it."""
+"""By ``name_key``: first spelling of the name, its colour, and number of features."""
 
 
 class Classes:
@@ -46,9 +46,9 @@ class Classes:
         self._may_create, self._is_preview = may_create, is_preview
         self.labels: dict[str, Label | None] = {}
         self.problems: dict[str, str] = {}
-        if len(found) > CLASSES_MOST:
+        if len(found) > MAX_CLASSES:
             raise InvalidInputError(
-                f"GeoJSON: {len(found):,} different classes; {CLASSES_MOST:,} at most."
+                f"GeoJSON: {len(found):,} different classes; {MAX_CLASSES:,} at most."
             )
         if found and not is_preview:
             label_set_ensure(lab=canvas.lab)  # a new lab's starter labels count as known

@@ -1,6 +1,6 @@
-"""ROIs in from other tools: every feature is imported or refused with its reason, never dropped.
+"""Import ROIs from other tools: every feature is imported or refused with a reason.
 
-A document is read as a stream, twice: first its JSON alone, so that one that is cut short or in
+A document is read as a stream, twice: first only its JSON, so that a truncated one or one in
 another coordinate system changes nothing, then part by part. Memory is bounded by a part.
 """
 
@@ -14,15 +14,16 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 
-from portal.annotations.models import ImportStage, Roi, RoiImport
-from portal.annotations.qupath import shape_named
+from portal.annotations.models import ImportStage, Roi, RoiImport, VideoEvent
+from portal.annotations.qupath import describe_feature
 from portal.annotations.rules import may_manage_labels, require_annotate, require_manage_labels
 from portal.annotations.services.classes import Classes
 from portal.annotations.services.fields import RoiChanges, changed_fields
-from portal.annotations.services.imports import import_kept, import_undo_unasked
-from portal.annotations.services.once import Once
+from portal.annotations.services.imports import import_fields_update, import_undo_unasked
 from portal.annotations.services.reading import (
     AT_ONCE,
+    AnyPlan,
+    EventPlan,
     ImportRun,
     ImportWork,
     Plan,
@@ -38,10 +39,15 @@ from portal.annotations.services.reading import (
 from portal.annotations.services.reports import (
     ImportReport,
     ImportTally,
-    classes_kept,
-    report_json,
+    classes_from_json,
 )
 from portal.annotations.services.rois import roi_prepare, roi_restore, roi_update, rois_insert
+from portal.annotations.services.video_events import (
+    changed_event_fields,
+    video_event_import,
+    video_event_restore,
+    video_event_update,
+)
 from portal.archive.models import Canvas
 from portal.core.errors import InvalidInputError, PortalError
 from portal.labs.models import User
@@ -51,13 +57,13 @@ LIVES_EVERY_S = 10.0  # a sign of life while nothing is written; see ``imports.S
 
 @dataclass(frozen=True, slots=True)
 class ImportChoices:
-    """How a document is imported.
+    """Options of an import.
 
     Attributes:
-        create_labels: add classes that the lab's labels lack (None: where the person may);
-            otherwise features of unknown classes are refused.
-        labels: by ``name_key`` of a class, the id of its label; None for no label.
-        strict: refuse the whole document where one feature has to be refused.
+        create_labels: Create labels for unknown classes (None: if the user may);
+            otherwise their features are refused.
+        labels: Label id by ``name_key`` of a class; None for no label.
+        strict: Refuse the document if any feature is refused.
     """
 
     create_labels: bool | None = None
@@ -71,19 +77,17 @@ def roi_import(
     user: User,
     document: object,
     choices: ImportChoices = ImportChoices(),
-    once: Once | None = None,
 ) -> ImportReport:
-    """Bring a document onto a canvas; emits ``roi.saved`` for each ROI.
+    """Bring a document onto a canvas; emits ``roi.saved`` and ``video_event.saved`` for each.
 
     Written in many short transactions, so that others save in the meantime, under one
     ``RoiImport``. One that breaks off is undone: at once, or by a chore if its process was killed.
 
-    A feature whose id is an ROI of this canvas updates (or restores) it; importing the same
-    document again changes nothing.
+    A feature whose id is an ROI or event of this canvas updates (or restores) it; importing the
+    same document again changes nothing.
 
     Args:
         document: parsed, or a ``Source``.
-        once: the request; its report is kept, see ``roi_import_known``.
 
     Raises:
         ForbiddenError, InvalidInputError (``details["refused"]`` lists the reasons).
@@ -96,13 +100,10 @@ def roi_import(
             raise _refusal(found)
     row = RoiImport(lab_id=canvas.lab_id, canvas=canvas, author=user, format=format_of(source))
     row.stage = ImportStage.IMPORTING
-    if once:
-        row.client_key, row.client_digest = once.key, once.digest
     report = _run_whole(row, source, choices)
     row.stage = ImportStage.IMPORTED
-    kept = {"report": report_json(report)} if once else {}
-    import_kept(row, stage=row.stage, **kept)
-    if not once and not row.revisions.exists():
+    import_fields_update(row, stage=row.stage)
+    if not row.revisions.exists() and not row.event_revisions.exists():
         row.delete()
         return replace(report, import_id=None)
     if choices.strict and report.count("refused"):
@@ -118,10 +119,12 @@ def _run_whole(row: RoiImport, source: Source, choices: ImportChoices) -> Import
     def progress(run: ImportRun) -> None:
         nonlocal lives_s
         if time.monotonic() - lives_s > LIVES_EVERY_S:
-            import_kept(row, done=run.read)
+            import_fields_update(row, done=run.read)
             lives_s = time.monotonic()
 
-    work = ImportWork(kept=lambda run: import_kept(row, done=run.read), progress=progress)
+    work = ImportWork(
+        on_stored=lambda run: import_fields_update(row, done=run.read), progress=progress
+    )
     try:
         return roi_import_run(row=row, source=source, choices=choices, work=work)
     except Exception:
@@ -153,7 +156,7 @@ def roi_import_run(
         )
         if work.done and row.report:
             tally.restore(row.report)
-            decided.all = classes_kept(row.report)
+            decided.all = classes_from_json(row.report)
         if row._state.adding:
             row.save(force_insert=True)
     run = ImportRun(canvas, user, row, decided, tally, work)
@@ -163,10 +166,10 @@ def roi_import_run(
 
 
 def import_author(row: RoiImport) -> User:
-    """Whoever brought the document.
+    """User who started the import.
 
     Raises:
-        InvalidInputError: the account is gone.
+        InvalidInputError: the account no longer exists.
     """
     if row.author is None:
         raise InvalidInputError("The person who sent this document no longer has an account.")
@@ -181,12 +184,12 @@ def roi_import_preview(
     document: object,
     choices: ImportChoices = ImportChoices(),
     work: ImportWork = AT_ONCE,
-    kept: Mapping[str, Any] | None = None,
+    stored_report: Mapping[str, Any] | None = None,
 ) -> ImportReport:
-    """What ``roi_import`` would do now; nothing is written.
+    """Report that ``roi_import`` would give now; nothing is written.
 
     Args:
-        kept: the report of the first ``work.done`` features, to continue from.
+        stored_report: Report of the first ``work.done`` features, to continue from.
     """
     may_create = _may_create(canvas, user, choices)
     source = source_of(document)
@@ -202,18 +205,21 @@ def roi_import_preview(
     row = RoiImport(lab_id=canvas.lab_id, canvas=canvas, author=user)
     tally = _tally(survey, source, work)
     run = ImportRun(canvas, user, row, decided, tally, work)
-    if work.done and kept:
-        tally.restore(kept)
-        run.outlines = kept["outlines"]
+    if work.done and stored_report:
+        tally.restore(stored_report)
+        run.outlines = stored_report["outlines"]
     for plans in plans_read(run, source):
-        for plan, roi in plans_known(run, plans, lock=False):
+        for plan, roi in plans_known(run, _of(plans, Plan), Roi, lock=False):
             _foresee(run, plan, roi)
+        for event_plan, event in plans_known(run, _of(plans, EventPlan), VideoEvent, lock=False):
+            fields = changed_event_fields(event, event_plan.changes) if event else {}
+            run.add(event_plan, _status(event_plan, event, fields))
     return preview_report(run)
 
 
 def _tally(survey: Survey, source: Source, work: ImportWork) -> ImportTally:
     return ImportTally(
-        survey.total, work.told, format=format_of(source), image_decided=survey.decided
+        survey.total, work.on_item, format=format_of(source), image_decided=survey.decided
     )
 
 
@@ -230,19 +236,23 @@ def _may_create(canvas: Canvas, user: User, choices: ImportChoices) -> bool:
     return choices.create_labels is not False and may_manage_labels(user, canvas.lab_id)
 
 
-def _write(run: ImportRun, plans: list[Plan]) -> None:
-    """One short transaction; once more where another import wrote the same ids in the meantime."""
+def _of(plans: list[Plan | EventPlan], kind: type[AnyPlan]) -> list[AnyPlan]:
+    return [plan for plan in plans if isinstance(plan, kind)]
+
+
+def _write(run: ImportRun, plans: list[Plan | EventPlan]) -> None:
+    """Write in one short transaction; retry if another import wrote the same ids concurrently."""
     try:
         _write_once(run, plans)
     except IntegrityError:
         _write_once(run, plans)
 
 
-def _write_once(run: ImportRun, plans: list[Plan]) -> None:
-    written: list[tuple[Plan, str, str]] = []
+def _write_once(run: ImportRun, plans: list[Plan | EventPlan]) -> None:
+    written: list[tuple[Plan | EventPlan, str, str]] = []
     with run.work.part():
         new: list[Roi] = []
-        for plan, roi in plans_known(run, plans):
+        for plan, roi in plans_known(run, _of(plans, Plan), Roi):
             if roi is None:
                 new.append(_prepared(run, plan))
                 written.append((plan, "created", ""))
@@ -254,14 +264,16 @@ def _write_once(run: ImportRun, plans: list[Plan]) -> None:
             except PortalError as error:
                 written.append((plan, "refused", error.message))
         rois_insert(rois=new, user=run.user, roi_import=run.row)
-        for plan, status, reason in written:
+        for event_plan, event in plans_known(run, _of(plans, EventPlan), VideoEvent):
+            written.append((event_plan, _write_event(run, event_plan, event), ""))
+        for one, status, reason in written:
             if reason:
-                run.refuse(plan.index, reason, shape_named(plan.feature))
+                run.refuse(one.index, reason, describe_feature(one.feature))
             else:
-                run.add(plan, status)
+                run.add(one, status)
         run.part_ends()
-        if run.work.kept:
-            run.work.kept(run)
+        if run.work.on_stored:
+            run.work.on_stored(run)
 
 
 def _refuse_moved(plan: Plan, roi: Roi) -> None:
@@ -273,7 +285,7 @@ def _refuse_moved(plan: Plan, roi: Roi) -> None:
 
 
 def _foresee(run: ImportRun, plan: Plan, roi: Roi | None) -> None:
-    """What ``_write_once`` would do."""
+    """Record the result that ``_write_once`` would have."""
     if roi is None:
         run.add(plan, "created")
         run.draw(plan, "created")
@@ -283,12 +295,43 @@ def _foresee(run: ImportRun, plan: Plan, roi: Roi | None) -> None:
         is_its_own = plan.feature.id is not None
         fields = changed_fields(roi, _changes(plan))[0] if is_its_own else {}
     except PortalError as error:
-        run.refuse(plan.index, error.message, shape_named(plan.feature))
+        run.refuse(plan.index, error.message, describe_feature(plan.feature))
         return
-    status = "restored" if roi.deleted_at else "updated" if fields else "unchanged"
+    status = _status(plan, roi, fields)
     run.add(plan, status)
     if is_its_own or status == "restored":
         run.draw(plan, status)
+
+
+def _status(
+    plan: Plan | EventPlan, row: Roi | VideoEvent | None, fields: Mapping[str, object]
+) -> str:
+    """Result for the row that a plan names; without an id of its own it changes nothing."""
+    if row is None:
+        return "created"
+    if row.deleted_at:
+        return "restored"
+    return "updated" if fields and plan.feature.id else "unchanged"
+
+
+def _write_event(run: ImportRun, plan: EventPlan, event: VideoEvent | None) -> str:
+    fields = changed_event_fields(event, plan.changes) if event else {}
+    status = _status(plan, event, fields)
+    if event is None:
+        plan.event.pk = plan.row_id
+        video_event_import(event=plan.event, roi_import=run.row, user=run.user)
+        return status
+    if status == "restored":
+        video_event_restore(event=event, user=run.user, roi_import=run.row)
+    if plan.feature.id:
+        video_event_update(
+            event=event,
+            user=run.user,
+            expected_version=event.version,
+            changes=plan.changes,
+            roi_import=run.row,
+        )
+    return status
 
 
 def _prepared(run: ImportRun, plan: Plan) -> Roi:
@@ -301,7 +344,7 @@ def _prepared(run: ImportRun, plan: Plan) -> Roi:
         name=plan.feature.name,
         description=plan.feature.description or "",
         properties=plan.feature.properties,
-        roi_id=plan.roi_id,
+        roi_id=plan.row_id,
         foreign=plan.feature.foreign,
         kind=plan.feature.kind,
         is_locked=plan.feature.is_locked,
@@ -350,7 +393,7 @@ def _refusal(report: ImportReport) -> InvalidInputError:
     first = refused[0]
     return InvalidInputError(
         f"Nothing was imported: {report.count('refused')} of {report.total} features would be"
-        f" refused; the first is feature {first.index + 1}: {first.said.rstrip('.')}.",
+        f" refused; the first is feature {first.index + 1}: {first.message.rstrip('.')}.",
         code="import-refused",
-        details={"refused": [{"index": item.index, "reason": item.said} for item in refused]},
+        details={"refused": [{"index": item.index, "reason": item.message} for item in refused]},
     )

@@ -1,4 +1,4 @@
-"""What a change writes: names, labels and outlines checked, and only what differs."""
+"""Compute the columns of a change: validated names, labels and outlines that differ."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from portal.annotations.qupath import MAX_FOREIGN_BYTES
 from portal.annotations.services.tracks import track_clean
 from portal.archive.models import Canvas
 from portal.core.errors import ConflictError, InvalidInputError
+from portal.core.serialized import SerializedDict
 from portal.core.text import name_clean
-from portal.core.written import WrittenOnce
 
 NAME_MAX = 120  # as the column
 _ALIKE = 1e-6  # relative: how far a measure may differ with another release of GEOS
 MEASURES: tuple[
     Literal["left", "top", "right", "bottom", "centroid_x", "centroid_y", "area_px"], ...
 ] = ("left", "top", "right", "bottom", "centroid_x", "centroid_y", "area_px")
-"""What follows from an outline."""
+"""Columns derived from the outline."""
 REVIEWED = frozenset({"geometry", "track", "label"})
-"""What is reviewed: a change of these takes a review back."""
+"""Reviewed fields: changing one of them resets the review."""
 
 
 class RoiChanges(TypedDict, total=False):
-    """What ``roi_update`` may change; what is left out stays."""
+    """Editable fields of ``roi_update``; omitted ones keep their values."""
 
     geometry: object
     name: str
@@ -46,7 +46,7 @@ class RoiChanges(TypedDict, total=False):
 class RoiColumns(TypedDict, total=False):
     """The columns of an ROI that a change writes."""
 
-    geometry: WrittenOnce
+    geometry: SerializedDict
     left: float
     top: float
     right: float
@@ -67,21 +67,21 @@ class RoiColumns(TypedDict, total=False):
 
 
 def roi_shape(canvas: Canvas, geometry: object) -> RoiShape:
-    """What would be stored on this canvas; see ``outline_from_geojson``."""
+    """Shape as it would be stored on this canvas; see ``outline_from_geojson``."""
     return outline_from_geojson(geometry, width_px=canvas.width_px, height_px=canvas.height_px)
 
 
-def shape_kind(shape: RoiShape, said: str) -> str:
-    """Points and lines by their geometry; an ellipse where it is said to be one and still is.
+def shape_kind(shape: RoiShape, claimed: str) -> str:
+    """Kind of an ROI: of points and lines by the geometry; an ellipse if the shape still is one.
 
     Raises:
-        InvalidInputError: no such shape.
+        InvalidInputError: unknown shape.
     """
-    if said not in RoiKind.values:
+    if claimed not in RoiKind.values:
         raise InvalidInputError(f"shape: one of {', '.join(RoiKind.values)}.")
     if kind := mark_kind(shape.geometry):
         return kind
-    return said if said == RoiKind.ELLIPSE and is_ellipse(shape) else RoiKind.POLYGON.value
+    return claimed if claimed == RoiKind.ELLIPSE and is_ellipse(shape) else RoiKind.POLYGON.value
 
 
 def shape_fields(shape: RoiShape) -> RoiColumns:
@@ -154,8 +154,8 @@ def _changed_outline(roi: Roi, changes: RoiChanges) -> tuple[RoiColumns, tuple[s
         # Measurements and "this is an ellipse" were true of the old outline only.
         fields = shape_fields(shape)
         fields["foreign"] = changes.get("foreign", {})
-    said = changes.get("shape", RoiKind.POLYGON if fields else roi.shape)
-    if (kind := shape_kind(shape, said)) != roi.shape:
+    claimed = changes.get("shape", RoiKind.POLYGON if fields else roi.shape)
+    if (kind := shape_kind(shape, claimed)) != roi.shape:
         fields["shape"] = kind
     return fields, shape.notes
 
@@ -189,8 +189,8 @@ def require_as_stored(row: Roi | RoiRevision, *, canvas: Canvas, own_index: int 
     require_area(row.shape, row.track)
 
 
-def _alike(said: float, found: float) -> bool:
-    return math.isclose(said, found, rel_tol=_ALIKE, abs_tol=10**-DECIMALS)
+def _alike(stored: float, computed: float) -> bool:
+    return math.isclose(stored, computed, rel_tol=_ALIKE, abs_tol=10**-DECIMALS)
 
 
 def require_area(kind: str, track: object) -> None:

@@ -1,7 +1,7 @@
-"""An import taken back, as the one step it was: by a person, or because its writer is gone.
+"""Undo an import as one step: for a user, or because its worker died.
 
-Part by part, in the order of the ROIs' ids. The row keeps in the transaction of each part how far
-that came, so whoever continues takes nothing back twice and counts nothing twice.
+Works part by part, in the order of ids of ROIs and events. The row stores its progress in the
+transaction of each part, so a resumed undo reverts and counts nothing twice.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from portal.annotations.models import ImportStage, Roi, RoiAction, RoiImport, Ro
 from portal.annotations.rules import require_annotate
 from portal.annotations.services.bulk import Written, rois_save
 from portal.annotations.services.fields import RoiChanges, RoiColumns, changed_fields
+from portal.annotations.services.video_events import video_events_import_undo
 from portal.core.errors import ConflictError, PortalError
 from portal.core.tasks import JobContext
 from portal.jobs.models import Job, JobState
@@ -34,7 +35,8 @@ logger = logging.getLogger(__name__)
 UNDO_KIND = "rois_import_undo"
 CHUNK = 100  # as an import: others save in between
 AT_ONCE = 1_000
-"""ROIs taken back within a request, or a pass of the chore: a second. More are a job's work."""
+"""ROIs taken back within a request, or a pass of the chore: a second. More are a job's work. As
+many events besides."""
 SILENT = timedelta(minutes=5)
 """An import within a request writes a part, or shows that it is alive, every few seconds."""
 _OPEN = (JobState.QUEUED, JobState.RUNNING)
@@ -43,25 +45,27 @@ _ONLY_LOOKED_AT = (ImportStage.PREVIEWING, ImportStage.PREVIEWED)
 
 @dataclass(frozen=True, slots=True)
 class ImportUndone:
-    """What became of an import's ROIs.
+    """Number of ROIs and events per result of an undone import.
 
     Attributes:
-        removed: deleted again. reverted: as they were before.
-        kept: left alone, because somebody changed them since.
+        removed: Deleted again.
+        reverted: Changed back to the state before the import.
+        skipped: Left unchanged because somebody edited them since.
     """
 
     removed: int = 0
     reverted: int = 0
-    kept: int = 0
+    skipped: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class UndoWork:
-    """How an import is taken back, and who hears of it.
+    """Execution options of an undo.
 
     Attributes:
-        part: the transaction of a part. progress: ROIs dealt with so far, of how many.
-        most: this many at most; the rest is left for the next time.
+        part: Transaction of a part.
+        progress: Called with the number of ROIs processed and their total.
+        most: Maximum number of ROIs; the rest is left for the next run.
     """
 
     part: Callable[[], AbstractContextManager[None]] = transaction.atomic
@@ -108,7 +112,7 @@ def roi_import_undo_start(*, roi_import: RoiImport, user: User) -> ImportUndone 
             if row.stage == ImportStage.UNDOING and _is_open(row):
                 roi_import.stage, roi_import.job_id = row.stage, row.job_id
                 return None
-            if row.revisions.order_by()[AT_ONCE : AT_ONCE + 1].exists():
+            if _is_large(row):
                 job = job_submit(
                     kind=UNDO_KIND,
                     args={"import_id": str(row.pk), "user_id": str(user.pk)},
@@ -123,10 +127,10 @@ def roi_import_undo_start(*, roi_import: RoiImport, user: User) -> ImportUndone 
 
 
 def import_undo_work(row: RoiImport, user: User | None, context: JobContext) -> ImportUndone:
-    """What the job does: resume the undoing.
+    """Run the job: resume the undo.
 
     Args:
-        user: who asked; None if the account is gone since; it is finished all the same.
+        user: Requesting user; None if the account no longer exists, the undo finishes regardless.
     """
 
     def progress(done: int, total: int) -> None:
@@ -141,11 +145,11 @@ def import_undo_work(row: RoiImport, user: User | None, context: JobContext) -> 
     return undone
 
 
-def import_kept(roi_import: RoiImport, **fields: Any) -> None:
-    """Record, in the transaction of a part, how far an import came.
+def import_fields_update(roi_import: RoiImport, **fields: Any) -> None:
+    """Update fields of a running import, in the transaction that stores a part.
 
     Raises:
-        ConflictError: it was undone in the meantime, or is being undone: the part must not last.
+        ConflictError: it was undone or is being undone; the part must be rolled back.
     """
     rows = RoiImport.objects.filter(pk=roi_import.pk, undone_at=None)
     if not rows.exclude(stage=ImportStage.UNDOING).update(updated_at=Now(), **fields):
@@ -166,7 +170,7 @@ def imports_lost_undo() -> int:
     for row in silent.select_related("canvas", "author"):
         rows = silent.filter(pk=row.pk)
         if not rows.update(undone_at=Now()):
-            continue  # it was only slow, and has ended meanwhile
+            continue  # it was slow, and has finished by now
         try:
             count += import_undo_unasked(row, most=AT_ONCE)
         except PortalError:
@@ -178,8 +182,7 @@ def imports_lost_undo() -> int:
 def import_undo_unasked(roi_import: RoiImport, *, most: int | None = None) -> bool:
     """Take back an import that broke off; killed in between, the chore does the rest.
 
-    In its author's name, or in nobody's where that account is gone. Its key is free again: the
-    request can be sent once more.
+    In its author's name, or in nobody's where that account is gone.
 
     Args:
         most: this many ROIs at most. Returns whether that was all.
@@ -188,7 +191,7 @@ def import_undo_unasked(roi_import: RoiImport, *, most: int | None = None) -> bo
     rows.update(undone_at=Now())  # first: a process that was only paused writes no further part
     _, is_all = _undo(roi_import, roi_import.author, UndoWork(most=most))
     if is_all:
-        rows.update(stage=ImportStage.IMPORTED, client_key="")
+        rows.update(stage=ImportStage.IMPORTED)
     return is_all
 
 
@@ -202,24 +205,35 @@ def _refuse_running(roi_import: RoiImport) -> None:
         )
 
 
+def _is_large(row: RoiImport) -> bool:
+    """Return whether undoing it is a job's work."""
+    revisions = (row.revisions, row.event_revisions)
+    return any(rows.order_by()[AT_ONCE : AT_ONCE + 1].exists() for rows in revisions)
+
+
 def _is_open(roi_import: RoiImport) -> bool:
-    """Whether its job waits or runs."""
+    """Return whether its job waits or runs."""
     job_id = roi_import.job_id
     return job_id is not None and Job.objects.filter(pk=job_id, state__in=_OPEN).exists()
 
 
 def _undo(row: RoiImport, user: User | None, work: UndoWork) -> tuple[ImportUndone, bool]:
-    """What became of the ROIs so far, those of earlier times too, and whether that was all."""
+    """Results so far, including earlier runs, and whether the undo is complete."""
     row.refresh_from_db(fields=["undone", "undo_after"])
-    revisions = row.revisions.order_by("roi_id")
-    left = revisions.filter(roi_id__gt=row.undo_after) if row.undo_after else revisions
-    ids = list(left.values_list("roi_id", flat=True).distinct())
+    of_rois = row.revisions.order_by().values_list("roi_id", flat=True)
+    of_events = row.event_revisions.order_by().values_list("event_id", flat=True)
+    if row.undo_after:
+        of_rois = of_rois.filter(roi_id__gt=row.undo_after)
+        of_events = of_events.filter(event_id__gt=row.undo_after)
+    ids = sorted({*of_rois, *of_events})
     before = sum((row.undone or {}).values())
     now = ids[: work.most]
     for start in range(0, len(now), CHUNK):
         part = now[start : start + CHUNK]
         with work.part():
-            _keep_undone(row, Counter(row.undone) + _part_undone(row, part, user), part[-1])
+            count = Counter(row.undone) + _part_undone(row, part, user)
+            count += video_events_import_undo(roi_import=row, ids=part, user=user)
+            _keep_undone(row, count, part[-1])
         if work.progress:
             work.progress(before + start + len(part), before + len(ids))
     return ImportUndone(**(row.undone or {})), len(now) == len(ids)
@@ -246,7 +260,7 @@ def _part_undone(row: RoiImport, ids: Sequence[uuid.UUID], user: User | None) ->
     for roi in rois:
         roi.canvas = row.canvas
     as_imported = [roi for roi in rois if roi.version == last[roi.pk]]
-    count = Counter(kept=len(rois) - len(as_imported))
+    count = Counter(skipped=len(rois) - len(as_imported))
     before = _before([roi for roi in as_imported if not _made(first[roi.pk])], first)
     now, written = timezone.now(), list[Written]()
     for roi in as_imported:
@@ -255,7 +269,7 @@ def _part_undone(row: RoiImport, ids: Sequence[uuid.UUID], user: User | None) ->
         try:
             fields = changed_fields(roi, before.get(roi.pk, {}))[0]
         except PortalError:
-            count["kept"] += 1  # it cannot be as it was
+            count["skipped"] += 1  # it cannot be as it was
             continue
         count["removed" if gone else "reverted"] += 1
         if fields or gone:
@@ -272,7 +286,7 @@ def _made(first: RoiRevision) -> bool:
 def _before(
     rois: Sequence[Roi], first: dict[uuid.UUID, RoiRevision]
 ) -> dict[uuid.UUID, RoiChanges]:
-    """What makes each as it was before the import."""
+    """Changes that restore each ROI to its state before the import."""
     versions = {roi.pk: first[roi.pk].version - 1 for roi in rois}
     rows = RoiRevision.objects.select_related("label").filter(
         roi__in=versions, version__in=set(versions.values())

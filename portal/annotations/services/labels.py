@@ -33,7 +33,7 @@ STARTER_LABELS = (
     ("Artifact", "#aa9246"),
 )
 KEYS = tuple("123456789")
-DEPTH_MOST = 4  # levels of the tree; deeper ones fit into no list
+MAX_DEPTH = 4  # levels of the tree; deeper ones fit into no list
 NAME_MAX = 80  # as the column
 _COLOR = re.compile(r"#[0-9a-fA-F]{6}\Z")
 
@@ -109,7 +109,7 @@ def label_create(
 
 
 class LabelChanges(TypedDict, total=False):
-    """What ``label_update`` may change; what is left out stays."""
+    """Editable fields of ``label_update``; omitted ones keep their values."""
 
     name: str
     color: str
@@ -155,13 +155,13 @@ def label_update(*, label: Label, user: User, changes: LabelChanges) -> Label:
 def labels_order(
     *, lab: Lab, user: User, order: Sequence[tuple[uuid.UUID, uuid.UUID | None]]
 ) -> list[Label]:
-    """Put a lab's labels into an order, each below its parent; emits ``label.saved`` once.
+    """Set the order and the hierarchy of a lab's labels; emits one ``label.saved``.
 
     Args:
-        order: id and parent of each label that is not retired, first to last.
+        order: Id and parent of each label that is not retired, first to last.
 
     Raises:
-        InvalidInputError: one is missing, stands twice or is too deep; a parent below itself.
+        InvalidInputError: a label is missing, duplicated, nested too deep or below itself.
     """
     require_manage_labels(user, lab.pk)
     label_set = label_set_ensure(lab=lab)
@@ -222,7 +222,7 @@ def label_delete(*, label: Label, user: User) -> None:
     """
     require_manage_labels(user, label.lab_id)
     with transaction.atomic():
-        in_use = Roi.everything.filter(label=label).count()
+        in_use = Roi.all_objects.filter(label=label).count()
         if in_use or RoiRevision.objects.filter(label=label).exists():
             where = f"{in_use} ROIs have it" if in_use else "the history of ROIs refers to it"
             raise ConflictError(
@@ -255,13 +255,13 @@ def label_parent_check(label: Label) -> None:
         if above.pk in seen:
             raise InvalidInputError("parent: a label cannot be below itself.")
         seen.append(above.pk)
-        if len(seen) > DEPTH_MOST:
-            raise InvalidInputError(f"parent: labels can be at most {DEPTH_MOST} levels deep.")
+        if len(seen) > MAX_DEPTH:
+            raise InvalidInputError(f"parent: labels can be at most {MAX_DEPTH} levels deep.")
         above = above.parent
 
 
 def _saved(label: Label, *, action: str, fields: Collection[str] | None = None) -> Label:
-    """Written whole where it is new; else these fields: what others wrote meanwhile stays."""
+    """Save all columns of a new label, else only ``fields``: concurrent changes are preserved."""
     with transaction.atomic():
         others = label.label_set.labels.exclude(pk=label.pk).filter(retired_at=None)
         twins = others.filter(name_key=name_key(label.name))

@@ -1,4 +1,4 @@
-"""One label put into another: shown first, done as one step, undone as one step."""
+"""Merges of labels: previewed, executed and undone in one step each."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from django.db import transaction
 from django.db.models import F, QuerySet
 from django.utils import timezone
 
+from portal.annotations.events import RoiEvent
 from portal.annotations.models import Label, LabelMerge, Roi, RoiAction, RoiRevision
 from portal.annotations.rules import require_manage_labels
 from portal.annotations.services.labels import label_parent_check
@@ -25,11 +26,12 @@ CHUNK = 500  # rows of one statement
 
 @dataclass(frozen=True, slots=True)
 class MergePreview:
-    """What a merge would change.
+    """Extent of a merge.
 
     Attributes:
-        rois, canvases, cases: live ones that have the label.
-        locked: of these ROIs; they are relabelled as well, since the label is what changes.
+        rois, canvases, cases: Live ones that have the label.
+        locked: Number of locked ROIs among these; they are relabelled as well, since the label
+            itself changes.
     """
 
     rois: int
@@ -39,7 +41,7 @@ class MergePreview:
 
 
 def label_merge_preview(*, source: Label, target: Label, user: User) -> MergePreview:
-    """What ``label_merge`` would change; nothing is written. Raises as it does."""
+    """Extent of ``label_merge``; nothing is written. Raises the same errors."""
     _require_mergeable(source, target, user)
     rois = Roi.objects.live().not_hidden_from(user).filter(label=source).order_by()
     return MergePreview(
@@ -53,11 +55,12 @@ def label_merge_preview(*, source: Label, target: Label, user: User) -> MergePre
 def label_merge(*, source: Label, target: Label, user: User) -> LabelMerge:
     """Give every ROI of ``source`` the label ``target``, deleted ones too, and retire ``source``.
 
-    Each ROI gets a revision that names the merge; reviews stay, as nothing was drawn anew. Labels
-    below the source move below the target. Emits ``roi.saved`` for each, and ``label.merged``.
+    Each ROI gets a revision that names the merge; reviews are preserved, as no outline changed.
+    Labels below the source move below the target. Emits ``roi.saved`` for each, and
+    ``label.merged``.
 
     Raises:
-        InvalidInputError: another lab's, the label itself, or one below it.
+        InvalidInputError: the target is in another lab, the label itself, or below it.
         ConflictError: one of them is retired. ForbiddenError.
     """
     _require_mergeable(source, target, user)
@@ -70,7 +73,7 @@ def label_merge(*, source: Label, target: Label, user: User) -> LabelMerge:
             key=source.key,
             children=[str(pk) for (pk,) in source.children.values_list("pk")],
         )
-        rois = Roi.everything.filter(label=source)
+        rois = Roi.all_objects.filter(label=source)
         _relabel(rois, target, user, merge)
         source.children.update(parent=target)
         source.retired_at, source.merged_into, source.key = timezone.now(), target, ""
@@ -82,10 +85,10 @@ def label_merge(*, source: Label, target: Label, user: User) -> LabelMerge:
 
 @dataclass(frozen=True, slots=True)
 class MergeUndone:
-    """How many ROIs went back, and how many stay because somebody has changed them since."""
+    """Number of ROIs changed back, and of those left because somebody edited them since."""
 
     reverted: int
-    kept: int
+    skipped: int
 
 
 def label_merge_undo(*, merge: LabelMerge, user: User) -> MergeUndone:
@@ -114,12 +117,12 @@ def label_merge_undo(*, merge: LabelMerge, user: User) -> MergeUndone:
         _children_return(now, source)
         ours = RoiRevision.objects.filter(label_merge=merge, label=merge.target)
         untouched = ours.filter(roi__version=F("version"))
-        total, rois = ours.count(), Roi.everything.filter(pk__in=untouched.values("roi_id"))
+        total, rois = ours.count(), Roi.all_objects.filter(pk__in=untouched.values("roi_id"))
         reverted = _relabel(rois, source, user, merge)
         LabelMerge.objects.filter(pk=merge.pk).update(undone_at=timezone.now())
         payload = {"label_id": str(source.pk), "user_id": str(user.pk)}
         event_emit("label.merge_undone", lab_id=source.lab_id, payload=payload)
-    return MergeUndone(reverted=reverted, kept=total - reverted)
+    return MergeUndone(reverted=reverted, skipped=total - reverted)
 
 
 def _require_mergeable(source: Label, target: Label, user: User) -> None:
@@ -155,7 +158,7 @@ def _relabel(rois: QuerySet[Roi], label: Label, user: User, merge: LabelMerge) -
         now = timezone.now()
         for roi in part:
             roi.label, roi.version, roi.updated_at = label, roi.version + 1, now
-        Roi.everything.filter(pk__in=[roi.pk for roi in part]).update(
+        Roi.all_objects.filter(pk__in=[roi.pk for roi in part]).update(
             label=label, version=F("version") + 1, updated_at=now
         )
         revisions = [roi_revision(roi, RoiAction.UPDATE, user, words=words) for roi in part]
@@ -163,7 +166,7 @@ def _relabel(rois: QuerySet[Roi], label: Label, user: User, merge: LabelMerge) -
             revision.label_merge = merge
         rows_insert(revisions)
         payloads = [event_payload(roi, RoiAction.UPDATE, geometry_changed=False) for roi in part]
-        events_emit("roi.saved", lab_id=merge.lab_id, payloads=payloads)
+        events_emit(RoiEvent.SAVED, lab_id=merge.lab_id, payloads=payloads)
         count += len(part)
     return count
 
@@ -173,5 +176,5 @@ def _parts(rois: QuerySet[Roi]) -> Iterator[list[Roi]]:
     ids: list[uuid.UUID] = list(rois.order_by("pk").values_list("pk", flat=True))
     for start in range(0, len(ids), CHUNK):
         wanted = ids[start : start + CHUNK]
-        rows = Roi.everything.select_for_update().filter(pk__in=wanted).order_by("pk")
+        rows = Roi.all_objects.select_for_update().filter(pk__in=wanted).order_by("pk")
         yield list(rows.defer("foreign").prefetch_related("canvas"))

@@ -1,4 +1,4 @@
-"""Which properties a lab keeps of its ROIs, and whether what is said about one is of its type."""
+"""Property types of a lab, and validation of an ROI's properties against them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Types = list[PropertyType]
 
 @dataclass(frozen=True, slots=True)
 class PropertyForm:
-    """What a manager says of a property; see ``PropertyType``."""
+    """Editable fields of a property type; see ``PropertyType``."""
 
     name: str
     kind: str
@@ -53,15 +53,15 @@ def property_types_set(
     return _changed(lab, user, mark, lambda _: types)
 
 
-def property_type_add(*, lab: Lab, user: User, mark: str, said: PropertyForm) -> Types:
-    """One more, at the end. Raises as ``property_types_set``."""
-    made = PropertyType(said.name, said.kind, said.choices, said.unit)
+def property_type_add(*, lab: Lab, user: User, mark: str, data: PropertyForm) -> Types:
+    """Append a property type. Raises as ``property_types_set``."""
+    made = PropertyType(data.name, data.kind, data.choices, data.unit)
     return _changed(lab, user, mark, lambda types: [asdict(one) for one in (*types, made)])
 
 
-def property_type_update(*, lab: Lab, user: User, mark: str, key: str, said: PropertyForm) -> Types:
+def property_type_update(*, lab: Lab, user: User, mark: str, key: str, data: PropertyForm) -> Types:
     """Another name, kind, unit or other choices; ROIs keep what they have, under the same key."""
-    fields = asdict(said)
+    fields = asdict(data)
     return _replaced(lab, user, mark, key, lambda one: replace(one, **fields))
 
 
@@ -130,13 +130,13 @@ def _changed(lab: Lab, user: User, mark: str | None, change: Callable[[Types], o
     return after
 
 
-def properties_given(lab_id: uuid.UUID, *asked: Mapping[str, Any]) -> Any:
+def properties_given(lab_id: uuid.UUID, *payloads: Mapping[str, Any]) -> Any:
     """The ``properties`` of the first of these requests; all are checked against the lab's types.
 
     Raises:
         InvalidInputError: a value is not of its type.
     """
-    given = [one["properties"] for one in asked if "properties" in one]
+    given = [one["properties"] for one in payloads if "properties" in one]
     if given:
         types = property_types_of(lab_id)
         for properties in given:

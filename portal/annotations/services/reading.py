@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, TypeGuard
+from typing import IO, Any, TypeGuard, TypeVar
 
 import numpy as np
 import shapely
@@ -18,34 +18,31 @@ from django.db import transaction
 from shapely.geometry import Polygon
 
 from portal.annotations.documents import DocumentError, FeatureStream, features_read
-from portal.annotations.formats import (
-    AUTO,
-    GEOJSON,
-    Document,
-    FormatError,
-    Plane,
-    documents_open,
-    name_is_of,
-    plane_of,
-)
+from portal.annotations.formats.images import name_is_of
+from portal.annotations.formats.registry import AUTO, GEOJSON
+from portal.annotations.formats.types import FormatError, Plane, plane_of
+from portal.annotations.formats.unpacking import Document, documents_open
 from portal.annotations.geometry import RoiShape
+from portal.annotations.import_progress import ImportProgress, SeenIds
 from portal.annotations.marks import mark_kind
-from portal.annotations.models import Label, Roi, RoiImport
+from portal.annotations.models import Label, RoiImport, VideoEvent
 from portal.annotations.qupath import (
+    EventFeature,
     Feature,
     FeatureError,
     Problem,
     class_of,
+    describe_feature,
     feature_read,
     features_of,
-    shape_named,
 )
-from portal.annotations.selectors import FrameRef, frame_resolve
+from portal.annotations.selectors.frames import FrameRef, frame_resolve
 from portal.annotations.services.classes import Classes, ClassesFound
 from portal.annotations.services.fields import require_area, roi_shape
 from portal.annotations.services.reports import ImportItem, ImportTally
 from portal.annotations.services.tracks import KeyFrame, track_clean
-from portal.annotations.trail import SeenIds, Trail
+from portal.annotations.services.versions import Row
+from portal.annotations.services.video_events import VideoEventChanges, video_event_prepare
 from portal.archive.models import Canvas, CanvasKind
 from portal.core.errors import InvalidInputError, PortalError
 from portal.core.text import name_key
@@ -54,12 +51,13 @@ from portal.labs.models import User
 CHUNK = 100
 """ROIs in a transaction: SQLite's only writer is kept for some tenths of a second at most."""
 CHUNK_VERTICES = 200_000
-"""Of a part: two of the largest outlines that an ROI may have; as Python's lists some 30 MB."""
-COUNTED = 20  # features may have megabytes each; even then a count is told within seconds
-OUTLINES_MOST, OUTLINES_PX = 1_000, 500  # of a preview, on a drawing so many pixels wide
-FILES_SHOWN, SENTENCES_MOST = 5, 20  # of an archive, in the result of an import
+"""Maximum number of vertices in a part: two of the largest outlines of an ROI, some 30 MB as
+lists."""
+COUNTED = 20  # features may have megabytes each; the count is still reported within seconds
+MAX_OUTLINES, OUTLINES_PX = 1_000, 500  # of a preview, on a drawing so many pixels wide
+FILES_SHOWN, MAX_SENTENCES = 5, 20  # of an archive, in the result of an import
 MIXED = "mixed"  # the format of an archive of documents of several formats
-FEATURES_MOST = 1_000_000  # their ids are kept to find doubles: some 150 MB
+MAX_FEATURES = 1_000_000  # their ids are kept to find doubles: some 150 MB
 Source = Callable[[], Iterator[Any]]
 """Gives the parsed features of a document, from its beginning each time."""
 
@@ -88,10 +86,10 @@ class FileSource:
             return self._features(self.documents[0])
         return (one for document in self.documents for one in self._of_many(document))
 
-    def behind(self, count: int, trail: Trail) -> Iterator[Any]:
-        """The features after this many: from their place on, where the trail knows it."""
-        if trail.place is not None:
-            return features_read(self.documents[0].stream, since=trail.place)
+    def behind(self, count: int, import_progress: ImportProgress) -> Iterator[Any]:
+        """Features after the first ``count``; seeks to them if the position is known."""
+        if import_progress.place is not None:
+            return features_read(self.documents[0].stream, since=import_progress.place)
         return islice(self(), count, None)
 
     def decided(self) -> str:
@@ -99,19 +97,19 @@ class FileSource:
 
         Raises ``FormatError`` as reading does.
         """
-        said = [
+        sentences = [
             f"{document.name}: {text}" if document.name and len(self.documents) > 1 else text
             for document in self._own()
             if (text := self._image_decided(document))
         ]
         others = [one.name for one in self.documents if one not in self._own()]
         if others:
-            said.append(f"Of the archive, {self._own()[0].name} was read, by its name.")
+            sentences.append(f"Of the archive, {self._own()[0].name} was read, by its name.")
         if self.unread:
             shown = ", ".join(self.unread[:FILES_SHOWN])
             more = len(self.unread) - FILES_SHOWN
-            said.append(f"Not read: {shown}{f' and {more:,} more files' if more > 0 else ''}.")
-        return " ".join(said[:SENTENCES_MOST])
+            sentences.append(f"Not read: {shown}{f' and {more:,} more files' if more > 0 else ''}.")
+        return " ".join(sentences[:MAX_SENTENCES])
 
     def _own(self) -> Sequence[Document]:
         """The documents with the canvas' name; all, where none has it."""
@@ -123,7 +121,7 @@ class FileSource:
         try:
             for one in self._features(document):
                 reason = f"it belongs to another image: {document.name}"
-                yield one if is_own else Problem(reason, shape_named(one))
+                yield one if is_own else Problem(reason, describe_feature(one))
         except DocumentError as error:
             raise FormatError(f"{document.name}: {error.message}", code=error.code) from None
 
@@ -149,37 +147,62 @@ def format_of(source: Source) -> str:
 
 @dataclass(slots=True)
 class Plan:
-    """One feature on its way in."""
+    """A feature to import."""
 
     index: int
     feature: Feature
     shape: RoiShape
     frame: FrameRef | None
-    roi_id: uuid.UUID
+    row_id: uuid.UUID
     label: Label | None = None
     track: Sequence[KeyFrame] = ()
 
 
+@dataclass(slots=True)
+class EventPlan:
+    """An event to import, as the row that it becomes if it is new."""
+
+    index: int
+    feature: EventFeature
+    event: VideoEvent
+    row_id: uuid.UUID
+
+    @property
+    def changes(self) -> VideoEventChanges:
+        """Fields of the document, as they are stored."""
+        return {
+            "name": self.event.name,
+            "note": self.event.note,
+            "first_index": self.event.first_index,
+            "last_index": self.event.last_index,
+        }
+
+
+AnyPlan = TypeVar("AnyPlan", Plan, EventPlan)
+
+
 @dataclass(frozen=True, slots=True)
 class ImportWork:
-    """How an import is carried out, and who hears of it.
+    """Execution options and callbacks of an import.
 
     Attributes:
-        part: the transaction of a part. kept: called in it, when all of the part was written.
-        progress: called outside of it, and between previewed parts.
-        counted: features counted so far, before it is known how many there are.
-        done: this many features were dealt with before. trail: what is known of them.
-        survey: the file in which what the first pass found is kept, for the next time.
-        told: hears of every feature, in the order of the document.
+        part: Transaction of a part.
+        on_stored: Called within the transaction after all of the part was written.
+        progress: Called outside of the transaction, and between previewed parts.
+        counted: Called with the number of features counted, before the total is known.
+        done: Number of features processed by earlier runs.
+        import_progress: Resume data of these features.
+        survey: File that caches the result of the first pass.
+        on_item: Called for every feature, in the order of the document.
     """
 
     part: Callable[[], AbstractContextManager[None]] = transaction.atomic
-    kept: Callable[[ImportRun], None] | None = None
+    on_stored: Callable[[ImportRun], None] | None = None
     progress: Callable[[ImportRun], None] | None = None
     counted: Callable[[int], None] | None = None
     done: int = 0
-    told: Callable[[ImportItem], None] | None = None
-    trail: Trail | None = None
+    on_item: Callable[[ImportItem], None] | None = None
+    import_progress: ImportProgress | None = None
     survey: Path | None = None
 
 
@@ -188,7 +211,7 @@ AT_ONCE = ImportWork()
 
 @dataclass(slots=True)
 class ImportRun:
-    """One import, or the preview of one.
+    """An import, or the preview of one.
 
     Attributes:
         read: features that were read so far.
@@ -210,11 +233,14 @@ class ImportRun:
         """Note that a feature is not imported."""
         self.part.append(ImportItem(index, "refused", reason=reason, shape=shape))
 
-    def add(self, plan: Plan, status: str) -> None:
+    def add(self, plan: Plan | EventPlan, status: str) -> None:
         """Note what became of a feature."""
-        notes = (*plan.feature.notes, *plan.shape.notes)
-        shape = shape_named(plan.feature)
-        self.part.append(ImportItem(plan.index, status, plan.roi_id, notes, shape=shape))
+        shape = describe_feature(plan.feature)
+        item = ImportItem(plan.index, status, shape=shape, is_event=True)
+        if isinstance(plan, Plan):
+            notes = (*plan.feature.notes, *plan.shape.notes)
+            item = ImportItem(plan.index, status, plan.row_id, notes, shape=shape)
+        self.part.append(item)
 
     def part_ends(self) -> None:
         """Report a part in the order of the document."""
@@ -225,8 +251,8 @@ class ImportRun:
 
     def draw(self, plan: Plan, status: str) -> None:
         """Keep a rough outline of one feature in every few."""
-        every = -(-self.tally.total // OUTLINES_MOST)
-        if plan.index % every == 0 and len(self.outlines) < OUTLINES_MOST:
+        every = -(-self.tally.total // MAX_OUTLINES)
+        if plan.index % every == 0 and len(self.outlines) < MAX_OUTLINES:
             label = plan.feature.label
             self.outlines.append(
                 {"class": label, "status": status, "rings": rough_rings(self, plan)}
@@ -234,7 +260,7 @@ class ImportRun:
 
 
 def source_of(document: object) -> Source:
-    """Of a parsed document, or of one that is a source already."""
+    """Source of a parsed document; a source is returned unchanged."""
     if callable(document):
         return document
     features = features_of(document)
@@ -260,9 +286,9 @@ def document_survey(source: Source, work: ImportWork = AT_ONCE) -> Survey:
     Where that was done before (``work.survey``), the document is not read.
     """
     if work.survey and work.survey.exists():
-        kept = json.loads(work.survey.read_text())
-        classes = {key: tuple(one) for key, one in kept["classes"].items()}
-        return Survey(kept["total"], classes, kept["decided"])
+        stored = json.loads(work.survey.read_text())
+        classes = {key: tuple(one) for key, one in stored["classes"].items()}
+        return Survey(stored["total"], classes, stored["decided"])
     total, found = _surveyed(source, work.counted)
     survey = Survey(total, found, source.decided() if isinstance(source, FileSource) else "")
     if work.survey:
@@ -277,11 +303,11 @@ def _surveyed(source: Source, counted: Callable[[int], None] | None) -> tuple[in
     total = 0
     for raw in source():
         total += 1
-        if total > FEATURES_MOST:
+        if total > MAX_FEATURES:
             raise InvalidInputError(
-                f"more than {FEATURES_MOST:,} features. Send it in parts; what has already been "
+                f"more than {MAX_FEATURES:,} features. Send it in parts; what has already been "
                 "imported is recognised.",
-                details={"limit": FEATURES_MOST},
+                details={"limit": MAX_FEATURES},
             )
         if counted and total % COUNTED == 0:
             counted(total)
@@ -293,20 +319,22 @@ def _surveyed(source: Source, counted: Callable[[int], None] | None) -> tuple[in
     return total, classes
 
 
-def plans_read(run: ImportRun, source: Source) -> Iterator[list[Plan]]:
-    """What is to be written, in parts; the rest is refused."""
-    trail, done = run.work.trail, run.work.done
-    if trail and trail.goes_on and isinstance(source, FileSource):
-        given, first = source.behind(done, trail), done
-        run.seen = trail.seen
+def plans_read(run: ImportRun, source: Source) -> Iterator[list[Plan | EventPlan]]:
+    """Yield the features to write, in parts; refuse the others."""
+    import_progress, done = run.work.import_progress, run.work.done
+    if import_progress and import_progress.can_resume and isinstance(source, FileSource):
+        given, first = source.behind(done, import_progress), done
+        run.seen = import_progress.seen
     else:
         given, first = source(), 0
     features = enumerate(given, first)
     while part := list(_part(features)):
         plans = [plan for index, raw in part if (plan := _planned(run, index, raw))]
         run.read = part[-1][0] + 1
-        if trail:
-            trail.write(run.read, given.place() if isinstance(given, FeatureStream) else None)
+        if import_progress:
+            import_progress.write(
+                run.read, given.place() if isinstance(given, FeatureStream) else None
+            )
         if run.read > done and (new := [p for p in plans if p.index >= done]):
             yield new
         run.part_ends()
@@ -350,7 +378,7 @@ def _vertices(raw: object) -> int:
 
 
 def _is_nested(found: Any) -> TypeGuard[list[Any]]:
-    """Whether it holds lists of lists: polygons or rings, not points."""
+    """Return whether it holds lists of lists: polygons or rings, not points."""
     first = found[0] if isinstance(found, list) and found else None
     return isinstance(first, list) and bool(first) and isinstance(first[0], list)
 
@@ -368,8 +396,10 @@ def rough_rings(run: ImportRun, plan: Plan) -> list[list[float]]:
     ]
 
 
-def _planned(run: ImportRun, index: int, raw: object) -> Plan | None:
+def _planned(run: ImportRun, index: int, raw: object) -> Plan | EventPlan | None:
     """Everything that needs no lock: parsing, repairing, frames, labels."""
+    if isinstance(raw, EventFeature):
+        return _planned_event(run, index, raw)
     try:
         feature = feature_read(raw)
         frame = _frame(run, feature.t)
@@ -378,10 +408,10 @@ def _planned(run: ImportRun, index: int, raw: object) -> Plan | None:
         track = track_clean(run.canvas, own_index=own, track=feature.track)
         require_area(mark_kind(shape.geometry) or feature.kind, track)
     except FeatureError as error:
-        run.refuse(index, str(error), shape_named(raw))
+        run.refuse(index, str(error), describe_feature(raw))
         return None
     except PortalError as error:
-        run.refuse(index, error.message, shape_named(raw))
+        run.refuse(index, error.message, describe_feature(raw))
         return None
     content = _id_by_content(run.canvas, feature, shape)
     first, is_same = _noted(run, index, feature.id or content, content)
@@ -392,19 +422,41 @@ def _planned(run: ImportRun, index: int, raw: object) -> Plan | None:
         first, _ = _noted(run, index, content, content)
     key = name_key(feature.label)
     if first != index:
-        run.refuse(index, f"the same object as feature {first + 1}", shape_named(feature))
+        run.refuse(index, f"the same object as feature {first + 1}", describe_feature(feature))
     elif key in run.classes.problems:
-        run.refuse(index, run.classes.problems[key], shape_named(feature))
+        run.refuse(index, run.classes.problems[key], describe_feature(feature))
     else:
         label = run.classes.labels[key] if key else None
         return Plan(index, feature, shape, frame, feature.id or content, label, track)
     return None
 
 
+def _planned_event(run: ImportRun, index: int, feature: EventFeature) -> EventPlan | None:
+    given: VideoEventChanges = {
+        "name": feature.name,
+        "note": feature.note,
+        "first_index": feature.first_index,
+        "last_index": feature.last_index,
+    }
+    try:
+        event = video_event_prepare(canvas=run.canvas, user=run.user, given=given)
+    except PortalError as error:
+        run.refuse(index, error.message, describe_feature(feature))
+        return None
+    plan = EventPlan(index, feature, event, feature.id or event.pk)
+    content = uuid.uuid5(run.canvas.pk, repr(("event", *plan.changes.values())))
+    plan.row_id = feature.id or content
+    first, _ = _noted(run, index, plan.row_id, content)
+    if first != index:
+        run.refuse(index, f"the same event as feature {first + 1}", describe_feature(feature))
+        return None
+    return plan
+
+
 def _noted(run: ImportRun, index: int, roi_id: uuid.UUID, content: uuid.UUID) -> tuple[int, bool]:
     """The first feature of the document with this id, and whether it is the same object."""
-    if run.work.trail:
-        run.work.trail.note(index, roi_id, content)
+    if run.work.import_progress:
+        run.work.import_progress.note(index, roi_id, content)
     return run.seen.first(roi_id, content, index)
 
 
@@ -423,26 +475,28 @@ def _id_by_content(canvas: Canvas, feature: Feature, shape: RoiShape) -> uuid.UU
 
 
 def plans_known(
-    run: ImportRun, plans: list[Plan], *, lock: bool = True
-) -> list[tuple[Plan, Roi | None]]:
-    """Each plan with the ROI of this canvas that it names, if there is one."""
-    ids = {one for plan in plans for one in (plan.roi_id, _derived(run, plan))}
-    rows = Roi.everything.select_for_update() if lock else Roi.everything.all()
-    found = {roi.pk: roi for roi in rows.filter(pk__in=ids).order_by("pk")}
-    hidden = Roi.everything.filter(canvas=run.canvas).hidden_from(run.user)
-    kept_from = set(hidden.filter(pk__in=ids).values_list("pk", flat=True))
-    pairs: list[tuple[Plan, Roi | None]] = []
+    run: ImportRun, plans: list[AnyPlan], model: type[Row], *, lock: bool = True
+) -> list[tuple[AnyPlan, Row | None]]:
+    """Each plan with the ROI or event of this canvas that it names, if there is one."""
+    if not plans:
+        return []
+    ids = {one for plan in plans for one in (plan.row_id, _derived(run, plan))}
+    rows = model.all_objects.select_for_update() if lock else model.all_objects.all()
+    found: dict[uuid.UUID, Row] = {row.pk: row for row in rows.filter(pk__in=ids).order_by("pk")}
+    hidden = model.all_objects.filter(canvas=run.canvas).hidden_from(run.user)
+    hidden_ids = set(hidden.filter(pk__in=ids).values_list("pk", flat=True))
+    pairs: list[tuple[AnyPlan, Row | None]] = []
     for plan in plans:
-        roi = found.get(plan.roi_id)
-        if roi is not None and (roi.canvas_id != run.canvas.pk or roi.pk in kept_from):
+        row = found.get(plan.row_id)
+        if row is not None and (row.canvas_id != run.canvas.pk or row.pk in hidden_ids):
             # The same file brought onto a second canvas: its own objects, by a derived id.
-            plan.roi_id = _derived(run, plan)
-            roi = found.get(plan.roi_id)
-        if roi is not None:
-            roi.canvas = run.canvas
-        pairs.append((plan, roi))
+            plan.row_id = _derived(run, plan)
+            row = found.get(plan.row_id)
+        if row is not None:
+            row.canvas = run.canvas
+        pairs.append((plan, row))
     return pairs
 
 
-def _derived(run: ImportRun, plan: Plan) -> uuid.UUID:
-    return uuid.uuid5(run.canvas.pk, str(plan.roi_id))
+def _derived(run: ImportRun, plan: Plan | EventPlan) -> uuid.UUID:
+    return uuid.uuid5(run.canvas.pk, str(plan.row_id))

@@ -1,4 +1,4 @@
-"""What became, or would become, of a document: counted whole, listed as far as a person reads."""
+"""Report of an import or its preview: all features counted, a limited number listed."""
 
 from __future__ import annotations
 
@@ -10,25 +10,27 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from ml.types import JsonObject
-from portal.annotations.formats import cell
+from portal.annotations.formats.tables import cell
 
-ITEMS_MOST = 2_000
-"""Of a larger document only what was refused or repaired is listed, at most this many."""
-GROUPS_MOST = 200  # different reasons; further ones are counted together
-FIRST_MOST = 10  # features named of each reason
+MAX_ITEMS = 2_000
+"""Maximum number of listed features. Of a larger document, only refused or repaired ones are
+listed."""
+MAX_REASONS = 200  # different reasons; further ones are counted together
+MAX_FEATURES_PER_REASON = 10  # features named of each reason
 _NUMBERS = re.compile(r"-?\d[\d,.]*(e[+-]?\d+)?")
 
 
 @dataclass(frozen=True, slots=True)
 class ImportItem:
-    """What became of one feature.
+    """Result of one feature.
 
     Attributes:
-        index: its place in the document, from 0.
+        index: Position in the document, from 0.
         status: created, updated, restored, unchanged or refused.
-        notes: what was repaired, clipped or left out.
-        reason: why it was refused.
-        shape: names it: its kind, name and class.
+        notes: Repairs, clipping and omissions.
+        reason: Reason of a refusal.
+        shape: Description: kind, name and class.
+        is_event: It is an event of a video.
     """
 
     index: int
@@ -37,10 +39,11 @@ class ImportItem:
     notes: tuple[str, ...] = ()
     reason: str = ""
     shape: str = ""
+    is_event: bool = False
 
     @property
-    def said(self) -> str:
-        """The reason with the shape that it is about."""
+    def message(self) -> str:
+        """The reason, preceded by the shape that it concerns."""
         return f"{self._named}{self.reason}" if self.reason else ""
 
     @property
@@ -48,8 +51,8 @@ class ImportItem:
         return f"{self.shape or f'feature {self.index + 1}'}: "
 
     @classmethod
-    def kept(cls, one: Mapping[str, Any]) -> ImportItem:
-        """One of a report that was kept."""
+    def from_json(cls, one: Mapping[str, Any]) -> ImportItem:
+        """Read an item of a stored report."""
         roi_id = uuid.UUID(one["roi"]) if one["roi"] else None
         item = cls(one["index"], one["status"], roi_id, tuple(one["notes"]), shape=one["shape"])
         return replace(item, reason=one["reason"].removeprefix(item._named))
@@ -60,7 +63,7 @@ TABLE_HEAD = ("feature", "status", "notes", "reason", "shape")
 
 def table_line(item: ImportItem) -> tuple[int | str, ...]:
     """A line of the table of an import; features are counted from 1, as people do."""
-    notes, reason = cell("; ".join(item.notes)), cell(item.said)
+    notes, reason = cell("; ".join(item.notes)), cell(item.message)
     return item.index + 1, item.status, notes, reason, cell(item.shape)
 
 
@@ -102,15 +105,17 @@ class ImportClass:
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """What became of a document; every feature is counted.
+    """Result of an import; every feature is counted.
 
     Attributes:
-        items: see ``ITEMS_MOST``. groups: all reasons, the commonest first.
-        import_id: what ``roi_import_undo`` takes back; None if nothing was changed.
-        is_preview: nothing was written.
-        format: the one that the document was read as.
-        image_decided: which image or document of several was read, and by what.
-        outlines: of a preview, some of what would be made, simplified, to be drawn.
+        items: See ``MAX_ITEMS``.
+        groups: All reasons, the most frequent first.
+        import_id: Argument of ``roi_import_undo``; None if nothing was changed.
+        is_preview: Nothing was written.
+        format: Detected format of the document.
+        image_decided: Image or document that was read if there were several, and how it was chosen.
+        outlines: Simplified sample of the outlines in a preview, to be drawn.
+        events: Events of a video among those created, updated and restored.
     """
 
     total: int
@@ -124,9 +129,10 @@ class ImportReport:
     format: str = "geojson"
     image_decided: str = ""
     outlines: tuple[JsonObject, ...] = ()
+    events: int = 0
 
     def count(self, status: str) -> int:
-        """How many features have this status."""
+        """Number of features with this status."""
         return self.counts[status]
 
     @property
@@ -135,16 +141,18 @@ class ImportReport:
         return tuple(one.name for one in self.classes if one.fate == "created")
 
 
-STATUSES = ("created", "updated", "restored", "unchanged", "refused")
+WRITTEN = ("created", "updated", "restored")
+STATUSES = (*WRITTEN, "unchanged", "refused")
 
 
 def report_json(report: ImportReport) -> JsonObject:
-    """As programs see it, and as it is kept; ``ImportTally.restore`` continues from it."""
+    """Report as stored and returned by the API; ``ImportTally.restore`` continues from it."""
     return {
         "total": report.total,
         "format": report.format,
         "image_decided": report.image_decided,
         **{status: report.count(status) for status in STATUSES},
+        "events": report.events,
         "repaired": report.repaired,
         "labels_created": list(report.labels_created),
         "classes": [
@@ -169,15 +177,15 @@ def report_json(report: ImportReport) -> JsonObject:
                 "roi": one.roi_id and str(one.roi_id),
                 "shape": one.shape,
                 "notes": list(one.notes),
-                "reason": one.said,
+                "reason": one.message,
             }
             for one in report.items
         ],
     }
 
 
-def classes_kept(kept: Mapping[str, Any]) -> tuple[ImportClass, ...]:
-    """The classes of a report that was kept: a label made for one is known by now."""
+def classes_from_json(report: Mapping[str, Any]) -> tuple[ImportClass, ...]:
+    """Read the classes of a stored report, with the labels created for them."""
     return tuple(
         ImportClass(
             one["name"],
@@ -188,7 +196,7 @@ def classes_kept(kept: Mapping[str, Any]) -> tuple[ImportClass, ...]:
             label_name=one["label_name"],
             problem=one["problem"],
         )
-        for one in kept["classes"]
+        for one in report["classes"]
     )
 
 
@@ -198,40 +206,41 @@ class ImportTally:
     def __init__(
         self,
         total: int,
-        told: Callable[[ImportItem], None] | None = None,
+        on_item: Callable[[ImportItem], None] | None = None,
         *,
         format: str = "geojson",
         image_decided: str = "",
     ) -> None:
         self.total, self.format, self.image_decided = total, format, image_decided
         self.counts: Counter[str] = Counter()
+        self.events = 0
         self.repaired = 0
         self.items: list[ImportItem] = []
         self._groups: dict[tuple[str, str], ImportGroup] = {}
-        self._told = told
+        self._on_item = on_item
 
-    def restore(self, kept: Mapping[str, Any]) -> None:
-        """Go on from a report that was kept."""
-        self.counts = Counter({status: kept[status] for status in STATUSES})
-        self.repaired = kept["repaired"]
-        for one in kept["groups"]:
+    def restore(self, data: Mapping[str, Any]) -> None:
+        """Continue from a stored report."""
+        self.counts = Counter({status: data[status] for status in STATUSES})
+        self.events = data.get("events", 0)
+        self.repaired = data["repaired"]
+        for one in data["groups"]:
             key = (one["status"], _NUMBERS.sub("#", one["reason"]))
             self._groups[key] = ImportGroup(**one)
-        self.items = [ImportItem.kept(one) for one in kept["items"]]
+        self.items = [ImportItem.from_json(one) for one in data["items"]]
 
     def add(self, item: ImportItem) -> None:
         """Count one feature."""
         self.counts[item.status] += 1
+        self.events += item.is_event and item.status in WRITTEN
         is_refused = item.status == "refused"
         self.repaired += bool(item.notes) and not is_refused
-        for said in (item.reason,) if is_refused else item.notes:
-            self._group("refused" if is_refused else "repaired", said, item)
-        if self.total <= ITEMS_MOST or (
-            (is_refused or item.notes) and len(self.items) < ITEMS_MOST
-        ):
+        for reason in (item.reason,) if is_refused else item.notes:
+            self._group("refused" if is_refused else "repaired", reason, item)
+        if self.total <= MAX_ITEMS or ((is_refused or item.notes) and len(self.items) < MAX_ITEMS):
             self.items.append(item)
-        if self._told is not None:
-            self._told(item)
+        if self._on_item is not None:
+            self._on_item(item)
 
     def report(
         self,
@@ -240,10 +249,11 @@ class ImportTally:
         import_id: uuid.UUID | None = None,
         is_preview: bool = False,
     ) -> ImportReport:
-        """What was counted so far."""
+        """Report of the features counted so far."""
         return ImportReport(
             total=self.total,
             counts=self.counts,
+            events=self.events,
             repaired=self.repaired,
             items=tuple(self.items),
             groups=tuple(sorted(self._groups.values(), key=lambda group: -group.count)),
@@ -254,12 +264,12 @@ class ImportTally:
             image_decided=self.image_decided,
         )
 
-    def _group(self, status: str, said: str, item: ImportItem) -> None:
-        key = (status, _NUMBERS.sub("#", said))
-        if key not in self._groups and len(self._groups) >= GROUPS_MOST:
-            key, said = (status, ""), "other reasons"
-        group = self._groups.setdefault(key, ImportGroup(status, said))
+    def _group(self, status: str, reason: str, item: ImportItem) -> None:
+        key = (status, _NUMBERS.sub("#", reason))
+        if key not in self._groups and len(self._groups) >= MAX_REASONS:
+            key, reason = (status, ""), "other reasons"
+        group = self._groups.setdefault(key, ImportGroup(status, reason))
         group.count += 1
-        if len(group.first) < FIRST_MOST:
+        if len(group.first) < MAX_FEATURES_PER_REASON:
             group.first.append(item.index)
             group.shapes.append(item.shape)

@@ -16,16 +16,16 @@ JUDGED = (ReviewState.ACCEPTED, ReviewState.REJECTED)
 
 
 def require_step(roi: Roi, user: User, fields: RoiColumns) -> None:
-    """Raise unless the person may bring the ROI to ``fields["review_state"]``.
+    """Raise unless the user may change the ROI to ``fields["review_state"]``.
 
-    Whoever draws submits and takes back; reviewers accept and reject what was submitted.
+    Annotators submit and withdraw; reviewers accept and reject submitted ROIs.
 
     Args:
-        fields: all columns that the same change writes.
+        fields: All columns that the same change writes.
 
     Raises:
-        ConflictError: a draft cannot be judged.
-        ForbiddenError: not a reviewer, or one's own where the lab does not want that.
+        ConflictError: a draft cannot be reviewed.
+        ForbiddenError: not a reviewer, or the user's own ROI where the lab excludes those.
     """
     if fields["review_state"] not in JUDGED:
         return

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.utils import timezone
 
+from portal.annotations.events import RoiEvent
 from portal.annotations.geometry import RoiShape
 from portal.annotations.models import Label, Roi, RoiAction, RoiImport, RoiKind
 from portal.annotations.properties import description_clean, properties_clean
 from portal.annotations.rules import require_annotate
-from portal.annotations.selectors import FrameRef, frame_resolve
+from portal.annotations.selectors.frames import FrameRef, frame_resolve
 from portal.annotations.services.fields import (
     RoiChanges,
     RoiColumns,
@@ -26,22 +28,19 @@ from portal.annotations.services.fields import (
     shape_fields,
     shape_kind,
 )
-from portal.annotations.services.once import Once, at_most_once
 from portal.annotations.services.reviewing import require_step
 from portal.annotations.services.tracks import track_clean
 from portal.annotations.services.writing import (
+    ROIS,
     bulk_tell,
     event_payload,
     label_words,
-    require_version,
     roi_record,
     roi_revision,
-    roi_write,
-    stale_version,
 )
 from portal.archive.models import Canvas
 from portal.core.database.rows import rows_insert
-from portal.core.errors import ConflictError, InvalidInputError, NotFoundError
+from portal.core.errors import InvalidInputError
 from portal.core.events import events_emit
 from portal.labs.models import User
 
@@ -78,12 +77,11 @@ def roi_create(
     kind: str = RoiKind.POLYGON,
     is_locked: bool = False,
     track: object = (),
-    once: Once | None = None,
 ) -> RoiSaved:
     """Draw an ROI on a canvas; emits ``roi.saved``.
 
     ``roi_id`` may be chosen by the client, so that a save whose answer was lost can be sent again:
-    the same id with the same content returns the ROI that is there. So does the same ``once``.
+    the same id with the same content returns the ROI that is there.
 
     Args:
         kind: of ``RoiKind``; an area that is not an ellipse is stored as a polygon.
@@ -92,13 +90,11 @@ def roi_create(
     Raises:
         ForbiddenError, InvalidInputError, InvalidRoiGeometryError.
         ConflictError: the id is taken by something else.
-        KeyReusedError: the key of ``once`` stands for another request.
     """
     require_annotate(user, canvas.lab_id)
     check_label(canvas, label)
     frame = frame_resolve(canvas, index=frame_index, pts=frame_pts)
     shape = roi_shape(canvas, geometry)
-    roi_id = roi_id or (once.roi_id if once else None)
     roi = roi_prepare(
         canvas=canvas,
         user=user,
@@ -114,15 +110,10 @@ def roi_create(
         is_locked=is_locked,
         track=track,
     )
-    if roi_id and (known := _created_before(roi, once)):
-        return RoiSaved(known, created=False, changed=False, notes=shape.notes)
-    try:
-        roi_insert(roi=roi, user=user, once=once)
-    except IntegrityError:  # the same save, sent twice at once
-        if roi_id and (known := _created_before(roi, once)):
-            return RoiSaved(known, created=False, changed=False, notes=shape.notes)
-        raise
-    return RoiSaved(roi, created=True, changed=True, notes=shape.notes)
+    record = partial(roi_record, roi, RoiAction.CREATE, user, geometry_changed=True)
+    saved = ROIS.insert_once(roi, record, can_exist=roi_id is not None)
+    is_new = saved is roi
+    return RoiSaved(saved, created=is_new, changed=is_new, notes=shape.notes)
 
 
 def roi_prepare(
@@ -141,7 +132,7 @@ def roi_prepare(
     description: str = "",
     properties: object = None,
 ) -> Roi:
-    """A row ready for ``roi_insert``: nothing is written, rights are the caller's matter."""
+    """A row ready to be inserted: nothing is written, rights are the caller's matter."""
     found = shape_kind(shape, kind)
     require_area(found, track)
     return Roi(
@@ -163,26 +154,18 @@ def roi_prepare(
     )
 
 
-def roi_insert(*, roi: Roi, user: User, once: Once | None = None) -> None:
-    """Write a new row with its first revision; emits ``roi.saved``."""
-    with transaction.atomic():
-        _require_canvas(roi.canvas_id)
-        roi.save(force_insert=True)
-        roi_record(roi, RoiAction.CREATE, user, geometry_changed=True, once=once)
-
-
 def rois_insert(*, rois: list[Roi], user: User, roi_import: RoiImport) -> None:
     """Write new rows of one canvas with their first revisions; emits ``roi.saved`` for each."""
     if not rois:
         return
     action = RoiAction.CREATE
     with transaction.atomic():
-        _require_canvas(rois[0].canvas_id)
+        ROIS.require_canvas(rois[0].canvas_id)
         rows_insert(rois)
         words = label_words(roi_import.lab_id)
         rows_insert([roi_revision(roi, action, user, roi_import, words=words) for roi in rois])
         payloads = [event_payload(roi, action, geometry_changed=True, is_bulk=True) for roi in rois]
-        events_emit("roi.saved", lab_id=roi_import.lab_id, payloads=payloads)
+        events_emit(RoiEvent.SAVED, lab_id=roi_import.lab_id, payloads=payloads)
         bulk_tell(canvas_id=roi_import.canvas_id, lab_id=roi_import.lab_id, user=user)
 
 
@@ -193,7 +176,6 @@ def roi_update(
     expected_version: int,
     changes: RoiChanges,
     roi_import: RoiImport | None = None,
-    once: Once | None = None,
 ) -> RoiSaved:
     """Change an ROI whose version is still ``expected_version``; emits ``roi.saved``.
 
@@ -201,7 +183,6 @@ def roi_update(
 
     Args:
         roi_import: the import that this change is part of.
-        once: the request; one that was carried out before changes nothing more.
 
     Raises:
         StaleVersionError: someone else changed it first; ``details["current_version"]``.
@@ -209,19 +190,14 @@ def roi_update(
         ForbiddenError, InvalidInputError, InvalidRoiGeometryError.
     """
     require_annotate(user, roi.lab_id)
-    with at_most_once(roi, once):
-        if roi.version != expected_version:
-            raise stale_version(roi, expected_version)
-        fields, notes = changed_fields(roi, changes)
-        with transaction.atomic():
-            require_version(roi, expected_version)
-            if "review_state" in fields and "review_state" in changes:
-                require_step(roi, user, fields)
-            if roi.deleted_at is not None:
-                raise ConflictError("This ROI is deleted. Restore it first.", code="roi-deleted")
-            _change(roi, fields, RoiAction.UPDATE, user, roi_import=roi_import, once=once)
-        return RoiSaved(roi, created=False, changed=bool(fields), notes=notes)
-    return RoiSaved(roi, created=False, changed=False)
+    ROIS.require(roi, expected_version)
+    fields, notes = changed_fields(roi, changes)
+    with ROIS.locked(roi, expected_version):
+        if "review_state" in fields and "review_state" in changes:
+            require_step(roi, user, fields)
+        ROIS.require_live(roi)
+        _change(roi, fields, RoiAction.UPDATE, user, roi_import=roi_import)
+    return RoiSaved(roi, created=False, changed=bool(fields), notes=notes)
 
 
 def roi_delete(
@@ -230,7 +206,6 @@ def roi_delete(
     user: User,
     expected_version: int,
     despite_lock: bool = False,
-    once: Once | None = None,
 ) -> Roi:
     """Delete an ROI (a revision; ``roi_restore`` undoes it); emits ``roi.deleted``.
 
@@ -239,13 +214,12 @@ def roi_delete(
         StaleVersionError, ForbiddenError.
     """
     require_annotate(user, roi.lab_id)
-    with at_most_once(roi, once), transaction.atomic():
-        require_version(roi, expected_version)
+    with ROIS.locked(roi, expected_version):
         if roi.deleted_at is None:
             if not despite_lock:
                 require_unlocked(roi)
             gone: RoiColumns = {"deleted_at": timezone.now()}
-            _change(roi, gone, RoiAction.DELETE, user, once=once)
+            _change(roi, gone, RoiAction.DELETE, user)
     return roi
 
 
@@ -256,7 +230,6 @@ def roi_restore(
     expected_version: int | None = None,
     changes: RoiChanges | None = None,
     roi_import: RoiImport | None = None,
-    once: Once | None = None,
 ) -> RoiSaved:
     """Bring a deleted ROI back as one new version; emits ``roi.saved``.
 
@@ -268,19 +241,18 @@ def roi_restore(
         As ``roi_update``.
     """
     require_annotate(user, roi.lab_id)
-    with at_most_once(roi, once), transaction.atomic():
-        require_version(roi, roi.version if expected_version is None else expected_version)
+    with ROIS.locked(roi, expected_version):
         fields, notes = changed_fields(roi, changes or {})
         action = RoiAction.UPDATE
         if roi.deleted_at is not None:
             action, fields["deleted_at"] = RoiAction.RESTORE, None
-        _change(roi, fields, action, user, roi_import=roi_import, once=once)
-        return RoiSaved(roi, created=False, changed=bool(fields), notes=notes)
-    return RoiSaved(roi, created=False, changed=False)
+        _change(roi, fields, action, user, roi_import=roi_import)
+    return RoiSaved(roi, created=False, changed=bool(fields), notes=notes)
 
 
 def version_changes(roi: Roi, version: int) -> RoiChanges:
-    """What makes an ROI as it was in a version; ``InvalidInputError`` if it has no such version."""
+    """Changes that restore a version of an ROI; ``InvalidInputError`` if there is no such
+    version."""
     was = roi.revisions.select_related("label").filter(version=version).first()
     if was is None:
         raise InvalidInputError(f"version: this ROI has no version {version}.")
@@ -302,36 +274,17 @@ def _change(
     user: User,
     *,
     roi_import: RoiImport | None = None,
-    once: Once | None = None,
 ) -> None:
     """Write the fields, if there are any, with their revision and event."""
     if not fields:
         return
-    roi_write(roi, roi.version, fields)
+    ROIS.write(roi, fields)
     is_new = "geometry" in fields
-    roi_record(roi, action, user, geometry_changed=is_new, roi_import=roi_import, once=once)
-
-
-def _require_canvas(canvas_id: uuid.UUID) -> None:
-    if not Canvas.objects.filter(pk=canvas_id).exists():
-        raise NotFoundError("The item that this ROI is drawn on was deleted.")
-
-
-def _created_before(roi: Roi, once: Once | None) -> Roi | None:
-    """The ROI of the same id, if it was created with the same content; None if there is none."""
-    known: Roi | None = (
-        Roi.everything.select_related("canvas__video", "created_by").filter(pk=roi.pk).first()
+    roi_record(
+        roi,
+        action,
+        user,
+        geometry_changed=is_new,
+        reviewed_as=fields.get("review_state"),
+        roi_import=roi_import,
     )
-    if known is None or (once and once.was_done(known)):
-        return known
-    first = known.revisions.filter(version=1).first()
-    if (
-        first is None
-        or known.canvas_id != roi.canvas_id
-        or (known.frame_index, known.frame_pts) != (roi.frame_index, roi.frame_pts)
-        or (first.geometry, first.name, first.label_id) != (roi.geometry, roi.name, roi.label_id)
-    ):
-        raise ConflictError(
-            f"id: {roi.pk} is taken by another ROI. Choose a new UUID.", code="id-taken"
-        )
-    return known

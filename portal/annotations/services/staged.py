@@ -1,4 +1,4 @@
-"""Imports that run as jobs: the document is kept until it is imported, or for two days."""
+"""Imports that run as jobs: the document is stored until it is imported, or for two days."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import IO
 from django.db import transaction
 
 from ml.types import JsonObject
-from portal.annotations.formats import AUTO
+from portal.annotations.formats.registry import AUTO
+from portal.annotations.import_progress import ImportProgress
 from portal.annotations.models import ImportStage, RoiImport
 from portal.annotations.rules import require_annotate, require_manage_labels
 from portal.annotations.services.exchange import (
@@ -21,8 +22,7 @@ from portal.annotations.services.exchange import (
     roi_import_preview,
     roi_import_run,
 )
-from portal.annotations.services.imports import import_kept
-from portal.annotations.services.once import Once
+from portal.annotations.services.imports import import_fields_update
 from portal.annotations.services.reading import ImportRun, ImportWork, file_source
 from portal.annotations.services.reports import (
     TABLE_HEAD,
@@ -31,10 +31,9 @@ from portal.annotations.services.reports import (
     report_json,
     table_line,
 )
-from portal.annotations.trail import Trail
 from portal.archive.models import Canvas
 from portal.core.disk import full_disk_refused, require_room
-from portal.core.errors import ConflictError, InvalidInputError, KeyReusedError
+from portal.core.errors import ConflictError, InvalidInputError
 from portal.core.storage_layout import Place
 from portal.core.tasks import JobContext, JobYielded, Priority
 from portal.jobs.models import Job, JobState
@@ -47,25 +46,6 @@ _BEING_READ = (ImportStage.PREVIEWING, ImportStage.IMPORTING)
 _COPY_BYTES = 2**20  # at once: few calls, little memory
 
 
-def roi_import_known(once: Once) -> RoiImport | None:
-    """The import that this request brought before; None if there is none.
-
-    Raises:
-        KeyReusedError: the key stands for another request.
-        ConflictError: it is still being carried out.
-    """
-    row: RoiImport | None = RoiImport.objects.filter(client_key=once.key).first()
-    if row is None:
-        return None
-    if row.client_digest != once.digest:
-        raise KeyReusedError("This Idempotency-Key was used for another request. Choose a new one.")
-    if row.report is None and row.job_id is None:
-        raise ConflictError(
-            "This import is still running.", code="import-running", details={"retry_after_s": 5}
-        )
-    return row
-
-
 def roi_import_stage(
     *,
     canvas: Canvas,
@@ -75,7 +55,6 @@ def roi_import_stage(
     is_preview: bool,
     named: str = AUTO,
     document_name: str = "",
-    once: Once | None = None,
 ) -> RoiImport:
     """Keep a document and submit the job that previews or imports it.
 
@@ -89,8 +68,6 @@ def roi_import_stage(
         canvas=canvas,
         format=source.format,
         document_name=document_name[:200],
-        client_key=once.key if once else "",
-        client_digest=once.digest if once else "",
     )
     folder = import_folder(row)
     require_room()
@@ -98,8 +75,8 @@ def roi_import_stage(
         with full_disk_refused():
             folder.mkdir(parents=True)
             file.seek(0)
-            with (folder / "document").open("wb") as kept:
-                shutil.copyfileobj(file, kept, _COPY_BYTES)
+            with (folder / "document").open("wb") as copy:
+                shutil.copyfileobj(file, copy, _COPY_BYTES)
         with transaction.atomic():
             _submit(row, user, choices, is_preview=is_preview)
     except BaseException:
@@ -111,11 +88,11 @@ def roi_import_stage(
 def roi_import_start(
     *, row: RoiImport, user: User, choices: ImportChoices, is_preview: bool
 ) -> RoiImport:
-    """Preview a kept document once more, with other choices, or import it.
+    """Preview a stored document again, with other choices, or import it.
 
     Raises:
-        ConflictError: a job of it has not ended, it was imported, or it is no longer kept.
-        ForbiddenError.
+        ConflictError: its job has not ended, it was imported, or it is no longer stored.
+        ForbiddenError: not an annotator, or no rights to create labels.
     """
     _require(user, row.lab_id, choices)
     with transaction.atomic():
@@ -166,13 +143,13 @@ def import_folder(row: RoiImport) -> Path:
 
 
 def import_work(row: RoiImport, context: JobContext) -> dict[str, int]:
-    """What the job does: go through the document from where it was left.
+    """Run the job: process the document from where the last run stopped.
 
     Returns:
-        How many features ended how.
+        Number of features per result.
     Raises:
-        ConflictError: this job was tried again after another one had read the document to its end,
-            or while its ROIs are taken back; or the document is no longer kept.
+        ConflictError: this job was retried after another one had read the document to its end,
+            or while its ROIs are being undone; or the document was removed.
     """
     if row.stage not in _BEING_READ:
         raise ConflictError(
@@ -192,7 +169,7 @@ def import_work(row: RoiImport, context: JobContext) -> dict[str, int]:
     with (
         file,
         _Table(folder / "report.csv", row.table_bytes) as table,
-        Trail(folder / "trail", row.done) as trail,
+        ImportProgress(folder / "import_progress", row.done) as import_progress,
     ):
         source = file_source(file, row.canvas, named=row.format)
         if is_preview:
@@ -201,31 +178,33 @@ def import_work(row: RoiImport, context: JobContext) -> dict[str, int]:
                 user=import_author(row),
                 document=source,
                 choices=choices,
-                work=_preview_work(row, context, table, trail),
-                kept=row.report,
+                work=_preview_work(row, context, table, import_progress),
+                stored_report=row.report,
             )
         else:
-            work = _import_work(row, context, table, trail)
+            work = _import_work(row, context, table, import_progress)
             report = roi_import_run(row=row, source=source, choices=choices, work=work)
-        kept = _kept_json(report)
+        stored_report = _stored_report(report)
         with context.effect():
             RoiImport.objects.filter(pk=row.pk).update(
                 stage=ImportStage.PREVIEWED if is_preview else ImportStage.IMPORTED,
-                report=kept,
+                report=stored_report,
                 done=report.total,
                 table_bytes=table.flush(),
             )
     if not is_preview:
-        for name in ("document", "trail", "survey.json"):
+        for name in ("document", "import_progress", "survey.json"):
             (folder / name).unlink(missing_ok=True)
     return dict(report.counts)
 
 
-def _kept_json(report: ImportReport) -> JsonObject:
+def _stored_report(report: ImportReport) -> JsonObject:
     return report_json(report) | {"outlines": list(report.outlines)}
 
 
-def _preview_work(row: RoiImport, context: JobContext, table: _Table, trail: Trail) -> ImportWork:
+def _preview_work(
+    row: RoiImport, context: JobContext, table: _Table, import_progress: ImportProgress
+) -> ImportWork:
     """A preview records how far it came only when it gives way: killed, it begins again."""
 
     def progress(run: ImportRun) -> None:
@@ -235,7 +214,9 @@ def _preview_work(row: RoiImport, context: JobContext, table: _Table, trail: Tra
         except JobYielded:
             with context.part():
                 RoiImport.objects.filter(pk=row.pk).update(
-                    done=run.read, report=_kept_json(preview_report(run)), table_bytes=table.flush()
+                    done=run.read,
+                    report=_stored_report(preview_report(run)),
+                    table_bytes=table.flush(),
                 )
             raise
 
@@ -243,16 +224,20 @@ def _preview_work(row: RoiImport, context: JobContext, table: _Table, trail: Tra
         progress=progress,
         counted=lambda count: context.progress(count, 0, "counting"),
         done=row.done,
-        told=table.add,
-        trail=trail,
+        on_item=table.add,
+        import_progress=import_progress,
         survey=import_folder(row) / "survey.json",
     )
 
 
-def _import_work(row: RoiImport, context: JobContext, table: _Table, trail: Trail) -> ImportWork:
-    def kept(run: ImportRun) -> None:
+def _import_work(
+    row: RoiImport, context: JobContext, table: _Table, import_progress: ImportProgress
+) -> ImportWork:
+    def on_stored(run: ImportRun) -> None:
         report = run.tally.report(run.classes.all, import_id=row.pk)
-        import_kept(row, done=run.read, report=report_json(report), table_bytes=table.flush())
+        import_fields_update(
+            row, done=run.read, report=report_json(report), table_bytes=table.flush()
+        )
 
     def progress(run: ImportRun) -> None:
         context.progress(run.read, run.tally.total, "importing")
@@ -260,18 +245,18 @@ def _import_work(row: RoiImport, context: JobContext, table: _Table, trail: Trai
 
     return ImportWork(
         part=context.part,
-        kept=kept,
+        on_stored=on_stored,
         progress=progress,
         counted=lambda count: context.progress(count, 0, "counting"),
         done=row.done,
-        told=table.add,
-        trail=trail,
+        on_item=table.add,
+        import_progress=import_progress,
         survey=import_folder(row) / "survey.json",
     )
 
 
 class _Table:
-    """One line for each feature; what was written after the last committed part is cut off."""
+    """Table with a line per feature; lines after the last committed part are cut off."""
 
     def __init__(self, path: Path, length_bytes: int) -> None:
         self._file = path.open("a", newline="", encoding="utf-8")

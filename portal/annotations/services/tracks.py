@@ -1,8 +1,8 @@
-"""Tracks: an ROI on more than one frame of a video, checked before it is stored.
+"""Tracks: an ROI on several frames of a video, checked before it is stored.
 
-A track is what an ROI is on frames besides its own, by key frames; on its own frame it is its
-outline. Between two key frames the viewer interpolates; before the first and after the last the ROI
-is not there. A key frame that is ``outside`` ends it until the next one.
+A track holds the outlines of an ROI on key frames other than its own frame. Between two key frames
+the viewer interpolates; before the first and after the last the ROI is absent. A key frame that is
+``outside`` ends it until the next one.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ Times = npt.NDArray[np.int64]
 
 
 class KeyFrame(TypedDict):
-    """What an ROI is on one frame.
+    """Outline of an ROI on one frame.
 
     Attributes:
-        index, pts: the frame, by both names.
+        index, pts: Index and PTS of the frame.
         geometry: GeoJSON in level-0 pixels; None if it is outside.
         by: "hand", or "tracking", which the next tracking may replace.
-        drift_px: standard error of a tracked outline; 0 of one drawn by hand.
+        drift_px: Standard error of a tracked outline; 0 if drawn by hand.
     """
 
     index: int

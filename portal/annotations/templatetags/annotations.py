@@ -7,8 +7,10 @@ from typing import Any
 
 from django import template
 
-from portal.annotations.formats import WRITERS
-from portal.archive.models import CanvasKind
+from portal.annotations.formats.registry import WRITERS
+from portal.annotations.rules import may_manage_labels as is_manager
+from portal.archive.models import Canvas, CanvasKind
+from portal.labs.requests import user_of
 
 register = template.Library()
 
@@ -25,3 +27,9 @@ def roi_export_menu(
         "in_viewer": in_viewer,
         "formats": [(one.name, one.title) for one in writers if one.name != "png"],
     }
+
+
+@register.simple_tag(takes_context=True)
+def may_manage_labels(context: template.Context, canvas: Canvas) -> bool:
+    """True if the reader of the page may add a label to the lab of a canvas."""
+    return is_manager(user_of(context["request"]), canvas.lab_id)

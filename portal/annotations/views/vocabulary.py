@@ -11,11 +11,13 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
-from portal.annotations import selectors, services
 from portal.annotations.forms import LabelForm
 from portal.annotations.rules import may_manage_labels
-from portal.core.api.conditions import edited_by_page
+from portal.annotations.selectors import labels as selectors
+from portal.annotations.services import labels as services
+from portal.core.api.etags import edited_by_page
 from portal.core.errors import PortalError, StaleVersionError
+from portal.core.http.audit_rules import audited, rejections
 from portal.labs.models import Lab
 from portal.labs.requests import lab_chosen_by, user_of
 from portal.labs.selectors import lab_get
@@ -23,6 +25,7 @@ from portal.labs.selectors import lab_get
 SHOWN = 10  # of versions and merges; REST lists all versions
 
 
+@audited(POST=rejections("label.saved"))
 @login_required
 @require_http_methods(["GET", "POST"])
 def labels(request: HttpRequest) -> HttpResponse:
@@ -50,6 +53,7 @@ def labels(request: HttpRequest) -> HttpResponse:
     return _to_labels(lab)
 
 
+@audited(POST=rejections("label.saved", "label", "label_id"))
 @login_required
 @require_POST
 def label_edit(request: HttpRequest, label_id: uuid.UUID) -> HttpResponse:
@@ -76,6 +80,7 @@ def label_edit(request: HttpRequest, label_id: uuid.UUID) -> HttpResponse:
     return _to_labels(label.lab)
 
 
+@audited(POST=rejections("label.deleted", "label", "label_id"))
 @login_required
 @require_POST
 def label_remove(request: HttpRequest, label_id: uuid.UUID) -> HttpResponse:
@@ -94,9 +99,11 @@ def label_remove(request: HttpRequest, label_id: uuid.UUID) -> HttpResponse:
 
 def _page(request: HttpRequest, lab: Lab, form: LabelForm, *, status: int = 200) -> HttpResponse:
     labels = list(selectors.labels_with_use(user_of(request), lab))
+    rows = selectors.label_tree(labels)
+    clashes = selectors.color_clashes(user_of(request), [row.label for row in rows])
     context = {
         "lab": lab,
-        "rows": selectors.label_tree(labels),
+        "rows": [(row, clashes.get(row.label.pk)) for row in rows],
         "retired": [label for label in labels if label.retired_at is not None],
         "merges": selectors.merges_of(lab)[:SHOWN],
         "versions": selectors.label_versions(user_of(request), lab_id=lab.pk)[:SHOWN],

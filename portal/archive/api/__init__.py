@@ -6,12 +6,16 @@ from typing import Any
 
 from django.urls import path, register_converter
 
+from portal.archive.api.bulk import CasesShareApi, CasesTagApi
 from portal.archive.api.canvases import CanvasViewSet, SignedConverter
 from portal.archive.api.cases import CaseViewSet
-from portal.archive.api.intake import IntakeRulesApi, QuarantineViewSet
+from portal.archive.api.intake import IntakeRulesApi, OriginalViewSet, QuarantineViewSet
 from portal.archive.api.items import SlideViewSet, VideoViewSet
+from portal.archive.api.redaction_templates import RedactionTemplateViewSet
 from portal.archive.api.sharing import CaseSharesApi, ShareViewSet
+from portal.archive.api.trash import TrashViewSet
 from portal.archive.api.uploads import UploadViewSet
+from portal.archive.api.vocabulary import VocabularyViewSet
 
 register_converter(SignedConverter, "signed")
 
@@ -22,6 +26,10 @@ router_entries: list[tuple[str, Any, str]] = [
     ("canvases", CanvasViewSet, "canvas"),
     ("shares", ShareViewSet, "share"),
     ("quarantine", QuarantineViewSet, "quarantine"),
+    ("originals", OriginalViewSet, "original"),
+    ("redaction-templates", RedactionTemplateViewSet, "redaction-template"),
+    ("trash", TrashViewSet, "trash"),
+    ("vocabulary", VocabularyViewSet, "vocabulary"),
 ]
 urlpatterns = [
     path(
@@ -43,6 +51,8 @@ urlpatterns = [
         name="upload-detail",
     ),
     path("intake-rules/<uuid:id>/", IntakeRulesApi.as_view(), name="intake-rules"),
+    path("cases/bulk/tags/", CasesTagApi.as_view(), name="case-bulk-tags"),
+    path("cases/bulk/shares/", CasesShareApi.as_view(), name="case-bulk-shares"),
     path("cases/<uuid:case_id>/shares/", CaseSharesApi.as_view(), name="case-shares"),
     path(
         "canvases/<uuid:pk>/tiles/<int:z>/<int:x>/<int:y>.jpg",

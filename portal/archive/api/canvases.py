@@ -13,13 +13,17 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from ml.types import DisplayRange
-from portal.archive import selectors, services
 from portal.archive.api.media import thumbnail_response
 from portal.archive.models import Canvas
-from portal.archive.selectors import filmstrip_jpeg, frame_etag, frame_jpeg
-from portal.archive.serializers import CanvasChangeSerializer, CanvasSerializer
+from portal.archive.selectors.canvases import canvas_list, canvas_video
+from portal.archive.selectors.frames import filmstrip_jpeg, frame_etag, frame_jpeg
+from portal.archive.serializers.canvases import CanvasChangeSerializer, CanvasSerializer
+from portal.archive.services.display import canvas_display_range_set
+from portal.archive.services.modality import canvas_modality_set
+from portal.archive.services.scale import canvas_scale_set
 from portal.archive.tiles.reading import plane_of, tile_etag, tile_read
 from portal.core.api.views import ApiViewSet
+from portal.core.http.audit_rules import HOUR_S, AuditRule, audited, rejections
 from portal.core.http.files import bytes_response
 from portal.labs.models import TokenArea
 from portal.labs.requests import UUID_REGEX, user_of
@@ -41,8 +45,16 @@ class SignedConverter:
         return str(value)
 
 
+@audited(
+    retrieve=AuditRule("canvas.opened", "canvas", "pk"),
+    partial_update=rejections("canvas.changed", "canvas", "pk"),
+    filmstrip=AuditRule("canvas.read", "canvas", "pk", every_s=HOUR_S),
+    frame=AuditRule("canvas.read", "canvas", "pk", every_s=HOUR_S),
+    thumbnail=AuditRule("canvas.read", "canvas", "pk", every_s=HOUR_S, only_tokens=True),
+    tile=AuditRule("canvas.read", "canvas", "pk", every_s=HOUR_S),
+)
 class CanvasViewSet(ApiViewSet[Canvas]):
-    """What slides, videos and mosaics show on."""
+    """Canvases of slides, videos and mosaics."""
 
     area = TokenArea.CASES
     if_match: ClassVar = {"PATCH": False}
@@ -52,8 +64,8 @@ class CanvasViewSet(ApiViewSet[Canvas]):
     pagination_class = None
 
     def get_queryset(self) -> QuerySet[Canvas]:
-        """What this user may see."""
-        return selectors.canvas_list(user=user_of(self.request))
+        """Restrict to canvases visible to the user."""
+        return canvas_list(user=user_of(self.request))
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:
         """An image element asks for image/*; errors are problem+json anyway."""
@@ -65,7 +77,7 @@ class CanvasViewSet(ApiViewSet[Canvas]):
 
     @extend_schema(request=CanvasChangeSerializer, responses=CanvasSerializer)
     def partial_update(self, request: Request, pk: str) -> Response:
-        """Set the pixel size where the file names none, or the range in which pixels are shown.
+        """Set the modality, the range in which pixels are shown, or a pixel size the file lacks.
 
         409 if the file names its pixel size, or if its pixels have 8 bits. Null takes back.
         """
@@ -76,16 +88,18 @@ class CanvasViewSet(ApiViewSet[Canvas]):
         if "display_range" in change:
             stated = change["display_range"]
             wanted = DisplayRange(**stated) if stated else None
-            services.canvas_display_range_set(canvas=canvas, user=user, display_range=wanted)
+            canvas_display_range_set(canvas=canvas, user=user, display_range=wanted)
+        elif "modality" in change:
+            canvas_modality_set(canvas=canvas, user=user, modality=change["modality"])
         else:
-            services.canvas_scale_set(
+            canvas_scale_set(
                 canvas=canvas, user=user, mpp_x=change["mpp_x"], mpp_y=change.get("mpp_y")
             )
         return Response(self.get_serializer(canvas).data)
 
     @extend_schema(responses=JPEG)
     def tile(self, request: Request, pk: uuid.UUID, z: int, x: int, y: int) -> HttpResponse:
-        """One tile; z 0 is the coarsest level. Cached for good: its address names its content."""
+        """A tile; z 0 is the coarsest level. Cached for good: its address names its content."""
         plane = plane_of(self.get_object())
         data = tile_read(plane, z, x, y)
         return bytes_response(_http(request), data, etag=tile_etag(plane, z, x, y))
@@ -99,14 +113,14 @@ class CanvasViewSet(ApiViewSet[Canvas]):
     def frame(self, request: Request, pk: uuid.UUID, pts: int) -> HttpResponse:
         """The frame of a video with exactly this PTS; 404 names the nearest there are."""
         canvas = self.get_object()
-        data = frame_jpeg(canvas, selectors.canvas_video(canvas), pts)
+        data = frame_jpeg(canvas, canvas_video(canvas), pts)
         return bytes_response(_http(request), data, etag=frame_etag(canvas, pts))
 
     @extend_schema(responses=JPEG)
     def filmstrip(self, request: Request, pk: uuid.UUID) -> HttpResponse:
         """Small pictures of a video side by side, from its first frame to its last."""
         canvas = self.get_object()
-        data = filmstrip_jpeg(canvas, selectors.canvas_video(canvas))
+        data = filmstrip_jpeg(canvas, canvas_video(canvas))
         return bytes_response(_http(request), data, etag=f'"s-{frame_etag(canvas, 0)[1:]}')
 
 

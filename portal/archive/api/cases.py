@@ -10,18 +10,30 @@ from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.archive import selectors, services
 from portal.archive.filters import CaseFilter
 from portal.archive.models import Case
-from portal.archive.serializers import CaseSerializer
-from portal.core.api.conditions import ETAG_MADE
+from portal.archive.selectors.cases import case_list
+from portal.archive.selectors.sharing import share_seen
+from portal.archive.serializers.records import CaseSerializer
+from portal.archive.services.cases import case_create, case_delete, case_update
+from portal.archive.services.modality import case_modality_set
+from portal.core.api.etags import ETAG_MADE
 from portal.core.api.views import ApiViewSet
 from portal.core.errors import InvalidInputError
+from portal.core.http.audit_rules import AuditRule, audited, rejections
 from portal.labs.models import Role, TokenArea
 from portal.labs.requests import UUID_REGEX, user_of
 from portal.labs.selectors import lab_chosen
 
 
+@audited(
+    list=AuditRule("case.listed"),
+    create=rejections("case.created"),
+    retrieve=AuditRule("case.viewed", "case", "pk"),
+    update=rejections("case.changed", "case", "pk"),
+    partial_update=rejections("case.changed", "case", "pk"),
+    destroy=rejections("trash.put", "case", "pk"),
+)
 class CaseViewSet(ApiViewSet[Case]):
     """Cases of the labs one is a member of, and, by id, those that other labs share."""
 
@@ -33,9 +45,9 @@ class CaseViewSet(ApiViewSet[Case]):
     lookup_value_regex = UUID_REGEX
 
     def get_queryset(self) -> QuerySet[Case]:
-        """What this user may see; lists have the cases of one's own labs."""
+        """Restrict to cases visible to the user; lists contain the cases of the user's own labs."""
         is_list = self.action == "list"
-        return selectors.case_list(user=user_of(self.request), with_shared=not is_list)
+        return case_list(user=user_of(self.request), with_shared=not is_list)
 
     def list(self, request: Request) -> Response:
         """Search (``q``), filter, sort (``ordering``), page."""
@@ -43,9 +55,9 @@ class CaseViewSet(ApiViewSet[Case]):
         return self.get_paginated_response(self.get_serializer(rows, many=True).data)
 
     def retrieve(self, request: Request, pk: str) -> Response:
-        """One case; for another lab's, ``shared_until`` says how long it may be read."""
+        """A case; for another lab's, ``shared_until`` says how long it may be read."""
         case = self.get_object()
-        share = selectors.share_seen(user_of(request), case)
+        share = share_seen(user_of(request), case)
         context = {**self.get_serializer_context(), "share": share}
         return Response(CaseSerializer(case, context=context).data)
 
@@ -56,7 +68,10 @@ class CaseViewSet(ApiViewSet[Case]):
         sent.is_valid(raise_exception=True)
         values = dict(sent.validated_data)
         lab = lab_chosen(user_of(request), values.pop("lab_id", None), at_least=Role.ANNOTATOR)
-        case = services.case_create(lab=lab, user=user_of(request), **values)
+        modality = values.pop("modality", "")
+        case = case_create(lab=lab, user=user_of(request), **values)
+        if modality:
+            case_modality_set(case=case, user=user_of(request), modality=modality)
         return Response(self.get_serializer(self.made(case)).data, status=status.HTTP_201_CREATED)
 
     def update(self, request: Request, pk: str, *, partial: bool = False) -> Response:
@@ -67,7 +82,11 @@ class CaseViewSet(ApiViewSet[Case]):
         values = dict(sent.validated_data)
         if values.pop("lab_id", case.lab_id) != case.lab_id:
             raise InvalidInputError("lab: a case cannot move to another lab.")
-        case = services.case_update(case=case, user=user_of(request), **values)
+        modality = values.pop("modality", None)
+        if modality is not None and (partial or modality != case.modality):
+            case_modality_set(case=case, user=user_of(request), modality=modality)
+        if values or modality is None:
+            case = case_update(case=case, user=user_of(request), **values)
         return Response(self.get_serializer(case).data)
 
     def partial_update(self, request: Request, pk: str) -> Response:
@@ -76,6 +95,6 @@ class CaseViewSet(ApiViewSet[Case]):
 
     @extend_schema(responses={204: None})
     def destroy(self, request: Request, pk: str) -> Response:
-        """Into the bin, with all that it holds; 409 while something in it is being prepared."""
-        services.case_delete(case=self.get_object(), user=user_of(request))
+        """Into the trash, with all that it holds; 409 while something in it is being prepared."""
+        case_delete(case=self.get_object(), user=user_of(request))
         return Response(status=status.HTTP_204_NO_CONTENT)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar, get_args
 
 from django.db.models import QuerySet
 from django.http import HttpResponse
+from django.http.response import HttpResponseBase
+from django.utils.http import content_disposition_header
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_field
 from rest_framework import mixins, serializers, status
@@ -14,14 +17,35 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from ml.imaging.results import PictureBox, PixelKind
 from ml.types import JsonObject
-from portal.archive import selectors, services
-from portal.archive.models import Evidence, IntakeRules, Seen, Upload
+from portal.archive.models import Evidence, IntakeRules, PixelRule, Redaction, Upload
+from portal.archive.models.intake import MAX_IGNORED_WORD_LETTERS, MAX_IGNORED_WORDS
 from portal.archive.rules import require_intake
-from portal.archive.services import IntakeWanted, ItemReceived
+from portal.archive.selectors.intake import (
+    intake_rules_of,
+    original_get,
+    original_path,
+    originals_list,
+    preview_of,
+    quarantine_get,
+    quarantine_list,
+)
+from portal.archive.services.gate.quarantine import (
+    MAX_BOXES,
+    RELEASABLE,
+    original_delete,
+    quarantine_delete,
+    quarantine_redact,
+    quarantine_release,
+    quarantine_retry,
+)
+from portal.archive.services.gate.rules import IntakeWanted, intake_rules_set
+from portal.archive.services.items import ItemReceived
 from portal.core.api.views import ApiView, ApiViewSet
 from portal.core.errors import NotFoundError
-from portal.core.http.files import bytes_response
+from portal.core.http.audit_rules import HOUR_S, MINUTE_S, AuditRule, audited, rejections
+from portal.core.http.files import bytes_response, range_response
 from portal.jobs.api import job_answered
 from portal.jobs.serializers import JobSerializer
 from portal.labs.models import TokenArea
@@ -29,18 +53,96 @@ from portal.labs.requests import UUID_REGEX, user_of
 from portal.labs.selectors import lab_named
 
 
-class RevealingSerializer(serializers.Serializer[Any]):
-    """A place in the picture of a file that may reveal somebody."""
+class PixelFindingSerializer(serializers.Serializer[Any]):
+    """A place in the picture of a file with text or a person."""
 
-    kind = serializers.ChoiceField(choices=("text", "face", "outside"))
+    kind = serializers.ChoiceField(
+        choices=get_args(PixelKind),
+        help_text=(
+            "Kind of identifying text: a date, a time of day with a date, a number, a name, or "
+            "none of these (other)"
+        ),
+    )
+    text = serializers.CharField(help_text="Text as read; empty for persons")
     x = serializers.FloatField(help_text="Left edge, as a share of the picture's width")
     y = serializers.FloatField(help_text="Upper edge, as a share of its height")
     width = serializers.FloatField()
     height = serializers.FloatField()
     at_s = serializers.FloatField(
         allow_null=True,
-        help_text="Seconds into a video; null for a picture, or if seen throughout the video",
+        help_text="Seconds into a video; null for a picture, or if most of the frames show it",
     )
+
+
+class BoxSerializer(serializers.Serializer[Any]):
+    """A rectangle in a picture, as shares of its sides."""
+
+    x = serializers.FloatField(min_value=0, max_value=1, help_text="Left edge")
+    y = serializers.FloatField(min_value=0, max_value=1, help_text="Upper edge")
+    width = serializers.FloatField(min_value=0, max_value=1)
+    height = serializers.FloatField(min_value=0, max_value=1)
+
+
+class ScopeSerializer(serializers.Serializer[Any]):
+    """Files whose pictures have the same layout."""
+
+    kind = serializers.ChoiceField(choices=("slide", "still", "video"))
+    device = serializers.CharField(
+        help_text="Maker, model and software as the file names them; empty if it names none"
+    )
+    width_px = serializers.IntegerField()
+    height_px = serializers.IntegerField()
+
+
+class RedactSerializer(serializers.Serializer[Any]):
+    """Places to make black."""
+
+    boxes = serializers.ListField(
+        child=BoxSerializer(),
+        max_length=MAX_BOXES,
+        help_text="In every frame of a video; none removes boxes that were drawn before",
+    )
+
+    def picture_boxes(self) -> list[PictureBox]:
+        """The boxes of valid data."""
+        return [PictureBox(**one) for one in self.validated_data["boxes"]]
+
+
+class FrameParamsSerializer(serializers.Serializer[Any]):
+    """Query parameters: the picture of a file, and the place in a video."""
+
+    image = serializers.ChoiceField(
+        choices=("label", "macro"),
+        required=False,
+        help_text="Of a slide; without it the picture itself",
+    )
+    at = serializers.FloatField(
+        min_value=0,
+        max_value=1,
+        default=0.0,
+        help_text="Place in a video: 0 first, 1 last",
+    )
+
+
+class OriginalSerializer(serializers.ModelSerializer[Upload]):
+    """The original of a redacted file."""
+
+    redacted_at = serializers.DateTimeField(source="created_at")
+    redacted_by = serializers.CharField(source="created_by.full_name", default="")
+
+    class Meta:
+        model = Upload
+        fields = (
+            "id",
+            "lab",
+            "case",
+            "filename",
+            "name",
+            "size_bytes",
+            "sha256",
+            "redacted_at",
+            "redacted_by",
+        )
 
 
 class QuarantinedSerializer(serializers.ModelSerializer[Upload]):
@@ -48,8 +150,18 @@ class QuarantinedSerializer(serializers.ModelSerializer[Upload]):
 
     can_release = serializers.SerializerMethodField()
     quarantined_at = serializers.DateTimeField(source="updated_at")
-    found = serializers.SerializerMethodField(
-        help_text="Places in its picture that may reveal somebody; `picture/` shows it"
+    findings = serializers.SerializerMethodField(
+        help_text="Text and persons in its picture, which `picture/` shows"
+    )
+
+    scope = ScopeSerializer(
+        source="evidence.scope",
+        allow_null=True,
+        default=None,
+        help_text="Files alike; null if it was not held back for its picture",
+    )
+    boxes = serializers.SerializerMethodField(
+        help_text="Boxes that become black when it is taken in, as drawn before"
     )
 
     class Meta:
@@ -65,20 +177,28 @@ class QuarantinedSerializer(serializers.ModelSerializer[Upload]):
             "error_code",
             "error_message",
             "can_release",
-            "found",
+            "findings",
+            "boxes",
+            "scope",
             "created_at",
             "quarantined_at",
         )
 
     def get_can_release(self, upload: Upload) -> bool:
-        """Whether only a rule of the lab held it back."""
-        return upload.error_code in services.RELEASABLE
+        """Return whether only a rule of the lab held it back."""
+        return upload.error_code in RELEASABLE
 
-    @extend_schema_field(RevealingSerializer(many=True))
-    def get_found(self, upload: Upload) -> list[JsonObject]:
-        """What was seen in its pixels; empty if they were not the reason."""
-        seen: Evidence | None = getattr(upload, "evidence", None)
-        return list(seen.found) if seen else []
+    @extend_schema_field(PixelFindingSerializer(many=True))
+    def get_findings(self, upload: Upload) -> list[JsonObject]:
+        """Findings in its pixels; empty if they were not the reason."""
+        evidence: Evidence | None = getattr(upload, "evidence", None)
+        return list(evidence.findings) if evidence else []
+
+    @extend_schema_field(BoxSerializer(many=True))
+    def get_boxes(self, upload: Upload) -> list[JsonObject]:
+        """Boxes of an earlier redaction that is not yet in the file."""
+        redaction: Redaction | None = getattr(upload, "redaction", None)
+        return redaction.boxes_named if redaction else []
 
 
 class ReleaseSerializer(serializers.Serializer[Any]):
@@ -96,27 +216,51 @@ class ReleasedSerializer(serializers.Serializer[Any]):
     job = JobSerializer(allow_null=True)
 
 
+_MAY_BE_LEFT_OUT = (
+    *("identifying_text", "other_text", "faces", "ignored_words"),
+    "keeps_originals",
+)
 _ACCEPTED = {202: OpenApiResponse(ReleasedSerializer, description="`Location` names the job")}
 
 
-class QuarantineViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiViewSet[Upload]):
-    """Files in quarantine, for the managers of their labs."""
+class HeldFilesViewSet(mixins.ListModelMixin, ApiViewSet[Upload]):
+    """Files that only the managers of their labs reach.
+
+    Attributes:
+        rows, find: Selectors of all of them, and of one.
+    """
 
     area = TokenArea.CASES
-    serializer_class = QuarantinedSerializer
     queryset = Upload.objects.none()
     lookup_value_regex = UUID_REGEX
     filter_backends = ()
+    rows: ClassVar[Callable[..., QuerySet[Upload]]]
+    find: ClassVar[Callable[..., Upload]]
 
     def get_queryset(self) -> QuerySet[Upload]:
-        """Of the labs that this user manages."""
-        return selectors.quarantine_list(user=user_of(self.request))
+        """Restrict to the labs that the user manages."""
+        return self.rows(user=user_of(self.request))
 
     def get_object(self) -> Upload:
-        """One of them; 403 to members who do not manage the lab."""
-        return selectors.quarantine_get(
-            user=user_of(self.request), upload_id=uuid.UUID(self.kwargs["pk"])
-        )
+        """Return the file of the path; 403 to members who do not manage its lab."""
+        return self.find(user=user_of(self.request), upload_id=uuid.UUID(self.kwargs["pk"]))
+
+
+@audited(
+    list=AuditRule("intake.viewed", every_s=HOUR_S),
+    retrieve=AuditRule("intake.viewed", "upload", "pk", every_s=MINUTE_S),
+    destroy=rejections("quarantine.deleted", "upload", "pk"),
+    picture=AuditRule("intake.viewed", "upload", "pk", every_s=MINUTE_S),
+    frame=AuditRule("intake.viewed", "upload", "pk", every_s=MINUTE_S),
+    redact=rejections("quarantine.redacted", "upload", "pk"),
+    release=rejections("quarantine.released", "upload", "pk"),
+    retry=rejections("quarantine.retried", "upload", "pk"),
+)
+class QuarantineViewSet(mixins.RetrieveModelMixin, HeldFilesViewSet):
+    """Files in quarantine, for the managers of their labs."""
+
+    serializer_class = QuarantinedSerializer
+    rows, find = staticmethod(quarantine_list), staticmethod(quarantine_get)
 
     @extend_schema(
         responses={(200, "image/jpeg"): OpenApiTypes.BINARY},
@@ -126,16 +270,51 @@ class QuarantineViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiVie
     def picture(self, request: Request, pk: str) -> HttpResponse:
         """An overview with the places framed, and each of them enlarged; 404 without any."""
         upload = self.get_object()
-        seen: Evidence | None = getattr(upload, "evidence", None)
-        if seen is None:
+        evidence: Evidence | None = getattr(upload, "evidence", None)
+        if evidence is None:
             raise NotFoundError("Nothing was found in the pixels of this file.")
-        return bytes_response(request, bytes(seen.picture), etag=f'"e-{seen.pk.hex}"')
+        return bytes_response(request, bytes(evidence.picture), etag=f'"e-{evidence.pk.hex}"')
+
+    @extend_schema(
+        parameters=[FrameParamsSerializer],
+        responses={(200, "image/jpeg"): OpenApiTypes.BINARY},
+        summary="The picture, or a frame of the video, to draw boxes on",
+    )
+    @action(detail=True, methods=["get"])
+    def frame(self, request: Request, pk: str) -> HttpResponse:
+        """At most 1,600 px wide or high. 404 without such an image, 409 if it cannot be opened."""
+        upload, params = self.get_object(), FrameParamsSerializer(data=request.query_params)
+        params.is_valid(raise_exception=True)
+        image, at = params.validated_data.get("image", ""), params.validated_data["at"]
+        etag = f'"f-{upload.pk.hex}-{image}-{at:.4f}"'
+        return bytes_response(
+            request,
+            lambda: preview_of(upload, image=image, at=at).picture,
+            etag=etag,
+            cache="private, no-store",
+        )
+
+    @extend_schema(request=RedactSerializer, responses=_ACCEPTED)
+    @action(detail=True, methods=["post"])
+    def redact(self, request: Request, pk: str) -> Response:
+        """Make places black for good, and take the file in if it then passes the gate.
+
+        A still, slide or video is written again: the pixels below the boxes are in no level and no
+        frame of the new file, which has no label, no metadata and no sound. The original is deleted
+        for good, unless `keeps_originals` of the lab's rules is set.
+        """
+        upload, body = self.get_object(), RedactSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        received = quarantine_redact(
+            upload=upload, user=user_of(request), boxes=body.picture_boxes()
+        )
+        return _answered(request, received)
 
     @extend_schema(request=None, responses=_ACCEPTED)
     @action(detail=True, methods=["post"])
     def retry(self, request: Request, pk: str) -> Response:
         """Prepare it again."""
-        received = services.quarantine_retry(upload=self.get_object(), user=user_of(request))
+        received = quarantine_retry(upload=self.get_object(), user=user_of(request))
         return _answered(request, received)
 
     @extend_schema(request=ReleaseSerializer, responses=_ACCEPTED)
@@ -144,7 +323,7 @@ class QuarantineViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiVie
         """Let it pass, with a reason. 409 if it cannot be opened at all."""
         upload, body = self.get_object(), ReleaseSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        received = services.quarantine_release(
+        received = quarantine_release(
             upload=upload, user=user_of(request), reason=body.validated_data["reason"]
         )
         return _answered(request, received)
@@ -152,12 +331,49 @@ class QuarantineViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiVie
     @extend_schema(responses={204: None})
     def destroy(self, request: Request, pk: str) -> Response:
         """Delete the file for good."""
-        services.quarantine_delete(upload=self.get_object(), user=user_of(request))
+        quarantine_delete(upload=self.get_object(), user=user_of(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
+@audited(
+    list=AuditRule("intake.viewed", every_s=HOUR_S),
+    destroy=rejections("original.deleted", "upload", "pk"),
+    file=AuditRule("original.downloaded", "upload", "pk"),
+)
+class OriginalViewSet(HeldFilesViewSet):
+    """Originals of redacted files, where a lab keeps them; for its managers."""
+
+    serializer_class = OriginalSerializer
+    rows, find = staticmethod(originals_list), staticmethod(original_get)
+
+    @extend_schema(responses={204: None})
+    def destroy(self, request: Request, pk: str) -> Response:
+        """Delete it for good."""
+        original_delete(upload=self.get_object(), user=user_of(request))
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+    @extend_schema(
+        responses={(200, "application/octet-stream"): OpenApiTypes.BINARY},
+        summary="Download the original",
+    )
+    @action(detail=True, methods=["get"])
+    def file(self, request: Request, pk: str) -> HttpResponseBase:
+        """The bytes as they arrived; byte ranges are answered."""
+        upload = self.get_object()
+        response = range_response(
+            request,
+            original_path(upload),
+            etag=f'"o-{upload.sha256}"',
+            media_type="application/octet-stream",
+        )
+        response["Content-Disposition"] = content_disposition_header(
+            as_attachment=True, filename=upload.filename
+        )
+        return response
+
+
 class IntakeRulesSerializer(serializers.Serializer[Any]):
-    """How a lab takes files in."""
+    """A lab's rules for incoming files."""
 
     lab = serializers.UUIDField(source="lab_id", read_only=True)
     takes_names_out = serializers.BooleanField(
@@ -172,22 +388,44 @@ class IntakeRulesSerializer(serializers.Serializer[Any]):
             "case"
         )
     )
-    text_in_pixels = serializers.ChoiceField(
-        choices=Seen.choices,
+    identifying_text = serializers.ChoiceField(
+        choices=PixelRule.choices,
         required=False,
-        help_text="What happens to a file with text in its picture; unchanged if left out",
+        help_text=(
+            "What happens to a file with a date, a number like an identifier or a name in its "
+            "picture; unchanged if left out"
+        ),
     )
-    faces_in_pixels = serializers.ChoiceField(
-        choices=Seen.choices,
+    other_text = serializers.ChoiceField(
+        choices=PixelRule.choices,
+        required=False,
+        help_text="The same for text that identifies nobody, such as the settings of a device",
+    )
+    faces = serializers.ChoiceField(
+        choices=PixelRule.choices,
         required=False,
         help_text=(
             "The same for faces; frames outside the body only cause a warning, unless this is off"
         ),
     )
+    ignored_words = serializers.ListField(
+        child=serializers.CharField(max_length=MAX_IGNORED_WORD_LETTERS),
+        max_length=MAX_IGNORED_WORDS,
+        required=False,
+        help_text="Words and phrases in pictures that are not reported, in any case of letters",
+    )
+    keeps_originals = serializers.BooleanField(
+        required=False,
+        help_text=(
+            "The original of a redacted file is kept, for managers only; otherwise it is deleted "
+            "for good. Unchanged if left out"
+        ),
+    )
 
 
+@audited(PUT=rejections("intake_rules.changed", "lab", "id"))
 class IntakeRulesApi(ApiView):
-    """How a lab takes files in."""
+    """A lab's rules for incoming files."""
 
     area = TokenArea.LAB
     if_match: ClassVar = {"PUT": True}
@@ -200,7 +438,7 @@ class IntakeRulesApi(ApiView):
     def get(self, request: Request, id: uuid.UUID) -> Response:
         """For its members."""
         lab = lab_named(user_of(request), id)
-        return Response(self.shown(self.seen(selectors.intake_rules_of(lab.pk))))
+        return Response(self.shown(self.seen(intake_rules_of(lab.pk))))
 
     @extend_schema(
         operation_id="intake_rules_update",
@@ -214,10 +452,10 @@ class IntakeRulesApi(ApiView):
         require_intake(user_of(request), lab.pk)
         body = IntakeRulesSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        present = self.seen(selectors.intake_rules_of(lab.pk))
-        kept = {name: getattr(present, name) for name in ("text_in_pixels", "faces_in_pixels")}
-        wanted = IntakeWanted(**kept | body.validated_data)
-        rules = services.intake_rules_set(lab=lab, user=user_of(request), wanted=wanted)
+        present = self.seen(intake_rules_of(lab.pk))
+        unchanged = {name: getattr(present, name) for name in _MAY_BE_LEFT_OUT}
+        wanted = IntakeWanted(**unchanged | body.validated_data)
+        rules = intake_rules_set(lab=lab, user=user_of(request), wanted=wanted)
         return Response(self.shown(rules))
 
     def shown(self, row: IntakeRules) -> Any:

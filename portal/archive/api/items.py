@@ -10,7 +10,7 @@ from django.http import QueryDict
 from django.http.response import HttpResponseBase
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
-from rest_framework import mixins
+from rest_framework import mixins, serializers
 from rest_framework import status as http_status
 from rest_framework.decorators import action
 from rest_framework.parsers import BaseParser, MultiPartParser
@@ -19,14 +19,15 @@ from rest_framework.response import Response
 from rest_framework.utils.urls import replace_query_param
 
 from ml.imaging.formats.sniff import FileKind
-from portal.archive import selectors, services
-from portal.archive.api.media import media_response
+from portal.archive.api.media import clip_response, media_response
 from portal.archive.filters import SlideFilter, VideoFilter
 from portal.archive.models import Case, Slide, Video
 from portal.archive.receiving import admitted, announced_bytes, files_receive
-from portal.archive.selectors import frame_page
-from portal.archive.serializers import (
-    FramePageSerializer,
+from portal.archive.selectors.cases import case_get
+from portal.archive.selectors.frames import frame_page
+from portal.archive.selectors.items import slide_list, video_list
+from portal.archive.serializers.canvases import FramePageSerializer
+from portal.archive.serializers.records import (
     ItemNameSerializer,
     ItemUploadSerializer,
     SlideChangesSerializer,
@@ -34,16 +35,30 @@ from portal.archive.serializers import (
     UploadTargetSerializer,
     VideoSerializer,
 )
-from portal.archive.services import ItemReceived
+from portal.archive.services.clips import MAX_CLIP_FRAMES, clip_request
+from portal.archive.services.items import ItemReceived, item_delete, item_receive, item_rename
+from portal.archive.services.stains import slide_stain_set
+from portal.archive.services.uploads import upload_admit
 from portal.core.api.parsers import BoundedJsonParser
 from portal.core.api.views import ApiViewSet
 from portal.core.errors import InvalidInputError
-from portal.jobs.api import job_answered
+from portal.core.http.audit_rules import HOUR_S, MINUTE_S, AuditRule, audited, rejections
+from portal.jobs.api import job_accepted, job_answered
 from portal.jobs.serializers import JobSerializer
 from portal.labs.models import TokenArea
 from portal.labs.requests import UUID_REGEX, user_of
 
+INT32_MAX = 2**31 - 1
 MAX_FRAMES_PER_PAGE = 5000  # about 350 kB of JSON
+
+
+class ClipSpanSerializer(serializers.Serializer[Any]):
+    """First and last frame of a clip, counted from 0, both inclusive."""
+
+    first_index = serializers.IntegerField(min_value=0, max_value=INT32_MAX)
+    last_index = serializers.IntegerField(
+        min_value=0, max_value=INT32_MAX, help_text=f"At most {MAX_CLIP_FRAMES} frames"
+    )
 
 
 class SlideAcceptedSerializer(SlideSerializer):
@@ -74,7 +89,7 @@ class ItemViewSet(
     mixins.RetrieveModelMixin,
     ApiViewSet[Any],
 ):
-    """What slides and videos have in common: sent as a file, prepared by a job."""
+    """Shared behaviour of slides and videos: uploaded as a file, prepared by a job."""
 
     area = TokenArea.CASES
     if_match: ClassVar = {"PATCH": True, "DELETE": False}
@@ -85,7 +100,7 @@ class ItemViewSet(
     lookup_value_regex = UUID_REGEX
 
     def with_shared(self) -> bool:
-        """Whether what other labs share is meant as well."""
+        """Return whether what other labs share is meant as well."""
         return self.action != "list" or "case" in self.request.query_params
 
     def create(self, request: Request) -> Response:
@@ -100,8 +115,8 @@ class ItemViewSet(
                     "case: name the case in a field before the file, or in the URL.",
                     details={"errors": named.errors},
                 )
-            case = selectors.case_get(user=user, case_id=named.validated_data["case"])
-            services.upload_admit(case=case, user=user, size_bytes=announced_bytes(http))
+            case = case_get(user=user, case_id=named.validated_data["case"])
+            upload_admit(case=case, user=user, size_bytes=announced_bytes(http))
             cases.append(case)
 
         is_known = "case" in http.GET
@@ -111,7 +126,7 @@ class ItemViewSet(
         sent = ItemUploadSerializer(data={"case": cases[0].pk, **fields.dict(), **files.dict()})
         sent.is_valid(raise_exception=True)
         file = sent.validated_data["file"]
-        received = services.item_receive(
+        received = item_receive(
             case=cases[0],
             file=file,
             filename=file.name or "",
@@ -135,8 +150,8 @@ class ItemViewSet(
 
     @extend_schema(responses={204: None})
     def destroy(self, request: Request, pk: str) -> Response:
-        """Into the bin, with its regions and mosaics; 409 while it is being prepared."""
-        services.item_delete(item=self.get_object(), user=user_of(request))
+        """Into the trash, with its regions and mosaics; 409 while it is being prepared."""
+        item_delete(item=self.get_object(), user=user_of(request))
         return Response(status=http_status.HTTP_204_NO_CONTENT)
 
     def _change(self, request: Request, body: type[ItemNameSerializer]) -> Response:
@@ -146,10 +161,10 @@ class ItemViewSet(
             raise InvalidInputError("Nothing to change: send a name or a stain.")
         if "name" in sent.validated_data:
             name = sent.validated_data["name"]
-            services.item_rename(item=item, user=user_of(request), name=name)
+            item_rename(item=item, user=user_of(request), name=name)
         if "stain" in sent.validated_data:
             stain = sent.validated_data["stain"]
-            services.slide_stain_set(slide=item, user=user_of(request), stain=stain)
+            slide_stain_set(slide=item, user=user_of(request), stain=stain)
         return Response(self.get_serializer(self.get_object()).data)
 
     def _answer(self, received: ItemReceived, request: Request) -> Response:
@@ -157,6 +172,13 @@ class ItemViewSet(
         return job_answered(received.job, request, **body)
 
 
+@audited(
+    list=AuditRule("item.listed"),
+    create=rejections("item.received"),
+    retrieve=AuditRule("item.viewed", "slide", "pk"),
+    partial_update=rejections("item.renamed", "slide", "pk"),
+    destroy=rejections("trash.put", "slide", "pk"),
+)
 class SlideViewSet(ItemViewSet):
     """Slides and stills."""
 
@@ -166,8 +188,9 @@ class SlideViewSet(ItemViewSet):
     only = ("slide", "still")
 
     def get_queryset(self) -> QuerySet[Slide]:
-        """What this user may see; shared ones are in the list of one case only."""
-        return selectors.slide_list(user=user_of(self.request), with_shared=self.with_shared())
+        """Restrict to slides visible to the user; shared ones appear only in the list of one
+        case."""
+        return slide_list(user=user_of(self.request), with_shared=self.with_shared())
 
     @accepts_file(SlideAcceptedSerializer)
     def create(self, request: Request) -> Response:
@@ -180,6 +203,17 @@ class SlideViewSet(ItemViewSet):
         return self._change(request, SlideChangesSerializer)
 
 
+@audited(
+    list=AuditRule("item.listed"),
+    create=rejections("item.received"),
+    retrieve=AuditRule("item.viewed", "video", "pk"),
+    partial_update=rejections("item.renamed", "video", "pk"),
+    destroy=rejections("trash.put", "video", "pk"),
+    frames=AuditRule("item.viewed", "video", "pk", every_s=HOUR_S),
+    media=AuditRule("video.played", "video", "pk", every_s=HOUR_S),
+    clip=AuditRule("video.clip_downloaded", "video", "pk", every_s=MINUTE_S),
+    clip_order=AuditRule("video.clip_ordered", "video", "pk"),
+)
 class VideoViewSet(ItemViewSet):
     """Videos, their frame tables and what a browser plays of them."""
 
@@ -189,12 +223,19 @@ class VideoViewSet(ItemViewSet):
     only = ("video",)
 
     def get_queryset(self) -> QuerySet[Video]:
-        """What this user may see; shared ones are in the list of one case only."""
-        return selectors.video_list(user=user_of(self.request), with_shared=self.with_shared())
+        """Restrict to videos visible to the user; shared ones appear only in the list of one
+        case."""
+        return video_list(user=user_of(self.request), with_shared=self.with_shared())
+
+    def with_shared(self) -> bool:
+        """Return whether videos of shared cases count: not for new clips, which are jobs."""
+        return self.action != "clip_order" and super().with_shared()
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:
         """A player asks for video/*; errors are problem+json anyway."""
-        return super().perform_content_negotiation(request, force or self.action == "media")
+        return super().perform_content_negotiation(
+            request, force or self.action in {"media", "clip"}
+        )
 
     @accepts_file(VideoAcceptedSerializer)
     def create(self, request: Request) -> Response:
@@ -231,8 +272,47 @@ class VideoViewSet(ItemViewSet):
     )
     @action(detail=True, pagination_class=None, filterset_class=None)
     def media(self, request: Request, pk: str) -> HttpResponseBase:
-        """What a browser plays: the original or its h264 rendition. Answers byte ranges."""
+        """Send the video for playback: the original or its h264 rendition. Supports byte ranges."""
         return media_response(request._request, self.get_object())
+
+    @extend_schema(
+        operation_id="videos_clip",
+        parameters=[ClipSpanSerializer],
+        responses={
+            (200, "video/mp4"): OpenApiTypes.BINARY,
+            (206, "video/mp4"): OpenApiTypes.BINARY,
+        },
+        filters=False,
+    )
+    @action(
+        detail=True,
+        pagination_class=None,
+        filterset_class=None,
+        parser_classes=(BoundedJsonParser,),
+    )
+    def clip(self, request: Request, pk: str) -> HttpResponseBase:
+        """Download a span of frames as an MP4 that was ordered before; otherwise 404.
+
+        It has exactly these frames, H.264, without sound. The first is at time 0; the others keep
+        their distance from it. Supports byte ranges.
+        """
+        span = ClipSpanSerializer(data=request.query_params)
+        span.is_valid(raise_exception=True)
+        return clip_response(request._request, self.get_object(), **span.validated_data)
+
+    @extend_schema(
+        operation_id="videos_clip_order",
+        request=ClipSpanSerializer,
+        responses={202: OpenApiResponse(JobSerializer, "Being written")},
+        filters=False,
+    )
+    @clip.mapping.post
+    def clip_order(self, request: Request, pk: str) -> Response:
+        """Order a clip; download it when the job has succeeded."""
+        span = ClipSpanSerializer(data=request.data)
+        span.is_valid(raise_exception=True)
+        job = clip_request(video=self.get_object(), user=user_of(request), **span.validated_data)
+        return job_accepted(job, request)
 
 
 def _whole(request: Request, name: str, *, default: int, low: int, high: int) -> int:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
-from portal.archive import storage
 from portal.archive.models import Canvas, Video
-from portal.archive.selectors import video_media_type
+from portal.archive.selectors.clips import clip_path
+from portal.archive.selectors.items import video_media_type
+from portal.archive.storage import files as storage
 from portal.archive.tiles.regions import thumbnail_read
 from portal.core.errors import NotFoundError, UnavailableError
+from portal.core.http.downloads import attachment
 from portal.core.http.files import bytes_response, range_response
 
 
@@ -35,3 +37,18 @@ def media_response(request: HttpRequest, video: Video) -> HttpResponseBase:
         return range_response(request, path, etag=etag, media_type=video_media_type(video))
     except OSError as error:
         raise UnavailableError("The video cannot be read from storage.") from error
+
+
+def clip_response(
+    request: HttpRequest, video: Video, *, first_index: int, last_index: int
+) -> HttpResponseBase:
+    """A clip that was written, by byte ranges, or 404."""
+    canvas = video.canvas
+    path = clip_path(canvas, first_index, last_index) if canvas else None
+    if path is None or not path.is_file():
+        raise NotFoundError("There is no clip of these frames. Order it first.")
+    etag = f'"c-{path.stem}"'
+    response = range_response(request, path, etag=etag, media_type="video/mp4")
+    name = f"{video.name} frames {first_index + 1} to {last_index + 1}"
+    response["Content-Disposition"] = attachment(name, ".mp4", fallback="clip")
+    return response

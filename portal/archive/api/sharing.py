@@ -13,9 +13,12 @@ from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.archive import selectors, services
 from portal.archive.models import CaseShare
+from portal.archive.selectors.cases import case_get
+from portal.archive.selectors.sharing import share_get, share_list, shares_of_case
+from portal.archive.services.sharing import share_accept, share_end, share_offer
 from portal.core.api.views import ApiView, ApiViewSet
+from portal.core.http.audit_rules import AuditRule, audited, rejections
 from portal.labs.models import TokenArea
 from portal.labs.requests import UUID_REGEX, user_of
 from portal.labs.serializers import LabSerializer
@@ -47,7 +50,7 @@ class ShareSerializer(serializers.ModelSerializer[CaseShare]):
 
 
 class ShareOfferSerializer(serializers.Serializer[Any]):
-    """With whom, and how long."""
+    """Lab and last day of a new share."""
 
     with_lab = serializers.CharField(
         max_length=120, help_text="Name or short name of the lab, exactly: labs are not listed"
@@ -55,8 +58,12 @@ class ShareOfferSerializer(serializers.Serializer[Any]):
     until = serializers.DateField(help_text="The last day, UTC; at most a year ahead")
 
 
+@audited(
+    GET=AuditRule("case.viewed", "case", "case_id"),
+    POST=rejections("share.offered", "case", "case_id"),
+)
 class CaseSharesApi(ApiView, GenericAPIView[CaseShare]):
-    """Who else may read a case."""
+    """Shares of a case with other labs."""
 
     area = TokenArea.LAB
     serializer_class = ShareSerializer
@@ -71,7 +78,7 @@ class CaseSharesApi(ApiView, GenericAPIView[CaseShare]):
     def get(self, request: Request, case_id: uuid.UUID) -> Response:
         """All shares, ended ones too; of another lab's case, those with one's own labs."""
         user = user_of(request)
-        shares = selectors.shares_of_case(user, selectors.case_get(user=user, case_id=case_id))
+        shares = shares_of_case(user, case_get(user=user, case_id=case_id))
         page = self.paginate_queryset(shares)
         return self.get_paginated_response(ShareSerializer(page, many=True).data)
 
@@ -84,15 +91,20 @@ class CaseSharesApi(ApiView, GenericAPIView[CaseShare]):
     def post(self, request: Request, case_id: uuid.UUID) -> Response:
         """To be read once a manager there has accepted. Managers only."""
         user = user_of(request)
-        case = selectors.case_get(user=user, case_id=case_id)
+        case = case_get(user=user, case_id=case_id)
         sent = ShareOfferSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
-        share = services.share_offer(case=case, user=user, **sent.validated_data)
+        share = share_offer(case=case, user=user, **sent.validated_data)
         return Response(ShareSerializer(share).data, status=status.HTTP_201_CREATED)
 
 
+@audited(
+    list=AuditRule("share.listed"),
+    accept=rejections("share.accepted", "share", "pk"),
+    end=rejections("share.ended", "share", "pk"),
+)
 class ShareViewSet(mixins.ListModelMixin, ApiViewSet[CaseShare]):
-    """What one's labs share with others, and others with them."""
+    """Shares that the user's labs have given or received."""
 
     area = TokenArea.LAB
     serializer_class = ShareSerializer
@@ -102,14 +114,14 @@ class ShareViewSet(mixins.ListModelMixin, ApiViewSet[CaseShare]):
 
     def get_queryset(self) -> QuerySet[CaseShare]:
         """Open ones of one's own labs."""
-        return selectors.share_list(user_of(self.request))
+        return share_list(user_of(self.request))
 
     @extend_schema(request=None, responses=ShareSerializer, summary="Accept a shared case")
     @action(detail=True, methods=["post"])
     def accept(self, request: Request, pk: str) -> Response:
         """The members of one's lab may read it from now on. Its managers only."""
         user = user_of(request)
-        share = services.share_accept(share=selectors.share_get(user, uuid.UUID(pk)), user=user)
+        share = share_accept(share=share_get(user, uuid.UUID(pk)), user=user)
         return Response(ShareSerializer(share).data)
 
     @extend_schema(request=None, responses=ShareSerializer, summary="End the sharing of a case")
@@ -117,5 +129,5 @@ class ShareViewSet(mixins.ListModelMixin, ApiViewSet[CaseShare]):
     def end(self, request: Request, pk: str) -> Response:
         """Take back, decline or give up, at once. Managers of either lab."""
         user = user_of(request)
-        share = services.share_end(share=selectors.share_get(user, uuid.UUID(pk)), user=user)
+        share = share_end(share=share_get(user, uuid.UUID(pk)), user=user)
         return Response(ShareSerializer(share).data)

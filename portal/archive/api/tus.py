@@ -9,10 +9,10 @@ from collections.abc import Mapping
 
 from django.http import HttpRequest
 
-from portal.archive.services import CHECKSUMS, Checksum
+from portal.archive.services.transfers.writing import CHECKSUMS, Checksum
 from portal.core.errors import InvalidInputError
 
-MOST_METADATA = 8192  # characters of Upload-Metadata; a name and a few ids
+MAX_METADATA_CHARS = 8192  # characters of Upload-Metadata; a name and a few ids
 
 
 def whole_of(request: HttpRequest, name: str) -> int:
@@ -25,24 +25,24 @@ def whole_of(request: HttpRequest, name: str) -> int:
 
 def metadata_of(sent: str) -> dict[str, str]:
     """Keys with base64 values; ``InvalidInputError`` names one whose value is not text."""
-    if len(sent) > MOST_METADATA:
-        raise InvalidInputError(f"Upload-Metadata: at most {MOST_METADATA} characters.")
-    said = {}
+    if len(sent) > MAX_METADATA_CHARS:
+        raise InvalidInputError(f"Upload-Metadata: at most {MAX_METADATA_CHARS} characters.")
+    metadata = {}
     for pair in filter(None, (part.strip() for part in sent.split(","))):
         key, _, value = pair.partition(" ")
         try:
-            said[key] = base64.b64decode(value.strip(), validate=True).decode()
+            metadata[key] = base64.b64decode(value.strip(), validate=True).decode()
         except (binascii.Error, UnicodeDecodeError) as error:
             raise InvalidInputError(f"Upload-Metadata: {key[:40]} is not base64 text.") from error
-    return said
+    return metadata
 
 
-def id_of(said: Mapping[str, str], what: str) -> uuid.UUID:
+def id_of(metadata: Mapping[str, str], key: str) -> uuid.UUID:
     """The id of the case or the lab that metadata names."""
     try:
-        return uuid.UUID(said.get(what, ""))
+        return uuid.UUID(metadata.get(key, ""))
     except ValueError as error:
-        raise InvalidInputError(f"Upload-Metadata: give the id of the {what} as {what}.") from error
+        raise InvalidInputError(f"Upload-Metadata: give the id of the {key} as {key}.") from error
 
 
 def checksum_of(sent: str) -> Checksum | None:

@@ -1,7 +1,7 @@
-"""REST: files in pieces, by the protocol tus 1.0.0 (https://tus.io/protocols/resumable-upload).
+"""REST: resumable uploads by the protocol tus 1.0.0 (https://tus.io/protocols/resumable-upload).
 
-Core, creation, expiration, checksum, termination and concatenation. Beside it an upload is read as
-JSON, like anything else of the API: what became of it, and which slide or video.
+Core, creation, expiration, checksum, termination and concatenation. Each upload can also be read
+as JSON: its state, and its slide or video.
 """
 
 from __future__ import annotations
@@ -27,14 +27,25 @@ from rest_framework.parsers import BaseParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.archive import selectors, services, storage
 from portal.archive.api.tus import base64_of, checksum_of, id_of, metadata_of, whole_of
 from portal.archive.models import Upload, UploadState
-from portal.archive.selectors import UploadSeen
-from portal.archive.services import CHECKSUMS, require_send
+from portal.archive.selectors.cases import case_get
+from portal.archive.selectors.uploads import UploadSeen, upload_get, upload_list, uploads_seen
+from portal.archive.services.transfers.arriving import (
+    require_send,
+    upload_append,
+    upload_begin,
+    upload_discard,
+    upload_expires,
+    upload_join,
+)
+from portal.archive.services.transfers.crates import crate_begin
+from portal.archive.services.transfers.writing import CHECKSUMS
+from portal.archive.storage import files as storage
 from portal.core.api.views import ApiViewSet
 from portal.core.errors import InvalidInputError, PortalError
 from portal.core.http.acting import about
+from portal.core.http.audit_rules import HOUR_S, AuditRule, audited
 from portal.core.http.bodies import body_length
 from portal.jobs.serializers import JobSerializer
 from portal.labs.models import TokenArea
@@ -120,9 +131,9 @@ class UploadSerializer(serializers.Serializer[Any]):
         return {"id": str(seen.item.pk), "kind": kind, "name": seen.item.name}
 
     def get_expires_at(self, seen: UploadSeen) -> datetime | None:
-        """When it is deleted if nothing more arrives; null once it has arrived."""
+        """Time of deletion if nothing more arrives; null once it has arrived."""
         is_open = seen.upload.state == UploadState.RECEIVING
-        return services.upload_expires(seen.upload) if is_open else None
+        return upload_expires(seen.upload) if is_open else None
 
 
 def _tus(*more: OpenApiParameter) -> list[OpenApiParameter | type[serializers.Serializer[Any]]]:
@@ -138,6 +149,13 @@ def _header(name: str, kind: Any, text: str, *, required: bool = False) -> OpenA
     )
 
 
+@audited(
+    list=AuditRule("upload.listed"),
+    create=AuditRule("upload.begun", "upload"),
+    retrieve=AuditRule("upload.listed", "upload", "pk", every_s=HOUR_S),
+    destroy=AuditRule("upload.discarded", "upload", "pk"),
+    append=AuditRule("upload.sent", "upload", "pk", every_s=HOUR_S),
+)
 class UploadViewSet(ApiViewSet[Any]):
     """Files in pieces. A transfer that was cut off continues where it stopped."""
 
@@ -159,7 +177,7 @@ class UploadViewSet(ApiViewSet[Any]):
 
     def get_queryset(self) -> Any:
         """Transfers of one's own labs."""
-        return selectors.upload_list(user=user_of(self.request))
+        return upload_list(user=user_of(self.request))
 
     @extend_schema(exclude=True)
     def discover(self, request: Request, pk: uuid.UUID | None = None) -> Response:
@@ -174,12 +192,12 @@ class UploadViewSet(ApiViewSet[Any]):
     def list(self, request: Request) -> Response:
         """Transfers, newest first."""
         rows = self.paginate_queryset(self.get_queryset())
-        seen = selectors.uploads_seen(rows or [])
+        seen = uploads_seen(rows or [])
         return self.get_paginated_response(UploadSerializer(seen, many=True).data)
 
     def retrieve(self, request: Request, pk: uuid.UUID) -> Response:
-        """What became of a transfer."""
-        seen = selectors.uploads_seen([self._upload(pk)])
+        """State and result of an upload."""
+        seen = uploads_seen([self._upload(pk)])
         return Response(UploadSerializer(seen[0]).data)
 
     @extend_schema(
@@ -202,28 +220,28 @@ class UploadViewSet(ApiViewSet[Any]):
         """Announce a file. Where the lab has its `sha256` already, nothing needs to be sent."""
         http = request._request
         _require_version(http)
-        said = metadata_of(http.headers.get("Upload-Metadata", ""))
-        filename, name = said.get("filename", "unnamed"), said.get("name", "")
+        metadata = metadata_of(http.headers.get("Upload-Metadata", ""))
+        filename, name = metadata.get("filename", "unnamed"), metadata.get("name", "")
         concat = http.headers.get("Upload-Concat", "")
         if concat.startswith("final"):
-            upload = services.upload_join(
+            upload = upload_join(
                 parts=self._parts(concat),
                 filename=filename,
                 name=name,
-                sha256=said.get("sha256", ""),
+                sha256=metadata.get("sha256", ""),
                 user=user_of(request),
             )
         elif concat not in ("", "partial"):
             raise InvalidInputError("Upload-Concat: expected partial, or final; and URLs.")
-        elif "lab" in said and "case" not in said:
-            upload = self._crate(said, filename, is_part=bool(concat))
+        elif "lab" in metadata and "case" not in metadata:
+            upload = self._crate(metadata, filename, is_part=bool(concat))
         else:
-            upload = services.upload_begin(
-                case=selectors.case_get(user=user_of(request), case_id=id_of(said, "case")),
+            upload = upload_begin(
+                case=case_get(user=user_of(request), case_id=id_of(metadata, "case")),
                 filename=filename,
                 name=name,
                 size_bytes=whole_of(http, "Upload-Length"),
-                sha256=said.get("sha256", ""),
+                sha256=metadata.get("sha256", ""),
                 is_part=concat == "partial",
                 user=user_of(request),
             )
@@ -234,7 +252,7 @@ class UploadViewSet(ApiViewSet[Any]):
 
     @extend_schema(exclude=True)
     def offset(self, request: Request, pk: uuid.UUID) -> Response:
-        """How much has arrived (HEAD)."""
+        """Number of bytes received so far (HEAD)."""
         upload = self._upload(pk)
         _require_version(request._request)
         response = self._standing(upload, http_status.HTTP_200_OK)
@@ -265,7 +283,7 @@ class UploadViewSet(ApiViewSet[Any]):
         offset = whole_of(http, "Upload-Offset")
         checksum = checksum_of(http.headers.get("Upload-Checksum", ""))
         user = user_of(request)
-        services.upload_append(
+        upload_append(
             upload=upload, offset=offset, chunks=_chunks(http), checksum=checksum, user=user
         )
         return self._standing(upload, http_status.HTTP_204_NO_CONTENT)
@@ -275,17 +293,17 @@ class UploadViewSet(ApiViewSet[Any]):
         """Give a transfer up. 409 once the file has arrived."""
         upload = self._upload(pk)
         _require_version(request._request)
-        services.upload_discard(upload=upload, user=user_of(request))
+        upload_discard(upload=upload, user=user_of(request))
         return Response(status=http_status.HTTP_204_NO_CONTENT)
 
     def _upload(self, pk: uuid.UUID) -> Upload:
-        return selectors.upload_get(user=user_of(self.request), upload_id=pk)
+        return upload_get(user=user_of(self.request), upload_id=pk)
 
-    def _crate(self, said: Mapping[str, str], filename: str, *, is_part: bool) -> Upload:
+    def _crate(self, metadata: Mapping[str, str], filename: str, *, is_part: bool) -> Upload:
         if is_part:
             raise InvalidInputError("Upload-Concat: a crate comes in one transfer, without parts.")
-        return services.crate_begin(
-            lab=lab_named(user_of(self.request), id_of(said, "lab")),
+        return crate_begin(
+            lab=lab_named(user_of(self.request), id_of(metadata, "lab")),
             filename=filename,
             size_bytes=whole_of(self.request._request, "Upload-Length"),
             user=user_of(self.request),
@@ -310,7 +328,7 @@ class UploadViewSet(ApiViewSet[Any]):
         response = Response(status=status)
         response["Upload-Offset"] = str(upload.received_bytes)
         if upload.state == UploadState.RECEIVING:
-            response["Upload-Expires"] = http_date(services.upload_expires(upload).timestamp())
+            response["Upload-Expires"] = http_date(upload_expires(upload).timestamp())
         return response
 
 

@@ -1,7 +1,14 @@
-"""Rows of the archive: cases, what they hold, and who else may read them."""
+"""Models of the archive: cases, slides, videos, canvases, uploads, shares, trash, vocabulary."""
 
-from portal.archive.models.bin import PRESENT, BinEntry, BinKind, Binnable
-from portal.archive.models.intake import Evidence, IntakeRules, Seen
+# Django finds models in this module. Only models and their choices are listed here; import all
+# else from the modules.
+from portal.archive.models.intake import (
+    Evidence,
+    IntakeRules,
+    PixelRule,
+    Redaction,
+    RedactionTemplate,
+)
 from portal.archive.models.records import (
     AgeBand,
     Asset,
@@ -11,41 +18,43 @@ from portal.archive.models.records import (
     CaseItem,
     ItemState,
     LabQuota,
+    Modality,
     Sex,
     Slide,
     StorageIdentity,
     Upload,
     UploadState,
     Video,
-    canvases_in_bin,
 )
-from portal.archive.models.shares import CaseShare, CaseShareQuerySet, cases_shared_with, today
+from portal.archive.models.shares import CaseShare
+from portal.archive.models.trash import Trashable, TrashEntry, TrashKind
+from portal.archive.models.vocabulary import VocabularyField, VocabularyTerm
 
 __all__ = [
-    "PRESENT",
     "AgeBand",
     "Asset",
-    "BinEntry",
-    "BinKind",
-    "Binnable",
     "Canvas",
     "CanvasKind",
     "Case",
     "CaseItem",
     "CaseShare",
-    "CaseShareQuerySet",
     "Evidence",
     "IntakeRules",
     "ItemState",
     "LabQuota",
-    "Seen",
+    "Modality",
+    "PixelRule",
+    "Redaction",
+    "RedactionTemplate",
     "Sex",
     "Slide",
     "StorageIdentity",
+    "TrashEntry",
+    "TrashKind",
+    "Trashable",
     "Upload",
     "UploadState",
     "Video",
-    "canvases_in_bin",
-    "cases_shared_with",
-    "today",
+    "VocabularyField",
+    "VocabularyTerm",
 ]

@@ -6,18 +6,19 @@ import hashlib
 from typing import Any, ClassVar
 
 from django.conf import settings
+from django.core.validators import MaxLengthValidator
 from django.db import models
 
 from ml.types import DisplayGeometry, DisplayRange
-from portal.archive.models.bin import PRESENT, Binnable
 from portal.archive.models.shares import cases_shared_with
+from portal.archive.models.trash import PRESENT, Trashable
 from portal.core.database.names import NameField
 from portal.core.models import BaseModel
 from portal.labs.models import LabOwned, User
 
 
 class Sex(models.TextChoices):
-    """As sent by the hospital system; unknown is common after de-identification."""
+    """Sex as sent by the hospital system; unknown is common after de-identification."""
 
     FEMALE = "female", "Female"
     MALE = "male", "Male"
@@ -41,8 +42,18 @@ class AgeBand(models.TextChoices):
     A90 = "90+", "90+"
 
 
-class Case(Binnable):
-    """One patient examination.
+class Modality(models.TextChoices):
+    """Kind of examination: decides which encoder embeds an image's regions, and what it offers."""
+
+    HISTOLOGY = "histology", "Histology"
+    ENDOSCOPY = "endoscopy", "Endoscopy"
+
+
+MAX_NOTES = 10_000  # characters: a long consultation letter
+
+
+class Case(Trashable):
+    """A patient examination.
 
     ``search_text`` is what the list searches, one value a line, lower case, tags after a ``#``:
     JSON cannot be searched alike on SQLite and PostgreSQL. ``case_create`` and ``case_update`` keep
@@ -51,7 +62,8 @@ class Case(Binnable):
 
     edited = (
         *("accession", "patient_key", "age_band", "sex"),
-        *("organ", "procedure", "diagnosis", "tags"),
+        *("organ", "procedure", "diagnosis", "tags", "modality"),
+        *("clinical_question", "notes"),
     )
     accession = NameField(max_length=64)
     patient_key = NameField(max_length=64, blank=True, help_text="Pseudonym, never a name")
@@ -60,7 +72,25 @@ class Case(Binnable):
     organ = NameField(max_length=80, blank=True)
     procedure = NameField(max_length=120, blank=True)
     diagnosis = NameField(max_length=200, blank=True)
+    clinical_question = NameField(
+        max_length=500, blank=True, help_text="Question of the referring clinician"
+    )
+    notes = models.TextField(
+        max_length=MAX_NOTES,
+        validators=[MaxLengthValidator(MAX_NOTES)],
+        blank=True,
+        help_text="Plain text for the lab, not shown to other labs",
+    )
     tags = models.JSONField(default=list, blank=True)
+    modality = models.CharField(
+        max_length=20,
+        choices=Modality.choices,
+        blank=True,
+        help_text="Modality of its first image; empty before there is one",
+    )
+    is_modality_by_hand = models.BooleanField(
+        default=False, help_text="Somebody in the lab set it, for all its images"
+    )
     search_text = models.TextField(blank=True, editable=False)
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
@@ -73,19 +103,22 @@ class Case(Binnable):
                 fields=["lab", "accession"], condition=PRESENT, name="case_accession_unique"
             ),
         )
-        indexes = (models.Index(fields=["lab", "patient_key"], name="case_lab_patient"),)
+        indexes = (
+            models.Index(fields=["lab", "patient_key"], name="case_lab_patient"),
+            models.Index(fields=["lab", "modality"], name="case_lab_modality"),
+        )
 
     def __str__(self) -> str:
         return self.accession
 
     @classmethod
     def shared_with(cls, user: User) -> models.Q | None:
-        """Those that another lab shares."""
+        """Rows that another lab shares."""
         return models.Q(pk__in=cases_shared_with(user))
 
 
 class Asset(LabOwned):
-    """One stored file, known by its content. Its path follows from lab and hash."""
+    """A stored file, identified by its content. Its path follows from lab and hash."""
 
     sha256 = models.CharField(max_length=64)
     size_bytes = models.BigIntegerField()
@@ -99,7 +132,7 @@ class Asset(LabOwned):
 
 
 class StorageIdentity(BaseModel):
-    """One row: its id names this database in ``identity.json`` of the storage."""
+    """Identity of this database, the id in ``identity.json`` of the storage. A single row."""
 
     only = models.BooleanField(default=True, unique=True, editable=False)
 
@@ -108,7 +141,7 @@ class StorageIdentity(BaseModel):
 
 
 class LabQuota(LabOwned):
-    """What the originals of one lab may hold, where it differs from the setting."""
+    """Limit on the size of one lab's originals, if it differs from the setting."""
 
     limit_bytes = models.BigIntegerField()
 
@@ -117,13 +150,14 @@ class LabQuota(LabOwned):
 
 
 class UploadState(models.TextChoices):
-    """Where a transfer stands."""
+    """State of an upload."""
 
     RECEIVING = "receiving", "Receiving"
     CHECKING = "checking", "Checking"
     STORED = "stored", "Stored"
     REFUSED = "refused", "Refused"
     QUARANTINED = "quarantined", "In quarantine"
+    WITHHELD = "withheld", "Original of a redacted file"
 
 
 class Upload(LabOwned):
@@ -168,7 +202,7 @@ class Upload(LabOwned):
 
 
 class CanvasKind(models.TextChoices):
-    """What stands behind a canvas."""
+    """Kind of object that a canvas shows."""
 
     SLIDE = "slide", "Slide"
     STILL = "still", "Still"
@@ -176,7 +210,7 @@ class CanvasKind(models.TextChoices):
     MOSAIC = "mosaic", "Mosaic"
 
 
-class Canvas(Binnable):
+class Canvas(Trashable):
     """A pixel plane with width, height, microns per pixel and, for video, time.
 
     ``pixels_path`` is relative to the storage root: the file tiles are served from (for a video,
@@ -187,10 +221,13 @@ class Canvas(Binnable):
         "mpp_x",
         "mpp_y",
         "display_range",
+        "modality",
     )
 
     case = models.ForeignKey(Case, on_delete=models.CASCADE, related_name="canvases")
     kind = models.CharField(max_length=8, choices=CanvasKind.choices)
+    modality = models.CharField(max_length=20, choices=Modality.choices, default=Modality.HISTOLOGY)
+    is_modality_by_hand = models.BooleanField(default=False, help_text="Somebody in the lab set it")
     name = NameField(max_length=200)
     width_px = models.PositiveIntegerField()
     height_px = models.PositiveIntegerField()
@@ -216,6 +253,7 @@ class Canvas(Binnable):
     class Meta:
         ordering = ("created_at", "id")
         verbose_name_plural = "canvases"
+        indexes = (models.Index(fields=["lab", "modality"], name="canvas_lab_modality"),)
 
     def __str__(self) -> str:
         return self.name
@@ -243,15 +281,15 @@ class Canvas(Binnable):
 
 
 class ItemState(models.TextChoices):
-    """Where a slide, video or mosaic stands."""
+    """State of a slide, video or mosaic."""
 
     PREPARING = "preparing", "Preparing"
     READY = "ready", "Ready"
     FAILED = "failed", "Failed"
 
 
-class CaseItem(Binnable):
-    """What a case holds: it is made by a job and, once ready, shows on a canvas."""
+class CaseItem(Trashable):
+    """Object of a case, made by a job and shown on a canvas once ready."""
 
     edited: ClassVar[tuple[str, ...]] = ("name",)
     name = NameField(max_length=200)
@@ -329,6 +367,6 @@ class Video(CaseItem):
         return DisplayGeometry(**self.geometry) if self.geometry else None
 
 
-def canvases_in_bin() -> models.QuerySet[Canvas, Any]:
-    """Ids of canvases in the bin, as a subquery."""
-    return Canvas.everything.exclude(bin_entry=None).order_by().values("pk")
+def canvases_in_trash() -> models.QuerySet[Canvas, Any]:
+    """Ids of canvases in the trash, as a subquery."""
+    return Canvas.all_objects.exclude(trash_entry=None).order_by().values("pk")

@@ -9,7 +9,8 @@ from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
-from portal.labs.models import Lab, LabOwned, LabOwnedQuerySet, Membership, ShownManager, User
+from portal.labs.models import Lab, LabOwned, Membership, User
+from portal.labs.models.people import LabOwnedQuerySet, ShownManager
 
 
 class CaseShareQuerySet(LabOwnedQuerySet["CaseShare"]):
@@ -20,7 +21,7 @@ class CaseShareQuerySet(LabOwnedQuerySet["CaseShare"]):
         return self.filter(ended_at=None, until__gte=today())
 
     def live(self) -> Self:
-        """Those that let the other lab read: open and accepted."""
+        """Shares that let the other lab read: open and accepted."""
         return self.open().exclude(accepted_at=None)
 
 
@@ -28,7 +29,7 @@ CaseShareManager = ShownManager.from_queryset(CaseShareQuerySet)
 
 
 class CaseShare(LabOwned):
-    """One case, to be read by the members of one other lab, until the end of a day (UTC).
+    """A case, to be read by the members of one other lab, until the end of a day (UTC).
 
     ``lab`` is that of the case. A manager there offers it, one of the other lab accepts it, either
     ends it. Rows stay, as a record.
@@ -43,7 +44,7 @@ class CaseShare(LabOwned):
     accepted_at = models.DateTimeField(null=True, blank=True)
     ended_at = models.DateTimeField(null=True, blank=True)
     objects = CaseShareManager()  # type: ignore[misc,assignment]  # narrower than the one inherited
-    everything = CaseShareQuerySet.as_manager()  # type: ignore[misc]
+    all_objects = CaseShareQuerySet.as_manager()  # type: ignore[misc]
 
     class Meta:
         ordering = ("-created_at", "id")
@@ -70,12 +71,12 @@ class CaseShare(LabOwned):
 
     @classmethod
     def shown(cls, rows: models.QuerySet[Any]) -> models.QuerySet[Any]:
-        """Those whose case is not in the bin."""
-        return rows.filter(case__bin_entry=None)
+        """Rows whose case is not in the trash."""
+        return rows.filter(case__trash_entry=None)
 
     @classmethod
     def shared_with(cls, user: User) -> models.Q | None:
-        """Those with a lab of the person's."""
+        """Shares with a lab of the person's."""
         return models.Q(with_lab_id__in=Membership.objects.of(user).values("lab_id"))
 
 
@@ -87,5 +88,5 @@ def today() -> date:
 def cases_shared_with(user: User) -> models.QuerySet[CaseShare, Any]:
     """Ids of the cases that other labs share with one of the person's, as a subquery."""
     mine = Membership.objects.of(user).values("lab_id")
-    live: Any = CaseShare.everything.live().filter(with_lab__in=mine)
+    live: Any = CaseShare.all_objects.live().filter(with_lab__in=mine)
     return live.order_by().values("case_id")  # type: ignore[no-any-return]

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 
 from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
 
 from portal.archive.models import Canvas, Video
+from portal.archive.selectors.stains import stain_shown
 from portal.core.errors import NotFoundError
+from portal.core.registry import Registry
 from portal.labs.models import User
+
+CanvasCounter = Callable[[User, Collection[uuid.UUID]], Mapping[uuid.UUID, int]]
+CANVAS_COUNTERS: Registry[str, CanvasCounter] = Registry()
+"""Functions that count, in one query, what a person may see on canvases, by the name of one such
+thing."""
 
 
 def canvas_list(*, user: User) -> QuerySet[Canvas]:
@@ -18,11 +26,46 @@ def canvas_list(*, user: User) -> QuerySet[Canvas]:
 
 
 def canvas_get(*, user: User, canvas_id: uuid.UUID) -> Canvas:
-    """One canvas, or ``NotFoundError``."""
+    """A canvas; ``NotFoundError`` if it is not visible."""
     canvas = canvas_list(user=user).filter(pk=canvas_id).first()
     if canvas is None:
         raise NotFoundError("No such canvas.")
     return canvas
+
+
+def canvases_of_case(*, user: User, case_id: uuid.UUID) -> QuerySet[Canvas]:
+    """The canvases of a case that the person may see, in order of arrival, with their slides."""
+    canvases = Canvas.objects.visible_to(user).filter(case=case_id)
+    return canvases.select_related("slide").order_by("created_at", "id")
+
+
+@dataclass(frozen=True, slots=True)
+class TrayImage:
+    """A canvas as the viewer's tray lists it.
+
+    Attributes:
+        description: Stain of a slide where it is known, else the kind of canvas.
+        counts: Number of things on it by the name of one.
+    """
+
+    canvas: Canvas
+    description: str
+    counts: Mapping[str, int]
+
+
+def tray_images(*, user: User, case_id: uuid.UUID) -> list[TrayImage]:
+    """The images of a case that the person may see. The number of queries is constant."""
+    canvases = list(canvases_of_case(user=user, case_id=case_id))
+    ids = [canvas.pk for canvas in canvases]
+    counted = [(name, count(user, ids)) for name, count in CANVAS_COUNTERS.items()]
+    return [
+        TrayImage(
+            canvas=canvas,
+            description=stain_shown(canvas) or canvas.get_kind_display(),
+            counts={name: numbers.get(canvas.pk, 0) for name, numbers in counted},
+        )
+        for canvas in canvases
+    ]
 
 
 def canvas_video(canvas: Canvas) -> Video:
@@ -40,21 +83,21 @@ def canvases_require(*, user: User, canvas_ids: Collection[uuid.UUID]) -> None:
         raise NotFoundError("No such canvas.")
 
 
-def canvases_beside(*, user: User, canvas: Canvas, text: str = "") -> QuerySet[Canvas]:
-    """What this person may put beside a canvas: of its case, then of their labs, newest first.
+def canvases_to_compare(*, user: User, canvas: Canvas, text: str = "") -> QuerySet[Canvas]:
+    """Canvases that the person may compare with this one: of its case first, then of their labs,
+    newest first.
 
     Args:
-        text: only those whose name or stain, or whose case's accession, organ or diagnosis holds
-            it.
+        text: Only canvases whose name, stain, accession, organ or diagnosis contains it.
     """
     of_labs = Canvas.objects.owned_by(user).values("pk")
-    is_beside = ExpressionWrapper(Q(case=canvas.case_id), output_field=BooleanField())
+    is_same_case = ExpressionWrapper(Q(case=canvas.case_id), output_field=BooleanField())
     found = (
         Canvas.objects.visible_to(user)
         .filter(Q(case=canvas.case_id) | Q(pk__in=of_labs))
         .select_related("case")
-        .annotate(is_beside=is_beside)
-        .order_by("-is_beside", "-created_at", "id")
+        .annotate(is_same_case=is_same_case)
+        .order_by("-is_same_case", "-created_at", "id")
     )
     if text:
         fields = ("name", "slide__stain", "case__accession", "case__organ", "case__diagnosis")

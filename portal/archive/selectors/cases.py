@@ -12,6 +12,12 @@ from django.db.models.functions import Coalesce
 from django.urls import reverse
 
 from portal.archive.models import Canvas, CanvasKind, Case, ItemState, Slide, Video
+from portal.archive.selectors.vocabulary import (
+    CaseWord,
+    coded_cases,
+    words_coded,
+    words_of_vocabulary,
+)
 from portal.audit.naming import Named
 from portal.core.errors import NotFoundError
 from portal.core.text import name_key
@@ -24,9 +30,9 @@ THUMBNAILS_PER_CASE = 4  # as many as fit a row of the list
 class CaseFacets:
     """The values a person can filter cases by: those that occur."""
 
-    organs: list[str]
+    organs: list[CaseWord]
     procedures: list[str]
-    diagnoses: list[str]
+    diagnoses: list[CaseWord]
     tags: list[str]
     stains: list[str]
 
@@ -61,9 +67,14 @@ def with_thumbnails(cases: QuerySet[Case]) -> QuerySet[Case]:
 
 
 def case_search(cases: QuerySet[Case], text: str) -> QuerySet[Case]:
-    """Cases in which every word occurs, in any of the lines of ``Case.search_text``."""
-    for word in name_key(text).split()[:10]:
-        cases = cases.filter(search_text__contains=word)
+    """Cases in which every word occurs, in any of the lines of ``Case.search_text``.
+
+    A word that is a code of the lab's vocabulary finds the cases with its terms too.
+    """
+    words = name_key(text).split()[:10]
+    coded = coded_cases(cases, words)
+    for word in words:
+        cases = cases.filter(Q(search_text__contains=word) | coded[word])
     return cases
 
 
@@ -100,25 +111,42 @@ def case_holding(cases: QuerySet[Case], kind: str) -> QuerySet[Case]:
     return cases.filter(found)
 
 
-def case_get(*, user: User, case_id: uuid.UUID) -> Case:
-    """One case, shared ones too, or ``NotFoundError``."""
-    case = Case.objects.visible_to(user).select_related("lab").filter(pk=case_id).first()
+def case_get(*, user: User, case_id: uuid.UUID, with_shared: bool = True) -> Case:
+    """A case, shared ones too unless ``with_shared`` is false; ``NotFoundError`` if not visible."""
+    cases = Case.objects.visible_to(user) if with_shared else Case.objects.owned_by(user)
+    case = cases.select_related("lab").filter(pk=case_id).first()
     if case is None:
         raise NotFoundError("No such case.")
     return case
 
 
-def case_facets(*, user: User) -> CaseFacets:
-    """What occurs in the cases of the person's labs."""
+def case_facets(*, user: User, with_vocabulary: bool = False) -> CaseFacets:
+    """Values that occur in the cases of the person's labs.
+
+    Args:
+        with_vocabulary: The terms of their vocabularies too, which no case may have.
+    """
     cases = Case.objects.owned_by(user).order_by()
     rows = cases.values_list("organ", "procedure", "diagnosis").distinct()
-    organs, procedures, diagnoses = (
-        words_of(column) for column in (zip(*rows, strict=True) if rows else ((), (), ()))
+    organs, procedures, diagnoses = zip(*rows, strict=True) if rows else ((), (), ())
+    terms = words_of_vocabulary(user) if with_vocabulary else {}
+    words = words_coded(
+        user,
+        {
+            "organ": words_of((*organs, *terms.get("organ", ()))),
+            "diagnosis": words_of((*diagnoses, *terms.get("diagnosis", ()))),
+        },
     )
     tags = {tag for row in cases.exclude(tags=[]).values_list("tags", flat=True) for tag in row}
     slides = Slide.objects.owned_by(user).exclude(stain="").order_by()
     stains = words_of(slides.values_list("stain", flat=True).distinct())
-    return CaseFacets(organs, procedures, diagnoses, sorted(tags, key=str.lower), stains)
+    return CaseFacets(
+        words["organ"],
+        words_of(procedures),
+        words["diagnosis"],
+        sorted(tags, key=str.lower),
+        stains,
+    )
 
 
 def words_of(values: Iterable[str]) -> list[str]:

@@ -1,9 +1,9 @@
-"""Frames decoded ahead: one miss decodes the run of neighbours that a person steps through next.
+"""Read-ahead of video frames: a cache miss decodes the whole run of neighbouring frames.
 
-A frame in the middle of a group of pictures costs the whole way from its key frame. So the frames
-of a video are divided into runs; whoever needs one frame decodes its run once, by one thread on
-this machine, and everything of it is cached. The frame asked for is encoded first: its request goes
-on while the thread writes the rest.
+Decoding a frame in the middle of a group of pictures costs everything from its key frame. So the
+frames of a video are divided into runs. The first request for a frame decodes its run in one thread
+on this machine and caches all of it. The requested frame is encoded first: its request returns
+while the thread writes the rest.
 """
 
 from __future__ import annotations
@@ -19,20 +19,21 @@ from pathlib import Path
 from ml.errors import MlError
 from ml.imaging.slides.jpeg import encode_jpeg
 from ml.types import FrameTable, ImageU8
-from portal.archive import storage
+from portal.archive.storage import files as storage
 
 RUN_FRAMES = 24
 """About a second: a thread is busy for half of one at 1080p, and a key held down needs one run a
 second."""
 _LOOK_EVERY_S = 0.005  # while another thread or process decodes the run
-_WAIT_AT_MOST_S = 30.0  # then this request decodes its frame by itself
+_MAX_WAIT_S = 30.0  # then this request decodes its frame by itself
 _HELD_BYTES = 96 * 2**20
-"""Of decoded frames before the wanted one; beyond, they are encoded as they come."""
+"""Largest size of decoded frames buffered before the requested one; beyond it they are encoded
+in order."""
 
 
 @dataclass(slots=True)
 class _Run:
-    """One run under way. ``ready`` is set once ``wanted`` is there, or once it failed."""
+    """A run under way. ``ready`` is set once ``wanted`` is there, or once it failed."""
 
     source: Path
     table: FrameTable
@@ -50,7 +51,7 @@ class _Run:
 
 
 def frame_by_run(source: Path, table: FrameTable, index: int, folder: Path) -> bytes:
-    """One frame as JPEG; its run is cached in ``folder`` as ``<pts>.jpg``.
+    """A frame as JPEG; its run is cached in ``folder`` as ``<pts>.jpg``.
 
     Raises:
         OSError, MlError: the stored file cannot be read or decoded.
@@ -59,11 +60,11 @@ def frame_by_run(source: Path, table: FrameTable, index: int, folder: Path) -> b
     target = folder / f"{int(table.pts[index])}.jpg"
     folder.mkdir(parents=True, exist_ok=True)
     lock = folder / f"run-{run.span.start}.lock"
-    stop = time.monotonic() + _WAIT_AT_MOST_S
+    stop = time.monotonic() + _MAX_WAIT_S
     while time.monotonic() < stop:
         file = _taken(lock)
         if file is not None:
-            with suppress(FileNotFoundError):  # whoever had the lock may have written it
+            with suppress(FileNotFoundError):  # the previous holder of the lock may have written it
                 data = target.read_bytes()
                 file.close()
                 return data
@@ -136,7 +137,7 @@ def _decode(run: _Run, *, only_wanted: bool = False) -> None:
 
 
 def _frames(run: _Run) -> Iterator[tuple[int, int, ImageU8]]:
-    from ml.imaging.videos import iter_frames
+    from ml.imaging.videos.video import iter_frames
 
     pts = run.table.pts
     first, last = int(pts[run.span.start]), int(pts[run.span.stop - 1])

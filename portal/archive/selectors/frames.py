@@ -10,22 +10,22 @@ import numpy as np
 
 from ml.errors import CorruptFileError, MlError
 from ml.types import FrameTable, ImageU8
-from portal.archive import storage
 from portal.archive.inspection import FILMSTRIP_NAME, filmstrip_make
 from portal.archive.models import Canvas, Video
 from portal.archive.selectors.canvases import canvas_video
 from portal.archive.selectors.frame_runs import frame_by_run, only_one
+from portal.archive.storage import files as storage
 from portal.core.errors import NotFoundError, UnavailableError
 
 SCHEME = "2"
 """Part of every ETag; raise it when the same frame gives other bytes than before."""
 
-FILMSTRIP_MOST = 60
+MAX_FILMSTRIP_FRAMES = 60
 """Pictures in a filmstrip: a wide screen shows some twenty side by side, large ones more."""
 
 
 class FrameRow(TypedDict):
-    """One frame; ``key`` where it decodes by itself."""
+    """A frame; ``key`` if it is a key frame."""
 
     index: int
     pts: int
@@ -60,7 +60,7 @@ def frame_pixels(canvas: Canvas, pts: int) -> ImageU8:
 
 def stored_frame(pixels_path: str, frames_path: str, pts: int) -> ImageU8:
     """Read a frame by the storage paths of the pixels and the frame table; see ``frame_pixels``."""
-    from ml.imaging.videos import read_frame
+    from ml.imaging.videos.video import read_frame
 
     try:
         table = _table(str(storage.resolve(frames_path)))
@@ -111,7 +111,7 @@ def frame_etag(canvas: Canvas, pts: int) -> str:
 
 
 def frame_jpeg(canvas: Canvas, video: Video, pts: int) -> bytes:
-    """One frame as JPEG, kept in the canvas' cache folder."""
+    """A frame as JPEG, cached in the canvas' cache folder."""
     folder = storage.cache_folder(canvas.pk) / f"frames-{SCHEME}"
     with suppress(FileNotFoundError):
         return (folder / f"{pts}.jpg").read_bytes()
@@ -124,8 +124,8 @@ def frame_jpeg(canvas: Canvas, video: Video, pts: int) -> bytes:
 
 
 def filmstrip_count(frames: int) -> int:
-    """How many pictures the filmstrip of a video of this many frames has."""
-    return min(frames, FILMSTRIP_MOST)
+    """Number of filmstrip pictures for a video with this many frames."""
+    return min(frames, MAX_FILMSTRIP_FRAMES)
 
 
 def filmstrip_jpeg(canvas: Canvas, video: Video) -> bytes:
@@ -154,7 +154,7 @@ def filmstrip_jpeg(canvas: Canvas, video: Video) -> bytes:
 
 @lru_cache(maxsize=32)
 def _table(path: str) -> FrameTable:
-    from ml.imaging.videos import load_frame_table
+    from ml.imaging.videos.frame_table_file import load_frame_table
 
     try:
         return load_frame_table(path)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import uuid
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from django.db.models import QuerySet
 
-from portal.archive import storage
-from portal.archive.models import Asset, IntakeRules, Upload, UploadState
+from ml.errors import MlError, UnknownNameError
+from portal.archive import inspection
+from portal.archive.inspection import Preview
+from portal.archive.models import Asset, IntakeRules, Redaction, Slide, Upload, UploadState, Video
 from portal.archive.rules import require_intake
-from portal.core.errors import NotFoundError
+from portal.archive.storage import files as storage
+from portal.core.errors import ConflictError, NotFoundError
 from portal.labs.models import Membership, Role, User
 
 
@@ -19,50 +24,116 @@ def intake_rules_of(lab_id: uuid.UUID) -> IntakeRules:
     return found or IntakeRules(lab_id=lab_id)
 
 
+def known_words_of(item: Slide | Video) -> list[str]:
+    """Texts that identify an item's patient where a picture shows one of their words."""
+    sent = Upload.objects.filter(case_id=item.case_id, asset_id=item.asset_id)
+    case, names = item.case, sent.values_list("filename", flat=True)
+    return [one for one in (case.accession, case.patient_key, item.name, *names) if one]
+
+
 def quarantine_list(*, user: User) -> QuerySet[Upload]:
     """Files in quarantine of the labs that the person manages, newest first."""
     held = _managed(user, UploadState.QUARANTINED)
-    held = held.select_related("case", "lab", "created_by", "asset", "evidence")
+    held = held.select_related("case", "lab", "created_by", "asset", "evidence", "redaction")
     return held.defer("evidence__picture")
 
 
+def redaction_of(item: Slide | Video) -> Redaction | None:
+    """Boxes that are to be made black in an item's file; None if there are none to make."""
+    found: Redaction | None = Redaction.objects.filter(
+        upload__case_id=item.case_id, upload__asset_id=item.asset_id, applied_at=None
+    ).first()
+    return found
+
+
+def originals_list(*, user: User) -> QuerySet[Upload]:
+    """Originals of redacted files of the labs that the person manages, newest first."""
+    return _managed(user, UploadState.WITHHELD).select_related(
+        "case", "lab", "created_by", "asset", "redacted"
+    )
+
+
+def original_get(*, user: User, upload_id: uuid.UUID) -> Upload:
+    """Original of a redacted file; ``NotFoundError``, ``ForbiddenError`` for non-managers."""
+    return _one(originals_list(user=user), UploadState.WITHHELD, user, upload_id)
+
+
+def original_path(upload: Upload) -> Path:
+    """Path of the original of a redacted file; ``NotFoundError`` if the storage has lost it."""
+    try:
+        return storage.asset_path(upload.lab_id, upload.sha256)
+    except FileNotFoundError as error:
+        raise NotFoundError("The storage has lost this original.") from error
+
+
 def refused_list(*, user: User) -> QuerySet[Upload]:
-    """Files refused on arrival in labs that the person manages, newest first; none is kept."""
+    """Files refused on arrival in labs that the user manages, newest first; they are not stored."""
     return _managed(user, UploadState.REFUSED).select_related("case", "created_by")
 
 
 def _managed(user: User, state: UploadState) -> QuerySet[Upload]:
     managed = Membership.objects.of(user).filter(role=Role.MANAGER).values("lab_id")
     found: QuerySet[Upload] = Upload.objects.owned_by(user).filter(
-        state=state, lab_id__in=managed, case__isnull=False, case__bin_entry=None, is_part=False
+        state=state, lab_id__in=managed, case__isnull=False, case__trash_entry=None, is_part=False
     )
     return found.order_by("-updated_at", "id")
 
 
 def quarantine_get(*, user: User, upload_id: uuid.UUID) -> Upload:
-    """One of them, or ``NotFoundError``; ``ForbiddenError`` for members who are not managers."""
-    found = quarantine_list(user=user).filter(pk=upload_id).first()
+    """Quarantined file; ``NotFoundError`` if not visible, ``ForbiddenError`` for non-managers."""
+    return _one(quarantine_list(user=user), UploadState.QUARANTINED, user, upload_id)
+
+
+def preview_of(upload: Upload, *, image: str = "", at: float = 0.0) -> Preview:
+    """The picture of a file in quarantine on which boxes are drawn, made in a confined child.
+
+    Args:
+        image: "label" or "macro" of a slide; "" for the picture itself.
+        at: Place of the frame in a video, as a share of its length.
+    Raises:
+        NotFoundError: It has no such picture.
+        ConflictError: It cannot be opened.
+    """
+    if upload.asset is None:
+        raise NotFoundError("No such file in quarantine.")
+    with TemporaryDirectory() as folder:
+        source = storage.asset_path(upload.lab_id, upload.asset.sha256)
+        try:
+            return inspection.preview_make(source, Path(folder), image=image, at=at)
+        except UnknownNameError as error:
+            raise NotFoundError(f"{upload.name} has no {image} image.") from error
+        except MlError as error:
+            raise ConflictError(
+                f"No picture can be shown: {error}.", code="not-openable"
+            ) from error
+
+
+def _one(rows: QuerySet[Upload], state: UploadState, user: User, upload_id: uuid.UUID) -> Upload:
+    found: Upload | None = rows.filter(pk=upload_id).first()
     if found is not None:
         return found
-    held = Upload.objects.owned_by(user).filter(pk=upload_id, state=UploadState.QUARANTINED).first()
-    if held is not None:
-        require_intake(user, held.lab_id)
+    hidden = Upload.objects.owned_by(user).filter(pk=upload_id, state=state).first()
+    if hidden is not None:
+        require_intake(user, hidden.lab_id)
     raise NotFoundError("No such file in quarantine.")
 
 
 def asset_received(lab_id: uuid.UUID, sha256: str) -> Asset | None:
-    """What the lab keeps of a file with these bytes, which may have been sent with names in them.
+    """The lab's asset of an uploaded file with this hash; the file may have contained names.
 
-    None as well where the storage has lost it: then it is received again.
+    None as well if the storage has lost its original: then it is received again.
     """
     if not sha256:
         return None
-    kept: Asset | None = Asset.objects.filter(lab_id=lab_id, sha256=sha256).first()
-    if kept is None:
+    withheld = UploadState.WITHHELD  # the redacted file takes its place
+    assets = Asset.objects.filter(lab_id=lab_id, sha256=sha256)
+    asset: Asset | None = assets.exclude(uploads__state=withheld).first()
+    if asset is None:
         sent = Upload.objects.filter(lab_id=lab_id, sha256=sha256).exclude(asset=None)
+        sent = sent.exclude(state=withheld)
         before = sent.select_related("asset").first()
-        kept = before.asset if before else None
-    if kept is None:
+        asset = before.asset if before else None
+    if asset is None:
         return None
-    found = storage.the_store().stat(storage.asset_name(lab_id, kept.sha256))
-    return kept if found is not None and found.size_bytes == kept.size_bytes else None
+    found = storage.the_store().stat(storage.asset_name(lab_id, asset.sha256))
+    return asset if found is not None and found.size_bytes == asset.size_bytes else None

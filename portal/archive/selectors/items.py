@@ -9,11 +9,11 @@ from typing import TypeVar
 
 from django.db.models import QuerySet
 
-from portal.archive import storage
 from portal.archive.models import CaseItem, Slide, Video
+from portal.archive.storage import files as storage
 from portal.core.errors import NotFoundError
 from portal.jobs.models import Job
-from portal.jobs.selectors import job_latest_for
+from portal.jobs.selectors.jobs import job_latest_for
 from portal.labs.models import User
 
 _Item = TypeVar("_Item", Slide, Video)
@@ -30,24 +30,24 @@ class ItemCard:
 
 
 def slide_list(*, user: User, with_shared: bool = False) -> QuerySet[Slide]:
-    """The slides and stills of the person's labs; if asked, also of cases shared with them."""
+    """The slides and stills of the person's labs; optionally also of cases shared with them."""
     slides = Slide.objects.visible_to(user) if with_shared else Slide.objects.owned_by(user)
     return slides.select_related("case", "canvas", "asset", "lab")
 
 
 def video_list(*, user: User, with_shared: bool = False) -> QuerySet[Video]:
-    """The videos of the person's labs; if asked, also of cases shared with them."""
+    """The videos of the person's labs; optionally also of cases shared with them."""
     videos = Video.objects.visible_to(user) if with_shared else Video.objects.owned_by(user)
     return videos.select_related("case", "canvas", "asset", "lab")
 
 
 def slide_get(*, user: User, slide_id: uuid.UUID) -> Slide:
-    """One slide, or ``NotFoundError``."""
+    """A slide; ``NotFoundError`` if it is not visible."""
     return _get(slide_list(user=user, with_shared=True), slide_id, "slide")
 
 
 def video_get(*, user: User, video_id: uuid.UUID) -> Video:
-    """One video, or ``NotFoundError``."""
+    """A video; ``NotFoundError`` if it is not visible."""
     return _get(video_list(user=user, with_shared=True), video_id, "video")
 
 
@@ -81,6 +81,6 @@ def _get(items: QuerySet[_Item], item_id: uuid.UUID, word: str) -> _Item:
 
 
 def video_media_type(video: Video) -> str:
-    """Of what a browser plays: a rendition is MP4, an original what its container is."""
+    """Media type for playback: MP4 for a rendition, the container's type for an original."""
     is_webm = any(word in video.container.lower() for word in _WEBM)
     return "video/webm" if is_webm and storage.is_original(video.media_path) else "video/mp4"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ml.imaging.slides import SlideImage, open_slide
-from portal.archive import storage
+from ml.imaging.slides.slide import SlideImage, open_slide
 from portal.archive.models import Canvas
+from portal.archive.storage import files as storage
 
 
 def canvas_slide_open(canvas: Canvas) -> SlideImage:

@@ -6,7 +6,8 @@ import uuid
 
 from django.db.models import QuerySet
 
-from portal.archive.models import Case, CaseShare, CaseShareQuerySet
+from portal.archive.models import Case, CaseShare
+from portal.archive.models.shares import CaseShareQuerySet
 from portal.core.errors import NotFoundError
 from portal.labs.models import Lab, Membership, Role, User
 from portal.labs.rules import has_role
@@ -23,9 +24,9 @@ def share_seen(user: User, case: Case) -> CaseShare | None:
 
 
 def shares_of_case(user: User, case: Case) -> CaseShareQuerySet:
-    """Shares of a case that this person may know of, the newest first, ended ones too.
+    """Shares of a case that the person may see, newest first, including ended ones.
 
-    Of another lab's case: those with their own labs alone.
+    For another lab's case: only shares with their own labs.
     """
     shares: CaseShareQuerySet = CaseShare.objects.visible_to(user).filter(case=case)
     return shares.select_related("lab", "with_lab", "offered_by", "case")
@@ -37,14 +38,14 @@ def shares_given(user: User, *, lab: Lab) -> QuerySet[CaseShare]:
 
 
 def shares_received(user: User, *, lab: Lab) -> QuerySet[CaseShare]:
-    """Open shares with the lab, the newest first; offers for its managers alone."""
+    """Open shares with the lab, newest first; offers only for its managers."""
     shares = _open(user).filter(with_lab=lab)
     is_manager = has_role(user, lab.pk, at_least=Role.MANAGER)
     return shares if is_manager else shares.exclude(accepted_at=None)
 
 
 def shared_count(user: User, *, lab: Lab | None) -> int:
-    """How many cases other labs share with the lab; None: with any of the person's."""
+    """Number of cases that other labs share with the lab; None: with any of the person's labs."""
     live = CaseShare.objects.live().filter(
         with_lab__in=Membership.objects.of(user).values("lab_id")
     )
@@ -57,7 +58,7 @@ def share_list(user: User) -> QuerySet[CaseShare]:
 
 
 def share_get(user: User, share_id: uuid.UUID) -> CaseShare:
-    """One share, ended or not; ``NotFoundError`` also where it is between other labs."""
+    """A share, ended or not; ``NotFoundError`` also where it is between other labs."""
     shares = CaseShare.objects.visible_to(user).select_related("lab", "with_lab", "case")
     share: CaseShare | None = shares.filter(pk=share_id).first()
     if share is None:

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import uuid
 
-from ml.imaging.staining import STAIN_NAMES
-from portal.archive.models import Canvas, Slide
+from ml.imaging.staining.terms import STAIN_NAMES
+from portal.archive.models import Canvas, Modality, Slide
 from portal.archive.selectors.cases import words_of
 from portal.labs.models import User
 
 
 def stain_shown(canvas: Canvas) -> str:
-    """The stain of the slide that a canvas shows; "" of anything else, and where nobody knows it.
+    """Stain of the slide or still on a canvas; "" if unknown, and of anything but histology.
 
     For many canvases, fetch their slides with them (``select_related``).
     """
     slide: Slide | None = getattr(canvas, "slide", None)
-    return slide.stain if slide is not None else ""
+    if slide is None or canvas.modality != Modality.HISTOLOGY:
+        return ""
+    return slide.stain
 
 
 def stains_offered(*, user: User, lab_id: uuid.UUID) -> list[str]:
     """Stains of a lab's slides, then standard ones that it has not used yet. One query.
 
-    For a lab that the person is not a member of, the standard ones alone.
+    Only the standard ones if the person is not a member of the lab.
     """
     slides = Slide.objects.owned_by(user).filter(lab_id=lab_id).exclude(stain="").order_by()
     used = words_of(slides.values_list("stain", flat=True).distinct())

@@ -11,10 +11,10 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from portal.archive.models import Case, Slide, Upload, UploadState, Video
 from portal.core.errors import NotFoundError
 from portal.jobs.models import Job
-from portal.jobs.selectors import job_latest_for
+from portal.jobs.selectors.jobs import job_latest_for
 from portal.labs.models import Lab, Membership, Role, User
 
-HELD_MOST = 20  # shown on the page of a case; managers have a page of all
+MAX_QUARANTINED_SHOWN = 20  # shown on the page of a case; managers have a page of all
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ def upload_list(*, user: User) -> QuerySet[Upload]:
 
 
 def uploads_named(user: User) -> QuerySet[Upload]:
-    """The transfers that a job may name to a person: of what is in the bin, none."""
+    """The transfers that a job may name to a person: of what is in the trash, none."""
     same = {"case": OuterRef("case"), "asset": OuterRef("asset")}
     is_present = Exists(Slide.objects.filter(**same)) | Exists(Video.objects.filter(**same))
     is_named = Q(asset=None) | ~Q(state=UploadState.STORED) | is_present
@@ -51,23 +51,27 @@ def upload_get(*, user: User, upload_id: uuid.UUID) -> Upload:
 
 
 def _shown(user: User) -> QuerySet[Upload]:
-    """All; of crates and files in quarantine, one's own and those of labs that one manages."""
+    """All; of crates and files in quarantine, one's own and those of labs that one manages.
+
+    Originals of redacted files only for managers.
+    """
     managed = Membership.objects.of(user).filter(role=Role.MANAGER).values("lab_id")
-    kept = Q(state=UploadState.QUARANTINED) | Q(case=None)
+    restricted = Q(state=UploadState.QUARANTINED) | Q(case=None)
+    withheld = Q(state=UploadState.WITHHELD) & ~Q(lab_id__in=managed)
     uploads: QuerySet[Upload] = Upload.objects.owned_by(user).exclude(
-        kept & ~Q(created_by=user) & ~Q(lab_id__in=managed)
+        restricted & ~Q(created_by=user) & ~Q(lab_id__in=managed) | withheld
     )
     return uploads
 
 
-def crates_kept(*, lab: Lab, user: User) -> list[Upload]:
-    """What was sent to a lab as a whole case and is not imported yet, newest first."""
+def stored_crates(*, lab: Lab, user: User) -> list[Upload]:
+    """Uploaded cases (RO-Crates) of a lab that are not imported yet, newest first."""
     crates = upload_list(user=user).filter(lab=lab, case=None)
     return list(crates.exclude(state=UploadState.CHECKING).exclude(state=UploadState.STORED))
 
 
 def uploads_interrupted(*, case: Case, user: User) -> list[Upload]:
-    """What this person began to send to a case and has not finished."""
+    """Unfinished uploads of this person to a case."""
     waiting = upload_list(user=user).filter(case=case, created_by=user)
     return list(waiting.filter(state=UploadState.RECEIVING))
 
@@ -75,11 +79,11 @@ def uploads_interrupted(*, case: Case, user: User) -> list[Upload]:
 def uploads_held(*, case: Case, user: User) -> list[Upload]:
     """Files sent to a case that are in quarantine: one's own, and for managers everybody's."""
     held = upload_list(user=user).filter(case=case, state=UploadState.QUARANTINED)
-    return list(held[:HELD_MOST])
+    return list(held[:MAX_QUARANTINED_SHOWN])
 
 
 def uploads_seen(uploads: Sequence[Upload]) -> list[UploadSeen]:
-    """What became of transfers, in as many queries for one as for a page of them."""
+    """State and result of uploads; the number of queries does not depend on their number."""
     jobs = job_latest_for(target_type="upload", target_ids=[upload.pk for upload in uploads])
     assets = {upload.asset_id for upload in uploads if upload.asset_id}
     items: dict[tuple[uuid.UUID | None, uuid.UUID], Slide | Video] = {}

@@ -13,9 +13,11 @@ from ml.types import JsonObject
 from portal.archive.models import (
     Canvas,
     CanvasKind,
+    Modality,
     Video,
 )
-from portal.archive.selectors import filmstrip_count, stain_shown
+from portal.archive.selectors.frames import filmstrip_count
+from portal.archive.selectors.stains import stain_shown
 from portal.archive.serializers.records import StoredFramesSerializer
 from portal.archive.tiles.reading import plane_of
 from portal.labs.models import Role
@@ -23,7 +25,7 @@ from portal.labs.rules import role_in
 
 
 class LevelSerializer(serializers.Serializer[Any]):
-    """One level of the tile grid."""
+    """A level of the tile grid."""
 
     width = serializers.IntegerField(source="width_px")
     height = serializers.IntegerField(source="height_px")
@@ -89,6 +91,8 @@ class CanvasSerializer(serializers.ModelSerializer[Canvas]):
         fields = (
             "id",
             "kind",
+            "modality",
+            "is_modality_by_hand",
             "name",
             "case",
             "width",
@@ -111,7 +115,7 @@ class CanvasSerializer(serializers.ModelSerializer[Canvas]):
         )
 
     def get_stain(self, canvas: Canvas) -> str:
-        """Of a slide; empty if nobody knows it."""
+        """Stain of a slide; empty if unknown."""
         return stain_shown(canvas)
 
     def get_tile_url(self, canvas: Canvas) -> str | None:
@@ -151,17 +155,18 @@ class CanvasSerializer(serializers.ModelSerializer[Canvas]):
         }
 
     def get_can_annotate(self, canvas: Canvas) -> bool:
-        """Whether this user may draw."""
+        """Return whether this user may draw."""
         return self._has(Role.ANNOTATOR, canvas)
 
     def get_can_review(self, canvas: Canvas) -> bool:
-        """Whether this user may accept and reject ROIs."""
+        """Return whether this user may accept and reject ROIs."""
         return self._has(Role.REVIEWER, canvas)
 
     def get_can_scale(self, canvas: Canvas) -> bool:
-        """Whether this user may set the pixel size: the file names none."""
+        """Return whether this user may set the pixel size, which the file does not state."""
         is_open = canvas.is_scaled_by_hand or canvas.mpp_x is None
         is_flat = canvas.kind in (CanvasKind.SLIDE, CanvasKind.STILL)
+        is_flat = is_flat and canvas.modality != Modality.ENDOSCOPY
         return is_flat and is_open and self._has(Role.ANNOTATOR, canvas)
 
     def get_can_set_display_range(self, canvas: Canvas) -> bool:
@@ -177,7 +182,7 @@ class CanvasSerializer(serializers.ModelSerializer[Canvas]):
 
 
 class CanvasChangeSerializer(serializers.Serializer[Any]):
-    """The pixel size, where the file names none, or the display range: one of the two."""
+    """One of: pixel size, where the file names none; display range; modality."""
 
     mpp_x = serializers.FloatField(
         allow_null=True,
@@ -191,10 +196,16 @@ class CanvasChangeSerializer(serializers.Serializer[Any]):
         help_text="Of pixels of more than 8 bits; null goes back to the file's own",
     )
 
+    modality = serializers.ChoiceField(
+        Modality.choices,
+        required=False,
+        help_text="Decides how regions are embedded; those of the image are embedded again",
+    )
+
     def validate(self, attrs: JsonObject) -> JsonObject:
-        """One field decides which of the two is changed."""
-        if ("mpp_x" in attrs) == ("display_range" in attrs):
-            raise serializers.ValidationError("Expected either mpp_x or display_range.")
+        """Require one change."""
+        if sum(name in attrs for name in ("mpp_x", "display_range", "modality")) != 1:
+            raise serializers.ValidationError("Expected one of mpp_x, display_range and modality.")
         return attrs
 
 
@@ -218,7 +229,8 @@ class FramePageSerializer(serializers.Serializer[Any]):
 
 
 def tile_url(canvas: Canvas) -> str:
-    """Where the fast path answers tiles; names the content, so each may be cached for good."""
+    """URL of the tiles on the tile server; it names the content, so each tile may be cached for
+    good."""
     return f"/tiles/{canvas.pk}/{plane_of(canvas).key}/{{z}}/{{x}}/{{y}}.jpg"
 
 

@@ -13,11 +13,16 @@ from portal.archive.models import (
     Case,
     CaseShare,
     ItemState,
+    Modality,
     Sex,
     Slide,
     Video,
 )
-from portal.archive.services import MAX_TAG_LENGTH, MAX_TAGS, STAIN_LONGEST
+from portal.archive.services.cases import MAX_TAG_LENGTH, MAX_TAGS
+from portal.archive.services.stains import STAIN_LONGEST
+
+_LAB_ONLY = ("patient_key", "clinical_question", "notes")
+"""Fields that a lab with which a case is shared gets empty."""
 
 
 class CaseSerializer(serializers.ModelSerializer[Case]):
@@ -29,6 +34,12 @@ class CaseSerializer(serializers.ModelSerializer[Case]):
     )
     age_band = serializers.ChoiceField(choices=AgeBand.choices, required=False)
     sex = serializers.ChoiceField(choices=Sex.choices, required=False)
+    modality = serializers.ChoiceField(
+        choices=Modality.choices,
+        required=False,
+        allow_blank=True,
+        help_text="Of its first image, unless set; a change sets it for all images of the case",
+    )
     slide_count = serializers.SerializerMethodField()
     video_count = serializers.SerializerMethodField()
     mosaic_count = serializers.SerializerMethodField()
@@ -47,6 +58,10 @@ class CaseSerializer(serializers.ModelSerializer[Case]):
             "procedure",
             "diagnosis",
             "tags",
+            "clinical_question",
+            "notes",
+            "modality",
+            "is_modality_by_hand",
             "slide_count",
             "video_count",
             "mosaic_count",
@@ -54,6 +69,7 @@ class CaseSerializer(serializers.ModelSerializer[Case]):
             "created_at",
             "updated_at",
         )
+        read_only_fields = ("is_modality_by_hand",)
         validators = ()  # uniqueness is answered by the service, as a conflict
 
     def get_slide_count(self, case: Case) -> int:
@@ -74,9 +90,9 @@ class CaseSerializer(serializers.ModelSerializer[Case]):
         return share.until if share else None
 
     def to_representation(self, case: Case) -> dict[str, Any]:
-        """Without the patient's pseudonym where another lab shares the case."""
+        """Without pseudonym, clinical question and notes where another lab shares the case."""
         shown: dict[str, Any] = super().to_representation(case)
-        return shown | {"patient_key": ""} if self.context.get("share") else shown
+        return shown | dict.fromkeys(_LAB_ONLY, "") if self.context.get("share") else shown
 
 
 class ItemErrorSerializer(serializers.Serializer[Any]):
@@ -87,7 +103,7 @@ class ItemErrorSerializer(serializers.Serializer[Any]):
 
 
 class _ItemSerializer(serializers.Serializer[Any]):
-    """What slides and videos have in common."""
+    """Fields shared by slides and videos."""
 
     id = serializers.UUIDField(read_only=True)
     case = serializers.UUIDField(source="case_id", read_only=True)
@@ -171,7 +187,7 @@ class VideoSerializer(StoredFramesSerializer, _ItemSerializer):
 
 
 class UploadTargetSerializer(serializers.Serializer[Any]):
-    """Where a file goes: it must be known before the file is read."""
+    """Target of a file, required before the file is read."""
 
     case = serializers.UUIDField(help_text="The case that receives it; send it before the file")
 

@@ -1,7 +1,7 @@
-"""Assets: bytes and row come and go together, under one lock for each content.
+"""Assets: bytes and row are created and deleted together, under one lock per content hash.
 
-A file is placed, named by a row and dropped by whoever holds the lock of its hash. Without it an
-upload could find bytes in place that a deletion, committed a moment before, was about to remove.
+The lock is held while a file is placed, referenced by a row, or dropped. Without it an upload could
+find bytes in place that a deletion, committed a moment before, was about to remove.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from pathlib import Path
 
 from django.db import DatabaseError, transaction
 
-from portal.archive import storage
 from portal.archive.models import Asset, Slide, Upload, Video
+from portal.archive.storage.files import asset_name, the_store
+from portal.archive.storage.orphans import OrphanFile, orphan_find, orphan_put, orphan_restore
 from portal.core.database.locks import transaction_lock
 
 logger = logging.getLogger(__name__)
@@ -43,14 +44,14 @@ def asset_placing(lab_id: uuid.UUID, sha256: str, *, received: Path | None) -> I
 @contextmanager
 def assets_placing(lab_id: uuid.UUID, received: Mapping[str, Path | None]) -> Iterator[None]:
     """``asset_placing`` for several contents of a lab at once, by their SHA-256."""
-    store, new = storage.the_store(), []
+    store, new = the_store(), []
     for sha256 in received:
-        if store.stat(storage.asset_name(lab_id, sha256)) is None:
+        if store.stat(asset_name(lab_id, sha256)) is None:
             new.append(sha256)
     try:
         for sha256, path in received.items():
             if path is not None:
-                store.send(path, storage.asset_name(lab_id, sha256))
+                store.send(path, asset_name(lab_id, sha256))
         with transaction.atomic():
             # The lab's lock as well: two files at once must not both fit into its last room.
             names = [_lock_name(lab_id, sha256) for sha256 in received]
@@ -65,39 +66,39 @@ def assets_placing(lab_id: uuid.UUID, received: Mapping[str, Path | None]) -> It
 def asset_release(asset: Asset, *, purge: bool = False) -> bool:
     """Delete an asset's row if nothing names it any more. Call inside a transaction.
 
-    On commit its bytes go to the trash, from which they can be restored for
-    ``TESSERA_TRASH_DAYS`` days.
+    On commit its bytes go to the orphan folder, from which they can be restored for
+    ``TESSERA_ORPHAN_DAYS`` days.
 
     Args:
-        purge: the bytes are deleted for good instead, with copies that lie in the trash already.
+        purge: delete the bytes for good instead, with their copies in the orphan folder.
     Returns:
         Whether the row was deleted.
     """
     lab_id, sha256 = asset.lab_id, asset.sha256
     asset_lock((lab_id, sha256))
-    holders = (Slide.everything, Video.everything, Upload.objects)  # those in the bin as well
+    holders = (Slide.all_objects, Video.all_objects, Upload.objects)  # those in the trash as well
     if any(rows.filter(asset=asset).exists() for rows in holders):
         return False
     asset.delete()
-    drop = asset_purge if purge else asset_trash
+    drop = asset_purge if purge else asset_orphan
     # The sweep takes what a failure leaves. No partial: Django logs a failure by the name.
     transaction.on_commit(lambda: drop(lab_id=lab_id, sha256=sha256), robust=True)
     return True
 
 
-def asset_trash(*, lab_id: uuid.UUID, sha256: str) -> bool:
-    """Move the bytes of a content to the trash, unless a row names them; whether they went."""
+def asset_orphan(*, lab_id: uuid.UUID, sha256: str) -> bool:
+    """Move the bytes of a content to the orphan folder; False if a row names them."""
     with transaction.atomic():
         asset_lock((lab_id, sha256))
-        name = storage.asset_name(lab_id, sha256)
-        if _is_named(lab_id, sha256) or not storage.the_store().stat(name):
+        name = asset_name(lab_id, sha256)
+        if _is_named(lab_id, sha256) or not the_store().stat(name):
             return False
-        storage.trash_put(name)
+        orphan_put(name)
     return True
 
 
 def asset_purge(*, lab_id: uuid.UUID, sha256: str) -> int:
-    """Delete the bytes of a content for good, in place and in the trash, unless a row names them.
+    """Delete the bytes of a content and its orphans for good, unless a row names them.
 
     Returns:
         How many files were deleted; 0 if a row names them (erase the rows first).
@@ -106,28 +107,28 @@ def asset_purge(*, lab_id: uuid.UUID, sha256: str) -> int:
         asset_lock((lab_id, sha256))
         if _is_named(lab_id, sha256):
             return 0
-        names = [storage.asset_name(lab_id, sha256)]
-        names += [item.name for item in storage.trash_find(lab_id, sha256)]
-        return sum(storage.the_store().delete(name) for name in names)
+        names = [asset_name(lab_id, sha256)]
+        names += [item.name for item in orphan_find(lab_id, sha256)]
+        return sum(the_store().delete(name) for name in names)
 
 
 def asset_restore(*, lab_id: uuid.UUID, sha256: str) -> bool:
-    """Bring the bytes of a content back from the trash; False if it holds none."""
+    """Bring the bytes of a content back from the orphan folder; False if it holds none."""
     with transaction.atomic():
         asset_lock((lab_id, sha256))
-        found = storage.trash_find(lab_id, sha256)
+        found = orphan_find(lab_id, sha256)
         if found:
-            storage.trash_restore(found[0])
+            orphan_restore(found[0])
     return bool(found)
 
 
-def trash_purge(item: storage.Trashed, *, lab_id: uuid.UUID, sha256: str) -> bool:
-    """Delete one file of the trash for good, unless it is all there is of what a row names."""
+def orphan_purge(item: OrphanFile, *, lab_id: uuid.UUID, sha256: str) -> bool:
+    """Delete an orphan for good, unless it is the only copy of what a row names."""
     with transaction.atomic():
         asset_lock((lab_id, sha256))
-        if _is_named(lab_id, sha256) and not storage.the_store().stat(item.home):
+        if _is_named(lab_id, sha256) and not the_store().stat(item.home):
             return False
-        storage.the_store().delete(item.name)
+        the_store().delete(item.name)
     return True
 
 
@@ -145,6 +146,6 @@ def _withdraw(lab_id: uuid.UUID, sha256: str) -> None:
         with transaction.atomic():
             asset_lock((lab_id, sha256))
             if not _is_named(lab_id, sha256):
-                storage.the_store().delete(storage.asset_name(lab_id, sha256))
+                the_store().delete(asset_name(lab_id, sha256))
     except (DatabaseError, OSError):
         logger.exception("asset %s was left without a row; the sweep will remove it", sha256)

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from typing import Any, TypedDict, Unpack
 
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 
-from portal.archive.models import BinEntry, Case
+from portal.archive.models import Case, TrashEntry, VocabularyField
 from portal.archive.rules import require_edit
-from portal.archive.services.bin import bin_put
+from portal.archive.selectors.vocabulary import vocabulary_spelling
 from portal.archive.services.items import require_prepared
+from portal.archive.services.trash import trash_put
 from portal.core.errors import ConflictError, InvalidInputError
 from portal.core.events import event_emit
-from portal.core.text import name_clean, name_key
+from portal.core.text import name_clean, name_key, text_clean
 from portal.labs.models import Lab, User
 
 MAX_TAGS = 20  # beyond it a list of tags cannot be read
 MAX_TAG_LENGTH = 40  # a tag is a word or two, shown as a pill
 _VOCABULARY = {"organ", "procedure", "diagnosis"}  # words that a lab's cases share
-_TEXT = ("accession", "patient_key", "organ", "procedure", "diagnosis")
+_TEXT = ("accession", "patient_key", "organ", "procedure", "diagnosis", "clinical_question")
 
 
 class CaseFields(TypedDict, total=False):
-    """What a case records besides its accession number."""
+    """Fields of a case other than its accession number."""
 
     patient_key: str
     age_band: str
@@ -33,6 +34,8 @@ class CaseFields(TypedDict, total=False):
     procedure: str
     diagnosis: str
     tags: Iterable[str]
+    clinical_question: str
+    notes: str
 
 
 def case_create(*, lab: Lab, user: User, accession: str, **fields: Unpack[CaseFields]) -> Case:
@@ -57,8 +60,8 @@ def case_update(*, case: Case, user: User, **changes: Any) -> Case:
     return _save(case, changes, event="case.changed")
 
 
-def case_delete(*, case: Case, user: User) -> BinEntry:
-    """Put a case into the bin, with all that it holds.
+def case_delete(*, case: Case, user: User) -> TrashEntry:
+    """Put a case into the trash, with all that it holds.
 
     Raises:
         NotFoundError: it was deleted in the meantime.
@@ -67,7 +70,7 @@ def case_delete(*, case: Case, user: User) -> BinEntry:
     require_edit(user, case.lab_id)
     with transaction.atomic():
         require_prepared([*case.slides.all(), *case.videos.all()])
-        return bin_put(item=case, user=user)
+        return trash_put(item=case, user=user)
 
 
 def _emit(case: Case, event: str) -> None:
@@ -75,21 +78,20 @@ def _emit(case: Case, event: str) -> None:
 
 
 def _save(case: Case, values: Mapping[str, Any], *, event: str) -> Case:
-    unknown = set(values) - {*_TEXT, "age_band", "sex", "tags"}
+    unknown = set(values) - {*_TEXT, "age_band", "sex", "tags", "notes"}
     if unknown:
         raise InvalidInputError(f"A case has no field {', '.join(sorted(unknown))}.")
     is_new = case._state.adding
     for name, value in values.items():
         setattr(case, name, _clean(name, value))
-    for name in _VOCABULARY & values.keys():
-        setattr(case, name, _as_spelled_before(case, name))
+    _spell(case, _VOCABULARY & values.keys())
     case.search_text = search_text(case)
     _validate(case)
     try:
         with transaction.atomic():
             if is_new:
                 case.save(force_insert=True)
-            else:  # not what others wrote meanwhile: it may have gone into the bin
+            else:  # only these fields: the case may have been put into the trash since it was read
                 case.save(update_fields=[*values, "search_text", "updated_at"])
             _emit(case, event)
     except IntegrityError:
@@ -99,8 +101,16 @@ def _save(case: Case, values: Mapping[str, Any], *, event: str) -> Case:
     return case
 
 
+def _spell(case: Case, names: Set[str]) -> None:
+    """Write words as the lab's vocabulary does, which a code stands for too, or its cases."""
+    terms = {name: getattr(case, name) for name in names & set(VocabularyField.values)}
+    spelled = vocabulary_spelling(case.lab_id, terms)
+    for name in names:
+        setattr(case, name, spelled.get(name) or _as_spelled_before(case, name))
+
+
 def _as_spelled_before(case: Case, name: str) -> str:
-    """The word as the lab's other cases write it: "colon" beside "Colon" would be two organs."""
+    """The word as the lab's other cases write it: "colon" and "Colon" would be two organs."""
     word = getattr(case, name)
     same = Case.objects.filter(lab_id=case.lab_id, **{f"{name}__iexact": word})
     known = (
@@ -114,6 +124,8 @@ def _as_spelled_before(case: Case, name: str) -> str:
 def _clean(name: str, value: Any) -> Any:
     if name == "tags":
         return tags_clean(value)
+    if name == "notes":
+        return text_clean(str(value))
     return name_clean(str(value)) if name in _TEXT else value
 
 
@@ -129,7 +141,7 @@ def _validate(case: Case) -> None:
 
 def tags_clean(tags: Iterable[str]) -> list[str]:
     """Trimmed, without duplicates (ignoring case), in the order given."""
-    kept: dict[str, str] = {}
+    found: dict[str, str] = {}
     for tag in tags:
         text = name_clean(str(tag)).lstrip("# ")
         if len(text) > MAX_TAG_LENGTH:
@@ -138,14 +150,15 @@ def tags_clean(tags: Iterable[str]) -> list[str]:
                 f"{len(text)}."
             )
         if text:
-            kept.setdefault(name_key(text), text)
-    if len(kept) > MAX_TAGS:
-        raise InvalidInputError(f"tags: a case has at most {MAX_TAGS} tags; got {len(kept)}.")
-    return list(kept.values())
+            found.setdefault(name_key(text), text)
+    if len(found) > MAX_TAGS:
+        raise InvalidInputError(f"tags: a case has at most {MAX_TAGS} tags; got {len(found)}.")
+    return list(found.values())
 
 
 def search_text(case: Case) -> str:
-    """What the list searches; see ``Case``."""
+    """Text that the case list searches; see ``Case``."""
     lines = [name_key(str(getattr(case, name))) for name in _TEXT]
+    lines.append(name_key(case.notes).lstrip("# "))  # a line after a "#" is a tag
     lines += [f"#{name_key(tag)}" for tag in case.tags]
     return "\n" + "\n".join(line for line in lines if line) + "\n"

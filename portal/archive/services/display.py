@@ -9,9 +9,10 @@ from math import isfinite
 from django.db import transaction
 
 from ml.types import DisplayRange
-from portal.archive import storage
+from portal.archive.events import ArchiveEvent
 from portal.archive.models import Canvas
 from portal.archive.rules import require_edit
+from portal.archive.storage import files as storage
 from portal.core.errors import ConflictError, InvalidInputError
 from portal.core.events import event_emit
 from portal.labs.models import User
@@ -26,7 +27,7 @@ def canvas_display_range_set(
     """Set which stored values are shown as black and white. Emits ``canvas.display_range_set``.
 
     Tiles, regions and thumbnails follow at once. Embeddings that were made before are of another
-    picture: ``retrieval`` makes them again.
+    picture: ``embeddings`` makes them again.
 
     Args:
         display_range: None goes back to the range that was found in the file.
@@ -51,10 +52,10 @@ def canvas_display_range_set(
         canvas.display_range, canvas.file_display_range = wanted, locked.file_display_range
         if wanted != before:
             Canvas.objects.filter(pk=canvas.pk).update(display_range=wanted)
-            # tiles, pictures of regions and of queries are made again as they are asked for
+            # tiles and thumbnails of regions and queries are rendered again on request
             transaction.on_commit(partial(storage.folder_drop, storage.cache_folder(canvas.pk)))
             event_emit(
-                "canvas.display_range_set",
+                ArchiveEvent.DISPLAY_RANGE_SET,
                 lab_id=canvas.lab_id,
                 payload={
                     "canvas_id": str(canvas.pk),

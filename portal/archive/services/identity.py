@@ -1,7 +1,7 @@
-"""Whose files these are: the storage carries the identity of its database.
+"""Identity of the database, stored with the files.
 
 Housekeeping deletes files that no row names. With another database, or an empty one, that would be
-every file; so the two know each other by an id, in a row here and in ``identity.json`` there.
+every file. So an id is stored both in a row of the database and in the storage's ``identity.json``.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ import json
 from django.db import transaction
 from django.utils import timezone
 
-from portal.archive import storage
 from portal.archive.models import StorageIdentity
+from portal.archive.storage import files as storage
 from portal.core.database.locks import transaction_lock
 
 
 def identity_mark() -> None:
-    """Write the database's identity beside the files, where there is none yet."""
+    """Write the database's identity to the storage if there is none yet."""
     if storage.the_store().stat(storage.IDENTITY) is None:
         identity_adopt()
 
 
 def identity_adopt() -> None:
-    """Declare that the files in the storage belong to this database, whatever they said before.
+    """Declare that the files in the storage belong to this database, whatever their identity was.
 
-    For a restored backup and after the storage was moved. The file is written on commit: one that
-    names a row which was rolled back would refuse its own database.
+    For a restored backup and after the storage was moved. The file is written on commit, since one
+    that names a rolled-back row would not match its own database.
     """
     with transaction.atomic():
         transaction_lock("storage identity")

@@ -1,4 +1,4 @@
-"""What ingest writes once a file is inspected, and what becomes of an item whose job failed."""
+"""Writes of ingest after a file is inspected, and after an item's job failed."""
 
 from __future__ import annotations
 
@@ -9,13 +9,23 @@ from typing import Any
 
 from django.db import models
 
-from ml.imaging.inspections import MadeRendition, SlideInspection, VideoInspection
+from ml.imaging.results import RenditionResult, SlideInspection, VideoInspection
 from ml.types import JsonObject
-from portal.archive import storage
-from portal.archive.models import Canvas, CanvasKind, CaseItem, ItemState, Slide, Video
-from portal.archive.services.gate import item_quarantine
+from portal.archive.models import (
+    Canvas,
+    CanvasKind,
+    Case,
+    CaseItem,
+    ItemState,
+    Modality,
+    Slide,
+    Video,
+)
+from portal.archive.services.gate.quarantine import item_quarantine
 from portal.archive.services.items import canvas_id_of
+from portal.archive.services.modality import case_modality_follow
 from portal.archive.services.stains import STAIN_LONGEST, stain_spelled
+from portal.archive.storage import files as storage
 from portal.core.events import event_emit
 
 
@@ -38,6 +48,7 @@ def slide_ready(*, slide: Slide, folder: Path, found: SlideInspection, content_h
     canvas = _canvas(
         slide,
         kind=CanvasKind.STILL if found.kind == "still" else CanvasKind.SLIDE,
+        modality=_modality(slide, found),
         width_px=found.width_px,
         height_px=found.height_px,
         mpp_x=scaled.mpp_x if scaled else found.mpp_x,
@@ -62,13 +73,14 @@ def slide_ready(*, slide: Slide, folder: Path, found: SlideInspection, content_h
 
 
 def video_ready(
-    *, video: Video, folder: Path, found: VideoInspection, made: MadeRendition | None
+    *, video: Video, folder: Path, found: VideoInspection, made: RenditionResult | None
 ) -> Canvas:
-    """As ``slide_ready``; emits ``video.ready``. The canvas' pixels are the original's frames;
-    for a DICOM object, those of the video in it.
+    """Publish an inspected video, like ``slide_ready``; emits ``video.ready``.
+
+    The canvas' pixels are the original's frames; for a DICOM object, those of the video in it.
 
     Args:
-        made: the rendition; None if the browser plays the original.
+        made: The rendition; None if the browser plays the original.
     """
     derived = storage.derived_folder(video.pk)
     pixels = (
@@ -79,6 +91,7 @@ def video_ready(
     canvas = _canvas(
         video,
         kind=CanvasKind.VIDEO,
+        modality=_modality_before(video) or Modality.ENDOSCOPY,
         width_px=found.width_px,
         height_px=found.height_px,
         levels=[],
@@ -112,7 +125,7 @@ def item_job_ended(*, payload: Mapping[str, Any]) -> None:
         return
     code = str(payload.get("error_code") or payload["state"])
     message = str(payload.get("error_message") or "The work was cancelled.")
-    waiting = model.everything.filter(pk=payload["target_id"]).exclude(state=ItemState.READY)
+    waiting = model.all_objects.filter(pk=payload["target_id"]).exclude(state=ItemState.READY)
     item: Slide | Video | None = waiting.first()
     if item is not None and not item_quarantine(item=item, code=code, message=message):
         waiting.update(state=ItemState.FAILED, error_code=code, error_message=message)
@@ -123,6 +136,20 @@ def item_preparing(*, item: Slide | Video) -> None:
     type(item).objects.filter(pk=item.pk, state=ItemState.FAILED).update(
         state=ItemState.PREPARING, error_code="", error_message=""
     )
+
+
+def _modality(slide: Slide, found: SlideInspection) -> str:
+    """Modality of the case for a still, if a person set it; else the one that was proposed."""
+    if before := _modality_before(slide):
+        return before
+    case = Case.all_objects.filter(pk=slide.case_id, is_modality_by_hand=True).first()
+    return case.modality if case is not None and found.kind == "still" else found.modality
+
+
+def _modality_before(item: Slide | Video) -> str | None:
+    """Modality of the canvas of an item that is prepared again or was imported."""
+    rows = Canvas.all_objects.filter(pk=canvas_id_of(item.pk))
+    return rows.values_list("modality", flat=True).first()
 
 
 def _scaled_by_hand(slide: Slide) -> Canvas | None:
@@ -142,8 +169,8 @@ def _range_by_hand(slide: Slide) -> JsonObject | None:
 def _canvas(item: Slide | Video, **fields: Any) -> Canvas:
     # The current title and stain: they may have been changed since the work began, and the earlier
     # title must not come back.
-    said = ["name", "stain", "is_stain_by_hand"] if isinstance(item, Slide) else ["name"]
-    item.refresh_from_db(fields=said, from_queryset=_locked(item))
+    titles = ["name", "stain", "is_stain_by_hand"] if isinstance(item, Slide) else ["name"]
+    item.refresh_from_db(fields=titles, from_queryset=_locked(item))
     canvas, _ = Canvas.objects.update_or_create(
         pk=canvas_id_of(item.pk),
         defaults={
@@ -157,7 +184,7 @@ def _canvas(item: Slide | Video, **fields: Any) -> Canvas:
 
 
 def _locked(item: Slide | Video) -> models.QuerySet[Any]:
-    rows: models.QuerySet[Any] = type(item).everything.select_for_update()
+    rows: models.QuerySet[Any] = type(item).all_objects.select_for_update()
     return rows
 
 
@@ -166,6 +193,7 @@ def _item_ready(item: CaseItem, canvas: Canvas, *, warnings: tuple[str, ...]) ->
     item.state, item.error_code, item.error_message = ItemState.READY, "", ""
     item.warnings = list(dict.fromkeys((*item.warnings, *warnings)))  # a second run says the same
     item.save()
+    case_modality_follow(case_id=canvas.case_id)
     name = item._meta.model_name
     event_emit(
         f"{name}.ready",

@@ -13,13 +13,14 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from ml.imaging.formats.sniff import FileKind
+from portal.archive.events import ArchiveEvent
 from portal.archive.models import (
-    BinEntry,
     Canvas,
     Case,
     CaseItem,
     ItemState,
     Slide,
+    TrashEntry,
     Upload,
     UploadState,
     Video,
@@ -27,13 +28,14 @@ from portal.archive.models import (
 from portal.archive.rules import require_edit
 from portal.archive.selectors.intake import intake_rules_of
 from portal.archive.services.assets import asset_lock
-from portal.archive.services.bin import bin_put
+from portal.archive.services.trash import trash_put
 from portal.archive.services.uploads import content_kind_of, filename_clean, upload_receiving
 from portal.core.errors import ConflictError, InvalidInputError
 from portal.core.events import event_emit
+from portal.core.registry import Registry
 from portal.core.text import name_clean
 from portal.jobs.models import Job
-from portal.jobs.selectors import job_latest_for
+from portal.jobs.selectors.jobs import job_latest_for
 from portal.jobs.services import job_submit
 from portal.labs.models import User
 
@@ -43,9 +45,9 @@ _MODELS: dict[FileKind, type[Slide] | type[Video]] = {
     "video": Video,
 }
 
-canvas_titled: list[Callable[[uuid.UUID, str, str], None]] = []
-"""Functions that higher apps register from ``AppConfig.ready``. Each is called with a canvas's id,
-its earlier title, which may have named a patient, and its new one, in the change's transaction."""
+TITLE_HANDLERS: Registry[type[Canvas], Callable[[uuid.UUID, str, str], None]] = Registry()
+"""Called with a canvas's id, its earlier title, which may have named a patient and so is in no
+event, and its new one, in the change's transaction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ class ItemReceived:
 
 
 def canvas_id_of(item_id: uuid.UUID) -> uuid.UUID:
-    """The id of a slide's or video's canvas: whoever prepares it twice finds the same row."""
+    """Deterministic id of a slide's or video's canvas: a repeated job finds the same row."""
     return uuid.uuid5(item_id, "canvas")
 
 
@@ -118,16 +120,11 @@ def item_retry(*, item: Slide | Video, user: User) -> Job:
 
 
 def item_rename(*, item: Slide | Video, user: User, name: str) -> Slide | Video:
-    """Give a slide or video another title, wherever the present one stands: here, on its canvas,
-    at jobs, and in reports.
+    """Rename a slide or video everywhere: on its canvas, its jobs, and in reports.
 
     Emits ``item.renamed``, which contains neither title: one may name a patient.
 
-    The name of the file goes as well. What is drawn, found and measured stays as it is.
-
-    Raises:
-        InvalidInputError: no title.
-        ForbiddenError: below annotator.
+    The file's name is replaced as well. Annotations, findings and measurements are unchanged.
     """
     require_edit(user, item.lab_id)
     if not name_clean(name):
@@ -135,7 +132,8 @@ def item_rename(*, item: Slide | Video, user: User, name: str) -> Slide | Video:
     title = filename_clean(name)
     kind = str(item._meta.model_name)
     with transaction.atomic():
-        # On the rows themselves: what a job writes meanwhile stays. Jobs first, as a job locks its
+        # Update rows directly, so that a job's concurrent writes remain. Jobs first, as a job locks
+        # its
         # own row before it writes: each would wait for the other otherwise.
         before, canvas_id = item.name, canvas_id_of(item.pk)
         uploads = Upload.objects.filter(case_id=item.case_id, asset_id=item.asset_id)
@@ -146,26 +144,26 @@ def item_rename(*, item: Slide | Video, user: User, name: str) -> Slide | Video:
         type(item).objects.filter(pk=item.pk).update(name=title, updated_at=Now())
         Canvas.objects.filter(pk=canvas_id).update(name=title, updated_at=Now())
         uploads.update(filename=title, name=title)
-        for follow in canvas_titled:
+        for follow in TITLE_HANDLERS.all(Canvas):
             follow(canvas_id, before, title)
-        _emit(item, "item.renamed")
+        _emit(item, ArchiveEvent.ITEM_RENAMED)
     item.refresh_from_db(fields=["name"])
     return item
 
 
-def item_delete(*, item: Slide | Video, user: User) -> BinEntry:
-    """Put a slide or video into the bin, with its canvas and all that lies on it.
+def item_delete(*, item: Slide | Video, user: User) -> TrashEntry:
+    """Put a slide or video into the trash, with its canvas and everything on it.
 
-    Emits ``bin.put``.
+    Emits ``trash.put``.
 
     Raises:
-        NotFoundError: it was deleted in the meantime.
-        ConflictError: it, or a mosaic of it, is still being prepared.
+        NotFoundError: It was deleted in the meantime.
+        ConflictError: It, or a mosaic of it, is still being prepared.
     """
     require_edit(user, item.lab_id)
     with transaction.atomic():
         require_prepared([item])
-        return bin_put(item=item, user=user)
+        return trash_put(item=item, user=user)
 
 
 def require_prepared(items: Iterable[Slide | Video]) -> None:
@@ -223,10 +221,10 @@ def _create(
 
 
 def _title(model: type[Slide] | type[Video], upload: Upload) -> str:
-    """The file's name, or where the lab keeps those apart a number within the case."""
+    """The file's name; a number within the case if the lab hides names of files."""
     if intake_rules_of(upload.lab_id).titles_from_files:
         return filename_clean(upload.filename)
-    number = model.everything.filter(case_id=upload.case_id).count() + 1
+    number = model.all_objects.filter(case_id=upload.case_id).count() + 1
     return f"{str(model._meta.verbose_name).capitalize()} {number}"
 
 

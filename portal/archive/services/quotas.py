@@ -1,4 +1,4 @@
-"""What a lab's originals may hold on the storage volume."""
+"""Limits on the size of a lab's originals."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.db import transaction
 from django.db.models import F, Q, Sum
 
 from portal.archive.models import Asset, LabQuota, Upload, UploadState
-from portal.archive.storage import human_size
+from portal.archive.storage.files import human_size
 from portal.core.database.locks import transaction_lock
 from portal.core.errors import StorageFullError
 from portal.labs.models import Lab
@@ -38,8 +38,8 @@ def quota_used_bytes(lab_id: uuid.UUID) -> int:
     """
     stored = Asset.objects.filter(lab_id=lab_id).aggregate(sum=Sum("size_bytes"))["sum"] or 0
     is_open = Q(state__in=(UploadState.RECEIVING, UploadState.CHECKING))
-    is_kept = Q(state=UploadState.REFUSED, case=None)
-    under_way = Upload.objects.filter(is_open | is_kept, lab_id=lab_id, whole=None)
+    is_refused = Q(state=UploadState.REFUSED, case=None)
+    under_way = Upload.objects.filter(is_open | is_refused, lab_id=lab_id, whole=None)
     # a whole counts for its parts
     coming = under_way.aggregate(sum=Sum(F("size_bytes")))
     return int(stored + (coming["sum"] or 0))

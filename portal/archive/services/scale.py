@@ -1,45 +1,48 @@
-"""The pixel size of an image whose file names none, as a person knows it."""
+"""Pixel size of an image whose file states none, set by a person."""
 
 from __future__ import annotations
 
 from django.db import transaction
 from django.db.models import Q
 
-from portal.archive.models import Canvas, CanvasKind
+from portal.archive.events import ArchiveEvent
+from portal.archive.models import Canvas, CanvasKind, Modality
 from portal.archive.rules import require_edit
 from portal.core.errors import ConflictError, InvalidInputError
 from portal.core.events import event_emit
 from portal.labs.models import User
 
-MPP_LEAST, MPP_MOST = 0.01, 1000.0
+MIN_MPP, MAX_MPP = 0.01, 1000.0
 """Microns per pixel: from below the finest microscope to a photograph of a tray."""
 
 
 def canvas_scale_set(
     *, canvas: Canvas, user: User, mpp_x: float | None, mpp_y: float | None = None
 ) -> Canvas:
-    """Say how large a pixel is, or take back what was said. Emits ``canvas.scaled``.
+    """Set or reset the pixel size of a canvas. Emits ``canvas.scaled``.
 
-    Lengths and areas are computed from it when they are asked for, so they follow at once.
-    Embeddings that were made before are of the wrong scale: ``retrieval`` hears of it.
+    Lengths and areas are computed on request, so they change at once. Earlier embeddings have the
+    wrong scale; ``embeddings`` invalidates them on the event.
 
     Args:
-        mpp_x, mpp_y: microns per pixel; without ``mpp_y`` pixels are square. None takes it back.
+        mpp_x, mpp_y: Microns per pixel; without ``mpp_y`` pixels are square. None resets it.
 
     Raises:
-        ForbiddenError: below annotator in the lab of the canvas.
-        InvalidInputError: not from ``MPP_LEAST`` to ``MPP_MOST``, or neither slide nor still: in a
-            video the distance, and with it the scale, changes from frame to frame.
-        ConflictError: the file names its pixel size itself.
+        ForbiddenError: The user is below annotator in the lab of the canvas.
+        InvalidInputError: Outside ``MIN_MPP`` to ``MAX_MPP``, or neither a slide nor a still of
+            histology: in endoscopy the scale changes with the distance.
+        ConflictError: The file states its pixel size.
     """
     require_edit(user, canvas.lab_id)
     if canvas.kind not in (CanvasKind.SLIDE, CanvasKind.STILL):
         raise InvalidInputError("Only slides and still images have a pixel size.")
+    if mpp_x is not None and canvas.modality == Modality.ENDOSCOPY:
+        raise InvalidInputError("Images of endoscopy have no pixel size.")
     mpp_y = mpp_x if mpp_x is None or mpp_y is None else mpp_y
     for name, value in (("mpp_x", mpp_x), ("mpp_y", mpp_y)):
-        if value is not None and not MPP_LEAST <= value <= MPP_MOST:
+        if value is not None and not MIN_MPP <= value <= MAX_MPP:
             raise InvalidInputError(
-                f"{name}: {MPP_LEAST:g} to {MPP_MOST:g} um per pixel; got {value:g}."
+                f"{name}: {MIN_MPP:g} to {MAX_MPP:g} um per pixel; got {value:g}."
             )
     with transaction.atomic():
         unknown = Q(mpp_x=None, mpp_y=None) | Q(is_scaled_by_hand=True)
@@ -49,7 +52,7 @@ def canvas_scale_set(
         if not written:
             raise ConflictError("The file itself states its pixel size.", code="scale-of-file")
         event_emit(
-            "canvas.scaled",
+            ArchiveEvent.CANVAS_SCALED,
             lab_id=canvas.lab_id,
             payload={
                 "canvas_id": str(canvas.pk),

@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from datetime import date, timedelta
 
 from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from portal.archive.models import Case, CaseShare, today
+from portal.archive.models import Case, CaseShare
+from portal.archive.models.shares import today
 from portal.archive.rules import may_share, require_share
-from portal.core.errors import ConflictError, InvalidInputError, NotFoundError
-from portal.core.events import event_emit
-from portal.labs.models import Lab, User
-from portal.labs.services import attempt_forget, lab_name_try
+from portal.archive.services.bulk import (
+    BulkResult,
+    cases_counted,
+    cases_writable,
+    completed,
+    problem_of,
+)
+from portal.core.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
+from portal.core.events import event_emit, events_emit
+from portal.labs.models import Lab, Role, User
+from portal.labs.selectors import labs_with_role
+from portal.labs.services.attempts import attempt_forget, lab_name_try
 
-LONGEST_SHARE = timedelta(days=366)  # a year: whoever still needs it shares again
+USUAL_SHARE = timedelta(days=30)  # offered first: a second opinion is given within a month
+LONGEST_SHARE = timedelta(days=366)  # a year, then it has to be shared again
 
 
 def share_offer(*, case: Case, with_lab: str, until: date, user: User) -> CaseShare:
@@ -36,24 +47,80 @@ def share_offer(*, case: Case, with_lab: str, until: date, user: User) -> CaseSh
     lab = _lab_guessed(with_lab, user=user, lab_id=case.lab_id)
     if lab.pk == case.lab_id:
         raise InvalidInputError("with_lab: the case belongs to this lab.")
+    _check_until(until)
+    return _offer(case, lab, until, user)
+
+
+def shares_offer(
+    *, user: User, case_ids: Sequence[uuid.UUID], with_lab: str, until: date
+) -> BulkResult:
+    """Offer cases to the lab of exactly that name, in one transaction; see ``share_offer``.
+
+    Emits ``share.offered`` for each.
+
+    Args:
+        case_ids: 1 to ``MAX_CASES``.
+    Raises:
+        ForbiddenError: the person manages no lab.
+        InvalidInputError: too many cases, no such lab, several of that name, or an invalid day.
+        TooManyRequestsError: too many names that no lab has.
+    """
+    ids = cases_counted(case_ids)
+    _check_until(until)
+    managed = labs_with_role(user, at_least=Role.MANAGER).first()
+    if managed is None:
+        raise ForbiddenError("You need the role of manager in a lab.")
+    lab = _lab_guessed(with_lab, user=user, lab_id=managed.pk)
+    result = BulkResult()
+    with transaction.atomic():
+        cases = cases_writable(user, ids, result, at_least=Role.MANAGER)
+        known = CaseShare.all_objects.filter(case__in=cases, with_lab=lab, ended_at=None)
+        shared = {share.case_id for share in known if share.state != "over"}
+        known.filter(until__lt=today()).update(ended_at=timezone.now())
+        offered: list[CaseShare] = []
+        for case in cases:
+            if case.lab_id == lab.pk:
+                detail = "The case belongs to this lab."
+                result.problems.append(problem_of(case, "own-lab", detail))
+            elif case.pk in shared:
+                detail = f"This case is already shared with {lab}."
+                result.problems.append(problem_of(case, "already-shared", detail))
+            else:
+                offered.append(
+                    CaseShare(
+                        case=case, lab_id=case.lab_id, with_lab=lab, until=until, offered_by=user
+                    )
+                )
+        CaseShare.all_objects.bulk_create(offered)
+        owners = Lab.objects.in_bulk({share.lab_id for share in offered})
+        for owner in owners.values():
+            payloads = [
+                _payload(share, owner, user) for share in offered if share.lab_id == owner.pk
+            ]
+            for lab_id in (owner.pk, lab.pk):
+                events_emit("share.offered", lab_id=lab_id, payloads=payloads)
+        result.changed.extend(share.case_id for share in offered)
+    return completed(result, ids)
+
+
+def _check_until(until: date) -> None:
     if not today() <= until <= today() + LONGEST_SHARE:
         raise InvalidInputError("until: expected a day from today to one year ahead.")
-    return _offer(case, lab, until, user)
 
 
 @transaction.atomic
 def _offer(case: Case, lab: Lab, until: date, user: User) -> CaseShare:
     if not Case.objects.select_for_update().filter(pk=case.pk).exists():
         raise NotFoundError("No such case.")
-    known = CaseShare.everything.filter(case=case, with_lab=lab, ended_at=None)
+    known = CaseShare.all_objects.filter(case=case, with_lab=lab, ended_at=None)
     for share in known:
         if share.state != "over":
             raise ConflictError(
                 f"This case is already shared with {lab}. End that share first.",
                 code="already-shared",
             )
-        CaseShare.everything.filter(pk=share.pk).update(ended_at=timezone.now())
-    share = CaseShare.everything.create(
+        CaseShare.all_objects.filter(pk=share.pk).update(ended_at=timezone.now())
+    share = CaseShare.all_objects.create(
         case=case, lab_id=case.lab_id, with_lab=lab, until=until, offered_by=user
     )
     _tell("share.offered", share, user)
@@ -129,15 +196,15 @@ def _locked(share: CaseShare) -> CaseShare:
 
 def _tell(name: str, share: CaseShare, user: User) -> None:
     for lab_id in (share.lab_id, share.with_lab_id):
-        event_emit(
-            name,
-            lab_id=lab_id,
-            payload={
-                "share_id": str(share.pk),
-                "case_id": str(share.case_id),
-                "owner": share.lab.slug,
-                "with": share.with_lab.slug,
-                "until": share.until.isoformat(),
-                "by": str(user.pk),
-            },
-        )
+        event_emit(name, lab_id=lab_id, payload=_payload(share, share.lab, user))
+
+
+def _payload(share: CaseShare, owner: Lab, user: User) -> dict[str, str]:
+    return {
+        "share_id": str(share.pk),
+        "case_id": str(share.case_id),
+        "owner": owner.slug,
+        "with": share.with_lab.slug,
+        "until": share.until.isoformat(),
+        "by": str(user.pk),
+    }

@@ -1,11 +1,11 @@
-"""How a slide was stained, as a person says it: files seldom say it, and not always correctly."""
+"""Stain of a slide as entered by a person: files rarely state it, and not always correctly."""
 
 from __future__ import annotations
 
 from django.db import transaction
 from django.db.models.functions import Now
 
-from ml.imaging.staining import stain_named
+from ml.imaging.staining.terms import stain_named
 from portal.archive.models import Slide
 from portal.archive.rules import require_edit
 from portal.core.errors import InvalidInputError
@@ -50,7 +50,8 @@ def slide_stain_set(*, slide: Slide, user: User, stain: str) -> Slide:
 
 
 def stain_spelled(slide: Slide, word: str) -> str:
-    """As the lab's other slides write it, whatever their case: "pas" beside "PAS" would be two."""
+    """The word as the lab's other slides write it, ignoring case: "pas" and "PAS" would be two
+    stains."""
     if not word:
         return ""
     same = Slide.objects.filter(lab_id=slide.lab_id, stain__iexact=word).exclude(pk=slide.pk)

@@ -1,8 +1,8 @@
 """Housekeeping of the storage: what crashes and viewers leave behind.
 
-Nothing here trusts the database blindly. Originals that no row names are moved to the trash, not
-deleted; only a few at a time, since many of them mean that the database is wrong rather than the
-files; and never where the files belong to another database.
+Nothing here trusts the database blindly. Originals that no row names are moved to the orphan
+folder, not deleted; only a few at a time, since many of them mean that the database is wrong rather
+than the files; and never where the files belong to another database.
 """
 
 from __future__ import annotations
@@ -18,31 +18,32 @@ from pathlib import Path
 from django.conf import settings
 from django.utils import timezone
 
-from portal.archive import storage
 from portal.archive.models import Asset, Upload, UploadState
-from portal.archive.rules import KEPT
-from portal.archive.services.assets import asset_restore, asset_trash
+from portal.archive.rules import RETENTION
+from portal.archive.services.assets import asset_orphan, asset_restore
 from portal.archive.services.identity import identity_problem
-from portal.archive.services.transfers import upload_discard
+from portal.archive.services.transfers.arriving import upload_discard
+from portal.archive.storage.files import ASSETS, asset_name, asset_of, the_store
+from portal.archive.storage.orphans import orphan_list, orphan_put, orphans_expire
 from portal.core.storage_layout import Place
 
 logger = logging.getLogger(__name__)
 
 CACHE_BYTES = 20 * 2**30  # decoded tiles of some hundred slides
-MOST_ORPHANS = 20  # crashes leave a few; many mean that the database is wrong
-MOST_ORPHANS_SHARE = 0.01  # of all files, where that is fewer: a small archive has few crashes
+MAX_ORPHAN_FILES = 20  # crashes leave a few; many mean that the database is wrong
+MAX_ORPHAN_SHARE = 0.01  # of all files, where that is fewer: a small archive has few crashes
 
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """How many things went, and what was left alone on purpose.
+    """Numbers of removed files, and the reason if a removal was refused.
 
     Attributes:
-        orphans: originals without a row, moved to the trash.
-        restored: originals that a row names, found missing and brought back from the trash.
-        copies: local copies of originals that are gone from the object storage.
-        expired: files deleted from the trash after their days there.
-        refused: why originals without a row were left alone; empty if they were not.
+        orphans: Originals without a row, moved to the orphan folder.
+        restored: Missing originals with a row, brought back from the orphan folder.
+        copies: Local copies of originals that are no longer in the object storage.
+        expired: Files deleted from the orphan folder after its retention.
+        refused: Why originals without a row were not moved; empty if they were.
     """
 
     transfers: int = 0
@@ -57,19 +58,21 @@ class Swept:
 
 def storage_sweep(
     *,
-    older_than: timedelta = KEPT,
+    older_than: timedelta = RETENTION,
     cache_bytes: int = CACHE_BYTES,
     many_orphans: bool = False,
     dry_run: bool = False,
 ) -> Swept:
-    """Clear away what nobody needs. Safe beside a running portal: only what is old is touched.
+    """Delete unused files. Safe while the portal runs: only old files are touched.
 
     Args:
-        older_than: age of transfers, scratch folders and assets without a row before they go.
-        cache_bytes: decoded tiles and frames beyond this go, the longest unused first.
-        many_orphans: move any number of originals without a row to the trash, where otherwise at
-            most 1 % of all, and 20, go at a time. For an administrator who has looked.
-        dry_run: count only; nothing is changed.
+        older_than: Minimum age of the uploads, scratch folders and assets without a row to remove.
+        cache_bytes: Size that the cache of tiles and frames is reduced to, least recently used
+            first.
+        many_orphans: Move any number of originals without a row to the orphan folder. By default
+            at most 1 % of all, and 20, are moved at a time. For an administrator who has checked
+            them.
+        dry_run: Count only; nothing is changed.
     """
     before_s = time.time() - older_than.total_seconds()
     scratch, cached = _scratch(before_s, dry_run), _cached(cache_bytes, dry_run)
@@ -77,7 +80,7 @@ def storage_sweep(
     if problem:
         return _refused(Swept(scratch=scratch, cached=cached, refused=f"{problem} {_ADVICE}"))
     orphans, refused = _orphans(before_s, many_orphans, dry_run)
-    restored = _restored(dry_run)  # before the trash is emptied
+    restored = _restored(dry_run)  # before the orphan folder is emptied
     return _refused(
         Swept(
             transfers=_transfers(before_s, older_than, dry_run),
@@ -85,8 +88,8 @@ def storage_sweep(
             orphans=orphans,
             cached=cached,
             restored=restored,
-            copies=0 if dry_run else storage.the_store().tidy(),
-            expired=storage.trash_expire(days=settings.TESSERA_TRASH_DAYS, dry_run=dry_run),
+            copies=0 if dry_run else the_store().tidy(),
+            expired=orphans_expire(days=settings.TESSERA_ORPHAN_DAYS, dry_run=dry_run),
             refused=refused,
         )
     )
@@ -130,9 +133,9 @@ def _scratch(before_s: float, dry_run: bool) -> int:
 
 def _orphans(before_s: float, many_orphans: bool, dry_run: bool) -> tuple[int, str]:
     """Asset files without a row: bytes are stored before rows, and a crash may come between."""
-    files = list(storage.the_store().files(storage.ASSETS))
+    files = list(the_store().files(ASSETS))
     known = {
-        storage.asset_name(lab_id, sha256)
+        asset_name(lab_id, sha256)
         for lab_id, sha256 in Asset.objects.values_list("lab_id", "sha256").iterator()
     }
     found = [one.name for one in files if one.name not in known and one.changed_s < before_s]
@@ -146,37 +149,38 @@ def _orphans(before_s: float, many_orphans: bool, dry_run: bool) -> tuple[int, s
         return 0, (
             f"{len(found)} of {len(files)} originals have no row in the database; at most {most} "
             "are moved at a time. Was an older database restored? Nothing was moved. Check first; "
-            "--many-orphans then moves them to the trash."
+            "--many-orphans then moves them to the orphan folder."
         )
-    return sum(dry_run or _trash(name) for name in found), ""
+    return sum(dry_run or _orphan(name) for name in found), ""
 
 
 def orphans_at_once(files: int) -> int:
-    """How many originals without a row go at a time: 1 % of all, at most 20, at least one."""
-    return min(MOST_ORPHANS, max(1, int(files * MOST_ORPHANS_SHARE)))
+    """Largest number of originals without a row removed at a time: 1 % of all, at most 20, at
+    least one."""
+    return min(MAX_ORPHAN_FILES, max(1, int(files * MAX_ORPHAN_SHARE)))
 
 
-def _trash(name: str) -> bool:
-    """Move an asset to the trash under its lock; what has another name was not put there by us."""
-    asset = storage.asset_of(name)
+def _orphan(name: str) -> bool:
+    """Move an asset to the orphan folder, under its lock unless its name is not one of ours."""
+    asset = asset_of(name)
     if asset is None:
-        storage.trash_put(name)
+        orphan_put(name)
         return True
-    return asset_trash(lab_id=asset[0], sha256=asset[1])
+    return asset_orphan(lab_id=asset[0], sha256=asset[1])
 
 
 def _restored(dry_run: bool) -> int:
-    """Originals in the trash that a row names, and that are missing where they belong."""
-    there = {item.home for item in storage.trash_list()}
+    """Originals in the orphan folder that a row names, and that are missing where they belong."""
+    there = {item.home for item in orphan_list()}
     if not there:
         return 0
     named = (
         (lab_id, sha256)
         for lab_id, sha256 in Asset.objects.values_list("lab_id", "sha256").iterator()
-        if storage.asset_name(lab_id, sha256) in there
+        if asset_name(lab_id, sha256) in there
     )
-    store = storage.the_store()
-    missing = [pair for pair in named if not store.stat(storage.asset_name(*pair))]
+    store = the_store()
+    missing = [pair for pair in named if not store.stat(asset_name(*pair))]
     return sum(dry_run or asset_restore(lab_id=lab, sha256=sha256) for lab, sha256 in missing)
 
 

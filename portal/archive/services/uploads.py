@@ -13,7 +13,7 @@ from django.core.files.base import File
 
 from ml.errors import BadInputError
 from ml.imaging.formats.sniff import FileKind
-from portal.archive import inspection, storage
+from portal.archive import inspection
 from portal.archive.models import Asset, Case, Upload, UploadState
 from portal.archive.receiving import ReceivedFile
 from portal.archive.rules import require_edit
@@ -21,6 +21,7 @@ from portal.archive.selectors.intake import asset_received
 from portal.archive.services.assets import asset_placing
 from portal.archive.services.identity import identity_mark
 from portal.archive.services.quotas import require_quota
+from portal.archive.storage import files as storage
 from portal.core.disk import require_room
 from portal.core.errors import ConflictError, InvalidInputError
 from portal.core.text import name_clean
@@ -90,17 +91,17 @@ def upload_receiving(
     user: User,
     only: tuple[FileKind, ...] = ("slide", "still", "video"),
 ) -> Iterator[Received]:
-    """``upload_receive`` as a block: what it writes is committed in one step with the upload.
+    """``upload_receive`` as a context manager: writes in the block are committed with the upload.
 
-    So a slide is there with its bytes or not at all, whoever deletes the same bytes in the
-    meantime.
+    So a slide and its bytes are stored together or not at all, even if the same bytes are deleted
+    concurrently.
     """
     require_edit(user, case.lab_id)
     with _received(file) as incoming:
         incoming.seal()
         kind = content_kind(incoming.path, filename=filename, only=only)
 
-        def kept(known: Asset | None) -> Received:
+        def store(known: Asset | None) -> Received:
             upload = upload_keep(
                 case=case,
                 received=None if known else incoming.path,
@@ -116,11 +117,11 @@ def upload_receiving(
         while (known := asset_received(case.lab_id, incoming.sha256)) is not None:
             with asset_placing(case.lab_id, known.sha256, received=None):
                 if Asset.objects.filter(pk=known.pk).exists():
-                    yield kept(known)
+                    yield store(known)
                     return
-            # deleted meanwhile: these bytes are kept anew
+            # deleted by another process: store the received bytes
         with asset_placing(case.lab_id, incoming.sha256, received=incoming.path):
-            yield kept(None)
+            yield store(None)
 
 
 def content_kind(
@@ -129,9 +130,9 @@ def content_kind(
     filename: str,
     only: tuple[FileKind, ...] = ("slide", "still", "video"),
 ) -> FileKind:
-    """What a file is, by its bytes; ``InvalidInputError`` names what was found instead.
+    """Kind of a file by its bytes; ``InvalidInputError`` names the kind that was found instead.
 
-    The name matters in one case only: the picture in front of an MRXS slide is not the slide.
+    The name matters in one case only: the picture of an MRXS slide is not the slide.
     """
     shown = filename_clean(filename)
     try:
@@ -159,7 +160,7 @@ def content_kind(
 
 
 def content_kind_of(asset: Asset) -> FileKind:
-    """What was found in a stored file when it arrived."""
+    """Kind of a stored file, as detected on arrival."""
     return next(kind for kind, media in MEDIA_TYPES.items() if media == asset.media_type)
 
 
@@ -230,7 +231,8 @@ def upload_keep(
             sha256=sha256,
             defaults={"size_bytes": size_bytes, "media_type": MEDIA_TYPES[kind]},
         )
-    before = Upload.objects.filter(case=case, asset=asset).first()
+    sent = Upload.objects.filter(case=case, asset=asset)
+    before = sent.exclude(state=UploadState.WITHHELD).first()
     if before is not None and upload is None:
         return before
     row = upload or Upload(pk=uuid.uuid4(), lab_id=case.lab_id, case=case, created_by=user)

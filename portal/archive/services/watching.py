@@ -1,10 +1,10 @@
-"""A folder that scanners write to: what has arrived whole in it is received as from a page.
+"""Watched folder for scanners: complete files in it are received like uploads from a page.
 
 ``<folder>/<accession>/<file>`` becomes a slide or video of the case with that accession number,
-which is made where the lab has none. So does a slide of several files, there or in a folder below:
-MRXS with its folder, VMS or VMU with its files, an OME-Zarr, a DICOM series in a folder of its own.
-What was received is moved below ``.received``, what was refused below ``.refused`` with a text
-beside it that says why. Nothing is deleted here.
+which is created if the lab has none. The same applies to a slide of several files, there or in a
+subfolder: MRXS with its folder, VMS or VMU with its files, an OME-Zarr, a DICOM series in a folder.
+Received files are moved below ``.received``, rejected ones below ``.refused`` with a text file that
+states the reason. Nothing is deleted here.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ logger = logging.getLogger(__name__)
 
 RECEIVED, REFUSED = ".received", ".refused"
 UNFINISHED = frozenset({".part", ".partial", ".tmp", ".crdownload", ".filepart"})
-"""What programs add to a file's name while they write it; it is renamed when it is whole."""
+"""Suffixes that programs add to a file's name while they write it."""
 _PASSING = (StorageFullError, TooManyRequestsError, UnavailableError)
 
 
 class WatchOutcome(Enum):
-    """What became of a file."""
+    """Outcome for one file."""
 
     RECEIVED = "received"
     KNOWN = "known"  # the case has these bytes already
@@ -61,11 +61,11 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """A file or a set as it was seen: it is whole when nothing of this changes for a while.
+    """State of a file or set at one scan; it is complete if the state stays the same for a while.
 
     Attributes:
-        found: the set; None for a single file.
-        state: name, size and time of change of each file; a rename alone keeps size and time.
+        found: The set; None for a single file.
+        state: Name, size and modification time of each file; a rename keeps size and time.
     """
 
     found: FoundSet | None
@@ -148,7 +148,7 @@ class FolderWatch:
             return item_receive(case=case, file=file, filename=path.name, user=self.user).is_new
 
     def _case(self, accession: str) -> Case:
-        """The lab's case; made where it has none, or none but one in the bin."""
+        """The lab's case; made where it has none, or none but one in the trash."""
         own = Case.objects.owned_by(self.user).filter(lab=self.lab, accession=accession)
         found = own.first()
         if found is not None:
@@ -156,10 +156,10 @@ class FolderWatch:
         try:
             return case_create(lab=self.lab, user=self.user, accession=accession)
         except ConflictError:
-            return own.get()  # made by somebody else meanwhile
+            return own.get()  # created by another process
 
     def _away(self, path: Path, found: FoundSet | None, where: str, reason: str = "") -> None:
-        """Move a file or a set out of sight, beside what has its name already."""
+        """Move a file or a set to ``where``, under a free name."""
         shown = path.relative_to(self.folder)
         case, target = self.folder / shown.parts[0], self.folder / where / shown
         if found is None:
@@ -196,7 +196,7 @@ def _units_of(case: Path) -> Iterator[tuple[Path, FoundSet | None]]:
 
 
 def _free(target: Path) -> Path:
-    """The path, or a free one beside it."""
+    """The path, or a free one next to it."""
     free, number = target, 1
     while free.exists():
         number += 1

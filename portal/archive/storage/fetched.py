@@ -1,8 +1,8 @@
-"""Local copies of what lies in object storage: each fetched once, the longest unused go first.
+"""Local cache of originals in object storage; each is fetched once, least recently used go first.
 
-The part of a file that is being fetched is its lock as well: whoever holds it fetches, whoever
-waits for it finds the copy. It has its full length from the beginning, so that two files that are
-fetched at once each count towards the limit. A process that dies lets go; the next starts over.
+The partial file of a fetch is also its lock: the holder fetches, the others wait and find the copy.
+It has its full length from the beginning, so that concurrent fetches each count towards the limit.
+A process that dies releases the lock; the next one starts over.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def _part(path: Path) -> Path:
 
 
 def _is(path: Path, file: BinaryIO) -> bool:
-    """Whether this name still leads to this open file."""
+    """Return whether this name still leads to this open file."""
     try:
         return os.path.samestat(path.stat(), os.fstat(file.fileno()))
     except FileNotFoundError:

@@ -34,7 +34,7 @@ CHUNK_BYTES = 2**20  # large enough that reading is not bound by calls
 
 
 def the_store() -> Store:
-    """Where originals lie, as configured."""
+    """The configured store of originals."""
     return store_at(root(), s3_settings())
 
 
@@ -77,7 +77,7 @@ def asset_path(lab_id: uuid.UUID, sha256: str) -> Path:
 
 
 def derived_folder(item_id: uuid.UUID) -> Path:
-    """What a job made of a slide, a video, a mosaic or a follow-up, by its id."""
+    """Folder of files derived from a slide, a video, a mosaic or a follow-up, by its id."""
     return Place.DERIVED.path(item_id)
 
 
@@ -87,22 +87,22 @@ def cache_folder(canvas_id: uuid.UUID) -> Path:
 
 
 def relative(path: Path) -> str:
-    """A path as it is kept in the database."""
+    """Path as stored in the database."""
     return path.relative_to(root()).as_posix()
 
 
 def is_original(path: str) -> bool:
-    """Whether a path kept in the database is that of an original: it lies in the store."""
+    """Return whether a path in the database is that of an original in the store."""
     return path.startswith(f"{ASSETS}/")
 
 
 def resolve(path: str) -> Path:
-    """The local file of a path kept in the database, to be opened now.
+    """Local file of a path in the database, to be opened now.
 
-    An original that lies in a bucket is fetched first, where there is no copy of it.
+    An original in a bucket is fetched first if there is no copy of it.
 
     Raises:
-        StoreAwayError, FileNotFoundError: it cannot be fetched.
+        StoreAwayError, FileNotFoundError: It cannot be fetched.
     """
     return the_store().local(path) if is_original(path) else root() / path
 
@@ -141,11 +141,11 @@ class Incoming:
 
     @property
     def sha256(self) -> str:
-        """Of what was written so far, in hexadecimal digits."""
+        """Hash of the bytes written so far, in hexadecimal digits."""
         return self._hash.hexdigest()
 
     def seal(self) -> None:
-        """Bring the bytes to the disk."""
+        """Write the bytes to the disk (fsync)."""
         if not self._file.closed:
             with full_disk_refused():
                 os.fsync(self._file.fileno())
@@ -172,7 +172,7 @@ def write_whole(file: RawIOBase, data: bytes) -> None:
 
 
 def incoming_path(name: str) -> Path:
-    """Where a transfer's bytes are collected."""
+    """File that collects an upload's bytes."""
     Place.INCOMING.folder.mkdir(parents=True, exist_ok=True)
     return Place.INCOMING.path(name)
 

@@ -43,7 +43,7 @@ class FolderStore:
         return (self._root / name).read_bytes()
 
     def local(self, name: str) -> Path:
-        """The file itself; whoever opens it learns whether it is there."""
+        """Path of the file; opening it shows whether it exists."""
         return self._root / name
 
     def stat(self, name: str) -> Stored | None:
@@ -58,7 +58,7 @@ class FolderStore:
         return Stored(path.relative_to(self._root).as_posix(), stat.st_size, stat.st_ctime)
 
     def files(self, folder: str) -> Iterator[Stored]:
-        """What is deleted meanwhile is left out."""
+        """Files of a folder, without those deleted during the walk."""
         found = os.walk(self._root / folder)  # passes over a folder that is gone
         for path in sorted(Path(at, name) for at, _, names in found for name in names):
             stored = self.stat(path.relative_to(self._root).as_posix())
@@ -90,7 +90,7 @@ class FolderStore:
         return was_there
 
     def delete_folder(self, folder: str) -> None:
-        """What cannot be deleted stays for the next time."""
+        """Delete the folder; files that cannot be deleted remain."""
         shutil.rmtree(self._root / folder, ignore_errors=True)
 
     def is_intact(self, name: str) -> bool:

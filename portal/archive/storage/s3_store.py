@@ -42,7 +42,7 @@ AWAY = "The object storage of the portal does not answer. Nothing was changed; t
 
 @dataclass(frozen=True, slots=True)
 class S3Settings:
-    """Where the bucket is; without keys those of the machine's role are used (boto3's search)."""
+    """Location of the bucket; without keys, boto3 uses those of the machine's role."""
 
     bucket: str
     endpoint: str = ""  # empty: Amazon's own
@@ -55,17 +55,17 @@ class S3Settings:
 
 
 S3Answer = dict[str, Any]
-"""What boto3 gives: plain values, and a body to read from."""
+"""Answer of boto3: plain values, and a body to read from."""
 
 
 class S3Client(Protocol):
-    """What is used of boto3's client, which carries no types."""
+    """The part of boto3's client that is used; boto3 has no types."""
 
-    def get_object(self, **asked: Any) -> S3Answer: ...  # noqa: D102
-    def put_object(self, **asked: Any) -> S3Answer: ...  # noqa: D102
-    def head_object(self, **asked: Any) -> S3Answer: ...  # noqa: D102
-    def delete_object(self, **asked: Any) -> S3Answer: ...  # noqa: D102
-    def abort_multipart_upload(self, **asked: Any) -> S3Answer: ...  # noqa: D102
+    def get_object(self, **params: Any) -> S3Answer: ...  # noqa: D102
+    def put_object(self, **params: Any) -> S3Answer: ...  # noqa: D102
+    def head_object(self, **params: Any) -> S3Answer: ...  # noqa: D102
+    def delete_object(self, **params: Any) -> S3Answer: ...  # noqa: D102
+    def abort_multipart_upload(self, **params: Any) -> S3Answer: ...  # noqa: D102
     def upload_file(self, filename: str, bucket: str, key: str) -> None: ...  # noqa: D102
     def copy(self, source: dict[str, str], bucket: str, key: str) -> None: ...  # noqa: D102
     def get_paginator(self, name: str) -> Any: ...  # noqa: D102
@@ -113,7 +113,7 @@ class S3Store:
         return self._copies.fetch(name, stored.size_bytes, partial(self._download, stored))
 
     def stat(self, name: str) -> Stored | None:
-        """What the bucket says, whether there is a copy or not."""
+        """State of the object in the bucket, whether there is a copy or not."""
         try:
             with self._asking(name):
                 found = self._client.head_object(Bucket=self._bucket, Key=name)
@@ -122,7 +122,7 @@ class S3Store:
         return _stored(name, found["ContentLength"], found["LastModified"])
 
     def files(self, folder: str) -> Iterator[Stored]:
-        """A page of a thousand at a time."""
+        """Yield the objects of a folder, listed in pages of 1,000."""
         for page in self._pages(Prefix=f"{folder}/"):
             for item in page.get("Contents", ()):
                 yield _stored(item["Key"], item["Size"], item["LastModified"])
@@ -158,13 +158,13 @@ class S3Store:
             self.delete(stored.name)
 
     def is_intact(self, name: str) -> bool:
-        """Read from the bucket, whether there is a copy or not."""
+        """Download the object, even if it is cached, and compare its hash."""
         stored = self.stat(name)
         if stored is None:
             return False
-        with Path(os.devnull).open("wb") as nowhere:
+        with Path(os.devnull).open("wb") as sink:
             try:
-                self._download(stored, nowhere)
+                self._download(stored, sink)
             except DamagedError:
                 return False
         return True
@@ -181,7 +181,7 @@ class S3Store:
         )
 
     def check(self) -> None:
-        """In a folder of its own."""
+        """Check with a file in a folder of its own."""
         name = f"check/{uuid.uuid4()}"
         self.write(name, b"ok")
         try:
@@ -223,10 +223,10 @@ class S3Store:
             while chunk := body.read(READ_BYTES):
                 yield chunk
 
-    def _pages(self, **asked: str) -> Iterator[S3Answer]:
-        with self._asking(asked["Prefix"]):
+    def _pages(self, **params: str) -> Iterator[S3Answer]:
+        with self._asking(params["Prefix"]):
             pages = self._client.get_paginator("list_objects_v2")
-            yield from pages.paginate(Bucket=self._bucket, **asked)
+            yield from pages.paginate(Bucket=self._bucket, **params)
 
     def _forget_parts(self, prefix: str, *, begun_before: datetime | None = None) -> None:
         """Drop parts of unfinished files; nothing where the storage keeps no list of them."""
@@ -246,7 +246,10 @@ class S3Store:
                 raise
             for one in found:
                 if begun_before is None or one["Initiated"] < begun_before:
-                    with suppress(FileNotFoundError), self._asking(one["Key"]):  # ended meanwhile
+                    with (
+                        suppress(FileNotFoundError),
+                        self._asking(one["Key"]),
+                    ):  # it ended in the meantime
                         self._client.abort_multipart_upload(
                             Bucket=self._bucket, Key=one["Key"], UploadId=one["UploadId"]
                         )
@@ -283,7 +286,7 @@ def bucket_make(settings: S3Settings) -> bool:
 
 
 def _away(name: str, error: Exception) -> StoreAwayError:
-    """The error as people see it; the log has what the storage said."""
+    """The error as people see it; details go to the log."""
     answer = getattr(error, "response", None) or {}
     if answer.get("ResponseMetadata", {}).get("HTTPStatusCode") == _REFUSED:
         code = str(answer.get("Error", {}).get("Code", ""))

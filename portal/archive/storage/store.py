@@ -1,7 +1,7 @@
-"""Where originals lie, behind one interface: a folder, or a bucket of object storage.
+"""Storage of originals behind one interface: a folder, or a bucket of object storage.
 
-Names are relative paths, ``assets/<lab>/<sha[:2]>/<sha>``, the same in both. What is derived from
-originals always lies on the local volume: OpenSlide, OpenCV and FFmpeg need files.
+Names are relative paths, ``assets/<lab>/<sha[:2]>/<sha>``, the same in both. Derived files are
+always on the local volume: OpenSlide, OpenCV and FFmpeg need files.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class DamagedError(StoreAwayError):
 
 
 class Store(Protocol):
-    """Holds originals, their trash, and the identity of their database.
+    """Holds originals, the orphan folder, and the identity of their database.
 
     Every method raises ``StoreAwayError`` where the store cannot be reached.
     """
@@ -76,7 +76,7 @@ class Store(Protocol):
         """Delete a folder with all that is in it."""
 
     def is_intact(self, name: str) -> bool:
-        """Read an original where it lies: whether its bytes are those of its name."""
+        """Read an original in the store and check that its hash is its name."""
 
     def tidy(self) -> int:
         """Drop local copies of what the store no longer holds; returns how many went."""

@@ -1,11 +1,12 @@
-"""What the archive's templates need: thumbnails, states, lengths of time."""
+"""Template tags and filters of the archive: thumbnails, states, durations."""
 
 from __future__ import annotations
 
 from django import template
 
-from portal.archive import serializers, storage
 from portal.archive.models import Canvas, ItemState
+from portal.archive.serializers.canvases import thumbnail_url
+from portal.archive.storage import files as storage
 
 register = template.Library()
 
@@ -19,7 +20,7 @@ PILLS = {
 @register.filter
 def thumbnail(canvas: Canvas | None) -> str:
     """Address of a canvas' thumbnail; empty if it has none."""
-    return (serializers.thumbnail_url(canvas) or "") if canvas else ""
+    return (thumbnail_url(canvas) or "") if canvas else ""
 
 
 @register.filter

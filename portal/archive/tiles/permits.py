@@ -1,7 +1,7 @@
-"""Who may see a canvas's tiles: looked up in the database now and then, remembered in between.
+"""Permission to view a canvas's tiles, read from the database and cached for a few seconds.
 
-The address of a tile holds no secret. What opens it is what opens every page: the session's cookie
-or an API token, sent with each request.
+The URL of a tile holds no secret. Access needs what every page needs: the session's cookie or an
+API token, sent with each request.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ import logging
 import threading
 import time
 import uuid
+from collections.abc import Callable
 from importlib import import_module
 from typing import NamedTuple
 
+from cachetools import TTLCache
 from django.conf import settings
 from django.contrib.auth import get_user
 from django.contrib.auth.models import AnonymousUser
@@ -22,7 +24,7 @@ from django.http.cookie import parse_cookie
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
-from portal.archive import selectors
+from portal.archive.selectors.canvases import canvas_get
 from portal.archive.tiles.reading import TilePlane, plane_of
 from portal.core.connections import connection_refresh
 from portal.core.errors import NotFoundError
@@ -33,7 +35,7 @@ from portal.labs.session_life import session_is_over
 
 logger = logging.getLogger(__name__)
 
-RECHECK_S = 10.0  # whoever signed out, or is no longer a member, is shut out within this time
+RECHECK_S = 10.0  # people who signed out or left the lab lose access within this time
 MAX_PERMITS = 4096  # one for each person and canvas; a few kB each
 CREDENTIAL_CHARS = 2048  # a browser's cookies; longer ones would fill the memory of permits
 
@@ -45,29 +47,26 @@ class Credential(NamedTuple):
     authorization: str
 
 
-class Permit:
-    """What this process knows: the canvas that is opened, or why it is not."""
+class Permit(NamedTuple):
+    """The canvas that is opened, or why it is not."""
 
-    __slots__ = ("plane", "recheck_at", "status", "text")
-
-    def __init__(self, plane: TilePlane | None, *, status: int = 200, text: str = "") -> None:
-        self.plane = plane
-        self.status = status
-        self.text = text
-        self.recheck_at = time.monotonic() + RECHECK_S
+    plane: TilePlane | None
+    status: int = 200
+    text: str = ""
 
 
 class Permits:
     """The permits of this process. Thread-safe."""
 
-    def __init__(self) -> None:
-        self._permits: dict[tuple[str, Credential], Permit] = {}
+    def __init__(self, *, timer: Callable[[], float] = time.monotonic) -> None:
+        self._permits: TTLCache[tuple[str, Credential], Permit]
+        self._permits = TTLCache(MAX_PERMITS, RECHECK_S, timer)
         self._lock = threading.Lock()
 
     def known(self, canvas: str, credential: Credential) -> Permit | None:
         """The permit, where it was checked not long ago."""
-        permit = self._permits.get((canvas, credential))
-        return permit if permit is not None and time.monotonic() < permit.recheck_at else None
+        with self._lock:
+            return self._permits.get((canvas, credential))
 
     def checked(self, canvas: str, credential: Credential) -> Permit:
         """Look the permission up, and remember it."""
@@ -79,25 +78,21 @@ class Permits:
             return Permit(None, status=503, text="Try again in a moment.")
         finally:
             connection_refresh()
-        if permit.plane is not None:  # anybody can invent cookies: only what opens is remembered
-            self._remember((canvas, credential), permit)
-        else:
-            self._permits.pop((canvas, credential), None)
+        with self._lock:
+            # Anybody can invent cookies: only permits that open a canvas are kept.
+            if permit.plane is not None:
+                self._permits[canvas, credential] = permit
+            else:
+                self._permits.pop((canvas, credential), None)
         return permit
 
     def clear(self) -> None:
         """Forget all (tests)."""
-        self._permits.clear()
+        with self._lock:
+            self._permits.clear()
 
     def __len__(self) -> int:
         return len(self._permits)
-
-    def _remember(self, key: tuple[str, Credential], permit: Permit) -> None:
-        with self._lock:
-            while len(self._permits) >= MAX_PERMITS:
-                self._permits.pop(next(iter(self._permits)))
-            self._permits.pop(key, None)
-            self._permits[key] = permit
 
 
 def _look_up(canvas: str, credential: Credential) -> Permit:
@@ -105,7 +100,7 @@ def _look_up(canvas: str, credential: Credential) -> Permit:
     if user is None:
         return Permit(None, status=403, text="Sign in to see this tile.")
     try:
-        found = selectors.canvas_get(user=user, canvas_id=uuid.UUID(canvas))
+        found = canvas_get(user=user, canvas_id=uuid.UUID(canvas))
         return Permit(plane_of(found))
     except (ValueError, NotFoundError):
         text = "There is no such canvas, or you may not see it."
@@ -113,7 +108,7 @@ def _look_up(canvas: str, credential: Credential) -> Permit:
 
 
 def user_of_credential(credential: Credential) -> User | None:
-    """Whose token or whose session this is, as every page and REST call would have it."""
+    """User of a token or a session, by the same rules as for pages and REST calls."""
     if sum(map(len, credential)) > CREDENTIAL_CHARS:
         return None
     request = HttpRequest()

@@ -1,7 +1,7 @@
-"""Tiles of canvases: open files kept per process, decoded tiles kept in memory and on disk.
+"""Tiles of canvases: open files cached per process, decoded tiles cached in memory and on disk.
 
-A stored tile goes out as it lies in the file; only what had to be decoded is written to the cache
-folder, which may be emptied at any time.
+A stored tile is sent as it is in the file; only decoded tiles are written to the cache folder,
+which may be emptied at any time.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from pathlib import Path
 from ml.errors import MlError
 from ml.imaging.slides.tiles import TileSource
 from ml.types import DisplayRange
-from portal.archive import storage
 from portal.archive.models import Canvas, CanvasKind
+from portal.archive.storage import files as storage
 from portal.archive.tiles.cache import SOURCES
 from portal.core.errors import NotFoundError, UnavailableError
 
@@ -24,12 +24,12 @@ SCHEME = "2"
 
 @dataclass(frozen=True, slots=True)
 class TilePlane:
-    """What of a canvas is needed to serve its tiles; holds no database object.
+    """Data of a canvas that serving its tiles needs; no database object.
 
     Attributes:
-        path: the file tiles come from, relative to the storage root.
+        path: File of the tiles, relative to the storage root.
         grid: (columns, rows) of each level, coarsest first: indexed by z.
-        display_range: of pixels of more than 8 bits.
+        display_range: Display range of pixels of more than 8 bits.
     """
 
     key: str
@@ -60,12 +60,12 @@ def plane_of(canvas: Canvas) -> TilePlane:
 
 
 def tile_etag(plane: TilePlane, z: int, x: int, y: int) -> str:
-    """The same bytes have the same name, whoever asks and whenever."""
+    """ETag of a tile: the same bytes always have the same one."""
     return f'"{plane.key}-{z}-{x}-{y}"'
 
 
 def has_tile(plane: TilePlane, z: int, x: int, y: int) -> bool:
-    """Whether the grid holds that tile; z 0 is the coarsest level."""
+    """Return whether the grid holds that tile; z 0 is the coarsest level."""
     if not 0 <= z < len(plane.grid):
         return False
     columns, rows = plane.grid[z]

@@ -1,7 +1,8 @@
-"""Any rectangle of a canvas at any size: what is exactly a tile is taken from the tiles.
+"""Any rectangle of a canvas at any size; a rectangle that is exactly a tile is taken from the
+tiles.
 
-The work of one request is bounded: its answer by whoever asks, the pixels that are read for it
-here, and how many are read at a time in a process.
+The work of a request is bounded: the answer's size by the caller, the pixels read here, and the
+number of concurrent reads in a process.
 """
 
 from __future__ import annotations
@@ -19,14 +20,15 @@ from PIL import Image
 from ml.errors import MlError
 from ml.imaging.slides.jpeg import encode_jpeg
 from ml.types import ImageU8
-from portal.archive import storage
 from portal.archive.models import Canvas
+from portal.archive.storage import files as storage
 from portal.archive.tiles.cache import SOURCES
 from portal.archive.tiles.reading import plane_of, tile_read
 from portal.core.errors import InvalidInputError, UnavailableError
 
-MOST_READ_PIXELS = 2**26
-"""Of the stored level that is read: a picture of 2,048 px a side from levels four times apart."""
+MAX_READ_PIXELS = 2**26
+"""Largest number of pixels read from the stored level: a picture of 2,048 px a side from levels
+four times apart."""
 AT_ONCE = 2  # each takes a processor for up to a second; the other threads answer the rest
 PATIENCE_S = 20.0  # of a request for its turn: as long as a viewer waits for a tile
 _TURNS = threading.BoundedSemaphore(AT_ONCE)
@@ -50,7 +52,7 @@ class TileRef(NamedTuple):
 
 
 class ReadRegion(NamedTuple):
-    """What was read: a tile's own JPEG, or pixels with the file's ICC profile."""
+    """Result of a read: a tile's own JPEG, or pixels with the file's ICC profile."""
 
     jpeg: bytes | None
     rgb: ImageU8 | None
@@ -90,9 +92,9 @@ def region_read(canvas: Canvas, box: Box, out: tuple[int, int]) -> ReadRegion:
             data = tile_read(plane, *tile)
             return _cut(data, canvas.levels[len(canvas.levels) - 1 - tile.z], tile, out)
         pixels = source.pixels_read((box.width, box.height), out)
-        if pixels > MOST_READ_PIXELS:
+        if pixels > MAX_READ_PIXELS:
             raise InvalidInputError(
-                f"This would read {pixels:,} pixels; at most {MOST_READ_PIXELS:,} are allowed. Ask"
+                f"This would read {pixels:,} pixels; at most {MAX_READ_PIXELS:,} are allowed. Ask"
                 " for a smaller region, or for the tiles that info.json names.",
                 code="too-costly",
             )
@@ -112,9 +114,9 @@ def thumbnail_read(canvas: Canvas) -> bytes:
     made = storage.resolve(canvas.thumbnail_path)
     if canvas.display_range == canvas.file_display_range:
         return made.read_bytes()
-    kept = storage.cache_folder(canvas.pk) / f"thumbnail-{canvas.picture_tag}.jpg"
+    path = storage.cache_folder(canvas.pk) / f"thumbnail-{canvas.picture_tag}.jpg"
     try:
-        return kept.read_bytes()
+        return path.read_bytes()
     except FileNotFoundError:
         pass
     with Image.open(made) as image:
@@ -124,7 +126,7 @@ def thumbnail_read(canvas: Canvas) -> bytes:
     except InvalidInputError:  # a slide without levels: too much would be read in a request
         return made.read_bytes()
     data = encode_jpeg(region.pixels(), icc_profile=region.icc_profile)
-    storage.file_publish(kept, data)
+    storage.file_publish(path, data)
     return data
 
 
@@ -169,7 +171,7 @@ def _tile_of(canvas: Canvas, box: Box, out: tuple[int, int]) -> TileRef | None:
 
 
 def _cut(data: bytes, level: dict[str, int], tile: TileRef, out: tuple[int, int]) -> ReadRegion:
-    """A tile without what lies beyond the image; its own bytes where nothing does."""
+    """A tile cropped to the image; its own bytes if it is inside."""
     size = (level["tile_width_px"], level["tile_height_px"])
     if out == size:
         with Image.open(io.BytesIO(data)) as image:

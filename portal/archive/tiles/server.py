@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import Callable, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
-from portal.archive.tiles.cache import ByteCache
+from cachetools import LRUCache
+from django.utils.http import parse_etags
+
 from portal.archive.tiles.permits import Credential, Permit, Permits
 from portal.archive.tiles.reading import MEDIA_TYPE, TilePlane, has_tile, tile_etag, tile_read
 from portal.core.errors import PortalError
@@ -36,7 +40,7 @@ _NO_TILE = "This canvas has no such tile, or it cannot be read."
 
 
 class TileRequest(NamedTuple):
-    """What of a request the tile server looks at."""
+    """The parts of a request that the tile server uses."""
 
     method: str
     path: str
@@ -57,7 +61,9 @@ class TileServer:
 
     def __init__(self) -> None:
         self.permits = Permits()
-        self._answers: ByteCache[ReadyAnswer] = ByteCache(MEMORY_BYTES)
+        self._answers: LRUCache[str, ReadyAnswer]
+        self._answers = LRUCache(MEMORY_BYTES, getsizeof=lambda answer: len(answer.body) + 1024)
+        self._lock = threading.Lock()
 
     def at_once(self, request: TileRequest) -> ReadyAnswer | None:
         """The answer where it takes neither the database nor a file; None if it does."""
@@ -67,7 +73,8 @@ class TileServer:
         permit = self.permits.known(canvas, request.credential)
         if permit is None or permit.plane is None:
             return None
-        found = self._answers.get(canvas + tail)
+        with self._lock:
+            found = self._answers.get(canvas + tail)
         if found is None:
             return None
         TILES_FROM_MEMORY.inc()
@@ -90,7 +97,8 @@ class TileServer:
     def clear(self) -> None:
         """Forget permits and tiles (tests)."""
         self.permits.clear()
-        self._answers.clear()
+        with self._lock:
+            self._answers.clear()
 
     def _made(self, canvas: str, tail: str, permit: Permit) -> ReadyAnswer:
         """Read a tile and keep its ready answer, or say why there is none."""
@@ -114,7 +122,8 @@ class TileServer:
         ]
         answer = ReadyAnswer(200, headers, data)
         TILES_FROM_FILE.inc()
-        self._answers.put(canvas + tail, answer, len(data) + 1024)
+        with self._lock, suppress(ValueError):  # larger than the memory
+            self._answers[canvas + tail] = answer
         return answer
 
 
@@ -170,8 +179,8 @@ def _conditional(answer: ReadyAnswer, if_none_match: str) -> ReadyAnswer:
     """304 where the client holds these bytes already."""
     if not (if_none_match and answer.status == 200):
         return answer
-    etag = answer.headers[2][1].decode()
-    if etag in if_none_match or if_none_match == "*":
+    tags = [tag.removeprefix("W/") for tag in parse_etags(if_none_match)]
+    if "*" in tags or answer.headers[2][1].decode() in tags:
         return ReadyAnswer(304, answer.headers[2:], b"")
     return answer
 

@@ -11,34 +11,41 @@ from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
-from portal.archive import extensions, selectors, services
+from portal.archive import extensions
 from portal.archive.models import Slide, Video
 from portal.archive.rules import may_edit
+from portal.archive.selectors.items import ItemCard, item_cards, item_get, slide_get
+from portal.archive.services.items import item_delete as delete_item
+from portal.archive.services.items import item_rename as rename_item
+from portal.archive.services.items import item_retry as retry_item
+from portal.archive.services.stains import slide_stain_set
 from portal.archive.views.notices import deleted_notice
-from portal.core.api.conditions import edited_by_page
+from portal.core.api.etags import edited_by_page
 from portal.core.errors import ConflictError, InvalidInputError, NotFoundError, StaleVersionError
+from portal.core.http.audit_rules import HOUR_S, ITEM, AuditRule, audited, not_audited, rejections
 from portal.jobs.models import JobState
-from portal.jobs.selectors import job_list
+from portal.jobs.selectors.jobs import job_list
 from portal.labs.requests import user_of
 
 
+@audited(GET=AuditRule("item.viewed", ITEM, "item_id", every_s=HOUR_S))
 @never_cache
 @login_required
 @require_GET
 def item_card(request: HttpRequest, kind: str, item_id: uuid.UUID) -> HttpResponse:
-    """The card of a slide or video, asked for again when its job ended."""
+    """Card of a slide or video, requested again when its job has ended."""
     user = user_of(request)
     try:
-        item = selectors.item_get(user=user, kind=kind, item_id=item_id)
+        item = item_get(user=user, kind=kind, item_id=item_id)
     except NotFoundError:
         made_by = {"kind": f"{kind}_ingest", "args": {f"{kind}_id": str(item_id)}}
         jobs = job_list(user=user, state=JobState.FAILED).filter(target_type="upload", **made_by)
         job = jobs.first()
-        if job is None or not job.trouble:
+        if job is None or not job.shown_error:
             raise
         gone = {"kind": kind, "item_id": item_id, "job": job}
         return render(request, "archive/_item_gone.html", gone)
-    card = selectors.item_cards([item], user=user)[0]
+    card = item_cards([item], user=user)[0]
     context = {
         "card": card,
         "actions": video_actions(request, card),
@@ -47,29 +54,31 @@ def item_card(request: HttpRequest, kind: str, item_id: uuid.UUID) -> HttpRespon
     return render(request, "archive/_item_card.html", context)
 
 
+@audited(POST=AuditRule("item.retried", ITEM, "item_id"))
 @login_required
 @require_POST
 def item_retry(request: HttpRequest, kind: str, item_id: uuid.UUID) -> HttpResponse:
     """Prepare a failed slide or video again."""
     user = user_of(request)
-    item = selectors.item_get(user=user, kind=kind, item_id=item_id)
+    item = item_get(user=user, kind=kind, item_id=item_id)
     try:
-        services.item_retry(item=item, user=user)
+        retry_item(item=item, user=user)
     except ConflictError as error:
         messages.error(request, error.message)
     return redirect("archive:case_detail", case_id=item.case_id)
 
 
+@audited(POST=rejections("item.renamed", ITEM, "item_id"))
 @login_required
 @require_POST
 def item_rename(request: HttpRequest, kind: str, item_id: uuid.UUID) -> HttpResponse:
     """Give a slide or video another title."""
     user = user_of(request)
-    item = selectors.item_get(user=user, kind=kind, item_id=item_id)
+    item = item_get(user=user, kind=kind, item_id=item_id)
     wanted = request.POST.get("name", "")
     try:
         with edited_by_page(request, item):
-            services.item_rename(item=item, user=user, name=wanted)
+            rename_item(item=item, user=user, name=wanted)
         messages.success(request, "Renamed.")
     except StaleVersionError:
         _stale(request, item, wanted)
@@ -78,16 +87,17 @@ def item_rename(request: HttpRequest, kind: str, item_id: uuid.UUID) -> HttpResp
     return redirect("archive:case_detail", case_id=item.case_id)
 
 
+@audited(POST=rejections("slide.stained", "slide", "slide_id"))
 @login_required
 @require_POST
 def slide_stain(request: HttpRequest, slide_id: uuid.UUID) -> HttpResponse:
     """Say how a slide is stained."""
     user = user_of(request)
-    slide = selectors.slide_get(user=user, slide_id=slide_id)
+    slide = slide_get(user=user, slide_id=slide_id)
     wanted = request.POST.get("stain", "")
     try:
         with edited_by_page(request, slide):
-            services.slide_stain_set(slide=slide, user=user, stain=wanted)
+            slide_stain_set(slide=slide, user=user, stain=wanted)
         messages.success(request, f"Stain: {slide.stain or 'not known'}.")
     except StaleVersionError:
         _stale(request, slide, wanted)
@@ -97,41 +107,43 @@ def slide_stain(request: HttpRequest, slide_id: uuid.UUID) -> HttpResponse:
 
 
 def _stale(request: HttpRequest, item: Slide | Video, wanted: str) -> None:
-    """What somebody else has said in the meantime, and what this person wanted to say."""
+    """Message with the values that another person saved, and the value that was not saved."""
     item.refresh_from_db()
     now = f"Its title is now “{item.name}”"
     if isinstance(item, Slide):
         now += f", its stain {f'“{item.stain}”' if item.stain else 'not known'}"
-    text = f"Someone else changed it meanwhile. {now}. Yours was not saved: “{wanted}”."
+    text = f"Someone else changed it in the meantime. {now}. Yours was not saved: “{wanted}”."
     messages.error(request, text)
 
 
+@audited(POST=rejections("trash.put", ITEM, "item_id"))
 @login_required
 @require_POST
 def item_delete(request: HttpRequest, kind: str, item_id: uuid.UUID) -> HttpResponse:
-    """Put a slide or video into the bin."""
+    """Put a slide or video into the trash."""
     user = user_of(request)
-    item = selectors.item_get(user=user, kind=kind, item_id=item_id)
+    item = item_get(user=user, kind=kind, item_id=item_id)
     try:
-        entry = services.item_delete(item=item, user=user)
+        entry = delete_item(item=item, user=user)
         deleted_notice(request, entry)
     except ConflictError as error:
         messages.error(request, error.message)
     return redirect("archive:case_detail", case_id=item.case_id)
 
 
+@not_audited("redirects to an audited page")
 @login_required
 @require_GET
 def item_open(request: HttpRequest, kind: str, item_id: uuid.UUID) -> HttpResponse:
     """To where a slide or video is shown: the viewer once it is ready, its case before that."""
-    item = selectors.item_get(user=user_of(request), kind=kind, item_id=item_id)
+    item = item_get(user=user_of(request), kind=kind, item_id=item_id)
     if item.canvas_id is not None:
         return redirect("archive:viewer", canvas_id=item.canvas_id)
     return redirect("archive:case_detail", case_id=item.case_id)
 
 
-def video_actions(request: HttpRequest, card: selectors.ItemCard) -> str:
-    """What higher apps offer on the card of a ready video, as HTML."""
+def video_actions(request: HttpRequest, card: ItemCard) -> str:
+    """HTML that higher apps add to the card of a ready video."""
     if card.kind != "video" or card.item.state != "ready":
         return ""
-    return extensions.rendered(extensions.video_actions, request, card.item)
+    return extensions.rendered(extensions.Slot.VIDEO_ACTION, request, card.item)

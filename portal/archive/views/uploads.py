@@ -13,30 +13,39 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from portal.archive import selectors, services, storage
 from portal.archive.models import Case
 from portal.archive.receiving import admitted, announced_bytes, files_receive
-from portal.archive.rules import require_edit
+from portal.archive.rules import RETENTION, require_edit
+from portal.archive.selectors.cases import case_get
+from portal.archive.selectors.uploads import uploads_interrupted
+from portal.archive.services.items import ItemReceived, item_receive
+from portal.archive.services.uploads import upload_admit
+from portal.archive.storage import files as storage
 from portal.core.errors import ForbiddenError, PortalError
+from portal.core.http.audit_rules import AuditRule, audited, rejections
 from portal.core.http.bodies import receives_files, require_csrf
 from portal.labs.requests import user_of
 
 
+@audited(
+    GET=AuditRule("case.viewed", "case", "case_id"),
+    POST=rejections("item.received", "case", "case_id"),
+)
 @receives_files
 @login_required
 @require_http_methods(["GET", "POST"])
 def case_upload(request: HttpRequest, case_id: uuid.UUID) -> HttpResponse:
     """Receive the files of a plain form. Where scripts run, they come in pieces over REST."""
     user = user_of(request)
-    case = selectors.case_get(user=user, case_id=case_id)
+    case = case_get(user=user, case_id=case_id)
     require_edit(user, case.lab_id)
     if request.method == "POST":
         return _received_form(request, case)
     context = {
         "case": case,
         "limit": storage.human_size(storage.limit_bytes()),
-        "interrupted": selectors.uploads_interrupted(case=case, user=user),
-        "kept_hours": round(services.KEPT.total_seconds() / 3600),
+        "interrupted": uploads_interrupted(case=case, user=user),
+        "retention_hours": round(RETENTION.total_seconds() / 3600),
     }
     return render(request, "archive/upload.html", context)
 
@@ -66,10 +75,8 @@ def _received_form(request: HttpRequest, case: Case) -> HttpResponse:
     return redirect("archive:case_detail", case_id=case.pk)
 
 
-def _receive(request: HttpRequest, case: Case, file: UploadedFile[bytes]) -> services.ItemReceived:
-    return services.item_receive(
-        case=case, file=file, filename=file.name or "", user=user_of(request)
-    )
+def _receive(request: HttpRequest, case: Case, file: UploadedFile[bytes]) -> ItemReceived:
+    return item_receive(case=case, file=file, filename=file.name or "", user=user_of(request))
 
 
 def _files(request: HttpRequest, case: Case) -> list[UploadedFile[bytes]]:
@@ -80,7 +87,7 @@ def _files(request: HttpRequest, case: Case) -> list[UploadedFile[bytes]]:
 
     def admit(fields: QueryDict) -> None:
         require_csrf(request, fields)
-        services.upload_admit(case=case, user=user_of(request), size_bytes=announced_bytes(request))
+        upload_admit(case=case, user=user_of(request), size_bytes=announced_bytes(request))
 
     is_known = settings.CSRF_HEADER_NAME in request.META
     if is_known:

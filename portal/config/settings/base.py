@@ -1,12 +1,13 @@
-"""Settings that hold everywhere. What differs is in development, production or test."""
+"""Settings of every environment; development, production and test add theirs."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from portal.config import environment
 from portal.config.settings.limits import JOB_LIMITS_S
+from portal.core import environment
+from portal.core.http.guide import guide_headers
 
 ROOT = Path(__file__).resolve().parents[3]
 VAR = ROOT / "var"
@@ -23,6 +24,7 @@ INSTALLED_APPS = [
     "allauth.mfa",
     "allauth.socialaccount",
     "allauth.socialaccount.providers.openid_connect",
+    "corsheaders",
     "csp",
     "django_filters",
     "django_htmx",
@@ -35,20 +37,27 @@ INSTALLED_APPS = [
     "portal.jobs",
     "portal.archive",
     "portal.annotations",
-    "portal.retrieval",
+    "portal.embeddings",
+    "portal.search",
+    "portal.explore",
+    "portal.quantification",
+    "portal.model_training",
     "portal.mosaics",
     "portal.review",
-    "portal.reading",
-    "portal.hooks",
-    "portal.exchange",
-    "portal.keeping",
-    "portal.config",
+    "portal.reader_studies",
+    "portal.webhooks",
+    "portal.interop",
+    "portal.inbox",
+    "portal.backups",
+    "portal.erasure",
+    "portal.operations",
 ]
 MIDDLEWARE = [
     "portal.core.observe.middleware.RequestMiddleware",  # outermost: its id is in every line
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "portal.core.middleware.PrivacyHeadersMiddleware",
+    "corsheaders.middleware.CorsMiddleware",
     "csp.middleware.CSPMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -56,7 +65,7 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "portal.labs.middleware.SessionLifeMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "portal.config.auditing.middleware.AuditMiddleware",
+    "portal.operations.audit_middleware.AuditMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "allauth.account.middleware.AccountMiddleware",
@@ -77,7 +86,8 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "portal.labs.context.navigation",
-                "portal.reading.context.navigation",
+                "portal.reader_studies.context.navigation",
+                "portal.inbox.context.navigation",
             ],
         },
     },
@@ -180,33 +190,41 @@ SPECTACULAR_SETTINGS = {
     "SERVE_INCLUDE_SCHEMA": False,
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "SWAGGER_UI_SETTINGS": {  # groups, closed at first: all operations at once take seconds
+        "docExpansion": "none",
+        "filter": True,
+        "tagsSorter": "alpha",
+        "deepLinking": True,
+        "defaultModelsExpandDepth": -1,
+        "defaultModelExpandDepth": 2,
+        "displayRequestDuration": True,
+    },
     "REDOC_DIST": "SIDECAR",
     "COMPONENT_SPLIT_REQUEST": True,
-    "POSTPROCESSING_HOOKS": [
-        "portal.config.examples.examples_add",
-        "portal.core.api.sparse_schema.sparse_add",
-    ],
+    "POSTPROCESSING_HOOKS": ["portal.operations.examples.examples_add"],
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "ENUM_NAME_OVERRIDES": {
         "JobStateEnum": "portal.jobs.models.JobState",
-        "OpenJobStateEnum": "portal.jobs.serializers.OPEN_STATES",
-        "WebhookStateEnum": "portal.hooks.models.WebhookState",
-        "DeliveryStateEnum": "portal.hooks.models.DeliveryState",
-        "WebhookTypeEnum": "portal.hooks.serializers.TYPE_CHOICES",
-        "ErasureStateEnum": "portal.keeping.models.ErasureState",
+        "OpenJobStateEnum": "portal.jobs.serializers.OPEN_CHOICES",
+        "WebhookStateEnum": "portal.webhooks.models.WebhookState",
+        "DeliveryStateEnum": "portal.webhooks.models.DeliveryState",
+        "WebhookTypeEnum": "portal.webhooks.serializers.TYPE_CHOICES",
+        "ErasureStateEnum": "portal.erasure.models.ErasureState",
         "ReviewStateEnum": "portal.annotations.models.ReviewState",
         "ShareStateEnum": ("offered", "accepted", "over", "ended"),
         "ImportStageEnum": "portal.annotations.models.ImportStage",
         "UploadStateEnum": "portal.archive.models.UploadState",
-        "SeenEnum": "portal.archive.models.Seen",
-        "SeenKindEnum": ("text", "face", "outside"),
+        "PixelRuleEnum": "portal.archive.models.PixelRule",
+        "VocabularyFieldEnum": "portal.archive.models.VocabularyField",
+        "PixelKindEnum": ("date", "time", "number", "name", "other", "face", "outside_body"),
         "ItemKindEnum": ("slide", "video"),
         "ItemStateEnum": "portal.archive.models.ItemState",
         "FrameStatusEnum": "portal.mosaics.models.FrameStatus",
-        "QuerySourceEnum": "portal.retrieval.models.QuerySource",
-        "EncoderKindEnum": "portal.retrieval.models.EncoderKind",
-        "LearningMethodEnum": "portal.retrieval.models.LearningMethod",
+        "QuerySourceEnum": "portal.search.models.QuerySource",
+        "ModalityEnum": "portal.archive.models.Modality",
+        "LearningMethodEnum": "portal.model_training.models.LearningMethod",
         "CanvasKindEnum": "portal.archive.models.CanvasKind",
+        "PropertyTypeKindEnum": "portal.annotations.properties.KINDS",
     },
 }
 
@@ -217,11 +235,11 @@ CELERY_BROKER_TRANSPORT_OPTIONS = environment.transport_options(
     CELERY_BROKER_URL, folder=TESSERA_BROKER_FOLDER
 )
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-CELERY_IMPORTS = [f"portal.jobs.worker.{name}" for name in ("bell", "heartbeat", "pool")]
+CELERY_IMPORTS = ["portal.jobs.worker.heartbeat", "portal.jobs.worker.workarounds"]
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_DEFAULT_QUEUE = "default"
-CELERY_TASK_ACKS_LATE = False  # the message is only a doorbell; the ledger rings again
-CELERY_WORKER_PREFETCH_MULTIPLIER = 1  # a doorbell held back by a busy worker would ring late
+CELERY_TASK_ACKS_LATE = False  # the reaper sends again what no worker has claimed
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1  # a busy worker keeps no message from an idle one
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_WORKER_MAX_MEMORY_PER_CHILD = int(  # KiB: a child beyond it is replaced
     environment.number("TESSERA_WORKER_MEMORY_GIB", default=3, minimum=1) * 2**20
@@ -231,31 +249,33 @@ TESSERA_JOB_LEASE_S = environment.number("TESSERA_JOB_LEASE_S", default=30, mini
 TESSERA_JOB_REAP_EVERY_S = environment.number("TESSERA_JOB_REAP_EVERY_S", default=5, minimum=0.1)
 TESSERA_JOB_LIMIT_S = 6 * 3600.0  # kinds not named below
 TESSERA_JOB_LIMITS_S = JOB_LIMITS_S | environment.limits()
-TESSERA_JOB_RING_AFTER_S = environment.number("TESSERA_JOB_RING_AFTER_S", default=15, minimum=0.1)
+TESSERA_JOB_RESEND_AFTER_S = environment.number(
+    "TESSERA_JOB_RESEND_AFTER_S", default=15, minimum=0.1
+)
 
 # allauth counts its limits here, on the broker's Redis if any; sign-in is counted in the database.
 CACHES = {"default": environment.cache(CELERY_BROKER_URL, folder=VAR / "cache")}
 
-# --- Encoders (portal/retrieval, docs/encoders.md) ----------------------------------------------
+# --- Encoders (portal/embeddings, docs/guide/operations/encoders.md) ---------------------------
 TESSERA_ENCODERS = {  # by kind: a name of ml.roi, or a file that `python -m ml encoder make` wrote
     "histology": environment.text("TESSERA_ENCODER_HISTOLOGY", "default"),
     "endoscopy": environment.text("TESSERA_ENCODER_ENDOSCOPY", "endoscopy"),
 }
-TESSERA_EMBED_TOGETHER = int(  # 0: as many as pay off on the worker's device
-    environment.number("TESSERA_EMBED_TOGETHER", default=0, minimum=0)
+TESSERA_EMBED_BATCH_SIZE = int(  # 0: as many as pay off on the worker's device
+    environment.number("TESSERA_EMBED_BATCH_SIZE", default=0, minimum=0)
 )
 TESSERA_ENCODER_APPROVAL = environment.flag("TESSERA_ENCODER_APPROVAL", default=False)
 TESSERA_INDEX_ENGINE = environment.one_of(  # what new indexes are made in
-    "TESSERA_INDEX_ENGINE", ("files", "qdrant"), default="files"
+    "TESSERA_INDEX_ENGINE", ("files", "milvus"), default="files"
 )
-TESSERA_QDRANT = environment.index_server()
+TESSERA_MILVUS = environment.index_server()
 TESSERA_SEARCH_EXPAND = int(environment.number("TESSERA_SEARCH_EXPAND", default=3, minimum=0))
 TESSERA_SEARCH_DIFFUSE = environment.flag("TESSERA_SEARCH_DIFFUSE", default=True)
 
-# --- Webhooks (portal/hooks) --------------------------------------------------------------------
+# --- Webhooks (portal/webhooks) -------------------------------------------------------------------
 TESSERA_WEBHOOK_NETWORKS = environment.networks("TESSERA_WEBHOOK_NETWORKS")
 
-# --- Watching it (portal/config/metrics.py, docs/operations.md) ----------------------------------
+# --- Metrics (portal/operations/metrics.py, docs/guide/operations/watching.md) ----------------
 TESSERA_METRICS_TOKEN = environment.text("TESSERA_METRICS_TOKEN", "")
 
 # --- Uploads -----------------------------------------------------------------------------------
@@ -269,22 +289,35 @@ TESSERA_STORAGE_FLOOR_BYTES = int(
 TESSERA_RESERVE_BYTES = int(
     environment.number("TESSERA_RESERVE_BYTES", default=256 * 2**20, minimum=0)
 )
-TESSERA_SEEN_IN_PIXELS = environment.one_of(  # of labs without rules of their own
-    "TESSERA_SEEN_IN_PIXELS", ("hold", "tell", "off"), default="hold"
+TESSERA_PHI_IN_PIXELS = environment.one_of(  # of labs without rules of their own
+    "TESSERA_PHI_IN_PIXELS", ("hold", "warn", "off"), default="hold"
 )
-TESSERA_TRASH_DAYS = environment.number("TESSERA_TRASH_DAYS", default=30, minimum=0)
+TESSERA_ORPHAN_DAYS = environment.number("TESSERA_ORPHAN_DAYS", default=30, minimum=0)
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2**20  # fields of a form; JSON has a limit of its own
 FILE_UPLOAD_HANDLERS = ["portal.core.http.bodies.NoFilesHandler"]  # views that take files: others
 
-TESSERA_BIN_DAYS = environment.number("TESSERA_BIN_DAYS", default=30, minimum=0)
+TESSERA_TRASH_DAYS = environment.number("TESSERA_TRASH_DAYS", default=30, minimum=0)
 
 # --- Pages ---------------------------------------------------------------------------------------
 STATIC_URL = "/static/"
 STATIC_ROOT = Path(environment.text("TESSERA_STATIC_ROOT", str(VAR / "static")))
 STATICFILES_DIRS = [ROOT / "static" / "dist"]
+GUIDE = ROOT / "build" / "guide"  # help/ in it is docs/guide as a site (`make docs`)
+WHITENOISE_ROOT = GUIDE if GUIDE.is_dir() else None
+WHITENOISE_INDEX_FILE = True
+WHITENOISE_ADD_HEADERS_FUNCTION = guide_headers
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_TZ = True
+# Pages of other hosts read IIIF and DICOMweb with a token, never with this site's cookies.
+CORS_URLS_REGEX = (
+    r"^/api/v1/(iiif/|dicomweb/|canvases/[^/]+/(manifest|annotations)/$|cases/[^/]+/manifest/$)"
+)
+CORS_ALLOW_ALL_ORIGINS = True
+CORS_ALLOW_CREDENTIALS = False
+CORS_ALLOW_METHODS = ["GET", "HEAD", "OPTIONS"]
+CORS_ALLOW_HEADERS = ["Accept", "Authorization", "If-None-Match"]
+CORS_EXPOSE_HEADERS = ["ETag", "Link"]
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
@@ -322,7 +355,7 @@ LOGGING: dict[str, Any] = {
         "handlers": ["stderr"],
         "level": environment.text("TESSERA_LOG_LEVEL", "INFO").upper(),
     },
-    # These tell, line by line, what the ledger tells already.
+    # Celery logs each message and task; the job rows hold that already.
     "loggers": {name: {"level": "WARNING"} for name in ("celery", "pyvips", "PIL")}
     | {"kombu": {"level": "ERROR"}, "faiss": {"level": "WARNING"}}
     # A line for each request only where it is collected; on a terminal what went wrong.

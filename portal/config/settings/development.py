@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from portal.config import environment
+from portal.core import environment
 
 from .base import *  # noqa: F403
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.core.exceptions import ImproperlyConfigured
 
-from portal.config import environment
+from portal.core import environment
 
 from .base import *  # noqa: F403
 from .base import LOG_FORMATS, LOGGING, STORAGES_PRODUCTION

@@ -20,5 +20,6 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {}
 TESSERA_JOB_LEASE_S = 3600
 WHITENOISE_AUTOREFRESH = True
 WHITENOISE_USE_FINDERS = True
+WHITENOISE_ROOT = None  # a test that needs the guide names its folder
 # It keeps no more than the cache of production does.
 CACHES = {"default": {"BACKEND": "portal.core.caches.JsonMemoryCache"}}

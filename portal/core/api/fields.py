@@ -1,4 +1,4 @@
-"""Sparse answers: ``?fields=id,name`` leaves out the rest of each object."""
+"""Sparse responses: ``?fields=id,name`` limits the fields of each object."""
 
 from __future__ import annotations
 
@@ -21,44 +21,44 @@ _JSON = "application/json"
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
-    """What a GET answers: one object of these fields, or a list of such."""
+class ResponseFields:
+    """Fields of the object, or of each object of the list, in a GET response."""
 
     names: frozenset[str]
     is_list: bool
 
 
-_KNOWN: dict[tuple[type, str], Answered | None] = {}
+_KNOWN: dict[tuple[type, str], ResponseFields | None] = {}
 
 
 class SparseFields:
-    """A mixin of views. Put it before the other bases.
+    """View mixin for the parameter ``fields``. Put it before the other bases.
 
     Attributes:
-        wanted: the names that were asked for; None: all.
+        wanted: The requested fields; None: all.
     """
 
     wanted: frozenset[str] | None = None
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Refuse unknown names before anything is read."""
+        """Refuse unknown field names before the view runs."""
         super().initial(request, *args, **kwargs)  # type: ignore[misc] # of the view
-        answered = _answered_by(self) if request.method in _READS else None
-        if answered is not None and PARAMETER in request.GET:
-            self.wanted = _wanted(request.GET[PARAMETER], answered.names)
+        fields = _response_fields(self) if request.method in _READS else None
+        if fields is not None and PARAMETER in request.GET:
+            self.wanted = _wanted(request.GET[PARAMETER], fields.names)
 
     def wants(self, *names: str) -> bool:
-        """Whether any of these is asked for."""
+        """Return whether any of these fields is requested."""
         return self.wanted is None or not self.wanted.isdisjoint(names)
 
     def finalize_response(
         self, request: Request, response: Any, *args: Any, **kwargs: Any
     ) -> Response:
-        """Leave out what was not asked for."""
+        """Remove the fields that were not requested."""
         is_answer = isinstance(response, Response) and response.status_code == 200
         if is_answer and self.wanted is not None:
-            answered = _answered_by(self)
-            is_list = answered is not None and answered.is_list
+            fields = _response_fields(self)
+            is_list = fields is not None and fields.is_list
             response.data = _sparse(response.data, self.wanted, is_list=is_list)
         answer: Response = super().finalize_response(  # type: ignore[misc] # of the view
             request, response, *args, **kwargs
@@ -66,25 +66,25 @@ class SparseFields:
         return answer
 
 
-def answered_of(said: Any, *, is_list: bool) -> Answered | None:
-    """What is answered, by ``extend_schema`` or the view's serializer; None if it is not JSON."""
-    if isinstance(said, dict):
-        found = (one for code, one in said.items() if code in (200, "200", (200, _JSON)))
-        said = next(found, None)
-    said = said.response if isinstance(said, OpenApiResponse) else said
-    if isinstance(said, type) and issubclass(said, BaseSerializer):
-        said = said()
-    if isinstance(said, ListSerializer):
-        said, is_list = said.child, True
-    if not isinstance(said, Serializer):
+def response_fields_of(declared: Any, *, is_list: bool) -> ResponseFields | None:
+    """Response declared by ``extend_schema`` or the view's serializer; None if it is not JSON."""
+    if isinstance(declared, dict):
+        found = (one for code, one in declared.items() if code in (200, "200", (200, _JSON)))
+        declared = next(found, None)
+    declared = declared.response if isinstance(declared, OpenApiResponse) else declared
+    if isinstance(declared, type) and issubclass(declared, BaseSerializer):
+        declared = declared()
+    if isinstance(declared, ListSerializer):
+        declared, is_list = declared.child, True
+    if not isinstance(declared, Serializer):
         return None
-    names = (name for name, field in said.fields.items() if not field.write_only)
-    return Answered(frozenset(names), is_list)
+    names = (name for name, field in declared.fields.items() if not field.write_only)
+    return ResponseFields(frozenset(names), is_list)
 
 
-def described(answered: Answered) -> OpenApiParameter:
-    """The parameter of an operation."""
-    names: JsonObject = {"type": "string", "enum": sorted(answered.names)}
+def fields_parameter(fields: ResponseFields) -> OpenApiParameter:
+    """OpenAPI parameter ``fields`` of an operation."""
+    names: JsonObject = {"type": "string", "enum": sorted(fields.names)}
     return OpenApiParameter(
         PARAMETER,
         {"type": "array", "items": names, "minItems": 1},
@@ -94,8 +94,8 @@ def described(answered: Answered) -> OpenApiParameter:
     )
 
 
-def _answered_by(view: Any) -> Answered | None:
-    """By the schema that the operation has; found once."""
+def _response_fields(view: Any) -> ResponseFields | None:
+    """Response fields of a view by its schema, cached by class and action."""
     name = getattr(view, "action", None) or "get"
     handler = getattr(view, name, None)
     if handler is None:
@@ -104,12 +104,12 @@ def _answered_by(view: Any) -> Answered | None:
         declared = getattr(handler, "kwargs", {}).get("schema")
         schema = copy.copy(declared() if declared else view.schema)  # one class may share one
         schema.view, schema.method, schema.path = view, "GET", view.request.path
-        _KNOWN[type(view), name] = schema.answered()
+        _KNOWN[type(view), name] = schema.response_fields()
     return _KNOWN[type(view), name]
 
 
-def _wanted(said: str, known: frozenset[str]) -> frozenset[str]:
-    names = frozenset(name.strip() for name in said.split(","))
+def _wanted(text: str, known: frozenset[str]) -> frozenset[str]:
+    names = frozenset(name.strip() for name in text.split(","))
     unknown = sorted(names - known)
     if unknown:
         raise InvalidInputError(
@@ -122,7 +122,7 @@ def _wanted(said: str, known: frozenset[str]) -> frozenset[str]:
 
 
 def _sparse(data: Any, wanted: frozenset[str], *, is_list: bool) -> Any:
-    """Of a page its results, of a list its members, of an object itself."""
+    """Reduce a page's results, a list's members, or an object to the requested fields."""
     if isinstance(data, list):
         return [_sparse(one, wanted, is_list=False) for one in data]
     if is_list:

@@ -1,4 +1,4 @@
-"""Paging of every list of the API: by cursor."""
+"""Cursor pagination of the API's lists."""
 
 from __future__ import annotations
 
@@ -9,27 +9,26 @@ from typing import Any
 
 from django.core import signing
 from django.db.models import QuerySet
-from rest_framework.pagination import BasePagination
+from rest_framework.pagination import CursorPagination
 from rest_framework.request import Request
-from rest_framework.response import Response
 from rest_framework.utils.urls import remove_query_param, replace_query_param
 
 from ml.types import JsonObject
 from portal.core.database.keyset import Order
 from portal.core.errors import InvalidInputError
 
-CURSOR, SIZE = "cursor", "page_size"
+CURSOR = "cursor"
 _LINK: JsonObject = {"type": ["string", "null"], "format": "uri"}
 
 
 @dataclass(frozen=True, slots=True)
 class InOrder:
-    """A list made in memory, which ``Paging`` takes like a query.
+    """List in memory that ``Paging`` accepts like a query.
 
     Attributes:
-        name: of what is listed; a cursor belongs to one such list.
-        rows: in the order of their keys.
-        key: of a row, made of values that JSON keeps as they are; no two rows have the same.
+        name: Name of the list, to which its cursors are bound.
+        rows: Rows sorted by key.
+        key: Unique key of a row, made of values that JSON preserves.
     """
 
     name: str
@@ -37,15 +36,15 @@ class InOrder:
     key: Callable[[Any], tuple[str | int | float, ...]]
 
     def values(self, row: Any) -> list[Any]:
-        """Where a row stands, as JSON has it."""
+        """Values of a row in the list's order, as JSON."""
         return list(self.key(row))
 
     def read(self, values: Sequence[Any]) -> list[Any]:
-        """The reverse of ``values``."""
+        """Inverse of ``values``."""
         return list(values)
 
     def beyond(self, after: Sequence[Any] | None, *, backward: bool) -> Sequence[Any]:
-        """All rows beyond the one with these values, nearest first; None: from the end."""
+        """Rows beyond the row with these values, nearest first; None: from the end."""
         place = None if after is None else tuple(after)
         if backward:
             end = None if place is None else bisect_left(self.rows, place, key=self.key)
@@ -55,34 +54,43 @@ class InOrder:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Behind the row with these values, or before it; None: from the beginning, or the end."""
+    """Position after (or before) the row with these values; None: at the start (or end)."""
 
     values: list[Any] | None = None
     is_backward: bool = False
 
 
-class Paging(BasePagination):
+class Paging(CursorPagination):
     """Pages of ``?page_size=50`` rows, at most 200, with links ``next`` and ``previous``.
 
-    Rows that come or go meanwhile move no page. A list has its order; there is no total count.
+    Rows that are added or deleted do not shift the pages. A list has its order; there is no total
+    count.
+
+    DRF's cursor holds the first column of an order and how many equal rows to skip: rows without a
+    value are lost, and so are others if skipped rows are deleted. The cursor here holds all columns
+    (``portal.core.database.keyset``).
     """
 
-    page_size = 50
+    cursor_query_param = CURSOR
+    cursor_query_description = "Taken from `next` or `previous` of a page"
+    page_size: int = 50
+    page_size_query_param = "page_size"
+    page_size_query_description = "Objects on a page"
     max_page_size = 200
 
     def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
-        """The rows of the page that is asked for.
+        """Rows of the requested page.
 
         Raises:
-            InvalidInputError: the cursor does not belong to this list in this order.
+            InvalidInputError: The cursor does not belong to this list in this order.
         """
         self.request = request
-        size = self.get_page_size(request)
+        size = self.get_page_size(request) or self.page_size
         order = queryset if isinstance(queryset, InOrder) else Order.of(queryset)
-        told = order.name
+        list_name = order.name
         if isinstance(order, Order):
-            told = f"{queryset.model._meta.label}:{told}"
-        signer = signing.Signer(salt=f"paging:{told}")
+            list_name = f"{queryset.model._meta.label}:{list_name}"
+        signer = signing.Signer(salt=f"paging:{list_name}")
         place = _place(request, order, signer)
         if isinstance(order, Order):
             rows = order.rows(queryset, after=place.values, backward=place.is_backward)
@@ -98,9 +106,7 @@ class Paging(BasePagination):
     def _link(
         self, place: _Place, page: list[Any], order: Any, signer: signing.Signer, *, has_more: bool
     ) -> None:
-        """The links beside a page; from a page that has become empty, to the nearest end of the
-        list.
-        """
+        """Set the links of a page; those of an empty page lead to the nearest end."""
         here = self.request.build_absolute_uri()
 
         def link(values: list[Any] | None, *, backward: bool) -> str:
@@ -120,59 +126,30 @@ class Paging(BasePagination):
             self.previous = link(None, backward=True)
 
     def read(self, rows: QuerySet[Any]) -> Sequence[Any]:
-        """The rows of a page, and one more where there are more."""
+        """Rows of a page, and one more if there are more."""
         return list(rows)
 
-    def get_page_size(self, request: Request) -> int:
-        """As many as are asked for, at most ``max_page_size``."""
-        said = request.query_params.get(SIZE, "").strip()
-        if not said:
-            return self.page_size
-        if not (said.isascii() and said.isdecimal() and said.strip("0")):
-            raise InvalidInputError(
-                f"{SIZE}: expected a whole number from 1 to {self.max_page_size}."
-            )
-        return min(int(said.lstrip("0")[:9]), self.max_page_size)
+    def get_next_link(self) -> str | None:
+        """Link to the next page; None at the end of the list."""
+        return self.next
 
-    def get_paginated_response(self, data: Any) -> Response:
-        """The page with the addresses of those beside it."""
-        return Response({"next": self.next, "previous": self.previous, "results": data})
+    def get_previous_link(self) -> str | None:
+        """Link to the previous page; None at the beginning of the list."""
+        return self.previous
 
     def get_paginated_response_schema(self, schema: JsonObject) -> JsonObject:
-        """What a page looks like."""
+        """Schema of a page."""
         links = {"next": dict(_LINK), "previous": dict(_LINK)}
         properties = {**links, "results": schema}
         return {"type": "object", "required": list(properties), "properties": properties}
 
-    def get_schema_operation_parameters(self, view: Any) -> list[JsonObject]:
-        """What a list takes."""
-        size = {"type": "integer", "minimum": 1, "default": self.page_size}
-        return [
-            {
-                "name": CURSOR,
-                "in": "query",
-                "required": False,
-                "description": (
-                    "Taken from `next` or `previous` of a page; it has no meaning of its own"
-                ),
-                "schema": {"type": "string"},
-            },
-            {
-                "name": SIZE,
-                "in": "query",
-                "required": False,
-                "description": f"Objects on a page, at most {self.max_page_size}",
-                "schema": size,
-            },
-        ]
-
 
 def _place(request: Request, order: Order | InOrder, signer: signing.Signer) -> _Place:
-    said = request.query_params.get(CURSOR)
-    if said is None:
+    cursor = request.query_params.get(CURSOR)
+    if cursor is None:
         return _Place()
     try:
-        values, is_backward = signer.unsign_object(said)
+        values, is_backward = signer.unsign_object(cursor)
     except (signing.BadSignature, ValueError):
         raise InvalidInputError(
             f"{CURSOR}: this does not belong to this list in this order. Begin without it and "

@@ -1,4 +1,4 @@
-"""JSON in, read so that what is wrong with it can be named."""
+"""JSON parser with limits and precise errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_VALUES = 1_000_000
 """Values of a document, about 100 bytes of memory each; an ROI of 200,000 vertices has 600,000."""
 MAX_DEPTH = 32  # GeoJSON in a list of changes is 8 deep
 MAX_DIGITS = 20  # an integer of 64 bits and its sign
-_WINDOW_BYTES = 2**18  # looked at at a time
+_WINDOW_BYTES = 2**18  # checked at a time
 _NOT_STRUCTURE = bytes(set(range(256)) - set(b'"[]{},'))
 _ESCAPES = re.compile(
     rb"(?<!\\)(?:\\\\)*"  # an even number of backslashes is text
@@ -27,10 +27,10 @@ _ESCAPES = re.compile(
 
 
 class BoundedJsonParser(BaseParser):
-    """``application/json``: bounded in bytes, values, depth and digits before it is parsed.
+    """Parser that limits bytes, values, depth and digits before it parses.
 
-    A view that takes more than ``API_BODY_BYTES`` or ``MAX_VALUES`` says so in
-    ``body_limit_bytes`` and ``body_limit_values``.
+    Views override ``API_BODY_BYTES`` and ``MAX_VALUES`` by ``body_limit_bytes`` and
+    ``body_limit_values``.
     """
 
     media_type = "application/json"
@@ -42,10 +42,10 @@ class BoundedJsonParser(BaseParser):
         media_type: str | None = None,
         parser_context: Mapping[str, Any] | None = None,
     ) -> Any:
-        """The parsed body; of names that occur twice the last wins."""
+        """Parse the body; the last of repeated names wins."""
         view = (parser_context or {}).get("view")
         body = _read(stream, limit=getattr(view, "body_limit_bytes", API_BODY_BYTES))
-        _refuse_structure(body, most=getattr(view, "body_limit_values", MAX_VALUES))
+        _refuse_structure(body, max_values=getattr(view, "body_limit_values", MAX_VALUES))
         _refuse_characters(body)
         try:
             text = body.decode("utf-8-sig")
@@ -72,19 +72,19 @@ def _read(stream: IO[Any], *, limit: int) -> bytes:
     return body
 
 
-def _refuse_structure(body: bytes, *, most: int) -> None:
-    """Refuse too many values or levels, at the price of a look at each byte."""
+def _refuse_structure(body: bytes, *, max_values: int) -> None:
+    """Refuse too many values or levels, in one pass over the bytes."""
     if len(body) <= MAX_DEPTH:
         return
     brackets = b""
     count = 0
     for part in _structure(body):
         count += len(part)
-        if count > most:
+        if count > max_values:
             raise TooLargeInputError(
-                f"The document has more values than this URL accepts: the limit is about {most:,}. "
-                "Send it in parts.",
-                details={"limit_values": most},
+                "The document has more values than this URL accepts: "
+                f"the limit is about {max_values:,}. Send it in parts.",
+                details={"limit_values": max_values},
             )
         brackets += part.translate(None, b",")
     for _ in range(MAX_DEPTH):
@@ -97,7 +97,7 @@ def _refuse_structure(body: bytes, *, most: int) -> None:
 
 
 def _structure(body: bytes) -> Iterator[bytes]:
-    """The brackets and commas outside of texts, window by window."""
+    """Brackets and commas outside of strings, window by window."""
     if b"\\" in body:
         body = body.replace(b"\\\\", b"").replace(b'\\"', b"")
     marks = body.translate(None, _NOT_STRUCTURE)
@@ -109,7 +109,7 @@ def _structure(body: bytes) -> Iterator[bytes]:
 
 
 def _refuse_characters(body: bytes) -> None:
-    """Refuse null characters and halves of surrogate pairs, which no database keeps."""
+    """Refuse null characters and unpaired surrogates, which databases cannot store."""
     for found in _ESCAPES.finditer(body) if b"\\u" in body else ():
         before = body[max(0, found.start("low") - 8) : found.start("low") - 2]
         if found["low"] is None or not re.fullmatch(rb"\\u[dD][89abAB][0-9a-fA-F]{2}", before):

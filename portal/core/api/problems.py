@@ -76,11 +76,11 @@ def problem_handler(error: Exception, context: JsonObject) -> Response | None:
 
 
 def _rate_limit(error: PortalError) -> dict[str, str]:
-    """What was exceeded, as draft-ietf-httpapi-ratelimit-headers (10) writes it."""
-    said = error.details
+    """Headers of the exceeded limit by draft-ietf-httpapi-ratelimit-headers (10)."""
+    details = error.details
     return {
-        "RateLimit-Policy": f'"{error.code}";q={said["limit"]};w={said["window_s"]}',
-        "RateLimit": f'"{error.code}";r=0;t={said["retry_after_s"]}',
+        "RateLimit-Policy": f'"{error.code}";q={details["limit"]};w={details["window_s"]}',
+        "RateLimit": f'"{error.code}";r=0;t={details["retry_after_s"]}',
     }
 
 

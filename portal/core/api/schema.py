@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.plumbing import force_instance
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
+from rest_framework.fields import empty
+from rest_framework.serializers import ModelSerializer
 
-from portal.core.api.conditions import ETAG, IF_MATCH, IF_MATCH_OPTIONAL, STALE
-from portal.core.api.fields import Answered, answered_of, described
+from portal.core.api.etags import ETAG, IF_MATCH, IF_MATCH_OPTIONAL, STALE
+from portal.core.api.fields import ResponseFields, fields_parameter, response_fields_of
 from portal.core.api.problems import CONTENT_TYPE, ProblemSerializer
-from portal.core.api.views import ApiView, remembers, shows_one
+from portal.core.api.views import WRITES, ApiView, shows_one
 
 IDEMPOTENCY_KEY = OpenApiParameter(
     "Idempotency-Key",
@@ -33,13 +36,13 @@ class ProblemAutoSchema(AutoSchema):
     """Adds the ``default`` error answer to each operation, and what views have in common."""
 
     def get_override_parameters(self) -> list[Any]:
-        """``fields`` of what is read, ``Idempotency-Key`` where a POST remembers it, ``If-Match``
+        """``fields`` of what is read, ``Idempotency-Key`` of writes, ``If-Match``
         where people may edit the same object.
         """
         parameters: list[Any] = list(super().get_override_parameters())
-        if self.method == "GET" and (answered := self.answered()):
-            parameters += [described(answered), IF_NONE_MATCH]
-        if self.method == "POST" and remembers(self.view):
+        if self.method == "GET" and (fields := self.response_fields()):
+            parameters += [fields_parameter(fields), IF_NONE_MATCH]
+        if isinstance(self.view, ApiView) and self._takes_key(self.view):
             parameters.append(IDEMPOTENCY_KEY)
         if isinstance(self.view, ApiView) and self.view.if_match:
             if (required := self.view.if_match.get(self.method)) is not None:
@@ -48,14 +51,37 @@ class ProblemAutoSchema(AutoSchema):
                 parameters.append(ETAG)
         return parameters
 
-    def is_deprecated(self) -> bool:
-        """Whether the view says when it goes."""
-        return bool(super().is_deprecated()) or getattr(self.view, "leaving", None) is not None
+    def _takes_key(self, view: ApiView) -> bool:
+        return self.method.lower() in WRITES and not view.takes_no_key
 
-    def answered(self) -> Answered | None:
-        """What the operation answers, as a GET."""
-        said = self.get_response_serializers()
-        return answered_of(said, is_list=self._is_list_view(said))
+    def is_deprecated(self) -> bool:
+        """Return whether the view says when it goes."""
+        return bool(super().is_deprecated()) or getattr(self.view, "deprecation", None) is not None
+
+    def response_fields(self) -> ResponseFields | None:
+        """Response of the operation as a GET."""
+        declared = self.get_response_serializers()
+        return response_fields_of(declared, is_list=self._is_list_view(declared))
+
+    def _map_basic_serializer(
+        self, serializer: Any, direction: Literal["request", "response"]
+    ) -> dict[str, Any]:
+        """Require in answers what is always in them, not only what a request must have.
+
+        A model serializer answers with all its fields, others with those that have a default.
+        """
+        schema: dict[str, Any] = super()._map_basic_serializer(serializer, direction)  # type: ignore[no-untyped-call]
+        if direction == "response":
+            instance = force_instance(serializer)  # type: ignore[no-untyped-call]
+            is_of_model = isinstance(instance, ModelSerializer)
+            always = {
+                name
+                for name in schema.get("properties", {})
+                if is_of_model or instance.fields[name].default is not empty
+            }
+            if required := always | set(schema.get("required", ())):
+                schema["required"] = sorted(required)
+        return schema
 
     def _get_response_bodies(
         self, direction: Literal["request", "response"] = "response"
@@ -73,6 +99,6 @@ class ProblemAutoSchema(AutoSchema):
                 STALE, "412", media_types=[CONTENT_TYPE], direction=direction
             )
             bodies.setdefault("412", stale)
-        if self.method == "GET" and self.answered():
+        if self.method == "GET" and self.response_fields():
             bodies.setdefault("304", {"description": "Not changed"})
         return bodies

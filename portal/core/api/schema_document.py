@@ -1,7 +1,7 @@
 """The OpenAPI document: rendered once per process, served compressed and by ETag.
 
 Rendering takes seconds of processor time and drf-spectacular is not safe in several threads, so it
-runs once, under a lock. The document depends on the code alone, never on who asks.
+runs once, under a lock. The document depends only on the code, not on the user.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from rest_framework.utils.encoders import JSONEncoder
 from rest_framework.views import APIView
 
 from ml.types import JsonObject
+from portal.core.http.audit_rules import not_audited
 from portal.core.http.files import bytes_response
 
 CACHE = "public, no-cache"
@@ -33,7 +34,7 @@ CACHE = "public, no-cache"
 
 @dataclass(frozen=True, slots=True)
 class SchemaDocument:
-    """One rendered form of the document."""
+    """A rendered form of the document."""
 
     content: bytes
     compressed: bytes
@@ -121,6 +122,7 @@ class PlainJsonDocument(_Negotiated):
     media_type, format = "application/json", "json"
 
 
+@not_audited("no data of patients")
 class SchemaView(APIView):
     """The OpenAPI document, as YAML or JSON by ``?format=`` or ``Accept``."""
 

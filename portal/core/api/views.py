@@ -1,9 +1,7 @@
-"""What API views share: a POST under a key is done once, a change is made from what was seen."""
+"""Base classes of API views: idempotent writes and conditional changes."""
 
 from __future__ import annotations
 
-import json
-import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
@@ -18,43 +16,43 @@ from django.http.response import HttpResponseBase
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.status import HTTP_201_CREATED
 from rest_framework.views import APIView
 from rest_framework.viewsets import GenericViewSet
 
-from portal.core.api.answers import (
-    NamedRequest,
-    Replay,
-    answer_begin,
-    answer_keep,
-    answer_reserve,
-    answer_settle,
-    key_checked,
-)
-from portal.core.api.conditions import present, require_match
-from portal.core.api.etags import TaggedAnswers, tag_of
+from portal.core.api.etags import TAGGED, TaggedAnswers, present, require_match, tag_of
 from portal.core.api.fields import SparseFields
+from portal.core.api.idempotency import (
+    HEADER,
+    REPLAYED,
+    KeyedRequest,
+    StoredResponse,
+    keyed_request,
+    lease_held,
+    lease_release,
+    lease_take,
+    response_find,
+    response_store,
+)
 from portal.core.errors import StaleVersionError
 from portal.core.models import BaseModel, edit_tag
-from portal.core.reserved import reserved
 
-REPLAYED = "Idempotency-Replayed"
 _Row = TypeVar("_Row", bound=Model)
 _Handler = Callable[..., HttpResponseBase]
 _Edited = TypeVar("_Edited", bound=BaseModel)
+WRITES = ("post", "put", "patch", "delete")
 _EDITS = ("retrieve", "update", "partial_update", "destroy")
 
 
 @dataclass(frozen=True, slots=True)
-class Leaving:
-    """When a view was announced to go, and from when on it may be gone (midnight, UTC)."""
+class Deprecation:
+    """Dates (midnight, UTC) at which a view was deprecated and may be removed."""
 
     since: date
     until: date
 
     @property
     def headers(self) -> dict[str, str]:
-        """As RFC 9745 and RFC 8594 write them."""
+        """Headers by RFC 9745 and RFC 8594."""
         return {
             "Deprecation": f"@{int(_moment(self.since).timestamp())}",
             "Sunset": format_datetime(_moment(self.until), usegmt=True),
@@ -62,48 +60,47 @@ class Leaving:
 
 
 class ApiView(SparseFields, TaggedAnswers, APIView):
-    """A view of the API.
+    """Base class of API views.
 
-    A POST and its answer are one transaction where it carries an ``Idempotency-Key``. A view that
-    takes no key says why in ``takes_no_key``; one that remembers keys by itself, in its own rows,
-    says ``keeps_keys``.
+    A write with an ``Idempotency-Key`` runs in one transaction with the record of its response. A
+    view that accepts no key gives the reason in ``takes_no_key``.
     """
 
     takes_no_key = ""
-    keeps_keys = False
-    works_apart = False
-    """Its POST takes seconds before it writes, or sends mail: no transaction is open meanwhile, and
-    nobody else's write waits for it."""
+    holds_transaction = True
+    """False for writes that take seconds or send mail. They run under a lease, without a
+    transaction that would block other writes."""
     if_match: ClassVar[Mapping[str, bool]] = {}
-    """Methods that change what people edit. True: two may edit the same text, and a change has to
-    say what it was made from. False: it is only switched, set or deleted, and may say so."""
-    leaving: ClassVar[Leaving | None] = None
-    """Of a view that is to go: the schema marks it, and its answers say when."""
+    """Methods that change editable objects. True requires ``If-Match``, False makes it optional."""
+    deprecation: ClassVar[Deprecation | None] = None
     _row: BaseModel | None = None
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Check who asks and whether they may, then wrap the method that will answer."""
+        """Authenticate and check permissions, then wrap the handler."""
         super().initial(request, *args, **kwargs)
         name = str(request.method).lower()
         handler = getattr(self, name, None)
-        key = request.headers.get("Idempotency-Key")
-        if name == "post" and key is not None and handler is not None and remembers(self):
-            setattr(self, name, partial(self._once, key_checked(key), handler))
-        elif request.method in self.if_match and handler is not None:
-            setattr(self, name, partial(self._in_one, handler))  # where DRF looks for who answers
+        if handler is None:
+            return
+        if request.method in self.if_match:
+            handler = partial(self._in_transaction, handler)
+        key = request.headers.get(HEADER)
+        if key is not None and name in WRITES and not self.takes_no_key:
+            handler = partial(self._idempotent, key, handler)
+        setattr(self, name, handler)  # where DRF looks for it
 
     def finalize_response(
         self, request: Request, response: Any, *args: Any, **kwargs: Any
     ) -> Response:
-        """Add the headers that say when the view goes."""
+        """Add the headers of a deprecation."""
         answer = super().finalize_response(request, response, *args, **kwargs)
-        if self.leaving is not None:
-            for name, value in self.leaving.headers.items():
+        if self.deprecation is not None:
+            for name, value in self.deprecation.headers.items():
                 answer[name] = value
         return answer
 
     def seen(self, row: _Edited) -> _Edited:
-        """The row that this request shows or changes: a change has to be made from what it is now.
+        """Register the row that the request shows or changes, and check ``If-Match``.
 
         Raises:
             PreconditionRequiredError, NotFoundError, StaleVersionError: see ``require_match``.
@@ -125,55 +122,56 @@ class ApiView(SparseFields, TaggedAnswers, APIView):
         return row
 
     def made(self, row: _Edited) -> _Edited:
-        """The row that this request made: its answer has the tag for a change of it."""
+        """Register the row that the request created, so that the response has its edit tag."""
         self.edit_tag = edit_tag(row)
         return row
 
     def shown(self, row: Any) -> Any:
-        """How an answer shows a row that people edit."""
+        """Representation of an editable row in a response."""
         raise NotImplementedError
 
-    def _in_one(
+    def _in_transaction(
         self, handler: _Handler, request: Request, *args: Any, **kwargs: Any
     ) -> HttpResponseBase:
-        """A change, and the tag of what it left before anybody else can change that."""
+        """Run a change and read the new edit tag in one transaction."""
         with transaction.atomic():
             response = handler(request, *args, **kwargs)
             if self._row is not None and response.status_code == 200:
                 self.edit_tag = edit_tag(present(self._row))
             return response
 
-    def _once(
+    def _idempotent(
         self, key: str, handler: _Handler, request: Request, *args: Any, **kwargs: Any
     ) -> HttpResponseBase:
-        """The earlier answer to this request, or the one that it gets now.
+        """Return the stored response to this request, or carry it out and store the response.
 
-        What a refusal changed (an attempt that is counted) is kept, as it is without a key.
+        Changes by a refused request, such as a counted attempt, are committed as without a key.
         """
-        asked = _asked(request, key)
-        if self.works_apart:
-            return self._apart(asked, handler, request, *args, **kwargs)
+        keyed = keyed_request(request, key)
+        if not self.holds_transaction:
+            return self._under_lease(keyed, handler, request, *args, **kwargs)
         with transaction.atomic():
-            if (known := answer_begin(asked)) is not None:
+            if (known := response_find(keyed)) is not None:
                 return _replayed(known)
             response = self._handled(handler, request, *args, **kwargs)
-            answer_keep(asked, self._kept(response))
+            if (stored := self._stored(response)) is not None:
+                response_store(keyed, stored)
             return response
 
-    def _apart(
-        self, asked: NamedRequest, handler: _Handler, request: Request, *args: Any, **kwargs: Any
+    def _under_lease(
+        self, keyed: KeyedRequest, handler: _Handler, request: Request, *args: Any, **kwargs: Any
     ) -> HttpResponseBase:
-        """As ``_once``, with a short transaction before the work and one after it."""
-        known = answer_reserve(asked)
-        if isinstance(known, Replay):
+        """Handle a request like ``_idempotent``, with short transactions before and after it."""
+        known = lease_take(keyed)
+        if isinstance(known, StoredResponse):
             return _replayed(known)
-        kept: Replay | None = None
+        stored: StoredResponse | None = None
         try:
-            with reserved(known):
+            with lease_held(known):
                 response = self._handled(handler, request, *args, **kwargs)
-            kept = self._kept(response)
+            stored = self._stored(response)
         finally:
-            answer_settle(asked, known, kept)
+            lease_release(keyed, known, stored)
         return response
 
     def _handled(
@@ -184,19 +182,30 @@ class ApiView(SparseFields, TaggedAnswers, APIView):
         except Exception as error:  # noqa: BLE001 - raised on by handle_exception if a bug
             return cast(HttpResponseBase, self.handle_exception(error))
 
-    def _kept(self, response: HttpResponseBase) -> Replay:
-        """The answer as it goes out, with the tag of what it made."""
-        kept = _answer(response)
-        if self.edit_tag and kept.status == HTTP_201_CREATED:
-            kept.headers["ETag"] = response["ETag"] = tag_of(kept.body, edit_tag=self.edit_tag)
-        return kept
+    def _stored(self, response: HttpResponseBase) -> StoredResponse | None:
+        """Response to store, with its ETag; None for a stream."""
+        if not isinstance(response, HttpResponse):
+            return None
+        headers = dict(response.headers)
+        if not isinstance(response, Response):
+            return StoredResponse(response.status_code, headers, response.content)
+        body = b""
+        if response.data is not None:
+            renderer = self.request.accepted_renderer
+            body = (renderer if isinstance(renderer, JSONRenderer) else JSONRenderer()).render(
+                response.data
+            )
+            headers["Content-Type"] = response.content_type or JSONRenderer.media_type
+        if self.edit_tag and response.status_code in TAGGED:
+            headers["ETag"] = response["ETag"] = tag_of(body, edit_tag=self.edit_tag)
+        return StoredResponse(response.status_code, headers, body)
 
 
 class ApiViewSet(ApiView, GenericViewSet[_Row]):
-    """The views of one kind of object."""
+    """Base class of view sets."""
 
     def get_object(self) -> _Row:
-        """Found among what this person may see."""
+        """Return the object if it is visible to the user, and check ``If-Match``."""
         row: Any = super().get_object()
         if self.if_match and shows_one(self, self.request.method):
             self.seen(row)
@@ -204,48 +213,23 @@ class ApiViewSet(ApiView, GenericViewSet[_Row]):
         return found
 
     def shown(self, row: Any) -> Any:
-        """With all that is counted of it."""
+        """Serialised row with the annotations of the view's query."""
         counted = self.get_queryset().filter(pk=row.pk).first()
         return self.get_serializer(counted or row).data
 
 
 def shows_one(view: APIView, method: str | None) -> bool:
-    """Whether a method of a view is about the object itself, and not a list or a step of it."""
+    """Return whether a method of a view concerns a single object and not a list or an extra
+    action.
+    """
     action = getattr(view, "action", None)
     return method in {"GET", "HEAD", "PUT", "PATCH", "DELETE"} and action in {None, *_EDITS}
 
 
-def remembers(view: object) -> bool:
-    """Whether POSTs of this view are carried out once by the key alone."""
-    return isinstance(view, ApiView) and not view.takes_no_key and not view.keeps_keys
-
-
-def _replayed(known: Replay) -> HttpResponse:
+def _replayed(known: StoredResponse) -> HttpResponse:
     headers = known.headers | {REPLAYED: "true"}
     return HttpResponse(known.body, status=known.status, headers=headers)
 
 
 def _moment(day: date) -> datetime:
     return datetime.combine(day, time.min, tzinfo=UTC)
-
-
-def _asked(request: Request, key: str) -> NamedRequest:
-    token = getattr(request.auth, "pk", "session")
-    query = sorted((name, request.query_params.getlist(name)) for name in request.query_params)
-    return NamedRequest(
-        person_id=cast(uuid.UUID, request.user.pk),
-        place=f"{token} {request.method} {request.path}",
-        key=key,
-        text=json.dumps([query, request.data], sort_keys=True, default=str),
-    )
-
-
-def _answer(response: HttpResponseBase) -> Replay:
-    """As it goes out: all views that remember answer JSON, or nothing."""
-    data = response.data if isinstance(response, Response) else None
-    headers = dict(response.headers)
-    if data is not None:
-        kind = getattr(response, "content_type", None)
-        headers["Content-Type"] = kind or JSONRenderer.media_type
-    body = b"" if data is None else JSONRenderer().render(data)
-    return Replay(response.status_code, headers, body)

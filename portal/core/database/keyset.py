@@ -1,6 +1,6 @@
-"""A place in an ordered list by the values of a row: what comes or goes meanwhile moves nothing.
+"""Keyset pagination: positions in an ordered list by values of a row, stable under changes.
 
-Each page costs what the first one does, where an index has the order.
+With an index on the order every page costs the same.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from django.db.models.expressions import OrderBy
 
 
 @dataclass(frozen=True, slots=True)
-class SortedBy:
-    """One of the columns that a list is ordered by.
+class SortColumn:
+    """Column of an order.
 
     Attributes:
-        name: as a filter has it, across relations too.
-        has_nulls: whether a row may have no value here.
-        nulls_last: where those rows stand, read forward.
-        read: makes the value out of its JSON form.
+        name: Name as in a filter, possibly across relations.
+        has_nulls: Whether values may be null.
+        nulls_last: Whether nulls come last in forward direction.
+        read: Converts the JSON form to a value.
     """
 
     name: str
@@ -34,7 +34,7 @@ class SortedBy:
     read: Callable[[Any], Any]
 
     def order(self, *, backward: bool) -> OrderBy:
-        """For ``order_by``."""
+        """Expression for ``order_by``."""
         last = self.nulls_last != backward
         return OrderBy(
             F(self.name),
@@ -44,11 +44,11 @@ class SortedBy:
         )
 
     def same(self, value: Any) -> Q:
-        """Rows with this value."""
+        """Condition for rows with this value."""
         return Q(**{f"{self.name}__isnull": True} if value is None else {self.name: value})
 
     def beyond(self, value: Any, *, backward: bool, or_same: bool = False) -> Q | None:
-        """Rows after it; None if there can be none."""
+        """Condition for rows after this value; None if there can be none."""
         null_is_beyond = self.has_nulls and self.nulls_last != backward
         if value is None:
             if or_same:
@@ -61,17 +61,17 @@ class SortedBy:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """The order of a list. No two rows are alike in it: the primary key is its last column."""
+    """Total order of a list, with the primary key as its last column."""
 
-    columns: tuple[SortedBy, ...]
+    columns: tuple[SortColumn, ...]
 
     @classmethod
     def of(cls, rows: QuerySet[Any]) -> Order:
-        """The order of a query, by columns; of a column that occurs twice the first counts."""
+        """Order of a query; the first of repeated columns counts."""
         query, model = rows.query, rows.model
-        asked = query.order_by or (query.default_ordering and model._meta.ordering) or ()
+        fields = query.order_by or (query.default_ordering and model._meta.ordering) or ()
         nulls_first = connections[rows.db].features.order_by_nulls_first
-        columns = [_column(rows, one, nulls_first=nulls_first) for one in asked]
+        columns = [_column(rows, one, nulls_first=nulls_first) for one in fields]
         key = model._meta.pk.name
         if key not in {one.name for one in columns}:
             columns.append(_column(rows, "pk", nulls_first=nulls_first))
@@ -79,19 +79,19 @@ class Order:
 
     @property
     def name(self) -> str:
-        """Two orders of a model with one name are the same."""
+        """Name of the order, unique within a model."""
         return ",".join(f"{'-' if one.is_descending else ''}{one.name}" for one in self.columns)
 
     def rows(
         self, rows: QuerySet[Any], *, after: Sequence[Any] | None, backward: bool
     ) -> QuerySet[Any]:
-        """All of them beyond the row with these values, nearest first; None: from the end."""
+        """Rows beyond the row with these values, nearest first; None: from the end."""
         found = rows.order_by(*(one.order(backward=backward) for one in self.columns))
         return found if after is None else found.filter(self._beyond(after, backward=backward))
 
     def values(self, row: Any) -> list[Any]:
-        """Where a row stands, as JSON has it."""
-        return [_told(_value(row, one.name)) for one in self.columns]
+        """Values of a row in the list's order, as JSON."""
+        return [_json_value(_value(row, one.name)) for one in self.columns]
 
     def read(self, values: Sequence[Any]) -> list[Any]:
         """The reverse of ``values``."""
@@ -107,16 +107,20 @@ class Order:
             for before, value in zip(self.columns[:at], values, strict=False):
                 further = before.same(value) & further
             found |= further
-        # Says nothing new, but it alone can be answered by a range of an index.
+        # This condition is implied, but an index range scan can answer it.
         return (self.columns[0].beyond(values[0], backward=backward, or_same=True) or Q()) & found
 
 
-def _column(rows: QuerySet[Any], asked: Any, *, nulls_first: bool) -> SortedBy:
-    if isinstance(asked, OrderBy):
-        name, descending = str(getattr(asked.expression, "name", "")), asked.descending
-        said = True if asked.nulls_last else False if asked.nulls_first else None
+def _column(rows: QuerySet[Any], ordering: Any, *, nulls_first: bool) -> SortColumn:
+    if isinstance(ordering, OrderBy):
+        name, descending = str(getattr(ordering.expression, "name", "")), ordering.descending
+        explicit = True if ordering.nulls_last else False if ordering.nulls_first else None
     else:
-        name, descending, said = str(asked).removeprefix("-"), str(asked).startswith("-"), None
+        name, descending, explicit = (
+            str(ordering).removeprefix("-"),
+            str(ordering).startswith("-"),
+            None,
+        )
     if name == "pk":
         name = rows.model._meta.pk.name
     annotation = rows.query.annotations.get(name.partition("__")[0])
@@ -124,12 +128,12 @@ def _column(rows: QuerySet[Any], asked: Any, *, nulls_first: bool) -> SortedBy:
         has_nulls, field = True, annotation.output_field
     else:
         has_nulls, field = _field(rows.model, name)
-    nulls_last = nulls_first == descending if said is None else said
-    return SortedBy(name, descending, has_nulls, nulls_last, field.to_python)
+    nulls_last = nulls_first == descending if explicit is None else explicit
+    return SortColumn(name, descending, has_nulls, nulls_last, field.to_python)
 
 
 def _field(model: type[Model], name: str) -> tuple[bool, Any]:
-    """Whether it, or what leads to it, may be null; and the field."""
+    """Return whether a field or a relation leading to it may be null, and the field."""
     has_nulls, field = False, None
     for part in name.split("__"):
         try:
@@ -149,7 +153,7 @@ def _value(row: Any, name: str) -> Any:
     return row.pk if isinstance(row, Model) else row
 
 
-def _told(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     if isinstance(value, datetime | date):
         return value.isoformat()
     return value if value is None or isinstance(value, bool | int | float) else str(value)

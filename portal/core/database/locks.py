@@ -1,4 +1,4 @@
-"""Locks that the database holds: they work between processes and between machines."""
+"""Database locks, which work across processes and machines."""
 
 from __future__ import annotations
 
@@ -7,26 +7,34 @@ import hashlib
 from django.db import connection
 
 
-def transaction_lock(*names: str) -> None:
-    """Wait until no other transaction holds one of these names; held until this one ends.
+def transaction_lock(*names: str, idle_timeout_s: float | None = None) -> None:
+    """Acquire named locks until the transaction ends.
 
-    PostgreSQL has advisory locks for it. On SQLite a transaction is the only writer from its first
-    statement (``BEGIN IMMEDIATE``), so there is nothing more to lock. Several names are taken in
-    one order everywhere, so that two transactions cannot wait for each other.
+    On PostgreSQL these are advisory locks, acquired in a fixed order to avoid deadlocks. On SQLite
+    a transaction is the only writer from its start (``BEGIN IMMEDIATE``).
 
+    Args:
+        idle_timeout_s: PostgreSQL ends the transaction and its connection if this process sends no
+            statement for so long, so that a paused process does not block all others. Its next
+            statement raises ``InternalError``.
     Raises:
-        RuntimeError: outside of a transaction, where nothing would be held.
+        RuntimeError: Called outside of a transaction.
     """
     if not _is_shared():
         return
     keys = sorted({_key(name) for name in names})
     with connection.cursor() as cursor:
+        if idle_timeout_s is not None:
+            timeout_ms = str(round(1000 * idle_timeout_s))
+            cursor.execute(
+                "SELECT set_config('idle_in_transaction_session_timeout', %s, true)", [timeout_ms]
+            )
         for key in keys:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [key])
 
 
 def transaction_lock_at_once(name: str) -> bool:
-    """As ``transaction_lock``, without waiting: False if another transaction holds the name."""
+    """``transaction_lock`` without waiting: False if another transaction has the lock."""
     if not _is_shared():
         return True
     with connection.cursor() as cursor:
@@ -35,7 +43,7 @@ def transaction_lock_at_once(name: str) -> bool:
 
 
 def _is_shared() -> bool:
-    """Whether others can write beside this transaction."""
+    """Return whether other transactions can write at the same time."""
     if not connection.in_atomic_block:
         raise RuntimeError("a lock of a transaction needs a transaction")
     return connection.vendor == "postgresql"

@@ -1,4 +1,4 @@
-"""Columns of names: one spelling in the database and in every query, whoever writes or asks."""
+"""Columns of names, normalised to one spelling in the database and in every query."""
 
 from __future__ import annotations
 

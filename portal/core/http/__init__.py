@@ -1,1 +1,1 @@
-"""One request and its answer: who asks, what may come in, how files go out."""
+"""HTTP: clients, limits of request bodies, and file responses."""

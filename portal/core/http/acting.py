@@ -1,4 +1,4 @@
-"""The request that is being answered, for what has to know who acts: the audit log."""
+"""Access to the current request, which the audit log needs to know the actor."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NOW: ContextVar[HttpRequest | None] = ContextVar("request_now", default=None)
 
 @contextmanager
 def acting(request: HttpRequest) -> Iterator[None]:
-    """While this lasts, ``request_now`` gives the request."""
+    """Make a request available by ``request_now`` inside the context."""
     token = _NOW.set(request)
     try:
         yield
@@ -24,10 +24,10 @@ def acting(request: HttpRequest) -> Iterator[None]:
 
 
 def request_now() -> HttpRequest | None:
-    """The request being answered; None in a worker or a command."""
+    """Current request; None in a worker or a command."""
     return _NOW.get()
 
 
 def about(request: Any, object_id: uuid.UUID) -> None:
-    """Say which object a request concerns, where its address does not: as in a search."""
+    """Set the object that a request concerns if its URL does not name it."""
     getattr(request, "_request", request).audited_id = object_id

@@ -1,8 +1,8 @@
-"""What a request may carry: bodies are bounded, and files go only where a view asks for them.
+"""Limits on request bodies; files are accepted only by views that declare it.
 
-Django reads a form while it checks the CSRF token, before any view has said who may send what.
-``BodyLimitMiddleware`` therefore refuses by the announced length, and accepts no files. A view that
-receives files says so (``receives_files``), is exempt from the general CSRF check and calls
+Django reads a form while it checks the CSRF token, before any view has checked permissions.
+``BodyLimitMiddleware`` therefore rejects by the announced length, and accepts no files. A view that
+receives files declares it (``receives_files``), is exempt from the general CSRF check and calls
 ``require_csrf`` itself, which reads nothing.
 """
 
@@ -24,29 +24,29 @@ _View = TypeVar("_View", bound=Callable[..., Any])
 
 
 class FilesRefusedError(PortalError):
-    """A file was sent to an address that takes none."""
+    """A file was sent to a URL that accepts none."""
 
     status, code, title = 415, "files-refused", "No files are accepted here"
 
 
 class LengthRequiredError(PortalError):
-    """A body without a length cannot be judged before it is read."""
+    """The request has a body without a Content-Length."""
 
     status, code, title = 411, "length-required", "The length of the body is missing"
 
 
 def receives_files(view: _View) -> _View:
-    """Mark a page that takes files. It calls ``require_csrf`` before it reads the body."""
+    """Mark a view that accepts files and calls ``require_csrf`` before it reads the body."""
     view.receives_files = True  # type: ignore[attr-defined]
     return csrf_exempt(view)
 
 
 def require_acceptable(request: HttpRequest, *, limit_bytes: int) -> None:
-    """Judge a body by its headers.
+    """Check the length of a body by its headers.
 
     Raises:
-        LengthRequiredError: it is sent in chunks of no announced length.
-        TooLargeInputError: it announces more than ``limit_bytes``.
+        LengthRequiredError: The body is chunked and has no length.
+        TooLargeInputError: The length exceeds ``limit_bytes``.
     """
     if "chunked" in request.headers.get("Transfer-Encoding", "").lower():
         raise LengthRequiredError("Send the body with a Content-Length.")
@@ -58,16 +58,16 @@ def require_acceptable(request: HttpRequest, *, limit_bytes: int) -> None:
 
 
 def body_length(request: HttpRequest) -> int:
-    """The announced length; 0 if there is none, or none that is a number."""
+    """Value of Content-Length; 0 if it is missing or not a number."""
     sent = request.META.get("CONTENT_LENGTH") or "0"
     return int(sent) if sent.isdecimal() else 0
 
 
 class NoFilesHandler(FileUploadHandler):
-    """The upload handler of every address that takes no files: it skips them and remembers it."""
+    """Upload handler of views that accept no files: skips them and marks the request."""
 
     def new_file(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Skip; ``BodyLimitMiddleware`` answers."""
+        """Skip the file; ``BodyLimitMiddleware`` responds."""
         self.request.files_refused = True  # type: ignore[union-attr]
         raise SkipFile
 
@@ -79,7 +79,7 @@ class NoFilesHandler(FileUploadHandler):
 
 
 def require_csrf(request: HttpRequest, fields: QueryDict | None = None) -> None:
-    """Django's CSRF check of header or ``fields``, without reading the body.
+    """Run Django's CSRF check on the header or ``fields``, without reading the body.
 
     Raises:
         ForbiddenError: token or origin is wrong.

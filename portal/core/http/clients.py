@@ -1,4 +1,4 @@
-"""Which machine a request comes from, behind as many proxies as the installation says."""
+"""Client address of a request behind the configured number of proxies."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import ipaddress
 from django.conf import settings
 from django.http import HttpRequest
 
-UNKNOWN = "unknown"  # a socket of this machine has no address
-IPV6_PREFIX = 64  # one subscriber has as many addresses as there are below it
+UNKNOWN = "unknown"  # a Unix socket has no address
+IPV6_PREFIX = 64  # one subscriber has a whole network of this size
 
 
 def client_address(request: HttpRequest) -> str:
-    """The address that the outermost trusted proxy saw; without proxies, that of the connection.
+    """Address seen by the outermost trusted proxy; without proxies, that of the connection.
 
-    ``X-Forwarded-For`` is the sender's own invention except for the last entries: each trusted
-    proxy appended one. Where fewer are there than proxies are trusted, none is believed.
+    Only the last entries of ``X-Forwarded-For`` can be trusted, one for each trusted proxy. With
+    fewer entries than trusted proxies the header is ignored.
     """
     direct = _valid(str(request.META.get("REMOTE_ADDR") or ""))
     trusted: int = settings.TESSERA_TRUSTED_PROXIES
@@ -26,7 +26,7 @@ def client_address(request: HttpRequest) -> str:
 
 
 def client_network(request: HttpRequest) -> str:
-    """What counts as one client: an IPv4 address, or the network of an IPv6 address."""
+    """Identity of a client: an IPv4 address, or the network of an IPv6 address."""
     address = client_address(request)
     if ":" not in address:
         return address
@@ -35,7 +35,7 @@ def client_network(request: HttpRequest) -> str:
 
 
 def _valid(text: str) -> str:
-    """The address in one spelling, or nothing."""
+    """Normalised address; empty if it is invalid."""
     bare = text.removeprefix("[").partition("]")[0] if text.startswith("[") else text
     if bare.count(":") == 1:  # IPv4 with a port
         bare = bare.partition(":")[0]

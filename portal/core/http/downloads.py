@@ -1,4 +1,4 @@
-"""The name that a download gets: one header for every file that leaves the portal."""
+"""File names of downloads."""
 
 from __future__ import annotations
 
@@ -18,24 +18,22 @@ _MAX_CHARS = 200  # as titles have
 
 
 def attachment(name: str, suffix: str = "", *, fallback: str) -> str:
-    """The value of ``Content-Disposition`` for a file that is saved under a person's name for it.
-
-    RFC 6266: the whole name in UTF-8, and an ASCII one for programs that read no other.
+    """Value of ``Content-Disposition`` by RFC 6266: a UTF-8 name and an ASCII fallback.
 
     Args:
-        name: as it is shown. Path separators, control and directional characters and what file
-            systems refuse are replaced or left out.
-        suffix: what follows the name, with its dot (``.svs``, ``-rois.csv``).
-        fallback: the ASCII stem where the name has no letter of ASCII but those of a file's type.
+        name: Name as shown. Path separators, control and directional characters and characters
+            that file systems refuse are replaced or removed.
+        suffix: Suffix with its dot (``.svs``, ``-rois.csv``).
+        fallback: ASCII stem for names without ASCII letters or digits.
     """
     stem = _stem(name)
     plain = _ascii(stem)
     if not re.search(r"[A-Za-z0-9]", _ascii(PurePosixPath(stem).stem)):
         plain = fallback
-    whole = f"{stem or fallback}{suffix}"
+    full_name = f"{stem or fallback}{suffix}"
     value = f'attachment; filename="{plain}{suffix}"'
-    if whole != f"{plain}{suffix}":
-        value += f"; filename*=UTF-8''{quote(whole, safe=_UNQUOTED)}"
+    if full_name != f"{plain}{suffix}":
+        value += f"; filename*=UTF-8''{quote(full_name, safe=_UNQUOTED)}"
     return value
 
 
@@ -45,7 +43,7 @@ def _stem(name: str) -> str:
 
 
 def _ascii(stem: str) -> str:
-    """Without accents; what has no like in ASCII is left out."""
+    """Transliterate to ASCII; other characters are removed."""
     text = "".join(_LETTERS.get(letter, letter) for letter in stem)
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
     return " ".join(_UNSAFE_IN_ASCII.sub("_", plain).split()).replace(" .", ".").strip(" .")

@@ -1,4 +1,4 @@
-"""Forms of what two people may edit at once: neither overwrites the other without seeing it."""
+"""Forms for objects that several people may edit at once."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ SAVED = (
 
 
 class EditedForm(forms.Form):
-    """The page sends back which state it showed (the tag ``seen``)."""
+    """Form that sends back the edit tag of the state that the page showed."""
 
     def show_saved(self, now: Mapping[str, Any]) -> None:
-        """Beside what this person wrote, what somebody else saved in the meantime."""
+        """Show the values that another person saved next to this person's input."""
         differ = {
             name: value
             for name, value in now.items()
@@ -31,5 +31,5 @@ class EditedForm(forms.Form):
     def _words(self, name: str, value: Any) -> str:
         titles = dict(getattr(self.fields[name], "choices", ()))
         values = value if isinstance(value, list) else [value]
-        said = ", ".join(str(titles.get(one, one)) for one in values if one not in {None, ""})
-        return said or "nothing"
+        text = ", ".join(str(titles.get(one, one)) for one in values if one not in {None, ""})
+        return text or "nothing"

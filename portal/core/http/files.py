@@ -1,40 +1,34 @@
-"""Files over HTTP: unchanging content by ETag, and byte ranges of videos."""
+"""File responses: immutable content by ETag, and byte ranges of videos."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
-from django.utils.http import parse_etags
+from django.utils.cache import get_conditional_response
 
 IMMUTABLE = "private, max-age=31536000, immutable"
 REVALIDATE = "private, no-cache"
-CHUNK_BYTES = 256 * 1024  # a seek in a video is answered with little read in vain
+CHUNK_BYTES = 256 * 1024  # small enough that a seek in a video reads little in vain
 _RANGE = re.compile(r"bytes=(\d{0,19})-(\d{0,19})")
-
-
-def etag_matches(request: HttpRequest, etag: str) -> bool:
-    """Whether the client holds these bytes already."""
-    sent = parse_etags(request.headers.get("If-None-Match", ""))
-    return "*" in sent or any(tag.removeprefix("W/") == etag for tag in sent)
 
 
 def bytes_response(
     request: HttpRequest,
-    data: bytes,
+    data: bytes | Callable[[], bytes],
     *,
     etag: str,
     media_type: str = "image/jpeg",
     cache: str = IMMUTABLE,
 ) -> HttpResponse:
-    """The bytes, or 304."""
-    if etag_matches(request, etag):
-        response = HttpResponse(status=304)
-    else:
-        response = HttpResponse(data, content_type=media_type)
+    """Response with the bytes or 304; a function is called only if its bytes are sent."""
+    response: HttpResponse | None = get_conditional_response(request, etag=etag)
+    if response is None:
+        content = data if isinstance(data, bytes) else data()
+        response = HttpResponse(content, content_type=media_type)
         response["X-Content-Type-Options"] = "nosniff"
     response["ETag"], response["Cache-Control"] = etag, cache
     return response
@@ -43,16 +37,15 @@ def bytes_response(
 def range_response(
     request: HttpRequest, path: Path, *, etag: str, media_type: str
 ) -> HttpResponseBase:
-    """A file from disk: whole, one byte range (206), unsatisfiable (416) or unchanged (304).
+    """Response with a file (200), one byte range (206), 416 or 304.
 
-    More than one range, one in another unit, or an ``If-Range`` that names other bytes get the
-    whole file, as RFC 9110 has it.
+    Several ranges, another unit or a stale ``If-Range`` get the whole file (RFC 9110).
     """
     size = path.stat().st_size
-    span = _asked(request, etag)
-    response: HttpResponseBase
-    if etag_matches(request, etag):
-        response = HttpResponse(status=304)
+    span = _requested_range(request, etag)
+    response: HttpResponseBase | None = get_conditional_response(request, etag=etag)
+    if response is not None:
+        pass
     elif span is None:
         response = _streamed(request, path, range(size))
     elif part := _resolve(span, size):
@@ -69,8 +62,8 @@ def range_response(
     return response
 
 
-def _asked(request: HttpRequest, etag: str) -> tuple[str, str] | None:
-    """First and last byte as sent, None if no usable range was."""
+def _requested_range(request: HttpRequest, etag: str) -> tuple[str, str] | None:
+    """First and last byte of the Range header; None without a usable range."""
     match = _RANGE.fullmatch(request.headers.get("Range", "").replace(" ", ""))
     if match is None or request.headers.get("If-Range", etag).strip() != etag:
         return None
@@ -79,9 +72,9 @@ def _asked(request: HttpRequest, etag: str) -> tuple[str, str] | None:
     return None if backwards or not (first or last) else (first, last)
 
 
-def _resolve(asked: tuple[str, str], size: int) -> range:
-    """The bytes of the file that were asked for; empty if there are none."""
-    first, last = asked
+def _resolve(requested: tuple[str, str], size: int) -> range:
+    """Requested bytes within the file; empty if the range cannot be satisfied."""
+    first, last = requested
     if not first:  # the last n bytes
         return range(max(0, size - int(last)), size)
     return range(int(first), min(int(last) + 1, size) if last else size)

@@ -1,4 +1,4 @@
-"""Whether a page or a part of it is asked for."""
+"""Distinguish requests for a page from requests for a part of it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from django.http import HttpRequest
 
 
 def wants_part(request: HttpRequest) -> bool:
-    """True if htmx will put the answer into a page that is already there."""
+    """Return whether htmx inserts the response into the current page."""
     details = getattr(request, "htmx", None)
     return bool(details) and not getattr(details, "boosted", False)

@@ -1,4 +1,4 @@
-"""What the present request and the present job are called, for every line that is logged."""
+"""Ids of the current request and job for log lines."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ _SENT = re.compile(r"[A-Za-z0-9._-]{8,64}")
 
 
 def request_id() -> str:
-    """Of the request being answered, or of the one that asked for the job being run."""
+    """Id of the request being answered, or of the one that submitted the running job."""
     return _request_id.get()
 
 
 def job_id() -> str:
-    """Of the job being run."""
+    """Id of the running job."""
     return _job_id.get()
 
 
 def request_id_of(sent: str) -> str:
-    """What was sent as ``X-Request-ID`` where it is fit to be logged, or a new one."""
+    """Value of ``X-Request-ID`` if it is safe to log, else a new id."""
     return sent if _SENT.fullmatch(sent) else uuid.uuid4().hex
 
 
 @contextmanager
 def named(*, request: str = "", job: str = "") -> Iterator[None]:
-    """Inside, every line carries these."""
+    """Context in which log lines carry these ids."""
     request_token, job_token = _request_id.set(request), _job_id.set(job)
     try:
         yield

@@ -1,7 +1,6 @@
-"""Log lines with the ids of request and job, and without what must not be kept.
+"""Log formatters that add the ids of request and job and remove secrets.
 
-Lines name things by their ids. What libraries put into them all the same is left out here: tokens,
-signed grants and links, and the values of rows that PostgreSQL quotes in its errors.
+Removed are tokens, signed grants and links, and values of rows that PostgreSQL quotes in errors.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ _SECRETS = (
     re.compile(r"(?<=\?)[^\s\"']+"),  # the query of an address: people search for patients
 )
 _WORD = re.compile(r"[\w-]+(?:[.:=][\w-]+)*")
-LONG = 32  # characters; what opens something has more, an ordinary word fewer
-# An id or a hash names a thing and opens nothing; a dotted name is a module.
+LONG = 32  # characters; secrets are longer, ordinary words shorter
+# Ids, hashes and dotted module names are no secrets.
 _HARMLESS = re.compile(r"[0-9a-f-]+|(?:[A-Za-z_]\w{0,40}[.:])+\w{0,40}|[a-z_]+|[_-]+")
 _ROW_VALUES = re.compile(r"(?m)^(?:DETAIL|CONTEXT|HINT):.*$")
 
 
 def scrub(text: str) -> str:
-    """The text without secrets and without the values of rows."""
+    """Remove secrets and values of rows from a text."""
     text = _ROW_VALUES.sub(LEFT_OUT, text)
     for pattern in _SECRETS:
         text = pattern.sub(LEFT_OUT, text)
@@ -50,10 +49,10 @@ class _Scrubbed(logging.Formatter):
 
 
 class LineFormatter(_Scrubbed):
-    """For a terminal: time, level, logger, ids, message."""
+    """Formatter for a terminal: time, level, logger, ids, message."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line, and the stack below it where there is one."""
+        """Format a record as one line, followed by its stack."""
         names = " ".join(
             f"{word}={name}"
             for word, name in (("request", ids.request_id()), ("job", ids.job_id()))
@@ -66,10 +65,10 @@ class LineFormatter(_Scrubbed):
 
 
 class JsonFormatter(_Scrubbed):
-    """For a collector: one JSON object a line."""
+    """Formatter for a log collector: one JSON object a line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Empty fields are left out; ``fields`` of the record become fields of the line."""
+        """Format a record with its ``fields``, without empty fields."""
         line: dict[str, object] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),

@@ -1,5 +1,6 @@
-"""What this process counts. Where several serve one portal, they add up in a shared folder
-(``PROMETHEUS_MULTIPROC_DIR``, which ``serve`` and the image set); see ``portal.config.metrics``.
+"""Metrics of this process. Several processes of a portal add up in a shared folder
+(``PROMETHEUS_MULTIPROC_DIR``, which ``serve`` and the image set); see
+``portal.operations.metrics``.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def moment(value: datetime | None, style: str = "date", missing: str = "–") ->
 
 @register.simple_tag
 def seen(row: BaseModel) -> SafeString:
-    """In a form that edits a row: which state of it the page shows."""
+    """Hidden field of a form with the version of the edited row that the page shows."""
     return format_html('<input type="hidden" name="seen" value="{}">', edit_tag(row))
 
 

@@ -17,7 +17,7 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name='WorkerSign',
+            name='WorkerHeartbeat',
             fields=[
                 ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
                 ('created_at', models.DateTimeField(auto_now_add=True, db_index=True)),
@@ -25,8 +25,8 @@ class Migration(migrations.Migration):
                 ('name', models.CharField(max_length=120, unique=True)),
                 ('queues', models.CharField(max_length=120)),
                 ('processes', models.PositiveSmallIntegerField(default=1, help_text='Jobs it runs at once')),
-                ('device', models.CharField(blank=True, help_text='What its networks run on; empty if it runs none', max_length=120)),
-                ('seen_at', models.DateTimeField(db_index=True)),
+                ('device', models.CharField(blank=True, help_text='Device that its networks run on; empty if it runs none', max_length=120)),
+                ('last_seen_at', models.DateTimeField(db_index=True)),
             ],
             options={
                 'abstract': False,
@@ -42,17 +42,18 @@ class Migration(migrations.Migration):
                 ('queue', models.CharField(default='default', max_length=20)),
                 ('priority', models.PositiveSmallIntegerField(choices=[(0, 'Interactive'), (1, 'Ingest'), (2, 'Bulk')], default=0)),
                 ('args', models.JSONField(default=dict)),
-                ('payload_version', models.PositiveSmallIntegerField(default=1, help_text='Version of args; see task()')),
-                ('request_id', models.CharField(blank=True, help_text='Of the person who asked, for the log', max_length=64)),
+                ('payload_version', models.PositiveSmallIntegerField(default=1, help_text='Version of args; see job_task()')),
+                ('request_id', models.CharField(blank=True, help_text='Id of the request that submitted it, for the log', max_length=64)),
+                ('traceparent', models.CharField(blank=True, help_text='W3C trace context of that request', max_length=64)),
                 ('target_type', models.CharField(blank=True, max_length=40)),
                 ('target_id', models.UUIDField(blank=True, null=True)),
                 ('target_name', models.CharField(blank=True, max_length=200)),
-                ('idempotency_key', models.CharField(blank=True, max_length=200, null=True)),
+                ('unique_key', models.CharField(blank=True, help_text='SHA-256 of the arguments if only one open job may have them', max_length=64)),
                 ('state', models.CharField(choices=[('queued', 'Waiting'), ('running', 'Running'), ('succeeded', 'Done'), ('failed', 'Failed'), ('cancelled', 'Cancelled')], default='queued', max_length=10)),
                 ('attempts', models.PositiveIntegerField(default=0)),
                 ('max_attempts', models.PositiveIntegerField(default=3)),
                 ('not_before', models.DateTimeField(blank=True, null=True)),
-                ('rung_at', models.DateTimeField(blank=True, null=True)),
+                ('sent_at', models.DateTimeField(blank=True, help_text='When its message was sent to the workers', null=True)),
                 ('lease_token', models.UUIDField(blank=True, null=True)),
                 ('lease_until', models.DateTimeField(blank=True, null=True)),
                 ('heartbeat_at', models.DateTimeField(blank=True, null=True)),
@@ -75,20 +76,20 @@ class Migration(migrations.Migration):
             options={
                 'ordering': ('-created_at', 'id'),
                 'indexes': [models.Index(fields=['state', 'lease_until'], name='job_state_lease'), models.Index(fields=['lab', '-created_at'], name='job_lab_created'), models.Index(fields=['target_type', 'target_id'], name='job_target'), models.Index(condition=models.Q(('state', 'queued')), fields=['queue', 'priority', 'lab', 'created_by', 'created_at'], name='job_waiting')],
-                'constraints': [models.UniqueConstraint(fields=('lab', 'idempotency_key'), name='job_idempotency_unique')],
+                'constraints': [models.UniqueConstraint(condition=models.Q(models.Q(('unique_key', ''), _negated=True), ('state__in', ('queued', 'running'))), fields=('lab', 'kind', 'unique_key'), name='job_open_unique')],
             },
         ),
         migrations.CreateModel(
-            name='JobTurn',
+            name='LastServed',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('person', models.CharField(blank=True, help_text='Key of the person who asked; empty for the portal itself', max_length=40)),
+                ('person', models.CharField(blank=True, help_text='Key of the person; empty for the portal itself', max_length=40)),
                 ('priority', models.PositiveSmallIntegerField(choices=[(0, 'Interactive'), (1, 'Ingest'), (2, 'Bulk')])),
                 ('served_at', models.DateTimeField()),
                 ('lab', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='labs.lab')),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('lab', 'person', 'priority'), name='job_turn_unique')],
+                'constraints': [models.UniqueConstraint(fields=('lab', 'person', 'priority'), name='last_served_unique')],
             },
         ),
     ]

@@ -11,42 +11,35 @@ from django.db.models import BooleanField, Case, Exists, OuterRef, QuerySet, Sub
 from django.db.models.functions import Now
 
 from portal.core.errors import NotFoundError
-from portal.core.tasks import REGISTRY
-from portal.jobs.models import Job, JobState, WorkerSign
+from portal.core.registry import Registry
+from portal.core.tasks import REGISTRY, internal_kinds
+from portal.jobs.models import Job, JobState, WorkerHeartbeat
 from portal.labs.models import User
 
-REAPER_QUEUES = "-"  # what a reaper signs with in the place of queues: it serves none
-WORKER_SILENT_AFTER = timedelta(seconds=45)  # four signs, one each 10 s, did not come
+REAPER_QUEUES = "-"  # stands for the queues in a reaper's heartbeat: it serves none
+WORKER_SILENT_AFTER = timedelta(seconds=45)  # four missed heartbeats, one each 10 s
 WEEK = timedelta(days=7)
 ME = "me"
-_TARGETS: dict[str, Callable[[User], QuerySet[Any]]] = {}
-
-
-def target_register(target_type: str, shown: Callable[[User], QuerySet[Any]]) -> None:
-    """Let a higher app say which of its things are shown: jobs name no others.
-
-    Call from ``AppConfig.ready``; ``shown`` gives those that lie in no bin and whose names the
-    person may read, among the things of the person's labs.
-    """
-    _TARGETS[target_type] = shown
+JOB_TARGETS: Registry[str, Callable[[User], QuerySet[Any]]] = Registry()
+"""Objects by target type whose names a person may read; jobs hide the names of all others."""
 
 
 def _hides_name(user: User) -> Case:
-    """True for a job of something that is in the bin, gone, or not shown to the person."""
+    """True for a job whose target is in the trash, deleted, or not visible to the person."""
     gone = [
-        When(target_type=kind, then=~Exists(shown(user).filter(pk=OuterRef("target_id"))))
-        for kind, shown in _TARGETS.items()
+        When(target_type=kind, then=~Exists(visible(user).filter(pk=OuterRef("target_id"))))
+        for kind, visible in JOB_TARGETS.items()
     ]
     return Case(*gone, default=Value(False), output_field=BooleanField())
 
 
 def job_list(*, user: User, state: str = "", kind: str = "", person: str = "") -> QuerySet[Job]:
-    """The jobs this person may see, newest first.
+    """Jobs this person may see, newest first.
 
     Args:
-        person: key of the person who asked for them, or ``me``; anything else finds nothing.
+        person: Key of the person who submitted them, or ``me``; anything else finds nothing.
     """
-    mine = Job.objects.visible_to(user).select_related("created_by", "lab")
+    mine = _visible_jobs(user).select_related("created_by", "lab")
     jobs: QuerySet[Job] = mine.annotate(hides_name=_hides_name(user))
     if state in JobState.values:
         jobs = jobs.filter(state=state)
@@ -55,8 +48,12 @@ def job_list(*, user: User, state: str = "", kind: str = "", person: str = "") -
     return jobs_of_person(jobs, person, user) if person else jobs
 
 
+def _visible_jobs(user: User) -> QuerySet[Job]:
+    return Job.objects.visible_to(user).exclude(kind__in=internal_kinds())
+
+
 def jobs_of_person(jobs: QuerySet[Job], person: str, user: User) -> QuerySet[Job]:
-    """Those that a person asked for: by their key, or ``me``. Anything else finds nothing."""
+    """Jobs that a person submitted, by their key or ``me``; anything else finds nothing."""
     try:
         key = user.pk if person == ME else uuid.UUID(person)
     except ValueError:
@@ -65,7 +62,7 @@ def jobs_of_person(jobs: QuerySet[Job], person: str, user: User) -> QuerySet[Job
 
 
 def job_get(*, user: User, job_id: uuid.UUID) -> Job:
-    """One job, or ``NotFoundError``."""
+    """A job; ``NotFoundError`` if it is not visible."""
     job = job_list(user=user).filter(pk=job_id).first()
     if job is None:
         raise NotFoundError("No such job.")
@@ -74,24 +71,24 @@ def job_get(*, user: User, job_id: uuid.UUID) -> Job:
 
 def job_kinds(*, user: User) -> list[tuple[str, str]]:
     """Kinds of the jobs this person may see, with their titles, by title."""
-    kinds = Job.objects.visible_to(user).order_by().values_list("kind", flat=True).distinct()
+    kinds = _visible_jobs(user).order_by().values_list("kind", flat=True).distinct()
     titles = [(kind, spec.title if (spec := REGISTRY.get(kind)) else kind) for kind in kinds]
     return sorted(titles, key=lambda pair: pair[1])
 
 
 def job_people(*, user: User) -> list[User]:
-    """Who asked for the jobs this person may see, by name."""
-    asked = Job.objects.visible_to(user).order_by().values("created_by")
-    return sorted(User.objects.filter(pk__in=asked), key=lambda person: str(person).lower())
+    """People who submitted jobs that this person may see, by name."""
+    submitters = _visible_jobs(user).order_by().values("created_by")
+    return sorted(User.objects.filter(pk__in=submitters), key=lambda person: str(person).lower())
 
 
 def job_latest_for(
     *, target_type: str, target_ids: list[uuid.UUID], user: User | None = None
 ) -> dict[uuid.UUID, Job]:
-    """The newest job of each target, in one query.
+    """Newest job of each target, in one query.
 
     Args:
-        user: only jobs that this person may see; None: the caller has checked that.
+        user: Only jobs that this person may see; None: the caller has checked permission.
     """
     jobs = Job.objects.visible_to(user) if user else Job.objects.all()
     jobs = jobs.filter(target_type=target_type, target_id__in=target_ids)
@@ -100,27 +97,27 @@ def job_latest_for(
     return {job.target_id: job for job in newest if job.target_id}
 
 
-def workers_alive() -> QuerySet[WorkerSign]:
-    """Workers heard of lately."""
-    return _heard_of().exclude(queues=REAPER_QUEUES)
+def workers_alive() -> QuerySet[WorkerHeartbeat]:
+    """Workers with a recent heartbeat."""
+    return _recent_heartbeats().exclude(queues=REAPER_QUEUES)
 
 
-def processes_of(queue: str) -> int:
-    """How many jobs of a queue its workers run at once."""
+def process_count(queue: str) -> int:
+    """Number of worker processes that serve a queue."""
     rows = workers_alive().values_list("queues", "processes")
     return sum(processes for queues, processes in rows if queue in queues.split(","))
 
 
-def devices_alive() -> list[str]:
-    """What the networks of the workers heard of lately run on, each once. One query."""
+def worker_devices() -> list[str]:
+    """Devices that the networks of live workers run on, without duplicates. One query."""
     rows = workers_alive().exclude(device="").order_by("device")
     return list(rows.values_list("device", flat=True).distinct())
 
 
-def reapers_alive() -> QuerySet[WorkerSign]:
-    """Reapers heard of lately."""
-    return _heard_of().filter(queues=REAPER_QUEUES)
+def reapers_alive() -> QuerySet[WorkerHeartbeat]:
+    """Reapers with a recent heartbeat."""
+    return _recent_heartbeats().filter(queues=REAPER_QUEUES)
 
 
-def _heard_of() -> QuerySet[WorkerSign]:
-    return WorkerSign.objects.filter(seen_at__gt=Now() - WORKER_SILENT_AFTER)
+def _recent_heartbeats() -> QuerySet[WorkerHeartbeat]:
+    return WorkerHeartbeat.objects.filter(last_seen_at__gt=Now() - WORKER_SILENT_AFTER)

@@ -1,4 +1,4 @@
-"""What the job templates need: durations and the page of a job's target."""
+"""Template filters for jobs."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from django.utils import timezone
 from django.utils.text import capfirst
 
 from portal.jobs.models import Job, JobState
-from portal.jobs.selectors import Wait, time_left_s
+from portal.jobs.selectors.estimates import WaitEstimate, time_left_s
 
 register = template.Library()
 
-# URL names, not imports: the apps that own these pages stand above this one.
+# URL names instead of imports, because this app must not import those apps.
 TARGET_PAGES = {
     "slide": "archive:slide_open",
     "video": "archive:video_open",
@@ -25,7 +25,7 @@ TARGET_PAGES = {
     "roi": "annotations:roi_open",
     "canvas": "archive:viewer",
 }
-UNITS = ("px", "s", "um", "mb")  # of a result, at the end of its key
+UNITS = ("px", "s", "um", "mb")  # suffixes of keys of results
 PILLS = {
     JobState.QUEUED: "pill--plain",
     JobState.RUNNING: "pill--busy",
@@ -37,7 +37,7 @@ PILLS = {
 
 @register.filter
 def target_url(job: Job) -> str:
-    """Where the job's target can be looked at; empty if it has no page."""
+    """URL of the page of a job's target; empty if it has none."""
     name = TARGET_PAGES.get(job.target_type)
     if not name or not job.target_id:
         return ""
@@ -49,19 +49,19 @@ def target_url(job: Job) -> str:
 
 @register.filter
 def pill_class(job: Job) -> str:
-    """The colour of the state; none for an outcome that is nobody's fault."""
+    """CSS class for the state of a job; neutral for a success without a result."""
     return "pill--plain" if job.outcome else PILLS[JobState(job.state)]
 
 
 @register.filter
 def state_name(job: Job) -> str:
-    """The state in words; where it succeeded without what was asked for, why."""
+    """Label of the state, or the reason why a successful job has no result."""
     return job.outcome.capitalize() or job.get_state_display()
 
 
 @register.filter
-def wait_of(waits: Mapping[uuid.UUID, Wait] | str, job: Job) -> str:
-    """Its place in the queue and when it begins; empty if it has none."""
+def wait_of(waits: Mapping[uuid.UUID, WaitEstimate] | str, job: Job) -> str:
+    """Place of a job in its queue and time until it starts; empty if unknown."""
     wait = waits.get(job.pk) if isinstance(waits, Mapping) else None
     if wait is None:
         return ""
@@ -71,7 +71,7 @@ def wait_of(waits: Mapping[uuid.UUID, Wait] | str, job: Job) -> str:
 
 @register.filter
 def time_left(job: Job) -> str:
-    """``about 3 min left``; empty while unknown."""
+    """Format the remaining time (``about 3 min left``); empty while unknown."""
     left = time_left_s(job)
     return "" if left is None else f"{about(left)} left"
 
@@ -81,7 +81,7 @@ def _in(seconds: float) -> str:
 
 
 def about(seconds: float) -> str:
-    """``about 40 s``, ``about 3 min``, ``about 2 h``: no more than an estimate can say."""
+    """Round an estimate to one unit: ``about 40 s``, ``about 3 min``, ``about 2 h``."""
     if seconds < 55:
         return f"about {max(5, 5 * round(seconds / 5))} s"
     if seconds < 55 * 60:
@@ -91,22 +91,22 @@ def about(seconds: float) -> str:
 
 @register.filter
 def result_name(key: str) -> str:
-    """A key of a job's result as a page shows it: ``width_px`` as "Width (px)"."""
+    """Format a key of a job's result: ``width_px`` as "Width (px)"."""
     words, _, unit = key.rpartition("_")
     name = f"{words} ({unit})" if words and unit in UNITS else key
     return capfirst(name.replace("_", " "))
 
 
 @register.filter
-def took(job: Job) -> str:
-    """How long it ran, or has been running."""
+def run_time(job: Job) -> str:
+    """Time that a job ran or has been running."""
     if job.started_at is None:
         return "–"
     return duration((job.finished_at or timezone.now()) - job.started_at)
 
 
 def duration(length: timedelta) -> str:
-    """``4.2 s``, ``3 min 07 s``, ``1 h 12 min``."""
+    """Format a duration: ``4.2 s``, ``3 min 07 s``, ``1 h 12 min``."""
     seconds = max(0.0, length.total_seconds())
     if seconds < 60:
         return f"{seconds:.1f} s"

@@ -1,4 +1,4 @@
-"""What a running task holds: its lease, its heartbeat, its progress, and the time it may take."""
+"""Context of a running task: lease, heartbeat, progress and time limit."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from django.db.models.functions import Now
 from portal.core.connections import database_is_away
 from portal.core.disk import require_room
 from portal.core.tasks import JobCancelled, JobYielded, LeaseLost
-from portal.jobs import ledger
+from portal.jobs import claims
 from portal.jobs.models import Job, JobState
 from portal.jobs.worker import limits
 from portal.jobs.worker.scratch import scratch_drop, scratch_make
 
 logger = logging.getLogger(__name__)
 
-SLICE_S = 20.0  # how long bulk work runs before others of its priority get their turn
-PROGRESS_EVERY_S = 0.4  # a bar that moves; at most 2.5 writes a second and job
-_OPEN: list[LedgerContext] = []  # of this process: several while jobs are worked on together
+BULK_TIME_SLICE_S = 20.0  # bulk work runs so long before it yields to others of its priority
+PROGRESS_EVERY_S = 0.4  # smooth enough for a progress bar; limits the writes of a job
+_open_contexts: list[LeasedJobContext] = []  # of this process; several during a batch
 
 
-class LedgerContext:
-    """The ``JobContext`` of a claimed job. A thread renews the lease while the task works."""
+class LeasedJobContext:
+    """``JobContext`` of a claimed job; a thread renews its lease while the task runs."""
 
     def __init__(self, job: Job) -> None:
         token = job.lease_token
@@ -42,7 +42,7 @@ class LedgerContext:
         self.job_id: uuid.UUID = job.pk
         self.token: uuid.UUID = token
         self.has_effect = False
-        self.ahead: Any = None
+        self.batch_result: Any = None
         self._lost = threading.Event()
         self._cancelled = threading.Event()
         self._stop = threading.Event()
@@ -51,27 +51,27 @@ class LedgerContext:
         self._job, self._kind, self._title = job, job.kind, job.title
         self._began_s = time.monotonic()
         self._ends_s = self._began_s + limits.limit_s(job.kind)
-        beat = partial(copy_context().run, self._beat)  # logs with the ids of the job
+        beat = partial(copy_context().run, self._send_heartbeats)  # logs carry the job's ids
         self._thread = threading.Thread(target=beat, daemon=True, name=f"lease-{job.pk}")
 
     def start(self) -> None:
-        """Hold the lease from now on, until ``close``; once is enough."""
-        if self not in _OPEN:
-            limits.exit_when_silent(limits.silence_s())
-            _OPEN.append(self)
+        """Start the heartbeat unless it runs already; it runs until ``close``."""
+        if self not in _open_contexts:
+            limits.start_watchdog(limits.watchdog_s())
+            _open_contexts.append(self)
             self._thread.start()
 
     def close(self) -> None:
-        """Stop holding the lease."""
+        """Stop the heartbeat."""
         self._stop.set()
-        if self not in _OPEN:
+        if self not in _open_contexts:
             return
-        _OPEN.remove(self)
-        if not _OPEN:
-            limits.exit_no_more()
+        _open_contexts.remove(self)
+        if not _open_contexts:
+            limits.stop_watchdog()
         self._thread.join(timeout=5)
 
-    def __enter__(self) -> LedgerContext:
+    def __enter__(self) -> LeasedJobContext:
         self.start()
         return self
 
@@ -79,24 +79,24 @@ class LedgerContext:
         self.close()
 
     def progress(self, done: int, total: int, phase: str) -> None:
-        """Write progress at most every 0.4 s and at each new phase; see ``JobContext``.
+        """Write progress, at most every ``PROGRESS_EVERY_S`` within a phase.
 
-        What follows a comma in a phase are details that may change from step to step.
+        The text after a comma in ``phase`` is a detail and does not start a new phase.
         """
         self._raise_if_stopped()
         now = time.monotonic()
         last_at, last_phase = self._last
-        is_last = 0 < total <= done  # a total of 0 is not known yet: no step is its last
+        is_last = 0 < total <= done  # a total of 0 is unknown, so no step is the last
         name = phase.partition(",")[0]
         if name == last_phase and now - last_at < PROGRESS_EVERY_S and not is_last:
             return
         self._last = (now, name)
         try:
-            begun = {} if name == last_phase else {"phase_at": Now(), "phase_from": done}
-            self._tell(progress_done=done, progress_total=total, phase=phase[:80], **begun)
+            start = {} if name == last_phase else {"phase_at": Now(), "phase_from": done}
+            self._renew(progress_done=done, progress_total=total, phase=phase[:80], **start)
         except DatabaseError as error:
-            # Hours of work are not thrown away for a bar that stands still. Whether the lease was
-            # lost meanwhile is proven by effect().
+            # A missing progress update is no reason to lose hours of work; effect() checks
+            # whether the lease was lost in the meantime.
             if not database_is_away(error):
                 raise
             logger.warning(
@@ -105,60 +105,64 @@ class LedgerContext:
             connection.close()
         self._raise_if_stopped()
 
-    def _tell(self, **changes: Any) -> None:
-        if not self.has_effect and not ledger.renew(self.job_id, self.token, **changes):
+    def _renew(self, **changes: Any) -> None:
+        if not self.has_effect and not claims.renew_lease(self.job_id, self.token, **changes):
             self._lost.set()
-        self._look_for_cancel()
+        self._check_cancel()
 
     @contextmanager
     def effect(self) -> Iterator[None]:
-        """The task's lasting changes and the job's success, in one transaction.
+        """Transaction of the task's lasting changes, which also ends the job as succeeded.
 
         Raises:
-            LeaseLost: another worker took the job over.
-            JobCancelled: the user asked to stop before anything was changed.
+            LeaseLost: Another worker took the job over.
+            JobCancelled: The job was cancelled before anything was changed.
         """
-        with self._proven():
+        with self._leased_transaction():
             yield
-            ledger.end(ledger.held(self.job_id, self.token), self.job_id, JobState.SUCCEEDED)
+            claims.end_job(
+                claims.leased_job(self.job_id, self.token), self.job_id, JobState.SUCCEEDED
+            )
         self.has_effect = True
 
     @contextmanager
     def part(self) -> Iterator[None]:
-        """One part of the work, in one transaction; see ``JobContext``.
+        """Transaction of one part of the work, after which the job continues.
 
         Raises:
-            LeaseLost, JobCancelled: as ``effect``.
+            LeaseLost, JobCancelled: As in ``effect``.
         """
-        with self._proven(attempts=1):
+        with self._leased_transaction(attempts=1):
             yield
 
     @contextmanager
-    def _proven(self, **changes: Any) -> Iterator[None]:
+    def _leased_transaction(self, **changes: Any) -> Iterator[None]:
         with transaction.atomic():
-            if not ledger.renew(self.job_id, self.token, **changes):  # locks the row until commit
+            if not claims.renew_lease(
+                self.job_id, self.token, **changes
+            ):  # locks the row until commit
                 raise LeaseLost(f"job {self.job_id}")
             if Job.objects.filter(pk=self.job_id, cancel_requested=True).exists():
                 raise JobCancelled
             yield
 
     def give_way(self) -> None:
-        """Let others go first where they should; see ``JobContext``.
+        """Stop here if other jobs must go first, or if half of the attempt's time limit is over.
 
         Raises:
-            JobYielded: also once half of the time that an attempt may take is over.
+            JobYielded: The job goes back into the queue.
         """
         ran_s = time.monotonic() - self._began_s
         is_long = ran_s >= limits.limit_s(self._kind) / 2
-        if is_long or ledger.must_give_way(self._job, ran_long=ran_s >= SLICE_S):
+        if is_long or claims.must_yield(self._job, ran_long=ran_s >= BULK_TIME_SLICE_S):
             raise JobYielded
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
-        """A temporary folder on the storage volume, removed afterwards.
+        """Temporary folder on the storage volume, removed afterwards.
 
         Raises:
-            StorageFullError: the volume has no room for work; the job is tried again later.
+            StorageFullError: The volume is full; the job is tried again later.
         """
         require_room()
         folder = scratch_make(self.job_id)
@@ -175,17 +179,17 @@ class LedgerContext:
         if self._cancelled.is_set():
             raise JobCancelled
 
-    def _look_for_cancel(self) -> None:
+    def _check_cancel(self) -> None:
         if Job.objects.filter(pk=self.job_id, cancel_requested=True).exists():
             self._cancelled.set()
 
-    def _beat(self) -> None:
+    def _send_heartbeats(self) -> None:
         while not self._stop.wait(self._pause_s()):
-            limits.exit_when_silent(limits.silence_s())
+            limits.start_watchdog(limits.watchdog_s())
             try:
                 if time.monotonic() >= self._ends_s and self._end_at_limit():
                     return
-                self._tell()
+                self._renew()
                 if self._lost.is_set():
                     return
             except DatabaseError:
@@ -194,21 +198,22 @@ class LedgerContext:
                 connection.close()
 
     def _pause_s(self) -> float:
-        """Until the next heartbeat, or the limit if that comes first."""
+        """Seconds until the next heartbeat, or until the time limit if that is earlier."""
         left_s = self._ends_s - time.monotonic()
         every_s: float = settings.TESSERA_JOB_LEASE_S / 3
         return min(every_s, left_s) if left_s > 0 else every_s
 
     def _end_at_limit(self) -> bool:
-        """End the job as failed, then this process: nothing else stops a task that hears nobody.
+        """Fail the job and kill this process: nothing else stops a task that does not respond.
 
-        False if the job has ended in the meantime, or belongs to another worker.
+        Returns:
+            False if the job has ended in the meantime or belongs to another worker.
         """
-        if len(_OPEN) > 1:  # whose fault it is shows where each runs alone
-            return self._part_at_limit()
-        limit = limits.in_words(limits.limit_s(self._kind))
-        ended = ledger.end(
-            ledger.held(self.job_id, self.token),
+        if len(_open_contexts) > 1:  # which job of the batch is too slow shows when each runs alone
+            return self._requeue_batch_at_limit()
+        limit = limits.duration_text(limits.limit_s(self._kind))
+        ended = claims.end_job(
+            claims.leased_job(self.job_id, self.token),
             self.job_id,
             JobState.FAILED,
             error_code="time-limit",
@@ -222,17 +227,17 @@ class LedgerContext:
         logger.error("job %s %s: stopped at its limit of %s", self.job_id, self._kind, limit)
         scratch_drop(self._scratch)
         connection.close()
-        limits.end_process()
+        limits.kill_process()
         return True
 
-    def _part_at_limit(self) -> bool:
-        """Give back all jobs that this process works on together, then end it."""
-        for context in list(_OPEN):
-            message = "It took too long together with others; it continues alone."
-            ledger.requeue(ledger.held(context.job_id, context.token), delay_s=0, message=message)
-        logger.error(
-            "job %s %s: reached its limit while running with others", self.job_id, self._kind
-        )
+    def _requeue_batch_at_limit(self) -> bool:
+        """Requeue all jobs of the batch, then kill this process."""
+        for context in list(_open_contexts):
+            message = "It took too long in a batch; it continues alone."
+            claims.requeue(
+                claims.leased_job(context.job_id, context.token), delay_s=0, message=message
+            )
+        logger.error("job %s %s: reached its limit in a batch", self.job_id, self._kind)
         connection.close()
-        limits.end_process()
+        limits.kill_process()
         return True

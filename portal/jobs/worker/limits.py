@@ -1,9 +1,8 @@
-"""How long an attempt may take, and how its process is ended.
+"""Time limits of attempts.
 
-Two nets. The heartbeat's thread ends a job that passed the limit of its kind, and kills the
-process. A task that never lets go of the interpreter's lock stops that thread as well; its lease
-expires and another worker takes the job over. A timer that needs no lock, set again at each
-heartbeat, then ends the deaf process.
+The heartbeat thread fails a job that exceeds the limit of its kind and kills the process. A task
+that never releases the GIL stops that thread too: its lease expires, another worker takes the job
+over, and a watchdog timer that needs no GIL, restarted at each heartbeat, ends the process.
 """
 
 from __future__ import annotations
@@ -15,37 +14,37 @@ import sys
 
 from django.conf import settings
 
-SILENT_LEASES = 4  # three heartbeats a lease: a dozen missed is more than a slow machine
+WATCHDOG_LEASES = 4  # three heartbeats a lease; a slow machine does not miss a dozen
 
 
 def limit_s(kind: str) -> float:
-    """Seconds that one attempt at a job of this kind may take."""
+    """Time limit of one attempt at a job of this kind, in seconds."""
     return float(settings.TESSERA_JOB_LIMITS_S.get(kind, settings.TESSERA_JOB_LIMIT_S))
 
 
-def silence_s() -> float:
-    """Seconds without a heartbeat's thread after which the process is ended."""
-    return float(SILENT_LEASES * settings.TESSERA_JOB_LEASE_S)
+def watchdog_s() -> float:
+    """Time without a heartbeat after which the watchdog ends the process, in seconds."""
+    return float(WATCHDOG_LEASES * settings.TESSERA_JOB_LEASE_S)
 
 
-def exit_when_silent(after_s: float) -> None:
-    """End this process after that time, with its stacks on stderr, unless called again."""
+def start_watchdog(after_s: float) -> None:
+    """End this process after ``after_s``, with its stacks on stderr, unless called again."""
     if sys.__stderr__ is not None:
         faulthandler.dump_traceback_later(after_s, exit=True, file=sys.__stderr__)
 
 
-def exit_no_more() -> None:
-    """Cancel ``exit_when_silent``: the job is over."""
+def stop_watchdog() -> None:
+    """Cancel the watchdog."""
     faulthandler.cancel_dump_traceback_later()
 
 
-def end_process() -> None:
-    """Kill this process; the pool replaces it, children die with it."""
+def kill_process() -> None:
+    """Kill this process and its children; the pool starts another."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def in_words(seconds: float) -> str:
-    """``90 seconds``, ``30 minutes``, ``4 hours``."""
+def duration_text(seconds: float) -> str:
+    """Format a duration: ``90 seconds``, ``30 minutes``, ``4 hours``."""
     for size, name in ((3600, "hours"), (60, "minutes")):
         if seconds >= 2 * size and seconds % size == 0:
             return f"{seconds / size:g} {name}"

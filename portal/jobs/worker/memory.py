@@ -1,7 +1,7 @@
-"""Memory that jobs have freed, given back to the machine.
+"""Return memory that jobs have freed to the operating system.
 
-What numpy, torch and libvips free stays with malloc, in pieces between what is in use: no leak, yet
-the process looks larger with each kind of job it has done.
+glibc's malloc keeps what numpy, torch and libvips free, in fragments between blocks in use. This is
+no leak, but the process appears to grow with each kind of job.
 """
 
 from __future__ import annotations
@@ -9,22 +9,22 @@ from __future__ import annotations
 import ctypes
 import time
 
-EVERY_S = 60.0  # a trim takes some milliseconds, and the next job asks for pages anew
+TRIM_EVERY_S = 60.0  # a trim takes some milliseconds, and the next job allocates the pages again
 
 
-class FreedMemory:
-    """What this process has freed and still holds."""
+class MemoryTrimmer:
+    """Calls ``malloc_trim`` at most once in ``TRIM_EVERY_S``."""
 
     def __init__(self) -> None:
-        self.trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc alone
+        self.trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc only
         self._last_s = float("-inf")
 
-    def give_back(self) -> None:
-        """Call after a job; does nothing within ``EVERY_S`` of the last time, or without glibc."""
+    def trim_after_job(self) -> None:
+        """Trim the heap unless that was done recently; does nothing without glibc."""
         now = time.monotonic()
-        if self.trim is not None and now - self._last_s >= EVERY_S:
+        if self.trim is not None and now - self._last_s >= TRIM_EVERY_S:
             self._last_s = now
             self.trim(0)
 
 
-FREED = FreedMemory()
+TRIMMER = MemoryTrimmer()

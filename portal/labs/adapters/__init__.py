@@ -1,1 +1,1 @@
-"""What django-allauth asks Tessera: about accounts, second factors and the provider of sign-in."""
+"""Adapters of django-allauth for accounts, second factors and OpenID Connect."""

@@ -1,4 +1,4 @@
-"""How people get an account and its password, and how often one may try."""
+"""Account adapter: sign-up, passwords and rate limits."""
 
 from __future__ import annotations
 
@@ -14,8 +14,14 @@ from portal.core.errors import TooManyRequestsError
 from portal.core.http.clients import client_address, client_network
 from portal.labs.models import User
 from portal.labs.selectors import invitations_for
-from portal.labs.services import attempt_begin, attempt_forget, device_remember, password_set
-from portal.labs.services.attempts import DEVICE_LIVES, TOO_MANY_ATTEMPTS
+from portal.labs.services.accounts import password_set
+from portal.labs.services.attempts import (
+    DEVICE_LIVES,
+    TOO_MANY_ATTEMPTS,
+    attempt_begin,
+    attempt_forget,
+    device_remember,
+)
 
 DEVICE_COOKIE = "tessera_device"
 RECLAIMED = (
@@ -25,7 +31,7 @@ RECLAIMED = (
 
 
 class LabAccountAdapter(DefaultAccountAdapter):
-    """Sign-up is closed; a new password revokes what the old one may have given away."""
+    """Close sign-up, and revoke earlier access when the password changes."""
 
     error_messages = DefaultAccountAdapter.error_messages | {
         "too_many_login_attempts": TOO_MANY_ATTEMPTS
@@ -33,26 +39,26 @@ class LabAccountAdapter(DefaultAccountAdapter):
     _rows: list[int] | None = None
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
-        """A lab's data is not for strangers."""
+        """Return False: accounts are created by invitation only."""
         return False
 
     def set_password(self, user: User, password: str) -> None:
-        """On every page where a password is changed, reset or set."""
+        """Set the password for every page that changes, resets or sets it."""
         password_set(user, password)
 
     def pre_login(self, request: HttpRequest, user: User, **kwargs: Any) -> HttpResponse | None:
-        """A program cannot sign in, whichever way it tries."""
+        """Refuse service accounts, by every way of signing in."""
         response: HttpResponse | None = super().pre_login(request, user, **kwargs)
         if response is None and user.is_service:
             response = self.respond_user_inactive(request, user)
         return response
 
     def get_client_ip(self, request: HttpRequest) -> str:
-        """Behind as many proxies as the installation says; never an error."""
+        """Client address behind the configured number of proxies; never raises."""
         return client_address(request)
 
     def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
-        """Count the attempt before the password is looked at."""
+        """Count the attempt before the password is checked."""
         try:
             self._rows = attempt_begin(
                 email=str(credentials.get("email", "")),
@@ -63,19 +69,19 @@ class LabAccountAdapter(DefaultAccountAdapter):
             raise self.validation_error("too_many_login_attempts") from None
 
     def authenticate(self, request: HttpRequest, **credentials: Any) -> User | None:
-        """A right password takes its own attempt back, and none of the others."""
+        """Authenticate; a right password uncounts its own attempt only."""
         user: User | None = super().authenticate(request, **credentials)
         if user is not None and self._rows:
             attempt_forget(self._rows)
         return user
 
     def reauthenticate(self, user: User, password: str) -> bool:
-        """By the address that people sign in with."""
+        """Authenticate by the e-mail address that the user signs in with."""
         found = self.authenticate(self.request, email=user.email, password=password)
         return found is not None and found.pk == user.pk
 
     def post_login(self, request: HttpRequest, user: User, **kwargs: Any) -> HttpResponse:
-        """Remember the browser: guessing elsewhere will not slow this person here."""
+        """Remember the browser, so that attempts from elsewhere do not slow this user."""
         response: HttpResponse = super().post_login(request, user, **kwargs)
         if user.was_reclaimed:
             messages.warning(request, RECLAIMED)

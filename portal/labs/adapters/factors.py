@@ -1,4 +1,4 @@
-"""Second factors: how their secrets are kept, and what they are called."""
+"""Second factors: encryption of their secrets, and default names."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ PURPOSE = "tessera second factor"
 
 
 class LabFactorAdapter(DefaultMFAAdapter):
-    """The database or its backup alone gives nobody a second factor."""
+    """Encrypt second factors with the installation's key."""
 
     error_messages = DefaultMFAAdapter.error_messages | {
         "incorrect_code": "This code is wrong or has already been used.",
     }
 
     def encrypt(self, text: str) -> str:
-        """Under a key made of the installation's secret key."""
+        """Encrypt with a key derived from the installation's secret key."""
         return ciphers.encrypt(text, purpose=PURPOSE)
 
     def decrypt(self, encrypted_text: str) -> str:
-        """The reverse; earlier keys are tried as well."""
+        """Decrypt with the present key, or one of the earlier keys."""
         return ciphers.decrypt(encrypted_text, purpose=PURPOSE)
 
     def generate_authenticator_name(self, user: User, type: Any) -> str:
-        """What a new passkey is called unless its owner names it."""
+        """Default name of a new passkey."""
         count = Authenticator.objects.filter(user_id=user.pk, type=type).count()
         return "Passkey" if count == 0 else f"Passkey {count + 1}"

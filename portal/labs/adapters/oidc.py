@@ -1,4 +1,4 @@
-"""Sign-in through the organization's own OpenID Connect provider: whom it lets in."""
+"""Sign-in through an organization's OpenID Connect provider."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from django.shortcuts import redirect
 
 from portal.labs.models import User
 from portal.labs.selectors import account_exists, person_to_sign_in
-from portal.labs.services import email_prove, invited_account_create
+from portal.labs.services.accounts import invited_account_create
+from portal.labs.services.proof import email_prove
 
 FAILED = "The sign-in service did not answer as expected. Try again, or sign in another way."
 UNPROVEN = "The sign-in service does not vouch for your e-mail address."
@@ -28,18 +29,18 @@ OTHER = (
 
 
 class LabOidcAdapter(DefaultSocialAccountAdapter):
-    """Lets in people whose verified address has an account or an open invitation, nobody else."""
+    """Admit people whose verified address has an account or an open invitation."""
 
     def is_open_for_signup(self, request: HttpRequest, sociallogin: SocialLogin) -> bool:
-        """A provider's directory is larger than a lab."""
+        """Return whether the verified address has an open invitation."""
         return False
 
     def on_authentication_error(self, request: HttpRequest, provider: Any, **kwargs: Any) -> None:
-        """Cancelled, expired, or the provider is down: back to the sign-in page."""
+        """Redirect to the sign-in page after a cancelled, expired or failed sign-in."""
         refuse(request, FAILED)
 
     def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
-        """Find the person by the verified address; the provider's own id must stay the same."""
+        """Find the user by the verified address; the provider's user id must not change."""
         if sociallogin.state.get("process") != AuthProcess.LOGIN:
             refuse(request, FAILED)
         user = self._owner(request, sociallogin)
@@ -68,7 +69,7 @@ class LabOidcAdapter(DefaultSocialAccountAdapter):
         return user
 
 
-def refuse(request: HttpRequest, why: str) -> NoReturn:
-    """Back to the sign-in page, with the reason."""
-    messages.error(request, why)
+def refuse(request: HttpRequest, reason: str) -> NoReturn:
+    """Redirect to the sign-in page with the reason."""
+    messages.error(request, reason)
     raise ImmediateHttpResponse(redirect("account_login"))

@@ -8,15 +8,19 @@ from django.urls import path
 
 from portal.labs.api.me import ApiTokenViewSet, MeApi
 from portal.labs.api.people import InvitationViewSet, MemberViewSet
-from portal.labs.api.programs import ProgramTokensApi, ProgramViewSet
+from portal.labs.api.service_accounts import ServiceAccountTokensApi, ServiceAccountViewSet
 
 router_entries: list[tuple[str, Any, str]] = [
     ("tokens", ApiTokenViewSet, "token"),
     ("members", MemberViewSet, "member"),
     ("invitations", InvitationViewSet, "invitation"),
-    ("programs", ProgramViewSet, "program"),
+    ("service-accounts", ServiceAccountViewSet, "service-account"),
 ]
 urlpatterns = [
     path("me/", MeApi.as_view(), name="me"),
-    path("programs/<uuid:id>/tokens/", ProgramTokensApi.as_view(), name="program-tokens"),
+    path(
+        "service-accounts/<uuid:id>/tokens/",
+        ServiceAccountTokensApi.as_view(),
+        name="service-account-tokens",
+    ),
 ]

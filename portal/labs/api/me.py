@@ -1,4 +1,4 @@
-"""REST: who am I, and one's own tokens."""
+"""REST: the authenticated user and their tokens."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.core.api.views import ApiView, ApiViewSet
-from portal.labs import selectors, services
+from portal.core.http.audit_rules import not_audited
+from portal.labs import selectors
 from portal.labs.models import ApiToken, TokenScope
 from portal.labs.requests import user_of
 from portal.labs.serializers import (
@@ -20,10 +21,12 @@ from portal.labs.serializers import (
     MeSerializer,
     NewApiTokenSerializer,
 )
+from portal.labs.services import tokens as services
 
 
+@not_audited("no data of patients")
 class MeApi(ApiView):
-    """Who asks."""
+    """The authenticated user."""
 
     any_area = True
 
@@ -40,25 +43,26 @@ class MeApi(ApiView):
         return Response(body.data)
 
 
+@not_audited("no data of patients")
 @extend_schema(tags=["me"])
 class ApiTokenViewSet(
     mixins.ListModelMixin,
     mixins.RetrieveModelMixin,
     ApiViewSet[ApiToken],
 ):
-    """One's own tokens. Only with a session: a token cannot manage tokens."""
+    """The user's own tokens. Requires a session: a token cannot manage tokens."""
 
     serializer_class = ApiTokenSerializer
     queryset = ApiToken.objects.none()
     lookup_value_converter = "uuid"
 
     def get_queryset(self) -> QuerySet[ApiToken]:
-        """The person's own."""
+        """Tokens of the user."""
         return selectors.tokens_of(user_of(self.request))
 
     @extend_schema(request=ApiTokenCreateSerializer, responses={201: NewApiTokenSerializer})
     def create(self, request: Request) -> Response:
-        """Make a token; its secret is in this answer and nowhere else."""
+        """Create a token. The secret is in this response only."""
         wanted = ApiTokenCreateSerializer(data=request.data)
         wanted.is_valid(raise_exception=True)
         token, secret = services.token_create(
@@ -74,6 +78,6 @@ class ApiTokenViewSet(
 
     @extend_schema(responses={204: OpenApiResponse(description="The token no longer works")})
     def destroy(self, request: Request, pk: str) -> Response:
-        """Revoke a token. The row stays, so that one can see when it stopped working."""
+        """Revoke a token. The row stays, with the time it was revoked."""
         services.token_revoke(self.get_object())
         return Response(status=status.HTTP_204_NO_CONTENT)

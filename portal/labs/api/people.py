@@ -1,4 +1,4 @@
-"""REST: members of labs and invitations to them, by the services of the pages."""
+"""REST: members of labs, and invitations."""
 
 from __future__ import annotations
 
@@ -15,10 +15,18 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.core.api.views import ApiViewSet
-from portal.labs import selectors, services
+from portal.core.http.audit_rules import not_audited
+from portal.labs import selectors
 from portal.labs.models import Delivery, Invitation, Membership, Role, TokenArea
 from portal.labs.requests import UUID_REGEX, user_of
 from portal.labs.serializers import UserSerializer
+from portal.labs.services.invitations import (
+    invitation_create,
+    invitation_deliver,
+    invitation_renew,
+    invitation_revoke,
+)
+from portal.labs.services.members import member_remove, member_set_role
 
 
 class MemberSerializer(serializers.ModelSerializer[Membership]):
@@ -57,7 +65,7 @@ class InvitationSerializer(serializers.ModelSerializer[Invitation]):
 
 
 class InvitationSentSerializer(InvitationSerializer):
-    """With its link where no mail was sent: shown this once, to be handed over."""
+    """An invitation; with its link if no mail was sent. The link is shown only once."""
 
     link = serializers.CharField(allow_null=True)
 
@@ -66,7 +74,7 @@ class InvitationSentSerializer(InvitationSerializer):
 
 
 class InvitationCreateSerializer(serializers.Serializer[Any]):
-    """Whom to invite, and to what."""
+    """Address and role of a new invitation."""
 
     lab = serializers.UUIDField(
         required=False, help_text="May be left out by managers of a single lab"
@@ -77,13 +85,14 @@ class InvitationCreateSerializer(serializers.Serializer[Any]):
 
 
 class LabFilter(filters.FilterSet):
-    """Of one lab."""
+    """Query parameter: the lab."""
 
     lab = filters.UUIDFilter(field_name="lab_id")
 
 
+@not_audited("recorded by its events")
 class MemberViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiViewSet[Membership]):
-    """The people of one's labs. Managers change roles and end memberships."""
+    """Members of the user's labs. Managers change roles and end memberships."""
 
     area = TokenArea.LAB
     if_match: ClassVar = {"PATCH": False, "DELETE": False}
@@ -93,7 +102,7 @@ class MemberViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiViewSet
     lookup_value_regex = UUID_REGEX
 
     def get_queryset(self) -> QuerySet[Membership]:
-        """Everybody in one's labs, programs left out."""
+        """Members of the user's labs, without service accounts."""
         return selectors.member_list(user_of(self.request))
 
     @extend_schema(summary="Change a role")
@@ -103,28 +112,29 @@ class MemberViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiViewSet
         sent = self.get_serializer(membership, data=request.data)
         sent.is_valid(raise_exception=True)
         role = Role(sent.validated_data["role"])
-        changed = services.member_set_role(membership, role=role, by=user_of(request))
+        changed = member_set_role(membership, role=role, by=user_of(request))
         return Response(self.get_serializer(changed).data)
 
     @extend_schema(responses={204: None}, summary="End a membership")
     def destroy(self, request: Request, pk: str) -> Response:
         """The account and its work stay, its tokens end; 409 for the last manager."""
-        services.member_remove(self.get_object(), by=user_of(request))
+        member_remove(self.get_object(), by=user_of(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
+@not_audited("recorded by its events")
 class InvitationViewSet(mixins.ListModelMixin, ApiViewSet[Invitation]):
-    """Open invitations to the labs that one manages."""
+    """Open invitations to the labs that the user manages."""
 
     area = TokenArea.LAB
-    works_apart = True  # mail is sent
+    holds_transaction = False  # mail is sent
     serializer_class = InvitationSerializer
     filterset_class = LabFilter
     queryset = Invitation.objects.none()
     lookup_value_regex = UUID_REGEX
 
     def get_queryset(self) -> QuerySet[Invitation]:
-        """Newest first, expired ones too."""
+        """Open invitations, newest first, expired ones included."""
         return selectors.invitation_list(user_of(self.request))
 
     @extend_schema(
@@ -133,11 +143,11 @@ class InvitationViewSet(mixins.ListModelMixin, ApiViewSet[Invitation]):
         summary="Invite somebody",
     )
     def create(self, request: Request) -> Response:
-        """By mail; where none is sent, the answer has the ``link`` to hand over."""
+        """Sent by mail; if mail is off, the response has the `link` to hand over."""
         sent = InvitationCreateSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
         wanted, user = sent.validated_data, user_of(request)
-        invitation, secret = services.invitation_create(
+        invitation, secret = invitation_create(
             selectors.lab_chosen(user, wanted.get("lab"), at_least=Role.MANAGER),
             email=wanted["email"],
             role=Role(wanted["role"]),
@@ -153,21 +163,21 @@ class InvitationViewSet(mixins.ListModelMixin, ApiViewSet[Invitation]):
     def renew(self, request: Request, pk: str) -> Response:
         """The old link stops working."""
         invitation = selectors.invitation_get(user_of(request), invitation_id=uuid.UUID(pk))
-        secret = services.invitation_renew(invitation, by=user_of(request))
+        secret = invitation_renew(invitation, by=user_of(request))
         return _sent(request, invitation, secret, code=status.HTTP_200_OK)
 
     @extend_schema(responses={204: None}, summary="Revoke an invitation")
     def destroy(self, request: Request, pk: str) -> Response:
         """Its link stops working; 409 if it has already ended."""
         invitation = selectors.invitation_get(user_of(request), invitation_id=uuid.UUID(pk))
-        services.invitation_revoke(invitation, by=user_of(request))
+        invitation_revoke(invitation, by=user_of(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
 def _sent(request: Request, invitation: Invitation, secret: str, *, code: int) -> Response:
     path = reverse("labs:invitation_open", args=[secret])
     link = request.build_absolute_uri(path)
-    is_mailed = services.invitation_deliver(invitation, link=link) == Delivery.MAIL
+    is_mailed = invitation_deliver(invitation, link=link) == Delivery.MAIL
     invitation.refresh_from_db()
     body = InvitationSerializer(invitation).data | {"link": None if is_mailed else link}
     return Response(body, status=code, headers={"Cache-Control": "no-store"})

@@ -24,7 +24,7 @@ AREAS = tuple(
 
 
 class Tick(NamedTuple):
-    """What can be ticked."""
+    """A checkbox."""
 
     value: str
     title: str
@@ -32,21 +32,21 @@ class Tick(NamedTuple):
 
 
 class AreaRow(NamedTuple):
-    """The ticks of one area; None if there is nothing to tick."""
+    """Checkboxes of one area; None if there is nothing to check."""
 
     title: str
     ticks: list[Tick | None]
 
 
 class Rights(TypedDict):
-    """``scope`` and ``areas`` as the services take them."""
+    """``scope`` and ``areas``, as arguments of the services."""
 
     scope: TokenScope
     areas: NotRequired[dict[str, str]]
 
 
 class ScopedForm(forms.Form):
-    """What a token may do: everything, or what is ticked by area."""
+    """Rights of a token: full access, or the checked areas."""
 
     scope = forms.ChoiceField(label="May", choices=MAY, initial=TokenScope.READ)
     areas = forms.MultipleChoiceField(
@@ -54,7 +54,7 @@ class ScopedForm(forms.Form):
     )
 
     def clean(self) -> dict[str, Any]:
-        """Ticks without the choice, and the choice without ticks, are mistakes."""
+        """Require checked areas exactly if access is limited to areas."""
         cleaned = super().clean() or {}
         is_chosen = cleaned.get("scope") == CHOSEN
         if is_chosen and not cleaned.get("areas"):
@@ -65,7 +65,7 @@ class ScopedForm(forms.Form):
 
     @property
     def area_rows(self) -> list[AreaRow]:
-        """The ticks as a table: a row for each area, reading and writing side by side."""
+        """Checkboxes as a table: a row per area, with columns for reading and writing."""
         offered, ticked = dict(AREAS), self["areas"].value() or []
         return [
             AreaRow(
@@ -82,7 +82,7 @@ class ScopedForm(forms.Form):
 
     @property
     def rights(self) -> Rights:
-        """What the form grants."""
+        """Rights from the valid fields."""
         if self.cleaned_data["scope"] != CHOSEN:
             return {"scope": TokenScope(self.cleaned_data["scope"])}
         ticked = sorted(self.cleaned_data["areas"])  # read before write: write includes it
@@ -111,12 +111,12 @@ class TokenForm(ScopedForm):
 
     @property
     def expires_in(self) -> timedelta:
-        """How long the token is to live."""
+        """Lifetime of the token."""
         return timedelta(days=self.cleaned_data["days"])
 
 
 class InviteForm(forms.Form):
-    """Whom to invite to the lab."""
+    """Address and role of a new invitation."""
 
     email = forms.EmailField(
         label="E-mail address", widget=forms.EmailInput(attrs={"autocomplete": "off"})
@@ -137,7 +137,7 @@ class RoleForm(forms.Form):
 
 
 class AddressForm(forms.Form):
-    """Somebody's e-mail address."""
+    """An e-mail address."""
 
     email = forms.EmailField(
         label="E-mail address", widget=forms.EmailInput(attrs={"autocomplete": "username"})
@@ -145,7 +145,7 @@ class AddressForm(forms.Form):
 
 
 class PasswordForm(forms.Form):
-    """A password that nobody else knows."""
+    """A new password, entered twice."""
 
     password = forms.CharField(
         label="Password",
@@ -160,7 +160,7 @@ class PasswordForm(forms.Form):
     )
 
     def clean_repeated(self) -> str:
-        """Both must be the same."""
+        """Require both passwords to be the same."""
         repeated: str = self.cleaned_data["repeated"]
         if repeated != self.cleaned_data.get("password", repeated):
             raise forms.ValidationError("The two passwords differ.")
@@ -168,7 +168,7 @@ class PasswordForm(forms.Form):
 
 
 class NewAccountForm(PasswordForm):
-    """One's own account."""
+    """Name and password of the user's new account."""
 
     full_name = forms.CharField(
         label="Your name",
@@ -194,8 +194,8 @@ class SetUpForm(NewAccountForm):
     field_order = ("token", "lab", "full_name", "email", "password", "repeated")
 
 
-class ProgramForm(forms.Form):
-    """A program of the lab."""
+class ServiceAccountForm(forms.Form):
+    """A service account of the lab."""
 
     name = forms.CharField(
         max_length=120,
@@ -203,11 +203,11 @@ class ProgramForm(forms.Form):
     )
     role = forms.ChoiceField(
         choices=[choice for choice in Role.choices if choice[0] != Role.MANAGER.value],
-        help_text="A program cannot be a manager.",
+        help_text="A service account cannot be a manager.",
     )
 
 
-class ProgramTokenForm(ScopedForm):
-    """A new token of a program."""
+class ServiceAccountTokenForm(ScopedForm):
+    """A new token of a service account."""
 
     days = forms.TypedChoiceField(label="Expires after", choices=LIVES_DAYS, coerce=int, initial=90)

@@ -1,4 +1,4 @@
-"""The forms of the sign-in pages that Tessera answers differently."""
+"""Forms of the sign-in pages that differ from allauth's."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from django.http import HttpRequest
 
 from portal.core.mail import mail_later, mail_make
 from portal.labs.models import User
-from portal.labs.services import app_code_spend, passkey_challenge_spend
+from portal.labs.services.factors import app_code_spend, passkey_challenge_spend
 
 
 class ResetForm(ResetPasswordForm):
-    """Asks for a link to choose a new password.
+    """Request a link to choose a new password.
 
-    Known and unknown addresses get the same answer after the same work: a message is made for
-    both and sent, behind the request, for an account only. A mail server that is slow or down
-    shows in the log, not in the answer.
+    Known and unknown addresses get the same response after the same work: a message is made for
+    both, and sent in the background only to addresses with an account. A slow or failing mail
+    server shows in the log, not in the response.
     """
 
     def save(self, request: HttpRequest, **kwargs: Any) -> str:
-        """Mail the link to whoever has an account for the address."""
+        """Mail the link if there is an account for the address."""
         email: str = self.cleaned_data["email"]
         people = [user for user in self.users if not user.is_service]
         user = next(iter(people), None) or User(email=email)
@@ -47,10 +47,10 @@ class ResetForm(ResetPasswordForm):
 
 
 class _CodeUsedUp:
-    """A code of an app works once, for as long as it would be right."""
+    """Accept each code of an authenticator app only once."""
 
     def clean_code(self) -> str:
-        """The code that was right, and is used up now."""
+        """Check the code and use it up."""
         code: str = super().clean_code()  # type: ignore[misc]
         found: Authenticator = self.authenticator  # type: ignore[attr-defined]
         if found.type == Authenticator.Type.TOTP and not app_code_spend(found, code):
@@ -63,18 +63,18 @@ class FactorForm(_CodeUsedUp, AuthenticateForm):
 
 
 class ConfirmForm(_CodeUsedUp, ReauthenticateForm):
-    """Confirms once more who one is."""
+    """Second factor that confirms the user's identity again."""
 
 
 MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""What the parsers of a passkey's answer raise where a part is missing, or is something else."""
+"""Exceptions of the passkey parsers for missing or malformed parts."""
 
 
 class _PasskeyAnswer:
-    """An answer that no browser would send, or that was sent before, is refused as wrong."""
+    """Refuse malformed and replayed passkey responses as wrong."""
 
     def clean_credential(self) -> Authenticator:
-        """The passkey that the answer was made by."""
+        """Return the passkey that signed the response."""
         challenge = str((get_state() or {}).get("challenge"))
         try:
             found: Authenticator = super().clean_credential()  # type: ignore[misc]
@@ -86,7 +86,7 @@ class _PasskeyAnswer:
 
 
 class PasskeySignInForm(_PasskeyAnswer, passkeys.LoginWebAuthnForm):
-    """Signs in by a passkey alone."""
+    """Sign in with a passkey, without a password."""
 
 
 class PasskeyFactorForm(_PasskeyAnswer, passkeys.AuthenticateWebAuthnForm):
@@ -94,14 +94,14 @@ class PasskeyFactorForm(_PasskeyAnswer, passkeys.AuthenticateWebAuthnForm):
 
 
 class PasskeyConfirmForm(_PasskeyAnswer, passkeys.ReauthenticateWebAuthnForm):
-    """Confirms once more who one is."""
+    """Passkey that confirms the user's identity again."""
 
 
 class PasskeyAddForm(passkeys.AddWebAuthnForm):
-    """Adds a passkey."""
+    """Add a passkey."""
 
     def clean(self) -> dict[str, Any]:
-        """The same for the answer of a new passkey."""
+        """Refuse a malformed response of a new passkey."""
         try:
             cleaned: dict[str, Any] = super().clean()
         except MALFORMED as error:

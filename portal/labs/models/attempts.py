@@ -1,4 +1,4 @@
-"""Attempts to sign in, and the browsers that people have signed in with before."""
+"""Attempts to sign in, and known browsers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from portal.labs.models.people import User
 
 
 class Attempt(models.Model):
-    """One failed (or still undecided) attempt, under one of the keys that are counted."""
+    """A failed or pending attempt, under one of the counted keys."""
 
     key = models.CharField(max_length=64)
     at = models.DateTimeField(default=timezone.now)
@@ -20,9 +20,9 @@ class Attempt(models.Model):
 
 
 class KnownDevice(BaseModel):
-    """A browser in which this person has signed in: guessing elsewhere does not slow it.
+    """A browser in which a user has signed in: attempts from elsewhere do not slow it.
 
-    The browser keeps a random cookie; here is its SHA-256.
+    The browser stores a random cookie; this row stores its SHA-256.
     """
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")

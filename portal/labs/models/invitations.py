@@ -14,7 +14,7 @@ from portal.labs.models.people import Lab, Membership, Role, User
 
 
 class Delivery(models.TextChoices):
-    """Who has seen the link."""
+    """Delivery of the link."""
 
     NONE = "", "Not delivered"
     MAIL = "mail", "Sent by e-mail"
@@ -22,7 +22,7 @@ class Delivery(models.TextChoices):
 
 
 class Ending(models.TextChoices):
-    """How an invitation came to its end."""
+    """Final state of an invitation."""
 
     NONE = "", "Open"
     ACCEPTED = "accepted", "Accepted"
@@ -34,18 +34,18 @@ class InvitationQuerySet(models.QuerySet["Invitation"]):
     """Invitations; begin every query with ``visible_to``."""
 
     def visible_to(self, user: User | AnonymousUser) -> Self:
-        """Those to the labs this person is an active member of."""
+        """Invitations to the labs that the user is an active member of."""
         return self.filter(lab_id__in=Membership.objects.reached_by(user).values("lab_id"))
 
     def open(self) -> Self:
-        """Neither accepted nor declined nor revoked; perhaps expired."""
+        """Invitations neither accepted, declined nor revoked; they may have expired."""
         return self.filter(ended_at=None)
 
 
 class Invitation(BaseModel):
-    """A one-time link that lets the owner of one address join a lab.
+    """A one-time link with which the owner of one address joins a lab.
 
-    Only the SHA-256 of the link's secret is kept: 256 random bits need no slow hash.
+    Only the SHA-256 of the link's secret is stored: 256 random bits need no slow hash.
     """
 
     lab = models.ForeignKey(Lab, on_delete=models.CASCADE, related_name="invitations")
@@ -74,10 +74,10 @@ class Invitation(BaseModel):
 
     @property
     def has_expired(self) -> bool:
-        """Nobody came in time."""
+        """Return whether the invitation was not used in time."""
         return self.expires_at <= timezone.now()
 
     @property
     def is_live(self) -> bool:
-        """Its link still opens the lab."""
+        """Return whether the link still works."""
         return self.ended_at is None and not self.has_expired

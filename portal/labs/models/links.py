@@ -1,4 +1,4 @@
-"""One-time links that stand for a person, or for the first of them."""
+"""One-time links for a user, or for the first account of the installation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from portal.labs.models.people import User
 
 
 class Purpose(models.TextChoices):
-    """What a link opens."""
+    """Purpose of a link."""
 
     FIRST_RUN = "first-run", "Set up the installation"
     SIGN_IN = "sign-in", "Sign in"
@@ -17,7 +17,7 @@ class Purpose(models.TextChoices):
 
 
 class OneTimeLink(BaseModel):
-    """A link that works once. Only the SHA-256 of its secret is kept."""
+    """A link that works once. Only the SHA-256 of its secret is stored."""
 
     purpose = models.CharField(max_length=10, choices=Purpose.choices)
     user = models.ForeignKey(User, on_delete=models.CASCADE, null=True, related_name="+")
@@ -25,4 +25,4 @@ class OneTimeLink(BaseModel):
     expires_at = models.DateTimeField()
     used_at = models.DateTimeField(null=True, blank=True)
     is_mailed = models.BooleanField(default=False)
-    """Only the mailbox has seen it: it proves the address."""
+    """True if the link was only sent by mail; using it then proves the address."""

@@ -1,4 +1,4 @@
-"""Where people are signed in."""
+"""Browser sessions of users."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from portal.labs.models.people import User
 
 
 class BrowserSession(BaseModel):
-    """What a person sees of one of their sessions; the session itself is Django's row."""
+    """A session as displayed to its user; the session itself is Django's row."""
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
     session_key = models.CharField(max_length=40, unique=True)

@@ -13,17 +13,17 @@ from portal.labs.models.people import Lab, User
 
 
 class TokenScope(models.TextChoices):
-    """What a token may be used for; ``write`` includes ``read``."""
+    """Access mode of a token; ``write`` includes ``read``."""
 
     READ = "read", "Read"
     WRITE = "write", "Read and write"
 
 
 class TokenArea(models.TextChoices):
-    """What a token can be limited to; each view of the API names its area."""
+    """Areas that limit a token; each view of the API names its area."""
 
     CASES = "cases", "Cases and files"
-    ROIS = "rois", "ROIs and labels"
+    ROIS = "rois", "Regions and labels"
     SEARCH = "search", "Search"
     MOSAICS = "mosaics", "Mosaics and follow-ups"
     LAB = "lab", "Members, sharing, erasure and audit log"
@@ -33,20 +33,20 @@ class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
     """Tokens; begin every query with ``visible_to``."""
 
     def visible_to(self, user: User | AnonymousUser) -> Self:
-        """One's own; not even a lab manager sees another person's tokens."""
+        """The user's own tokens; not even a lab manager sees another user's tokens."""
         return self.filter(user=user) if user.is_authenticated else self.none()
 
 
 class ApiToken(BaseModel):
-    """A program's key to its owner's view of the labs.
+    """An API token with its owner's access, or part of it.
 
-    Only the first characters (to recognise it) and a SHA-256 of the whole are kept. 256 random
-    bits need no slow hash.
+    The first characters are stored to recognise it, and a SHA-256 of the secret: 256 random bits
+    need no slow hash.
     """
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="api_tokens")
     lab = models.ForeignKey(Lab, on_delete=models.CASCADE, null=True, related_name="+")
-    """The only lab it reaches; None: all of its owner's."""
+    """The only lab that the token reaches; None: all labs of its owner."""
     name = models.CharField(max_length=80)
     prefix = models.CharField(max_length=16)
     sha256 = models.CharField(max_length=64, unique=True)
@@ -63,17 +63,20 @@ class ApiToken(BaseModel):
 
     @property
     def is_live(self) -> bool:
-        """Neither expired nor revoked."""
+        """Return whether the token is neither expired nor revoked."""
         return self.revoked_at is None and self.expires_at > timezone.now()
 
     def allows(self, area: str | None, *, writes: bool) -> bool:
-        """Whether it may be used there. Where a view names no area, only unlimited tokens may."""
+        """Return whether the token allows the access.
+
+        ``area`` None: only tokens without areas do.
+        """
         if not self.areas:
             return self.scope == TokenScope.WRITE or not writes
         return self.areas.get(area) in ([TokenScope.WRITE] if writes else TokenScope.values)
 
     @property
     def words(self) -> str:
-        """What it may do, for people: ``Read and write``, or ``rois:write search:read``."""
+        """Rights as text: ``Read and write``, or ``rois:write search:read``."""
         limited = " ".join(f"{area}:{scope}" for area, scope in sorted(self.areas.items()))
         return limited or TokenScope(self.scope).label

@@ -18,7 +18,7 @@ from portal.labs.services.tokens import tokens_revoke_of
 
 
 def user_create(email: str, *, password: str | None = None, full_name: str = "") -> User:
-    """Create an account. Without a password it can only be entered through a link by mail.
+    """Create an account. Without a password, a mailed link is the only way in.
 
     Raises:
         InvalidInputError: the address or the password is not acceptable.
@@ -42,17 +42,18 @@ def user_create(email: str, *, password: str | None = None, full_name: str = "")
 
 
 def invited_account_create(email: str) -> None:
-    """An account without a password for an address with a live invitation; it joins nothing yet."""
+    """Create an account without a password for an address with a live invitation; it joins no lab
+    yet."""
     open_ones = Invitation.objects.open().filter(email=email, expires_at__gt=timezone.now())
     if invitation := open_ones.first():
         user_create(email, full_name=invitation.full_name)
 
 
 def password_check(password: str, user: User) -> None:
-    """Refuse what is short, common or like the person's name or address.
+    """Refuse a short or common password, or one similar to the user's name or address.
 
     Raises:
-        InvalidInputError: says why.
+        InvalidInputError: with the reasons.
     """
     try:
         validate_password(password, user)
@@ -62,10 +63,10 @@ def password_check(password: str, user: User) -> None:
 
 @transaction.atomic
 def password_set(user: User, password: str) -> None:
-    """Set the person's own new password. Emits ``account.password_set``.
+    """Set a password chosen by the user. Emits ``account.password_set``.
 
-    All API tokens are revoked, no browser is known any more and all sessions end; whoever changes
-    the password while signed in goes on in a new one.
+    All API tokens and known browsers are revoked and all sessions end; a user who changes the
+    password while signed in continues in a new session.
     """
     user.set_password(password)
     user.save(update_fields=["password"])
@@ -79,7 +80,7 @@ def password_set(user: User, password: str) -> None:
 def user_deactivate(user: User) -> None:
     """Close an account; its work stays. Emits ``account.deactivated``.
 
-    Sessions end and tokens are revoked: reactivating the account revives none.
+    Sessions end and tokens are revoked, also if the account is reactivated later.
     """
     user.is_active = False
     user.save(update_fields=["is_active"])

@@ -1,14 +1,13 @@
-"""Writes: throttling of sign-in and of guesses, counted in the database: all processes share one
-count, and it needs no other server.
+"""Writes: throttling of sign-in and of guesses. Counters are in the database, so that all processes
+share them without another server.
 
-Failures are counted for an account from one address, for an account from everywhere and for an
-address. Somebody who guesses at an account shuts out, for minutes, the address they guess from; the
-owner signs in from elsewhere, from a browser that was used before, or by a link from the mailbox.
-An attempt is counted before the password is looked at, and taken back when it was right: many
-at once do not get around the limit.
+Failures are counted per account and address, per account, and per address. An attacker who guesses
+passwords of an account blocks the address they guess from, for minutes; the owner can sign in from
+elsewhere, from a known browser, or by a mailed link. An attempt is counted before the password is
+checked, and uncounted if it was right, so concurrent attempts do not evade the limit.
 
-Names of other labs and addresses of accounts can be guessed by managers alone, where they offer a
-case or invite somebody; they are slowed here too.
+Managers could guess names of other labs and addresses of accounts when they offer a case or invite
+somebody; those requests are throttled here too.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from portal.labs.models import Attempt, KnownDevice, User
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """This many failures within this time."""
+    """Maximum number of failures within a time."""
 
     count: int
     within: timedelta
@@ -39,35 +38,35 @@ PAIR = (Limit(5, timedelta(minutes=5)),)  # an account, from one address
 ACCOUNT = (Limit(50, timedelta(hours=1)),)  # an account, from everywhere: a botnet guesses slowly
 ADDRESS = (Limit(50, timedelta(minutes=5)),)  # an address: a clinic behind one is many people
 DEVICE = (Limit(10, timedelta(minutes=5)), Limit(50, timedelta(days=1)))  # a known browser
-LAB_NAMES = (Limit(10, timedelta(hours=1)), Limit(30, timedelta(days=1)))  # not a lab, by a person
+LAB_NAMES = (Limit(10, timedelta(hours=1)), Limit(30, timedelta(days=1)))  # unknown names, per user
 LAB_NAMES_OF_LAB = (Limit(50, timedelta(days=1)),)  # the same, by all managers of a lab
 INVITATIONS = (Limit(100, timedelta(hours=1)), Limit(300, timedelta(days=1)))  # sent by a lab
-KEPT = timedelta(days=1)  # the longest of them
+RETENTION = timedelta(days=1)  # the longest time of all limits
 TOO_MANY_ATTEMPTS = "Too many failed attempts. Wait a few minutes, or use a link by e-mail."
-DEVICE_LIVES = timedelta(days=180)  # without use; then the browser is as unknown as any
+DEVICE_LIVES = timedelta(days=180)  # without use
 
 
 def attempt_begin(*, email: str, network: str, device: str = "") -> list[int]:
-    """Count an attempt that is about to be made.
+    """Count an attempt before it is made.
 
     Args:
-        network: what counts as one client, see ``client_network``.
-        device: the browser's cookie.
+        network: Key of a client, see ``client_network``.
+        device: Cookie of the browser.
     Returns:
-        What ``attempt_forget`` takes where the attempt was right.
+        Argument of ``attempt_forget`` after a successful attempt.
     Raises:
-        TooManyRequestsError: not now; it was not counted and the password must not be looked at.
+        TooManyRequestsError: the attempt was not counted, and the password must not be checked.
     """
     return _begin(_limits(email.strip().lower(), network, device), TOO_MANY_ATTEMPTS)
 
 
 def lab_name_try(*, user: User, lab_id: uuid.UUID) -> list[int]:
-    """Count that somebody of a lab is about to name another lab, before it is looked up.
+    """Count that a member of a lab names another lab, before it is looked up.
 
     Returns:
-        What ``attempt_forget`` takes where there is such a lab.
+        Argument of ``attempt_forget`` if the lab exists.
     Raises:
-        TooManyRequestsError: too many names that no lab has; this one must not be looked up.
+        TooManyRequestsError: too many unknown names; this one must not be looked up.
     """
     return _begin(
         {
@@ -94,25 +93,25 @@ def invitation_count(*, lab_id: uuid.UUID) -> None:
 
 
 def attempt_forget(rows: Iterable[int]) -> None:
-    """The attempt was right: it does not count."""
+    """Uncount a successful attempt."""
     Attempt.objects.filter(pk__in=list(rows)).delete()
 
 
 def attempts_sweep() -> int:
-    """Delete what no longer counts, and browsers not used for half a year; daily."""
+    """Delete expired attempts, and browsers unused for half a year; daily."""
     now = timezone.now()
     KnownDevice.objects.filter(last_used_at__lt=now - DEVICE_LIVES).delete()
-    return Attempt.objects.filter(at__lt=now - KEPT).delete()[0]
+    return Attempt.objects.filter(at__lt=now - RETENTION).delete()[0]
 
 
 @transaction.atomic
 def device_remember(user: User, *, device: str = "") -> str:
-    """Note that the person has signed in with this browser; returns its cookie's value.
+    """Record that the user has signed in with this browser; return the value of its cookie.
 
-    Call it only for somebody who is signed in. A browser that several people use is known for each.
+    Call only for an authenticated user. A browser shared by several users is known for each.
     """
     if not KnownDevice.objects.filter(sha256=sha256_of(device)).exists():
-        device, _ = secret_make()  # never one that a stranger has chosen
+        device, _ = secret_make()  # never a value chosen by the client
     KnownDevice.objects.update_or_create(
         user=user, sha256=sha256_of(device), defaults={"last_used_at": timezone.now()}
     )
@@ -120,11 +119,11 @@ def device_remember(user: User, *, device: str = "") -> str:
 
 
 def devices_forget(user: User) -> None:
-    """No browser of the person is known any more."""
+    """Forget all known browsers of the user."""
     KnownDevice.objects.filter(user=user).delete()
 
 
-def _begin(limits: Mapping[str, tuple[Limit, ...]], said: str) -> list[int]:
+def _begin(limits: Mapping[str, tuple[Limit, ...]], message: str) -> list[int]:
     rows = [Attempt.objects.create(key=key).pk for key in limits]
     beyond = [
         (key, limit)
@@ -135,7 +134,7 @@ def _begin(limits: Mapping[str, tuple[Limit, ...]], said: str) -> list[int]:
     if beyond:
         attempt_forget(rows)
         raise TooManyRequestsError(
-            said,
+            message,
             code="too-many-attempts",
             details={"retry_after_s": max(_free_in_s(key, limit) for key, limit in beyond)}
             | {"limit": beyond[-1][1].count, "window_s": int(beyond[-1][1].within.total_seconds())},

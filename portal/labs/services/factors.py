@@ -11,17 +11,17 @@ from django.utils import timezone
 from portal.labs.hashing import sha256_of
 from portal.labs.session_store import GUEST_LIFE_S
 
-SPENT = "spent"  # beside the secret: the half minute of the last code that was used
+SPENT = "spent"  # stored with the secret: the 30 s time step of the last used code
 CHALLENGES = "challenges"  # stored with a passkey: those answered within the last hour, and when
-CHALLENGE_LIFE_S = 2 * GUEST_LIFE_S  # the browser that was asked cannot keep one as long
+CHALLENGE_LIFE_S = 2 * GUEST_LIFE_S  # longer than the browser keeps a challenge
 
 
 @transaction.atomic
 def app_code_spend(authenticator: Authenticator, code: str) -> bool:
-    """Use up a right code of an app; False if it, or a later one, was used before.
+    """Use up a valid code of an app; False if it, or a later one, was used before.
 
-    allauth remembers codes for half a minute and in the cache. With the neighbouring half minutes
-    a code is right for a minute and a half, and a cache may be away.
+    allauth remembers codes for half a minute, in the cache. With the neighbouring time steps a code
+    is valid for a minute and a half, and the cache may be down.
     """
     row = Authenticator.objects.select_for_update().filter(pk=authenticator.pk).first()
     if row is None:
@@ -37,9 +37,10 @@ def app_code_spend(authenticator: Authenticator, code: str) -> bool:
 
 @transaction.atomic
 def passkey_challenge_spend(authenticator: Authenticator, challenge: str) -> bool:
-    """Use up the challenge that a passkey has answered; False if it was answered before.
+    """Use up an answered passkey challenge; False if it was used before.
 
-    A guest's session is a cookie: whoever copied it with the answer could send both again.
+    The session of a guest is a cookie: an attacker with a copy of the cookie and of the response
+    could replay both.
     """
     row = Authenticator.objects.select_for_update().filter(pk=authenticator.pk).first()
     if row is None:

@@ -1,8 +1,8 @@
-"""Writes: invitations to a lab. Each leaves an event: together they are the audit trail.
+"""Writes: invitations to a lab. Each emits an event for the audit log.
 
-Nobody sets another person's password and nobody joins without saying so: an invitation is a
-one-time link, bound to an address. Where mail works only the mailbox sees it; where it does not,
-it is shown to the manager, and then proves nothing about who owns the address.
+Users choose their own password and consent to joining: an invitation is a one-time link, bound to
+an address. If it is mailed, only the mailbox sees it; otherwise the manager hands it over, and it
+does not prove who owns the address.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from portal.labs.models import Delivery, Ending, Invitation, Lab, Membership, Ro
 from portal.labs.rules import require_manager
 from portal.labs.services.accounts import password_check, user_create
 from portal.labs.services.attempts import invitation_count
-from portal.labs.services.ending import invitation_end, invitation_note
+from portal.labs.services.invitation_endings import invitation_end, invitation_note
 from portal.labs.services.members import member_add
 from portal.labs.services.proof import email_prove
 
@@ -32,15 +32,18 @@ LIVES = timedelta(days=7)  # over a weekend and a short leave
 def invitation_create(
     lab: Lab, *, email: str, role: Role, by: User | None, full_name: str = ""
 ) -> tuple[Invitation, str]:
-    """Invite the owner of an address. Emits ``invitation.created``; no account is made or changed.
+    """Invite the owner of an address.
+
+    Emits ``invitation.created``; no account is created or changed.
 
     Returns:
-        The row, and the secret of its link: it is kept nowhere.
+        The row, and the secret of its link, which is not stored.
     Raises:
         ForbiddenError: ``by`` is not a manager of the lab.
         InvalidInputError: not an address.
         ConflictError: already a member, or already invited.
         TooManyRequestsError: the lab has sent too many within an hour, or within a day.
+
     """
     require_manager(by, lab)
     email = email.strip().lower()
@@ -77,7 +80,7 @@ def invitation_create(
 
 @transaction.atomic
 def invitation_renew(invitation: Invitation, *, by: User | None) -> str:
-    """A new link and a new week; the old link stops working. Emits ``invitation.renewed``.
+    """Replace the link and extend the invitation by a week. Emits ``invitation.renewed``.
 
     Raises:
         ForbiddenError: ``by`` is not a manager of the lab.
@@ -97,9 +100,9 @@ def invitation_renew(invitation: Invitation, *, by: User | None) -> str:
 
 
 def invitation_deliver(invitation: Invitation, *, link: str) -> Delivery:
-    """Mail the link; where that fails it is to be handed over, and proves nothing any more.
+    """Mail the link; if that fails it is handed over, and no longer proves the address.
 
-    Call it after the invitation was committed: a slow mail server holds no lock.
+    Call after the invitation is committed: a slow mail server then holds no lock.
     """
     message = mail_make(
         "labs/mail/invitation",
@@ -113,7 +116,7 @@ def invitation_deliver(invitation: Invitation, *, link: str) -> Delivery:
 
 @transaction.atomic
 def invitation_revoke(invitation: Invitation, *, by: User | None) -> None:
-    """Take an invitation back. Emits ``invitation.revoked``.
+    """Revoke an invitation. Emits ``invitation.revoked``.
 
     Raises:
         ForbiddenError: ``by`` is not a manager of the lab.
@@ -126,20 +129,20 @@ def invitation_revoke(invitation: Invitation, *, by: User | None) -> None:
 
 @transaction.atomic
 def invitation_decline(invitation: Invitation) -> None:
-    """Decline for the person invited. Emits ``invitation.declined``."""
+    """Decline an invitation. Emits ``invitation.declined``."""
     invitation = _locked(invitation)
     invitation_end(invitation, ending=Ending.DECLINED, by=None)
 
 
 @transaction.atomic
 def invitation_accept(invitation: Invitation, *, user: User) -> Membership:
-    """Join by one's own consent. Emits ``invitation.accepted`` and ``member.added``.
+    """Join the lab. Emits ``invitation.accepted`` and ``member.added``.
 
-    A link that was mailed proves the address: see ``email_prove`` for what that ends.
+    A mailed link proves the address; see ``email_prove`` for the access that this ends.
 
     Raises:
         ForbiddenError: the invitation is for another address.
-        ConflictError: it has already ended, or the person is a member already.
+        ConflictError: it has already ended, or the user is a member already.
     """
     invitation = _locked(invitation)
     if user.email != invitation.email:
@@ -157,7 +160,7 @@ def invitation_accept(invitation: Invitation, *, user: User) -> Membership:
 def invitation_accept_new(
     invitation: Invitation, *, full_name: str, password: str
 ) -> tuple[User, Membership]:
-    """Make one's own account with one's own password, and join.
+    """Create the invited account with its password, and join the lab.
 
     Raises:
         InvalidInputError: the password is not acceptable.
@@ -173,7 +176,7 @@ def invitation_accept_new(
 
 
 def _locked(invitation: Invitation) -> Invitation:
-    """The row as it is now, held until the end of the transaction: a link works once."""
+    """Lock and return the row until the end of the transaction, so that a link works once."""
     found = Invitation.objects.select_for_update(of=("self",)).select_related("lab")
     row: Invitation | None = found.filter(pk=invitation.pk).first()
     if row is None:

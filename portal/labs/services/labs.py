@@ -13,7 +13,7 @@ from portal.labs.services.members import member_add
 
 @transaction.atomic
 def lab_create(name: str, *, slug: str = "", manager: User | None = None) -> Lab:
-    """Create a lab and, where given, its first manager. Emits ``lab.created``.
+    """Create a lab and, if given, add its first manager. Emits ``lab.created``.
 
     Raises:
         InvalidInputError: the name is empty.

@@ -18,10 +18,10 @@ LIVES = {
 
 
 def link_make(purpose: Purpose, *, user: User | None = None, is_mailed: bool = False) -> str:
-    """A fresh link; earlier ones of the same purpose and person stop working.
+    """Create a link; earlier ones of the same purpose and user stop working.
 
     Returns:
-        The secret; it is kept nowhere.
+        The secret, which is not stored.
     """
     now = timezone.now()
     OneTimeLink.objects.filter(Q(purpose=purpose, user=user) | Q(expires_at__lte=now)).delete()
@@ -37,7 +37,7 @@ def link_make(purpose: Purpose, *, user: User | None = None, is_mailed: bool = F
 
 
 def link_take(secret: str, *, purpose: Purpose) -> OneTimeLink | None:
-    """Use a link up; None if it was used, has expired or never existed. One caller gets it."""
+    """Use up a link; None if it was used, has expired or never existed. Only one caller gets it."""
     now = timezone.now()
     live = OneTimeLink.objects.filter(
         sha256=sha256_of(secret), purpose=purpose, used_at=None, expires_at__gt=now

@@ -1,25 +1,25 @@
 """Writes: members of a lab and their roles.
 
-``by`` is the person who acts and must be a manager of the lab; ``None`` is the installation itself
-(set-up commands, tests). Each write leaves an event: together they are the audit trail.
+``by`` is the acting user and must be a manager of the lab; ``None`` is the installation itself
+(set-up commands, tests). Each write emits an event for the audit log.
 """
 
 from __future__ import annotations
 
 from django.db import transaction
 
-from portal.core.api.answers import answers_forget
+from portal.core.api.idempotency import responses_forget
 from portal.core.errors import ConflictError
 from portal.core.events import event_emit
 from portal.labs.models import Lab, Membership, Role, User
 from portal.labs.rules import require_manager
-from portal.labs.services.ending import invitations_revoke_of
+from portal.labs.services.invitation_endings import invitations_revoke_of
 from portal.labs.services.tokens import tokens_revoke_of
 
 
 @transaction.atomic
 def member_add(lab: Lab, *, user: User, role: Role, by: User | None = None) -> Membership:
-    """Make the person a member. Emits ``member.added``.
+    """Add a member. Emits ``member.added``.
 
     Raises:
         ForbiddenError: ``by`` is not a manager of the lab.
@@ -37,10 +37,10 @@ def member_add(lab: Lab, *, user: User, role: Role, by: User | None = None) -> M
 
 @transaction.atomic
 def member_set_role(membership: Membership, *, role: Role, by: User | None = None) -> Membership:
-    """Change what a member may do. Emits ``member.role_changed``.
+    """Change a member's role. Emits ``member.role_changed``.
 
-    Open invitations of somebody who is no longer a manager are revoked. Whoever may do less gets no
-    earlier answer under an ``Idempotency-Key`` any more.
+    Open invitations by a user who is no longer a manager are revoked. If the role is lowered,
+    stored answers under the user's ``Idempotency-Key`` are no longer returned.
 
     Raises:
         ForbiddenError: ``by`` is not a manager of the lab.
@@ -48,12 +48,14 @@ def member_set_role(membership: Membership, *, role: Role, by: User | None = Non
     """
     require_manager(by, membership.lab)
     if membership.user.is_service:
-        raise ConflictError("The role of a program cannot be changed.", code="program-role")
+        raise ConflictError(
+            "The role of a service account cannot be changed.", code="service-account-role"
+        )
     if role != Role.MANAGER:
         _keep_a_manager(membership)
         invitations_revoke_of(membership.user, lab=membership.lab)
     if role.rank < Role(membership.role).rank:
-        answers_forget(membership.user_id)
+        responses_forget(membership.user_id)
     membership.role = role
     membership.save(update_fields=["role", "updated_at"])
     _note("member.role_changed", membership, by)
@@ -64,12 +66,13 @@ def member_set_role(membership: Membership, *, role: Role, by: User | None = Non
 def member_remove(membership: Membership, *, by: User | None = None) -> None:
     """End a membership; the account stays. Emits ``member.removed``.
 
-    The person's API tokens and open invitations end with it: neither may come back to life when
-    they are invited again.
+    The user's API tokens and open invitations end as well, and stay so if the user is invited
+    again.
 
     Raises:
         ForbiddenError: ``by`` is not a manager of the lab.
         ConflictError: it is the lab's last manager.
+
     """
     require_manager(by, membership.lab)
     _keep_a_manager(membership)
@@ -77,7 +80,7 @@ def member_remove(membership: Membership, *, by: User | None = None) -> None:
 
 
 def membership_end(membership: Membership, *, by: User | None) -> None:
-    """End a membership without asking whether anybody may. Emits ``member.removed``."""
+    """End a membership without a permission check. Emits ``member.removed``."""
     invitations_revoke_of(membership.user, lab=membership.lab)
     tokens_revoke_of(membership.user, lab=membership.lab)
     _note("member.removed", membership, by)

@@ -1,9 +1,9 @@
-"""Writes: the first proof that a person owns the address of their account.
+"""Writes: the first proof that a user owns the address of their account.
 
-Where no mail is sent, a link to join is handed over, and whoever opens it makes the account. So an
-account whose address nobody proved may be in the hands of somebody else. With the first proof the
-account starts again for its owner: all access that was made before ends, and memberships that were
-accepted before wait for the owner's consent.
+If no mail is sent, an invitation link is handed over in person, and whoever has it creates the
+account. An account with an unproven address may therefore belong to somebody else. The first proof
+resets the account for its owner: all earlier access ends, and memberships accepted earlier wait for
+the owner's consent.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from portal.labs.models import (
 )
 from portal.labs.services.accounts import factors_remove
 from portal.labs.services.attempts import devices_forget
-from portal.labs.services.ending import invitation_note
+from portal.labs.services.invitation_endings import invitation_note
 from portal.labs.services.members import membership_end
 from portal.labs.services.sessions import sessions_end_of
 from portal.labs.services.tokens import tokens_revoke_of
@@ -42,17 +42,17 @@ CONSENT_LIVES = timedelta(days=366)
 
 @transaction.atomic
 def email_prove(user: User, *, has_new_password: bool = False) -> bool:
-    """Note that the person owns the address; at the first proof, end all access made before it.
+    """Record that the user owns the address; at the first proof, end all access created before it.
 
     The password, sessions, known browsers, tokens, second factors, passkeys and one-time links
     end. Memberships by an accepted invitation become open invitations that only the owner can
-    accept. Emits ``account.proven`` for each lab concerned, and the person and the managers of
+    accept. Emits ``account.proven`` for each lab concerned, and the user and the managers of
     these labs get a mail. A later proof changes nothing.
 
     Args:
-        has_new_password: the password was chosen in the same step as the proof, and stays.
+        has_new_password: The password was chosen in the same step as the proof, and stays.
     Returns:
-        Whether any access was ended; ``user.was_reclaimed`` then says so too.
+        Whether any access was ended; ``user.was_reclaimed`` has the same value.
     """
     row = User.objects.select_for_update().get(pk=user.pk)
     user.email_proven_at = row.email_proven_at or timezone.now()
@@ -79,7 +79,7 @@ def email_prove(user: User, *, has_new_password: bool = False) -> bool:
 
 @transaction.atomic
 def unproven_access_end(user: User, *, has_new_password: bool = False) -> list[str]:
-    """End all ways into an account. Returns the kinds of those that there were."""
+    """End all access to an account. Returns the kinds of access that existed."""
     tokens = ApiToken.objects.filter(user=user, revoked_at=None).count()
     removed = {
         "password": not has_new_password and user.has_usable_password(),
@@ -97,7 +97,7 @@ def unproven_access_end(user: User, *, has_new_password: bool = False) -> list[s
 
 
 def _labs_concerned(user: User) -> list[Lab]:
-    """Labs that the account belongs to, and those that have invited its address."""
+    """Labs that the account belongs to, and labs that have invited its address."""
     invited = Invitation.objects.open().filter(email=user.email, expires_at__gt=timezone.now())
     members = Membership.objects.filter(user=user)
     concerned = Q(pk__in=members.values("lab_id")) | Q(pk__in=invited.values("lab_id"))

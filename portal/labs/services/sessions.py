@@ -1,4 +1,4 @@
-"""Writes: sessions of people."""
+"""Writes: browser sessions."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from portal.labs.session_life import session_start
 
 
 def session_begin(request: HttpRequest, user: User) -> None:
-    """Note a sign-in, for the person's list of sessions and for the session's end."""
+    """Record a sign-in, for the list of sessions and the limits of the session."""
     session_start(request.session)
     session_note(request, user)
 
 
 def session_note(request: HttpRequest, user: User) -> None:
-    """Note the session's present key: signing in and a new password change it."""
+    """Record the session's present key, which sign-in and a new password change."""
     if not request.session.session_key:
         return
     BrowserSession.objects.update_or_create(
@@ -33,13 +33,13 @@ def session_note(request: HttpRequest, user: User) -> None:
 
 
 def session_end(session: BrowserSession) -> None:
-    """Sign out there."""
+    """Sign out a session."""
     Session.objects.filter(session_key=session.session_key).delete()
     session.delete()
 
 
 def sessions_end_of(user: User, *, but: str | None = None) -> int:
-    """Sign out everywhere except in the session with that key; returns how many ended."""
+    """Sign out all sessions except the one with that key; return how many ended."""
     ended = BrowserSession.objects.filter(user=user).exclude(session_key=but or "")
     count: int = Session.objects.filter(session_key__in=ended.values("session_key")).delete()[0]
     ended.delete()
@@ -47,7 +47,7 @@ def sessions_end_of(user: User, *, but: str | None = None) -> int:
 
 
 def sessions_sweep() -> int:
-    """Delete sessions that have expired, and what was noted of them; daily."""
+    """Delete expired sessions and their ``BrowserSession`` rows; runs daily."""
     Session.objects.filter(expire_date__lt=timezone.now()).delete()
     live = Session.objects.values("session_key")
     return BrowserSession.objects.exclude(session_key__in=live).delete()[0]

@@ -13,9 +13,9 @@ from portal.labs.services.links import link_make, link_take
 
 
 def first_run_open() -> str | None:
-    """The secret that opens the set-up page, or None once somebody has an account.
+    """Secret that opens the set-up page, or None if any account exists.
 
-    Each call makes another one: only the last one works.
+    Each call creates a new secret; only the last one works.
     """
     return None if User.objects.exists() else link_make(Purpose.FIRST_RUN)
 
@@ -24,7 +24,7 @@ def first_run_open() -> str | None:
 def first_run_finish(
     secret: str, *, lab_name: str, email: str, full_name: str, password: str
 ) -> User:
-    """Make the first lab and the account of its manager, who is at the keyboard.
+    """Create the first lab and the account of its manager, who is the present user.
 
     Raises:
         NotFoundError: the token is wrong, used or expired.
@@ -46,10 +46,10 @@ def first_run_finish(
 def lab_set_up(
     name: str, *, slug: str = "", email: str, full_name: str = "", password: str | None = None
 ) -> tuple[Lab, str | None]:
-    """Make a lab and its first manager.
+    """Create a lab and its first manager.
 
     Returns:
-        The lab; and without a password the secret of the manager's invitation.
+        The lab, and without a password the secret of the manager's invitation.
     Raises:
         InvalidInputError: name, address or password are not acceptable.
         ConflictError: the lab exists, or a password was given for an account that exists.

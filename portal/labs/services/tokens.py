@@ -1,4 +1,4 @@
-"""Writes: API tokens. Each leaves an event: together they are the audit trail."""
+"""Writes: API tokens. Each emits an event for the audit log."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from portal.core.api.answers import answers_forget
+from portal.core.api.idempotency import responses_forget
 from portal.core.errors import InvalidInputError, NotFoundError
 from portal.core.events import event_emit
 from portal.labs.hashing import SECRET_BYTES, sha256_of
 from portal.labs.models import ApiToken, Lab, TokenArea, TokenScope, User
 
 SECRET_BEGINS = "tess_"  # noqa: S105 - so that scanners for leaked secrets can find ours
-PREFIX_LENGTH = 12  # tells tokens apart, and gives away 42 bits of 256
-LONGEST_LIFE = timedelta(days=366)  # a year, and its leap day
+PREFIX_LENGTH = 12  # shown to recognise a token; reveals 42 of 256 bits
+LONGEST_LIFE = timedelta(days=366)
 
 
 @transaction.atomic
@@ -31,14 +31,14 @@ def token_create(
     lab: Lab | None = None,
     areas: Mapping[str, str] | None = None,
 ) -> tuple[ApiToken, str]:
-    """Make a token, for one lab or for all of the person's. Emits ``token.created``.
+    """Create a token, for one lab or for all labs of the user. Emits ``token.created``.
 
     Args:
-        areas: the scope in each; ``scope`` is then the widest of them. None: ``scope`` everywhere.
+        areas: Scope of each area; ``scope`` is then the widest of them. None: ``scope`` everywhere.
     Returns:
-        The row, and the secret: it is kept nowhere and cannot be shown again.
+        The row, and the secret, which is not stored.
     Raises:
-        NotFoundError: the lab is none of theirs.
+        NotFoundError: the user is not a member of the lab.
         InvalidInputError: no name, an unknown scope or area, or a life not in (0, 366 days].
     """
     name = name.strip()
@@ -70,7 +70,7 @@ def token_create(
 
 @transaction.atomic
 def token_revoke(token: ApiToken) -> ApiToken:
-    """End a token for good; doing so twice changes nothing. Emits ``token.revoked``."""
+    """Revoke a token; a second call changes nothing. Emits ``token.revoked``."""
     if token.revoked_at is None:
         token.revoked_at = timezone.now()
         token.save(update_fields=["revoked_at", "updated_at"])
@@ -80,8 +80,8 @@ def token_revoke(token: ApiToken) -> ApiToken:
 
 @transaction.atomic
 def tokens_revoke_of(user: User, *, lab: Lab | None = None) -> None:
-    """End a person's tokens, or those that reach a lab; forget the answers kept for them."""
-    answers_forget(user.pk)
+    """Revoke a user's tokens, or those that reach a lab; forget the answers stored for them."""
+    responses_forget(user.pk)
     live = ApiToken.objects.filter(user=user, revoked_at=None)
     for token in live if lab is None else live.filter(Q(lab=lab) | Q(lab=None)):
         token_revoke(token)

@@ -1,4 +1,4 @@
-"""URLs of the lab's pages. ``sign_in`` has those of ``accounts/``."""
+"""URLs of the lab's pages; ``sign_in`` has the URLs of ``accounts/``."""
 
 from portal.labs.urls.pages import app_name, urlpatterns
 

@@ -1,7 +1,7 @@
-"""The pages of django-allauth that Tessera offers.
+"""Pages of django-allauth that Tessera offers.
 
-Not all of them: people who could change their own address could take the one that another lab's
-manager is about to invite.
+Users cannot change their own address: they could take one that another lab's manager is about to
+invite.
 """
 
 from __future__ import annotations

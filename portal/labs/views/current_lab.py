@@ -1,4 +1,4 @@
-"""Pages: the lab that somebody with several works in."""
+"""Pages: the current lab of a member of several labs."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
+from portal.core.http.audit_rules import not_audited
 from portal.labs import selectors
 from portal.labs.requests import CURRENT_LAB, user_of
 
 
+@not_audited("recorded by its events")
 @login_required
 @require_POST
 def current_lab(request: HttpRequest) -> HttpResponse:
-    """Choose a lab, or all of them by an empty name; it holds for the session."""
+    """Choose a lab for this session, or all labs by an empty name."""
     slug = request.POST.get("lab", "")
     if slug:
         request.session[CURRENT_LAB] = selectors.lab_get(user_of(request), slug=slug).slug

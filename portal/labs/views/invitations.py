@@ -1,4 +1,4 @@
-"""Pages: what managers do with invitations."""
+"""Pages: invitations, for managers."""
 
 from __future__ import annotations
 
@@ -11,17 +11,20 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from portal.core.errors import ConflictError, PortalError, TooManyRequestsError
-from portal.labs import selectors, services
-from portal.labs.forms import InviteForm
+from portal.core.http.audit_rules import not_audited
+from portal.labs import selectors
+from portal.labs.forms.pages import InviteForm
 from portal.labs.models import Delivery, Invitation, Role
 from portal.labs.requests import user_of
+from portal.labs.services import invitations as services
 from portal.labs.views.members_page import members_page, to_members
 
 
+@not_audited("recorded by its events")
 @login_required
 @require_POST
 def invitation_create(request: HttpRequest, slug: str) -> HttpResponse:
-    """Invite an address: by mail, or by a link that is shown this once."""
+    """Invite an address, by mail or by a link that is shown once."""
     lab = selectors.lab_get(user_of(request), slug=slug)
     form = InviteForm(request.POST)
     if not form.is_valid():
@@ -42,10 +45,11 @@ def invitation_create(request: HttpRequest, slug: str) -> HttpResponse:
     return _delivered(request, invitation, secret)
 
 
+@not_audited("recorded by its events")
 @login_required
 @require_POST
 def invitation_renew(request: HttpRequest, invitation_id: uuid.UUID) -> HttpResponse:
-    """A new link for an open invitation; the old one stops working."""
+    """Create a new link for an open invitation; the old one stops working."""
     invitation = selectors.invitation_get(user_of(request), invitation_id=invitation_id)
     try:
         secret = services.invitation_renew(invitation, by=user_of(request))
@@ -55,10 +59,11 @@ def invitation_renew(request: HttpRequest, invitation_id: uuid.UUID) -> HttpResp
     return _delivered(request, invitation, secret)
 
 
+@not_audited("recorded by its events")
 @login_required
 @require_POST
 def invitation_revoke(request: HttpRequest, invitation_id: uuid.UUID) -> HttpResponse:
-    """Take an invitation back."""
+    """Revoke an invitation."""
     invitation = selectors.invitation_get(user_of(request), invitation_id=invitation_id)
     try:
         services.invitation_revoke(invitation, by=user_of(request))

@@ -1,4 +1,4 @@
-"""Pages: what somebody sees who follows an invitation's link."""
+"""Pages: links of invitations."""
 
 from __future__ import annotations
 
@@ -13,23 +13,27 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from portal.core.errors import PortalError
-from portal.labs import selectors, services
-from portal.labs.forms import NewAccountForm
+from portal.core.http.audit_rules import not_audited
+from portal.labs import selectors
+from portal.labs.forms.pages import NewAccountForm
 from portal.labs.models import Invitation, User
 from portal.labs.requests import user_of
+from portal.labs.services import invitations as services
 
-KEPT = "invitation"
-"""Where the session keeps the secret, so that no address of a page shows it after the first."""
+SESSION_KEY = "invitation"
+"""Session key of the invitation's secret, which keeps it out of later URLs."""
 
 
+@not_audited("recorded by its events")
 @never_cache
 @require_GET
 def invitation_open(request: HttpRequest, secret: str) -> HttpResponse:
-    """The link itself: remembers the secret and redirects to an address without it."""
-    request.session[KEPT] = secret
+    """Store the secret of a link in the session and redirect to a URL without it."""
+    request.session[SESSION_KEY] = secret
     return redirect("labs:invitation")
 
 
+@not_audited("recorded by its events")
 @never_cache
 @sensitive_post_parameters("password", "repeated")
 @require_http_methods(["GET", "POST"])
@@ -46,12 +50,13 @@ def invitation_show(request: HttpRequest) -> HttpResponse:
     user = _new_account(form, invitation)
     if user is None:
         return _page(request, invitation, form, status=400)
-    request.session.pop(KEPT, None)
+    request.session.pop(SESSION_KEY, None)
     messages.success(request, f"Welcome to {invitation.lab}.")
     response: HttpResponse = perform_login(request, user, redirect_url=reverse("home"))
     return response
 
 
+@not_audited("recorded by its events")
 @require_POST
 def invitation_accept(request: HttpRequest) -> HttpResponse:
     """Join with the account that is signed in."""
@@ -64,7 +69,7 @@ def invitation_accept(request: HttpRequest) -> HttpResponse:
     except PortalError as error:
         messages.error(request, error.message)
         return redirect("labs:invitation")
-    request.session.pop(KEPT, None)
+    request.session.pop(SESSION_KEY, None)
     joined = f"You are now a member of {invitation.lab}."
     if user.was_reclaimed:  # all sessions ended, this one too
         logout(request)
@@ -75,28 +80,29 @@ def invitation_accept(request: HttpRequest) -> HttpResponse:
     return _onward(user)
 
 
+@not_audited("recorded by its events")
 @require_POST
 def invitation_decline(request: HttpRequest) -> HttpResponse:
-    """Do not join; the link stops working."""
+    """Decline; the link stops working."""
     invitation = _invitation(request)
     if invitation is not None:
         services.invitation_decline(invitation)
         messages.info(request, f"You did not join {invitation.lab}. The link no longer works.")
-    request.session.pop(KEPT, None)
+    request.session.pop(SESSION_KEY, None)
     return _onward(user_of(request)) if request.user.is_authenticated else redirect("home")
 
 
 def _onward(user: User) -> HttpResponse:
-    """To the next invitation of the person, else to the first page."""
+    """Redirect to the user's next invitation, or else to the start page."""
     return redirect("labs:invitation" if selectors.invitations_for(user).exists() else "home")
 
 
 def _invitation(request: HttpRequest) -> Invitation | None:
-    """The invitation of the link that was opened, else the first of the person signed in.
+    """Invitation of the opened link, or else the first one of the user.
 
-    A form names the one that its page showed: no other is accepted or declined by it.
+    A form names the invitation that its page showed: it cannot accept or decline another one.
     """
-    found = [selectors.invitation_by_secret(request.session.get(KEPT, ""))]
+    found = [selectors.invitation_by_secret(request.session.get(SESSION_KEY, ""))]
     if request.user.is_authenticated:
         found += selectors.invitations_for(user_of(request))
     named = request.POST.get("invitation")
@@ -104,7 +110,7 @@ def _invitation(request: HttpRequest) -> Invitation | None:
 
 
 def _new_account(form: NewAccountForm, invitation: Invitation) -> User | None:
-    """The new account, or None if the form says what is wrong."""
+    """Create the account, or return None and add the error to the form."""
     if not form.is_valid():
         return None
     try:

@@ -11,23 +11,27 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_GET, require_POST
 
 from portal.core.errors import ConflictError, InvalidInputError
-from portal.labs import selectors, services
-from portal.labs.forms import InviteForm, RoleForm
+from portal.core.http.audit_rules import not_audited
+from portal.labs import selectors
+from portal.labs.forms.pages import InviteForm, RoleForm
 from portal.labs.models import Role
 from portal.labs.requests import lab_chosen_by, user_of
+from portal.labs.services import members as services
 from portal.labs.views.members_page import members_page, to_members
 
 
+@not_audited("no data of patients")
 @login_required
 @require_GET
 def member_list(request: HttpRequest) -> HttpResponse:
-    """Who is in the lab; managers change it here."""
+    """Members of the lab, which managers can edit."""
     lab = selectors.lab_get(
         user_of(request), slug=request.GET.get("lab"), chosen=lab_chosen_by(request)
     )
     return members_page(request, lab, InviteForm())
 
 
+@not_audited("recorded by its events")
 @login_required
 @require_POST
 def member_role(request: HttpRequest, membership_id: uuid.UUID) -> HttpResponse:
@@ -46,6 +50,7 @@ def member_role(request: HttpRequest, membership_id: uuid.UUID) -> HttpResponse:
     return to_members(membership.lab)
 
 
+@not_audited("recorded by its events")
 @login_required
 @require_POST
 def member_remove(request: HttpRequest, membership_id: uuid.UUID) -> HttpResponse:

@@ -1,4 +1,4 @@
-"""The page of a lab's people, which several views answer with."""
+"""Page of a lab's members, the response of several views."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from portal.core.mail import mail_works
 from portal.labs import selectors
-from portal.labs.forms import InviteForm
+from portal.labs.forms.pages import InviteForm
 from portal.labs.models import Invitation, Lab, Role
 from portal.labs.requests import user_of
 from portal.labs.rules import has_role
@@ -23,7 +23,10 @@ def members_page(
     handed: tuple[Invitation, str] | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    """Members, and for managers invitations. ``handed``: one whose link is shown this once."""
+    """Members, and for managers the invitations.
+
+    ``handed``: invitation whose link is shown once.
+    """
     can_manage = has_role(user_of(request), lab.id, at_least=Role.MANAGER)
     context = {
         "lab": lab,
@@ -42,5 +45,5 @@ def members_page(
 
 
 def to_members(lab: Lab) -> HttpResponse:
-    """Back to the page."""
+    """Redirect to the page."""
     return redirect(f"{reverse('labs:members')}?lab={lab.slug}")

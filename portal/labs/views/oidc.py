@@ -1,4 +1,4 @@
-"""Pages: to the organization's sign-in service, and back."""
+"""Pages: redirect to the organization's sign-in service, and return from it."""
 
 from __future__ import annotations
 
@@ -8,19 +8,22 @@ from allauth.socialaccount.providers.openid_connect import views
 from django.http import HttpRequest, HttpResponse
 from requests import RequestException
 
+from portal.core.http.audit_rules import not_audited
 from portal.labs.adapters.oidc import FAILED, refuse
 
 BROKEN = (LookupError, OAuth2Error, RequestException, TypeError, ValueError)
-"""What is raised where the service is down, or answers something unexpected."""
+"""Exceptions raised if the provider is down or answers unexpectedly."""
 
 
+@not_audited("no data of patients")
 def oidc_begin(request: HttpRequest, provider_id: str) -> HttpResponse:
-    """To the service."""
+    """Redirect to the service."""
     return _guarded(views.login, request, provider_id)
 
 
+@not_audited("no data of patients")
 def oidc_return(request: HttpRequest, provider_id: str) -> HttpResponse:
-    """Back from it."""
+    """Handle the return from the service."""
     return _guarded(views.callback, request, provider_id)
 
 

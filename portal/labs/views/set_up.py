@@ -1,4 +1,4 @@
-"""Pages: the first run, while nobody has an account."""
+"""Pages: first run, before any account exists."""
 
 from __future__ import annotations
 
@@ -12,16 +12,19 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
 from portal.core.errors import PortalError
-from portal.labs import selectors, services
-from portal.labs.forms import SetUpForm
+from portal.core.http.audit_rules import not_audited
+from portal.labs import selectors
+from portal.labs.forms.pages import SetUpForm
 from portal.labs.models import User
+from portal.labs.services import set_up as services
 
 
+@not_audited("recorded by its events")
 @never_cache
 @sensitive_post_parameters("token", "password", "repeated")
 @require_http_methods(["GET", "POST"])
 def set_up(request: HttpRequest) -> HttpResponse:
-    """The first lab and its manager, for whoever can read the server's log."""
+    """Create the first lab and its manager, with a link from the server's log."""
     if selectors.anybody_exists():
         raise Http404
     if request.method == "GET":

@@ -1,4 +1,4 @@
-"""Pages: one's own API tokens."""
+"""Pages: the user's API tokens."""
 
 from __future__ import annotations
 
@@ -12,17 +12,20 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from portal.core.errors import InvalidInputError
-from portal.labs import selectors, services
-from portal.labs.forms import TokenForm
+from portal.core.http.audit_rules import not_audited
+from portal.labs import selectors
+from portal.labs.forms.pages import TokenForm
 from portal.labs.models import Lab, User
 from portal.labs.requests import user_of
+from portal.labs.services import tokens as services
 
 
+@not_audited("recorded by its events")
 @never_cache
 @login_required
 @require_http_methods(["GET", "POST"])
 def token_list(request: HttpRequest) -> HttpResponse:
-    """The person's tokens; POST creates one and shows its secret once."""
+    """List the user's tokens; POST creates one and shows its secret once."""
     labs = Lab.objects.visible_to(user_of(request)).order_by("name")
     form, secret, status = TokenForm(labs=labs), "", 200
     if request.method == "POST":
@@ -38,7 +41,7 @@ def token_list(request: HttpRequest) -> HttpResponse:
 
 
 def _token_from(form: TokenForm, user: User) -> str:
-    """The secret, or nothing where the form says what is wrong."""
+    """Create a token and return its secret; empty if the form has errors."""
     if not form.is_valid():
         return ""
     try:
@@ -55,10 +58,11 @@ def _token_from(form: TokenForm, user: User) -> str:
     return secret
 
 
+@not_audited("recorded by its events")
 @login_required
 @require_POST
 def token_revoke(request: HttpRequest, token_id: uuid.UUID) -> HttpResponse:
-    """End one of the person's tokens."""
+    """Revoke a token of the user."""
     token = services.token_revoke(selectors.token_get(user_of(request), token_id=token_id))
     messages.success(request, f"The token “{token.name}” no longer works.")
     return redirect("labs:tokens")

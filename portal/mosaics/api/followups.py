@@ -13,11 +13,12 @@ from rest_framework import mixins
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.annotations.selectors import roi_get
+from portal.annotations.selectors.rois import roi_get
 from portal.archive.models import ItemState
-from portal.archive.selectors import canvas_get
+from portal.archive.selectors.canvases import canvas_get
 from portal.core.api.views import ApiViewSet
 from portal.core.http.acting import about
+from portal.core.http.audit_rules import HOUR_S, MINUTE_S, AuditRule, audited
 from portal.core.http.files import bytes_response
 from portal.jobs.api import job_answered
 from portal.labs.models import TokenArea
@@ -29,7 +30,7 @@ from portal.mosaics.serializers.followups import (
     FollowupCreateSerializer,
     FollowupSerializer,
 )
-from portal.mosaics.services import followup_create
+from portal.mosaics.services.followups import followup_create
 
 JPEG = {(200, "image/jpeg"): OpenApiTypes.BINARY}
 
@@ -46,6 +47,12 @@ class FollowupFilter(filters.FilterSet):
         fields = ("roi", "target", "state")
 
 
+@audited(
+    list=AuditRule("followup.listed"),
+    create=AuditRule("followup.requested", "roi"),
+    retrieve=AuditRule("followup.viewed", "followup", "pk", every_s=MINUTE_S),
+    picture=AuditRule("followup.viewed", "followup", "pk", every_s=HOUR_S),
+)
 class FollowupViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiViewSet[Any]):
     """Places of one examination looked for in another of the same patient."""
 
@@ -56,7 +63,7 @@ class FollowupViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiViewS
     lookup_value_regex = UUID_REGEX
 
     def get_queryset(self) -> QuerySet[Followup]:
-        """What this user may see."""
+        """Follow-ups visible to the user."""
         return followups.followup_list(user_of(self.request))
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:
@@ -78,16 +85,16 @@ class FollowupViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiViewS
         user = user_of(request)
         roi = roi_get(user, sent.validated_data["roi"], with_shared=False)
         about(request, roi.pk)
-        asked = followup_create(
+        requested = followup_create(
             roi=roi,
             target=canvas_get(user=user, canvas_id=sent.validated_data["target"]),
             user=user,
         )
-        return job_answered(asked.job, request, **FollowupSerializer(asked.followup).data)
+        return job_answered(requested.job, request, **FollowupSerializer(requested.followup).data)
 
     @extend_schema(responses=JPEG, filters=False)
     def picture(self, request: Request, pk: str, rank: int) -> HttpResponse:
-        """The place beside one result, with the verified matches drawn."""
+        """Picture of the place next to one result, with the verified matches drawn."""
         followup: Followup = self.get_object()
         data = followups.hit_picture(followup, rank)
         etag = f'"f-{followup.pk}-{rank}-{followup.updated_at.timestamp():.0f}"'

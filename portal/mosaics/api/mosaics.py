@@ -17,26 +17,23 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from ml.types import JsonObject
-from portal.annotations.selectors import roi_get
+from portal.annotations.selectors.rois import roi_get
 from portal.archive.models import ItemState
-from portal.archive.selectors import video_get
+from portal.archive.selectors.items import video_get
 from portal.core.api.paging import Paging
 from portal.core.api.views import ApiViewSet
 from portal.core.http.acting import about
+from portal.core.http.audit_rules import HOUR_S, MINUTE_S, AuditRule, audited, rejections
 from portal.jobs.api import job_answered
 from portal.labs.models import TokenArea
 from portal.labs.requests import UUID_REGEX, user_of
-from portal.mosaics import downloads, selectors, services
+from portal.mosaics import downloads
 from portal.mosaics.models import Mosaic
 from portal.mosaics.options import options_clean
-from portal.mosaics.selectors import (
-    frame_columns,
-    frames_at_point,
-    frames_of_roi,
-    mosaic_frames,
-    rois_in_frame,
-    rois_on_component,
-)
+from portal.mosaics.selectors import mosaics as selectors
+from portal.mosaics.selectors.frames import frame_columns, mosaic_frames
+from portal.mosaics.selectors.frames_at_point import frames_at_point
+from portal.mosaics.selectors.projection import frames_of_roi, rois_in_frame, rois_on_component
 from portal.mosaics.serializers.frames import (
     FrameAtPointSerializer,
     FrameColumnsSerializer,
@@ -61,6 +58,7 @@ from portal.mosaics.serializers.projection import (
     RoiFramesSerializer,
     RoiInFrameSerializer,
 )
+from portal.mosaics.services import mosaics as services
 from portal.mosaics.services import removal
 
 PNG = {(200, "image/png"): OpenApiTypes.BINARY}
@@ -70,7 +68,7 @@ JSON = {(200, "application/json"): OpenApiTypes.OBJECT}
 
 
 class ComponentQuerySerializer(serializers.Serializer[Any]):
-    """Which component of the mosaic."""
+    """Query parameters: component of the mosaic."""
 
     component = serializers.IntegerField(
         required=False, min_value=0, max_value=10_000, default=0, help_text="Counted from 0"
@@ -78,7 +76,7 @@ class ComponentQuerySerializer(serializers.Serializer[Any]):
 
 
 class PngQuerySerializer(ComponentQuerySerializer):
-    """How large."""
+    """Query parameters: component and size."""
 
     size = serializers.IntegerField(
         required=False,
@@ -114,6 +112,23 @@ class FramePaging(Paging):
     max_page_size = 5000
 
 
+@audited(
+    list=AuditRule("mosaic.listed"),
+    create=AuditRule("mosaic.requested", "video"),
+    retrieve=AuditRule("mosaic.viewed", "mosaic", "pk", every_s=MINUTE_S),
+    destroy=rejections("trash.put", "mosaic", "pk"),
+    estimate=None,
+    frames=AuditRule("mosaic.viewed", "mosaic", "pk", every_s=HOUR_S),
+    frames_at_point=AuditRule("mosaic.viewed", "mosaic", "pk", every_s=HOUR_S),
+    image=AuditRule("mosaic.downloaded", "mosaic", "pk", every_s=MINUTE_S),
+    layer=AuditRule("mosaic.viewed", "mosaic", "pk", every_s=HOUR_S),
+    manifest=AuditRule("mosaic.downloaded", "mosaic", "pk", every_s=MINUTE_S),
+    outlines=AuditRule("mosaic.viewed", "mosaic", "pk", every_s=HOUR_S),
+    preview=AuditRule("mosaic.viewed", "mosaic", "pk", every_s=HOUR_S),
+    projected_rois=AuditRule("mosaic.viewed", "mosaic", "pk", every_s=HOUR_S),
+    pyramid=AuditRule("mosaic.downloaded", "mosaic", "pk", every_s=MINUTE_S),
+    roi_frames=AuditRule("mosaic.viewed", "mosaic", "pk", every_s=HOUR_S),
+)
 class MosaicViewSet(
     mixins.ListModelMixin,
     mixins.RetrieveModelMixin,
@@ -127,7 +142,8 @@ class MosaicViewSet(
     lookup_value_regex = UUID_REGEX
 
     def get_queryset(self) -> QuerySet[Mosaic]:
-        """What this user may see; shared ones are in a list of one case, video or canvas only."""
+        """Mosaics visible to the user; shared ones only in the list of one case, video or
+        canvas."""
         is_named = {"case", "video", "canvas"} & self.request.query_params.keys()
         with_shared = self.action != "list" or bool(is_named)
         return selectors.mosaic_list(user_of(self.request), with_shared=with_shared)
@@ -160,16 +176,16 @@ class MosaicViewSet(
         user = user_of(request)
         video = video_get(user=user, video_id=sent.validated_data["video"])
         about(request, video.pk)
-        asked = services.mosaic_create(
+        requested = services.mosaic_create(
             video=video,
             user=user,
             config=sent.validated_data.get("config"),
         )
-        return job_answered(asked.job, request, **MosaicSerializer(asked.mosaic).data)
+        return job_answered(requested.job, request, **MosaicSerializer(requested.mosaic).data)
 
     @extend_schema(responses={204: None}, summary="Delete a mosaic")
     def destroy(self, request: Request, pk: str) -> Response:
-        """Into the bin, with what is drawn on it; a build is cancelled first."""
+        """Into the trash, with what is drawn on it; a build is cancelled first."""
         removal.mosaic_delete(mosaic=self._mosaic(), user=user_of(request))
         return Response(status=http_status.HTTP_204_NO_CONTENT)
 
@@ -182,10 +198,10 @@ class MosaicViewSet(
     @action(detail=False, methods=["get"], pagination_class=None)
     def estimate(self, request: Request) -> Response:
         """Frames of a span, and the time at the rate of this lab's last builds."""
-        asked = _asked(EstimateQuerySerializer, request)
-        video = video_get(user=user_of(request), video_id=asked.pop("video"))
+        data = _query_params(EstimateQuerySerializer, request)
+        video = video_get(user=user_of(request), video_id=data.pop("video"))
         return Response(
-            EstimateSerializer(selectors.build_estimate(video, options_clean(asked))).data
+            EstimateSerializer(selectors.build_estimate(video, options_clean(data))).data
         )
 
     @extend_schema(
@@ -196,8 +212,8 @@ class MosaicViewSet(
     )
     @action(detail=True, methods=["get"], pagination_class=FramePaging)
     def frames(self, request: Request, pk: str) -> Response:
-        """In order, with transform, status and reason."""
-        rows = mosaic_frames(self._mosaic(), **_asked(FrameQuerySerializer, request))
+        """Frames in order, with transform, status and reason."""
+        rows = mosaic_frames(self._mosaic(), **_query_params(FrameQuerySerializer, request))
         page = self.paginate_queryset(rows)
         return self.get_paginated_response(MosaicFrameSerializer(page, many=True).data)
 
@@ -219,9 +235,9 @@ class MosaicViewSet(
     )
     @action(detail=True, methods=["get"], url_path="frames-at-point", pagination_class=None)
     def frames_at_point(self, request: Request, pk: str) -> Response:
-        """By the inverse of each frame's transform; the sharpest first."""
+        """Frames that see the point, by the inverse of their transforms; the sharpest first."""
         mosaic = self._mosaic()
-        seen = frames_at_point(mosaic, **_asked(PointSerializer, request))
+        seen = frames_at_point(mosaic, **_query_params(PointSerializer, request))
         rows = _of_video(mosaic, FrameAtPointSerializer, seen.frames)
         return Response({"count": seen.count, "results": rows})
 
@@ -234,11 +250,11 @@ class MosaicViewSet(
     @action(detail=True, methods=["get"], url_path="projected-rois", pagination_class=None)
     def projected_rois(self, request: Request, pk: str) -> Response:
         """With `pts`: the mosaic's ROIs in that frame. Without: the frames' ROIs on a component."""
-        mosaic, asked = self._mosaic(), _asked(ProjectionQuerySerializer, request)
-        if "pts" in asked:
-            found = rois_in_frame(user_of(request), mosaic, pts=asked["pts"])
+        mosaic, data = self._mosaic(), _query_params(ProjectionQuerySerializer, request)
+        if "pts" in data:
+            found = rois_in_frame(user_of(request), mosaic, pts=data["pts"])
         else:
-            component = asked.get("component", 0)
+            component = data.get("component", 0)
             found = rois_on_component(user_of(request), mosaic, component=component)
         rows = ProjectedRoiSerializer(found, many=True).data
         return Response({"count": len(found), "results": rows})
@@ -252,34 +268,34 @@ class MosaicViewSet(
     @action(detail=True, methods=["get"], url_path="roi-frames", pagination_class=None)
     def roi_frames(self, request: Request, pk: str) -> Response:
         """At most 200, the sharpest that see all of it first."""
-        mosaic, asked = self._mosaic(), _asked(RoiFramesQuerySerializer, request)
-        seen = frames_of_roi(mosaic, roi_get(user_of(request), asked["roi"]))
+        mosaic, data = self._mosaic(), _query_params(RoiFramesQuerySerializer, request)
+        seen = frames_of_roi(mosaic, roi_get(user_of(request), data["roi"]))
         rows = _of_video(mosaic, RoiInFrameSerializer, seen)
         return Response({"count": len(seen), "results": rows})
 
     @extend_schema(parameters=[ComponentQuerySerializer], responses=PNG, filters=False)
     def layer(self, request: Request, pk: str, name: str) -> HttpResponseBase:
         """A layer as 8-bit grey PNG: 0 if nothing was seen, see ``components[].layers``."""
-        mosaic, asked = self._mosaic(), _asked(ComponentQuerySerializer, request)
-        return downloads.layer_response(_http(request), mosaic, name=name, **asked)
+        mosaic, data = self._mosaic(), _query_params(ComponentQuerySerializer, request)
+        return downloads.layer_response(_http(request), mosaic, name=name, **data)
 
     @extend_schema(responses=JPEG, filters=False)
     def preview(self, request: Request, pk: str) -> HttpResponseBase:
-        """What has been stitched so far, as a small JPEG; 404 while there is nothing yet."""
+        """Preview of a running build as a small JPEG; 404 if there is none yet."""
         return downloads.preview_response(_http(request), self._mosaic())
 
     @extend_schema(parameters=[PngQuerySerializer], responses=PNG, filters=False)
     def image(self, request: Request, pk: str) -> HttpResponseBase:
         """The mosaic as PNG at a chosen size."""
-        mosaic, asked = self._mosaic(), _asked(PngQuerySerializer, request)
-        size_px = asked.pop("size")
-        return downloads.png_response(_http(request), mosaic, size_px=size_px, **asked)
+        mosaic, data = self._mosaic(), _query_params(PngQuerySerializer, request)
+        size_px = data.pop("size")
+        return downloads.png_response(_http(request), mosaic, size_px=size_px, **data)
 
     @extend_schema(parameters=[ComponentQuerySerializer], responses=TIFF, filters=False)
     def pyramid(self, request: Request, pk: str) -> HttpResponseBase:
         """The mosaic as pyramidal TIFF, all pixels; byte ranges are answered."""
-        mosaic, asked = self._mosaic(), _asked(ComponentQuerySerializer, request)
-        return downloads.pyramid_response(_http(request), mosaic, **asked)
+        mosaic, data = self._mosaic(), _query_params(ComponentQuerySerializer, request)
+        return downloads.pyramid_response(_http(request), mosaic, **data)
 
     @extend_schema(responses=JSON, filters=False)
     def manifest(self, request: Request, pk: str) -> HttpResponseBase:
@@ -290,7 +306,7 @@ class MosaicViewSet(
         return cast(Mosaic, self.get_object())
 
 
-def _asked(kind: type[serializers.Serializer[Any]], request: Request) -> JsonObject:
+def _query_params(kind: type[serializers.Serializer[Any]], request: Request) -> JsonObject:
     """The query, checked."""
     query = kind(data=request.query_params)
     query.is_valid(raise_exception=True)

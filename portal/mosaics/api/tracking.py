@@ -10,16 +10,16 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.annotations.api.conditions import IF_MATCH, expected_version
-from portal.annotations.selectors import roi_get
+from portal.annotations.selectors.rois import roi_get
+from portal.core.api.etags import IF_MATCH_VERSION, version_expected
 from portal.core.api.views import ApiView
 from portal.core.http.acting import about
+from portal.core.http.audit_rules import audited, rejections
 from portal.jobs.api import job_accepted
 from portal.jobs.serializers import JobSerializer
 from portal.labs.models import TokenArea
 from portal.labs.requests import user_of
-from portal.mosaics.services import roi_track
-from portal.mosaics.services.tracking import MOST_FRAMES
+from portal.mosaics.services.tracking import MAX_TRACKED_FRAMES, roi_track
 
 
 class RoiTrackSerializer(serializers.Serializer[Any]):
@@ -33,10 +33,11 @@ class RoiTrackSerializer(serializers.Serializer[Any]):
     )
     backward = serializers.BooleanField(required=False, default=False)
     frames = serializers.IntegerField(
-        required=False, min_value=1, max_value=MOST_FRAMES, default=MOST_FRAMES
+        required=False, min_value=1, max_value=MAX_TRACKED_FRAMES, default=MAX_TRACKED_FRAMES
     )
 
 
+@audited(POST=rejections("roi.saved", "roi", "roi_id"))
 class RoiTrackApi(ApiView):
     """Follow an ROI from a key frame on, by key points."""
 
@@ -45,7 +46,7 @@ class RoiTrackApi(ApiView):
     @extend_schema(
         request=RoiTrackSerializer,
         responses={202: OpenApiResponse(JobSerializer, "`Location` names the job")},
-        parameters=[IF_MATCH],
+        parameters=[IF_MATCH_VERSION],
         summary="Follow an ROI over the frames of its video",
     )
     def post(self, request: Request, roi_id: uuid.UUID) -> Response:
@@ -59,6 +60,6 @@ class RoiTrackApi(ApiView):
         sent = RoiTrackSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
         job = roi_track(
-            roi=roi, user=user, expected_version=expected_version(request), **sent.validated_data
+            roi=roi, user=user, expected_version=version_expected(request), **sent.validated_data
         )
         return job_accepted(job, request)

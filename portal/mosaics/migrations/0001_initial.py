@@ -40,7 +40,7 @@ class Migration(migrations.Migration):
                 ('quality', models.JSONField(default=dict)),
                 ('gaps', models.JSONField(default=list)),
                 ('view_outline', models.JSONField(default=list)),
-                ('bin_entry', models.ForeignKey(blank=True, editable=False, null=True, on_delete=django.db.models.deletion.RESTRICT, related_name='+', to='archive.binentry')),
+                ('trash_entry', models.ForeignKey(blank=True, editable=False, null=True, on_delete=django.db.models.deletion.RESTRICT, related_name='+', to='archive.trashentry')),
                 ('canvas', models.OneToOneField(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='%(class)s', to='archive.canvas')),
                 ('case', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='mosaics', to='archive.case')),
                 ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
@@ -125,7 +125,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='mosaic',
-            constraint=models.UniqueConstraint(condition=models.Q(('bin_entry', None)), fields=('video', 'config_hash'), name='mosaic_video_config_unique'),
+            constraint=models.UniqueConstraint(condition=models.Q(('trash_entry', None)), fields=('video', 'config_hash'), name='mosaic_video_config_unique'),
         ),
         migrations.AddConstraint(
             model_name='mosaiccomponent',

@@ -29,7 +29,7 @@ def _frame_size(mosaic: Mosaic) -> tuple[int, int]:
 
 
 def component_of(mosaic: Mosaic, component: int) -> MosaicComponent:
-    """One component of a ready mosaic, from those read with it.
+    """A component of a ready mosaic, from those read with it.
 
     Raises:
         ConflictError: the mosaic is not ready.

@@ -8,15 +8,16 @@ from pathlib import Path
 from django.db.models import Q, QuerySet
 
 from portal.annotations.models import Roi
-from portal.archive import storage
-from portal.archive.models import Canvas, CanvasKind
+from portal.archive.models import Canvas, CanvasKind, Modality
+from portal.archive.storage import files as storage
 from portal.core.errors import NotFoundError, UnavailableError
 from portal.jobs.models import Job
-from portal.jobs.selectors import job_latest_for
+from portal.jobs.selectors.jobs import job_latest_for
 from portal.labs.models import User
 from portal.mosaics.models import Followup
 
-KINDS = (CanvasKind.VIDEO, CanvasKind.MOSAIC)
+_KINDS = (CanvasKind.VIDEO, CanvasKind.MOSAIC)
+_SEARCHED = Q(kind__in=_KINDS) | Q(kind=CanvasKind.STILL, modality=Modality.ENDOSCOPY)
 
 
 def followup_list(user: User) -> QuerySet[Followup]:
@@ -27,7 +28,7 @@ def followup_list(user: User) -> QuerySet[Followup]:
 
 
 def followup_get(user: User, followup_id: uuid.UUID) -> Followup:
-    """One follow-up; ``NotFoundError`` also where it is another lab's."""
+    """A follow-up; ``NotFoundError`` also for another lab's."""
     found = followup_list(user).filter(pk=followup_id).first()
     if found is None:
         raise NotFoundError("There is no such follow-up.")
@@ -35,21 +36,28 @@ def followup_get(user: User, followup_id: uuid.UUID) -> Followup:
 
 
 def followup_job(followup: Followup) -> Job | None:
-    """Its newest job."""
+    """Newest job of a follow-up."""
     return job_latest_for(target_type="followup", target_ids=[followup.pk]).get(followup.pk)
 
 
-def followup_targets(roi: Roi) -> QuerySet[Canvas]:
-    """Videos and mosaics of the same patient, the newest examination first; not the ROI's own.
+def has_followups(canvas: Canvas) -> bool:
+    """Return whether a canvas can be followed up: a video, a mosaic or an endoscopy still."""
+    is_still = canvas.kind == CanvasKind.STILL and canvas.modality == Modality.ENDOSCOPY
+    return is_still or canvas.kind in _KINDS
 
-    The same patient: the same pseudonym in the same lab, or the same case.
+
+def followup_targets(roi: Roi) -> QuerySet[Canvas]:
+    """Videos, mosaics and endoscopic stills of the same patient, the newest examination first.
+
+    The ROI's own canvas is left out. The same patient: the same pseudonym in the same lab, or the
+    same case.
     """
     case = roi.canvas.case
     same = Q(case_id=case.pk)
     if case.patient_key:
         same |= Q(case__patient_key=case.patient_key)
     return (
-        Canvas.objects.filter(same, lab_id=roi.lab_id, kind__in=KINDS)
+        Canvas.objects.filter(same, _SEARCHED, lab_id=roi.lab_id)
         .exclude(pk=roi.canvas_id)
         .select_related("case", "video")
         .order_by("-case__created_at", "created_at", "id")

@@ -15,7 +15,7 @@ from portal.mosaics.reasons import REASONS, REGISTERED, Reason, reason_of
 from portal.mosaics.selectors.components import maps_of, view_of
 
 DECIMALS = 1
-"""Of an outline on the screen: a tenth of a pixel does not show."""
+"""Decimals of an outline on the screen: a tenth of a pixel is invisible."""
 
 MANY = 3000
 """Frames beyond which outlines are coarser, so that the answer stays small."""
@@ -26,7 +26,7 @@ FINE_CORNERS, COARSE_CORNERS = 32, 16
 
 @dataclass(frozen=True, slots=True)
 class ReasonCount:
-    """How many frames ended so, for this reason."""
+    """Number of frames with this status and reason."""
 
     status: str
     reason: Reason
@@ -35,7 +35,7 @@ class ReasonCount:
 
 @dataclass(frozen=True, slots=True)
 class MosaicReport:
-    """What became of the frames; every frame is counted once."""
+    """Number of frames per status; every frame is counted."""
 
     frames: int = 0
     registered: int = 0
@@ -67,7 +67,7 @@ class FrameRun:
 
     @property
     def width(self) -> int:
-        """How many frames."""
+        """Number of frames."""
         return self.stop - self.start
 
     @property

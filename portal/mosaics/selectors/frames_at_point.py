@@ -1,4 +1,4 @@
-"""Which frames saw a point of a mosaic, and where in each it lies."""
+"""Frames that show a point of a mosaic, and its position in each."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class FrameAtPoint:
 
 @dataclass(frozen=True, slots=True)
 class FramesAtPoint:
-    """How many frames saw a point, and the best of them."""
+    """Number of frames that show a point, and the best of them."""
 
     count: int
     frames: tuple[FrameAtPoint, ...]
@@ -46,17 +46,17 @@ class FramesAtPoint:
 def frames_at_point(
     mosaic: Mosaic, *, x: float, y: float, component: int = 0, limit: int = 100
 ) -> FramesAtPoint:
-    """The frames that saw a point of the mosaic, the sharpest first.
+    """Frames that show a point of the mosaic, the sharpest first.
 
-    Reads only frames whose bounds hold the point, in one query.
+    Reads only frames whose bounds contain the point, in one query.
 
     Args:
-        x, y: mosaic pixels (level 0 of the component's canvas).
-        component: index of it.
+        x, y: Mosaic pixels (level 0 of the component's canvas).
+        component: Index of the component.
 
     Raises:
         ConflictError: the mosaic is not ready.
-        NotFoundError: no such component, or the point lies outside of it.
+        NotFoundError: no such component, or the point is outside of it.
     """
     canvas = component_of(mosaic, component).canvas
     if not (0 <= x <= canvas.width_px and 0 <= y <= canvas.height_px):

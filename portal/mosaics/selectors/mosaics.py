@@ -1,21 +1,22 @@
-"""Mosaic reads: what was asked for and built, how long a build would take."""
+"""Mosaic reads: requested and finished mosaics, estimates of build times."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from django.db.models import Prefetch, QuerySet
+from django.db.models import Prefetch, Q, QuerySet
 
 from portal.archive.models import Canvas, ItemState, Video
-from portal.archive.selectors import frame_table
+from portal.archive.selectors.frames import frame_table
+from portal.archive.selectors.trash import counts_by_entry
 from portal.core.errors import InvalidInputError, NotFoundError
 from portal.jobs.models import Job
-from portal.jobs.selectors import job_latest_for
-from portal.labs.models import User
+from portal.jobs.selectors.jobs import job_latest_for
+from portal.labs.models import Lab, User
 from portal.mosaics.models import Mosaic, MosaicComponent
 from portal.mosaics.options import MIN_FRAMES
 
@@ -37,12 +38,13 @@ class SpanFrames:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a build would take.
+    """Estimated cost of a build.
 
     Attributes:
-        frames: in the span. used: of these, every step-th.
+        frames: Number of frames in the span.
+        used: Number of these that are used: every step-th.
         seconds: None before this lab has built its first mosaic.
-        builds: how many earlier builds the rate is measured from.
+        builds: Number of earlier builds that the rate is measured from.
     """
 
     frames: int
@@ -69,8 +71,31 @@ def mosaic_list(user: User, *, with_shared: bool = False) -> QuerySet[Mosaic]:
     )
 
 
+def mosaic_search(user: User, *, lab: Lab | None, text: str, state: str) -> QuerySet[Mosaic]:
+    """Mosaics of the user's labs and of cases shared with them, newest first.
+
+    Args:
+        lab: Restricts to one lab; None for all of them.
+        text: In the name, or in accession, procedure or diagnosis of the case; empty for all.
+        state: One of ``ItemState``; anything else for all.
+    """
+    mosaics = Mosaic.objects.visible_to(user).select_related("canvas", "case")
+    if lab is not None:
+        mosaics = mosaics.filter(lab=lab)
+    if state in ItemState.values:
+        mosaics = mosaics.filter(state=state)
+    for word in text.split():
+        mosaics = mosaics.filter(
+            Q(name__icontains=word)
+            | Q(case__accession__icontains=word)
+            | Q(case__procedure__icontains=word)
+            | Q(case__diagnosis__icontains=word)
+        )
+    return mosaics.order_by("-created_at", "-id")
+
+
 def mosaic_get(user: User, mosaic_id: uuid.UUID) -> Mosaic:
-    """One mosaic; ``NotFoundError`` also where it is another lab's."""
+    """A mosaic; ``NotFoundError`` also for another lab's."""
     mosaic = mosaic_list(user, with_shared=True).filter(pk=mosaic_id).first()
     if mosaic is None:
         raise NotFoundError("There is no such mosaic.")
@@ -80,6 +105,11 @@ def mosaic_get(user: User, mosaic_id: uuid.UUID) -> Mosaic:
 def mosaic_of_canvas(canvas: Canvas) -> Mosaic | None:
     """The mosaic a canvas shows a component of. The caller may see the canvas."""
     return Mosaic.objects.select_related("video").filter(components__canvas=canvas).first()
+
+
+def mosaics_in_trash(entry_ids: Collection[uuid.UUID]) -> dict[uuid.UUID, int]:
+    """Number of mosaics of each entry of the trash."""
+    return counts_by_entry(Mosaic.all_objects.filter(trash_entry__in=entry_ids))
 
 
 def mosaic_jobs(mosaics: Iterable[Mosaic], *, user: User) -> dict[uuid.UUID, Job]:
@@ -120,7 +150,7 @@ def span_frames(video: Video, config: Mapping[str, Any]) -> SpanFrames:
 
 
 def build_estimate(video: Video, config: Mapping[str, Any]) -> Estimate:
-    """How long the build would take, at the rate of the lab's last builds.
+    """Estimate a build by the rate of the lab's last builds.
 
     The rate is the median of seconds per frame and megapixel.
     """

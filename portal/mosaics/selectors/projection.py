@@ -1,8 +1,8 @@
-"""ROIs carried between a mosaic and the frames of its video, by the frames' transforms.
+"""Project ROIs between a mosaic and the frames of its video, by the frames' transforms.
 
-A projected outline is derived each time it is asked for and never stored: the ROI stays where it
-was drawn. Straight edges stay straight, so corners are enough; by a frame with a mesh they bend,
-and are cut into short ones first. What leaves the view is cut off.
+A projected outline is derived at each request and never stored: the ROI remains where it was drawn.
+Straight edges stay straight under a homography, so transforming the corners is enough; a mesh bends
+them, so edges are first cut into short pieces. Parts outside the view are cut off.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ MIN_AREA_PX = 1.0
 """Less than a pixel of an outline cannot be seen."""
 
 MAX_ROIS, MAX_FRAMES = 2000, 200
-"""As many as a page can draw, and as a person will look through."""
+"""Limits: ROIs that a page can draw, and frames that a person will look through."""
 
 DECIMALS = 2
-"""Of a corner: as outlines are kept."""
+"""Decimals of a corner, as in stored outlines."""
 
 PIECES = 24
 """An edge across a bent view is cut into so many: three between two nodes of a mesh."""
@@ -47,12 +47,12 @@ Move = Callable[[ArrayF64], tuple[ArrayF64, ArrayBool]]
 
 @dataclass(frozen=True, slots=True)
 class ProjectedRoi:
-    """An ROI as it appears on another plane than the one it was drawn on.
+    """An ROI projected onto another plane than the one it was drawn on.
 
     Attributes:
-        geometry: GeoJSON on the plane asked about, cut to what is seen there.
-        share: of the outline's area that is seen there.
-        uncertainty_px: one standard deviation of the frame's position on the mosaic.
+        geometry: GeoJSON on the target plane, cut to the visible part.
+        share: Visible share of the outline's area.
+        uncertainty_px: One standard deviation of the frame's position on the mosaic.
     """
 
     roi: Roi
@@ -148,12 +148,12 @@ def piece_px(maps: FrameMaps) -> float | None:
 def projected_geometry(
     geometry: GeoJsonGeometry, move: Move, seen: BaseGeometry, piece: float | None = None
 ) -> tuple[GeoJsonGeometry, float] | None:
-    """A GeoJSON outline on another plane, cut to what is seen, with the share that is left.
+    """GeoJSON outline projected onto another plane, cut to the visible part, and its share.
 
-    None if nothing is left, or a corner lies behind the plane.
+    None if nothing is left, or a corner is behind the plane.
 
     Args:
-        piece: longest edge that is moved as one, px; None moves corners alone.
+        piece: Longest edge that is moved without being cut, px; None moves only the corners.
     """
     if mark_kind(geometry):
         return _projected_mark(geometry, move, seen, piece)

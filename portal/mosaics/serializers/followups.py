@@ -10,7 +10,7 @@ from rest_framework import serializers
 
 from ml.types import JsonObject
 from portal.archive.models import ItemState
-from portal.archive.serializers import ItemErrorSerializer
+from portal.archive.serializers.records import ItemErrorSerializer
 from portal.jobs.serializers import JobSerializer
 from portal.mosaics.models import Followup, FollowupHit
 
@@ -60,13 +60,13 @@ class FollowupSerializer(serializers.Serializer[Any]):
 
 
 class FollowupAcceptedSerializer(FollowupSerializer):
-    """With the job that looks."""
+    """A follow-up, with its job."""
 
     job = JobSerializer(allow_null=True)
 
 
 class FollowupCreateSerializer(serializers.Serializer[Any]):
-    """Which place, and where to look for it."""
+    """Place to find again, and the target to search."""
 
     roi = serializers.UUIDField(help_text="An ROI on a frame of a video, or on a mosaic")
     target = serializers.UUIDField(

@@ -10,7 +10,7 @@ from rest_framework import serializers
 
 from portal.annotations.serializers import FiniteField
 from portal.mosaics.models import FrameStatus, MosaicFrame
-from portal.mosaics.selectors import FrameAtPoint
+from portal.mosaics.selectors.frames_at_point import FrameAtPoint
 
 
 def frame_url(canvas_id: uuid.UUID, pts: int) -> str:
@@ -19,10 +19,11 @@ def frame_url(canvas_id: uuid.UUID, pts: int) -> str:
 
 
 class MosaicFrameSerializer(serializers.ModelSerializer[MosaicFrame]):
-    """One frame. The matrix is 3 x 3, row major, frame to mosaic pixels; null if unplaced.
+    """A frame. The matrix is 3 x 3, row major, frame to mosaic pixels; null if unplaced.
 
-    ``mesh`` is what bends beside it, 9 x 9 displacements in frame pixels, null if nothing does:
-    mosaic point q lies at y + mesh(y) in the frame, with y = inverse(matrix) q.
+    ``mesh`` is the additional non-rigid deformation, 9 x 9 displacements in frame pixels, null if
+    there
+    is none: mosaic point q is at y + mesh(y) in the frame, with y = inverse(matrix) q.
     """
 
     H_mosaic_from_frame = serializers.ListField(
@@ -109,7 +110,7 @@ class FramesAtPointSerializer(serializers.Serializer[Any]):
 
 
 class FrameReasonSerializer(serializers.Serializer[Any]):
-    """What ``reason`` counts into."""
+    """Reason; ``reason`` of the columns is an index into these."""
 
     code = serializers.CharField(allow_blank=True)
     name = serializers.CharField()

@@ -11,11 +11,12 @@ from rest_framework import serializers
 from ml.types import JsonObject
 from portal.annotations.serializers import FiniteField
 from portal.archive.models import ItemState
-from portal.archive.serializers import ItemErrorSerializer, thumbnail_url
+from portal.archive.serializers.canvases import thumbnail_url
+from portal.archive.serializers.records import ItemErrorSerializer
 from portal.jobs.serializers import JobSerializer
 from portal.mosaics.models import FrameStatus, Mosaic, MosaicComponent
 from portal.mosaics.options import MAX_STEP
-from portal.mosaics.selectors import frame_runs, mosaic_report, runs_lost
+from portal.mosaics.selectors.frames import frame_runs, mosaic_report, runs_lost
 
 LOST_LISTED = 100
 """Runs of lost frames that are named: the longest say what went wrong."""
@@ -41,7 +42,7 @@ class MosaicConfigSerializer(serializers.Serializer[Any]):
 
 
 class MosaicCreateSerializer(serializers.Serializer[Any]):
-    """Which video, and how."""
+    """Video and options of a new mosaic."""
 
     video = serializers.UUIDField()
     config = serializers.DictField(
@@ -52,7 +53,7 @@ class MosaicCreateSerializer(serializers.Serializer[Any]):
 
 
 class ReasonSerializer(serializers.Serializer[Any]):
-    """How many frames, for this reason."""
+    """Number of frames with this reason."""
 
     status = serializers.ChoiceField(FrameStatus.choices)
     code = serializers.CharField(source="reason.code")
@@ -74,7 +75,7 @@ class LostRunSerializer(serializers.Serializer[Any]):
 
 
 class MosaicReportSerializer(serializers.Serializer[Any]):
-    """What became of the frames."""
+    """Number of frames per status and reason."""
 
     frames = serializers.IntegerField()
     registered = serializers.IntegerField()
@@ -95,7 +96,7 @@ class MosaicLayerSerializer(serializers.Serializer[Any]):
 
 
 class MosaicComponentSerializer(serializers.Serializer[Any]):
-    """One connected component of a mosaic, a canvas of its own."""
+    """A connected component of a mosaic, a canvas of its own."""
 
     index = serializers.IntegerField()
     canvas = serializers.UUIDField(source="canvas_id")
@@ -111,7 +112,7 @@ class MosaicComponentSerializer(serializers.Serializer[Any]):
 
     @extend_schema_field(MosaicLayerSerializer(many=True))
     def get_layers(self, component: MosaicComponent) -> list[JsonObject]:
-        """With an address each; it changes with the content."""
+        """Layers with their URLs, which change with the content."""
         return [
             {
                 **{key: layer[key] for key in ("name", "unit", "minimum", "maximum", "downsample")},
@@ -166,7 +167,7 @@ class MosaicSerializer(serializers.Serializer[Any]):
 
 
 class MosaicDetailSerializer(MosaicSerializer):
-    """With the report on its frames."""
+    """A mosaic, with the report on its frames."""
 
     report = serializers.SerializerMethodField()
     lost = serializers.SerializerMethodField()
@@ -187,13 +188,13 @@ class MosaicDetailSerializer(MosaicSerializer):
 
 
 class MosaicAcceptedSerializer(MosaicSerializer):
-    """With the job that builds it; null if it was built already."""
+    """A mosaic, with the job that builds it; null if it was built already."""
 
     job = JobSerializer(allow_null=True)
 
 
 class EstimateQuerySerializer(serializers.Serializer[Any]):
-    """Which video, and what of it."""
+    """Query parameters: video and options."""
 
     video = serializers.UUIDField()
     start_s = FiniteField(required=False)
@@ -202,7 +203,7 @@ class EstimateQuerySerializer(serializers.Serializer[Any]):
 
 
 class EstimateSerializer(serializers.Serializer[Any]):
-    """What a build would take."""
+    """Estimated cost of a build."""
 
     frames = serializers.IntegerField(help_text="Frames in the span")
     used = serializers.IntegerField(help_text="Frames that would be used: every step-th of them")

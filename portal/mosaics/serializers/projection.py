@@ -42,7 +42,7 @@ class ProjectedRoisSerializer(serializers.Serializer[Any]):
 
 
 class RoiFramesQuerySerializer(serializers.Serializer[Any]):
-    """Which ROI of the mosaic."""
+    """Query parameters: ROI of the mosaic."""
 
     roi = serializers.UUIDField()
 

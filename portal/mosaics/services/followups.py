@@ -12,8 +12,8 @@ from django.db import transaction
 
 from portal.annotations.marks import MARKS
 from portal.annotations.models import Roi
-from portal.archive import storage
 from portal.archive.models import Canvas, ItemState
+from portal.archive.storage import files as storage
 from portal.core.errors import ConflictError, InvalidInputError
 from portal.core.events import event_emit
 from portal.jobs.models import Job
@@ -21,7 +21,7 @@ from portal.jobs.services import job_submit
 from portal.labs.models import User
 from portal.mosaics.models import Followup, FollowupHit
 from portal.mosaics.rules import require_build
-from portal.mosaics.selectors import KINDS, followup_job, followup_targets
+from portal.mosaics.selectors.followups import followup_job, followup_targets, has_followups
 from portal.mosaics.services.states import ended_badly, state_again, state_failed
 
 FOLLOWUP_KIND = "followup_find"
@@ -37,29 +37,31 @@ class FollowupRequested:
 
 
 def followup_create(*, roi: Roi, target: Canvas, user: User) -> FollowupRequested:
-    """Look for an ROI's place in another video or mosaic of the patient; submits ``followup_find``.
+    """Look for an ROI's place in another endoscopic image of the patient.
+
+    Submits ``followup_find``. Images are videos, mosaics and stills of endoscopy.
 
     The same outline and target give the same follow-up; one that failed is started again.
 
     Raises:
         ForbiddenError: not an annotator.
         ConflictError: the ROI was deleted.
-        InvalidInputError: the target is of another patient, or neither is a place of a video.
+        InvalidInputError: the target is of another patient, or the ROI not on endoscopy.
     """
     require_build(user, roi.lab_id)
     if roi.deleted_at is not None:
         raise ConflictError("This ROI was deleted; restore it first.", code="roi-deleted")
     if roi.shape in MARKS:
         raise InvalidInputError("roi: points and lines have no area to search for.")
-    if roi.canvas.kind not in KINDS:
+    if not has_followups(roi.canvas):
         raise InvalidInputError(
-            "roi: expected an ROI on a video or a mosaic; this one is on neither."
+            "roi: expected a region on a video, a mosaic or a still of endoscopy."
         )
     if not followup_targets(roi).filter(pk=target.pk).exists():
         raise InvalidInputError(
             (
-                "target: expected another video or mosaic of the same patient (the same pseudonym "
-                "in the lab)."
+                "target: expected another video, mosaic or still of endoscopy of the same patient "
+                "(the same pseudonym in the lab)."
             ),
             code="other-patient",
         )
@@ -101,14 +103,14 @@ def followup_job_ended(*, payload: Mapping[str, Any]) -> None:
     """Mark the follow-up of a failed or cancelled job as failed, with the reason."""
     if not ended_badly(payload, kind=FOLLOWUP_KIND):
         return
-    followup = Followup.everything.filter(pk=payload["target_id"]).first()
+    followup = Followup.all_objects.filter(pk=payload["target_id"]).first()
     if followup is not None:
         state_failed(followup, payload)
 
 
 def followups_follow_title(canvas_id: uuid.UUID, before: str, now: str) -> None:
     """Call the jobs that look for a place on a canvas by its present title."""
-    theirs = Followup.everything.filter(target=canvas_id).order_by().values("pk")
+    theirs = Followup.all_objects.filter(target=canvas_id).order_by().values("pk")
     jobs = Job.objects.filter(target_type="followup", target_id__in=theirs)
     jobs.update(target_name=f"Place in {now}"[:200])
 

@@ -15,13 +15,13 @@ from django.db.models.functions import Now
 
 from ml.geometry import outline_bounds
 from ml.types import ArrayF64
-from portal.archive import storage
-from portal.archive.models import BinEntry, Canvas, CanvasKind, ItemState, Video
-from portal.archive.services import canvas_titled
+from portal.archive.models import Canvas, CanvasKind, ItemState, Modality, TrashEntry, Video
+from portal.archive.services.items import TITLE_HANDLERS
+from portal.archive.storage import files as storage
 from portal.core.errors import ConflictError
 from portal.core.events import event_emit
 from portal.jobs.models import Job
-from portal.jobs.selectors import job_latest_for
+from portal.jobs.selectors.jobs import job_latest_for
 from portal.jobs.services import job_submit
 from portal.labs.models import User
 from portal.mosaics.build import BuiltComponent, BuiltFrame, BuiltMosaic
@@ -29,7 +29,7 @@ from portal.mosaics.models import FrameStatus, Mosaic, MosaicComponent, MosaicFr
 from portal.mosaics.options import options_clean, options_hash, options_words
 from portal.mosaics.planes import frame_maps, view_polygon
 from portal.mosaics.rules import require_build
-from portal.mosaics.selectors import span_frames
+from portal.mosaics.selectors.mosaics import span_frames
 from portal.mosaics.services.states import ended_badly, state_again, state_failed
 
 JOB_KIND = "mosaic_build"
@@ -49,10 +49,10 @@ class MosaicRequested:
 def mosaic_create(
     *, video: Video, user: User, config: Mapping[str, Any] | None = None
 ) -> MosaicRequested:
-    """Ask for the mosaic of a video; submits ``mosaic_build``.
+    """Request the mosaic of a video; submits ``mosaic_build``.
 
-    A video has one mosaic of each configuration: asking again gives that one, and starts it anew
-    only where it failed or was cancelled.
+    A video has one mosaic per configuration: a repeated request returns the existing one, and
+    rebuilds it only if it failed or was cancelled.
 
     Raises:
         ForbiddenError: not an annotator.
@@ -96,7 +96,7 @@ def mosaic_ready(*, mosaic: Mosaic, folder: Path, built: BuiltMosaic) -> Canvas:
     derived = storage.derived_folder(mosaic.pk)
     total = len(built.components)
     # The title of now: its video may have been given another one while it was built.
-    locked = Mosaic.everything.select_for_update()
+    locked = Mosaic.all_objects.select_for_update()
     mosaic.refresh_from_db(fields=["name"], from_queryset=locked)
     canvases = [_write_component(mosaic, item, derived, total) for item in built.components]
     _drop_surplus(mosaic, keep=total)
@@ -136,7 +136,7 @@ def mosaic_job_ended(*, payload: Mapping[str, Any]) -> None:
     """
     if not ended_badly(payload, kind=JOB_KIND):
         return
-    mosaic = Mosaic.everything.filter(pk=payload["target_id"]).first()
+    mosaic = Mosaic.all_objects.filter(pk=payload["target_id"]).first()
     if mosaic is not None and state_failed(mosaic, payload):
         _emit(
             mosaic, "mosaic.failed", error_code=str(payload.get("error_code") or payload["state"])
@@ -151,27 +151,27 @@ def _name(video: Video, config: Mapping[str, Any]) -> str:
 
 def mosaics_follow_title(video: Video) -> None:
     """Call a video's mosaics, their canvases and jobs by its present title. In its transaction."""
-    for mosaic in Mosaic.everything.filter(video=video).order_by("pk"):
+    for mosaic in Mosaic.all_objects.filter(video=video).order_by("pk"):
         mosaic.name = _name(video, mosaic.config)
         # A build locks its job before it writes the mosaic: in that order here too.
         jobs = Job.objects.filter(target_type="mosaic", target_id=mosaic.pk)
         jobs.update(target_name=mosaic.name)
-        rows = Mosaic.everything.filter(pk=mosaic.pk)
+        rows = Mosaic.all_objects.filter(pk=mosaic.pk)
         rows.update(name=mosaic.name, updated_at=Now())
-        BinEntry.objects.filter(target_id=mosaic.pk).update(name=mosaic.name)
+        TrashEntry.objects.filter(target_id=mosaic.pk).update(name=mosaic.name)
         components = list(mosaic.components.select_related("canvas"))
         for one in components:
             before = one.canvas.name
             name = _component_name(mosaic, one.index, len(components))
             jobs = Job.objects.filter(target_type="canvas", target_id=one.canvas_id)
             jobs.update(target_name=name)
-            Canvas.everything.filter(pk=one.canvas_id).update(name=name, updated_at=Now())
-            for follow in canvas_titled:
+            Canvas.all_objects.filter(pk=one.canvas_id).update(name=name, updated_at=Now())
+            for follow in TITLE_HANDLERS.all(Canvas):
                 follow(one.canvas_id, before, name)
 
 
 def component_ids(mosaic_id: uuid.UUID, index: int) -> tuple[uuid.UUID, uuid.UUID]:
-    """The ids of a component's canvas and of its row: whoever builds it twice finds the same."""
+    """Ids of a component's canvas and row, the same for every build of it."""
     return uuid.uuid5(mosaic_id, f"canvas {index}"), uuid.uuid5(mosaic_id, f"component {index}")
 
 
@@ -199,7 +199,7 @@ def _submit(mosaic: Mosaic, user: User) -> Job:
 def _write_component(
     mosaic: Mosaic, component: BuiltComponent, derived: Path, total: int
 ) -> Canvas:
-    """One component's canvas and row."""
+    """A component's canvas and row."""
     canvas_id, component_id = component_ids(mosaic.pk, component.index)
     canvas, _ = Canvas.objects.update_or_create(
         pk=canvas_id,
@@ -207,6 +207,7 @@ def _write_component(
             "lab_id": mosaic.lab_id,
             "case_id": mosaic.case_id,
             "kind": CanvasKind.MOSAIC,
+            **_modality(mosaic, canvas_id),
             "name": _component_name(mosaic, component.index, total),
             "width_px": component.width_px,
             "height_px": component.height_px,
@@ -230,6 +231,14 @@ def _write_component(
         },
     )
     return canvas
+
+
+def _modality(mosaic: Mosaic, canvas_id: uuid.UUID) -> dict[str, str]:
+    """Modality of a new mosaic: that of its video. A mosaic that is built again keeps its own."""
+    if Canvas.all_objects.filter(pk=canvas_id).exists():
+        return {}
+    canvas = mosaic.video.canvas
+    return {"modality": canvas.modality if canvas is not None else Modality.ENDOSCOPY}
 
 
 def _drop_surplus(mosaic: Mosaic, *, keep: int) -> None:
@@ -274,7 +283,7 @@ def _write_frames(
 def _bounds(
     mosaic: Mosaic, frames: Sequence[BuiltFrame], view_outline: Sequence[Sequence[float]]
 ) -> dict[int, dict[str, float]]:
-    """Of each placed frame; left out where a corner of it lies behind the plane."""
+    """Bounds of each placed frame; frames with a corner behind the plane are omitted."""
     placed = [f for f in frames if f.H_mosaic_from_frame is not None]
     canvas = mosaic.video.canvas
     if not placed or canvas is None:

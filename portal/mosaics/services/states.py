@@ -23,9 +23,9 @@ def state_again(row: Mosaic | Followup) -> bool:
 def state_failed(row: Mosaic | Followup, payload: Mapping[str, Any]) -> bool:
     """To *failed*, with what ``job.ended`` tells; False for one that became ready: it stays.
 
-    Also in the bin: what was cancelled to go there is not at work when it comes back.
+    Also in the trash: what was cancelled to go there is not at work when it comes back.
     """
-    waiting = type(row).everything.filter(pk=row.pk).exclude(state=ItemState.READY)
+    waiting = type(row).all_objects.filter(pk=row.pk).exclude(state=ItemState.READY)
     changed = waiting.update(
         state=ItemState.FAILED,
         error_code=str(payload.get("error_code") or payload["state"]),
@@ -35,5 +35,5 @@ def state_failed(row: Mosaic | Followup, payload: Mapping[str, Any]) -> bool:
 
 
 def ended_badly(payload: Mapping[str, Any], *, kind: str) -> bool:
-    """Whether ``job.ended`` tells of a failed or cancelled job of this kind."""
+    """Return whether ``job.ended`` tells of a failed or cancelled job of this kind."""
     return payload.get("kind") == kind and payload.get("state") in ENDED_BADLY

@@ -1,4 +1,4 @@
-"""An ROI followed over the frames of its video: asked for, and written down as key frames."""
+"""Track an ROI over the frames of its video: submit the job and store its key frames."""
 
 from __future__ import annotations
 
@@ -10,25 +10,29 @@ from portal.annotations.geometry import GeoJsonGeometry
 from portal.annotations.marks import MARKS
 from portal.annotations.models import Roi
 from portal.annotations.rules import require_annotate
-from portal.annotations.services import roi_update
+from portal.annotations.services.rois import roi_update
 from portal.archive.models import CanvasKind
-from portal.archive.selectors import canvas_video, frame_table
+from portal.archive.selectors.canvases import canvas_video
+from portal.archive.selectors.frames import frame_table
 from portal.core.errors import ConflictError, InvalidInputError, StaleVersionError
 from portal.jobs.models import Job
 from portal.jobs.services import job_submit
 from portal.labs.models import User
 
 TRACK_KIND = "roi_track"
-MOST_FRAMES = 1_500  # a minute at 25 a second; a person looks at the end of it before the next
+MAX_TRACKED_FRAMES = (
+    1_500  # a minute at 25 a second; a person looks at the end of it before the next
+)
 
 
 @dataclass(frozen=True, slots=True)
 class TrackSpan:
-    """What is followed.
+    """Frames of a tracking.
 
     Attributes:
-        first: index of the key frame to start from. last: index of the last frame, before or after
-            it; short of the next key frame set by hand, whose outline stands.
+        first: Index of the key frame to start from.
+        last: Index of the last frame, before or after it, short of the next key frame set by hand,
+            which is preserved.
     """
 
     first: int
@@ -52,7 +56,7 @@ def roi_track(
     expected_version: int,
     from_index: int | None = None,
     backward: bool = False,
-    frames: int = MOST_FRAMES,
+    frames: int = MAX_TRACKED_FRAMES,
 ) -> Job:
     """Follow an ROI from one of its key frames on; submits ``roi_track``.
 
@@ -124,21 +128,22 @@ def outline_at(roi: Roi, index: int) -> GeoJsonGeometry | None:
 def track_written(
     *, roi: Roi, user: User, version: int, span: TrackSpan, found: Sequence[TrackedKeyFrame]
 ) -> Roi:
-    """Put tracked key frames in the place of those that an earlier tracking made of these frames.
+    """Replace the key frames of an earlier tracking of these frames by new ones.
 
-    One change of the ROI, made for whoever asked; key frames set by hand stay. Call in ``effect``.
+    One change of the ROI in the name of the requesting user; key frames set by hand are preserved.
+    Call in ``effect``.
 
     Raises:
         StaleVersionError, ConflictError: it was changed, deleted or locked in the meantime.
     """
     low, high = sorted((span.first, span.last))
-    kept = [
+    unchanged = [
         key
         for key in roi.track
         if key["by"] == "hand" or not low <= key["index"] <= high or key["index"] == span.first
     ]
-    have = {key["index"] for key in kept} | {roi.frame_index}
+    have = {key["index"] for key in unchanged} | {roi.frame_index}
     fresh = [key for key in found if key["index"] not in have]
     return roi_update(
-        roi=roi, user=user, expected_version=version, changes={"track": [*kept, *fresh]}
+        roi=roi, user=user, expected_version=version, changes={"track": [*unchanged, *fresh]}
     ).roi

@@ -1,4 +1,4 @@
-"""What the engine says, in words for the person who waits."""
+"""Error messages of the engine as sentences for users."""
 
 from __future__ import annotations
 

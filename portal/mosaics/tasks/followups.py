@@ -13,16 +13,17 @@ import numpy as np
 from ml.errors import MlError
 from ml.imaging.slides.jpeg import encode_jpeg
 from ml.types import ImageU8
-from portal.archive import storage
 from portal.archive.models import Canvas, CanvasKind, ItemState
-from portal.core.tasks import JobContext, JobResult, UserError, task
+from portal.archive.storage import files as storage
+from portal.core.tasks import JobContext, JobResult, UserError, job_task
 from portal.mosaics.models import Followup, FollowupHit
-from portal.mosaics.services import FOLLOWUP_KIND, followup_ready, state_again
+from portal.mosaics.services.followups import FOLLOWUP_KIND, followup_ready
+from portal.mosaics.services.states import state_again
 from portal.mosaics.tasks.errors import sentence
-from portal.mosaics.tasks.targets import MosaicWindows, VideoFrames, place_of
+from portal.mosaics.tasks.targets import ImageWindows, VideoFrames, place_of
 
 
-@task(FOLLOWUP_KIND, title="Find place again", queue="gpu", max_attempts=3, retry_on=(OSError,))
+@job_task(FOLLOWUP_KIND, title="Find place again", queue="gpu", max_attempts=3, retry_on=(OSError,))
 def followup_find(context: JobContext, *, followup_id: str) -> JobResult:
     """Look for an ROI's place in another video or mosaic of the patient."""
     followup: Followup | None = (
@@ -58,7 +59,7 @@ def _has_file(canvas: Canvas) -> bool:
 
 
 def _found(context: JobContext, followup: Followup, folder: Path) -> tuple[list[FollowupHit], int]:
-    from ml.mosaic import Candidate, draw_hit, find_place
+    from ml.mosaic.followup import Candidate, draw_hit, find_place
 
     def find(keyed: Iterable[tuple[int, ImageU8]], count: int) -> Sequence[Any]:
         images = (Candidate(key, image) for key, image in keyed)
@@ -70,7 +71,7 @@ def _found(context: JobContext, followup: Followup, folder: Path) -> tuple[list[
             raise UserError(text, code="file-missing")
     try:
         place, outline = place_of(followup.roi)
-        views = MosaicWindows if followup.target.kind == CanvasKind.MOSAIC else VideoFrames
+        views = VideoFrames if followup.target.kind == CanvasKind.VIDEO else ImageWindows
         with views(followup.target) as target:
             hits = target.search(find)
             rows: list[FollowupHit] = []

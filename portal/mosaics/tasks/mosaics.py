@@ -13,21 +13,23 @@ import numpy as np
 
 from ml.errors import MlError
 from ml.types import JsonObject
-from portal.archive import storage
 from portal.archive.models import ItemState
-from portal.core.tasks import JobContext, JobResult, Priority, UserError, task
+from portal.archive.storage import files as storage
+from portal.core.tasks import JobContext, JobResult, Priority, UserError, job_task
 from portal.mosaics.build import BuiltComponent, BuiltFrame, BuiltMosaic
 from portal.mosaics.build_cache import build_cache_claim
 from portal.mosaics.models import Mosaic
-from portal.mosaics.selectors import span_frames
-from portal.mosaics.services import JOB_KIND, mosaic_ready, mosaic_refused, state_again
+from portal.mosaics.selectors.mosaics import span_frames
+from portal.mosaics.services.mosaics import JOB_KIND, mosaic_ready, mosaic_refused
+from portal.mosaics.services.states import state_again
 from portal.mosaics.tasks.errors import sentence
 
 if TYPE_CHECKING:
-    from ml.mosaic import ComponentResult, FrameResult, MosaicConfig, MosaicResult
+    from ml.mosaic.config import MosaicConfig
+    from ml.mosaic.result import ComponentResult, FrameResult, MosaicResult
 
 
-@task(
+@job_task(
     JOB_KIND,
     title="Build mosaic",
     priority=Priority.INGEST,
@@ -61,7 +63,8 @@ def _mosaic(mosaic_id: str) -> Mosaic:
 
 
 def _build(context: JobContext, mosaic: Mosaic, folder: Path, stages: Path | None) -> BuiltMosaic:
-    from ml.mosaic import NothingRegisteredError, build_mosaic
+    from ml.mosaic import build_mosaic
+    from ml.mosaic.gaps import NothingRegisteredError
 
     canvas = mosaic.video.canvas
     if canvas is None:
@@ -93,19 +96,19 @@ def _build(context: JobContext, mosaic: Mosaic, folder: Path, stages: Path | Non
 
 
 def _seconds(mosaic: Mosaic) -> str:
-    """``From 2 s to 5.48 s``: of the frames asked for."""
+    """``From 2 s to 5.48 s``: span of the requested frames."""
     span, second = span_frames(mosaic.video, mosaic.config), mosaic.video.time_base_s
     first_s, last_s = span.first_pts * second, span.last_pts * second
     return f"From {round(first_s, 2):g} s to {round(last_s, 2):g} s"
 
 
 def _in_its_place(path: Path) -> None:
-    """The growing preview lies among the stages, where the web process looks for it."""
+    """Accept the preview's path: it is among the stages, where the web process reads it."""
 
 
 def _config(mosaic: Mosaic) -> MosaicConfig:
     """The engine's choices; a span in seconds becomes its first and last time stamp."""
-    from ml.mosaic import MosaicConfig
+    from ml.mosaic.config import MosaicConfig
 
     names = ("step", "motion_model")
     chosen: dict[str, Any] = {k: v for k, v in mosaic.config.items() if k in names}
@@ -171,7 +174,7 @@ def _frame(frame: FrameResult) -> BuiltFrame:
 
 
 MESH_DECIMALS = 2
-"""Of a displacement: a hundredth of a px, as outlines are kept."""
+"""Decimals of a displacement: a hundredth of a px, as in stored outlines."""
 
 
 def _number(value: float | None) -> float | None:

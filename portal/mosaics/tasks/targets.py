@@ -1,4 +1,4 @@
-"""Where a place is looked for: the frames of a video, or windows of a mosaic."""
+"""Images to search for a place: frames of a video, or windows of a mosaic or still."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from ml.imaging.videos import iter_frames, read_frame
+from ml.imaging.videos.video import iter_frames, read_frame
 from ml.types import ArrayF64, ImageU8
 from portal.annotations.models import Roi
-from portal.archive import storage
 from portal.archive.models import Canvas, CanvasKind
-from portal.archive.selectors import canvas_video, frame_pixels, frame_table
+from portal.archive.selectors.canvases import canvas_video
+from portal.archive.selectors.frames import frame_pixels, frame_table
 from portal.archive.selectors.pixels import canvas_slide_open
+from portal.archive.storage import files as storage
 
 SAMPLED_FRAMES, NEARBY_FRAMES = 48, 4
 """A first pass that bounds the work for any length of video, and frames around what it finds."""
@@ -24,16 +25,16 @@ PLACE_MARGIN, PLACE_SMALLEST_PX, PLACE_LARGEST_PX = 0.75, 192, 720
 """Surroundings of the ROI, as a share of its side; the smallest and largest picture of it: enough
 texture to match, and no more than a frame's worth of key points."""
 
-WINDOW_PX, WINDOW_STEP_PX, MOSAIC_LARGEST_PX = 640, 400, 2400
-"""Windows of a frame's size that overlap by more than a third, over a mosaic drawn no larger than
+WINDOW_PX, WINDOW_STEP_PX, IMAGE_LARGEST_PX = 640, 400, 2400
+"""Windows of a frame's size that overlap by more than a third, over an image drawn no larger than
 this many px: at most 36 of them."""
 
 MAX_HITS = 8
-"""As ``FollowupConfig.max_hits``."""
+"""Same as ``FollowupConfig.max_hits``."""
 
 
 class FrameNames(TypedDict):
-    """What names a frame; all None on a mosaic, which has no time."""
+    """Identification of a frame; all None on a mosaic or still, which has no time."""
 
     index: int | None
     pts: int | None
@@ -41,7 +42,7 @@ class FrameNames(TypedDict):
 
 
 class PlaceFound(Protocol):
-    """What is used here of ``ml.mosaic.PlaceHit``."""
+    """Attributes of ``ml.mosaic.followup.PlaceHit`` that are used here."""
 
     key: int
     score: float
@@ -103,7 +104,7 @@ class VideoFrames:
         return sorted(hits, key=lambda hit: (-hit.score, hit.key))[:MAX_HITS]
 
     def image(self, index: int) -> ImageU8:
-        """One frame."""
+        """A frame."""
         return read_frame(self._path, int(self._table.pts[index]), table=self._table)
 
     def names(self, index: int) -> FrameNames:
@@ -122,12 +123,12 @@ class VideoFrames:
         return [i for i in wanted if 0 <= i < len(self._table) and i % step]
 
 
-class MosaicWindows:
-    """Overlapping windows of a mosaic, scaled so that a few dozen cover it."""
+class ImageWindows:
+    """Overlapping windows of a mosaic or still, scaled so that a few dozen cover it."""
 
     def __init__(self, canvas: Canvas) -> None:
         self._slide = canvas_slide_open(canvas)
-        self._down = max(1.0, max(canvas.width_px, canvas.height_px) / MOSAIC_LARGEST_PX)
+        self._down = max(1.0, max(canvas.width_px, canvas.height_px) / IMAGE_LARGEST_PX)
         width, height = canvas.width_px / self._down, canvas.height_px / self._down
         self._size = (min(WINDOW_PX, round(width)), min(WINDOW_PX, round(height)))
         self._corners = [
@@ -135,7 +136,7 @@ class MosaicWindows:
         ]
         self.searched = len(self._corners)
 
-    def __enter__(self) -> MosaicWindows:
+    def __enter__(self) -> ImageWindows:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -154,17 +155,17 @@ class MosaicWindows:
         return hits
 
     def image(self, index: int) -> ImageU8:
-        """One window."""
+        """A window."""
         x, y = self._corners[index]
         size_l0 = (self._size[0] * self._down, self._size[1] * self._down)
         return self._slide.read_region((x * self._down, y * self._down), size_l0, self._size)
 
     def names(self, index: int) -> FrameNames:
-        """A mosaic has no time."""
+        """A mosaic or still has no time."""
         return {"index": None, "pts": None, "time_s": None}
 
     def on_canvas(self, hit: PlaceFound) -> ArrayF64:
-        """The outline in level-0 pixels of the mosaic."""
+        """The outline in level-0 pixels of the image."""
         outline: ArrayF64 = (hit.outline_frame + np.array(self._corners[hit.key])) * self._down
         return outline
 

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ml.errors import MlError
-from ml.imaging.videos import iter_frames
+from ml.imaging.videos.video import iter_frames
 from ml.types import ArrayF64, FrameTable, ImageU8
 from portal.annotations.geometry import GeoJsonGeometry, polygons_of
 from portal.annotations.models import Roi
-from portal.archive import storage
-from portal.archive.selectors import canvas_video, frame_table
+from portal.archive.selectors.canvases import canvas_video
+from portal.archive.selectors.frames import frame_table
+from portal.archive.storage import files as storage
 from portal.core.errors import PortalError
-from portal.core.tasks import JobContext, JobResult, UserError, task
+from portal.core.tasks import JobContext, JobResult, UserError, job_task
 from portal.jobs.models import Job
 from portal.mosaics.services.tracking import (
     TRACK_KIND,
@@ -29,12 +30,12 @@ from portal.mosaics.services.tracking import (
 from portal.mosaics.tasks.errors import sentence
 
 if TYPE_CHECKING:
-    from ml.mosaic import Track
+    from ml.mosaic.tracking import Track
 
 RUN_FRAMES = 24  # decoded at once where it goes backwards: 150 MB at 1080p
 
 
-@task(TRACK_KIND, title="Follow region", retry_on=(OSError,))
+@job_task(TRACK_KIND, title="Follow region", retry_on=(OSError,))
 def roi_track(
     context: JobContext, *, roi_id: str, version: int, first: int, last: int
 ) -> JobResult:
@@ -62,14 +63,18 @@ def roi_track(
             track_written(roi=roi, user=job.created_by, version=version, span=span, found=found)
     except PortalError as error:
         raise UserError(error.message, code=error.code) from error
-    told: JobResult = {"frames": len(track.outlines) - 1, "last": reached, "key_frames": len(found)}
+    result: JobResult = {
+        "frames": len(track.outlines) - 1,
+        "last": reached,
+        "key_frames": len(found),
+    }
     if track.lost:
-        told |= {"outcome": f"lost after frame {reached + 1}", "reason": track.lost}
-    return told
+        result |= {"outcome": f"lost after frame {reached + 1}", "reason": track.lost}
+    return result
 
 
 def _followed(context: JobContext, roi: Roi, outline: GeoJsonGeometry, span: TrackSpan) -> Track:
-    from ml.mosaic import track_outline
+    from ml.mosaic.tracking import track_outline
 
     total = abs(span.last - span.first)
 
@@ -89,7 +94,7 @@ def _followed(context: JobContext, roi: Roi, outline: GeoJsonGeometry, span: Tra
 
 
 def _frames(source: Path, table: FrameTable, span: TrackSpan) -> Iterator[tuple[int, ImageU8]]:
-    """From the first to the last; backwards in runs that are decoded forwards."""
+    """Yield (index, frame) from the first to the last; backwards in runs decoded forwards."""
     if span.last >= span.first:
         yield from _decoded(source, table, span.first, span.last)
         return
@@ -107,7 +112,7 @@ def _decoded(
 
 
 def _vertices(geometry: GeoJsonGeometry) -> ArrayF64:
-    """(V, 2): every vertex of every ring, as it stands in the geometry."""
+    """(V, 2): every vertex of every ring, in the order of the geometry."""
     rings = [ring for part in polygons_of(geometry) for ring in part]
     return np.concatenate([np.array(ring, np.float64) for ring in rings])
 
@@ -116,7 +121,7 @@ def _key_frames(
     track: Track, outline: GeoJsonGeometry, table: FrameTable
 ) -> Iterator[TrackedKeyFrame]:
     """The tracked outlines as key frames, less the first, which is there already."""
-    from ml.mosaic import TrackConfig, key_outlines
+    from ml.mosaic.tracking import TrackConfig, key_outlines
 
     keys = list(key_outlines(track, TrackConfig().tolerance_px))
     for key in keys[1:]:

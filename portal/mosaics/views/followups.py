@@ -10,29 +10,34 @@ from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods
 
-from portal.annotations.selectors import roi_get
-from portal.archive.selectors import canvas_get
-from portal.archive.serializers import thumbnail_url
+from portal.annotations.selectors.rois import roi_get
+from portal.archive.selectors.canvases import canvas_get
+from portal.archive.serializers.canvases import thumbnail_url
 from portal.core.errors import InvalidInputError
+from portal.core.http.audit_rules import MINUTE_S, AuditRule, audited
 from portal.core.http.htmx import wants_part
 from portal.labs.requests import user_of
 from portal.mosaics.rules import may_build
 from portal.mosaics.selectors import followups
 from portal.mosaics.serializers.followups import hit_represent
-from portal.mosaics.services import followup_create
+from portal.mosaics.services.followups import followup_create
 
 
+@audited(
+    GET=AuditRule("roi.viewed", "roi", "roi_id"),
+    POST=AuditRule("followup.requested", "roi", "roi_id"),
+)
 @never_cache
 @login_required
 @require_http_methods(["GET", "POST"])
 def followup_new(request: HttpRequest, roi_id: uuid.UUID) -> HttpResponse:
-    """Where to look for a place: other videos and mosaics of the patient, and earlier answers."""
+    """Form for a follow-up: other videos and mosaics of the patient, and earlier results."""
     user = user_of(request)
     roi = roi_get(user, roi_id, with_shared=False)
     if request.method == "POST":
         target = canvas_get(user=user, canvas_id=_id(request.POST.get("target", "")))
-        asked = followup_create(roi=roi, target=target, user=user)
-        return redirect("mosaics:followup_detail", followup_id=asked.followup.pk)
+        created = followup_create(roi=roi, target=target, user=user)
+        return redirect("mosaics:followup_detail", followup_id=created.followup.pk)
     targets = list(followups.followup_targets(roi)[:200])
     context = {
         "roi": roi,
@@ -44,6 +49,7 @@ def followup_new(request: HttpRequest, roi_id: uuid.UUID) -> HttpResponse:
     return render(request, "mosaics/followup_new.html", context)
 
 
+@audited(GET=AuditRule("followup.viewed", "followup", "followup_id", every_s=MINUTE_S))
 @never_cache
 @login_required
 @require_GET

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterable
 from typing import TypedDict
 from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
+from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
@@ -17,23 +19,34 @@ from django.views.decorators.http import require_GET, require_POST
 
 from ml.types import JsonObject
 from portal.archive.models import Canvas, CanvasKind, Case, ItemState, Video
-from portal.archive.selectors import case_get, video_get
-from portal.archive.serializers import thumbnail_url
+from portal.archive.selectors.cases import case_get
+from portal.archive.selectors.items import video_get
+from portal.archive.serializers.canvases import thumbnail_url
 from portal.archive.views.notices import deleted_notice
 from portal.core.errors import ConflictError, InvalidInputError, UnavailableError
+from portal.core.http.audit_rules import HOUR_S, MINUTE_S, AuditRule, audited, rejections
 from portal.core.http.htmx import wants_part
 from portal.jobs.models import Job
-from portal.labs.requests import user_of
-from portal.mosaics import selectors, services
+from portal.labs.models import User
+from portal.labs.requests import lab_chosen_by, user_of
+from portal.labs.selectors import lab_current
 from portal.mosaics.build_cache import build_cache_exists, build_cache_preview
 from portal.mosaics.downloads import PNG_LARGEST, PNG_SIZES
 from portal.mosaics.models import Mosaic
 from portal.mosaics.options import MOTION_MODELS, options_clean, options_words, span_words
 from portal.mosaics.rules import may_build
-from portal.mosaics.selectors import frame_runs, mosaic_report, reasons_of, runs_lost
+from portal.mosaics.selectors import mosaics as selectors
+from portal.mosaics.selectors.frames import frame_runs, mosaic_report, reasons_of, runs_lost
 from portal.mosaics.selectors.mosaics import Estimate
+from portal.mosaics.services import mosaics as services
 from portal.mosaics.services import removal
 
+_PAGE = 24  # mosaics per page: six rows of four cards
+_STATES = (
+    (ItemState.READY, "Ready"),
+    (ItemState.PREPARING, "Being built"),
+    (ItemState.FAILED, "Failed"),
+)
 LOST_SHOWN = 20
 """Rows of a table that fits a screen; the strip above it shows all."""
 
@@ -51,6 +64,28 @@ STAGES = (
 """Phases of the engine's progress, in order, in words."""
 
 
+@audited(GET=AuditRule("mosaic.listed", every_s=HOUR_S))
+@login_required
+@require_GET
+def mosaic_list(request: HttpRequest) -> HttpResponse:
+    """List the mosaics of the chosen lab, or of all labs of the user; ``?q=`` and ``?state=``."""
+    user = user_of(request)
+    lab = lab_current(user, chosen=lab_chosen_by(request))
+    q, state = request.GET.get("q", "").strip(), request.GET.get("state", "")
+    mosaics = selectors.mosaic_search(user, lab=lab, text=q, state=state)
+    page = Paginator(mosaics, _PAGE).get_page(request.GET.get("page"))
+    context = {
+        "lab": lab,
+        "q": q,
+        "state": state,
+        "states": _STATES,
+        "page_obj": page,
+        "cards": _cards(page.object_list, user),
+    }
+    return render(request, "mosaics/list.html", context)
+
+
+@audited(GET=AuditRule("mosaic.viewed", "mosaic", "mosaic_id", every_s=MINUTE_S))
 @never_cache
 @login_required
 @require_GET
@@ -84,6 +119,7 @@ def mosaic_detail(request: HttpRequest, mosaic_id: uuid.UUID) -> HttpResponse:
     return render(request, template, context)
 
 
+@audited(GET=AuditRule("item.viewed", "video", "video_id", every_s=MINUTE_S))
 @never_cache
 @login_required
 @require_GET
@@ -117,23 +153,25 @@ def video_mosaics(request: HttpRequest, video_id: uuid.UUID) -> HttpResponse:
     return render(request, "mosaics/video.html", context)
 
 
+@audited(POST=AuditRule("mosaic.requested", "video", "video_id"))
 @login_required
 @require_POST
 def mosaic_create(request: HttpRequest, video_id: uuid.UUID) -> HttpResponse:
     """Have the mosaic of a video built, and go to its page."""
     user = user_of(request)
-    asked = services.mosaic_create(
+    created = services.mosaic_create(
         video=video_get(user=user, video_id=video_id), user=user, config=_config(request.POST)
     )
-    if not asked.is_new and asked.mosaic.state == ItemState.READY:
+    if not created.is_new and created.mosaic.state == ItemState.READY:
         messages.info(request, "This mosaic has already been built.")
-    return redirect("mosaics:mosaic_detail", mosaic_id=asked.mosaic.pk)
+    return redirect("mosaics:mosaic_detail", mosaic_id=created.mosaic.pk)
 
 
+@audited(POST=rejections("trash.put", "mosaic", "mosaic_id"))
 @login_required
 @require_POST
 def mosaic_delete(request: HttpRequest, mosaic_id: uuid.UUID) -> HttpResponse:
-    """Put a mosaic into the bin, and go to the others of its video."""
+    """Put a mosaic into the trash, and go to the others of its video."""
     user = user_of(request)
     mosaic = selectors.mosaic_get(user, mosaic_id)
     try:
@@ -145,10 +183,11 @@ def mosaic_delete(request: HttpRequest, mosaic_id: uuid.UUID) -> HttpResponse:
     return redirect("mosaics:video_mosaics", video_id=mosaic.video_id)
 
 
+@audited(GET=AuditRule("case.viewed", "case", "case_id", every_s=HOUR_S))
 @login_required
 @require_GET
 def case_mosaics(request: HttpRequest, case_id: uuid.UUID) -> HttpResponse:
-    """The mosaics of a case alone, for the case's page to renew."""
+    """The mosaics of a case as a fragment, which the case's page reloads."""
     return HttpResponse(case_section(request, case_get(user=user_of(request), case_id=case_id)))
 
 
@@ -157,16 +196,7 @@ def case_section(request: HttpRequest, case: Case) -> str:
     mosaics = _of_case(request, case.pk)
     if not mosaics:
         return ""
-    building = [m for m in mosaics if m.state == ItemState.PREPARING]
-    jobs = selectors.mosaic_jobs(building, user=user_of(request))
-    cards = [
-        {
-            "mosaic": mosaic,
-            "job": jobs.get(mosaic.pk),
-            "preview_url": thumbnail_url(mosaic.canvas) if mosaic.canvas else None,
-        }
-        for mosaic in mosaics
-    ]
+    cards = _cards(mosaics, user_of(request))
     context = {"case_id": case.pk, "cards": cards}
     return render_to_string("mosaics/_case_section.html", context, request)
 
@@ -193,6 +223,28 @@ def canvas_action(request: HttpRequest, canvas: Canvas) -> str:
         return render_to_string("mosaics/_canvas_action.html", context, request)
     video: Video | None = getattr(canvas, "video", None)
     return video_action(request, video) if video is not None else ""
+
+
+class _Card(TypedDict):
+    """Context of ``mosaics/_card.html``; the job only during the build."""
+
+    mosaic: Mosaic
+    job: Job | None
+    preview_url: str | None
+
+
+def _cards(mosaics: Iterable[Mosaic], user: User) -> list[_Card]:
+    mosaics = list(mosaics)
+    building = [m for m in mosaics if m.state == ItemState.PREPARING]
+    jobs = selectors.mosaic_jobs(building, user=user)
+    return [
+        {
+            "mosaic": mosaic,
+            "job": jobs.get(mosaic.pk),
+            "preview_url": thumbnail_url(mosaic.canvas) if mosaic.canvas else None,
+        }
+        for mosaic in mosaics
+    ]
 
 
 def _config(sent: QueryDict) -> JsonObject:
@@ -235,9 +287,9 @@ def _longer(mosaic: Mosaic) -> str:
 
 
 def _steps(request: HttpRequest) -> list[int]:
-    """The steps offered; one that is asked for by the address among them."""
-    asked = request.GET.get("step", "")
-    more = {int(asked)} if asked.isdecimal() and len(asked) < 4 else set()
+    """Offered steps, including the one in the query."""
+    step = request.GET.get("step", "")
+    more = {int(step)} if step.isdecimal() and len(step) < 4 else set()
     return sorted({*STEPS, *more} - {0})
 
 
@@ -252,7 +304,8 @@ def _stages(job: Job | None) -> list[tuple[str, str]]:
 
 
 def _growing_url(mosaic: Mosaic) -> str:
-    """Of what has been stitched so far; it changes with the picture. Empty before there is one."""
+    """URL of a running build's preview, with a version that changes with it; empty if there is
+    none."""
     try:
         stamp = build_cache_preview(mosaic).stat().st_mtime_ns
     except OSError:
@@ -268,7 +321,7 @@ def _png_sizes(canvas: Canvas) -> list[int]:
 
 
 def _of_case(request: HttpRequest, case_id: uuid.UUID) -> list[Mosaic]:
-    """The case's mosaics, asked for once a request however many videos it has."""
+    """Mosaics of the case, queried one time per request for any number of videos."""
     known: dict[uuid.UUID, list[Mosaic]] = request.__dict__.setdefault("_case_mosaics", {})
     if case_id not in known:
         mosaics = selectors.mosaic_list(user_of(request), with_shared=True)

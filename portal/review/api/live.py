@@ -15,24 +15,25 @@ from rest_framework.response import Response
 from portal.annotations.api.rows import RoiRowsRenderer
 from portal.annotations.serializers import FiniteField, RoiSerializer
 from portal.archive.models import Canvas
-from portal.archive.selectors import canvas_get
+from portal.archive.selectors.canvases import canvas_get
 from portal.core.api.views import ApiView
+from portal.core.http.audit_rules import HOUR_S, AuditRule, audited
 from portal.labs.models import TokenArea
 from portal.labs.requests import user_of
-from portal.review.api.told import (
-    TOLD_AGAIN_S,
+from portal.review.api.live_answers import (
+    REPEAT_S,
     TaggedAnswer,
     change_text,
+    included_rois,
+    live_answer,
     person_text,
-    rois_carried,
-    told,
 )
-from portal.review.selectors import CanvasNow, canvas_now
-from portal.review.services import presence_end, presence_note
+from portal.review.selectors.live import CanvasNow, canvas_now
+from portal.review.services.presence import presence_end, presence_note
 
 
 class LiveQuerySerializer(serializers.Serializer[Any]):
-    """Since when, and for which page."""
+    """Cursor, and the requesting page."""
 
     since = serializers.DateTimeField(required=False, help_text="`cursor` of the last answer")
     tab = serializers.UUIDField(required=False, help_text="The page that asks")
@@ -50,20 +51,24 @@ class RoiChangedSerializer(serializers.Serializer[Any]):
 
 
 class PersonSerializer(serializers.Serializer[Any]):
-    """Somebody else who has the canvas open."""
+    """Another person who has the canvas open."""
 
     id = serializers.UUIDField()
     name = serializers.CharField()
     initials = serializers.CharField()
     hue = serializers.IntegerField(help_text="0 to 7, the same on every page")
     view = serializers.ListField(
-        child=serializers.FloatField(), allow_null=True, help_text="left, top, right, bottom"
+        child=serializers.FloatField(),
+        min_length=4,
+        max_length=4,
+        allow_null=True,
+        help_text="left, top, right, bottom",
     )
     roi = serializers.UUIDField(allow_null=True, help_text="The ROI that they have selected")
 
 
 class CanvasNowSerializer(serializers.Serializer[Any]):
-    """What others do."""
+    """Others' activity on a canvas."""
 
     cursor = serializers.DateTimeField()
     changed = RoiChangedSerializer(many=True)
@@ -83,11 +88,12 @@ class PresenceSerializer(serializers.Serializer[Any]):
     roi = serializers.UUIDField(required=False, allow_null=True)
 
 
+@audited(GET=AuditRule("canvas.read", "canvas", "id", every_s=HOUR_S, only_tokens=True))
 class CanvasLiveApi(ApiView):
     """Others' changes on a canvas, and who has it open."""
 
     area = TokenArea.ROIS
-    keeps_tags = True
+    has_own_tags = True
     renderer_classes = (RoiRowsRenderer,)
 
     @extend_schema(
@@ -100,16 +106,16 @@ class CanvasLiveApi(ApiView):
         summary="Show what others do on a canvas",
     )
     def get(self, request: Request, id: uuid.UUID) -> Response:
-        """Cheap enough to be asked every second, with the ETag of the last answer.
+        """Changes and people since a cursor; supports ETag and may be polled every second.
 
-        Small ROIs go along with their change; `GET /rois/?canvas=&ids=` has the others.
+        Small ROIs are included with their change; `GET /rois/?canvas=&ids=` has the others.
         """
         query = LiveQuerySerializer(data=request.query_params)
         query.is_valid(raise_exception=True)
-        asked = query.validated_data
-        canvas, since = _canvas(request, id), asked.get("since", timezone.now())
-        now = canvas_now(user_of(request), canvas, since=since, tab=asked.get("tab"))
-        answer = _told(now, since)
+        data = query.validated_data
+        canvas, since = _canvas(request, id), data.get("since", timezone.now())
+        now = canvas_now(user_of(request), canvas, since=since, tab=data.get("tab"))
+        answer = _live_answer(now, since)
         headers = {"ETag": answer.etag, "Cache-Control": "private, no-cache"}
         known = request.headers.get("If-None-Match", "")
         if answer.is_known(known, since=since, now=now.cursor):
@@ -123,17 +129,18 @@ class CanvasLiveApi(ApiView):
         summary="Report that a page is open",
     )
     def put(self, request: Request, id: uuid.UUID) -> Response:
-        """Now and then while the page is seen, and when its view or its ROI changed."""
+        """Send it from time to time while the page is visible, and when its view or selected ROI
+        changes."""
         canvas = _canvas(request, id)
         body = PresenceSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        asked = body.validated_data
+        data = body.validated_data
         presence_note(
             canvas=canvas,
             user=user_of(request),
-            tab=asked["tab"],
-            view=asked.get("view"),
-            roi_id=asked.get("roi"),
+            tab=data["tab"],
+            view=data.get("view"),
+            roi_id=data.get("roi"),
         )
         return Response(status=status.HTTP_204_NO_CONTENT)
 
@@ -144,7 +151,7 @@ class CanvasLiveApi(ApiView):
         summary="Report that a page was left",
     )
     def delete(self, request: Request, id: uuid.UUID) -> Response:
-        """Others stop seeing it at once."""
+        """The page is no longer shown to others."""
         canvas = _canvas(request, id)
         body = PresenceSerializer(data=request.data)
         body.is_valid(raise_exception=True)
@@ -152,11 +159,11 @@ class CanvasLiveApi(ApiView):
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
-def _told(now: CanvasNow, since: datetime) -> TaggedAnswer:
-    """With the ROIs that changed since the cursor; earlier ones were mostly sent already."""
-    after = since - timedelta(seconds=TOLD_AGAIN_S)
-    rois = rois_carried([one for one in now.changed if one.changed_at > after])
-    return told(
+def _live_answer(now: CanvasNow, since: datetime) -> TaggedAnswer:
+    """Response with the ROIs that changed since the cursor; earlier ones were mostly sent."""
+    after = since - timedelta(seconds=REPEAT_S)
+    rois = included_rois([one for one in now.changed if one.changed_at > after])
+    return live_answer(
         cursor=now.cursor,
         changes=(change_text(one, rois.get((one.id, one.version))) for one in now.changed),
         people=map(person_text, now.people),

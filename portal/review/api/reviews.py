@@ -1,4 +1,4 @@
-"""``/api/v1/reviews/``, the thread of an ROI, and a lab's rules."""
+"""REST of reviews, the thread of an ROI, and the review settings of a lab."""
 
 from __future__ import annotations
 
@@ -12,15 +12,18 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.annotations.models import ReviewRules, Roi
-from portal.annotations.selectors import review_rules_of, roi_get
-from portal.annotations.services import review_rules_set
+from portal.annotations.selectors.reviewing import review_rules_of
+from portal.annotations.selectors.rois import roi_get
+from portal.annotations.services.reviewing import review_rules_set
 from portal.core.api.paging import InOrder
 from portal.core.api.views import ApiView, ApiViewSet
 from portal.core.errors import NotFoundError
+from portal.core.http.audit_rules import HOUR_S, MINUTE_S, AuditRule, audited, rejections
 from portal.labs.models import TokenArea
 from portal.labs.requests import user_of
 from portal.labs.selectors import lab_named
-from portal.review import selectors
+from portal.review.selectors.queue import QueueFilter, review_queue
+from portal.review.selectors.threads import comment_entry, thread_of
 from portal.review.serializers import (
     CommentCreateSerializer,
     QueuedSerializer,
@@ -31,11 +34,13 @@ from portal.review.serializers import (
     ThreadEntrySerializer,
     verdicts_represent,
 )
-from portal.review.services import comment_add, rois_review
+from portal.review.services.comments import comment_add
+from portal.review.services.verdicts import rois_review
 
 
+@audited(list=AuditRule("review.viewed", every_s=HOUR_S))
 class ReviewApi(ApiViewSet[Roi]):
-    """The queue of review."""
+    """Review queue."""
 
     area = TokenArea.ROIS
     queryset = Roi.objects.none()
@@ -48,22 +53,23 @@ class ReviewApi(ApiViewSet[Roi]):
         summary="List ROIs by their review state",
     )
     def list(self, request: Request) -> Response:
-        """Of the caller's own labs; those that were changed longest ago come first."""
+        """ROIs of the user's own labs, the least recently changed first."""
         query = QueueQuerySerializer(data=request.query_params)
         query.is_valid(raise_exception=True)
-        asked = query.validated_data
+        data = query.validated_data
         names = ("state", "case", "since", "until")
-        wanted = selectors.QueueFilter(
-            lab_id=asked.get("lab"),
-            canvas_id=asked.get("canvas"),
-            label_id=asked.get("label"),
-            person_id=asked.get("person"),
-            **{name: asked[name] for name in names if name in asked},
+        wanted = QueueFilter(
+            lab_id=data.get("lab"),
+            canvas_id=data.get("canvas"),
+            label_id=data.get("label"),
+            person_id=data.get("person"),
+            **{name: data[name] for name in names if name in data},
         )
-        page = self.paginate_queryset(selectors.review_queue(user_of(request), wanted))
+        page = self.paginate_queryset(review_queue(user_of(request), wanted))
         return self.get_paginated_response(QueuedSerializer(page, many=True).data)
 
 
+@audited(POST=rejections("roi.saved"))
 class RoiReviewApi(ApiView):
     """Submit, accept or reject ROIs."""
 
@@ -76,24 +82,28 @@ class RoiReviewApi(ApiView):
         summary="Submit, accept or reject ROIs",
     )
     def post(self, request: Request) -> Response:
-        """Each by itself: `results` says what became of it, in the order of the request.
+        """Review each ROI independently; `results` are in the order of the request.
 
-        One that was changed since it was looked at is left alone.
+        An ROI whose version differs from the given one is left unchanged.
         """
         body = ReviewSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        asked = body.validated_data
+        data = body.validated_data
         verdicts = rois_review(
             user=user_of(request),
-            rois=[(one["id"], one["version"]) for one in asked["rois"]],
-            state=asked["state"],
-            comment=asked.get("comment", ""),
+            rois=[(one["id"], one["version"]) for one in data["rois"]],
+            state=data["state"],
+            comment=data.get("comment", ""),
         )
         return Response(verdicts_represent(verdicts))
 
 
+@audited(
+    GET=AuditRule("roi.viewed", "roi", "id", every_s=MINUTE_S),
+    POST=rejections("roi.commented", "roi", "id"),
+)
 class RoiThreadApi(ApiView, GenericAPIView[Roi]):
-    """What was said about an ROI."""
+    """Comments on an ROI and its review steps."""
 
     area = TokenArea.ROIS
     queryset = Roi.objects.none()
@@ -106,8 +116,8 @@ class RoiThreadApi(ApiView, GenericAPIView[Roi]):
         summary="Show the thread of an ROI",
     )
     def get(self, request: Request, id: uuid.UUID) -> Response:
-        """Steps of review and comments, first to last. Another lab's comments are not shared."""
-        entries = selectors.thread_of(_roi(request, id))
+        """Review steps and comments, first to last. Another lab's comments are not shared."""
+        entries = thread_of(_roi(request, id))
         thread: Any = InOrder("thread", entries, lambda entry: entry.place)
         page = self.paginate_queryset(thread)
         return self.get_paginated_response(ThreadEntrySerializer(page, many=True).data)
@@ -119,17 +129,18 @@ class RoiThreadApi(ApiView, GenericAPIView[Roi]):
         summary="Comment on an ROI",
     )
     def post(self, request: Request, id: uuid.UUID) -> Response:
-        """Returns the comment as the thread shows it."""
+        """Returns the comment as an entry of the thread."""
         roi = _roi(request, id)
         body = CommentCreateSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        said = comment_add(roi=roi, user=user_of(request), text=body.validated_data["text"])
-        entry = ThreadEntrySerializer(selectors.comment_entry(said)).data
+        comment = comment_add(roi=roi, user=user_of(request), text=body.validated_data["text"])
+        entry = ThreadEntrySerializer(comment_entry(comment)).data
         return Response(entry, status=status.HTTP_201_CREATED)
 
 
+@audited(PUT=rejections("review_rules.changed", "lab", "id"))
 class ReviewRulesApi(ApiView):
-    """How a lab reviews."""
+    """Review settings of a lab."""
 
     area = TokenArea.LAB
     if_match: ClassVar = {"PUT": False}
@@ -140,7 +151,7 @@ class ReviewRulesApi(ApiView):
         summary="Show how a lab reviews",
     )
     def get(self, request: Request, id: uuid.UUID) -> Response:
-        """For its members."""
+        """For members."""
         lab = lab_named(user_of(request), id)
         return Response(self.shown(self.seen(review_rules_of(lab.pk))))
 
@@ -151,7 +162,7 @@ class ReviewRulesApi(ApiView):
         summary="Set how a lab reviews",
     )
     def put(self, request: Request, id: uuid.UUID) -> Response:
-        """For its managers."""
+        """For managers."""
         lab = lab_named(user_of(request), id)
         self.seen(review_rules_of(lab.pk))
         body = ReviewRulesSerializer(data=request.data)
@@ -160,7 +171,7 @@ class ReviewRulesApi(ApiView):
         return Response(self.shown(rules))
 
     def shown(self, row: ReviewRules) -> Any:
-        """As everywhere."""
+        """Representation of the settings in answers."""
         return ReviewRulesSerializer(row).data
 
 

@@ -26,6 +26,7 @@ class Migration(migrations.Migration):
                 ('updated_at', models.DateTimeField(auto_now=True)),
                 ('version', models.PositiveIntegerField()),
                 ('text', models.CharField(max_length=2000)),
+                ('mentions', models.JSONField(default=list, help_text='Mentions of members as written, such as @Anna Berg')),
                 ('goes_with_verdict', models.BooleanField(default=False)),
                 ('author', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('lab', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='labs.lab')),

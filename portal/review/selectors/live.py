@@ -1,4 +1,4 @@
-"""What others do on a canvas: which ROIs changed lately, and who has it open."""
+"""Others' activity on a canvas: recently changed ROIs, and people who have it open."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from portal.archive.models import Canvas
 from portal.labs.models import Membership, User
 from portal.review.models import CanvasPresence
 
-AWAY_S = 25.0  # two signs of life were missed, with some seconds for a slow network
-OVERLAP_S = 15.0  # a change is stamped before it is committed: longer than a write may take
-MOST_CHANGES = 500  # beyond, the page loads its ROIs again
+AWAY_S = 25.0  # two missed signs of life, and some seconds for a slow network
+OVERLAP_S = 15.0  # longer than a write may take: its time is set before it is committed
+MAX_CHANGES = 500  # beyond, the page loads its ROIs again
 HUES = 8  # of the avatars: as many as tokens.css has
 
 
 @dataclass(frozen=True, slots=True)
 class RoiChanged:
-    """An ROI that differs from what a page may hold."""
+    """An ROI that may differ from the page's copy."""
 
     id: uuid.UUID
     version: int
@@ -33,12 +33,12 @@ class RoiChanged:
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Somebody else who has the canvas open.
+    """Another person who has the canvas open.
 
     Attributes:
         hue: 0 to ``HUES`` - 1, the same on every page.
-        view: left, top, right, bottom in level-0 pixels; None if it is not told.
-        roi: the one they have chosen.
+        view: left, top, right, bottom in level-0 pixels; None if it is unknown.
+        roi: Id of their selected ROI.
     """
 
     id: uuid.UUID
@@ -51,7 +51,7 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class OpenPage:
-    """One tab of a person that shows the canvas."""
+    """A tab of a user that shows the canvas."""
 
     tab: uuid.UUID
     person: Person
@@ -59,11 +59,11 @@ class OpenPage:
 
 @dataclass(frozen=True, slots=True)
 class CanvasNow:
-    """The state of a canvas for one page.
+    """State of a canvas for one page.
 
     Attributes:
-        cursor: to ask from, next time.
-        has_more: more changed than are listed: read them all.
+        cursor: Cursor of the next request.
+        has_more: More changed than are listed: read all ROIs.
     """
 
     cursor: datetime
@@ -73,31 +73,31 @@ class CanvasNow:
 
 
 def canvas_now(user: User, canvas: Canvas, *, since: datetime, tab: uuid.UUID | None) -> CanvasNow:
-    """What changed on a canvas since, and who else looks at it. Call with a canvas found visible.
+    """Changes on a canvas since a time, and other people on it. The canvas must be visible.
 
-    Changes of the last seconds before ``since`` are told once more, as one may have been committed
-    late; a page knows them by their version.
+    Changes of the last seconds before ``since`` are repeated, as one may have been committed late;
+    pages recognise them by their version.
 
     Args:
-        tab: the page that asks, which does not meet itself.
+        tab: The requesting page, which is excluded.
     """
     now = timezone.now()
     changed = changes_since(Roi.objects.visible_to(user), canvas.pk, since)
-    has_more = len(changed) > MOST_CHANGES
-    # Guests of a shared case are told of nobody who shares no lab with them.
+    has_more = len(changed) > MAX_CHANGES
+    # Guests of a shared case only see people who share a lab with them.
     known = Membership.objects.visible_to(user)
     present = CanvasPresence.objects.not_hidden_from(user)
     pages = pages_open(present, canvas.pk, among=known, now=now)
     people = tuple(people_met(pages, user.pk, tab))
-    return CanvasNow(now, tuple(changed[:MOST_CHANGES]), has_more, people)
+    return CanvasNow(now, tuple(changed[:MAX_CHANGES]), has_more, people)
 
 
 def changes_since(rois: RoiQuerySet, canvas_id: uuid.UUID, since: datetime) -> list[RoiChanged]:
-    """Of these ROIs, the newest change first, and one more than are listed where there are more."""
+    """Changes of these ROIs, the newest first; one more than the limit if there are more."""
     rows = (
         rois.filter(canvas=canvas_id, updated_at__gte=since - timedelta(seconds=OVERLAP_S))
         .order_by("-updated_at", "id")
-        .values_list("pk", "version", "deleted_at", "updated_at")[: MOST_CHANGES + 1]
+        .values_list("pk", "version", "deleted_at", "updated_at")[: MAX_CHANGES + 1]
     )
     return [RoiChanged(pk, version, gone is not None, at) for pk, version, gone, at in rows]
 
@@ -109,7 +109,7 @@ def pages_open(
     among: QuerySet[Membership],
     now: datetime,
 ) -> list[OpenPage]:
-    """Pages that gave a sign of life, of these members, by name; of one person the newest first."""
+    """Pages that gave a sign of life, of these members, by name; of one user the newest first."""
     rows = (
         present.filter(
             canvas=canvas_id,
@@ -128,19 +128,19 @@ def pages_open(
 def people_met(
     pages: Iterable[OpenPage], user_id: uuid.UUID, tab: uuid.UUID | None
 ) -> Iterable[Person]:
-    """Each person once, without the page that asks."""
-    told = set[uuid.UUID]()
+    """Each person once, without the requesting page."""
+    listed = set[uuid.UUID]()
     for page in pages:
         person = page.person
-        if person.id not in told and (person.id, page.tab) != (user_id, tab):
-            told.add(person.id)
+        if person.id not in listed and (person.id, page.tab) != (user_id, tab):
+            listed.add(person.id)
             yield person
 
 
 def person_of(
     user_id: uuid.UUID, name: str, *, view: Sequence[float] | None, roi: uuid.UUID | None
 ) -> Person:
-    """As the others see them."""
+    """Person as displayed to others."""
     return Person(
         id=user_id,
         name=name,
@@ -152,7 +152,7 @@ def person_of(
 
 
 def initials_of(name: str) -> str:
-    """``PW`` of ``Dr Paula Weiss``: of the first and last word, without titles."""
+    """``PW`` of ``Dr Paula Weiss``: first and last word, without titles."""
     words = [
         word
         for word in name.partition("@")[0].partition(",")[0].replace(".", " ").split()

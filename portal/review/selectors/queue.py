@@ -1,4 +1,4 @@
-"""The queue: ROIs of a person's labs by their state in review."""
+"""Review queue: ROIs of a user's labs by review state."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from portal.review.models import RoiComment
 
 @dataclass(frozen=True, slots=True)
 class QueueFilter:
-    """Which ROIs to look at; None or empty: whatever they are.
+    """Filter of the review queue; None or empty matches everything.
 
     Attributes:
-        person_id: who drew them.
-        case: part of an accession number, or of the diagnosis.
-        since, until: days (UTC) of the last change, both included.
+        person_id: Author of the ROIs.
+        case: Part of an accession number, or of the diagnosis.
+        since, until: Days (UTC) of the last change, both included.
     """
 
     state: str = ReviewState.SUBMITTED
@@ -34,7 +34,7 @@ class QueueFilter:
     until: date | None = None
 
     def query(self) -> Q:
-        """The conditions as one ``Q``."""
+        """Conditions as one ``Q``."""
         exact = {
             "review_state": self.state or None,
             "lab_id": self.lab_id,
@@ -53,7 +53,7 @@ class QueueFilter:
 
 
 def review_queue(user: User, wanted: QueueFilter) -> RoiQuerySet:
-    """Live ROIs of the person's own labs with ``comment_count``, longest unchanged first."""
+    """Live ROIs of the user's own labs with ``comment_count``, longest unchanged first."""
     comments = (
         RoiComment.objects.filter(roi=OuterRef("pk"))
         .order_by()
@@ -74,6 +74,6 @@ def review_queue(user: User, wanted: QueueFilter) -> RoiQuerySet:
 
 
 def queue_people(user: User) -> QuerySet[User]:
-    """Who drew anything in the person's labs, for the filter."""
+    """Authors of ROIs in the user's labs, for the filter."""
     drawn = Roi.objects.owned_by(user).live().order_by().values("created_by").distinct()
     return User.objects.filter(pk__in=drawn).order_by("full_name", "email")

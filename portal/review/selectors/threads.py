@@ -1,4 +1,4 @@
-"""The thread of an ROI: its steps of review and what was said, in order of time."""
+"""Thread of an ROI: its review steps and comments in chronological order."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ COMMENT = "comment"
 
 @dataclass(frozen=True, slots=True)
 class ThreadEntry:
-    """A step, or a comment.
+    """A review step or a comment.
 
     Attributes:
-        id: of the revision that made the step, or of the comment.
-        kind: ``comment``, or the state of review that the step led to.
-        text: what was said; empty for a step without words.
-        author: a name; None if the account is gone.
+        id: Id of the revision of a step, or of the comment.
+        kind: ``comment``, or the review state after the step.
+        text: Text of the comment; empty for a step without one.
+        mentions: Mentions of members in the text, as written.
+        author: Name; None if the account no longer exists.
     """
 
     id: uuid.UUID
@@ -29,18 +30,19 @@ class ThreadEntry:
     version: int
     author: str | None
     at: datetime
+    mentions: tuple[str, ...] = ()
 
     @property
     def place(self) -> tuple[str, int, str]:
-        """In the thread: no two entries have the same."""
+        """Unique sort key in the thread."""
         at = self.at.astimezone(UTC).isoformat(timespec="microseconds")
         return at, self.version, str(self.id)
 
 
 def thread_of(roi: Roi) -> list[ThreadEntry]:
-    """Steps come from the revisions, so none is missing. Call with an ROI found visible."""
+    """Thread of a visible ROI; the review steps come from its revisions, so none is missing."""
     comments = list(RoiComment.objects.filter(roi=roi).select_related("author"))
-    words = {one.version: one.text for one in comments if one.goes_with_verdict}
+    explained = {one.version: one for one in comments if one.goes_with_verdict}
     revisions = (
         RoiRevision.objects.filter(roi=roi)
         .select_related("author")
@@ -50,18 +52,18 @@ def thread_of(roi: Roi) -> list[ThreadEntry]:
     entries, before = [], str(ReviewState.DRAFT)
     for one in revisions:
         if one.review_state != before:
-            text = words.get(one.version, "")
-            entries.append(_entry(one.review_state, text, one))
+            entries.append(_entry(one.review_state, explained.get(one.version), one))
         before = one.review_state
     entries += [comment_entry(one) for one in comments if not one.goes_with_verdict]
     return sorted(entries, key=lambda entry: entry.place)
 
 
 def comment_entry(comment: RoiComment) -> ThreadEntry:
-    """A comment as the thread has it."""
-    return _entry(COMMENT, comment.text, comment)
+    """A comment as an entry of the thread."""
+    return _entry(COMMENT, comment, comment)
 
 
-def _entry(kind: str, text: str, row: RoiComment | RoiRevision) -> ThreadEntry:
+def _entry(kind: str, comment: RoiComment | None, row: RoiComment | RoiRevision) -> ThreadEntry:
     author = str(row.author) if row.author else None
-    return ThreadEntry(row.pk, kind, text, row.version, author, row.created_at)
+    text, mentions = (comment.text, tuple(comment.mentions)) if comment else ("", ())
+    return ThreadEntry(row.pk, kind, text, row.version, author, row.created_at, mentions)

@@ -9,21 +9,24 @@ from portal.annotations.rules import require_annotate
 from portal.core.errors import InvalidInputError
 from portal.core.events import event_emit
 from portal.labs.models import User
+from portal.review.events import ReviewEvent
 from portal.review.models import COMMENT_MAX, RoiComment
+from portal.review.services.mentions import mentions_in
 
 
 def comment_add(*, roi: Roi, user: User, text: str) -> RoiComment:
-    """Comment on an ROI as it is now; emits ``roi.commented``.
+    """Comment on the current version of an ROI; emits ``roi.commented``.
 
     Raises:
-        ForbiddenError: less than an annotator. InvalidInputError: nothing said, or too much.
+        ForbiddenError: the user is not an annotator.
+        InvalidInputError: the text is empty or too long.
     """
     require_annotate(user, roi.lab_id)
     return comment_write(roi=roi, user=user, text=comment_clean(text))
 
 
 def comment_clean(text: str, *, may_be_empty: bool = False) -> str:
-    """Without spaces around it. ``InvalidInputError`` for nothing at all, or too much."""
+    """Strip the text. Raises ``InvalidInputError`` if it is empty or too long."""
     text = text.strip()
     least = 0 if may_be_empty else 1
     if not least <= len(text) <= COMMENT_MAX:
@@ -36,13 +39,15 @@ def comment_clean(text: str, *, may_be_empty: bool = False) -> str:
 def comment_write(
     *, roi: Roi, user: User, text: str, goes_with_verdict: bool = False
 ) -> RoiComment:
-    """Write the row with its event; rights and text are the caller's matter."""
+    """Write the row with its event; the caller checks rights and text."""
+    mentions = mentions_in(text, lab_id=roi.lab_id)
     with transaction.atomic():
         comment: RoiComment = RoiComment.objects.create(
             lab_id=roi.lab_id,
             roi=roi,
             version=roi.version,
             text=text,
+            mentions=list(mentions.texts),
             goes_with_verdict=goes_with_verdict,
             author=user,
         )
@@ -51,6 +56,10 @@ def comment_write(
             "canvas_id": str(roi.canvas_id),
             "case_id": str(roi.canvas.case_id),
             "version": roi.version,
+            "comment_id": str(comment.pk),
+            "user_id": str(user.pk),
+            "goes_with_verdict": goes_with_verdict,
+            "mentioned": sorted(map(str, mentions.user_ids)),
         }
-        event_emit("roi.commented", lab_id=roi.lab_id, payload=payload)
+        event_emit(ReviewEvent.COMMENTED, lab_id=roi.lab_id, payload=payload)
     return comment

@@ -1,4 +1,4 @@
-"""Signs of life of open pages."""
+"""Presence: signs of life of open pages."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def presence_note(
     view: Sequence[float] | None = None,
     roi_id: uuid.UUID | None = None,
 ) -> None:
-    """Say that a page is open, and what it shows; rows of pages that are gone are removed.
+    """Record that a page is open, and its view; remove rows of closed pages.
 
     Raises:
-        ForbiddenError: not a member of the canvas' lab: guests are not shown to it.
+        ForbiddenError: not a member of the canvas' lab; guests are not shown to it.
     """
     require_role(user, canvas.lab_id, at_least=Role.VIEWER)
     now = timezone.now()
@@ -41,6 +41,6 @@ def presence_note(
 
 
 def presence_end(*, canvas: Canvas, user: User, tab: uuid.UUID) -> None:
-    """The page was left. ``ForbiddenError`` as for ``presence_note``."""
+    """Record that a page was closed. Raises ``ForbiddenError`` as ``presence_note`` does."""
     require_role(user, canvas.lab_id, at_least=Role.VIEWER)
     CanvasPresence.objects.filter(canvas=canvas, user=user, tab=tab).delete()

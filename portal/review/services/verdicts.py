@@ -1,4 +1,4 @@
-"""Steps of review on one ROI or many: each by itself, so that one that is stale stops no other."""
+"""Review steps, independent for each ROI: a stale one does not prevent the others."""
 
 from __future__ import annotations
 
@@ -9,23 +9,24 @@ from dataclasses import dataclass
 from django.db import transaction
 
 from portal.annotations.models import ReviewState, Roi
-from portal.annotations.services import RoiChanges, roi_update
+from portal.annotations.services.fields import RoiChanges
+from portal.annotations.services.rois import roi_update
 from portal.core.errors import InvalidInputError, PortalError
 from portal.labs.models import User
 from portal.review.services.comments import comment_clean, comment_write
 
-MOST_AT_ONCE = 500  # of one request; a page shows fewer
+MAX_VERDICTS = 500  # in a request
 
 
 @dataclass(frozen=True, slots=True)
 class RoiVerdict:
-    """What became of one ROI.
+    """Result of reviewing one ROI.
 
     Attributes:
-        outcome: ``done``, ``unchanged`` (it stood there already), or the code of a problem:
+        outcome: ``done``, ``unchanged`` (it had this state already), or the code of a problem:
             ``stale-version``, ``not-submitted``, ``own-roi``, ``forbidden``, ``not-found``.
-        detail: the problem as a sentence.
-        version: the present one; None if there is no such ROI.
+        detail: The problem as a sentence.
+        version: Current version; None if there is no such ROI.
     """
 
     roi_id: uuid.UUID
@@ -44,20 +45,20 @@ class _Step:
 def rois_review(
     *, user: User, rois: Sequence[tuple[uuid.UUID, int]], state: str, comment: str = ""
 ) -> list[RoiVerdict]:
-    """Bring ROIs to a state of review; each that moves gets a revision and emits ``roi.saved``.
+    """Set the review state of ROIs; each changed one gets a revision and emits ``roi.saved``.
 
     Args:
-        rois: id and the version that was looked at, 1 to ``MOST_AT_ONCE``.
-        comment: said of each of them.
+        rois: Id and reviewed version of each, 1 to ``MAX_VERDICTS``.
+        comment: Added to each of them.
 
     Raises:
-        InvalidInputError: no such state, too many, or too long a comment.
+        InvalidInputError: unknown state, too many ROIs, or too long a comment.
     """
     if state not in ReviewState.values:
         raise InvalidInputError(f"state: one of {', '.join(ReviewState.values)}.")
-    if not 0 < len(rois) <= MOST_AT_ONCE:
+    if not 0 < len(rois) <= MAX_VERDICTS:
         raise InvalidInputError(
-            f"rois: expected 1 to {MOST_AT_ONCE} in one request, got {len(rois):,}."
+            f"rois: expected 1 to {MAX_VERDICTS} in one request, got {len(rois):,}."
         )
     text = comment_clean(comment, may_be_empty=True)
     rows = Roi.objects.owned_by(user).live().filter(pk__in=[one for one, _ in rois])

@@ -21,7 +21,7 @@ function release(form: HTMLFormElement): void {
 }
 
 function showChosen(zone: Element, input: HTMLInputElement): void {
-  const label = zone.querySelector("[data-dropzone-chosen]");
+  const label = zone.querySelector("[data-dropzone-files]");
   const names = Array.from(input.files ?? [], (file) => file.name);
   if (label) label.textContent = names.join(", ");
   zone.classList.toggle("has-files", names.length > 0);

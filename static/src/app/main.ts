@@ -1,19 +1,21 @@
 /** Behaviour that every page shares. Pages opt in by data attributes; nothing runs inline. */
 import htmx from "htmx.org";
-import { watchConfirmations } from "./confirm";
-import { watchCopyButtons } from "./copy";
+import { watchCaseSelection } from "./case_selection";
+import { watchConfirmations } from "./confirmation";
+import { watchCopyButtons } from "./copy_buttons";
 import { watchDialogs } from "./dialogs";
 import { watchForms } from "./forms";
-import { restoreHit, watchHits } from "./hits";
+import { restoreHit, watchHits } from "./search_hits";
+import { watchInbox } from "./inbox";
 import { watchHotkeys } from "./hotkeys";
-import { watchJobs } from "./jobs";
-import { watchLabels } from "./work/labels";
+import { watchJobs } from "./jobs_table";
+import { watchLabels } from "./label_editor";
 import { watchMenus } from "./menus";
 import { watchPasskeys } from "./passkeys";
-import { watchReview } from "./work/review";
-import { watchRows } from "./rows";
+import { watchReview } from "./review_queue";
+import { watchRows } from "./table_rows";
 import { watchTheme } from "./theme_toggle";
-import { localiseTimes } from "./times";
+import { localiseTimes } from "./local_times";
 import { watchRequests } from "./toasts";
 
 declare global {
@@ -27,11 +29,13 @@ window.htmx = htmx;
 watchTheme();
 watchMenus();
 watchDialogs();
+watchCaseSelection();
 watchConfirmations();
 watchCopyButtons();
 watchForms();
 watchHits();
 watchHotkeys();
+watchInbox();
 watchJobs();
 watchLabels();
 watchPasskeys();

@@ -1,5 +1,5 @@
 /** `[data-theme-toggle]`: light to dark and back, remembered. */
-import { applyTheme, rememberedTheme, rememberTheme, shownTheme } from "../theme/choice";
+import { applyTheme, rememberedTheme, rememberTheme, shownTheme } from "../theme/theme";
 
 export function watchTheme(): void {
   document.addEventListener("click", (event) => {

@@ -1,10 +1,10 @@
 /** Short messages in the corner: from code, from `HX-Trigger: {"toast": ...}`, from failures. */
-import { stopRefusedPoll } from "./polls";
+import { stopRefusedPoll } from "./polling";
 
 export type ToastKind = "success" | "info" | "warning" | "error";
 
 /** The worse the news, the longer it stays to be read. */
-const STAYS_MS: Record<ToastKind, number> = { success: 4000, info: 5000, warning: 8000, error: 12000 };
+const DURATION_MS: Record<ToastKind, number> = { success: 4000, info: 5000, warning: 8000, error: 12000 };
 
 export interface ToastAction {
   label: string;
@@ -39,7 +39,7 @@ export function toast(text: string, kind: ToastKind = "info", action?: ToastActi
   }
   item.append(close);
   region.append(item);
-  window.setTimeout(() => item.remove(), STAYS_MS[kind]);
+  window.setTimeout(() => item.remove(), DURATION_MS[kind]);
 }
 
 /** The sentence of an error answer: problem+json or one of our error pages. */

@@ -25,7 +25,7 @@ export function required<T extends HTMLElement>(root: ParentNode, selector: stri
   return found;
 }
 
-/** A dot in a colour; its meaning stands beside it as text. */
+/** A coloured dot, explained by the text next to it. */
 export function swatch(color: string): HTMLSpanElement {
   const dot = element("span", { class: "roi-swatch", "aria-hidden": "true" });
   dot.style.backgroundColor = color;

@@ -14,12 +14,12 @@ export class ApiError extends Error {
     super(message);
   }
 
-  /** True where the same request may succeed later. */
+  /** True if the same request may succeed later. */
   get isTemporary(): boolean {
-    return this.status === 0 || this.status === 429 || this.status >= 500;
+    return this.status === 0 || this.status === 429 || this.status >= 500 || this.code === "request-running";
   }
 
-  /** True where someone else was first. */
+  /** True if someone else was first. */
   get isConflict(): boolean {
     return this.status === 412 || this.status === 409;
   }
@@ -36,10 +36,10 @@ interface CallOptions {
   body?: unknown;
   /** The version or tag that the change was made from. */
   ifMatch?: number | string;
-  /** Names a write that may be sent again: the server carries it out once. */
+  /** Idempotency key of a write that may be repeated. */
   key?: string;
   signal?: AbortSignal;
-  /** Of the answer already held: the server says 304 where it is still the same. */
+  /** ETag of the response already held; the server answers 304 if it is unchanged. */
   etag?: string;
   /** The page asks by itself: this does not keep the session alive. */
   isUnattended?: boolean;
@@ -51,7 +51,7 @@ interface CallOptions {
 
 let actingUser = "";
 
-/** The user this page was made for: the server refuses its writes once somebody else has signed in. */
+/** User this page was rendered for; the server refuses its writes after another user signed in. */
 export function actFor(user: string): void {
   actingUser = user;
 }
@@ -127,7 +127,7 @@ export async function getAll<T>(url: string, signal?: AbortSignal): Promise<T[]>
   return found;
 }
 
-/** Where the next page is, on this page's own host; null on the last. */
+/** Path of the next page on this host; null on the last page. */
 export function nextOf({ next }: { next?: string | null }): string | null {
   if (!next) return null;
   const parsed = new URL(next, location.href);
@@ -138,7 +138,7 @@ export function nextOf({ next }: { next?: string | null }): string | null {
 export function upload<T>(
   url: string,
   file: Blob,
-  told: (sent: number, total: number) => void,
+  onProgress: (sent: number, total: number) => void,
   signal: AbortSignal,
 ): Promise<T> {
   return new Promise((resolve, reject) => {
@@ -148,7 +148,7 @@ export function upload<T>(
     xhr.setRequestHeader("Content-Type", "application/octet-stream");
     xhr.setRequestHeader("X-CSRFToken", csrfToken());
     if (actingUser) xhr.setRequestHeader("X-Acting-User", actingUser);
-    xhr.upload.onprogress = ({ loaded, total }) => told(loaded, total);
+    xhr.upload.onprogress = ({ loaded, total }) => onProgress(loaded, total);
     xhr.onerror = () => reject(new ApiError(0, "offline", "The server does not answer."));
     xhr.onabort = () => reject(new DOMException("stopped", "AbortError"));
     xhr.onload = () => {

@@ -1,5 +1,5 @@
 /** The page that sends files to a case. */
 
-import { watchUploads } from "./page";
+import { watchUploads } from "./upload_form";
 
 watchUploads();

@@ -1,81 +1,80 @@
 /**
- * One file on its way: sent in pieces by tus, continued where it stopped (also after this page, the
- * browser or the server was closed), and watched until it is stored or refused.
+ * Transfer of one file: sent in chunks by tus, resumed where it stopped (also after this page, the
+ * browser or the server was closed), and polled until it is stored or refused.
  */
 
 import { Upload } from "tus-js-client";
 import type { DetailedError } from "tus-js-client";
 
+import type { Schemas } from "../api/schemas";
 import { API_ROOT, ApiError, call, csrfToken, getJson } from "../dom/http";
-import { FIRST_PIECE_BYTES, nextPiece } from "./pace";
-import { Row } from "./row";
+import { FIRST_CHUNK_BYTES, nextChunkBytes } from "./transfer_rate";
+import { UploadRow } from "./upload_row";
 
 /** A server that restarts is back within a minute. */
 const RETRY_MS = [0, 1000, 3000, 5000, 10_000, 20_000, 30_000, 60_000];
-const LOOK_EVERY_MS = 1000;
-const LOOK_SELDOM_MS = 5000;
-const SELDOM_AFTER = 30;
-/** The server no longer knows the transfer: it is begun again. */
+const POLL_MS = 1000;
+const SLOW_POLL_MS = 5000;
+const FAST_POLLS = 30;
+/** The server no longer knows the upload: start again. */
 const GONE = [404, 410];
 
-interface Seen {
-  state: "receiving" | "checking" | "stored" | "refused" | "quarantined";
-  error: { message: string } | null;
-}
+/** The server's state of a received file. */
+type UploadStatus = Pick<Schemas["Upload"], "state" | "error">;
 
-/** Why a file that arrived was not stored; `isFinal`: the same file would be refused again. */
+/** Reason why a received file was not stored; `isFinal`: the same file would be refused again. */
 interface Refusal {
   reason: string;
   isFinal: boolean;
   note?: string;
 }
 
-/** Where a file goes: into a case, or, as the crate of a whole case, into a lab. */
-export type Goal = { case: string } | { lab: string };
+/** Upload target: a case, or a lab for an RO-Crate of a case. */
+export type UploadTarget = { case: string } | { lab: string };
 
 export class Transfer {
-  readonly row: Row;
+  readonly row: UploadRow;
   private readonly upload: Upload;
   private isRemoved = false;
-  private asked = 0; // when the last request began, in milliseconds
+  private requestedAtMs = 0;
 
   constructor(
     readonly file: File,
-    readonly goal: Goal,
+    readonly target: UploadTarget,
     private readonly changed: () => void,
-    private readonly moved: () => void,
+    private readonly onProgress: () => void,
   ) {
-    this.row = new Row(file, {
+    this.row = new UploadRow(file, {
       pause: () => void this.pause(),
-      goOn: () => this.changedTo("waiting"),
+      resume: () => this.changedTo("waiting"),
       remove: () => void this.remove(),
     });
     this.upload = new Upload(file, {
       endpoint: `${API_ROOT}/uploads/`,
-      chunkSize: FIRST_PIECE_BYTES,
+      chunkSize: FIRST_CHUNK_BYTES,
       retryDelays: RETRY_MS,
-      metadata: { filename: file.name, ...goal },
+      metadata: { filename: file.name, ...target },
       removeFingerprintOnSuccess: true,
-      fingerprint: () => Promise.resolve(["tessera", ...Object.values(goal), file.name, file.size, file.lastModified].join("/")),
+      fingerprint: () => Promise.resolve(["tessera", ...Object.values(target), file.name, file.size, file.lastModified].join("/")),
       onBeforeRequest: (request) => {
-        this.asked = performance.now();
+        this.requestedAtMs = performance.now();
         request.setHeader("X-CSRFToken", csrfToken());
         request.setHeader("Accept", "application/json");
       },
       onShouldRetry: (error, _attempt, _options) => this.shouldRetry(error),
       onProgress: (bytes) => {
         this.row.sent(bytes);
-        this.moved();
+        this.onProgress();
       },
       onChunkComplete: (bytes) => {
-        this.upload.options.chunkSize = nextPiece(bytes, (performance.now() - this.asked) / 1000);
+        this.upload.options.chunkSize = nextChunkBytes(bytes, (performance.now() - this.requestedAtMs) / 1000);
       },
-      onSuccess: () => void ("lab" in goal ? this.import() : this.watch()),
+      onSuccess: () => void ("lab" in target ? this.import() : this.watch()),
       onError: (error) => this.failed(error),
     });
   }
 
-  /** Send it, or what is left of it. */
+  /** Start or resume the transfer. */
   async start(): Promise<void> {
     this.row.show("sending");
     if (!this.upload.url) {
@@ -90,13 +89,13 @@ export class Transfer {
     this.changedTo("paused");
   }
 
-  /** Give it up; what had arrived is deleted on the server. */
+  /** Cancel the transfer and delete the received bytes on the server. */
   async remove(): Promise<void> {
     this.isRemoved = true;
     try {
       await this.upload.abort(this.upload.url !== null);
     } catch {
-      // the server keeps it for two days; nobody waits for it
+      // the server deletes it after two days
     }
     this.changedTo("gone");
     this.row.element.remove();
@@ -118,7 +117,7 @@ export class Transfer {
     this.changed();
   }
 
-  /** All bytes of a crate have arrived: ask for its import; the page shows what becomes of it. */
+  /** Request the import of a received crate; the page shows its progress. */
   private async import(): Promise<void> {
     this.row.show("checking", "Arrived; asking for its import");
     try {
@@ -132,20 +131,20 @@ export class Transfer {
     this.changedTo("gone");
   }
 
-  /** All bytes have arrived: the server checks them. */
+  /** Poll the server, which checks the received file. */
   private async watch(): Promise<void> {
     this.row.show("checking");
     this.changed();
     for (let looks = 0; ; looks += 1) {
-      const seen = await getJson<Seen>(this.upload.url ?? "").catch((error: unknown) => error as Error);
-      const end = endOf(seen);
+      const status = await getJson<UploadStatus>(this.upload.url ?? "").catch((error: unknown) => error as Error);
+      const end = transferOutcome(status);
       if (end === "stored") return this.changedTo(end);
       if (end) {
-        if (seen instanceof ApiError && GONE.includes(seen.status)) this.upload.url = null;
+        if (status instanceof ApiError && GONE.includes(status.status)) this.upload.url = null;
         this.row.refused(end.reason, end.isFinal, end.note);
         return this.changed();
       }
-      await new Promise((resolve) => setTimeout(resolve, looks < SELDOM_AFTER ? LOOK_EVERY_MS : LOOK_SELDOM_MS));
+      await new Promise((resolve) => setTimeout(resolve, looks < FAST_POLLS ? POLL_MS : SLOW_POLL_MS));
     }
   }
 
@@ -155,25 +154,25 @@ export class Transfer {
   }
 }
 
-/** Give up a transfer that was begun from elsewhere. */
-export async function giveUp(id: string): Promise<void> {
+/** Discard an upload started elsewhere. */
+export async function discardUpload(id: string): Promise<void> {
   await call(`${API_ROOT}/uploads/${id}/`, { method: "DELETE", headers: { "Tus-Resumable": "1.0.0" } });
 }
 
-/** What became of a file that has arrived, by an answer about it; null while that is not known. */
-export function endOf(seen: Seen | Error): "stored" | Refusal | null {
-  if (seen instanceof Error) {
-    const isLasting = seen instanceof ApiError && !seen.isTemporary;
-    if (!isLasting) return null; // no answer for the moment; the file has arrived all the same
-    const isGone = GONE.includes(seen.status);
-    return { reason: isGone ? "It was deleted on the portal. Try again to send it anew." : seen.message, isFinal: false };
+/** Return how a received file ended, from its upload resource or the request's error; null while it is processed. */
+export function transferOutcome(status: UploadStatus | Error): "stored" | Refusal | null {
+  if (status instanceof Error) {
+    const isLasting = status instanceof ApiError && !status.isTemporary;
+    if (!isLasting) return null; // the server does not answer; the file has arrived nevertheless
+    const isGone = GONE.includes(status.status);
+    return { reason: isGone ? "It was deleted on the portal. Try again to send it again." : status.message, isFinal: false };
   }
-  const why = seen.error?.message ?? "The file was refused.";
-  if (seen.state === "refused") return { reason: why, isFinal: true };
-  if (seen.state === "quarantined") {
-    return { reason: `${why} The file is kept apart; a manager of the lab decides about it.`, isFinal: true, note: "In quarantine" };
+  const reason = status.error?.message ?? "The file was refused.";
+  if (status.state === "refused") return { reason, isFinal: true };
+  if (status.state === "quarantined") {
+    return { reason: `${reason} The file is kept apart; a manager of the lab decides about it.`, isFinal: true, note: "In quarantine" };
   }
-  return seen.state === "stored" ? "stored" : null;
+  return status.state === "stored" ? "stored" : null;
 }
 
 export function reasonOf(body: string, status: number): string {

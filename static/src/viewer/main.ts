@@ -3,8 +3,8 @@
 import "../../css/viewer.css";
 
 import { required } from "../dom/elements";
-import { startBeside } from "./beside/start";
-import { start } from "./page/start";
+import { startCompare } from "./compare/start";
+import { ImageSwitch } from "./workbench/image_switch";
 
 function showFailure(root: HTMLElement, error: unknown): void {
   console.error(error);
@@ -14,6 +14,6 @@ function showFailure(root: HTMLElement, error: unknown): void {
 }
 
 const root = document.querySelector<HTMLElement>("[data-viewer]");
-if (root) void start(root).catch((error: unknown) => showFailure(root, error));
-const beside = document.querySelector<HTMLElement>("[data-beside-panes]");
-if (beside) void startBeside(beside).catch((error: unknown) => showFailure(beside, error));
+if (root) void new ImageSwitch(root, showFailure).show();
+const comparePage = document.querySelector<HTMLElement>("[data-compare]");
+if (comparePage) void startCompare(comparePage).catch((error: unknown) => showFailure(comparePage, error));

@@ -14,9 +14,9 @@ from pathlib import Path
 import torch
 
 from ml.gpu import VARIABLE
+from tests.bench.gpu.cpu_device import cpu_as_gpu
 from tests.bench.gpu.measures import FULL, MEASURES, PROCESSOR, QUICK, Figure, device_name
 from tests.bench.gpu.report import NOT_RUN, report
-from tests.bench.gpu.stand_in import standing_in
 
 DOC = Path(__file__).resolve().parents[3] / "docs" / "benchmarks-gpu.md"
 
@@ -31,7 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
     asked = parser.parse_args(arguments)
     if asked.measure:
         sizes = QUICK if asked.quick else PROCESSOR if _is_on_processors() else FULL
-        with standing_in() if asked.stand_in else nullcontext():
+        with cpu_as_gpu() if asked.stand_in else nullcontext():
             found = MEASURES[asked.measure](sizes)
         print(json.dumps({name: asdict(figure) for name, figure in found.items()}))
         return 0

@@ -19,7 +19,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import ml
 from ml.gpu import COMPILE_VARIABLE
-from ml.networks.device import Compiled, Compute, chosen_compute, device_report
+from ml.networks.device import Compiled, Compute, device_report, select_compute
 from ml.networks.vision_transformer import TransformerConfig, VisionTransformer
 from tests.bench.resnet50 import resnet50
 
@@ -33,7 +33,7 @@ VIT_L = TransformerConfig(
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How much of each is measured."""
+    """Amount of each measurement."""
 
     patches: int
     image_batch: int
@@ -70,7 +70,7 @@ class Figure:
 
     @property
     def operations_a_second(self) -> float:
-        """What is compared with the device's peak."""
+        """Operations a second, to compare with the device's peak."""
         seconds = {"s": 1.0, "ms": 1e-3}
         rate = self.value if self.more_is_better else 1 / (self.value * seconds[self.unit])
         return rate * self.operations
@@ -82,9 +82,9 @@ Figures = dict[str, Figure]
 def networks(sizes: Sizes) -> Figures:
     """Patches a second through the shipped encoder, ResNet-50 and ViT-L, and the device's peak."""
     from ml.roi.encoders.patch_cnn import load_patch_cnn
-    from ml.roi.stain import estimate_stains
+    from ml.roi.stain.deconvolution import estimate_stains
 
-    compute, repeats = chosen_compute(), sizes.repeats
+    compute, repeats = select_compute(), sizes.repeats
     rng = np.random.default_rng(1)
     patches = list(rng.integers(0, 256, (sizes.patches, 224, 224, 3), dtype=np.uint8))
     stains = estimate_stains(patches[0])
@@ -133,8 +133,9 @@ def pairs(sizes: Sizes) -> Figures:
 def mosaic(sizes: Sizes) -> Figures:
     """Frames a second of a whole mosaic."""
     from ml.imaging.samples.video import make_sample_video
-    from ml.imaging.videos import iter_frames
-    from ml.mosaic import MosaicConfig, build_mosaic
+    from ml.imaging.videos.video import iter_frames
+    from ml.mosaic import build_mosaic
+    from ml.mosaic.config import MosaicConfig
 
     with tempfile.TemporaryDirectory() as name:
         video = Path(name) / "sweep.mp4"
@@ -152,7 +153,8 @@ def mosaic(sizes: Sizes) -> Figures:
 
 def index(sizes: Sizes) -> Figures:
     """Building and searching indexes of clustered vectors, plain and with half of them allowed."""
-    from ml.index import IndexConfig, open_index
+    from ml.index import open_index
+    from ml.index.files.engine import IndexConfig
 
     found: Figures = {}
     for count in sizes.vectors:
@@ -181,7 +183,7 @@ def index(sizes: Sizes) -> Figures:
 
 
 NEEDS: Mapping[str, tuple[str, ...]] = {
-    "networks": ("cv2", "shapely", "openslide", "pyvips", "torch_geometric"),
+    "networks": ("cv2", "shapely", "openslide", "pyvips", "av", "torch_geometric"),
     "pairs": ("cv2", "scipy"),
     "mosaic": ("cv2", "scipy", "av", "pyvips", "openslide"),
     "index": ("faiss",),
@@ -197,7 +199,7 @@ MEASURES: Mapping[str, Callable[[Sizes], Figures]] = {
 
 
 def device_name() -> str:
-    """What the chosen device is."""
+    """Name of the chosen device."""
     return str(device_report())
 
 
@@ -254,10 +256,10 @@ def _seconds(call: Callable[[], object], compute: Compute, repeats: int) -> floa
 
 def _distances_to_centres(count: int) -> float:
     """Operations of the centres of a base's lists, and of finding the nearest of each vector."""
-    from ml.index.base.clusters import ROUNDS
-    from ml.index.base.lists import PER_LIST, lists_of
+    from ml.index.files.segments.centroids import ROUNDS
+    from ml.index.files.segments.inverted_lists import PER_LIST, max_list_count
 
-    n_lists = lists_of(count)
+    n_lists = max_list_count(count)
     sample = min(count, n_lists * PER_LIST)
     return 2.0 * DIM * n_lists * (ROUNDS * sample + count)
 

@@ -52,26 +52,26 @@ def report(gpu: Measured, processors: Measured, *, device: str, missing: Sequenc
             # processors compile nothing: what is compiled is held against what they do
             other = others.get(what.removesuffix(COMPILED))
             lines.append(_line(what, figure, other, peak))
-    lines += _said_of_compiling(gpu)
+    lines += _compile_gains(gpu)
     if missing:
         lines += ["", f"Not measured: {', '.join(missing)}."]
     return "\n".join(lines) + "\n"
 
 
-def _said_of_compiling(gpu: Measured) -> list[str]:
-    """Whether ``TESSERA_COMPILE=1`` pays on this device, by every network measured both ways."""
+def _compile_gains(gpu: Measured) -> list[str]:
+    """Sentence on the gain of ``TESSERA_COMPILE=1`` for every network measured both ways."""
     figures = gpu.get("networks", {})
-    told = [
+    gains = [
         f"{name.removeprefix('Patches, ')} {fast.value / figures[name].value:.2f} times as fast"
         for what, fast in figures.items()
         if what.endswith(COMPILED) and (name := what.removesuffix(COMPILED)) in figures
     ]
-    if not told:
+    if not gains:
         return []
     first = next(what for what in figures if what.endswith(COMPILED))
     pays = figures[first].value > figures[first.removesuffix(COMPILED)].value
     verdict = "pays" if pays else "does not pay"
-    return ["", f"`TESSERA_COMPILE=1` {verdict} here. Compiled, {', '.join(told)}."]
+    return ["", f"`TESSERA_COMPILE=1` {verdict} here. Compiled, {', '.join(gains)}."]
 
 
 def _is_peak(figure: Figure) -> bool:

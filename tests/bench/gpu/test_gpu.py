@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from ml.index.base import gpu_centres
+from ml.index.files.segments import gpu_centroids
 from tests.bench.gpu import __main__ as bench
-from tests.bench.gpu import once
+from tests.bench.gpu import all_steps
 from tests.bench.gpu.__main__ import DOC, main
+from tests.bench.gpu.cpu_device import cpu_as_gpu
 from tests.bench.gpu.measures import FULL, MEASURES, PROCESSOR, QUICK, VIT_L, Figure
 from tests.bench.gpu.report import report
-from tests.bench.gpu.stand_in import standing_in
 from tests.bench.gpu.wheels import cut, pinned
 
 ROWS = """Patches, shipped encoder (patch-cnn)
@@ -37,7 +37,7 @@ Index of 20,000 vectors: search, half allowed, median"""
 
 @pytest.mark.slow
 @pytest.mark.endurance
-def test_the_whole_command_fills_every_row_with_the_processor_in_the_place_of_a_gpu(
+def test_the_command_fills_every_row_on_the_processor(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every measure, by the code for a GPU and by the reference; in this process, not in eight."""
@@ -46,14 +46,14 @@ def test_the_whole_command_fills_every_row_with_the_processor_in_the_place_of_a_
     def measured(name: str, where: str, options: list[str]) -> dict[str, Figure]:
         asked.append((name, where, options))
         monkeypatch.setenv("TESSERA_DEVICE", where)
-        with standing_in() if "--stand-in" in options else nullcontext():
+        with cpu_as_gpu() if "--stand-in" in options else nullcontext():
             return MEASURES[name](QUICK)
 
     monkeypatch.setattr(bench, "_measured", measured)
     made: list[type] = []
-    real = gpu_centres.GpuCentres.__init__
+    real = gpu_centroids.GpuCentroids.__init__
     monkeypatch.setattr(
-        gpu_centres.GpuCentres, "__init__", lambda *a: [made.append(type(a[0])), real(*a)][1]
+        gpu_centroids.GpuCentroids, "__init__", lambda *a: [made.append(type(a[0])), real(*a)][1]
     )
     out = tmp_path / "gpu.md"
     assert main(["--stand-in", "--quick", "--out", str(out)]) == 0
@@ -68,11 +68,11 @@ def test_the_whole_command_fills_every_row_with_the_processor_in_the_place_of_a_
         assert float(gpu.split()[0].replace(",", "")) > 0
         assert (processors and ratio.endswith("x")) or "the peak" in what
         assert "%" in share
-    assert made == [gpu_centres.GpuCentres], "lists are made by the code for a GPU, once"
+    assert made == [gpu_centroids.GpuCentroids], "lists are made by the code for a GPU, once"
     assert "`TESSERA_COMPILE=1` " in out.read_text()
 
 
-def test_sizes_that_are_published_are_those_that_were_asked_for() -> None:
+def test_published_sizes_are_the_requested_ones() -> None:
     for sizes in (FULL, PROCESSOR):
         assert sizes.vectors == (1_000_000, 10_000_000) and sizes.vit is VIT_L
         assert sizes.vit.input_px == 224 and sizes.frames == 100
@@ -88,7 +88,9 @@ def test_a_measure_runs_on_the_processor(
     assert found and all(figure["value"] > 0 for figure in found.values())
 
 
-def test_without_a_gpu_nothing_is_claimed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_gpu_no_result_is_claimed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     out = tmp_path / "gpu.md"
     assert main(["--out", str(out)]) == 1
@@ -98,7 +100,7 @@ def test_without_a_gpu_nothing_is_claimed(tmp_path: Path, monkeypatch: pytest.Mo
     assert out.read_text() == "measured before"
 
 
-def test_what_stands_in_is_not_published() -> None:
+def test_results_of_the_processor_are_not_published() -> None:
     before = DOC.read_text()
     for option in ("--stand-in", "--quick"):
         with pytest.raises(SystemExit):
@@ -107,24 +109,26 @@ def test_what_stands_in_is_not_published() -> None:
 
 
 @pytest.mark.endurance
-def test_one_call_runs_tests_and_measures_and_says_what_is_missing(
+def test_one_call_runs_tests_and_measures_and_lists_missing_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OUT", str(tmp_path / "out"))
     stub = tmp_path / "stub.py"
     stub.write_text("def test_one():\n    assert True\n")
-    real = once.Call.step
+    real = all_steps.Call.step
 
-    def step(self: once.Call, name: str, command: list[str], limit_s: float, **more: str) -> object:
+    def step(
+        self: all_steps.Call, name: str, command: list[str], limit_s: float, **more: str
+    ) -> object:
         hangs = [sys.executable, "-c", "import time; time.sleep(60)"]
         is_slow = name == "index on processors"
         return real(self, name, hangs if is_slow else command, 2 if is_slow else limit_s, **more)
 
-    monkeypatch.setattr(once.Call, "step", step)
+    monkeypatch.setattr(all_steps.Call, "step", step)
     none = tmp_path / "wheels"
     options = ["--stand-in", "--quick", "--only", "index", "--tests", str(stub), "--wheels"]
     options.append(str(none))
-    assert once.main(options) == 1
+    assert all_steps.main(options) == 1
     out = tmp_path / "out"
     assert "1 passed" in (out / "tests.txt").read_text()
     assert json.loads((out / "facts.json").read_text())["torch"]
@@ -136,14 +140,14 @@ def test_one_call_runs_tests_and_measures_and_says_what_is_missing(
     assert "index on processors: 2." in (out / "log.txt").read_text()
 
 
-def test_one_call_without_a_folder_or_without_time_claims_nothing(
+def test_one_call_without_a_folder_or_without_time_claims_no_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OUT", raising=False)
     with pytest.raises(SystemExit):
-        once.main([])
+        all_steps.main([])
     monkeypatch.setenv("OUT", str(tmp_path))
-    assert once.main(["--seconds", "0"]) == 1
+    assert all_steps.main(["--seconds", "0"]) == 1
     assert not (tmp_path / "benchmarks-gpu.md").exists()
     assert "no time was left" in (tmp_path / "log.txt").read_text()
 
@@ -166,7 +170,7 @@ def test_ratios_and_shares_are_worked_out_from_the_figures() -> None:
     assert "| Search | 2.00 ms | 50.00 ms | 25.00x |  |" in page
 
 
-def test_the_page_says_whether_compiling_pays() -> None:
+def test_the_page_reports_whether_compiling_pays() -> None:
     gpu = {
         "networks": {
             "Patches, shipped encoder (patch-cnn)": Figure(100, "patches/s"),
@@ -184,7 +188,7 @@ def test_the_page_says_whether_compiling_pays() -> None:
 
 
 @pytest.mark.endurance
-def test_carried_wheels_are_joined_and_installed_and_what_is_missing_is_skipped(
+def test_wheels_are_joined_and_installed_and_missing_ones_skipped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     wheel = tmp_path / "carried_along-1.0-py3-none-any.whl"
@@ -201,12 +205,14 @@ def test_carried_wheels_are_joined_and_installed_and_what_is_missing_is_skipped(
         shutil.copy(part, carried)
     (carried / "broken-1.0-py3-none-any.whl").write_text("no archive")
     monkeypatch.setenv("OUT", str(tmp_path / "out"))
-    monkeypatch.setitem(once.NEEDS, "index", ("not_there_at_all",))
-    monkeypatch.setattr(once, "_FACTS", once._FACTS.replace('"faiss"', '"not_there_at_all"', 1))
+    monkeypatch.setitem(all_steps.NEEDS, "index", ("not_there_at_all",))
+    monkeypatch.setattr(
+        all_steps, "_FACTS", all_steps._FACTS.replace('"faiss"', '"not_there_at_all"', 1)
+    )
     stub = tmp_path / "stub.py"
     stub.write_text("import carried_along\ndef test_one():\n    assert carried_along.HERE\n")
     options = ["--stand-in", "--only", "index", "--tests", str(stub), "--wheels", str(carried)]
-    assert once.main(options) == 1
+    assert all_steps.main(options) == 1
     said = capsys.readouterr().out
     assert "wheel broken: FAILED" in said and "wheel carried_along: done" in said
     assert "index on gpu: skipped, not_there_at_all missing on this machine" in said

@@ -1,7 +1,7 @@
 """Packages for a machine with a GPU that can reach nothing: ``make gpu-wheels``.
 
 An image with torch usually lacks what ``ml`` reads pictures and searches with. The wheels are put
-into ``build/gpu-wheels``, cut into trips of what may travel at a time beside the working tree. Each
+into ``build/gpu-wheels``, cut into trips of what may travel at a time with the working tree. Each
 trip is copied to one folder there; ``make gpu-once`` joins and installs what it finds in it.
 """
 
@@ -15,14 +15,14 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.bench.gpu.once import ROOT, WHEELS
+from tests.bench.gpu.all_steps import ROOT, WHEELS
 
 PYTHON = "3.12"
 PLATFORMS = ("2_28", "2_27", "2_24", "2_17", "2_5")
 CARRIED_BYTES = 64 * 2**20
-"""What may travel to a machine with a GPU at a time."""
+"""Largest size of the files that are copied to a machine with a GPU."""
 MARGIN_BYTES = 2**20
-"""Of it, for names and what the working tree gains meanwhile."""
+"""Part of that size kept free for file names and growth of the working tree."""
 PACKAGES = ("shapely", "openslide-python", "openslide-bin", "pyvips-binary", "cffi", "av")
 SOURCES = ("pyvips",)
 """Published without wheels, and without compiled code."""
@@ -50,7 +50,7 @@ def main(arguments: list[str] | None = None) -> int:
     for number in range(1, trips + 1):
         folder = asked.out.relative_to(ROOT) / str(number)
         print(f"carry {folder}: mkdir -p /tmp/wheels && cp {folder}/* /tmp/wheels")
-    print("then: OUT=$OUT python3 -m tests.bench.gpu.once --wheels /tmp/wheels")
+    print("then: OUT=$OUT python3 -m tests.bench.gpu.all_steps --wheels /tmp/wheels")
     return 0
 
 
@@ -77,7 +77,7 @@ def cut(wheels: list[Path], out: Path, room: int) -> int:
 
 
 def tree_bytes() -> int:
-    """Of the files that git knows."""
+    """Total size of the files that git tracks."""
     listed = subprocess.run(
         ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout

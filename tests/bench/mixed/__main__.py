@@ -1,6 +1,6 @@
-"""``python -m tests.bench.mixed --minutes 10`` runs it alone and prints what it found;
+"""``python -m tests.bench.mixed --minutes 10`` runs only this and prints the result;
 ``--servers`` on a PostgreSQL and a Redis of its own; ``--write`` puts it into the report,
-``--write memory`` the memory alone, where the machine has other work to do.
+``--write memory`` only the memory, where the machine has other work to do.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import tempfile
 from pathlib import Path
 
 from tests.bench import report
+from tests.bench.mixed.report import MEMORY, TITLE
 from tests.bench.mixed.run import mixed_load, mixed_load_on_servers
-from tests.bench.mixed.told import MEMORY, TITLE
 from tests.bench.portal import portal_open
 
 
 def main() -> int:
-    """Run it alone."""
+    """Run this measurement only."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=1.0)
     parser.add_argument("--servers", action="store_true", help="on PostgreSQL and Redis")

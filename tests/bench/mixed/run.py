@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from tests.bench.measure import Section
-from tests.bench.mixed.people import USERS, Load, Person, scene_of, sit
-from tests.bench.mixed.told import GALLERY, memory_of, section_of
+from tests.bench.mixed.report import GALLERY, memory_of, section_of
+from tests.bench.mixed.users import USERS, Load, Person, scene_of, sit
 from tests.bench.portal import BenchPortal, portal_open, session_of
 from tests.bench.processes import Usage, usage_of
 from tests.chaos.clusters import Postgres, Redis
@@ -61,7 +61,7 @@ def mixed_load_on_servers(folder: Path, *, minutes: float = 1.0) -> list[Section
 
 def _prepare(portal: BenchPortal) -> tuple[list[Person], list[uuid.UUID]]:
     from ml.roi import load_encoder
-    from portal.retrieval.models import Encoder
+    from portal.embeddings.models import Encoder
     from tests.bench.search import _build_index, _fill
 
     network = load_encoder("default")
@@ -79,7 +79,7 @@ def _prepare(portal: BenchPortal) -> tuple[list[Person], list[uuid.UUID]]:
 
 def _person(portal: BenchPortal, number: int) -> Person:
     from portal.labs.models import Role, User
-    from portal.labs.services import member_add
+    from portal.labs.services.members import member_add
 
     user = User.objects.create(email=f"person{number}@bench.example", password="!")
     member_add(portal.lab, user=user, role=Role.ANNOTATOR)

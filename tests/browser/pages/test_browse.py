@@ -1,4 +1,4 @@
-"""All regions of a lab at once: the map by pointer and by keyboard, and the lists beside it."""
+"""All regions of a lab at once: the map by pointer and by keyboard, and the lists next to it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ from django.conf import settings as django_settings
 from playwright.sync_api import expect
 
 from portal.annotations.models import Label, LabelSet, Roi
-from portal.annotations.services import roi_create
-from portal.archive.models import Case
-from portal.retrieval.models import Encoder, EncoderKind, LabelConfirmation
-from portal.retrieval.services import embedding_save, map_draw
+from portal.annotations.services.rois import roi_create
+from portal.archive.models import Case, Modality
+from portal.embeddings.models import Encoder
+from portal.embeddings.services.embeddings import embedding_save
+from portal.explore.models import LabelConfirmation
+from portal.explore.services.maps import MAP_KIND, map_draw_submit
+from portal.jobs.models import Job
 from tests.browser.conftest import DATABASE, run_job
 from tests.browser.test_accessibility import Seen
 
@@ -70,7 +73,7 @@ def archive(ingest: Callable[[Path], Any], slide_file: Path, annotator: Any) -> 
             seconds=0.1,
         )
         regions.append((roi, vector))
-    run_job(map_draw(lab=lab, kind=EncoderKind.HISTOLOGY, user=annotator))
+    run_job(map_draw_submit(lab=lab, kind=Modality.HISTOLOGY, user=annotator))
     return [roi for roi, _ in regions]
 
 
@@ -108,7 +111,7 @@ def open_page(browser: Any, open_server: Any, annotator: Any) -> Iterator[Callab
         context.close()
 
 
-def test_the_map_is_asked_by_its_legend_and_by_an_outline(open_page: Any, archive: Any) -> None:
+def test_the_map_selects_regions_by_legend_and_by_outline(open_page: Any, archive: Any) -> None:
     page = open_page("/browse/")
     legend, count = page.locator("[data-map-legend]"), page.locator("[data-map-count]")
     expect(legend.locator("li")).to_have_count(3)
@@ -138,7 +141,24 @@ def test_the_map_is_asked_by_its_legend_and_by_an_outline(open_page: Any, archiv
     assert page.complaints == []
 
 
-def test_a_selection_is_relabelled_and_the_map_shows_it(open_page: Any, archive: Any) -> None:
+def test_a_map_that_was_drawn_again_is_shown_without_a_click(
+    open_page: Any, archive: Any, annotator: Any
+) -> None:
+    page = open_page("/browse/")
+    before = page.locator("[data-region-map]").get_attribute("data-region-map")
+    page.get_by_role("button", name="Draw again").click()
+    page.locator(".browse__job").wait_for()
+    with DATABASE:
+        job = Job.objects.get(state="queued", kind=MAP_KIND)
+    run_job(job)
+    expect(page.locator("[data-region-map]")).not_to_have_attribute(
+        "data-region-map", before, timeout=15_000
+    )
+    expect(page.locator("[data-map-legend] li")).to_have_count(3)
+    assert page.complaints == []
+
+
+def test_a_relabelled_selection_is_shown_on_the_map(open_page: Any, archive: Any) -> None:
     page = open_page("/browse/")
     page.locator("[data-map-legend]").get_by_role("button", name="Gland").click()
     page.locator("[data-map-relabel] select").select_option(label="Tumour")
@@ -150,7 +170,7 @@ def test_a_selection_is_relabelled_and_the_map_shows_it(open_page: Any, archive:
     assert page.complaints == []
 
 
-def test_a_doubtful_label_is_kept_or_given_up(open_page: Any, archive: Any) -> None:
+def test_a_suspicious_label_can_be_confirmed_or_changed(open_page: Any, archive: Any) -> None:
     page = open_page("/browse/unlike/")
     doubts = page.locator(".doubts__one")
     expect(doubts).to_have_count(2)  # one labelled as another kind, and the copy of another kind
@@ -165,7 +185,9 @@ def test_a_doubtful_label_is_kept_or_given_up(open_page: Any, archive: Any) -> N
         assert Roi.objects.get(pk=archive[7].pk).label.name == "Stroma"
 
 
-def test_pairs_and_bare_images_are_listed(open_page: Any, archive: Any) -> None:
+def test_near_duplicates_and_images_without_regions_are_listed(
+    open_page: Any, archive: Any
+) -> None:
     page = open_page("/browse/near-duplicates/")
     expect(page.locator(".pairs__pair")).to_have_count(1)
     expect(page.locator(".pairs__pair")).to_contain_text("Labels differ")
@@ -173,8 +195,10 @@ def test_pairs_and_bare_images_are_listed(open_page: Any, archive: Any) -> None:
     expect(page.get_by_role("heading", name="Every image has a region")).to_be_visible()
 
 
-def test_no_tab_breaks_a_rule_of_wcag(open_page: Any, open_server: Any, archive: Any) -> None:
-    """As axe-core sees them, light and dark; the map also with regions selected."""
+def test_all_tabs_pass_the_accessibility_rules(
+    open_page: Any, open_server: Any, archive: Any
+) -> None:
+    """axe-core checks them, light and dark; the map also with regions selected."""
     page = open_page("/browse/")
     page.locator("[data-map-legend] button").first.wait_for()
     seen = Seen(page, open_server.url)
@@ -216,8 +240,8 @@ def _used_s(page: Any, hand: Callable[[], None]) -> float:
     session.send("Performance.enable", {"timeDomain": "threadTicks"})
 
     def used() -> float:
-        told = session.send("Performance.getMetrics")["metrics"]
-        return float(next(one["value"] for one in told if one["name"] == "TaskDuration"))
+        found = session.send("Performance.getMetrics")["metrics"]
+        return float(next(one["value"] for one in found if one["name"] == "TaskDuration"))
 
     before = used()
     hand()
@@ -228,7 +252,7 @@ def _used_s(page: Any, hand: Callable[[], None]) -> float:
 
 
 @pytest.mark.endurance
-def test_a_hundred_thousand_points_move_with_the_hand(
+def test_a_hundred_thousand_points_pan_and_zoom_smoothly(
     open_page: Any, archive: Any, shoot: Callable[[Any, str], None]
 ) -> None:
     """Thirty frames a second leave 33 ms each: what the page computes in one stays well below."""

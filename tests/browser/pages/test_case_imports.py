@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,13 +10,14 @@ from typing import Any
 import pytest
 from django.conf import settings as django_settings
 
-from portal.annotations.services import roi_create
+from portal.annotations.services.rois import roi_create
 from portal.archive.models import Case, Upload
-from portal.archive.services import bin_purge, case_create, case_delete, item_receive
-from portal.exchange.services import case_export_to
-from portal.jobs.models import Job
+from portal.archive.services.cases import case_create, case_delete
+from portal.archive.services.items import item_receive
+from portal.archive.services.trash import trash_purge
+from portal.interop.rocrate.services.exports import case_export_to
 from portal.labs.models import Membership, Role
-from tests.browser.conftest import DATABASE, run_job
+from tests.browser.conftest import DATABASE, run_job, wait_for_jobs
 
 pytestmark = pytest.mark.browser
 RING = [[20, 20], [300, 20], [300, 300], [20, 300], [20, 20]]
@@ -52,7 +52,7 @@ def open_page(
 
 @pytest.fixture
 def crate(lab: Any, annotator: Any, slide_file: Path, storage: Path, tmp_path: Path) -> Path:
-    """Of a case with a slide and a region, which is here no more."""
+    """Crate of a deleted case with a slide and a region."""
     with DATABASE:
         Membership.objects.filter(user=annotator, lab=lab).update(role=Role.MANAGER)
         case = case_create(lab=lab, user=annotator, accession="S-1", organ="colon")
@@ -65,19 +65,8 @@ def crate(lab: Any, annotator: Any, slide_file: Path, storage: Path, tmp_path: P
         roi_create(canvas=received.item.canvas, user=annotator, geometry=polygon)
         path = tmp_path / "S-1.zip"
         case_export_to(user=annotator, case=case, out=path, as_folder=False)
-        bin_purge(entry=case_delete(case=case, user=annotator), user=annotator)
+        trash_purge(entry=case_delete(case=case, user=annotator), user=annotator)
     return path
-
-
-def _job(state: str = "queued") -> Job:
-    until = time.monotonic() + 60
-    while time.monotonic() < until:
-        with DATABASE:
-            job = Job.objects.filter(kind="case_import", state=state).first()
-        if job is not None:
-            return job
-        time.sleep(0.1)
-    raise AssertionError("no import was asked for")
 
 
 def _seen(page: Any, name: str) -> None:
@@ -88,7 +77,7 @@ def _seen(page: Any, name: str) -> None:
             page.screenshot(path=f"{folder}/import-{name}-{theme}.png", full_page=True)
 
 
-def test_a_case_is_dropped_and_told_what_of_it_came_in(
+def test_a_dropped_case_is_imported_and_reported(
     open_page: Callable[[str], Any], crate: Path
 ) -> None:
     page = open_page("/cases/")
@@ -99,17 +88,17 @@ def test_a_case_is_dropped_and_told_what_of_it_came_in(
     page.get_by_role("button", name="Import", exact=True).click()
     page.locator(".case-import").get_by_role("button", name="Cancel").wait_for()
     _seen(page, "waiting")
-    run_job(_job())
+    run_job(wait_for_jobs("case_import")[0])
     page.get_by_role("link", name="S-1", exact=True).wait_for()
-    told = page.locator("#case-imports .facts").inner_text().split()
-    assert told[told.index("Slides") + 1] == told[told.index("Regions") + 1].rstrip(",") == "1"
+    found = page.locator("#case-imports .facts").inner_text().split()
+    assert found[found.index("Slides") + 1] == found[found.index("Regions") + 1].rstrip(",") == "1"
     _seen(page, "done")
     page.get_by_role("link", name="S-1", exact=True).click()
     page.get_by_role("heading", name="S-1").wait_for()
     assert page.complaints == []
 
 
-def test_what_is_refused_says_why_and_is_tried_again_without_being_sent(
+def test_a_refused_import_shows_its_reason_and_can_be_retried_without_upload(
     open_page: Callable[[str], Any], crate: Path, lab: Any, annotator: Any, tmp_path: Path
 ) -> None:
     with DATABASE:
@@ -121,7 +110,7 @@ def test_what_is_refused_says_why_and_is_tried_again_without_being_sent(
     page.get_by_role("button", name="Import", exact=True).click()
     page.locator("#case-imports .case-import").nth(1).wait_for()
     for _ in range(2):
-        job = _job()
+        job = wait_for_jobs("case_import")[0]
         with DATABASE:
             from portal.jobs.worker.runner import job_run
 
@@ -141,12 +130,14 @@ def test_what_is_refused_says_why_and_is_tried_again_without_being_sent(
     _seen(page, "cancelled")
     page.get_by_role("button", name="Try again").click()
     page.get_by_role("button", name="Cancel").wait_for()
-    run_job(_job())
+    run_job(wait_for_jobs("case_import")[0])
     page.get_by_role("link", name="S-1", exact=True).wait_for()
     assert page.complaints == []
 
 
-def test_half_a_case_goes_on_at_another_visit(open_page: Callable[[str], Any], crate: Path) -> None:
+def test_an_interrupted_case_upload_continues_at_the_next_visit(
+    open_page: Callable[[str], Any], crate: Path
+) -> None:
     page = open_page("/cases/import/")
     page.on("dialog", lambda dialog: dialog.accept())  # it asks before one leaves
     page.route("**/api/v1/uploads/*/", lambda route: route.abort())
@@ -159,7 +150,7 @@ def test_half_a_case_goes_on_at_another_visit(open_page: Callable[[str], Any], c
     _seen(page, "half")
     page.locator("input[type=file]").set_input_files([crate])
     page.get_by_role("button", name="Import", exact=True).click()
-    run_job(_job())
+    run_job(wait_for_jobs("case_import")[0])
     page.get_by_role("link", name="S-1", exact=True).wait_for()
     with DATABASE:
         assert Upload.objects.filter(asset=None).count() == 1  # the same transfer

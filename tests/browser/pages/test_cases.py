@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.conf import settings as django_settings
+from playwright.sync_api import expect
 
 from portal.archive.models import Slide, Upload
-from portal.archive.services import case_create, item_receive
-from portal.archive.storage import file_sha256
+from portal.archive.services.cases import case_create
+from portal.archive.services.items import item_receive
+from portal.archive.storage.files import file_sha256
 from portal.jobs.models import Job
-from tests.browser.conftest import DATABASE, run_job
-from tests.ml.imaging.several import write_mrxs, write_vms
+from tests.browser.conftest import DATABASE, run_job, wait_for_jobs
+from tests.ml.imaging.multi_file import write_mrxs, write_vms
 
 pytestmark = pytest.mark.browser
 
@@ -53,7 +54,17 @@ def case(lab: Any, annotator: Any, transactional_db: None, storage: Path) -> Any
         return case_create(lab=lab, user=annotator, accession="S-1", organ="colon")
 
 
-def test_the_list_narrows_while_one_types(open_page: Callable[[str], Any], case: Any) -> None:
+def test_the_form_of_a_case_suggests_words_of_the_lab(
+    open_page: Callable[[str], Any], case: Any
+) -> None:
+    page = open_page("/cases/new/")
+    words = "input => [...input.list.options].map(option => option.value)"
+    assert page.get_by_label("Organ").evaluate(words) == ["colon", "lung"]
+    assert page.get_by_label("Diagnosis").evaluate(words) == []
+    assert page.complaints == []
+
+
+def test_the_list_of_cases_filters_while_typing(open_page: Callable[[str], Any], case: Any) -> None:
     page = open_page("/cases/")
     page.keyboard.press("/")
     page.keyboard.type("colon")
@@ -75,19 +86,12 @@ def _check_uploads(count: int) -> None:
     """Run the jobs that check what arrived, once there are so many."""
     from portal.jobs.worker.runner import job_run
 
-    until = time.monotonic() + 60
-    while time.monotonic() < until:
+    for job in wait_for_jobs("upload_finish", count):
         with DATABASE:
-            jobs = list(Job.objects.filter(kind="upload_finish", state="queued"))
-            if len(jobs) == count:
-                for job in jobs:
-                    job_run(job.pk)
-                return
-        time.sleep(0.1)
-    raise AssertionError("the files did not arrive")
+            job_run(job.pk)
 
 
-def test_each_file_is_sent_with_its_own_answer(
+def test_each_uploaded_file_reports_its_result(
     open_page: Callable[[str], Any], case: Any, slide_file: Path, tmp_path: Path
 ) -> None:
     words = tmp_path / "notes.svs"
@@ -107,7 +111,7 @@ def test_each_file_is_sent_with_its_own_answer(
     assert page.complaints == []
 
 
-def test_the_slides_of_a_folder_are_sent_whole_and_what_lacks_a_file_is_named(
+def test_slides_of_a_folder_are_sent_as_sets_and_incomplete_ones_are_named(
     open_page: Callable[[str], Any], case: Any, tmp_path: Path
 ) -> None:
     folder = tmp_path / "scanner"
@@ -130,7 +134,7 @@ def test_the_slides_of_a_folder_are_sent_whole_and_what_lacks_a_file_is_named(
     assert page.complaints == []
 
 
-def test_a_transfer_goes_on_after_pauses_lost_connections_and_another_visit(
+def test_an_upload_continues_after_a_pause_a_lost_connection_and_a_reload(
     open_page: Callable[[str], Any], case: Any, slide_file: Path
 ) -> None:
     page = open_page(f"/cases/{case.pk}/upload/")
@@ -154,17 +158,34 @@ def test_a_transfer_goes_on_after_pauses_lost_connections_and_another_visit(
     assert page.complaints == []
 
 
-def test_a_card_comes_alive_when_its_job_has_ended(
+def test_a_card_updates_when_its_job_ends(
     open_page: Callable[[str], Any], case: Any, slide_file: Path, annotator: Any
 ) -> None:
     with DATABASE, slide_file.open("rb") as file:
         item_receive(case=case, file=file, filename="blots.tif", user=annotator)
     page = open_page(f"/cases/{case.pk}/")
     page.get_by_text("Waiting for a worker").wait_for()
+    card = page.locator("[data-item-state=preparing]")
+    expect(card.locator(".card__corner")).to_be_visible()
+    held: list[Any] = []
+
+    def hold(route: Any) -> None:
+        held.append(route)
+
+    page.route(f"**{card.get_attribute('hx-get')}", hold)
     with DATABASE:
         job = Job.objects.get()
     run_job(job)
+    page.locator("[data-job-state=succeeded]").wait_for()
+    expect(card.locator(".card__corner")).to_be_hidden()  # not "Preparing" and "Done" at once
+    for route in held:
+        route.continue_()
+    page.unroute_all()
     page.locator("[data-item-state=ready]").wait_for()
+    page.goto(f"{page.url.split('/cases/')[0]}/cases/")
+    page.set_viewport_size({"width": 768, "height": 1024})
+    assert page.locator(".table__thumb img").first.bounding_box()["width"] >= 40
+    page.go_back()
     page.get_by_role("link", name="blots.tif").click()
     page.wait_for_url("**/canvases/**")  # the viewer adds what is in view
     assert not page.complaints, "; ".join(page.complaints)

@@ -11,36 +11,43 @@ import pytest
 from django.conf import settings as django_settings
 from playwright.sync_api import expect
 
+from ml.imaging.slides.stills import decode_still
 from portal.archive.models import Slide
-from portal.archive.services import case_create, item_receive
+from portal.archive.services.cases import case_create
+from portal.archive.services.items import item_receive
+from portal.archive.storage import files as storage_files
+from portal.jobs.models import Job
 from portal.jobs.worker.runner import job_run
 from tests import world
 from tests.browser.conftest import DATABASE
-from tests.ml.imaging.revealing.support import named, tissue
-from tests.ml.imaging.several import write_mrxs
+from tests.ml.imaging.multi_file import write_mrxs
+from tests.ml.imaging.phi_detection.support import named, tissue
 
 pytestmark = pytest.mark.browser
 
 
 @pytest.mark.parametrize(("size", "scheme"), [((1366, 768), "light"), ((1920, 1080), "dark")])
-def test_a_manager_looks_at_a_held_picture_and_releases_it(
+def test_a_manager_views_and_releases_a_quarantined_picture(
     browser: Any,
     open_server: Any,
     storage: Path,
     manager: Any,
     monkeypatch: pytest.MonkeyPatch,
     shoot: Any,
+    settings: Any,
     size: tuple[int, int],
     scheme: str,
 ) -> None:
     from django.test import Client
 
+    settings.TESSERA_PHI_IN_PIXELS = "hold"
     world.in_process(monkeypatch)
     still = io.BytesIO(bytes(cv2.imencode(".png", named(tissue())[..., ::-1])[1]))
     with DATABASE:
         lab = manager.memberships.get().lab
         case = case_create(lab=lab, user=manager, accession="S-1")
         received = item_receive(case=case, file=still, filename="named.png", user=manager)
+        assert received.job is not None
         job_run(received.job.pk)
         client = Client()
         client.force_login(manager)
@@ -50,7 +57,7 @@ def test_a_manager_looks_at_a_held_picture_and_releases_it(
     context.add_cookies([{"name": "sessionid", "value": cookie, "url": open_server.url}])
     page = context.new_page()
     page.goto(open_server.url + "/lab/intake/")
-    page.get_by_text("Text in the picture at the upper left").wait_for()
+    page.get_by_text("A date in the picture at the upper left").wait_for()
     page.get_by_text("Show what was found").click()
     image = page.locator(".evidence img")
     expect(image).not_to_have_js_property("naturalWidth", 0)
@@ -65,7 +72,134 @@ def test_a_manager_looks_at_a_held_picture_and_releases_it(
     context.close()
 
 
-def test_a_set_that_lacks_a_file_is_said_and_can_be_removed(
+def test_a_manager_redacts_a_picture_by_keys_and_by_mouse(
+    browser: Any,
+    open_server: Any,
+    storage: Path,
+    manager: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    shoot: Any,
+    settings: Any,
+) -> None:
+    from django.test import Client
+
+    settings.TESSERA_PHI_IN_PIXELS = "hold"
+    world.in_process(monkeypatch)
+    still = io.BytesIO(bytes(cv2.imencode(".png", named(tissue())[..., ::-1])[1]))
+    with DATABASE:
+        lab = manager.memberships.get().lab
+        case = case_create(lab=lab, user=manager, accession="S-1")
+        received = item_receive(case=case, file=still, filename="named.png", user=manager)
+        assert received.job is not None
+        job_run(received.job.pk)
+        client = Client()
+        client.force_login(manager)
+    context = browser.new_context(viewport={"width": 1366, "height": 768}, color_scheme="dark")
+    cookie = client.cookies[django_settings.SESSION_COOKIE_NAME].value
+    context.add_cookies([{"name": "sessionid", "value": cookie, "url": open_server.url}])
+    page = context.new_page()
+    page.goto(open_server.url + "/lab/intake/")
+    page.get_by_role("link", name="Redact").click()
+    count = page.locator("[data-redaction-count]")
+    expect(count).to_have_text("1 box")  # proposed around the date
+    expect(page.locator("[data-redaction-stage] img")).not_to_have_js_property("naturalWidth", 0)
+    layer = page.locator("[data-redaction-layer]").bounding_box()
+    page.mouse.move(layer["x"] + 0.6 * layer["width"], layer["y"] + 0.6 * layer["height"])
+    page.mouse.down()
+    page.mouse.move(layer["x"] + 0.9 * layer["width"], layer["y"] + 0.8 * layer["height"])
+    page.mouse.up()
+    expect(count).to_have_text("2 boxes")
+    page.keyboard.press("Delete")
+    expect(count).to_have_text("1 box")
+    page.keyboard.press("Control+z")
+    expect(count).to_have_text("2 boxes")
+    box = page.locator("[data-redaction-box='1']")
+    box.focus()
+    before = box.bounding_box()
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Shift+ArrowUp")
+    after = page.locator("[data-redaction-box='1']").bounding_box()
+    assert after["x"] < before["x"] and after["height"] < before["height"]
+    page.keyboard.press("Escape")
+    expect(page.locator(".redaction__box.is-selected")).to_have_count(0)
+    shoot(page, "redaction-dark")
+    page.get_by_label("Show the result").check()
+    page.emulate_media(color_scheme="light")
+    shoot(page, "redaction-light")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1366
+    page.get_by_role("button", name="Redact and release").click()
+    page.get_by_text("is being redacted and checked once more").wait_for()
+    with DATABASE:
+        slide = Slide.objects.get()
+        job_run(Job.objects.get(target_id=slide.pk, state="queued").pk)
+        slide.refresh_from_db()
+        assert (slide.state, slide.asset.removed) == ("ready", ["2 places in the picture"])
+    context.close()
+
+
+def test_a_template_of_one_still_redacts_another(
+    browser: Any,
+    open_server: Any,
+    storage: Path,
+    manager: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    shoot: Any,
+    settings: Any,
+) -> None:
+    from django.test import Client
+
+    settings.TESSERA_PHI_IN_PIXELS = "hold"
+    world.in_process(monkeypatch)
+    with DATABASE:
+        lab = manager.memberships.get().lab
+        case = case_create(lab=lab, user=manager, accession="S-1")
+        for number in range(3):
+            pixels = named(tissue())[..., ::-1].copy()
+            pixels[-1, :8] = number
+            still = io.BytesIO(bytes(cv2.imencode(".png", pixels)[1]))
+            name = f"still-{number}.png"
+            received = item_receive(case=case, file=still, filename=name, user=manager)
+            assert received.job is not None
+            job_run(received.job.pk)
+        client = Client()
+        client.force_login(manager)
+    context = browser.new_context(viewport={"width": 1366, "height": 768})
+    cookie = client.cookies[django_settings.SESSION_COOKIE_NAME].value
+    context.add_cookies([{"name": "sessionid", "value": cookie, "url": open_server.url}])
+    page = context.new_page()
+    page.goto(open_server.url + "/lab/intake/")
+    page.locator("tr", has_text="still-0.png").get_by_role("link", name="Redact").click()
+    expect(page.locator("[data-redaction-count]")).to_have_text("1 box")
+    page.get_by_role("button", name="Add a box").click()
+    page.get_by_label("Keep these boxes as a template for stills of 640 × 400 px").check()
+    shoot(page, "template-save")
+    page.get_by_role("button", name="Redact and release").click()
+    page.get_by_role("button", name="Redact 2 held files").wait_for()
+    shoot(page, "template-list")
+    page.locator("tr", has_text="still-1.png").get_by_role("link", name="Redact").click()
+    page.get_by_text("The boxes of the template for stills of 640 × 400 px are proposed").wait_for()
+    expect(page.locator("[data-redaction-count]")).to_have_text("2 boxes")
+    shoot(page, "template-proposed")
+    page.get_by_role("link", name="Back").click()
+    page.get_by_role("button", name="Redact 2 held files").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("Make 2 places black for good in 2 held files")
+    shoot(page, "template-confirm")
+    dialog.get_by_role("button", name="Redact").click()
+    page.get_by_text("2 files are being redacted").wait_for()
+    page.get_by_text("No held files").wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1366
+    with DATABASE:
+        for job in Job.objects.filter(kind="slide_ingest", state="queued"):
+            job_run(job.pk)
+        assert list(Slide.objects.values_list("state", flat=True)) == ["ready"] * 3
+        for slide in Slide.objects.all():
+            path = storage_files.asset_path(slide.lab_id, slide.asset.sha256)
+            assert decode_still(path)[16:56, 32:320].max() == 0
+    context.close()
+
+
+def test_an_incomplete_set_is_reported_and_can_be_removed(
     browser: Any, open_server: Any, storage: Path, manager: Any, tmp_path: Path
 ) -> None:
     from django.test import Client
@@ -79,7 +213,7 @@ def test_a_set_that_lacks_a_file_is_said_and_can_be_removed(
     context.add_cookies([{"name": "sessionid", "value": cookie, "url": open_server.url}])
     page = context.new_page()
     page.goto(f"{open_server.url}/cases/{case.pk}/upload/")
-    for _ in range(2):  # chosen again it is said once
+    for _ in range(2):  # chosen again, the message appears once
         page.locator("input[name=file]").set_input_files(str(write_mrxs(tmp_path)))
         page.get_by_role("button", name="Upload").click()
         page.get_by_text("slide.mrxs is incomplete: slide/Slidedat.ini is missing.").wait_for()

@@ -1,4 +1,4 @@
-"""An encoder asked for on the page Learning, watched, cancelled; and what one came to."""
+"""The page Learning: an encoder is started, watched and cancelled, and a result is shown."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from playwright.sync_api import expect
 
 from portal.jobs.models import Job, JobState
 from portal.labs.models import Membership, Role
-from portal.retrieval.models import Learning
-from portal.retrieval.selectors import TrainingTold
+from portal.model_training.models import Learning
+from portal.model_training.selectors.results import TrainingSummary
 from tests.browser.conftest import DATABASE
-from tests.portal.retrieval.archives import filled, learned
-from tests.portal.retrieval.conftest import World
+from tests.portal.embedded_rois import World
+from tests.portal.model_training.archives import filled, learned
 
 pytestmark = pytest.mark.browser
 WIDE = {"width": 1366, "height": 900}
@@ -52,7 +52,7 @@ def is_within(page: Any) -> bool:
     return found
 
 
-def test_an_encoder_is_asked_for_with_its_length_and_cancelled(
+def test_training_of_an_encoder_is_started_and_cancelled(
     open_page: Callable[[str], Any], lab: Any, annotator: Any, storage: Any, shoot: Any
 ) -> None:
     with DATABASE:
@@ -81,7 +81,7 @@ def test_an_encoder_is_asked_for_with_its_length_and_cancelled(
     expect(page.get_by_text("Cancelled").first).to_be_visible()
 
 
-def test_what_came_of_an_encoder_is_drawn(
+def test_the_result_of_an_encoder_training_is_shown(
     open_page: Callable[[str], Any],
     lab: Any,
     annotator: Any,
@@ -94,7 +94,7 @@ def test_what_came_of_an_encoder_is_drawn(
         filled(world)
         learning = learned(world, annotator)
         loss = 4 * np.exp(-np.arange(120) / 40) + 0.2 * np.cos(np.arange(120))
-        told = TrainingTold(
+        found = TrainingSummary(
             regions=40,
             patients=10,
             device="CPU (cpu)",
@@ -104,7 +104,7 @@ def test_what_came_of_an_encoder_is_drawn(
             stopped_early=False,
         )
         Learning.objects.filter(pk=learning.pk).update(
-            method="encoder", steps=600, hours=8, training=told.as_json()
+            method="encoder", steps=600, hours=8, training=found.as_json()
         )
     page.goto(page.url.split("/lab/")[0] + f"/lab/learning/{learning.pk}/")
     expect(page.get_by_role("heading", name="Training", exact=True)).to_be_visible()

@@ -58,7 +58,7 @@ def keys_of(user: Any) -> list[Authenticator]:
         return list(Authenticator.objects.filter(user=user, type=Authenticator.Type.WEBAUTHN))
 
 
-def test_a_passkey_is_a_second_factor_then_signs_in_alone_and_is_removed(
+def test_a_passkey_works_as_second_factor_and_for_sign_in_and_can_be_removed(
     open_with_key: Callable[[], tuple[Any, str]], annotator: Any
 ) -> None:
     page, url = open_with_key()

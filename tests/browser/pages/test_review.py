@@ -10,7 +10,7 @@ from django.test import Client
 from playwright.sync_api import expect
 
 from portal.annotations.models import Roi
-from portal.annotations.services import roi_create, roi_update
+from portal.annotations.services.rois import roi_create, roi_update
 from portal.review.models import RoiComment
 from tests.browser.conftest import DATABASE
 
@@ -61,7 +61,7 @@ def state_of(roi: Roi) -> str:
     return roi.review_state
 
 
-def test_regions_are_walked_through_and_judged_by_keys(
+def test_regions_are_reviewed_by_keyboard(
     waiting: list[Roi], open_queue: Callable[[], Any]
 ) -> None:
     page = open_queue()
@@ -89,24 +89,27 @@ def test_regions_are_walked_through_and_judged_by_keys(
     assert (state_of(rois[second]), state_of(rois[third])) == ("rejected", "submitted")
 
 
-def test_a_key_that_is_held_down_judges_one_region(
+def test_holding_a_key_reviews_one_region_only(
     waiting: list[Roi], open_queue: Callable[[], Any]
 ) -> None:
     page = open_queue()
+    verdicts: list[str] = []
+    page.on("request", lambda sent: verdicts.append(sent.url) if "/rois/review/" in sent.url else 0)
     page.keyboard.down("j")
     expect(page.locator(".review__row.is-done")).to_have_count(1)
     page.keyboard.down("j")  # still held: as a keyboard repeats it
-    page.wait_for_timeout(300)
+    page.evaluate("() => new Promise(requestAnimationFrame)")  # the key has been handled
+    assert len(verdicts) == 1
     assert [state_of(roi) for roi in waiting].count("accepted") == 1
 
 
-def test_a_long_thread_is_shown_whole_and_a_comment_joins_it(
+def test_a_long_thread_is_shown_completely_and_takes_a_comment(
     waiting: list[Roi], open_queue: Callable[[], Any], annotator: Any
 ) -> None:
     with DATABASE:
         for roi in waiting:
-            said = {"lab_id": roi.lab_id, "roi": roi, "version": roi.version, "author": annotator}
-            RoiComment.objects.bulk_create(RoiComment(**said, text=f"{n}") for n in range(230))
+            data = {"lab_id": roi.lab_id, "roi": roi, "version": roi.version, "author": annotator}
+            RoiComment.objects.bulk_create(RoiComment(**data, text=f"{n}") for n in range(230))
     page = open_queue()
     rows = page.locator("[data-review-thread] > li")
     expect(rows).to_have_count(231)  # with the step that submitted it: more than a page holds

@@ -8,7 +8,11 @@ import pytest
 from django.conf import settings as django_settings
 
 from portal.labs.models import ApiToken
-from portal.reading.services import WantedReadings, assignment_submit, work_assign
+from portal.reader_studies.services.assignments import (
+    WantedReadings,
+    assignment_submit,
+    work_assign,
+)
 from tests.browser.conftest import DATABASE
 
 pytestmark = pytest.mark.browser
@@ -58,7 +62,7 @@ def token_count() -> int:
         return ApiToken.objects.filter(revoked_at=None).count()
 
 
-def test_signing_in_leads_to_the_cases_without_a_complaint(
+def test_signing_in_opens_the_cases_without_script_errors(
     open_page: Callable[..., Any], annotator: Any
 ) -> None:
     page = open_page("/accounts/login/")
@@ -82,7 +86,7 @@ def test_the_theme_follows_the_system_until_chosen_and_is_remembered(
     assert page.evaluate(GROUND) == light
 
 
-def test_a_token_is_made_copied_and_revoked_after_a_question(
+def test_a_token_is_created_copied_and_revoked_after_confirmation(
     open_page: Callable[..., Any], annotator: Any
 ) -> None:
     page = open_page("/account/tokens/", user=annotator)
@@ -93,7 +97,7 @@ def test_a_token_is_made_copied_and_revoked_after_a_question(
     page.get_by_text("Copied.").wait_for()
     assert page.evaluate("navigator.clipboard.readText()") == secret
     page.get_by_role("button", name="Revoke").click()
-    page.get_by_role("button", name="Keep").click()
+    page.get_by_role("button", name="Cancel").click()
     assert token_count() == 1
     page.get_by_role("button", name="Revoke").click()
     page.locator("#confirm [data-confirm-yes]").click()
@@ -125,7 +129,7 @@ def test_the_first_tab_stop_skips_to_the_content(
     assert page.evaluate("document.activeElement.id") == "main"
 
 
-def test_a_role_changes_as_soon_as_it_is_chosen(
+def test_a_role_is_saved_when_selected(
     open_page: Callable[..., Any], manager: Any, viewer: Any
 ) -> None:
     page = open_page("/lab/", user=manager)
@@ -135,11 +139,11 @@ def test_a_role_changes_as_soon_as_it_is_chosen(
         assert viewer.memberships.get().role == "reviewer"
 
 
-def test_the_page_of_the_api_runs_under_the_content_policy(
+def test_the_api_docs_work_under_the_content_security_policy(
     open_page: Callable[..., Any], annotator: Any
 ) -> None:
     page = open_page("/api/v1/docs/", user=annotator)
-    page.locator(".opblock-summary-path").first.wait_for()  # only what is in view is drawn
+    page.locator(".opblock-tag").first.wait_for()
     assert page.complaints == []
 
 
@@ -157,7 +161,7 @@ def test_no_page_scrolls_sideways(
     assert wide == []
 
 
-def test_tables_of_work_fit_a_telephone(
+def test_tables_of_assignments_fit_a_phone(
     open_page: Callable[..., Any], open_server: Any, manager: Any, ingest: Any, slide_file: Any
 ) -> None:
     canvas = ingest(slide_file)
@@ -179,7 +183,7 @@ def test_tables_of_work_fit_a_telephone(
 
 
 def is_cut(page: Any, url: str) -> bool:
-    """Whether a table is wider than what holds it."""
+    """Return whether a table is wider than its parent."""
     page.goto(url)
     wraps = page.locator(".table-wrap")
     assert wraps.count() > 0

@@ -10,9 +10,9 @@ from django.conf import settings
 from django.test import Client
 
 from portal.annotations.models import Label
-from portal.annotations.services import label_set_ensure
+from portal.annotations.services.labels import label_set_ensure
 from portal.archive.models import Case
-from portal.archive.services import case_create
+from portal.archive.services.cases import case_create
 from tests.browser.conftest import DATABASE
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 def tabs(
     browser: Any, open_server: Any, manager: Any, request: pytest.FixtureRequest
 ) -> Iterator[tuple[Any, Any]]:
-    """Of one browser: what counts is what each page was made from."""
+    """Two tabs of one browser, each with the state of its page."""
     with DATABASE:
         client = Client()
         client.force_login(manager)
@@ -37,7 +37,7 @@ def tabs(
     context.close()
 
 
-def test_who_saves_second_sees_both_and_may_save_again(
+def test_a_second_editor_sees_both_versions_and_can_save_again(
     tabs: tuple[Any, Any], manager: Any, lab: Any, shoot: Any
 ) -> None:
     with DATABASE:

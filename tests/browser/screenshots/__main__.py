@@ -14,7 +14,7 @@ from tests.browser.screenshots.states import STATES
 from tests.browser.screenshots.studio import studio
 from tests.browser.screenshots.work import WORK
 
-OUT = ROOT / "docs" / "screenshots"
+OUT = ROOT / "docs"
 
 
 def main() -> int:

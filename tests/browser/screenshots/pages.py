@@ -1,4 +1,4 @@
-"""The pages that README shows."""
+"""The pages that the guide shows."""
 
 from __future__ import annotations
 
@@ -9,23 +9,29 @@ from tests.browser.screenshots.studio import Studio
 
 def cases(studio: Studio) -> None:
     """All cases of the lab."""
-    studio.keep(studio.open("/cases/"), "cases")
+    studio.guide(studio.open("/cases/"), "cases")
 
 
 def case(studio: Studio) -> None:
     """One of them, with its slide."""
-    studio.keep(studio.open(f"/cases/{studio.portal.cases['D-1001']}/"), "case")
+    studio.guide(studio.open(f"/cases/{studio.portal.cases['D-1001']}/"), "case")
+
+
+def upload(studio: Studio) -> None:
+    """Files for a case."""
+    case_id = studio.portal.cases["D-1001"]
+    studio.guide(studio.open(f"/cases/{case_id}/upload/", ready="[data-upload]"), "upload")
 
 
 def viewer(studio: Studio) -> None:
     """A slide with ROIs, one of which is selected."""
-    studio.keep(studio.viewer("D-1001", f"roi={studio.portal.roi}"), "viewer")
+    studio.guide(studio.viewer("D-1001", f"roi={studio.portal.roi}"), "viewer")
 
 
 def similar(studio: Studio) -> None:
-    """What is like an ROI."""
+    """Similar regions of an ROI."""
     path = f"/rois/{studio.portal.roi}/similar/"
-    studio.keep(studio.open(path, ready="#similar a[href*='?roi=']"), "similar")
+    studio.guide(studio.open(path, ready="#similar a[href*='?roi=']"), "similar")
 
 
 def browse(studio: Studio) -> None:
@@ -33,19 +39,31 @@ def browse(studio: Studio) -> None:
     page = studio.open("/browse/", ready="[data-map-legend] li")
     page.locator("[data-map-legend] button").first.click()
     page.wait_for_timeout(800)
-    studio.keep(page, "browse")
+    studio.guide(page, "browse")
 
 
 def mosaic(studio: Studio) -> None:
     """A mosaic and how it was made."""
-    studio.keep(studio.open(f"/mosaics/{studio.portal.mosaic}/"), "mosaic")
+    studio.guide(studio.open(f"/mosaics/{studio.portal.mosaic}/"), "mosaic")
 
 
 def jobs(studio: Studio) -> None:
-    """What runs and ran."""
-    studio.keep(studio.open("/jobs/"), "jobs")
+    """Running and finished jobs."""
+    studio.guide(studio.open("/jobs/"), "jobs")
+
+
+def lab(studio: Studio) -> None:
+    """The pages of a lab: its people, and what arrives."""
+    studio.guide(studio.open("/lab/", "manager"), "members")
+    studio.guide(studio.open("/lab/intake/", "manager"), "intake")
+
+
+def tokens(studio: Studio) -> None:
+    """Tokens for programs."""
+    studio.guide(studio.open("/account/tokens/"), "tokens")
 
 
 PAGES: dict[str, Callable[[Studio], None]] = {
-    one.__name__: one for one in (cases, case, viewer, similar, browse, mosaic, jobs)
+    one.__name__: one
+    for one in (cases, case, upload, viewer, similar, browse, mosaic, jobs, lab, tokens)
 }

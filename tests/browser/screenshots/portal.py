@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import time
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from tests.ports import HOST, free_port
+from tests.processes import wait_until_served
 
 ROOT = Path(__file__).resolve().parents[3]
-START_S = 60.0  # until the portal answers
+START_S = 300.0  # until the portal answers, on a busy machine
 MAP_S = 300.0  # until the worker has drawn the map of all regions
 CROWD = 10_000
 NUCLEUS_PX = (6.0, 14.0)
@@ -26,7 +26,7 @@ NUCLEUS_PX = (6.0, 14.0)
 
 @dataclass
 class Portal:
-    """Where it is, who is signed in, and what is in it, each by a name."""
+    """Address, user and named objects of a portal."""
 
     base: str
     sessions: dict[str, str] = field(default_factory=dict)
@@ -56,7 +56,7 @@ def served(folder: Path) -> Iterator[Portal]:
         )
         try:
             base = f"http://{HOST}:{port}"
-            _wait(base)
+            wait_until_served(server, f"{base}/healthz", within_s=START_S)
             yield _filled(base, env)
         finally:
             server.terminate()
@@ -73,19 +73,8 @@ def _environment(folder: Path) -> dict[str, str]:
     }
 
 
-def _wait(base: str) -> None:
-    ends = time.monotonic() + START_S
-    while time.monotonic() < ends:
-        try:
-            with urllib.request.urlopen(f"{base}/healthz", timeout=2):
-                return
-        except OSError:
-            time.sleep(0.2)
-    raise TimeoutError("the portal does not answer")
-
-
 def _filled(base: str, env: dict[str, str]) -> Portal:
-    """What the demo lacks is added, through the services, and everything gets its name."""
+    """Add what the demo lacks, through the services, and name everything."""
     os.environ.update(env)
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"  # playwright's loop runs in this thread
     import django
@@ -106,7 +95,7 @@ def _filled(base: str, env: dict[str, str]) -> Portal:
     portal.sessions = {name: _session(user) for name, user in people.items()}
     portal.cases = {case.accession: str(case.pk) for case in Case.objects.filter(lab=lab)}
     mosaic = Mosaic.objects.filter(lab=lab, canvas__isnull=False).order_by("created_at").first()
-    if mosaic is None:
+    if mosaic is None or mosaic.canvas is None or mosaic.video.canvas is None:
         raise RuntimeError("the demo made no mosaic")
     portal.mosaic = str(mosaic.pk)
     made = {"mosaic": mosaic.canvas, "video": mosaic.video.canvas}
@@ -124,7 +113,9 @@ def _filled(base: str, env: dict[str, str]) -> Portal:
 
 def _newcomer() -> Any:
     from portal.labs.models import Role, User
-    from portal.labs.services import lab_create, member_add, user_create
+    from portal.labs.services.accounts import user_create
+    from portal.labs.services.labs import lab_create
+    from portal.labs.services.members import member_add
 
     email = "newcomer@empty.example"
     known = User.objects.filter(email=email).first()
@@ -174,12 +165,13 @@ def crowd(canvas: Any, user: Any, count: int) -> None:
 
 def _map(lab: Any, user: Any) -> None:
     """The map that Browse shows; the worker draws it."""
-    from portal.retrieval.models import EncoderKind, RegionMap
-    from portal.retrieval.services import map_draw
+    from portal.archive.models import Modality
+    from portal.explore.models import RegionMap
+    from portal.explore.services.maps import map_draw_submit
 
     if RegionMap.objects.filter(lab=lab).exists():
         return
-    job = map_draw(lab=lab, kind=EncoderKind.HISTOLOGY, user=user)
+    job = map_draw_submit(lab=lab, kind=Modality.HISTOLOGY, user=user)
     ends = time.monotonic() + MAP_S
     while not job.has_ended and time.monotonic() < ends:
         time.sleep(0.5)

@@ -8,7 +8,14 @@ from typing import Any
 from tests.browser.screenshots.studio import ENLARGED, LARGE, SETTLED_MS, TABLET, Studio
 
 Point = tuple[float, float]
-FOLDER = "states"
+FOLDER = "screenshots/states"
+IN_GUIDE = {
+    "labels-light": "labels",
+    "mosaic": "mosaic-frames",
+    "review-light": "review",
+    "video": "video",
+}
+"""States that the guide shows, by the names of its pictures."""
 SQUARE: tuple[Point, ...] = ((-160, -110), (150, -130), (170, 90), (20, 140), (-150, 100))
 """From the middle of the image on screen, in pixels of it."""
 
@@ -32,7 +39,10 @@ def polygon(page: Any, points: Iterable[Point] = SQUARE) -> None:
 def keep(studio: Studio, page: Any, name: str) -> None:
     """The picture, once what follows has settled."""
     page.wait_for_timeout(SETTLED_MS)
-    studio.keep(page, f"{FOLDER}/{name}")
+    if name in IN_GUIDE:
+        studio.guide(page, IN_GUIDE[name])
+    else:
+        studio.keep(page, f"{FOLDER}/{name}")
 
 
 def empty(studio: Studio) -> None:
@@ -90,8 +100,8 @@ def conflict(studio: Studio) -> None:
 def history(studio: Studio) -> None:
     """Who changed what of an ROI, drawn."""
     page = studio.viewer("D-1001", f"roi={studio.portal.roi}")
-    page.locator("[data-roi-revisions] summary").click()
-    page.locator("[data-roi-revisions] button").first.wait_for()
+    page.get_by_role("tab", name="History").click()
+    page.locator("#roi-history button").first.wait_for()
     keep(studio, page, "history")
 
 
@@ -134,17 +144,17 @@ def stitched(studio: Studio) -> None:
     keep(studio, page, "mosaic")
 
 
-def beside(studio: Studio) -> None:
-    """Two images tied, and two by two with a video and its mosaic; dark as well."""
+def compare(studio: Studio) -> None:
+    """Two synchronised images, and two by two with a video and its mosaic; dark as well."""
     ids = studio.portal.canvases
-    two, ready = f"with={ids['D-1002']}", "[data-beside-panes][data-ready]"
+    two, ready = f"with={ids['D-1002']}", "[data-compare][data-ready]"
     four = f"{two}&with={ids['video']}&with={ids['mosaic']}"
     for size, scheme, name in ((None, "light", "light"), (LARGE, "dark", "large-dark")):
         for number, query in (("two", two), ("four", four)):
-            path = f"/canvases/{ids['D-1001']}/beside/?{query}"
+            path = f"/canvases/{ids['D-1001']}/compare/?{query}"
             more = {"size": size} if size else {}
             page = studio.open(path, ready=ready, scheme=scheme, **more)
-            keep(studio, page, f"beside-{number}-{name}")
+            keep(studio, page, f"compare-{number}-{name}")
 
 
 def dark(studio: Studio) -> None:
@@ -185,6 +195,6 @@ STATES: dict[str, Callable[[Studio], None]] = {
     one.__name__: one
     for one in (
         *(empty, crowded, draft, offline, conflict, history, error, selected, video, stitched),
-        *(beside, dark, large, tablet, enlarged),
+        *(compare, dark, large, tablet, enlarged),
     )
 }

@@ -18,9 +18,9 @@ from tests.browser.screenshots.portal import Portal
 LAPTOP, LARGE = (1366, 768), (1920, 1080)
 TABLET = (820, 1180)
 ENLARGED = {200: (683, 384), 400: (342, 192)}
-"""What is left of a laptop's window at this zoom of the browser, in percent."""
+"""Window size of a laptop in CSS pixels, by browser zoom in percent."""
 QUALITY = 84  # of WebP: text stays sharp, and a picture of tissue takes a fifth of its PNG
-SETTLED_MS = 1500  # tiles, animations and what is asked for after them
+SETTLED_MS = 1500  # tiles, animations and later requests
 
 
 @dataclass
@@ -60,6 +60,10 @@ class Studio:
         """The viewer of a canvas of this name."""
         path = f"/canvases/{self.portal.canvases[canvas]}/?{query}"
         return self.open(path, ready="[data-viewer][data-ready]", **options)
+
+    def guide(self, page: Page, name: str) -> None:
+        """A picture of the guide."""
+        self.keep(page, f"guide/pictures/{name}")
 
     def keep(self, page: Page, name: str) -> None:
         """The picture of what is in the window."""

@@ -1,4 +1,4 @@
-"""The states of pages one works on: review, labels, import, tracks, suggestions, the bin."""
+"""The states of pages one works on: review, labels, import, tracks, suggestions, the trash."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def suggestion(studio: Studio) -> None:
         page = studio.viewer("D-1001", f"roi={studio.portal.roi}", scheme=scheme, **sized)
         page.keyboard.press("Shift+N")
         page.wait_for_selector("[data-similar-next]:enabled", timeout=WORKED_MS)
-        keep(studio, page, f"next-similar-{said}")
+        keep(studio, page, f"find-similar-{said}")
 
 
 def rename(studio: Studio) -> None:
@@ -97,14 +97,14 @@ def rename(studio: Studio) -> None:
         keep(studio, page, f"rename-{said}")
 
 
-def bin(studio: Studio) -> None:
-    """What was deleted and can come back."""
+def trash(studio: Studio) -> None:
+    """Deleted objects that can be restored."""
     page = studio.viewer("D-1002")
     polygon(page)
     page.wait_for_selector("[data-save-state=saved]")
     page.keyboard.press("Delete")
     page.wait_for_timeout(SETTLED_MS)
-    _each(studio, "/bin/?what=regions", "bin", person="manager")
+    _each(studio, "/trash/regions/", "trash", person="manager")
 
 
 _SUBMIT = """async (canvas) => {
@@ -120,7 +120,7 @@ _SUBMIT = """async (canvas) => {
 
 
 def _document() -> bytes:
-    """Of each fate one: as it is, repaired, clipped, refused; two classes, one new to the lab."""
+    """One feature per outcome: unchanged, repaired, clipped, refused; two classes, one new."""
 
     def one(rings: list[Any], kind: str = "Polygon", **more: Any) -> dict[str, Any]:
         geometry = {"type": kind, "coordinates": rings}
@@ -150,5 +150,5 @@ def _document() -> bytes:
 
 
 WORK: dict[str, Callable[[Studio], None]] = {
-    one.__name__: one for one in (review, labels, importing, track, suggestion, rename, bin)
+    one.__name__: one for one in (review, labels, importing, track, suggestion, rename, trash)
 }

@@ -1,4 +1,4 @@
-"""A stain is said in the viewer and on the page of a case, and the search is narrowed to it."""
+"""Stains are set in the viewer and on the page of a case, and filter the search."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import pytest
 from playwright.sync_api import expect
 
 from portal.annotations.models import Label, Roi
-from portal.annotations.services import label_set_ensure, roi_create
+from portal.annotations.services.labels import label_set_ensure
+from portal.annotations.services.rois import roi_create
 from portal.archive.models import Case, Slide
 from tests.browser.conftest import DATABASE, run_queued
-from tests.browser.similar.test_why import BOXES, SIDE, box, copy_of
+from tests.browser.similar.test_explanation import BOXES, SIDE, box, copy_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -54,7 +55,7 @@ def say_in_viewer(viewer: Any, before: str, stain: str) -> None:
     expect(dialog).to_be_hidden()
 
 
-def test_a_stain_is_said_and_searches_are_narrowed_to_it(
+def test_a_stain_is_set_and_filters_searches(
     open_viewer: Any, slides: list[Any], shoot: Callable[[Any, str], None]
 ) -> None:
     viewer = open_viewer(slides[1])

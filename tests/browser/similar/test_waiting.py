@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,19 +11,19 @@ from django.test import Client
 from django.urls import reverse
 from playwright.sync_api import expect
 
-from portal.annotations.services import roi_create, roi_delete
+from portal.annotations.services.rois import roi_create, roi_delete
 from portal.jobs.models import Job
+from portal.search.views import reports
 from tests.browser.conftest import DATABASE
 from tests.portal.annotations.support import box
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
-POLLS_MS = 5_000  # two polls and a half
-REPORTS = importlib.import_module("portal.retrieval.views.reports")  # not the view of that name
+POLL_MS = 2_000
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_report_whose_region_was_deleted_is_waited_for_no_more(
+def test_polling_for_a_report_stops_when_its_region_was_deleted(
     browser: Any,
     open_server: Any,
     annotator: Any,
@@ -40,9 +39,9 @@ def test_a_report_whose_region_was_deleted_is_waited_for_no_more(
         roi = roi_create(canvas=canvas, user=annotator, geometry=box(20, 20, 400, 300)).roi
         client.force_login(annotator)
         job = Job.objects.create(lab=canvas.lab, kind="report_pictures", created_by=annotator)
-        address = reverse("retrieval:report_roi", args=[roi.pk])
-        monkeypatch.setattr(REPORTS.services, "similar_or_embed", lambda **asked: None)
-        monkeypatch.setattr(REPORTS, "report_keep", lambda found, user: job)
+        address = reverse("search:report_roi", args=[roi.pk])
+        monkeypatch.setattr(reports, "roi_search", lambda **requests: None)
+        monkeypatch.setattr(reports, "report_save", lambda found, user, interpretation: job)
         waiting = client.post(address).content.decode()
     context = browser.new_context(
         viewport={"width": 1366, "height": 768}, base_url=open_server.url, color_scheme=scheme
@@ -50,10 +49,11 @@ def test_a_report_whose_region_was_deleted_is_waited_for_no_more(
     for name, cookie in client.cookies.items():
         context.add_cookies([{"name": name, "value": cookie.value, "url": open_server.url}])
     page = context.new_page()
-    asked: list[int] = []
+    page.clock.install()  # the page polls as fast as the test lets its time pass
+    requests: list[int] = []
     page.on(
         "response",
-        lambda answer: asked.append(answer.status) if "POST" in answer.request.method else None,
+        lambda answer: requests.append(answer.status) if "POST" in answer.request.method else None,
     )
     page.route(
         f"**{address}",
@@ -68,13 +68,14 @@ def test_a_report_whose_region_was_deleted_is_waited_for_no_more(
     shoot(page, f"waiting-{scheme}")
     with DATABASE:
         roi_delete(roi=roi, user=annotator, expected_version=roi.version)
-        roi.__class__.everything.filter(pk=roi.pk).delete()
+        roi.__class__.all_objects.filter(pk=roi.pk).delete()
+    page.clock.fast_forward(POLL_MS)
     refused = page.locator("#report").get_by_role("alert")
     expect(refused).to_have_text("There is no such ROI.", timeout=10_000)
     shoot(page, f"refused-{scheme}")
-    before = len(asked)
-    page.wait_for_timeout(POLLS_MS)
-    assert (asked[-1], len(asked)) == (404, before)
+    before = len(requests)
+    page.clock.run_for(3 * POLL_MS)
+    assert (requests[-1], len(requests)) == (404, before)
     expect(page.locator("#toasts > *")).to_have_count(0)
     expect(page.get_by_role("link", name="Back to the results")).to_be_visible()
     context.close()

@@ -1,9 +1,9 @@
 """Similar cases as a doctor goes through them, on real sections and with the shipped encoder.
 
 The two adjacent sections are HER2ST's D1 and D2, cut from one piece (``TESSERA_DATA``); E1 is of
-another. Of its C sections the development data have one alone (``slides/her2st-c2.tif``), which has
+another. Of its C sections the development data have only one (``slides/her2st-c2.tif``), which has
 no neighbour. Squares were drawn on D2, one of them at the place that is drawn on D1 now, and on E1.
-How often such a place comes first is for ``tests/portal/retrieval/test_adjacent_sections.py``: here
+How often such a place comes first is for ``tests/portal/explore/test_adjacent_sections.py``: here
 it is one place.
 """
 
@@ -19,10 +19,10 @@ import pytest
 from playwright.sync_api import expect
 from pypdf import PdfReader
 
-from ml.imaging.slides import open_slide
-from portal.annotations.services import roi_create
+from ml.imaging.slides.slide import open_slide
+from portal.annotations.services.rois import roi_create
 from tests.browser.conftest import run_queued
-from tests.browser.similar.test_why import painted
+from tests.browser.similar.test_explanation import painted
 from tests.browser.viewer_page import query_of
 from tests.sections import laid_onto
 
@@ -34,15 +34,15 @@ NAMES = {name: f"5714_HE_BT_{name}" for name in ("D1", "D2", "E1")}
 
 def squares(path: Path) -> Any:
     """(N, 2): middles of squares of tissue, in pixels."""
-    from ml.roi.stain import tissue_squares
+    from ml.roi.stain.squares import tissue_squares
 
     with open_slide(path) as slide:
-        boxes = tissue_squares(slide, SIDE, most=400)
+        boxes = tissue_squares(slide, SIDE, max_count=400)
     return (boxes[:, :2] + boxes[:, 2:]) / 2
 
 
 def corners(middle: Any) -> list[tuple[float, float]]:
-    """Of a square, once around."""
+    """Corners of a square, in order."""
     (x, y), half = np.round(np.asarray(middle, float), 1).tolist(), SIDE / 2
     return [(x - half, y - half), (x + half, y - half), (x + half, y + half), (x - half, y + half)]
 
@@ -53,7 +53,7 @@ def spread(count: int) -> list[int]:
 
 
 def views_of(page: Any) -> list[list[float]]:
-    """x, y, scale, turn of each image beside the others, as the address has them."""
+    """x, y, scale, turn of each compared image, from the URL."""
     return [[float(part) for part in text.split(",")] for text in query_of(page)["v"]]
 
 
@@ -89,7 +89,7 @@ def sections(
     return canvases["D1"], here[chosen[middle]], drawn[middle]
 
 
-def test_drawn_found_marked_compared_explained_and_printed(
+def test_a_region_is_drawn_searched_marked_compared_explained_and_printed(
     open_viewer: Any, sections: tuple[Any, Any, Any], shoot: Callable[[Any, str], None]
 ) -> None:
     canvas, place, same = sections
@@ -139,17 +139,17 @@ def test_drawn_found_marked_compared_explained_and_printed(
     address = page.url
     first.focus()
     viewer.key("w")
-    expect(page.get_by_role("heading", name="Laying both regions")).to_be_visible()
+    expect(page.get_by_role("heading", name="Comparing both regions")).to_be_visible()
     run_queued()
-    expect(page.locator(".why__pair")).not_to_have_count(0, timeout=30_000)
+    expect(page.locator(".explanation__pair")).not_to_have_count(0, timeout=30_000)
     painted(page)
-    shoot(page, "4-why")
+    shoot(page, "4-explanation")
     page.go_back()
     expect(first).to_be_focused()
     assert page.url == address
 
-    hits.first.get_by_role("link", name="Beside the query").click()
-    page.wait_for_selector("[data-beside-panes][data-ready][data-panes='2']", timeout=30_000)
+    hits.first.get_by_role("link", name="Compare with the query").click()
+    page.wait_for_selector("[data-compare][data-ready][data-panes='2']", timeout=30_000)
     views = views_of(page)
     assert views[0][:2] == pytest.approx([(drawn.left + drawn.right) / 2, place[1]], abs=20)
     assert views[1][:2] == pytest.approx([same.centroid_x, same.centroid_y], abs=20)
@@ -159,7 +159,7 @@ def test_drawn_found_marked_compared_explained_and_printed(
     closer = views_of(page)
     assert [one[2] for one in closer] == pytest.approx([one[2] / 2 for one in views], rel=0.01)
     page.wait_for_load_state("networkidle")
-    shoot(page, "5-beside")
+    shoot(page, "5-compare")
     page.goto(address)
 
     page.get_by_role("button", name="Report").click()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from portal.annotations.services import roi_create
+from portal.annotations.services.rois import roi_create
 from tests.browser.conftest import DATABASE
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -22,7 +22,7 @@ LISTEN = """() => {
 }"""
 
 
-def test_an_event_source_hears_each_event_once(
+def test_an_event_source_receives_each_event_once(
     open_viewer: Callable[..., Any],
     ingest: Callable[[Path], Any],
     slide_file: Path,

@@ -78,7 +78,7 @@ class Board:
         return list(self.viewer.stored())
 
     def by_cell(self) -> dict[Place, list[Any]]:
-        """What is stored, by the cell in which its middle lies."""
+        """Stored ROIs by the cell of their middle."""
         found: dict[Place, list[Any]] = {}
         left, top = self.canvas((0, 0, 0, 0))
         side = CELL * self.scale

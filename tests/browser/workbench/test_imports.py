@@ -6,8 +6,10 @@ import json
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
-from tests.browser.conftest import DATABASE, run_job
+from portal.annotations.models import VideoEvent
+from tests.browser.conftest import DATABASE, run_job, wait_for_jobs
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 DIALOG = "[data-dialog=import]"
@@ -29,10 +31,14 @@ def _previewed(page: Any) -> None:
         for geometry in (good, flat)
     ]
     content = json.dumps({"type": "FeatureCollection", "features": features}).encode()
+    _send(page, "a.geojson", content)
+
+
+def _send(page: Any, name: str, content: bytes) -> None:
     page.click("[data-import-open]")
-    file = {"name": "a.geojson", "mimeType": "application/geo+json", "buffer": content}
+    file = {"name": name, "mimeType": "application/octet-stream", "buffer": content}
     page.set_input_files("[data-import-file]", file)
-    _run(page)
+    _run()
     page.wait_for_selector(f"{DIALOG}[data-step=preview]")
 
 
@@ -40,27 +46,20 @@ def _imported(viewer: Any) -> None:
     page = viewer.page
     _previewed(page)
     page.keyboard.press("Enter")  # the button has the focus
-    _run(page)
+    _run()
     page.wait_for_selector(f"{DIALOG}[data-step=done]")
     viewer.wait_count(1)
 
 
-def _job(page: Any, kind: str) -> Any:
-    """The job, as soon as the page has asked for it."""
-    from portal.jobs.models import Job
-
-    for _ in range(100):
-        with DATABASE:
-            job = Job.objects.filter(kind=kind, state="queued").first()
-        if job is not None:
-            return job
-        page.wait_for_timeout(100)
-    raise AssertionError(f"the page asked for no {kind}")
+def _lose_answer(route: Any) -> None:
+    """Let the server handle a request whose answer never reaches the page."""
+    route.fetch()
+    route.abort()
 
 
-def _run(page: Any, kind: str = "rois_import") -> None:
-    """The worker's part."""
-    run_job(_job(page, kind))
+def _run(kind: str = "rois_import") -> None:
+    """Run the job of the page's request."""
+    run_job(wait_for_jobs(kind)[0])
 
 
 @pytest.fixture
@@ -94,15 +93,46 @@ def test_a_file_is_previewed_imported_and_undone(open_viewer: Any, slide: Any) -
     assert viewer.problems == []
 
 
-def test_one_that_ends_without_its_page_can_be_taken_back_on_a_later_visit(
+def _live_events() -> list[tuple[Any, ...]]:
+    with DATABASE:
+        rows = VideoEvent.objects.filter(deleted_at=None)
+        return list(rows.values_list("name", "first_index", "last_index"))
+
+
+def test_tags_of_cvat_are_events_of_a_video_until_they_are_undone(
+    open_viewer: Any, ingest: Any, video_file: Any
+) -> None:
+    viewer = open_viewer(ingest(video_file))
+    page = viewer.page
+    tag = '<tag label="Caecum" source="manual"/>'
+    frames = (f'<image id="{n}" name="frame_{n:06d}">{tag}</image>' for n in (2, 3, 7))
+    _send(page, "tags.xml", f"<annotations>{''.join(frames)}</annotations>".encode())
+    assert page.inner_text("[data-import-go]") == "Import 2 events"
+    page.click("[data-import-go]")
+    _run()
+    page.wait_for_selector(f"{DIALOG}[data-step=done]")
+    summary = page.inner_text(f"{DIALOG} [data-import-summary]")
+    assert ("2 made" in summary, "2 of them events" in summary) == (True, True)
+    assert _live_events() == [("Caecum", 2, 3), ("Caecum", 7, 7)]
+    marks = page.locator("[data-event-lane] .event-mark")
+    expect(marks).to_have_count(2)
+    page.click("[data-import-undo]")
+    page.wait_for_selector(f"{DIALOG}:not([open])", state="attached")
+    assert _live_events() == []
+    expect(marks).to_have_count(0)
+    assert viewer.problems == []
+
+
+def test_an_import_that_ended_without_its_page_can_be_undone_later(
     open_viewer: Any, slide: Any
 ) -> None:
     viewer = open_viewer(slide)
     page, address = viewer.page, viewer.page.url
     _previewed(page)
-    page.route("**/start/", lambda route: route.fetch())  # the page is left before the answer comes
-    page.click("[data-import-go]")
-    job = _job(page, "rois_import")
+    page.route("**/start/", _lose_answer)
+    with page.expect_event("requestfailed"):
+        page.click("[data-import-go]")
+    (job,) = wait_for_jobs("rois_import")
     page.goto("about:blank")
     run_job(job)
     page.goto(address)
@@ -115,7 +145,7 @@ def test_one_that_ends_without_its_page_can_be_taken_back_on_a_later_visit(
     assert viewer.problems == []
 
 
-def test_a_large_one_is_taken_back_by_a_job(
+def test_a_large_import_is_undone_by_a_job(
     open_viewer: Any, slide: Any, undone_by_jobs: None
 ) -> None:
     viewer = open_viewer(slide)
@@ -125,7 +155,7 @@ def test_a_large_one_is_taken_back_by_a_job(
     page.wait_for_selector(f"{DIALOG}[data-step=busy]")
     assert page.inner_text("[data-import-what]") == "Undoing a.geojson"
     assert page.locator("[data-import-leave]").is_visible()
-    _run(page, "rois_import_undo")
+    _run("rois_import_undo")
     viewer.wait_count(0)
     page.wait_for_selector(f"{DIALOG}:not([open])", state="attached")
     assert "Import undone: 1 removed." in page.inner_text("body")
@@ -134,14 +164,14 @@ def test_a_large_one_is_taken_back_by_a_job(
     assert viewer.problems == []
 
 
-def test_taking_back_goes_on_without_the_page_and_after_a_stop(
+def test_undoing_an_import_continues_without_the_page_and_after_a_stop(
     open_viewer: Any, slide: Any, undone_by_jobs: None
 ) -> None:
     viewer = open_viewer(slide)
     page = viewer.page
     _imported(viewer)
     page.click("[data-import-undo]")
-    _job(page, "rois_import_undo")
+    wait_for_jobs("rois_import_undo")
     page.reload()
     page.wait_for_selector("[data-viewer][data-ready]", timeout=30_000)
     page.click("[data-import-open]")
@@ -157,6 +187,6 @@ def test_taking_back_goes_on_without_the_page_and_after_a_stop(
     page.click("[data-import-last]")
     assert "Stopped. Undone so far: 0 removed." in page.inner_text("[data-import-summary]")
     page.click("[data-import-undo]")
-    _run(page, "rois_import_undo")
+    _run("rois_import_undo")
     viewer.wait_count(0)
     assert viewer.problems == []

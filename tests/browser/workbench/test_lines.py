@@ -30,7 +30,7 @@ def places(viewer: Any) -> list[Any]:
     return [roi.geometry["coordinates"] for roi in viewer.stored()]
 
 
-def test_a_line_is_moved_whole_and_its_ends_alone_and_both_are_undone(viewer: Any) -> None:
+def test_a_line_and_its_ends_are_moved_and_undone(viewer: Any) -> None:
     viewer.drag([BETWEEN, (BETWEEN[0] + 160, BETWEEN[1] - 80)])
     assert places(viewer) == [[[760, 420], [1060, 820]]]
     viewer.drag([(1060, 820), (1100, 700)])
@@ -43,11 +43,10 @@ def test_a_line_is_moved_whole_and_its_ends_alone_and_both_are_undone(viewer: An
     assert places(viewer) == [[[760, 420], [1060, 820]]]
 
 
-def test_lines_and_points_that_are_selected_together_move_together(viewer: Any) -> None:
+def test_selected_lines_and_points_move_jointly(viewer: Any) -> None:
     viewer.key(".")
     for x, y in viewer.places([(1000, 500), (1100, 600)]):
-        viewer.page.wait_for_timeout(300)  # two clicks at once would be a double click
-        viewer.page.mouse.click(x, y)
+        viewer.click(x, y)
     viewer.key("Enter")
     viewer.key("m")
     assert places(viewer) == [[[600, 500], [900, 900]], [[1000, 500], [1100, 600]]]

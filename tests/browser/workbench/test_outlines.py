@@ -14,7 +14,7 @@ from shapely.affinity import affine_transform, scale
 from shapely.geometry import Point, Polygon, shape
 
 from portal.mosaics.models import MosaicFrame
-from portal.mosaics.services import mosaic_create
+from portal.mosaics.services.mosaics import mosaic_create
 from tests.browser.conftest import run_job
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -83,7 +83,9 @@ def overlap(a: Polygon, b: Polygon) -> float:
     return float(a.intersection(b).area / a.union(b).area)
 
 
-def test_on_a_frame_it_is_that_frames(open_viewer: Any, ingest: Any, lesion_file: Path) -> None:
+def test_an_outline_proposed_on_a_frame_belongs_to_that_frame(
+    open_viewer: Any, ingest: Any, lesion_file: Path
+) -> None:
     viewer = open_viewer(ingest(lesion_file))
     for _ in range(AT):
         viewer.key("f")
@@ -98,7 +100,7 @@ def test_on_a_frame_it_is_that_frames(open_viewer: Any, ingest: Any, lesion_file
     assert viewer.page.locator("[data-suggestion]").is_hidden()
 
 
-def test_on_a_mosaic_it_lies_in_the_mosaic(
+def test_an_outline_proposed_on_a_mosaic_is_inside_it(
     open_viewer: Any, ingest: Any, annotator: Any, lesion_file: Path
 ) -> None:
     asked = mosaic_create(video=ingest(lesion_file).video, user=annotator)

@@ -40,7 +40,7 @@ def canvas(ingest: Any, slide_file: Any) -> Any:
 
 
 def corner(n: int) -> tuple[float, float]:
-    """Of the nth ROI, around the middle of the slide."""
+    """Corner of the nth ROI, around the middle of the slide."""
     column, row = n % ROIS[0], n // ROIS[0]
     return 1000 + (column - ROIS[0] / 2) * PITCH, 750 + (row - ROIS[1] / 2) * PITCH
 
@@ -73,9 +73,7 @@ def turn(viewer: Any, clicks: int) -> None:
         viewer.page.mouse.wheel(0, -CLICK)
 
 
-def test_a_click_of_the_wheel_zooms_with_the_next_frames_and_clicks_add_up(
-    open_viewer: Any, canvas: Any
-) -> None:
+def test_wheel_steps_zoom_within_the_next_frames_and_add_up(open_viewer: Any, canvas: Any) -> None:
     viewer = open_viewer(canvas).centred(2.0)
     viewer.page.evaluate(COUNT_FRAMES)
     turn(viewer, 1)
@@ -89,7 +87,7 @@ def test_a_click_of_the_wheel_zooms_with_the_next_frames_and_clicks_add_up(
     assert viewer.problems == []
 
 
-def test_hundreds_of_rois_are_painted_anew_in_parts_and_in_their_places(
+def test_hundreds_of_rois_are_repainted_incrementally_in_place(
     open_viewer: Any, canvas: Any, annotator: Any
 ) -> None:
     count = draw_many(canvas, annotator)

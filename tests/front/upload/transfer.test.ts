@@ -1,22 +1,22 @@
 import { describe, expect, it } from "vitest";
 
 import { ApiError } from "@/dom/http";
-import { endOf, reasonOf } from "@/upload/transfer";
+import { transferOutcome, reasonOf } from "@/upload/transfer";
 
 describe("what became of a file that has arrived", () => {
-  const damaged = { message: "a.svs is damaged." };
+  const damaged = { code: "damaged", message: "a.svs is damaged." };
 
   it.each(["receiving", "checking"] as const)("is not known while its state is %s", (state) => {
-    expect(endOf({ state, error: null })).toBeNull();
+    expect(transferOutcome({ state, error: null })).toBeNull();
   });
 
   it("is that it is stored, or refused for a reason", () => {
-    expect(endOf({ state: "stored", error: null })).toBe("stored");
-    expect(endOf({ state: "refused", error: damaged })).toEqual({ reason: "a.svs is damaged.", isFinal: true });
+    expect(transferOutcome({ state: "stored", error: null })).toBe("stored");
+    expect(transferOutcome({ state: "refused", error: damaged })).toEqual({ reason: "a.svs is damaged.", isFinal: true });
   });
 
   it("is that it lies in quarantine, where it left the gate between two looks", () => {
-    expect(endOf({ state: "quarantined", error: damaged })).toEqual({
+    expect(transferOutcome({ state: "quarantined", error: damaged })).toEqual({
       reason: "a.svs is damaged. The file is kept apart; a manager of the lab decides about it.",
       isFinal: true,
       note: "In quarantine",
@@ -24,13 +24,13 @@ describe("what became of a file that has arrived", () => {
   });
 
   it("is that it was deleted, or what else will not pass by itself", () => {
-    expect(endOf(new ApiError(404, "not-found", "No such upload."))).toMatchObject({ reason: expect.stringContaining("deleted") as string, isFinal: false });
-    expect(endOf(new ApiError(401, "not-signed-in", "Sign in."))).toEqual({ reason: "Sign in.", isFinal: false });
+    expect(transferOutcome(new ApiError(404, "not-found", "No such upload."))).toMatchObject({ reason: expect.stringContaining("deleted") as string, isFinal: false });
+    expect(transferOutcome(new ApiError(401, "not-signed-in", "Sign in."))).toEqual({ reason: "Sign in.", isFinal: false });
   });
 
   it.each([new ApiError(0, "offline", "The server does not answer."), new ApiError(503, "busy", "Busy."), new SyntaxError("no JSON")])(
     "is asked for again after %s",
-    (error) => expect(endOf(error)).toBeNull(),
+    (error) => expect(transferOutcome(error)).toBeNull(),
   );
 });
 

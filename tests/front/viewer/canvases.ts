@@ -10,6 +10,8 @@ export function canvas(given: Partial<CanvasData> = {}): CanvasData {
   return {
     id: "c1",
     kind: "slide",
+    modality: "histology",
+    is_modality_by_hand: false,
     name: "Slide 1",
     case: { id: "k1", accession: "A-1" },
     width: 1000,

@@ -12,20 +12,19 @@ django.setup()
 import numpy as np  # noqa: E402
 from PIL import Image  # noqa: E402
 
-from portal.archive import storage  # noqa: E402
 from portal.archive.models import Asset, Case, Slide  # noqa: E402
-from portal.archive.services import (  # noqa: E402
-    case_create,
-    crate_begin,
-    item_receive,
-    upload_append,
-)
+from portal.archive.services.cases import case_create  # noqa: E402
+from portal.archive.services.items import item_receive  # noqa: E402
+from portal.archive.services.transfers.arriving import upload_append  # noqa: E402
+from portal.archive.services.transfers.crates import crate_begin  # noqa: E402
+from portal.archive.storage import files as storage  # noqa: E402
 from portal.core.storage_layout import root as storage_root  # noqa: E402
-from portal.exchange.selectors import IMPORT_KIND  # noqa: E402
-from portal.exchange.services import case_export_to, case_import_request  # noqa: E402
+from portal.interop.rocrate.selectors.imports import IMPORT_KIND  # noqa: E402
+from portal.interop.rocrate.services.exports import case_export_to  # noqa: E402
+from portal.interop.rocrate.services.imports.jobs import case_import_request  # noqa: E402
 from portal.jobs.models import Job  # noqa: E402
 from portal.labs.models import Lab, Membership, Role, User  # noqa: E402
-from tests.killing.answers import answer  # noqa: E402
+from tests.killing.command_line import dispatch  # noqa: E402
 
 SIDE_PX = 700  # a picture of noise of 1.4 MB: two pieces
 
@@ -57,7 +56,7 @@ def lab() -> object:
 
 
 def send(path: str) -> object:
-    """A crate of the lab's, as REST takes it, and its import asked for."""
+    """Send a crate of the lab to REST and start its import."""
     lab, user = Lab.objects.get(), User.objects.get()
     file = Path(path)
     upload = crate_begin(lab=lab, filename=file.name, size_bytes=file.stat().st_size, user=user)
@@ -86,4 +85,4 @@ def came() -> object:
 
 
 if __name__ == "__main__":
-    answer({"make": make, "lab": lab, "send": send, "came": came})
+    dispatch({"make": make, "lab": lab, "send": send, "came": came})

@@ -45,7 +45,7 @@ def came(portal: Portal) -> dict[str, Any]:
     return found
 
 
-def test_killed_again_and_again_a_case_is_there_whole_or_not_at_all(
+def test_after_repeated_kills_a_case_is_imported_completely_or_not_at_all(
     portals: list[Portal], tmp_path: Path
 ) -> None:
     origin, target = portals

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
 from datetime import timedelta
@@ -16,9 +17,9 @@ from django.test import Client  # noqa: E402
 from django.utils import timezone  # noqa: E402
 
 from portal.archive.models import Case  # noqa: E402
-from portal.core.models import KeptAnswer  # noqa: E402
+from portal.core.models import IdempotencyRecord  # noqa: E402
 from portal.labs.models import Invitation, Lab, Membership, Role, User  # noqa: E402
-from tests.killing.answers import answer  # noqa: E402
+from tests.killing.command_line import dispatch  # noqa: E402
 
 EMAIL = "sends@kill.example"
 BODIES: dict[str, dict[str, str]] = {
@@ -27,26 +28,26 @@ BODIES: dict[str, dict[str, str]] = {
 }
 PLACES = {
     "before": "portal.labs.selectors.lab_chosen",
-    "after": "portal.labs.services.invitation_deliver",
-    "within": "portal.core.api.views.answer_keep",
+    "after": "portal.labs.api.people.invitation_deliver",
+    "within": "portal.core.api.views.response_store",
 }
 
 
 def send(kind: str, key: str) -> object:
-    """What a request is answered, and how long that took."""
+    """Send a request; returns the answer and its duration."""
     began = time.monotonic()
     client = Client(headers={"host": "localhost"})
     client.force_login(_person())
-    said = client.post(
+    response = client.post(
         f"/api/v1/{kind}/",
         BODIES[kind] if kind != "cases" else BODIES[kind] | {"accession": key},
         content_type="application/json",
         headers={"Idempotency-Key": key},
     )
     return {
-        "status": said.status_code,
-        "code": said.json().get("code", ""),
-        "retry_after": said.headers.get("Retry-After", ""),
+        "status": response.status_code,
+        "code": response.json().get("code", ""),
+        "retry_after": response.headers.get("Retry-After", ""),
         "seconds": time.monotonic() - began,
     }
 
@@ -56,7 +57,7 @@ def hang(kind: str, key: str, where: str) -> object:
 
     def stuck(*_: Any, **__: Any) -> None:
         print("stuck", flush=True)
-        time.sleep(600)
+        signal.pause()
         sys.exit("nobody killed it")
 
     with patch(PLACES[where], stuck):
@@ -64,12 +65,12 @@ def hang(kind: str, key: str, where: str) -> object:
 
 
 def run_out() -> object:
-    """As if the time that a key is held were over."""
-    return KeptAnswer.objects.update(held_until=timezone.now() - timedelta(seconds=1))
+    """Let the leases on keys run out."""
+    return IdempotencyRecord.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
 
 
 def made() -> object:
-    """What there is."""
+    """Counts of invitations and cases."""
     return {"invitations": Invitation.objects.count(), "cases": Case.objects.count()}
 
 
@@ -84,4 +85,4 @@ def _person() -> User:
 
 
 if __name__ == "__main__":
-    answer({"send": send, "hang": hang, "run_out": run_out, "made": made})
+    dispatch({"send": send, "hang": hang, "run_out": run_out, "made": made})

@@ -34,17 +34,17 @@ def portal(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Portal]:
         yield from ready(url)
 
 
-def killed(portal: Portal, kind: str, key: str, where: str, *, beside: bool) -> None:
-    """Send it, wait until it hangs, look beside it, kill it."""
+def killed(portal: Portal, kind: str, key: str, where: str, *, is_seen_by_others: bool) -> None:
+    """Send it, wait until it hangs, look from another process, kill it."""
     before = portal.output.read_text().count("stuck") if portal.output.exists() else 0
     process = portal.start([sys.executable, "-m", CONTROL, "hang", kind, key, where])
     portal.wait_until(
         lambda: portal.output.read_text().count("stuck") > before, "a request that hangs"
     )
-    if beside:
-        told = ask(portal, kind, key)
-        assert (told["status"], told["code"]) == (409, "request-running")
-        assert int(told["retry_after"]) > 0
+    if is_seen_by_others:
+        found = ask(portal, kind, key)
+        assert (found["status"], found["code"]) == (409, "request-running")
+        assert int(found["retry_after"]) > 0
         other = ask(portal, "cases", f"beside-{where}")
         assert (other["status"], other["seconds"] < WAITS_S) == (201, True), other
     process.kill()
@@ -52,14 +52,14 @@ def killed(portal: Portal, kind: str, key: str, where: str, *, beside: bool) -> 
 
 
 def ask(portal: Portal, kind: str, key: str) -> dict[str, Any]:
-    said: dict[str, Any] = portal.ask(CONTROL, "send", kind, key)
-    return said
+    found: dict[str, Any] = portal.ask(CONTROL, "send", kind, key)
+    return found
 
 
-def test_a_killed_request_is_done_once_and_holds_nobody_up(portal: Portal) -> None:
-    killed(portal, "invitations", "killed-before", "before", beside=True)
-    told = ask(portal, "invitations", "killed-before")
-    assert (told["status"], told["code"]) == (409, "request-running"), "its key is held a while"
+def test_a_killed_request_has_one_effect_and_blocks_no_other(portal: Portal) -> None:
+    killed(portal, "invitations", "killed-before", "before", is_seen_by_others=True)
+    found = ask(portal, "invitations", "killed-before")
+    assert (found["status"], found["code"]) == (409, "request-running"), "its key is held a while"
     portal.ask(CONTROL, "run_out")
     assert portal.ask(CONTROL, "made")["invitations"] == 0
     for _ in range(2):
@@ -68,12 +68,12 @@ def test_a_killed_request_is_done_once_and_holds_nobody_up(portal: Portal) -> No
 
 
 def test_a_request_that_is_killed_after_it_wrote_is_not_done_again(portal: Portal) -> None:
-    killed(portal, "invitations", "killed-after", "after", beside=True)
+    killed(portal, "invitations", "killed-after", "after", is_seen_by_others=True)
     portal.ask(CONTROL, "run_out")
-    told = ask(portal, "invitations", "killed-after")
-    assert (told["status"], told["code"]) == (409, "answer-not-kept")
+    found = ask(portal, "invitations", "killed-after")
+    assert (found["status"], found["code"]) == (409, "answer-not-stored")
     assert portal.ask(CONTROL, "made")["invitations"] == 1
-    killed(portal, "cases", "killed-within", "within", beside=False)
+    killed(portal, "cases", "killed-within", "within", is_seen_by_others=False)
     assert portal.ask(CONTROL, "made")["cases"] == 2, "the work and its answer are one transaction"
     assert ask(portal, "cases", "killed-within")["status"] == 201
     assert portal.ask(CONTROL, "made")["cases"] == 3

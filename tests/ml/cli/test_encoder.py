@@ -1,4 +1,4 @@
-"""``python -m ml encoder``: what there is, what is made, what is refused in one line."""
+"""``python -m ml encoder``: list and make."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_the_list_names_licence_and_magnification(tmp_path, monkeypatch, capsys)
     assert models["h-optimus-0"]["licence"].startswith("Apache-2.0")
 
 
-def test_an_encoder_is_made_and_said(tmp_path, capsys):
+def test_an_encoder_is_made_and_reported(tmp_path, capsys):
     out = tmp_path / "plain.safetensors"
     arguments = ["--features", "classical-1", "--mpp", "1", "--tile", "224", "--name", "plain"]
     assert main(["encoder", "make", "--out", str(out), *arguments]) == 0
@@ -39,7 +39,7 @@ def test_an_encoder_is_made_and_said(tmp_path, capsys):
         (["--features", "classical-1", "--stain", "pink"], "unknown stain normalisation 'pink'"),
     ],
 )
-def test_what_cannot_be_made_is_refused_in_one_line(
+def test_an_invalid_encoder_is_refused_in_one_line(
     tmp_path, monkeypatch, capsys, arguments, message
 ):
     monkeypatch.setenv("TESSERA_MODELS", str(tmp_path))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import struct
 import sys
 import wave
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import av
 import numpy as np
@@ -59,7 +60,7 @@ def make_video(tmp_path: Path) -> MakeVideo:
     ) -> Path:
         path = tmp_path / name
         with av.open(str(path), "w", format=container, options=muxing or {}) as target:
-            stream = target.add_stream(codec, rate=25, options=options or {})
+            stream: Any = target.add_stream(codec, rate=25, options=options or {})
             stream.width, stream.height, stream.pix_fmt = *size, pix_fmt
             stream.codec_context.thread_count = 1
             if pts is not None:
@@ -79,7 +80,7 @@ def make_video(tmp_path: Path) -> MakeVideo:
 
 @pytest.fixture
 def audio_only(tmp_path: Path) -> Path:
-    """An mp4 that holds sound alone."""
+    """An mp4 with only sound."""
     path = tmp_path / "sound.mp4"
     with av.open(str(path), "w") as target:
         stream = target.add_stream("aac", rate=44_100)
@@ -143,7 +144,7 @@ def giant_tiff(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def child_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def child_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The name of a module that misbehaves in a child process, each function in its own way."""
     (tmp_path / "misbehaving.py").write_text(_MISBEHAVING)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -175,9 +176,9 @@ def crash(*, progress, number):
 def hang(*, progress, pid_path):
     child = os.fork()
     if child == 0:
-        time.sleep(60)
+        signal.pause()
     open(pid_path, "w").write(f"{os.getpid()} {child}")
-    time.sleep(60)
+    signal.pause()
 
 def spin(*, progress):
     while True:

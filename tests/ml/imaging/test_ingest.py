@@ -1,4 +1,4 @@
-"""What a file from a user becomes, and how bad files are refused."""
+"""Conversion of files from users, and refusal of bad ones."""
 
 from __future__ import annotations
 
@@ -22,14 +22,16 @@ from ml.errors import (
     UnsupportedFormatError,
 )
 from ml.imaging.ingest import inspect_slide, inspect_video
-from ml.imaging.sandbox import Limits, run_limited
-from ml.imaging.slides import open_slide
+from ml.imaging.sandbox.parent import run_limited
+from ml.imaging.sandbox.policy import Limits
 from ml.imaging.slides.pyramids import write_pyramid
+from ml.imaging.slides.slide import open_slide
 from ml.imaging.slides.tiles import TileSource
-from ml.imaging.videos import load_frame_table, probe_video
+from ml.imaging.videos.frame_table_file import load_frame_table
+from ml.imaging.videos.video import probe_video
 from ml.types import ImageU8
 from tests.ml.imaging.conftest import tiff_bytes
-from tests.ml.imaging.several import inspected_apart
+from tests.ml.imaging.multi_file import inspected_apart
 
 MakeVideo = Callable[..., Path]
 
@@ -66,7 +68,7 @@ def test_a_slide_is_described_and_its_thumbnail_written(pyramid: Path, tmp_path:
         assert thumbnail.size == (512, 439)
 
 
-def test_a_still_becomes_a_pyramid_whose_tiles_pass_through(
+def test_a_still_is_converted_to_a_pyramid_whose_tiles_pass_through(
     tmp_path: Path, gradient: ImageU8
 ) -> None:
     Image.fromarray(gradient).save(tmp_path / "s.png", dpi=(72, 72))
@@ -79,7 +81,7 @@ def test_a_still_becomes_a_pyramid_whose_tiles_pass_through(
         assert (source.levels[0].width_px, source.levels[0].height_px) == (700, 600)
 
 
-def test_a_photograph_is_turned_upright(tmp_path: Path, gradient: ImageU8) -> None:
+def test_a_photograph_is_rotated_upright(tmp_path: Path, gradient: ImageU8) -> None:
     exif = Image.Exif()
     exif[0x0112] = 6
     Image.fromarray(gradient).save(tmp_path / "s.jpg", exif=exif)
@@ -150,7 +152,7 @@ def test_a_tile_overwritten_with_noise_is_refused(pyramid: Path, tmp_path: Path)
     data = bytearray(pyramid.read_bytes())
     data[offset : offset + count] = bytes(count)
     (tmp_path / "bad.tif").write_bytes(data)
-    with pytest.raises(CorruptFileError, match="cannot be decoded"):
+    with pytest.raises(CorruptFileError, match="decoded"):
         _inspect(tmp_path / "bad.tif", tmp_path / "out")
 
 
@@ -158,21 +160,21 @@ def test_a_truncated_jpeg_is_refused(tmp_path: Path, gradient: ImageU8) -> None:
     out = io.BytesIO()
     Image.fromarray(gradient).save(out, "JPEG")
     (tmp_path / "cut.jpg").write_bytes(out.getvalue()[: len(out.getvalue()) // 2])
-    with pytest.raises(CorruptFileError, match="cannot be decoded"):
+    with pytest.raises(CorruptFileError, match="decoded"):
         _inspect(tmp_path / "cut.jpg", tmp_path / "out")
     assert list((tmp_path / "out").iterdir()) == []
 
 
 def test_a_text_file_named_svs_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.svs").write_text("not a slide\n")
-    with pytest.raises(UnsupportedFormatError, match="is a text file; expected a whole-slide"):
+    with pytest.raises(UnsupportedFormatError, match="text file"):
         _inspect(tmp_path / "x.svs", tmp_path / "out")
 
 
 def test_an_empty_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.svs").touch()
     for inspect in (inspect_slide, inspect_video):
-        with pytest.raises(UnsupportedFormatError, match=r"empty \(0 bytes\)"):
+        with pytest.raises(UnsupportedFormatError, match="0 bytes"):
             inspect(path=str(tmp_path / "x.svs"), out_dir=str(tmp_path))
 
 
@@ -213,7 +215,7 @@ def test_a_png_bomb_is_refused_before_it_is_decoded(tmp_path: Path) -> None:
 def test_a_zip_bomb_is_refused_unopened(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "bomb.svs", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("slide.svs", bytes(20_000_000))
-    with pytest.raises(UnsupportedFormatError, match="a ZIP archive; unpack it"):
+    with pytest.raises(UnsupportedFormatError, match="ZIP"):
         _inspect(tmp_path / "bomb.svs", tmp_path / "out")
 
 
@@ -241,7 +243,7 @@ def test_a_video_is_described(make_video: MakeVideo, tmp_path: Path) -> None:
         assert poster.size == (192, 64)
 
 
-def test_a_cut_video_is_kept_with_a_warning(make_video: MakeVideo, tmp_path: Path) -> None:
+def test_a_truncated_video_is_stored_with_a_warning(make_video: MakeVideo, tmp_path: Path) -> None:
     path = make_video("a.mkv", "libx264", frames=200)
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     result = run_limited(
@@ -254,19 +256,21 @@ def test_a_cut_video_is_kept_with_a_warning(make_video: MakeVideo, tmp_path: Pat
     assert "the file is truncated" in result["warnings"][0]
 
 
-def test_sound_alone_is_refused(audio_only: Path, wav_file: Path, tmp_path: Path) -> None:
+def test_a_file_with_only_sound_is_refused(
+    audio_only: Path, wav_file: Path, tmp_path: Path
+) -> None:
     with pytest.raises(NoVideoStreamError):
         inspect_video(path=str(audio_only), out_dir=str(tmp_path))
-    with pytest.raises(UnsupportedFormatError, match="an audio file"):
+    with pytest.raises(UnsupportedFormatError, match="audio"):
         inspect_video(path=str(wav_file), out_dir=str(tmp_path))
 
 
-def test_a_video_uploaded_as_a_slide_is_told_apart(
+def test_a_video_uploaded_as_a_slide_is_recognised(
     make_video: MakeVideo, pyramid: Path, tmp_path: Path
 ) -> None:
-    with pytest.raises(UnsupportedFormatError, match="upload it as a video"):
+    with pytest.raises(UnsupportedFormatError, match="video"):
         _inspect(make_video("a.mp4", "libx264", frames=3), tmp_path / "out")
-    with pytest.raises(UnsupportedFormatError, match="upload it as a slide"):
+    with pytest.raises(UnsupportedFormatError, match="slide"):
         inspect_video(path=str(pyramid), out_dir=str(tmp_path))
 
 
@@ -285,7 +289,7 @@ def test_real_slides_are_ingested_in_the_child(
 
 
 @pytest.mark.parametrize("bigtiff", [False, True])
-def test_an_ome_tiff_is_a_slide_by_its_own_levels(
+def test_an_ome_tiff_is_a_slide_with_its_levels(
     tmp_path: Path, gradient: ImageU8, bigtiff: bool
 ) -> None:
     told = {"axes": "YXS", "PhysicalSizeX": 0.25, "PhysicalSizeY": 0.25}
@@ -309,7 +313,7 @@ def test_an_ome_tiff_is_a_slide_by_its_own_levels(
     assert np.array_equal(seen, np.repeat(gradient[..., :1], 3, axis=2))
 
 
-def test_writing_a_pyramid_is_all_or_nothing(tmp_path: Path, gradient: ImageU8) -> None:
+def test_a_pyramid_is_written_atomically(tmp_path: Path, gradient: ImageU8) -> None:
     out = tmp_path / "p.tif"
     out.write_bytes(b"before")
 

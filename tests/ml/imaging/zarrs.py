@@ -11,7 +11,7 @@ import zarr
 from numcodecs import LZ4, Blosc, GZip, Zstd
 from zarr.codecs import BloscCodec, GzipCodec, ZstdCodec
 
-from tests.ml.imaging.several import picture
+from tests.ml.imaging.multi_file import picture
 
 SECRET = "DoeJane"
 _PACKERS_2 = {

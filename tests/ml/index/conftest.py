@@ -1,8 +1,7 @@
-"""A stand-in for FAISS on a GPU."""
+"""Simulated FAISS on a GPU, and fixtures of index engines."""
 
 from __future__ import annotations
 
-import os
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,11 +12,14 @@ import numpy as np
 import pytest
 
 from ml.gpu import VARIABLE
-from ml.index import engine as engine_module
-from ml.index import rows, snapshot
-from ml.index.base import lists, segment
-from ml.index.base.gpu import GpuRows
+from ml.index import rows
+from ml.index.files import engine as engine_module
+from ml.index.files import snapshot
+from ml.index.files.segments import inverted_lists, segment
+from ml.index.files.segments.gpu_vectors import GpuVectors
+from ml.index.milvus.engine import MilvusConfig, drop_indexes, open_milvus
 from ml.types import ArrayF32, ArrayI64
+from tests.milvus_server import RunningMilvus
 
 
 class RoughIndex:
@@ -38,9 +40,9 @@ class RoughIndex:
         return squared[rows][None].astype(np.float32), rows[None]
 
 
-def standing_in(vectors: ArrayF32) -> GpuRows:
-    """Rows "on a GPU" that is none."""
-    return GpuRows(RoughIndex(vectors), vectors)
+def simulated_gpu_vectors(vectors: ArrayF32) -> GpuVectors:
+    """GPU vectors without a GPU."""
+    return GpuVectors(RoughIndex(vectors), vectors)
 
 
 class _Config:
@@ -53,69 +55,66 @@ class _Resources:
 
 
 def faiss_with_gpu(
-    monkeypatch: pytest.MonkeyPatch, made: Callable[[int], Any] = faiss.IndexFlatL2
+    monkeypatch: pytest.MonkeyPatch, make_index: Callable[[int], Any] = faiss.IndexFlatL2
 ) -> list[int]:
-    """FAISS as if it were built for a GPU and this machine had one, the processor in its place.
+    """Simulate FAISS with a GPU, on the CPU.
 
     Returns:
-        the dimensions of the indexes that were made there.
+        Dimensions of the indexes created there.
     """
     dims: list[int] = []
 
     def flat(resources: _Resources, dim: int, config: _Config) -> Any:
         assert isinstance(resources, _Resources) and config.device == 0
         dims.append(dim)
-        return made(dim)
+        return make_index(dim)
 
     monkeypatch.delenv(VARIABLE, raising=False)
     monkeypatch.setattr(faiss, "get_num_gpus", lambda: 1)
-    for name, stand_in in {
+    for name, fake in {
         "StandardGpuResources": _Resources,
         "GpuIndexFlatConfig": _Config,
         "GpuIndexFlatL2": flat,
     }.items():
-        monkeypatch.setattr(faiss, name, stand_in, raising=False)
+        monkeypatch.setattr(faiss, name, fake, raising=False)
     return dims
 
 
-ENGINES = ["processor", "gpu", "lists", "lists-by-gpu", "parts", "qdrant"]
-if os.environ.get("TESSERA_TEST_QDRANT_URL"):
-    ENGINES.append("server")
+MILVUS = pytest.param("milvus", marks=[pytest.mark.services, pytest.mark.timeout(300)])
+IN_FILES = ["processor", "gpu", "lists", "lists-by-gpu", "parts"]
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=[*IN_FILES, MILVUS])
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """How bases are searched: scanned, on a GPU first (stood in for), or by lists of 8 bits.
+    """Search method: scan, simulated GPU, inverted lists of 8 bits, or a Milvus server.
 
-    "lists" and "parts" do for a few rows what is done for millions, and visit every list; "parts"
-    makes lists of its own for each set of permitted ids, and those of "lists-by-gpu" are made on a
-    GPU (stood in for). "qdrant" is its client's local mode,
-    "server" one that runs at ``TESSERA_TEST_QDRANT_URL``.
+    "lists" and "parts" use inverted lists for few rows, and visit every list. "parts" creates a
+    subset for each set of permitted ids. "lists-by-gpu" creates the lists on a simulated GPU.
     """
-    if request.param in ("qdrant", "server"):
-        return str(request.param)
+    if request.param == "milvus":
+        return "milvus"
     if request.param == "gpu":
         read = segment.read_segment
 
         def all_on_gpu(folder: Path, *, dim: int, gpu_above: int) -> segment.Segment:
             return read(folder, dim=dim, gpu_above=0)
 
-        monkeypatch.setattr(segment, "rows_on_gpu", standing_in)
+        monkeypatch.setattr(segment, "vectors_on_gpu", simulated_gpu_vectors)
         monkeypatch.setattr(snapshot, "read_segment", all_on_gpu)
     elif request.param != "processor":
         lists_for_few(monkeypatch, by_gpu=request.param == "lists-by-gpu")
         if request.param == "parts":
-            monkeypatch.setattr(rows, "PART_SHARE", 1)
-            monkeypatch.setattr(rows, "_USES_BEFORE_PART", 1)
+            monkeypatch.setattr(rows, "SUBSET_SHARE", 1)
+            monkeypatch.setattr(rows, "_USES_BEFORE_SUBSET", 1)
     return str(request.param)
 
 
 def lists_for_few(
     monkeypatch: pytest.MonkeyPatch, *, recall: float = 2.0, by_gpu: bool = False
 ) -> None:
-    """Write and use lists whatever the base's size; a recall above 1 visits every list.
+    """Use inverted lists for bases of any size; a recall above 1 visits every list.
 
-    ``by_gpu``: they are made on a GPU that is stood in for.
+    ``by_gpu``: Create them on a simulated GPU.
     """
     write = segment.write_segment
     if by_gpu:
@@ -125,23 +124,20 @@ def lists_for_few(
         write(*args, **kwargs | {"ivf_above": 0, "gpu_above": 0 if by_gpu else 10**9})
 
     monkeypatch.setattr(engine_module, "write_segment", with_lists)
-    monkeypatch.setattr(segment, "SCAN_MOST", 0)
-    monkeypatch.setattr(lists, "SCAN_MOST", 0)
-    monkeypatch.setattr(segment, "_MEASURED_MOST", 0)
-    monkeypatch.setattr(lists, "_RECALL", recall)
+    monkeypatch.setattr(segment, "MAX_SCANNED_ROWS", 0)
+    monkeypatch.setattr(inverted_lists, "MAX_SCANNED_ROWS", 0)
+    monkeypatch.setattr(segment, "_MAX_EXACT_ROWS", 0)
+    monkeypatch.setattr(inverted_lists, "_RECALL", recall)
 
 
 @pytest.fixture
-def opens_qdrant(engine: str) -> Iterator[Callable[..., Any]]:
-    """Opens an index by the client's local mode, or on the server that is named; dropped after."""
-    pytest.importorskip("qdrant_client")
-    from ml.index.qdrant import QdrantServer, drop_group, open_qdrant
+def opens_milvus(milvus: RunningMilvus) -> Iterator[Callable[..., Any]]:
+    """Opens an index on the server; dropped afterwards."""
+    group = f"test-{uuid.uuid4()}"
 
-    url = os.environ["TESSERA_TEST_QDRANT_URL"] if engine == "server" else ":memory:"
-    server, name = QdrantServer(url, shards=2), f"test-{uuid.uuid4()}"
-
-    def opened(dim: int = 6, *, tag: str = "", config: Any = None) -> Any:
-        return open_qdrant(server, name, dim, tag=tag, group=name)
+    def opened(dim: int = 6, *, tag: str = "", name: str = "one", config: Any = None) -> Any:
+        config = config if isinstance(config, MilvusConfig) else None
+        return open_milvus(milvus.server, f"{group}/{name}", dim, tag=tag, config=config)
 
     yield opened
-    drop_group(server, name)
+    drop_indexes(milvus.server, group)

@@ -17,7 +17,7 @@ def vessels() -> np.ndarray:
 
 @pytest.fixture(scope="session")
 def warped_vessels(vessels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The vessels turned, scaled and tilted, and the (3, 3) true map to there."""
+    """The vessels after a homography, and the homography (3, 3)."""
     matrix = np.vstack([cv2.getRotationMatrix2D((240, 180), 8.0, 1.06), [1e-5, -2e-5, 1.0]])
     matrix[:2, 2] += (6.0, -4.0)
     return np.asarray(cv2.warpPerspective(vessels, matrix, (480, 360))), matrix

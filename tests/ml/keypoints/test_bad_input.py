@@ -1,4 +1,4 @@
-"""What people hand over, with every descriptor: matches, none, or one clear error."""
+"""Unusual and invalid images, with all descriptors."""
 
 from __future__ import annotations
 
@@ -9,11 +9,30 @@ import numpy as np
 import pytest
 
 from ml.errors import ShapeError
-from ml.keypoints import DESCRIPTOR_NAMES, match_images, views
+from ml.keypoints import match_images, views
+from ml.keypoints.descriptors.registry import DESCRIPTOR_NAMES
 from ml.types import Matches
 
 NAMES = [name for name in DESCRIPTOR_NAMES if name != "default"]  # which is one of the others
 every_descriptor = pytest.mark.parametrize("name", NAMES)
+
+
+def crossed(argument: str, cases: dict[str, object]) -> pytest.MarkDecorator:
+    """Each case with ORB and the first case with each descriptor; ``make endurance`` takes all."""
+    first = next(iter(cases))
+    return pytest.mark.parametrize(
+        ("name", argument),
+        [
+            pytest.param(
+                *(name, case),
+                id=f"{name}-{key}",
+                marks=() if name == "orb" or key == first else pytest.mark.endurance,
+            )
+            for name in NAMES
+            for key, case in cases.items()
+        ],
+    )
+
 
 HEIGHT, WIDTH = 180, 240
 
@@ -24,7 +43,7 @@ def small(vessels: np.ndarray) -> np.ndarray:
 
 
 def _matched(a: np.ndarray, b: np.ndarray, name: str, *, count: int = 200) -> Matches:
-    """Checked as every answer must be: shapes, bounds, nothing that is not finite."""
+    """Match two images, and check shapes, bounds and finite values."""
     found = match_images(a, b, name, max_keypoints=count)
     assert found.xy_a.shape == found.xy_b.shape == (len(found), 2)
     assert len(found.score) == len(found) <= count
@@ -40,13 +59,11 @@ def _one_dot(like: np.ndarray) -> np.ndarray:
     return image
 
 
-@every_descriptor
-@pytest.mark.parametrize(
+@crossed(
     "empty",
-    [np.zeros_like, lambda i: np.full_like(i, 255), _one_dot],
-    ids=["black", "white", "one dot"],
+    {"one dot": _one_dot, "black": np.zeros_like, "white": lambda i: np.full_like(i, 255)},
 )
-def test_a_frame_that_shows_nothing_gives_no_match(
+def test_a_frame_without_content_gives_no_matches(
     name: str, empty: Callable[[np.ndarray], np.ndarray], small: np.ndarray
 ) -> None:
     nothing = empty(small)
@@ -56,7 +73,7 @@ def test_a_frame_that_shows_nothing_gives_no_match(
 
 
 @every_descriptor
-def test_one_key_point_is_no_evidence(name: str, small: np.ndarray) -> None:
+def test_a_single_key_point_gives_no_matches(name: str, small: np.ndarray) -> None:
     assert len(_matched(small, small, name, count=1)) == 0
 
 
@@ -67,18 +84,16 @@ def test_an_image_matches_itself_in_place(name: str, small: np.ndarray) -> None:
     np.testing.assert_allclose(found.xy_a, found.xy_b, atol=1e-3)
 
 
-@every_descriptor
-@pytest.mark.parametrize(
+@crossed(
     "change",
-    [
-        lambda i: i[:, :, 1],
-        lambda i: np.dstack([i, np.full(i.shape[:2], 7, np.uint8)]),
-        lambda i: i.astype(np.uint16) * 16,
-        lambda i: i[:, :, 1:2],
-    ],
-    ids=["grey", "rgba", "16-bit", "one channel"],
+    {
+        "grey": lambda i: i[:, :, 1],
+        "rgba": lambda i: np.dstack([i, np.full(i.shape[:2], 7, np.uint8)]),
+        "16-bit": lambda i: i.astype(np.uint16) * 16,
+        "one channel": lambda i: i[:, :, 1:2],
+    },
 )
-def test_another_kind_of_the_same_picture_matches_in_place(
+def test_another_image_type_matches_in_place(
     name: str, change: Callable[[np.ndarray], np.ndarray], small: np.ndarray
 ) -> None:
     found = _matched(small, change(small), name)
@@ -87,9 +102,7 @@ def test_another_kind_of_the_same_picture_matches_in_place(
 
 
 @every_descriptor
-def test_images_of_different_sizes_match_where_they_show_the_same(
-    name: str, vessels: np.ndarray
-) -> None:
+def test_images_of_different_sizes_match(name: str, vessels: np.ndarray) -> None:
     part = np.ascontiguousarray(vessels[20:330, 40:470])
     found = _matched(vessels, part, name, count=400)
     assert len(found) >= 100
@@ -98,7 +111,7 @@ def test_images_of_different_sizes_match_where_they_show_the_same(
 
 @every_descriptor
 @pytest.mark.parametrize("shape", [(7,), (8, 200, 3), (60, 60, 2), (0, 0)])
-def test_what_is_no_image_is_one_clear_error(
+def test_invalid_images_raise_an_error(
     name: str, shape: tuple[int, ...], small: np.ndarray
 ) -> None:
     for pair in ((np.zeros(shape, np.uint8), small), (small, np.zeros(shape, np.uint8))):
@@ -109,7 +122,7 @@ def test_what_is_no_image_is_one_clear_error(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["orb", "tessera", "vit"])
-def test_a_panorama_of_ten_thousand_pixels_is_matched_in_its_own_pixels(
+def test_matches_of_a_panorama_are_in_its_pixels(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """10,000 x 600 px are reduced to what is worked on, before any descriptor sees them."""

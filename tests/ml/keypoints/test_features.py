@@ -1,4 +1,4 @@
-"""What is taken from one image, in its own pixels, within its mask."""
+"""Extraction of the features of an image."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from ml.errors import ShapeError, UnknownNameError
-from ml.keypoints import extract, load_descriptor
+from ml.keypoints import load_descriptor
+from ml.keypoints.features import extract
 
 
-def test_extracted_features_are_given_in_pixels_of_the_image(vessels: np.ndarray) -> None:
+def test_features_are_in_pixels_of_the_image(vessels: np.ndarray) -> None:
     found = extract(vessels, descriptor="orb", detector="sift", max_keypoints=120)
     assert len(found.keypoints) == len(found.xy) == len(found.descriptors) <= 120
     assert found.descriptors.shape[1] == load_descriptor("orb").dim
@@ -19,7 +20,7 @@ def test_extracted_features_are_given_in_pixels_of_the_image(vessels: np.ndarray
     np.testing.assert_array_equal(found.xy, found.view.to_image(found.keypoints.xy))
 
 
-def test_key_points_lie_within_the_mask(vessels: np.ndarray) -> None:
+def test_key_points_are_inside_the_mask(vessels: np.ndarray) -> None:
     mask = np.zeros(vessels.shape[:2], np.uint8)
     mask[:, :200] = 255
     found = extract(vessels, descriptor="sift", max_keypoints=80, mask=mask)
@@ -27,10 +28,10 @@ def test_key_points_lie_within_the_mask(vessels: np.ndarray) -> None:
     assert found.xy[:, 0].max() < 200.5
 
 
-def test_what_is_no_image_or_no_name_is_refused(vessels: np.ndarray) -> None:
+def test_invalid_images_and_names_raise_an_error(vessels: np.ndarray) -> None:
     with pytest.raises(ShapeError, match="image: expected"):
         extract(np.zeros(7, np.uint8), descriptor="orb")
-    with pytest.raises(UnknownNameError, match="unknown descriptor 'surf'"):
+    with pytest.raises(UnknownNameError, match="descriptor 'surf'"):
         extract(vessels, descriptor="surf")
-    with pytest.raises(UnknownNameError, match="unknown detector 'surf'"):
+    with pytest.raises(UnknownNameError, match="detector 'surf'"):
         extract(vessels, descriptor="orb", detector="surf")

@@ -1,4 +1,4 @@
-"""The scope's view and its highlights."""
+"""Masks of the field of view and of highlights."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ def test_the_circle_of_a_scope_is_found() -> None:
     assert (found ^ truth).sum() < 0.02 * truth.sum()
 
 
-def test_dark_tissue_inside_does_not_cut_the_mask() -> None:
+def test_dark_tissue_inside_is_part_of_the_mask() -> None:
     image = _disc()
     cv2.circle(image, (110, 60), 25, 0, -1)
     assert scope_mask(image)[60, 110]
 
 
-def test_a_margin_draws_the_mask_in() -> None:
+def test_a_margin_erodes_the_mask() -> None:
     inside = scope_mask(_disc(), margin_px=10)
     assert not inside[100, 110 - 75]
     assert inside[100, 110 - 65]
 
 
 @pytest.mark.parametrize("value", [0, 90])
-def test_an_image_without_a_rim_is_whole(value: int) -> None:
+def test_an_image_without_a_rim_is_all_inside(value: int) -> None:
     assert scope_mask(np.full((64, 64), value, np.uint8), margin_px=5).all()
 
 
@@ -53,6 +53,6 @@ def test_a_white_image_has_no_highlight() -> None:
     assert not specular_mask(np.full((64, 64), 255, np.uint8)).any()
 
 
-def test_a_mask_of_another_size_is_refused() -> None:
-    with pytest.raises(ShapeError, match=r"mask: expected \(10, 20\) as the image, got \(20, 10\)"):
+def test_a_mask_of_another_size_raises_an_error() -> None:
+    with pytest.raises(ShapeError, match=r"mask: .*\(10, 20\).*\(20, 10\)"):
         checked_mask(np.ones((20, 10), np.uint8), (10, 20))

@@ -1,4 +1,4 @@
-"""Two images in, corresponding points out; nothing crashes and nothing is NaN."""
+"""Matching of two images."""
 
 from __future__ import annotations
 
@@ -8,16 +8,10 @@ import pytest
 
 from ml.errors import BadInputError, MlError, ShapeError, UnknownNameError
 from ml.geometry import transform_points
-from ml.keypoints import (
-    DetectorConfig,
-    MatchConfig,
-    detect_keypoints,
-    extract,
-    load_descriptor,
-    match_features,
-    match_images,
-    views,
-)
+from ml.keypoints import load_descriptor, match_images, views
+from ml.keypoints.detect import DetectorConfig, detect_keypoints
+from ml.keypoints.features import extract
+from ml.keypoints.pipeline import MatchConfig, match_features
 
 
 @pytest.mark.parametrize("name", ["default", "sift", "orb", "akaze", "kaze"])
@@ -34,12 +28,12 @@ def test_known_motion_is_recovered(
     assert ((found.score >= 0) & (found.score <= 1)).all()
 
 
-def test_another_detector_can_be_asked_for(vessels: np.ndarray) -> None:
+def test_another_detector_can_be_selected(vessels: np.ndarray) -> None:
     found = match_images(vessels, vessels, descriptor="sift", detector="akaze", max_keypoints=100)
     assert 50 < len(found) <= 100
 
 
-def test_there_are_never_more_matches_than_key_points_were_asked_for(
+def test_the_number_of_matches_is_at_most_the_requested_key_points(
     vessels: np.ndarray, warped_vessels: tuple[np.ndarray, np.ndarray]
 ) -> None:
     """Completion finds key points of b in a as well: without the bound there are about 350."""
@@ -66,7 +60,7 @@ def test_identical_images_match_in_place(vessels: np.ndarray) -> None:
     ],
     ids=["grey", "rgba", "16-bit", "float", "another size"],
 )
-def test_other_kinds_of_image_match_too(change: object, vessels: np.ndarray) -> None:
+def test_other_image_types_match(change: object, vessels: np.ndarray) -> None:
     found = match_images(vessels, change(vessels))  # type: ignore[operator]
     assert len(found) > 50
     assert np.isfinite(found.score).all()
@@ -91,18 +85,18 @@ def test_nine_tenths_are_within_a_pixel(
 
 
 def test_without_completion_the_points_of_a_are_its_key_points(vessels: np.ndarray) -> None:
-    whole = np.full(vessels.shape[:2], 255, np.uint8)
+    expected = np.full(vessels.shape[:2], 255, np.uint8)
     shifted = np.roll(vessels, 5, axis=1)
     config = MatchConfig(completion_rounds=0)
-    found = match_images(vessels, shifted, "akaze", mask_a=whole, mask_b=whole, config=config)
-    view = views.working_view(vessels, mask=whole)
+    found = match_images(vessels, shifted, "akaze", mask_a=expected, mask_b=expected, config=config)
+    view = views.working_view(vessels, mask=expected)
     points = detect_keypoints(view.image, config=DetectorConfig(name="akaze"), mask=view.mask)
     known = {tuple(xy) for xy in view.to_image(points.xy).tolist()}
     assert len(found) > 100
     assert {tuple(xy) for xy in found.xy_a.tolist()} <= known
 
 
-def test_the_same_images_give_the_same_matches(
+def test_matching_is_deterministic(
     vessels: np.ndarray, warped_vessels: tuple[np.ndarray, np.ndarray]
 ) -> None:
     one, two = (match_images(vessels, warped_vessels[0]) for _ in range(2))
@@ -111,30 +105,30 @@ def test_the_same_images_give_the_same_matches(
 
 
 @pytest.mark.parametrize("name", ["default", "sift", "graph", "vit"])
-def test_matching_features_is_matching_images_to_the_last_bit(
+def test_matching_features_equals_matching_images(
     name: str, vessels: np.ndarray, warped_vessels: tuple[np.ndarray, np.ndarray]
 ) -> None:
     mask = np.zeros(vessels.shape[:2], np.uint8)
     mask[30:-30, 40:-50] = 255
-    whole = match_images(vessels, warped_vessels[0], name, None, 300, mask_a=mask)
+    expected = match_images(vessels, warped_vessels[0], name, None, 300, mask_a=mask)
     a = extract(vessels, descriptor=name, max_keypoints=300, mask=mask)
     b = extract(warped_vessels[0], descriptor=load_descriptor(name), max_keypoints=300)
-    for _ in range(2):  # features are used again and again
+    for _ in range(2):  # features can be reused
         found = match_features(a, b)
         for key in ("xy_a", "xy_b", "score"):
-            np.testing.assert_array_equal(getattr(found, key), getattr(whole, key))
-    assert len(whole) > 50
+            np.testing.assert_array_equal(getattr(found, key), getattr(expected, key))
+    assert len(expected) > 50
 
 
-def test_features_of_two_descriptors_cannot_be_matched(vessels: np.ndarray) -> None:
+def test_features_of_two_descriptors_raise_an_error(vessels: np.ndarray) -> None:
     a, b = (extract(vessels, descriptor=name, max_keypoints=50) for name in ("sift", "orb"))
-    with pytest.raises(BadInputError, match=r"features_b: expected .* 'sift' .* got 'orb'"):
+    with pytest.raises(BadInputError, match=r"'sift' .*'orb'"):
         match_features(a, b)
-    with pytest.raises(BadInputError, match="max_keypoints: expected at least 1, got 0"):
+    with pytest.raises(BadInputError, match=r"max_keypoints: .*0"):
         extract(vessels, max_keypoints=0)
 
 
-def test_a_huge_image_is_matched_reduced_and_answered_in_its_own_pixels(
+def test_matches_of_a_reduced_image_are_in_its_pixels(
     vessels: np.ndarray, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     huge = cv2.resize(vessels, None, fx=4, fy=4, interpolation=cv2.INTER_CUBIC)
@@ -145,7 +139,7 @@ def test_a_huge_image_is_matched_reduced_and_answered_in_its_own_pixels(
     assert np.quantile(error, 0.9) < 1.0
 
 
-def test_burnt_in_text_that_two_recordings_share_is_no_match(vessels: np.ndarray) -> None:
+def test_common_burnt_in_text_gives_no_matches(vessels: np.ndarray) -> None:
     noise = np.random.default_rng(0).integers(0, 255, (*vessels.shape[:2], 3), np.uint8)
     other = cv2.GaussianBlur(noise, (0, 0), 3)
     pair = [vessels.copy(), other]
@@ -154,12 +148,12 @@ def test_burnt_in_text_that_two_recordings_share_is_no_match(vessels: np.ndarray
     assert len(match_images(*pair, descriptor="sift")) == 0
 
 
-def test_a_mirrored_image_is_no_match(vessels: np.ndarray) -> None:
+def test_a_mirrored_image_gives_no_matches(vessels: np.ndarray) -> None:
     assert len(match_images(vessels, np.ascontiguousarray(vessels[:, ::-1]))) == 0
 
 
 @pytest.mark.parametrize("count", [1, 2, 7])
-def test_a_handful_of_key_points_is_no_evidence(count: int, vessels: np.ndarray) -> None:
+def test_few_key_points_give_no_matches(count: int, vessels: np.ndarray) -> None:
     found = match_images(vessels, vessels, max_keypoints=count)
     assert len(found) == 0
 
@@ -183,15 +177,15 @@ def test_images_without_texture_give_no_matches(image: np.ndarray, vessels: np.n
         assert a is b or len(found) == 0
 
 
-def test_unrelated_images_give_none(vessels: np.ndarray) -> None:
+def test_unrelated_images_give_no_matches(vessels: np.ndarray) -> None:
     noise = np.random.default_rng(0).integers(0, 255, (360, 480), np.uint8)
     assert len(match_images(vessels, cv2.GaussianBlur(noise, (0, 0), 2))) == 0
 
 
-def test_bad_input_is_one_clear_error(vessels: np.ndarray) -> None:
-    with pytest.raises(UnknownNameError, match="unknown descriptor 'surf'"):
+def test_invalid_input_raises_an_error(vessels: np.ndarray) -> None:
+    with pytest.raises(UnknownNameError, match="'surf'"):
         match_images(vessels, vessels, descriptor="surf")
-    with pytest.raises(BadInputError, match="max_keypoints: expected at least 1, got 0"):
+    with pytest.raises(BadInputError, match=r"max_keypoints: .*0"):
         match_images(vessels, vessels, max_keypoints=0)
     with pytest.raises(ShapeError):
         match_images(vessels, np.zeros((3, 3), np.uint8))

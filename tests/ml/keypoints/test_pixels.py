@@ -1,4 +1,4 @@
-"""Any still becomes grey, or is refused by name."""
+"""Conversion of images to 8 bits and grey."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ml.keypoints.pixels import to_grey
 
 
 @pytest.mark.parametrize("shape", [(20, 30), (20, 30, 1), (20, 30, 3), (20, 30, 4)])
-def test_grey_rgb_and_rgba_become_one_plane(shape: tuple[int, ...]) -> None:
+def test_grey_rgb_and_rgba_are_converted_to_grey(shape: tuple[int, ...]) -> None:
     grey = to_grey(np.full(shape, 100, np.uint8))
     assert grey.shape == (20, 30)
     assert grey.dtype == np.uint8
@@ -25,14 +25,14 @@ def test_twelve_bit_values_are_stretched() -> None:
     assert grey.max() == 255
 
 
-def test_a_large_image_is_stretched_strip_by_strip_to_the_same(
+def test_strips_do_not_change_the_result(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     y, x = np.mgrid[:120, :200]
     deep = (20 * x + 7 * y).astype(np.uint16)
-    whole = pixels.to_u8(deep)
+    expected = pixels.to_u8(deep)
     monkeypatch.setattr(pixels, "STRIP_VALUES", 1_000)  # strips of 5 rows
-    np.testing.assert_allclose(pixels.to_u8(deep).astype(int), whole, atol=8)
+    np.testing.assert_allclose(pixels.to_u8(deep).astype(int), expected, atol=8)
     spoilt = deep.astype(np.float32)
     spoilt[119, 199] = np.inf
     with pytest.raises(ShapeError, match="finite"):
@@ -48,6 +48,6 @@ def test_a_large_image_is_stretched_strip_by_strip_to_the_same(
         (np.zeros((20, 30), "U1"), "integer or float"),
     ],
 )
-def test_what_is_no_image_is_refused_with_its_shape(image: np.ndarray, text: str) -> None:
+def test_invalid_images_raise_an_error_with_their_shape(image: np.ndarray, text: str) -> None:
     with pytest.raises(ShapeError, match=text):
         to_grey(image)

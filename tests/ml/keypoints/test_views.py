@@ -1,4 +1,4 @@
-"""Views: cropped to what the scope sees, reduced where huge, and back to the image's pixels."""
+"""Working views of images."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _scope(height: int = 300, width: int = 500, radius: int = 110) -> np.ndarray
     return image
 
 
-def test_the_crop_holds_the_field_and_maps_back() -> None:
+def test_the_crop_contains_the_field_and_maps_back() -> None:
     view = working_view(_scope())
     assert view.grey.shape[1] < 330
     rows, columns = np.nonzero(view.mask)
@@ -26,14 +26,14 @@ def test_the_crop_holds_the_field_and_maps_back() -> None:
     assert view.scale.tolist() == [1.0, 1.0]
 
 
-def test_the_rim_is_left_out_even_under_a_given_mask() -> None:
+def test_the_rim_is_excluded_with_a_given_mask() -> None:
     image = _scope()
     cv2.circle(image, (250, 150), 110, (255, 255, 255), 3)
-    whole = np.full(image.shape[:2], 255, np.uint8)
-    np.testing.assert_array_equal(working_view(image, mask=whole).mask, working_view(image).mask)
+    mask = np.full(image.shape[:2], 255, np.uint8)
+    np.testing.assert_array_equal(working_view(image, mask=mask).mask, working_view(image).mask)
 
 
-def test_a_notch_that_the_hull_bridges_is_left_out() -> None:
+def test_a_notch_of_the_field_is_excluded() -> None:
     image = _scope()
     cv2.circle(image, (250, 20), 60, (0, 0, 0), -1)
     inside = eroded_field_of_view(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY))
@@ -41,12 +41,12 @@ def test_a_notch_that_the_hull_bridges_is_left_out() -> None:
     assert inside[150, 250]
 
 
-def test_an_image_without_a_rim_is_seen_whole() -> None:
+def test_an_image_without_a_rim_is_not_cropped() -> None:
     assert eroded_field_of_view(np.full((90, 120), 100, np.uint8)).all()
     assert eroded_field_of_view(np.zeros((90, 120), np.uint8)).all()
 
 
-def test_a_huge_image_is_reduced_and_points_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_image_is_reduced_and_points_map_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(views, "MAX_WORK_PX", 10_000)
     image = np.full((200, 400), 120, np.uint8)
     image[99:101, 299:301] = 255  # around (299.5, 99.5)
@@ -57,7 +57,7 @@ def test_a_huge_image_is_reduced_and_points_come_back(monkeypatch: pytest.Monkey
     np.testing.assert_allclose(back, [[299.5, 99.5]], atol=2.0)
 
 
-def test_kinds_of_image_and_an_empty_mask() -> None:
+def test_image_types_and_an_empty_mask_are_accepted() -> None:
     image = _scope()
     for kind in (image[:, :, 0], image.astype(np.uint16) * 100, np.dstack([image, image[:, :, 0]])):
         assert working_view(kind).image.dtype == np.uint8
@@ -66,6 +66,6 @@ def test_kinds_of_image_and_an_empty_mask() -> None:
     assert empty.grey.shape == image.shape[:2]
 
 
-def test_a_mask_of_another_size_is_named() -> None:
+def test_a_mask_of_another_size_raises_an_error() -> None:
     with pytest.raises(ShapeError, match="mask"):
         working_view(_scope(), mask=np.ones((3, 3), np.uint8))

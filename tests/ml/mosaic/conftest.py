@@ -23,8 +23,7 @@ from ml.evaluation.mosaic.ncc import (
 )
 from ml.evaluation.mosaic.truth import placed_transforms
 from ml.imaging.samples.packaged import packaged_image
-from ml.mosaic import FrameResult, MosaicResult
-from ml.mosaic.result import MosaicQuality
+from ml.mosaic.result import FrameResult, MosaicQuality, MosaicResult
 
 VIEW_OUTLINE = np.array([[0, 0], [100, 0], [100, 80], [0, 80.0]])
 

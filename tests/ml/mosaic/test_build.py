@@ -13,15 +13,12 @@ import tifffile
 
 from ml.errors import BadInputError, CancelledError, MosaicError, ShapeError, UnknownNameError
 from ml.evaluation.mosaic.truth import score_against_truth
-from ml.mosaic import (
-    MosaicConfig,
-    MosaicResult,
-    NothingRegisteredError,
-    build_mosaic,
-    read_manifest,
-)
-from ml.mosaic.result import LAYER_NAMES
-from ml.mosaic.sources import open_source
+from ml.mosaic import build_mosaic
+from ml.mosaic.config import MosaicConfig
+from ml.mosaic.frames.sources import open_source
+from ml.mosaic.gaps import NothingRegisteredError
+from ml.mosaic.manifest import read_manifest
+from ml.mosaic.result import LAYER_NAMES, MosaicResult
 
 if TYPE_CHECKING:
     from tests.ml.mosaic.conftest import Sweep
@@ -73,7 +70,7 @@ def test_the_manifest_reads_back_as_the_result(built: MosaicResult) -> None:
         np.testing.assert_allclose(ours.H_mosaic_from_frame, theirs.H_mosaic_from_frame)
 
 
-def test_running_twice_gives_the_same_bytes_and_leaves_nothing_else(
+def test_running_twice_gives_the_same_bytes_and_no_other_files(
     built: MosaicResult, sweep: Sweep, tmp_path: Path
 ) -> None:
     before = {path.name: path.read_bytes() for path in built.manifest.parent.iterdir()}
@@ -85,7 +82,7 @@ def test_running_twice_gives_the_same_bytes_and_leaves_nothing_else(
 
 
 @pytest.mark.parametrize("phase", ["survey", "register", "align", "blend", "write"])
-def test_cancelled_half_way_leaves_nothing(phase: str, sweep: Sweep, tmp_path: Path) -> None:
+def test_a_cancelled_build_leaves_no_files(phase: str, sweep: Sweep, tmp_path: Path) -> None:
     def stop(done: int, total: int, at: str) -> None:
         if at == phase:
             raise CancelledError("stopped by the user")
@@ -95,7 +92,7 @@ def test_cancelled_half_way_leaves_nothing(phase: str, sweep: Sweep, tmp_path: P
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_failed_run_keeps_what_was_there(sweep: Sweep, tmp_path: Path) -> None:
+def test_a_failed_run_does_not_change_existing_files(sweep: Sweep, tmp_path: Path) -> None:
     out = tmp_path / "out"
     build_mosaic(sweep.frames[:3], out)
     before = {name: (out / name).read_bytes() for name in FILES}
@@ -147,7 +144,7 @@ def test_a_static_video_becomes_one_view(sweep: Sweep, tmp_path: Path) -> None:
     assert abs(result.width_px - 189) < 4
 
 
-def test_a_folder_with_an_unreadable_image_goes_on(sweep: Sweep, tmp_path: Path) -> None:
+def test_a_folder_with_an_unreadable_image_continues(sweep: Sweep, tmp_path: Path) -> None:
     folder = tmp_path / "frames"
     folder.mkdir()
     for i, frame in enumerate(sweep.frames[:4]):
@@ -158,12 +155,12 @@ def test_a_folder_with_an_unreadable_image_goes_on(sweep: Sweep, tmp_path: Path)
     assert [f.reason for f in result.frames if f.reason] == ["the frame could not be decoded"]
 
 
-def test_a_given_mask_bounds_what_is_shown(sweep: Sweep, tmp_path: Path) -> None:
+def test_a_given_mask_bounds_the_visible_area(sweep: Sweep, tmp_path: Path) -> None:
     mask = np.zeros((200, 200), np.uint8)
     mask[40:160, 30:170] = 255
     result = build_mosaic(sweep.frames[:2], tmp_path / "out", mask=mask)
     assert result.height_px < 135
-    with pytest.raises(ShapeError, match=r"mask: expected \(200, 200\) as the frames"):
+    with pytest.raises(ShapeError, match=r"mask: .*\(200, 200\)"):
         build_mosaic(sweep.frames[:2], tmp_path / "no", mask=mask[:50])
     assert not (tmp_path / "no").exists()
 
@@ -177,15 +174,13 @@ def test_a_given_mask_bounds_what_is_shown(sweep: Sweep, tmp_path: Path) -> None
     ],
     ids=["black", "uniform", "none"],
 )
-def test_what_cannot_become_a_mosaic_is_refused(
-    frames: list[np.ndarray], text: str, tmp_path: Path
-) -> None:
+def test_unsuitable_input_is_refused(frames: list[np.ndarray], text: str, tmp_path: Path) -> None:
     with pytest.raises(MosaicError, match=text):
         build_mosaic(frames, tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_refusal_names_what_kept_out_which_frames(tmp_path: Path) -> None:
+def test_a_refusal_names_the_reasons_per_frame(tmp_path: Path) -> None:
     black, flat = np.zeros((64, 64, 3), np.uint8), np.full((64, 64, 3), 90, np.uint8)
     with pytest.raises(NothingRegisteredError) as caught:
         build_mosaic([black, black, flat, flat, flat], tmp_path / "out")
@@ -205,26 +200,26 @@ def test_a_mask_among_the_frames_of_a_folder_is_no_frame(sweep: Sweep, tmp_path:
 
 
 def test_a_canvas_over_the_limit_is_refused_with_its_size(sweep: Sweep, tmp_path: Path) -> None:
-    with pytest.raises(MosaicError, match=r"the mosaic would be \d+ x \d+ px; at most 20000 px"):
+    with pytest.raises(MosaicError, match=r"\d+ x \d+ px.* 20000 px"):
         build_mosaic(sweep.frames[:2], tmp_path / "out", config=MosaicConfig(max_canvas_px=20_000))
 
 
 def test_bad_arguments_are_named(tmp_path: Path) -> None:
-    with pytest.raises(BadInputError, match="nowhere: expected a folder of frames or a video"):
+    with pytest.raises(BadInputError, match="nowhere"):
         build_mosaic(tmp_path / "nowhere", tmp_path / "out")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(BadInputError, match="found no image"):
+    with pytest.raises(BadInputError, match="no image"):
         build_mosaic(tmp_path / "empty", tmp_path / "out")
     (tmp_path / "file").write_text("x")
-    with pytest.raises(BadInputError, match="found a file"):
+    with pytest.raises(BadInputError, match="a file"):
         build_mosaic(tmp_path / "empty", tmp_path / "file")
-    with pytest.raises(UnknownNameError, match="motion model 'spline'"):
+    with pytest.raises(UnknownNameError, match="'spline'"):
         MosaicConfig(motion_model="spline")
-    with pytest.raises(BadInputError, match="step: expected at least 1, got 0"):
+    with pytest.raises(BadInputError, match=r"step: .*0"):
         MosaicConfig(step=0)
 
 
-def test_the_fetoscopy_sweep_is_registered_whole(tessera_data: Path, tmp_path: Path) -> None:
+def test_the_fetoscopy_sweep_is_registered_completely(tessera_data: Path, tmp_path: Path) -> None:
     folder = tessera_data / "endoscopy/fetoscopy-anon001/frames"
     result = build_mosaic(
         folder, tmp_path / "out", config=MosaicConfig(step=4, motion_model="affine")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ml.errors import BadInputError, CancelledError
-from ml.mosaic import Candidate, FollowupConfig, draw_hit, find_place
+from ml.mosaic.followup import Candidate, FollowupConfig, draw_hit, find_place
 
 CONFIG = FollowupConfig(descriptor="sift")
 OUTLINE = np.array([[110.0, 110], [190, 110], [190, 180], [110, 180]])
@@ -39,7 +39,7 @@ def seen(wall: np.ndarray, angle_deg: float, zoom: float, shift: tuple[float, fl
     return view, H
 
 
-def test_a_place_is_found_where_it_lies_and_others_are_left_out(wall: np.ndarray) -> None:
+def test_a_place_is_found_at_its_position_and_others_are_left_out(wall: np.ndarray) -> None:
     place = wall[200:500, 200:500]
     near, H_near = seen(wall, 20, 1.15, (10, -20))
     candidates = [Candidate(7, scene(2, 400)), Candidate(8, near), Candidate(9, scene(3, 400))]
@@ -65,13 +65,13 @@ def test_the_surest_comes_first_and_ties_by_key(wall: np.ndarray) -> None:
 
 
 def test_surroundings_without_the_place_are_no_hit(wall: np.ndarray) -> None:
-    """The right part of the view overlaps the place's surroundings; the outline lies outside."""
+    """The right part of the view overlaps the place's surroundings; the outline is outside."""
     place = wall[200:500, 200:500]
     beside = np.ascontiguousarray(wall[150:550, 380:700])
     assert find_place(place, OUTLINE, [Candidate(1, beside)], config=CONFIG) == ()
 
 
-def test_nothing_to_hold_on_to_is_not_found(wall: np.ndarray) -> None:
+def test_a_place_without_features_is_not_found(wall: np.ndarray) -> None:
     plain = np.full((300, 300, 3), 128, np.uint8)
     black = np.zeros((300, 300, 3), np.uint8)
     place = wall[200:500, 200:500]
@@ -106,7 +106,7 @@ def test_an_outline_of_two_corners_is_refused(wall: np.ndarray) -> None:
         find_place(wall, OUTLINE[:2], [])
 
 
-def test_a_drawn_hit_stands_side_by_side(wall: np.ndarray) -> None:
+def test_a_drawn_hit_shows_both_images_side_by_side(wall: np.ndarray) -> None:
     place = np.ascontiguousarray(wall[200:500, 200:500])
     frame = np.ascontiguousarray(wall[150:550, 150:550])
     (hit,) = find_place(place, OUTLINE, [Candidate(1, frame)], config=CONFIG)

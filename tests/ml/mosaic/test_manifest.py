@@ -23,14 +23,14 @@ def test_the_manifest_reads_back_and_another_format_is_refused(tmp_path: Path) -
     assert to_manifest(again) == to_manifest(result)
     text = (tmp_path / "mosaic.json").read_text()
     (tmp_path / "mosaic.json").write_text(text.replace('"format": 1', '"format": 9'))
-    with pytest.raises(CorruptFileError, match="format 9, known is 1"):
+    with pytest.raises(CorruptFileError, match=r"9.*1"):
         read_manifest(tmp_path)
     (tmp_path / "mosaic.json").write_text(text.replace("anchor_index", "anchor"))
-    with pytest.raises(CorruptFileError, match="expected a mosaic manifest, got 'anchor_index'"):
+    with pytest.raises(CorruptFileError, match="'anchor_index'"):
         read_manifest(tmp_path)
 
 
-def test_where_the_manifest_would_lie_is_no_business_of_a_user(tmp_path: Path) -> None:
+def test_the_manifest_path_is_not_shown_to_users(tmp_path: Path) -> None:
     with pytest.raises(CorruptFileError) as caught:
         read_manifest(tmp_path / "none")
     assert str(caught.value) == "mosaic.json: expected a mosaic manifest, found nothing to read"

@@ -16,8 +16,8 @@ import pytest
 
 from ml.errors import CancelledError
 from ml.mosaic import build_mosaic
+from ml.mosaic.checkpoints import Stages, build_key
 from ml.mosaic.config import MosaicConfig
-from ml.mosaic.stages import Stages, build_key
 
 if TYPE_CHECKING:
     from tests.ml.mosaic.conftest import Sweep
@@ -76,7 +76,9 @@ def test_killed_in_a_stage_it_ends_with_the_same_bytes(
         assert not {"survey", "register", "align"} & set(seen), "finished stages are not repeated"
 
 
-def test_a_cancelled_build_keeps_its_stages_only_where_asked(folder: Path, tmp_path: Path) -> None:
+def test_a_cancelled_build_stores_its_stages_only_in_a_work_dir(
+    folder: Path, tmp_path: Path
+) -> None:
     def stop(done: int, total: int, at: str) -> None:
         if at == "blend":
             raise CancelledError("stopped by the user")
@@ -95,7 +97,7 @@ def test_a_folder_of_another_configuration_is_not_taken_up(folder: Path, tmp_pat
     assert Stages(tmp_path, "other").load("survey") is None
 
 
-def test_what_a_stage_leaves_reads_back_as_it_was(tmp_path: Path) -> None:
+def test_a_stored_stage_is_read_back_unchanged(tmp_path: Path) -> None:
     stages = Stages(tmp_path, "key")
     value = ({3: np.arange(6.0).reshape(2, 3)}, (True, None, "x", 0.1), {5: {"a": 1}})
     again = Stages(tmp_path, "key")

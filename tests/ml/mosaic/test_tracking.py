@@ -103,13 +103,13 @@ def test_the_standard_error_is_that_of_repeated_measurements() -> None:
     at = np.array([[10.0, 10], [300, 100]])
     design = np.column_stack([a, np.ones(40)])
     points = np.column_stack([at, np.ones(2)])
-    fits, said = [], []
+    fits, errors_px = [], []
     for _ in range(400):
         b = a + rng.normal(0, 1.0, a.shape)
         matrix = np.linalg.lstsq(design, b, rcond=None)[0]
         fits.append(points @ matrix)
         affine = np.eye(3)
         affine[:2] = matrix.T
-        said.append(standard_error_px(a, b, Transform(affine, np.ones(40, np.bool_)), at))
+        errors_px.append(standard_error_px(a, b, Transform(affine, np.ones(40, np.bool_)), at))
     spread = np.sqrt(((np.array(fits) - at) ** 2).sum(-1).mean())
-    assert np.mean(said) == pytest.approx(spread, rel=0.08)
+    assert np.mean(errors_px) == pytest.approx(spread, rel=0.08)

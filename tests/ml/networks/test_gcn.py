@@ -1,4 +1,4 @@
-"""The GCN against equations 3 and 4 written out with dense matrices."""
+"""The GCN compared with equations 3 and 4 by dense matrices."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def dense_context(net, vertices, pairs):
     return x.mean(axis=0)
 
 
-def test_the_context_is_equations_3_and_4():
+def test_the_context_equals_equations_3_and_4():
     net, x = network(), torch.randn(5, 7)
     vertices = net.vertices(x)
     batch = torch.zeros(5, dtype=torch.int64)
@@ -46,7 +46,7 @@ def test_the_context_is_equations_3_and_4():
     assert np.allclose(found[0], dense_context(net, vertices.numpy(), EDGES), atol=1e-5)
 
 
-def test_an_embedding_is_two_parts_of_stated_length():
+def test_both_parts_of_an_embedding_have_the_configured_length():
     net = network()
     out = net(torch.randn(5, 7), edge_index(EDGES), torch.tensor([0, 0, 0, 1, 1])).detach()
     assert out.shape == (2, CONFIG.embedding_dim)
@@ -65,7 +65,7 @@ def test_the_order_of_vertices_does_not_matter():
     assert torch.allclose(net(x, edges, batch), net(x[order], place[edges], batch), atol=1e-5)
 
 
-def test_graphs_of_a_batch_do_not_see_each_other():
+def test_graphs_of_a_batch_are_independent():
     net, x = network(), torch.randn(5, 7)
     together = net(x, edge_index(EDGES), torch.tensor([0, 0, 0, 1, 1]))
     alone = net(x[3:], edge_index([(0, 1)]), torch.zeros(2, dtype=torch.int64))
@@ -79,35 +79,37 @@ def test_an_outlying_feature_is_clipped():
     )
 
 
-def test_the_head_has_two_layers_with_a_relu_between():
+def test_the_projection_head_equals_two_layers_with_a_relu():
     head = ProjectionHead(4, 8, 3)
     assert head(torch.randn(2, 4)).shape == (2, 3)
     assert [type(layer).__name__ for layer in head.layers] == ["Linear", "ReLU", "Linear"]
 
 
-def test_a_power_below_one_evens_out_the_vertex_part_and_keeps_its_signs():
+def test_power_normalisation_preserves_the_signs():
     net = RoiGcn(GcnConfig(in_dim=3, vertex_dim=3, hidden_dim=4, out_dim=2, power=0.5)).eval()
     x, batch = torch.tensor([[4.0, -1.0, 0.0]]), torch.zeros(1, dtype=torch.int64)
     vertex = net(x, torch.zeros((2, 0), dtype=torch.int64), batch)[0, :3]
     assert torch.allclose(vertex, torch.tensor([2.0, -1.0, 0.0]) / 5**0.5, atol=1e-6)
 
 
-def test_the_mean_of_each_graph_is_by_hand():
+def test_the_mean_of_each_graph_equals_a_hand_worked_value():
     x = torch.tensor([[1.0, 2], [3, 4], [5, 6]])
     assert mean_of_graphs(x, torch.tensor([0, 0, 1])).tolist() == [[2, 3], [5, 6]]
 
 
-def test_means_and_gradients_are_those_of_the_library_to_the_bit():
+def test_means_and_gradients_equal_those_of_pytorch_geometric():
     torch.manual_seed(0)
     batch = torch.sort(torch.randint(0, 7, (999,))).values
-    own, theirs = (torch.randn(999, 5, generator=torch.Generator().manual_seed(1)) for _ in "ab")
-    for x in (own, theirs):
+    x_ours, x_library = (
+        torch.randn(999, 5, generator=torch.Generator().manual_seed(1)) for _ in "ab"
+    )
+    for x in (x_ours, x_library):
         x.requires_grad_()
-    ours, wanted = mean_of_graphs(own, batch), global_mean_pool(theirs, batch)
-    assert torch.equal(ours, wanted)
-    for found in (ours, wanted):
+    ours, expected = mean_of_graphs(x_ours, batch), global_mean_pool(x_library, batch)
+    assert torch.equal(ours, expected)
+    for found in (ours, expected):
         found.square().sum().backward()
-    assert torch.equal(own.grad, theirs.grad)
+    assert torch.equal(x_ours.grad, x_library.grad)
 
 
 def test_a_graph_without_vertices_gives_zeros():

@@ -1,12 +1,14 @@
-"""The graph encoders: shapes, any order of vertices, graphs that do not see each other."""
+"""Graph encoders: shapes, and invariance to the order of vertices and to other graphs."""
 
 from __future__ import annotations
 
 import pytest
 import torch
+from torch_geometric.nn import TopKPooling
 
 from ml.errors import UnknownNameError
 from ml.networks.graph_encoders import GRAPH_ENCODERS, make_graph_encoder
+from ml.networks.topk import pool_by_score
 
 X = torch.randn(7, 5, generator=torch.Generator().manual_seed(0))
 EDGES = torch.tensor([[0, 1, 1, 2, 3, 4, 4, 5], [1, 0, 2, 1, 4, 3, 5, 4]])
@@ -19,12 +21,12 @@ def network(request):
     return make_graph_encoder(request.param, in_dim=5, hidden_dim=8, out_dim=4).eval()
 
 
-def test_one_vector_a_graph_even_for_a_single_vertex(network):
+def test_each_graph_gets_a_vector_even_with_a_single_vertex(network):
     out = network(X, EDGES, BATCH)
     assert out.shape == (3, 4) and bool(torch.isfinite(out).all())
 
 
-def test_a_graph_does_not_see_its_neighbours_in_the_batch(network):
+def test_graphs_of_a_batch_are_independent(network):
     alone = network(X[:3], EDGES[:, :4], BATCH[:3])
     together = network(X, EDGES, BATCH)
     assert torch.allclose(alone[0], together[0], atol=1e-5)
@@ -37,13 +39,37 @@ def test_the_order_of_the_vertices_does_not_matter(network):
     assert torch.allclose(moved, network(X[:3], EDGES[:, :4], BATCH[:3]), atol=1e-5)
 
 
-def test_all_weights_are_trained(network):
+def test_all_weights_get_gradients(network):
     network.train()
     network(X, EDGES, BATCH).pow(2).sum().backward()
     unused = [n for n, p in network.named_parameters() if p.grad is None]
     assert unused == []
 
 
-def test_an_unknown_name_is_refused():
-    with pytest.raises(UnknownNameError, match="unknown graph encoder 'gin'"):
+def test_an_unknown_name_raises_an_error():
+    with pytest.raises(UnknownNameError, match="'gin'"):
         make_graph_encoder("gin", in_dim=5, hidden_dim=8, out_dim=4)
+
+
+def test_the_order_of_vertices_does_not_matter_to_pooling_where_scores_are_saturated():
+    torch.manual_seed(0)
+    network = make_graph_encoder("topk", in_dim=6, hidden_dim=16, out_dim=8)
+    x = torch.randn(40, 6) * 100  # the tanh of most scores is 1
+    pairs = torch.randint(0, 40, (200, 2))
+    pairs = torch.unique(torch.cat([pairs, pairs.flip(1)]), dim=0)
+    order = torch.randperm(40)
+    place = torch.empty(40, dtype=torch.int64)
+    place[order] = torch.arange(40)
+    batch = torch.zeros(40, dtype=torch.int64)
+    found = network(x, pairs.T, batch)
+    assert torch.allclose(found, network(x[order], place[pairs].T, batch), rtol=1e-4)
+
+
+def test_pooling_is_that_of_the_library_where_scores_differ():
+    torch.manual_seed(0)
+    pool, x = TopKPooling(8, 0.6), torch.randn(30, 8) * 0.1
+    edges, batch = torch.randint(0, 30, (2, 90)), torch.arange(30) // 15
+    vertices, connected, _, graphs, _, _ = pool(x, edges, batch=batch)
+    found = pool_by_score(pool, x, edges, batch)
+    assert torch.allclose(found[0], vertices)
+    assert torch.equal(found[1], connected) and torch.equal(found[2], graphs)

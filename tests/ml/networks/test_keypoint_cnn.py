@@ -1,13 +1,15 @@
-"""The seven-layer CNN: table 1, and the evaluation over a whole image."""
+"""The seven-layer CNN: table 1, and dense evaluation over an image."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 import torch
 from torch.nn import functional
 
 from ml.errors import BadInputError, ShapeError
-from ml.networks.keypoint_cnn import KeypointCnn, KeypointCnnConfig, standardised
+from ml.networks.keypoint_cnn import KeypointCnn, KeypointCnnConfig, standardise
 
 SMALL = (3, 4, 5, 6, 7, 8)
 
@@ -23,8 +25,8 @@ def network(map_px: int = 8, widths: tuple[int, ...] = SMALL) -> KeypointCnn:
     return made
 
 
-def natively(net: KeypointCnn, plane: torch.Tensor) -> torch.Tensor:
-    """Layers 1 to 6 as table 1 prints them: with their strides, norms apart."""
+def natively(net: Any, plane: torch.Tensor) -> torch.Tensor:
+    """Layers 1 to 6 of table 1, with strides and separate norms."""
     for convolution, norm, stride in zip(
         net.convolutions, net.norms, (1, 2, 2, 2, 2, 1), strict=True
     ):
@@ -32,8 +34,8 @@ def natively(net: KeypointCnn, plane: torch.Tensor) -> torch.Tensor:
     return plane
 
 
-def test_the_layers_have_the_sizes_of_table_1():
-    net = KeypointCnn(KeypointCnnConfig())
+def test_layers_have_the_sizes_of_table_1() -> None:
+    net: Any = KeypointCnn(KeypointCnnConfig())
     shapes = [tuple(c.weight.shape) for c in net.convolutions] + [tuple(net.last.weight.shape)]
     assert shapes == [
         (16, 1, 3, 3),
@@ -53,7 +55,7 @@ def test_the_layers_have_the_sizes_of_table_1():
     assert net.eval()(torch.rand(2, 1, 128, 128)).shape == (2, 128)
 
 
-def test_patches_go_through_the_layers_as_printed():
+def test_forward_equals_the_layers_of_table_1() -> None:
     net = network()
     patches = torch.rand(3, 1, 128, 128)
     with torch.no_grad():
@@ -63,8 +65,8 @@ def test_patches_go_through_the_layers_as_printed():
         assert torch.allclose(net(patches), expected, atol=1e-5)
 
 
-def test_in_training_the_norms_see_the_batch():
-    net = network().train()
+def test_batch_norms_use_batch_statistics_in_training() -> None:
+    net: Any = network().train()
     with torch.no_grad():
         assert torch.allclose(
             net._layers(torch.ones(2, 1, 16, 16), map_px=16).isfinite().float().mean(),
@@ -76,7 +78,7 @@ def test_in_training_the_norms_see_the_batch():
 
 
 @pytest.mark.parametrize("map_px", [4, 8, 16])
-def test_shared_layers_give_what_the_window_alone_would_with_its_surroundings(map_px):
+def test_shared_layers_equal_a_window_with_its_surroundings(map_px: Any) -> None:
     net = network(map_px)
     plane = torch.rand(1, 1, 288, 320)
     corner_x, corner_y = 48, 64  # a multiple of 16 each: every map has a column there
@@ -89,7 +91,7 @@ def test_shared_layers_give_what_the_window_alone_would_with_its_surroundings(ma
     assert torch.allclose(found, expected, atol=1e-4)
 
 
-def test_between_columns_the_taps_are_interpolated():
+def test_taps_between_columns_are_interpolated() -> None:
     net = network(8)
     ramp = torch.arange(40.0).expand(1, SMALL[-1], 36, 40)
     taps = net._taps(ramp, torch.tensor([[150.0, 140.0]]))
@@ -98,25 +100,25 @@ def test_between_columns_the_taps_are_interpolated():
     assert torch.allclose(taps[0, 0, 0], expected, atol=1e-4)
 
 
-def test_no_point_gives_no_row():
+def test_no_points_give_no_rows() -> None:
     net = network()
     assert net.at_points(net.shared(torch.rand(1, 1, 64, 64)), torch.zeros(0, 2)).shape == (0, 9)
 
 
-def test_sizes_that_cannot_work_are_refused():
-    with pytest.raises(BadInputError, match="map_px: expected 4, 8 or 16, got 5"):
+def test_invalid_sizes_raise_an_error() -> None:
+    with pytest.raises(BadInputError, match=r"map_px: .*5"):
         KeypointCnn(KeypointCnnConfig(map_px=5))
-    with pytest.raises(BadInputError, match="widths: expected 6 numbers, got 2"):
+    with pytest.raises(BadInputError, match=r"widths: .*6 .*2"):
         KeypointCnn(KeypointCnnConfig(widths=(4, 4)))
     with pytest.raises(ShapeError, match=r"expected \(N, 1, 128, 128\), got \(1, 1, 64, 64\)"):
         network()(torch.zeros(1, 1, 64, 64))
-    with pytest.raises(ShapeError, match="sides multiples of 8"):
+    with pytest.raises(ShapeError, match=r"multiples of 8.*\(1, 1, 60, 64\)"):
         network().shared(torch.zeros(1, 1, 60, 64))
 
 
-def test_a_flat_patch_becomes_zero_not_nan():
+def test_a_flat_patch_becomes_zero() -> None:
     patches = torch.stack([torch.full((1, 8, 8), 0.5), torch.rand(1, 8, 8)])
-    normal = standardised(patches)
+    normal = standardise(patches)
     assert torch.equal(normal[0], torch.zeros(1, 8, 8))
     assert abs(float(normal[1].mean())) < 1e-5
     assert abs(float(normal[1].std()) - 1) < 0.02

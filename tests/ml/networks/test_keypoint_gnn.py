@@ -22,7 +22,7 @@ def network(position: str = "image", dim: int = 6, **more) -> KeypointGnn:
     return made
 
 
-def test_messages_of_two_points_are_those_worked_by_hand():
+def test_messages_of_two_points_equal_hand_worked_values():
     net = network(dim=2)
     for layer in (net.query, net.key, net.value):
         torch.nn.init.eye_(layer.weight)
@@ -35,7 +35,7 @@ def test_messages_of_two_points_are_those_worked_by_hand():
     assert torch.allclose(net.messages(encoded, torch.zeros(2, 2)), expected, atol=1e-6)
 
 
-def test_the_network_is_equations_2_to_4_point_by_point():
+def test_the_network_equals_equations_2_to_4():
     net = network()
     features, positions = torch.randn(5, 6), torch.randn(5, 2)
     with torch.no_grad():
@@ -56,7 +56,7 @@ def test_the_network_is_equations_2_to_4_point_by_point():
         assert torch.allclose(net(features, positions), torch.stack(rows), atol=1e-5)
 
 
-def test_it_starts_as_the_cnn_itself():
+def test_the_untrained_network_returns_the_features_of_the_cnn():
     net = KeypointGnn(KeypointGnnConfig(dim=6))
     features = torch.randn(4, 6)
     unit = torch.nn.functional.normalize(features, dim=1)
@@ -67,11 +67,11 @@ def test_the_order_of_the_points_does_not_matter():
     net, order = network(), torch.tensor([3, 0, 4, 1, 2])
     features, positions = torch.randn(5, 6), torch.randn(5, 2)
     with torch.no_grad():
-        whole = net(features, positions)
-        assert torch.allclose(net(features[order], positions[order]), whole[order], atol=1e-5)
+        expected = net(features, positions)
+        assert torch.allclose(net(features[order], positions[order]), expected[order], atol=1e-5)
 
 
-def test_cosine_attention_is_of_the_nearest_points_by_cosines_times_the_learned_scale():
+def test_cosine_attention_uses_the_nearest_points_and_the_learned_scale():
     net = network(attention="cosine", nearest=2)
     torch.nn.init.constant_(net.log_scale, math.log(3.0))
     encoded = torch.randn(4, 6)
@@ -86,27 +86,16 @@ def test_cosine_attention_is_of_the_nearest_points_by_cosines_times_the_learned_
             assert torch.allclose(rows[i], expected, atol=1e-5)
 
 
-def test_the_share_of_entropy_is_one_where_attention_is_flat_and_falls_with_the_scale():
-    features, where = torch.randn(9, 6), torch.rand(9, 2)
-    found = []
-    for scale in (1e-6, 3.0, 30.0):
-        net = network(attention="cosine", nearest=5)
-        torch.nn.init.constant_(net.log_scale, math.log(scale))
-        found.append(net.entropy_share(features, where))
-    assert found[0] == pytest.approx(1.0, abs=1e-4)
-    assert found[0] > found[1] > found[2] > 0
-
-
-def test_attention_in_chunks_is_attention(monkeypatch):
+def test_attention_does_not_depend_on_the_chunk_size(monkeypatch):
     net, features, positions = network(nearest=4), torch.randn(11, 6), torch.randn(11, 2)
     with torch.no_grad():
-        whole = net(features, positions)
+        expected = net(features, positions)
         monkeypatch.setattr(keypoint_gnn, "QUERY_CHUNK", 3)
-        assert torch.allclose(net(features, positions), whole, atol=1e-5)
+        assert torch.allclose(net(features, positions), expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("position", ["image", "radial", "none"])
-def test_no_point_and_one_point_work(position):
+def test_zero_points_and_one_point_are_accepted(position):
     net = network(position)
     for n in (0, 1):
         xy = torch.full((n, 2), 7.0)
@@ -116,13 +105,13 @@ def test_no_point_and_one_point_work(position):
         assert out.isfinite().all()
 
 
-def test_positions_are_counted_from_the_centre_in_half_sides():
+def test_image_positions_are_relative_to_the_centre_in_half_sides():
     xy = torch.tensor([[0.0, 0.0], [199.0, 99.0], [99.5, 49.5]])
     found = normalised_positions(xy, size_px=(100, 200), position="image")
     assert torch.allclose(found, torch.tensor([[-0.995, -0.495], [0.995, 0.495], [0.0, 0.0]]))
 
 
-def test_radial_positions_survive_turns_shifts_and_scales():
+def test_radial_positions_are_invariant_to_similarity_transforms():
     net = network("radial")
     xy = torch.rand(9, 2) * 300
     turn = torch.tensor([[math.cos(1.0), -math.sin(1.0)], [math.sin(1.0), math.cos(1.0)]])
@@ -142,10 +131,10 @@ def test_radial_positions_survive_turns_shifts_and_scales():
     assert not torch.allclose(others[0], others[1], atol=1e-2)
 
 
-def test_what_does_not_belong_together_is_refused():
-    with pytest.raises(UnknownNameError, match="unknown position encoding 'polar'"):
+def test_inconsistent_input_raises_an_error():
+    with pytest.raises(UnknownNameError, match="'polar'"):
         KeypointGnn(KeypointGnnConfig(position="polar"))
-    with pytest.raises(UnknownNameError, match="unknown attention 'hard'"):
+    with pytest.raises(UnknownNameError, match="'hard'"):
         KeypointGnn(KeypointGnnConfig(attention="hard"))
     with pytest.raises(ShapeError, match=r"got \(3, 6\) and \(2, 2\)"):
         network()(torch.zeros(3, 6), torch.zeros(2, 2))

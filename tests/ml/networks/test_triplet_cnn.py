@@ -9,7 +9,7 @@ from ml.errors import ShapeError
 from ml.networks.triplet_cnn import TripletCnn, TripletCnnConfig
 
 
-def test_it_is_a_convolution_a_pooling_and_four_connected_layers():
+def test_forward_equals_a_convolution_a_pooling_and_four_connected_layers():
     net = TripletCnn(TripletCnnConfig())
     assert tuple(net.convolution.weight.shape) == (24, 1, 9, 9)
     assert [(layer.in_features, layer.out_features) for layer in net.connected] == [
@@ -21,7 +21,7 @@ def test_it_is_a_convolution_a_pooling_and_four_connected_layers():
     assert net(torch.rand(2, 1, 128, 128)).shape == (2, 128)
 
 
-def test_rows_are_of_unit_length_and_do_not_depend_on_gain_or_offset():
+def test_descriptors_have_unit_length_and_are_invariant_to_gain_and_offset():
     torch.manual_seed(0)
     net = TripletCnn(TripletCnnConfig(patch_px=32, channels=4, hidden=(8, 8, 8), dim=6)).eval()
     patches = torch.rand(5, 1, 32, 32)
@@ -33,6 +33,6 @@ def test_rows_are_of_unit_length_and_do_not_depend_on_gain_or_offset():
         assert net(patches[:0]).shape == (0, 6)
 
 
-def test_patches_of_another_size_are_refused():
+def test_patches_of_another_size_raise_an_error():
     with pytest.raises(ShapeError, match=r"expected \(N, 1, 128, 128\), got \(1, 1, 64, 64\)"):
         TripletCnn(TripletCnnConfig())(torch.zeros(1, 1, 64, 64))

@@ -1,4 +1,4 @@
-"""The mean of the vertices, without anything trained."""
+"""The mean of the vertices of a graph."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_features_are_standardised_by_the_buffers():
     assert network.vertices(torch.tensor([[2.0, 4]])).tolist() == [[2, 1]]
 
 
-def test_a_learned_metric_gives_the_vertex_part_of_a_graph_network():
+def test_with_a_metric_the_result_is_the_vertex_part_of_a_graph_network():
     graph = RoiGcn(GcnConfig(in_dim=4, vertex_dim=2, hidden_dim=3, out_dim=2)).eval()
     mean = make_graph_network(vertex_mean_config(4, 2))
     for network in (graph, mean):
@@ -37,5 +37,5 @@ def test_a_learned_metric_gives_the_vertex_part_of_a_graph_network():
     assert mean.config.embedding_dim == 2
 
 
-def test_layers_make_a_graph_network():
+def test_a_configuration_with_layers_creates_a_graph_network():
     assert isinstance(make_graph_network(GcnConfig()), RoiGcn)

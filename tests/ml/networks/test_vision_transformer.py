@@ -1,4 +1,4 @@
-"""The transformer of the foundation models against a slow one, and against timm if it is here."""
+"""The transformer of foundation models compared with a slow one, and with timm if installed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ VARIANTS = {
 
 
 def randomised(network):
-    """Every tensor random: layer scale as published would hide what a layer does."""
+    """Randomise all tensors, as the initial layer scale would hide the effect of a layer."""
     torch.manual_seed(0)
     with torch.no_grad():
         for tensor in network.parameters():
@@ -44,7 +44,7 @@ def gelu(x):
 
 
 def slow(config, state, image):
-    """The equations one token and one head at a time."""
+    """Slow transformer: a token and a head at a time."""
     w = {key: value.numpy().astype(np.float64) for key, value in state.items()}
     p, n = config.patch_px, config.input_px // config.patch_px
     kernel = w["patch_embed.proj.weight"].reshape(config.width, -1)
@@ -89,7 +89,7 @@ def slow_attention(config, b, x):
 
 
 @pytest.mark.parametrize("name", sorted(VARIANTS))
-def test_tokens_are_those_of_a_slow_transformer(name):
+def test_tokens_equal_those_of_a_slow_transformer(name):
     config = VARIANTS[name]
     network = randomised(VisionTransformer(config))
     image = torch.randn(1, 3, 12, 12)
@@ -100,7 +100,7 @@ def test_tokens_are_those_of_a_slow_transformer(name):
     assert np.allclose(found, expected, atol=2e-4)
 
 
-def test_attention_pooling_is_one_query_over_all_tokens():
+def test_attention_pooling_equals_a_query_over_all_tokens():
     network = randomised(PooledTransformer(VARIANTS["plain"], out_width=6, heads=2))
     image = torch.randn(2, 3, 12, 12)
     with torch.inference_mode():
@@ -138,11 +138,11 @@ TIMM = {
     ),
     "conch": ("vit_base_patch16_224", {}),
 }
-"""How their authors, or Trident, build them with timm."""
+"""Arguments of timm for the published models, by their authors or Trident."""
 
 
 @pytest.mark.parametrize("name", sorted(TIMM))
-def test_the_published_architectures_are_those_of_timm(name):
+def test_the_published_architectures_equal_those_of_timm(name):
     timm = pytest.importorskip("timm")
     from ml.roi.encoders.recipes import RECIPES
 

@@ -1,4 +1,4 @@
-"""The adapted vision transformer: shapes, the slow version of its layer, real DINOv2 code."""
+"""The adapted vision transformer: shapes, a slow version of its layer, DINOv2 models."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def dinov2(folder, **sizes):
 
 
 def slow_block(block, x):
-    """One head and one token at a time."""
+    """Slow layer: a head and a token at a time."""
     batch, count, width = x.shape
     size = width // block.heads
     out = torch.zeros_like(x)
@@ -56,7 +56,7 @@ def slow_block(block, x):
     return out
 
 
-def test_the_layer_agrees_with_attention_written_out():
+def test_the_layer_equals_slow_attention():
     torch.manual_seed(0)
     block, x = TransformerBlock(8, 2, 2.0), torch.randn(2, 5, 8)
     with torch.no_grad():
@@ -73,7 +73,7 @@ def test_the_map_has_a_unit_descriptor_for_each_patch_at_any_aspect(size):
     assert torch.allclose(features.norm(dim=1), torch.ones(()), atol=1e-5)
 
 
-def test_without_layers_the_map_is_that_of_the_backbone():
+def test_without_layers_the_map_equals_that_of_the_backbone():
     torch.manual_seed(0)
     network = VitMatcher(VitConfig(small=TINY.small, layers=0, heads=2)).eval()
     pixels = torch.rand(1, 3, 16, 16)
@@ -89,15 +89,15 @@ def test_a_saved_dinov2_is_loaded_and_gives_a_token_for_each_patch(tmp_path):
         assert network(torch.rand(1, 3, 28, 70)).shape == (1, 24, 2, 5)
 
 
-def test_tokens_of_dinov2_are_its_last_hidden_state_without_the_class_token(tmp_path):
+def test_tokens_of_dinov2_exclude_the_class_token(tmp_path):
     backbone = make_backbone(VitConfig(backbone=dinov2(tmp_path)))
     pixels = torch.rand(1, 3, 56, 42)
     with torch.no_grad():
-        whole = backbone.model(pixel_values=pixels).last_hidden_state
-        assert torch.equal(backbone(pixels), whole[:, 1:])
+        hidden_state = backbone.model(pixel_values=pixels).last_hidden_state
+        assert torch.equal(backbone(pixels), hidden_state[:, 1:])
 
 
-def test_register_tokens_are_left_out():
+def test_register_tokens_are_excluded():
     from transformers import Dinov2WithRegistersConfig, Dinov2WithRegistersModel
 
     config = Dinov2WithRegistersConfig(
@@ -114,13 +114,13 @@ def test_register_tokens_are_left_out():
         assert backbone(torch.rand(1, 3, 28, 42)).shape == (1, 6, 8)
 
 
-def test_a_backbone_that_is_not_there_is_named_without_its_folder(tmp_path):
-    with pytest.raises(WeightsError, match="'nothing' cannot be loaded") as caught:
+def test_a_missing_backbone_raises_an_error_without_the_folder(tmp_path):
+    with pytest.raises(WeightsError, match="'nothing'") as caught:
         VitMatcher(VitConfig(backbone=str(tmp_path / "nothing")))
     assert str(tmp_path) not in str(caught.value)
 
 
-def test_a_model_without_patches_is_refused(tmp_path):
+def test_a_model_without_patches_raises_an_error(tmp_path):
     from transformers import BertConfig, BertModel
 
     config = BertConfig(
@@ -131,10 +131,10 @@ def test_a_model_without_patches_is_refused(tmp_path):
         vocab_size=10,
     )
     BertModel(config).save_pretrained(tmp_path)
-    with pytest.raises(WeightsError, match=r"expected a vision transformer.*BertModel"):
+    with pytest.raises(WeightsError, match="BertModel"):
         make_backbone(VitConfig(backbone=str(tmp_path)))
 
 
-def test_heads_that_do_not_divide_the_width_are_refused():
-    with pytest.raises(WeightsError, match="divisor of the backbone's width 16, got 3"):
+def test_heads_that_do_not_divide_the_width_raise_an_error():
+    with pytest.raises(WeightsError, match=r"16.*3"):
         VitMatcher(VitConfig(small=TINY.small, heads=3))

@@ -1,4 +1,4 @@
-"""A weights file says what it is; what it is not is refused by name."""
+"""Reading and writing weights files, and errors."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from torch import nn
 
 from ml.errors import WeightsError
 from ml.networks.weightsfile import (
-    filled,
-    halved,
+    half_precision_tensors,
+    load_tensors,
+    network_tensors,
     read_tensors,
-    whole,
     write_file,
     write_tensors,
 )
@@ -32,32 +32,34 @@ def path(tmp_path: Path) -> Path:
 
 def _written(path: Path) -> nn.Linear:
     network = nn.Linear(2, 1)
-    write_tensors(path, whole(network), architecture="line", name="it", version="3", config=Sizes())
+    write_tensors(
+        path, network_tensors(network), architecture="line", name="it", version="3", config=Sizes()
+    )
     return network
 
 
-def test_what_was_written_is_read_and_nothing_else_lies_there(path: Path) -> None:
+def test_a_written_file_is_read_and_no_other_file_remains(path: Path) -> None:
     network = _written(path)
     metadata, tensors = read_tensors(path, "plane", "line")
     expected = {"architecture": "line", "name": "it", "version": "3", "config": '{"width": 2}'}
     assert metadata == expected
-    again = filled(nn.Linear(2, 1), tensors, path.name)
+    again = load_tensors(nn.Linear(2, 1), tensors, path.name)
     torch.testing.assert_close(again.weight, network.weight)
     assert [p.name for p in path.parent.iterdir()] == ["w.safetensors"]
 
 
-def test_half_precision_fills_a_network_of_single_precision() -> None:
+def test_half_precision_tensors_load_into_a_float32_network() -> None:
     network = nn.Linear(2, 1)
-    tensors = halved(network)
+    tensors = half_precision_tensors(network)
     assert tensors["weight"].dtype == torch.float16
-    again = filled(nn.Linear(2, 1), tensors, "w")
+    again = load_tensors(nn.Linear(2, 1), tensors, "w")
     assert again.weight.dtype == torch.float32
     torch.testing.assert_close(again.weight, network.weight, atol=1e-3, rtol=1e-3)
 
 
-def test_another_architecture_is_refused_with_those_expected(path: Path) -> None:
+def test_another_architecture_raises_an_error(path: Path) -> None:
     _written(path)
-    with pytest.raises(WeightsError, match="architecture 'line', expected 'plane' or 'space'"):
+    with pytest.raises(WeightsError, match=r"'line'.*'plane' or 'space'"):
         read_tensors(path, "plane", "space")
 
 
@@ -68,7 +70,7 @@ def test_another_architecture_is_refused_with_those_expected(path: Path) -> None
         ({"name": "it", "version": "3", "config": "{}", "mood": "good"}, "unknown key 'mood'"),
     ],
 )
-def test_metadata_that_lacks_or_adds_a_key_is_refused(
+def test_missing_and_unknown_metadata_keys_raise_an_error(
     path: Path, metadata: dict[str, str], problem: str
 ) -> None:
     write_file(path, {"x": torch.zeros(1)}, {"architecture": "line", **metadata})
@@ -76,10 +78,10 @@ def test_metadata_that_lacks_or_adds_a_key_is_refused(
         read_tensors(path, "line")
 
 
-def test_tensors_of_another_size_or_not_finite_are_refused() -> None:
-    tensors = whole(nn.Linear(2, 1))
+def test_tensors_of_another_size_or_not_finite_raise_an_error() -> None:
+    tensors = network_tensors(nn.Linear(2, 1))
     with pytest.raises(WeightsError, match=r"w: 'weight': expected \(1, 3\), got \(1, 2\)"):
-        filled(nn.Linear(3, 1), tensors, "w")
+        load_tensors(nn.Linear(3, 1), tensors, "w")
     tensors["bias"] = torch.tensor([float("nan")])
-    with pytest.raises(WeightsError, match="w: 'bias': holds NaN or infinity"):
-        filled(nn.Linear(2, 1), tensors, "w")
+    with pytest.raises(WeightsError, match=r"'bias': .*NaN"):
+        load_tensors(nn.Linear(2, 1), tensors, "w")

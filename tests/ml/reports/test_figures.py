@@ -1,4 +1,4 @@
-"""What of a result is kept beside the code."""
+"""Reproducible figures of a result."""
 
 from __future__ import annotations
 
@@ -47,5 +47,5 @@ def test_a_command_writes_its_figures(tmp_path: Path, capsys: pytest.CaptureFixt
     assert not (tmp_path / "i").exists()
     files = [tmp_path / "all.json", tmp_path / "figures.json"]
     assert main([*words, "--json", str(files[0]), "--figures", str(files[1])]) == 0
-    whole, figures = (json.loads(file.read_text()) for file in files)
-    assert figures == figures_of(whole) and figures
+    complete, figures = (json.loads(file.read_text()) for file in files)
+    assert figures == figures_of(complete) and figures

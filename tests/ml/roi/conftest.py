@@ -1,13 +1,19 @@
-"""Synthetic tissue: pink stroma with dark nuclei, whose number and size are known."""
+"""Synthetic tissue: pink stroma with dark nuclei of known number and size."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import cv2
 import numpy as np
 import pytest
 
+from ml.types import ImageU8
 
-def draw_tissue(height, width, *, seed=0, nuclei_per_mpx=1500, radius_px=5):
+
+def draw_tissue(
+    height: int, width: int, *, seed: int = 0, nuclei_per_mpx: int = 1500, radius_px: int = 5
+) -> ImageU8:
     rng = np.random.default_rng(seed)
     image = np.full((height, width, 3), (225, 170, 200), np.float32)
     image += rng.normal(0, 6, image.shape)
@@ -19,13 +25,13 @@ def draw_tissue(height, width, *, seed=0, nuclei_per_mpx=1500, radius_px=5):
 
 
 @pytest.fixture(scope="session")
-def tissue():
+def tissue() -> Callable[..., ImageU8]:
     """``tissue(height, width, seed=, nuclei_per_mpx=, radius_px=)`` -> (H, W, 3) uint8."""
     return draw_tissue
 
 
-def draw_mucosa(height, width, *, seed=0):
-    """Vessels and shading on pink, the same at every place of the same seed."""
+def draw_mucosa(height: int, width: int, *, seed: int = 0) -> ImageU8:
+    """Vessels and shading on pink, deterministic for a seed."""
     rng = np.random.default_rng(seed)
     image = np.full((height, width, 3), (190, 110, 100), np.float32)
     for cell, strength in ((64, 26), (20, 16), (7, 12)):
@@ -41,6 +47,6 @@ def draw_mucosa(height, width, *, seed=0):
 
 
 @pytest.fixture(scope="session")
-def mucosa():
-    """``mucosa(height, width, seed=)`` -> (H, W, 3) uint8, as an endoscope sees it."""
+def mucosa() -> Callable[..., ImageU8]:
+    """``mucosa(height, width, seed=)`` -> (H, W, 3) uint8, as in endoscopy."""
     return draw_mucosa

@@ -1,4 +1,4 @@
-"""Regions to vectors: shapes, sameness, and every bad input with its own line."""
+"""Embedding of regions: shapes, consistency and errors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from PIL import Image
 from shapely.geometry import Polygon, box
 
 from ml.errors import CancelledError, EmptyRegionError, InvalidGeometryError, ShapeError
-from ml.imaging.slides import open_slide
+from ml.imaging.slides.slide import open_slide
 from ml.roi import load_encoder
 
 
@@ -36,71 +36,71 @@ def test_a_vector_has_the_documented_shape_and_length(encoder, image):
     assert np.linalg.norm(vector) == pytest.approx(np.hypot(1, weight), rel=1e-4)
 
 
-def test_the_same_region_gives_the_same_vector(encoder, image):
+def test_embedding_is_deterministic(encoder, image):
     polygon = Polygon([(50, 50), (1000, 100), (800, 850), (100, 700)])
     assert np.array_equal(encoder.embed(image, polygon), encoder.embed(image, polygon))
 
 
-def test_a_slide_gives_the_vector_of_its_pixels(encoder, image, still):
+def test_a_slide_and_its_pixels_give_equal_vectors(encoder, image, still):
     polygon = box(100, 100, 1000, 800)
     with open_slide(still) as slide:
         region = encoder.embed_region(slide, polygon, mpp=0.5)
-    whole = encoder.embed_image(image, polygon, mpp=0.5)
-    assert region.n_patches == whole.n_patches == len(region.patch_boxes_l0)
-    assert np.linalg.norm(region.vector - whole.vector) < 0.1
+    from_image = encoder.embed_image(image, polygon, mpp=0.5)
+    assert region.n_patches == from_image.n_patches == len(region.patch_boxes_l0)
+    assert np.linalg.norm(region.vector - from_image.vector) < 0.1
     assert region.downsample == 2.0 and region.stain == "none: switched off" and region.seconds > 0
 
 
-def test_patch_by_patch_reading_gives_what_one_read_gives(encoder, still, monkeypatch):
+def test_reading_by_patches_equals_a_single_read(encoder, still, monkeypatch):
     with open_slide(still) as slide:
-        once = encoder.embed_region(slide, box(0, 0, 1200, 900))
+        single_read = encoder.embed_region(slide, box(0, 0, 1200, 900))
         monkeypatch.setattr("ml.imaging.slides.patches.ONE_READ_PX", 0)
         apart = encoder.embed_region(slide, box(0, 0, 1200, 900))
-    assert np.linalg.norm(once.vector - apart.vector) < 0.05
+    assert np.linalg.norm(single_read.vector - apart.vector) < 0.05
 
 
-def test_patch_boxes_lie_on_the_image(encoder, image):
+def test_patch_boxes_are_inside_the_image(encoder, image):
     boxes = encoder.embed_image(image, mpp=0.5).patch_boxes_l0
     assert boxes.min() >= 0 and boxes[:, 2].max() <= 1200 and boxes[:, 3].max() <= 900
     assert np.allclose(boxes[:, 2] - boxes[:, 0], 448)
 
 
-def test_images_of_any_size_have_a_vector(encoder, tissue):
+def test_images_of_any_size_can_be_embedded(encoder, tissue):
     for height, width in ((224, 224), (60, 90), (300, 2000)):
         assert np.isfinite(encoder.embed(tissue(height, width))).all()
     assert encoder.embed(tissue(300, 300)[..., 0]).shape == (encoder.dim,)
 
 
-def test_another_tissue_is_further_than_another_section_of_the_same(encoder, tissue):
+def test_another_tissue_is_farther_than_another_section_of_the_same(encoder, tissue):
     same = [encoder.embed(tissue(900, 900, seed=s)) for s in (1, 2)]
     other = encoder.embed(tissue(900, 900, seed=3, nuclei_per_mpx=4000, radius_px=9))
     assert np.linalg.norm(same[0] - same[1]) < 0.5 * np.linalg.norm(same[0] - other)
 
 
-def test_an_all_white_image_holds_no_tissue(encoder):
-    with pytest.raises(EmptyRegionError, match="holds no tissue"):
+def test_a_white_image_raises_an_error(encoder):
+    with pytest.raises(EmptyRegionError, match="tissue"):
         encoder.embed(np.full((600, 600, 3), 255, np.uint8))
 
 
-def test_a_region_of_background_beside_tissue_holds_no_tissue(encoder, tissue):
+def test_a_region_of_background_raises_an_error(encoder, tissue):
     image = np.full((900, 2400, 3), 250, np.uint8)
     image[:, :900] = tissue(900, 900)
-    with pytest.raises(EmptyRegionError, match="holds no tissue"):
+    with pytest.raises(EmptyRegionError, match="tissue"):
         encoder.embed(image, box(1500, 0, 2400, 900))
 
 
-def test_a_region_outside_the_image_is_refused(encoder, image):
-    with pytest.raises(EmptyRegionError, match="outside the image of 1200 x 900 px"):
+def test_a_region_outside_the_image_raises_an_error(encoder, image):
+    with pytest.raises(EmptyRegionError, match="1200 x 900 px"):
         encoder.embed(image, box(5000, 0, 5100, 50))
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_a_nan_polygon_is_refused(encoder, image):
-    with pytest.raises(InvalidGeometryError, match="not a finite number"):
+def test_a_nan_polygon_raises_an_error(encoder, image):
+    with pytest.raises(InvalidGeometryError, match="finite"):
         encoder.embed(image, Polygon([(0, 0), (float("nan"), 5), (9, 9)]))
 
 
-def test_arrays_that_are_no_image_are_refused(encoder):
+def test_arrays_that_are_no_images_raise_an_error(encoder):
     for wrong in (
         np.zeros((50, 50, 3)),
         np.zeros((50, 50, 4), np.uint8),
@@ -110,10 +110,10 @@ def test_arrays_that_are_no_image_are_refused(encoder):
             encoder.embed(wrong)
 
 
-def test_progress_counts_patches_and_may_cancel(encoder, image):
-    seen = []
-    encoder.embed_image(image, progress=lambda *step: seen.append(step))
-    assert seen[-1][0] == seen[-1][1] == len(seen)
+def test_progress_counts_patches_and_can_cancel(encoder, image):
+    calls = []
+    encoder.embed_image(image, progress=lambda *step: calls.append(step))
+    assert calls[-1][0] == calls[-1][1] == len(calls)
 
     def cancel(done, total, phase):
         raise CancelledError("asked to stop")

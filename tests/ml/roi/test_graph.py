@@ -1,4 +1,4 @@
-"""Proximity graphs against a slow reading of the definition."""
+"""Proximity graphs compared with a slow version."""
 
 from __future__ import annotations
 
@@ -43,6 +43,6 @@ def test_one_vertex_is_a_graph_without_edges():
     assert graph.edge_index.shape == (2, 0) and graph.x.shape == (1, 4) and len(graph) == 1
 
 
-def test_no_vertex_is_refused():
+def test_no_vertices_raise_an_error():
     with pytest.raises(ShapeError, match="N > 0"):
         build_graph(np.ones((0, 4), np.float32), np.zeros((0, 2)))

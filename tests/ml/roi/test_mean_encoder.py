@@ -1,4 +1,4 @@
-"""An encoder of a foundation model without training: made, loaded, used, refused."""
+"""Encoders by the mean of the vectors of patches."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SMALL = dataclasses.replace(
 
 @pytest.fixture
 def models(tmp_path, monkeypatch):
-    """A server's folder of weights with one model; loaded afresh in each test."""
+    """A folder of weights with one model, loaded again in each test."""
     monkeypatch.setitem(recipes.RECIPES, "small", SMALL)
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "models"))
     (tmp_path / "models" / "small").mkdir(parents=True)
@@ -61,15 +61,15 @@ def test_the_vector_is_the_mean_of_the_patches(models, tissue):
     assert np.allclose(embedded.vector, mean / np.linalg.norm(mean), atol=1e-5)
 
 
-def test_other_weights_than_it_was_made_with_are_refused(models):
+def test_other_weights_raise_an_error(models):
     path = models / "e.safetensors"
     save_mean_encoder(path, "hub:small", name="mine")
     write(models, seed=1)
-    with pytest.raises(WeightsError, match=r"e\.safetensors: the weights of 'hub:small' here"):
+    with pytest.raises(WeightsError, match=r"e\.safetensors: .*'hub:small'"):
         load_encoder(str(path))
 
 
-def test_weights_decide_the_hash(models):
+def test_the_hash_depends_on_the_weights(models):
     first, second = models / "a.safetensors", models / "b.safetensors"
     save_mean_encoder(first, "hub:small", name="mine")
     one = load_encoder(str(first)).config_hash
@@ -78,14 +78,14 @@ def test_weights_decide_the_hash(models):
     assert load_encoder(str(second)).config_hash != one
 
 
-def test_without_weights_nothing_is_written(models):
+def test_missing_weights_raise_an_error_and_write_no_file(models):
     path = models / "e.safetensors"
-    with pytest.raises(WeightsError, match="virchow2: its weights are not here"):
+    with pytest.raises(WeightsError, match="virchow2"):
         save_mean_encoder(path, "hub:virchow2", name="x")
     assert not path.exists()
 
 
-def test_our_own_measurements_have_a_mean_too(models, tissue):
+def test_classical_features_are_supported(models, tissue):
     path = models / "c.safetensors"
     config = save_mean_encoder(path, "classical-1", name="plain", mpp=1.0)
     assert config.sampling.target_mpp == 1.0

@@ -1,4 +1,4 @@
-"""Patches of slides: the right pixels, each tile decoded once, memory flat however large."""
+"""Patches of slides: pixels, tile reads and memory."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 from shapely.geometry import box
 
 from ml.errors import CorruptFileError
-from ml.imaging.slides import SlideImage
 from ml.imaging.slides.grid import StoredLevel
-from ml.imaging.slides.tilecache import cached_slide
+from ml.imaging.slides.slide import SlideImage
+from ml.imaging.slides.tile_cache import cached_slide
 from ml.roi import load_encoder
 from ml.roi.patches import ImagePatches, SlidePatches, patch_corners
 from ml.roi.sampling import SamplingConfig, sample_patches
@@ -22,7 +22,7 @@ TILE = 256
 
 
 class LazyReader:
-    """A slide of any size, made up tile by tile from coordinates; counts what is asked of it."""
+    """A synthetic slide of any size, computed from coordinates; counts its reads."""
 
     vendor = "lazy"
     display_range = None
@@ -32,13 +32,13 @@ class LazyReader:
     def __init__(self, width, height, *, fail_at=None):
         self.properties = {}
         self.stored = tuple(StoredLevel(width // d, height // d, float(d)) for d in (1, 16))
-        self.asked = Counter()
+        self.reads = Counter()
         self.fail_at = fail_at
         self.lock = threading.Lock()
 
     def read(self, level, x, y, width, height):
         with self.lock:
-            self.asked[level, x, y, width, height] += 1
+            self.reads[level, x, y, width, height] += 1
         if self.fail_at == (x, y):
             raise CorruptFileError("tile cut")
         out = np.full((height, width, 3), 255, np.uint8)
@@ -67,23 +67,23 @@ def corners_of(width, height, **settings):
 
 
 @pytest.mark.parametrize("side", [700, 3_000, 9_000, 30_000])
-def test_every_tile_is_decoded_once_and_only_whole(side):
+def test_every_tile_is_decoded_a_single_time_and_completely(side):
     reader = LazyReader(side, side)
     corners = corners_of(side, side)
     patches = source(reader, corners)
-    reader.asked.clear()  # levels are compared when a slide is opened
+    reader.reads.clear()  # levels are compared when a slide is opened
     for corner in [*corners[::5], *corners]:
         assert patches.read(corner, 224).shape == (224, 224, 3)
-    assert max(reader.asked.values()) == 1
-    for level, x, y, width, height in reader.asked:
+    assert max(reader.reads.values()) == 1
+    for level, x, y, width, height in reader.reads:
         assert (level, x % TILE, y % TILE, width, height) == (0, 0, 0, TILE, TILE)
 
 
-def test_only_tiles_under_patches_are_read_of_a_sparse_region():
+def test_only_tiles_under_patches_are_read():
     reader = LazyReader(30_000, 30_000)
     corners = corners_of(30_000, 30_000)
     source(reader, corners).read(corners[0], 224)
-    assert len(reader.asked) < 0.7 * (30_000 / TILE) ** 2
+    assert len(reader.reads) < 0.7 * (30_000 / TILE) ** 2
 
 
 def test_sparse_and_dense_reading_give_the_same_pixels(monkeypatch):
@@ -96,36 +96,39 @@ def test_sparse_and_dense_reading_give_the_same_pixels(monkeypatch):
         assert np.abs(difference).max() <= 1
 
 
-def test_a_slide_gives_the_pixels_of_its_image():
+def test_a_slide_and_its_image_give_equal_pixels():
     reader = LazyReader(1_500, 1_200)
     image = reader.read(0, 0, 0, 1_500, 1_200)
     corners = corners_of(1_500, 1_200)
-    whole, slide = ImagePatches(image, downsample=2.0), source(LazyReader(1_500, 1_200), corners)
+    from_image, slide = (
+        ImagePatches(image, downsample=2.0),
+        source(LazyReader(1_500, 1_200), corners),
+    )
     for corner in corners:
-        difference = whole.read(corner, 224).astype(int) - slide.read(corner, 224)
+        difference = from_image.read(corner, 224).astype(int) - slide.read(corner, 224)
         assert np.abs(difference).max() <= 1
 
 
-def test_a_corner_that_was_not_announced_is_read_all_the_same():
+def test_an_unannounced_corner_is_read():
     corners = corners_of(30_000, 30_000)
     patches = source(LazyReader(30_000, 30_000), corners)
     assert patches.read((5_000, 5_003), 224).shape == (224, 224, 3)
     assert patches.read(corners[0], 112).shape == (112, 112, 3)
 
 
-def test_a_budget_beyond_one_batch_is_read_batch_by_batch(monkeypatch):
+def test_more_patches_than_a_batch_are_read_in_batches(monkeypatch):
     monkeypatch.setattr("ml.imaging.slides.patches.BATCH", 16)
     reader = LazyReader(30_000, 30_000)
     corners = corners_of(30_000, 30_000, max_vertices=64)
     patches = source(reader, corners)
     patches.read(corners[0], 224)
-    first = sum(reader.asked.values())
+    first = sum(reader.reads.values())
     for corner in corners:
         patches.read(corner, 224)
-    assert first < 0.4 * sum(reader.asked.values())
+    assert first < 0.4 * sum(reader.reads.values())
 
 
-def test_a_damaged_tile_is_told_to_every_thread():
+def test_a_damaged_tile_raises_an_error_in_every_thread():
     slide = cached_slide(SlideImage(LazyReader(2_000, 2_000, fail_at=(256, 256))))
     for _ in range(2):
         with pytest.raises(CorruptFileError, match="tile cut"):
@@ -133,12 +136,12 @@ def test_a_damaged_tile_is_told_to_every_thread():
     assert slide.read_level(0, (600, 600), (50, 50)).shape == (50, 50, 3)
 
 
-def test_the_cache_forgets_the_oldest_tiles():
+def test_the_cache_evicts_the_oldest_tiles():
     reader = LazyReader(5_000, 256)
     slide = cached_slide(SlideImage(reader), cache_bytes=3 * TILE * TILE * 3)
     for x in (0, 256, 512, 768, 0):
         slide.read_level(0, (x, 0), (TILE, TILE))
-    assert reader.asked[0, 0, 0, TILE, TILE] == 2 and reader.asked[0, 768, 0, TILE, TILE] == 1
+    assert reader.reads[0, 0, 0, TILE, TILE] == 2 and reader.reads[0, 768, 0, TILE, TILE] == 1
 
 
 def test_memory_does_not_grow_with_the_region():
@@ -155,7 +158,7 @@ def test_memory_does_not_grow_with_the_region():
     assert peaks[1] < 1.3 * peaks[0] < 400e6
 
 
-def test_a_region_of_ten_billion_pixels_has_a_vector_and_a_density_that_says_so():
+def test_a_region_of_ten_billion_pixels_is_embedded_with_a_low_density():
     encoder = load_encoder("default")
     with SlideImage(LazyReader(100_000, 100_000)) as slide:
         found = encoder.embed_region(slide, box(0, 0, 100_000, 100_000))

@@ -1,4 +1,4 @@
-"""What patches are measured by: each choice of stain normalisation, and its fallback."""
+"""Stain normalisation of the patches of a region, and fallbacks."""
 
 from __future__ import annotations
 
@@ -10,11 +10,17 @@ import torch
 
 from ml.errors import UnknownNameError
 from ml.networks.gcn import RoiGcn
-from ml.roi import RoiEncoder
 from ml.roi.config import EncoderConfig
+from ml.roi.embed import RoiEncoder
 from ml.roi.patches import ImagePatches
-from ml.roi.stain import estimate_stain_of_image, load_target, with_strength_kept
-from ml.roi.stain.deconvolution import USUAL_DENSITY, USUAL_SCALE, fixed_stains
+from ml.roi.stain.deconvolution import (
+    TYPICAL_DENSITY,
+    TYPICAL_SCALE,
+    published_stains,
+    with_partial_scale,
+)
+from ml.roi.stain.estimate import estimate_stain_of_image
+from ml.roi.stain.storage import load_target
 from ml.roi.stained import stained_patches
 
 
@@ -30,24 +36,24 @@ def encoder(stain):
     )
 
 
-def test_the_strength_is_kept_by_the_share_asked_for(tissue):
-    stains = fixed_stains(tissue(224, 224))
-    assert with_strength_kept(stains, 0.0).scale == pytest.approx(stains.scale)
-    usual = with_strength_kept(stains, 1.0)
-    assert usual.scale == pytest.approx(USUAL_SCALE) and usual.density_scale == USUAL_DENSITY
-    half = with_strength_kept(stains, 0.5)
-    assert half.scale == pytest.approx(np.sqrt(stains.scale * USUAL_SCALE))
+def test_the_scale_is_replaced_by_the_configured_share(tissue):
+    stains = published_stains(tissue(224, 224))
+    assert with_partial_scale(stains, 0.0).scale == pytest.approx(stains.scale)
+    usual = with_partial_scale(stains, 1.0)
+    assert usual.scale == pytest.approx(TYPICAL_SCALE) and usual.density_scale == TYPICAL_DENSITY
+    half = with_partial_scale(stains, 0.5)
+    assert half.scale == pytest.approx(np.sqrt(stains.scale * TYPICAL_SCALE))
 
 
 @pytest.mark.parametrize("stain", ["ruifrok", "none"])
-def test_the_image_is_not_looked_at_where_that_is_not_needed(tissue, stain):
+def test_stains_of_the_image_are_not_estimated_if_not_needed(tissue, stain):
     source = ImagePatches(tissue(300, 300), downsample=1.0)
     found, stains = stained_patches(source, [(0, 0)], EncoderConfig(stain=stain), never)
     assert found is source and stains.method == stain
 
 
 @pytest.mark.parametrize("stain", ["nuclei", "macenko"])
-def test_patches_are_made_to_look_like_the_target(tissue, stain):
+def test_patches_are_normalised_to_the_target(tissue, stain):
     image = tissue(600, 600)
     source = ImagePatches(image, downsample=1.0)
     config = EncoderConfig(stain=stain)
@@ -55,10 +61,10 @@ def test_patches_are_made_to_look_like_the_target(tissue, stain):
     found, stains = stained_patches(source, [(0, 0)], config, lambda: estimate)
     assert stains.method == stain and stains.scale == pytest.approx(load_target().scale)
     same = source.read((0, 0), 224).astype(int)
-    assert np.abs(found.read((0, 0), 224).astype(int) - same).max() <= 12  # its own target already
+    assert np.abs(found.read((0, 0), 224).astype(int) - same).max() <= 12  # it is the target
 
 
-def test_what_cannot_be_normalised_is_measured_as_it_is_with_the_reason(tissue):
+def test_a_slide_that_cannot_be_normalised_falls_back_with_a_reason(tissue):
     blank = np.full((600, 600, 3), 250, np.uint8)
     estimate = estimate_stain_of_image(blank)
     source = ImagePatches(tissue(600, 600), downsample=1.0)
@@ -68,13 +74,13 @@ def test_what_cannot_be_normalised_is_measured_as_it_is_with_the_reason(tissue):
     assert found is source and stains.method == "ruifrok" and stains.reason == estimate.reason != ""
 
 
-def test_a_stored_estimate_gives_the_same_vector_as_a_new_one(tissue):
+def test_a_stored_estimate_gives_the_vector_of_a_new_one(tissue):
     image = tissue(900, 900)
     model = encoder("nuclei")
     stored = estimate_stain_of_image(image, mpp=0.5)
     assert np.array_equal(model.embed(image, mpp=0.5), model.embed(image, mpp=0.5, stain=stored))
 
 
-def test_an_unknown_normalisation_is_refused():
-    with pytest.raises(UnknownNameError, match="unknown stain normalisation 'vahadane'"):
+def test_an_unknown_normalisation_raises_an_error():
+    with pytest.raises(UnknownNameError, match="'vahadane'"):
         encoder("vahadane")

@@ -1,4 +1,4 @@
-"""Patches go to their encoder one by one, or in batches read ahead."""
+"""Vectors of patches, encoded one by one or in batches."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import pytest
 
 from ml.errors import CancelledError
 from ml.roi.patches import ImagePatches
-from ml.roi.stain import fixed_stains
+from ml.roi.stain.deconvolution import published_stains
 from ml.roi.vectors import patch_vectors
 
 
 class Means:
-    """Its vector is the mean colour; it notes how many patches it was given."""
+    """Encoder by the mean colour, which records the sizes of its batches."""
 
     name, dim, uses_stains = "means", 3, True
 
@@ -34,10 +34,10 @@ def region(tissue):
 def vectors(region, encoder, progress=lambda *_: None):
     image, corners = region
     source = ImagePatches(image, downsample=1.0)
-    return patch_vectors(source, corners, 32, fixed_stains(image), encoder, progress)
+    return patch_vectors(source, corners, 32, published_stains(image), encoder, progress)
 
 
-def test_batches_give_what_single_patches_give(region):
+def test_batches_equal_single_patches(region):
     single, several = Means(1), Means(4)
     expected, found = vectors(region, single), vectors(region, several)
     assert [v is None for v in expected] == [x in (128, 160) for x, _ in region[1]]
@@ -46,7 +46,7 @@ def test_batches_give_what_single_patches_give(region):
     assert several.given == [4, 2, 2] and single.given == [1] * 8
 
 
-def test_a_blank_batch_is_never_encoded(region):
+def test_a_blank_batch_is_not_encoded(region):
     image, corners = region
     image[:] = 255
     encoder = Means(4)
@@ -54,10 +54,10 @@ def test_a_blank_batch_is_never_encoded(region):
 
 
 @pytest.mark.parametrize("batch", [1, 4])
-def test_progress_is_told_and_may_stop(region, batch):
-    told = []
-    vectors(region, Means(batch), lambda *args: told.append(args))
-    assert told == [(i, 10, "patches") for i in range(1, 11)]
+def test_progress_is_reported_and_can_cancel(region, batch):
+    calls = []
+    vectors(region, Means(batch), lambda *args: calls.append(args))
+    assert calls == [(i, 10, "patches") for i in range(1, 11)]
 
     def stop(done, total, phase):
         raise CancelledError("stop")

@@ -1,4 +1,4 @@
-"""Weights say what they are; those of anything else are refused in one line."""
+"""Weights files of graph encoders, and errors."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from safetensors.torch import save_file
 from ml.errors import WeightsError
 from ml.networks.gcn import GcnConfig, RoiGcn
 from ml.networks.patch_cnn import PatchCnn, PatchCnnConfig
-from ml.roi import encoder_from_file
 from ml.roi.config import EncoderConfig
 from ml.roi.encoders.patch_cnn import PatchCnnEncoder
 from ml.roi.encoders.registry import make_patch_encoder
-from ml.roi.weights import ARCHITECTURE, save_encoder
+from ml.roi.weights import ARCHITECTURE, read_graph_encoder, save_encoder
 
 
 @pytest.fixture
@@ -41,13 +40,13 @@ def rewrite(path, **metadata):
     return path
 
 
-def test_what_was_saved_is_loaded(weights):
-    encoder = encoder_from_file(weights)
+def test_an_encoder_round_trips_through_a_file(weights):
+    encoder = read_graph_encoder(weights)
     assert (encoder.name, encoder.version, encoder.kind) == ("mine", "2", "histology")
     assert encoder.dim == GcnConfig().embedding_dim
 
 
-def test_our_own_patch_network_travels_in_the_same_file(tmp_path, tissue):
+def test_the_patch_network_is_stored_in_the_same_file(tmp_path, tissue):
     torch.manual_seed(0)
     sizes = PatchCnnConfig(widths=(4, 6, 8, 10))
     patches = make_patch_encoder("classical-1+patch-cnn-2", cnn=PatchCnnEncoder(PatchCnn(sizes)))
@@ -63,7 +62,7 @@ def test_our_own_patch_network_travels_in_the_same_file(tmp_path, tissue):
         network=RoiGcn(config.network),
         patches=patches,
     )
-    first, second = encoder_from_file(path), encoder_from_file(path)
+    first, second = read_graph_encoder(path), read_graph_encoder(path)
     assert first.patches.name == "classical-1+patch-cnn-2" and first.patches.dim == patches.dim
     image = tissue(500, 500)
     assert np.array_equal(first.embed(image), second.embed(image))
@@ -74,39 +73,39 @@ def test_other_weights_have_another_hash(weights, tmp_path):
     config = EncoderConfig()
     other = tmp_path / "other.safetensors"
     save_encoder(other, name="mine", version="2", config=config, network=RoiGcn(config.network))
-    assert encoder_from_file(weights).config_hash != encoder_from_file(other).config_hash
-    assert encoder_from_file(weights).config_hash == encoder_from_file(weights).config_hash
+    assert read_graph_encoder(weights).config_hash != read_graph_encoder(other).config_hash
+    assert read_graph_encoder(weights).config_hash == read_graph_encoder(weights).config_hash
 
 
-def test_weights_of_another_architecture_are_refused(weights):
+def test_weights_of_another_architecture_raise_an_error(weights):
     rewrite(weights, architecture="triplet-cnn")
-    with pytest.raises(WeightsError, match="architecture 'triplet-cnn', expected 'roi-gcn'"):
-        encoder_from_file(weights)
+    with pytest.raises(WeightsError, match=r"'triplet-cnn'.*'roi-gcn'"):
+        read_graph_encoder(weights)
 
 
-def test_weights_of_other_features_are_refused(weights):
+def test_weights_of_other_features_raise_an_error(weights):
     config = dataclasses.replace(EncoderConfig(), features="classical-0")
     rewrite(weights, config=json.dumps(dataclasses.asdict(config)))
-    with pytest.raises(WeightsError, match="unknown patch encoder 'classical-0'"):
-        encoder_from_file(weights)
+    with pytest.raises(WeightsError, match="'classical-0'"):
+        read_graph_encoder(weights)
 
 
-def test_tensors_of_another_size_are_refused(weights):
+def test_tensors_of_another_size_raise_an_error(weights):
     config = EncoderConfig(network=dataclasses.replace(GcnConfig(), out_dim=32))
     rewrite(weights, config=json.dumps(dataclasses.asdict(config)))
     with pytest.raises(WeightsError, match=r"expected \(32,.*got \(64,"):
-        encoder_from_file(weights)
+        read_graph_encoder(weights)
 
 
-def test_an_unknown_configuration_key_is_refused(weights):
+def test_an_unknown_configuration_key_raises_an_error(weights):
     rewrite(weights, config='{"depth": 3}')
-    with pytest.raises(WeightsError, match="unknown key 'depth'"):
-        encoder_from_file(weights)
+    with pytest.raises(WeightsError, match="'depth'"):
+        read_graph_encoder(weights)
 
 
-def test_a_file_that_is_no_weights_is_refused(weights):
+def test_a_file_without_weights_raises_an_error(weights):
     weights.write_bytes(weights.read_bytes()[:500])
-    with pytest.raises(WeightsError, match="not a safetensors file, or damaged"):
-        encoder_from_file(weights)
-    with pytest.raises(WeightsError, match="no such weights file"):
-        encoder_from_file(weights.parent / "nothing.safetensors")
+    with pytest.raises(WeightsError, match="safetensors"):
+        read_graph_encoder(weights)
+    with pytest.raises(WeightsError, match="weights file"):
+        read_graph_encoder(weights.parent / "nothing.safetensors")

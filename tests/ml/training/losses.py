@@ -1,4 +1,4 @@
-"""What the tiny trainings must go through, so that a change of their arithmetic is seen."""
+"""Expected first losses of tiny trainings, to notice changes of their arithmetic."""
 
 from __future__ import annotations
 

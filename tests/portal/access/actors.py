@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -13,7 +13,7 @@ from django.test import Client
 from django.test.client import ClientHandler
 
 from portal.labs.models import Lab, Membership, Role, TokenScope, User
-from portal.labs.services import token_create
+from portal.labs.services.tokens import token_create
 
 ACTORS = (
     "anonymous",
@@ -63,10 +63,10 @@ def cast_of(lab: Lab, other_lab: Lab) -> Cast:
         _session(cast, str(role), _person(str(role), lab, role))
     _session(cast, "stranger", _person("stranger", other_lab, Role.MANAGER))
     _session(cast, "removed", _person("removed", None, Role.MANAGER))
-    gone = _person("deactivated", lab, Role.MANAGER)
-    _session(cast, "deactivated", gone)
-    _token(cast, "deactivated_token", gone, TokenScope.WRITE)
-    User.objects.filter(pk=gone.pk).update(is_active=False)
+    deactivated = _person("deactivated", lab, Role.MANAGER)
+    _session(cast, "deactivated", deactivated)
+    _token(cast, "deactivated_token", deactivated, TokenScope.WRITE)
+    User.objects.filter(pk=deactivated.pk).update(is_active=False)
     _token(cast, "stranger_token", cast.users["stranger"], TokenScope.WRITE)
     _token(cast, "viewer_token", cast.users["viewer"], TokenScope.WRITE)
     _token(cast, "read_token", cast.users["manager"], TokenScope.READ)
@@ -86,13 +86,15 @@ def answer_of(response: HttpResponseBase) -> str | int:
 def send(
     client: Client, method: str, path: str, *, body: Any = None, headers: Mapping[str, str] = {}
 ) -> HttpResponseBase:
-    """One request: JSON to the API, a form or files to everything else.
+    """One request: JSON or a CSV file to the API, a form or files to everything else.
 
     A change says that it is made of whatever is there, unless ``headers`` say otherwise.
     """
     if method in {"PUT", "PATCH"}:
         headers = {"If-Match": "*"} | dict(headers)
-    call = getattr(client, method.lower())
+    call: Callable[..., HttpResponseBase] = getattr(client, method.lower())
+    if isinstance(body, bytes):
+        return call(path, body, content_type="text/csv", headers=headers)
     if method == "GET":
         return call(path, body or {}, headers=headers)
     is_form = not path.startswith("/api/") or any(hasattr(v, "read") for v in (body or {}).values())

@@ -13,27 +13,37 @@ from django.core.cache import cache
 from django.test import Client
 
 from ml.imaging.dicom.uids import instance_id
-from portal.annotations.models import Label, LabelMerge, Roi, RoiImport
-from portal.annotations.services import label_create, label_merge, roi_create, roi_delete
-from portal.archive import storage
-from portal.archive.models import BinEntry, Upload, today
-from portal.archive.services import case_create, case_delete, share_offer, upload_begin
+from portal.annotations.models import Label, LabelMerge, Roi, RoiImport, VideoEvent
+from portal.annotations.services.labels import label_create
+from portal.annotations.services.merges import label_merge
+from portal.annotations.services.rois import roi_create, roi_delete
+from portal.annotations.services.video_events import video_event_create
+from portal.archive.models import Canvas, RedactionTemplate, TrashEntry, Upload, VocabularyTerm
+from portal.archive.models.shares import today
+from portal.archive.services.cases import case_create, case_delete
+from portal.archive.services.sharing import share_offer
+from portal.archive.services.transfers.arriving import upload_begin
+from portal.archive.storage import files as storage
 from portal.core.observe.metrics import REQUEST_SECONDS
-from portal.hooks.models import Webhook, WebhookDelivery
-from portal.hooks.services import webhook_create, webhook_ping
-from portal.keeping.models import Erasure
+from portal.erasure.models import Erasure
+from portal.inbox.models import Notification, NotificationKind
 from portal.labs.models import BrowserSession, Lab, Membership, Role, TokenScope, User
-from portal.labs.services import invitation_create, program_create, token_create
+from portal.labs.services.invitations import invitation_create
+from portal.labs.services.service_accounts import service_account_create
+from portal.labs.services.tokens import token_create
 from portal.mosaics.build_cache import build_cache_preview
-from portal.reading.models import Assignment, Study
-from portal.reading.services import WantedReadings, readings_assign, study_create, work_assign
+from portal.reader_studies.models import Assignment, Study
+from portal.reader_studies.services.assignments import WantedReadings, work_assign
+from portal.reader_studies.services.studies import readings_assign, study_create
+from portal.webhooks.models import Webhook, WebhookDelivery
+from portal.webhooks.services import webhook_create, webhook_ping
 from tests import world
 from tests.portal.access.actors import Cast, cast_of
 
 
 @dataclass
 class Scene:
-    """What the requests are sent to, and by whom."""
+    """Data and users of the requests."""
 
     world: world.World
     cast: Cast
@@ -73,7 +83,9 @@ def _built(folder: Path) -> Scene:
     invitation, _ = invitation_create(
         lab, email="invited@access.example", role=Role.VIEWER, by=cast.users["manager"]
     )
-    program = program_create(lab, name="LIS", role=Role.VIEWER, by=cast.users["manager"])
+    service_account = service_account_create(
+        lab, name="LIS", role=Role.VIEWER, by=cast.users["manager"]
+    )
     entry, deleted = _deleted(made, cast)
     Lab.objects.create(name="East", slug="east")
     share = share_offer(
@@ -83,18 +95,19 @@ def _built(folder: Path) -> Scene:
         user=cast.users["manager"],
     )
     Client().force_login(cast.users["manager"])  # in another browser
-    elsewhere = BrowserSession.objects.filter(user=cast.users["manager"]).latest("created_at")
-    study, work = _handed_out(made, cast)
+    session = BrowserSession.objects.filter(user=cast.users["manager"]).latest("created_at")
+    study, work = _assigned_reading(made, cast)
     hook, delivery = _hook(lab, cast)
     ids = made.ids() | {
         "webhooks": str(hook.pk),
         "deliveries": str(delivery.pk),
+        "notifications": str(_notification(made, cast).pk),
         "studies": str(study.pk),
         "assignments": str(work.pk),
         "entries": str(entry.pk),
         "deleted_rois": str(deleted.pk),
-        "programs": str(program.pk),
-        "sessions": str(elsewhere.pk),
+        "service_accounts": str(service_account.pk),
+        "sessions": str(session.pk),
         "shares": str(share.pk),
         "erasures": str(Erasure.objects.create(lab=lab, certificate={"format": 1}).pk),
         "passkeys": "918273645546",  # there is none
@@ -106,11 +119,24 @@ def _built(folder: Path) -> Scene:
         "label-merges": str(_merge(made, cast).pk),
         "spare_labels": str(_label(made, cast, "Spare").pk),
         "roi-imports": str(RoiImport.objects.create(lab=lab, canvas=made.canvas).pk),
+        "vocabulary": str(
+            VocabularyTerm.objects.create(lab=lab, field="organ", term="Rectum", code="C20.9").pk
+        ),
         "quarantine": str(world.quarantined(made, cast.users["manager"]).pk),
+        "redaction_templates": str(_template(made).pk),
+        "originals": str(world.withheld(made, cast.users["manager"]).pk),
         "uploads": str(_transfer(made, cast).pk),
         "video_canvases": str(made.video.canvas_id),
+        "video_events": str(_video_event(made, cast).pk),
     }
     return Scene(world=made, cast=cast, ids=ids, folder=folder)
+
+
+def _template(made: world.World) -> RedactionTemplate:
+    """For the scope of the file in quarantine."""
+    return RedactionTemplate.objects.create(
+        lab=made.case.lab, **world.HELD_SCOPE, boxes=[[0.02, 0.02, 0.3, 0.06]]
+    )
 
 
 def _hook(lab: Lab, cast: Cast) -> tuple[Webhook, WebhookDelivery]:
@@ -127,8 +153,8 @@ def _transfer(made: world.World, cast: Cast) -> Upload:
     return upload_begin(case=made.case, filename="a.svs", size_bytes=9, user=cast.users["manager"])
 
 
-def _deleted(made: world.World, cast: Cast) -> tuple[BinEntry, Roi]:
-    """A case in the bin, and a region that was deleted by itself."""
+def _deleted(made: world.World, cast: Cast) -> tuple[TrashEntry, Roi]:
+    """A case in the trash, and a region that was deleted by itself."""
     manager = cast.users["manager"]
     case = case_create(lab=made.case.lab, user=manager, accession="W-9")
     ring = [[1, 1], [9, 1], [9, 9], [1, 1]]
@@ -139,12 +165,12 @@ def _deleted(made: world.World, cast: Cast) -> tuple[BinEntry, Roi]:
 
 
 def _merge(made: world.World, cast: Cast) -> LabelMerge:
-    """Of a label that nothing has, into the one of the world's region."""
+    """Merge an unused label into the label of the world's region."""
     source = _label(made, cast, "Sweep")
     return label_merge(source=source, target=made.label, user=cast.users["manager"])
 
 
-def _handed_out(made: world.World, cast: Cast) -> tuple[Study, Assignment]:
+def _assigned_reading(made: world.World, cast: Cast) -> tuple[Study, Assignment]:
     """A study of the manager's, read by two without blinding, and an image for the manager."""
     manager, lab = cast.users["manager"], made.case.lab
     study = study_create(lab=lab, user=manager, name="Grades", blind_until="open")
@@ -153,11 +179,37 @@ def _handed_out(made: world.World, cast: Cast) -> tuple[Study, Assignment]:
     readings_assign(
         study=study,
         user=manager,
-        wanted=WantedReadings(canvases=[made.video.canvas], people=readers),
+        wanted=WantedReadings(canvases=[_video_canvas(made)], people=readers),
     )
     User.objects.filter(pk=readers[1].pk).update(is_active=False)
     own = WantedReadings(canvases=[made.canvas], people=[manager])
     return study, work_assign(lab=lab, user=manager, wanted=own)[0]
+
+
+def _notification(made: world.World, cast: Cast) -> Notification:
+    """The manager's own, of a comment on the region."""
+    return Notification.objects.create(
+        lab=made.case.lab,
+        recipient=cast.users["manager"],
+        kind=NotificationKind.COMMENTED,
+        actor=cast.users["annotator"],
+        roi=made.roi,
+    )
+
+
+def _video_event(made: world.World, cast: Cast) -> VideoEvent:
+    return video_event_create(
+        canvas=_video_canvas(made),
+        user=cast.users["manager"],
+        name="Caecum",
+        first_index=0,
+        last_index=3,
+    ).event
+
+
+def _video_canvas(made: world.World) -> Canvas:
+    assert made.video.canvas is not None
+    return made.video.canvas
 
 
 def _label(made: world.World, cast: Cast, name: str) -> Label:
@@ -165,7 +217,7 @@ def _label(made: world.World, cast: Cast, name: str) -> Label:
 
 
 def _pictures(made: world.World) -> None:
-    """Of a follow-up and of a mosaic under way, so that their addresses have something to give."""
+    """Write pictures for the follow-up and for the mosaic that is being built."""
     preview = build_cache_preview(made.mosaic)
     picture = storage.derived_folder(made.followup.pk) / "1.jpg"
     for path in (preview, picture):

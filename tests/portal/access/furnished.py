@@ -7,36 +7,40 @@ from typing import Any
 
 import numpy as np
 
+from ml.quantification.result import NucleusTable, Quantification
 from portal.annotations.models import Roi
-from portal.annotations.services import roi_create
+from portal.annotations.services.rois import roi_create
 from portal.archive.models import Canvas, CanvasKind
-from portal.archive.services import item_receive
-from portal.exchange.services import case_export_request
+from portal.archive.services.clips import clip_request
+from portal.archive.services.items import item_receive
+from portal.embeddings.models import Embedding
+from portal.interop.rocrate.services.exports import case_export_request, cases_export_request
 from portal.jobs.models import Job
 from portal.jobs.worker.runner import job_run
 from portal.labs.models import User
 from portal.mosaics.models import Mosaic
-from portal.mosaics.services import mosaic_create
-from portal.reading.models import Assignment, Study
-from portal.reading.selectors.results import image_result
-from portal.reading.services import assignment_submit
-from portal.retrieval.models import Embedding, Explanation
-from portal.retrieval.selectors import MatchFound
-from portal.retrieval.selectors.explanations import PairFound
+from portal.mosaics.services.mosaics import mosaic_create
+from portal.quantification.selectors import config_of
+from portal.quantification.services import quantification_save
+from portal.reader_studies.models import Assignment, Study
+from portal.reader_studies.selectors.results import image_result
+from portal.reader_studies.services.assignments import assignment_submit
+from portal.search.models import Explanation
+from portal.search.selectors.explanations import MatchedPair, MatchExplanation
 from tests import world
 from tests.portal.access.conftest import Scene
 from tests.portal.annotations.staging import document, run, stage
-from tests.portal.retrieval.archives import filled
-from tests.portal.retrieval.conftest import World as RegionWorld
+from tests.portal.embedded_rois import World as RegionWorld
+from tests.portal.model_training.archives import filled
 
-_MATCH = MatchFound(
+_MATCH = MatchExplanation(
     similarity=0.75,
     distance=0.5,
     boxes_a=((20.0, 20.0, 84.0, 84.0), (84.0, 20.0, 148.0, 84.0)),
     boxes_b=((420.0, 40.0, 484.0, 104.0), (484.0, 40.0, 548.0, 104.0)),
     adds_a=(0.8, -0.05),
     adds_b=(0.5, 0.25),
-    pairs=(PairFound(a=0, b=1, adds=0.5, share=0.625),),
+    pairs=(MatchedPair(a=0, b=1, adds=0.5, share=0.625),),
     half_a=0.5,
     half_b=0.5,
     colour=0.61,
@@ -52,12 +56,17 @@ def furnish(scene: Scene) -> dict[str, str]:
     other = _drawn(made.canvas, manager, 420, 40, 620, 240)
     _hand_in(scene)
     _explain(scene, other)
+    _measured(scene)
     _done(case_export_request(user=manager, case_id=made.case.pk))
+    exports = cases_export_request(user=manager, case_ids=[made.case.pk])
+    _done(exports)
+    _done(clip_request(video=made.video, user=manager, first_index=2, last_index=5))
     preview = run(stage(made.canvas, manager, document(3), is_preview=True))
     mosaic = _stitched(scene)
     assert mosaic.canvas is not None
     return {
         "other_rois": str(other.pk),
+        "exports": str(exports.pk),
         "roi-imports": str(preview.pk),
         "built_mosaics": str(mosaic.pk),
         "mosaic_rois": str(_drawn(mosaic.canvas, manager, 40, 40, 90, 90).pk),
@@ -65,7 +74,7 @@ def furnish(scene: Scene) -> dict[str, str]:
 
 
 def prepare(scene: Scene, name: str) -> dict[str, str]:
-    """What a single example needs, to be rolled back; ids that stand for others in it."""
+    """Create the data of one example; the caller rolls it back. Returns ids for its URL."""
     return _PREPARED[name](scene) if name in _PREPARED else {}
 
 
@@ -128,9 +137,34 @@ def _done(job: Job | None) -> None:
     assert job.state == "succeeded", job.error_message + job.traceback
 
 
+def _measured(scene: Scene) -> None:
+    """Figures of the region: two nuclei, one of them moderately positive."""
+    canvas = scene.world.canvas
+    Canvas.objects.filter(pk=canvas.pk).update(mpp_x=canvas.mpp_x or 0.5, mpp_y=canvas.mpp_y or 0.5)
+    roi = Roi.objects.select_related("canvas").get(pk=scene.ids["rois"])
+    nuclei = NucleusTable(
+        xy_l0=np.array([[60.0, 60.0], [90.0, 110.0]]),
+        radius_um=np.array([4.0, 5.0], np.float32),
+        dab_od=np.array([0.05, 0.45], np.float32),
+        bins=np.array([0, 2], np.uint8),
+    )
+    found = Quantification(
+        area_mm2=0.0196,
+        tissue_mm2=0.0185,
+        mean_od={"haematoxylin": 0.25, "dab": 0.125},
+        positive_area_percent=12.5,
+        nuclei=nuclei,
+        nuclei_missing="",
+        has_nuclear_marker=True,
+        working_mpp=0.5,
+    )
+    config = config_of(roi.lab_id, "dab-nuclear")
+    quantification_save(roi=roi, user=None, config=config, found=found)
+
+
 def _hand_in(scene: Scene) -> None:
     """Both readers of the study saw one thing alike, and one of them another."""
-    for one in Assignment.objects.filter(study=scene.ids["studies"]).select_related("person"):
+    for one in Assignment.objects.filter(study__pk=scene.ids["studies"]).select_related("person"):
         reader = one.person
         is_first = reader == scene.cast.users["annotator"]
         User.objects.filter(pk=reader.pk).update(is_active=True)
@@ -160,8 +194,8 @@ def _explain(scene: Scene, other: Roi) -> None:
     made.query.vector = np.zeros(4, "<f4").tobytes()
     made.query.save()
     result = _MATCH.as_json()
-    for asked in ({"embedding": vectors[0]}, {"query": made.query}):
-        Explanation.objects.create(lab=other.lab, hit=vectors[1], result=result, **asked)
+    for requested in ({"embedding": vectors[0]}, {"query": made.query}):
+        Explanation.objects.create(lab=other.lab, hit=vectors[1], result=result, **requested)
 
 
 def _stitched(scene: Scene) -> Mosaic:
@@ -171,7 +205,8 @@ def _stitched(scene: Scene) -> Mosaic:
         received = item_receive(case=scene.world.case, file=file, filename=path.name, user=manager)
     _done(received.job)
     received.item.refresh_from_db()
-    asked = mosaic_create(video=received.item, user=manager)
-    _done(asked.job)
-    asked.mosaic.refresh_from_db()
-    return asked.mosaic
+    video: Any = received.item
+    requested = mosaic_create(video=video, user=manager)
+    _done(requested.job)
+    requested.mosaic.refresh_from_db()
+    return requested.mosaic

@@ -1,4 +1,4 @@
-"""What the matrix asks for stands in the audit log: once, in the right lab, with its case."""
+"""Requests of the access matrix are recorded once, in the right lab, with their case."""
 
 from __future__ import annotations
 
@@ -10,81 +10,121 @@ from pathlib import Path
 import pytest
 from django.core.cache import cache
 from django.db import transaction
+from django.http import HttpRequest, HttpResponse
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.viewsets import ViewSet
 
 from portal.audit.actions import ACTIONS, EVENTS, NOT_NOTED
 from portal.audit.models import AuditEntry, Outcome
-from portal.config.auditing.middleware import NOTED
-from portal.config.auditing.watched import NOTHING, WATCHED
+from portal.core.http.audit_rules import ITEM, AuditRule, audit_rules_of, audited, not_audited
+from portal.operations.audit_middleware import RECENT, SUBJECTS
 from tests.portal.access.actors import send
 from tests.portal.access.conftest import Scene
-from tests.portal.access.endpoints import endpoints, filled
+from tests.portal.access.endpoints import (
+    audit_rules,
+    by_area,
+    callbacks,
+    endpoints,
+    filled,
+    module_of,
+)
 from tests.portal.access.rules import RULES
 
 ROOT = Path(__file__).resolve().parents[3]
 EMITS = re.compile(r"(?<!entry)(emit|_note)$")
 ENDPOINTS = dict(endpoints())
-WITH_A_CASE = {"canvas", "case", "followup", "item", "mosaic", "roi", "slide", "video"}
-CELLS = [(name, method) for name, methods in WATCHED.items() for method in methods]
+WITH_A_CASE = {
+    "canvas",
+    "case",
+    "followup",
+    "item",
+    "mosaic",
+    "roi",
+    "slide",
+    "video",
+    "video_event",
+}
+AUDITED = audit_rules()
+AREAS = by_area(AUDITED)
+CELLS = [(name, method) for name, methods in AUDITED.items() for method in methods]
 
 
-def test_every_address_is_watched_or_has_nothing_to_note() -> None:
-    assert sorted(set(ENDPOINTS) - set(WATCHED) - NOTHING) == [], "see portal/config/auditing"
-    assert sorted((set(WATCHED) | NOTHING) - set(ENDPOINTS)) == [], "these addresses are no more"
-    assert set(WATCHED) & NOTHING == set()
+def test_every_view_declares_its_audit_rules() -> None:
+    """Views of installed packages declare none: signals of sign-in are recorded instead."""
+    undeclared = [
+        name
+        for name, view in callbacks()
+        if module_of(view).startswith("portal.") and audit_rules_of(view) is None
+    ]
+    assert undeclared == [], "add audited or not_audited of portal/core/http/audit_rules.py"
 
 
-def test_every_method_that_needs_a_role_is_watched() -> None:
+def test_the_lab_of_each_kind_of_object_is_found() -> None:
+    kinds = {rule.kind for rules in AUDITED.values() for rule in rules.values()}
+    assert kinds - {"", "lab", ITEM} <= set(SUBJECTS)
+
+
+def test_a_view_without_a_declaration_and_an_undeclared_action_have_no_rules() -> None:
+    def view(request: HttpRequest) -> HttpResponse:
+        return HttpResponse()
+
+    @audited(list=AuditRule("case.listed"))
+    class Declared(ViewSet):
+        def list(self, request: Request) -> Response:
+            return Response()
+
+        def retrieve(self, request: Request, pk: str) -> Response:
+            return Response()
+
+    class Inheriting(Declared):
+        pass
+
+    assert audit_rules_of(view) is None
+    assert audit_rules_of(Inheriting.as_view({"get": "list"})) is None
+    assert audit_rules_of(Declared.as_view({"get": "list"})) == {"GET": AuditRule("case.listed")}
+    assert audit_rules_of(Declared.as_view({"get": "retrieve"})) is None
+    assert audit_rules_of(not_audited("no data of patients")(view)) == {}
+
+
+def test_every_method_that_needs_a_role_is_audited() -> None:
     """Whatever a viewer may not do, or another lab may not see."""
     missing = [
         (name, method)
         for name, methods in RULES.items()
-        if name not in NOTHING
+        if name in AUDITED
         for method, rule in methods.items()
-        if method not in WATCHED[name] and method != "GET" and rule.answers["viewer"] == 403
+        if method not in AUDITED[name] and method != "GET" and rule.answers["viewer"] == 403
     ]
     assert missing == []
 
 
-@pytest.mark.parametrize(("name", "method"), CELLS)
-def test_what_is_answered_is_noted_once(scene: Scene, name: str, method: str) -> None:
-    watch = WATCHED[name][method]
-    status, entries = _noted(scene, "manager", name, method)
-    if status == 403:  # what not even a manager may
-        assert [entry.outcome for entry in entries] == [Outcome.REFUSED]
-        return
-    if status >= 400 or watch.only_tokens:
-        assert entries == []
-        return
-    if watch.action.startswith("share.") and watch.is_told:  # told to both labs, in the same words
-        mine, theirs = entries
-        assert (mine.action, mine.details) == (theirs.action, theirs.details)
-        entries = [mine]
-    if watch.is_told:  # by the event; a repeated upload changes nothing
-        assert {entry.action for entry in entries} <= {watch.action}
-    else:
-        assert [entry.action for entry in entries if entry.action == watch.action] == [watch.action]
-    for entry in entries:
-        assert str(entry.lab_id) == scene.ids["labs"]
-        assert entry.actor_id == scene.cast.users["manager"].pk
-        assert entry.outcome == Outcome.DONE
-        if entry.object_id and watch.kind in WITH_A_CASE:
-            assert str(entry.case_id) == scene.ids["cases"]
+@pytest.mark.parametrize("area", AREAS)
+def test_each_answer_is_audited_once(scene: Scene, area: str) -> None:
+    wrong = {}
+    for name in AREAS[area]:
+        for method, audit in AUDITED[name].items():
+            if found := _wrongly_noted(scene, name, method, audit):
+                wrong[name, method] = found
+    assert wrong == {}
 
 
-def test_what_a_role_is_refused_is_noted(scene: Scene) -> None:
+def test_a_refusal_by_role_is_audited(scene: Scene) -> None:
     refused = [cell for cell in CELLS if RULES[cell[0]][cell[1]].answers["viewer"] == 403]
     found, expected = {}, {}
     for name, method in refused:
         _, entries = _noted(scene, "viewer", name, method)
         found[name, method] = [(one.action, one.outcome, str(one.lab_id)) for one in entries]
-        action = WATCHED[name][method].action
+        action = AUDITED[name][method].action
         expected[name, method] = [(action, Outcome.REFUSED, scene.ids["labs"])]
     assert found == expected
     assert len(found) > 50
 
 
-@pytest.mark.parametrize("actor", ["anonymous", "stranger_token"])
-def test_outsiders_leave_nothing_in_the_labs_log(scene: Scene, actor: str) -> None:
+@pytest.mark.parametrize(
+    "actor", [pytest.param("anonymous", marks=pytest.mark.endurance), "stranger_token"]
+)
+def test_outsiders_add_no_entry_to_the_labs_log(scene: Scene, actor: str) -> None:
     left = [
         (name, method, entry.action)
         for name, method in CELLS
@@ -94,7 +134,7 @@ def test_outsiders_leave_nothing_in_the_labs_log(scene: Scene, actor: str) -> No
     assert left == []
 
 
-def test_tiles_note_nothing(scene: Scene) -> None:
+def test_tiles_are_not_audited(scene: Scene) -> None:
     rule = RULES["archive:tile"]["GET"]
     assert rule.path is not None
     with transaction.atomic():
@@ -129,8 +169,8 @@ def test_every_event_and_action_has_its_words() -> None:
     emitted = set(_emitted())
     assert len(emitted) > 10
     assert emitted - set(EVENTS) - NOT_NOTED == set(), "say in portal/audit/actions.py"
-    watched = {watch.action for methods in WATCHED.values() for watch in methods.values()}
-    assert (watched | set(EVENTS)) - set(ACTIONS) == set()
+    audited_actions = {rule.action for rules in AUDITED.values() for rule in rules.values()}
+    assert (audited_actions | set(EVENTS)) - set(ACTIONS) == set()
 
 
 def _emitted() -> Iterator[str]:
@@ -145,10 +185,40 @@ def _emitted() -> Iterator[str]:
                         yield value
 
 
+def _wrongly_noted(scene: Scene, name: str, method: str, audit: AuditRule) -> list[object]:
+    """Entries of a manager's request other than those of its action; empty where all are right."""
+    status, entries = _noted(scene, "manager", name, method)
+    actions = [entry.action for entry in entries]
+    if status == 403:  # what not even a manager may
+        outcomes = [entry.outcome for entry in entries]
+        return [] if outcomes == [Outcome.REFUSED] else [status, outcomes]
+    if status >= 400 or audit.only_tokens:
+        return [status, actions] if entries else []
+    if audit.action.startswith("share.") and audit.only_rejections:  # both labs
+        if len({(entry.action, repr(entry.details)) for entry in entries}) != 1 or actions[2:]:
+            return [status, [(entry.action, entry.details) for entry in entries]]
+        entries, actions = entries[:1], actions[:1]
+    noted = actions.count(audit.action)
+    # Only the content of an event is recorded; a repeated upload changes nothing.
+    if noted != len(actions) if audit.only_rejections else noted != 1:
+        return [status, actions]
+    manager = scene.cast.users["manager"].pk
+    return [
+        (entry.action, entry.lab_id, entry.actor_id, entry.outcome, entry.case_id)
+        for entry in entries
+        if (str(entry.lab_id), entry.actor_id) != (scene.ids["labs"], manager)
+        or entry.outcome != Outcome.DONE
+        or (
+            (entry.object_id and audit.kind in WITH_A_CASE)
+            and str(entry.case_id) != scene.ids["cases"]
+        )
+    ]
+
+
 def _noted(scene: Scene, actor: str, name: str, method: str) -> tuple[int, list[AuditEntry]]:
     rule = RULES[name][method]
     path = rule.path(scene, actor) if rule.path else filled(name, ENDPOINTS[name], scene.ids)
-    NOTED.clear()
+    RECENT.clear()
     cache.clear()  # a sweep asks more often than one may: what is throttled would note nothing
     with transaction.atomic():
         newest = AuditEntry.objects.order_by("-id").values_list("id", flat=True).first() or 0

@@ -1,7 +1,7 @@
-"""Every GET of the schema has an example, which is asked as it stands there and answered alike.
+"""Every GET of the schema has an example whose request gives the documented response.
 
-The answers were written down in the tests' world: ``TESSERA_RENEW_EXAMPLES=1`` with this file does
-it anew. Ids, times and addresses of the machine are swapped for those that the schema shows.
+The answers were written down in the tests' world: ``TESSERA_RENEW_EXAMPLES=1`` with this
+file renews them. Ids, times and addresses are swapped for those that the schema shows.
 """
 
 from __future__ import annotations
@@ -22,21 +22,24 @@ from django.http.response import HttpResponseBase
 from drf_spectacular.generators import SchemaGenerator
 
 from ml.imaging.dicom.uids import instance_id, uid_of
-from portal.config.examples import READS_FILE, read_examples, shown_id
+from portal.operations.examples import READS_FILE, read_examples, shown_id
 from tests.portal.access.conftest import Scene
 from tests.portal.access.endpoints import endpoints, filled
 from tests.portal.access.furnished import furnish
-from tests.portal.against_the_schema import schema_errors, whole_only
+from tests.portal.schema_validation import schema_errors
 
 RENEW = os.environ.get("TESSERA_RENEW_EXAMPLES") == "1"
 _CASE, _CANVAS, _ROI = shown_id("cases"), shown_id("canvases"), shown_id("rois")
 SRGB = "6f6fe5cc53cd24ceeb7997fb24ce2889"
 """By which metadata name the profile of a slide that has none."""
-QUERIES: dict[str, dict[str, Any]] = {  # what a GET has to be asked with
+QUERIES: dict[str, dict[str, Any]] = {  # required parameters of a GET
     "mosaics_estimate_retrieve": {"video": shown_id("videos"), "start_s": 0, "end_s": 1},
     "mosaics_frames_at_point_retrieve": {"x": 30, "y": 30},
     "mosaics_roi_frames_retrieve": {"roi": shown_id("mosaic_rois")},
     "studies_findings_list": {"canvas": shown_id("video_canvases")},
+    "video_events_list": {"canvas": shown_id("video_canvases")},
+    "video_events_names_retrieve": {"canvas": shown_id("video_canvases")},
+    "videos_clip": {"first_index": 2, "last_index": 5},
     "canvas_roi_file_export": {"format": "geojson"},
     "label_properties_list": {"canvas": _CANVAS},
     "rois_list": {
@@ -54,6 +57,7 @@ QUERIES: dict[str, dict[str, Any]] = {  # what a GET has to be asked with
     "events": {"types": "roi.saved,job.ended"},
 }
 PATHS: dict[str, dict[str, str]] = {  # what its address names, where it is not the first there is
+    "cases_bulk_export_file": {"id": shown_id("exports")},
     "dicom_bulk_data": {"digest": SRGB},
     **{
         name: {"id": shown_id("built_mosaics")}
@@ -64,30 +68,30 @@ PATHS: dict[str, dict[str, str]] = {  # what its address names, where it is not 
             *("mosaics_roi_frames_retrieve", "mosaics_frames_list", "mosaics_retrieve"),
         )
     },
-    "query_why": {"other_id": shown_id("other_rois")},
-    "roi_why": {"other_id": shown_id("other_rois")},
+    "query_explanation": {"other_id": shown_id("other_rois")},
+    "roi_explanation": {"other_id": shown_id("other_rois")},
 }
 STANDARDS = ("canvas_annotations", "canvas_image", "canvas_manifest", "case_", "dicom_")
-WHOLE = {  # JSON that is not cut to `fields`: documents of standards, and files
+WITHOUT_FIELDS = {  # JSON that is not cut to `fields`: documents of standards, and files
     "canvas_roi_file_export",
     "mosaics_manifest.json_retrieve",
 }
-NOT_PAGED = {  # lists that do not go by cursor, and why; docs/api.md says so too
-    "map_near_duplicates": "ranked anew, by start and limit",
-    "map_unlike": "ranked anew, by start and limit",
-    "unannotated": "ranked anew, by start and limit",
-    "query_similar": "ranked anew",
-    "report_again": "ranked anew",
-    "roi_places": "ranked anew",
-    "roi_similar": "ranked anew",
-    "mosaics_frames_at_point_retrieve": "ranked anew, at most its limit",
+NOT_PAGED = {  # lists that do not go by cursor, and why; docs/guide/rest/rules.md says so too
+    "map_near_duplicates": "ranked again, by start and limit",
+    "map_unlike": "ranked again, by start and limit",
+    "unannotated": "ranked again, by start and limit",
+    "query_similar": "ranked again",
+    "report_again": "ranked again",
+    "roi_similar_regions": "ranked again",
+    "roi_similar": "ranked again",
+    "mosaics_frames_at_point_retrieve": "ranked again, at most its limit",
     "mosaics_projected_rois_retrieve": "what one frame or component shows, bounded",
-    "mosaics_roi_frames_retrieve": "ranked anew, at most 200",
+    "mosaics_roi_frames_retrieve": "ranked again, at most 200",
     "videos_frames_retrieve": "a table that never changes, by index",
     "followups_retrieve": "the frames that one follow-up found",
     "reports_retrieve": "the results that one report froze, at most 50",
 }
-OWN_TAGS = {"rois_retrieve", "canvases_live_retrieve"}
+OWN_TAGS = {"rois_retrieve", "video_events_retrieve", "canvases_live_retrieve"}
 BY_SESSION = ("tokens_",)
 LONGEST = 12  # of a list of numbers in an example
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
@@ -117,8 +121,10 @@ def scene(scene: Scene, django_db_blocker: Any) -> Scene:
 @pytest.fixture(scope="module")
 def document(django_db_setup: None, django_db_blocker: Any) -> dict[str, Any]:
     with django_db_blocker.unblock():
-        found = SchemaGenerator().get_schema(request=None, public=True)
-    return json.loads(json.dumps(found, default=str))
+        generator: Any = SchemaGenerator
+        schema = generator().get_schema(request=None, public=True)
+    found: dict[str, Any] = json.loads(json.dumps(schema, default=str))
+    return found
 
 
 def _reads(document: dict[str, Any]) -> dict[str, tuple[str, Any]]:
@@ -137,25 +143,24 @@ def test_every_read_has_an_example_and_every_example_a_read(document: dict[str, 
         for one in operation.get("parameters", []):
             assert one["in"] != "path" or "example" in one, (name, one["name"])
         answers = [*_answers(operation, 200).values(), *_answers(operation, 202).values()]
-        assert any("examples" in said for said in answers) or not answers, name
+        assert any("examples" in found for found in answers) or not answers, name
 
 
-def test_every_list_goes_by_cursor_or_says_why_not(document: dict[str, Any]) -> None:
+def test_every_list_has_a_cursor_or_a_reason(document: dict[str, Any]) -> None:
     lists, paged = set(), set()
-    document = whole_only(document)
     for name, (_, operation) in _reads(document).items():
-        said = _answers(operation).get("application/json", {}).get("schema", {})
-        said = _resolved(document, said)
+        response = _answers(operation).get("application/json", {}).get("schema", {})
+        response = _resolved(document, response)
         parameters = {one["name"] for one in operation.get("parameters", [])}
-        within = said.get("properties", {})
-        arrays = [said, within.get("results", {}), within.get("frames", {})]
+        within = response.get("properties", {})
+        arrays = [response, within.get("results", {}), within.get("frames", {})]
         is_list = any(one.get("type") == "array" for one in arrays) or "limit" in parameters
         if is_list and not name.startswith(STANDARDS):
             lists.add(name)
         if "cursor" in parameters:
             paged.add(name)
             assert "page_size" in parameters
-            assert {"next", "previous", "results"} <= set(said["required"]), name
+            assert {"next", "previous", "results"} <= set(response["required"]), name
         assert not {"page", "offset"} & parameters or name.startswith(STANDARDS), name
     assert len(paged) > 30
     assert lists - paged == set(NOT_PAGED)
@@ -166,26 +171,25 @@ def _resolved(document: Any, schema: Any) -> Any:
     return document["components"]["schemas"][name] if name else schema
 
 
-def test_every_read_is_answered_as_its_example_says(scene: Scene, document: dict[str, Any]) -> None:
+def test_every_read_is_answered_like_its_example(scene: Scene, document: dict[str, Any]) -> None:
     wrong: dict[str, Any] = {}
     fresh: dict[str, Any] = {}
     known = {} if RENEW else read_examples()
-    document = whole_only(document)
     for name, (path, operation) in sorted(_reads(document).items()):
-        example = known.get(name) or _begun(path, name)
-        answer = _asked(scene, name, path, example)
+        example = known.get(name) or _default_example(path, name)
+        answer = _request(scene, name, path, example)
         fresh[name] = example
         kind = answer.headers["Content-Type"].partition(";")[0]
         if answer.status_code >= 400:
             wrong[name] = (answer.status_code, json.loads(_body(answer)).get("code"))
             continue
-        said = _answers(operation, answer.status_code).get(kind)
-        if said is None:
+        response = _answers(operation, answer.status_code).get(kind)
+        if response is None:
             continue
         live = json.loads(_body(answer))
         shown = known[name]["answer"] if name in known else _shown(live, scene.ids)
-        problems = list(schema_errors(document, said["schema"], live))
-        problems += list(schema_errors(document, said["schema"], shown))
+        problems = list(schema_errors(document, response["schema"], live))
+        problems += list(schema_errors(document, response["schema"], shown))
         problems += [] if _keys(live) == _keys(shown) else [f"{_keys(live)} != {_keys(shown)}"]
         if problems:
             wrong[name] = problems[:3]
@@ -198,21 +202,22 @@ def test_every_read_is_answered_as_its_example_says(scene: Scene, document: dict
 def test_every_read_can_be_sparse_and_is_304_where_it_is_known(
     scene: Scene, document: dict[str, Any]
 ) -> None:
-    """Of each GET whose answer has fields: one of them, an unknown one, and the tag sent back."""
+    """Requests one field, an unknown field, and the ETag of each GET with ``fields``."""
     wrong: dict[str, Any] = {}
-    asked = 0
+    requested = 0
     for name, (path, operation) in sorted(_reads(document).items()):
         known = {one["name"]: one for one in operation.get("parameters", [])}
         if "fields" not in known:
-            is_whole = name in WHOLE or name.startswith(STANDARDS)
-            if _answers(operation) and not is_whole:
+            has_all_fields = name in WITHOUT_FIELDS or name.startswith(STANDARDS)
+            if _answers(operation) and not has_all_fields:
                 wrong[name] = "has no fields, and is no document of a standard"
             continue
         example = read_examples()[name]
         first = known["fields"]["schema"]["items"]["enum"][0]
         query = {**example["query"], "fields": [first]}
-        answer = _asked(scene, name, path, example | {"query": query})
-        refused = _asked(scene, name, path, example | {"query": {**query, "fields": ["nope"]}})
+        answer = _request(scene, name, path, example | {"query": query})
+        wanted = example | {"query": {**query, "fields": ["nope"]}}
+        refused: Any = _request(scene, name, path, wanted)
         if refused.status_code != 400 or b"unknown-field" not in refused.content:
             wrong[name] = refused.content[:200]
         if answer.status_code == 202:
@@ -222,29 +227,26 @@ def test_every_read_can_be_sparse_and_is_304_where_it_is_known(
         rows = body["results"] if is_page else body if isinstance(body, list) else [body]
         if answer.status_code != 200 or any(set(row) - {first} for row in rows):
             wrong[name] = body
-        said = _answers(operation)["application/json"]["schema"]
-        if problems := list(schema_errors(document, said, body)):
-            wrong[name] = problems[:3]
         if name in OWN_TAGS:
             continue
-        again = _asked(
+        again = _request(
             scene, name, path, example | {"query": query}, {"If-None-Match": answer["ETag"]}
         )
         if again.status_code != 304:
             wrong[name] = again.status_code
-        asked += 1
+        requested += 1
     assert wrong == {}
-    assert asked > 60
+    assert requested > 60
 
 
 def _answers(operation: Any, status: int = 200) -> dict[str, Any]:
     """The kinds of JSON that a read is answered with."""
     content = operation["responses"].get(str(status), {}).get("content", {})
-    return {kind: said for kind, said in content.items() if kind.endswith("json")}
+    return {kind: found for kind, found in content.items() if kind.endswith("json")}
 
 
-def _begun(path: str, name: str) -> dict[str, Any]:
-    """What is to be asked, by the ids that the schema shows."""
+def _default_example(path: str, name: str) -> dict[str, Any]:
+    """Request of a path, with the ids that the schema shows."""
     form = re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+?)", re.escape(path)))
     found = [
         match.groupdict()
@@ -255,7 +257,7 @@ def _begun(path: str, name: str) -> dict[str, Any]:
     return {"path": found[0] | PATHS.get(name, {}), "query": QUERIES.get(name, {})}
 
 
-def _asked(
+def _request(
     scene: Scene,
     name: str,
     path: str,
@@ -287,7 +289,7 @@ def _pairs(ids: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         yield uid_of(uuid.UUID(SHOWN[word])), uid_of(uuid.UUID(ids[word]))
 
 
-def _body(answer: HttpResponseBase) -> bytes:
+def _body(answer: Any) -> bytes:
     return b"".join(answer.streaming_content) if answer.streaming else answer.content
 
 

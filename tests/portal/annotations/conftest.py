@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ml.imaging.videos import save_frame_table
+from ml.imaging.videos.frame_table_file import save_frame_table
 from ml.types import FrameTable
 from portal.annotations.models import Label, Roi
-from portal.annotations.services import label_set_ensure, roi_create
-from portal.archive import storage as archive_storage
-from portal.archive.models import Asset, Canvas, Case, ItemState, Video
+from portal.annotations.services.labels import label_set_ensure
+from portal.annotations.services.rois import roi_create
+from portal.archive.models import Asset, Canvas, Case, ItemState, Modality, Video
+from portal.archive.storage import files as archive_storage
 from portal.labs.models import Lab, User
 from tests.portal.annotations.support import box
 
@@ -27,6 +28,7 @@ def make_canvas(lab: Lab, *, kind: str = "slide", accession: str = "A-1", **more
         lab=lab,
         case=case,
         kind=kind,
+        modality=Modality.ENDOSCOPY if kind in ("video", "mosaic") else Modality.HISTOLOGY,
         pixels_path="assets/none",
         content_hash=uuid.uuid4().hex,
         **fields | more,

@@ -7,7 +7,8 @@ import json
 from typing import Any
 
 from portal.annotations.models import RoiImport
-from portal.annotations.services import ImportChoices, roi_import_stage
+from portal.annotations.services.exchange import ImportChoices
+from portal.annotations.services.staged import roi_import_stage
 from portal.archive.models import Canvas
 from portal.jobs.models import Job
 from portal.jobs.worker.runner import job_run
@@ -50,4 +51,5 @@ def counts(row: RoiImport) -> tuple[int, ...]:
 
 
 def state(row: RoiImport) -> str:
+    assert row.job_id
     return Job.objects.get(pk=row.job_id).state

@@ -1,4 +1,4 @@
-"""What several tests of annotations use."""
+"""Helpers shared by tests of annotations."""
 
 from __future__ import annotations
 
@@ -6,13 +6,26 @@ import json
 import math
 from typing import Any
 
-from portal.annotations.formats import WRITERS, ExportChoices
-from portal.annotations.selectors import roi_export
+import pytest
+
+from portal.annotations.formats.registry import WRITERS
+from portal.annotations.formats.types import ExportChoices
+from portal.annotations.models import RoiImport
+from portal.annotations.selectors.rois import roi_export
+from portal.annotations.services.reports import ImportReport
 from portal.archive.models import Canvas
+from portal.core import events
 from portal.core.models import Event
+from portal.core.registry import Registry
 from portal.labs.models import Membership, User
 
 LABELS = "/api/v1/labels/"
+
+
+def without_embedding(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out what other apps do when ROIs are saved, except for the audit log."""
+    every = Registry({events.EVERY: events.BATCH_HANDLERS.all(events.EVERY)})
+    monkeypatch.setattr(events, "BATCH_HANDLERS", every)
 
 
 def polygon(*ring: tuple[float, float]) -> dict[str, Any]:
@@ -62,7 +75,7 @@ def _anybody(canvas: Canvas) -> User:
 
 
 def exported(canvas: Canvas) -> dict[str, Any]:
-    """What the canvas exports, read back."""
+    """GeoJSON document that the canvas exports."""
     writer, choices = WRITERS["geojson"], ExportChoices()
     pieces = roi_export(_anybody(canvas), canvas, writer=writer, choices=choices)
     document: dict[str, Any] = json.loads(b"".join(pieces))
@@ -70,5 +83,11 @@ def exported(canvas: Canvas) -> dict[str, Any]:
 
 
 def statuses(report: Any) -> list[str]:
-    """What became of each feature of an import."""
+    """Status of each feature of an import."""
     return [item.status for item in report.items]
+
+
+def import_of(report: ImportReport) -> RoiImport:
+    """The import that a report is of."""
+    assert report.import_id is not None, "nothing was changed"
+    return RoiImport.objects.get(pk=report.import_id)

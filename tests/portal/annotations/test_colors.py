@@ -45,7 +45,7 @@ def test_suggestions_stay_apart_from_each_other_and_from_tissue() -> None:
     assert min(distance(one, other) for one in colors[:6] for other in TISSUE) > APART
 
 
-def test_no_suggestion_is_too_dark_or_lies_near_tissue() -> None:
+def test_no_suggestion_is_too_dark_or_near_tissue_colour() -> None:
     colors: list[str] = []
     for _ in range(12):
         colors.append(color_suggest(colors))
@@ -59,11 +59,11 @@ def _apart(one: str, other: str) -> float:
     return float(np.linalg.norm(seen[0] - seen[1]))
 
 
-def test_one_colour_has_nothing_to_be_close_to() -> None:
+def test_a_single_colour_has_no_close_neighbour() -> None:
     assert too_close(["#112233"]) == [] and too_close([]) == []
 
 
-def test_the_starter_labels_stand_apart_for_everybody() -> None:
+def test_the_starter_labels_are_distinct_in_every_colour_vision() -> None:
     assert too_close([color for _, color in STARTER_LABELS]) == []
     dark = [name for name, color in STARTER_LABELS if contrast(color, DARK) < 2.95]
     assert not dark  # as graphics ask for, on a dark page

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from portal.annotations import documents
@@ -22,7 +22,7 @@ def read(text: str | bytes) -> list[Any]:
 
 
 class Slow(io.BytesIO):
-    """Gives a few bytes at a time, whatever it is asked for."""
+    """Stream that returns a few bytes at a time, for any requested size."""
 
     def read(self, size: int | None = -1, /) -> bytes:
         return super().read(3)
@@ -35,8 +35,9 @@ json_values = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(json_values, max_size=6), st.booleans(), st.sampled_from([None, 1]))
-def test_the_stream_gives_what_the_whole_gives(
+def test_the_stream_yields_the_parsed_document(
     features: list[Any], is_ascii: bool, indent: int | None
 ) -> None:
     dump = {"ensure_ascii": is_ascii, "indent": indent}
@@ -62,8 +63,8 @@ def test_the_stream_gives_what_the_whole_gives(
 def test_one_feature_is_a_document_as_well() -> None:
     feature = {"type": "Feature", "id": "a", "geometry": {"type": "Point"}, "properties": {}}
     assert read(json.dumps(feature)) == [feature]
-    alone = features_read(io.BytesIO(json.dumps(feature).encode()))
-    assert [alone.place() for _ in alone] == [None]
+    single = features_read(io.BytesIO(json.dumps(feature).encode()))
+    assert [single.place() for _ in single] == [None]
     assert read(b"\xef\xbb\xbf[]") == []
     (value,) = read('[{"x": NaN}]')
     assert value["x"] != value["x"]
@@ -88,7 +89,7 @@ def test_one_feature_is_a_document_as_well() -> None:
         ("[" + "9" * 5000 + "]", "character 1"),
     ],
 )
-def test_what_is_wrong_is_named_with_its_place(text: str | bytes, reason: str) -> None:
+def test_errors_name_their_place(text: str | bytes, reason: str) -> None:
     with pytest.raises(DocumentError) as refused:
         read(text)
     assert reason in refused.value.message
@@ -143,4 +144,4 @@ def test_values_as_long_as_the_one_before_are_parsed_once(monkeypatch: pytest.Mo
     monkeypatch.setattr(documents, "_DECODER", Counting())
     long = {"type": "Feature", "id": "x" * 700_000}
     assert len(list(features_read(io.BytesIO(json.dumps([long] * 6 + [1]).encode())))) == 7
-    assert len(parsed) <= 3 + 5 + 1  # the window grows for the first one alone
+    assert len(parsed) <= 3 + 5 + 1  # the window grows only for the first one

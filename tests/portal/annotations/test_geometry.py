@@ -33,7 +33,7 @@ def _stored(geometry: object) -> Any:
     return shape_from_geojson(geometry, width_px=1000, height_px=800)
 
 
-def test_a_rectangle_keeps_its_vertices_and_has_bounds_centroid_and_area() -> None:
+def test_a_rectangle_has_vertices_bounds_centroid_and_area() -> None:
     found = _stored(_box(10, 20, 110, 70))
     assert found.geometry == _box(10, 20, 110, 70)
     assert found.bounds == (10, 20, 110, 70)
@@ -42,14 +42,14 @@ def test_a_rectangle_keeps_its_vertices_and_has_bounds_centroid_and_area() -> No
     assert found.notes == ()
 
 
-def test_an_open_ring_is_closed_and_keeps_the_order_of_its_vertices() -> None:
+def test_an_open_ring_is_closed_without_reordering() -> None:
     clockwise = [(10, 20), (10, 70), (110, 70), (110, 20)]
     for ring in (clockwise, clockwise[::-1]):
         stored = _stored(_polygon(*ring)).geometry["coordinates"][0]
         assert stored == [list(vertex) for vertex in (*ring, ring[0])]
 
 
-def test_what_was_made_anew_turns_one_way() -> None:
+def test_repaired_rings_have_one_orientation() -> None:
     clipped = _stored(_polygon((-10, 20), (-10, 70), (110, 70), (110, 20)))
     twisted = _stored(_polygon((0, 0), (10, 10), (10, 0), (0, 10)))
     parts = [clipped.geometry["coordinates"], *twisted.geometry["coordinates"]]
@@ -75,29 +75,27 @@ def test_a_hole_stays_a_hole() -> None:
     assert found.area_px == 100 * 100 - 40 * 40
 
 
-def test_what_reaches_beyond_the_canvas_is_clipped() -> None:
+def test_an_outline_beyond_the_canvas_is_clipped() -> None:
     found = _stored(_box(-50, -50, 100, 100))
     assert found.bounds == (0, 0, 100, 100)
     assert found.notes == ("clipped to the canvas",)
 
 
 def test_an_outline_outside_the_canvas_is_refused() -> None:
-    with pytest.raises(InvalidRoiGeometryError, match="outside the canvas of 1000 x 800") as error:
+    with pytest.raises(InvalidRoiGeometryError, match="1000 x 800") as error:
         _stored(_box(2000, 2000, 2100, 2100))
     assert error.value.code == "outside-canvas"
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_a_number_that_is_not_finite_is_refused_naming_its_vertex(value: float) -> None:
-    with pytest.raises(
-        InvalidRoiGeometryError, match=r"the outline, vertex 3: y is .* not a finite number"
-    ):
+    with pytest.raises(InvalidRoiGeometryError, match="vertex 3: y "):
         _stored(_polygon((0, 0), (10, 0), (10, value), (0, 10)))
 
 
 @pytest.mark.parametrize("value", ["NaN", None, True, [], {}])
-def test_what_is_no_number_is_refused(value: object) -> None:
-    with pytest.raises(InvalidRoiGeometryError, match=r"vertex 2: x is .* not a number"):
+def test_a_non_number_is_refused(value: object) -> None:
+    with pytest.raises(InvalidRoiGeometryError, match="vertex 2"):
         _stored(_polygon((0, 0), (value, 0), (10, 10)))
 
 
@@ -106,7 +104,7 @@ def test_200_000_vertices_are_refused_with_count_and_limit() -> None:
         (500 + 300 * math.cos(2 * math.pi * i / 200_000), 400 + 300 * math.sin(i / 31_831))
         for i in range(200_000)
     ]
-    with pytest.raises(InvalidRoiGeometryError, match="200,000 vertices; an ROI may have 100,000"):
+    with pytest.raises(InvalidRoiGeometryError, match=r"200,000 vertices.*100,000"):
         _stored(_polygon(*ring))
 
 
@@ -124,7 +122,7 @@ def test_as_many_vertices_as_allowed_are_accepted() -> None:
 
 def test_a_scribble_that_would_take_minutes_to_repair_is_refused() -> None:
     ring = [(500 + 400 * math.sin(i * 2.4), 400 + 390 * math.cos(i * 1.7)) for i in range(20_000)]
-    with pytest.raises(InvalidRoiGeometryError, match="crosses itself too often"):
+    with pytest.raises(InvalidRoiGeometryError, match="crosses"):
         _stored(_polygon(*ring))
 
 
@@ -171,7 +169,7 @@ _number = st.floats(-200, 1200, allow_nan=False)
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.tuples(_number, _number), min_size=3, max_size=12))
-def test_what_is_stored_is_valid_inside_rounded_and_stored_again_unchanged(
+def test_a_stored_outline_is_valid_clipped_rounded_and_stable(
     ring: list[tuple[float, float]],
 ) -> None:
     try:
@@ -191,7 +189,7 @@ def test_what_is_stored_is_valid_inside_rounded_and_stored_again_unchanged(
 
 
 @pytest.mark.parametrize("bad", [True, "3", None, math.nan, math.inf, 10**400, 1e12, [1], {"x": 1}])
-def test_what_is_no_number_is_refused_by_its_place_among_plain_pairs(bad: object) -> None:
+def test_a_non_number_among_pairs_is_refused_with_its_index(bad: object) -> None:
     ring = [[10, 10], [90.5, 10], [90, 80], [bad, 20], [10, 10]]
-    with pytest.raises(InvalidRoiGeometryError, match="the outline, vertex 4"):
+    with pytest.raises(InvalidRoiGeometryError, match="vertex 4"):
         shape_from_geojson({"type": "Polygon", "coordinates": [ring]}, width_px=100, height_px=100)

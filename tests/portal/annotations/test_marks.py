@@ -12,12 +12,12 @@ import pytest
 from PIL import Image
 from rest_framework.test import APIClient
 
-from portal.annotations.formats import READERS, WRITERS, reader_of
+from portal.annotations.formats.registry import READERS, WRITERS, reader_of
 from portal.annotations.geometry import InvalidRoiGeometryError
 from portal.annotations.marks import outline_from_geojson
 from portal.annotations.qupath import feature_read
-from portal.annotations.selectors import measurements_of
-from portal.annotations.services import roi_create
+from portal.annotations.selectors.measurements import measurements_of
+from portal.annotations.services.rois import roi_create
 from portal.archive.models import Canvas
 from portal.core.errors import InvalidInputError
 from portal.jobs.models import Job
@@ -54,12 +54,12 @@ def test_it_is_stored_as_it_is_drawn_and_again_unchanged(geometry: dict[str, Any
         ({"type": "LineString", "coordinates": [[-9, -9], [-1, 5]]}, "outside the canvas"),
     ],
 )
-def test_what_is_wrong_is_named(geometry: dict[str, Any], words: str) -> None:
+def test_errors_name_the_invalid_field(geometry: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidRoiGeometryError, match=words):
         outline_from_geojson(geometry, **SIZE)
 
 
-def test_what_leaves_the_canvas_is_cut_at_its_edge() -> None:
+def test_marks_are_cut_at_the_canvas_edge() -> None:
     line = outline_from_geojson({"type": "LineString", "coordinates": [[-50, 8], [50, 8]]}, **SIZE)
     assert line.geometry == {"type": "LineString", "coordinates": [[0, 8], [50, 8]]}
     points = {"type": "MultiPoint", "coordinates": [[-1, 1], [1000, 800]]}
@@ -105,7 +105,7 @@ def test_over_rest_they_are_drawn_measured_listed_moved_and_brought_back(
 @pytest.mark.django_db
 def test_only_areas_have_key_frames(video_canvas: Canvas, annotator: User) -> None:
     track = [{"index": 2, "geometry": box(1, 1, 9, 9)}]
-    with pytest.raises(InvalidInputError, match="only an area"):
+    with pytest.raises(InvalidInputError, match="area"):
         roi_create(canvas=video_canvas, user=annotator, geometry=DOT, frame_index=0, track=track)
 
 
@@ -125,7 +125,7 @@ def test_the_table_has_columns_for_them_where_there_are_any(
 
 
 @pytest.mark.parametrize("name", sorted(READERS.keys() & WRITERS.keys()))
-def test_formats_keep_what_they_know_of(name: str) -> None:
+def test_each_format_writes_the_marks_it_supports(name: str) -> None:
     data = written(name, *map(roi, ALL), roi(box(1, 1, 50, 50)))
     found = reader_of(io.BytesIO(data)).read(io.BytesIO(data), PLANE)
     back = [outline_from_geojson(feature_read(raw).geometry, **SIZE).geometry for raw in found]
@@ -142,7 +142,7 @@ def test_formats_keep_what_they_know_of(name: str) -> None:
         assert json.loads(data)["tessera"] == {"left_out": {"lines": 2}}
 
 
-def test_measures_stand_in_geojson_and_csv_and_nothing_is_left_of_them_on_the_way_back() -> None:
+def test_measurements_are_in_geojson_and_csv_and_are_not_imported() -> None:
     data = json.loads(written("geojson", roi(LINE), roi(DOTS)))
     line, points = (one["properties"]["measurements"] for one in data["features"])
     assert line == {"Length px": 90.0, "Length um": 45.0}
@@ -152,7 +152,7 @@ def test_measures_stand_in_geojson_and_csv_and_nothing_is_left_of_them_on_the_wa
     assert ",line," in text and "90.0" in text
 
 
-def test_masks_leave_them_out_dicom_has_groups_of_their_own(tmp_path: Any) -> None:
+def test_masks_omit_marks_and_dicom_has_groups_for_them(tmp_path: Any) -> None:
     data = written("dicom", *map(roi, ALL), roi(box(1, 1, 50, 50)))
     file = highdicom.ann.annread(io.BytesIO(data))
     kinds = {g.graphic_type.value: g.number_of_annotations for g in file.get_annotation_groups()}

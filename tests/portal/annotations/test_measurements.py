@@ -1,4 +1,4 @@
-"""The measurements table: one unit a column, said plainly; sorted; each row leads to its region."""
+"""Measurements table: one unit per column, sorting, and links from rows to regions."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pytest
 from django.test import Client
 
 from portal.annotations.models import Label
-from portal.annotations.selectors import measurements_of
-from portal.annotations.services import roi_create
+from portal.annotations.selectors.measurements import measurements_of
+from portal.annotations.services.rois import roi_create
 from portal.archive.models import Canvas
-from portal.archive.services import canvas_scale_set
+from portal.archive.services.scale import canvas_scale_set
 from portal.labs.models import Lab, User
 from tests.portal.annotations.conftest import make_canvas
 from tests.portal.annotations.support import box
@@ -40,7 +40,7 @@ def test_lengths_are_in_microns_where_the_scale_is_known(measured: Canvas, viewe
     ]
 
 
-def test_one_image_without_a_scale_puts_all_into_pixels_and_says_so(
+def test_one_image_without_a_scale_reports_everything_in_pixels(
     lab: Lab, measured: Canvas, annotator: User, client: Client
 ) -> None:
     bare = make_canvas(lab, name="Bare", mpp_x=None, mpp_y=None)

@@ -1,4 +1,4 @@
-"""What is nested deeply is refused with words, wherever it stands; the rest is imported."""
+"""Deeply nested values are rejected with a message; the rest of the document is imported."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from portal.annotations.models import Roi
-from portal.annotations.services import roi_import, roi_import_preview
+from portal.annotations.services.exchange import roi_import, roi_import_preview
 from portal.annotations.services.reading import file_source
 from portal.archive.models import Canvas
 from portal.core.errors import PortalError
@@ -78,7 +78,7 @@ def test_a_document_of_any_depth_is_read_or_refused(
 
 @pytest.mark.parametrize("kind", ["list", "object"])
 @pytest.mark.parametrize("where", ["crs", "type", "before"])
-def test_so_is_what_stands_beside_the_features(
+def test_deep_foreign_members_do_not_crash_the_import(
     canvas: Canvas, annotator: User, where: str, kind: str
 ) -> None:
     for depth in DEPTHS:
@@ -93,8 +93,8 @@ def test_so_is_what_stands_beside_the_features(
             assert where == "before" and report.count("created") == 1
 
 
-def test_what_is_kept_of_a_document_can_be_read_again(canvas: Canvas, annotator: User) -> None:
-    """A value that just fitted would break every list that it stands in."""
+def test_stored_foreign_members_can_be_read_again(canvas: Canvas, annotator: User) -> None:
+    """A value at the depth limit would exceed it inside a list."""
     flat = {"properties": {"objectType": "annotation", "measurements": {"a": HERE}}}
     for depth in (*range(1, 20), *DEPTHS):
         flat["geometry"] = box(1, 1, 9 + depth, 9)  # each an object of its own
@@ -103,11 +103,13 @@ def test_what_is_kept_of_a_document_can_be_read_again(canvas: Canvas, annotator:
             roi_import(canvas=canvas, user=annotator, document=source)
         except PortalError:
             continue
-    kept = [json.dumps(roi.foreign).count("{") for roi in Roi.objects.all()]
-    assert 5 < max(kept) < 20
+    stored = [json.dumps(roi.foreign).count("{") for roi in Roi.objects.all()]
+    assert 5 < max(stored) < 20
 
 
-def test_a_job_says_so_and_writes_nothing(canvas: Canvas, annotator: User, storage: Path) -> None:
+def test_a_job_with_deep_nesting_fails_and_writes_nothing(
+    canvas: Canvas, annotator: User, storage: Path
+) -> None:
     row = run(stage(canvas, annotator, deep(PLACES["metadata"], 10_000, "object")))
     from portal.jobs.models import Job
 

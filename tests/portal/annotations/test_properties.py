@@ -10,8 +10,9 @@ from rest_framework.test import APIClient
 from portal.annotations.models import Roi
 from portal.annotations.properties import properties_clean, types_clean
 from portal.annotations.qupath import feature_read
-from portal.annotations.selectors import property_types_of
-from portal.annotations.services import property_types_set, roi_import
+from portal.annotations.selectors.labels import property_types_of
+from portal.annotations.services.exchange import roi_import
+from portal.annotations.services.properties import property_types_set
 from portal.archive.models import Canvas
 from portal.core.errors import ForbiddenError, InvalidInputError
 from portal.labs.models import Lab, User
@@ -24,7 +25,7 @@ SIZE = {"key": "Size", "kind": "number"}
 
 
 @pytest.mark.django_db
-def test_over_rest_they_are_kept_with_history_and_brought_back(
+def test_rest_stores_reverts_and_lists_the_history_of_properties(
     roi: Roi, annotator: User, manager: User
 ) -> None:
     property_types_set(lab=roi.lab, user=manager, types=[GRADE, SIZE])
@@ -37,18 +38,18 @@ def test_over_rest_they_are_kept_with_history_and_brought_back(
         answer: dict[str, object] = api.patch(at, body, format="json", headers=headers).json()
         return answer
 
-    said = {"grade": "2", "Margin": "clear", "Size": "1.5"}
-    first = patch(1, description="Near\nthe margin", properties=said)
-    assert (first["description"], first["properties"]) == ("Near\nthe margin", said)
+    data = {"grade": "2", "Margin": "clear", "Size": "1.5"}
+    first = patch(1, description="Near\nthe margin", properties=data)
+    assert (first["description"], first["properties"]) == ("Near\nthe margin", data)
     assert patch(2, properties={"Grade": "7"})["code"] == "property-type"
     assert patch(2, properties={"Size": "large"})["code"] == "property-type"
     assert patch(2, properties={"Grade": "", "Free": "yes"})["properties"] == {"Free": "yes"}
     listed = api.get("/api/v1/rois/", {"canvas": str(roi.canvas_id)}).json()["results"][0]
     assert (listed["description"], listed["properties"]) == ("Near\nthe margin", {"Free": "yes"})
     history = api.get(f"{at}revisions/").json()["results"]
-    assert [one["properties"] for one in history] == [{}, said, {"Free": "yes"}]
+    assert [one["properties"] for one in history] == [{}, data, {"Free": "yes"}]
     back = api.post(f"{at}restore/", {"version": 2}, format="json", headers={"If-Match": '"3"'})
-    assert back.json()["properties"] == said
+    assert back.json()["properties"] == data
     change = {"do": "update", "id": str(roi.pk), "version": 4, "properties": {"Grade": "3"}}
     bulk = {"canvas": str(roi.canvas_id), "changes": [change]}
     answer = api.post("/api/v1/rois/bulk/", bulk, format="json").json()
@@ -56,7 +57,7 @@ def test_over_rest_they_are_kept_with_history_and_brought_back(
 
 
 @pytest.mark.django_db
-def test_managers_say_what_a_lab_keeps(lab: Lab, annotator: User, manager: User) -> None:
+def test_managers_define_the_properties_of_a_lab(lab: Lab, annotator: User, manager: User) -> None:
     with pytest.raises(ForbiddenError):
         property_types_set(lab=lab, user=annotator, types=[GRADE])
     property_types_set(lab=lab, user=manager, types=[GRADE, SIZE])
@@ -95,12 +96,12 @@ def test_types_that_make_no_sense_are_named(types: object, words: str) -> None:
         ({str(n): "x" for n in range(51)}, "51; 50"),
     ],
 )
-def test_properties_that_cannot_be_kept_are_named(properties: object, words: str) -> None:
+def test_invalid_properties_are_named(properties: object, words: str) -> None:
     with pytest.raises(InvalidInputError, match=words):
         properties_clean(properties)
 
 
-def test_geojson_keeps_them_as_qupath_does_and_csv_has_a_column_each() -> None:
+def test_geojson_has_properties_as_in_qupath_and_csv_a_column_each() -> None:
     one = made_roi(box(1, 1, 9, 9), description="=thin", properties={"Grade": "2"})
     other = made_roi(box(1, 1, 9, 9), properties={"Margin": "clear"})
     (feature, _) = json.loads(written("geojson", one, other))["features"]
@@ -114,7 +115,9 @@ def test_geojson_keeps_them_as_qupath_does_and_csv_has_a_column_each() -> None:
 
 
 @pytest.mark.django_db
-def test_an_import_brings_them_and_again_changes_nothing(canvas: Canvas, annotator: User) -> None:
+def test_an_import_brings_properties_and_a_repeat_changes_nothing(
+    canvas: Canvas, annotator: User
+) -> None:
     metadata = {"ANNOTATION_DESCRIPTION": "old", "Grade": "9", "n": 7}
     document = collection(feature(id="6f1e4d5c-0000-4000-8000-000000000001", metadata=metadata))
     roi_import(canvas=canvas, user=annotator, document=document)

@@ -10,8 +10,8 @@ from rest_framework.test import APIClient
 
 from portal.annotations.models import Roi
 from portal.annotations.properties import properties_require, types_mark
-from portal.annotations.selectors import property_types_of
-from portal.annotations.services import PropertyForm, property_type_add
+from portal.annotations.selectors.labels import property_types_of
+from portal.annotations.services.properties import PropertyForm, property_type_add
 from portal.audit.models import AuditEntry
 from portal.core.errors import InvalidInputError
 from portal.labs.models import Lab, User
@@ -30,7 +30,7 @@ def titles(lab: Lab) -> list[tuple[str, str, bool]]:
 
 
 @pytest.fixture
-def kept(client: Client, manager: User, lab: Lab) -> Client:
+def page_client(client: Client, manager: User, lab: Lab) -> Client:
     """The manager's browser; the lab keeps a grade and a size."""
     client.force_login(manager)
     for one in (GRADE, SIZE):
@@ -39,51 +39,55 @@ def kept(client: Client, manager: User, lab: Lab) -> Client:
 
 
 def change(client: Client, lab: Lab, do: str, key: str, **more: str) -> str:
-    said = {"do": do, "key": key, "mark": mark_of(lab)} | more
-    answer = client.post(f"{PAGE}change/", said, follow=True)
+    data = {"do": do, "key": key, "mark": mark_of(lab)} | more
+    answer = client.post(f"{PAGE}change/", data, follow=True)
     assert answer.status_code in {200, 400}
     return answer.content.decode()
 
 
-def test_a_manager_makes_renames_orders_and_retires_them(kept: Client, lab: Lab) -> None:
+def test_a_manager_makes_renames_orders_and_retires_them(page_client: Client, lab: Lab) -> None:
     grade, size = property_types_of(lab.pk)
     assert (grade.choices, size.unit) == (("1", "2", "3"), "mm")
-    page = change(kept, lab, "save", "Size", **{**SIZE, "name": "Largest diameter", "unit": "cm"})
-    assert "kept as “Size”" in page
+    page = change(
+        page_client, lab, "save", "Size", **{**SIZE, "name": "Largest diameter", "unit": "cm"}
+    )
+    assert "“Size”" in page
     assert "Number, in cm" in page
-    page = change(kept, lab, "up", "Size")
+    page = change(page_client, lab, "up", "Size")
     assert re.search(r'value="up"[^>]*Move Largest diameter up[^>]*autofocus', page)
     assert titles(lab) == [("Size", "Largest diameter", False), ("Grade", "Grade", False)]
-    change(kept, lab, "up", "Size")  # at the top it stays
-    page = change(kept, lab, "retire", "Size")
+    change(page_client, lab, "up", "Size")  # at the top it stays
+    page = change(page_client, lab, "retire", "Size")
     assert "Bring back Largest diameter" in page
     assert titles(lab) == [("Size", "Largest diameter", True), ("Grade", "Grade", False)]
     properties_require({"Size": "quite large"}, property_types_of(lab.pk))  # checked no more
-    change(kept, lab, "return", "Size")
+    change(page_client, lab, "return", "Size")
     with pytest.raises(InvalidInputError, match="a number"):
         properties_require({"Size": "quite large"}, property_types_of(lab.pk))
     noted = AuditEntry.objects.filter(action="properties.changed").count()
     assert noted == 6  # one did not change anything
 
 
-def test_what_is_wrong_stands_at_the_form_and_nothing_is_lost(kept: Client, lab: Lab) -> None:
-    wrong = kept.post(PAGE, SIZE | {"name": "grade", "mark": mark_of(lab)})
+def test_errors_are_shown_at_the_form_with_the_input(page_client: Client, lab: Lab) -> None:
+    wrong = page_client.post(PAGE, SIZE | {"name": "grade", "mark": mark_of(lab)})
     assert wrong.status_code == 400
     assert "Grade is listed twice" in wrong.content.decode()
     assert 'value="mm"' in wrong.content.decode()
-    assert kept.post(PAGE, SIZE | {"name": ""}).status_code == 400
-    page = change(kept, lab, "save", "Grade", **{**GRADE, "choices": " "})
+    assert page_client.post(PAGE, SIZE | {"name": ""}).status_code == 400
+    page = change(page_client, lab, "save", "Grade", **{**GRADE, "choices": " "})
     assert "1 to 50 choices" in page
     assert re.search(r"<details[^>]* open>\s*<summary aria-label=.Change Grade", page)
-    assert "up, down, retire" in change(kept, lab, "explode", "Grade")
+    assert "up, down, retire" in change(page_client, lab, "explode", "Grade")
     stale = mark_of(lab)
-    said = {"do": "retire", "key": "Grade", "mark": stale}
-    kept.post(f"{PAGE}change/", said)
-    again = kept.post(f"{PAGE}change/", said | {"key": "Size"}, follow=True)
+    data = {"do": "retire", "key": "Grade", "mark": stale}
+    page_client.post(f"{PAGE}change/", data)
+    again = page_client.post(f"{PAGE}change/", data | {"key": "Size"}, follow=True)
     assert "Somebody else has changed" in again.content.decode()
     assert [retired for *_, retired in titles(lab)] == [True, False]
-    gone = kept.post(f"{PAGE}change/", {"do": "up", "key": "None", "mark": mark_of(lab)})
-    assert gone.status_code == 404
+    unknown_key = page_client.post(
+        f"{PAGE}change/", {"do": "up", "key": "None", "mark": mark_of(lab)}
+    )
+    assert unknown_key.status_code == 404
 
 
 def test_members_read_it_and_others_do_not(
@@ -91,8 +95,8 @@ def test_members_read_it_and_others_do_not(
 ) -> None:
     client.force_login(manager)
     assert "those added here are offered" in client.get(PAGE).content.decode()
-    said = PropertyForm("<b>Grade</b>", "yes-no")
-    property_type_add(lab=lab, user=manager, mark=mark_of(lab), said=said)
+    found = PropertyForm("<b>Grade</b>", "yes-no")
+    property_type_add(lab=lab, user=manager, mark=mark_of(lab), data=found)
     client.force_login(viewer)
     text = client.get(PAGE).content.decode()
     assert "&lt;b&gt;Grade&lt;/b&gt;" in text
@@ -115,8 +119,8 @@ def test_over_rest_a_change_of_old_ones_is_refused(lab: Lab, roi: Roi, manager: 
     late = api.put(at, {"properties": [], "mark": seen["mark"]}, format="json")
     assert (late.status_code, late.json()["code"]) == (409, "properties-changed")
     now = api.get(at).json()["properties"]
-    said = types[0] | {"choices": [], "retired": False}
-    assert now == [said]
+    found = types[0] | {"choices": [], "retired": False}
+    assert now == [found]
     read = {"If-Match": api.get(at)["ETag"]}
     assert api.put(at, {"properties": []}, format="json").status_code == 428
     emptied = api.put(at, {"properties": []}, format="json", headers=read)
@@ -126,11 +130,11 @@ def test_over_rest_a_change_of_old_ones_is_refused(lab: Lab, roi: Roi, manager: 
     assert stale.json()["current_version"] == emptied["ETag"]
 
 
-def test_the_page_asks_the_same_for_few_and_many(
-    kept: Client, lab: Lab, manager: User, django_assert_max_num_queries: object
+def test_the_page_needs_equal_queries_for_few_and_many(
+    page_client: Client, lab: Lab, manager: User, django_assert_max_num_queries: object
 ) -> None:
     for at in range(30):
-        said = PropertyForm(f"P{at}", "text")
-        property_type_add(lab=lab, user=manager, mark=mark_of(lab), said=said)
+        found = PropertyForm(f"P{at}", "text")
+        property_type_add(lab=lab, user=manager, mark=mark_of(lab), data=found)
     with django_assert_max_num_queries(8):  # type: ignore[operator]
-        kept.get(PAGE)
+        page_client.get(PAGE)

@@ -5,9 +5,12 @@ from __future__ import annotations
 from django.test import Client
 
 from portal.annotations.models import Label, Roi
-from portal.annotations.services import roi_create
+from portal.annotations.services.labels import label_create, label_update
+from portal.annotations.services.rois import roi_create, roi_delete
 from portal.archive.models import Canvas
-from portal.labs.models import User
+from portal.labs.models import Lab, User
+from tests.portal.annotations.conftest import make_canvas
+from tests.portal.annotations.support import box
 
 PAGE = "/lab/labels/"
 
@@ -39,7 +42,7 @@ def test_a_manager_adds_changes_and_deletes_a_label(client: Client, manager: Use
     assert not Label.objects.filter(pk=label.pk).exists()
 
 
-def test_a_label_in_use_stays_and_the_page_says_why(
+def test_a_label_in_use_is_not_deleted_and_the_page_has_the_reason(
     client: Client, manager: User, canvas: Canvas, label: Label
 ) -> None:
     outline = {"type": "Polygon", "coordinates": [[[0, 0], [9, 0], [9, 9], [0, 9]]]}
@@ -49,7 +52,25 @@ def test_a_label_in_use_stays_and_the_page_says_why(
     assert "cannot be deleted: 1 ROIs have it" in page.content.decode()
 
 
-def test_others_are_turned_away(
+def test_similar_colours_are_a_warning_only_where_one_image_has_both(
+    client: Client, lab: Lab, manager: User, canvas: Canvas, label: Label
+) -> None:
+    gland = label_create(lab=lab, user=manager, name="Gland", color="#669900")
+    label_update(label=label, user=manager, changes={"color": "#cc3300"})
+    other_image = make_canvas(lab, accession="A-2")
+    roi_create(canvas=canvas, user=manager, geometry=box(1, 1, 9, 9), label=label)
+    roi_create(canvas=other_image, user=manager, geometry=box(1, 1, 9, 9), label=gland)
+    client.force_login(manager)
+    assert "Hard to tell by colour" not in client.get(PAGE).content.decode()
+    roi = roi_create(canvas=canvas, user=manager, geometry=box(1, 1, 9, 9), label=gland).roi
+    text = client.get(PAGE).content.decode()
+    assert "Hard to tell by colour from Gland (no green (deuteranopia)); 1 image has both" in text
+    assert "Hard to tell by colour from Tumor" in text
+    roi_delete(roi=roi, user=manager, expected_version=1)
+    assert "Hard to tell by colour" not in client.get(PAGE).content.decode()
+
+
+def test_other_roles_are_refused(
     client: Client, reviewer: User, stranger: User, label: Label
 ) -> None:
     assert client.get(PAGE).status_code == 302
@@ -62,11 +83,11 @@ def test_others_are_turned_away(
     assert client.post(f"{PAGE}{label.pk}/delete/").status_code == 404
 
 
-def test_the_page_asks_the_same_for_few_and_many_labels(
+def test_the_page_needs_equal_queries_for_few_and_many_labels(
     client: Client, manager: User, label: Label, django_assert_max_num_queries: object
 ) -> None:
     client.force_login(manager)
-    with django_assert_max_num_queries(11):  # type: ignore[operator]
+    with django_assert_max_num_queries(12):  # type: ignore[operator]
         client.get(PAGE)
 
 

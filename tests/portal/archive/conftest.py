@@ -56,7 +56,7 @@ def odd_video_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def case(lab: Lab, annotator: User) -> Case:
     """An empty case of the lab."""
-    from portal.archive.services import case_create
+    from portal.archive.services.cases import case_create
 
     return case_create(lab=lab, user=annotator, accession="S-1", organ="colon", tags=["urgent"])
 
@@ -64,7 +64,7 @@ def case(lab: Lab, annotator: User) -> Case:
 @pytest.fixture
 def foreign_case(other_lab: Lab, stranger: User) -> Case:
     """A case of the other lab."""
-    from portal.archive.services import case_create
+    from portal.archive.services.cases import case_create
 
     return case_create(lab=other_lab, user=stranger, accession="X-1", organ="lung")
 
@@ -75,7 +75,7 @@ Receive = Callable[..., Any]
 @pytest.fixture
 def receive(annotator: User) -> Receive:
     """``receive(case, bytes or path, name, user=...)``: as an upload form does; runs no job."""
-    from portal.archive.services import item_receive
+    from portal.archive.services.items import item_receive
 
     def run(case: Case, content: bytes | Path, name: str, user: User = annotator) -> Any:
         data = content.read_bytes() if isinstance(content, Path) else content

@@ -19,9 +19,11 @@ django.setup()
 
 from django.db import connections  # noqa: E402
 
-from portal.archive import services, storage  # noqa: E402
-from portal.archive.models import Asset, BinEntry, Case, Slide  # noqa: E402
-from portal.archive.services.bin import bin_purge  # noqa: E402
+from portal.archive.models import Asset, Case, Slide, TrashEntry  # noqa: E402
+from portal.archive.services.cases import case_create  # noqa: E402
+from portal.archive.services.items import item_delete, item_receive  # noqa: E402
+from portal.archive.services.trash import trash_purge  # noqa: E402
+from portal.archive.storage import files as storage  # noqa: E402
 from portal.core.errors import PortalError  # noqa: E402
 from portal.jobs.models import Job  # noqa: E402
 from portal.labs.models import Lab, Membership, User  # noqa: E402
@@ -31,17 +33,17 @@ from tests.portal.archive.support import picture  # noqa: E402
 def upload(case: Case, user: User, seed: int) -> str:
     try:
         file = io.BytesIO(picture(64, 48, seed))
-        received = services.item_receive(case=case, file=file, filename="a.png", user=user)
+        received = item_receive(case=case, file=file, filename="a.png", user=user)
     except PortalError as error:
         return error.code
     return "202" if received.is_new else "200"
 
 
 def purge(case: Case, user: User, seed: int) -> str:
-    """Out of the bin: every other try leaves nothing in the trash either."""
-    entry = BinEntry.objects.get(name=f"{seed}.png")
+    """Out of the trash: every other try leaves nothing in the orphan folder either."""
+    entry = TrashEntry.objects.get(name=f"{seed}.png")
     try:
-        bin_purge(entry=entry, user=None, erase=seed % 2 == 0)
+        trash_purge(entry=entry, user=None, erase=seed % 2 == 0)
     except PortalError as error:
         return error.code
     return "204"
@@ -54,7 +56,7 @@ def play(role: Any, tries: int, case: Case, user: User, barrier: Any, answers: A
         time.sleep(random.uniform(0, 0.002))
         try:
             answers.put(role(case, user, seed))
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is told
+        except Exception as error:  # noqa: BLE001 - any error is reported
             answers.put(f"broken: {error!r}")
         barrier.wait()
     connections.close_all()
@@ -73,15 +75,15 @@ def main(tries: int) -> dict[str, Any]:
     lab = Lab.objects.create(name="North", slug="north")
     user = User.objects.create_user("a@north.example", "correct horse battery")
     Membership.objects.create(user=user, lab=lab, role="annotator")
-    one = services.case_create(lab=lab, user=user, accession="1")
-    two = services.case_create(lab=lab, user=user, accession="2")
+    one = case_create(lab=lab, user=user, accession="1")
+    two = case_create(lab=lab, user=user, accession="2")
     for seed in range(tries):
         file = io.BytesIO(picture(64, 48, seed))
-        services.item_receive(case=one, file=file, filename=f"{seed}.png", user=user)
+        item_receive(case=one, file=file, filename=f"{seed}.png", user=user)
     Slide.objects.update(state="failed")
     Job.objects.update(state="failed")
     for item in list(Slide.objects.all()):
-        services.item_delete(item=item, user=user)
+        item_delete(item=item, user=user)
     connections.close_all()
     context = multiprocessing.get_context("fork")
     barrier, answers = context.Barrier(3), [context.Queue(), context.Queue()]
@@ -99,7 +101,7 @@ def main(tries: int) -> dict[str, Any]:
         outcomes[key] = outcomes.get(key, 0) + 1
     for player in players:
         player.join(30)
-    return {"outcomes": outcomes, "lost": lost(), "slides": Slide.everything.count()}
+    return {"outcomes": outcomes, "lost": lost(), "slides": Slide.all_objects.count()}
 
 
 if __name__ == "__main__":

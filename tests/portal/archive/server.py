@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,13 +12,14 @@ from pathlib import Path
 
 from tests import databases
 from tests.ports import HOST, free_port
+from tests.processes import wait_until_served
 
 ROOT = Path(__file__).resolve().parents[3]
 
 
 @dataclass
 class Server:
-    """Where it listens, and what it runs on."""
+    """A running server: its port, environment, storage and process."""
 
     port: int
     env: dict[str, str]
@@ -73,24 +72,11 @@ def serving(folder: Path, **variables: str) -> Iterator[Server]:
     with (folder / "web.log").open("wb") as log:
         process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=log, stderr=log)
     try:
-        _wait_for(port)
+        wait_until_served(process, f"http://{HOST}:{port}/healthz")
         yield Server(port, env, folder / "storage", process)
     finally:
         process.terminate()
         process.wait(15)
-
-
-def _wait_for(port: int) -> None:
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        try:
-            with socket.create_connection((HOST, port), timeout=20) as probe:
-                probe.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
-                if probe.recv(12):
-                    return
-        except OSError:
-            time.sleep(0.2)
-    raise AssertionError("the server did not start")
 
 
 def files_below(folder: Path) -> list[str]:

@@ -1,4 +1,4 @@
-"""What several tests of the archive need: small files, and a job run here and now."""
+"""Helpers shared by tests of the archive: small files, and jobs run in this process."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def make_video(path: Path, *, codec: str, frames: int = 30) -> Path:
 
 
 def run_job(job: Job) -> Job:
-    """Run the job here, through the ledger."""
+    """Run the job in this process."""
     from portal.jobs.worker.runner import job_run
 
     job_run(job.pk)
@@ -56,4 +56,4 @@ def png(name: str = "a.png", seed: int = 0) -> SimpleUploadedFile:
 
 
 def text_of(response: Any) -> str:
-    return response.content.decode()
+    return str(response.content.decode())

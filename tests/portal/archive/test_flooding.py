@@ -23,9 +23,9 @@ PART = (
 COOKIE = f"Cookie: csrftoken={'a' * 32}\r\n"
 SCENE = """
 from datetime import timedelta
-from portal.archive.services import case_create
+from portal.archive.services.cases import case_create
 from portal.labs.models import *
-from portal.labs.services import token_create
+from portal.labs.services.tokens import token_create
 lab = Lab.objects.create(name="North", slug="north")
 user = User.objects.create_user("a@north.example", "correct horse battery")
 Membership.objects.create(user=user, lab=lab, role="annotator")
@@ -53,7 +53,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield running
 
 
-def ask(
+def send(
     server: Server, method: str, path: str, *, headers: str = "", first: bytes = b"x" * 2**18
 ) -> tuple[int, bytes]:
     """Announce a gigabyte, send the first 256 KiB of a file, and wait for the answer."""
@@ -77,7 +77,7 @@ def test_a_gigabyte_of_a_stranger_is_answered_early_everywhere(server: Server) -
     wrong = {}
     for path in addresses():
         for method in METHODS:
-            status, _ = ask(server, method, path, first=PART + b"x" * 2**18)
+            status, _ = send(server, method, path, first=PART + b"x" * 2**18)
             if not 300 <= status < 500:
                 wrong[f"{method} {path}"] = status
     assert wrong == {}
@@ -91,8 +91,8 @@ def test_a_gigabyte_of_a_stranger_is_answered_early_everywhere(server: Server) -
 @pytest.mark.parametrize(
     ("path", "status"), [("/accounts/login/", 413), ("/api/v1/slides/", 401), ("/cases/new/", 413)]
 )
-def test_the_answer_says_why(server: Server, path: str, status: int) -> None:
-    found, answer = ask(server, "POST", path)
+def test_the_answer_contains_the_reason(server: Server, path: str, status: int) -> None:
+    found, answer = send(server, "POST", path)
     assert found == status
     assert b"application/problem+json" in answer
 
@@ -100,7 +100,7 @@ def test_the_answer_says_why(server: Server, path: str, status: int) -> None:
 @pytest.mark.slow
 @pytest.mark.endurance
 def test_a_large_body_without_a_length_is_refused(server: Server) -> None:
-    status, answer = ask(
+    status, answer = send(
         server,
         "POST",
         "/accounts/login/",
@@ -112,7 +112,7 @@ def test_a_large_body_without_a_length_is_refused(server: Server) -> None:
 
 @pytest.mark.slow
 @pytest.mark.endurance
-def test_what_is_sent_after_the_answer_is_not_taken(server: Server) -> None:
+def test_bytes_after_the_answer_are_not_read(server: Server) -> None:
     """The connection ends long before the gigabyte does."""
     head = (
         "POST /accounts/login/ HTTP/1.1\r\nHost: 127.0.0.1\r\n"

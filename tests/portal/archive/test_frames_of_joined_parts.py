@@ -11,14 +11,14 @@ import pytest
 from PIL import Image
 from rest_framework.test import APIClient
 
-from ml.imaging.videos import iter_frames
+from ml.imaging.videos.video import iter_frames
 from portal.annotations.formats.pictures import window_pixels
-from portal.annotations.formats.seams import plane_of
+from portal.annotations.formats.types import plane_of
 from portal.archive.models import Case, Video
-from portal.archive.selectors import frame_pixels
-from portal.archive.storage import resolve
+from portal.archive.selectors.frames import frame_pixels
+from portal.archive.storage.files import resolve
 from tests.ml.imaging.conftest import number_of
-from tests.ml.imaging.videos.test_addressing import Recipe, write
+from tests.ml.imaging.videos.test_frame_access import Recipe, write
 from tests.portal.archive.support import run_job
 
 pytestmark = pytest.mark.django_db

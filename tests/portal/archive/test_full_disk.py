@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from portal.archive import services
 from portal.archive.models import Asset, Case, Upload
+from portal.archive.services.transfers.arriving import upload_append, upload_begin
+from portal.archive.services.uploads import upload_receive
 from portal.core.errors import StorageFullError
 from portal.jobs.models import Job
 from portal.labs.models import User
@@ -47,9 +48,7 @@ def test_no_write_of_an_upload_leaves_anything_behind(
 ) -> None:
     monkeypatch.setattr(site, _fail)
     with pytest.raises(StorageFullError):
-        services.upload_receive(
-            case=case, file=io.BytesIO(picture()), filename="a.png", user=annotator
-        )
+        upload_receive(case=case, file=io.BytesIO(picture()), filename="a.png", user=annotator)
     monkeypatch.undo()
     assert [path for path in storage.rglob("*") if path.is_file()] == []
     assert not Asset.objects.exists()
@@ -60,17 +59,17 @@ def test_no_write_of_an_upload_leaves_anything_behind(
 def test_a_transfer_in_pieces_gives_its_room_back(
     case: Case, annotator: User, storage: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    upload = services.upload_begin(case=case, filename="a", size_bytes=6, user=annotator)
-    services.upload_append(upload=upload, offset=0, chunks=[b"abc"], user=annotator)
-    monkeypatch.setattr("portal.archive.storage.write_whole", _fail)
+    upload = upload_begin(case=case, filename="a", size_bytes=6, user=annotator)
+    upload_append(upload=upload, offset=0, chunks=[b"abc"], user=annotator)
+    monkeypatch.setattr("portal.archive.storage.files.write_whole", _fail)
     with pytest.raises(StorageFullError):
-        services.upload_append(upload=upload, offset=3, chunks=[b"def"], user=annotator)
+        upload_append(upload=upload, offset=3, chunks=[b"def"], user=annotator)
     assert [path for path in storage.rglob("*") if path.is_file()] == []
     assert not Upload.objects.exists()
 
 
 @pytest.mark.django_db
-def test_a_job_without_room_waits_and_then_says_why(
+def test_a_job_without_disk_space_waits_and_then_reports_the_reason(
     case: Case, receive: Any, settings: Any, storage: Path
 ) -> None:
     job = receive(case, picture(), "a.png").job
@@ -110,10 +109,10 @@ def server(volume: Path) -> Iterator[Server]:
 
 SCENE = """
 from portal.archive.models import Canvas
-from portal.archive.services import case_create
+from portal.archive.services.cases import case_create
 from portal.core.disk import reserve_keep
 from portal.labs.models import *
-from portal.labs.services import token_create
+from portal.labs.services.tokens import token_create
 from datetime import timedelta
 lab = Lab.objects.create(name="North", slug="north")
 user = User.objects.create_user("a@north.example", "correct horse battery")

@@ -16,19 +16,22 @@ import numpy as np
 import pytest
 
 from ml.errors import BadInputError, LimitExceededError
-from ml.imaging import sandbox
 from ml.imaging.ingest import FRAMES_NAME
-from ml.imaging.inspections import SlideInspection, VideoInspection
-from ml.imaging.videos import probe_video, save_frame_table
+from ml.imaging.results import SlideInspection, VideoInspection
+from ml.imaging.sandbox.parent import run_limited
+from ml.imaging.sandbox.policy import Limits
+from ml.imaging.videos.frame_table_file import save_frame_table
+from ml.imaging.videos.video import probe_video
 from ml.types import DisplayGeometry, no_progress
-from portal.archive import inspection, storage
+from portal.archive import inspection
 from portal.archive.models import Case, Slide
-from portal.archive.services import upload_receive
+from portal.archive.services.uploads import upload_receive
+from portal.archive.storage import files as storage
 from portal.archive.tiles.reading import plane_of, tile_read
 from portal.core.errors import InvalidInputError
 from portal.labs.models import User
 from tests.ml.imaging.conftest import tiff_bytes
-from tests.ml.imaging.several import write_mrxs, zipped
+from tests.ml.imaging.multi_file import write_mrxs, zipped
 from tests.portal.archive.support import picture, run_job
 
 MIB = 1024**2
@@ -71,13 +74,13 @@ def children(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def run(target: str, *arguments: Any, **options: Any) -> dict[str, Any]:
         started.append(target)
-        return sandbox.run_limited(target, *arguments, **options)
+        return run_limited(target, *arguments, **options)
 
     monkeypatch.setattr(inspection, "run_limited", run)
     return started
 
 
-def _claiming_everything(path: Path) -> Path:
+def _with_enormous_claims(path: Path) -> Path:
     """200 MB, mostly a hole, whose two lists of tiles are its own bytes, one by one."""
     count = 190 * MIB
     path.write_bytes(
@@ -91,12 +94,12 @@ def _claiming_everything(path: Path) -> Path:
     return path
 
 
-def test_a_tiff_that_claims_everything_costs_the_web_process_nothing(
+def test_a_tiff_with_enormous_claims_needs_little_memory_in_the_web_process(
     case: Case, annotator: User, tmp_path: Path, children: list[str]
 ) -> None:
-    path = _claiming_everything(tmp_path / "claims.tif")
+    path = _with_enormous_claims(tmp_path / "claims.tif")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with path.open("rb") as file, pytest.raises(InvalidInputError, match="tag 324 claims"):
+    with path.open("rb") as file, pytest.raises(InvalidInputError, match="tag 324"):
         upload_receive(case=case, file=file, filename="claims.tif", user=annotator)
     grown_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert grown_kib < 64 * 1024
@@ -104,15 +107,16 @@ def test_a_tiff_that_claims_everything_costs_the_web_process_nothing(
 
 
 def test_an_arriving_file_is_looked_at_once_and_in_a_child(
-    case: Case, receive: Any, children: list[str]
+    case: Case, receive: Any, children: list[str], settings: Any
 ) -> None:
+    settings.TESSERA_PHI_IN_PIXELS = "hold"
     received = receive(case, picture(), "a.png")
     assert children == ["ml.imaging.formats.sniff:sniff_file"]
     run_job(received.job)
     assert children[1:] == [
-        "ml.imaging.deidentify.copy:deidentify",
+        "ml.imaging.deidentification.single_file:deidentify",
         "ml.imaging.ingest:inspect_slide",
-        "ml.imaging.revealing.look:look_at_slide",
+        "ml.imaging.phi_detection.detection:detect_in_slide",
     ]
     assert Slide.objects.get().state == "ready"
 
@@ -121,17 +125,20 @@ def test_a_text_naming_other_files_is_refused_on_arrival(
     case: Case, annotator: User, children: list[str]
 ) -> None:
     index = b"[Virtual Microscope Specimen]\nNoLayers=1\nImageFile=../../../../etc/passwd\n"
-    with pytest.raises(InvalidInputError, match="index of a VMS or VMU slide; send it together"):
+    with pytest.raises(InvalidInputError, match="VMS or VMU"):
         upload_receive(case=case, file=io.BytesIO(index), filename="a.vms", user=annotator)
-    with pytest.raises(InvalidInputError, match="a text file"):
+    with pytest.raises(InvalidInputError, match="text"):
         upload_receive(case=case, file=io.BytesIO(b"[A]\nB=1\n"), filename="a", user=annotator)
 
 
 def test_the_preview_of_an_mrxs_slide_is_not_taken_for_the_slide(
     case: Case, annotator: User, tmp_path: Path, children: list[str]
 ) -> None:
-    alone = write_mrxs(tmp_path)
-    with alone.open("rb") as file, pytest.raises(InvalidInputError, match="with its folder Slide"):
+    without_folder = write_mrxs(tmp_path)
+    with (
+        without_folder.open("rb") as file,
+        pytest.raises(InvalidInputError, match="Slide"),
+    ):
         upload_receive(case=case, file=file, filename="Slide.MRXS", user=annotator)
 
 
@@ -162,10 +169,10 @@ def test_a_set_that_names_other_files_fails_with_the_reason(
     assert not storage.derived_folder(received.item.pk).exists()
 
 
-def test_a_dicom_slide_is_alone_in_its_folder(
+def test_a_dicom_slide_must_be_the_only_one_in_its_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its reader takes every file of the folder for the same series if it says so."""
+    """The reader takes all files of a folder that claim to be of the same series."""
     shared = tmp_path / "assets"
     shared.mkdir()
     uid = b"1.2.840.10008.5.1.4.1.1.77.1.6"
@@ -188,14 +195,15 @@ def test_a_dicom_slide_is_alone_in_its_folder(
 
 
 def test_a_rendition_is_made_in_a_child(
-    case: Case, receive: Any, odd_video_file: Path, children: list[str]
+    case: Case, receive: Any, odd_video_file: Path, children: list[str], settings: Any
 ) -> None:
+    settings.TESSERA_PHI_IN_PIXELS = "hold"
     received = receive(case, odd_video_file, "a.avi")
     run_job(received.job)
     assert children[1:] == [
-        "ml.imaging.deidentify.copy:deidentify",
+        "ml.imaging.deidentification.single_file:deidentify",
         "ml.imaging.ingest:inspect_video",
-        "ml.imaging.revealing.look:look_at_video",
+        "ml.imaging.phi_detection.detection:detect_in_video",
         "ml.imaging.ingest:make_rendition",
     ]
     received.item.refresh_from_db()
@@ -217,9 +225,7 @@ def test_a_rendition_obeys_the_limits_of_memory(
             frame.pts = n
             target.mux(stream.encode(frame))
         target.mux(stream.encode(None))
-    monkeypatch.setattr(
-        inspection, "_rendition_limits", lambda *_: sandbox.Limits(memory_bytes=450 * MIB)
-    )
+    monkeypatch.setattr(inspection, "_rendition_limits", lambda *_: Limits(memory_bytes=450 * MIB))
     out = tmp_path / "out"
     out.mkdir()
     save_frame_table(probe_video(path).frames, out / FRAMES_NAME)
@@ -249,21 +255,21 @@ def test_a_name_that_leaves_the_folder_is_not_believed(name: str) -> None:
         (inspection._rendition, {"rendition": "r", "offset_pts": 0}, "rendition"),
     ):
         parse(found)
-        with pytest.raises(ValueError, match="outside its folder"):
+        with pytest.raises(ValueError, match="outside"):
             parse(found | {key: name})
 
 
 def test_a_description_of_another_shape_is_not_believed() -> None:
-    with pytest.raises(BadInputError, match=r"slide\.width_px: expected int, got '9'"):
+    with pytest.raises(BadInputError, match=r"slide\.width_px: .*int.*'9'"):
         inspection._slide(SLIDE | {"width_px": "9"})
-    with pytest.raises(BadInputError, match=r"slide\.levels\[0\]: unknown key 'tiles'"):
+    with pytest.raises(BadInputError, match=r"slide\.levels\[0\]: .*'tiles'"):
         inspection._slide(SLIDE | {"levels": [{"tiles": 1}]})
 
 
 def test_the_web_process_loads_no_decoder_to_receive_a_file() -> None:
     """Proved in a fresh process: what looks at arriving files imports neither reader."""
     code = (
-        "import sys, ml.imaging.formats.sniff, ml.imaging.sandbox;"
+        "import sys, ml.imaging.formats.sniff, ml.imaging.sandbox.parent;"
         "print([m for m in ('openslide', 'pyvips', 'av', 'PIL') if m in sys.modules])"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

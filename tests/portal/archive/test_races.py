@@ -36,7 +36,7 @@ def _race(folder: Path, database_url: str) -> None:
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout)
     assert found["outcomes"] == {"202 204": TRIES}, found
-    assert found["slides"] == TRIES, found  # those of the bin went, all new ones are there
+    assert found["slides"] == TRIES, found  # those of the trash went, all new ones are there
     assert found["lost"] == 0, found
 
 

@@ -1,4 +1,4 @@
-"""How a slide is stained: as its file says, as a person says, and offered to nobody else."""
+"""Stain of a slide, from its file or from a person; suggestions stay in the lab."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from rest_framework.test import APIClient
 
 from portal.archive import inspection
 from portal.archive.models import Canvas, Case, IntakeRules, Slide
-from portal.archive.selectors import case_facets, stains_offered
-from portal.archive.services import case_create, slide_stain_set
+from portal.archive.selectors.cases import case_facets
+from portal.archive.selectors.stains import stains_offered
+from portal.archive.services.cases import case_create
+from portal.archive.services.stains import slide_stain_set
 from portal.audit.models import AuditEntry
 from portal.core.errors import ForbiddenError, InvalidInputError
 from portal.core.models import Event
 from portal.jobs.models import JobState
 from portal.labs.models import Lab, User
-from tests.ml.imaging.staining.test_files import APERIO, SECRET, write_tiff
+from tests.ml.imaging.staining.test_detection import APERIO, SECRET, write_tiff
 from tests.portal.archive.support import picture, run_job, text_of
 
 pytestmark = pytest.mark.django_db
@@ -53,7 +55,7 @@ def test_the_stain_of_a_file_is_that_of_its_slide(
     assert ("Stain" in shown["removed"]) == takes_names_out
 
 
-def test_a_person_says_it_over_rest(api: APIClient, still: Slide, annotator: User) -> None:
+def test_a_person_sets_the_stain_over_rest(api: APIClient, still: Slide, annotator: User) -> None:
     address = f"/api/v1/slides/{still.pk}/"
     before = api.get(address)
     sent = api.patch(
@@ -70,7 +72,7 @@ def test_a_person_says_it_over_rest(api: APIClient, still: Slide, annotator: Use
     assert "Ki-67" not in str(list(Event.objects.values_list("payload", flat=True)))
 
 
-def test_what_somebody_said_meanwhile_is_not_overwritten(api: APIClient, still: Slide) -> None:
+def test_a_concurrently_set_stain_is_not_overwritten(api: APIClient, still: Slide) -> None:
     address = f"/api/v1/slides/{still.pk}/"
     tag = api.get(address)["ETag"]
     assert api.patch(address, {"stain": "PAS"}, format="json").status_code == 428
@@ -80,7 +82,7 @@ def test_what_somebody_said_meanwhile_is_not_overwritten(api: APIClient, still: 
 
 
 @pytest.mark.parametrize("sent", [{}, {"stain": "x" * 81}, {"stain": None}, {"stain": ["PAS"]}])
-def test_what_is_no_stain_is_refused(api: APIClient, still: Slide, sent: Any) -> None:
+def test_an_unknown_stain_is_refused(api: APIClient, still: Slide, sent: Any) -> None:
     stained(still, "PAS")
     answer = api.patch(f"/api/v1/slides/{still.pk}/", sent, format="json", headers=ANY)
     assert answer.status_code == 400
@@ -88,12 +90,12 @@ def test_what_is_no_stain_is_refused(api: APIClient, still: Slide, sent: Any) ->
     assert still.stain == "PAS"
 
 
-def test_only_who_may_edit_says_it(
+def test_only_editors_set_the_stain(
     still: Slide, viewer: User, stranger: User, api_as: Any, foreign_slide: Slide, api: APIClient
 ) -> None:
     with pytest.raises(ForbiddenError):
         slide_stain_set(slide=still, user=viewer, stain="PAS")
-    with pytest.raises(InvalidInputError, match="at most 80"):
+    with pytest.raises(InvalidInputError, match="80"):
         slide_stain_set(slide=foreign_slide, user=stranger, stain="x" * 81)
     sent = {"data": {"stain": "PAS"}, "format": "json", "headers": ANY}
     assert api_as(viewer).patch(f"/api/v1/slides/{still.pk}/", **sent).status_code == 403
@@ -109,18 +111,18 @@ def test_a_word_is_written_as_the_lab_writes_it(
     assert slide_stain_set(slide=slide, user=annotator, stain="haematoxylin & eosin").stain == "H&E"
 
 
-def test_a_stain_that_somebody_says_while_the_file_is_prepared_stays(
+def test_a_stain_set_during_preparation_remains(
     case: Case, receive: Any, quick: None, annotator: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     received = receive(case, picture(), "a.png")
     look = inspection.slide_inspect
 
-    def meanwhile(*arguments: Any, **options: Any) -> Any:
+    def set_first(*arguments: Any, **options: Any) -> Any:
         slide = Slide.objects.get(pk=received.item.pk)
         slide_stain_set(slide=slide, user=annotator, stain="PAS")
         return replace(look(*arguments, **options), stain="H&E")
 
-    monkeypatch.setattr(inspection, "slide_inspect", meanwhile)
+    monkeypatch.setattr(inspection, "slide_inspect", set_first)
     assert run_job(received.job).state == JobState.SUCCEEDED
     slide = Slide.objects.get(pk=received.item.pk)
     assert (slide.stain, slide.is_stain_by_hand) == ("PAS", True)
@@ -157,9 +159,10 @@ def test_pages_show_it_and_offer_words(
     )
 
 
-def test_a_page_does_not_overwrite_what_it_did_not_show(page: Client, still: Slide) -> None:
+def test_a_page_does_not_overwrite_fields_it_did_not_show(page: Client, still: Slide) -> None:
     body = text_of(page.get(f"/cases/{still.case_id}/"))
-    seen = body.partition('name="seen" value="')[2].partition('"')[0]
+    form = body.partition(f"/slides/{still.pk}/stain/")[2]
+    seen = form.partition('name="seen" value="')[2].partition('"')[0]
     page.post(f"/slides/{still.pk}/stain/", {"stain": "PAS", "seen": seen})
     late = page.post(f"/slides/{still.pk}/stain/", {"stain": "Gram", "seen": seen}, follow=True)
     assert "its stain “PAS”. Yours was not saved: “Gram”" in text_of(late)
@@ -187,8 +190,8 @@ def test_lists_are_filtered_by_it(
     assert [one["id"] for one in found] == [str(still.case_id)]
     body = text_of(page.get("/cases/", {"stain": "PAS"}))
     assert "S-1" in body and "EMPTY-1" not in body
-    beside = text_of(page.get(f"/canvases/{slide.canvas_id}/beside/choices/?q=PAS"))
-    assert str(still.canvas_id) in beside
+    choices = text_of(page.get(f"/canvases/{slide.canvas_id}/compare/choices/?q=PAS"))
+    assert str(still.canvas_id) in choices
 
 
 def test_a_canvas_that_is_no_slide_has_no_stain(api: APIClient, video: Any) -> None:

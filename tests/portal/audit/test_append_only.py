@@ -89,7 +89,7 @@ def _refuses(statement: str, table: str) -> None:
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("statement", SQLITE)
 @pytest.mark.parametrize("recursive", ["ON", "OFF"])
-def test_sqlite_replaces_nothing(
+def test_sqlite_refuses_replacement(
     entry: AuditEntry, table: str, statement: str, recursive: str
 ) -> None:
     if connection.vendor != "sqlite":
@@ -118,7 +118,7 @@ def test_sqlite_replaces_no_seal_by_its_other_unique_values(entry: AuditEntry, v
 
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("statement", POSTGRES)
-def test_postgresql_changes_nothing(entry: AuditEntry, table: str, statement: str) -> None:
+def test_postgresql_refuses_changes(entry: AuditEntry, table: str, statement: str) -> None:
     if connection.vendor != "postgresql":
         pytest.skip("a statement of PostgreSQL")
     _refuses(statement, table)
@@ -152,7 +152,7 @@ def test_no_trigger_is_missing_and_a_missing_one_is_named() -> None:
     assert triggers_missing() == []
 
 
-def test_a_trigger_that_does_nothing_counts_as_missing_and_is_replaced(entry: AuditEntry) -> None:
+def test_a_trigger_without_effect_counts_as_missing_and_is_replaced(entry: AuditEntry) -> None:
     with connection.cursor() as cursor:
         if connection.vendor == "sqlite":
             name = f"{TABLES[0]}_no_delete"

@@ -29,7 +29,7 @@ def chain(lab: Lab) -> list[AuditSeal]:
 
 
 def _behind_the_models(statement: str, *values: Any) -> None:
-    """What somebody with the database's own rights can do: triggers off, then the change."""
+    """Run a statement as a database administrator who disables the triggers first."""
     with connection.cursor() as cursor:
         for table in TABLES:
             if connection.vendor == "postgresql":
@@ -51,7 +51,7 @@ def test_sealing_again_adds_nothing(chain: list[AuditSeal], lab: Lab) -> None:
     assert chain_break(lab.pk) is None
 
 
-def test_each_lab_has_a_chain_of_its_own(chain: list[AuditSeal], lab: Lab, other_lab: Lab) -> None:
+def test_each_lab_has_a_separate_chain(chain: list[AuditSeal], lab: Lab, other_lab: Lab) -> None:
     entry_note("case.viewed", lab_ids=[lab.pk, other_lab.pk])
     entry_note("account.sign_in_failed", lab_ids=[])
     assert entries_seal() == 3
@@ -70,9 +70,9 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("what", CHANGES)
-def test_the_first_broken_link_is_found(chain: list[AuditSeal], lab: Lab, what: str) -> None:
-    statement, reason = CHANGES[what]
+@pytest.mark.parametrize("change", CHANGES)
+def test_the_first_broken_link_is_found(chain: list[AuditSeal], lab: Lab, change: str) -> None:
+    statement, reason = CHANGES[change]
     changed = chain[2].pk if SEAL in statement else chain[2].entry_id
     assert chain_break(lab.pk) is None
     _behind_the_models(f"{statement} WHERE id = %s", changed)
@@ -80,13 +80,11 @@ def test_the_first_broken_link_is_found(chain: list[AuditSeal], lab: Lab, what: 
     assert found is not None and (found.number, found.reason) == (3, reason)
 
 
-def test_a_chain_that_was_cut_off_is_known_by_the_head_that_was_kept(
-    chain: list[AuditSeal], lab: Lab
-) -> None:
+def test_a_truncated_chain_is_detected_by_a_saved_head(chain: list[AuditSeal], lab: Lab) -> None:
     head = chain_head(lab.pk)
     assert head == Head(lab.pk, 5, chain[-1].hash)
     _behind_the_models("DELETE FROM audit_auditseal WHERE id = %s", chain[-1].pk)
-    assert chain_break(lab.pk) is None  # the chain alone cannot know
+    assert chain_break(lab.pk) is None  # the chain by itself cannot know
     found = chain_break(lab.pk, expected=[head] if head else [])
     assert found is not None and found.number == 5
     other = Head(lab.pk, 4, "0" * 64)
@@ -102,21 +100,21 @@ def test_the_command_prints_the_heads_and_fails_on_a_break(
     line = f"{lab.pk}:5:{chain[-1].hash}"
     assert out.getvalue().splitlines() == [line]
     call_command("audit_verify", "--expect", line, stdout=StringIO())
-    with pytest.raises(CommandError, match="is not LAB:NUMBER:HASH"):
+    with pytest.raises(CommandError, match="LAB:NUMBER:HASH"):
         call_command("audit_verify", "--expect", "nothing")
-    with pytest.raises(CommandError, match="number 1: the chain ends before number 9"):
+    with pytest.raises(CommandError, match=r"1: .*9"):
         call_command("audit_verify", "--expect", f"{uuid.UUID(int=7)}:9:{'0' * 64}")
     _behind_the_models("UPDATE audit_auditentry SET action = 'x' WHERE id = %s", chain[1].entry_id)
     with pytest.raises(CommandError, match=f"trigger .* is missing[^$]*lab {lab.pk}: number 2"):
         call_command("audit_verify", stdout=StringIO())
 
 
-def test_the_command_compares_every_head_that_was_kept(chain: list[AuditSeal], lab: Lab) -> None:
-    kept = [f"--expect={lab.pk}:{seal.number}:{seal.hash}" for seal in chain[1:3]]
-    call_command("audit_verify", *kept, stdout=StringIO())
+def test_the_command_compares_every_saved_head(chain: list[AuditSeal], lab: Lab) -> None:
+    stored = [f"--expect={lab.pk}:{seal.number}:{seal.hash}" for seal in chain[1:3]]
+    call_command("audit_verify", *stored, stdout=StringIO())
     other = f"--expect={lab.pk}:2:{'0' * 64}"
-    for expected in ([other, kept[1]], [kept[1], other]):
-        with pytest.raises(CommandError, match="number 2: it differs from the head"):
+    for expected in ([other, stored[1]], [stored[1], other]):
+        with pytest.raises(CommandError, match="number 2"):
             call_command("audit_verify", *expected, stdout=StringIO())
 
 

@@ -17,7 +17,8 @@ from portal.audit.selectors import chain_break
 from portal.audit.services import entries_seal, entry_note, keyed_hash
 from portal.core.events import event_emit
 from portal.labs.models import Lab, Role, TokenScope, User
-from portal.labs.services import member_set_role, token_create
+from portal.labs.services.members import member_set_role
+from portal.labs.services.tokens import token_create
 
 pytestmark = pytest.mark.django_db
 PAGE = "/lab/audit/"
@@ -33,7 +34,7 @@ def managing(client: Client, manager: User) -> Client:
     return client
 
 
-def test_a_manager_reads_who_did_what(managing: Client, lab: Lab, viewer: User) -> None:
+def test_a_manager_reads_the_log(managing: Client, lab: Lab, viewer: User) -> None:
     case_id = viewer.pk  # any id
     entry_note("case.viewed", lab_ids=[lab.pk], actor_id=viewer.pk, kind="case", object_id=case_id)
     text = managing.get(PAGE).content.decode()
@@ -51,14 +52,14 @@ def test_a_manager_reads_who_did_what(managing: Client, lab: Lab, viewer: User) 
         ("since=2001-01-01&action=case.viewed", ["case.viewed"]),
     ],
 )
-def test_the_log_is_searched_by_who_what_and_when(
+def test_the_log_is_searched_by_person_action_and_time(
     manager: User, viewer: User, lab: Lab, api_as: Any, query: str, found: list[str]
 ) -> None:
     case_id = lab.pk  # any id
     entry_note("case.viewed", lab_ids=[lab.pk], actor_id=viewer.pk)
     entry_note("roi.saved", lab_ids=[lab.pk], actor_id=manager.pk, kind="roi", case_id=case_id)
-    asked = query.format(viewer=viewer.pk, case=case_id)
-    answer = api_as(manager).get(f"/api/v1/audit/?{asked}")
+    requested = query.format(viewer=viewer.pk, case=case_id)
+    answer = api_as(manager).get(f"/api/v1/audit/?{requested}")
     assert answer.status_code == 200
     assert [row["action"] for row in answer.json()["results"]] == found
 
@@ -137,7 +138,7 @@ def test_sign_ins_sign_outs_and_failures_are_noted(client: Client, viewer: User,
     assert _entries(lab)[0].address == "127.0.0.1"
 
 
-def test_of_an_unknown_address_only_a_keyed_hash_is_kept(client: Client, lab: Lab) -> None:
+def test_an_unknown_address_is_stored_only_as_a_keyed_hash(client: Client, lab: Lab) -> None:
     sent = {"login": "Nobody@Else.example", "password": "wrong"}
     client.post("/accounts/login/", sent)
     entry = AuditEntry.objects.get(action="account.sign_in_failed")
@@ -166,7 +167,7 @@ def test_roles_and_tokens_are_noted_with_who_changed_them(
     )
 
 
-def test_an_event_that_nobody_declared_is_noted_all_the_same(lab: Lab) -> None:
+def test_an_undeclared_event_is_logged(lab: Lab) -> None:
     event_emit("thing.done", lab_id=lab.pk, payload={"thing_id": str(lab.pk), "name": "secret"})
     (entry,) = _entries(lab)
     assert (entry.action, entry.kind, entry.object_id, entry.details) == (
@@ -178,13 +179,13 @@ def test_an_event_that_nobody_declared_is_noted_all_the_same(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("path", ["/cases/", "/api/v1/assignments/"])  # the second: once an hour
-def test_what_cannot_be_noted_is_not_shown(
+def test_without_an_audit_entry_the_answer_is_withheld(
     managing: Client, lab: Lab, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     def refuse(*args: Any, **options: Any) -> None:
         raise DatabaseError("no room")
 
-    monkeypatch.setattr("portal.config.auditing.middleware.entry_note", refuse)
+    monkeypatch.setattr("portal.operations.audit_middleware.entry_note", refuse)
     for _ in range(2):  # a repeat is not taken for one that was noted
         answer = managing.get(path)
         assert answer.status_code == 503 and b"audit log" in answer.content

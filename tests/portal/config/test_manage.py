@@ -1,4 +1,4 @@
-"""``manage.py``: a setting that is wrong is said in one line."""
+"""``manage.py`` reports an invalid setting in one line."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ def test_a_wrong_setting_is_one_line_and_no_trace(monkeypatch: pytest.MonkeyPatc
         raise ImproperlyConfigured("TESSERA_EMAIL_URL must begin with smtp.")
 
     monkeypatch.setattr(management, "execute_from_command_line", wrong)
-    with pytest.raises(SystemExit, match=r"not set up correctly: TESSERA_EMAIL_URL must begin"):
+    with pytest.raises(SystemExit, match="TESSERA_EMAIL_URL"):
         runpy.run_path(str(SCRIPT), run_name="__main__")

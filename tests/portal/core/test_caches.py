@@ -7,20 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from portal.core.caches import AWAY_S, WAIT_S, JsonMemoryCache, SteadyCache
+from portal.core.caches import RETRY_AFTER_S, TIMEOUT_S, FallbackCache, JsonMemoryCache
 from tests.services import own_redis
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_away() -> Iterator[None]:
-    SteadyCache._away_until.clear()
+def reachable_redis() -> Iterator[None]:
+    FallbackCache._away_until.clear()
     yield
-    SteadyCache._away_until.clear()
+    FallbackCache._away_until.clear()
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> SteadyCache:
-    return SteadyCache(str(tmp_path / "cache"), {})
+def files(tmp_path: Path) -> FallbackCache:
+    return FallbackCache(str(tmp_path / "cache"), {})
 
 
 def closed_port() -> int:
@@ -28,7 +28,7 @@ def closed_port() -> int:
         return int(server.getsockname()[1])
 
 
-def use(cache: SteadyCache) -> None:
+def use(cache: FallbackCache) -> None:
     cache.clear()
     assert cache.get("key", "none") == "none"
     assert cache.add("key", [1.5, 2], 60)
@@ -38,20 +38,21 @@ def use(cache: SteadyCache) -> None:
     assert cache.delete("key") and not cache.has_key("key")
 
 
-def test_files_keep_values_for_other_processes(files: SteadyCache, tmp_path: Path) -> None:
+def test_files_keep_values_for_other_processes(files: FallbackCache, tmp_path: Path) -> None:
     use(files)
     files.set("key", {"a": 1}, 60)
-    assert SteadyCache(str(tmp_path / "cache"), {}).get("key") == {"a": 1}
+    assert FallbackCache(str(tmp_path / "cache"), {}).get("key") == {"a": 1}
 
 
-def test_values_expire(files: SteadyCache) -> None:
-    files.set("key", 1, 0.05)
-    time.sleep(0.1)
+def test_values_expire(files: FallbackCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    files.set("key", 1, 60)
+    later_s = time.time() + 61
+    monkeypatch.setattr(time, "time", lambda: later_s)
     assert files.get("key") is None
 
 
 def test_files_hold_no_pickles_and_a_torn_one_is_no_value(
-    files: SteadyCache, tmp_path: Path
+    files: FallbackCache, tmp_path: Path
 ) -> None:
     files.set("key", [1], 60)
     (file,) = (tmp_path / "cache").rglob("*.djcache")
@@ -60,8 +61,8 @@ def test_files_hold_no_pickles_and_a_torn_one_is_no_value(
     assert files.get("key", "none") == "none"
 
 
-def test_without_redis_the_process_counts_alone_and_soon() -> None:
-    cache = SteadyCache(f"redis://127.0.0.1:{closed_port()}/0", {})
+def test_without_redis_the_process_counts_locally() -> None:
+    cache = FallbackCache(f"redis://127.0.0.1:{closed_port()}/0", {})
     began = time.monotonic()
     use(cache)
     assert time.monotonic() - began < 1.0
@@ -69,31 +70,31 @@ def test_without_redis_the_process_counts_alone_and_soon() -> None:
 
 def test_a_redis_that_never_answers_costs_one_wait_not_one_each_time() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        cache = SteadyCache(f"redis://127.0.0.1:{silent.getsockname()[1]}/0", {})
+        cache = FallbackCache(f"redis://127.0.0.1:{silent.getsockname()[1]}/0", {})
         began = time.monotonic()
         use(cache)
         use(cache)
-    assert time.monotonic() - began < 3 * WAIT_S
+    assert time.monotonic() - began < 3 * TIMEOUT_S
 
 
-def test_redis_is_asked_again_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    cache = SteadyCache(f"redis://127.0.0.1:{closed_port()}/0", {})
+def test_redis_is_tried_again_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = FallbackCache(f"redis://127.0.0.1:{closed_port()}/0", {})
     cache.set("key", 1)
-    asked: list[str] = []
-    monkeypatch.setattr(cache._shared, "get", lambda *_: asked.append("redis") or 7)
-    assert cache.get("key") == 1 and asked == []
-    soon = time.monotonic() + AWAY_S
+    requests: list[str] = []
+    monkeypatch.setattr(cache._shared, "get", lambda *_: requests.append("redis") or 7)
+    assert cache.get("key") == 1 and requests == []
+    soon = time.monotonic() + RETRY_AFTER_S
     monkeypatch.setattr("portal.core.caches.time.monotonic", lambda: soon)
-    assert cache.get("key") == 7 and asked == ["redis"]
+    assert cache.get("key") == 7 and requests == ["redis"]
 
 
 def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file, not a folder")
-    use(SteadyCache(str(tmp_path / "cache"), {}))
+    use(FallbackCache(str(tmp_path / "cache"), {}))
 
 
-def test_the_process_alone_keeps_only_what_the_shared_cache_would() -> None:
-    away = SteadyCache(f"redis://127.0.0.1:{closed_port()}/0", {})
+def test_the_local_cache_and_the_fallback_store_only_json() -> None:
+    away = FallbackCache(f"redis://127.0.0.1:{closed_port()}/0", {})
     for cache in (away, JsonMemoryCache("alone", {})):
         use(cache)
         cache.set("key", (1, "two"), 60)
@@ -105,10 +106,10 @@ def test_the_process_alone_keeps_only_what_the_shared_cache_would() -> None:
 
 
 @pytest.mark.services
-def test_redis_keeps_json_for_other_processes() -> None:
+def test_redis_shares_json_between_processes() -> None:
     with own_redis() as (url, client):
-        use(SteadyCache(url, {"KEY_PREFIX": "ours"}))
-        SteadyCache(url, {"KEY_PREFIX": "ours"}).set("key", [1.5], 60)
-        assert SteadyCache(url, {"KEY_PREFIX": "ours"}).get("key") == [1.5]
+        use(FallbackCache(url, {"KEY_PREFIX": "ours"}))
+        FallbackCache(url, {"KEY_PREFIX": "ours"}).set("key", [1.5], 60)
+        assert FallbackCache(url, {"KEY_PREFIX": "ours"}).get("key") == [1.5]
         assert client.get("ours:1:key") == b"[1.5]"
-        assert SteadyCache._away_until == {}
+        assert FallbackCache._away_until == {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -52,19 +53,23 @@ def test_the_measure_agrees_with_the_standard() -> None:
 
 
 @pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
-@pytest.mark.parametrize(("text", "ground"), TEXT_PAIRS)
-def test_text_is_readable(
-    roles: dict[str, tuple[str, str]], text: str, ground: str, theme: int
-) -> None:
-    assert contrast(roles[text][theme], roles[ground][theme]) >= 4.5
+def test_text_is_readable(roles: dict[str, tuple[str, str]], theme: int) -> None:
+    assert _below(4.5, TEXT_PAIRS, roles, theme) == {}
 
 
 @pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
-@pytest.mark.parametrize(("edge", "ground"), EDGE_PAIRS)
-def test_edges_and_focus_rings_are_seen(
-    roles: dict[str, tuple[str, str]], edge: str, ground: str, theme: int
-) -> None:
-    assert contrast(roles[edge][theme], roles[ground][theme]) >= 3
+def test_edges_and_focus_rings_are_seen(roles: dict[str, tuple[str, str]], theme: int) -> None:
+    assert _below(3, EDGE_PAIRS, roles, theme) == {}
+
+
+def _below(
+    least: float,
+    pairs: Sequence[tuple[str, str]],
+    roles: dict[str, tuple[str, str]],
+    theme: int,
+) -> dict[tuple[str, str], float]:
+    found = {(one, other): contrast(roles[one][theme], roles[other][theme]) for one, other in pairs}
+    return {pair: value for pair, value in found.items() if value < least}
 
 
 @pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])

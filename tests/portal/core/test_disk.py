@@ -1,4 +1,4 @@
-"""Room on the disk: the floor, the reserve, and how a full disk is told from a bug."""
+"""Disk space: the floor, the reserve, and errors of a full disk as opposed to bugs."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class _Usage(NamedTuple):
 def room(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """``room(free, total)``: what every volume says from now on."""
 
-    def say(free: int, total: int = 10**12) -> None:
+    def set_free(free: int, total: int = 10**12) -> None:
         monkeypatch.setattr(shutil, "disk_usage", lambda _: _Usage(total, total - free, free))
 
-    return say
+    return set_free
 
 
-def test_what_would_leave_less_than_the_floor_is_refused(room: Any, settings: Any) -> None:
+def test_a_write_below_the_free_space_limit_is_refused(room: Any, settings: Any) -> None:
     settings.TESSERA_STORAGE_FLOOR_BYTES = 1000
     room(free=5000)
     require_room(4000)
@@ -82,11 +82,11 @@ def _raised_from(cause: Exception) -> Exception:
         (None, False),
     ],
 )
-def test_a_full_disk_is_told_from_other_errors(error: Exception, is_full: bool) -> None:
+def test_a_full_disk_is_distinguished_from_other_errors(error: Exception, is_full: bool) -> None:
     assert is_disk_full(error) is is_full
 
 
-def test_a_vague_error_of_sqlite_counts_where_nothing_is_left(room: Any) -> None:
+def test_a_vague_error_of_sqlite_counts_as_full_without_free_space(room: Any) -> None:
     error = OperationalError("disk I/O error")
     room(free=10**9)
     assert not is_disk_full(error)
@@ -113,8 +113,8 @@ def test_the_reserve_is_made_given_back_and_made_again(
 
 def test_the_reaper_looks_after_the_reserve(storage: Path, settings: Any) -> None:
     settings.TESSERA_RESERVE_BYTES, settings.TESSERA_STORAGE_FLOOR_BYTES = 2**20, 2**20
-    assert "disk reserve" in housekeeping._EACH_PASS
-    housekeeping._EACH_PASS["disk reserve"]()
+    (keep,) = housekeeping.EACH_PASS.all("disk reserve")
+    keep()
     assert disk.reserve_path().exists()
 
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
 from django.db import DatabaseError
 
 from portal.core import housekeeping
 from portal.core.errors import ConflictError
 from portal.core.housekeeping import AGAIN_S, EVERY_S, FIRST_AFTER_S, Calendar
+from portal.core.registry import Registry
 
 
 def test_chores_run_an_hour_after_the_start_and_then_daily(monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[str] = []
-    monkeypatch.setattr(housekeeping, "_CHORES", {"sweep": lambda: ran.append("sweep")})
+    monkeypatch.setattr(housekeeping, "DAILY", Registry({"sweep": (lambda: ran.append("sweep"),)}))
     calendar = Calendar(now_s=0)
     assert not calendar.run_due(now_s=FIRST_AFTER_S - 1)
     assert calendar.run_due(now_s=FIRST_AFTER_S)
@@ -24,7 +23,7 @@ def test_chores_run_an_hour_after_the_start_and_then_daily(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(
-    ("error", "is_told"),
+    ("error", "is_reported"),
     [
         (OSError("disk full"), False),
         (ConflictError("not now"), False),
@@ -32,8 +31,8 @@ def test_chores_run_an_hour_after_the_start_and_then_daily(monkeypatch: pytest.M
         (ValueError("a defect"), True),
     ],
 )
-def test_a_chore_that_fails_keeps_no_other_and_is_tried_again_soon(
-    monkeypatch: pytest.MonkeyPatch, error: Exception, is_told: bool
+def test_a_failing_chore_stops_no_other_and_is_retried(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, is_reported: bool
 ) -> None:
     ran: list[str] = []
 
@@ -50,11 +49,11 @@ def test_a_chore_that_fails_keeps_no_other_and_is_tried_again_soon(
     chores = {name: lambda name=name: ran.append(name) for name in ("before", "after")}
     monkeypatch.setattr(
         housekeeping,
-        "_CHORES",
-        {"before": chores["before"], "fails": fails, "after": chores["after"]},
+        "DAILY",
+        Registry({"before": (chores["before"],), "fails": (fails,), "after": (chores["after"],)}),
     )
     calendar = Calendar(now_s=0)
-    if is_told:
+    if is_reported:
         with pytest.raises(type(error)):
             run(FIRST_AFTER_S)
     else:
@@ -66,38 +65,18 @@ def test_a_chore_that_fails_keeps_no_other_and_is_tried_again_soon(
     assert run(FIRST_AFTER_S + AGAIN_S + EVERY_S) == ["fails"]
 
 
-def test_in_a_pass_a_chore_that_fails_keeps_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_chore_stops_no_other_in_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[str] = []
 
     def fails() -> None:
         raise DatabaseError("gone")
 
-    chores = {"fails": fails, "next": lambda: ran.append("next")}
-    monkeypatch.setattr(housekeeping, "_EACH_PASS", chores)
+    chores = Registry({"fails": (fails,), "next": (lambda: ran.append("next"),)})
+    monkeypatch.setattr(housekeeping, "EACH_PASS", chores)
     with pytest.raises(DatabaseError, match="gone"):
         housekeeping.run_each_pass()
     assert ran == ["next"]
 
 
 def test_the_archive_is_swept_daily() -> None:
-    assert "archive sweep" in housekeeping._CHORES
-
-
-def test_work_beside_that_fails_ends_its_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A reaper that no longer does half of its work must not go on as if it did."""
-    stop, other_stopped = threading.Event(), threading.Event()
-
-    def fails(_: threading.Event) -> None:
-        raise ValueError("a defect")
-
-    def waits(stop: threading.Event) -> None:
-        stop.wait(10)
-        other_stopped.set()
-
-    monkeypatch.setattr(threading, "excepthook", lambda _: None)
-    monkeypatch.setattr(housekeeping, "_BESIDE", {"waits": waits, "fails": fails})
-    for thread in housekeeping.beside_start(stop):
-        thread.join(10)
-    assert stop.is_set() and other_stopped.is_set()
-    monkeypatch.undo()
-    assert "webhooks" in housekeeping._BESIDE
+    assert housekeeping.DAILY.all("archive sweep")

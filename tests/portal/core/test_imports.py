@@ -10,7 +10,7 @@ HEAVY = ("torch", "torch_geometric", "transformers")
 
 
 def loaded_after(code: str) -> set[str]:
-    """Which heavy packages a fresh process has loaded after running the code."""
+    """Heavy packages that a fresh process has loaded after running the code."""
     script = f"{code}\nimport sys\nprint(*[name for name in {HEAVY!r} if name in sys.modules])"
     environment = os.environ | {"DJANGO_SETTINGS_MODULE": "portal.config.settings.test"}
     done = subprocess.run(

@@ -49,7 +49,7 @@ def test_a_name_of_invisible_characters_is_empty(name: str) -> None:
     assert name_clean(name) == ""
 
 
-def test_cleaning_twice_changes_nothing_and_case_is_folded_only_in_keys() -> None:
+def test_cleaning_is_idempotent_and_only_keys_fold_case() -> None:
     for name in ("SCHA\u0308DEL", "Straße", "a\u200b\u0308", "ΑΙ\u0345"):
         once = name_clean(name)
         assert name_clean(once) == once
@@ -58,6 +58,6 @@ def test_cleaning_twice_changes_nothing_and_case_is_folded_only_in_keys() -> Non
     assert name_clean("SCHA\u0308DEL ") == "SCHÄDEL"
 
 
-def test_a_text_keeps_its_lines_and_a_lone_surrogate_breaks_nothing() -> None:
+def test_line_breaks_remain_and_lone_surrogates_are_removed() -> None:
     assert text_clean("a\u0308\u200b  b \r\n\tc\x00\n") == "ä  b\n\tc"
     assert name_clean("a\ud800b") == "a?b"

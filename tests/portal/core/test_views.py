@@ -61,7 +61,7 @@ def test_a_bug_in_the_api_is_a_problem_without_a_trace(
         ("/api/v1/x/", False, "application/problem+json", False),
     ],
 )
-def test_an_error_is_told_as_the_caller_can_read_it(
+def test_errors_are_a_page_a_fragment_or_json_by_client(
     path: str, htmx: bool, media_type: str, has_page: bool, client: Client
 ) -> None:
     request = client.get("/nothing/").wsgi_request
@@ -76,7 +76,7 @@ def test_an_error_is_told_as_the_caller_can_read_it(
     assert middleware.process_exception(request, ValueError()) is None
 
 
-def test_a_stale_form_says_what_to_do(page: Client) -> None:
+def test_a_stale_form_gets_advice(page: Client) -> None:
     strict = Client(enforce_csrf_checks=True)
     response = strict.post("/accounts/login/", {"login": "a@b.example", "password": "x"})
     assert response.status_code == 403

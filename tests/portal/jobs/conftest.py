@@ -1,4 +1,4 @@
-"""Job kinds that tests register for themselves."""
+"""Fixture that registers kinds of jobs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def kind(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., str]]:
 
     def register(function: Callable[..., Any], **options: Any) -> str:
         name = f"test_{len(names)}"
-        tasks.task(name, **options)(function)
+        tasks.job_task(name, **options)(function)
         names.append(name)
         return name
 

@@ -1,4 +1,4 @@
-"""What the job templates say."""
+"""Template filters for jobs."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ from portal.jobs.templatetags.jobs import result_name
     ("key", "name"),
     [("canvas_id", "Canvas id"), ("width_px", "Width (px)"), ("seconds", "Seconds"), ("s", "S")],
 )
-def test_keys_of_results_read_as_names(key: str, name: str) -> None:
+def test_keys_of_results_are_formatted(key: str, name: str) -> None:
     assert result_name(key) == name

@@ -1,7 +1,8 @@
-"""Jobs over pages and REST: anonymous, another lab, each role, query counts."""
+"""Pages and REST endpoints of jobs."""
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Callable
 from typing import Any
@@ -12,8 +13,8 @@ from django.test import Client
 
 from portal.core.models import Event
 from portal.core.tasks import UserError
-from portal.jobs import ledger
-from portal.jobs.models import Job, JobState, WorkerSign
+from portal.jobs import claims
+from portal.jobs.models import Job, JobState, WorkerHeartbeat
 from portal.jobs.services import job_submit
 from portal.jobs.worker.runner import job_run
 from portal.labs.models import Lab, User
@@ -41,13 +42,13 @@ WRITES = ("/api/v1/jobs/{}/cancel/", "/api/v1/jobs/{}/retry/")
 
 
 @pytest.mark.parametrize("url", PAGES)
-def test_pages_send_strangers_to_the_sign_in(client: Client, job: Job, url: str) -> None:
+def test_pages_redirect_the_anonymous_to_the_login(client: Client, job: Job, url: str) -> None:
     answer = client.get(url.format(job.pk))
     assert answer.status_code == 302 and answer["Location"].startswith("/accounts/login/")
 
 
 @pytest.mark.parametrize("url", (*READS, *WRITES))
-def test_the_api_refuses_the_anonymous(client: Client, job: Job, url: str) -> None:
+def test_the_api_answers_401_to_the_anonymous(client: Client, job: Job, url: str) -> None:
     answer = client.post(url.format(job.pk)) if url in WRITES else client.get(url.format(job.pk))
     assert answer.status_code == 401
     assert answer["Content-Type"] == "application/problem+json"
@@ -68,14 +69,14 @@ def test_another_labs_job_is_not_found(
         assert api.post(url.format(job.pk)).status_code == 404
 
 
-def test_a_viewer_sees_but_does_not_cancel(viewer: User, job: Job, api_as: Any) -> None:
+def test_a_viewer_can_read_but_not_cancel(viewer: User, job: Job, api_as: Any) -> None:
     api = api_as(viewer)
     assert api.get(f"/api/v1/jobs/{job.pk}/").json()["state"] == "queued"
     refused = api.post(f"/api/v1/jobs/{job.pk}/cancel/")
     assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")
 
 
-def test_cancel_answers_202_and_a_second_time_409(api: Any, job: Job) -> None:
+def test_cancel_returns_202_and_then_409(api: Any, job: Job) -> None:
     answer = api.post(f"/api/v1/jobs/{job.pk}/cancel/")
     assert (answer.status_code, answer.json()["state"]) == (202, "cancelled")
     assert api.post(f"/api/v1/jobs/{job.pk}/cancel/").json()["code"] == "job-ended"
@@ -89,7 +90,7 @@ def test_a_retry_is_accepted_with_the_new_jobs_location(api: Any, job: Job) -> N
     assert answer.json()["id"] != str(job.pk)
 
 
-def test_a_failed_job_tells_its_reason_on_page_and_api(page: Client, api: Any, job: Job) -> None:
+def test_page_and_api_show_the_error_of_a_failed_job(page: Client, api: Any, job: Job) -> None:
     job_run(job.pk)
     assert b"slide.svs is empty." in page.get(f"/jobs/{job.pk}/").content
     assert api.get(f"/api/v1/jobs/{job.pk}/").json()["error"] == {
@@ -99,7 +100,7 @@ def test_a_failed_job_tells_its_reason_on_page_and_api(page: Client, api: Any, j
 
 
 @pytest.mark.parametrize("state", [JobState.FAILED, JobState.QUEUED])
-def test_no_page_tells_what_went_wrong_with_what_is_deleted(
+def test_no_page_shows_the_error_of_a_deleted_target(
     page: Client, job: Job, state: JobState
 ) -> None:
     Job.objects.update(
@@ -112,21 +113,28 @@ def test_no_page_tells_what_went_wrong_with_what_is_deleted(
         assert b"slide.svs" not in page.get(url.format(job.pk)).content, url
 
 
-def test_the_live_part_polls_until_the_end(page: Client, job: Job) -> None:
-    claimed = ledger.claim(job.pk, worker="w")
+def test_queue_and_id_of_a_job_are_behind_details(page: Client, job: Job) -> None:
+    text = page.get(f"/jobs/{job.pk}/").content.decode()
+    outside = re.sub(r"<details.*?</details>", "", text, flags=re.DOTALL)
+    for fact in (f"<code>{job.pk}</code>", "<dt>Queue</dt>"):
+        assert fact in text and fact not in outside
+
+
+def test_the_progress_polls_until_the_job_ends(page: Client, job: Job) -> None:
+    claimed = claims.claim(job.pk, worker="w")
     assert claimed is not None and claimed.lease_token is not None
-    ledger.renew(
+    claims.renew_lease(
         job.pk, claimed.lease_token, progress_done=30, progress_total=120, phase="reading tiles"
     )
     running = page.get(f"/jobs/{job.pk}/?part=progress").content.decode()
     assert "hx-trigger" in running and 'value="25"' in running and "Reading tiles" in running
-    ledger.end(ledger.held(job.pk, claimed.lease_token), job.pk, JobState.SUCCEEDED)
+    claims.end_job(claims.leased_job(job.pk, claimed.lease_token), job.pk, JobState.SUCCEEDED)
     ended = page.get(f"/jobs/{job.pk}/?part=progress")
     assert "hx-trigger" not in ended.content.decode()
     assert ended["HX-Trigger"] == "job-ended"
 
 
-def test_cancel_and_retry_by_page(page: Client, job: Job) -> None:
+def test_jobs_are_cancelled_and_retried_on_the_page(page: Client, job: Job) -> None:
     assert page.post(f"/jobs/{job.pk}/cancel/").status_code == 302
     job.refresh_from_db()
     assert job.state == JobState.CANCELLED
@@ -135,7 +143,7 @@ def test_cancel_and_retry_by_page(page: Client, job: Job) -> None:
 
 
 @pytest.mark.parametrize("url", ["/jobs/", "/api/v1/jobs/"])
-def test_lists_ask_the_same_number_of_queries_for_one_and_for_thirty(
+def test_lists_need_a_constant_number_of_queries(
     page: Client,
     api: Any,
     lab: Lab,
@@ -147,11 +155,11 @@ def test_lists_ask_the_same_number_of_queries_for_one_and_for_thirty(
     for _ in range(30):
         job_submit(kind=name, args={}, lab=lab, user=annotator)
     caller = api if url.startswith("/api") else page
-    with django_assert_max_num_queries(15):
+    with django_assert_max_num_queries(17):
         assert caller.get(url).status_code == 200
 
 
-def test_the_list_filters_by_state_and_has_an_empty_state(page: Client, job: Job) -> None:
+def test_the_list_filters_by_state(page: Client, job: Job) -> None:
     assert b"Prepare slide" in page.get("/jobs/?state=queued").content
     assert b"No such job" in page.get("/jobs/?state=failed").content
     assert b"No worker is running" in page.get("/jobs/").content
@@ -170,7 +178,7 @@ def test_the_list_filters_by_kind_and_person(
     assert b"No such job" in page.get("/jobs/?kind=nothing").content
 
 
-def test_a_waiting_job_tells_its_place_on_page_and_api(page: Client, api: Any, job: Job) -> None:
+def test_page_and_api_show_the_place_of_a_waiting_job(page: Client, api: Any, job: Job) -> None:
     found = api.get(f"/api/v1/jobs/{job.pk}/").json()
     assert found["wait"] == {"position": 1, "seconds": None}
     assert (found["priority"], found["outcome"], found["seconds_left"]) == ("interactive", "", None)
@@ -179,7 +187,7 @@ def test_a_waiting_job_tells_its_place_on_page_and_api(page: Client, api: Any, j
         assert b"Next in the queue" in page.get(url).content
 
 
-def test_an_outcome_is_neither_red_nor_done(
+def test_a_success_without_a_result_is_neutral(
     page: Client, kind: Callable[..., str], lab: Lab, annotator: User
 ) -> None:
     name = kind(lambda context: {"outcome": "no tissue", "reason": "the region is blank"})
@@ -190,34 +198,37 @@ def test_an_outcome_is_neither_red_nor_done(
     assert "pill--bad" not in body and "pill--ok" not in body
 
 
-def test_jobs_are_cancelled_together(
+def test_several_jobs_are_cancelled_at_once(
     page: Client, api: Any, lab: Lab, annotator: User, reviewer: User, name: str
 ) -> None:
     first, second, third = (
         job_submit(kind=name, args={}, lab=lab, user=annotator) for _ in range(3)
     )
     theirs = job_submit(kind=name, args={}, lab=lab, user=reviewer)
-    ledger.claim(third.pk, worker="w")
+    claims.claim(third.pk, worker="w")
     answer = api.post(
         "/api/v1/jobs/cancel/", {"ids": [str(first.pk), str(theirs.pk)]}, format="json"
     )
-    assert (answer.status_code, answer.json()) == (202, {"cancelled": 1, "stopping": 0, "kept": 1})
+    assert (answer.status_code, answer.json()) == (
+        202,
+        {"cancelled": 1, "stopping": 0, "not_cancelled": 1},
+    )
     ended = Event.objects.filter(name="job.ended").values_list("payload__job_id", flat=True)
     assert list(ended) == [str(first.pk)]
     page.post("/jobs/cancel/", {"job": [str(second.pk), "rubbish"]})
     second.refresh_from_db()
     assert (second.state, second.error_code) == (JobState.CANCELLED, "cancelled")
-    told = page.post("/jobs/cancel/", {"all": "1", "kind": name}, follow=True)
+    response = page.post("/jobs/cancel/", {"all": "1", "kind": name}, follow=True)
     assert (
         b"0 cancelled, 1 stopping, 1 not cancelled: started by others, or already ended."
-        in told.content
+        in response.content
     )
     third.refresh_from_db()
     theirs.refresh_from_db()
     assert third.cancel_requested and theirs.state == JobState.QUEUED
 
 
-def test_a_manager_cancels_all_and_an_empty_choice_nothing(
+def test_a_manager_cancels_all_jobs_and_an_empty_selection_none(
     manager: User, viewer: User, stranger: User, api_as: Any, job: Job
 ) -> None:
     url = "/api/v1/jobs/cancel/"
@@ -226,12 +237,12 @@ def test_a_manager_cancels_all_and_an_empty_choice_nothing(
     assert (refused.status_code, refused.json()["code"]) == (400, "nothing-open")
     assert api_as(viewer).post(url, {"state": "queued"}, format="json").status_code == 403
     done = api_as(manager).post(url, {"state": "queued"}, format="json").json()
-    assert done == {"cancelled": 1, "stopping": 0, "kept": 0}
+    assert done == {"cancelled": 1, "stopping": 0, "not_cancelled": 0}
 
 
-def test_the_list_says_what_networks_run_on(client: Client, annotator: User) -> None:
+def test_the_list_shows_the_device_of_the_networks(client: Client, annotator: User) -> None:
     client.force_login(annotator)
-    facts = {"queues": "default,gpu", "device": "Some GPU (cuda:0, 40 GiB)", "seen_at": Now()}
-    WorkerSign.objects.create(name="w", **facts)
+    facts = {"queues": "default,gpu", "device": "Some GPU (cuda:0, 40 GiB)", "last_seen_at": Now()}
+    WorkerHeartbeat.objects.create(name="w", **facts)
     page = client.get("/jobs/").content.decode()
     assert "1 worker; encoders and mosaics run on Some GPU (cuda:0, 40 GiB)." in page

@@ -6,15 +6,17 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
-from portal.labs import services
 from portal.labs.models import ApiToken, Lab, TokenScope, User
+from portal.labs.services.labs import lab_create
+from portal.labs.services.members import member_add
+from portal.labs.services.tokens import token_create
 
 pytestmark = pytest.mark.django_db
 TOKENS = "/api/v1/tokens/"
 
 
 def make_token(user: User, scope: TokenScope = TokenScope.WRITE) -> tuple[ApiToken, str]:
-    return services.token_create(user, name="x", scope=scope, expires_in=timedelta(days=1))
+    return token_create(user, name="x", scope=scope, expires_in=timedelta(days=1))
 
 
 @pytest.mark.parametrize("role", ["viewer", "annotator", "reviewer", "manager"])
@@ -30,12 +32,12 @@ def test_me_names_person_labs_and_role(
     assert body["token"] is None
 
 
-def test_me_asks_the_database_as_often_for_many_labs(
+def test_me_needs_equal_queries_for_many_labs(
     annotator: User, api: APIClient, django_assert_max_num_queries: Any
 ) -> None:
     for number in range(5):
-        lab = services.lab_create(f"Lab {number}")
-        services.member_add(lab, user=annotator, role="viewer")  # type: ignore[arg-type]
+        lab = lab_create(f"Lab {number}")
+        member_add(lab, user=annotator, role="viewer")  # type: ignore[arg-type]
     with django_assert_max_num_queries(2):
         assert len(api.get("/api/v1/me/").json()["memberships"]) == 6
 
@@ -84,7 +86,7 @@ def test_tokens_of_others_are_neither_listed_nor_found(
         assert token.is_live
 
 
-def test_revoking_over_rest_keeps_the_row(api: APIClient, annotator: User) -> None:
+def test_revoking_over_rest_retains_the_row(api: APIClient, annotator: User) -> None:
     token, _ = make_token(annotator)
     assert api.delete(f"{TOKENS}{token.id}/").status_code == 204
     assert api.get(f"{TOKENS}{token.id}/").json()["is_live"] is False
@@ -101,7 +103,7 @@ def test_a_token_cannot_manage_tokens(annotator: User, method: str) -> None:
 
 
 @pytest.mark.parametrize(("method", "url"), [("get", TOKENS), ("post", TOKENS)])
-def test_strangers_to_the_api_are_asked_to_sign_in(db: None, method: str, url: str) -> None:
+def test_unknown_clients_get_401(db: None, method: str, url: str) -> None:
     response = getattr(APIClient(), method)(url)
     assert response.status_code == 401
     assert response["Content-Type"] == "application/problem+json"

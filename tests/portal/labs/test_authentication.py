@@ -7,8 +7,8 @@ import pytest
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from portal.labs import services
 from portal.labs.models import ApiToken, Membership, TokenScope, User
+from portal.labs.services import tokens as services
 
 pytestmark = pytest.mark.django_db
 ME = "/api/v1/me/"
@@ -21,7 +21,7 @@ def token_and_secret(annotator: User) -> tuple[ApiToken, str]:
     )
 
 
-def ask(secret: str, method: str = "get", url: str = ME, scheme: str = "Bearer") -> Any:
+def request(secret: str, method: str = "get", url: str = ME, scheme: str = "Bearer") -> Any:
     return getattr(APIClient(), method)(url, HTTP_AUTHORIZATION=f"{scheme} {secret}")
 
 
@@ -39,7 +39,7 @@ def test_a_token_signs_its_owner_in(
     annotator: User, token_and_secret: tuple[ApiToken, str]
 ) -> None:
     token, secret = token_and_secret
-    body = ask(secret).json()
+    body = request(secret).json()
     assert body["user"]["email"] == annotator.email
     assert body["token"]["prefix"] == token.prefix
     assert body["token"]["scope"] == "read"
@@ -47,12 +47,12 @@ def test_a_token_signs_its_owner_in(
 
 
 def test_the_scheme_is_read_in_any_case_of_letters(token_and_secret: tuple[ApiToken, str]) -> None:
-    assert ask(token_and_secret[1], scheme="bearer").status_code == 200
+    assert request(token_and_secret[1], scheme="bearer").status_code == 200
 
 
 @pytest.mark.parametrize("secret", ["tess_nothing", "", "two words", "\u00fcml\u00e4ut"])
 def test_an_unknown_token_is_refused(secret: str, db: None) -> None:
-    response = ask(secret)
+    response = request(secret)
     assert_problem(response, 401, "token-unknown")
     assert response["WWW-Authenticate"].startswith("Bearer")
 
@@ -60,47 +60,47 @@ def test_an_unknown_token_is_refused(secret: str, db: None) -> None:
 def test_an_expired_token_is_refused(token_and_secret: tuple[ApiToken, str]) -> None:
     token, secret = token_and_secret
     ApiToken.objects.filter(pk=token.pk).update(expires_at=timezone.now())
-    assert_problem(ask(secret), 401, "token-expired")
+    assert_problem(request(secret), 401, "token-expired")
 
 
 def test_a_revoked_token_is_refused(token_and_secret: tuple[ApiToken, str]) -> None:
     token, secret = token_and_secret
     services.token_revoke(token)
-    assert_problem(ask(secret), 401, "token-revoked")
+    assert_problem(request(secret), 401, "token-revoked")
 
 
 def test_a_token_of_an_inactive_person_is_refused(
     annotator: User, token_and_secret: tuple[ApiToken, str]
 ) -> None:
     User.objects.filter(pk=annotator.pk).update(is_active=False)
-    assert_problem(ask(token_and_secret[1]), 401, "token-unknown")
+    assert_problem(request(token_and_secret[1]), 401, "token-unknown")
 
 
 def test_a_read_token_does_not_write(token_and_secret: tuple[ApiToken, str]) -> None:
-    response = ask(token_and_secret[1], "post", "/api/v1/cases/")
+    response = request(token_and_secret[1], "post", "/api/v1/cases/")
     assert_problem(response, 403, "token-scope")
 
 
-def test_a_token_sees_nothing_once_its_owner_left_the_lab(
+def test_a_token_sees_nothing_after_its_owner_left_the_lab(
     annotator: User, token_and_secret: tuple[ApiToken, str]
 ) -> None:
     Membership.objects.filter(user=annotator).delete()
-    assert ask(token_and_secret[1]).json()["memberships"] == []
+    assert request(token_and_secret[1]).json()["memberships"] == []
 
 
 def test_last_use_is_written_once_a_minute(
     token_and_secret: tuple[ApiToken, str], django_assert_num_queries: Any
 ) -> None:
     token, secret = token_and_secret
-    ask(secret)
+    request(secret)
     token.refresh_from_db()
     first = token.last_used_at
     assert first is not None
     with django_assert_num_queries(2):  # the token with its owner, the memberships
-        ask(secret)
+        request(secret)
     token.refresh_from_db()
     assert token.last_used_at == first
 
 
-def test_without_token_and_session_the_api_asks_to_sign_in(db: None) -> None:
+def test_without_token_and_session_the_api_answers_401(db: None) -> None:
     assert_problem(APIClient().get(ME), 401, "not-authenticated")

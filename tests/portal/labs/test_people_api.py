@@ -42,8 +42,8 @@ def test_a_role_is_changed_and_a_membership_ended(managing: APIClient, viewer: U
     assert managing.patch(path, {}).status_code == 400
     assert managing.delete(path).status_code == 204
     assert not viewer.memberships.exists()
-    told = set(Event.objects.values_list("name", flat=True))
-    assert {"member.role_changed", "member.removed"} <= told
+    found = set(Event.objects.values_list("name", flat=True))
+    assert {"member.role_changed", "member.removed"} <= found
 
 
 def test_the_last_manager_stays(managing: APIClient, manager: User) -> None:
@@ -69,7 +69,7 @@ def test_an_invitation_without_mail_answers_its_link_once(
     assert Invitation.objects.get().ended_at is not None
 
 
-def test_invitations_are_seen_by_managers_alone(
+def test_only_managers_see_invitations(
     managing: APIClient, api_as: Any, viewer: User, lab: Lab
 ) -> None:
     managing.post(INVITATIONS, {"email": "new@lab.example"})

@@ -7,9 +7,12 @@ import pytest
 from django.contrib.auth.models import AnonymousUser
 
 from portal.core.errors import ForbiddenError, NotFoundError
-from portal.labs import selectors, services
+from portal.labs import selectors
 from portal.labs.models import ApiToken, Lab, Membership, Role, TokenScope, User
 from portal.labs.rules import has_role, require_role, role_in
+from portal.labs.services.accounts import user_create
+from portal.labs.services.members import member_add
+from portal.labs.services.tokens import token_create
 
 pytestmark = pytest.mark.django_db
 
@@ -25,13 +28,13 @@ def test_a_stranger_has_no_role(lab: Lab, stranger: User) -> None:
     assert not has_role(stranger, lab.id, at_least=Role.VIEWER)
 
 
-def test_nothing_is_visible_to_nobody(viewer: User) -> None:
+def test_an_anonymous_user_sees_nothing(viewer: User) -> None:
     assert not Lab.objects.visible_to(AnonymousUser()).exists()
     assert not Membership.objects.visible_to(AnonymousUser()).exists()
     assert not ApiToken.objects.visible_to(AnonymousUser()).exists()
 
 
-def test_nothing_is_visible_to_an_inactive_person(viewer: User) -> None:
+def test_an_inactive_user_sees_nothing(viewer: User) -> None:
     viewer.is_active = False
     assert not Lab.objects.visible_to(viewer).exists()
     assert not Membership.objects.visible_to(viewer).exists()
@@ -49,8 +52,8 @@ def test_labs_and_members_of_others_are_not_found(
 
 
 def test_a_person_without_lab_finds_none(db: None) -> None:
-    with pytest.raises(NotFoundError, match="not a member"):
-        selectors.lab_get(services.user_create("alone@lab.example"))
+    with pytest.raises(NotFoundError, match="member"):
+        selectors.lab_get(user_create("alone@lab.example"))
 
 
 def test_members_come_managers_first(
@@ -63,13 +66,13 @@ def test_members_come_managers_first(
 def test_labs_with_role_are_those_where_it_suffices(
     lab: Lab, other_lab: Lab, manager: User
 ) -> None:
-    services.member_add(other_lab, user=manager, role=Role.VIEWER)
+    member_add(other_lab, user=manager, role=Role.VIEWER)
     assert list(selectors.labs_with_role(manager, at_least=Role.VIEWER)) == [lab, other_lab]
     assert list(selectors.labs_with_role(manager, at_least=Role.ANNOTATOR)) == [lab]
 
 
-def test_a_token_is_found_by_its_owner_alone(viewer: User, manager: User) -> None:
-    token, _ = services.token_create(
+def test_only_its_owner_finds_a_token(viewer: User, manager: User) -> None:
+    token, _ = token_create(
         viewer, name="mine", scope=TokenScope.READ, expires_in=timedelta(days=1)
     )
     assert selectors.token_get(viewer, token_id=token.id) == token

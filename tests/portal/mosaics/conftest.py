@@ -73,7 +73,7 @@ def blind_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run_job(job: Job | None) -> Job:
-    """Run the job here, through the ledger."""
+    """Run the job in this process."""
     from portal.jobs.worker.runner import job_run
 
     assert job is not None
@@ -85,7 +85,8 @@ def run_job(job: Job | None) -> Job:
 @pytest.fixture
 def ingest(storage: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Lab, User, Path], Video]:
     """``ingest(lab, user, file)``: a ready video in a case of its own, opened in this process."""
-    from portal.archive.services import case_create, item_receive
+    from portal.archive.services.cases import case_create
+    from portal.archive.services.items import item_receive
 
     world.in_process(monkeypatch)
 
@@ -112,7 +113,13 @@ def make_video(lab: Lab, user: User, *, accession: str = "V-1", name: str = "Swe
     case, _ = Case.objects.get_or_create(lab=lab, accession=accession)
     fields = {"lab": lab, "case": case, "name": name}
     canvas = Canvas.objects.create(
-        **fields, kind="video", width_px=100, height_px=80, pixels_path="-", content_hash="v"
+        **fields,
+        kind="video",
+        modality="endoscopy",
+        width_px=100,
+        height_px=80,
+        pixels_path="-",
+        content_hash="v",
     )
     asset = Asset.objects.create(
         lab=lab, sha256=uuid.uuid4().hex, size_bytes=1, media_type="video/mp4"
@@ -132,7 +139,7 @@ LEVEL = {
 
 
 def make_mosaic(video: Video, *, frames: int = 8) -> Mosaic:
-    """Rows of a built mosaic: frame i lies 10 i px to the right; 3 is skipped, 5 failed.
+    """Rows of a built mosaic: frame i is 10 i px to the right; 3 is skipped, 5 failed.
 
     Frames get sharper with time; those of an odd index have no bounds, as before there were any.
     """
@@ -141,6 +148,7 @@ def make_mosaic(video: Video, *, frames: int = 8) -> Mosaic:
         case_id=video.case_id,
         name="Sweep mosaic",
         kind="mosaic",
+        modality="endoscopy",
         width_px=90 + 10 * frames,
         height_px=80,
         levels=[LEVEL],
@@ -205,9 +213,9 @@ def foreign_built(other_lab: Lab, stranger: User) -> Mosaic:
 @pytest.fixture
 def mosaic(video: Video, annotator: User) -> Mosaic:
     """The sweep's mosaic, built."""
-    from portal.mosaics.services import mosaic_create
+    from portal.mosaics.services.mosaics import mosaic_create
 
-    asked = mosaic_create(video=video, user=annotator)
-    job = run_job(asked.job)
+    requested = mosaic_create(video=video, user=annotator)
+    job = run_job(requested.job)
     assert job.state == "succeeded", job.error_message + job.traceback
     return Mosaic.objects.select_related("canvas", "video__canvas", "case").get()

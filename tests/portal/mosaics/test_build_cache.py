@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from portal.annotations.services import roi_create
+from portal.annotations.services.rois import roi_create
 from portal.archive.models import Video
 from portal.jobs.models import Job
 from portal.labs.models import User
 from portal.mosaics.build_cache import build_cache_claim, build_cache_exists
 from portal.mosaics.models import Mosaic
-from portal.mosaics.services import mosaic_create
+from portal.mosaics.services.mosaics import mosaic_create
 from tests.portal.mosaics.conftest import run_job
 
 
-def test_a_build_that_was_stopped_goes_on_from_its_finished_stages(
+def test_a_stopped_build_resumes_from_its_finished_stages(
     video: Video, annotator: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import ml.mosaic as engine
@@ -35,10 +35,10 @@ def test_a_build_that_was_stopped_goes_on_from_its_finished_stages(
 
     monkeypatch.setattr(engine, "build_mosaic", watched)
     is_going_on = False
-    asked = mosaic_create(video=video, user=annotator)
-    assert run_job(asked.job).state == "cancelled"
+    requested = mosaic_create(video=video, user=annotator)
+    assert run_job(requested.job).state == "cancelled"
     assert phases[:2] == ["survey", "register"]
-    assert build_cache_exists(asked.mosaic)
+    assert build_cache_exists(requested.mosaic)
     is_going_on = True
     phases.clear()
     assert run_job(mosaic_create(video=video, user=annotator).job).state == "succeeded"
@@ -47,7 +47,7 @@ def test_a_build_that_was_stopped_goes_on_from_its_finished_stages(
     assert phases[-1] == "write"
 
 
-def test_a_longer_span_surveys_and_registers_its_new_frames_alone(
+def test_a_longer_span_processes_only_its_new_frames(
     video: Video, annotator: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import ml.mosaic as engine
@@ -80,10 +80,12 @@ def test_a_longer_span_surveys_and_registers_its_new_frames_alone(
     assert (roi.deleted_at, roi.version) == (None, 1), "the shorter one is left as it was"
 
 
-def test_a_build_beside_a_ghost_works_without_its_stages(video: Video, annotator: User) -> None:
-    asked = mosaic_create(video=video, user=annotator)
-    with build_cache_claim(asked.mosaic) as mine:
+def test_a_build_concurrent_to_a_lost_one_works_without_its_stages(
+    video: Video, annotator: User
+) -> None:
+    requested = mosaic_create(video=video, user=annotator)
+    with build_cache_claim(requested.mosaic) as mine:
         assert mine is not None
-        with build_cache_claim(asked.mosaic) as other:
+        with build_cache_claim(requested.mosaic) as other:
             assert other is None
-        assert run_job(asked.job).state == "succeeded"
+        assert run_job(requested.job).state == "succeeded"

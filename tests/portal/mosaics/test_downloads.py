@@ -14,7 +14,7 @@ from PIL import Image
 from rest_framework.test import APIClient
 
 from ml.imaging.slides.pyramids import write_pyramid
-from portal.archive import storage as archive_storage
+from portal.archive.storage import files as archive_storage
 from portal.core.errors import UnavailableError
 from portal.mosaics import downloads
 from portal.mosaics.models import Mosaic
@@ -44,7 +44,9 @@ def picture(answer: Any) -> Image.Image:
     return Image.open(io.BytesIO(b"".join(answer.streaming_content)))
 
 
-def test_the_longer_side_is_as_asked_and_nothing_is_enlarged(api: APIClient, large: Mosaic) -> None:
+def test_the_longer_side_has_the_requested_length_without_enlarging(
+    api: APIClient, large: Mosaic
+) -> None:
     png = picture(api.get(url(large), {"size": 160}))
     assert (png.format, png.size) == ("PNG", (160, 90))
     assert np.abs(np.asarray(png)[..., :3].astype(int) - GREEN).max() <= 3
@@ -108,10 +110,10 @@ def test_one_that_takes_too_long_is_stopped(
 
 def test_one_at_a_time_in_a_process(large: Mosaic, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second waits for the first, and gives up in time where that one does not end."""
-    begun, go_on = threading.Event(), threading.Event()
+    started, go_on = threading.Event(), threading.Event()
 
     def write(source: Path, target: Path, size_px: int, *, ends: float) -> None:
-        begun.set()
+        started.set()
         go_on.wait(10)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(b"png")
@@ -120,7 +122,7 @@ def test_one_at_a_time_in_a_process(large: Mosaic, monkeypatch: pytest.MonkeyPat
     target = archive_storage.cache_folder(large.pk) / "one.png"
     first = threading.Thread(target=downloads._make_png, args=(target, target, 100))
     first.start()
-    assert begun.wait(10)
+    assert started.wait(10)
     monkeypatch.setattr(downloads, "PNG_WITHIN_S", 0.05)
     with pytest.raises(UnavailableError, match="Other pictures are being made"):
         downloads._make_png(target, target, 100)

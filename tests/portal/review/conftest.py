@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from portal.annotations.models import Label, Roi
-from portal.annotations.services import label_set_ensure, roi_create
+from portal.annotations.services.labels import label_set_ensure
+from portal.annotations.services.rois import roi_create
 from portal.archive.models import Canvas
 from portal.labs.models import Lab, User
-from portal.review.services import rois_review
+from portal.review.services.verdicts import rois_review
 from tests.portal.annotations.conftest import make_canvas
 from tests.portal.annotations.support import box
 

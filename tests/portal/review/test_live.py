@@ -12,17 +12,16 @@ from django.test import Client
 from django.utils import timezone
 
 from portal.annotations.models import Roi
-from portal.annotations.services import roi_create, roi_delete
+from portal.annotations.services.rois import roi_create, roi_delete
 from portal.archive.models import Canvas
-from portal.archive.services import share_accept, share_offer
+from portal.archive.services.sharing import share_accept, share_offer
 from portal.core.errors import ForbiddenError
 from portal.labs.models import Lab, User
 from portal.labs.session_life import SEEN
-from portal.review.api.told import RENEWED_S
+from portal.review.api.live_answers import RENEWED_S
 from portal.review.models import CanvasPresence
-from portal.review.selectors import canvas_now
-from portal.review.selectors.live import AWAY_S, MOST_CHANGES, initials_of
-from portal.review.services import presence_end, presence_note
+from portal.review.selectors.live import AWAY_S, MAX_CHANGES, canvas_now, initials_of
+from portal.review.services.presence import presence_end, presence_note
 from tests.portal.annotations.support import box
 
 TAB = uuid.uuid4()
@@ -33,17 +32,17 @@ def now_of(user: User, canvas: Canvas, *, ago_s: float = 0) -> Any:
     return canvas_now(user, canvas, since=since, tab=None)
 
 
-def test_changes_of_others_are_told_by_version(
+def test_changes_of_others_are_listed_by_version(
     canvas: Canvas, roi: Roi, annotator: User, reviewer: User
 ) -> None:
-    (told,) = now_of(reviewer, canvas).changed
-    assert (told.id, told.version, told.is_deleted) == (roi.pk, 2, False)
+    (found,) = now_of(reviewer, canvas).changed
+    assert (found.id, found.version, found.is_deleted) == (roi.pk, 2, False)
     roi_delete(roi=roi, user=annotator, expected_version=2)
-    (told,) = now_of(reviewer, canvas).changed
-    assert (told.version, told.is_deleted) == (3, True)
+    (found,) = now_of(reviewer, canvas).changed
+    assert (found.version, found.is_deleted) == (3, True)
 
 
-def test_what_is_old_is_not_told_and_what_was_committed_late_is(
+def test_old_changes_are_omitted_and_late_commits_included(
     canvas: Canvas, roi: Roi, reviewer: User
 ) -> None:
     stamp = timezone.now() - timedelta(seconds=10)  # before the cursor, by less than a write takes
@@ -53,20 +52,20 @@ def test_what_is_old_is_not_told_and_what_was_committed_late_is(
     assert now_of(reviewer, canvas).changed == ()
 
 
-def test_nothing_new_has_the_same_tag_until_the_cursor_is_old(
+def test_without_changes_the_etag_is_stable_until_the_cursor_expires(
     api_as: Any, canvas: Canvas, roi: Roi, reviewer: User
 ) -> None:
-    def asked(*, ago_s: float, etag: str = "") -> Any:
+    def poll(*, ago_s: float, etag: str = "") -> Any:
         since = timezone.now() - timedelta(seconds=ago_s)
-        url, told = f"/api/v1/canvases/{canvas.pk}/live/", {"If-None-Match": etag}
-        return api_as(reviewer).get(url, {"since": since.isoformat()}, headers=told)
+        url, found = f"/api/v1/canvases/{canvas.pk}/live/", {"If-None-Match": etag}
+        return api_as(reviewer).get(url, {"since": since.isoformat()}, headers=found)
 
-    first = asked(ago_s=1)
-    assert asked(ago_s=1, etag=first["ETag"]).status_code == 304
-    renewed = asked(ago_s=RENEWED_S + 1, etag=first["ETag"])
+    first = poll(ago_s=1)
+    assert poll(ago_s=1, etag=first["ETag"]).status_code == 304
+    renewed = poll(ago_s=RENEWED_S + 1, etag=first["ETag"])
     assert (renewed.status_code, renewed.json()["cursor"] > first.json()["cursor"]) == (200, True)
     presence_note(canvas=canvas, user=roi.created_by, tab=TAB)
-    assert asked(ago_s=1, etag=first["ETag"]).status_code == 200
+    assert poll(ago_s=1, etag=first["ETag"]).status_code == 200
 
 
 def test_a_change_brings_its_roi_and_a_large_or_older_one_does_not(
@@ -74,9 +73,9 @@ def test_a_change_brings_its_roi_and_a_large_or_older_one_does_not(
 ) -> None:
     client, url = api_as(reviewer), f"/api/v1/canvases/{canvas.pk}/live/"
     long_ago = {"since": (timezone.now() - timedelta(seconds=9)).isoformat()}
-    (told,) = client.get(url, long_ago).json()["changed"]
+    (reported,) = client.get(url, long_ago).json()["changed"]
     found = client.get("/api/v1/rois/", {"canvas": str(canvas.pk), "ids": str(roi.pk)}).json()
-    assert told == {
+    assert reported == {
         "id": str(roi.pk),
         "version": 2,
         "is_deleted": False,
@@ -84,19 +83,19 @@ def test_a_change_brings_its_roi_and_a_large_or_older_one_does_not(
     }
     later = {"since": (timezone.now() + timedelta(seconds=9)).isoformat()}
     assert client.get(url, later).json()["changed"][0]["roi"] is None
-    monkeypatch.setattr("portal.review.api.told.ROI_CHARS", 9)
+    monkeypatch.setattr("portal.review.api.live_answers.MAX_ROI_CHARS", 9)
     assert client.get(url, long_ago).json()["changed"][0]["roi"] is None
 
 
 def test_too_many_changes_are_not_listed(
     canvas: Canvas, annotator: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("portal.review.selectors.live.MOST_CHANGES", 2)
+    monkeypatch.setattr("portal.review.selectors.live.MAX_CHANGES", 2)
     for left in range(3):
         roi_create(canvas=canvas, user=annotator, geometry=box(left, 1, left + 9, 9))
     now = now_of(annotator, canvas)
     assert (len(now.changed), now.has_more) == (2, True)
-    assert MOST_CHANGES > 200
+    assert MAX_CHANGES > 200
 
 
 def test_people_are_here_until_they_leave_or_fall_silent(
@@ -123,7 +122,7 @@ def test_a_page_does_not_meet_itself_but_another_of_the_same_person(
     assert len(canvas_now(annotator, canvas, since=since, tab=uuid.uuid4()).people) == 1
 
 
-def test_guests_see_changes_and_nobody_and_are_not_seen(
+def test_guests_see_changes_but_no_people_and_are_not_listed(
     lab: Lab, other_lab: Lab, canvas: Canvas, roi: Roi, manager: User, stranger: User
 ) -> None:
     until = timezone.localdate() + timedelta(days=9)
@@ -136,14 +135,16 @@ def test_guests_see_changes_and_nobody_and_are_not_seen(
     assert [one.id for one in now_of(stranger, canvas).changed] == [roi.pk]
 
 
-def test_another_labs_canvas_tells_nothing(api_as: Any, canvas: Canvas, stranger: User) -> None:
+def test_changes_of_another_labs_canvas_are_not_listed(
+    api_as: Any, canvas: Canvas, stranger: User
+) -> None:
     url = f"/api/v1/canvases/{canvas.pk}/live/"
     assert api_as(stranger).get(url).status_code == 404
     assert api_as(stranger).put(url, {"tab": str(TAB)}, format="json").status_code == 404
     assert not CanvasPresence.objects.exists()
 
 
-def test_over_rest_nothing_new_is_304_in_few_queries(
+def test_rest_answers_304_without_changes_in_few_queries(
     api_as: Any,
     canvas: Canvas,
     roi: Roi,
@@ -158,9 +159,9 @@ def test_over_rest_nothing_new_is_304_in_few_queries(
     body = first.json()
     assert [one["version"] for one in body["changed"]] == [2]
     assert [one["name"] for one in body["people"]] == [str(annotator)]
-    asked = {"since": body["cursor"]}
+    params = {"since": body["cursor"]}
     with django_assert_max_num_queries(5):  # the canvas, changes, their ROIs, people
-        again = client.get(url, asked, headers={"If-None-Match": first["ETag"]})
+        again = client.get(url, params, headers={"If-None-Match": first["ETag"]})
     assert (again.status_code, again.content) == (304, b"")
     found = client.get("/api/v1/rois/", {"canvas": str(canvas.pk), "ids": str(roi.pk)})
     assert found.json()["results"][0]["version"] == 2
@@ -170,7 +171,7 @@ def test_over_rest_nothing_new_is_304_in_few_queries(
     assert client.get(url).json()["people"] == []
 
 
-def test_an_open_page_alone_keeps_no_session_alive(
+def test_an_open_page_does_not_prolong_a_session(
     client: Client, canvas: Canvas, viewer: User
 ) -> None:
     client.force_login(viewer)

@@ -10,21 +10,21 @@ from django.test import Client
 from django.utils import timezone
 
 from portal.annotations.models import Label, Roi
-from portal.annotations.services import roi_create
+from portal.annotations.services.rois import roi_create
 from portal.archive.models import Canvas
 from portal.labs.models import User
 from portal.review.models import RoiComment
-from portal.review.services import comment_add
+from portal.review.services.comments import comment_add
 from tests.portal.annotations.support import box
 
 QUEUE, REVIEW = "/api/v1/reviews/", "/api/v1/rois/review/"
 
 
-def found(client: Any, **asked: Any) -> list[str]:
-    return [row["id"] for row in client.get(QUEUE, asked).json()["results"]]
+def found(client: Any, **requested: Any) -> list[str]:
+    return [row["id"] for row in client.get(QUEUE, requested).json()["results"]]
 
 
-def test_the_queue_holds_what_was_submitted(
+def test_the_queue_contains_submitted_rois(
     api_as: Any, roi: Roi, canvas: Canvas, annotator: User, reviewer: User
 ) -> None:
     draft = roi_create(canvas=canvas, user=annotator, geometry=box(1, 1, 9, 9)).roi
@@ -37,7 +37,7 @@ def test_the_queue_holds_what_was_submitted(
 
 
 @pytest.mark.parametrize(
-    ("asked", "is_found"),
+    ("requested", "is_found"),
     [
         ({"case": "a-1"}, True),
         ({"case": "B-"}, False),
@@ -46,9 +46,9 @@ def test_the_queue_holds_what_was_submitted(
     ],
 )
 def test_filters_narrow_the_queue(
-    api_as: Any, roi: Roi, reviewer: User, asked: dict[str, str], is_found: bool
+    api_as: Any, roi: Roi, reviewer: User, requested: dict[str, str], is_found: bool
 ) -> None:
-    assert bool(found(api_as(reviewer), **asked)) is is_found
+    assert bool(found(api_as(reviewer), **requested)) is is_found
 
 
 def test_filters_by_label_and_person(
@@ -67,12 +67,12 @@ def test_verdicts_and_comments_over_rest(api_as: Any, roi: Roi, reviewer: User) 
         {"id": str(roi.pk), "outcome": "done", "detail": "", "version": 3}
     ]
     thread = f"/api/v1/rois/{roi.pk}/thread/"
-    said = client.post(thread, {"text": "See the left rim."}, format="json")
-    assert said.status_code == 201
-    assert (said.json()["kind"], said.json()["text"]) == ("comment", "See the left rim.")
+    response = client.post(thread, {"text": "See the left rim."}, format="json")
+    assert response.status_code == 201
+    assert (response.json()["kind"], response.json()["text"]) == ("comment", "See the left rim.")
     entries = client.get(thread).json()["results"]
     assert [row["kind"] for row in entries] == ["submitted", "rejected", "comment"]
-    assert (entries[1]["text"], entries[2]) == ("Too wide.", said.json())
+    assert (entries[1]["text"], entries[2]) == ("Too wide.", response.json())
     assert client.get(QUEUE, {"state": "rejected"}).json()["results"][0]["comment_count"] == 2
 
 
@@ -84,14 +84,14 @@ def test_a_long_thread_comes_in_pages(
         comment_add(roi=roi, user=reviewer, text=f"{number}")
     RoiComment.objects.update(created_at=timezone.now())  # at the same moment
     with django_assert_max_num_queries(8):
-        whole = client.get(thread).json()
-    assert (len(whole["results"]), whole["next"]) == (5, None)
+        all_rows = client.get(thread).json()
+    assert (len(all_rows["results"]), all_rows["next"]) == (5, None)
     first = client.get(thread, {"page_size": 2}).json()
     second = client.get(first["next"]).json()
     comment_add(roi=roi, user=reviewer, text="the last word")
     third = client.get(second["next"]).json()
     found = [*first["results"], *second["results"], *third["results"]]
-    assert found[:5] == whole["results"]
+    assert found[:5] == all_rows["results"]
     assert [row["text"] for row in found[5:]] == ["the last word"]
     assert client.get(third["previous"]).json()["results"] == second["results"]
 

@@ -7,21 +7,19 @@ from typing import Any
 import pytest
 
 from portal.annotations.models import Label, Roi, RoiRevision
-from portal.annotations.services import (
-    RoiChanges,
-    label_create,
-    label_merge,
-    review_rules_set,
-    roi_create,
-    roi_update,
-)
+from portal.annotations.services.fields import RoiChanges
+from portal.annotations.services.labels import label_create
+from portal.annotations.services.merges import label_merge
+from portal.annotations.services.reviewing import review_rules_set
+from portal.annotations.services.rois import roi_create, roi_update
 from portal.archive.models import Canvas
 from portal.core.errors import ForbiddenError, InvalidInputError
 from portal.core.models import Event
 from portal.labs.models import Lab, User
 from portal.review.models import RoiComment
-from portal.review.selectors import thread_of
-from portal.review.services import RoiVerdict, comment_add, rois_review
+from portal.review.selectors.threads import thread_of
+from portal.review.services.comments import comment_add
+from portal.review.services.verdicts import RoiVerdict, rois_review
 from tests.portal.annotations.support import box
 
 
@@ -36,7 +34,7 @@ def test_a_verdict_is_a_revision_with_who_and_when(roi: Roi, reviewer: User) -> 
     assert last.created_at is not None
 
 
-def test_the_thread_tells_steps_and_words_in_order(
+def test_the_thread_lists_steps_and_comments_in_order(
     roi: Roi, annotator: User, reviewer: User
 ) -> None:
     judged(reviewer, roi, "rejected", 2, "Too wide.")
@@ -47,8 +45,8 @@ def test_the_thread_tells_steps_and_words_in_order(
     )
     judged(annotator, roi, "submitted", 4)
     judged(reviewer, roi, "accepted", 5)
-    told = [(one.kind, one.text, one.version) for one in thread_of(roi)]
-    assert told == [
+    found = [(one.kind, one.text, one.version) for one in thread_of(roi)]
+    assert found == [
         ("submitted", "", 2),
         ("rejected", "Too wide.", 3),
         ("comment", "Narrower now.", 3),
@@ -59,7 +57,7 @@ def test_the_thread_tells_steps_and_words_in_order(
     assert [one.author for one in thread_of(roi)][:2] == [str(annotator), str(reviewer)]
 
 
-def test_a_draft_is_not_judged_and_an_annotator_judges_nothing(
+def test_a_draft_cannot_be_judged_and_an_annotator_cannot_judge(
     canvas: Canvas, roi: Roi, annotator: User, reviewer: User
 ) -> None:
     draft = roi_create(canvas=canvas, user=annotator, geometry=box(1, 1, 9, 9)).roi
@@ -87,7 +85,7 @@ def test_a_verdict_sent_twice_counts_once(roi: Roi, reviewer: User) -> None:
     assert RoiComment.objects.count() == 1
 
 
-def test_where_the_lab_says_so_somebody_else_judges(
+def test_a_lab_may_require_a_second_person_to_judge(
     lab: Lab, canvas: Canvas, reviewer: User, manager: User, label: Label
 ) -> None:
     own = roi_create(canvas=canvas, user=reviewer, geometry=box(1, 1, 9, 9)).roi
@@ -103,20 +101,20 @@ def test_where_the_lab_says_so_somebody_else_judges(
     assert judged(reviewer, own, "accepted", 4).outcome == "done"
 
 
-@pytest.mark.parametrize("what", ["geometry", "label"])
-def test_whoever_changes_and_submits_at_once_has_made_it_their_own(
+@pytest.mark.parametrize("changed_field", ["geometry", "label"])
+def test_changing_and_submitting_at_once_changes_the_author(
     lab: Lab,
     canvas: Canvas,
     annotator: User,
     reviewer: User,
     manager: User,
     label: Label,
-    what: str,
+    changed_field: str,
 ) -> None:
     review_rules_set(lab=lab, user=manager, may_judge_own=False)
     drawn = roi_create(canvas=canvas, user=annotator, geometry=box(1, 1, 9, 9)).roi
     changes = RoiChanges(review_state="submitted")
-    if what == "geometry":
+    if changed_field == "geometry":
         changes["geometry"] = box(2, 2, 9, 9)
     else:
         changes["label"] = label
@@ -125,7 +123,7 @@ def test_whoever_changes_and_submits_at_once_has_made_it_their_own(
     assert judged(manager, drawn, "accepted", 2).outcome == "done"
 
 
-def test_whoever_changes_neither_outline_nor_label_has_not_made_it_their_own(
+def test_submitting_without_a_change_does_not_change_the_author(
     lab: Lab, canvas: Canvas, annotator: User, reviewer: User, manager: User, label: Label
 ) -> None:
     review_rules_set(lab=lab, user=manager, may_judge_own=False)
@@ -151,7 +149,7 @@ def test_a_correction_and_its_acceptance_are_not_one_step_there(
         )
 
 
-def test_a_change_of_what_was_accepted_is_judged_again_even_if_it_names_that_state(
+def test_a_change_of_an_accepted_roi_is_judged_again_even_if_it_names_that_state(
     api_as: Any, roi: Roi, annotator: User, reviewer: User
 ) -> None:
     def patched(user: User, version: int, **body: Any) -> Any:
@@ -164,20 +162,20 @@ def test_a_change_of_what_was_accepted_is_judged_again_even_if_it_names_that_sta
         assert patched(annotator, 3, **change, **accepted).status_code == 403
     same = patched(annotator, 3, **accepted)
     assert (same.status_code, same["ETag"]) == (200, '"3"')
-    kept = patched(reviewer, 3, geometry=box(0, 0, 50, 50), **accepted)
-    assert (kept.status_code, kept.json()["review_state"]) == (200, "accepted")
+    stored = patched(reviewer, 3, geometry=box(0, 0, 50, 50), **accepted)
+    assert (stored.status_code, stored.json()["review_state"]) == (200, "accepted")
     redrawn = patched(annotator, 4, geometry=box(0, 0, 60, 60))
     assert redrawn.json()["review_state"] == "draft"
 
 
-def test_only_managers_say_how_the_lab_reviews(lab: Lab, reviewer: User, manager: User) -> None:
+def test_only_managers_configure_the_review(lab: Lab, reviewer: User, manager: User) -> None:
     with pytest.raises(ForbiddenError):
         review_rules_set(lab=lab, user=reviewer, may_judge_own=False)
     review_rules_set(lab=lab, user=manager, may_judge_own=False)
     assert Event.objects.get(name="review_rules.changed").payload["may_judge_own"] is False
 
 
-def test_nothing_of_another_lab_is_judged_or_told(roi: Roi, stranger: User) -> None:
+def test_rois_of_another_lab_are_neither_judged_nor_listed(roi: Roi, stranger: User) -> None:
     verdict = judged(stranger, roi, "accepted", 2)
     assert (verdict.outcome, verdict.version) == ("not-found", None)
     roi.refresh_from_db()
@@ -185,6 +183,6 @@ def test_nothing_of_another_lab_is_judged_or_told(roi: Roi, stranger: User) -> N
 
 
 @pytest.mark.parametrize("text", ["", "   ", "x" * 2001])
-def test_a_comment_says_something_and_not_too_much(roi: Roi, annotator: User, text: str) -> None:
+def test_a_comment_is_neither_empty_nor_too_long(roi: Roi, annotator: User, text: str) -> None:
     with pytest.raises(InvalidInputError, match="characters"):
         comment_add(roi=roi, user=annotator, text=text)

@@ -4,8 +4,7 @@
 """
 
 from tessera_client.aio import AsyncClient
-from tessera_client.answers import Hit, Learning, RegionMap, Report, Similar
-from tessera_client.problems import (
+from tessera_client.errors import (
     BusyError,
     ConflictError,
     InvalidError,
@@ -16,10 +15,11 @@ from tessera_client.problems import (
     TesseraError,
     UnreachableError,
 )
+from tessera_client.models import Canvas, Case, Job, Label, Mosaic, Roi, Slide, ThreadEntry, Video
+from tessera_client.results import Hit, Learning, RegionMap, Report, Similar
 from tessera_client.shapes import geojson_of, shape_of, table_of
-from tessera_client.streams import Happened
+from tessera_client.streams import Event
 from tessera_client.sync import Client
-from tessera_client.things import Canvas, Case, Job, Label, Mosaic, Roi, Slide, ThreadEntry, Video
 
 __all__ = [
     "AsyncClient",
@@ -28,7 +28,7 @@ __all__ = [
     "Case",
     "Client",
     "ConflictError",
-    "Happened",
+    "Event",
     "Hit",
     "InvalidError",
     "Job",

@@ -1,6 +1,6 @@
 """``tessera-upload --case T-1001 FILES``: upload slides and videos from the command line.
 
-Folders are sent whole; files that make up one slide (MRXS, VMS, VMU, DICOM, OME-Zarr) go together.
+All files of a folder are sent; those of one slide (MRXS, VMS, VMU, DICOM, OME-Zarr) go together.
 """
 
 from __future__ import annotations
@@ -12,30 +12,30 @@ import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 
+from tessera_client.errors import SignInError, TesseraError, UnreachableError
 from tessera_client.files import bar
-from tessera_client.problems import SignInError, TesseraError, UnreachableError
-from tessera_client.sets import things_in
+from tessera_client.models import Case
+from tessera_client.sets import find_uploads
 from tessera_client.sync import Client
-from tessera_client.things import Case
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Upload the files in turn; returns 1 if one failed, 2 if a setting is missing."""
-    given = _arguments().parse_args(argv)
+    options = _arguments().parse_args(argv)
     token = os.environ.get("TESSERA_TOKEN", "")
-    if not given.url or not token:
+    if not options.url or not token:
         print("Set TESSERA_URL (or --url) and TESSERA_TOKEN.", file=sys.stderr)
         return 2
-    paths, failed = _sent(given.files)
-    with Client(given.url, token) as tessera:
+    paths, failed = _paths_to_send(options.files)
+    with Client(options.url, token) as tessera:
         try:
-            case = _case(tessera, given.case, given.create)
+            case = _case(tessera, options.case, options.create)
         except TesseraError as error:
-            print(f"{given.case}: {error}", file=sys.stderr)
+            print(f"{options.case}: {error}", file=sys.stderr)
             return 1
         for path in paths:
             try:
-                item = tessera.upload(case, path, progress=bar(path.name) if given.bar else False)
+                item = tessera.upload(case, path, progress=bar(path.name) if options.bar else False)
             except (SignInError, UnreachableError) as error:
                 print(f"{path}: {error}", file=sys.stderr)
                 return 1  # the next file would not fare better
@@ -47,13 +47,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 1 if failed else 0
 
 
-def _sent(named: Sequence[Path]) -> tuple[list[Path], int]:
-    """The paths to send, and how many of the named ones could not be read."""
+def _paths_to_send(given: Sequence[Path]) -> tuple[list[Path], int]:
+    """Return the paths to send, and the number of paths that could not be read."""
     paths: list[Path] = []
     failed = 0
-    for path in named:
+    for path in given:
         try:
-            paths += things_in(path) if path.is_dir() else [path]
+            paths += find_uploads(path) if path.is_dir() else [path]
         except OSError as error:
             print(f"{path}: {error}", file=sys.stderr)
             failed += 1
@@ -73,9 +73,9 @@ def _arguments() -> argparse.ArgumentParser:
 
 
 def _case(tessera: Client, accession: str, create: bool) -> Case:
-    wanted = unicodedata.normalize("NFC", " ".join(accession.split()))
-    for case in tessera.cases(accession=wanted):
-        if case.accession == wanted:
+    normalized = unicodedata.normalize("NFC", " ".join(accession.split()))
+    for case in tessera.cases(accession=normalized):
+        if case.accession == normalized:
             return case
     if not create:
         raise TesseraError("no such case; --create creates it")

@@ -18,12 +18,12 @@ from urllib.parse import unquote
 from tessera_client.sets import PackedSet, set_of
 
 Progress = Callable[[int, int], None]
-"""Called with the bytes that have arrived at the portal, and the bytes of the file."""
+"""Called with the bytes received by the portal, and the bytes of the file."""
 
-_WHOLE_NAME = re.compile(r"filename\*\s*=\s*utf-8'[^']*'([^;\s]+)", re.IGNORECASE)
+_ENCODED_NAME = re.compile(r"filename\*\s*=\s*utf-8'[^']*'([^;\s]+)", re.IGNORECASE)
 _PLAIN_NAME = re.compile(r'filename\s*=\s*"?([^";]+)', re.IGNORECASE)
 PIECE_BYTES = 8 * 2**20
-"""Sent by one request: a lost connection costs at most this much."""
+"""Bytes of one request: a lost connection costs at most this much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +50,15 @@ class LocalFile:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
             return cls(path, os.fstat(file.fileno()).st_size, digest)
 
-    def bytes_from(self, offset: int, most: int) -> bytes:
-        """``most`` bytes from ``offset`` on, fewer at the end."""
+    def bytes_from(self, offset: int, max_bytes: int) -> bytes:
+        """``count`` bytes from ``offset`` on, fewer at the end."""
         with self.path.open("rb") as file:
             file.seek(offset)
-            return file.read(most)
+            return file.read(max_bytes)
 
 
-Sent = LocalFile | PackedSet
-"""What is sent in pieces."""
+UploadSource = LocalFile | PackedSet
+"""A file or archive to send in pieces."""
 
 
 def checksum(piece: bytes) -> str:
@@ -66,13 +66,13 @@ def checksum(piece: bytes) -> str:
     return f"sha256 {base64.b64encode(hashlib.sha256(piece).digest()).decode()}"
 
 
-def metadata(**said: str) -> str:
+def metadata(**values: str) -> str:
     """``Upload-Metadata``: keys with base64 values."""
-    return ",".join(f"{k} {base64.b64encode(v.encode()).decode()}" for k, v in said.items() if v)
+    return ",".join(f"{k} {base64.b64encode(v.encode()).decode()}" for k, v in values.items() if v)
 
 
-def transfer_key(server: str, case: str, file: Sent) -> str:
-    """The name under which a transfer is kept until it is finished."""
+def transfer_key(server: str, case: str, file: UploadSource) -> str:
+    """Key of an unfinished transfer."""
     return hashlib.sha256(f"{server} {case} {file.sha256}".encode()).hexdigest()
 
 
@@ -83,18 +83,18 @@ class OpenTransfers:
         self.path = path or _cache_folder() / "transfers.json"
 
     def get(self, key: str) -> str | None:
-        """The address of an unfinished transfer; None if there is none."""
+        """Address of an unfinished transfer; None if there is none."""
         address = self._read().get(key)
         return address if isinstance(address, str) else None
 
     def put(self, key: str, address: str | None) -> None:
-        """Keep an address, or forget it (None); in a folder that is read-only nothing is kept."""
+        """Store an address, or delete it (None); does nothing in a read-only folder."""
         known = {**self._read(), key: address}
-        kept = {name: value for name, value in known.items() if value}
+        addresses = {name: value for name, value in known.items() if value}
         part = self.path.with_suffix(f".{os.getpid()}")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            part.write_text(json.dumps(kept))
+            part.write_text(json.dumps(addresses))
             part.replace(self.path)
         except OSError:
             part.unlink(missing_ok=True)
@@ -108,20 +108,20 @@ class OpenTransfers:
 
 
 class Download:
-    """Writes a file that appears only when it is complete.
+    """Writer of a file that appears only when it is complete.
 
     Args:
-        path: of the file, or a folder that is there: the file gets the portal's name in it.
+        path: of the file, or an existing folder, in which the file gets the portal's name.
     """
 
     def __init__(self, path: str | Path) -> None:
-        self._given = Path(path)
-        self.take_name("")
+        self._target = Path(path)
+        self.set_name("")
 
-    def take_name(self, disposition: str) -> None:
+    def set_name(self, disposition: str) -> None:
         """Name the file by the header ``Content-Disposition`` if only a folder was given."""
-        self.path = self._given
-        if self._given.is_dir():
+        self.path = self._target
+        if self._target.is_dir():
             self.path /= name_of(disposition) or "download"
         self._part = self.path.with_name(f".{self.path.name}.part")
 
@@ -143,25 +143,25 @@ class Download:
 
 
 def name_of(disposition: str) -> str:
-    """The name in a header ``Content-Disposition`` (RFC 6266) without folders; empty if none."""
-    whole = _WHOLE_NAME.search(disposition)
+    """File name in a header ``Content-Disposition`` (RFC 6266) without folders; "" if none."""
+    encoded = _ENCODED_NAME.search(disposition)
     plain = _PLAIN_NAME.search(disposition)
-    name = unquote(whole[1]) if whole else plain[1] if plain else ""
+    name = unquote(encoded[1]) if encoded else plain[1] if plain else ""
     name = "".join(letter for letter in name if letter.isprintable() or letter in "\u200c\u200d")
     return re.split(r"[\\/:]", name)[-1].strip(" .")
 
 
 def bar(title: str) -> Progress:
-    """A progress bar of tqdm (``tessera-client[bars]``)."""
+    """Make a progress bar of tqdm (``tessera-client[bars]``)."""
     from tqdm.auto import tqdm
 
-    shown = tqdm(desc=title, unit="B", unit_scale=True)
+    progress_bar = tqdm(desc=title, unit="B", unit_scale=True)
 
     def show(done: int, total: int) -> None:
-        shown.total = total
-        shown.update(done - shown.n)
+        progress_bar.total = total
+        progress_bar.update(done - progress_bar.n)
         if done >= total:
-            shown.close()
+            progress_bar.close()
 
     return show
 

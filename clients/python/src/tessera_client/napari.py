@@ -1,7 +1,7 @@
 """Reader for napari: the address of a slide, still image or mosaic as layers.
 
-``tessera://HOST/canvases/ID``, or the address of the viewer's page. ``TESSERA_URL`` says where the
-portal is and ``TESSERA_TOKEN`` who asks; the token is sent nowhere else, whatever an address says.
+``tessera://HOST/canvases/ID``, or the address of the viewer's page. ``TESSERA_URL`` is the
+portal's address, and ``TESSERA_TOKEN`` the token, which is sent to no other host.
 napari itself is not needed here: layers are its plain tuples of data, settings and kind.
 """
 
@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from PIL import Image
 
-from tessera_client.problems import TesseraError
+from tessera_client.errors import TesseraError
+from tessera_client.models import Canvas, Level
 from tessera_client.sync import Client
-from tessera_client.things import Canvas, Level
 
 Layer = tuple[Any, dict[str, Any], str]
 Pixels = NDArray[np.uint8]
@@ -31,24 +31,24 @@ ADDRESS = re.compile(
     r"(?:tessera|https?)://(?P<host>[^/?#]+)/(?:[^?#]*/)?canvases/(?P<id>[0-9a-f-]{36})(?:[/?#].*)?",
     re.IGNORECASE,
 )
-AT_ONCE = 6  # requests: as many as a browser has under way to one host
-TILES_KEPT = 512  # decoded; 100 MB where tiles are 256 px
+MAX_REQUESTS = 6  # requests: as many as a browser has under way to one host
+MAX_CACHED_TILES = 512  # decoded; 100 MB where tiles are 256 px
 NO_LABEL = "#ffff00"
-LINES_A_SIDE = 1500
+LINE_WIDTHS_PER_SIDE = 1500
 """Widths of a line in the image's longer side: napari counts them in level-0 pixels."""
 
 
 def get_reader(path: str | Sequence[str]) -> Callable[[str], list[Layer]] | None:
-    """What reads this address; None where it is not that of a canvas."""
+    """Return the reader of an address; None if it is not that of a canvas."""
     return read if isinstance(path, str) and ADDRESS.fullmatch(path) else None
 
 
 def read(path: str) -> list[Layer]:
-    """The layers of a canvas: its pixels, then outlines and points where it has any.
+    """Read the layers of a canvas: its pixels, then outlines and points if it has any.
 
     Raises:
-        TesseraError: of the kind that ``problems`` names; or the address, ``TESSERA_URL`` or
-            ``TESSERA_TOKEN`` is not as it has to be, or the canvas is a video.
+        TesseraError: a request failed; the address, ``TESSERA_URL`` or ``TESSERA_TOKEN`` is
+            invalid; or the canvas is a video.
     """
     url, token = os.environ.get("TESSERA_URL", ""), os.environ.get("TESSERA_TOKEN", "")
     if not url or not token:
@@ -67,7 +67,7 @@ def read(path: str) -> list[Layer]:
 
 
 class TiledLevel:
-    """A level of a pyramid as a lazy array (height, width, 3) uint8: what is indexed is fetched.
+    """A level of a pyramid as a lazy array (height, width, 3) uint8: indexing fetches tiles.
 
     Args:
         tile: the pixels of the tile in a column and row.
@@ -88,19 +88,19 @@ class TiledLevel:
         return np.asarray(self[...], dtype=dtype)
 
     def __getitem__(self, key: Any) -> Pixels:
-        """As for an array: numbers, slices and an ellipsis."""
-        asked = list(key) if isinstance(key, tuple) else [key]
-        at = next((i for i, one in enumerate(asked) if one is Ellipsis), None)
+        """Index with numbers, slices and an ellipsis, as in an array."""
+        index = list(key) if isinstance(key, tuple) else [key]
+        at = next((i for i, one in enumerate(index) if one is Ellipsis), None)
         if at is not None:
-            asked[at : at + 1] = [slice(None)] * (self.ndim + 1 - len(asked))
-        asked += [slice(None)] * (self.ndim - len(asked))
-        ys, xs = (np.arange(size)[one] for size, one in zip(self.shape, asked[:2], strict=False))
+            index[at : at + 1] = [slice(None)] * (self.ndim + 1 - len(index))
+        index += [slice(None)] * (self.ndim - len(index))
+        ys, xs = (np.arange(size)[one] for size, one in zip(self.shape, index[:2], strict=False))
         if not ys.size or not xs.size:
-            return np.zeros((*ys.shape, *xs.shape, 3), np.uint8)[..., asked[2]]
+            return np.zeros((*ys.shape, *xs.shape, 3), np.uint8)[..., index[2]]
         left, top = int(xs.min()), int(ys.min())
         box = self._box(left, top, int(xs.max()) + 1, int(ys.max()) + 1)
         found: Pixels = box.take(ys - top, axis=0).take(xs - left, axis=ys.ndim)
-        return found[..., asked[2]]
+        return found[..., index[2]]
 
     def _box(self, left: int, top: int, right: int, bottom: int) -> Pixels:
         wide, high = self._level.tile_width, self._level.tile_height
@@ -119,26 +119,26 @@ class TiledLevel:
 
 
 def _image(tessera: Client, canvas: Canvas) -> Layer:
-    @lru_cache(TILES_KEPT)
+    @lru_cache(MAX_CACHED_TILES)
     def tile(z: int, x: int, y: int) -> Pixels:
         return np.asarray(Image.open(BytesIO(tessera.tile(canvas, z, x, y))).convert("RGB"))
 
     def of(z: int) -> Callable[[int, int], Pixels]:
         return lambda x, y: tile(z, x, y)
 
-    each = ThreadPoolExecutor(AT_ONCE).map
+    each = ThreadPoolExecutor(MAX_REQUESTS).map
     last = len(canvas.levels) - 1  # z 0 is the coarsest level, the first of the list the finest
     levels = [TiledLevel(level, of(last - i), each) for i, level in enumerate(canvas.levels)]
-    said = {"multiscale": True, "rgb": True, "contrast_limits": (0, 255)}
-    return levels, _said(canvas, canvas.name) | said, "image"
+    options = {"multiscale": True, "rgb": True, "contrast_limits": (0, 255)}
+    return levels, _layer_options(canvas, canvas.name) | options, "image"
 
 
-def _said(canvas: Canvas, name: str) -> dict[str, Any]:
+def _layer_options(canvas: Canvas, name: str) -> dict[str, Any]:
     """Name, place of origin and, where the scale is known, the size of a pixel in micrometres."""
-    said: dict[str, Any] = {"name": name, "metadata": {"tessera_canvas": canvas.id}}
+    options: dict[str, Any] = {"name": name, "metadata": {"tessera_canvas": canvas.id}}
     if canvas.mpp_x and canvas.mpp_y:
-        said |= {"scale": (canvas.mpp_y, canvas.mpp_x), "units": ("um", "um")}
-    return said
+        options |= {"scale": (canvas.mpp_y, canvas.mpp_x), "units": ("um", "um")}
+    return options
 
 
 def _outlines(canvas: Canvas, regions: Sequence[Mapping[str, Any]]) -> Iterator[Layer]:
@@ -147,8 +147,8 @@ def _outlines(canvas: Canvas, regions: Sequence[Mapping[str, Any]]) -> Iterator[
     if drawn:
         yield (
             [_yx(xy) for _, _, xy in drawn],
-            _said(canvas, "ROIs")
-            | _told([region for region, _, _ in drawn], "edge_color")
+            _layer_options(canvas, "ROIs")
+            | _shape_options([region for region, _, _ in drawn], "edge_color")
             | {
                 "shape_type": [kind for _, kind, _ in drawn],
                 "edge_width": _line(canvas),
@@ -166,9 +166,9 @@ def _points(canvas: Canvas, regions: Sequence[Mapping[str, Any]]) -> Iterator[La
         if kind in {"Point", "MultiPoint"}:
             drawn += [(region, one) for one in ([xy] if kind == "Point" else xy)]
     if drawn:
-        told = _told([region for region, _ in drawn], "face_color")
-        said = _said(canvas, "Points") | told | {"size": 4 * _line(canvas)}
-        yield _yx([xy for _, xy in drawn]), said, "points"
+        shape_options = _shape_options([region for region, _ in drawn], "face_color")
+        options = _layer_options(canvas, "Points") | shape_options | {"size": 4 * _line(canvas)}
+        yield _yx([xy for _, xy in drawn]), options, "points"
 
 
 def _parts(geometry: Mapping[str, Any]) -> Iterator[tuple[str, list[list[float]]]]:
@@ -183,14 +183,14 @@ def _parts(geometry: Mapping[str, Any]) -> Iterator[tuple[str, list[list[float]]
             yield "path", line
 
 
-def _told(regions: Sequence[Mapping[str, Any]], color_of: str) -> dict[str, Any]:
+def _shape_options(regions: Sequence[Mapping[str, Any]], color_of: str) -> dict[str, Any]:
     """Columns of napari's table of features, and a colour for each region."""
-    said = [region["properties"] for region in regions]
-    classes = [one.get("classification") or {} for one in said]
+    properties = [region["properties"] for region in regions]
+    classes = [one.get("classification") or {} for one in properties]
     return {
         "features": {
             "id": [region["id"] for region in regions],
-            "name": [one.get("name", "") for one in said],
+            "name": [one.get("name", "") for one in properties],
             "label": [one.get("name") or ": ".join(one.get("names", ())) for one in classes],
         },
         color_of: ["#{:02x}{:02x}{:02x}".format(*c["color"]) if c else NO_LABEL for c in classes],
@@ -198,7 +198,7 @@ def _told(regions: Sequence[Mapping[str, Any]], color_of: str) -> dict[str, Any]
 
 
 def _line(canvas: Canvas) -> float:
-    return max(1.0, max(canvas.width, canvas.height) / LINES_A_SIDE)
+    return max(1.0, max(canvas.width, canvas.height) / LINE_WIDTHS_PER_SIDE)
 
 
 def _yx(xy: Sequence[Sequence[float]]) -> NDArray[np.float64]:

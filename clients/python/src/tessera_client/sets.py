@@ -1,6 +1,6 @@
-"""Slides of several files: found in a folder, and sent as the one archive that a portal takes.
+"""Slides of several files: found in a folder, and sent as one archive.
 
-The archive is never written: each piece of it is read from the files when it is sent. The same
+The archive is never written to disk: each piece is read from the files when it is sent. The same
 files give the same bytes, so that a transfer can be resumed and a duplicate recognised.
 """
 
@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tessera_client.problems import InvalidError
+from tessera_client.errors import InvalidError
 
 _INDEXES = (".mrxs", ".vms", ".vmu")
 _NAMED = re.compile(
@@ -22,25 +22,25 @@ _NAMED = re.compile(
     r"[ \t]*=[ \t]*(.*?)[ \t\r]*$",
     re.MULTILINE,
 )
-"""How an index of MRXS or VMS names other files."""
-_CAN_DO_WITHOUT = ("OptimisationFile", "MacroImage")
+"""Lines of an index of MRXS or VMS that name other files."""
+_OPTIONAL_KEYS = ("OptimisationFile", "MacroImage")
 _DICOM_SLIDE = b"1.2.840.10008.5.1.4.1.1.77.1.6"  # the class of whole-slide images
 _HEAD_BYTES = 1024  # a DICOM object names its class within it
 _GROUP_FILES = ("zarr.json", ".zgroup", ".zattrs", ".zarray")
-"""What makes a folder a part of a Zarr hierarchy."""
+"""Files that mark a folder as part of a Zarr hierarchy."""
 _READ_BYTES = 2**20  # at once
 _LONG, _DAY = 0xFFFFFFFF, 0x21  # "see the long field", and the first day of 1980
 _VERSION, _UTF8, _PLAIN_FILE = 45, 0x0800, 0o100644 << 16
-"""Of APPNOTE.TXT, 4.4: sizes of 64 bits, names in UTF-8, an ordinary file."""
+"""Zip fields (APPNOTE.TXT, 4.4): 64-bit sizes, names in UTF-8, a regular file."""
 
 
 @dataclass(frozen=True, slots=True)
 class PackedSet:
-    """As a ``LocalFile``: an archive of files, whose bytes are made when they are read.
+    """An archive of files, used like a ``LocalFile``, whose bytes are made on reading.
 
     Attributes:
-        path: of the archive, were it written. size, sha256: of the archive.
-        parts: bytes as they are, and files by path and size, in their order.
+        path: nominal path of the archive. size, sha256: of the archive.
+        parts: bytes, or paths of files, each with its size, in order.
     """
 
     path: Path
@@ -50,10 +50,10 @@ class PackedSet:
 
     @classmethod
     def of(cls, path: Path, files: Iterable[Path]) -> PackedSet:
-        """Read the files through twice: for their checksums, and for that of the whole.
+        """Read all files twice: for their checksums, and for that of the archive.
 
         Args:
-            path: the file or folder that is sent. files: all its files, beside or below it.
+            path: the file or folder that is sent. files: all its files, next to or below it.
         Raises:
             OSError: one cannot be read.
         """
@@ -67,21 +67,21 @@ class PackedSet:
         name = path.name if path.is_dir() else path.stem
         return cls(path.with_name(f"{name}.zip"), size, digest.hexdigest(), parts)
 
-    def bytes_from(self, offset: int, most: int) -> bytes:
-        """``most`` bytes from ``offset`` on, fewer at the end."""
+    def bytes_from(self, offset: int, max_bytes: int) -> bytes:
+        """At most ``max_bytes`` bytes from ``offset`` on."""
         found: list[bytes] = []
         for part, size in self.parts:
-            if offset < size and most:
-                chunks = list(_read(part, offset, min(size - offset, most)))
+            if offset < size and max_bytes:
+                chunks = list(_read(part, offset, min(size - offset, max_bytes)))
                 found += chunks
-                most -= sum(map(len, chunks))
+                max_bytes -= sum(map(len, chunks))
                 offset = size
             offset -= size
         return b"".join(found)
 
 
 def set_of(path: Path) -> list[Path] | None:
-    """The files of a slide of several files, by the path that is sent; None for a single file.
+    """List the files of a slide of several files, by the path to send; None for a single file.
 
     Args:
         path: an ``.mrxs``, ``.vms`` or ``.vmu``, or a folder with one of these, with the objects of
@@ -92,7 +92,9 @@ def set_of(path: Path) -> list[Path] | None:
     if _is_zarr(path):
         return list(_members_of_zarr(path))
     if path.is_dir():
-        found = [one for one in things_in(path) if one.is_dir() or one.suffix.lower() in _INDEXES]
+        found = [
+            one for one in find_uploads(path) if one.is_dir() or one.suffix.lower() in _INDEXES
+        ]
         if len(found) != 1:
             shown = ", ".join(one.name for one in found[:5]) or "none"
             raise InvalidError(
@@ -102,26 +104,28 @@ def set_of(path: Path) -> list[Path] | None:
     return _members(path) if path.suffix.lower() in _INDEXES else None
 
 
-def things_in(folder: Path) -> list[Path]:
-    """What is sent of a folder: each set as the file that is opened (a DICOM series or an OME-Zarr
-    as its folder), and every other file, in natural order of names.
+def find_uploads(folder: Path) -> list[Path]:
+    """List the uploads of a folder in natural order of names.
+
+    These are the main file of each set (for a DICOM series or an OME-Zarr its folder), and all
+    other files.
     """
-    seen = list(_files(folder))
-    zarrs, files = [one for one in seen if one.is_dir()], [one for one in seen if one.is_file()]
+    paths = list(_files(folder))
+    zarrs, files = [one for one in paths if one.is_dir()], [one for one in paths if one.is_file()]
     mains = [file for file in files if file.suffix.lower() in _INDEXES]
-    taken: set[Path] = set()
+    indexed: set[Path] = set()
     for main in mains:
-        taken |= {main, *_named(main)[0]}
+        indexed |= {main, *_indexed_files(main)[0]}
         if main.suffix.lower() == ".mrxs":
-            taken |= {file for file in files if main.with_suffix("") in file.parents}
-    rest = [file for file in files if file not in taken]
+            indexed |= {file for file in files if main.with_suffix("") in file.parents}
+    rest = [file for file in files if file not in indexed]
     series = {file.parent for file in rest if _is_dicom_slide(file)}
     singles = (one for one in rest if not _is_of(one, series))
     return sorted([*zarrs, *mains, *series, *singles], key=_natural_key)
 
 
 def _natural_key(path: Path) -> tuple[object, ...]:
-    """Numbers in names are compared as numbers, so that frame_2 is sent before frame_10."""
+    """Sorting key that compares numbers as numbers: frame_2 before frame_10."""
     names = [*path.parts[:-1], path.stem]
     chunks = [re.split(r"([0-9]+)", name.casefold()) for name in names]
     numbers = [[int(one) if i % 2 else one for i, one in enumerate(name)] for name in chunks]
@@ -147,7 +151,7 @@ def _is_zarr(path: Path) -> bool:
 
 
 def _members_of_zarr(folder: Path) -> Iterator[Path]:
-    """Its files, including the hidden ones that belong to it."""
+    """Files of a Zarr, including the hidden ones in ``_GROUP_FILES``."""
     for path in folder.iterdir():
         if path.is_symlink() or (path.name.startswith(".") and path.name not in _GROUP_FILES):
             continue
@@ -168,7 +172,7 @@ def _is_dicom_slide(path: Path) -> bool:
 
 
 def _members(main: Path) -> list[Path]:
-    named, missing = _named(main)
+    named, missing = _indexed_files(main)
     if missing:
         first = missing[0].relative_to(main.parent).as_posix()
         raise InvalidError(f"{main.name} is incomplete: {first} is missing", code="incomplete-set")
@@ -176,24 +180,24 @@ def _members(main: Path) -> list[Path]:
     return [main, *dict.fromkeys([*named, *inner])]
 
 
-def _named(main: Path) -> tuple[list[Path], list[Path]]:
-    """Files that an index names: those that are there, and those that are needed but missing."""
+def _indexed_files(main: Path) -> tuple[list[Path], list[Path]]:
+    """Files named by an index: existing ones, and required ones that are missing."""
     index = main.with_suffix("") / "Slidedat.ini" if main.suffix.lower() == ".mrxs" else main
     if not index.is_file():
         return [], [index]
     text = index.read_bytes().decode("utf-8", "surrogateescape")
-    there: list[Path] = []
+    existing: list[Path] = []
     missing: list[Path] = []
     for key, name in _NAMED.findall(text):
         file = Path(f"{index.parent}/{name}")  # below its folder, even with a slash in front
-        if name and _is_there(file) and main.parent.resolve() in file.resolve().parents:
-            there.append(file)
-        elif name and key not in _CAN_DO_WITHOUT:
+        if name and _is_file(file) and main.parent.resolve() in file.resolve().parents:
+            existing.append(file)
+        elif name and key not in _OPTIONAL_KEYS:
             missing.append(file)
-    return there, missing
+    return existing, missing
 
 
-def _is_there(file: Path) -> bool:
+def _is_file(file: Path) -> bool:
     try:
         return file.is_file()
     except OSError:  # the name is too long

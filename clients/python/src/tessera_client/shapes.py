@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from tessera_client.things import Roi
+from tessera_client.models import Roi
 
 if TYPE_CHECKING:
     from geopandas import GeoDataFrame
@@ -18,7 +18,7 @@ VERTICES = 2  # numbers of a vertex
 
 
 def geojson_of(outline: Any) -> dict[str, Any]:
-    """GeoJSON of an outline.
+    """Convert an outline to GeoJSON.
 
     Args:
         outline: GeoJSON, anything with ``__geo_interface__`` (shapely, geopandas), or the (N, 2)
@@ -44,7 +44,7 @@ def geojson_of(outline: Any) -> dict[str, Any]:
 
 
 def shape_of(roi: Roi | Mapping[str, Any]) -> BaseGeometry:
-    """An ROI, or GeoJSON, as a shapely geometry.
+    """Convert an ROI, or GeoJSON, to a shapely geometry.
 
     Raises:
         ImportError: shapely is not installed (``tessera-client[shapes]``).
@@ -59,7 +59,7 @@ def shape_of(roi: Roi | Mapping[str, Any]) -> BaseGeometry:
 
 
 def table_of(rois: Iterable[Roi]) -> GeoDataFrame:
-    """ROIs as a geopandas table: one ROI in each row, its outline as the geometry.
+    """Convert ROIs to a geopandas table: one ROI in each row, its outline as the geometry.
 
     Raises:
         ImportError: geopandas is not installed (``tessera-client[tables]``).

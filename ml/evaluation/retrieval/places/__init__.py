@@ -1,1 +1,1 @@
-"""Is the same tissue found in later frames? Regions of places that a moving scope sees again."""
+"""Retrieval of the same place in other frames of a moving scope."""

@@ -1,7 +1,7 @@
-"""``python -m ml evaluate places``: is the same tissue found again, a moment and much later?
+"""``python -m ml evaluate places``: retrieval of the same place, near and far in time.
 
-Two truths: simulated sweeps over real stills, of operations that no shipped weights saw, and a
-sequence with structure from motion. Every region of a place is searched among the regions of other
+There are two truths: simulated sweeps over stills of operations that no shipped weights saw, and a
+sequence with structure from motion. Each region of a place is searched among the regions of other
 frames of its recording.
 """
 
@@ -38,12 +38,13 @@ from ml.evaluation.retrieval.places.scores import (
 )
 from ml.evaluation.retrieval.places.sequences import SequenceConfig, sequence_scene
 from ml.evaluation.retrieval.places.sweeps import StillSweepConfig, sweep_scene
-from ml.imaging.slides import open_slide
-from ml.index.answers.calibration import calibration_of
+from ml.imaging.slides.slide import open_slide
+from ml.index.ranking.calibration import calibration_of
 from ml.reports.cards import update_card
 from ml.reports.tables import markdown_table
-from ml.roi import KeypointEncoder, load_encoder
-from ml.roi.keypoints.rerank import region_features, reranked
+from ml.roi import load_encoder
+from ml.roi.keypoints.encoder import KeypointEncoder
+from ml.roi.keypoints.rerank import region_features, rerank
 from ml.training.common.sequence import read_sequence
 from ml.training.common.sources import source_files
 from ml.training.roi.endoscopy import EndoscopyTrainConfig, drawn_views
@@ -55,7 +56,7 @@ Scores = dict[tuple[str, str], PlaceScore]
 
 @dataclass(frozen=True, slots=True)
 class PlacesConfig:
-    """What is searched."""
+    """Configuration of the search."""
 
     stills: int = 9  # stills swept, evenly over the operations left out of training
     vocabulary: int = 150  # regions that the bag of words is learned from
@@ -63,10 +64,10 @@ class PlacesConfig:
 
 
 class PlacesReport(TypedDict):
-    """What ``run`` returns; scores by method, truth and distance.
+    """Result of ``run``; scores by method, truth and distance.
 
     Attributes:
-        called_close: the same of encoders that have a calibration, see ``called_close``.
+        called_close: see ``called_close``, of encoders that have a calibration.
     """
 
     config: PlacesConfig
@@ -77,7 +78,7 @@ class PlacesReport(TypedDict):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``python -m ml evaluate places``."""
+    """Add the arguments of ``python -m ml evaluate places``."""
     parser.add_argument("--data", type=Path, required=True, help="folder of the data sets")
     parser.add_argument("--encoder", action="append", help="name or file; repeat it for several")
     parser.add_argument("--stills", type=int, default=PlacesConfig().stills)
@@ -127,7 +128,7 @@ def run(args: argparse.Namespace, progress: Progress) -> PlacesReport:
 
 
 def read_scenes(data: Path, config: PlacesConfig, progress: Progress) -> list[Scene]:
-    """The sweeps, over stills of the operations left out of training, and the sequence."""
+    """Scenes of the sweeps over stills left out of training, and of the sequence."""
     train = EndoscopyTrainConfig()
     files = [
         path for path in source_files([train.source], data) if path.name.startswith(train.left_out)
@@ -147,7 +148,7 @@ def read_scenes(data: Path, config: PlacesConfig, progress: Progress) -> list[Sc
 
 
 def scores_table(scores: dict[str, Scores]) -> str:
-    """Markdown: a row per method, a column per truth and distance, intervals in brackets."""
+    """Markdown table of the methods by truth and distance, with intervals in brackets."""
     cases = sorted({case for own in scores.values() for case in own}, key=_order)
     heads = ["method", *(f"{truth}, {distance}" for truth, distance in cases)]
     first = next(iter(scores.values()))
@@ -158,7 +159,7 @@ def scores_table(scores: dict[str, Scores]) -> str:
 
 
 def close_lines(close: dict[str, dict[str, dict[str, CalledClose]]]) -> str:
-    """How often each calibrated encoder calls the nearest close, a line each."""
+    """Text with the shares of close hits, a line for each calibrated encoder."""
     return "\n".join(
         f"{name} calls the right place close in this share of searches: "
         + ", ".join(
@@ -184,7 +185,7 @@ def _cell(score: PlaceScore | None) -> str:
 
 
 def _views(encoders: Sequence[object]) -> KeypointEncoder:
-    """An encoder that brings regions to one size: one of those scored, or the shipped one."""
+    """Encoder that brings regions to one size: one of those scored, or the shipped one."""
     for encoder in encoders:
         if isinstance(encoder, KeypointEncoder):
             return encoder
@@ -210,7 +211,7 @@ def _again(
     count: int,
     progress: Progress,
 ) -> dict[str, Scores]:
-    """Before and after a second look at the first fifty, on ``count`` queries of each case."""
+    """Scores before and after re-ranking the first fifty, on ``count`` queries of each case."""
     features: dict[tuple[int, int], Any] = {}
 
     def of(scene: int, index: int) -> Any:
@@ -223,24 +224,28 @@ def _again(
     after: Scores = {}
     for truth in sorted({scene.truth for scene in scenes}):
         for distance in DISTANCES:
-            asked = list(queries(scenes, truth, distance))
-            rows = np.linspace(0, len(asked) - 1, min(count, len(asked))).round().astype(int)
-            chosen = [asked[row] for row in rows]
+            found_queries = list(queries(scenes, truth, distance))
+            rows = (
+                np.linspace(0, len(found_queries) - 1, min(count, len(found_queries)))
+                .round()
+                .astype(int)
+            )
+            chosen = [found_queries[row] for row in rows]
             if not chosen:
                 continue
             pairs = []
             for done, query in enumerate(chosen):
-                pairs.append(_looked_again(query, vectors[query.scene], of))
+                pairs.append(_reranked(query, vectors[query.scene], of))
                 progress(done + 1, len(chosen), f"reranked, {truth} {distance}")
             before[truth, distance] = summed(scenes, chosen, [pair[0] for pair in pairs])
             after[truth, distance] = summed(scenes, chosen, [pair[1] for pair in pairs])
     return {f"the same, {count} queries": before, "reranked": after}
 
 
-def _looked_again(query: PlaceQuery, vectors: ArrayF32, of: Any) -> tuple[float, float]:
+def _reranked(query: PlaceQuery, vectors: ArrayF32, of: Any) -> tuple[float, float]:
     away = np.linalg.norm(vectors[query.gallery] - vectors[query.index], axis=1)
     candidates = [of(query.scene, int(index)) for index in query.gallery]
-    order, _ = reranked(of(query.scene, query.index), candidates, away.astype(np.float32))
+    order, _ = rerank(of(query.scene, query.index), candidates, away.astype(np.float32))
     return ranked_score(query, nearest(vectors, query)), ranked_score(query, order)
 
 

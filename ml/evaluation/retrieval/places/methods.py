@@ -1,4 +1,4 @@
-"""What is compared on places: encoders, and what they have to beat."""
+"""Methods compared on places: encoders and baselines."""
 
 from __future__ import annotations
 
@@ -15,31 +15,26 @@ from ml.evaluation.retrieval.baselines import (
     visual_words,
 )
 from ml.evaluation.retrieval.places.scenes import Scene
-from ml.roi import KeypointEncoder, RegionEncoder
-from ml.roi.keypoints.encoder import RegionView
+from ml.roi.keypoints.encoder import KeypointEncoder, RegionView
+from ml.roi.protocol import RegionEncoder
 from ml.types import ArrayF32
 
 WORDS = 256
-"""Of the bag's vocabulary."""
+"""Words of the bag's vocabulary."""
 _POINTS, _CONTRAST = 400, 0.01
-"""More and weaker points than usual, in the bag's favour: mucosa is smooth, a region small."""
+"""Number and least contrast of key points: regions are small, and mucosa is smooth."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlaceMethod:
-    """One way to compare regions by vectors.
-
-    Attributes:
-        name: in tables.
-        vector: region ``index`` of a scene to (D,) float32.
-    """
+    """A compared method: its name, and the (D,) float32 vector of region ``index`` of a scene."""
 
     name: str
     vector: Callable[[Scene, int], ArrayF32]
 
 
 def encoder_method(encoder: RegionEncoder) -> PlaceMethod:
-    """An encoder; a region that it cannot embed is far from all others."""
+    """Method of an encoder; a region that it cannot embed gets an infinite vector."""
 
     def vector(scene: Scene, index: int) -> ArrayF32:
         region = scene.regions[index]
@@ -54,10 +49,10 @@ def encoder_method(encoder: RegionEncoder) -> PlaceMethod:
 def baseline_methods(
     views: KeypointEncoder, training: Sequence[RegionView], *, seed: int
 ) -> tuple[PlaceMethod, ...]:
-    """A colour histogram and a bag of RootSIFT, on the same views as our encoder.
+    """Methods of a colour histogram and a bag of RootSIFT, on the views of the encoder.
 
     Args:
-        views: brings regions to one size, which helps the bag as much as it helps us.
+        views: brings regions to one size.
         training: regions of other operations, whose descriptors the vocabulary is learned from.
     """
     words = visual_words(

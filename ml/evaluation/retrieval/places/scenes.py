@@ -1,4 +1,4 @@
-"""Scenes: frames of one recording, with the outlines of places that are seen again and again."""
+"""Scenes: frames of one recording with the outlines of places."""
 
 from __future__ import annotations
 
@@ -36,12 +36,11 @@ class Scene:
 
     Attributes:
         name: of the recording. truth: "sweep" (simulated) or "sfm" (structure from motion).
-        frames: (H, W, 3) uint8 RGB each. mask: (H, W) bool, what the scope sees.
+        frames: (H, W, 3) uint8 RGB each. mask: (H, W) bool field of view.
         regions: of all places.
-        visits: (N,) for each frame the visit it belongs to; "far" is between visits, or frames
-            at least ``far_gap`` apart.
-        near_gap: frames closer than this show the same: they are not searched.
-        far_gap: frames at least this far apart are far; nearer ones near.
+        visits: (N,) visit of each frame. Frames are far from each other if they are of two
+            visits, or at least ``far_gap`` apart.
+        near_gap: frames closer than this are not searched.
     """
 
     name: str
@@ -54,7 +53,7 @@ class Scene:
     far_gap: int
 
     def gallery(self, query: int, distance: str) -> np.ndarray:
-        """(M,) int64: regions "near" or "far", among which region ``query`` is searched for."""
+        """(M,) int64 regions "near" or "far" among which region ``query`` is searched."""
         frame = np.array([region.frame for region in self.regions])
         visit = np.array(self.visits)[frame]
         gap = np.abs(frame - frame[query])
@@ -64,12 +63,12 @@ class Scene:
 
 
 def square(centre: ArrayF64, side_px: float) -> ArrayF64:
-    """(4, 2) corners of an upright square."""
+    """(4, 2) float64 corners of an upright square."""
     return np.asarray(centre + np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]]) * side_px / 2)
 
 
 def sees(outline: ArrayF64, inside: ArrayBool) -> bool:
-    """Whether all corners (K, 2) lie on True pixels of (H, W)."""
+    """Return whether all corners (K, 2) are on True pixels of (H, W)."""
     height, width = inside.shape
     cells = np.floor(outline).astype(int)
     if (cells < 0).any() or (cells[:, 0] >= width).any() or (cells[:, 1] >= height).any():

@@ -1,4 +1,4 @@
-"""Scores of one method over scenes: how early the same place comes, near and far."""
+"""Scores of one method over scenes, near and far."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ import numpy as np
 from ml.evaluation.retrieval.closeness import CalledClose, drawn, is_close
 from ml.evaluation.retrieval.metrics import average_precision_at_k, bootstrap_interval
 from ml.evaluation.retrieval.places.scenes import Scene
-from ml.index.answers.calibration import Calibration
+from ml.index.ranking.calibration import Calibration
 from ml.types import ArrayBool, ArrayF32, ArrayI64
 
 K = 10
-"""Results that count."""
+"""Number of results that count."""
 DISTANCES = ("near", "far")
 
 
 @dataclass(frozen=True, slots=True)
 class PlaceScore:
-    """Of one truth ("sweep" or "sfm") at one distance.
+    """Scores of one truth ("sweep" or "sfm") at one distance.
 
     Attributes:
         score: mean average precision of the first ten.
-        low, high: 95 % interval, places drawn anew.
+        low, high: 95 % interval, places resampled.
         chance: expected score of a random order.
         queries: regions with the same place in their gallery.
     """
@@ -53,7 +53,7 @@ class PlaceQuery:
 
 
 def queries(scenes: Sequence[Scene], truth: str, distance: str) -> Iterator[PlaceQuery]:
-    """Every region whose place is in its gallery together with another one."""
+    """Queries of all regions whose gallery holds their place and another one."""
     for number, scene in enumerate(scenes):
         if scene.truth != truth:
             continue
@@ -72,16 +72,18 @@ def score_vectors(
     found: dict[tuple[str, str], PlaceScore] = {}
     for truth in sorted({scene.truth for scene in scenes}):
         for distance in DISTANCES:
-            asked = list(queries(scenes, truth, distance))
-            if not asked:
+            found_queries = list(queries(scenes, truth, distance))
+            if not found_queries:
                 continue
-            values = [ranked_score(query, nearest(vectors[query.scene], query)) for query in asked]
-            found[truth, distance] = summed(scenes, asked, values)
+            values = [
+                ranked_score(query, nearest(vectors[query.scene], query)) for query in found_queries
+            ]
+            found[truth, distance] = summed(scenes, found_queries, values)
     return found
 
 
 def nearest(vectors: ArrayF32, query: PlaceQuery) -> ArrayI64:
-    """(M,) order of the gallery by Euclidean distance, ties by index."""
+    """(M,) int64 order of the gallery by Euclidean distance, ties by index."""
     away = vectors[query.gallery] - vectors[query.index]
     distance = np.linalg.norm(np.nan_to_num(away, nan=np.inf), axis=1)
     return np.argsort(distance, kind="stable").astype(np.int64)
@@ -95,27 +97,27 @@ def ranked_score(query: PlaceQuery, order: ArrayI64) -> float:
 
 
 def summed(
-    scenes: Sequence[Scene], asked: Sequence[PlaceQuery], values: Sequence[float]
+    scenes: Sequence[Scene], found_queries: Sequence[PlaceQuery], values: Sequence[float]
 ) -> PlaceScore:
-    """Mean and interval over queries, whole places drawn anew."""
+    """Mean and interval over queries, places resampled as groups."""
     groups = [
         f"{scenes[query.scene].name}/{scenes[query.scene].regions[query.index].place}"
-        for query in asked
+        for query in found_queries
     ]
     low, high = bootstrap_interval(np.array(values), groups)
     return PlaceScore(
         score=float(np.mean(values)),
         low=low,
         high=high,
-        chance=float(np.mean([_chance(query) for query in asked])),
-        queries=len(asked),
+        chance=float(np.mean([_chance(query) for query in found_queries])),
+        queries=len(found_queries),
     )
 
 
 def called_close(
     scenes: Sequence[Scene], vectors: Sequence[ArrayF32], calibration: Calibration
 ) -> dict[str, dict[str, CalledClose]]:
-    """By truth and distance; unrelated are recordings whose names begin with another operation."""
+    """Shares of close hits by truth and distance; recordings of other operations are unrelated."""
     operation = [scene.name.split("-", 1)[0] for scene in scenes]
     nested: dict[str, dict[str, CalledClose]] = defaultdict(dict)
     for truth in sorted({scene.truth for scene in scenes}):
@@ -143,14 +145,14 @@ def called_close(
 
 
 def _chance(query: PlaceQuery) -> float:
-    """Expected score of a random order, the mean of 200 orders: there is no short closed form."""
+    """Expected score of a random order: the mean of 200 orders."""
     rng = np.random.default_rng(query.index)
     count = len(query.gallery)
     return float(np.mean([ranked_score(query, rng.permutation(count)) for _ in range(200)]))
 
 
 def by_truth(scores: dict[tuple[str, str], PlaceScore]) -> dict[str, dict[str, PlaceScore]]:
-    """The same scores, nested for JSON."""
+    """Scores as nested mappings."""
     nested: dict[str, dict[str, PlaceScore]] = defaultdict(dict)
     for (truth, distance), score in scores.items():
         nested[truth][distance] = score

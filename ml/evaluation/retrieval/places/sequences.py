@@ -1,4 +1,4 @@
-"""Places of a sequence with structure from motion: squares carried along by the scene's points."""
+"""Places of a sequence with structure from motion: squares tracked by scene points."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ml.types import ArrayBool, ArrayF64, ArrayI64
 
 @dataclass(frozen=True, slots=True)
 class SequenceConfig:
-    """Which places of a sequence are followed."""
+    """Selection of places of a sequence."""
 
     side_share: float = 0.115  # side of a place, as share of a frame's width
     spacing_share: float = 0.09  # least distance of two places, likewise
@@ -32,8 +32,8 @@ class SequenceConfig:
 def sequence_scene(sequence: CalibratedSequence, config: SequenceConfig) -> Scene:
     """Places of a sequence.
 
-    A place is a square around a scene point; in another frame it lies where a similarity carries
-    its scene points, projected by the known poses.
+    A place is a square around a scene point; in another frame it is mapped by a similarity fitted
+    to its scene points, projected by the known poses.
 
     Raises:
         BadInputError: the sequence holds no scene points, or no place is seen twice.
@@ -67,7 +67,7 @@ def sequence_scene(sequence: CalibratedSequence, config: SequenceConfig) -> Scen
 
 
 class _Followed:
-    """The points of a sequence, looked up by place."""
+    """Lookup of the scene points of places."""
 
     def __init__(
         self, sequence: CalibratedSequence, config: SequenceConfig, mask: ArrayBool
@@ -80,7 +80,7 @@ class _Followed:
         self.used = [frozenset(rows[rows[:, 1] == f, 0].tolist()) for f in range(count)]
 
     def candidates(self, frame: int, kept: list[ArrayF64]) -> Iterator[tuple[ArrayF64, ArrayI64]]:
-        """Centre (2,) and points of squares in a frame, far from all that were kept before."""
+        """Centres (2,) and points of squares in a frame, far from all earlier places."""
         points = np.array(sorted(self.used[frame]), np.int64)
         xy = self.sequence.project(points, frame)
         for centre in xy:
@@ -94,7 +94,7 @@ class _Followed:
                 yield centre, inside
 
     def seen(self, start: int, centre: ArrayF64, points: ArrayI64) -> list[tuple[int, ArrayF64]]:
-        """(frame, outline) of each searched frame that sees a place whole."""
+        """(frame, outline) of each searched frame that sees the whole place."""
         config, found = self.config, []
         for frame in range(0, len(self.used), config.step):
             near = range(max(0, frame - config.seen_within), frame + config.seen_within + 1)
@@ -112,7 +112,7 @@ class _Followed:
             return None
         a = self.sequence.project(shared, start).astype(np.float32)
         b = self.sequence.project(shared, frame).astype(np.float32)
-        # Depth within a place moves its points by some px: a tenth of the place is let through.
+        # Depth within a place moves its points, by up to a tenth of its side.
         matrix, agrees = cv2.estimateAffinePartial2D(
             a, b, method=cv2.RANSAC, ransacReprojThreshold=self.side / 10
         )

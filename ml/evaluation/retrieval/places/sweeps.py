@@ -1,7 +1,6 @@
-"""Simulated sweeps of a scope over real stills: a visit, and another one much later.
+"""Simulated sweeps of a scope over real stills, of two visits with exact outlines.
 
-The first visit glides; the second comes back over the same ground, turned, at another distance, at
-another angle, in another light, the tissue slightly moved. Every outline is known exactly.
+The second visit has another rotation, distance, tilt and light, and slightly moved tissue.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from ml.types import ArrayBool, ArrayF32, ArrayF64, ImageU8
 
 @dataclass(frozen=True, slots=True)
 class VisitConfig:
-    """How much a visit differs from the still."""
+    """Differences between a visit and the still."""
 
     zoom: tuple[float, float]  # pixels of the still per pixel of a frame
     turn: float  # radians to either side
@@ -32,7 +31,7 @@ class VisitConfig:
 
 FIRST = VisitConfig((0.85, 1.05), 0.25, 2e-4, 1.5, 0.08, 0.01, (0.3, 0.8))
 AGAIN = VisitConfig((0.6, 1.45), 1.4, 6e-4, 4.0, 0.25, 0.05, (0.3, 1.4))
-"""The first visit is close to the still; the second one differs from it in everything, clearly."""
+"""Settings of the first and of the second visit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +48,7 @@ class StillSweepConfig:
 
 
 def sweep_scene(still: ImageU8, name: str, config: StillSweepConfig, *, seed: int) -> Scene:
-    """Two visits over a still (H, W, 3) uint8 RGB, and the places that are seen at least twice."""
+    """Scene of two visits over a still (H, W, 3) uint8 RGB, with the places seen at least twice."""
     rng = np.random.default_rng(seed)
     side = config.size_px
     y, x = np.mgrid[:side, :side].astype(np.float32)
@@ -82,7 +81,7 @@ def _pose(
     config: StillSweepConfig,
     rng: np.random.Generator,
 ) -> ArrayF64:
-    """(3, 3) H_still_from_frame: along a wave through the window, there and back."""
+    """(3, 3) float64 H_still_from_frame: along a wave through the window and back."""
     share = (number % config.frames) / (config.frames - 1)
     share = share if number < config.frames else 1 - share
     left, top, right, bottom = np.array(config.window) * np.tile([shape[1], shape[0]], 2)
@@ -126,7 +125,7 @@ def _filmed(
 
 
 def _with_glare(shown: ArrayF32, rng: np.random.Generator) -> ArrayF32:
-    """One highlight of the lamp."""
+    """Add a highlight of the lamp."""
     side = shown.shape[0]
     y, x = np.mgrid[:side, :side].astype(np.float32)
     at, size = rng.uniform(0.2, 0.8, 2) * side, rng.uniform(2, 7)
@@ -141,14 +140,14 @@ def _regions(
     config: StillSweepConfig,
     rng: np.random.Generator,
 ) -> tuple[PlaceRegion, ...]:
-    """A grid of squares of the still, each where the searched frames see it whole."""
+    """Outlines of a grid of squares in the frames that see all of them."""
     left, top, right, bottom = np.array(config.window) * np.tile([shape[1], shape[0]], 2)
     half = config.side_px / 2
     regions: list[PlaceRegion] = []
     place = 0
     for y in np.arange(top + half, bottom - half, config.spacing_px):
         for x in np.arange(left + half, right - half, config.spacing_px):
-            # Off the grid, so that no place starts where another ends.
+            # A random offset, so that no place starts where another ends.
             corners = square(np.array([x, y]) + rng.uniform(-15, 15, 2), config.side_px)
             seen = []
             for frame in range(0, len(maps), config.step):

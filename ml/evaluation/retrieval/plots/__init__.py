@@ -1,1 +1,1 @@
-"""Pictures of a retrieval: curves, query sheets, maps of vectors."""
+"""Plots of a retrieval: curves and query sheets."""

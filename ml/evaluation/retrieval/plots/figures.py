@@ -1,4 +1,4 @@
-"""Plots of an evaluation: precision-recall curves, a sheet of queries, a map of the embedding."""
+"""Plots of an evaluation: precision-recall curves and a sheet of queries."""
 
 from __future__ import annotations
 
@@ -25,15 +25,6 @@ from ml.types import ArrayF32, ArrayF64
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-
-_NAMES = {
-    "vertex_mean": "mean of patches, no graph",
-    "no_stain_normalisation": "no stain normalisation",
-    "hsv_histogram": "HSV histogram",
-    "lbp_of_stains": "LBP of the stains",
-    "bag_of_sift": "bag of SIFT",
-}
 
 
 def write_plots(
@@ -79,7 +70,7 @@ def precision_recall_figure(
     handles = [line_handle(colour, 1.5 if n else 2.6) for n, (_, colour) in enumerate(curves)]
     axes.legend(
         handles,
-        [_NAMES.get(name, name) for name, _ in curves],
+        [name for name, _ in curves],
         frameon=False,
         fontsize=9,
         loc="center left",

@@ -1,4 +1,4 @@
-"""A sheet of queries, each with what was found for it."""
+"""A sheet of queries with their nearest regions."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import cv2
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from ml.evaluation.retrieval.baselines import region_pixels
 from ml.evaluation.retrieval.manifest import RoiRecord
 from ml.evaluation.retrieval.plots.style import INK, PALETTE, RIGHT, WRONG, line_handle
 from ml.evaluation.retrieval.protocols import other_patients
+from ml.evaluation.retrieval.regions import region_image
+from ml.evaluation.retrieval.suite.baselines import mask_of
 from ml.types import ArrayF32, ImageU8
 
 if TYPE_CHECKING:
@@ -21,17 +22,17 @@ if TYPE_CHECKING:
 
 
 _SHEET_ROWS = 8
-"""Queries on the sheet: as many as fit a page."""
+"""Number of queries on the sheet."""
 _SHEET_HITS = 5
-"""Hits beside each query: as many as fit a page's width."""
+"""Number of hits of each query."""
 _THUMB_PX = 240
-"""Side of a picture: fine enough to see the tissue's texture."""
+"""Side of a picture."""
 
 
 def queries_figure(
     records: Sequence[RoiRecord], vectors: ArrayF32, *, seed: int, rows: int = _SHEET_ROWS
 ) -> Figure:
-    """Queries, evenly over the classes, each with its five nearest of other patients."""
+    """Figure of queries of all classes, each with the five nearest regions of other patients."""
     from matplotlib.figure import Figure
 
     chosen = _spread_queries(records, rows, seed)
@@ -57,7 +58,7 @@ def queries_figure(
         title = "query" if column == 0 else f"{column}"
         grid[0][column].set_title(title, fontsize=10, color=INK, weight="bold", pad=6)
     for axes in grid[:, 0]:
-        # Queries stand apart from what was found for them.
+        # A gap between the queries and their results.
         box = axes.get_position()
         axes.set_position((box.x0 - 0.02, box.y0, box.width, box.height))
     figure.legend(
@@ -73,7 +74,7 @@ def queries_figure(
 
 
 def _spread_queries(records: Sequence[RoiRecord], rows: int, seed: int) -> list[int]:
-    """Queries that can be answered, in turn from each class, drawn at random within it."""
+    """Random queries with a right answer, in turn from each class."""
     rng = np.random.default_rng(seed)
     labels = np.array([record.label for record in records])
     by_label: dict[str, list[int]] = {}
@@ -93,7 +94,7 @@ def _spread_queries(records: Sequence[RoiRecord], rows: int, seed: int) -> list[
 def _picture(
     axes: Axes, record: RoiRecord, text: str, colour: str, *, dashed: bool = False
 ) -> None:
-    """A framed picture; wrong ones are dashed too, for those who cannot tell red from green."""
+    """Draw a framed picture; frames of wrong hits are dashed as well, for colour blindness."""
     axes.imshow(_thumbnail(record))
     axes.set(xticks=[], yticks=[])
     axes.set_xlabel(text, fontsize=8.5, color=colour, labelpad=4)
@@ -102,10 +103,11 @@ def _picture(
 
 
 def _thumbnail(record: RoiRecord) -> ImageU8:
-    """A square cut from the middle of the region, its outline drawn where it has one."""
-    pixels, mask = region_pixels(record)
-    if record.geometry is not None:
-        outline, _ = cv2.findContours(mask, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
+    """Square cut from the middle of a region, with its outline."""
+    region = region_image(record)
+    pixels = region.pixels
+    if region.polygon is not None:
+        outline, _ = cv2.findContours(mask_of(region), cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
         pixels = cv2.drawContours(  # type: ignore[assignment]
             pixels.copy(), outline, -1, (40, 160, 70), max(2, max(pixels.shape) // 150)
         )

@@ -1,4 +1,4 @@
-"""Colours, axes and legends that the plots of retrieval share."""
+"""Colours, axes and legends of the plots of retrieval."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ INK, FAINT, RIGHT, WRONG = "#20242a", "#d9dce1", "#3f8f5f", "#c43d3d"
 
 
 def new_figure(width: float, height: float) -> tuple[Figure, Axes]:
-    """A figure in inches with one plot, open to the top and the right."""
+    """Figure with one plot, without top and right spines; sizes in inches."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height))
@@ -32,7 +32,7 @@ def new_figure(width: float, height: float) -> tuple[Figure, Axes]:
 
 
 def add_title(axes: Axes, title: str, line: str) -> None:
-    """A title above the plot, and a fainter line below it."""
+    """Add a title above the plot, and a fainter line below it."""
     axes.text(
         0,
         1.075,

@@ -1,1 +1,1 @@
-"""One measure over many sets: rivals of the same run, a stain swap, and a rule to choose by."""
+"""Scores of encoders and baselines over many sets, with a stain swap and a rule of choice."""

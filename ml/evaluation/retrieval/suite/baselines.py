@@ -1,6 +1,6 @@
-"""What an encoder has to beat, each in its best form: colour, binary patterns, SIFT, textons.
+"""Baselines for encoders, each in its best form: colour, binary patterns, SIFT, textons.
 
-Words are learned from training tiles alone. What is best was chosen on the sets of the shipped
+Words are learned from training tiles only. The best form was chosen on the sets of the shipped
 suite, in favour of the baselines: see docs/evaluation.md.
 """
 
@@ -38,7 +38,7 @@ from ml.types import ArrayF32, ImageU8, Progress
 
 HSV, LBP, SIFT, TEXTONS = "HSV histogram", "LBP", "bag of RootSIFT", "local textons"
 TARGET_MPP = 1.0
-"""Scale that all but colours are measured at, as encoders do."""
+"""Scale of all baselines but the colour histogram."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class SiftConfig:
 
 @dataclass(frozen=True, slots=True)
 class _Key:
-    """What learned words depend on."""
+    """Cache key of learned words."""
 
     training: TrainingConfig
     sift: SiftConfig
@@ -62,7 +62,7 @@ class _Key:
 
 @dataclass(frozen=True, slots=True)
 class _Words:
-    """What words are learned from, and where they are kept."""
+    """Training data and cache of words."""
 
     tiles: tuple[Tile, ...]
     seed: int
@@ -76,7 +76,7 @@ class _Words:
 def baseline_methods(
     training: TrainingConfig, data: Path, *, seed: int, cache: Path | None, progress: Progress
 ) -> tuple[SuiteMethod, ...]:
-    """All four baselines, with their words learned, or read from the cache.
+    """Methods of the four baselines; their words are learned, or read from the cache.
 
     Raises:
         BadInputError: the training tiles are not there.
@@ -99,11 +99,11 @@ def baseline_methods(
 
 def hsv_vector(region: RegionImage) -> ArrayF32:
     """(512,) see ``hsv_histogram``."""
-    return hsv_histogram(region.pixels, _mask(region))
+    return hsv_histogram(region.pixels, mask_of(region))
 
 
 def lbp_vector(region: RegionImage) -> ArrayF32:
-    """(30,) see ``lbp_histogram``: of grey values; what lies outside takes the median inside."""
+    """(30,) see ``lbp_histogram``: of grey values; the outside is set to the median inside."""
     pixels, mask = at_target(region)
     grey = cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY).astype(np.float32)
     if not mask.all():
@@ -122,18 +122,19 @@ def texton_vector(region: RegionImage, dictionary: TextonEncoder) -> ArrayF32:
 
 
 def at_target(region: RegionImage) -> tuple[ImageU8, ImageU8]:
-    """A region at 1 um per pixel by the encoders' rule: (H, W, 3) RGB and (H, W), 0 outside it."""
+    """Pixels (H, W, 3) and mask (H, W) of a region at 1 um per pixel, by the encoders' rule."""
     height, width = region.pixels.shape[:2]
     downsample = downsample_for(
         mpp=region.mpp, target_mpp=TARGET_MPP, patch_px=224, width_px=width, height_px=height
     )
     size = (max(1, round(width / downsample)), max(1, round(height / downsample)))
     pixels = cv2.resize(region.pixels, size, interpolation=cv2.INTER_AREA)
-    mask = cv2.resize(_mask(region), size, interpolation=cv2.INTER_NEAREST)
+    mask = cv2.resize(mask_of(region), size, interpolation=cv2.INTER_NEAREST)
     return np.asarray(pixels, np.uint8), np.asarray(mask, np.uint8)
 
 
-def _mask(region: RegionImage) -> ImageU8:
+def mask_of(region: RegionImage) -> ImageU8:
+    """(H, W) uint8, 255 inside the region."""
     shape = region.pixels.shape[:2]
     if region.polygon is None:
         return np.full(shape, 255, np.uint8)

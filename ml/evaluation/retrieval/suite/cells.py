@@ -1,36 +1,41 @@
-"""Adjacent sections as a set of a suite: the same place, in the next section of the block."""
+"""Adjacent sections as a set of a suite: the same place in the next section of the block."""
 
 from __future__ import annotations
 
+import itertools
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from scipy.spatial.distance import cdist
 
+from ml.errors import BadInputError
 from ml.evaluation.retrieval.regions import RegionImage
-from ml.evaluation.retrieval.sections.alignment import (
+from ml.evaluation.retrieval.suite.alignment import (
     READ_MPP,
     PairedCells,
     Section,
     paired_cells,
-    whole_section,
+    read_section,
 )
-from ml.evaluation.retrieval.sections.pairs import section_pairs, square
 from ml.evaluation.retrieval.suite.config import SetConfig
 from ml.evaluation.retrieval.suite.sets import Item, SuiteQuery, SuiteSet, task_of
-from ml.types import ArrayF64, ArrayI64, Progress
+from ml.natural_order import natural_sort
+from ml.training.roi.arrangement.collages import rearranged
+from ml.types import ArrayF64, ArrayI64, ImageU8, Progress
+
+_IMAGES = {".jpg", ".jpeg", ".png", ".tif", ".tiff", ".svs"}
 
 _BLOCK_UM = 1000.0
-"""Cells within a square of a millimetre are drawn together for the intervals: near cells look
-alike and are no independent evidence."""
+"""Side of the squares that are resampled for the intervals: near cells are not independent."""
 
 
 def section_set(config: SetConfig, data: Path, progress: Progress) -> SuiteSet:
-    """Each cell of a section as a query among the cells of the next.
+    """Set whose queries are the cells of a section among those of the next.
 
-    Relevant are the cell itself and its neighbours: the sections are aligned by their outlines
-    alone, and no better than that. Of cells that overlap, neighbours are those at most half a side
-    away along either axis. Classes are the pairs of sections.
+    Relevant are the cell itself and its neighbours, because the sections are aligned only by their
+    outlines. Of cells that overlap, neighbours are those at most half a side away along either
+    axis. Classes are the pairs of sections.
 
     Raises:
         BadInputError: fewer than two sections, or two whose outlines do not fit on each other.
@@ -42,26 +47,51 @@ def section_set(config: SetConfig, data: Path, progress: Progress) -> SuiteSet:
     last: tuple[Path, Section] | None = None
     for number, (first, second) in enumerate(pairs):
         progress(number, len(pairs), f"{config.name}: aligning sections")
-        a = last[1] if last is not None and last[0] == first else whole_section(first)
-        b = whole_section(second)
+        a = last[1] if last is not None and last[0] == first else read_section(first)
+        b = read_section(second)
         stride_um = config.stride_um or None
         found = paired_cells(a, b, cell_um=config.cell_um, stride_um=stride_um)
         own = _added(items, config, first, a, found.xy_a, found.side_px)
         other = _added(items, config, second, b, found.xy_b, found.side_px)
         reach_px = found.side_px / 2 if stride_um else found.side_px
-        queries += _queries(found, own, other, reach_px, f"{first.stem} in {second.stem}")
-        gallery += other.tolist()
+        copies = [
+            _added(items, config, second, b, found.xy_b, found.side_px, seed=copy)
+            for copy in range(1, config.rearranged + 1)
+        ]
+        wrong = np.concatenate([np.zeros(0, np.int64), *copies])
+        pair = f"{first.stem} in {second.stem}"
+        queries += _queries(found, own, other, wrong, reach_px, pair)
+        gallery += [*other.tolist(), *wrong.tolist()]
         last = (second, b)
     return SuiteSet(config, tuple(items), tuple(gallery), (task_of("same place", queries),))
 
 
-def _queries(
-    found: PairedCells, own: ArrayI64, other: ArrayI64, reach_px: float, pair: str
+def section_pairs(folder: Path) -> list[tuple[Path, Path]]:
+    """Neighbours in a folder of sections, in the natural order of their names.
+
+    Raises:
+        BadInputError: fewer than two images.
+    """
+    files = natural_sort(p for p in folder.glob("*") if p.suffix.lower() in _IMAGES)
+    if len(files) < 2:
+        raise BadInputError(f"{folder.name}: expected two adjacent sections or more")
+    return list(itertools.pairwise(files))
+
+
+def _queries(  # noqa: PLR0917
+    found: PairedCells,
+    own: ArrayI64,
+    other: ArrayI64,
+    wrong: ArrayI64,
+    reach_px: float,
+    pair: str,
 ) -> list[SuiteQuery]:
     near = cdist(found.xy_a, found.xy_a, "chebyshev") <= reach_px * 1.01
     blocks = np.floor(found.xy_a * READ_MPP / _BLOCK_UM).astype(int)
+    near = np.pad(near, ((0, 0), (0, len(wrong))))
+    members = np.concatenate([other, wrong])
     return [
-        SuiteQuery(int(item), other, near[row], pair, f"{pair} {blocks[row, 0]} {blocks[row, 1]}")
+        SuiteQuery(int(item), members, near[row], pair, f"{pair} {blocks[row, 0]} {blocks[row, 1]}")
         for row, item in enumerate(own)
     ]
 
@@ -73,18 +103,37 @@ def _added(  # noqa: PLR0917
     section: Section,
     centres: ArrayF64,
     side: int,
+    *,
+    seed: int = 0,
 ) -> ArrayI64:
-    """Add the cells of a section, cut out of it while it is in memory; returns their numbers."""
+    """Add the cells of a section to ``items``; returns their numbers.
+
+    Args:
+        seed: of the rearrangement of their tissue; 0 for cells as they are.
+    """
     size = path.stat().st_size
     start = len(items)
     for x, y in centres.tolist():
-        region = RegionImage(square(section.pixels, x, y, side), None, READ_MPP)
+        key = f"{config.path}/{path.name} {size} {x:.1f} {y:.1f} {side}"
         items.append(
             Item(
-                f"{config.path}/{path.name} {size} {x:.1f} {y:.1f} {side}",
+                f"{key} rearranged {seed}" if seed else key,
                 f"{config.name}/{config.patient}",
                 f"{config.name}/{path.stem}",
-                lambda region=region: region,  # type: ignore[misc]
+                partial(_cell, section.pixels, (x, y), side, seed),
             )
         )
     return np.arange(start, len(items), dtype=np.int64)
+
+
+def _cell(pixels: ImageU8, xy: tuple[float, float], side: int, seed: int) -> RegionImage:
+    cell = _square(pixels, *xy, side)
+    if seed:
+        cell = rearranged(cell, np.random.default_rng((seed, *(round(abs(v)) for v in xy))))
+    return RegionImage(cell, None, READ_MPP)
+
+
+def _square(pixels: ImageU8, x: float, y: float, side: int) -> ImageU8:
+    """(side, side, 3) pixels around a centre; fewer at the border of the image."""
+    left, top = max(round(x - side / 2), 0), max(round(y - side / 2), 0)
+    return np.ascontiguousarray(pixels[top : top + side, left : left + side])

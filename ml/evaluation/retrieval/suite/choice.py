@@ -1,6 +1,6 @@
-"""The rule that chooses among encoders, as the suite file words it, and what choosing costs.
+"""Rule that chooses among encoders, and the cost of choosing.
 
-A cell is a task as it is, or with its gallery stained anew; the margin of a cell is the encoder's
+A cell is a task as it is, or with its gallery recoloured; the margin of a cell is the encoder's
 score less the best baseline's in it; of a set, the mean of its cells. The largest mean margin over
 the sets is chosen, among those whose worst set is not below 0.
 """
@@ -20,7 +20,7 @@ Cells = Mapping[Cell, Mapping[str, float]]
 
 @dataclass(frozen=True, slots=True)
 class Margin:
-    """How far an encoder is ahead of the baselines.
+    """Margin of an encoder over the baselines.
 
     Attributes:
         sets: margin of each set. mean: over the sets. worst: the least of them.
@@ -32,7 +32,7 @@ class Margin:
 
     @property
     def passes(self) -> bool:
-        """Whether the rule allows it to be chosen."""
+        """Return whether the rule allows it to be chosen."""
         return self.worst >= 0
 
 
@@ -41,8 +41,8 @@ class ChoiceWithout:
     """The choice made without one set.
 
     Attributes:
-        chosen: by the other sets. margin: of that one on the set left out.
-        best: encoder that is best on it. best_margin: its margin.
+        chosen: encoder chosen by the other sets. margin: its margin on the set left out.
+        best: best encoder on the set left out. best_margin: its margin.
     """
 
     chosen: str
@@ -53,12 +53,12 @@ class ChoiceWithout:
 
 @dataclass(frozen=True, slots=True)
 class SuiteChoice:
-    """What is chosen, and by how much a choice like it overstates itself.
+    """The chosen encoder, and the optimism of choices of this kind.
 
     Attributes:
         chosen: name. passes: whether its worst set is not below the best baseline.
         margins: of each encoder. left_out: by set.
-        cost: mean margin of the chosen one over the sets, less that of those chosen without each.
+        cost: mean margin of the chosen encoder, less that of the choices without each set.
     """
 
     chosen: str
@@ -103,7 +103,7 @@ def choose(margins: Mapping[str, Margin]) -> SuiteChoice:
 
 
 def _best(margins: Mapping[str, Margin]) -> str:
-    """Of equal ones the first named."""
+    """Name of the best encoder; of equals the first."""
     allowed = {name: m for name, m in margins.items() if m.passes} or margins
     return max(allowed, key=lambda name: allowed[name].mean)
 

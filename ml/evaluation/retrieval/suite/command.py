@@ -1,4 +1,4 @@
-"""``python -m ml evaluate retrieval --suite``: arguments, and what is refused before it runs."""
+"""``python -m ml evaluate retrieval --suite``: arguments and their checks."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import NotRequired, cast
 
 from ml.errors import BadInputError
-from ml.evaluation.retrieval.suite.asking import Asking
 from ml.evaluation.retrieval.suite.baselines import baseline_methods
 from ml.evaluation.retrieval.suite.config import SHIPPED, SuiteConfig, read_suite
 from ml.evaluation.retrieval.suite.methods import SuiteMethod, encoder_methods
+from ml.evaluation.retrieval.suite.query_methods import QueryMethod
 from ml.evaluation.retrieval.suite.run import SuiteResult, read_sets, run_suite
 from ml.evaluation.retrieval.suite.table import card_figures, card_lines
 from ml.extras import require_extra
@@ -22,10 +22,10 @@ from ml.types import Progress
 
 
 class SuiteReport(SuiteResult):
-    """What the command returns.
+    """Result of the command.
 
     Attributes:
-        suite: name of the file. choose: whether a choice was asked for. plots: files written.
+        suite: name of the file. choose: whether a choice was requested. plots: files written.
     """
 
     suite: str
@@ -34,7 +34,7 @@ class SuiteReport(SuiteResult):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options that go with ``--suite``."""
+    """Add the options that go with ``--suite``."""
     group = parser.add_argument_group("suite")
     group.add_argument(
         "--suite",
@@ -79,13 +79,13 @@ def run(args: argparse.Namespace, progress: Progress) -> SuiteReport:
     encoders = encoder_methods(args.encoder or ["default"])
     if args.choose and len(encoders) < 2:
         raise BadInputError("--choose: expected two or more --encoder to choose among")
-    encoders = (*encoders, *_asked_otherwise(encoders, args))
+    encoders = (*encoders, *_query_variants(encoders, args))
     sets = read_sets(config, data, progress)
     baselines = baseline_methods(
         config.training, data, seed=config.seed, cache=args.cache, progress=progress
     )
     found = run_suite(config, sets, (*encoders, *baselines), cache=args.cache, progress=progress)
-    # Keys that a later line adds cannot be proved absent from what is unpacked.
+    # mypy cannot see that ``scores`` has none of the other keys.
     result = cast("SuiteReport", {"suite": args.suite.name, "choose": args.choose, **found})
     if args.card is not None:
         write_card(args.card, args.suite.stem, result)
@@ -97,9 +97,9 @@ def run(args: argparse.Namespace, progress: Progress) -> SuiteReport:
 
 
 def write_card(card: Path, section: str, result: SuiteReport) -> None:
-    """Renew the section of a card that has the suite's name.
+    """Replace the section of a card that has the suite's name.
 
-    The suite that encoders are chosen by gets the card's one table; for others lines are written.
+    The shipped suite gets a table, other suites get lines.
 
     Raises:
         BadInputError: no such card, or no such section in it.
@@ -108,28 +108,26 @@ def write_card(card: Path, section: str, result: SuiteReport) -> None:
     update_card(card, section, figures(result))
 
 
-def _asked_otherwise(
-    encoders: Sequence[SuiteMethod], args: argparse.Namespace
-) -> list[SuiteMethod]:
-    """The same vectors asked in the other ways that were chosen, a row each."""
+def _query_variants(encoders: Sequence[SuiteMethod], args: argparse.Namespace) -> list[SuiteMethod]:
+    """Methods of the same vectors with the other chosen query methods."""
     ways = {
-        "expanded": Asking(expand=args.expand) if args.expand else None,
-        "diffused": Asking(diffuse=True) if args.diffuse else None,
+        "expanded": QueryMethod(expand=args.expand) if args.expand else None,
+        "diffused": QueryMethod(diffuse=True) if args.diffuse else None,
         "expanded, diffused": (
-            Asking(expand=args.expand, diffuse=True) if args.expand and args.diffuse else None
+            QueryMethod(expand=args.expand, diffuse=True) if args.expand and args.diffuse else None
         ),
-        "learned": Asking(learn=True) if args.learn else None,
+        "learned": QueryMethod(learn=True) if args.learn else None,
     }
     return [
-        replace(method, name=f"{method.name}, {word}", asking=asking)
-        for word, asking in ways.items()
-        if asking is not None
+        replace(method, name=f"{method.name}, {word}", query_method=query_method)
+        for word, query_method in ways.items()
+        if query_method is not None
         for method in encoders
     ]
 
 
 def _checked(args: argparse.Namespace) -> tuple[SuiteConfig, Path]:
-    """Refuse, before anything is computed, what would fail after hours."""
+    """Refuse bad options before anything is computed."""
     if args.folder is not None:
         raise BadInputError("--suite has its own sets: expected no folder with it")
     config = read_suite(args.suite)

@@ -1,4 +1,4 @@
-"""What a suite file says: sets, their tasks, and how the whole of it is scored."""
+"""Contents of a suite file: sets, their tasks, and how they are scored."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from pathlib import Path
 
 from ml.config import config_from_dict
 from ml.errors import BadInputError
-from ml.evaluation.retrieval.sections.alignment import CELL_UM
+from ml.evaluation.retrieval.suite.alignment import CELL_UM
 
-KINDS = ("manifest", "table", "sections")
+KINDS = ("manifest", "table", "sections", "collages", "slides")
+WITHOUT_LABELS = ("sections", "collages", "slides")
+"""Kinds that make their tasks themselves."""
 SHIPPED = Path(__file__).with_name("suite.toml")
-"""The suite that encoders are chosen by; others stand beside it, and are found by their names."""
+"""Suite by which encoders are chosen; others are in the same folder, found by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +22,14 @@ class SetConfig:
     """One set of regions. Paths are relative to the data folder."""
 
     name: str = ""  # what tables call it
-    kind: str = "manifest"  # a folder with rois.csv; a CSV table; a folder of adjacent sections
+    kind: str = "manifest"  # a folder with rois.csv; a CSV table; a folder of adjacent sections;
+    # collages of the patients of a CSV table; a folder of slides
     path: str = ""  # of the folder, or of the table
     where: dict[str, str] = field(default_factory=dict)  # of a table: column to the value wanted
     patient: str = ""  # of sections: whose they are
-    cell_um: float = CELL_UM  # of sections: side of a cell
+    patients: dict[str, str] = field(default_factory=dict)  # of slides: name of the file to patient
+    rearranged: int = 0  # copies of each region of a gallery with the tissue rearranged
+    cell_um: float = CELL_UM  # of sections and slides: side of a cell
     stride_um: float = 0.0  # of sections: between the centres of cells; 0 for the side of a cell
     tasks: dict[str, list[str]] = field(default_factory=dict)  # name to NAME=LABEL,LABEL groups
     choice: bool = True  # whether it has a say in what is chosen
@@ -93,7 +98,7 @@ def _check(config: SuiteConfig, where: str) -> None:
             raise BadInputError(
                 f"{where}: {s.name}: kind: expected one of {', '.join(KINDS)}, got {s.kind!r}"
             )
-        if not s.path or (s.kind != "sections" and not s.tasks):
+        if not s.path or (s.kind not in WITHOUT_LABELS and not s.tasks):
             raise BadInputError(f"{where}: {s.name}: expected a path and at least one task")
     if not config.training.index:
         raise BadInputError(f"{where}: [training]: expected an index")

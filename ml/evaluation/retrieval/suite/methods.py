@@ -1,7 +1,6 @@
-"""What is compared: a name, a vector of a region, and a key that changes whenever vectors do.
+"""Compared methods: encoders and baselines.
 
-Encoders that look at the same patches with the same network share what it says of them: another
-metric or graph over it costs next to nothing.
+Encoders with the same patches and network share its output.
 """
 
 from __future__ import annotations
@@ -14,16 +13,18 @@ from typing import TypedDict
 from ml.config import config_hash
 from ml.errors import BadInputError
 from ml.evaluation.retrieval.regions import RegionImage
-from ml.evaluation.retrieval.suite.asking import PLAINLY, Asking
+from ml.evaluation.retrieval.suite.query_methods import BY_DISTANCE, QueryMethod
 from ml.networks.gcn import GcnConfig
-from ml.roi import RegionEncoder, RoiEncoder, load_encoder
+from ml.roi import load_encoder
+from ml.roi.embed import RoiEncoder
 from ml.roi.encoders.patch_cnn import PatchCnnEncoder
 from ml.roi.graph import RoiGraph
+from ml.roi.protocol import RegionEncoder
 from ml.types import ArrayF32
 
 
 class MethodAbout(TypedDict, total=False):
-    """Which encoder a method is, where it is one."""
+    """Encoder of a method, if it is one."""
 
     version: str
     config_hash: str
@@ -35,11 +36,10 @@ class SuiteMethod:
     """One row of the table.
 
     Attributes:
-        name: unique in a run. key: of configuration and weights.
-        baseline: what an encoder has to beat.
-        embed: the vector of a region, whose Euclidean distance ranks.
-        about: which encoder, for the report.
-        asking: how queries are asked.
+        name: unique in a run. key: of configuration and weights; another key, other vectors.
+        baseline: whether it is a baseline.
+        embed: vector of a region.
+        about: the encoder, for the report.
     """
 
     name: str
@@ -47,7 +47,7 @@ class SuiteMethod:
     baseline: bool
     embed: Callable[[RegionImage], ArrayF32]
     about: MethodAbout = field(default_factory=MethodAbout)
-    asking: Asking = PLAINLY
+    query_method: QueryMethod = BY_DISTANCE
 
 
 def encoder_methods(names: Sequence[str]) -> tuple[SuiteMethod, ...]:
@@ -71,7 +71,7 @@ def encoder_methods(names: Sequence[str]) -> tuple[SuiteMethod, ...]:
 
 
 class _SharedGraphs:
-    """The graph of the region that was asked for last."""
+    """Graph of the most recent region."""
 
     def __init__(self, encoder: RoiEncoder) -> None:
         self._encoder = encoder

@@ -1,4 +1,4 @@
-"""One page of bars: every set, every method, with intervals, chance and the stain swap."""
+"""Bar plots of all sets and methods, with intervals, chance and the stain swap."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 NAME = "suite.png"
 _ENCODER, _BASELINE = "#2a6fbb", "#9aa2ad"
 _INK, _FAINT = "#20242a", "#d9dce1"
-_COLUMNS = 2  # panels side by side: a third would leave the names of the methods no room
+_COLUMNS = 2  # panels side by side
 _BAR_IN, _HEAD_IN = 0.28, 0.9
 """Inches of one method's bar, and of a panel's title and axis."""
 
@@ -29,7 +29,7 @@ def write_plots(folder: Path, result: Mapping[str, Any]) -> list[str]:
 
 
 def suite_figure(result: Mapping[str, Any]) -> Figure:
-    """A panel per task: a bar per method, a line for its interval, a diamond for the stain swap."""
+    """Figure of a panel per task: bars of methods, intervals, diamonds for the stain swap."""
     from matplotlib.figure import Figure
 
     panels = [
@@ -47,7 +47,7 @@ def suite_figure(result: Mapping[str, Any]) -> Figure:
     for empty in axes[len(panels) :]:
         empty.axis("off")
     figure.supxlabel(
-        f"mAP@{result['options'].k} with 95 % intervals; diamond: gallery stained anew;"
+        f"mAP@{result['options'].k} with 95 % intervals; diamond: recoloured gallery;"
         " dotted: chance",
         fontsize=9,
         color=_INK,

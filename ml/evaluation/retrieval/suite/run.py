@@ -1,4 +1,4 @@
-"""A suite from its file to its result."""
+"""Evaluation of a suite."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ import numpy as np
 from ml.errors import BadInputError
 from ml.evaluation.retrieval.closeness import CalledClose
 from ml.evaluation.retrieval.regions import RegionImage
-from ml.evaluation.retrieval.suite.asking import PLAINLY
+from ml.evaluation.retrieval.suite.arrangement import collage_set, slide_set
 from ml.evaluation.retrieval.suite.cells import section_set
 from ml.evaluation.retrieval.suite.choice import Cell, SuiteChoice, choose, margins_of
 from ml.evaluation.retrieval.suite.config import SetConfig, SuiteConfig
 from ml.evaluation.retrieval.suite.methods import MethodAbout, SuiteMethod
+from ml.evaluation.retrieval.suite.query_methods import BY_DISTANCE
 from ml.evaluation.retrieval.suite.scores import (
     SuiteTaskScores,
     called_close,
@@ -33,14 +34,14 @@ from ml.evaluation.retrieval.suite.swap import (
     recolourings,
 )
 from ml.evaluation.retrieval.suite.vectors import SetVectors, set_vectors
-from ml.index.answers.calibration import calibration_of
+from ml.index.ranking.calibration import calibration_of
 from ml.types import Progress
 
 AS_IS, SWAPPED = "as_is", "swapped"
 
 
 class Pull(TypedDict):
-    """How often the nearest is of the same patient: by the labels alone, and by each method."""
+    """Shares of nearest regions of the same patient: by labels only, and by each method."""
 
     labels_alone: float
     methods: dict[str, float]
@@ -87,7 +88,7 @@ class SuiteResult(TypedDict):
 
 
 def read_sets(config: SuiteConfig, data: Path, progress: Progress) -> tuple[SuiteSet, ...]:
-    """The sets of a suite; nothing but sections is decoded yet.
+    """Read the sets of a suite; of their images only sections are decoded.
 
     Raises:
         BadInputError: a set is not there or cannot be scored; the set is named.
@@ -115,9 +116,7 @@ def run_suite(
         methods: encoders and baselines.
         cache: folder for vectors, see ``set_vectors``.
     Returns:
-        ``options``, ``methods``, ``sets`` by name (``tasks`` with chance and the scores
-        of each method, and ``patient_pull``), and ``choice``: the margins of the encoders, and what
-        the rule chooses among them.
+        ``options``, ``methods``, ``sets`` by name, and the ``choice`` among the encoders.
     """
     read = [_read_regions(s, progress) for s in sets]
     stained = [
@@ -141,11 +140,15 @@ def run_suite(
 def _read_set(entry: SetConfig, data: Path, progress: Progress) -> SuiteSet:
     if entry.kind == "sections":
         return section_set(entry, data, progress)
+    if entry.kind == "collages":
+        return collage_set(entry, data, progress)
+    if entry.kind == "slides":
+        return slide_set(entry, data, progress)
     return labelled_set(entry, data)
 
 
 def _read_regions(suite_set: SuiteSet, progress: Progress) -> list[RegionImage]:
-    """All of a set at once: each image is decoded once, whatever the draws and methods."""
+    """Read all regions of a set, so that each image is decoded once."""
     out = []
     for done, item in enumerate(suite_set.items, 1):
         out.append(item.read())
@@ -181,7 +184,7 @@ def _set_result(
             "unscored": task.unscored,
             "chance": chance(task, config),
             "methods": {
-                m.name: task_scores(task, vectors[m.name], config, m.asking) for m in methods
+                m.name: task_scores(task, vectors[m.name], config, m.query_method) for m in methods
             },
             "called_close": _close(suite_set, task, all_vectors, methods),
         }
@@ -201,12 +204,12 @@ def _close(
     vectors: dict[str, dict[str, SetVectors]],
     methods: Sequence[SuiteMethod],
 ) -> dict[str, CalledClose]:
-    """By the distances of the vectors, as the portal says it: once for each encoder."""
+    """Shares of close hits by plain distance, for each calibrated encoder."""
     names = suite_set.config.unrelated
     close = {}
     for method in methods if names else ():
         calibration = calibration_of(method.about.get("config_hash", ""))
-        if calibration is not None and method.asking == PLAINLY:
+        if calibration is not None and method.query_method == BY_DISTANCE:
             others = np.concatenate([vectors[name][method.name].clean for name in names])
             own = vectors[suite_set.config.name][method.name].clean
             close[method.name] = called_close(task, own, others, calibration)
@@ -214,7 +217,7 @@ def _close(
 
 
 def _pull(suite_set: SuiteSet, vectors: dict[str, SetVectors]) -> Pull | None:
-    """Only where patients are known: neither between sections of one nor among duplicates."""
+    """Pull of patients; None for sets without known patients."""
     if not suite_set.records or not suite_set.config.choice:
         return None
     return {
@@ -224,8 +227,8 @@ def _pull(suite_set: SuiteSet, vectors: dict[str, SetVectors]) -> Pull | None:
 
 
 def _choice(found: dict[str, SetResult], methods: Sequence[SuiteMethod]) -> SuiteChoice | None:
-    # A row that uses labels is no candidate: the baselines use none.
-    encoders = [m.name for m in methods if not (m.baseline or m.asking.learn)]
+    # Methods that use labels are no candidates: the baselines use none.
+    encoders = [m.name for m in methods if not (m.baseline or m.query_method.learn)]
     baselines = [m.name for m in methods if m.baseline]
     cells: dict[Cell, dict[str, float]] = {}
     for name, result in found.items():

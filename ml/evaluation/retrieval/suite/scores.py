@@ -17,14 +17,14 @@ from ml.evaluation.retrieval.metrics import (
     macro_bootstrap,
     macro_mean,
 )
-from ml.evaluation.retrieval.suite.asking import PLAINLY, Asking, asker
 from ml.evaluation.retrieval.suite.config import SuiteConfig
+from ml.evaluation.retrieval.suite.query_methods import BY_DISTANCE, QueryMethod, distances_of
 from ml.evaluation.retrieval.suite.sets import Task, same_label
 from ml.evaluation.retrieval.suite.vectors import SetVectors
-from ml.index.answers.calibration import Calibration
+from ml.index.ranking.calibration import Calibration
 from ml.types import ArrayBool, ArrayF32, ArrayF64
 
-_LEVEL = 0.95  # of the intervals
+_LEVEL = 0.95  # coverage of the intervals
 
 Interval = tuple[float, float]
 
@@ -36,7 +36,7 @@ class Scores:
     Attributes:
         score: mAP@k, the mean over classes. interval: 95 %, over patients.
         by_label: of each class. mean: over queries, as ``evaluate retrieval`` gives it.
-        draws: score of each draw of the swap; empty as it is.
+        draws: score of each draw of the swap; empty without a swap.
     """
 
     score: float
@@ -48,7 +48,7 @@ class Scores:
 
 @dataclass(frozen=True, slots=True)
 class SuiteTaskScores:
-    """A method on a task, as it is and with the gallery stained anew, with the loss in percent."""
+    """Scores on a task, the same with a recoloured gallery, and the loss in percent."""
 
     as_is: Scores
     swapped: Scores | None
@@ -56,15 +56,16 @@ class SuiteTaskScores:
 
 
 def task_scores(
-    task: Task, vectors: SetVectors, config: SuiteConfig, asking: Asking = PLAINLY
+    task: Task, vectors: SetVectors, config: SuiteConfig, query_method: QueryMethod = BY_DISTANCE
 ) -> SuiteTaskScores:
-    """Score a method on a task, asked in one of the ways that ``asking`` has."""
-    clean = query_precisions(task, vectors.clean, vectors.clean, config.k, asking)
+    """Score a method on a task."""
+    clean = query_precisions(task, vectors.clean, vectors.clean, config.k, query_method)
     as_is = _scores(task, [clean], config)
     if not vectors.swapped:
         return SuiteTaskScores(as_is, None, None)
     draws = [
-        query_precisions(task, vectors.clean, other, config.k, asking) for other in vectors.swapped
+        query_precisions(task, vectors.clean, other, config.k, query_method)
+        for other in vectors.swapped
     ]
     swapped = _scores(task, draws, config)
     lost = 100 * (as_is.score - swapped.score) / as_is.score if as_is.score else 0.0
@@ -72,21 +73,25 @@ def task_scores(
 
 
 def query_precisions(
-    task: Task, queries: ArrayF32, gallery: ArrayF32, k: int, asking: Asking = PLAINLY
+    task: Task,
+    queries: ArrayF32,
+    gallery: ArrayF32,
+    k: int,
+    query_method: QueryMethod = BY_DISTANCE,
 ) -> ArrayF64:
     """(Q,) average precision at k of each query of a task.
 
     Args:
-        queries, gallery: (N, D) vectors of all items: of those that ask, and of those found.
+        queries, gallery: (N, D) vectors of all items, as queries and as members of galleries.
     """
-    ask = asker(task, queries, gallery, asking)
+    ask = distances_of(task, queries, gallery, query_method)
     return np.array([_precision(query.relevant, ask(query), k) for query in task.queries])
 
 
 def called_close(
     task: Task, vectors: ArrayF32, unrelated: ArrayF32, calibration: Calibration
 ) -> CalledClose:
-    """How often the nearest right answer is called close, and the nearest of something unrelated.
+    """Shares of close nearest right answers, and of close nearest unrelated regions.
 
     Args:
         vectors: (N, D) of all items. unrelated: (M, D) of regions unrelated to every item.
@@ -101,7 +106,7 @@ def called_close(
 
 
 def chance(task: Task, config: SuiteConfig) -> float:
-    """The score of random rankings, the mean of many."""
+    """Mean score of random rankings."""
     rng = np.random.default_rng(config.seed)
     labels = [query.label for query in task.queries]
     runs = [
@@ -112,7 +117,7 @@ def chance(task: Task, config: SuiteConfig) -> float:
 
 
 def patient_pull(records: Sequence[RoiRecord], vectors: ArrayF32) -> float:
-    """How often the nearest region is of the same patient, where the patient has another one."""
+    """Share of nearest regions of the same patient, among patients with several regions."""
     patients = np.array([record.patient for record in records])
     distance = cdist(vectors, vectors)
     np.fill_diagonal(distance, np.inf)
@@ -121,7 +126,7 @@ def patient_pull(records: Sequence[RoiRecord], vectors: ArrayF32) -> float:
 
 
 def labels_alone_pull(records: Sequence[RoiRecord]) -> float:
-    """The same where any region with the query's label may come first: labels alone rank."""
+    """``patient_pull`` expected of a ranking by labels only."""
     patients = np.array([record.patient for record in records])
     counted = _with_others(patients)
     return float(
@@ -136,7 +141,7 @@ def labels_alone_pull(records: Sequence[RoiRecord]) -> float:
 
 
 def interval_of(draws: ArrayF64) -> Interval:
-    """The middle 95 % of bootstrap draws."""
+    """95 % interval of bootstrap draws."""
     low, high = np.quantile(draws, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2])
     return float(low), float(high)
 
@@ -166,6 +171,6 @@ def _by_label(values: ArrayF64, labels: Sequence[str]) -> dict[str, float]:
 
 
 def _with_others(patients: npt.NDArray[np.str_]) -> ArrayBool:
-    """(N,) whether the patient of a region has another one."""
+    """(N,) bool: whether the patient of a region has another one."""
     _, index, counts = np.unique(patients, return_inverse=True, return_counts=True)
     return np.asarray(counts[index] > 1)

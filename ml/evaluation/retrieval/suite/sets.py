@@ -1,8 +1,4 @@
-"""The sets of a suite: what is embedded, what is asked, and what would be a right answer.
-
-Every kind of set becomes the same thing: items, and tasks that say for each query which items are
-in its gallery and which of those are relevant.
-"""
+"""Sets of a suite: items to embed, and tasks of queries with their galleries and relevant items."""
 
 from __future__ import annotations
 
@@ -32,10 +28,10 @@ class Item:
     """One region.
 
     Attributes:
-        key: what it is of, for the cache: another file, another key.
-        patient: whose it is, told apart over the whole suite.
-        stained: what was stained at once: a patient, or one section of one.
-        read: its pixels.
+        key: cache key of its source.
+        patient: unique over the suite.
+        stained: stain batch: a patient, or a section.
+        read: reads its pixels.
     """
 
     key: str
@@ -46,13 +42,13 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class SuiteQuery:
-    """One question.
+    """One query.
 
     Attributes:
-        item: the query. gallery: (G,) items it is searched in, none of its own patient where the
-            set has patients. relevant: (G,) bool.
-        label: class that scores are averaged over first.
-        group: what is drawn as a whole for the intervals: the patient.
+        item: the query. gallery: (G,) items, none of its own patient if the set has patients.
+        relevant: (G,) bool.
+        label: class, over which scores are averaged first.
+        group: unit of the bootstrap: the patient.
     """
 
     item: int
@@ -64,10 +60,11 @@ class SuiteQuery:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Questions that are scored together; those without a right answer are counted only.
+    """Queries that are scored together.
 
     Attributes:
-        labels, patients: of all items, where a metric may be learned from them; else empty.
+        unscored: number of queries without a right answer.
+        labels, patients: of all items, if a metric may be learned from them; else empty.
     """
 
     name: str
@@ -82,7 +79,7 @@ class SuiteSet:
     """One set.
 
     Attributes:
-        gallery: items that a gallery holds: what is stained anew.
+        gallery: items of a gallery, which are recoloured.
         records: regions with labels and patients; none for sections.
     """
 
@@ -114,12 +111,12 @@ def labelled_set(config: SetConfig, data: Path) -> SuiteSet:
         labelled = grouped(records, parse_groups(groups)) if groups else records
         require_examples(labelled)
         task = label_task(name, labelled)
-        # A set without part in the choice may have no patients: no metric is learned on it.
-        tasks.append(_told(task, labelled) if config.choice else task)
+        # Sets without part in the choice may have no patients, so no metric is learned on them.
+        tasks.append(_with_labels(task, labelled) if config.choice else task)
     return SuiteSet(config, items, tuple(range(len(items))), tuple(tasks), records)
 
 
-def _told(task: Task, records: Sequence[RoiRecord]) -> Task:
+def _with_labels(task: Task, records: Sequence[RoiRecord]) -> Task:
     return replace(
         task,
         labels=tuple(record.label for record in records),
@@ -128,7 +125,7 @@ def _told(task: Task, records: Sequence[RoiRecord]) -> Task:
 
 
 def label_task(name: str, records: Sequence[RoiRecord]) -> Task:
-    """Leave one out: regions of other patients with the query's label are relevant.
+    """Task of leave one out: regions of other patients with the query's label are relevant.
 
     Raises:
         BadInputError: no query has a right answer.
@@ -156,7 +153,7 @@ def task_of(name: str, queries: Sequence[SuiteQuery]) -> Task:
 
 
 def same_label(records: Sequence[RoiRecord]) -> Mapping[int, ArrayI64]:
-    """For each region the other regions with its label, of any patient; no entry if none."""
+    """Other regions with the same label, of any patient, by region; no entry if there are none."""
     labels = np.array([record.label for record in records])
     everyone = np.arange(len(records))
     alike = {

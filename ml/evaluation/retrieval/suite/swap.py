@@ -1,7 +1,7 @@
-"""The stain swap: every patient of a gallery in the stains of another, so that colour says nothing.
+"""The stain swap: each patient of a gallery in the measured stains of another patient.
 
-Stains are measured, not made up: vectors, strengths and glass of one patient take the place of
-those of another. The map is linear in optical density, so structure stays what it is.
+Vectors, strengths and glass are exchanged by a map that is linear in optical density, which leaves
+the structure unchanged.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ import numpy as np
 
 from ml.errors import BadInputError
 from ml.evaluation.retrieval.suite.sets import Item
-from ml.roi.stain import StainEstimate, estimate_stain_of_image
-from ml.roi.stain.deconvolution import with_residual
+from ml.roi.stain.deconvolution import StainEstimate, with_residual
+from ml.roi.stain.estimate import estimate_stain_of_image
 from ml.types import ArrayF64, ImageU8
 
 _IMAGES = 12
-"""Images that the stains of one patient are measured on, evenly among all of them."""
+"""Number of images on which the stains of a patient are measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stained:
-    """What was stained at once, and how.
+    """A stain batch and its stains.
 
     Attributes:
-        name: of a patient, or of one section. patient: whose it is.
+        name: of a patient, or of one section. patient: of the batch.
     """
 
     name: str
@@ -47,12 +47,12 @@ class Recolouring:
     glass: ArrayF64
 
     def as_bytes(self) -> bytes:
-        """The colours as bytes, for the key of a cache."""
+        """Bytes for the key of a cache."""
         return self.od.tobytes() + self.glass.tobytes()
 
 
 def measure_stains(items: Sequence[Item], pixels: Sequence[ImageU8]) -> tuple[Stained, ...]:
-    """The stains of all that was stained at once, in order of names.
+    """Measure the stains of each stain batch, in order of names.
 
     Args:
         items, pixels: in the same order; pixels are (H, W, 3) uint8 each.
@@ -71,7 +71,7 @@ def measure_stains(items: Sequence[Item], pixels: Sequence[ImageU8]) -> tuple[St
 
 
 def montage(images: Sequence[ImageU8]) -> ImageU8:
-    """Images side by side, each cut to the smallest height: no pixel in it is made up."""
+    """Images side by side, each cut to the smallest height."""
     height = min(image.shape[0] for image in images)
     return np.concatenate([image[:height] for image in images], axis=1)
 
@@ -79,10 +79,10 @@ def montage(images: Sequence[ImageU8]) -> ImageU8:
 def drawn_donors(
     stained: Sequence[Stained], donors: Sequence[Stained], *, draw: int, seed: int
 ) -> dict[str, Stained]:
-    """For each of ``stained`` one of the donors, of another patient, independently of all others.
+    """Draw for each of ``stained`` a donor of another patient.
 
     Args:
-        draw: 1, 2, ...: another draw, other donors.
+        draw: number of the draw, from 1.
     Raises:
         BadInputError: there is no other patient.
     """
@@ -91,7 +91,7 @@ def drawn_donors(
         others = [donor for donor in donors if donor.patient != unit.patient]
         if not others:
             raise BadInputError(f"stain swap: the suite has no other patient than {unit.patient}")
-        # By name: one more set that gives no donors leaves the draws of the others as they were.
+        # Seeded by name: another set without donors does not change the draws.
         rng = np.random.default_rng([seed, draw, *unit.name.encode()])
         out[unit.name] = others[int(rng.integers(len(others)))]
     return out
@@ -100,7 +100,7 @@ def drawn_donors(
 def recolourings(
     stained: Sequence[Stained], donors: Mapping[str, Stained]
 ) -> dict[str, Recolouring]:
-    """How each name is stained anew."""
+    """Recolouring of each stain batch."""
     return {
         unit.name: Recolouring(
             od_map(unit.stains, donors[unit.name].stains),
@@ -111,9 +111,9 @@ def recolourings(
 
 
 def od_map(own: StainEstimate, donor: StainEstimate) -> ArrayF64:
-    """(3, 3): optical densities (row vectors) under one patient's stains to those of another.
+    """(3, 3) map of optical densities (row vectors) from one patient's stains to another's.
 
-    Haematoxylin and eosin change vector and strength; what neither explains keeps its strength.
+    Haematoxylin and eosin change vector and strength; the residual keeps its strength.
     """
     gain = np.append(donor.scale / own.scale, 1.0)
     unmix = np.linalg.inv(with_residual(own.matrix))
@@ -121,11 +121,11 @@ def od_map(own: StainEstimate, donor: StainEstimate) -> ArrayF64:
 
 
 def restained(image: ImageU8, change: Recolouring) -> ImageU8:
-    """An image (H, W, 3) uint8 RGB in other stains."""
+    """Recolour an image (H, W, 3) uint8 RGB."""
     levels = np.log10(np.arange(256, dtype=np.float32) + 1)
     before, after = change.glass.astype(np.float32)
     density = after - (before - levels[image]) @ change.od.astype(np.float32)
-    # Half a level up, so that the cut to whole numbers rounds; one down for the + 1 of densities.
+    # Half a level up to round, one down for the + 1 of the densities.
     return np.clip(np.power(np.float32(10), density) - 0.5, 0, 255).astype(np.uint8)
 
 

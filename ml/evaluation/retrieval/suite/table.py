@@ -1,4 +1,4 @@
-"""The result of a suite as Markdown: one table over all sets, the pull, the margins, the choice."""
+"""Result of a suite as Markdown."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ml.reports.tables import markdown_table
 
 
 def describe(result: Mapping[str, Any]) -> str:
-    """All tables of a suite."""
+    """Markdown tables of a suite."""
     parts = [score_table(result), _pull_table(result), _margin_table(result)]
     if result["choose"]:
         parts.append(_choice_text(result["choice"]))
@@ -20,9 +20,9 @@ def describe(result: Mapping[str, Any]) -> str:
 
 
 def card_figures(result: Mapping[str, Any]) -> str:
-    """What a card shows of the first encoder: a table, and in words pull, margins and choice."""
+    """Figures of the first encoder for its card: a table, and text on pull, margins and choice."""
     methods = result["methods"]
-    own = _own_rows(methods)
+    own = _rows_of_first_encoder(methods)
     shown = [m for m in methods if m in own or methods[m]["baseline"]]
     parts = [
         score_table(result, shown),
@@ -34,7 +34,7 @@ def card_figures(result: Mapping[str, Any]) -> str:
 
 
 def card_lines(result: Mapping[str, Any]) -> str:
-    """The same as lines, for a card whose table is another suite's."""
+    """Figures as lines, for a card with the table of another suite."""
     methods = result["methods"]
     baselines = [m for m in methods if methods[m]["baseline"]]
     lines = []
@@ -49,8 +49,8 @@ def card_lines(result: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _own_rows(methods: Mapping[str, Any]) -> list[str]:
-    """The first encoder, and the same asked in other ways."""
+def _rows_of_first_encoder(methods: Mapping[str, Any]) -> list[str]:
+    """Names of the rows of the first encoder, with all query methods."""
     first = next(m for m in methods.values() if not m["baseline"])
     return [
         name
@@ -68,7 +68,7 @@ def _tasks(result: Mapping[str, Any]) -> list[tuple[str, TaskResult]]:
 
 
 def score_table(result: Mapping[str, Any], methods: Sequence[str] | None = None) -> str:
-    """The one table over all sets, with what its columns mean; ``methods``: these rows alone."""
+    """Table over all sets with a legend; ``methods`` limits the rows."""
     options = result["options"]
     tasks = _tasks(result)
     heads, chance = ["method"], ["chance"]
@@ -80,7 +80,7 @@ def score_table(result: Mapping[str, Any], methods: Sequence[str] | None = None)
         rows.append([method, *(c for _, s in tasks for c in _cells(s["methods"][method]))])
     return (
         f"mAP@{options.k}, the mean over classes; the query's patient is excluded where a set has"
-        " patients. In brackets: the 95 % interval, patients drawn anew. Stain swap: the gallery in"
+        " patients. In brackets: the 95 % interval, patients resampled. Stain swap: the gallery in"
         f" the stains of other patients, the mean of {options.draws} draws, and the loss."
         f"\n\n{markdown_table(heads, rows)}"
     )
@@ -114,7 +114,7 @@ def _pull_table(result: Mapping[str, Any]) -> str:
 
 
 def _pull_line(result: Mapping[str, Any], method: str) -> str:
-    """Empty if no set tells patients apart."""
+    """Sentence on the pull of patients; empty if no set has patients."""
     pulls = {name: s["patient_pull"] for name, s in result["sets"].items() if s["patient_pull"]}
     if not pulls:
         return ""
@@ -129,7 +129,7 @@ def _pull_line(result: Mapping[str, Any], method: str) -> str:
 
 
 def _close_line(result: Mapping[str, Any], method: str) -> str:
-    """Empty without a calibration, and where no set names unrelated ones."""
+    """Sentence on close hits; empty without a calibration or unrelated sets."""
     shares = [
         f"{title} {close.found:.2f} ({close.unrelated:.2f})"
         for title, scores in _tasks(result)
@@ -145,7 +145,7 @@ def _close_line(result: Mapping[str, Any], method: str) -> str:
 
 
 def _margin_lines(result: Mapping[str, Any]) -> list[str]:
-    """How far all candidates are ahead, and what was chosen."""
+    """Sentences on the margins of all candidates and on the choice."""
     choice: SuiteChoice | None = result["choice"]
     if not choice:
         return []

@@ -1,4 +1,4 @@
-"""Vectors of every method, set and draw: computed once, kept in a folder, taken up again."""
+"""Cached vectors of each method, set and draw."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class SetVectors:
     """Vectors of one method on one set.
 
     Attributes:
-        clean: (N, D) of the items as they are.
-        swapped: of each draw (N, D); items outside any gallery keep their clean vectors.
-        seconds: mean time of an item; of methods that share patches the first bears it.
+        clean: (N, D) of the unchanged items.
+        swapped: (N, D) of each draw; items outside any gallery have their clean vectors.
+        seconds: mean time of an item; that of shared patches counts for the first method.
     """
 
     clean: ArrayF32
@@ -36,7 +36,7 @@ class SetVectors:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What is computed in one go: some items, in one state."""
+    """Items that are computed and cached as a unit: unchanged, or of one draw."""
 
     title: str
     items: tuple[int, ...]
@@ -51,12 +51,12 @@ def set_vectors(  # noqa: PLR0917
     cache: Path | None,
     progress: Progress,
 ) -> dict[str, SetVectors]:
-    """The vectors of each method, by its name; methods of one key share them.
+    """Vectors of each method by name; methods of one key share them.
 
     Args:
-        regions: of the items of the set, read before.
-        swaps: for each draw, how what was stained at once is stained anew.
-        cache: folder for finished parts, one file a method, set and draw; None keeps none.
+        regions: of the items of the set.
+        swaps: recolouring of each stain batch, for each draw.
+        cache: folder of one file for each method, set and draw; None for no cache.
     Raises:
         BadInputError: a region that a method cannot embed; the region is named.
     """
@@ -64,7 +64,7 @@ def set_vectors(  # noqa: PLR0917
     parts += [
         _Part(f"stain swap {draw}", suite_set.gallery, swap) for draw, swap in enumerate(swaps, 1)
     ]
-    own = {method.key: method for method in reversed(methods)}  # the first of each key
+    own = {method.key: method for method in reversed(methods)}  # the first of each key counts
     first = [method for method in methods if own[method.key] is method]
     found = [_part_vectors(suite_set, regions, part, first, cache, progress) for part in parts]
     shared = {method.key: _assembled(method.name, parts, found) for method in first}
@@ -95,7 +95,7 @@ def _part_vectors(  # noqa: PLR0917
     progress: Progress,
 ) -> dict[str, _Found]:
     paths = {method.name: _path(cache, method, suite_set, part) for method in methods}
-    found = {name: kept for name, path in paths.items() if (kept := _kept(path)) is not None}
+    found = {name: cached for name, path in paths.items() if (cached := _cached(path)) is not None}
     missing = [method for method in methods if method.name not in found]
     if not missing:
         return found
@@ -143,7 +143,7 @@ def _path(cache: Path | None, method: SuiteMethod, suite_set: SuiteSet, part: _P
     return cache / f"{title}-{digest.hexdigest()[:16]}.npz"
 
 
-def _kept(path: Path | None) -> _Found | None:
+def _cached(path: Path | None) -> _Found | None:
     if path is None or not path.is_file():
         return None
     with np.load(path) as file:

@@ -1,4 +1,4 @@
-"""Augmentations: another stain, another scale, fewer vertices."""
+"""Augmentations of stain, scale and vertices."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ml.roi.stain import WHITE, optical_density
+from ml.imaging.tissue.optical_density import WHITE, optical_density
 from ml.types import ArrayF64, ArrayI64, ImageU8
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How a section might look from another laboratory.
+    """Appearance of a section in another laboratory.
 
     Attributes:
         mixing: (3, 3) float64 applied to optical densities.
@@ -24,7 +24,7 @@ class Look:
 
 
 def random_look(rng: np.random.Generator, *, stain: float, zoom: float) -> Look:
-    """A random look; both strengths at 0 give the original.
+    """Draw a look; both strengths at 0 give the original.
 
     Args:
         stain: deviation of the log of the strength; that of the mixing matrix's entries is half.
@@ -35,7 +35,7 @@ def random_look(rng: np.random.Generator, *, stain: float, zoom: float) -> Look:
 
 
 def with_look(image: ImageU8, look: Look) -> ImageU8:
-    """(H, W, 3) uint8 with the stain of ``look``; the zoom is left to whoever reads the pixels."""
+    """Apply the stain of ``look`` to (H, W, 3) uint8; the zoom is left to the caller."""
     od = np.clip(optical_density(image) @ look.mixing.T.astype(np.float32), 0, 3)
     return np.clip(np.power(10.0, -od) * (WHITE + 1) - 1 + 0.5, 0, 255).astype(np.uint8)
 
@@ -43,12 +43,12 @@ def with_look(image: ImageU8, look: Look) -> ImageU8:
 def vertex_dropout(
     rng: np.random.Generator, count: int, *, drop: tuple[float, float], keep_at_least: int
 ) -> ArrayI64:
-    """Indices of the vertices that stay when a random share of them is removed.
+    """Remove a random share of the vertices; returns the indices of the others.
 
     Args:
-        count: vertices there are, at least 1.
+        count: number of vertices, at least 1.
         drop: least and largest share to remove.
-        keep_at_least: never fewer than this, as far as there are that many.
+        keep_at_least: least number that remains, if there are as many.
     Returns:
         (n,) int64, ascending.
     Source: the retrieval paper, section III-B.

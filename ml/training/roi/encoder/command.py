@@ -1,8 +1,6 @@
-"""Self-supervised training of the ROI encoder: its metric, and SimCLR over graphs of regions.
+"""``python -m ml train roi``: the ROI encoder's metric, and SimCLR over graphs of regions.
 
-An encoder without graph layers takes no steps: its metric is all that is learned.
-
-Run it by ``python -m ml train roi``.
+For an encoder without graph layers only the metric is learned, without steps.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ from ml.roi.encoders.patch_cnn import NAME as PATCH_CNN
 from ml.roi.encoders.patch_cnn import load_patch_cnn
 from ml.roi.encoders.protocol import PatchEncoder
 from ml.roi.encoders.registry import make_patch_encoder
-from ml.roi.weights import SHIPPED_PATCH_CNN, encoder_from_file, save_encoder
+from ml.roi.weights import SHIPPED_PATCH_CNN, read_graph_encoder, save_encoder
 from ml.training.common.run import RunSummary, TrainingRun, add_run_arguments
 from ml.training.common.sources import source_files
 from ml.training.roi.encoder.config import PoolKey, RoiTrainConfig, TissueKey
@@ -32,7 +30,7 @@ from ml.types import ArrayF32, Progress
 
 
 class RoiSummary(RunSummary):
-    """What a training of the ROI encoder returns: files read, patches in the pools, steps taken."""
+    """Result of a training of the ROI encoder: files read, patches in the pools, steps taken."""
 
     sources: list[str]
     patches: int
@@ -40,7 +38,7 @@ class RoiSummary(RunSummary):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``python -m ml train roi``."""
+    """Add the arguments of ``python -m ml train roi``."""
     add_run_arguments(parser, has_start=True)
     parser.add_argument(
         "--patch-weights", type=Path, help="our own patch encoder (the shipped one)"
@@ -57,12 +55,11 @@ def run(args: argparse.Namespace, progress: Progress) -> RoiSummary:
 def train_roi(
     run: TrainingRun[RoiTrainConfig], *, data: Path, patch_weights: Path | None = None
 ) -> RoiSummary:
-    """Train an encoder; the features of patches are kept in the run's folder as well.
+    """Train an encoder; features of patches are cached in the run's folder.
 
     Args:
-        run: continues from its checkpoint, if there is one; otherwise from ``run.start``, if given,
-            whose metric is learned anew. Without graph layers only the patch encoder is taken from
-            that start.
+        run: resumed from its checkpoint, or started from ``run.start``, if there is one; the metric
+            is learned again. Without graph layers only the patch encoder is taken from the start.
         data: folder the sources are relative to.
         patch_weights: file of our own patch encoder, by default the shipped one.
     Raises:
@@ -78,11 +75,11 @@ def train_roi(
         patches, digest = _started_patches(config, run.start)
     else:
         patches, digest = _patch_encoder(config, patch_weights)
-    watched = source_files(config.held_out, data) if has_graph and config.held_out else []
-    if both := sorted({str(file.relative_to(data)) for file in set(files) & set(watched)}):
+    held_out_files = source_files(config.held_out, data) if has_graph and config.held_out else []
+    if both := sorted({str(file.relative_to(data)) for file in set(files) & set(held_out_files)}):
         raise BadInputError(f"held_out: {', '.join(both)}: also among the sources")
     pools = _pools(run, patches, digest, files, data)
-    held_out = _pools(run, patches, digest, watched, data)
+    held_out = _pools(run, patches, digest, held_out_files, data)
     atlas = _atlas_features(run, patches, digest, data)
     network: RoiGcn | VertexMean
     with run.learning():
@@ -127,8 +124,8 @@ def _has_graph(run: TrainingRun[RoiTrainConfig]) -> bool:
 
 
 def _started_patches(config: RoiTrainConfig, start: Path) -> tuple[PatchEncoder, str]:
-    """The patch encoder of a finished encoder that has no graph layers either."""
-    stored = encoder_from_file(start)
+    """Patch encoder of an encoder without graph layers, and its digest."""
+    stored = read_graph_encoder(start)
     if stored.config != config.encoder:
         raise WeightsError(
             f"{start.name}: holds {stored.config}, but the run trains {config.encoder}"
@@ -137,7 +134,7 @@ def _started_patches(config: RoiTrainConfig, start: Path) -> tuple[PatchEncoder,
 
 
 def _patch_encoder(config: RoiTrainConfig, weights: Path | None) -> tuple[PatchEncoder, str]:
-    """The patch encoder, and where it is our own a digest of its weights and how they are read."""
+    """Patch encoder, and for our own a digest of its weights and readout."""
     cnn, digest = None, ""
     if config.encoder.features == PATCH_CNN:
         weights = weights or WEIGHTS_FOLDER / SHIPPED_PATCH_CNN
@@ -177,11 +174,11 @@ def _pools(
     files: Sequence[Path],
     data: Path,
 ) -> list[PatchPool]:
-    """The patches of each file with their features, read back where they were kept."""
+    """Pools of patches of each file, cached."""
     config, key = run.config, _pool_key(run.config, digest)
 
     def kept(file: Path) -> Path:
-        # by its folder too: files of two folders may have the same name
+        # Files of two folders may have the same name.
         place = hashlib.sha256(str(file.relative_to(data)).encode()).hexdigest()[:8]
         return run.out / f"pool-{key}-{file.stem}-{place}.npz"
 
@@ -204,7 +201,7 @@ def _pools(
 def _atlas_features(
     run: TrainingRun[RoiTrainConfig], patches: PatchEncoder, digest: str, data: Path
 ) -> list[ArrayF32]:
-    """For each patient (V, N, C) features, what the metric is learned from."""
+    """Features (V, N, C) of each patient, for the metric."""
     config = run.config
     if not config.atlas and not config.slides:
         raise BadInputError("atlas, slides: expected tissue to learn the metric from, got none")

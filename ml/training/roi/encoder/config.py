@@ -64,7 +64,7 @@ class RoiTrainConfig:
 
 @dataclass(frozen=True, slots=True)
 class TissueKey:
-    """What the features that a metric is learned from depend on, beside those of a pool."""
+    """Cache key of the features from which a metric is learned, besides those of a pool."""
 
     pool: str
     atlas: str
@@ -73,7 +73,7 @@ class TissueKey:
 
 @dataclass(frozen=True, slots=True)
 class PoolKey:
-    """What the features of a pool depend on."""
+    """Cache key of the features of a pool."""
 
     features: str
     stain: str

@@ -1,6 +1,6 @@
-"""Graph encoders trained on whole regions, by SimCLR or by their labels (GNN-LR): for comparison.
+"""Training of graph encoders on regions, by SimCLR or by labels (GNN-LR), for comparison.
 
-Both see the same graphs under the same vertex dropout; only what is minimised differs.
+Both use the same graphs and the same vertex dropout.
 """
 
 from __future__ import annotations
@@ -85,22 +85,22 @@ def train_graph_encoder(
             second = head(_view(network, graphs, rows, rng, config))
             loss = nt_xent(first, second, temperature=config.temperature)
         else:
-            wished = torch.tensor([classes.index(labels[row]) for row in rows])
-            loss = functional.cross_entropy(first, wished)
+            target = torch.tensor([classes.index(labels[row]) for row in rows])
+            loss = functional.cross_entropy(first, target)
         value = descend(optimiser, loss)
         progress(step + 1, config.steps, f"{config.encoder}, loss {value:.3f}")
     return network.eval()
 
 
 def embed_graphs(network: nn.Module, graphs: Sequence[RoiGraph]) -> ArrayF32:
-    """(R, out_dim) float32, unit length, of R whole graphs."""
+    """Embed R graphs, (R, out_dim) float32 of unit length."""
     with torch.inference_mode():
-        found = functional.normalize(network(*_batched(graphs)), dim=1)
+        found = functional.normalize(network(*batched_graphs(graphs)), dim=1)
     return np.asarray(found.numpy().copy(), dtype=np.float32)
 
 
 def subgraph(graph: RoiGraph, kept: ArrayI64) -> RoiGraph:
-    """The graph of the vertices in ``kept`` (ascending) and the edges between them."""
+    """Subgraph of the vertices in ``kept`` (ascending) and the edges between them."""
     new_number = np.full(len(graph), -1, np.int64)
     new_number[kept] = np.arange(len(kept))
     moved = new_number[graph.edge_index]
@@ -120,10 +120,11 @@ def _view(
         )
         for row in rows
     ]
-    return torch.as_tensor(network(*_batched(views)))
+    return torch.as_tensor(network(*batched_graphs(views)))
 
 
-def _batched(graphs: Sequence[RoiGraph]) -> tuple[Tensor, Tensor, Tensor]:
+def batched_graphs(graphs: Sequence[RoiGraph]) -> tuple[Tensor, Tensor, Tensor]:
+    """Join graphs: (N, C) features, (2, M) edges and (N,) the graph of each vertex."""
     sizes = [len(graph) for graph in graphs]
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     edges = [g.edge_index + start for g, start in zip(graphs, starts, strict=True)]

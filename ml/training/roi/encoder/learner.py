@@ -1,4 +1,4 @@
-"""The networks of the ROI encoder's training, and one step of it."""
+"""Learner of the ROI encoder's graph part."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ml.networks.device import REFERENCE, Compute
 from ml.networks.gcn import ProjectionHead, RoiGcn
 from ml.networks.vertex_mean import VertexMean
 from ml.roi.graph import build_graph
-from ml.roi.weights import encoder_from_file
+from ml.roi.weights import read_graph_encoder
+from ml.training.common.held_out import evaluating, record_held_out
 from ml.training.common.peers import peers
 from ml.training.common.run import History
 from ml.training.common.start import take_weights
 from ml.training.common.steps import descend
-from ml.training.common.watch import looking, watch
 from ml.training.roi.encoder.augment import vertex_dropout
 from ml.training.roi.encoder.config import RoiTrainConfig
 from ml.training.roi.encoder.metric import learn_metric
@@ -29,19 +29,19 @@ from ml.training.roi.losses import nt_xent
 from ml.types import ArrayF32, ArrayI64
 
 _View = tuple[int, int, ArrayI64]
-"""Of a region: the number of its pool, the look, and the rows that are kept."""
+"""View of a region: the index of its pool, of its look, and the sampled rows."""
 
 _HELD_OUT = 1 << 21
-"""Keeps what is drawn of held-out pools apart from the steps."""
+"""Seed of the draws from held-out pools, different from those of the steps."""
 
 
 def set_metric(
     network: RoiGcn | VertexMean, config: RoiTrainConfig, atlas: Sequence[ArrayF32]
 ) -> None:
-    """Set the buffers that bring raw features into the vertex space.
+    """Learn the metric, and set its buffers of a network.
 
     Args:
-        atlas: (V, N, C) features of each patient: what the metric is learned from.
+        atlas: (V, N, C) features of each patient.
     """
     found = learn_metric(
         atlas,
@@ -56,7 +56,7 @@ def set_metric(
 
 
 class _Regions:
-    """Pools of patches that random regions are drawn from."""
+    """Random regions of pools of patches."""
 
     def __init__(self, config: RoiTrainConfig, pools: Sequence[PatchPool]) -> None:
         self.config, self.pools = config, pools
@@ -65,7 +65,7 @@ class _Regions:
         self.share = share / share.sum()
 
     def one(self, rng: np.random.Generator) -> tuple[int, ArrayI64]:
-        """The number of a pool, and rows of it."""
+        """Draw a region: the number of a pool, and rows of it."""
         source = int(rng.choice(len(self.pools), p=self.share))
         rows = draw_region(
             self.pools[source],
@@ -92,7 +92,7 @@ class RoiLearner:
     """Network, projection head and optimiser over the pools of patches.
 
     Attributes:
-        atlas: (V, N, C) features of each patient of the atlas: what the metric is learned from.
+        atlas: (V, N, C) features of each patient of the atlas, for the metric.
     """
 
     def __init__(
@@ -105,14 +105,14 @@ class RoiLearner:
         held_out: Sequence[PatchPool] = (),
         compute: Compute = REFERENCE,
     ) -> None:
-        """``held_out``: pools whose regions are only looked at, always the same ones."""
+        """Build networks and optimiser; ``held_out``: pools for validation."""
         self.config, self.atlas, self.compute = config, atlas, compute
         self.batch = config.batch
         self._learned = _Regions(config, pools)
-        self._watched = _Regions(config, held_out) if held_out else None
+        self._held_out = _Regions(config, held_out) if held_out else None
         self.network = RoiGcn(config.encoder.network)
         if start is not None:
-            take_weights(self.network, encoder_from_file(start).network, start)
+            take_weights(self.network, read_graph_encoder(start).network, start)
         out_dim = config.encoder.network.out_dim
         self.head = ProjectionHead(out_dim, out_dim, config.head_dim)
         set_metric(self.network, config, atlas)
@@ -126,11 +126,11 @@ class RoiLearner:
         )
 
     def step(self, number: int, history: History) -> float:
-        """One step over ``batch`` random regions, two views each."""
-        rng = np.random.default_rng((self.config.seed, peers().drawn(number)))
+        """Take a step over ``batch`` random regions, two views each."""
+        rng = np.random.default_rng((self.config.seed, peers().draw_number(number)))
         value = descend(self.optimiser, self._loss(self._learned, rng))
-        if self._watched is not None:
-            watch(history, number, partial(self._held_out_loss, self._watched))
+        if self._held_out is not None:
+            record_held_out(history, number, partial(self._held_out_loss, self._held_out))
         return value
 
     def calibrate(self) -> None:
@@ -148,7 +148,7 @@ class RoiLearner:
 
     def _held_out_loss(self, regions: _Regions) -> float:
         rng = np.random.default_rng((self.config.seed, _HELD_OUT))
-        with looking(self.modules.values()):
+        with evaluating(self.modules.values()):
             return float(self._loss(regions, rng))
 
     def _loss(self, regions: _Regions, rng: np.random.Generator) -> Tensor:
@@ -160,15 +160,14 @@ class RoiLearner:
     def _project(self, pools: Sequence[PatchPool], view: Sequence[_View]) -> Tensor:
         x, edge_index, batch = self._batch(pools, view)
         vertices = self.network.vertices(x)
-        with self.compute.learning():
+        with self.compute.training_precision():
             found: Tensor = self.head(self.network.context(vertices, edge_index, batch))
         return found.float()
 
     def _batch(
         self, pools: Sequence[PatchPool], graphs: Sequence[_View]
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """(N, C) features, (2, M) edges and (N,) graph numbers of many graphs side by side, where
-        the network is."""
+        """(N, C) features, (2, M) edges and (N,) graph numbers of a batch."""
         x: list[ArrayF32] = []
         edges: list[ArrayI64] = []
         sizes: list[int] = []

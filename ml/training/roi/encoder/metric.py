@@ -1,4 +1,4 @@
-"""A metric learned without labels: what differs within a patient counts, each direction alike."""
+"""A metric learned without labels, by whitening within patients."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Metric:
 
     Attributes:
         mean, scale: (C,) float32.
-        matrix: (C, D) float32, orthogonal directions by falling variance; the mean squared length
-            of what it gives is one.
+        matrix: (C, D) float32, orthogonal directions by falling variance; mapped features have a
+            mean squared length of one.
     """
 
     mean: ArrayF32
@@ -31,18 +31,18 @@ def learn_metric(
 ) -> Metric:
     """Whiten by the covariance around each patient's own mean.
 
-    What sets one patient's slides apart from another's (a laboratory, a scanner) lies between the
-    means; what tissues differ in lies within. Patients count by the square root of their patches.
+    Differences between patients (laboratory, scanner) are between the means, differences between
+    tissues within. Patients are weighted by the square root of their number of patches.
 
     Args:
         features: for each patient (V, N, C): V looks of N patches.
         dim: D, main directions to keep.
-        ridge: added to the variances, in units of their mean: small ones are mostly noise.
-        power: of the variances that directions are divided by; 0.5 whitens, 0 leaves them.
+        ridge: added to the variances, in units of their mean.
+        power: exponent of the variances that directions are divided by; 0.5 whitens.
     Source: PCA whitening (Jegou and Chum 2012, section 3) within classes, the class being a
         patient (Hatch, Kajarekar and Stolcke 2006).
     """
-    # In torch, whose memory is aligned: with one thread the same input gives the same bits.
+    # torch aligns its memory: with one thread, the same input gives the same bits.
     slabs = [torch.from_numpy(slab.reshape(-1, slab.shape[-1])).double() for slab in features]
     share = np.sqrt([slab.shape[1] for slab in features])
     share /= share.sum()

@@ -1,8 +1,4 @@
-"""The patch pool: features of patches all over a slide, from which random regions are drawn.
-
-A patch belongs to very many regions, so its features are computed once per look and kept on disk;
-drawing a region of any shape and scale then costs nothing.
-"""
+"""Pools of patches of a slide with cached features, from which random regions are drawn."""
 
 from __future__ import annotations
 
@@ -17,26 +13,23 @@ from shapely.geometry import box
 
 from ml.errors import EmptyRegionError
 from ml.files import write_npz
-from ml.imaging.slides import SlideImage, open_slide
+from ml.imaging.slides.slide import SlideImage, open_slide
 from ml.roi.config import EncoderConfig
 from ml.roi.encoders.protocol import PatchEncoder
 from ml.roi.geometry import downsample_for
 from ml.roi.measures.features import tissue_share
 from ml.roi.patches import Corner, cut_patch, isotropic_mpp, patch_corners
 from ml.roi.sampling import SamplingConfig, sample_patches
-from ml.roi.stain import (
-    StainConfig,
-    StainEstimate,
-    estimate_stain_of_image,
-    load_target,
-    normalise,
-)
+from ml.roi.stain.deconvolution import StainEstimate
+from ml.roi.stain.estimate import StainConfig, estimate_stain_of_image
+from ml.roi.stain.normalise import normalise
+from ml.roi.stain.storage import load_target
 from ml.roi.stained import choose_stains
 from ml.training.roi.encoder.augment import Look, random_look, with_look
 from ml.types import ArrayF32, ArrayF64, ArrayI64, ImageU8, Progress
 
-MIN_TISSUE_SHARE = 0.3  # of a patch; one with less shows mostly glass
-_MAX_PATCHES = 1 << 14  # of one slide: bounds the time and memory that a large one takes
+MIN_TISSUE_SHARE = 0.3  # of a patch
+_MAX_PATCHES = 1 << 14  # of one slide
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +60,11 @@ def load_or_build_pool(
     seed: int,
     progress: Progress,
 ) -> PatchPool:
-    """The pool of one slide, from its cache file if there is one.
+    """Read or build the pool of one slide.
 
     Args:
         path: slide or still.
-        cache: ``.npz`` file, written whole or not at all.
+        cache: ``.npz`` file, written atomically.
         encoder: of patches.
         density: patches per patch area.
         looks: slabs of features, the first without augmentation.
@@ -124,7 +117,7 @@ def _build(  # noqa: PLR0917
 def slide_pixels(
     slide: SlideImage, config: EncoderConfig, density: float, seed: int
 ) -> tuple[ImageU8, ArrayF64]:
-    """A whole slide at the encoder's scale, and centres (N, 2) of patches all over it.
+    """Read a slide at the encoder's scale, and sample centres (N, 2) of patches.
 
     Args:
         density: patches per patch area.
@@ -165,7 +158,7 @@ def _patch(pixels: ImageU8, corner: Corner, patch_px: int, look: Look) -> ImageU
 def stained(
     patches: list[ImageU8], pixels: ImageU8, look: Look, config: EncoderConfig
 ) -> tuple[list[ImageU8], StainEstimate]:
-    """The patches as the encoder would see them under this look, and their stains."""
+    """Patches as the encoder sees them under a look, and their stains."""
 
     def estimate() -> StainEstimate:
         mpp = config.sampling.target_mpp
@@ -186,12 +179,12 @@ def draw_region(
     radius_px: tuple[float, float],
     vertices: tuple[int, int],
 ) -> ArrayI64:
-    """Patches of a random region: a turned, dented ellipse around a random patch.
+    """Draw a region: an irregular, rotated ellipse around a random patch.
 
     Args:
         tree: over ``pool.centre_px``.
         radius_px: least and largest mean radius, drawn log-uniformly.
-        vertices: least and most patches; more are thinned at random, too few grow the region.
+        vertices: least and largest number of patches; a region with too few grows.
     Returns:
         (n,) int64 indices into the pool, ascending.
     """

@@ -1,4 +1,4 @@
-"""Features of tissue of many patients, under several looks: what a metric is learned from."""
+"""Features of tissue of many patients under several looks, for the metric."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ml.files import write_npz
 from ml.roi.encoders.protocol import PatchEncoder
 from ml.roi.measures.features import PATCH_PX, tissue_share
 from ml.roi.patches import cut_patch
-from ml.roi.stain import fixed_stains
+from ml.roi.stain.deconvolution import published_stains
 from ml.training.roi.encoder.augment import random_look, with_look
 from ml.training.roi.encoder.pool import MIN_TISSUE_SHARE
 from ml.training.roi.patches.blocks import Block, read_blocks
 from ml.types import ArrayF32, ImageU8, Progress
 
-_LEAST_MPP = 0.44
-"""A block of 508 px at less than this holds no whole patch at 1 um per pixel."""
+_MIN_MPP = 0.44
+"""Least microns per pixel of a block of 508 px that holds a patch at 1 um per pixel."""
 
 
 def load_or_measure(
@@ -35,7 +35,7 @@ def load_or_measure(
     seed: int,
     progress: Progress,
 ) -> list[ArrayF32]:
-    """(V, N, C) features of N patches of each patient under V looks, the first unchanged.
+    """Read or compute (V, N, C) features of N patches of each patient under V looks.
 
     Args:
         data: folder the sources are in.
@@ -54,7 +54,7 @@ def load_or_measure(
         rng = np.random.default_rng((seed, 7, number))
         patches = [patch for block in own for patch in _patches(block, rng)]
         if patches:
-            rows = [_looked_at(patch, encoder, looks, stain, rng) for patch in patches]
+            rows = [_features(patch, encoder, looks, stain, rng) for patch in patches]
             found[f"{number:04d}"] = np.stack(rows, axis=1)
         progress(number + 1, len(blocks.of_patient), "features of tissue")
     if not found:
@@ -64,29 +64,29 @@ def load_or_measure(
 
 
 def _patches(block: Block, rng: np.random.Generator) -> list[ImageU8]:
-    """One patch of a small block, two of one that holds four, at 1 um per pixel."""
-    if block.mpp < _LEAST_MPP:
+    """Patches of a block at 1 um per pixel: one, or two if it would hold four."""
+    if block.mpp < _MIN_MPP:
         return []
-    # Coarser blocks are not enlarged: a blurred patch would teach blur.
+    # Coarser blocks are not enlarged, as that would blur them.
     scale = min(block.mpp, 1.0)
     pixels = cv2.resize(block.mips[0], None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
-    whole = np.asarray(pixels, np.uint8)
-    if min(whole.shape[:2]) < PATCH_PX:
+    pixels_1um = np.asarray(pixels, np.uint8)
+    if min(pixels_1um.shape[:2]) < PATCH_PX:
         return []
-    count = 2 if whole.shape[0] >= 2 * PATCH_PX - PATCH_PX // 4 else 1
+    count = 2 if pixels_1um.shape[0] >= 2 * PATCH_PX - PATCH_PX // 4 else 1
     found = []
     for _ in range(count):
-        x, y = (int(rng.integers(0, side - PATCH_PX + 1)) for side in whole.shape[1::-1])
-        patch = cut_patch(whole, (x, y), PATCH_PX)
+        x, y = (int(rng.integers(0, side - PATCH_PX + 1)) for side in pixels_1um.shape[1::-1])
+        patch = cut_patch(pixels_1um, (x, y), PATCH_PX)
         if tissue_share(patch) >= MIN_TISSUE_SHARE:
             found.append(patch)
     return found
 
 
-def _looked_at(
+def _features(
     patch: ImageU8, encoder: PatchEncoder, looks: int, stain: float, rng: np.random.Generator
 ) -> ArrayF32:
-    """(V, C): the patch as it is, then under random stains."""
+    """(V, C) features of a patch, unchanged and under random stains."""
     views = [patch]
     views += [with_look(patch, random_look(rng, stain=stain, zoom=0.0)) for _ in range(looks - 1)]
-    return np.concatenate([encoder.encode([view], fixed_stains(view)) for view in views])
+    return np.concatenate([encoder.encode([view], published_stains(view)) for view in views])

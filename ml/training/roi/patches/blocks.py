@@ -1,14 +1,12 @@
-"""Blocks of tissue to train patches on: square pieces of many slides, in memory, with mip levels.
-
-A block is what two views of one training example are cut from. Sources differ in how much they
-hold; blocks carry the patient, so that each patient can count alike.
-"""
+"""Blocks of tissue in memory, with mip levels, from which the views of examples are cut."""
 
 from __future__ import annotations
 
 import csv
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,28 +14,33 @@ import cv2
 import numpy as np
 
 from ml.errors import BadInputError
-from ml.imaging.slides import open_slide
-from ml.roi.stain import optical_density
+from ml.imaging.slides.slide import open_slide
+from ml.imaging.tissue.optical_density import optical_density
 from ml.types import ArrayBool, ArrayF32, ArrayI64, ImageU8, Progress
 
-TRAINED_ON, WATCHED = "train", "dev-eval"
-"""Uses of the atlas' tiles: what is learned from, and patients that trainings only look at."""
+TRAINING_USE, HELD_OUT_USE = "train", "dev-eval"
+"""Uses of the atlas' tiles: training, and held-out patients."""
 BLOCK_PX = 508
-"""Four tiles of the atlas side by side; what other sources are cut into."""
+"""Side of a block: two by two tiles of the atlas."""
 _OVERLAP_PX = 1
 """Deep Zoom tiles repeat one pixel of their neighbours on every side."""
 _MIP_LEVELS = 4  # full size and three halvings: coarse views are cut without aliasing
 CELLS = 16
-"""Cells along a block's side in which tissue is looked for."""
+"""Number of cells along a block's side, each with tissue or without."""
 _TISSUE_OD = 0.12
-"""A pixel at least this dense on average is tissue: glass and fat droplets lie below."""
+"""Least mean density of tissue; glass and fat droplets are below."""
+_PALE_OD = 0.04
+"""Least density above that of the glass, in blocks with too little tissue by ``_TISSUE_OD``."""
+_GLASS_OD = 0.02
+"""Largest density of glass in pale blocks, which may show none."""
 _MIN_TISSUE = 0.25
-"""Share of tissue a block needs."""
+"""Least share of tissue of a block."""
 _COLUMNS = ("file", "use", "patient", "block", "level", "path", "mpp_est")
 _LEVEL_MPP = {"0": 0.5, "-1": 0.8, "-2": 1.6}
-"""Where the atlas gives no estimate: the middle of the estimates of that level."""
+"""Microns per pixel by level, for tiles without an estimate in the atlas."""
 _COLOUR_PIXELS = 4000
-"""Pixels of a block that its patient's colours are measured on."""
+"""Number of pixels of a block on which its patient's colours are measured."""
+_READERS = 8  # threads; what they read is used in the order of the table
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +65,13 @@ class Blocks:
     Attributes:
         of_patient: for each patient its blocks.
         colour: (P, 3, 3) float32, root of the second moment of each patient's optical densities
-            about zero (tissue only): what two patients' stains are exchanged by.
+            about zero (tissue only), by which stains are exchanged.
+        organs: organ of each patient by the table of tiles, "" if unknown.
     """
 
     of_patient: tuple[tuple[Block, ...], ...]
     colour: ArrayF32
+    organs: tuple[str, ...]
 
     def __len__(self) -> int:
         return sum(len(blocks) for blocks in self.of_patient)
@@ -78,7 +83,8 @@ def read_blocks(
     slides: Sequence[tuple[str, str, float]],
     progress: Progress,
     *,
-    use: str = TRAINED_ON,
+    use: str = TRAINING_USE,
+    max_mpp: float = math.inf,
 ) -> Blocks:
     """Read every source.
 
@@ -86,25 +92,46 @@ def read_blocks(
         data: folder they are in.
         atlas: table whose rows of that ``use`` are tiles, four a block; None for none.
         slides: (file or folder, patient, microns per pixel to take where the file says none).
+        max_mpp: microns per pixel of the coarsest blocks that are read.
     Raises:
         BadInputError: a source or a column of the table is missing, or there is no tissue in any.
     """
     found: dict[str, list[Block]] = defaultdict(list)
+    organs: dict[str, str] = {}
     if atlas is not None:
-        for patient, block in _atlas_blocks(atlas, use, progress):
+        rows = _atlas_rows(atlas, use)
+        organs = {row["patient"]: _organ(row) for row in rows}
+        for patient, block in _atlas_blocks(atlas.parent, rows, max_mpp, progress):
             found[patient].append(block)
     for name, patient, mpp in slides:
-        found[patient] += _slide_blocks(data / name, mpp, progress)
+        cut = _slide_blocks(data / name, mpp, progress)
+        found[patient] += [block for block in cut if block.mpp <= max_mpp]
     kept = {patient: tuple(blocks) for patient, blocks in sorted(found.items()) if blocks}
     if not kept:
         raise BadInputError("no source holds tissue to train on")
     colour = np.stack([_colour(blocks) for blocks in kept.values()])
-    return Blocks(tuple(kept.values()), colour)
+    return Blocks(tuple(kept.values()), colour, tuple(organs.get(name, "") for name in kept))
+
+
+def read_patients(
+    atlas: Path, *, use: str, max_mpp: float = 1.0, progress: Progress
+) -> dict[str, tuple[Block, ...]]:
+    """Read the blocks of a table of tiles by the name of their patient; see ``read_blocks``.
+
+    Raises:
+        BadInputError: a column is missing, or the table has no tissue of that use.
+    """
+    found: dict[str, list[Block]] = defaultdict(list)
+    for patient, block in _atlas_blocks(atlas.parent, _atlas_rows(atlas, use), max_mpp, progress):
+        found[patient].append(block)
+    if not found:
+        raise BadInputError(f"{atlas.name}: no tissue of use {use!r}")
+    return {patient: tuple(blocks) for patient, blocks in sorted(found.items())}
 
 
 def make_block(pixels: ImageU8, mpp: float) -> Block | None:
-    """A block of (H, W, 3) uint8, or None if it holds too little tissue."""
-    tissue = optical_density(pixels).mean(axis=2) > _TISSUE_OD
+    """Make a block of (H, W, 3) uint8; None if it holds too little tissue."""
+    tissue = _tissue(optical_density(pixels).mean(axis=2))
     if tissue.mean() < _MIN_TISSUE:
         return None
     mips = [pixels]
@@ -115,6 +142,15 @@ def make_block(pixels: ImageU8, mpp: float) -> Block | None:
     return Block(tuple(mips), mpp, _cells(tissue))
 
 
+def _tissue(od: ArrayF32) -> ArrayBool:
+    """Mask of tissue by density; tissue of pale slides is mostly below ``_TISSUE_OD``."""
+    tissue = od > _TISSUE_OD
+    if tissue.mean() >= _MIN_TISSUE:
+        return np.asarray(tissue)
+    glass = min(float(np.quantile(od, 0.02)), _GLASS_OD)
+    return np.asarray(od > glass + _PALE_OD)
+
+
 def _cells(tissue: ArrayBool) -> ArrayI64:
     share = cv2.resize(tissue.astype(np.float32), (CELLS, CELLS), interpolation=cv2.INTER_AREA)
     y, x = np.nonzero(np.asarray(share) > 0.5)
@@ -123,7 +159,7 @@ def _cells(tissue: ArrayBool) -> ArrayI64:
     return np.stack([x, y], axis=1).astype(np.int64)
 
 
-def _atlas_blocks(path: Path, use: str, progress: Progress) -> Iterator[tuple[str, Block]]:
+def _atlas_rows(path: Path, use: str) -> list[dict[str, str]]:
     if not path.is_file():
         raise BadInputError(f"{path.name}: no such table of tiles")
     with path.open(newline="") as file:
@@ -131,17 +167,38 @@ def _atlas_blocks(path: Path, use: str, progress: Progress) -> Iterator[tuple[st
         missing = sorted(set(_COLUMNS) - set(reader.fieldnames or ()))
         if missing:
             raise BadInputError(f"{path.name}: column {missing[0]!r} is missing")
-        rows = [row for row in reader if row["use"] == use]
+        return [row for row in reader if row["use"] == use]
+
+
+def _organ(row: dict[str, str]) -> str:
+    """Organ of a row; "" if it is missing or doubtful."""
+    organ = row.get("organ") or ""
+    return "" if "?" in organ else organ
+
+
+def _atlas_blocks(
+    folder: Path, rows: Sequence[dict[str, str]], max_mpp: float, progress: Progress
+) -> Iterator[tuple[str, Block]]:
     tiles: dict[str, list[dict[str, str]]] = defaultdict(list)
     for row in rows:
         tiles[row["block"] or row["file"]].append(row)
-    for done, (_, four) in enumerate(sorted(tiles.items()), 1):
-        pixels = _stitched(path.parent, four)
-        mpp = float(four[0]["mpp_est"] or _LEVEL_MPP[four[0]["level"]])
-        block = make_block(pixels, mpp) if pixels is not None else None
-        if block is not None:
-            yield four[0]["patient"], block
-        progress(done, len(tiles), "reading the atlas")
+    wanted = [four for _, four in sorted(tiles.items()) if _mpp(four[0]) <= max_mpp]
+
+    def read(four: list[dict[str, str]]) -> Block | None:
+        pixels = _stitched(folder, four)
+        return make_block(pixels, _mpp(four[0])) if pixels is not None else None
+
+    with ThreadPoolExecutor(_READERS) as readers:
+        for done, (four, block) in enumerate(
+            zip(wanted, readers.map(read, wanted), strict=True), 1
+        ):
+            if block is not None:
+                yield four[0]["patient"], block
+            progress(done, len(wanted), "reading the atlas")
+
+
+def _mpp(row: dict[str, str]) -> float:
+    return float(row["mpp_est"] or _LEVEL_MPP[row["level"]])
 
 
 def _stitched(folder: Path, tiles: Sequence[dict[str, str]]) -> ImageU8 | None:
@@ -202,7 +259,7 @@ def _colour(blocks: Sequence[Block]) -> ArrayF32:
     rng = np.random.default_rng(0)
     step = max(1, len(blocks) // 32)
     od = np.concatenate([optical_density(block.mips[1].reshape(-1, 3)) for block in blocks[::step]])
-    od = od[od.mean(axis=1) > _TISSUE_OD]
+    od = od[_tissue(od.mean(axis=1))]
     od = od[rng.integers(len(od), size=_COLOUR_PIXELS)].astype(np.float64)
     value, vector = np.linalg.eigh(od.T @ od / len(od) + 1e-5 * np.eye(3))
     return ((vector * np.sqrt(value)) @ vector.T).astype(np.float32)

@@ -1,17 +1,13 @@
-"""Training of the patch encoder without labels: two views of one piece of tissue, and many others.
-
-Run it by ``python -m ml train patches``.
-"""
+"""``python -m ml train patches``: the patch encoder, by contrast of two views of tissue."""
 
 from __future__ import annotations
 
 import argparse
 import copy
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
-from typing import Protocol
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -20,59 +16,77 @@ from ml.errors import BadInputError
 from ml.networks.device import REFERENCE, Compute
 from ml.networks.patch_cnn import PatchCnn
 from ml.roi.encoders.patch_cnn import load_patch_cnn, save_patch_cnn
+from ml.training.common.held_out import evaluating, record_held_out
 from ml.training.common.peers import peers
 from ml.training.common.run import History, RunSummary, TrainingRun, add_run_arguments
 from ml.training.common.start import take_weights
 from ml.training.common.steps import descend, set_rate
-from ml.training.common.watch import looking, watch
-from ml.training.roi.patches.blocks import WATCHED, Blocks, read_blocks
+from ml.training.roi.patches.batches import Batch, Batches, TissueBatches
+from ml.training.roi.patches.blocks import HELD_OUT_USE, read_blocks
 from ml.training.roi.patches.config import PatchTrainConfig
-from ml.training.roi.patches.ssl import Scheme
-from ml.training.roi.patches.views import draw_pair, restained
+from ml.training.roi.patches.ssl import SimClr
 from ml.types import Progress
 
 _HELD_OUT = 1 << 30
-"""The number that held-out views are drawn by: no run has this many steps."""
+"""Step that seeds the held-out views: no run is as long."""
 
 
 class PatchSummary(RunSummary):
-    """What a training of the patch encoder returns: patients and blocks of tissue it saw."""
+    """Result of a training of the patch encoder: patients and blocks of tissue it saw."""
 
     patients: int
     blocks: int
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``python -m ml train patches``."""
+    """Add the arguments of ``python -m ml train patches``."""
     add_run_arguments(parser, has_start=True)
+    parser.add_argument(
+        "--draw-workers", type=int, default=0, help="processes that cut out views ahead (0)"
+    )
 
 
 def run(args: argparse.Namespace, progress: Progress) -> PatchSummary:
     """Train by command line arguments; see ``train_patches``."""
     config = config_from_file(PatchTrainConfig(), args.config)
     run = TrainingRun.of(args, config, progress)
-    return train_patches(run, data=args.data)
+    return train_patches(run, data=args.data, draw_workers=args.draw_workers)
 
 
-def train_patches(run: TrainingRun[PatchTrainConfig], *, data: Path) -> PatchSummary:
+def train_patches(
+    run: TrainingRun[PatchTrainConfig], *, data: Path, draw_workers: int = 0
+) -> PatchSummary:
     """Train a patch encoder.
 
     Args:
-        run: continues from its checkpoint, if there is one; otherwise from ``run.start``, if given.
+        run: resumed from its checkpoint, or started from ``run.start``, if there is one.
         data: folder the sources are relative to.
+        draw_workers: number of processes that prefetch examples; 0 for a thread of this process.
+            It does not change the examples.
     """
     config = run.config
     blocks = read_blocks(
-        data, data / config.atlas if config.atlas else None, config.slides, run.progress
+        data,
+        data / config.atlas if config.atlas else None,
+        config.slides,
+        run.progress,
+        max_mpp=config.view.max_block_mpp,
     )
-    with run.learning():
-        learner = PatchLearner(
-            config,
-            TissueViews(config, blocks),
-            held_out=_held_out_views(config, data, run),
-            start=run.start,
-            compute=run.compute,
-        )
+    with (
+        run.learning(),
+        closing(
+            TissueBatches(config, blocks, workers=draw_workers, device=run.compute.device)
+        ) as batches,
+        closing(
+            PatchLearner(
+                config,
+                batches,
+                held_out=_held_out_views(config, data, run),
+                start=run.start,
+                compute=run.compute,
+            )
+        ) as learner,
+    ):
         run.train(learner, steps=config.steps, checkpoint_every=config.checkpoint_every)
     save_patch_cnn(
         run.weights, name=config.name, version=config.version, network=learner.average.eval()
@@ -86,64 +100,34 @@ def train_patches(run: TrainingRun[PatchTrainConfig], *, data: Path) -> PatchSum
     return summary
 
 
-class Views(Protocol):
-    """Draws the batch of a step: (2 * batch, 3, crop, crop)."""
-
-    batch: int
-
-    def __call__(self, step: int) -> Tensor:
-        """Row i and row ``batch`` + i are of one example."""
-
-
-class TissueViews:
-    """Draws the batch of a step."""
-
-    def __init__(self, config: PatchTrainConfig, blocks: Blocks) -> None:
-        self.config, self.blocks, self.batch = config, blocks, config.batch
-        share = np.array([len(own) for own in blocks.of_patient]) ** config.patient_power
-        self.share = share / share.sum()
-
-    def __call__(self, step: int) -> Tensor:
-        """(2 * batch, 3, crop, crop): row i and row batch + i are of one example."""
-        config = self.config
-        rng = np.random.default_rng((config.seed, step))
-        patients = rng.choice(len(self.share), self.batch, p=self.share)
-        chosen = [self.blocks.of_patient[patient] for patient in patients]
-        pairs = [draw_pair(own[int(rng.integers(len(own)))], rng, config.view) for own in chosen]
-        views = [pair[side] for side in range(2) for pair in pairs]
-        colours = [self.blocks.colour[patient] for patient in patients] * 2
-        both = restained(views, colours, self.blocks.colour, rng, config.view)
-        return both.contiguous(memory_format=torch.channels_last)
-
-
 class PatchLearner:
-    """The scheme with its patch encoder, the moving average of the encoder, and the optimiser.
+    """Learner of the patch encoder and of the moving average of its weights.
 
-    The next batch is drawn while the network learns from this one.
+    The next batch is drawn while the network learns from the current one.
     """
 
     def __init__(
         self,
         config: PatchTrainConfig,
-        draw: Views,
+        draw: Batches,
         *,
         held_out: Tensor | None = None,
         start: Path | None = None,
         compute: Compute = REFERENCE,
     ) -> None:
-        """``held_out``: views as ``draw`` gives, of patients that are only looked at."""
+        """Build network and optimiser; ``held_out``: views of held-out patients."""
         self.config, self.draw, self.device = config, draw, compute.device
         self.held_out = held_out
         network = PatchCnn(config.network).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         if start is not None:
             take_weights(network, load_patch_cnn(start).network, start)
-        self.scheme = Scheme(
-            config.scheme,
+        self.scheme = SimClr(
             network,
-            config.network.out_dim,
-            config.head_hidden,
-            config.head_dim,
-            config.temperature,
+            dim=config.network.out_dim,
+            hidden_dim=config.head_hidden,
+            out_dim=config.head_dim,
+            temperature=config.temperature,
+            label_weight=config.organ_weight,
         )
         self.scheme.to(compute.device).train()
         self.average: PatchCnn = copy.deepcopy(network).requires_grad_(False).eval()
@@ -153,28 +137,31 @@ class PatchLearner:
             lr=config.learning_rate,
             weight_decay=config.weight_decay,
         )
-        # A thread of torch starts with as many of its own as there are cores.
-        self._ahead = ThreadPoolExecutor(1, initializer=torch.set_num_threads, initargs=(1,))
-        self._next: tuple[int, Future[Tensor]] | None = None
+        # By default a new thread of torch starts one thread per core.
+        self._executor = ThreadPoolExecutor(1, initializer=torch.set_num_threads, initargs=(1,))
+        self._next: tuple[int, Future[Batch]] | None = None
 
     def step(self, number: int, history: History) -> float:
-        """One step over two views of each of ``batch`` pieces of tissue."""
+        """Take a step over two views of each of ``batch`` examples."""
         set_rate(self.optimiser, self._learning_rate(number))
-        views = self._views(number)
-        # Half the precision takes half the time; ranks do not suffer.
+        batch = self._batch(number)
+        # bfloat16 takes half the time.
         with torch.autocast(self.device.type, torch.bfloat16):
-            loss = self.scheme(views)
+            loss = self.scheme(batch.views, batch.organs, batch.patients)
         value = descend(self.optimiser, loss)
-        self.scheme.after_step()
-        # Early on the average must not remember the random start.
+        # The average must not remember the random initial weights.
         self._follow(min(self.config.average, (number + 1) / (number + 10)))
         if self.held_out is not None:
-            watch(history, number, self._held_out_loss)
+            record_held_out(history, number, self._held_out_loss)
         return value
+
+    def close(self) -> None:
+        """End the thread that draws the next batch."""
+        self._executor.shutdown(cancel_futures=True)
 
     @property
     def batch(self) -> int:
-        """Examples of a step; setting it discards the batch that was drawn ahead."""
+        """Number of examples of a step; setting it discards the prefetched batch."""
         return self.draw.batch
 
     @batch.setter
@@ -182,17 +169,17 @@ class PatchLearner:
         self.draw.batch, self._next = batch, None
 
     def _held_out_loss(self) -> float:
-        with looking([self.scheme]), torch.autocast(self.device.type, torch.bfloat16):
+        with evaluating([self.scheme]), torch.autocast(self.device.type, torch.bfloat16):
             return float(self.scheme(self.held_out))
 
-    def _views(self, number: int) -> Tensor:
+    def _batch(self, number: int) -> Batch:
         known = self._next
         now = known[1] if known and known[0] == number else self._drawn(number)
         self._next = (number + 1, self._drawn(number + 1))
         return now.result()
 
-    def _drawn(self, number: int) -> Future[Tensor]:
-        return self._ahead.submit(self.draw, peers().drawn(number))
+    def _drawn(self, number: int) -> Future[Batch]:
+        return self._executor.submit(self.draw, peers().draw_number(number))
 
     def _learning_rate(self, step: int) -> float:
         config = self.config
@@ -213,7 +200,7 @@ class PatchLearner:
 def _held_out_views(
     config: PatchTrainConfig, data: Path, run: TrainingRun[PatchTrainConfig]
 ) -> Tensor | None:
-    """One batch of tissue of the patients that are not learned from; None without any."""
+    """Views of held-out patients; None if there are none."""
     if not config.atlas and not config.held_out:
         return None
     atlas = data / config.atlas if config.atlas else None
@@ -221,7 +208,14 @@ def _held_out_views(
         if not (data / name).exists():
             raise BadInputError(f"held_out: {name!r} is not in the data folder")
     try:
-        blocks = read_blocks(data, atlas, config.held_out, run.progress, use=WATCHED)
-    except BadInputError:  # a table of one's own need not keep any patient back
+        blocks = read_blocks(
+            data,
+            atlas,
+            config.held_out,
+            run.progress,
+            use=HELD_OUT_USE,
+            max_mpp=config.view.max_block_mpp,
+        )
+    except BadInputError:  # a lab's table need not hold out any patient
         return None
-    return TissueViews(config, blocks)(_HELD_OUT).to(run.compute.device)
+    return TissueBatches(config, blocks, device=run.compute.device)(_HELD_OUT).views

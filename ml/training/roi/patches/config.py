@@ -31,8 +31,7 @@ class PatchTrainConfig:
     version: str = "2.0"  # of the encoder
     atlas: str = ATLAS  # table of tiles; empty for none
     slides: tuple[tuple[str, str, float], ...] = SLIDES
-    held_out: tuple[tuple[str, str, float], ...] = ()  # as ``slides``: looked at, beside the atlas'
-    scheme: str = "simclr"  # see ssl.SCHEMES
+    held_out: tuple[tuple[str, str, float], ...] = ()  # as ``slides``: validation
     steps: int = 3600
     cooldown: int = 600  # last steps, in which the learning rate falls to nothing
     batch: int = 192  # examples a step, two views each
@@ -41,7 +40,8 @@ class PatchTrainConfig:
     weight_decay: float = 1e-2  # AdamW
     head_hidden: int = 512
     head_dim: int = 128
-    temperature: float = 0.15  # of simclr
+    temperature: float = 0.15  # of SimCLR, and of the contrast of organs
+    organ_weight: float = 0.0  # of the contrast of organs, see ssl.SimClr; 0 leaves labels unread
     patient_power: float = 0.5  # a patient is drawn by its number of blocks to this power
     average: float = 0.998  # of the moving average of the weights, which is what ships
     checkpoint_every: int = 100  # steps

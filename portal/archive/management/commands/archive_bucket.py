@@ -6,7 +6,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from portal.archive import storage
+from portal.archive.storage.files import s3_settings, the_store
+from portal.archive.storage.s3_store import bucket_make
 
 
 class Command(BaseCommand):
@@ -16,12 +17,12 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Make it, then write, read and delete."""
-        bucket = storage.s3_settings()
+        bucket = s3_settings()
         if bucket is None:
             raise CommandError("Originals are stored in a folder here; set TESSERA_STORE=s3.")
         try:
-            made = storage.bucket_make(bucket)
-            storage.the_store().check()
+            made = bucket_make(bucket)
+            the_store().check()
         except OSError as error:
             raise CommandError(f"{bucket.bucket}: {error.__cause__ or error}") from None
         self.stdout.write(f"{bucket.bucket}: {'created' if made else 'exists'}; it can be used")

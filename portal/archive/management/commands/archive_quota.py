@@ -7,8 +7,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from portal.archive.services import quota_limit_bytes, quota_set, quota_used_bytes
-from portal.archive.storage import human_size
+from portal.archive.services.quotas import quota_limit_bytes, quota_set, quota_used_bytes
+from portal.archive.storage.files import human_size
 from portal.labs.models import Lab
 
 
@@ -26,7 +26,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Set where asked to, then list."""
+        """Set the quota if requested, then list quotas."""
         labs = Lab.objects.order_by("name")
         if options["lab"]:
             labs = labs.filter(slug=options["lab"])

@@ -8,23 +8,27 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from portal.archive.services import CACHE_BYTES, KEPT, identity_adopt, storage_sweep
+from portal.archive.rules import RETENTION
+from portal.archive.services.identity import identity_adopt
+from portal.archive.services.sweep import CACHE_BYTES, storage_sweep
 
 
 class Command(BaseCommand):
-    """Clears abandoned transfers, scratch and cache; originals without a row go to the trash."""
+    """Clear abandoned transfers, scratch and cache; set originals without a row aside."""
 
     help = __doc__
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Age and size limits, and what an administrator confirms."""
-        parser.add_argument("--older-than-hours", type=float, default=KEPT.total_seconds() / 3600)
+        parser.add_argument(
+            "--older-than-hours", type=float, default=RETENTION.total_seconds() / 3600
+        )
         parser.add_argument("--cache-gib", type=float, default=CACHE_BYTES / 2**30)
         parser.add_argument("--dry-run", action="store_true", help="count only, change nothing")
         parser.add_argument(
             "--many-orphans",
             action="store_true",
-            help="move originals without a row to the trash, however many there are",
+            help="move originals without a row to the orphan folder, however many there are",
         )
         parser.add_argument(
             "--adopt",
@@ -45,8 +49,8 @@ class Command(BaseCommand):
         self.stdout.write(
             f"{'would delete' if options['dry_run'] else 'deleted'}: {swept.transfers} transfers,"
             f" {swept.scratch} scratch folders, {swept.cached} cached tiles and frames,"
-            f" {swept.expired} files of the trash; {swept.orphans} originals without a row to the"
-            f" trash, {swept.restored} back from it; {swept.copies} copies of deleted originals"
+            f" {swept.expired} expired orphans; {swept.orphans} originals without a row set aside,"
+            f" {swept.restored} put back; {swept.copies} copies of deleted originals"
         )
         if swept.refused:
             raise CommandError(swept.refused)

@@ -25,11 +25,13 @@ class Command(BaseCommand):
     help = __doc__
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Where, for whom, and how often."""
+        """Declare the command's arguments."""
         parser.add_argument("folder", type=Path)
         parser.add_argument("--lab", required=True, help="its short name")
         parser.add_argument(
-            "--person", required=True, help="e-mail address, or the name of a program of the lab"
+            "--person",
+            required=True,
+            help="e-mail address, or the name of a service account of the lab",
         )
         parser.add_argument("--every", type=float, default=5.0, help="seconds between two looks")
         parser.add_argument(
@@ -41,7 +43,7 @@ class Command(BaseCommand):
         parser.add_argument("--once", action="store_true", help="take what is there, and exit")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Look until told to end (SIGTERM, Ctrl+C); a file being received is finished first."""
+        """Watch until SIGTERM or Ctrl+C; a file being received is finished first."""
         folder: Path = options["folder"]
         if not folder.is_dir():
             raise CommandError(f"{folder}: no such folder.")
@@ -54,25 +56,27 @@ class Command(BaseCommand):
         )
         for name in watch.stray():
             self.stderr.write(f"{name} is not in the folder of a case and is left where it is.")
-        with _told_to_end() as ended:
-            told: dict[Path, str] = {}
+        with _stop_signals() as ended:
+            logged_reasons: dict[Path, str] = {}
             while not ended.is_set():
-                self._look(watch, told, ended)
+                self._look(watch, logged_reasons, ended)
                 if options["once"]:
                     return
                 ended.wait(options["every"])
-                close_old_connections()  # a database that was away is connected to anew
+                close_old_connections()  # reconnect if the database was unreachable
 
-    def _look(self, watch: FolderWatch, told: dict[Path, str], ended: threading.Event) -> None:
+    def _look(
+        self, watch: FolderWatch, logged_reasons: dict[Path, str], ended: threading.Event
+    ) -> None:
         try:
             for taken in watch.look(time.monotonic()):
                 line = f"{taken.path}: {taken.outcome.value}"
                 if taken.outcome is not WatchOutcome.LATER:
-                    told.pop(taken.path, None)
+                    logged_reasons.pop(taken.path, None)
                     out = self.stderr if taken.outcome is WatchOutcome.REFUSED else self.stdout
                     out.write(f"{line}: {taken.reason}" if taken.reason else line)
-                elif told.get(taken.path) != taken.reason:  # said once, not at every look
-                    told[taken.path] = taken.reason
+                elif logged_reasons.get(taken.path) != taken.reason:  # log only the first time
+                    logged_reasons[taken.path] = taken.reason
                     self.stderr.write(f"{line}: {taken.reason}")
                 if ended.is_set():
                     return
@@ -83,7 +87,7 @@ class Command(BaseCommand):
 
 
 @contextmanager
-def _told_to_end() -> Iterator[threading.Event]:
+def _stop_signals() -> Iterator[threading.Event]:
     ended = threading.Event()
     numbers = (signal.SIGTERM, signal.SIGINT)
     before = [signal.signal(number, lambda *_: ended.set()) for number in numbers]
@@ -107,6 +111,6 @@ def _person(lab: Lab, name: str) -> User:
     known = members.filter(email__iexact=name) | members.filter(is_service=True, full_name=name)
     found = list(known.distinct()[:2])
     if len(found) != 1:
-        what = "More than one program" if found else "No member or program"
+        what = "More than one service account" if found else "No member or service account"
         raise CommandError(f"{what} of {lab.slug} is called {name}.")
     return found[0]

@@ -9,28 +9,33 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
-from portal.archive import storage
-from portal.archive.models import Asset, Slide, Upload, Video
+from portal.archive.models import Asset, Redaction, Slide, Upload, UploadState, Video
+from portal.archive.selectors.intake import intake_rules_of
 from portal.archive.services.assets import asset_placing, asset_release
 from portal.archive.services.quotas import require_quota
+from portal.archive.storage import files as storage
 from portal.core.errors import ConflictError
 from portal.core.events import event_emit
 
 
 @dataclass(frozen=True, slots=True)
 class CleanFile:
-    """What became of a file.
+    """Result of de-identifying a file.
 
     Attributes:
-        path: the copy without names; None if nothing had to be taken out.
-        sha256: of the copy, "" where there is none.
-        removed: names of fields. left: what could not be taken out, as sentences.
-        stain: the one that a removed field named; "" if none did.
+        path: De-identified copy; None if nothing had to be removed.
+        sha256: Hash of the copy, "" if there is none.
+        removed: Names of removed fields.
+        left: Identifying data that could not be removed, as sentences.
+        stain: Stain named by a removed field; "" if none.
+        removed_texts: Values of removed fields, to find them in the pixels; never stored.
+        redaction: The boxes that are black in the copy; None if there are none.
     """
 
     path: Path | None
@@ -38,6 +43,8 @@ class CleanFile:
     removed: tuple[str, ...]
     left: tuple[str, ...]
     stain: str = ""
+    removed_texts: tuple[str, ...] = field(default=(), repr=False)
+    redaction: Redaction | None = None
 
 
 def lab_key(lab_id: uuid.UUID) -> str:
@@ -61,6 +68,8 @@ def item_placing(item: Slide | Video, clean: CleanFile | None) -> Iterator[None]
 def item_cleaned(*, item: Slide | Video, clean: CleanFile) -> None:
     """Keep the copy as the item's original, and delete for good what arrived.
 
+    The original of a redacted file is withheld instead, where the lab's rules want that.
+
     Call inside ``item_placing`` and ``effect()``. Emits ``item.deidentified``.
 
     Raises:
@@ -70,13 +79,14 @@ def item_cleaned(*, item: Slide | Video, clean: CleanFile) -> None:
         Asset.objects.filter(pk=item.asset_id, removed=None).update(removed=[])
         return
     arrived = item.asset
-    twins = type(item).everything.filter(case_id=item.case_id, asset__sha256=clean.sha256)
+    twins = type(item).all_objects.filter(case_id=item.case_id, asset__sha256=clean.sha256)
     if twins.exclude(pk=item.pk).exists():
         raise ConflictError(
             f"{item.name} is already in this case, with the names removed.", code="duplicate"
         )
     size_bytes = clean.path.stat().st_size
-    require_quota(item.lab_id, max(0, size_bytes - arrived.size_bytes))
+    is_withheld = clean.redaction is not None and intake_rules_of(item.lab_id).keeps_originals
+    require_quota(item.lab_id, max(0, size_bytes - (0 if is_withheld else arrived.size_bytes)))
     storage.the_store().put(clean.path, storage.asset_name(item.lab_id, clean.sha256))
     item.asset, _ = Asset.objects.update_or_create(
         lab_id=item.lab_id,
@@ -90,6 +100,8 @@ def item_cleaned(*, item: Slide | Video, clean: CleanFile) -> None:
     )
     item.save(update_fields=["asset", "updated_at"])
     Upload.objects.filter(case_id=item.case_id, asset=arrived).update(asset=item.asset)
+    if clean.redaction is not None:
+        _redaction_applied(clean.redaction, arrived, is_withheld=is_withheld)
     asset_release(arrived, purge=True)
     payload = {
         "item_id": str(item.pk),
@@ -98,3 +110,23 @@ def item_cleaned(*, item: Slide | Video, clean: CleanFile) -> None:
         "removed": list(clean.removed),
     }
     event_emit("item.deidentified", lab_id=item.lab_id, payload=payload)
+
+
+def _redaction_applied(redaction: Redaction, arrived: Asset, *, is_withheld: bool) -> None:
+    """Record that the boxes are in the file, and withhold its original if it is to be kept."""
+    redaction.applied_at = timezone.now()
+    if is_withheld:
+        sent = redaction.upload
+        redaction.original = Upload.objects.create(
+            lab_id=sent.lab_id,
+            case_id=sent.case_id,
+            filename=sent.filename,
+            name=sent.name,
+            sha256=arrived.sha256,
+            size_bytes=arrived.size_bytes,
+            received_bytes=arrived.size_bytes,
+            state=UploadState.WITHHELD,
+            asset=arrived,
+            created_by=redaction.created_by,
+        )
+    redaction.save(update_fields=["applied_at", "original", "updated_at"])

@@ -1,21 +1,35 @@
-"""Files that did not pass the gate: kept apart with the reason, until a manager decides.
+"""Quarantine: files that did not pass the gate, until a manager decides.
 
-The slide or video that was being made is deleted when its job fails, so that no list, count or
-search can show it; what is left is the transfer with its file.
+The unfinished slide or video is deleted when its job fails, so that no list, count or search can
+show it; the transfer remains with its file.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 import ml.errors
-from ml.imaging.inspections import LookedThrough
-from portal.archive.models import Canvas, Evidence, Slide, Upload, UploadState, Video
+from ml.errors import ShapeError
+from ml.imaging.picture_boxes import pixel_boxes
+from ml.imaging.results import PictureBox, PixelInspection
+from portal.archive.events import ArchiveEvent
+from portal.archive.models import (
+    Canvas,
+    Evidence,
+    Redaction,
+    RedactionTemplate,
+    Slide,
+    Upload,
+    UploadState,
+    Video,
+)
+from portal.archive.models.intake import FileScope
 from portal.archive.rules import require_intake
 from portal.archive.services.assets import asset_lock, asset_release
 from portal.archive.services.items import ItemReceived, canvas_id_of, item_create
@@ -26,10 +40,12 @@ from portal.jobs.models import Job
 from portal.labs.models import User
 
 NOT_CLEAN = "not-clean"
-SEEN = "seen-in-pixels"
-NOT_LOOKED = "not-looked-through"
-RELEASABLE = (NOT_CLEAN, SEEN, NOT_LOOKED)
+PHI_IN_PIXELS = "phi-in-pixels"
+PIXELS_NOT_INSPECTED = "pixels-not-inspected"
+RELEASABLE = (NOT_CLEAN, PHI_IN_PIXELS, PIXELS_NOT_INSPECTED)
 """Refused by a rule of the lab, not because it cannot be opened: a manager may let it pass."""
+MAX_BOXES = 100
+_ANY_SIDE_PX = 1_000_000  # of a picture whose size is not known yet
 _AT_THE_GATE = frozenset(
     {
         one.code
@@ -61,7 +77,7 @@ def item_quarantine(*, item: Slide | Video, code: str, message: str) -> bool:
         target_type="upload", target_id=first.pk
     )
     item.delete()
-    _tell("quarantine.put", first, None, code=code)
+    _tell(ArchiveEvent.QUARANTINE_PUT, first, None, code=code)
     return True
 
 
@@ -75,30 +91,92 @@ def quarantine_retry(*, upload: Upload, user: User) -> ItemReceived:
     require_intake(user, upload.lab_id)
     with transaction.atomic():
         _taken(upload, UploadState.STORED, release_reason="")
-        _tell("quarantine.retried", upload, user)
+        _tell(ArchiveEvent.QUARANTINE_RETRIED, upload, user)
         return item_create(upload=upload, user=user, name=upload.name, is_again=True)
 
 
 def quarantine_release(*, upload: Upload, user: User, reason: str) -> ItemReceived:
-    """Let a file pass that only a rule of the lab held back; the reason is kept and noted.
+    """Release a file that only a rule of the lab rejected; the reason is stored and logged.
 
     Raises:
         InvalidInputError: no reason.
-        ConflictError: it cannot be opened, whatever the rules are; or it is not there any more.
+        ConflictError: it cannot be opened under any rules, or it no longer exists.
     """
     require_intake(user, upload.lab_id)
     reason = name_clean(reason)[:300]  # as many characters as its column holds
     if not reason:
         raise InvalidInputError("reason: say why this file may be released.", code="reason-missing")
-    if upload.error_code not in RELEASABLE:
-        raise ConflictError(
-            f"{upload.name} cannot be opened, so it cannot be released; try again or delete it.",
-            code="not-releasable",
-        )
+    _require_releasable(upload)
     with transaction.atomic():
         _taken(upload, UploadState.STORED, release_reason=reason)
-        _tell("quarantine.released", upload, user, reason=reason)
+        _tell(ArchiveEvent.QUARANTINE_RELEASED, upload, user, reason=reason)
         return item_create(upload=upload, user=user, name=upload.name, is_again=True)
+
+
+def quarantine_redact(
+    *,
+    upload: Upload,
+    user: User,
+    boxes: Sequence[PictureBox],
+    template: RedactionTemplate | None = None,
+) -> ItemReceived:
+    """Have places of a file made black for good, and take the file in if it then passes the gate.
+
+    Emits ``quarantine.redacted``. The boxes stay with the file until it is taken in.
+
+    Args:
+        boxes: As shares of the picture; none removes earlier ones.
+        template: The template that they are of, for the audit log.
+    Raises:
+        ForbiddenError: Not a manager.
+        InvalidInputError: Too many boxes, or one without an area in the picture.
+        ConflictError: It cannot be opened, or it is no longer in quarantine.
+    """
+    require_intake(user, upload.lab_id)
+    boxes_require(boxes)
+    _require_releasable(upload)
+    with transaction.atomic():
+        first = _transfers(upload).order_by("created_at", "pk").first() or upload
+        Redaction.objects.filter(upload__in=_transfers(upload)).delete()
+        if boxes:
+            Redaction.objects.create(
+                lab_id=upload.lab_id,
+                upload=first,
+                boxes=[[one.x, one.y, one.width, one.height] for one in boxes],
+                created_by=user,
+            )
+        _taken(upload, UploadState.STORED, release_reason="")
+        of_template = {"template": str(template.pk)} if template else {}
+        event = ArchiveEvent.QUARANTINE_REDACTED
+        _tell(event, upload, user, boxes=str(len(boxes)), **of_template)
+        return item_create(upload=upload, user=user, name=upload.name, is_again=True)
+
+
+def boxes_require(boxes: Sequence[PictureBox]) -> None:
+    """Raise ``InvalidInputError`` for too many boxes, or one without an area in the picture."""
+    if len(boxes) > MAX_BOXES:
+        raise InvalidInputError(
+            f"boxes: at most {MAX_BOXES} boxes can be redacted, got {len(boxes)}."
+        )
+    try:
+        pixel_boxes(boxes, (_ANY_SIDE_PX, _ANY_SIDE_PX))
+    except ShapeError as error:
+        raise InvalidInputError(f"boxes: {error}.", code="box-outside") from error
+
+
+def original_delete(*, upload: Upload, user: User) -> None:
+    """Delete the original of a redacted file for good.
+
+    Raises:
+        ForbiddenError: Not a manager.
+    """
+    require_intake(user, upload.lab_id)
+    with transaction.atomic():
+        asset = upload.asset
+        _tell("original.deleted", upload, user)
+        Upload.objects.filter(pk=upload.pk, state=UploadState.WITHHELD).delete()
+        if asset is not None:
+            asset_release(asset, purge=True)
 
 
 def quarantine_delete(*, upload: Upload, user: User) -> None:
@@ -126,24 +204,31 @@ def transfer_of(item: Slide | Video) -> Upload | None:
     return sent.order_by("created_at", "pk").first()
 
 
-def evidence_keep(*, item: Slide | Video, seen: LookedThrough, picture: bytes) -> None:
-    """Keep what the pixels reveal until a manager decides, in place of what was kept before."""
+def evidence_keep(
+    *,
+    item: Slide | Video,
+    inspected: PixelInspection,
+    picture: bytes,
+    scope: FileScope = FileScope(),  # noqa: B008 - frozen
+) -> None:
+    """Keep the findings until a manager decides, in place of earlier ones."""
     first = transfer_of(item)
     if first is not None:
         Evidence.objects.update_or_create(
             upload=first,
             defaults={
                 "lab_id": item.lab_id,
-                "found": [asdict(one) for one in seen.found],
+                "findings": [asdict(one) for one in inspected.findings],
                 "picture": picture,
+                **asdict(scope),
             },
         )
 
 
 def evidence_drop(*, item: Slide | Video) -> None:
-    """The file passes: delete what a killed attempt had kept against it.
+    """Delete evidence that an interrupted attempt stored against a file that now passes.
 
-    What is in quarantine keeps its own: another file may have become the same, cleaned of names.
+    Evidence of quarantined files stays: another file may have the same content after cleaning.
     """
     passed = Upload.objects.filter(case_id=item.case_id, asset=item.asset_id)
     held = UploadState.QUARANTINED
@@ -151,14 +236,28 @@ def evidence_drop(*, item: Slide | Video) -> None:
 
 
 def item_is_imported(item: Slide | Video) -> bool:
-    """Whether a canvas waits for it already, as one of a case that came in whole."""
-    return bool(Canvas.everything.filter(pk=canvas_id_of(item.pk)).exists())
+    """Return whether a canvas waits for it already, as one of a case that came in whole."""
+    return bool(Canvas.all_objects.filter(pk=canvas_id_of(item.pk)).exists())
 
 
 def item_is_released(item: Slide | Video) -> bool:
-    """Whether a manager let this file pass."""
+    """Return whether a manager let this file pass."""
     sent = Upload.objects.filter(case_id=item.case_id, asset=item.asset)
     return sent.exclude(release_reason="").exists()
+
+
+def _require_releasable(upload: Upload) -> None:
+    if upload.error_code not in RELEASABLE:
+        raise ConflictError(
+            f"{upload.name} cannot be opened, so it cannot be released; try again or delete it.",
+            code="not-releasable",
+        )
+
+
+def _transfers(upload: Upload) -> QuerySet[Upload]:
+    """The transfers of a file into its case."""
+    found: QuerySet[Upload] = Upload.objects.filter(case=upload.case_id, asset=upload.asset_id)
+    return found.exclude(state=UploadState.WITHHELD)
 
 
 def _taken(upload: Upload, state: UploadState, **changes: str) -> None:

@@ -1,4 +1,4 @@
-"""How a lab takes files in."""
+"""Change a lab's rules for incoming files."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ class IntakeWanted:
     takes_names_out: bool
     must_be_clean: bool
     titles_from_files: bool
-    text_in_pixels: str
-    faces_in_pixels: str
+    identifying_text: str
+    other_text: str
+    faces: str
+    ignored_words: list[str]
+    keeps_originals: bool = False
 
 
 def intake_rules_set(*, lab: Lab, user: User, wanted: IntakeWanted) -> IntakeRules:

@@ -8,9 +8,8 @@ from datetime import datetime
 
 from django.db import transaction
 
-from portal.archive import storage
 from portal.archive.models import Case, Upload, UploadState
-from portal.archive.rules import KEPT, require_crate, require_edit
+from portal.archive.rules import RETENTION, require_crate, require_edit
 from portal.archive.services.quotas import quota_taking
 from portal.archive.services.transfers.writing import (
     Checksum,
@@ -20,13 +19,14 @@ from portal.archive.services.transfers.writing import (
     transfer_writing,
 )
 from portal.archive.services.uploads import filename_clean, upload_admit
+from portal.archive.storage import files as storage
 from portal.core.errors import ConflictError, InvalidInputError, StorageFullError
 from portal.jobs.models import Job
 from portal.jobs.services import job_submit
 from portal.labs.models import User
 
 FINISH_KIND = "upload_finish"
-MOST_PARTS = 64  # of one file: no client sends more than a few at once
+MAX_PARTS_PER_FILE = 64  # of one file: no client sends more than a few at once
 
 
 def upload_begin(
@@ -84,9 +84,9 @@ def upload_join(
             malformed SHA-256.
         ConflictError: a part is not complete, or belongs to another whole already.
     """
-    if not 1 <= len(parts) <= MOST_PARTS or len({part.pk for part in parts}) != len(parts):
+    if not 1 <= len(parts) <= MAX_PARTS_PER_FILE or len({part.pk for part in parts}) != len(parts):
         raise InvalidInputError(
-            f"Name 1 to {MOST_PARTS} parts, each of them once.", code="upload-parts"
+            f"Name 1 to {MAX_PARTS_PER_FILE} parts, each of them once.", code="upload-parts"
         )
     if not all(part.is_part for part in parts) or len({part.case_id for part in parts}) > 1:
         raise InvalidInputError("Name only parts of the same case.", code="upload-parts")
@@ -121,12 +121,12 @@ def upload_join(
     return whole
 
 
-def _sha256_clean(said: str) -> str:
-    """In lower case; empty where the sender does not know it."""
-    said = said.lower()
-    if said and (len(said) != 64 or set(said) - set("0123456789abcdef")):
+def _sha256_clean(sha256: str) -> str:
+    """Normalized SHA-256; empty if the sender does not know it."""
+    sha256 = sha256.lower()
+    if sha256 and (len(sha256) != 64 or set(sha256) - set("0123456789abcdef")):
         raise InvalidInputError("sha256: expected 64 hexadecimal digits.")
-    return said
+    return sha256
 
 
 def upload_append(
@@ -137,14 +137,14 @@ def upload_append(
     user: User,
     checksum: Checksum | None = None,
 ) -> Upload:
-    """Append at ``offset``, which must be where the last piece ended. Keeps what arrived.
+    """Append at ``offset``, which must be the number of received bytes.
 
-    With the last byte the job is submitted that checks the whole; a crate waits for its import.
+    The last byte submits the job that checks the file; a crate waits for its import.
 
     Raises:
-        ConflictError: another offset is due (``details["offset"]``), or it is complete.
+        ConflictError: another offset is expected (``details["offset"]``), or it is complete.
         UploadBusyError: another request is writing to it.
-        ChecksumError: the piece is damaged; nothing of it is kept.
+        ChecksumError: the piece is damaged and was discarded.
         StorageFullError: the disk has no room left; the transfer is discarded.
     """
     require_send(user, upload)
@@ -208,8 +208,8 @@ def upload_discard(*, upload: Upload, user: User | None = None) -> None:
 
 
 def upload_expires(upload: Upload) -> datetime:
-    """When the sweep deletes a transfer if nothing more arrives."""
-    return upload.updated_at + KEPT
+    """Time at which the sweep deletes an idle transfer."""
+    return upload.updated_at + RETENTION
 
 
 def require_send(user: User, upload: Upload) -> None:

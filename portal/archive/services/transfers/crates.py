@@ -1,7 +1,8 @@
-"""A crate brings a whole case to a lab. It arrives in pieces like a file, and is imported by a job.
+"""Uploads of RO-Crates, which bring a whole case to a lab and are imported by a job.
 
-The last byte does not submit that job: whoever sent the crate asks for it, and may ask again once
-the reason for a refusal is gone. So a crate is kept until it is imported, cancelled or swept.
+A crate arrives in pieces like a file. The last byte does not submit the job: the sender requests
+the import, and may repeat it after the cause of an error is fixed. A crate is stored until it is
+imported, cancelled or swept.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ import uuid
 from django.db import transaction
 from django.utils import timezone
 
-from portal.archive import storage
 from portal.archive.models import Upload, UploadState
 from portal.archive.rules import require_crate
 from portal.archive.services.quotas import quota_taking, require_quota
 from portal.archive.services.transfers.writing import bytes_drop
 from portal.archive.services.uploads import filename_clean
+from portal.archive.storage import files as storage
 from portal.core.disk import require_room
 from portal.core.errors import ConflictError, InvalidInputError
 from portal.labs.models import Lab, User
@@ -73,7 +74,7 @@ def crate_check(*, upload: Upload) -> bool:
 
 
 def crate_stored(*, upload: Upload, case_id: uuid.UUID) -> None:
-    """Its case is here: the row says which, and the bytes go. Call in the import's transaction."""
+    """Record the imported case and delete the bytes on commit. Call in the import's transaction."""
     Upload.objects.filter(pk=upload.pk).update(
         state=UploadState.STORED, case_id=case_id, updated_at=timezone.now()
     )
@@ -81,7 +82,7 @@ def crate_stored(*, upload: Upload, case_id: uuid.UUID) -> None:
 
 
 def crate_refused(*, upload_id: uuid.UUID, code: str, message: str) -> None:
-    """Its import failed or was cancelled; the bytes are kept, so that it can be requested again."""
+    """Record that the import failed or was cancelled; the bytes stay for another request."""
     Upload.objects.filter(pk=upload_id, state=UploadState.CHECKING, case=None).update(
         state=UploadState.REFUSED, error_code=code, error_message=message, updated_at=timezone.now()
     )

@@ -1,4 +1,6 @@
-"""What arrived is checked, stored and made into a slide or a video; or refused, with the reason."""
+"""Completion of uploads: check and store the file and create a slide or a video, or give the
+error.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,6 @@ from typing import Any
 from django.db import transaction
 
 from ml.imaging.formats.sniff import FileKind
-from portal.archive import storage
 from portal.archive.models import Case, Upload, UploadState
 from portal.archive.selectors.intake import asset_received
 from portal.archive.services.assets import asset_placing
@@ -20,11 +21,12 @@ from portal.archive.services.items import ItemReceived, item_create
 from portal.archive.services.transfers.arriving import FINISH_KIND, upload_check, upload_discard
 from portal.archive.services.transfers.writing import bytes_drop, has_content
 from portal.archive.services.uploads import content_kind, content_kind_of, upload_keep
+from portal.archive.storage import files as storage
 from portal.core.disk import full_disk_refused
 from portal.core.errors import ConflictError, InvalidInputError
 from portal.jobs.models import WORKER_LOST, Job
 
-LOST_MOST = 3  # jobs, each of which is tried three times: beyond that it is no accident
+MAX_LOST_JOBS = 3  # jobs, each of which is tried three times: beyond that it is no accident
 Progress = Callable[[int, int, str], None]
 
 
@@ -114,7 +116,7 @@ def upload_job_ended(*, payload: Mapping[str, Any]) -> None:
     if upload is None:
         return
     jobs = Job.objects.filter(kind=FINISH_KIND, target_id=upload.pk)
-    if payload.get("error_code") == WORKER_LOST and jobs.count() < LOST_MOST:
+    if payload.get("error_code") == WORKER_LOST and jobs.count() < MAX_LOST_JOBS:
         upload_check(upload=upload, user=upload.created_by)
         return
     upload.state = UploadState.REFUSED

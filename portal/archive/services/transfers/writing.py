@@ -10,15 +10,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from io import RawIOBase
 
-from portal.archive import storage
 from portal.archive.models import Upload, UploadState
 from portal.archive.selectors.intake import asset_received
+from portal.archive.storage import files as storage
 from portal.core.disk import full_disk_refused, require_room
 from portal.core.errors import InvalidInputError, PortalError, StorageFullError
 
 CERTAIN_EVERY_BYTES = 128 * 2**20
-"""How often a piece is brought to the disk and noted: a crash costs at most this much. The largest
-piece of a page is noted once."""
+"""Bytes between syncs to the disk: a crash costs at most this much. The largest piece sent by a
+page is synced once."""
 WRITE_BACK_BYTES = 8 * 2**20
 """Bytes written between two starts of write-back, so that the final sync waits little."""
 CHECKSUMS = ("sha1", "sha256", "md5")
@@ -31,14 +31,14 @@ class UploadBusyError(PortalError):
 
 
 class ChecksumError(PortalError):
-    """A piece arrived damaged. Nothing of it was kept. The status is that of tus 1.0.0."""
+    """A piece arrived damaged and was discarded. The status is that of tus 1.0.0."""
 
     status, code, title = 460, "checksum-mismatch", "The piece arrived damaged"
 
 
 @dataclass(frozen=True, slots=True)
 class Checksum:
-    """What a piece must hash to: one of ``CHECKSUMS``, and the digest."""
+    """Expected digest of a piece, and its algorithm from ``CHECKSUMS``."""
 
     algorithm: str
     digest: bytes
@@ -46,12 +46,13 @@ class Checksum:
 
 @contextmanager
 def transfer_writing(upload: Upload) -> Iterator[RawIOBase]:
-    """The transfer's file, held by this request alone; released by the kernel if it dies.
+    """Open the upload's file under an exclusive lock, which the kernel releases if the process
+    dies.
 
-    ``upload`` is read again, and promises no more than the file has.
+    ``upload`` is read again; its offset never exceeds the file's size.
 
     Raises:
-        UploadBusyError: another request holds it.
+        UploadBusyError: Another request has the lock.
     """
     path = storage.incoming_path(str(upload.pk))
     with full_disk_refused():
@@ -153,7 +154,7 @@ def _certain(file: RawIOBase, upload: Upload, end: int) -> None:
 
 
 def has_content(upload: Upload) -> bool:
-    """Whether the lab has these bytes; what another lab has is never revealed."""
+    """Return whether the lab has these bytes; what another lab has is never revealed."""
     if not upload.sha256:
         return False
     if asset_received(upload.lab_id, upload.sha256) is not None:

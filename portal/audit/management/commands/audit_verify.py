@@ -15,12 +15,12 @@ from portal.audit.selectors import Head
 
 
 class Command(BaseCommand):
-    """Finds the first broken link of each lab's chain; prints the heads to be kept elsewhere."""
+    """Find the first broken link of each lab's chain, and print the heads to store elsewhere."""
 
     help = "Check the hash chains of the audit log and print their heads."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Heads that were kept."""
+        """Add the heads that were stored elsewhere."""
         parser.add_argument(
             "--expect",
             action="append",
@@ -30,14 +30,14 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Exit 1 with a line for each chain that does not hold."""
-        kept: defaultdict[uuid.UUID, list[Head]] = defaultdict(list)
+        """Print a line for each broken chain and exit with 1 if there is any."""
+        expected: defaultdict[uuid.UUID, list[Head]] = defaultdict(list)
         for head in map(_head, options["expect"]):
-            kept[head.lab_id].append(head)
+            expected[head.lab_id].append(head)
         broken = [f"the trigger {name} is missing" for name in triggers_missing()]
         services.entries_seal_all()
-        for lab_id in sorted({*selectors.chain_labs(), *kept}):
-            found = selectors.chain_break(lab_id, expected=kept[lab_id])
+        for lab_id in sorted({*selectors.chain_labs(), *expected}):
+            found = selectors.chain_break(lab_id, expected=expected[lab_id])
             if found:
                 broken.append(f"lab {lab_id}: number {found.number}: {found.reason}")
             elif end := selectors.chain_head(lab_id):

@@ -1,4 +1,4 @@
-"""``manage.py first_run``: while nobody has an account, print the token of the set-up page."""
+"""``manage.py first_run``: print the link of the set-up page while no account exists."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from django.core.management.base import BaseCommand
 from django.db import DatabaseError
 from django.urls import reverse
 
-from portal.labs.services import first_run_open
+from portal.labs.services.set_up import first_run_open
 
 
 class Command(BaseCommand):
-    """Run where the web process starts: whoever reads its log may set the installation up."""
+    """Print the set-up link when the web process starts, into its log."""
 
     help = __doc__ or ""
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Where the portal is reached."""
+        """Add the URL of the portal."""
         parser.add_argument("--url", default=settings.TESSERA_URL)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Print, or say nothing where there is an account; never keep the web from starting."""
+        """Print the link if there is no account; never prevent the web process from starting."""
         try:
             secret = first_run_open()
         except DatabaseError:

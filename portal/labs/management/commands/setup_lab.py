@@ -1,7 +1,7 @@
 """``manage.py setup_lab``: create a lab and its first manager, without mail or prompts.
 
-The manager gets a one-time link to choose a password, or a password that is read from the standard
-input or from ``TESSERA_SETUP_PASSWORD``; never from the command line, which every process can read.
+The manager gets a one-time link to choose a password, or a password read from standard input or
+``TESSERA_SETUP_PASSWORD``; never from the command line, which every process can read.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from django.core.management.base import BaseCommand, CommandError
 from django.urls import reverse
 
 from portal.core.errors import PortalError
-from portal.labs.services import lab_set_up
+from portal.labs.services.set_up import lab_set_up
 
 
 class Command(BaseCommand):
-    """Makes a lab."""
+    """Create a lab and its manager."""
 
     help = __doc__ or ""
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Everything by flags, for scripts."""
+        """Declare flags; there are no prompts."""
         parser.add_argument("--lab", required=True, help="the lab's name")
         parser.add_argument("--slug", default="", help="its short name in URLs")
         parser.add_argument("--manager", required=True, metavar="EMAIL")
@@ -38,7 +38,7 @@ class Command(BaseCommand):
         parser.add_argument("--url", default=settings.TESSERA_URL, help="of the portal")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Make both or nothing, and say how to get in."""
+        """Create both or nothing, and print the link."""
         try:
             lab, secret = lab_set_up(
                 options["lab"],

@@ -1,7 +1,7 @@
 /** The viewer on the whole screen, and back. */
 
 export function fullScreen(inside: HTMLElement): void {
-  const viewer = inside.closest("[data-viewer]");
+  const page = inside.closest("main"); // stays when another image is opened
   if (document.fullscreenElement) void document.exitFullscreen();
-  else void viewer?.requestFullscreen();
+  else void page?.requestFullscreen();
 }

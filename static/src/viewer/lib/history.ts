@@ -33,7 +33,7 @@ export class History extends Emitter<{ change: null }> {
   }
 
   /** All that `run` records becomes one step. */
-  together(label: string, run: () => void): void {
+  recordGroup(label: string, run: () => void): void {
     const outer = this.group;
     const steps: Command[] = [];
     this.group = steps;

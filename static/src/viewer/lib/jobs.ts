@@ -1,27 +1,23 @@
 /** Jobs of the portal, waited for. */
 
+import type { Schemas } from "../../api/schemas";
 import { API_ROOT, getJson } from "./http";
 
-export interface Job {
-  id: string;
-  state: "queued" | "running" | "succeeded" | "failed" | "cancelled";
-  progress: { done: number; total: number };
-  error: { message: string } | null;
-}
+export type Job = Schemas["Job"];
 
 /** Jobs take seconds; their bars move twice a second. */
-const LOOK_EVERY_MS = 500;
+const POLL_MS = 500;
 
-/** Whether it waits or runs. */
+/** True if the job waits or runs. */
 export const isUnderWay = ({ state }: Pick<Job, "state">): boolean => state === "queued" || state === "running";
 
-/** The job once it has ended; `told` hears how far it is until then. Throws an `AbortError` once `signal` is aborted. */
-export async function jobEnded<J extends Job>(job: J, told: (job: J) => void, signal?: AbortSignal): Promise<J> {
+/** Wait for a job to end, reporting its progress. Throws an `AbortError` if `signal` is aborted. */
+export async function waitForJob(job: Job, onProgress: (job: Job) => void, signal?: AbortSignal): Promise<Job> {
   let now = job;
   while (isUnderWay(now)) {
-    told(now);
+    onProgress(now);
     await pause(signal);
-    now = await getJson<J>(`${API_ROOT}/jobs/${job.id}/`, signal);
+    now = await getJson<Job>(`${API_ROOT}/jobs/${job.id}/`, signal);
   }
   return now;
 }
@@ -35,7 +31,7 @@ function pause(signal?: AbortSignal): Promise<void> {
     const timer = setTimeout(() => {
       signal?.removeEventListener("abort", stop);
       resolve();
-    }, LOOK_EVERY_MS);
+    }, POLL_MS);
     signal?.addEventListener("abort", stop, { once: true });
   });
 }

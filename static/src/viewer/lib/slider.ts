@@ -3,7 +3,7 @@
 /** The frames that Page Up and Page Down skip; the keys C and V skip as many. */
 const LEAP = 10;
 
-/** Where a key leads from `at`, which may lie outside 0 to `last`; null for any other key. */
+/** Position that a key moves to from `at`, possibly outside 0 to `last`; null for other keys. */
 export function slideTarget(key: string, at: number, last: number): number | null {
   const targets: Record<string, number> = {
     ArrowLeft: at - 1,
@@ -47,7 +47,7 @@ export function slider(track: HTMLElement, { at, last, seek, drag }: Slide): voi
   });
 }
 
-/** An empty canvas of the size of its track in device pixels; null where it cannot be drawn on. */
+/** An empty canvas of the size of its track in device pixels; null if it cannot be drawn on. */
 export function trackContext(canvas: HTMLCanvasElement, track: HTMLElement): CanvasRenderingContext2D | null {
   canvas.width = Math.max(1, Math.round(track.clientWidth * devicePixelRatio));
   canvas.height = Math.max(1, Math.round(track.clientHeight * devicePixelRatio));

@@ -13,7 +13,7 @@ export function areaText(areaPx: number, areaUm2: number | null): string {
   return areaUm2 >= 1e5 ? `${significant(areaUm2 / 1e6)} mm²` : `${significant(areaUm2)} µm²`;
 }
 
-/** What there is to measure of an ROI: its area, its length, or how many points it has. */
+/** Size of an ROI: area, length or number of points. */
 export function sizeText(roi: Pick<Roi, "area_px" | "area_um2" | "length_px" | "length_um" | "points">): string {
   if (typeof roi.points === "number") return roi.points === 1 ? "1 point" : `${roi.points} points`;
   if (typeof roi.length_um === "number") return lengthText(roi.length_um);

@@ -1,6 +1,6 @@
 /** A list that draws only the rows in sight: thousands of items cost no more than a screenful. */
 
-import { oncePerRedraw } from "./redraw";
+import { oncePerFrame } from "./scheduling";
 
 /** Rows drawn beyond either edge, so that scrolling shows no gap. */
 const OVERSCAN_ROWS = 6;
@@ -15,7 +15,7 @@ export function rowsInSight(scrollTopPx: number, heightPx: number, rowHeightPx: 
 export class VirtualList<T> {
   private items: T[] = [];
   private readonly rows: HTMLElement;
-  private readonly queue = oncePerRedraw(() => this.redraw());
+  private readonly queue = oncePerFrame(() => this.redraw());
 
   constructor(
     private readonly host: HTMLElement,

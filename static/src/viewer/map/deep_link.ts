@@ -8,7 +8,7 @@ import type { MapView } from "./map_view";
 
 /** Safari refuses more than 100 changes of the address in 30 s. */
 const THROTTLE_MS = 300;
-/** Anything smaller is left over from turning back by hand. */
+/** Smaller rotations are left out of the URL. */
 const SMALLEST_ROTATION_DEG = 0.01;
 
 export interface LinkTarget {
@@ -20,7 +20,7 @@ export interface LinkTarget {
   t: number | null;
 }
 
-/** The number that a parameter is; null where it is missing, empty or no number. */
+/** The number that a parameter is; null if it is missing, empty or no number. */
 export function numberOf(text: string | null): number | null {
   const value = text?.trim() ? Number(text) : NaN;
   return Number.isFinite(value) ? value : null;
@@ -51,7 +51,7 @@ export function writeLink({ x, y, z, rot, roi, t }: LinkTarget): string {
   return params.toString();
 }
 
-/** True where the link says which part of the image to show. */
+/** True if the link says which part of the image to show. */
 export function applyView(mapView: MapView, link: LinkTarget): boolean {
   if (link.x === null || link.y === null) return false;
   const { view } = mapView;
@@ -62,29 +62,38 @@ export function applyView(mapView: MapView, link: LinkTarget): boolean {
   return true;
 }
 
-/** Keeps the page's address what `url` says: to be called after each change, however many there are. */
-export function addressKeeper(url: () => string): () => void {
+/**
+ * Keeps the page's address what `url` says: to be called after each change, however many there are.
+ * When `leaving` is aborted it is written for the last time; the address of another image is never touched.
+ */
+export function addressKeeper(url: () => string, leaving?: AbortSignal): () => void {
+  const path = location.pathname;
   let timer: ReturnType<typeof setTimeout> | null = null;
+  const write = (): void => {
+    if (timer) clearTimeout(timer);
+    timer = null;
+    if (location.pathname === path) history.replaceState(history.state, "", url());
+  };
+  leaving?.addEventListener("abort", () => timer && write());
   return () => {
-    timer ??= setTimeout(() => {
-      timer = null;
-      history.replaceState(history.state, "", url());
-    }, THROTTLE_MS);
+    if (!leaving?.aborted) timer ??= setTimeout(write, THROTTLE_MS);
   };
 }
 
 export class DeepLink {
-  readonly update = addressKeeper(() => this.url());
+  readonly update: () => void;
 
   constructor(
     private readonly mapView: MapView,
     private readonly roi: () => string | null,
     private readonly pts: () => number | null,
+    leaving: AbortSignal,
   ) {
+    this.update = addressKeeper(() => this.url(), leaving);
     mapView.map.on("moveend", () => this.update());
   }
 
-  /** What is on screen now. */
+  /** The current view. */
   target(): LinkTarget {
     const { view } = this.mapView;
     const [x, y] = l0FromMap(view.getCenter() ?? [0, 0]);

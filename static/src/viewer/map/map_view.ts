@@ -6,27 +6,28 @@ import OverviewMap from "ol/control/OverviewMap";
 import { primaryAction, shiftKeyOnly } from "ol/events/condition";
 import { rotate } from "ol/coordinate";
 import { getCenter } from "ol/extent";
+import DragPan from "ol/interaction/DragPan";
 import DragRotate from "ol/interaction/DragRotate";
 import KeyboardPan from "ol/interaction/KeyboardPan";
 import { defaults as defaultInteractions } from "ol/interaction/defaults";
 import type BaseLayer from "ol/layer/Base";
 import type Projection from "ol/proj/Projection";
 
-import { thumbnailLayer } from "./canvas_layer";
+import { thumbnailLayer } from "./tile_layers";
 import { mapExtentOf } from "./pixel_plane";
 import type { CanvasData } from "../lib/types";
 import { magnificationOf, resolutionAt } from "../lib/units";
-import { presetBeside } from "./magnifications";
-import { ViewMoves } from "./view_moves";
-import type { ViewPlace } from "./view_moves";
+import { nextPreset } from "./magnifications";
+import { ViewAnimation } from "./view_animation";
+import type { ViewState } from "./view_animation";
 import { WheelZoom } from "./wheel_zoom";
 
 /** The overview's longer side: large enough to aim at, small enough not to hide the image. */
 const OVERVIEW_PX = 176;
 /** A level-0 pixel covers 16 x 16 screen pixels: magnifying further shows nothing new. */
 const CLOSEST_RESOLUTION = 1 / 16;
-/** An image that follows another one goes this much nearer and further than alone. */
-const FREEDOM = 16;
+/** An image that follows another one goes this much nearer and further than by itself. */
+const FREE_ZOOM_FACTOR = 16;
 /** The edge of the image stays visible when it is fitted to the window. */
 const FIT_PADDING_PX = [24, 24, 24, 24];
 /** An ROI is shown with its surroundings. */
@@ -35,13 +36,13 @@ const ZOOM_PADDING_PX = [80, 80, 80, 80];
 const ZOOM_CLOSEST_RESOLUTION = 0.25;
 /** Long enough to follow the movement, short enough not to wait for it. */
 const ANIMATION_MS = matchMedia("(prefers-reduced-motion: reduce)").matches ? 0 : 180;
-/** What a hand does to the map. */
-const USED = ["pointerdown", "wheel", "keydown"];
+/** Events by which a user moves the map. */
+const USER_EVENTS = ["pointerdown", "wheel", "keydown"];
 
 export class MapView {
   readonly map: OlMap;
   readonly view: View;
-  private readonly moves: ViewMoves;
+  private readonly moves: ViewAnimation;
 
   constructor(
     private readonly canvas: CanvasData,
@@ -55,11 +56,11 @@ export class MapView {
     this.view = new View({
       projection,
       center: getCenter(extent),
-      ...(isFree ? {} : { extent: grown(extent) }),
+      ...(isFree ? {} : { extent: padded(extent) }),
       constrainOnlyCenter: true,
       showFullExtent: true,
-      minResolution: isFree ? CLOSEST_RESOLUTION / FREEDOM : CLOSEST_RESOLUTION,
-      maxResolution: Math.max(wide * 4, 1) * (isFree ? FREEDOM : 1), // the whole image in a quarter of the window
+      minResolution: isFree ? CLOSEST_RESOLUTION / FREE_ZOOM_FACTOR : CLOSEST_RESOLUTION,
+      maxResolution: Math.max(wide * 4, 1) * (isFree ? FREE_ZOOM_FACTOR : 1), // the whole image in a quarter of the window
       resolution: Math.max(wide, CLOSEST_RESOLUTION),
       constrainResolution: false,
     });
@@ -71,16 +72,25 @@ export class MapView {
       keyboard: false, // plus and minus are keys of the page: OpenLayers would zoom once more
     }).extend([
       new KeyboardPan(),
+      new DragPan({ condition: ({ originalEvent }) => originalEvent instanceof PointerEvent && originalEvent.button === 1 }),
       new WheelZoom((anchor, factor) => this.moves.zoomAround(anchor, factor)),
       new DragRotate({ condition: (event) => shiftKeyOnly(event) && primaryAction(event), duration: 0 }),
     ]);
-    this.moves = new ViewMoves(this.view, ANIMATION_MS);
+    this.moves = new ViewAnimation(this.view, ANIMATION_MS);
     this.map = new OlMap({ target, layers, view: this.view, controls: [], interactions });
     this.fit(false);
-    this.holdStill();
+    this.keepCentre();
     this.fitUntilMoved();
     target.addEventListener("pointerdown", () => target.toggleAttribute("data-pointed", true));
+    target.addEventListener("mousedown", (event) => event.button === 1 && event.preventDefault()); // no scrolling by itself
     target.addEventListener("blur", () => target.toggleAttribute("data-pointed", false));
+  }
+
+  /** Let go of the page: the image is being left. */
+  close(): void {
+    this.moves.finish();
+    this.map.setTarget(undefined);
+    this.map.dispose();
   }
 
   addOverview(host: HTMLElement): void {
@@ -110,7 +120,7 @@ export class MapView {
     this.followOverview(host, control.getOverviewMap());
   }
 
-  /** The image follows the pointer over the overview at once, not only when it is let go. */
+  /** Move the image while the pointer drags on the overview. */
   private followOverview(host: HTMLElement, overview: OlMap): void {
     const centre = (event: PointerEvent): void => {
       const to = overview.getEventCoordinate(event);
@@ -129,13 +139,13 @@ export class MapView {
     });
   }
 
-  /** A row or panel that opens beside the map moves its middle: once the map has been used, the image stays where it was. */
-  private holdStill(): void {
-    let before = seatOf(this.target);
+  /** Keep the image in place when a row or panel changes the size of the map, once the user has moved it. */
+  private keepCentre(): void {
+    let before = layoutOf(this.target);
     let isUsed = false;
-    for (const type of USED) this.target.addEventListener(type, () => (isUsed = true), { once: true, passive: true });
+    for (const type of USER_EVENTS) this.target.addEventListener(type, () => (isUsed = true), { once: true, passive: true });
     this.map.on("change:size", () => {
-      const now = seatOf(this.target);
+      const now = layoutOf(this.target);
       const by = [now.x - before.x, before.y - now.y].map((part) => part * (this.view.getResolution() ?? 1));
       const [x = 0, y = 0] = rotate(by, this.view.getRotation());
       if (isUsed && now.window === before.window && !this.view.getAnimating()) this.view.adjustCenter([x, y]);
@@ -143,12 +153,12 @@ export class MapView {
     });
   }
 
-  /** What is laid out after the map (a timeline, a panel) changes its size: the image stays whole. */
+  /** Keep the whole image in view while elements laid out later (timeline, panel) resize the map. */
   private fitUntilMoved(): void {
     const refit = (): void => this.fit(false);
     this.map.on("change:size", refit);
     const stop = (): void => this.map.un("change:size", refit);
-    for (const type of USED) {
+    for (const type of USER_EVENTS) {
       this.target.addEventListener(type, stop, { once: true, passive: true });
     }
     this.placed = stop;
@@ -174,37 +184,39 @@ export class MapView {
     this.moves.zoomTo(1);
   }
 
-  /** To an objective's magnification; nothing where the pixel size is not known. */
+  /** To an objective's magnification; nothing if the pixel size is not known. */
   magnify(power: number): void {
     if (!this.canvas.mpp_x) return;
     this.placed();
     this.moves.zoomTo(resolutionAt(power, this.canvas.mpp_x));
   }
 
-  /** To the next of the objectives' magnifications, or to the one below. */
-  stepMagnification(by: 1 | -1): void {
-    this.moves.arrive();
+  /** To the next of the objectives' magnifications, or to the one below; false if the pixel size is unknown. */
+  stepMagnification(by: 1 | -1): boolean {
     const mpp = this.canvas.mpp_x;
-    const power = mpp && presetBeside(magnificationOf(this.view.getResolution() ?? 1, mpp), by);
+    if (!mpp) return false;
+    this.moves.finish();
+    const power = nextPreset(magnificationOf(this.view.getResolution() ?? 1, mpp), by);
     if (power) this.magnify(power);
+    return true;
   }
 
   /** Turn to the right, in degrees. */
   rotateBy(degrees: number): void {
-    this.moves.turnBy((degrees * Math.PI) / 180);
+    this.moves.rotateBy((degrees * Math.PI) / 180);
   }
 
   resetRotation(): void {
-    this.moves.turnTo(0);
+    this.moves.rotateTo(0);
   }
 
-  /** What is shown, once a move under way has arrived. */
-  place(): ViewPlace {
-    this.moves.arrive();
+  /** The view at the end of any running animation. */
+  place(): ViewState {
+    this.moves.finish();
     return { center: this.view.getCenter() ?? [0, 0], resolution: this.view.getResolution() ?? 1, rotation: this.view.getRotation() };
   }
 
-  goTo(place: ViewPlace): void {
+  goTo(place: ViewState): void {
     this.placed();
     this.moves.goTo(place);
   }
@@ -216,13 +228,13 @@ export class MapView {
 }
 
 /** The middle of an element on the page, and the size of the window. */
-function seatOf(target: HTMLElement): { x: number; y: number; window: string } {
+function layoutOf(target: HTMLElement): { x: number; y: number; window: string } {
   const { left, top, width, height } = target.getBoundingClientRect();
   return { x: left + width / 2, y: top + height / 2 + scrollY, window: `${innerWidth} ${innerHeight}` };
 }
 
 /** A tenth of the canvas as margin on each side, for the centre of the view. */
-function grown([left = 0, low = 0, right = 0, high = 0]: number[]): number[] {
+function padded([left = 0, low = 0, right = 0, high = 0]: number[]): number[] {
   const [width, height] = [(right - left) * 0.1, (high - low) * 0.1];
   return [left - width, low - height, right + width, high + height];
 }

@@ -4,7 +4,7 @@ import type { CanvasData, Position } from "../lib/types";
 import { lengthText, magnificationText } from "../lib/units";
 import type { MapView } from "./map_view";
 import { l0FromMap } from "./pixel_plane";
-import { presets } from "./presets";
+import { presets } from "./magnification_buttons";
 import { scaleBar } from "./scale_bar";
 
 /** Fills those that the page has. */
@@ -33,7 +33,7 @@ export function readouts(root: HTMLElement, mapView: MapView, canvas: CanvasData
   update();
 }
 
-/** In whole degrees; empty where the image stands upright. */
+/** Rotation in whole degrees; empty if the image is upright. */
 export function rotationText(radians: number): string {
   const degrees = Math.round((radians * 180) / Math.PI) % 360;
   return degrees ? `${degrees}°` : "";

@@ -1,4 +1,4 @@
-/** The file's own grid of tiles, in OpenLayers' terms. */
+/** Tile grid of the file for OpenLayers. */
 
 import TileGrid from "ol/tilegrid/TileGrid";
 

@@ -11,16 +11,12 @@ const RENEWAL_HOLDS_MS = 5000;
 /** The answers to a tile request where another session or another content may help. */
 const REFUSED = [401, 403, 404];
 
-/** Fetches tiles, asks for their address again where it is refused, and counts failures. */
+/** Fetches tiles, and asks for their address again where it is refused. */
 export class TileLoader {
-  failures = 0;
   private renewal: Promise<void> | null = null;
   private readonly levels: Level[];
 
-  constructor(
-    private readonly canvas: CanvasData,
-    private readonly onFailure: (count: number) => void,
-  ) {
+  constructor(private readonly canvas: CanvasData) {
     this.levels = coarsestFirst(canvas);
   }
 
@@ -31,7 +27,7 @@ export class TileLoader {
     try {
       return padded(await decoded(await this.fetchTile(z, x, y, signal), isRaw), level);
     } catch (error) {
-      if (!signal?.aborted) this.onFailure(++this.failures);
+      if (signal?.aborted) throw new DOMException(`tile ${z}/${x}/${y}: no longer wanted`, "AbortError");
       throw error;
     }
   }

@@ -16,7 +16,7 @@ const SERIES_GAP_MS = 400;
 
 export class WheelZoom extends MouseWheelZoom {
   private isTrackpad = false;
-  private turnedAt = -Infinity;
+  private zoomedAt = -Infinity;
 
   constructor(private readonly zoomAround: (anchor: number[], factor: number) => void) {
     super();
@@ -26,8 +26,8 @@ export class WheelZoom extends MouseWheelZoom {
     if (event.type !== "wheel") return super.handleEvent(event);
     const { deltaY, deltaMode, timeStamp } = event.originalEvent;
     const delta = deltaY * (DELTA_OF[deltaMode] ?? 1);
-    if (timeStamp - this.turnedAt > SERIES_GAP_MS) this.isTrackpad = Math.abs(delta) < SMALLEST_CLICK;
-    this.turnedAt = timeStamp;
+    if (timeStamp - this.zoomedAt > SERIES_GAP_MS) this.isTrackpad = Math.abs(delta) < SMALLEST_CLICK;
+    this.zoomedAt = timeStamp;
     if (this.isTrackpad) return super.handleEvent(event);
     event.originalEvent.preventDefault();
     const most = Math.max(-1, Math.min(1, delta / DELTA_PER_DOUBLING));

@@ -1,11 +1,11 @@
 /** In a video: the ROIs of its mosaic in the frame shown, dashed. */
 
-import type { Labels } from "../rois/saved/labels";
+import type { Labels } from "../rois/store/labels";
 import type { MapView } from "../map/map_view";
 import type { MiniMap } from "./mini_map";
 import { projectedInFrame } from "./api";
-import { ProjectedLayer, projectedHref, projectedText } from "./projected";
-import type { RoiLayer } from "../rois/shown/layer";
+import { ProjectedLayer, projectedHref, projectedText } from "./projected_layer";
+import type { RoiLayer } from "../rois/rendering/roi_layer";
 import type { StageNotice } from "../lib/stage_notice";
 import type { Tools } from "../rois/tools/tools";
 import type { VideoPlayer } from "../video/player";
@@ -58,7 +58,7 @@ export class FrameProjections {
       const rois = await projectedInFrame(this.mosaic, frame.pts, request.signal);
       if (!request.signal.aborted) this.projected.show(rois);
     } catch {
-      // outside the mosaic's span, or another frame was asked for
+      // outside the mosaic's span, or another frame was requested
     }
   }
 }

@@ -32,7 +32,7 @@ export class FramesAtPoint {
 
   /** The frames that saw a point of the mosaic. */
   async ask(at: Position): Promise<void> {
-    await this.look(at, "Looking for the frames that saw it…", async (signal) => {
+    await this.adjustments(at, "Looking for the frames that saw it…", async (signal) => {
       const { count, results } = await askFramesAtPoint(this.mosaic.id, this.component, at, signal);
       this.show(at, count, results);
     });
@@ -40,7 +40,7 @@ export class FramesAtPoint {
 
   /** The frames that see an ROI of the mosaic, and how much of it. */
   async askRoi(roi: string, name: string): Promise<void> {
-    await this.look(null, `Looking for the frames that see ${name}…`, async (signal) => {
+    await this.adjustments(null, `Looking for the frames that see ${name}…`, async (signal) => {
       const found = await roiFrames(this.mosaic.id, roi, signal);
       const share = new Map(found.map((frame) => [frame, `${Math.round(100 * frame.share)} % of it`]));
       this.fill(found, found.length, (frame) => share.get(frame as RoiInFrame) ?? "");
@@ -50,7 +50,7 @@ export class FramesAtPoint {
   }
 
   /** Bring the page of frames to the front and let `answer` fill it; a later question calls this one off. */
-  private async look(mark: Position | null, text: string, answer: (signal: AbortSignal) => Promise<void>): Promise<void> {
+  private async adjustments(mark: Position | null, text: string, answer: (signal: AbortSignal) => Promise<void>): Promise<void> {
     this.request?.abort();
     const request = new AbortController();
     this.request = request;
@@ -120,7 +120,7 @@ export class FramesAtPoint {
     return element("li", { class: "frame-at-point", pointerenter: point, pointerleave: leave }, choose, jump);
   }
 
-  /** The frame, with a ring where the point lies in it. */
+  /** Thumbnail of a frame with a ring around the point. */
   private picture(frame: FrameAtPoint): Node {
     const image = element("img", { alt: "", loading: "lazy", src: frame.image_url });
     const ring = element("span", { class: "frame-at-point-ring", hidden: true });

@@ -1,4 +1,4 @@
-/** The bytes of a layer's picture: 0 where nothing was seen, 1 to 255 evenly from the minimum to the maximum. */
+/** Byte encoding of a layer: 0 is unseen, 1 to 255 map linearly from minimum to maximum. */
 
 import { timeText } from "../lib/units";
 import type { MosaicLayerData } from "./api";
@@ -6,14 +6,14 @@ import type { MosaicLayerData } from "./api";
 type Scale = Pick<MosaicLayerData, "name" | "unit" | "minimum" | "maximum">;
 
 /** A position within a pixel is as good as known: what stays below is not stretched over the colours. */
-const LEAST_UNCERTAINTY_PX = 1;
+const MIN_UNCERTAINTY_PX = 1;
 
 /** The values at both ends of the colours. */
 export function colorRange({ name, minimum, maximum }: Scale): [number, number] {
-  return name === "uncertainty" ? [0, Math.max(maximum, LEAST_UNCERTAINTY_PX)] : [minimum, maximum];
+  return name === "uncertainty" ? [0, Math.max(maximum, MIN_UNCERTAINTY_PX)] : [minimum, maximum];
 }
 
-/** Where the value of a byte lies between both ends of the colours, 0 to 1. */
+/** Position of a byte's value in the colour range, 0 to 1. */
 export function colorShare(scale: Scale, byte: number): number {
   const [low, high] = colorRange(scale);
   return high > low ? (valueOf(scale, byte) - low) / (high - low) : 0;
@@ -23,13 +23,13 @@ function valueOf({ minimum, maximum }: Scale, byte: number): number {
   return minimum + shareOf(byte) * (maximum - minimum);
 }
 
-/** Where a byte lies between the minimum (0) and the maximum (1). */
+/** Position of a byte between minimum (0) and maximum (1). */
 export function shareOf(byte: number): number {
   return (byte - 1) / 254;
 }
 
-/** What stands under the pointer. */
-export function hereText(scale: Scale, byte: number): string {
+/** Text for the value under the pointer. */
+export function valueAtPointerText(scale: Scale, byte: number): string {
   if (byte === 0) return "not seen";
   if (scale.name === "coverage") return "seen";
   return valueText(scale, valueOf(scale, byte));

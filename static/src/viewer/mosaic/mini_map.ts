@@ -1,4 +1,4 @@
-/** Beside a video: its mosaic, small. The outline of the frame shown moves over it; a click goes to the frame that saw that place best. */
+/** Map of a video's mosaic in the panel: the outline of the current frame moves over it; a click seeks the best frame of that place. */
 
 import { required, element } from "../../dom/elements";
 import { Emitter } from "../lib/events";
@@ -6,13 +6,17 @@ import { FrameStatus } from "../video/frame_status";
 import { frameColumns, mosaicsOfVideo } from "./api";
 import type { MosaicData, MosaicComponentData } from "./api";
 import { showBestFrame } from "./best_frame";
+import type { PanelTabs } from "../lib/panel_tabs";
+import type { RoiLayer } from "../rois/rendering/roi_layer";
 import type { StageNotice } from "../lib/stage_notice";
 import type { CanvasVideo, FrameRef, Position } from "../lib/types";
 import type { VideoPlayer } from "../video/player";
 
-/** The longer side of the small map. */
-const LONGEST_PX = 256;
-const FOLDED_KEY = "tessera-mini-map";
+/** The longer side of the map: as wide as the panel. */
+const LONGEST_PX = 288;
+const [REGIONS, MAP] = ["panel-rois", "panel-map"];
+/** Storage key of the page that was opened last. */
+const PAGE_KEY = "tessera-video-panel";
 
 interface MapEvents {
   /** Another mosaic was chosen: its frames colour the timeline. */
@@ -21,6 +25,7 @@ interface MapEvents {
 
 export class MiniMap extends Emitter<MapEvents> {
   private readonly host: HTMLElement;
+  private readonly tab: HTMLElement;
   private mosaic: MosaicData | null = null;
   private frameStatus: FrameStatus | null = null;
   private component: MosaicComponentData | null = null;
@@ -29,10 +34,18 @@ export class MiniMap extends Emitter<MapEvents> {
     root: HTMLElement,
     private readonly player: VideoPlayer,
     private readonly notice: StageNotice,
+    private readonly layer: RoiLayer,
+    private readonly tabs: PanelTabs,
   ) {
     super();
     this.host = required(root, "[data-mini-map]");
-    required(this.host, "[data-mini-fold]").addEventListener("click", () => this.fold());
+    this.tab = required(root, "[data-map-tab]");
+    required(root, "[data-panel-tabs]").addEventListener("click", () => localStorage.setItem(PAGE_KEY, tabs.current));
+    let selectedId: string | null = null;
+    layer.on("select", (state) => {
+      if (state && state.id !== selectedId) this.tabs.open(REGIONS);
+      selectedId = state?.id ?? null;
+    });
     required(this.host, "[data-mini-picture]").addEventListener("click", (event) => this.goTo(event as MouseEvent));
     player.on("frame", ({ frame }) => this.follow(frame));
   }
@@ -46,18 +59,17 @@ export class MiniMap extends Emitter<MapEvents> {
       const chosen = mosaics.find(({ id }) => id === choice.value);
       if (chosen) void this.show(chosen);
     });
-    this.host.hidden = false;
-    if (localStorage.getItem(FOLDED_KEY) === "folded") this.fold();
+    this.tab.hidden = false;
+    if (!this.layer.selectedId && (localStorage.getItem(PAGE_KEY) ?? MAP) === MAP) this.tabs.open(MAP);
     const first = mosaics[0];
     if (first) await this.show(first);
   }
 
-  fold(): void {
-    if (this.host.hidden) return;
-    const body = required(this.host, "[data-mini-body]");
-    body.hidden = !body.hidden;
-    required(this.host, "[data-mini-fold]").setAttribute("aria-expanded", String(!body.hidden));
-    localStorage.setItem(FOLDED_KEY, body.hidden ? "folded" : "open");
+  /** G: from the regions to the map, and back. */
+  toggle(): void {
+    if (this.tab.hidden) return;
+    this.tabs.open(this.tabs.current === MAP ? REGIONS : MAP);
+    localStorage.setItem(PAGE_KEY, this.tabs.current);
   }
 
   private async show(mosaic: MosaicData): Promise<void> {
@@ -81,7 +93,7 @@ export class MiniMap extends Emitter<MapEvents> {
     const scale = LONGEST_PX / Math.max(component.width, component.height);
     const picture = required(this.host, "[data-mini-picture]");
     picture.style.width = `${Math.round(component.width * scale)}px`;
-    picture.style.height = `${Math.round(component.height * scale)}px`;
+    picture.style.aspectRatio = `${component.width} / ${component.height}`;
     required<HTMLImageElement>(this.host, "[data-mini-image]").src = `/api/v1/canvases/${component.canvas}/thumbnail.jpg`;
     required(this.host, "[data-mini-outline]").setAttribute("viewBox", `0 0 ${component.width} ${component.height}`);
   }
@@ -98,8 +110,8 @@ export class MiniMap extends Emitter<MapEvents> {
     required(this.host, "[data-mini-note]").replaceChildren(...this.note(row));
     const open = required<HTMLAnchorElement>(this.host, "[data-mini-open]");
     open.href = `/canvases/${this.component?.canvas ?? ""}/?t=${frame.pts}`;
-    const beside = required<HTMLAnchorElement>(this.host, "[data-mini-beside]");
-    beside.href = `/canvases/${mosaic.video_canvas}/beside/?with=${this.component?.canvas ?? ""}&t=${frame.pts}&t=`;
+    const compare = required<HTMLAnchorElement>(this.host, "[data-mini-compare]");
+    compare.href = `/canvases/${mosaic.video_canvas}/compare/?with=${this.component?.canvas ?? ""}&t=${frame.pts}&t=`;
   }
 
   private note(row: number | null): (Node | string)[] {

@@ -1,4 +1,4 @@
-/** Frames on a mosaic: the outline of the one pointed at, of the one on the strip, and the point asked about. */
+/** Overlay of a mosaic: outlines of the hovered and the current frame, and the queried point. */
 
 import Feature from "ol/Feature";
 import Point from "ol/geom/Point";

@@ -1,4 +1,4 @@
-/** Where a span of a video begins and ends, by index of the frames; either end may be open. */
+/** First and last frame index of a span; either end may be open. */
 
 export class SpanEnds {
   private from: number | null = null;
@@ -33,7 +33,7 @@ export class SpanEnds {
 /** A wait below this many seconds is given in seconds, a longer one in minutes. */
 const IN_MINUTES_FROM_S = 90;
 
-/** What a mosaic of the span would take; `seconds` null where none was built yet to go by. */
+/** Text of the estimated building time; `seconds` is null before the first mosaic was built. */
 export function estimateText(frames: number, seconds: number | null): string {
   const count = `${frames.toLocaleString("en")} ${frames === 1 ? "frame" : "frames"}`;
   if (seconds === null) return count;

@@ -7,18 +7,18 @@ import type { VideoPlayer } from "./player";
 
 export function filmstrip(host: HTMLElement, player: VideoPlayer): void {
   const film = required<HTMLImageElement>(host, "[data-film]");
-  const peek = required(host, "[data-peek]");
+  const preview = required(host, "[data-preview]");
   const { filmstrip_url: url, filmstrip_count: count } = player.video;
   film.addEventListener("load", () => {
-    connectPeek(host, peek, film, player);
-    dress(film, host, count);
-    new ResizeObserver(() => dress(film, host, count)).observe(required(host, "[role=slider]"));
+    connectPreview(host, preview, film, player);
+    drawFilmstrip(film, host, count);
+    new ResizeObserver(() => drawFilmstrip(film, host, count)).observe(required(host, "[role=slider]"));
   });
   film.src = url; // none is shown where it cannot be made
 }
 
-/** As many pictures as fit the track at their own shape, taken evenly from the strip. */
-function dress(film: HTMLImageElement, host: HTMLElement, count: number): void {
+/** Draw as many evenly spaced thumbnails as fit the track. */
+function drawFilmstrip(film: HTMLImageElement, host: HTMLElement, count: number): void {
   const track = required(host, "[role=slider]");
   const [width, height] = [track.clientWidth, track.clientHeight];
   const one = film.naturalWidth / count;
@@ -38,9 +38,9 @@ export function pictureAt(share: number, count: number): number {
   return Math.round(Math.min(Math.max(share, 0), 1) * (count - 1));
 }
 
-function connectPeek(host: HTMLElement, peek: HTMLElement, film: HTMLImageElement, player: VideoPlayer): void {
+function connectPreview(host: HTMLElement, preview: HTMLElement, film: HTMLImageElement, player: VideoPlayer): void {
   const track = required(host, "[role=slider]");
-  const picture = required(peek, "[data-peek-picture]");
+  const picture = required(preview, "[data-preview-picture]");
   const { filmstrip_count: count } = player.video;
   const one = film.naturalWidth / count;
   Object.assign(picture.style, {
@@ -53,10 +53,10 @@ function connectPeek(host: HTMLElement, peek: HTMLElement, film: HTMLImageElemen
     const share = Math.min(Math.max((event.clientX - box.left) / Math.max(box.width, 1), 0), 1);
     const frame = player.frames.at(player.frames.clamp(share * (player.frames.length - 1)));
     picture.style.backgroundPosition = `${-pictureAt(share, count) * one}px 0`;
-    required(peek, "[data-peek-text]").textContent = `Frame ${frame.index + 1} · ${timeText(frame.time_s)}`;
+    required(preview, "[data-preview-text]").textContent = `Frame ${frame.index + 1} · ${timeText(frame.time_s)}`;
     const inside = Math.min(Math.max(share * box.width, one / 2), Math.max(box.width - one / 2, one / 2));
-    peek.style.left = `${inside}px`;
-    peek.hidden = event.target instanceof Element && event.target.closest("[data-span-bar]") !== null;
+    preview.style.left = `${inside}px`;
+    preview.hidden = event.target instanceof Element && event.target.closest("[data-span-bar]") !== null;
   });
-  track.addEventListener("pointerleave", () => (peek.hidden = true));
+  track.addEventListener("pointerleave", () => (preview.hidden = true));
 }

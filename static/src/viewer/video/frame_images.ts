@@ -1,16 +1,16 @@
 /**
- * Frames as images: fetched by PTS, those around the one on screen before they are asked for. What is
+ * Frames as images: fetched by PTS, those around the one on screen in advance. What is
  * fetched stays compressed for a while; what is next stays decoded, so that a step only has to draw.
  */
 
-/** Of decoded frames: thirty of 1080p, and at least a few of any size. */
+/** Memory for decoded frames: thirty of 1080p, and at least a few of any size. */
 const DECODED_BYTES = 256 * 2 ** 20;
-const DECODED_FEWEST = 8;
-const DECODED_MOST = 64;
+const MIN_DECODED = 8;
+const MAX_DECODED = 64;
 /** Compressed: some ten seconds either way at 1080p. */
 const FETCHED_BYTES = 128 * 2 ** 20;
-/** Requests under way ahead of the user; the browser keeps others free for tiles, ROIs and the frame asked for. */
-const AHEAD_AT_ONCE = 2;
+/** Parallel prefetch requests; the browser's other connections stay free. */
+const PARALLEL_PREFETCHES = 2;
 
 interface Fetched {
   blob: Promise<Blob>;
@@ -20,7 +20,7 @@ interface Fetched {
 export class FrameImages {
   private readonly fetched = new Map<number, Fetched>();
   private readonly decoded = new Map<number, Promise<ImageBitmap>>();
-  private readonly mostDecoded: number;
+  private readonly maxDecoded: number;
   private fetchedBytes = 0;
   /** PTS still to be made ready, the most urgent first. */
   private queue: number[] = [];
@@ -31,15 +31,15 @@ export class FrameImages {
     frameBytes: number,
   ) {
     const fitting = Math.floor(DECODED_BYTES / Math.max(frameBytes, 1));
-    this.mostDecoded = Math.min(Math.max(fitting, DECODED_FEWEST), DECODED_MOST);
+    this.maxDecoded = Math.min(Math.max(fitting, MIN_DECODED), MAX_DECODED);
   }
 
-  /** How many frames may stand ready at once. */
-  get room(): number {
-    return this.mostDecoded;
+  /** Largest number of decoded frames. */
+  get capacity(): number {
+    return this.maxDecoded;
   }
 
-  /** True where a step to this frame needs no wait for the network. */
+  /** True if a step to this frame needs no wait for the network. */
   has(pts: number): boolean {
     return this.decoded.has(pts) || (this.fetched.get(pts)?.bytes ?? 0) > 0;
   }
@@ -54,18 +54,18 @@ export class FrameImages {
   }
 
   /** Make these ready, in this order; what was waited for before and is not among them is dropped. */
-  ahead(wanted: number[]): void {
+  prefetch(wanted: number[]): void {
     this.queue = wanted.filter((pts) => !this.decoded.has(pts));
     this.work();
   }
 
   private work(): void {
-    while (this.underWay < AHEAD_AT_ONCE && this.queue.length) {
+    while (this.underWay < PARALLEL_PREFETCHES && this.queue.length) {
       const pts = this.queue.shift();
       if (pts === undefined) return;
       this.underWay += 1;
       void this.get(pts)
-        .catch(() => undefined) // asked for again when it is needed, and reported then
+        .catch(() => undefined) // requested again when it is needed, and reported then
         .finally(() => {
           this.underWay -= 1;
           this.work();
@@ -78,11 +78,11 @@ export class FrameImages {
     this.fetched.delete(pts);
     const entry: Fetched = known ?? { blob: this.fetchFrame(pts), bytes: 0 };
     this.fetched.set(pts, entry);
-    if (!known) void this.weigh(pts, entry);
+    if (!known) void this.measure(pts, entry);
     return entry.blob;
   }
 
-  private async weigh(pts: number, entry: Fetched): Promise<void> {
+  private async measure(pts: number, entry: Fetched): Promise<void> {
     try {
       entry.bytes = (await entry.blob).size;
       this.fetchedBytes += entry.bytes;
@@ -105,14 +105,14 @@ export class FrameImages {
 
   private dropDecoded(): void {
     for (const [pts, image] of this.decoded) {
-      if (this.decoded.size <= this.mostDecoded) return;
+      if (this.decoded.size <= this.maxDecoded) return;
       this.decoded.delete(pts);
-      void image.then((bitmap) => this.letGo(bitmap)).catch(() => undefined);
+      void image.then((bitmap) => this.release(bitmap)).catch(() => undefined);
     }
   }
 
-  /** Its memory is given back at once, unless it is the one on screen. */
-  private letGo(bitmap: ImageBitmap): void {
+  /** Free the memory of a bitmap, unless it is on screen. */
+  private release(bitmap: ImageBitmap): void {
     if (bitmap !== this.shown) bitmap.close();
   }
 
@@ -123,9 +123,9 @@ export class FrameImages {
 /** Shares of what may stand ready: mostly in the direction of the last step. */
 const AHEAD_SHARE = 0.6;
 const BEHIND_SHARE = 0.25;
-/** And of jumps both ways, which are only worked on once the steps pause: they cost the server a seek each. */
+/** Share of jumps both ways, fetched last: each costs the server a seek. */
 const JUMP_SHARE = 0.15;
-const JUMPS_FEWEST = 2;
+const MIN_JUMPS = 2;
 /** Frames of a jump, as the keys C and V make it. */
 export const JUMP = 10;
 
@@ -134,9 +134,9 @@ export const JUMP = 10;
  * direction of the last step, with every fourth from the other side. After a jump the one back comes
  * second; after a single step the jumps both ways come last.
  */
-export function around(index: number, stride: number, count: number, room: number): number[] {
+export function prefetchOrder(index: number, stride: number, count: number, capacity: number): number[] {
   const step = stride === 0 ? 1 : stride;
-  const [on, back] = [Math.floor(room * AHEAD_SHARE), Math.floor(room * BEHIND_SHARE)];
+  const [on, back] = [Math.floor(capacity * AHEAD_SHARE), Math.floor(capacity * BEHIND_SHARE)];
   const found: number[] = [];
   const add = (at: number): void => {
     if (at >= 0 && at < count && !found.includes(at)) found.push(at);
@@ -148,7 +148,7 @@ export function around(index: number, stride: number, count: number, room: numbe
   }
   for (let i = 1; i <= back; i += 1) add(index - i * Math.sign(step));
   if (Math.abs(step) > 1) add(index + Math.sign(step));
-  const jumps = Math.abs(step) > 1 ? 0 : Math.max(Math.floor(room * JUMP_SHARE), JUMPS_FEWEST);
+  const jumps = Math.abs(step) > 1 ? 0 : Math.max(Math.floor(capacity * JUMP_SHARE), MIN_JUMPS);
   for (let i = 1; i <= jumps; i += 1) add(index + Math.ceil(i / 2) * JUMP * (i % 2 ? step : -step));
   return found;
 }

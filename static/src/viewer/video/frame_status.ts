@@ -1,28 +1,13 @@
-/** What became of each frame of a video in one mosaic: looked up by PTS, painted as a strip. */
+/** Status of each video frame in one mosaic, by PTS, painted as a strip. */
 
+import type { Schemas } from "../../api/schemas";
 import { element } from "../../dom/elements";
 import type { Position } from "../lib/types";
 
-export interface FrameReason {
-  /** Empty: the frame is in the mosaic. */
-  code: string;
-  name: string;
-  color: string;
-}
-
+/** Its `code` is empty if the frame is in the mosaic. */
+export type FrameReason = Schemas["FrameReason"];
 /** Every frame of a mosaic, in columns. */
-export interface FrameColumns {
-  count: number;
-  time_base_s: number;
-  reasons: FrameReason[];
-  index: number[];
-  pts: number[];
-  /** Which of `reasons`. */
-  reason: number[];
-  component: (number | null)[];
-  /** x, y, x, y ... on the frame's component. */
-  outline: (number[] | null)[];
-}
+export type FrameColumns = Schemas["FrameColumns"];
 
 export class FrameStatus {
   private readonly at: Map<number, number>;
@@ -35,7 +20,7 @@ export class FrameStatus {
     return this.columns.count;
   }
 
-  /** The frame's row in the columns, or null where the mosaic's span leaves it out. */
+  /** The frame's row in the columns, or null if the mosaic's span leaves it out. */
   rowOf(pts: number): number | null {
     return this.at.get(pts) ?? null;
   }

@@ -1,6 +1,6 @@
-/** The media element that plays a video: to the end once, or a span of frames over and over. */
+/** Playback by the media element: once to the end, or a looped span of frames. */
 
-import type { FrameTable } from "./frames";
+import type { FrameTable } from "./frame_table";
 
 /** A seek to the very start of a frame may show the one before it. */
 const JUST_INSIDE_S = 1e-4;
@@ -8,7 +8,7 @@ const JUST_INSIDE_S = 1e-4;
 const EARLY_FRAMES = 2;
 
 export class Playback {
-  /** First and last frame of what plays over and over; null: to the end, once. */
+  /** First and last frame of the loop; null plays once to the end. */
   loop: [number, number] | null = null;
   /** Counts starts and stops: what belongs to an earlier one does nothing any more. */
   private turn = 0;
@@ -16,11 +16,11 @@ export class Playback {
   constructor(
     private readonly media: HTMLVideoElement,
     private readonly frames: FrameTable,
-    /** This frame is on the media element now; of a span, only its own frames. */
+    /** Called with the frame shown by the media element, within the loop if there is one. */
     private readonly onFrame: (index: number) => void,
   ) {}
 
-  /** Play on from this frame; false where it was stopped or started again before it began. */
+  /** Play on from this frame; false if it was stopped or started again before it began. */
   async start(index: number): Promise<boolean> {
     this.turn += 1;
     const { turn } = this;
@@ -41,7 +41,7 @@ export class Playback {
     this.media.pause();
   }
 
-  /** Begin the span again at the end of the recording; false where there is none. */
+  /** Begin the span again at the end of the recording; false if there is none. */
   repeat(): boolean {
     if (!this.loop) return false;
     this.goTo(this.loop[0]);

@@ -7,13 +7,13 @@ import type BaseLayer from "ol/layer/Base";
 import type Projection from "ol/proj/Projection";
 
 import { Emitter } from "../lib/events";
-import { FrameImages, JUMP, around } from "./frame_images";
-import { FrameTable } from "./frames";
-import { PlanePicture } from "../map/plane_picture";
+import { FrameImages, JUMP, prefetchOrder } from "./frame_images";
+import { FrameTable } from "./frame_table";
+import { ImageOverlay } from "../map/image_overlay";
 import { Playback } from "./playback";
 import type { CanvasData, CanvasVideo, FrameRef } from "../lib/types";
 
-/** What the menu and the keys J and L offer. */
+/** Speeds offered by the menu and the keys J and L. */
 export const SPEEDS = [0.25, 0.5, 1, 1.5, 2, 4];
 const RGBA_BYTES = 4;
 /** Magnified more than twice, a frame shows its pixels as squares. */
@@ -33,7 +33,7 @@ export class VideoPlayer extends Emitter<VideoEvents> {
   index = -1;
   isPlaying = false;
   private wanted = -1;
-  private readonly picture: PlanePicture;
+  private readonly picture: ImageOverlay;
   private readonly images: FrameImages;
   private readonly media = document.createElement("video");
   private readonly stillSurface = document.createElement("canvas");
@@ -47,7 +47,7 @@ export class VideoPlayer extends Emitter<VideoEvents> {
   ) {
     super();
     this.images = new FrameImages(video.frame_url, canvas.width * canvas.height * RGBA_BYTES);
-    this.picture = new PlanePicture(projection, { className: "canvas-frame", squaresBelow: SQUARES_BELOW });
+    this.picture = new ImageOverlay(projection, { className: "canvas-frame", squaresBelow: SQUARES_BELOW });
     this.playback = new Playback(this.media, frames, (index) => {
       this.show(this.playback.loop ? this.still() : this.media, index, false);
     });
@@ -70,7 +70,7 @@ export class VideoPlayer extends Emitter<VideoEvents> {
     return this.index < 0 ? null : this.frames.at(this.index);
   }
 
-  /** Show exactly this frame. The last one asked for wins. */
+  /** Show exactly this frame; the latest call wins. */
   async seek(index: number): Promise<void> {
     this.stopMedia();
     const target = this.frames.clamp(index);
@@ -106,7 +106,7 @@ export class VideoPlayer extends Emitter<VideoEvents> {
       return this.mediaFailed();
     }
     this.isPlaying = true;
-    this.emit("loading", false); // a frame that was asked for before is no longer wanted
+    this.emit("loading", false); // a frame requested before is no longer needed
     this.emit("playing", true);
   }
 
@@ -115,7 +115,15 @@ export class VideoPlayer extends Emitter<VideoEvents> {
     await this.seek(this.index);
   }
 
-  /** First and last frame of what plays over and over; null: to the end, once. */
+  /** Stop, and let go of the recording: the image is being left. */
+  close(): void {
+    this.stopMedia();
+    this.images.prefetch([]);
+    this.media.removeAttribute("src");
+    this.media.load(); // ends the download
+  }
+
+  /** First and last frame of the loop; null plays once to the end. */
   set loop(span: [number, number] | null) {
     this.playback.loop = span;
   }
@@ -148,11 +156,12 @@ export class VideoPlayer extends Emitter<VideoEvents> {
   }
 
   private mediaFailed(): void {
+    if (!this.media.hasAttribute("src")) return; // closed
     this.stopMedia();
     this.emit("error", "This video cannot be played here; stepping through its frames still works.");
   }
 
-  /** What the media element shows, kept: at the seam of a span it goes on beyond the last frame. */
+  /** Copy of the current media frame; at the end of a looped span the element runs past the last frame. */
   private still(): HTMLCanvasElement {
     this.stillSurface.width = this.media.videoWidth;
     this.stillSurface.height = this.media.videoHeight;
@@ -171,7 +180,7 @@ export class VideoPlayer extends Emitter<VideoEvents> {
 
   private prefetch(index: number, step: number): void {
     const stride = Math.abs(step) > JUMP ? 1 : step; // a longer one is no stepping: its neighbours come next
-    const next = around(index, stride, this.frames.length, this.images.room);
-    this.images.ahead(next.map((at) => this.frames.at(at).pts));
+    const next = prefetchOrder(index, stride, this.frames.length, this.images.capacity);
+    this.images.prefetch(next.map((at) => this.frames.at(at).pts));
   }
 }

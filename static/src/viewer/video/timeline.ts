@@ -2,30 +2,30 @@
 
 import { required } from "../../dom/elements";
 import type { FrameStatus } from "./frame_status";
-import type { RoiStore } from "../rois/saved/store";
-import type { Labels } from "../rois/saved/labels";
-import { oncePerRedraw } from "../lib/redraw";
+import type { RoiStore } from "../rois/store/roi_store";
+import type { Labels } from "../rois/store/labels";
+import { oncePerFrame } from "../lib/scheduling";
 import { slider, trackContext } from "../lib/slider";
 import { timeText } from "../lib/units";
-import type { RoiState } from "../rois/saved/state";
+import type { RoiState } from "../rois/store/roi_state";
 import { driftOn, keyFrames } from "../rois/shapes/track";
 import { filmstrip } from "./filmstrip";
 import type { VideoPlayer } from "./player";
-import { speeds } from "./speeds";
+import { connectSpeed } from "./playback_speed";
 
-export function timeline(root: HTMLElement, player: VideoPlayer, store: RoiStore, labels: Labels): Timeline {
+export function timeline(root: HTMLElement, player: VideoPlayer, store: RoiStore, labels: Labels, leaving?: AbortSignal): Timeline {
   const host = required(root, "[data-timeline]");
   host.hidden = false;
   filmstrip(host, player);
-  speeds(required(host, "[data-speed]"), player);
+  connectSpeed(required(host, "[data-speed]"), player, leaving);
   const made = new Timeline(host, player, store, labels);
   made.start();
   return made;
 }
 
-/** The band of the frames' status stands along the lower third; marks of ROIs above it stay visible. */
+/** Share of the timeline's height for the frame status; ROI marks stay visible above it. */
 const STATUS_SHARE = 0.34;
-/** Of an ROI on several frames; more than three share the lanes. */
+/** Height of the lane of a tracked ROI; more than three share lanes. */
 const LANE_PX = 7;
 const LANES = 3;
 /** An uncertainty of this share of the ROI's size is drawn in full red; twice as much ends the following. */
@@ -33,7 +33,7 @@ const DRIFT_SHARE = 0.05;
 
 export class Timeline {
   private frameStatus: FrameStatus | null = null;
-  private readonly scheduleMarks = oncePerRedraw(() => this.drawMarks());
+  private readonly scheduleMarks = oncePerFrame(() => this.drawMarks());
   private readonly track: HTMLElement;
   private readonly head: HTMLElement;
   private readonly marks: HTMLCanvasElement;
@@ -75,7 +75,7 @@ export class Timeline {
   private makeSlider(): void {
     const { track, player } = this;
     let wanted = 0;
-    const seekWanted = oncePerRedraw(() => void player.seek(wanted)); // a drag asks for one frame per redraw
+    const seekWanted = oncePerFrame(() => void player.seek(wanted)); // a drag asks for one frame per redraw
     slider(track, {
       at: () => player.index,
       last: () => player.frames.length - 1,
@@ -100,12 +100,13 @@ export class Timeline {
     this.head.style.left = `${(100 * frame.index) / last}%`;
     const time = timeText(frame.time_s);
     required(this.host, "[data-frame-index]").textContent = `Frame ${frame.index + 1} / ${frames.length}`;
-    required(this.host, "[data-frame-time]").textContent = `${time} · PTS ${frame.pts}`;
+    required(this.host, "[data-frame-time]").textContent = time;
+    required(this.host, "[data-frame-pts]").textContent = String(frame.pts);
     this.track.setAttribute("aria-valuenow", String(frame.index));
     this.track.setAttribute("aria-valuetext", `Frame ${frame.index + 1}, ${time}`);
   }
 
-  /** Where an ROI is, with its key frames; red by how uncertain following it was. */
+  /** Draw the lane of a tracked ROI with its key frames; red marks uncertain tracking. */
   private drawTrack(context: CanvasRenderingContext2D, state: RoiState, lane: number): void {
     const { marks, player } = this;
     const height = LANE_PX * devicePixelRatio;
@@ -129,7 +130,7 @@ export class Timeline {
     }
   }
 
-  /** What became of the frames in a mosaic, and a tick in the label's colour at every frame that has an ROI. */
+  /** Draw the mosaic status of the frames, and a tick in the label's colour at each frame with an ROI. */
   private drawMarks(): void {
     const { marks, track, player } = this;
     const ratio = devicePixelRatio;

@@ -2,25 +2,21 @@
 
 import { required } from "../../dom/elements";
 import { API_ROOT, ApiError, call } from "../lib/http";
-import { jobEnded } from "../lib/jobs";
+import { waitForJob } from "../lib/jobs";
 import type { Job } from "../lib/jobs";
 import type { History } from "../lib/history";
 import type { StageNotice } from "../lib/stage_notice";
 import type { FrameRef, KeyFrame } from "../lib/types";
-import { roiGet } from "../rois/saved/api";
-import type { RoiEdits } from "../rois/saved/edits";
-import type { RoiState } from "../rois/saved/state";
-import type { RoiStore } from "../rois/saved/store";
-import { begunAt, endedAt, keyFrames, nextKey, outlineOn, withKey, withoutFrame } from "../rois/shapes/track";
-import type { RoiLayer } from "../rois/shown/layer";
+import { roiGet } from "../rois/store/api";
+import type { RoiEdits } from "../rois/store/edits";
+import type { RoiState } from "../rois/store/roi_state";
+import type { RoiStore } from "../rois/store/roi_store";
+import { begunAt, endedAt, keyFrames, nextKeyFrame, outlineOn, withKeyFrame, withoutFrame } from "../rois/shapes/track";
+import type { RoiLayer } from "../rois/rendering/roi_layer";
 import type { VideoPlayer } from "./player";
 
 /** A save takes a second; longer than ten, and something is in its way. */
 const [SAVE_ASKS, SAVE_ASK_EVERY_MS] = [33, 300];
-
-interface FollowJob extends Job {
-  outcome: string;
-}
 
 export interface TrackParts {
   root: HTMLElement;
@@ -59,7 +55,7 @@ export class Tracks {
     });
   }
 
-  /** What its buttons and its keys do. */
+  /** Actions of its buttons and keys. */
   readonly actions: Record<TrackAction, () => void> = {
     before: () => this.go(-1),
     after: () => this.go(1),
@@ -85,8 +81,8 @@ export class Tracks {
 
   private go(by: 1 | -1): void {
     const { active, player } = this;
-    if (!active) return this.parts.notice.show("Select an ROI first.");
-    const to = nextKey(active.tracked, player.index, by);
+    if (!active) return this.parts.notice.show("Select a region first.");
+    const to = nextKeyFrame(active.tracked, player.index, by);
     if (to === null) return this.parts.notice.show(by > 0 ? "No later key frame." : "No earlier key frame.");
     void player.seek(to).then(() => this.select(active));
   }
@@ -95,13 +91,13 @@ export class Tracks {
     if (state.isInView && !state.deleted) this.parts.layer.select(state.id);
   }
 
-  /** Make its outline here, or the one nearest in time, a key frame that can be corrected by hand. */
+  /** Add a key frame here from the outline on this frame, or the nearest in time. */
   private keyHere(): void {
     this.change("Key frame", (roi, frame) => {
       if (roi.frame?.index === frame.index && !roi.track.some((key) => key.index === frame.index)) return roi.track;
       const here = outlineOn(roi, frame.index) ?? nearestOutline(roi, frame.index);
       if (roi.frame?.index === frame.index) return roi.track.filter((key) => key.index !== frame.index);
-      return here && withKey(roi, frame, here);
+      return here && withKeyFrame(roi, frame, here);
     });
   }
 
@@ -109,9 +105,9 @@ export class Tracks {
     const { active, player } = this;
     const { notice, edits, layer } = this.parts;
     const { frame } = player;
-    if (!active || active.deleted || !frame) return notice.show("Select an ROI first.");
+    if (!active || active.deleted || !frame) return notice.show("Select a region first.");
     const track = make(active.tracked, frame);
-    if (track === null) return notice.show("It has no other key frame: delete the ROI instead.");
+    if (track === null) return notice.show("It has no other key frame: delete the region instead.");
     if (track === active.track) return notice.show("This frame is already a key frame.");
     edits.change(active, { track }, label);
     if (active.isInView) this.select(active);
@@ -123,18 +119,18 @@ export class Tracks {
   private async follow(isBack: boolean): Promise<void> {
     const { active, player } = this;
     const { notice } = this.parts;
-    if (!active || !player.frame) return notice.show("Select an ROI first.");
+    if (!active || !player.frame) return notice.show("Select a region first.");
     if (this.job) return notice.show("It is already being followed.");
     const from = player.frame.index;
     const outline = outlineOn(active.tracked, from);
     if (!outline) return notice.show("It is not on this frame: press Y for a key frame here.");
     if (!keyFrames(active.tracked).some((key) => key.index === from)) this.keyHere();
     try {
-      if (!(await isSaved(active))) return notice.show("This ROI is not saved yet. Try again in a moment.");
+      if (!(await isSaved(active))) return notice.show("This region is not saved yet. Try again in a moment.");
       const version = active.server?.version ?? 0;
       const body = { from_index: from, backward: isBack };
       const response = await call(`${API_ROOT}/rois/${active.id}/track/`, { method: "POST", body, ifMatch: version });
-      const job = (await response.json()) as FollowJob;
+      const job = (await response.json()) as Job;
       this.job = job.id;
       this.show();
       await this.wait(active, job);
@@ -146,15 +142,15 @@ export class Tracks {
     }
   }
 
-  private async wait(state: RoiState, job: FollowJob): Promise<void> {
-    const now = await jobEnded(job, (one) => this.say(one));
+  private async wait(state: RoiState, job: Job): Promise<void> {
+    const now = await waitForJob(job, (one) => this.say(one));
     const { notice } = this.parts;
     if (now.state !== "succeeded") return notice.show(now.error?.message || "Following was cancelled.");
     await this.take(state);
     notice.show(now.outcome ? `Followed, and ${now.outcome}. Correct it there, and follow it again.` : "Followed to the end.");
   }
 
-  /** What the job wrote, as one step that can be undone. */
+  /** Record the result of the job as one undo step. */
   private async take(state: RoiState): Promise<void> {
     const before = state.track;
     const { store, history, edits } = this.parts;
@@ -172,7 +168,7 @@ export class Tracks {
     if (this.job) await call(`${API_ROOT}/jobs/${this.job}/cancel/`, { method: "POST" }).catch(() => undefined);
   }
 
-  private say({ progress: { done, total }, state }: FollowJob): void {
+  private say({ progress: { done, total }, state }: Job): void {
     const text = state === "queued" ? "Waiting…" : `Following… frame ${done} of ${total}`;
     required(this.row, "[data-track-state]").textContent = text;
   }
@@ -185,18 +181,18 @@ export class Tracks {
     const keys = keyFrames(tracked);
     const here = keys.find((key) => key.index === player.index);
     row.toggleAttribute("data-following", this.job !== null);
-    required(row, "[data-track-name]").textContent = active.name || "ROI";
+    required(row, "[data-track-name]").textContent = active.name || "Region";
     if (!this.job) required(row, "[data-track-state]").textContent = stateText(active, keys, here, player.index);
     for (const button of row.querySelectorAll<HTMLButtonElement>("[data-track]")) {
       const is = button.dataset.track;
-      if (is === "before" || is === "after") button.disabled = nextKey(tracked, player.index, is === "after" ? 1 : -1) === null;
+      if (is === "before" || is === "after") button.disabled = nextKeyFrame(tracked, player.index, is === "after" ? 1 : -1) === null;
       else if (is === "cancel") button.hidden = this.job === null;
       else if (is !== "leave") button.disabled = active.locked || this.job !== null;
     }
   }
 }
 
-/** True once nothing of it waits; false where it does not get there. */
+/** Wait until the ROI is saved; returns false on timeout. */
 async function isSaved(state: RoiState): Promise<boolean> {
   for (let asked = 0; asked < SAVE_ASKS; asked += 1) {
     if (state.isSettled && state.server) return true;

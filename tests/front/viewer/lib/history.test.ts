@@ -59,13 +59,13 @@ describe("History", () => {
   it("takes steps that were recorded together back as one, the last one first", () => {
     const { history, value, add } = counter();
     const order: number[] = [];
-    history.together("Both", () => {
+    history.recordGroup("Both", () => {
       add(1);
       history.record({ label: "b", undo: () => order.push(value()), redo: () => undefined });
     });
     expect([history.undo(), value(), order]).toEqual(["Both", 0, [1]]);
     expect([history.redo(), value()]).toEqual(["Both", 1]);
-    history.together("Nothing", () => undefined);
+    history.recordGroup("Nothing", () => undefined);
     expect(history.undoLabel).toBe("Both");
   });
 

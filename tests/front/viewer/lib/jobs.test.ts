@@ -1,9 +1,10 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 
-import { isUnderWay, jobEnded } from "@/viewer/lib/jobs";
+import { isUnderWay, waitForJob } from "@/viewer/lib/jobs";
 import type { Job } from "@/viewer/lib/jobs";
 
-const job = (state: Job["state"], done = 0): Job => ({ id: "j1", state, progress: { done, total: 9 }, error: null });
+const job = (state: Job["state"], done = 0): Job =>
+  ({ id: "j1", state, progress: { done, total: 9, percent: 0 }, error: null }) as Job;
 
 /** Answers each request with the next of these; returns the addresses that were asked. */
 function answering(...answers: Job[]): string[] {
@@ -30,7 +31,7 @@ it("waits and runs, or has ended", () => {
 it("is asked for until it has ended, and tells how far it is", async () => {
   const asked = answering(job("running", 4), job("failed", 5));
   const told: number[] = [];
-  const ended = jobEnded(job("queued"), ({ progress }) => told.push(progress.done));
+  const ended = waitForJob(job("queued"), ({ progress }) => told.push(progress.done));
   await vi.runAllTimersAsync();
   expect((await ended).state).toBe("failed");
   expect([told, asked]).toEqual([[0, 4], ["/api/v1/jobs/j1/", "/api/v1/jobs/j1/"]]);
@@ -38,14 +39,14 @@ it("is asked for until it has ended, and tells how far it is", async () => {
 
 it("is not asked for where it has ended already", async () => {
   const asked = answering();
-  expect(await jobEnded(job("cancelled"), () => undefined)).toEqual(job("cancelled"));
+  expect(await waitForJob(job("cancelled"), () => undefined)).toEqual(job("cancelled"));
   expect(asked).toEqual([]);
 });
 
 it("is left alone once nobody waits for it", async () => {
   const asked = answering();
   const stop = new AbortController();
-  const ended = jobEnded(job("running"), () => undefined, stop.signal);
+  const ended = waitForJob(job("running"), () => undefined, stop.signal);
   stop.abort();
   await expect(ended).rejects.toMatchObject({ name: "AbortError" });
   await vi.runAllTimersAsync();

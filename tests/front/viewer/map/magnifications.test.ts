@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 
-import { presetAt, presetBeside } from "@/viewer/map/magnifications";
+import { presetAt, nextPreset } from "@/viewer/map/magnifications";
 import { magnificationOf, resolutionAt } from "@/viewer/lib/units";
 
 it("a magnification next to a preset is that preset, any other is none", () => {
@@ -14,6 +14,6 @@ it("goes from a magnification to a resolution and back", () => {
 });
 
 it("steps to the next preset and back, from one and from between two", () => {
-  expect([0.4, 1, 10.1, 36, 40].map((now) => presetBeside(now, 1))).toEqual([1, 2.5, 20, 40, null]);
-  expect([0.4, 1, 2.5, 10.1, 36].map((now) => presetBeside(now, -1))).toEqual([null, null, 1, 5, 20]);
+  expect([0.4, 1, 10.1, 36, 40].map((now) => nextPreset(now, 1))).toEqual([1, 2.5, 20, 40, null]);
+  expect([0.4, 1, 2.5, 10.1, 36].map((now) => nextPreset(now, -1))).toEqual([null, null, 1, 5, 20]);
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { colorRange, colorShare, hereText, shareOf, valueText } from "@/viewer/mosaic/layer_values";
+import { colorRange, colorShare, valueAtPointerText, shareOf, valueText } from "@/viewer/mosaic/layer_values";
 
 describe("bytes", () => {
   it("1 is the minimum, 255 the maximum, 128 the middle", () => {
@@ -12,12 +12,12 @@ describe("hereText", () => {
   const count = { name: "count", unit: "frames", minimum: 1, maximum: 21 };
 
   it("tells the value that the byte stands for", () => {
-    expect([1, 128, 255].map((byte) => hereText(count, byte))).toEqual(["1 frame", "11 frames", "21 frames"]);
+    expect([1, 128, 255].map((byte) => valueAtPointerText(count, byte))).toEqual(["1 frame", "11 frames", "21 frames"]);
   });
 
   it("tells what was not seen at all", () => {
-    expect(hereText(count, 0)).toBe("not seen");
-    expect(hereText({ ...count, name: "coverage" }, 255)).toBe("seen");
+    expect(valueAtPointerText(count, 0)).toBe("not seen");
+    expect(valueAtPointerText({ ...count, name: "coverage" }, 255)).toBe("seen");
   });
 });
 

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
 
-import { FrameImages, around } from "@/viewer/video/frame_images";
+import { FrameImages, prefetchOrder } from "@/viewer/video/frame_images";
 
 /** Of a frame of which just ten may stand ready. */
 const TENTH = (256 * 2 ** 20) / 10;
@@ -31,7 +31,7 @@ describe("FrameImages", () => {
     const images = new FrameImages("/frames/{pts}.jpg", TENTH);
     for (let pts = 0; pts < 30; pts += 1) images.shown = await images.get(pts);
     await settle();
-    expect([images.room, closed]).toEqual([10, 20]);
+    expect([images.capacity, closed]).toEqual([10, 20]);
     await images.get(0);
     expect(fetched).toHaveLength(30);
   });
@@ -54,9 +54,9 @@ describe("FrameImages", () => {
       return new Promise((resolve) => answers.push(() => resolve(new Response("jpeg"))));
     });
     const images = new FrameImages("{pts}", TENTH);
-    images.ahead([5, 6, 7, 8]);
+    images.prefetch([5, 6, 7, 8]);
     expect(fetched).toEqual(["5", "6"]);
-    images.ahead([6, 20, 21]); // the user went elsewhere: 7 and 8 are not wanted any more
+    images.prefetch([6, 20, 21]); // the user went elsewhere: 7 and 8 are not wanted any more
     answers.forEach((answer) => answer());
     await settle();
     expect(fetched).toEqual(["5", "6", "20", "21"]);
@@ -75,23 +75,23 @@ describe("FrameImages", () => {
 
 describe("around", () => {
   it("goes both ways, nearest first and mostly onwards", () => {
-    expect(around(50, 1, 100, 10)).toEqual([51, 49, 52, 53, 54, 48, 55, 56, 60, 40]);
-    expect(around(50, -1, 100, 10)).toEqual([49, 51, 48, 47, 46, 52, 45, 44, 40, 60]);
+    expect(prefetchOrder(50, 1, 100, 10)).toEqual([51, 49, 52, 53, 54, 48, 55, 56, 60, 40]);
+    expect(prefetchOrder(50, -1, 100, 10)).toEqual([49, 51, 48, 47, 46, 52, 45, 44, 40, 60]);
   });
 
   it("follows strides of ten, with the neighbours behind", () => {
-    expect(around(50, 10, 100, 10)).toEqual([60, 40, 49, 70, 80, 90, 48, 51]);
-    expect(around(50, -10, 100, 10).slice(0, 3)).toEqual([40, 60, 51]);
+    expect(prefetchOrder(50, 10, 100, 10)).toEqual([60, 40, 49, 70, 80, 90, 48, 51]);
+    expect(prefetchOrder(50, -10, 100, 10).slice(0, 3)).toEqual([40, 60, 51]);
   });
 
   it("has both jumps ready after a single step, once the steps are", () => {
-    const ready = around(200, 1, 400, 30);
+    const ready = prefetchOrder(200, 1, 400, 30);
     expect(ready).toEqual(expect.arrayContaining([210, 190, 220, 180]));
     expect(ready.length).toBeLessThanOrEqual(30);
   });
 
   it("stays within the video", () => {
-    expect(around(0, 1, 3, 30)).toEqual([1, 2]);
-    expect(around(2, 1, 3, 30)).toEqual([1, 0]);
+    expect(prefetchOrder(0, 1, 3, 30)).toEqual([1, 2]);
+    expect(prefetchOrder(2, 1, 3, 30)).toEqual([1, 0]);
   });
 });

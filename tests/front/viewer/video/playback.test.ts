@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from "vitest";
 
-import { FrameTable } from "@/viewer/video/frames";
+import { FrameTable } from "@/viewer/video/frame_table";
 import { Playback } from "@/viewer/video/playback";
 
 const FRAME_S = 0.04;

@@ -1,4 +1,4 @@
-"""``evaluate card``: figures come from files, and only from them."""
+"""``evaluate card``: figures come from files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CARDS = {
 """The rows of each committed card."""
 
 
-def test_the_table_of_a_card_holds_the_rows_asked_for(
+def test_the_table_of_a_card_has_the_requested_rows(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     card, files = tmp_path / "card.md", [tmp_path / "a.json", tmp_path / "b.json"]
@@ -36,7 +36,7 @@ def test_the_table_of_a_card_holds_the_rows_asked_for(
 
 
 @pytest.mark.parametrize("name", CARDS)
-def test_the_committed_cards_say_what_the_committed_results_say(
+def test_the_committed_cards_agree_with_their_results(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     committed = ROOT / "docs" / "models" / f"{name}.md"
@@ -50,19 +50,3 @@ def test_the_committed_cards_say_what_the_committed_results_say(
     chosen = ["--descriptors", *CARDS[name]] if CARDS[name] else []
     assert main([*words, *chosen, "--card", str(card)]) == 0
     assert card.read_text() == committed.read_text()
-
-
-def test_the_joint_graph_is_told_beside_the_one_that_ships(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    committed = ROOT / "docs" / "models" / "graph.md"
-    card = tmp_path / "card.md"
-    card.write_text(committed.read_text())
-    names = ("graph.joint", "graph.joint.hard", "graph.shipped", "keypoints.hard")
-    results = [f"{ROOT}/docs/results/{name}.json" for name in names]
-    words = ["evaluate", "card", "--section", "joint", "--card", str(card)]
-    assert main([*words, *results]) == 0
-    assert card.read_text() == committed.read_text()
-    for missing in results:
-        assert main([*words, *(result for result in results if result != missing)]) == 2
-        assert "and both in the hard protocol" in capsys.readouterr().err

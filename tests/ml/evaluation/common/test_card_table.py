@@ -1,4 +1,4 @@
-"""The one table of a model card."""
+"""The table of a model card."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ POSES = {"partner_found": 0.7, "epipolar_px": 1.5, "auc_10deg": 0.25}
 EPIPOLAR = {"scores": {"sift": {"all": POSES}}}
 
 
-def test_results_of_several_protocols_stand_in_one_table() -> None:
+def test_results_of_several_protocols_share_a_table() -> None:
     head, _, *rows = card_table([PAPERS, EPIPOLAR]).splitlines()
     titles = "descriptor | NN precision | exact partner | NNT score | partner found"
     assert head == f"| {titles} | epipolar error, px | pose AUC 10 |"
@@ -30,7 +30,7 @@ def test_results_of_several_protocols_stand_in_one_table() -> None:
     ]
 
 
-def test_the_best_form_of_the_hand_crafted_has_rows_of_its_own() -> None:
+def test_the_best_variant_of_the_hand_crafted_has_separate_rows() -> None:
     core = {"nn_precision": 0.96, "exact": 0.9, "nnt_score": 0.4}
     best = {"carried": {"sift (best form)": {"families": {"core": core}}}}
     rows = card_table([PAPERS, EPIPOLAR, best]).splitlines()[2:]
@@ -54,10 +54,8 @@ def test_earlier_results_are_read_and_others_refused(tmp_path: Path) -> None:
     path.write_text(json.dumps(PAPERS))
     assert read_results([path]) == [PAPERS]
     path.write_text("[]")
-    with pytest.raises(BadInputError, match=r"found\.json: expected a JSON object, got list"):
+    with pytest.raises(BadInputError, match=r"found\.json: .*list"):
         read_results([path])
-    with pytest.raises(
-        BadInputError, match=r"none\.json: expected the JSON of an evaluation"
-    ) as no:
+    with pytest.raises(BadInputError, match=r"none\.json") as no:
         read_results([tmp_path / "none.json"])
     assert str(tmp_path) not in str(no.value)

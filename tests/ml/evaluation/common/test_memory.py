@@ -1,4 +1,4 @@
-"""The peak is that of the process, and only rises."""
+"""Peak memory of a process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from ml.evaluation.common.memory import peak_mib
 
 
-def test_the_peak_rises_by_what_is_held() -> None:
+def test_the_peak_rises_by_allocated_memory() -> None:
     before = peak_mib()
     held = np.ones(int(before + 64) << 17)  # 8 bytes a number
     assert peak_mib() >= before + 60
@@ -18,7 +18,7 @@ def test_the_peak_rises_by_what_is_held() -> None:
     assert peak_mib() >= before + 60
 
 
-def test_a_child_does_not_count_what_its_parent_held() -> None:
+def test_a_child_does_not_count_its_parents_memory() -> None:
     held = np.ones(256 << 17)
     code = "from ml.evaluation.common.memory import peak_mib; print(peak_mib())"
     run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""Match pictures colour what is right and wrong, and fit on a page."""
+"""Pictures of matches."""
 
 from __future__ import annotations
 

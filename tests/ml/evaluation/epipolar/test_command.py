@@ -1,4 +1,4 @@
-"""Epipolar scores: geometry by hand, the layout of the sequence, honest refusals."""
+"""Epipolar scores: geometry by hand, the layout of the sequence, bad input."""
 
 from __future__ import annotations
 
@@ -10,14 +10,11 @@ import cv2
 import numpy as np
 import pytest
 
-from ml.cli import main
 from ml.errors import BadInputError, CorruptFileError
 from ml.evaluation.epipolar.command import add_arguments, describe, run
-from ml.evaluation.epipolar.dense import dense_matchers, inside_mask
-from ml.evaluation.epipolar.noise import truth_noise
+from ml.evaluation.epipolar.dense import RULES, inside_mask
 from ml.evaluation.epipolar.scores import (
     EpipolarScore,
-    FrameCache,
     epipolar_rates,
     gap_pairs,
     inlier_share,
@@ -26,9 +23,8 @@ from ml.evaluation.epipolar.scores import (
     t_test,
 )
 from ml.imaging.samples.packaged import packaged_image
-from ml.keypoints import match_images, symmetric_epipolar_px
-from ml.keypoints.descriptors.vit import WEIGHTS
-from ml.keypoints.descriptors.vit_dense import DenseConfig
+from ml.keypoints import match_images
+from ml.keypoints.verification.estimation import symmetric_epipolar_px
 from ml.training.common.sequence import (
     CalibratedSequence,
     fundamental_from_poses,
@@ -60,14 +56,13 @@ def _scene() -> CalibratedSequence:
     return CalibratedSequence("scene", (Path("a"), Path("b")), CAMERA, poses, None, points, seen)
 
 
-def test_projections_of_one_point_lie_on_each_others_lines() -> None:
+def test_projections_of_one_point_are_on_each_others_lines() -> None:
     scene = _scene()
     views = [scene.project(np.arange(60), frame) for frame in (0, 1)]
     truth = scene.fundamental(0, 1)
     assert symmetric_epipolar_px(truth, *views).max() < 1e-6
     off = views[1] + [0, 5]
     assert symmetric_epipolar_px(truth, views[0], off).min() > 1
-    np.testing.assert_array_equal(scene.seen_in_both(0, 1), np.arange(60))
 
 
 def test_a_sideways_camera_has_level_epipolar_lines() -> None:
@@ -88,7 +83,7 @@ def _pose_sideways() -> np.ndarray:
 
 
 def test_one_camera_position_has_no_epipolar_geometry() -> None:
-    with pytest.raises(BadInputError, match="two camera positions apart"):
+    with pytest.raises(BadInputError, match="two"):
         fundamental_from_poses(CAMERA, np.eye(4), np.eye(4))
 
 
@@ -120,7 +115,7 @@ def _score(first: int, matches: int, error: float) -> EpipolarScore:
     return EpipolarScore(3, first, matches, *values, *poses)  # type: ignore[arg-type]
 
 
-def test_pairs_without_matches_count_as_not_found_and_nothing_else() -> None:
+def test_pairs_without_matches_only_count_as_not_found() -> None:
     table = summary([_score(0, 100, 2.0), _score(1, 50, 4.0), _score(2, 0, 0.0)])
     assert table["partner_found"] == pytest.approx(2 / 3, abs=1e-4)
     assert (table["epipolar_px"], table["epipolar_px_sd"]) == (3.0, 1.0)
@@ -142,7 +137,7 @@ def test_the_t_test_compares_pairs_that_both_matched() -> None:
 def test_gaps_beyond_the_sequence_are_refused() -> None:
     scene = _scene()
     assert gap_pairs(scene, 1, 5) == [(0, 1)]
-    with pytest.raises(BadInputError, match="gap 2: expected 1 to 1, as there are 2 frames"):
+    with pytest.raises(BadInputError, match=r"gap 2: .*2 frames"):
         gap_pairs(scene, 2, 5)
 
 
@@ -179,13 +174,13 @@ def test_missing_or_short_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(BadInputError, match="visible_view_indexes"):
         read_sequence(tmp_path)
     _write(tmp_path, 1)
-    with pytest.raises(CorruptFileError, match="a pose for each of 3 views"):
+    with pytest.raises(CorruptFileError, match="3 views"):
         read_sequence(tmp_path)
     _with_points(_write(tmp_path))
     (tmp_path / "view_indexes_per_point").write_text("-1\n10\n")
-    with pytest.raises(CorruptFileError, match="expected 2 points as in structure"):
+    with pytest.raises(CorruptFileError, match="2 points"):
         read_sequence(tmp_path)
-    with pytest.raises(BadInputError, match=r"00000010\.jpg: expected an image"):
+    with pytest.raises(BadInputError, match=r"00000010\.jpg"):
         read_sequence(_with_points(_write(tmp_path))).read(0)
 
 
@@ -213,76 +208,38 @@ def _args(*words: Any) -> argparse.Namespace:
 
 
 def test_a_sliding_camera_is_scored_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def quick(names: list[str]) -> dict[str, object]:
-        assert names == ["vit"]
-        return {"dense": lambda a, b: match_images(a, b, "akaze", max_keypoints=200)}
+    rules = []
 
-    monkeypatch.setattr("ml.evaluation.epipolar.dense.dense_matchers", quick)
-    film, other = _film(tmp_path), tmp_path / "elsewhere"
-    other.mkdir()
-    cv2.imwrite(str(other / "x.png"), np.tile(np.arange(240, dtype=np.uint8), (200, 1)))
+    def quick(a: np.ndarray, b: np.ndarray, *, descriptor: object, config: object) -> Matches:
+        rules.append(config)
+        return match_images(a, b, "akaze", max_keypoints=200)
+
+    monkeypatch.setattr("ml.evaluation.epipolar.dense.match_dense", quick)
+    film, page = _film(tmp_path), tmp_path / "page.md"
     words = ["--descriptors", "orb", "--gaps", "1", "2", "--max-keypoints", 300, "--pairs", 1]
     words += ["--plots", tmp_path / "out", "--pictures", tmp_path / "out"]
-    words += ["--others", other, "--other-pairs", 1, "--dense"]
-    page, sections = tmp_path / "page.md", ("here", "elsewhere")
-    page.write_text("".join(f"<!-- figures: {s} -->\n<!-- end figures -->\n" for s in sections))
-    result = run(_args(film, *words, "--page", page, "--section", "here"), no_progress)
+    page.write_text("<!-- figures: poses -->\n<!-- end figures -->\n")
+    result = run(_args(film, *words, "--dense", "--page", page), no_progress)
     assert "| method | epipolar error at gap 2, px |" in page.read_text()
-    assert page.read_text().count("| dense |") == 2
+    assert all(page.read_text().count(f"| {name} |") == 1 for name in RULES)
+    assert rules == [rule for rule in RULES.values() for _ in range(2)]
     written = {path.name for path in (tmp_path / "out").iterdir()}
     assert written == {"epipolar-by-gap.png", "gap-1-orb.jpg", "gap-2-orb.jpg"}
     score = result["scores"]["orb"]["all"]
     assert score["partner_found"] == 1.0
     assert score["epipolar_px"] < 1.0
     assert score["under_1px"] > 0.9
-    assert result["truth"]["1"]["under_1px"] > 0.9
-    assert result["cross_sequence"]["orb"]["matches"] == 0
-    dense = result["scores"]["dense"]["1"]
+    dense = result["scores"]["vit (dense)"]["1"]
     assert dense["matches"] == dense["raw_matches"] > 50
     assert dense["under_3px"] > 0.9
-    assert result["cross_sequence"]["dense"]["matches"] == 0
     assert "p against orb" in describe(result)
-    text = describe(result)
-    assert "The ground truth's own noise" in text
-    assert "Images from elsewhere" in text
-
-
-def test_true_points_where_the_image_says_so_have_no_noise(tmp_path: Path) -> None:
-    cache = FrameCache(read_sequence(_film(tmp_path)), 100)
-    noise = truth_noise(cache, [(0, 1)])
-    assert noise["points"] > 20
-    assert noise["moved_px"] < 0.3
-    assert noise["under_1px"] == 1.0
-    without = CalibratedSequence(
-        "s",
-        cache.sequence.frames,
-        CAMERA,
-        cache.sequence.world_from_camera,
-        None,
-        np.zeros((0, 3)),
-        np.zeros((0, 2), np.int64),
-    )
-    assert truth_noise(FrameCache(without, 100), [(0, 1)]) == {"points": 0}
-
-
-def test_the_plot_is_drawn_again_from_what_was_written(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    root = Path(__file__).resolve().parents[4] / "docs" / "results"
-    words = ["evaluate", "plots", "--out", str(tmp_path)]
-    assert main([*words, str(root / "keypoints.epipolar.json")]) == 0
-    assert cv2.imread(str(tmp_path / "epipolar-by-gap.png")).shape[2] == 3
-    assert main([*words, str(root / "keypoints.papers.json")]) == 2
-    assert "keypoints.papers.json: expected the JSON of evaluate epipolar" in (
-        capsys.readouterr().err
-    )
 
 
 def test_options_out_of_range_are_refused(tmp_path: Path) -> None:
     film = _film(tmp_path)
-    with pytest.raises(BadInputError, match="gaps: expected whole numbers, got one"):
+    with pytest.raises(BadInputError, match=r"gaps: .*one"):
         run(_args(film, "--gaps", "one"), no_progress)
-    with pytest.raises(BadInputError, match="pairs: expected at least 1, got 0"):
+    with pytest.raises(BadInputError, match=r"pairs: .*0"):
         run(_args(film, "--pairs", 0), no_progress)
 
 
@@ -296,32 +253,9 @@ def test_neighbouring_frames_obey_the_poses(tessera_data: Path) -> None:
     assert scores["under_3px"] > 0.8
 
 
-def test_matches_outside_of_either_mask_are_left_out() -> None:
+def test_matches_outside_of_the_mask_are_left_out() -> None:
     found = _matches(np.array([[1, 1], [5, 1], [1, 5]]), np.array([[1, 1], [1, 1], [7, 7]]))
-    left, low = np.zeros((9, 9), bool), np.zeros((9, 9), bool)
-    left[:, :3], low[:6] = True, True
-    assert inside_mask(found, left, low).xy_a.tolist() == [[1, 1]]
-    assert len(inside_mask(found, None, None)) == 3
-
-
-def test_the_transformers_own_protocol_has_two_rules(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
-
-    def told(a: object, b: object, *, descriptor: object, config: DenseConfig) -> str:
-        asked.append(config)
-        return "matches"
-
-    monkeypatch.setattr("ml.keypoints.descriptors.vit_dense.match_dense", told)
-    image = np.zeros((8, 8, 3), np.uint8)
-    assert [match(image, image) for match in dense_matchers().values()] == ["matches"] * 2
-    assert asked == [DenseConfig(), DenseConfig.of_the_paper()]
-
-
-def test_dense_weights_of_other_files_are_called_by_their_folder(tmp_path: Path) -> None:
-    file = tmp_path / "rim" / "vit.safetensors"
-    file.parent.mkdir()
-    file.write_bytes(WEIGHTS.read_bytes())
-    rows = dense_matchers(["vit", f"vit:{file}"])
-    assert list(rows)[2:] == ["vit rim (dense)", "vit rim (dense, the paper's rule)"]
-    with pytest.raises(BadInputError, match="dense: expected vit or vit:FILE, got sift"):
-        dense_matchers(["sift"])
+    mask = np.zeros((9, 9), bool)
+    mask[:6, :3] = True
+    assert inside_mask(found, mask).xy_a.tolist() == [[1, 1]]
+    assert len(inside_mask(found, None)) == 3

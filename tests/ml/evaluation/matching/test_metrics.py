@@ -1,4 +1,4 @@
-"""Numbers of matching by hand, against slow versions, and where there is nothing to count."""
+"""Metrics of matching by hand, against slow versions, and of empty input."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_recall_against_one_minus_precision_by_hand() -> None:
     np.testing.assert_allclose(recall, [0.2, 0.4, 0.6, 0.6])
 
 
-def test_the_curve_agrees_with_counting_anew_at_every_threshold() -> None:
+def test_the_curve_agrees_with_a_count_at_every_threshold() -> None:
     rng = np.random.default_rng(0)
     distance = rng.integers(0, 20, 200).astype(np.float32) / 20
     right = rng.random(200) < 0.6
@@ -57,7 +57,7 @@ def test_the_curve_agrees_with_counting_anew_at_every_threshold() -> None:
         assert recall == pytest.approx(right[kept].sum() / 250)
 
 
-def test_nothing_has_an_empty_curve() -> None:
+def test_without_matches_the_curve_is_empty() -> None:
     empty = _pair([], [], 0)
     assert [len(v) for v in recall_curve(empty.distance, empty.is_right, 0)] == [0, 0, 0]
     assert choose_threshold([empty], target=0.9).distance == 0.0
@@ -73,7 +73,7 @@ def test_the_area_is_that_of_the_best_recall_so_far() -> None:
     assert area_under_curve(np.array([0.0]), np.array([1.0])) == 1.0
 
 
-def test_a_threshold_keeps_the_wanted_precision_and_the_most_right_matches() -> None:
+def test_a_threshold_reaches_the_target_with_the_most_right_matches() -> None:
     pair = _pair([0.1, 0.2, 0.3, 0.4, 0.5], [1, 1, 0, 1, 1], 5)
     exact = choose_threshold([pair], target=1.0)
     assert exact.reached

@@ -1,4 +1,4 @@
-"""Warped pairs hold their truth; the papers' and the hard protocol count as they say."""
+"""Warped pairs, and the images they are made of."""
 
 from __future__ import annotations
 
@@ -24,13 +24,7 @@ from ml.evaluation.matching.pairs import (
     make_pairs,
     motion_blur_kernel,
 )
-from ml.evaluation.matching.papers import (
-    CoordinatesDescriptor,
-    PointCache,
-    papers_pair,
-)
 from ml.imaging.samples.packaged import packaged_image
-from ml.training.descriptors.validate import with_shuffled_positions
 
 
 def _vessels(x: int = 400) -> EvaluationImage:
@@ -90,53 +84,6 @@ def test_homographies_of_real_frames_are_those_between_them() -> None:
     np.testing.assert_allclose(found, [[1, 0, -0.05], [0, 1, 0], [0, 0, 1]], atol=2e-3)
 
 
-def test_coordinates_alone_leak_everything_under_blur_and_nothing_under_a_turn() -> None:
-    cache = PointCache()
-    image = _vessels()
-    rates = {}
-    for pair in make_pairs([image], families=("blur", "rotation_wide")):
-        found = papers_pair(
-            CoordinatesDescriptor(), pair, detector="sift", keypoints=80, cache=cache
-        )
-        rates[pair.family, pair.value] = found.is_right.mean()
-        assert (found.is_exact <= found.is_right).all()
-        assert len(found.distance) == found.partners
-    assert rates["blur", 15.0] == 1.0
-    assert rates["rotation_wide", 180.0] < 0.2
-
-
-class _Graph:
-    """Adds what it is told of the places to the vectors, as a graph network may."""
-
-    config = None
-
-    def __call__(self, vectors: np.ndarray, positions: np.ndarray) -> np.ndarray:
-        return vectors + positions
-
-
-class _Positional:
-    name = "positional"
-
-    def __init__(self) -> None:
-        self.graph = _Graph()
-
-    def describe(self, image: np.ndarray, xy: np.ndarray, response: np.ndarray) -> np.ndarray:
-        return self.graph(np.zeros_like(xy), xy)
-
-
-def test_shuffled_positions_are_those_of_other_points_and_the_original_stays() -> None:
-    original = _Positional()
-    shuffled = with_shuffled_positions(original, seed=1)  # type: ignore[arg-type]
-    assert shuffled is not None
-    xy = np.arange(40, dtype=np.float32).reshape(20, 2)
-    image = np.zeros((50, 50, 3), np.uint8)
-    one, two = (shuffled.describe(image, xy, xy[:, 0]) for _ in range(2))
-    assert not np.array_equal(one, two)
-    np.testing.assert_array_equal(np.sort(one, axis=0), xy)
-    np.testing.assert_array_equal(original.describe(image, xy, xy[:, 0]), xy)
-    assert with_shuffled_positions(load_descriptors(["orb"])[0]["orb"], seed=1) is None
-
-
 def test_frames_are_one_scene_and_stills_one_an_operation() -> None:
     assert scene_of(Path("/data/sinus-4584/00004584.jpg")) == "sinus-4584"
     assert scene_of(Path("/data/feto/frames/00851.jpg")) == "feto"
@@ -173,13 +120,13 @@ def test_images_of_folders_come_in_turn_without_their_masks(tmp_path: Path) -> N
     ]
 
 
-def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
-    with pytest.raises(BadInputError, match="nowhere: expected a folder of images"):
+def test_unreadable_input_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BadInputError, match="nowhere"):
         read_images([tmp_path / "nowhere"], count=1, long_side_px=100)
     (tmp_path / "x.png").write_bytes(b"")
-    with pytest.raises(BadInputError, match=r"x\.png: expected an image"):
+    with pytest.raises(BadInputError, match=r"x\.png"):
         read_images([tmp_path], count=1, long_side_px=100)
-    with pytest.raises(BadInputError, match="images: expected at least 1, got 0"):
+    with pytest.raises(BadInputError, match=r"images: .*0"):
         read_images([tmp_path], count=0, long_side_px=100)
 
 

@@ -1,4 +1,4 @@
-"""Hand-crafted descriptors in their best form: size and angle go along with the transform."""
+"""Hand-crafted descriptors in their best form."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.ml.keypoints.test_projection import similarity
 
 
 @pytest.mark.parametrize("name", CLASSICAL_NAMES)
-def test_turned_and_enlarged_points_are_found_again_in_the_best_form(name):
+def test_rotated_and_scaled_points_are_matched_in_the_best_variant(name):
     rng = np.random.default_rng(3)
     grey = cv2.GaussianBlur(rng.integers(0, 255, (240, 320), dtype=np.uint8), (0, 0), 2.5)
     grey = cv2.normalize(grey, None, 0, 255, cv2.NORM_MINMAX)

@@ -1,4 +1,4 @@
-"""Simulated sweeps are what their truth says, and the scores of a table by hand."""
+"""Simulated sweeps agree with their truth; scores of a table by hand."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_the_same_seed_gives_the_same_frames_and_every_kind_of_fault(sweep: Simu
     assert not simulate_sweep(replace(SMALL, frames=9, fault_share=0.0)).faults
 
 
-def test_a_map_has_no_place_direction_and_scale_of_its_own_and_no_tilt_is_fitted() -> None:
+def test_position_rotation_and_scale_are_free_and_tilt_is_not_fitted() -> None:
     rng = np.random.default_rng(0)
     truth = {i: np.array([[1, 0, x], [0, 1, y], [0, 0, 1]]) for i, (x, y) in enumerate(
         rng.uniform(0, 300, (9, 2)))}  # fmt: skip
@@ -106,7 +106,7 @@ def test_over_hills_only_the_true_parallax_makes_pairs_agree() -> None:
     assert seen[0] == pytest.approx([500 + middle[0, 0], 450 + middle[0, 1]])
 
 
-def test_what_a_scope_sees_of_tissue_lies_on_its_rays() -> None:
+def test_visible_tissue_is_on_the_rays_of_the_scope() -> None:
     focal, side = 400.0, 60
     y, x = np.mgrid[:300, :420]
     depth = np.exp(0.1 * np.sin(x / 60) * np.cos(y / 50)).astype(np.float32)
@@ -140,9 +140,9 @@ def test_a_sweep_over_a_still_shows_its_window_with_depth(tmp_path: Path) -> Non
     depths = [sweep.ground.depth for sweep in (deep, other)]
     assert not np.array_equal(*depths)
     assert 0.1 < np.abs(np.log(depths[0])).max() < 0.4
-    with pytest.raises(BadInputError, match=r"a\.png: expected the folder of the stills"):
+    with pytest.raises(BadInputError, match=r"a\.png"):
         simulate_sweep(config)
-    with pytest.raises(BadInputError, match=r"b\.png: expected in the folder"):
+    with pytest.raises(BadInputError, match=r"b\.png"):
         tissue_of(tmp_path / "b.png", relief=0.1, seed=0)
 
 
@@ -155,7 +155,7 @@ def test_frames_over_hills_are_not_those_over_a_plane() -> None:
 
 
 def test_an_unknown_sweep_is_named() -> None:
-    with pytest.raises(BadInputError, match="sweep 'spiral': expected one of glide"):
+    with pytest.raises(BadInputError, match="spiral"):
         simulate_table(["spiral"], lambda done, total, phase: None)
 
 
@@ -169,7 +169,7 @@ def test_figures_go_between_their_marks(tmp_path: Path) -> None:
     assert "| x | m | 3 of 4 | 0.5 |" in text
     assert "old" not in text
     assert text.endswith("<!-- end figures -->\nb\n")
-    with pytest.raises(BadInputError, match="expected the markers"):
+    with pytest.raises(BadInputError, match="markers"):
         update_card(card, "y", "")
 
 

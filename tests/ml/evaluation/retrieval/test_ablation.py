@@ -1,4 +1,4 @@
-"""The ablation: every combination is scored, and the table says which."""
+"""The ablation of graph networks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_every_combination_has_a_score(tmp_path: Path) -> None:
             Image.fromarray(noise).resize((800, 800)).save(tmp_path / name)
             rows.append(f"{name},P{patient},{label},,\n")
     (tmp_path / "rois.csv").write_text("".join(rows))
-    words = ["ablate", str(tmp_path), "--steps", "1", "--seeds", "1", "--folds", "2"]
+    words = ["evaluate", "ablation", str(tmp_path), "--steps", "1", "--seeds", "1", "--folds", "2"]
     card = tmp_path / "card.md"
     card.write_text("# Ablation\n<!-- figures: ablation -->\n<!-- end figures -->\n")
     words += ["--card", str(card), "--json", str(tmp_path / "out.json")]
@@ -41,7 +41,7 @@ def test_every_combination_has_a_score(tmp_path: Path) -> None:
     assert "| gcn | supervised | grid |" in card.read_text()
 
 
-def test_the_committed_card_says_what_the_committed_result_says() -> None:
+def test_the_committed_card_agrees_with_its_result() -> None:
     docs = Path(__file__).resolve().parents[4] / "docs"
     result = json.loads((docs / "results" / "roi-ablation.json").read_text(encoding="utf-8"))
     card = (docs / "models" / "roi-ablation.md").read_text(encoding="utf-8")

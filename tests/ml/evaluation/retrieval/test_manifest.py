@@ -1,4 +1,4 @@
-"""``rois.csv``: what is wrong is named with its line."""
+"""``rois.csv``: errors are named with their line."""
 
 from __future__ import annotations
 
@@ -57,26 +57,26 @@ def test_a_bad_manifest_is_refused(folder, text, message):
 
 
 def test_a_folder_without_a_manifest_is_refused(folder):
-    with pytest.raises(BadInputError, match=r"no rois\.csv in it"):
+    with pytest.raises(BadInputError, match=r"rois\.csv"):
         read_manifest(folder)
 
 
 def test_a_label_with_one_example_is_refused(folder):
     write(folder, HEAD + "a.png,P1,x,,\nb.png,P2,x,,\na.png,P3,rare,,\n")
-    with pytest.raises(BadInputError, match="label 'rare' has one example"):
+    with pytest.raises(BadInputError, match="'rare'"):
         require_examples(read_manifest(folder))
 
 
-def test_one_label_alone_is_refused(folder):
+def test_a_single_label_is_refused(folder):
     write(folder, HEAD + "a.png,P1,x,,\nb.png,P2,x,,\n")
-    with pytest.raises(BadInputError, match="got only 'x'"):
+    with pytest.raises(BadInputError, match="'x'"):
         require_examples(read_manifest(folder))
 
 
 def test_labels_are_grouped_and_a_forgotten_one_is_named(folder):
     records = read_manifest(write(folder, HEAD + "a.png,P1,x,,\nb.png,P2,y,,\n"))
     assert [r.label for r in grouped(records, parse_groups(["both=x,y"]))] == ["both", "both"]
-    with pytest.raises(BadInputError, match="label 'y' is in no group"):
+    with pytest.raises(BadInputError, match="'y'"):
         grouped(records, parse_groups(["one=x"]))
     with pytest.raises(BadInputError, match="no region has label 'z'"):
         grouped(records, parse_groups(["one=x,z", "two=y"]))

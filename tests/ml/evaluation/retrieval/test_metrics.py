@@ -15,7 +15,6 @@ from ml.evaluation.retrieval.metrics import (
     majority_vote,
     precision_at_k,
     precision_recall_curve,
-    reciprocal_ranks,
 )
 
 LIST = np.array([True, False, True, False, False, True])
@@ -46,8 +45,8 @@ def test_the_reading_by_hits_flatters_one_lucky_hit():
     assert average_precision_at_k(ranked, k=10, n_relevant=10) == pytest.approx(0.1)
 
 
-def test_nothing_relevant_in_the_gallery_is_refused():
-    with pytest.raises(ShapeError, match="n_relevant: expected at least 1, got 0"):
+def test_a_gallery_without_relevant_regions_is_refused():
+    with pytest.raises(ShapeError, match=r"n_relevant: .*0"):
         average_precision_at_k(LIST, k=3, n_relevant=0)
 
 
@@ -57,18 +56,13 @@ def test_precision_and_vote():
     assert majority_vote(["c", "a", "a"]) == "a"
 
 
-def test_the_interval_draws_whole_patients():
+def test_the_interval_resamples_patients():
     values = np.array([0.0] * 50 + [1.0] * 50)
     few = bootstrap_interval(values, ["p1"] * 50 + ["p2"] * 50)
     many = bootstrap_interval(values, [str(i) for i in range(100)])
     assert few == (0.0, 1.0)
     assert 0.35 < many[0] < 0.5 < many[1] < 0.65
     assert many == bootstrap_interval(values, [str(i) for i in range(100)])
-
-
-def test_reciprocal_ranks_count_ties_against():
-    distance = np.array([[0.1, 0.2, 0.3], [0.2, 0.2, 0.9]])
-    assert reciprocal_ranks(distance, np.array([2, 0])).tolist() == pytest.approx([1 / 3, 1 / 2])
 
 
 def test_precision_at_a_recall_is_the_best_at_that_recall_or_more():
@@ -81,7 +75,7 @@ def test_precision_at_a_recall_is_the_best_at_that_recall_or_more():
 
 
 def test_a_curve_of_a_list_without_hits_is_refused():
-    with pytest.raises(ShapeError, match="a relevant result in each list"):
+    with pytest.raises(ShapeError, match="relevant"):
         precision_recall_curve([np.zeros(4, bool)])
 
 
@@ -101,6 +95,6 @@ def test_the_macro_bootstrap_draws_patients_and_not_queries():
     assert np.array_equal(found, macro_bootstrap(values, labels, patients, repeats=400, seed=0))
 
 
-def test_a_class_whose_patients_are_not_drawn_does_not_count():
+def test_a_class_without_drawn_patients_does_not_count():
     found = macro_bootstrap(np.array([0.2, 0.8]), ["a", "b"], ["p", "q"], repeats=200, seed=0)
     assert set(np.round(found, 9).tolist()) == {0.2, 0.5, 0.8}

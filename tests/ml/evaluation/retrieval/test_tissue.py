@@ -11,19 +11,19 @@ from PIL import Image
 
 from ml.cli import main
 from ml.evaluation.retrieval import tissue
-from ml.evaluation.retrieval.tissue import _Asked, chance_score, middle, tissue_score
+from ml.evaluation.retrieval.tissue import _Query, chance_score, mean_vector, tissue_score
 from tests.ml.training.roi.conftest import dense_tissue
 
 
-def asked(places, right):
-    return _Asked(
+def queries(places, right):
+    return _Query(
         np.zeros(2, np.float32), np.array([[p, 0] for p in places], np.float32), np.array(right)
     )
 
 
 def test_scores_are_those_worked_by_hand():
-    first = asked([3, 1, 2, 4], [True, False, True, False])  # wrong, right, right, wrong
-    second = asked([1, 2], [True, False])
+    first = queries([3, 1, 2, 4], [True, False, True, False])  # wrong, right, right, wrong
+    second = queries([1, 2], [True, False])
     found = tissue_score([first, second])
     assert (found["slides"], found["gallery"]) == (2, 3.0)
     assert found["first"] == 0.5
@@ -31,20 +31,20 @@ def test_scores_are_those_worked_by_hand():
     assert found["ap"] == pytest.approx(((1 / 2 + 2 / 3) / 2 + 1) / 2, abs=1e-4)
 
 
-def test_chance_is_the_share_of_what_is_right():
-    found = chance_score([asked(range(40), [at < 10 for at in range(40)])])
+def test_chance_is_the_share_of_relevant_regions():
+    found = chance_score([queries(range(40), [at < 10 for at in range(40)])])
     assert found["first"] == pytest.approx(0.25, abs=0.03)
     assert found["precision"] == pytest.approx(0.25, abs=0.02)
 
 
 def test_the_middle_points_where_they_do_and_is_as_long():
     vectors = np.array([[3, 0], [0, 1]], np.float32)
-    found = middle(vectors)
+    found = mean_vector(vectors)
     assert np.linalg.norm(found) == pytest.approx(2)
     assert found[0] / found[1] == pytest.approx(3)
 
 
-def test_a_run_tells_its_scores(tmp_path, monkeypatch, capsys):
+def test_a_run_returns_its_scores(tmp_path, monkeypatch, capsys):
     def picture(name, seed, nuclei):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)

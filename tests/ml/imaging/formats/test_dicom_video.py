@@ -14,11 +14,12 @@ from ml.errors import BadInputError, CorruptFileError, UnsupportedFormatError
 from ml.imaging.formats.dicom_video import unwrap_video
 from ml.imaging.formats.sniff import sniff
 from ml.imaging.ingest import UNWRAPPED_NAME, inspect_video
-from ml.imaging.sandbox import run_limited
-from ml.imaging.videos import load_frame_table, read_frame
+from ml.imaging.sandbox.parent import run_limited
+from ml.imaging.videos.frame_table_file import load_frame_table
+from ml.imaging.videos.video import read_frame
 from ml.types import DisplayGeometry
 from tests.ml.imaging.conftest import number_of
-from tests.ml.imaging.deidentify.support import (
+from tests.ml.imaging.deidentification.support import (
     AVC,
     AVC_FRAGMENTABLE,
     HEVC,
@@ -100,16 +101,14 @@ def test_a_cut_object_is_refused(make_video: MakeVideo, tmp_path: Path, kept: fl
         clean(path, tmp_path / "out")
 
 
-def test_what_is_no_stream_with_times_is_refused_and_named(
-    make_video: MakeVideo, tmp_path: Path
-) -> None:
+def test_a_stream_without_times_is_refused_by_name(make_video: MakeVideo, tmp_path: Path) -> None:
     bare = make_video("v", "libx264", frames=5, container="h264")
     path = write_dicom_video(tmp_path / "bare.dcm", bare, AVC)
-    with pytest.raises(UnsupportedFormatError, match=r"bare stream of AVC or HEVC.*expected MP4"):
+    with pytest.raises(UnsupportedFormatError, match=r"AVC or HEVC.*MP4"):
         unwrap_video(path, tmp_path / "out")
     (tmp_path / "text").write_bytes(b"no video at all, only a text of some length")
     path = write_dicom_video(tmp_path / "text.dcm", tmp_path / "text", AVC)
-    with pytest.raises(CorruptFileError, match="cannot be opened"):
+    with pytest.raises(CorruptFileError, match="opened"):
         inspect_video(path=str(path), out_dir=str(tmp_path))
 
 

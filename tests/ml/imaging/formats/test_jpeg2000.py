@@ -12,9 +12,9 @@ from PIL import Image
 from ml.errors import CorruptFileError, TooLargeError
 from ml.imaging.formats.jpeg2000 import check_jpeg2000
 from ml.imaging.ingest import inspect_slide
-from ml.imaging.slides import open_slide
-from tests.ml.imaging.deidentify.support import SECRET, clean
-from tests.ml.imaging.several import inspected_apart, picture
+from ml.imaging.slides.slide import open_slide
+from tests.ml.imaging.deidentification.support import SECRET, clean
+from tests.ml.imaging.multi_file import inspected_apart, picture
 
 
 def write(path: Path, **options: object) -> Path:
@@ -47,7 +47,7 @@ def test_the_confined_child_reads_it(tmp_path: Path, name: str) -> None:
     assert np.abs(pixels.astype(int) - picture(200, 150)).mean() < 8
 
 
-def test_depth_transparency_scale_and_profile_are_kept(tmp_path: Path) -> None:
+def test_depth_transparency_scale_and_profile_remain(tmp_path: Path) -> None:
     deep = np.full((40, 50), 40_000, np.uint16)
     Image.fromarray(deep).save(tmp_path / "deep.jp2")
     Image.new("RGBA", (50, 40), (255, 0, 0, 0)).save(tmp_path / "clear.jp2")
@@ -67,7 +67,7 @@ def test_a_cut_image_is_refused(tmp_path: Path, kept: float, options: dict[str, 
     path = write(tmp_path / "a.jp2", **options)
     path.write_bytes(path.read_bytes()[: int(path.stat().st_size * kept)])
     (tmp_path / "out").mkdir()
-    with pytest.raises(CorruptFileError, match="JPEG 2000 image is truncated or damaged"):
+    with pytest.raises(CorruptFileError, match="JPEG 2000"):
         inspect_slide(path=str(path), out_dir=str(tmp_path / "out"))
 
 
@@ -76,7 +76,7 @@ def test_a_claim_of_more_pixels_than_can_be_decoded_is_refused_before(tmp_path: 
     data = bytearray(path.read_bytes())
     struct.pack_into(">II", data, 8, 20_000, 20_000)  # Xsiz and Ysiz
     path.write_bytes(bytes(data))
-    with pytest.raises(TooLargeError, match=r"20,000 x 20,000 px; the limit is .* 100,000,000 px"):
+    with pytest.raises(TooLargeError, match=r"20,000 x 20,000 px.* 100,000,000 px"):
         check_jpeg2000(path)
     with pytest.raises(TooLargeError):
         open_slide(path)
@@ -101,7 +101,7 @@ def test_notes_are_taken_out_and_no_coded_pixel_changes(tmp_path: Path) -> None:
     assert clean(write(tmp_path / "plain.jp2"), tmp_path / "plain")[0] is None
 
 
-def test_what_stands_behind_the_pixels_goes_too(tmp_path: Path) -> None:
+def test_bytes_after_the_pixels_are_removed_too(tmp_path: Path) -> None:
     path = write(tmp_path / "a.j2k", no_jp2=True)
     path.write_bytes(path.read_bytes() + SECRET.encode())
     made, cleaned = clean(path, tmp_path / "out")

@@ -8,14 +8,15 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import google_crc32c
 import numpy as np
 import pytest
 
 from ml.errors import BadInputError, CorruptFileError, TooLargeError, UnsupportedFormatError
 from ml.imaging.formats.sniff import sniff
 from ml.imaging.ingest import inspect_slide
-from ml.imaging.slides import open_slide
-from tests.ml.imaging.several import inspected_apart, picture, zipped
+from ml.imaging.slides.slide import open_slide
+from tests.ml.imaging.multi_file import inspected_apart, picture, zipped
 from tests.ml.imaging.zarrs import ozx, write_ngff
 
 WAYS = [
@@ -154,6 +155,7 @@ def told(folder: Path, file: str, **changes: Any) -> None:
     ("file", "changes", "error", "match"),
     [
         ("0/.zarray", {"compressor": {"id": "pickle"}}, UnsupportedFormatError, "'pickle'.*blosc"),
+        ("0/.zarray", {"compressor": {"id": "blosc", "by": "x"}}, CorruptFileError, "damaged"),
         ("0/.zarray", {"filters": [{"id": "delta"}]}, UnsupportedFormatError, "uses filters"),
         ("0/.zarray", {"dtype": "<f4"}, UnsupportedFormatError, "'<f4'; expected uint8"),
         ("0/.zarray", {"dtype": [["a", "|O"]]}, UnsupportedFormatError, "expected uint8"),
@@ -178,7 +180,7 @@ def told(folder: Path, file: str, **changes: Any) -> None:
         ),
     ],
 )  # fmt: skip
-def test_what_is_not_read_is_refused_by_its_name(
+def test_unsupported_features_are_refused_by_name(
     tmp_path: Path, file: str, changes: dict[str, Any], error: type[Exception], match: str
 ) -> None:
     folder = write_ngff(tmp_path / "a")
@@ -218,10 +220,14 @@ def test_a_damaged_index_of_a_shard_is_refused(tmp_path: Path) -> None:
     honest = path.read_bytes()
     entries = math.prod((3, 2, 2))
     for number in (2**63, len(honest), 2**64 - 2):
-        index = np.full(2 * entries, number, "<u8").tobytes() + bytes(4)
+        index = np.full(2 * entries, number, "<u8").tobytes()
+        index += google_crc32c.value(index).to_bytes(4, "little")
         path.write_bytes(honest[: -len(index)] + index)
-        with pytest.raises(CorruptFileError, match="shard"):
+        with pytest.raises(CorruptFileError, match=r"shard|chunk"):
             inspected(ozx(folder, tmp_path / "a.ozx"), tmp_path / "out")
+    path.write_bytes(honest[:-8] + bytes(8))
+    with pytest.raises(CorruptFileError, match="chunk"):  # by its checksum
+        inspected(ozx(folder, tmp_path / "a.ozx"), tmp_path / "out")
     path.write_bytes(honest[:50])
     with pytest.raises(CorruptFileError, match="shard"):
         inspected(ozx(folder, tmp_path / "a.ozx"), tmp_path / "out")
@@ -240,24 +246,24 @@ def test_a_shard_that_claims_more_chunks_than_it_can_list_is_refused(tmp_path: P
             inspected(ozx(folder, tmp_path / "a.ozx"), tmp_path / "out")
 
 
-def test_a_row_of_chunks_too_large_for_the_memory_is_refused_by_its_own_size(
+def test_a_row_of_chunks_too_large_for_the_memory_is_refused_by_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     low = np.zeros((3, 60, 200), np.uint8)
     archive = ozx(write_ngff(tmp_path / "a", low, chunk=(1, 100, 128)), tmp_path / "a.ozx")
     monkeypatch.setattr("ml.imaging.slides.ngff.MAX_ZARR_ROW_BYTES", 3 * 60 * 200 - 1)
-    with pytest.raises(TooLargeError, match=r"has 36,000 bytes; the limit is 35,999"):
+    with pytest.raises(TooLargeError, match=r"36,000 bytes.*35,999"):
         inspected(archive, tmp_path / "out")
 
 
 def test_a_zarr_that_is_no_image_and_two_in_one_archive_are_refused(tmp_path: Path) -> None:
     folder = write_ngff(tmp_path / "from" / "a.zarr")
     (folder / ".zattrs").write_text("{}")
-    with pytest.raises(UnsupportedFormatError, match="no OME-NGFF image"):
+    with pytest.raises(UnsupportedFormatError, match="OME-NGFF"):
         inspected(zipped(tmp_path / "from", tmp_path / "a.zip"), tmp_path / "out")
     write_ngff(tmp_path / "from" / "b.zarr")
-    with pytest.raises(UnsupportedFormatError, match="several Zarr hierarchies"):
+    with pytest.raises(UnsupportedFormatError, match="several"):
         sniff(zipped(tmp_path / "from", tmp_path / "b.zip"))
     (folder / ".zattrs").write_text("{cut")
-    with pytest.raises(CorruptFileError, match="zattrs of the Zarr is damaged"):
+    with pytest.raises(CorruptFileError, match="zattrs"):
         inspected(ozx(folder, tmp_path / "c.ozx"), tmp_path / "out")

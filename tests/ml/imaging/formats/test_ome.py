@@ -64,7 +64,7 @@ def test_an_image_without_a_list_of_pages_has_them_all() -> None:
         "<OME><Image/></OME>",
     ],
 )
-def test_what_is_no_ome_xml_describes_no_image(text: str) -> None:
+def test_invalid_ome_xml_describes_no_image(text: str) -> None:
     assert ome_images(text) == ()
 
 

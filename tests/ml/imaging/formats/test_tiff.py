@@ -11,7 +11,8 @@ import tifffile
 
 from ml.errors import CorruptFileError, TooLargeError
 from ml.imaging.formats.sniff import sniff
-from ml.imaging.formats.tiff import MAX_DIRECTORIES, is_ndpi, read_directories
+from ml.imaging.formats.tiff import is_ndpi, read_directories
+from ml.imaging.formats.tiff_fields import MAX_DIRECTORIES
 from tests.ml.imaging.conftest import tiff_bytes
 
 MIB = 1024**2
@@ -32,15 +33,15 @@ def _tiled(*more: tuple[int, int, int, int]) -> list[tuple[int, int, int, int]]:
 
 
 @pytest.mark.parametrize("kind", [_BYTE, _SHORT, _LONG])
-def test_a_tag_that_claims_the_whole_file_costs_no_memory(tmp_path: Path, kind: int) -> None:
+def test_a_tag_with_the_length_of_the_file_needs_no_memory(tmp_path: Path, kind: int) -> None:
     count = 190 * MIB // {_BYTE: 1, _SHORT: 2, _LONG: 4}[kind]
     claims = _tiled((324, kind, count, 4096), (325, kind, count, 4096))
     path = _sparse(tmp_path / "big.tif", claims, 200 * MIB)
     tracemalloc.start()
     try:
-        with pytest.raises((CorruptFileError, TooLargeError), match="tag 324 claims"):
+        with pytest.raises((CorruptFileError, TooLargeError), match="tag 324"):
             read_directories(path)
-        with pytest.raises((CorruptFileError, TooLargeError), match="tag 324 claims"):
+        with pytest.raises((CorruptFileError, TooLargeError), match="tag 324"):
             sniff(path)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
@@ -58,7 +59,7 @@ def test_many_directories_that_share_one_large_value_are_refused(tmp_path: Path)
     path.write_bytes(body + one + struct.pack("<I", 0))
     with path.open("r+b") as file:
         file.truncate(40 * MIB)
-    with pytest.raises(TooLargeError, match=r"tags of .* MiB in all"):
+    with pytest.raises(TooLargeError, match=r"tags of .* MiB"):
         read_directories(path)
 
 
@@ -69,7 +70,7 @@ def test_a_chain_of_too_many_directories_is_refused_and_not_cut(tmp_path: Path) 
         body += one + struct.pack("<I", len(body) + len(one) + 4)
     path = tmp_path / "long.tif"
     path.write_bytes(body + one + bytes(4))
-    with pytest.raises(CorruptFileError, match="more than 4,096 directories"):
+    with pytest.raises(CorruptFileError, match="4,096"):
         read_directories(path)
     assert len(read_directories(path, limit=3)) == 3
     path.write_bytes(body[: -len(one) - 4] + one + bytes(4))
@@ -78,8 +79,27 @@ def test_a_chain_of_too_many_directories_is_refused_and_not_cut(tmp_path: Path) 
 
 def test_tiles_listed_as_bytes_are_refused(tmp_path: Path) -> None:
     claims = _tiled((324, _BYTE, 4, 8), (325, _BYTE, 4, 8))
-    with pytest.raises(CorruptFileError, match=r"tag 324 claims .* of a type"):
+    with pytest.raises(CorruptFileError, match="tag 324"):
         read_directories(_sparse(tmp_path / "bytes.tif", claims, 1_000))
+
+
+@pytest.mark.parametrize("tag", [324, 700])
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_a_value_outside_the_file_is_refused_by_the_number_of_its_tag(
+    tmp_path: Path, order: str, tag: int
+) -> None:
+    path = tmp_path / "cut.tif"
+    path.write_bytes(tiff_bytes([(256, _LONG, 1, 5), (tag, _LONG, 4, 1_000)], order=order))
+    with pytest.raises(CorruptFileError, match=rf"TIFF tag {tag} .*1,016"):
+        read_directories(path)
+
+
+def test_numbers_that_are_not_finite_are_as_if_they_were_not_stated(tmp_path: Path) -> None:
+    nan = struct.unpack("<I", struct.pack("<f", float("nan")))[0]
+    path = tmp_path / "nan.tif"
+    path.write_bytes(tiff_bytes([(256, 11, 1, nan), (258, 11, 1, nan), (340, 11, 1, nan)]))
+    found = read_directories(path)[0]
+    assert (found.width_px, found.bits, found.min_value) == (0, (1,), None)
 
 
 def test_a_number_with_many_values_is_its_first(tmp_path: Path) -> None:
@@ -91,7 +111,7 @@ def test_a_number_with_many_values_is_its_first(tmp_path: Path) -> None:
     assert read_directories(path)[0].height_px == 77
 
 
-def test_an_ndpi_is_known_by_its_mark_wherever_its_directory_lies(
+def test_an_ndpi_is_recognised_by_its_mark_for_any_directory_offset(
     tmp_path: Path, tessera_data: Path, pyramid: Path
 ) -> None:
     real = tessera_data / "histology/slides/fluorescence-dapi.ndpi"

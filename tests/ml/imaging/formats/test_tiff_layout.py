@@ -12,7 +12,7 @@ import tifffile
 from ml.imaging.formats.sniff import sniff
 from ml.imaging.formats.tiff_layout import read_layout
 from ml.imaging.ingest import inspect_slide
-from ml.imaging.slides import open_slide
+from ml.imaging.slides.slide import open_slide
 from ml.imaging.slides.tiles import TileSource
 from ml.types import ImageU8
 from tests.ml.imaging.labels import LEVELS, SIZE, TILES, halved, label, tissue
@@ -80,7 +80,7 @@ def _inspect_again(path: Path) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("is_tiled", [True, False])
-def test_a_stack_is_shown_by_its_first_page_and_says_how_many_are_left_out(
+def test_a_stack_is_shown_by_its_first_page_with_the_number_of_omitted_pages(
     tmp_path: Path, is_tiled: bool
 ) -> None:
     options: dict[str, Any] = TILES if is_tiled else {"photometric": "rgb", "metadata": None}
@@ -138,7 +138,7 @@ def test_ome_xml_states_the_scale_and_a_contradiction_is_reported(
     assert all(expected[1] in warning for warning in found["warnings"])
 
 
-def test_planes_and_other_images_are_told_apart(tmp_path: Path) -> None:
+def test_planes_and_other_images_are_distinguished(tmp_path: Path) -> None:
     path = tmp_path / "a.tif"
     with tifffile.TiffWriter(path) as tiff:
         for image in (tissue(), tissue(), halved(tissue()), label(300, 300)):

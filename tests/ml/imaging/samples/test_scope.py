@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ml.geometry import transform_points
-from ml.imaging.samples.scope import Highlights, scope_light, scope_lit, scope_pose, scope_view
+from ml.imaging.samples.scope import Highlights, light_view, scope_light, scope_pose, scope_view
 
 
 def test_the_middle_of_the_frame_sees_the_centre() -> None:
@@ -28,7 +28,7 @@ def test_the_light_falls_off_to_a_dark_rim_outside_the_mask() -> None:
     np.testing.assert_array_equal(light, light[::-1, ::-1])
 
 
-def test_highlights_stand_where_they_were_put_and_saturate() -> None:
+def test_highlights_saturate_at_their_positions() -> None:
     one = Highlights(*(np.array([v]) for v in (30.0, 60.0, 5.0, 0.0, 0.0)))
     glare = one.glare(0, 101)
     assert glare.shape == (101, 101, 1)
@@ -36,5 +36,5 @@ def test_highlights_stand_where_they_were_put_and_saturate() -> None:
     assert abs(x - 30) <= 5 and abs(y - 63) <= 5
     light, _ = scope_light(101)
     dark = np.zeros((101, 101, 3), np.float32)
-    lit = scope_lit(dark, light, glare)
+    lit = light_view(dark, light, glare)
     np.testing.assert_allclose(lit[..., 1], (250 * glare * light[..., None])[..., 0])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ml.imaging.samples.slide import make_sample_slide
-from ml.imaging.slides import open_slide
+from ml.imaging.slides.slide import open_slide
 
 
 def test_the_slide_is_a_pyramid_with_microns_per_pixel(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ml.imaging.samples.packaged import packaged_image
 from ml.imaging.samples.video import make_sample_video
-from ml.imaging.videos import iter_frames, probe_video
+from ml.imaging.videos.video import iter_frames, probe_video
 from ml.types import ArrayF32, ImageU8
 
 
@@ -44,7 +44,7 @@ def test_the_videos_truth_maps_frames_onto_the_retina(tmp_path: Path) -> None:
     assert np.array_equal(stored["H_retina_from_frame"], made.H_retina_from_frame)
 
 
-def test_neighbouring_frames_of_the_whole_sweep_overlap(tmp_path: Path) -> None:
+def test_neighbouring_frames_of_the_sweep_overlap(tmp_path: Path) -> None:
     made = make_sample_video(tmp_path / "v.mp4", frames=100, size_px=64)
     assert 3 <= made.blurred.sum() <= 8
     centre = np.array([31.5, 31.5, 1])

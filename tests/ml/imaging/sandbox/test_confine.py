@@ -1,4 +1,4 @@
-"""What a confined child can still open, reach and start, by each means of the kernel."""
+"""Files, hosts and programs that a confined child can reach, for each mechanism of the kernel."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ml.imaging.sandbox import confinement, landlock, parent, run_limited
+from ml.imaging.sandbox import landlock, parent
 from ml.imaging.sandbox.confine import MEANS, confine
-from ml.imaging.sandbox.terms import Confinement
+from ml.imaging.sandbox.parent import confinement, run_limited
+from ml.imaging.sandbox.policy import Confinement
 
 _OF_FILES = (
     "read_other", "read_by_link", "list_other", "write_other", "append_other", "remove_other",
@@ -18,7 +19,7 @@ _OF_FILES = (
 
 
 @pytest.fixture
-def given(tmp_path: Path) -> Path:
+def readable(tmp_path: Path) -> Path:
     """A file in the folder that the child is given."""
     (tmp_path / "given").mkdir()
     (tmp_path / "given" / "file").write_text("given")
@@ -27,14 +28,14 @@ def given(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def other(tmp_path: Path) -> Path:
-    """A file beside that folder, of another lab as it were."""
+    """A file next to that folder, as of another lab."""
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "file").write_text("secret")
     return tmp_path / "other" / "file"
 
 
 def _means(monkeypatch: pytest.MonkeyPatch, *means: str) -> Confinement:
-    """Let children use these alone; skips where the kernel lacks what is asked for."""
+    """Let children use only these mechanisms; skips if the kernel lacks one."""
     monkeypatch.setattr(parent, "MEANS", means)
     found = confinement()
     wanted = next((name for name in means if name in ("landlock", "namespace")), "")
@@ -46,9 +47,9 @@ def _means(monkeypatch: pytest.MonkeyPatch, *means: str) -> Confinement:
 @pytest.mark.parametrize(
     "means", [MEANS, ("namespace", "seccomp"), ("landlock",), ("namespace",)], ids="+".join
 )
-def test_a_child_opens_what_it_was_given_and_nothing_else(
+def test_a_child_opens_only_its_given_files(
     child_module: str,
-    given: Path,
+    readable: Path,
     other: Path,
     monkeypatch: pytest.MonkeyPatch,
     means: tuple[str, ...],
@@ -56,8 +57,8 @@ def test_a_child_opens_what_it_was_given_and_nothing_else(
     _means(monkeypatch, *means)
     answers = run_limited(
         f"{child_module}:attempt",
-        {"path": str(given), "other": str(other)},
-        reads=(given.parent,),
+        {"path": str(readable), "other": str(other)},
+        reads=(readable.parent,),
     )
     assert {name: answers[name] for name in ("read", "temporary", "late_import")} == {
         "read": "done", "temporary": "done", "late_import": "done",
@@ -68,51 +69,55 @@ def test_a_child_opens_what_it_was_given_and_nothing_else(
 
 
 def test_the_filter_leaves_no_socket_of_any_kind(
-    child_module: str, given: Path, other: Path, monkeypatch: pytest.MonkeyPatch
+    child_module: str, readable: Path, other: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _means(monkeypatch, "seccomp")
     answers = run_limited(
         f"{child_module}:attempt",
-        {"path": str(given), "other": str(other)},
-        writes=(given.parent, other.parent),
+        {"path": str(readable), "other": str(other)},
+        writes=(readable.parent, other.parent),
     )
     assert {answers[name] for name in ("tcp", "udp", "unix", "program")} == {"PermissionError"}
 
 
 def test_without_any_means_the_same_attempts_succeed(
-    child_module: str, given: Path, other: Path, monkeypatch: pytest.MonkeyPatch
+    child_module: str, readable: Path, other: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Guards the tests above: what they see refused would work."""
     monkeypatch.setattr(parent, "MEANS", ())
     assert confinement() == Confinement("", "", "")
     answers = run_limited(
-        f"{child_module}:attempt", {"path": str(given), "other": str(other)}, reads=(given.parent,)
+        f"{child_module}:attempt",
+        {"path": str(readable), "other": str(other)},
+        reads=(readable.parent,),
     )
     assert {answers[name] for name in (*_OF_FILES, "udp", "program")} == {"done"}
 
 
 def test_a_folder_to_read_cannot_be_written_to(
-    child_module: str, given: Path, monkeypatch: pytest.MonkeyPatch
+    child_module: str, readable: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for means in (MEANS, ("namespace", "seccomp")):
         _means(monkeypatch, *means)
         with pytest.raises(OSError, match=r"[Pp]ermission|[Rr]ead-only"):
             run_limited(
                 f"{child_module}:write_much",
-                {"path": str(given.with_name("new"))},
-                reads=(given.parent,),
+                {"path": str(readable.with_name("new"))},
+                reads=(readable.parent,),
             )
-        assert [path.name for path in given.parent.iterdir()] == ["file"]
+        assert [path.name for path in readable.parent.iterdir()] == ["file"]
 
 
 def test_a_signal_does_not_leave_a_child_under_landlock(
-    child_module: str, given: Path, other: Path, monkeypatch: pytest.MonkeyPatch
+    child_module: str, readable: Path, other: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if landlock.version() < 6:
         pytest.skip("this kernel's Landlock does not hold signals back")
     _means(monkeypatch, "landlock")
     answers = run_limited(
-        f"{child_module}:attempt", {"path": str(given), "other": str(other)}, reads=(given.parent,)
+        f"{child_module}:attempt",
+        {"path": str(readable), "other": str(other)},
+        reads=(readable.parent,),
     )
     assert answers["signal_parent"] == "PermissionError"
 
@@ -122,7 +127,7 @@ def test_a_process_with_threads_is_not_confined_by_half() -> None:
     thread = threading.Thread(target=free.wait)
     thread.start()
     try:
-        with pytest.raises(RuntimeError, match="threads cannot confine itself"):
+        with pytest.raises(RuntimeError, match="threads"):
             confine((), ())
     finally:
         free.set()

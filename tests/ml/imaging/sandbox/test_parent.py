@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -16,30 +15,24 @@ from ml.errors import (
     TooLargeError,
     UnknownNameError,
 )
-from ml.imaging.sandbox import Limits, run_limited
+from ml.imaging.sandbox.parent import run_limited
+from ml.imaging.sandbox.policy import Limits
+from tests.processes import has_exited
 
 
 def _open_descriptors() -> int:
     return sum(1 for _ in Path("/proc/self/fd").iterdir())
 
 
-def _gone(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return True
-    return state == "Z"
-
-
 def test_the_result_comes_back_and_progress_is_passed_on(child_module: str) -> None:
-    seen: list[tuple[int, int, str]] = []
+    steps: list[tuple[int, int, str]] = []
     result = run_limited(
-        f"{child_module}:answer", {"n": 3}, progress=lambda *step: seen.append(step)
+        f"{child_module}:answer", {"n": 3}, progress=lambda *step: steps.append(step)
     )
     assert result["arguments"] == {"n": 3}
     assert result["core"] == 0
     assert result["group"]
-    assert (1, 2, "half") in seen
+    assert (1, 2, "half") in steps
 
 
 def test_the_childs_environment_holds_none_of_the_callers_secrets(
@@ -56,12 +49,12 @@ def test_an_ml_error_is_raised_again_with_its_text(child_module: str, kind: type
         run_limited(f"{child_module}:refuse", {"kind": kind.__name__})
 
 
-def test_an_error_with_its_own_constructor_is_raised_again(child_module: str) -> None:
-    with pytest.raises(UnknownNameError, match="unknown encoder 'x'; known: a"):
+def test_an_error_with_a_custom_constructor_is_raised_again(child_module: str) -> None:
+    with pytest.raises(UnknownNameError, match=r"'x'.*a"):
         run_limited(f"{child_module}:refuse", {"kind": "UnknownNameError"})
 
 
-def test_a_subclass_from_elsewhere_comes_back_as_its_nearest_ml_error(child_module: str) -> None:
+def test_a_foreign_subclass_is_raised_as_its_nearest_ml_error(child_module: str) -> None:
     with pytest.raises(MlError, match="outside") as caught:
         run_limited(f"{child_module}:refuse_as_subclass", {})
     assert caught.value.code == "bad-input"
@@ -69,7 +62,7 @@ def test_a_subclass_from_elsewhere_comes_back_as_its_nearest_ml_error(child_modu
 
 @pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS])
 def test_a_crash_of_the_child_is_a_damaged_file(child_module: str, number: int) -> None:
-    with pytest.raises(CorruptFileError, match="the decoder crashed on this file"):
+    with pytest.raises(CorruptFileError, match="crashed"):
         run_limited(f"{child_module}:crash", {"number": int(number)})
 
 
@@ -78,11 +71,9 @@ def test_a_kill_by_the_system_is_named(child_module: str) -> None:
         run_limited(f"{child_module}:crash", {"number": int(signal.SIGKILL)})
 
 
-def test_a_child_that_hangs_is_killed_with_its_own_children(
-    child_module: str, tmp_path: Path
-) -> None:
+def test_a_hanging_child_is_killed_with_its_children(child_module: str, tmp_path: Path) -> None:
     pids = tmp_path / "pids"
-    with pytest.raises(LimitExceededError, match="took over 2 s"):
+    with pytest.raises(LimitExceededError, match="2 s"):
         run_limited(
             f"{child_module}:hang",
             {"pid_path": str(pids)},
@@ -90,20 +81,16 @@ def test_a_child_that_hangs_is_killed_with_its_own_children(
             limits=Limits(wall_s=2),
         )
     for pid in map(int, pids.read_text().split()):
-        for _ in range(100):
-            if _gone(pid):
-                break
-            time.sleep(0.02)
-        assert _gone(pid)
+        assert has_exited(pid, within_s=5)
 
 
 def test_cpu_time_is_limited(child_module: str) -> None:
-    with pytest.raises(LimitExceededError, match="more than 1 s of CPU time"):
+    with pytest.raises(LimitExceededError, match="1 s"):
         run_limited(f"{child_module}:spin", {}, limits=Limits(cpu_s=1, wall_s=120))
 
 
 def test_memory_is_limited(child_module: str) -> None:
-    with pytest.raises(LimitExceededError, match=r"more than 1\.0 GiB of memory"):
+    with pytest.raises(LimitExceededError, match=r"1\.0 GiB"):
         run_limited(f"{child_module}:devour", {}, limits=Limits(memory_bytes=1024**3))
 
 
@@ -126,11 +113,11 @@ def test_cancelling_kills_the_child(child_module: str, tmp_path: Path) -> None:
         if pids.exists() and pids.read_text():
             raise CancelledError("stopped by the user")
 
-    with pytest.raises(CancelledError, match="stopped by the user"):
+    with pytest.raises(CancelledError, match="user"):
         run_limited(
             f"{child_module}:hang", {"pid_path": str(pids)}, writes=(tmp_path,), progress=cancel
         )
-    assert _gone(int(pids.read_text().split()[0]))
+    assert has_exited(int(pids.read_text().split()[0]), within_s=5)
 
 
 def test_a_bug_in_the_child_carries_its_traceback(child_module: str) -> None:
@@ -138,8 +125,8 @@ def test_a_bug_in_the_child_carries_its_traceback(child_module: str) -> None:
         run_limited(f"{child_module}:bug", {})
 
 
-def test_a_silent_exit_is_told(child_module: str) -> None:
-    with pytest.raises(RuntimeError, match="ended with status 3"):
+def test_a_silent_exit_is_reported(child_module: str) -> None:
+    with pytest.raises(RuntimeError, match="status 3"):
         run_limited(f"{child_module}:exit_silently", {})
 
 
@@ -153,7 +140,7 @@ def test_no_descriptor_is_left_open(child_module: str) -> None:
     assert _open_descriptors() == before
 
 
-def test_nothing_of_a_child_is_left_in_the_temporary_folder(
+def test_no_file_of_a_child_remains_in_the_temporary_folder(
     child_module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scratch = tmp_path / "scratch"

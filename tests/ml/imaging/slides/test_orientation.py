@@ -12,9 +12,9 @@ import tifffile
 from PIL import Image
 
 from ml.errors import UnsupportedFormatError
-from ml.imaging.deidentify.copy import deidentify
+from ml.imaging.deidentification.single_file import deidentify
 from ml.imaging.ingest import inspect_slide
-from ml.imaging.slides import open_slide
+from ml.imaging.slides.slide import open_slide
 from ml.imaging.slides.tiles import TileSource
 from ml.types import ImageU8
 
@@ -69,7 +69,7 @@ def everywhere(path: Path, folder: Path) -> dict[str, ImageU8]:
 
 @pytest.mark.parametrize("orientation", ORIENTATIONS)
 @pytest.mark.parametrize("compression", [None, "lzw", "deflate", "jpeg"])
-def test_the_whole_picture_is_upright_whatever_its_compression(
+def test_the_image_is_upright_for_every_compression(
     tmp_path: Path, gradient: ImageU8, orientation: int, compression: str | None
 ) -> None:
     path = write(tmp_path / "turned.tif", gradient, orientation, compression=compression)
@@ -79,7 +79,7 @@ def test_the_whole_picture_is_upright_whatever_its_compression(
 
 
 @pytest.mark.parametrize("orientation", ORIENTATIONS)
-def test_regions_of_a_turned_picture_are_its_pixels(
+def test_regions_of_a_rotated_image_are_its_pixels(
     tmp_path: Path, gradient: ImageU8, orientation: int
 ) -> None:
     path = write(tmp_path / "turned.tif", gradient, orientation, compression="lzw")
@@ -93,7 +93,7 @@ def test_regions_of_a_turned_picture_are_its_pixels(
 
 @pytest.mark.parametrize("orientation", ORIENTATIONS)
 @pytest.mark.parametrize("is_stated_once", [True, False])
-def test_reduced_pages_are_turned_as_the_first(
+def test_reduced_pages_are_rotated_like_the_first(
     tmp_path: Path, gradient: ImageU8, orientation: int, is_stated_once: bool
 ) -> None:
     path = tmp_path / "pyramid.tif"
@@ -112,7 +112,7 @@ def test_reduced_pages_are_turned_as_the_first(
 
 @pytest.mark.parametrize("orientation", ORIENTATIONS)
 @pytest.mark.parametrize("is_stated_once", [True, False])
-def test_levels_in_sub_ifds_are_turned_as_their_page(
+def test_levels_in_sub_ifds_are_rotated_like_their_page(
     tmp_path: Path, gradient: ImageU8, orientation: int, is_stated_once: bool
 ) -> None:
     path = tmp_path / "turned.ome.tif"
@@ -132,17 +132,17 @@ def test_levels_in_sub_ifds_are_turned_as_their_page(
     assert np.abs(found.astype(int) - gradient).mean() < 4
 
 
-def test_turned_colours_stored_apart_are_refused_by_name(tmp_path: Path, gradient: ImageU8) -> None:
+def test_rotated_planar_colours_are_refused_by_name(tmp_path: Path, gradient: ImageU8) -> None:
     planes = np.ascontiguousarray(stored(gradient, 6).transpose(2, 0, 1))
     options: Any = {"photometric": "rgb", "tile": (128, 128), "planarconfig": "separate"}
     tifffile.imwrite(tmp_path / "a.tif", planes, extratags=tag(6), metadata=None, **options)
-    with pytest.raises(UnsupportedFormatError, match="colours of a pixel together"):
+    with pytest.raises(UnsupportedFormatError, match="colours"):
         open_slide(tmp_path / "a.tif")
 
 
 @pytest.mark.parametrize("is_tiled", [True, False])
 @pytest.mark.parametrize("orientation", [3, 6, 8])
-def test_the_scale_is_turned_with_the_picture(
+def test_the_scale_is_rotated_with_the_image(
     tmp_path: Path, gradient: ImageU8, orientation: int, is_tiled: bool
 ) -> None:
     path = write(
@@ -158,9 +158,7 @@ def test_the_scale_is_turned_with_the_picture(
     assert found == pytest.approx((0.5, 0.625) if orientation == 3 else (0.625, 0.5))
 
 
-def test_turned_jpeg_tiles_do_not_go_out_as_they_are_stored(
-    tmp_path: Path, gradient: ImageU8
-) -> None:
+def test_rotated_jpeg_tiles_are_not_passed_through(tmp_path: Path, gradient: ImageU8) -> None:
     path = write(tmp_path / "turned.tif", gradient, 3, compression="jpeg")
     tifffile.imwrite(
         tmp_path / "upright.tif", gradient, photometric="rgb", tile=(128, 128), compression="jpeg"
@@ -171,7 +169,7 @@ def test_turned_jpeg_tiles_do_not_go_out_as_they_are_stored(
 
 
 @pytest.mark.parametrize("orientation", [0, 9])
-def test_an_orientation_of_no_meaning_turns_nothing(
+def test_an_undefined_orientation_is_ignored(
     tmp_path: Path, gradient: ImageU8, orientation: int
 ) -> None:
     tifffile.imwrite(

@@ -10,12 +10,12 @@ import pytest
 from PIL import Image
 
 from ml.errors import CorruptFileError, EmptyRegionError, ShapeError, UnsupportedFormatError
-from ml.imaging.slides import open_slide
 from ml.imaging.slides import slide as module
 from ml.imaging.slides.metadata import allowed_properties, mpp_from_resolution, plausible_mpp
 from ml.imaging.slides.pyramids import write_pyramid
+from ml.imaging.slides.slide import open_slide
 from ml.types import ImageU8
-from tests.ml.imaging.deidentify.support import write_svs
+from tests.ml.imaging.deidentification.support import write_svs
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def test_a_region_at_full_size_is_the_pixels_themselves(still: Path, gradient: I
     assert np.array_equal(region, gradient[50:250, 100:400])
 
 
-def test_what_lies_outside_is_white(still: Path, gradient: ImageU8) -> None:
+def test_pixels_outside_are_white(still: Path, gradient: ImageU8) -> None:
     with open_slide(still) as slide:
         region = slide.read_region((-20, -10), (60, 40), (60, 40))
         beyond = slide.read_region((5_000, 5_000), (60, 40), (30, 20))
@@ -54,7 +54,7 @@ def test_halving_averages_as_a_box_does(still: Path, gradient: ImageU8) -> None:
     assert np.abs(region - boxed).mean() < 1.5
 
 
-def test_scaling_keeps_positions(still: Path) -> None:
+def test_scaling_preserves_positions(still: Path) -> None:
     # red is linear in x: a column at output c covers source (c + .5) * scale
     with open_slide(still) as slide:
         region = slide.read_region((100, 100), (350, 350), (100, 100)).astype(float)
@@ -110,7 +110,7 @@ def test_an_output_without_bounds_is_refused(pyramid: Path) -> None:
 
 def test_a_video_is_no_slide(tmp_path: Path) -> None:
     (tmp_path / "v").write_bytes(b"\0\0\0\x18ftypisom" + bytes(100))
-    with pytest.raises(UnsupportedFormatError, match="is a video"):
+    with pytest.raises(UnsupportedFormatError, match="video"):
         open_slide(tmp_path / "v")
 
 
@@ -124,7 +124,7 @@ def test_a_damaged_tile_does_not_spoil_the_others(pyramid: Path) -> None:
     pyramid.write_bytes(data)
     with open_slide(pyramid) as slide:
         for _ in range(2):
-            with pytest.raises(CorruptFileError, match="cannot be decoded"):
+            with pytest.raises(CorruptFileError, match="decoded"):
                 slide.read_level(0, (640, 512), (128, 128))
             assert slide.read_level(0, (0, 0), (128, 128)).shape == (128, 128, 3)
 

@@ -14,8 +14,8 @@ import tifffile
 from PIL import Image, ImageCms
 
 from ml.imaging.formats.tiff import read_directories
-from ml.imaging.slides import open_slide
 from ml.imaging.slides.pyramids import write_pyramid
+from ml.imaging.slides.slide import open_slide
 from ml.imaging.slides.tiles import TileOutsideError, TileSource
 from ml.types import ImageU8
 from tests.threads import at_once
@@ -60,7 +60,7 @@ def _assert_as_openslide(path: Path, tolerance: int = 2) -> int:
 
 
 @pytest.mark.parametrize("quality", [75, 90])
-def test_our_own_pyramids_pass_through(tmp_path: Path, gradient: ImageU8, quality: int) -> None:
+def test_own_pyramids_pass_through(tmp_path: Path, gradient: ImageU8, quality: int) -> None:
     # below 90 libvips stores subsampled YCbCr, from 90 on RGB: both must show the same colours
     path = write_pyramid(gradient, tmp_path / "p.tif", tile_px=128, quality=quality)
     assert _assert_as_openslide(path) >= 20
@@ -131,7 +131,7 @@ def _profile(padding: int = 0) -> bytes:
 
 
 @pytest.mark.parametrize("padding", [0, 150_000])
-def test_an_icc_profile_of_any_length_is_kept(
+def test_an_icc_profile_of_any_length_is_copied(
     tmp_path: Path, gradient: ImageU8, padding: int
 ) -> None:
     profile = _profile(padding)

@@ -8,9 +8,10 @@ import av
 import numpy as np
 import pytest
 
-from ml.imaging.videos import probe_video, read_frame, transcode_h264
+from ml.imaging.videos.transcode import transcode_h264
+from ml.imaging.videos.video import probe_video, read_frame
 from ml.types import ArrayF64
-from tests.ml.imaging.videos.samples import (
+from tests.ml.imaging.videos.sample_files import (
     COLOURS,
     Tags,
     middles,
@@ -76,7 +77,7 @@ def _rendition_shows(path: Path, out: Path) -> None:
     ("name", "codec", "pix_fmt"),
     [("a.avi", "rawvideo", "bgr24"), ("a.mkv", "ffv1", "bgra"), ("a.mkv", "libx264rgb", "rgb24")],
 )
-def test_rgb_is_kept(tmp_path: Path, name: str, codec: str, pix_fmt: str) -> None:
+def test_rgb_is_preserved(tmp_path: Path, name: str, codec: str, pix_fmt: str) -> None:
     rgb = np.rint(patches(HD) * 255).astype(np.uint8)
     frame = av.VideoFrame.from_ndarray(rgb, format="rgb24").reformat(format=pix_fmt)
     path = write_video(tmp_path / name, frame, codec, options={"qp": "0"})
@@ -93,7 +94,7 @@ def test_rgb_is_kept(tmp_path: Path, name: str, codec: str, pix_fmt: str) -> Non
         ("a.mkv", "libx264", "gray", 16, 235),
     ],
 )
-def test_grey_is_kept(
+def test_grey_is_preserved(
     tmp_path: Path, name: str, codec: str, pix_fmt: str, black: int, white: int
 ) -> None:
     levels = np.repeat([0.0, 0.25, 0.5, 1.0], 64)[None].repeat(64, 0)

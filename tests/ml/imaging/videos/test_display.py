@@ -12,11 +12,12 @@ import pytest
 from PIL import Image
 
 from ml.imaging.ingest import POSTER_NAME, inspect_video
-from ml.imaging.videos import iter_frames, probe_video, read_frame, transcode_h264
 from ml.imaging.videos.filmstrip import HEIGHT_PX, filmstrip
-from ml.mosaic.sources import open_source
+from ml.imaging.videos.transcode import transcode_h264
+from ml.imaging.videos.video import iter_frames, probe_video, read_frame
+from ml.mosaic.frames.sources import open_source
 from ml.types import DisplayGeometry, ImageU8
-from tests.ml.imaging.videos.samples import (
+from tests.ml.imaging.videos.sample_files import (
     COLOURS,
     MATRICES,
     Matrix,
@@ -54,7 +55,7 @@ def rgb_frame(rgb: ImageU8) -> av.VideoFrame:
 
 @pytest.mark.parametrize("name", MATRICES)
 @pytest.mark.parametrize("suffix", [".mp4", ".mov"])
-def test_every_picture_is_oriented_as_the_display_matrix_says(
+def test_every_picture_is_oriented_by_the_display_matrix(
     tmp_path: Path, name: str, suffix: str
 ) -> None:
     frame = rgb_frame(corners())
@@ -179,7 +180,7 @@ def test_an_absurd_pixel_shape_is_ignored_with_a_warning(tmp_path: Path, aspect:
     assert any(stated in warning for warning in info.warnings)
 
 
-def test_the_container_goes_before_the_codec(tmp_path: Path) -> None:
+def test_the_container_has_precedence_over_the_codec(tmp_path: Path) -> None:
     """Write as FFmpeg does: a container can be mended without encoding the stream again."""
     path = write_video(tmp_path / "a.mp4", rgb_frame(corners()), "libx264", aspect=Fraction(4, 3))
     data = path.read_bytes()

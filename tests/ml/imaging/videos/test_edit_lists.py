@@ -10,10 +10,11 @@ import av
 import numpy as np
 import pytest
 
-from ml.imaging.videos import iter_frames, probe_video, read_frame, transcode_h264
-from ml.imaging.videos.extent import is_cut
+from ml.imaging.videos.transcode import transcode_h264
+from ml.imaging.videos.truncation import is_cut
+from ml.imaging.videos.video import iter_frames, probe_video, read_frame
 from tests.ml.imaging.conftest import number_of
-from tests.ml.imaging.videos.test_addressing import KEEP, Recipe, write
+from tests.ml.imaging.videos.test_frame_access import KEEP, Recipe, write
 
 MakeVideo = Callable[..., Path]
 TRIMMED = 20  # frames before the first that is shown

@@ -9,8 +9,8 @@ import av
 import numpy as np
 import pytest
 
-from ml.imaging.videos import probe_video
 from ml.imaging.videos.filmstrip import HEIGHT_PX, evenly, filmstrip, frames_near
+from ml.imaging.videos.video import probe_video
 
 FRAMES, GOP = 30, 10
 
@@ -44,13 +44,13 @@ def test_of_a_long_video_each_is_the_key_frame_before_it(video: Path) -> None:
     assert greys == pytest.approx([8 * at for at in (0, 0, 10, 20, 20)], abs=5)
 
 
-def test_what_does_not_decode_repeats_the_last(video: Path) -> None:
+def test_an_undecodable_frame_repeats_the_last(video: Path) -> None:
     table = probe_video(video).frames
     strip = filmstrip(video, table, [0, 5, len(table) + 9_999], is_long=False)
     assert (strip[:, 120:240] == strip[:, 240:]).all()
 
 
-def test_each_frame_comes_with_its_own_index(video: Path) -> None:
-    table, wanted = probe_video(video).frames, [0, 1, 7, 13, 29]
-    assert [at for at, _ in frames_near(video, table, wanted, is_long=False)] == wanted
-    assert [at for at, _ in frames_near(video, table, wanted, is_long=True)] == [0, 0, 0, 10, 20]
+def test_each_frame_has_its_index(video: Path) -> None:
+    table, indices = probe_video(video).frames, [0, 1, 7, 13, 29]
+    assert [at for at, _ in frames_near(video, table, indices, is_long=False)] == indices
+    assert [at for at, _ in frames_near(video, table, indices, is_long=True)] == [0, 0, 0, 10, 20]

@@ -1,4 +1,4 @@
-"""Small transformers to describe with: our own, and of the published shapes."""
+"""Small vision transformers: ours, and of the published architectures."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ KINDS = {
         "num_register_tokens": 4,
     },
 }
-"""What sets the published variants apart: giant's gated layers, the four register tokens."""
+"""Differences of the published variants: gated layers of giant, four register tokens."""
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,7 @@ def dinov2(tmp_path_factory):
 
 @pytest.fixture(scope="module", params=sorted(KINDS))
 def published(request, tmp_path_factory):
-    """A folder as the hub holds it: config.json and safetensors, random weights."""
+    """A folder as on the hub, with random weights."""
     from transformers import AutoConfig, AutoModel
 
     torch.manual_seed(0)

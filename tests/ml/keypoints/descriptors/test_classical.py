@@ -1,4 +1,4 @@
-"""Descriptors at given points: one finite row a point, whatever OpenCV drops or reorders."""
+"""Hand-crafted descriptors at given points."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from ml.geometry import transform_points
-from ml.keypoints import DetectorConfig, detect_keypoints, load_descriptor
+from ml.keypoints import load_descriptor
 from ml.keypoints.descriptors.classical import CLASSICAL_NAMES
+from ml.keypoints.detect import DetectorConfig, detect_keypoints
 from ml.keypoints.match import match_descriptors
 from ml.keypoints.pixels import equalise, to_grey
 from ml.types import Keypoints
@@ -36,9 +37,7 @@ def test_the_order_of_points_does_not_change_their_rows(name: str, vessels: np.n
 
 
 @pytest.mark.parametrize("name", ["sift", "akaze"])
-def test_rows_away_from_the_border_equal_what_opencv_computes_while_detecting(
-    name: str, vessels: np.ndarray
-) -> None:
+def test_rows_away_from_the_border_equal_those_of_opencv(name: str, vessels: np.ndarray) -> None:
     feature = cv2.SIFT.create() if name == "sift" else cv2.AKAZE.create()
     raw, values = feature.detectAndCompute(equalise(to_grey(vessels)), None)
     column = {k: np.array([getattr(p, k) for p in raw], np.float32) for k in ("response", "size")}
@@ -58,7 +57,7 @@ def test_rows_away_from_the_border_equal_what_opencv_computes_while_detecting(
     assert (np.linalg.norm(ours - theirs, axis=1)[inner] < 0.1).mean() >= 0.8
 
 
-def test_gradients_are_of_unit_length_and_bits_differ_by_their_share(vessels: np.ndarray) -> None:
+def test_rows_of_gradients_have_unit_length_and_bits_a_scaled_distance(vessels: np.ndarray) -> None:
     points = detect_keypoints(vessels, config=DetectorConfig(max_keypoints=40))
     for name in ("sift", "kaze"):
         rows = load_descriptor(name).describe(vessels, points.xy, points.response)
@@ -70,7 +69,7 @@ def test_gradients_are_of_unit_length_and_bits_differ_by_their_share(vessels: np
 
 
 @pytest.mark.parametrize("name", CLASSICAL_NAMES)
-def test_a_turned_image_keeps_its_matches(name: str, vessels: np.ndarray) -> None:
+def test_a_rotated_image_has_the_same_matches(name: str, vessels: np.ndarray) -> None:
     points = detect_keypoints(vessels, config=DetectorConfig(max_keypoints=200))
     inner = ((points.xy > 60) & (points.xy < (420, 300))).all(axis=1)
     xy, response = points.xy[inner], points.response[inner]
@@ -92,7 +91,7 @@ def test_no_points_give_no_rows(vessels: np.ndarray) -> None:
     assert rows.shape == (0, 64)
 
 
-def test_a_flat_image_gives_no_nan() -> None:
+def test_a_flat_image_gives_finite_rows() -> None:
     flat = np.full((64, 64), 90, np.uint8)
     xy = np.array([[32, 32]], np.float32)
     for name in CLASSICAL_NAMES:

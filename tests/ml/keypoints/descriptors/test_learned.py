@@ -1,4 +1,4 @@
-"""The learned descriptors: what they return, and what their weights files refuse."""
+"""Learned descriptors and their weights files."""
 
 from __future__ import annotations
 
@@ -13,12 +13,7 @@ from safetensors.torch import load_file, save_file
 from ml.errors import ShapeError, WeightsError
 from ml.files import WEIGHTS_FOLDER
 from ml.geometry import transform_points
-from ml.keypoints import (
-    DetectorConfig,
-    detect_keypoints,
-    load_descriptor,
-    match_descriptors,
-)
+from ml.keypoints import load_descriptor
 from ml.keypoints.descriptors import learned
 from ml.keypoints.descriptors.learned import LearnedDescriptor, descriptor_from_file
 from ml.keypoints.descriptors.learned_weights import (
@@ -27,6 +22,8 @@ from ml.keypoints.descriptors.learned_weights import (
     read_descriptor,
     save_descriptor,
 )
+from ml.keypoints.detect import DetectorConfig, detect_keypoints
+from ml.keypoints.match import match_descriptors
 from ml.networks.keypoint_cnn import KeypointCnn, KeypointCnnConfig
 from ml.networks.keypoint_gnn import KeypointGnn, KeypointGnnConfig
 from ml.networks.triplet_cnn import TripletCnn, TripletCnnConfig
@@ -61,7 +58,7 @@ def described(descriptor: LearnedDescriptor, image: np.ndarray, xy: np.ndarray) 
     return descriptor.describe(image, xy.astype(np.float32), np.ones(len(xy), np.float32))
 
 
-def test_rows_are_of_unit_length_and_those_of_points_outside_are_zero(descriptor, image):
+def test_rows_have_unit_length_and_are_zero_for_points_outside(descriptor, image):
     xy = np.array([[10, 10], [-1, 5], [119, 89], [119.5, 5], [60.3, 40.7]])
     rows = described(descriptor, image, xy)
     assert rows.shape == (5, descriptor.dim)
@@ -69,7 +66,7 @@ def test_rows_are_of_unit_length_and_those_of_points_outside_are_zero(descriptor
     assert np.allclose(np.linalg.norm(rows, axis=1), [1, 0, 1, 0, 1], atol=1e-5)
 
 
-def test_no_point_and_one_point_and_a_black_image_give_rows_without_nan(descriptor):
+def test_zero_points_one_point_and_a_black_image_give_finite_rows(descriptor):
     black = np.zeros((40, 30), np.uint8)
     assert described(descriptor, black, np.zeros((0, 2))).shape == (0, descriptor.dim)
     row = described(descriptor, black, np.array([[5.0, 5.0]]))
@@ -77,7 +74,7 @@ def test_no_point_and_one_point_and_a_black_image_give_rows_without_nan(descript
     assert np.isfinite(row).all()
 
 
-def test_colour_alpha_and_depth_do_not_matter_where_the_grey_is_the_same(descriptor, image):
+def test_colour_alpha_and_depth_do_not_change_the_rows_of_equal_grey(descriptor, image):
     xy = np.array([[30.0, 40.0], [70.0, 50.0]])
     expected = described(descriptor, image, xy)
     for other in (
@@ -90,12 +87,12 @@ def test_colour_alpha_and_depth_do_not_matter_where_the_grey_is_the_same(descrip
     assert np.isfinite(deep).all()
 
 
-def test_the_least_image_is_described(descriptor):
+def test_the_smallest_image_is_described(descriptor):
     tiny = np.random.default_rng(1).integers(0, 255, (16, 16), dtype=np.uint8)
     assert np.isfinite(described(descriptor, tiny, np.array([[8.0, 8.0]]))).all()
 
 
-def test_detected_key_points_are_described_as_given_ones(descriptor, image):
+def test_key_points_and_points_have_equal_rows(descriptor, image):
     xy = np.array([[30, 40], [70, 50]], np.float32)
     one = np.ones(2, np.float32)
     detected = Keypoints(xy, one, 9 * one, 45 * one)
@@ -103,14 +100,14 @@ def test_detected_key_points_are_described_as_given_ones(descriptor, image):
     assert np.array_equal(rows, descriptor.describe(image, xy, one))
 
 
-def test_points_of_another_shape_are_refused(descriptor, image):
+def test_points_of_another_shape_raise_an_error(descriptor, image):
     with pytest.raises(ShapeError, match=r"xy: expected \(N, 2\), got \(2, 3\)"):
         descriptor.describe(image, np.zeros((2, 3), np.float32), np.ones(2, np.float32))
     with pytest.raises(ShapeError, match="response"):
         descriptor.describe(image, np.zeros((2, 2), np.float32), np.ones(3, np.float32))
 
 
-def test_an_image_in_parts_gives_the_rows_of_the_whole(monkeypatch):
+def test_tiles_do_not_change_the_rows(monkeypatch):
     made = stored("cnn")
     assert isinstance(made.network, KeypointCnn)
     network = made.network.eval()
@@ -118,23 +115,23 @@ def test_an_image_in_parts_gives_the_rows_of_the_whole(monkeypatch):
     grey = rng.integers(0, 255, (420, 500), dtype=np.uint8)
     xy = (rng.random((40, 2)) * (499, 419)).astype(np.float32)
     with torch.no_grad():
-        whole = learned.over_image(network, grey, xy)
+        expected = learned.describe_dense(network, grey, xy)
         monkeypatch.setattr(learned, "TILE_PX", 160)
-        parts = learned.over_image(network, grey, xy)
+        parts = learned.describe_dense(network, grey, xy)
     assert len(list(learned._parts(grey, xy, step=8))) > 6
-    assert torch.allclose(parts, whole, atol=1e-5)
+    assert torch.allclose(parts, expected, atol=1e-5)
 
 
-def test_patches_in_chunks_are_the_same_patches(monkeypatch, image):
+def test_chunks_do_not_change_the_rows(monkeypatch, image):
     made = stored("triplet")
     descriptor = LearnedDescriptor(made.name, made.network)
     xy = np.random.default_rng(3).uniform(5, 85, (7, 2))
-    whole = described(descriptor, image, xy)
+    expected = described(descriptor, image, xy)
     monkeypatch.setattr(learned, "PATCH_CHUNK", 3)
-    assert np.allclose(described(descriptor, image, xy), whole, atol=1e-5)
+    assert np.allclose(described(descriptor, image, xy), expected, atol=1e-5)
 
 
-def test_other_weights_are_loaded_by_name_and_file_and_go_by_both(tmp_path, image):
+def test_other_weights_are_loaded_and_named_by_name_and_file(tmp_path, image):
     file = tmp_path / "w.safetensors"
     save_descriptor(file, stored("graph"))
     found = load_descriptor(f"graph:{file}")
@@ -142,14 +139,14 @@ def test_other_weights_are_loaded_by_name_and_file_and_go_by_both(tmp_path, imag
     xy = np.array([[30.0, 40.0], [70.0, 50.0]])
     again = descriptor_from_file(file)
     assert np.array_equal(described(found, image, xy), described(again, image, xy))
-    with pytest.raises(WeightsError, match=r"w\.safetensors: holds graph, expected cnn"):
+    with pytest.raises(WeightsError, match=r"w\.safetensors.*graph.*cnn"):
         load_descriptor(f"cnn:{file}")
     with pytest.raises(WeightsError, match="none"):
         load_descriptor(f"cnn:{tmp_path}/none.safetensors")
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_saved_and_loaded_the_rows_are_the_same_up_to_half_precision(name, tmp_path, image):
+def test_weights_round_trip_up_to_half_precision(name, tmp_path, image):
     made = stored(name)
     save_descriptor(tmp_path / "w.safetensors", made)
     back = descriptor_from_file(tmp_path / "w.safetensors")
@@ -160,7 +157,7 @@ def test_saved_and_loaded_the_rows_are_the_same_up_to_half_precision(name, tmp_p
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_in_half_precision_the_rows_are_nearly_the_same(name, image, fast):
+def test_half_precision_agrees_with_the_reference(name, image, fast):
     xy = np.array([[30, 40], [70, 50], [100, 20]])
     reference, made = stored(name), stored(name)
     exact = LearnedDescriptor(name, reference.network, graph=reference.graph)
@@ -180,63 +177,63 @@ def changed(path, *, metadata=None, tensors=None) -> None:
     from safetensors import safe_open
 
     with safe_open(path, framework="pt") as file:
-        kept = dict(file.metadata())
-    save_file((tensors or load_file)(path), path, metadata=(metadata or dict)(kept))
+        original = dict(file.metadata())
+    save_file((tensors or load_file)(path), path, metadata=(metadata or dict)(original))
 
 
-def test_a_missing_or_damaged_file_is_refused(tmp_path):
-    with pytest.raises(WeightsError, match=r"cnn.safetensors: no such weights file"):
+def test_a_missing_or_damaged_file_raises_an_error(tmp_path):
+    with pytest.raises(WeightsError, match=r"cnn\.safetensors"):
         read_descriptor(tmp_path / "cnn.safetensors")
     (tmp_path / "cnn.safetensors").write_bytes(b"nothing")
-    with pytest.raises(WeightsError, match="not a safetensors file, or damaged"):
+    with pytest.raises(WeightsError, match="safetensors"):
         read_descriptor(tmp_path / "cnn.safetensors")
 
 
-def test_another_architecture_is_refused(weights):
+def test_another_architecture_raises_an_error(weights):
     changed(weights, metadata=lambda m: {**m, "architecture": "roi-gcn"})
-    with pytest.raises(WeightsError, match="architecture 'roi-gcn', expected 'triplet-cnn' or"):
+    with pytest.raises(WeightsError, match=r"'roi-gcn'.*'triplet-cnn'"):
         read_descriptor(weights)
 
 
-def test_unknown_and_missing_keys_are_refused(weights):
+def test_unknown_and_missing_keys_raise_an_error(weights):
     changed(weights, metadata=lambda m: {**m, "mood": "good"})
-    with pytest.raises(WeightsError, match="with unknown key 'mood'"):
+    with pytest.raises(WeightsError, match="'mood'"):
         read_descriptor(weights)
     changed(weights, metadata=lambda m: {k: v for k, v in m.items() if k not in ("mood", "ratio")})
-    with pytest.raises(WeightsError, match="metadata without 'ratio'"):
+    with pytest.raises(WeightsError, match="'ratio'"):
         read_descriptor(weights)
 
 
-def test_an_unknown_key_of_the_configuration_is_refused(weights):
+def test_an_unknown_key_of_the_configuration_raises_an_error(weights):
     def more(metadata):
         network = {**json.loads(metadata["network"]), "depth": 3}
         return {**metadata, "network": json.dumps(network)}
 
     changed(weights, metadata=more)
-    with pytest.raises(WeightsError, match="network: unknown key 'depth'; known: dim, map_px"):
+    with pytest.raises(WeightsError, match=r"'depth'.*dim, map_px"):
         read_descriptor(weights)
 
 
-def test_weights_that_do_not_fit_or_are_not_finite_are_refused(weights):
+def test_weights_of_another_size_or_not_finite_raise_an_error(weights):
     def cut(path):
         return {k: v[:1] if k == "network.last.weight" else v for k, v in load_file(path).items()}
 
-    kept = weights.read_bytes()
+    original = weights.read_bytes()
     changed(weights, tensors=cut)
     with pytest.raises(WeightsError, match=r"'network.last.weight': expected \(6, 7, 8, 8\)"):
         read_descriptor(weights)
-    weights.write_bytes(kept)
+    weights.write_bytes(original)
 
     def spoilt(path):
         return {k: v / 0 if v.is_floating_point() else v for k, v in load_file(path).items()}
 
     changed(weights, tensors=spoilt)
-    with pytest.raises(WeightsError, match="holds NaN or infinity"):
+    with pytest.raises(WeightsError, match="NaN"):
         read_descriptor(weights)
 
 
-@pytest.mark.parametrize(("name", "least"), [("triplet", 0.5), ("cnn", 0.8), ("graph", 0.8)])
-def test_the_shipped_weights_match_a_turned_and_tilted_image(name, least, vessels, warped_vessels):
+@pytest.mark.parametrize(("name", "min_matches"), [("triplet", 0.5), ("cnn", 0.8), ("graph", 0.8)])
+def test_the_shipped_weights_match_a_warped_image(name, min_matches, vessels, warped_vessels):
     warped, matrix = warped_vessels
     found = detect_keypoints(vessels, config=DetectorConfig("sift", max_keypoints=200))
     moved = transform_points(matrix, found.xy).astype(np.float32)
@@ -251,7 +248,7 @@ def test_the_shipped_weights_match_a_turned_and_tilted_image(name, least, vessel
     )
     there = moved[inside]
     error = np.linalg.norm(there[pairs[:, 0]] - there[pairs[:, 1]], axis=1)
-    assert (error <= 5).mean() >= least
+    assert (error <= 5).mean() >= min_matches
 
 
 def test_the_shipped_weights_are_a_few_megabytes():

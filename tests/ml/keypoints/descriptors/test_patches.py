@@ -14,14 +14,14 @@ def grey() -> np.ndarray:
     return cv2.GaussianBlur(noise, (0, 0), 2.0)
 
 
-def test_an_upright_patch_is_the_window_itself(grey):
+def test_an_upright_patch_equals_the_window(grey):
     # Side 8 around (40.5, 30.5): pixel centres at 37..44 and 27..34.
     patch = cut_patches(grey, np.array([[40.5, 30.5]], np.float32), side_px=8, support_px=8.0)
     assert patch.shape == (1, 1, 8, 8)
     np.testing.assert_allclose(patch[0, 0].numpy() * 255, grey[27:35, 37:45], atol=1e-2)
 
 
-def test_a_patch_turned_with_its_image_stays_the_same(grey):
+def test_a_patch_rotated_with_its_image_is_unchanged(grey):
     turned = cv2.rotate(grey, cv2.ROTATE_90_CLOCKWISE)  # (x, y) -> (H - 1 - y, x)
     xy = np.array([[40.0, 30.0]], np.float32)
     moved = np.array([[95.0 - 30.0, 40.0]], np.float32)
@@ -38,7 +38,7 @@ def test_a_large_support_is_smoothed_before_it_is_sampled():
     assert float(patch.std()) < 0.02
 
 
-def test_many_patches_are_those_cut_one_by_one_and_none_are_none(grey):
+def test_many_patches_equal_single_ones(grey):
     rng = np.random.default_rng(1)
     xy = rng.uniform(0, 90, (20, 2)).astype(np.float32)
     support = rng.uniform(8, 80, 20).astype(np.float32)
@@ -56,7 +56,7 @@ def test_many_patches_are_those_cut_one_by_one_and_none_are_none(grey):
     assert cut_patches(grey, xy[:0], side_px=16, support_px=8.0).shape == (0, 1, 16, 16)
 
 
-def test_angles_of_another_number_are_refused(grey):
+def test_another_number_of_angles_raises_an_error(grey):
     with pytest.raises(ShapeError, match="angle_deg"):
         cut_patches(
             grey,
@@ -68,8 +68,8 @@ def test_angles_of_another_number_are_refused(grey):
 
 
 @pytest.mark.parametrize("shape", [(3,), (2, 2), (2, 1), (0,)])
-def test_supports_of_another_number_are_refused(grey, shape):
-    with pytest.raises(ShapeError, match=r"support_px: expected one number or \(2,\), got"):
+def test_another_number_of_supports_raises_an_error(grey, shape):
+    with pytest.raises(ShapeError, match="support_px"):
         cut_patches(
             grey, np.zeros((2, 2), np.float32), side_px=8, support_px=np.ones(shape, np.float32)
         )

@@ -1,4 +1,4 @@
-"""Points of a wrong shape are refused; those outside the image are known."""
+"""Validation of points."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ml.keypoints.descriptors.points import inside_image
 
 
 @pytest.mark.parametrize("name", ["orb", "tessera", "cnn", "vit"])
-def test_points_of_a_wrong_shape_are_refused(name: str, vessels: np.ndarray) -> None:
+def test_points_of_another_shape_raise_an_error(name: str, vessels: np.ndarray) -> None:
     descriptor = load_descriptor(name)
     with pytest.raises(ShapeError, match=r"xy: expected \(N, 2\), got \(3,\)"):
         descriptor.describe(vessels, np.zeros(3, np.float32), np.zeros(3, np.float32))

@@ -55,7 +55,7 @@ def _ones(xy: np.ndarray) -> np.ndarray:
 
 
 def _right(d: TesseraDescriptor, *views: tuple[np.ndarray, np.ndarray]) -> float:
-    """Share of the points of the first (image, xy) whose nearest in the second is their own."""
+    """Share of the points whose nearest descriptor in the second image is the same point."""
     rows_a, rows_b = (d.describe(image, xy, _ones(xy)) for image, xy in views)
     return float(((rows_a @ rows_b.T).argmax(axis=1) == np.arange(len(rows_a))).mean())
 
@@ -68,11 +68,13 @@ def _turned(image: np.ndarray, xy: np.ndarray, angle_deg: float) -> tuple[np.nda
     )
 
 
-def test_it_is_known_by_its_name() -> None:
+def test_it_is_loaded_by_its_name() -> None:
     assert load_descriptor("tessera").name == "tessera"
 
 
-def test_a_quarter_turn_changes_little(descriptor: TesseraDescriptor, image: np.ndarray) -> None:
+def test_descriptors_are_nearly_invariant_to_rotation(
+    descriptor: TesseraDescriptor, image: np.ndarray
+) -> None:
     centre = np.array([[150, 150]], np.float32)
     upright = descriptor.describe(image, centre, _ones(centre))
     turned = descriptor.describe(np.ascontiguousarray(np.rot90(image)), centre, _ones(centre))
@@ -80,23 +82,23 @@ def test_a_quarter_turn_changes_little(descriptor: TesseraDescriptor, image: np.
 
 
 @pytest.mark.parametrize("angle_deg", [10.0, 37.0, 45.0, 120.0, 180.0])
-def test_points_find_themselves_in_the_turned_image(
+def test_points_match_themselves_in_a_rotated_image(
     descriptor: TesseraDescriptor, image: np.ndarray, xy: np.ndarray, angle_deg: float
 ) -> None:
     assert _right(descriptor, (image, xy), _turned(image, xy, angle_deg)) >= 0.98
 
 
 @pytest.mark.parametrize("size", [3, 9, 15])
-def test_points_find_themselves_in_the_blurred_image(
+def test_points_match_themselves_in_a_blurred_image(
     descriptor: TesseraDescriptor, image: np.ndarray, xy: np.ndarray, size: int
 ) -> None:
     assert _right(descriptor, (image, xy), (cv2.blur(image, (size, 1)), xy)) >= 0.95
 
 
-def test_position_is_no_input(
+def test_descriptors_do_not_depend_on_the_position(
     descriptor: TesseraDescriptor, image: np.ndarray, xy: np.ndarray
 ) -> None:
-    """The same tissue elsewhere in the image, in another order: the same vectors."""
+    """Equal tissue at another position, with points in another order."""
     image, xy = cv2.resize(image, None, fx=2, fy=2), 2 * xy
     xy = xy[(np.abs(xy - 300) < 80).all(axis=1)]  # whose widest support lies inside
     moved = cv2.copyMakeBorder(image, 64, 0, 192, 0, cv2.BORDER_REFLECT_101)
@@ -106,7 +108,7 @@ def test_position_is_no_input(
     np.testing.assert_allclose(a, b, atol=2e-3)
 
 
-def test_the_angle_is_not_used_and_the_scale_is(
+def test_the_scale_is_used_and_the_angle_is_not(
     descriptor: TesseraDescriptor, image: np.ndarray, xy: np.ndarray
 ) -> None:
     some = np.full(len(xy), 8, np.float32)
@@ -117,14 +119,12 @@ def test_the_angle_is_not_used_and_the_scale_is(
     assert np.abs(descriptor.describe_keypoints(image, wider) - expected).max() > 1e-2
 
 
-def test_the_support_grows_with_the_scale_within_bounds_by_hand() -> None:
+def test_the_support_equals_hand_worked_values() -> None:
     sizes = np.array([8.0, 16.0, 0.1, 1000.0, -1.0, np.nan], np.float32)
     np.testing.assert_allclose(zoom_of(sizes), [1, 2**0.7, 0.6, 2.2, 1, 1], rtol=1e-5)
 
 
-def test_an_image_twice_as_large_is_described_alike_at_twice_the_scale(
-    image: np.ndarray, xy: np.ndarray
-) -> None:
+def test_descriptors_are_similar_at_twice_the_scale(image: np.ndarray, xy: np.ndarray) -> None:
     grid = PolarGrid(rings=8, angles=16, radius_px=32.0, core_px=8.0)
     large = cv2.resize(image, (602, 602), interpolation=cv2.INTER_CUBIC)
     zoom = np.full(len(xy), 2, np.float32)
@@ -133,7 +133,7 @@ def test_an_image_twice_as_large_is_described_alike_at_twice_the_scale(
     assert np.abs(a - b).mean() < 0.08
 
 
-def test_colour_depth_and_alpha_of_one_picture_agree(
+def test_colour_depth_and_alpha_do_not_change_descriptors(
     descriptor: TesseraDescriptor, image: np.ndarray, xy: np.ndarray
 ) -> None:
     grey = descriptor.describe(image, xy, _ones(xy))
@@ -143,7 +143,7 @@ def test_colour_depth_and_alpha_of_one_picture_agree(
     assert (deep * grey).sum(axis=1).min() > 0.97
 
 
-def test_no_points_one_point_and_points_outside(
+def test_zero_points_one_point_and_points_outside_are_accepted(
     descriptor: TesseraDescriptor, image: np.ndarray
 ) -> None:
     none = np.zeros((0, 2), np.float32)
@@ -163,7 +163,7 @@ def test_a_flat_image_gives_rows_that_never_match(
     assert not descriptor.describe(flat, points, _ones(points)).any()
 
 
-def test_points_that_are_not_finite_are_refused(
+def test_points_that_are_not_finite_raise_an_error(
     descriptor: TesseraDescriptor, image: np.ndarray
 ) -> None:
     with pytest.raises(ShapeError, match="finite"):
@@ -179,7 +179,9 @@ def test_a_panorama_of_ten_thousand_pixels_is_described(descriptor: TesseraDescr
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-4)
 
 
-def test_weights_survive_a_round_trip(tmp_path: Path, image: np.ndarray, xy: np.ndarray) -> None:
+def test_weights_round_trip_through_a_file(
+    tmp_path: Path, image: np.ndarray, xy: np.ndarray
+) -> None:
     torch.manual_seed(0)
     network = TesseraNet(TINY)
     save_tessera(tmp_path / "w.safetensors", name="tessera", version="1", network=network)
@@ -189,18 +191,18 @@ def test_weights_survive_a_round_trip(tmp_path: Path, image: np.ndarray, xy: np.
     np.testing.assert_allclose(loaded.describe(image, xy, _ones(xy)), expected, atol=2e-2)
 
 
-def test_damaged_or_foreign_weights_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(WeightsError, match="no such weights file"):
+def test_damaged_or_other_weights_raise_an_error(tmp_path: Path) -> None:
+    with pytest.raises(WeightsError, match="weights file"):
         load_tessera(tmp_path / "none.safetensors")
     (tmp_path / "bad.safetensors").write_bytes(b"12345678")
     with pytest.raises(WeightsError, match="damaged"):
         load_tessera(tmp_path / "bad.safetensors")
     save_file({"x": np.zeros(1, np.float32)}, tmp_path / "other.safetensors")
-    with pytest.raises(WeightsError, match="'unknown', expected 'tessera'"):
+    with pytest.raises(WeightsError, match=r"'unknown'.*'tessera'"):
         load_tessera(tmp_path / "other.safetensors")
 
 
-def test_unknown_keys_and_other_sizes_are_refused(tmp_path: Path) -> None:
+def test_unknown_keys_and_other_sizes_raise_an_error(tmp_path: Path) -> None:
     save_tessera(tmp_path / "w.safetensors", name="tessera", version="1", network=TesseraNet(TINY))
     tensors = load_file(tmp_path / "w.safetensors")
     for values, message in (
@@ -218,7 +220,7 @@ def test_unknown_keys_and_other_sizes_are_refused(tmp_path: Path) -> None:
             load_tessera(tmp_path / "v.safetensors")
 
 
-def test_in_batches_and_half_precision_the_rows_are_nearly_the_same(descriptor, image, xy, fast):
+def test_batches_in_half_precision_agree_with_the_reference(descriptor, image, xy, fast):
     quick = load_tessera(WEIGHTS)
     quick = TesseraDescriptor(quick.network, compute=fast)
     reference, rows = (d.describe(image, xy, _ones(xy)) for d in (descriptor, quick))

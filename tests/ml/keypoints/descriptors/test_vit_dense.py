@@ -1,4 +1,4 @@
-"""Dense matching by ``vit``: mutual patches against loops, known shifts, switches."""
+"""Dense matching by ``vit``."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def texture(shape, seed=0):
 
 
 class Ramp(torch.nn.Module):
-    """A stand-in whose descriptor of a patch is its mean colour."""
+    """Simulated network whose descriptor of a patch is its mean colour."""
 
     width, patch_px = 3, 4
     config = VitConfig(max_tokens=400)
@@ -37,7 +37,7 @@ class Ramp(torch.nn.Module):
         return torch.nn.functional.normalize(means, dim=1)
 
 
-def test_mutual_patches_agree_with_loops():
+def test_mutual_patches_equal_a_slow_version():
     rng = np.random.default_rng(0)
     a, b = (rng.normal(0, 1, (n, 4)).astype(np.float32) for n in (1500, 40))
     similarity = a @ b.T
@@ -52,20 +52,20 @@ def test_mutual_patches_agree_with_loops():
     assert np.allclose(value, similarity[pairs[:, 0], pairs[:, 1]])
 
 
-def test_mutual_patches_of_nothing_are_none():
+def test_no_patches_give_no_pairs():
     none, some = np.zeros((0, 4), np.float32), np.ones((3, 4), np.float32)
     for a, b in ((none, some), (some, none), (none, none)):
         assert mutual_patches(a, b)[0].shape == (0, 2)
 
 
-def test_identical_images_match_patches_with_themselves(tiny):
+def test_identical_images_match_in_place(tiny):
     image = texture((60, 80))
     found = match_dense(image, image, descriptor=tiny, config=DenseConfig(ratio=0.0))
     assert len(found) >= 0.98 * 15 * 20 and np.allclose(found.score, 1, atol=1e-4)
     assert np.allclose(found.xy_a, found.xy_b, atol=1e-3)
 
 
-def test_refinement_finds_the_shift_within_a_patch():
+def test_refinement_estimates_the_shift_within_a_patch():
     # b shows the scene 1 px further left than a: x_a = x_b + 1
     scene = texture((80, 101))
     a, b = scene[:, :-1], scene[:, 1:]
@@ -81,7 +81,7 @@ def test_refinement_finds_the_shift_within_a_patch():
     assert np.median(np.abs(away - (1, 0)).max(axis=1)) < 0.2
 
 
-def test_the_threshold_and_the_resampling_are_switches(tiny):
+def test_threshold_and_resampling_change_the_matches(tiny):
     a, b = texture((60, 80)), texture((60, 80), 1)
     all_ = match_dense(a, b, descriptor=tiny, config=DenseConfig(ratio=0.0, refine=False))
     sure = match_dense(
@@ -95,7 +95,7 @@ def test_the_threshold_and_the_resampling_are_switches(tiny):
         match_dense(a, b, descriptor=tiny, config=DenseConfig(resample=0))
 
 
-def test_a_ratio_asks_for_the_nearest_rival_elsewhere_as_loops_do():
+def test_distance_ratios_equal_a_slow_version():
     rng = np.random.default_rng(0)
     a, b = (rng.normal(0, 1, (n, 6)) for n in (9, 40))
     a, b = (np.float32(x / np.linalg.norm(x, axis=1, keepdims=True)) for x in (a, b))
@@ -110,28 +110,28 @@ def test_a_ratio_asks_for_the_nearest_rival_elsewhere_as_loops_do():
         )
         for i, j in pairs
     ]
-    assert np.allclose(distance_ratios(a, b, pairs, at_b, apart=8), slow, atol=2e-3)
-    everywhere = distance_ratios(a, b, pairs, at_b, apart=100)
+    assert np.allclose(distance_ratios(a, b, pairs, at_b, min_rival_px=8), slow, atol=2e-3)
+    everywhere = distance_ratios(a, b, pairs, at_b, min_rival_px=100)
     assert (everywhere < 1e-3).all()  # nothing is far enough to be a rival
 
 
-def test_the_ratio_leaves_out_what_looks_alike_elsewhere():
+def test_the_ratio_rejects_repeated_structures():
     scene, ramp = texture((60, 40)), VitDescriptor("ramp", Ramp())
     twice = np.concatenate([scene, scene], axis=1)
-    asked, loose = DenseConfig(refine=False), DenseConfig(ratio=0.0, refine=False)
-    assert len(match_dense(scene, scene, descriptor=ramp, config=asked)) > 140
+    strict, loose = DenseConfig(refine=False), DenseConfig(ratio=0.0, refine=False)
+    assert len(match_dense(scene, scene, descriptor=ramp, config=strict)) > 140
     assert len(match_dense(scene, twice, descriptor=ramp, config=loose)) > 100
-    assert len(match_dense(scene, twice, descriptor=ramp, config=asked)) == 0
+    assert len(match_dense(scene, twice, descriptor=ramp, config=strict)) == 0
 
 
-def test_images_of_two_sizes_keep_their_own_pixels(tiny):
+def test_matches_are_in_pixels_of_each_image(tiny):
     image = texture((60, 80))
     small = cv2.resize(image, (40, 30), interpolation=cv2.INTER_AREA)
     found = match_dense(image, small, descriptor=tiny, config=DenseConfig(ratio=0.0))
     assert found.xy_a[:, 0].max() > 41 and found.xy_b[:, 0].max() < 40
 
 
-def test_a_model_of_the_published_shape_is_adapted_and_matches_densely(published, tmp_path):
+def test_a_published_architecture_is_adapted_and_matches(published, tmp_path):
     network = VitMatcher(VitConfig(backbone=published, heads=2))
     path = tmp_path / "adapted.safetensors"
     save_network(path, network, version="1")

@@ -1,4 +1,4 @@
-"""Files of ``vit``: what is written is read back, what is not ours is refused."""
+"""Weights files of ``vit``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def texture(shape, seed=0):
     return cv2.GaussianBlur(noise, (0, 0), 2.5)
 
 
-def test_a_file_is_read_back_and_says_what_it_is(tiny, tmp_path):
+def test_weights_round_trip_through_a_file(tiny, tmp_path):
     path = tmp_path / "own.safetensors"
     save_network(path, tiny.network, version="3.1")
     loaded = descriptor_from_file(path)
@@ -43,23 +43,23 @@ def rewritten(path, out, **metadata):
     return out
 
 
-def test_files_that_are_not_ours_are_refused(tiny, tmp_path):
+def test_other_files_raise_an_error(tiny, tmp_path):
     path, other = tmp_path / "own.safetensors", tmp_path / "other.safetensors"
     save_network(path, tiny.network, version="1")
-    with pytest.raises(WeightsError, match=r"none\.safetensors: no such weights file"):
+    with pytest.raises(WeightsError, match=r"none\.safetensors"):
         load(f"vit:{tmp_path}/none.safetensors")
     other.write_bytes(b"nothing")
-    with pytest.raises(WeightsError, match="not a safetensors file"):
+    with pytest.raises(WeightsError, match="safetensors"):
         descriptor_from_file(other)
-    with pytest.raises(WeightsError, match="architecture 'gcn', expected 'vit-adapter'"):
+    with pytest.raises(WeightsError, match=r"'gcn'.*'vit-adapter'"):
         descriptor_from_file(rewritten(path, other, architecture="gcn"))
     config = dataclasses.asdict(tiny.network.config)
-    with pytest.raises(WeightsError, match="unknown key 'colour'"):
+    with pytest.raises(WeightsError, match="'colour'"):
         descriptor_from_file(rewritten(path, other, config=json.dumps(config | {"colour": 1})))
     with pytest.raises(WeightsError, match=r"expected .* got"):
         descriptor_from_file(rewritten(path, other, config=json.dumps(config | {"layers": 2})))
     small = json.dumps({"small": {"deep": 1}})
-    with pytest.raises(WeightsError, match="unknown key 'deep'"):
+    with pytest.raises(WeightsError, match="'deep'"):
         descriptor_from_file(rewritten(path, other, config=small))
 
 

@@ -1,4 +1,4 @@
-"""Matching on a device agrees with the processor; the processor stands in where there is no GPU."""
+"""Matching on a device, simulated on the CPU if there is no GPU."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import torch
 
 from ml.keypoints import match as match_module
 from ml.keypoints import match_images
-from ml.keypoints.device import accelerator
+from ml.keypoints.device import gpu_compute
 from ml.keypoints.device.nearest import nearest_on
 from ml.keypoints.match import match_descriptors, match_mutual
 
@@ -23,7 +23,7 @@ def on_device(fast, monkeypatch):
     """Switches matching to the device."""
 
     def switch():
-        monkeypatch.setattr(match_module, "accelerator", lambda: fast)
+        monkeypatch.setattr(match_module, "gpu_compute", lambda: fast)
 
     return switch
 
@@ -46,21 +46,21 @@ def textured(shift=(0.0, 0.0), size=(240, 320)):
     return cv2.warpAffine(image, matrix, size[::-1], flags=cv2.INTER_CUBIC)
 
 
-def test_without_a_gpu_or_without_torch_the_processor_matches(monkeypatch):
+def test_without_a_gpu_or_torch_the_cpu_matches(monkeypatch):
     monkeypatch.setenv("TESSERA_DEVICE", "cpu")
-    assert accelerator() is None
+    assert gpu_compute() is None
     monkeypatch.setenv("TESSERA_DEVICE", "nonsense")
     monkeypatch.setattr("ml.keypoints.device.has_driver", lambda: False)
     monkeypatch.delitem(sys.modules, "torch")
-    assert accelerator() is None
+    assert gpu_compute() is None
 
 
-def test_torch_is_loaded_where_there_is_a_driver_unless_the_processor_is_asked_for():
+def test_torch_is_loaded_only_with_a_driver_and_without_the_cpu_setting():
     code = """
 import sys
 import ml.keypoints.device as device
 device.has_driver = lambda: True
-device.accelerator()
+device.gpu_compute()
 sys.exit("torch" in sys.modules)
 """
     for name, is_loaded in (("cpu", 0), ("auto", 1)):
@@ -68,13 +68,13 @@ sys.exit("torch" in sys.modules)
         assert subprocess.call([sys.executable, "-c", code], env=env) == is_loaded
 
 
-def test_a_gpu_that_is_chosen_is_used(monkeypatch, fast):
-    monkeypatch.setattr("ml.networks.device.chosen_compute", lambda: fast)
-    assert accelerator() is fast
+def test_a_selected_gpu_is_used(monkeypatch, fast):
+    monkeypatch.setattr("ml.networks.device.select_compute", lambda: fast)
+    assert gpu_compute() is fast
 
 
 @pytest.mark.parametrize("strategy", ["nn", "mutual", "ratio"])
-def test_neighbours_are_those_of_the_processor(rows, on_device, strategy):
+def test_neighbours_equal_those_of_the_cpu(rows, on_device, strategy):
     options = {"strategy": strategy, "ratio": 0.9 if strategy == "ratio" else None}
     pairs, distance = match_descriptors(*rows, **options)
     on_device()
@@ -83,18 +83,18 @@ def test_neighbours_are_those_of_the_processor(rows, on_device, strategy):
     assert np.allclose(apart, distance, atol=1e-3)
 
 
-def test_scores_of_mutual_neighbours_agree_and_one_row_has_no_second(rows, on_device):
+def test_scores_of_mutual_neighbours_equal_those_of_the_cpu(rows, on_device):
     a, b = rows
     expected = match_mutual(a, b, ratio=0.95), match_mutual(a, b[:1], ratio=0.95)
     on_device()
     for (pairs, score), other in zip(expected, (b, b[:1]), strict=True):
-        found, told = match_mutual(a, other, ratio=0.95)
-        assert np.array_equal(found, pairs) and np.allclose(told, score, atol=1e-3)
+        found, scores = match_mutual(a, other, ratio=0.95)
+        assert np.array_equal(found, pairs) and np.allclose(scores, score, atol=1e-3)
 
 
-def test_blocks_that_do_not_fit_are_halved_and_change_nothing(rows, fast, monkeypatch):
+def test_blocks_that_do_not_fit_are_halved(rows, fast, monkeypatch):
     a, b = rows
-    whole = nearest_on(fast, a, b)
+    expected = nearest_on(fast, a, b)
     real, sizes = torch.addmm, []
 
     def small(lengths, block, *args, **options):
@@ -104,12 +104,12 @@ def test_blocks_that_do_not_fit_are_halved_and_change_nothing(rows, fast, monkey
         return real(lengths, block, *args, **options)
 
     monkeypatch.setattr(torch, "addmm", small)
-    for one, other in zip(nearest_on(fast, a, b), whole, strict=True):
+    for one, other in zip(nearest_on(fast, a, b), expected, strict=True):
         assert np.allclose(one, other, atol=1e-4)
     assert sum(size for size in sizes if size <= 200) == 700
 
 
-def test_two_images_match_as_on_the_processor(on_device):
+def test_matches_of_images_agree_with_the_cpu(on_device):
     images = textured(), textured((6.0, 3.0))
     expected = match_images(*images)
     on_device()

@@ -1,4 +1,4 @@
-"""Alignment alone finds what the other image's detector left out, and refuses what is not there."""
+"""Refinement and completion of matches by alignment."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import numpy as np
 
 from ml.geometry import transform_points
 from ml.keypoints.verification.completion import (
-    apart_from,
     complete_matches,
+    far_from,
     refine_matches,
     smooth_pair,
 )
@@ -23,13 +23,13 @@ def _pair(
     warped, truth = warped_vessels
     xy = np.random.default_rng(0).uniform((90, 90), (390, 270), (200, 2)).astype("f4")
     to = transform_points(truth, xy).astype("f4")
-    whole = np.full(vessels.shape[:2], 255, np.uint8)
-    views = working_view(vessels, mask=whole), working_view(warped, mask=whole)
+    mask = np.full(vessels.shape[:2], 255, np.uint8)
+    views = working_view(vessels, mask=mask), working_view(warped, mask=mask)
     offset_a, offset_b = views[0].offset_px, views[1].offset_px
     return (*views, find_two_view_model(xy - offset_a, to - offset_b), xy - offset_a, to - offset_b)
 
 
-def test_points_are_found_where_they_are(
+def test_points_are_found_at_their_positions(
     vessels: np.ndarray, warped_vessels: tuple[np.ndarray, np.ndarray]
 ) -> None:
     a, b, model, xy, to = _pair(vessels, warped_vessels)
@@ -44,7 +44,7 @@ def test_points_are_found_where_they_are(
     assert ((found.score >= 0) & (found.score <= 0.5)).all()
 
 
-def test_what_b_does_not_show_is_not_found(
+def test_points_outside_b_are_not_found(
     vessels: np.ndarray, warped_vessels: tuple[np.ndarray, np.ndarray]
 ) -> None:
     a, b, model, xy, _ = _pair(vessels, warped_vessels)
@@ -53,35 +53,35 @@ def test_what_b_does_not_show_is_not_found(
     assert len(complete_matches(smooth_pair(a, other), xy, model)) <= 2
 
 
-def test_rough_positions_become_exact(
+def test_approximate_positions_are_refined(
     vessels: np.ndarray, warped_vessels: tuple[np.ndarray, np.ndarray]
 ) -> None:
     a, b, model, xy, to = _pair(vessels, warped_vessels)
     rough = to + np.random.default_rng(2).normal(0, 0.8, to.shape).astype("f4")
-    given = Matches(xy, rough, np.full(len(xy), 0.6, np.float32))
-    found = refine_matches(smooth_pair(a, b), given, model)
-    before, after = (np.median(np.hypot(*(m.xy_b - to).T)) for m in (given, found))
+    rough_matches = Matches(xy, rough, np.full(len(xy), 0.6, np.float32))
+    found = refine_matches(smooth_pair(a, b), rough_matches, model)
+    before, after = (np.median(np.hypot(*(m.xy_b - to).T)) for m in (rough_matches, found))
     assert after < 0.4 * before
     assert ((found.score >= 0.3) & (found.score <= 0.8)).all()
-    np.testing.assert_array_equal(found.xy_a, given.xy_a)
+    np.testing.assert_array_equal(found.xy_a, rough_matches.xy_a)
 
 
-def test_a_poor_fit_keeps_its_position_but_not_its_score(
+def test_a_poor_alignment_retains_its_position_and_lowers_its_score(
     vessels: np.ndarray, warped_vessels: tuple[np.ndarray, np.ndarray]
 ) -> None:
     a, b, model, xy, to = _pair(vessels, warped_vessels)
     wrong = to + np.float32(40.0)
-    given = Matches(xy, wrong, np.full(len(xy), 0.9, np.float32))
-    found = refine_matches(smooth_pair(a, b), given, model)
-    kept = (found.xy_b == wrong).all(axis=1)
-    assert kept.sum() > 100
-    assert (found.score[kept] >= 0.45).all()
-    assert np.median(found.score[kept]) < 0.8
+    rough_matches = Matches(xy, wrong, np.full(len(xy), 0.9, np.float32))
+    found = refine_matches(smooth_pair(a, b), rough_matches, model)
+    is_unchanged = (found.xy_b == wrong).all(axis=1)
+    assert is_unchanged.sum() > 100
+    assert (found.score[is_unchanged] >= 0.45).all()
+    assert np.median(found.score[is_unchanged]) < 0.8
 
 
-def test_points_near_others_are_left_out() -> None:
+def test_points_near_others_are_excluded() -> None:
     xy = np.array([[0, 0], [10, 0], [20, 0]], np.float32)
     others = np.array([[10, 1.5]], np.float32)
-    assert apart_from(xy, others, distance_px=2.0).tolist() == [True, False, True]
-    assert apart_from(xy, others[:0], distance_px=2.0).all()
-    assert apart_from(xy[:0], others, distance_px=2.0).shape == (0,)
+    assert far_from(xy, others, distance_px=2.0).tolist() == [True, False, True]
+    assert far_from(xy, others[:0], distance_px=2.0).all()
+    assert far_from(xy[:0], others, distance_px=2.0).shape == (0,)

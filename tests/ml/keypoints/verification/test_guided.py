@@ -1,4 +1,4 @@
-"""The second pass looks near the predicted position only, and gives each key point once."""
+"""Guided matching near predicted positions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def _rows(*values: float) -> np.ndarray:
     return np.array([[np.cos(v), np.sin(v)] for v in values], np.float32)
 
 
-def test_the_twin_far_away_does_not_disturb() -> None:
+def test_distant_candidates_are_ignored() -> None:
     # row 1 of b is nearer in descriptor space, but 100 px off the predicted position
     xy_b = np.array([[10, 10], [110, 10]], np.float32)
     pairs, distance = guided_matches(
@@ -27,7 +27,7 @@ def test_the_twin_far_away_does_not_disturb() -> None:
     np.testing.assert_allclose(distance, 2 * np.sin(0.1), atol=1e-6)
 
 
-def test_two_alike_within_the_radius_are_refused_by_the_ratio() -> None:
+def test_the_ratio_rejects_similar_candidates_within_the_radius() -> None:
     xy_b = np.array([[10, 10], [12, 10]], np.float32)
     args = (_rows(0.0), _rows(0.2, 0.21), xy_b, np.array([[11.0, 10.0]]), np.array([4.0]))
     assert len(guided_matches(*args, ratio=0.9, max_distance=1.0)[0]) == 0
@@ -35,7 +35,7 @@ def test_two_alike_within_the_radius_are_refused_by_the_ratio() -> None:
     assert len(guided_matches(*args, ratio=0.99, max_distance=0.1)[0]) == 0
 
 
-def test_each_key_point_of_b_goes_to_the_nearest_of_a() -> None:
+def test_each_key_point_of_b_is_matched_at_most_once() -> None:
     xy_b = np.array([[10, 10]], np.float32)
     predicted, radius = np.array([[10.0, 10], [11, 10]]), np.array([4.0, 4.0])
     pairs, _ = guided_matches(

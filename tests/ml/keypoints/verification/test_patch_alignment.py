@@ -1,4 +1,4 @@
-"""Alignment of patches: known shifts to a few hundredths of a pixel, whatever the brightness."""
+"""Sub-pixel alignment of patches."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ml.geometry import homography_jacobian, transform_points
-from ml.keypoints.verification.patch_alignment import AlignConfig, align_patches, smoothed
+from ml.keypoints.verification.patch_alignment import AlignConfig, align_patches, smooth_plane
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def test_a_known_shift_is_found(texture: np.ndarray, step_px: float) -> None:
     assert found.zncc.min() > 0.99
 
 
-def test_brightness_and_contrast_do_not_count(texture: np.ndarray) -> None:
+def test_alignment_is_invariant_to_brightness_and_contrast(texture: np.ndarray) -> None:
     xy, same = _grid(), np.tile(np.eye(2), (len(_grid()), 1, 1))
     start = xy + np.array([0.9, 0.7])
     found = align_patches(texture, 0.4 * texture + 60, xy, start, same)
@@ -57,7 +57,7 @@ def test_rotation_and_scale_are_taken_from_the_local_map(texture: np.ndarray) ->
     assert np.median(wrong.zncc) < np.median(found.zncc) - 0.2
 
 
-def test_flat_tissue_is_finite_and_not_trusted(texture: np.ndarray) -> None:
+def test_flat_tissue_is_finite_with_a_large_error(texture: np.ndarray) -> None:
     flat = np.full_like(texture, 90)
     xy = _grid()[:5]
     found = align_patches(flat, texture, xy, xy, np.tile(np.eye(2), (5, 1, 1)))
@@ -80,6 +80,6 @@ def test_points_outside_the_image_stay_finite(texture: np.ndarray) -> None:
     assert np.isfinite(found.xy_b).all()
 
 
-def test_no_blur_leaves_the_plane_as_it_is() -> None:
+def test_without_blur_the_plane_is_unchanged() -> None:
     grey = np.arange(400, dtype=np.uint8).reshape(20, 20)
-    np.testing.assert_array_equal(smoothed(grey, 0.0), grey.astype(np.float32))
+    np.testing.assert_array_equal(smooth_plane(grey, 0.0), grey.astype(np.float32))

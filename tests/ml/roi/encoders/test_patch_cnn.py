@@ -1,4 +1,4 @@
-"""Our own network as a patch encoder: its windows, its blindness to stain, its file."""
+"""The convolutional patch encoder: windows, invariance to stain, and its file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ml.roi.encoders.patch_cnn import (
     load_patch_cnn,
     save_patch_cnn,
 )
-from ml.roi.stain import WHITE, fixed_stains, optical_density
+from ml.roi.stain.deconvolution import WHITE, optical_density, published_stains
 
 SIZES = PatchCnnConfig(widths=(4, 6, 8, 10))
 
@@ -37,7 +37,7 @@ def with_densities(image, factors):
 
 
 def images_of(patch):
-    """The windows of a patch as the network gets them."""
+    """Input windows of the network for a patch."""
     return _as_images(torch.from_numpy(_windows(patch)))
 
 
@@ -51,26 +51,26 @@ def test_windows_cover_a_patch_of_any_size(tissue, height, width, count):
     assert torch.allclose(windows.mean(dim=(2, 3)), torch.zeros(count, 3), atol=1e-4)
 
 
-def test_windows_meet_both_edges_of_a_patch(tissue):
+def test_windows_reach_both_edges_of_a_patch(tissue):
     patch = tissue(224, 224, seed=2)
     assert np.array_equal(_windows(patch)[-1], _windows(patch[96:, 96:])[-1])
 
 
-def test_a_patch_is_the_mean_of_its_windows(cnn, tissue):
+def test_the_vector_of_a_patch_is_the_mean_of_its_windows(cnn, tissue):
     patch = tissue(224, 224)
     with torch.inference_mode():
         rows = [cnn.network(window[None])[0].numpy() for window in images_of(patch)]
-    found = cnn.encode([patch], fixed_stains(patch))[0]
+    found = cnn.encode([patch], published_stains(patch))[0]
     assert np.allclose(found, np.mean(rows, axis=0), atol=1e-5)
 
 
-def test_how_strongly_and_in_which_hue_is_stained_says_nearly_nothing(cnn, tissue):
-    # Stained well: what hardly varies is left as it is, see ``standardised``.
+def test_the_vector_hardly_depends_on_strength_and_hue_of_the_stain(cnn, tissue):
+    # Strongly stained, as nearly blank patches are not fully standardised, see ``standardise``.
     patch, other = (
         with_densities(tissue(224, 224, seed=1, nuclei_per_mpx=count), (2, 2, 2))
         for count in (1500, 300)
     )
-    stains = fixed_stains(patch)
+    stains = published_stains(patch)
     plain, pale, pink, far = cnn.encode(
         [
             patch,
@@ -84,21 +84,21 @@ def test_how_strongly_and_in_which_hue_is_stained_says_nearly_nothing(cnn, tissu
     assert np.linalg.norm(plain - pink) < 0.2 * np.linalg.norm(plain - far)
 
 
-def test_it_is_loaded_as_saved_to_half_precision(cnn, tissue, tmp_path):
+def test_weights_round_trip_in_half_precision(cnn, tissue, tmp_path):
     path = tmp_path / "p.safetensors"
     save_patch_cnn(path, name="mine", version="1", network=cnn.network)
     patch = tissue(224, 224)
-    stains = fixed_stains(patch)
+    stains = published_stains(patch)
     found = load_patch_cnn(path).encode([patch], stains)
     assert np.allclose(found, cnn.encode([patch], stains), atol=1e-2)
     other = load_patch_cnn(path, readout="moments")
     assert other.dim == 20 and other.encode([patch], stains).shape == (1, 20)
     path.write_bytes(path.read_bytes()[:99])
-    with pytest.raises(WeightsError, match="not a safetensors file"):
+    with pytest.raises(WeightsError, match="safetensors"):
         load_patch_cnn(path)
 
 
-def test_weights_of_an_earlier_input_are_refused(cnn, tmp_path, monkeypatch):
+def test_weights_of_another_version_raise_an_error(cnn, tmp_path, monkeypatch):
     path = tmp_path / "old.safetensors"
     monkeypatch.setattr("ml.roi.encoders.patch_cnn.ARCHITECTURE", "patch-cnn")
     save_patch_cnn(path, name="old", version="1", network=cnn.network)
@@ -107,9 +107,9 @@ def test_weights_of_an_earlier_input_are_refused(cnn, tmp_path, monkeypatch):
         load_patch_cnn(path)
 
 
-def test_in_batches_and_half_precision_the_vectors_are_nearly_the_same(cnn, tissue, fast):
+def test_batches_in_half_precision_agree_with_the_reference(cnn, tissue, fast):
     patches = [tissue(224, 224, seed=seed) for seed in range(5)]
-    stains = fixed_stains(patches[0])
+    stains = published_stains(patches[0])
     reference = cnn.encode(patches, stains)
     quick = PatchCnnEncoder(copy.deepcopy(cnn.network), compute=fast)
     assert (cnn.batch, quick.batch) == (1, GPU_BATCH)
@@ -117,8 +117,8 @@ def test_in_batches_and_half_precision_the_vectors_are_nearly_the_same(cnn, tiss
     assert (off < 0.02 * np.linalg.norm(reference, axis=1)).all()
 
 
-def test_on_a_cpu_the_other_patches_do_not_change_a_vector(cnn, tissue):
+def test_on_a_cpu_a_vector_does_not_depend_on_other_patches(cnn, tissue):
     patches = [tissue(224, 224, seed=seed) for seed in range(3)]
-    stains = fixed_stains(patches[0])
+    stains = published_stains(patches[0])
     together = cnn.encode(patches, stains)
     assert np.array_equal(together[1], cnn.encode(patches[1:2], stains)[0])

@@ -1,4 +1,4 @@
-"""Tokens to one vector, against sums by hand."""
+"""Pooling of tokens, compared with hand-worked sums."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from ml.errors import UnknownNameError
-from ml.roi.encoders.pooling import pooled
+from ml.roi.encoders.pooling import pool_tokens
 
 
 def by_hand(tokens, pool, prefix):
@@ -23,14 +23,14 @@ def by_hand(tokens, pool, prefix):
 
 @pytest.mark.parametrize("pool", ["cls", "mean", "cls_mean"])
 @pytest.mark.parametrize("prefix", [1, 5])
-def test_registers_count_nowhere(pool, prefix):
+def test_register_tokens_are_ignored(pool, prefix):
     tokens = torch.randn(3, 12, 4)
-    found = pooled(tokens, pool, prefix=prefix).numpy()
+    found = pool_tokens(tokens, pool, prefix=prefix).numpy()
     assert np.allclose(found, by_hand(tokens, pool, prefix), atol=1e-6)
     tokens[:, 1:prefix] = 1e9
-    assert np.array_equal(pooled(tokens, pool, prefix=prefix).numpy(), found)
+    assert np.array_equal(pool_tokens(tokens, pool, prefix=prefix).numpy(), found)
 
 
-def test_another_pooling_is_refused():
-    with pytest.raises(UnknownNameError, match="unknown pooling 'max'"):
-        pooled(torch.zeros(1, 2, 3), "max", prefix=1)
+def test_an_unknown_pooling_raises_an_error():
+    with pytest.raises(UnknownNameError, match="'max'"):
+        pool_tokens(torch.zeros(1, 2, 3), "max", prefix=1)

@@ -1,4 +1,4 @@
-"""An encoder refuses another published network than it was made with."""
+"""Check of the published network of an encoder."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def published(factor=1.0, **transform):
     return PublishedEncoder("hf:x", Means(factor), made, device=torch.device("cpu"))
 
 
-def test_the_patch_is_the_same_everywhere():
+def test_the_probe_patch_is_reproducible():
     patch = probe_patch()
     assert patch.shape == (224, 224, 3) and patch.std() > 20
     digest = hashlib.sha256(patch.tobytes()).hexdigest()[:16]
@@ -45,7 +45,7 @@ def test_only_published_networks_are_probed():
     assert np.array_equal(probe_vector(mixed), probe_vector(published()))
 
 
-def test_the_same_network_passes_and_so_does_rounding():
+def test_the_same_network_passes_despite_rounding():
     expected = probe_vector(published())
     check_probe("e.safetensors", published(), expected)
     check_probe("e.safetensors", published(1.01), expected)
@@ -55,16 +55,14 @@ def test_the_same_network_passes_and_so_does_rounding():
 @pytest.mark.parametrize(
     "other", [published(2.0), published(mean=(0.7, 0.58, 0.7)), published(std=(0.5, 0.5, 0.5))]
 )
-def test_other_weights_or_another_transform_are_refused(other):
+def test_other_weights_or_another_transform_raise_an_error(other):
     expected = probe_vector(published())
-    with pytest.raises(
-        WeightsError, match="are not those that it was made with: their outputs differ"
-    ):
+    with pytest.raises(WeightsError, match="outputs differ"):
         check_probe("e.safetensors", other, expected)
 
 
-def test_a_file_that_says_nothing_of_its_network_is_refused():
-    with pytest.raises(WeightsError, match="made with another published network than 'hf:x'"):
+def test_a_file_without_a_probe_vector_raises_an_error():
+    with pytest.raises(WeightsError, match="'hf:x'"):
         check_probe("e.safetensors", published(), None)
-    with pytest.raises(WeightsError, match="made with another published network"):
+    with pytest.raises(WeightsError, match="network"):
         check_probe("e.safetensors", ClassicalEncoder(), np.ones(3, np.float32))

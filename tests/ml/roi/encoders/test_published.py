@@ -1,4 +1,4 @@
-"""A published network as a patch encoder: batches, half precision, the reference on a CPU."""
+"""Patch encoder from a published network: batches, half precision, reference on a CPU."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ml.networks.vision_transformer import TransformerConfig, VisionTransformer
 from ml.roi.encoders.protocol import PatchEncoder
 from ml.roi.encoders.published import PublishedEncoder
 from ml.roi.encoders.transform import ImageTransform
-from ml.roi.stain import fixed_stains
+from ml.roi.stain.deconvolution import published_stains
 
 CPU = torch.device("cpu")
 
@@ -43,23 +43,23 @@ def patches(tissue):
     return [tissue(64, 64, seed=seed) for seed in range(5)]
 
 
-def test_it_keeps_the_protocol_and_the_stains_play_no_part(encoder, patches):
+def test_it_implements_the_protocol_and_ignores_stains(encoder, patches):
     assert isinstance(encoder, PatchEncoder) and encoder.batch == 1
-    found = encoder.encode(patches, fixed_stains(patches[0]))
+    found = encoder.encode(patches, published_stains(patches[0]))
     assert found.shape == (5, encoder.dim) == (5, 64) and found.dtype == np.float32
-    assert np.array_equal(found, encoder.encode(patches, fixed_stains(patches[3])))
+    assert np.array_equal(found, encoder.encode(patches, published_stains(patches[3])))
 
 
-def test_on_a_cpu_the_company_of_a_patch_changes_no_bit(encoder, patches):
-    stains = fixed_stains(patches[0])
+def test_on_a_cpu_a_vector_does_not_depend_on_other_patches(encoder, patches):
+    stains = published_stains(patches[0])
     together = encoder.encode(patches, stains)
     for patch, row in zip(patches, together, strict=True):
         assert np.array_equal(encoder.encode([patch], stains)[0], row)
 
 
 @pytest.mark.parametrize("batch", [2, 64])
-def test_a_batch_gives_the_results_of_single_patches(encoder, patches, batch):
-    stains = fixed_stains(patches[0])
+def test_batches_equal_single_patches(encoder, patches, batch):
+    stains = published_stains(patches[0])
     single = encoder.encode(patches, stains)
     encoder.batch = batch
     assert np.allclose(encoder.encode(patches, stains), single, atol=1e-5)
@@ -67,7 +67,7 @@ def test_a_batch_gives_the_results_of_single_patches(encoder, patches, batch):
 
 @pytest.mark.parametrize("half", [torch.float16, torch.bfloat16])
 def test_half_precision_stays_within_the_tolerance(encoder, patches, half):
-    stains = fixed_stains(patches[0])
+    stains = published_stains(patches[0])
     exact = encoder.encode(patches, stains)
     encoder._compute = Compute(CPU, batched=True, half=half)
     rough = encoder.encode(patches, stains)
@@ -76,12 +76,12 @@ def test_half_precision_stays_within_the_tolerance(encoder, patches, half):
     assert distance.max() < (0.002 if half == torch.float16 else 0.02)
 
 
-def test_a_cpu_is_never_asked_for_half_precision(encoder):
+def test_a_cpu_computes_in_full_precision(encoder):
     assert isinstance(encoder._compute.precision(), nullcontext)
 
 
 def test_a_batch_that_does_not_fit_is_halved(encoder, patches):
-    stains = fixed_stains(patches[0])
+    stains = published_stains(patches[0])
     expected = encoder.encode(patches, stains)
     network, sizes = encoder._network, []
 
@@ -98,16 +98,16 @@ def test_a_batch_that_does_not_fit_is_halved(encoder, patches):
     assert sizes == [5, 2, 2, 1]
 
 
-def test_a_network_that_answers_tokens_is_refused():
+def test_a_network_that_returns_tokens_raises_an_error():
     config = TransformerConfig(width=8, depth=1, heads=2, patch_px=4, input_px=8, hidden=8)
-    with pytest.raises(WeightsError, match="expected one vector for each image"):
+    with pytest.raises(WeightsError, match="vector"):
         PublishedEncoder("hf:x", VisionTransformer(config), ImageTransform(8, 8), device=CPU)
 
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 def test_a_gpu_agrees_with_the_cpu(encoder, patches):
-    stains = fixed_stains(patches[0])
+    stains = published_stains(patches[0])
     exact = encoder.encode(patches, stains)
     other = PublishedEncoder(
         "hf:test", encoder._network, encoder.transform, device=torch.device("cuda")

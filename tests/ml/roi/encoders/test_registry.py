@@ -1,4 +1,4 @@
-"""Patch encoders: one protocol, whatever is behind it."""
+"""The registry of patch encoders."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ml.roi.encoders.patch_cnn import PatchCnnEncoder
 from ml.roi.encoders.protocol import PatchEncoder
 from ml.roi.encoders.registry import make_patch_encoder
 from ml.roi.encoders.textons import TextonEncoder, contrast_jets
-from ml.roi.stain import fixed_stains
+from ml.roi.stain.deconvolution import published_stains
 from ml.training.roi.textons import TextonFitConfig, fit_bank
 
 
@@ -41,17 +41,17 @@ def patches(tissue):
     "spec",
     ["classical-1", "patch-cnn-2", "local-textons-1", "local-textons-1+classical-1+patch-cnn-2"],
 )
-def test_every_encoder_keeps_the_protocol(spec, cnn, textons, patches):
+def test_every_encoder_implements_the_protocol(spec, cnn, textons, patches):
     encoder = make_patch_encoder(spec, cnn=cnn, textons=textons)
     assert isinstance(encoder, PatchEncoder) and encoder.name == spec
-    stains = fixed_stains(np.concatenate(patches))
+    stains = published_stains(np.concatenate(patches))
     together = encoder.encode(patches, stains)
     assert together.shape == (3, encoder.dim) and together.dtype == np.float32
     assert np.array_equal(encoder.encode(patches[1:2], stains)[0], together[1])
 
 
-def test_an_unknown_encoder_is_refused():
-    with pytest.raises(UnknownNameError, match="unknown patch encoder 'inception'"):
+def test_an_unknown_encoder_raises_an_error():
+    with pytest.raises(UnknownNameError, match="'inception'"):
         make_patch_encoder("inception")
     for name in ("patch-cnn-2", "local-textons-1"):
         with pytest.raises(WeightsError, match=f"{name}: its weights are missing"):

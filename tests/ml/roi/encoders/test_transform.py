@@ -1,4 +1,4 @@
-"""What a network does to an image before it sees it, against Pillow and numpy."""
+"""Preprocessing of images, compared with Pillow and NumPy."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_patch_of_the_right_size_is_only_standardised():
 
 
 @pytest.mark.parametrize("name", ["bilinear", "bicubic", "lanczos"])
-def test_resizing_is_pillows(name):
+def test_resizing_equals_pillow(name):
     patch = noise(256, 256)
     filter_ = Image.Resampling[name.upper()]
     expected = np.asarray(Image.fromarray(patch).resize((224, 224), filter_))
@@ -41,13 +41,13 @@ def test_resizing_is_pillows(name):
     assert np.allclose(found, standard(expected), atol=1e-5)
 
 
-def test_the_middle_is_cut_out():
+def test_the_centre_is_cropped():
     patch = noise(256, 256)
     found = ImageTransform(256, 224).apply(patch)
     assert np.allclose(found, standard(patch[16:240, 16:240]), atol=1e-5)
 
 
-def test_the_shorter_side_decides():
+def test_the_shorter_side_is_resized():
     patch = noise(40, 80)
     expected = np.asarray(Image.fromarray(patch).resize((40, 20), Image.Resampling.BICUBIC))
     found = ImageTransform(20, 20).apply(patch)
@@ -58,7 +58,7 @@ def test_the_shorter_side_decides():
     ("arguments", "message"),
     [((224, 256), "crop: expected 1 to 224 px"), ((224, 224, "cubic"), "interpolation: expected")],
 )
-def test_what_cannot_be_applied_is_refused(arguments, message):
+def test_invalid_values_raise_an_error(arguments, message):
     with pytest.raises(BadInputError, match=message):
         ImageTransform(*arguments)
 
@@ -88,7 +88,7 @@ def test_processors_of_transformers_are_read(values, expected):
     assert found.mean == IMAGENET_MEAN and found.std == IMAGENET_STD
 
 
-def test_a_processor_without_normalisation_leaves_the_range_alone():
+def test_a_processor_without_normalisation_preserves_the_range():
     found = transform_of_processor({"size": 8, "do_normalize": False})
     assert found.mean == (0, 0, 0) and found.std == (1, 1, 1)
 
@@ -97,7 +97,7 @@ def test_a_processor_without_normalisation_leaves_the_range_alone():
     ("values", "message"),
     [({}, "names no size"), ({"size": 224, "do_rescale": False}, "scaled by 1/255")],
 )
-def test_a_processor_that_says_too_little_is_refused(values, message):
+def test_an_incomplete_processor_raises_an_error(values, message):
     with pytest.raises(BadInputError, match=message):
         transform_of_processor(IMAGENET | values)
 

@@ -1,4 +1,4 @@
-"""Key points of two views of one place."""
+"""Matches of key points between two regions."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import pytest
 from shapely.geometry import box
 
 from ml.roi import load_encoder
-from ml.roi.explain import PlacedRegion, match_regions
-from ml.roi.explain.keypoints import LEAST_FOUND, ZOOMS
+from ml.roi.explain.keypoints import MIN_FOUND, ZOOMS, match_regions
+from ml.roi.explain.regions import PlacedRegion
 
 
-def test_key_points_of_one_place_are_matched_where_they_lie(mucosa):
+def test_key_points_of_the_same_place_are_matched_at_their_positions(mucosa):
     encoder = load_encoder("endoscopy")
     image = mucosa(480, 560, seed=5)
     moved = np.roll(image, 40, axis=1)
@@ -28,17 +28,17 @@ def test_key_points_of_one_place_are_matched_where_they_lie(mucosa):
     assert list(found.score) == sorted(found.score, reverse=True)
 
 
-def test_a_region_inside_a_larger_one_is_matched_at_other_sizes(mucosa):
+def test_a_region_inside_a_larger_one_is_matched_at_other_magnifications(mucosa):
     encoder = load_encoder("endoscopy")
     image = mucosa(480, 560, seed=5)
     region = box(140, 120, 340, 320)
     for other in (box(20, 20, 540, 460), box(240, 220, 340, 320)):
         found = match_regions(encoder, *(PlacedRegion(image, one) for one in (region, other)))
-        assert len(found.score) >= LEAST_FOUND and found.views > 1
+        assert len(found.score) >= MIN_FOUND and found.views > 1
         assert found.xy_b == pytest.approx(found.xy_a, abs=3)
 
 
-def test_a_turned_region_needs_no_other_size(mucosa):
+def test_a_rotated_region_is_matched_without_other_magnifications(mucosa):
     image = mucosa(480, 560, seed=5)
     turned = np.ascontiguousarray(np.rot90(image))
     found = match_regions(
@@ -46,12 +46,12 @@ def test_a_turned_region_needs_no_other_size(mucosa):
         PlacedRegion(image, box(140, 120, 340, 320)),
         PlacedRegion(turned, box(120, 220, 320, 420)),
     )
-    assert found.views == 1 and len(found.score) >= LEAST_FOUND
+    assert found.views == 1 and len(found.score) >= MIN_FOUND
     back = np.stack([560 - 1 - found.xy_b[:, 1], found.xy_b[:, 0]], axis=1)
     assert back == pytest.approx(found.xy_a, abs=3)
 
 
-def test_other_tissue_has_nothing_in_common_at_any_size(mucosa):
+def test_other_tissue_has_no_matches_at_any_magnification(mucosa):
     steps = []
     found = match_regions(
         load_encoder("endoscopy"),

@@ -1,4 +1,4 @@
-"""A similarity taken apart: the parts add up to it, and lie where the tissue is the same."""
+"""Decomposition of a similarity into pairs of patches."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 
 from ml.errors import ShapeError
-from ml.roi.explain import Vertices, explain_pair
+from ml.roi.explain.pairs import Vertices, explain_pair
 
 
 def vertices(rows, side=10.0):
-    """Patches beside each other in a row, none touching the next."""
+    """Separate patches in a row."""
     left = np.arange(len(rows)) * 2 * side
     boxes = np.stack([left, left * 0, left + side, left * 0 + side], axis=1)
     return Vertices(np.asarray(rows, np.float32), boxes, np.zeros(1, np.float32))
 
 
-def test_worked_by_hand():
+def test_the_decomposition_equals_a_hand_worked_value():
     a, b = vertices([[2, 0], [0, 2]]), vertices([[3, 0], [-1, 0], [1, 0]])
     found = explain_pair(a, b)  # vectors (1, 1) and (1, 0)
     assert found.similarity == pytest.approx(1 / np.sqrt(2))
@@ -29,7 +29,7 @@ def test_worked_by_hand():
     assert found.half_from() == (1 / 2, 1 / 3)
 
 
-def test_parts_add_up_to_the_cosine_whatever_the_rows():
+def test_contributions_sum_to_the_cosine():
     rng = np.random.default_rng(3)
     a, b = vertices(rng.normal(1, 2, (40, 8))), vertices(rng.normal(1, 2, (25, 8)))
     found = explain_pair(a, b)
@@ -42,7 +42,7 @@ def test_parts_add_up_to_the_cosine_whatever_the_rows():
     assert sum(by_share) < 1
 
 
-def test_patches_named_are_apart():
+def test_selected_patches_do_not_overlap():
     rows = np.tile(np.array([[1.0, 0.0]], np.float32), (9, 1))
     boxes = np.array([[x, 0, x + 10, 10] for x in range(9)], float)  # all within one patch
     crowded = Vertices(rows, boxes, np.zeros(1, np.float32))
@@ -50,8 +50,8 @@ def test_patches_named_are_apart():
     assert len(found.pairs) == 3, "0, 4 and 8 are far enough apart, all others closer"
 
 
-def test_what_does_not_belong_together_is_refused():
-    with pytest.raises(ShapeError, match="rows of one encoder"):
+def test_inconsistent_input_raises_an_error():
+    with pytest.raises(ShapeError, match="encoder"):
         explain_pair(vertices([[1, 0]]), vertices([[1, 0, 0]]))
     with pytest.raises(ShapeError, match="boxes"):
         explain_pair(

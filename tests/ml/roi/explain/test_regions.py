@@ -1,4 +1,4 @@
-"""Two made regions that share half of their tissue: the matched patches lie in that half."""
+"""Explanation of two synthetic regions with half of their tissue in common."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import torch
 from PIL import Image
 from shapely.geometry import box
 
-from ml.imaging.slides import open_slide
+from ml.imaging.slides.slide import open_slide
 from ml.networks.gcn import GcnConfig, RoiGcn
 from ml.roi import load_encoder
-from ml.roi.explain import PlacedRegion, colour_overlap, explain_regions, stain_counterpart
-from ml.roi.explain.colour import colour_histogram
+from ml.roi.explain.colour import colour_histogram, colour_overlap
+from ml.roi.explain.regions import PlacedRegion, explain_regions, stain_counterpart
 
 SIDE = 900  # half of it is two patches of 224 um wide at 1 um per pixel
 
@@ -24,7 +24,7 @@ def encoder():
 
 @pytest.fixture(scope="module")
 def halves(tissue):
-    """Left of the first and right of the second the same tissue, other nuclei; beside it others."""
+    """Two images: the left of the first and the right of the second have the same tissue."""
     shared = [tissue(SIDE, SIDE, seed=seed, nuclei_per_mpx=2500) for seed in (1, 2)]
     few = tissue(SIDE, SIDE, seed=3, nuclei_per_mpx=60, radius_px=3)
     large = tissue(SIDE, SIDE, seed=4, nuclei_per_mpx=250, radius_px=22)
@@ -36,7 +36,7 @@ def explained(encoder, halves):
     return explain_regions(encoder, *(PlacedRegion(image, mpp=1.0) for image in halves))
 
 
-def test_matched_patches_lie_in_the_half_that_is_the_same(explained):
+def test_matched_patches_are_in_the_common_half(explained):
     found, a, b = explained
     middle_a = a.boxes_l0[:, [0, 2]].mean(axis=1)
     middle_b = b.boxes_l0[:, [0, 2]].mean(axis=1)
@@ -46,7 +46,7 @@ def test_matched_patches_lie_in_the_half_that_is_the_same(explained):
     assert found.adds_a[middle_a < SIDE].sum() > found.adds_a[middle_a > SIDE].sum()
 
 
-def test_rows_are_those_of_the_vector(encoder, halves, explained):
+def test_the_mean_of_the_rows_is_the_vector(encoder, halves, explained):
     found, a, _ = explained
     vectors = [encoder.embed(image, mpp=1.0) for image in halves]
     assert a.vector == pytest.approx(vectors[0], abs=1e-5)
@@ -54,7 +54,7 @@ def test_rows_are_those_of_the_vector(encoder, halves, explained):
     assert found.distance == pytest.approx(float(np.linalg.norm(vectors[0] - vectors[1])), abs=1e-4)
 
 
-def test_a_slide_gives_what_its_pixels_give(encoder, halves, tmp_path):
+def test_a_slide_and_its_pixels_give_equal_rows(encoder, halves, tmp_path):
     path = tmp_path / "still.png"
     Image.fromarray(halves[0][:, :SIDE]).save(path)
     outline = box(100, 100, 800, 800)
@@ -65,13 +65,13 @@ def test_a_slide_gives_what_its_pixels_give(encoder, halves, tmp_path):
     assert found.similarity == pytest.approx(1, abs=0.01)
 
 
-def test_stain_is_treated_the_other_way(encoder):
+def test_the_counterpart_toggles_stain_normalisation(encoder):
     other = stain_counterpart(encoder)
     assert other.normalises and not encoder.normalises
     assert not stain_counterpart(other).normalises
 
 
-def test_colours_are_told_apart_from_tissue(halves):
+def test_colour_overlap_is_independent_of_tissue(halves):
     pink = halves[0][:, :SIDE]
     blue = pink[:, :, ::-1].copy()
     same, other = colour_histogram([pink]), colour_histogram([blue])
@@ -82,7 +82,7 @@ def test_colours_are_told_apart_from_tissue(halves):
 
 
 @pytest.mark.parametrize("power", [1.0, 0.5])
-def test_the_rows_of_a_graph_encoder_have_its_vector_as_their_mean(power):
+def test_the_mean_of_the_rows_of_a_graph_encoder_is_its_vector(power):
     config = GcnConfig(in_dim=12, vertex_dim=6, hidden_dim=8, out_dim=4, power=power)
     torch.manual_seed(0)
     network = RoiGcn(config).eval()

@@ -1,4 +1,4 @@
-"""A second look: the region whose key points agree comes first, the others keep their order."""
+"""Re-ranking of regions by matches of key points."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from shapely.geometry import box
 from ml.keypoints.descriptors.tessera import load
 from ml.networks.vlad import Vlad, VladConfig
 from ml.roi.keypoints.encoder import KeypointEncoder, KeypointEncoderConfig
-from ml.roi.keypoints.rerank import FIRST, region_features, reranked
+from ml.roi.keypoints.rerank import FIRST, region_features, rerank
 
 
 @pytest.fixture(scope="module")
@@ -32,38 +32,38 @@ def features(mucosa):
     return of
 
 
-def test_the_true_match_comes_first_and_unrelated_ones_stay_by_distance(features):
+def test_the_true_match_is_first_and_others_are_ordered_by_distance(features):
     candidates = [features(seed) for seed in (5, 6, 7)]
     candidates.insert(2, features(1, left=72))
     distance = np.array([0.3, 0.1, 0.9, 0.2], np.float32)
-    order, matches = reranked(features(1), candidates, distance)
+    order, matches = rerank(features(1), candidates, distance)
     assert order.tolist() == [2, 1, 3, 0] and order.dtype == np.int64
     assert matches[2] >= 8 and matches[[0, 1, 3]].max() == 0
 
 
-def test_only_the_first_are_looked_at(features, monkeypatch):
-    asked = []
+def test_only_the_nearest_candidates_are_matched(features, monkeypatch):
+    matched = []
 
     class Nothing:
         score = ()
 
     def match(query, candidate):
-        asked.append(candidate)
+        matched.append(candidate)
         return Nothing
 
     monkeypatch.setattr("ml.roi.keypoints.rerank.match_features", match)
     distance = np.arange(FIRST + 20, dtype=np.float32)[::-1].copy()
-    order, matches = reranked("query", list(range(len(distance))), distance)
-    assert sorted(asked) == list(range(20, FIRST + 20))
+    order, matches = rerank("query", list(range(len(distance))), distance)
+    assert sorted(matched) == list(range(20, FIRST + 20))
     assert np.array_equal(order, np.argsort(distance)) and not matches.any()
 
 
-def test_nothing_found_is_an_empty_order(features):
-    order, matches = reranked(features(1), [], np.zeros(0, np.float32))
+def test_no_candidates_give_an_empty_order(features):
+    order, matches = rerank(features(1), [], np.zeros(0, np.float32))
     assert order.shape == matches.shape == (0,)
 
 
-def test_key_points_lie_inside_the_region(features):
+def test_key_points_are_inside_the_region(features):
     found = features(2)
     assert len(found.keypoints.xy) > 20
     assert found.keypoints.xy.min() > 15

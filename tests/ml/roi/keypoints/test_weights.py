@@ -1,4 +1,4 @@
-"""The weights file of an encoder by key points: it comes back, and says what is wrong with it."""
+"""Weights file of the key point encoder."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def weights(tmp_path):
     return path
 
 
-def test_what_was_saved_is_loaded(weights, mucosa):
+def test_an_encoder_round_trips_through_a_file(weights, mucosa):
     encoder = load_keypoint_encoder(weights)
     assert (encoder.name, encoder.version, encoder.kind) == ("mine", "3", "endoscopy")
     assert encoder.config == CONFIG and encoder.dim == 16
@@ -48,7 +48,7 @@ def test_what_was_saved_is_loaded(weights, mucosa):
     assert encoder.config_hash == again.config_hash
 
 
-def test_it_is_kept_in_half_precision(weights):
+def test_weights_are_stored_in_half_precision(weights):
     assert weights.stat().st_size < 2.2 * sum(b.numel() for b in network().buffers()) + 2000
 
 
@@ -59,21 +59,21 @@ def test_other_weights_have_another_hash(weights, tmp_path):
     assert one.config_hash != two.config_hash
 
 
-def test_a_damaged_or_missing_file_is_refused(weights):
+def test_a_damaged_or_missing_file_raises_an_error(weights):
     weights.write_bytes(weights.read_bytes()[:-100])
-    with pytest.raises(WeightsError, match=r"e\.safetensors: not a safetensors file, or damaged"):
+    with pytest.raises(WeightsError, match=r"e\.safetensors"):
         load_keypoint_encoder(weights)
-    with pytest.raises(WeightsError, match="no such weights file"):
+    with pytest.raises(WeightsError, match="weights file"):
         load_keypoint_encoder(weights.parent / "none.safetensors")
 
 
-def test_another_architecture_is_refused(weights):
+def test_another_architecture_raises_an_error(weights):
     write_tensors(weights, {}, architecture="roi-gcn", name="x", version="1", config=CONFIG)
     with pytest.raises(WeightsError, match=f"'roi-gcn', expected '{ARCHITECTURE}'"):
         load_keypoint_encoder(weights)
 
 
-def test_tensors_of_another_size_are_refused(weights):
+def test_tensors_of_another_size_raise_an_error(weights):
     other = dataclasses.replace(CONFIG, vlad=VladConfig(words=5, out_dim=16))
     save_keypoint_encoder(weights, name="x", version="1", config=other, network=network())
     with pytest.raises(WeightsError, match=r"'mean': expected \(640,\), got \(512,\)"):

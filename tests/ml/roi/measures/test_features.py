@@ -1,4 +1,4 @@
-"""Patch features: shape, finiteness, what they must and must not see."""
+"""Classical patch features: shape, finiteness and invariances."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import pytest
 from ml.errors import ShapeError
 from ml.roi.measures.features import FEATURE_DIM, patch_features, tissue_share
 from ml.roi.measures.structure import CONCENTRATION_DIM
-from ml.roi.stain import fixed_stains, optical_density
+from ml.roi.stain.deconvolution import optical_density, published_stains
 
 
 def features(image):
-    return patch_features(image, fixed_stains(image))
+    return patch_features(image, published_stains(image))
 
 
-def test_features_are_finite_on_tissue_and_on_nothing(tissue):
+def test_features_are_finite_for_tissue_and_blank_patches(tissue):
     flat = np.full((224, 224, 3), 255, np.uint8)
     noise = np.random.default_rng(0).integers(0, 256, (224, 224, 3), dtype=np.uint8)
     for patch in (tissue(224, 224), flat, flat * 0, noise):
@@ -42,7 +42,7 @@ def test_a_stronger_stain_changes_less_than_another_tissue(tissue):
 
 
 def test_more_nuclei_raise_the_count_feature(tissue):
-    count = CONCENTRATION_DIM  # the first of the nuclei, which come next
+    count = CONCENTRATION_DIM  # index of the first nucleus feature
     few, many = (features(tissue(224, 224, nuclei_per_mpx=n))[count] for n in (600, 2000))
     assert many > few + 0.3
 
@@ -52,7 +52,7 @@ def test_blank_background_is_no_tissue(tissue):
     assert tissue_share(tissue(224, 224)) > 0.9
 
 
-def test_another_size_is_refused_with_both_sizes():
+def test_another_size_raises_an_error_with_both_sizes():
     image = np.zeros((100, 224, 3), np.uint8)
     with pytest.raises(ShapeError, match=r"expected \(224, 224, 3\) uint8, got \(100, 224, 3\)"):
-        patch_features(image, fixed_stains(image))
+        patch_features(image, published_stains(image))

@@ -1,4 +1,4 @@
-"""Sizes and counts of structures whose truth is drawn."""
+"""Sizes and counts of synthetic structures."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_granulometry_peaks_at_the_size_of_the_discs():
         assert GRANULOMETRY_RADII_PX[int(shares.argmax())] == expected
 
 
-def test_the_number_and_size_of_nuclei_are_found():
+def test_the_number_and_size_of_nuclei_are_measured():
     vector = nuclei(discs(5, 28))
     assert vector.shape == (NUCLEI_DIM,)
     count, area = np.exp(vector[0]) * 224**2 / 5e4, np.exp(vector[1])
@@ -37,7 +37,7 @@ def test_the_number_and_size_of_nuclei_are_found():
     assert abs(area - np.pi * 25) < 20
 
 
-def test_no_nuclei_is_a_vector_of_zeros():
+def test_no_nuclei_give_zeros():
     assert not nuclei(np.zeros((224, 224), np.float32)).any()
 
 

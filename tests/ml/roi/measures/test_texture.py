@@ -1,4 +1,4 @@
-"""Texture measures against slow versions and hand-made channels."""
+"""Texture measures compared with slow versions, and on synthetic channels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ml.roi.measures.texture import (
 
 
 def slow_riu2(channel, radius):
-    """The definition, pixel by pixel."""
+    """Slow version, pixel by pixel."""
     d = max(1, round(0.7071 * radius))
     ring = [
         (radius, 0),
@@ -52,7 +52,7 @@ def test_a_flat_channel_has_one_pattern_and_stays_finite():
     assert np.isfinite(radial_spectrum(flat)).all()
 
 
-def test_a_wave_puts_its_power_into_the_ring_of_its_frequency():
+def test_the_power_of_a_wave_is_in_the_ring_of_its_frequency():
     frequency = 0.1
     wave = np.sin(2 * np.pi * frequency * np.arange(224))[None, :].repeat(224, 0)
     edges = np.geomspace(1 / 128, 0.5, SPECTRUM_BANDS + 1)

@@ -1,4 +1,4 @@
-"""Colour deconvolution against mixtures whose concentrations are known."""
+"""Colour deconvolution of mixtures with known concentrations."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from ml.errors import ShapeError
-from ml.roi.stain import (
+from ml.roi.stain.deconvolution import (
     RUIFROK_HE,
     WHITE,
     deconvolve,
     estimate_stains,
-    fixed_stains,
     optical_density,
+    published_stains,
 )
 
 
@@ -34,14 +34,14 @@ def test_white_has_no_density_and_a_tenth_of_the_light_has_one():
     assert np.allclose(density[0, 1], np.log10(246 / 25), atol=1e-6)
 
 
-def test_deconvolution_gives_known_concentrations_back():
+def test_deconvolution_recovers_known_concentrations():
     truth = random_concentrations()
-    stains = fixed_stains(mixed(truth, RUIFROK_HE))
+    stains = published_stains(mixed(truth, RUIFROK_HE))
     found = deconvolve(mixed(truth, RUIFROK_HE), stains) * stains.scale
     assert np.abs(found - truth).mean() < 0.01
 
 
-def test_macenko_finds_a_matrix_that_is_not_the_published_one():
+def test_macenko_recovers_a_matrix_other_than_the_published_one():
     other = RUIFROK_HE + np.array([[0.06, -0.05, 0.08], [0.05, 0.0, 0.08]])
     stains = estimate_stains(mixed(random_concentrations(), other))
     assert stains.method == "macenko" and stains.reason == ""
@@ -50,12 +50,12 @@ def test_macenko_finds_a_matrix_that_is_not_the_published_one():
     assert angles.max() < 6
 
 
-def test_an_almost_empty_image_falls_back_and_says_why():
+def test_an_almost_empty_image_falls_back_with_a_reason():
     stains = estimate_stains(np.full((100, 100, 3), 250, np.uint8))
     assert stains.method == "ruifrok" and "tissue pixels" in stains.reason
 
 
-def test_one_stain_alone_falls_back_and_says_why():
+def test_a_single_stain_falls_back_with_a_reason():
     truth = random_concentrations() * [1, 0]
     stains = estimate_stains(mixed(truth, RUIFROK_HE))
     assert stains.method == "ruifrok" and "one stain" in stains.reason
@@ -70,10 +70,12 @@ def test_green_pixels_fall_back_because_they_are_not_h_and_e():
 def test_a_stronger_stain_gives_the_same_relative_concentrations():
     truth = random_concentrations() * 0.6
     weak, strong = mixed(truth, RUIFROK_HE), mixed(truth * 1.5, RUIFROK_HE)
-    difference = deconvolve(weak, fixed_stains(weak)) - deconvolve(strong, fixed_stains(strong))
+    difference = deconvolve(weak, published_stains(weak)) - deconvolve(
+        strong, published_stains(strong)
+    )
     assert np.abs(difference).mean() < 0.02
 
 
-def test_float_images_are_refused_with_what_was_expected():
+def test_float_images_raise_an_error():
     with pytest.raises(ShapeError, match=r"expected \(\.\.\., 3\) uint8, got .*float64"):
         optical_density(np.zeros((4, 4, 3)))

@@ -1,4 +1,4 @@
-"""Locally normalised stains: neither colour nor strength is left, structure is."""
+"""Local normalisation of stains."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 import pytest
 
-from ml.roi.stain import RUIFROK_HE, WHITE
+from ml.roi.stain.deconvolution import RUIFROK_HE, WHITE
 from ml.roi.stain.local import local_contrast
 
 
@@ -19,38 +19,38 @@ def painted(strength: float) -> np.ndarray:
     return np.clip(light + 0.5, 0, 255).astype(np.uint8)
 
 
-def test_each_channel_has_no_mean_and_one_deviation():
+def test_each_channel_has_mean_0_and_deviation_1():
     found = local_contrast(painted(1.0), sigma_px=8.0, floor_od=1e-3)
     assert found.shape == (120, 120, 2) and found.dtype == np.float32
     assert found.mean(axis=(0, 1)) == pytest.approx([0, 0], abs=0.02)
     assert found.std(axis=(0, 1)) == pytest.approx([1, 1], abs=0.03)
 
 
-def test_twice_the_stain_is_the_same():
-    once, twice = (local_contrast(painted(s), sigma_px=8.0, floor_od=1e-3) for s in (1.0, 2.0))
+def test_the_result_is_invariant_to_the_strength_of_the_stain():
+    single, double = (local_contrast(painted(s), sigma_px=8.0, floor_od=1e-3) for s in (1.0, 2.0))
     for channel in (0, 1):
-        assert np.corrcoef(once[..., channel].ravel(), twice[..., channel].ravel())[0, 1] > 0.97
-    assert np.abs(once - twice).mean() < 0.15
+        assert np.corrcoef(single[..., channel].ravel(), double[..., channel].ravel())[0, 1] > 0.97
+    assert np.abs(single - double).mean() < 0.15
 
 
-def test_empty_glass_stays_nothing():
+def test_empty_glass_stays_nearly_zero():
     assert not local_contrast(np.full((64, 64, 3), 245, np.uint8)).any()
 
 
-def test_noise_on_glass_is_not_made_into_texture():
+def test_noise_on_glass_is_not_amplified():
     noise = np.random.default_rng(0).integers(238, 246, (128, 128, 3)).astype(np.uint8)
     assert np.abs(local_contrast(noise)).mean() < 0.2
 
 
-def test_an_image_smaller_than_its_surroundings_is_measured_too():
+def test_an_image_smaller_than_the_window_is_accepted():
     assert np.isfinite(local_contrast(painted(1.0)[:3, :5])).all()
 
 
-def test_another_dye_matters_less_under_the_image_s_own_vectors():
+def test_estimated_vectors_reduce_the_influence_of_the_dye():
     published = RUIFROK_HE / np.linalg.norm(RUIFROK_HE, axis=1, keepdims=True)
     other = np.array([[0.75, 0.58, 0.32], [0.5, 0.75, 0.43]])
     other /= np.linalg.norm(other, axis=1, keepdims=True)
-    # apart in most places, as nuclei and cytoplasm are: where all is mixed, no vector can be found
+    # mostly separate stains, as the vectors of mixtures cannot be estimated
     rng = np.random.default_rng(0)
     nuclear = cv2.GaussianBlur(rng.normal(size=(160, 160)), (0, 0), 2) > 0.1
     amount = rng.uniform(0.3, 0.8, (160, 160, 2)) * np.stack([nuclear, ~nuclear], -1)
@@ -59,7 +59,7 @@ def test_another_dye_matters_less_under_the_image_s_own_vectors():
         for dye in (published, other)
     ]
     change = {}
-    for own in (True, False):
-        first, second = (local_contrast(x, sigma_px=8.0, own_vectors=own) for x in images)
-        change[own] = np.abs(first - second).mean()
+    for own_vectors in (True, False):
+        first, second = (local_contrast(x, sigma_px=8.0, own_vectors=own_vectors) for x in images)
+        change[own_vectors] = np.abs(first - second).mean()
     assert change[True] < 0.5 * change[False]

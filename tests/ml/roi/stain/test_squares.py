@@ -17,36 +17,36 @@ def _stained(tmp_path):
     return _slide(tmp_path, pixels)
 
 
-def test_squares_hold_tissue_and_overlap_by_half(tmp_path):
+def test_squares_contain_tissue_and_overlap_by_half(tmp_path):
     with _stained(tmp_path) as slide:
-        found = tissue_squares(slide, 40, most=1000)
+        found = tissue_squares(slide, 40, max_count=1000)
     assert np.allclose(found[:, 2:] - found[:, :2], 40)
     left, top, right, bottom = TISSUE
     middle = (found[:, :2] + found[:, 2:]) / 2
     assert ((middle >= (left - 4, top - 4)) & (middle <= (right + 4, bottom + 4))).all()
     steps = np.diff(np.unique(found[:, 0]))
     assert np.allclose(steps, 20, atol=1)
-    inside = (240 / 20 + 1) * (160 / 20 + 1)  # one from edge to edge, and half ones at both ends
+    inside = (240 / 20 + 1) * (160 / 20 + 1)  # plus half squares at both ends
     assert len(found) == pytest.approx(inside, rel=0.15)
 
 
-def test_of_too_many_a_spread_sample_is_taken_and_always_the_same(tmp_path):
+def test_too_many_squares_are_sampled_deterministically(tmp_path):
     with _stained(tmp_path) as slide:
-        few, again = (tissue_squares(slide, 8, most=40) for _ in range(2))
-        more = tissue_squares(slide, 8, most=100)
+        few, again = (tissue_squares(slide, 8, max_count=40) for _ in range(2))
+        more = tissue_squares(slide, 8, max_count=100)
     assert len(few) == 40
     assert (few == again).all()
-    assert (more[:40] == few).all()  # any beginning is a sample too
+    assert (more[:40] == few).all()  # a prefix is a sample too
     thirds = np.histogram(few[:, 0], bins=3, range=(TISSUE[0], TISSUE[2]))[0]
     assert thirds.min() >= 5
 
 
-def test_bare_glass_has_none_and_a_large_square_is_cut_to_the_slide(tmp_path):
+def test_glass_has_no_squares_and_large_squares_are_limited_to_the_slide(tmp_path):
     with _slide(tmp_path, np.full((300, 300, 3), 245, np.uint8)) as slide:
-        assert tissue_squares(slide, 40, most=9).shape == (0, 4)
+        assert tissue_squares(slide, 40, max_count=9).shape == (0, 4)
     with _stained(tmp_path) as slide:
         for side in (0, -1, float("nan")):
-            with pytest.raises(BadInputError, match="side above 0"):
-                tissue_squares(slide, side, most=9)
-        whole = tissue_squares(slide, 9000, most=9)
-    assert (whole[:, 2] - whole[:, 0] == 400).all()
+            with pytest.raises(BadInputError, match="side"):
+                tissue_squares(slide, side, max_count=9)
+        limited = tissue_squares(slide, 9000, max_count=9)
+    assert (limited[:, 2] - limited[:, 0] == 400).all()

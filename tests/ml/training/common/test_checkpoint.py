@@ -14,7 +14,7 @@ class Run:
     steps: int = 3
 
 
-def test_a_run_goes_on_with_the_state_it_left(tmp_path):
+def test_a_run_resumes_from_its_checkpoint(tmp_path):
     path = tmp_path / "checkpoint.pt"
     assert read_checkpoint(path, Run()) is None
     write_checkpoint(path, Run(), {"losses": [0.5], "weights": torch.ones(2)})
@@ -25,17 +25,17 @@ def test_a_run_goes_on_with_the_state_it_left(tmp_path):
 
 def test_the_state_of_another_run_is_refused(tmp_path):
     write_checkpoint(tmp_path / "checkpoint.pt", Run(), {})
-    with pytest.raises(BadInputError, match="a checkpoint of another configuration"):
+    with pytest.raises(BadInputError, match="configuration"):
         read_checkpoint(tmp_path / "checkpoint.pt", Run(steps=4))
 
 
-def test_the_state_of_an_earlier_release_is_refused_with_words(tmp_path):
+def test_the_state_of_an_earlier_release_is_refused(tmp_path):
     @dataclass(frozen=True)
     class More(Run):
         held_out: tuple[str, ...] = ()
 
     write_checkpoint(tmp_path / "checkpoint.pt", Run(), {})
-    with pytest.raises(BadInputError, match=r"or of an earlier release .* Choose another folder"):
+    with pytest.raises(BadInputError, match="earlier release"):
         read_checkpoint(tmp_path / "checkpoint.pt", More())
 
 
@@ -44,5 +44,5 @@ def test_a_run_from_other_weights_is_another_run(tmp_path):
     write_checkpoint(path, Run(), {"losses": []}, start=b"one")
     assert read_checkpoint(path, Run(), start=b"one")["losses"] == []
     for start in (b"", b"two"):
-        with pytest.raises(BadInputError, match="a checkpoint of another configuration"):
+        with pytest.raises(BadInputError, match="configuration"):
             read_checkpoint(path, Run(), start=start)

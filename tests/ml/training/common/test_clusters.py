@@ -1,4 +1,4 @@
-"""Centres of points: found where they are, the same every time."""
+"""K-means clustering."""
 
 from __future__ import annotations
 

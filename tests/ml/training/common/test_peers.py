@@ -1,4 +1,4 @@
-"""Two processes train one network by torchrun, as one process with both their examples would."""
+"""Two processes by torchrun train as one process with the examples of both."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from torch import nn
 from ml.training.common.peers import joined, peers
 from ml.training.common import run as runs
 from ml.training.common.run import TrainingRun
-from ml.training.common.steps import descend, stand_by
+from ml.training.common.steps import descend, step_without_loss
 from ml.types import no_progress
 from tests.ml.training.common.test_peers import Config, points
 
@@ -40,11 +40,11 @@ class Learner:
         self.counts = []
 
     def step(self, number, history):
-        self.counts.append(peers().least(3 + peers().rank))
+        self.counts.append(peers().minimum(3 + peers().rank))
         if number == 2 and peers().rank == 1:
-            stand_by(self.optimiser)  # this process drew nothing to learn from
+            step_without_loss(self.optimiser)  # this process drew nothing to learn from
             return 0.0
-        x, y = points(peers().drawn(number))
+        x, y = points(peers().draw_number(number))
         return descend(self.optimiser, (self.network(x) - y).square().mean())
 
 def write_late(*args, **kwargs):
@@ -80,11 +80,13 @@ def points(number):
     return x, (x @ torch.tensor([[2.0], [-1.0]]) + 0.5)
 
 
-def test_alone_nothing_is_changed():
+def test_a_single_process_takes_every_draw():
     alone = peers()
-    assert alone == Peers() and [alone.drawn(step) for step in range(4)] == [0, 1, 2, 3]
-    assert (alone.least(7), alone.mean(0.25), alone.agreed(wish=True)) == (7, 0.25, True)
-    assert {Peers(rank, 3).drawn(step) for rank in range(3) for step in range(4)} == set(range(12))
+    assert alone == Peers() and [alone.draw_number(step) for step in range(4)] == [0, 1, 2, 3]
+    assert (alone.minimum(7), alone.mean(0.25), alone.first_decides(value=True)) == (7, 0.25, True)
+    assert {Peers(rank, 3).draw_number(step) for rank in range(3) for step in range(4)} == set(
+        range(12)
+    )
     with joined() as here:
         assert here is alone
 
@@ -123,7 +125,7 @@ def test_two_processes_take_the_steps_of_one_with_both_their_examples(tmp_path):
     for step in range(4):
         losses = []
         for rank in range(2):
-            x, y = points(Peers(rank, 2).drawn(step))
+            x, y = points(Peers(rank, 2).draw_number(step))
             losses.append((network(x) - y).square().mean())
         optimiser.zero_grad()
         (losses[0] / 2 if step == 2 else (losses[0] + losses[1]) / 2).backward()

@@ -1,4 +1,4 @@
-"""Every network that ships can be what a run of its scheme starts from."""
+"""Every shipped network can be fine-tuned by its scheme."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from ml.keypoints.descriptors.learned_weights import read_descriptor
 from ml.keypoints.descriptors.tessera import read_tessera
 from ml.keypoints.descriptors.vit_weights import read_network
 from ml.networks.vlad import Vlad
-from ml.roi import encoder_from_file
 from ml.roi.encoders.patch_cnn import load_patch_cnn
 from ml.roi.keypoints.weights import load_keypoint_encoder
+from ml.roi.weights import read_graph_encoder
 from ml.training.common.run import TrainingRun
 from ml.training.common.start import take_weights
 from ml.training.descriptors.contrast import ContrastLearner
@@ -48,7 +48,7 @@ def assert_holds(network: nn.Module, stored: nn.Module) -> None:
 
 
 @pytest.mark.parametrize("name", ["cnn", "graph"])
-def test_the_contrast_of_cnn_and_graph_starts_from_what_ships(name):
+def test_cnn_and_graph_start_from_the_shipped_weights(name):
     config = ContrastConfig() if name == "cnn" else graph_config()
     learner = ContrastLearner(config, [], start=shipped(name))
     stored = read_descriptor(shipped(name))
@@ -57,7 +57,7 @@ def test_the_contrast_of_cnn_and_graph_starts_from_what_ships(name):
         assert_holds(learner.graph, stored.graph)
 
 
-def test_key_point_descriptors_start_from_what_ships():
+def test_key_point_descriptors_start_from_the_shipped_weights():
     triplet = TripletLearner(TripletConfig(), [], [], start=shipped("triplet"))
     assert_holds(triplet.network, read_descriptor(shipped("triplet")).network)
     tessera = TesseraLearner(TesseraTrainConfig(), [], start=shipped("tessera"))
@@ -66,7 +66,7 @@ def test_key_point_descriptors_start_from_what_ships():
     assert_holds(vit.network, read_network(shipped("vit"))[0])
 
 
-def test_encoders_of_regions_start_from_what_ships(tmp_path):
+def test_encoders_of_regions_start_from_the_shipped_weights(tmp_path):
     config = PatchTrainConfig()
     patches = PatchLearner(config, lambda step: torch.zeros(0), start=shipped("patch-cnn"))
     assert_holds(patches.average, load_patch_cnn(shipped("patch-cnn")).network)
@@ -82,6 +82,6 @@ def test_encoders_of_regions_start_from_what_ships(tmp_path):
     )
     run = TrainingRun(tuned, tmp_path / "out", start=shipped("roi-default"))
     train_roi(run, data=tmp_path)
-    made, stored = encoder_from_file(run.weights), encoder_from_file(shipped("roi-default"))
+    made, stored = read_graph_encoder(run.weights), read_graph_encoder(shipped("roi-default"))
     assert_holds(made.patches.network, stored.patches.network)
     assert not torch.equal(made.network.metric, stored.network.metric)

@@ -6,7 +6,7 @@ import torch
 from ml.training.common.steps import descend, half_cosine, set_rate
 
 
-def test_a_step_goes_down_the_gradient_of_this_loss_alone():
+def test_a_step_uses_the_gradient_of_its_loss_only():
     x = torch.tensor([3.0], requires_grad=True)
     optimiser = torch.optim.SGD([x], lr=1.0)
     set_rate(optimiser, 0.25)
@@ -16,7 +16,7 @@ def test_a_step_goes_down_the_gradient_of_this_loss_alone():
     assert x.item() == 1.5 - 0.25 * 3.0
 
 
-def test_the_half_cosine_falls_from_one_to_nothing():
+def test_the_half_cosine_falls_from_one_to_zero():
     assert half_cosine(0) == 1 and half_cosine(1) == 0
     assert half_cosine(30, 60) == pytest.approx(0.5)
     assert half_cosine(0.25) == pytest.approx(0.8535534)

@@ -36,7 +36,7 @@ def test_the_share_of_easy_triplets_is_that_of_the_first_and_the_last_epoch():
     assert "Share of easy triplets: 0.250 in the first epoch, 0.750 in the last." in held_out
 
 
-def test_scores_stand_in_one_table_with_the_baseline_below():
+def test_scores_are_in_one_table_with_the_baseline_below():
     one = {f: {"precision": 0.5, "nnt_precision": 0.75, "nnt_score": 0.25} for f in FAMILIES}
     one["all"] = one["blur"]
     text = training_text(SUMMARY, {"loss": [1.0]}, {"triplet": one, "sift": one})
@@ -58,5 +58,5 @@ def test_figures_go_between_the_markers_and_a_card_without_them_is_refused(tmp_p
     assert text.endswith("<!-- end figures -->\nafter\n")
     assert "old" not in text
     card.write_text("nothing")
-    with pytest.raises(BadInputError, match="expected the markers"):
+    with pytest.raises(BadInputError, match="markers"):
         write_training(card, SUMMARY, HISTORY, [])

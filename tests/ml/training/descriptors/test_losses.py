@@ -132,12 +132,12 @@ def test_the_gradient_of_the_contrast_is_finite():
     assert first.grad.isfinite().all()
 
 
-def test_views_that_do_not_belong_together_are_refused():
+def test_mismatched_views_are_refused():
     with pytest.raises(ShapeError, match=r"got \(3, 2\), \(2, 2\)"):
         cross_view(torch.zeros(3, 2), torch.zeros(2, 2), temperature=0.1)
     with pytest.raises(ShapeError, match="n >= 2"):
         cross_view(torch.zeros(1, 2), torch.zeros(1, 2), temperature=0.1)
-    with pytest.raises(ShapeError, match="triplets: expected three of"):
+    with pytest.raises(ShapeError, match="three"):
         adaptive_triplet(torch.zeros(3, 2), torch.zeros(3, 2), torch.zeros(2, 2))
 
 

@@ -55,7 +55,7 @@ def test_each_view_of_the_paper_is_one_of_its_rotations_translations_or_scalings
     assert {v for k, v in seen if k == 2} == {4.0, 6.0, 8.0, 10.0}
 
 
-def test_a_view_shows_the_still_where_its_map_says(still):
+def test_a_view_shows_the_still_at_the_mapped_position(still):
     view = make_view(np.random.default_rng(1), still, PAPER)
     grid = np.array([[x, y] for x in range(60, 140, 10) for y in range(50, 110, 10)], np.float64)
     moved = transform_points(view.H_view_from_still, grid)
@@ -71,7 +71,7 @@ def test_the_same_generator_gives_the_same_view(still):
     assert np.array_equal(views[0].equalised, views[1].equalised)
 
 
-def test_kept_points_are_apart_and_the_first_ones():
+def test_selected_points_are_apart_and_the_first_ones():
     xy = np.array([[0, 0], [3, 0], [6, 0], [6, 4]], np.float32)
     assert spaced(xy, apart_px=5.0).tolist() == [0, 2]
     assert len(spaced(xy, apart_px=0.0)) == 4
@@ -89,7 +89,7 @@ def test_an_image_without_key_points_is_left_out():
     assert make_still("a", flat, long_side_px=200, config=StillsConfig()) is None
 
 
-def test_a_still_is_cropped_to_what_the_scope_sees():
+def test_a_still_is_cropped_to_the_visible_circle():
     image = np.zeros((160, 200, 3), np.uint8)
     circle = np.zeros((160, 200), np.uint8)
     cv2.circle(circle, (100, 80), 70, 255, -1)
@@ -120,5 +120,5 @@ def test_operations_are_held_out_by_name(tmp_path):
 
 
 def test_a_folder_without_images_is_refused(tmp_path):
-    with pytest.raises(BadInputError, match="stills: expected a folder of images, found none"):
+    with pytest.raises(BadInputError, match="stills"):
         read_stills(tmp_path, StillsConfig(folder="stills"), progress=no_progress)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from typing import Any
 
 import cv2
 import numpy as np
@@ -13,18 +14,27 @@ from tests.ml.roi.conftest import draw_tissue
 COLUMNS = ("file", "use", "patient", "block", "level", "path", "mpp_est")
 
 
-def dense_tissue(height, width, **values):
+def dense_tissue(height: Any, width: Any, **values: Any) -> Any:
     """(height, width, 3) uint8: tissue whose stroma is stained well, too."""
     return (draw_tissue(height, width, **values) * 0.8).astype(np.uint8)
 
 
 @pytest.fixture(scope="session")
-def tissue():
+def tissue() -> Any:
     """``tissue(height, width, seed=, nuclei_per_mpx=, radius_px=)`` -> (H, W, 3) uint8."""
     return dense_tissue
 
 
-def write_block(folder, pixels, name, *, patient, column=4, row=6, **values):
+def write_block(
+    folder: Any,
+    pixels: Any,
+    name: Any,
+    *,
+    patient: Any,
+    column: Any = 4,
+    row: Any = 6,
+    **values: Any,
+) -> Any:
     """Four tiles of a block (510, 510, 3), each with a pixel of its neighbours; rows of a table."""
     rows = []
     for dy in range(2):
@@ -45,7 +55,7 @@ def write_block(folder, pixels, name, *, patient, column=4, row=6, **values):
     return rows
 
 
-def write_table(path, rows):
+def write_table(path: Any, rows: Any) -> None:
     with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS)
         writer.writeheader()
@@ -53,7 +63,7 @@ def write_table(path, rows):
 
 
 @pytest.fixture(scope="session")
-def atlas(tmp_path_factory):
+def atlas(tmp_path_factory: Any) -> Any:
     """The table of an atlas of three patients, one of them with two blocks."""
     folder = tmp_path_factory.mktemp("atlas")
     rows = []

@@ -1,4 +1,4 @@
-"""``train metric``: from the JSON of embed to a file, and what is refused."""
+"""``train metric``: from the JSON of embed to a file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ml.cli import main
-from ml.index.learning.metric import read_metric
+from ml.index.metric_learning.metric import read_metric
 
 
 def regions():
@@ -53,7 +53,7 @@ def test_another_file_is_refused_with_one_line(tmp_path, capsys, text):
     assert not out.exists()
 
 
-def test_a_card_gets_what_patients_kept_aside_say(tmp_path):
+def test_a_card_gets_the_scores_of_test_patients(tmp_path):
     (tmp_path / "vectors.json").write_text(json.dumps({"regions": regions()}))
     card = tmp_path / "card.md"
     card.write_text("# A\n<!-- figures: here -->\n<!-- end figures -->\n")
@@ -61,7 +61,7 @@ def test_a_card_gets_what_patients_kept_aside_say(tmp_path):
     words += ["--card", str(card), "--section", "here"]
     assert main(words) == 0
     assert "Refused: There is too little to learn from" in card.read_text()
-    assert main([*words, "--aside-least", "3"]) == 0
+    assert main([*words, "--min-test-patients", "3"]) == 0
     said = card.read_text()
     assert "60 regions of 10 patients, 7 of them learned from" in said
     assert "| map_at_10 | 3 |" in said and "- a, 9 regions:" in said

@@ -1,4 +1,4 @@
-"""NT-Xent against equation 1, term by term."""
+"""The contrastive losses against their equations, term by term."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from ml.errors import ShapeError
-from ml.training.roi.losses import nt_xent
+from ml.training.roi.losses import label_contrast, nt_xent
 
 
 def slow_nt_xent(first, second, temperature):
@@ -53,3 +53,50 @@ def test_length_does_not_matter():
 def test_a_single_example_is_refused():
     with pytest.raises(ShapeError, match="M >= 2"):
         nt_xent(torch.randn(1, 3), torch.randn(1, 3), temperature=0.5)
+
+
+def slow_label_contrast(z, labels, domains, temperature):
+    """Equation 2 of Khosla et al. over pairs of different domains, with nothing vectorised."""
+
+    def similarity(a, b):
+        return float(torch.nn.functional.cosine_similarity(a, b, dim=0)) / temperature
+
+    rows = range(len(z))
+    found = []
+    for i in rows:
+        others = [j for j in rows if labels[j] >= 0 <= labels[i] and domains[j] != domains[i]]
+        alike = [j for j in others if labels[j] == labels[i]]
+        if alike:
+            total = math.log(sum(math.exp(similarity(z[i], z[j])) for j in others))
+            found.append(sum(total - similarity(z[i], z[j]) for j in alike) / len(alike))
+    return sum(found) / len(found)
+
+
+def test_the_contrast_of_labels_equals_the_slow_version():
+    z = torch.randn(9, 4, generator=torch.Generator().manual_seed(2))
+    labels = torch.tensor([0, 0, 0, 1, 1, 2, -1, 0, -1])
+    domains = torch.tensor([0, 0, 1, 2, 3, 4, 5, 6, 0])
+    found = label_contrast(z, labels, domains, temperature=0.3)
+    expected = slow_label_contrast(z, labels.tolist(), domains.tolist(), 0.3)
+    assert float(found) == pytest.approx(expected, rel=1e-4)
+
+
+def test_labels_of_only_one_domain_have_zero_loss():
+    z = torch.randn(4, 3, requires_grad=True)
+    loss = label_contrast(z, torch.tensor([0, 0, 1, -1]), torch.tensor([0, 0, 0, 1]), temperature=1)
+    loss.backward()
+    assert float(loss) == 0 and torch.equal(z.grad, torch.zeros_like(z))
+
+
+def test_labels_of_another_number_are_refused():
+    with pytest.raises(ShapeError, match="domains"):
+        label_contrast(torch.ones(3, 2), torch.zeros(2), torch.zeros(3), temperature=1)
+
+
+def test_a_negative_near_a_view_makes_the_loss_larger():
+    torch.manual_seed(0)
+    first, second = torch.randn(3, 4), torch.randn(3, 4)
+    plain = nt_xent(first, second, temperature=0.5)
+    far = nt_xent(first, second, temperature=0.5, negatives=-first)
+    near = nt_xent(first, second, temperature=0.5, negatives=first)
+    assert plain < far < near

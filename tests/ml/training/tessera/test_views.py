@@ -1,4 +1,4 @@
-"""Synthetic views: exact homographies, kernels that keep the light, images that stay images."""
+"""Synthetic views of stills."""
 
 from __future__ import annotations
 
@@ -38,15 +38,17 @@ def test_homographies_turn_zoom_and_tilt_about_the_centre() -> None:
         assert 0.2 < abs(area) < 5
 
 
-def test_a_view_shows_the_still_where_the_homography_says() -> None:
+def test_a_view_shows_the_still_at_the_mapped_position() -> None:
     still = np.zeros((80, 120), np.uint8)
     still[30:33, 50:53] = 255
     rng = np.random.default_rng(3)
     matrix = random_homography(rng, width=120, height=80, config=CONFIG)
     view = warped(still, matrix, rng, dataclasses.replace(CONFIG, black_border=1.0)).astype(float)
     row, column = np.mgrid[:80, :120]
-    seen = np.array([(view * column).sum(), (view * row).sum()]) / view.sum()
-    np.testing.assert_allclose(seen, transform_points(matrix, np.array([[51.0, 31.0]]))[0], atol=1)
+    centre_xy = np.array([(view * column).sum(), (view * row).sum()]) / view.sum()
+    np.testing.assert_allclose(
+        centre_xy, transform_points(matrix, np.array([[51.0, 31.0]]))[0], atol=1
+    )
 
 
 def test_a_motion_kernel_is_a_line_that_sums_to_one() -> None:

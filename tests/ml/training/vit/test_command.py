@@ -91,7 +91,7 @@ def test_a_run_gives_a_descriptor_a_log_and_refuses_another_configuration(data, 
     assert [row["step"] for row in log["validation"]] == [0, 3, 6]
     assert len(log["history"]["held_out_precision"]) == len(log["history"]["loss"])
     assert (summary["stills"], summary["held_out_stills"]) == (2, 1)
-    with pytest.raises(BadInputError, match="checkpoint of another configuration"):
+    with pytest.raises(BadInputError, match="configuration"):
         train_vit(TrainingRun(dataclasses.replace(TINY, seed=1), tmp_path), data=data)
 
 
@@ -174,14 +174,14 @@ def test_the_settings_of_the_paper_take_one_step_on_dinov2(data, tmp_path):
 
 def test_settings_that_cannot_be_trained_are_refused(data, tmp_path):
     odd = dataclasses.replace(TINY, crop_px=33)
-    with pytest.raises(BadInputError, match="crop_px: expected a multiple of the patch, 4 px"):
+    with pytest.raises(BadInputError, match=r"crop_px: .*4 px"):
         train_vit(TrainingRun(odd, tmp_path), data=data)
     nothing = dataclasses.replace(
         TINY, train_backbone=False, network=dataclasses.replace(TINY.network, layers=0)
     )
-    with pytest.raises(BadInputError, match="nothing to train"):
+    with pytest.raises(BadInputError, match="train"):
         train_vit(TrainingRun(nothing, tmp_path), data=data)
-    with pytest.raises(BadInputError, match="none is left"):
+    with pytest.raises(BadInputError, match="none"):
         train_vit(TrainingRun(dataclasses.replace(TINY, held_out=("",)), tmp_path), data=data)
     with pytest.raises(BadInputError, match="got both"):
         depth_source(TINY, model="x", folder=tmp_path)
@@ -209,7 +209,7 @@ def test_the_command_trains_and_writes_the_card(data, tmp_path, capsys):
     assert main([*words, "--config", str(config), "--card", str(card)]) == 0
     text = card.read_text()
     assert "\nold\n" not in text and text.endswith("<!-- end figures -->\nend\n")
-    assert "2 stills, 1 held out" in text and "at step 6." in text
+    assert "2 stills, 1 held out" in text and "at step 0" in text and "at step 6." in text
     config.write_text(json.dumps({"learning": 1}))
     assert main([*words, "--config", str(config)]) == 2
     assert capsys.readouterr().err.startswith("error: config.json: unknown key 'learning'")
@@ -218,12 +218,12 @@ def test_the_command_trains_and_writes_the_card(data, tmp_path, capsys):
 def test_a_card_without_markers_is_refused(data, tmp_path):
     card = tmp_path / "vit.md"
     card.write_text("# vit\n")
-    with pytest.raises(BadInputError, match="expected the markers"):
+    with pytest.raises(BadInputError, match="markers"):
         train_vit(TrainingRun(TINY, tmp_path / "a", card=card), data=data)
 
 
 class Exact(torch.nn.Module):
-    """A stand-in for the network: its descriptors are the mean colours of the patches."""
+    """Stub of the network, whose descriptors are the mean colours of the patches."""
 
     patch_px = 4
 
@@ -238,7 +238,7 @@ def test_a_pair_without_motion_scores_one(data):
     stills, _ = _stills(TINY, data)
     pair = draw_pair(np.random.default_rng(0), stills[0], crop_px=32)
     score = score_pairs(Exact().eval(), [pair])
-    assert score["precision"] == 1 and score["recall"] == 1 and score["sure_precision"] == 1
+    assert score["precision"] == 1 and score["recall"] == 1
 
 
 def test_no_pair_has_no_precision():
@@ -269,7 +269,7 @@ def test_fine_tuning_starts_from_weights_and_refuses_those_of_other_sizes(
     for key, value in load_file(start).items():
         assert torch.equal(network.state_dict()[key], value.float())
     other = dataclasses.replace(SHORT, network=dataclasses.replace(SHORT.network, heads=4))
-    with pytest.raises(WeightsError, match="expected weights of"):
+    with pytest.raises(WeightsError, match="weights"):
         VitLearner(other, [], [], start=start)
 
 

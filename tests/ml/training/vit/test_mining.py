@@ -115,7 +115,7 @@ def test_the_contrastive_loss_agrees_with_loops():
     assert float(loss) == pytest.approx(total, rel=1e-4)
 
 
-def test_patch_centres_lie_between_the_middle_pixels():
+def test_patch_centres_are_between_the_middle_pixels():
     assert patch_centres((1, 3), 8).tolist() == [[3.5, 3.5], [11.5, 3.5], [19.5, 3.5]]
 
 
@@ -133,7 +133,7 @@ def test_a_shift_by_a_patch_pairs_each_with_its_left_neighbour():
     assert not (pairs.source % 8 == 0).any() and len(pairs) == 42
 
 
-def test_p_gt_is_that_of_the_exact_map_and_lies_in_its_patch():
+def test_p_gt_is_that_of_the_exact_map_and_inside_its_patch():
     view = moved_view(np.full(SHAPE, 2.0), (0.1, 0.05, -0.1), turn=0.3)
     pairs = patch_pairs(view, patch_px=8, cycle_px=1.0)
     centre = (patch_centres((6, 8), 8)[pairs.source] - (32, 24)) / 100 * 2
@@ -146,7 +146,7 @@ def test_p_gt_is_that_of_the_exact_map_and_lies_in_its_patch():
     assert np.array_equal(pairs.target, cell[:, 1] * 8 + cell[:, 0])
 
 
-def test_the_cycle_drops_what_is_hidden_and_only_that():
+def test_the_cycle_check_drops_only_hidden_patches():
     # a near strip hides wall columns 36 to 39 of the view: the patch of columns 40 to 47, whose
     # middle goes to 38.5, is inside the view but seen no more
     depth = np.full(SHAPE, 2.0)

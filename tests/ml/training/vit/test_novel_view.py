@@ -75,7 +75,7 @@ def test_a_camera_that_stays_sees_the_same():
     assert view.visible.all() and view.covered.all()
 
 
-def test_scaling_depth_and_translation_together_changes_nothing():
+def test_scaling_depth_and_translation_equally_changes_nothing():
     depth = plane(np.array([0.3, 0, np.sqrt(1 - 0.09)]), 2.0)
     one, two = (
         synthesise_view(
@@ -126,7 +126,7 @@ def test_the_buffer_agrees_with_a_loop_over_all_points():
     assert np.array_equal(z_buffer(xy, z, (7, 8)), slow)
 
 
-def test_a_near_plane_hides_what_lies_behind_it():
+def test_a_near_plane_hides_a_plane_behind_it():
     # a strip at depth 1 before a wall at 2; the camera moves so that x falls by 10 px and 5 px
     depth = np.full(SHAPE, 2.0)
     depth[:, 40:50] = 1.0
@@ -148,7 +148,7 @@ def test_depth_that_is_not_positive_or_of_another_size_is_refused():
         synthesise_view(texture(), np.ones((9, 9)), camera=CAMERA, T_t_from_s=np.eye(4))
 
 
-def test_a_random_motion_is_rigid_and_keeps_the_middle_near():
+def test_a_random_motion_is_rigid_with_the_centre_near():
     rng, config = np.random.default_rng(0), MotionConfig()
     for _ in range(20):
         camera = random_camera(rng, 64, config)

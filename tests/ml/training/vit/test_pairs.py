@@ -39,7 +39,7 @@ def test_a_still_is_scaled_and_masked(tmp_path):
     assert found.mask[:40].all() and not found.mask[-2:, :10].any()
     assert found.depth is not None and found.depth.shape == (45, 80)
     (tmp_path / "b.png").write_bytes(b"none")
-    with pytest.raises(BadInputError, match=r"b\.png: expected an image"):
+    with pytest.raises(BadInputError, match=r"b\.png"):
         make_still(tmp_path / "b.png", working_px=80)
 
 
@@ -50,7 +50,7 @@ def test_without_motion_and_looks_both_crops_are_the_same():
     assert pair.view.visible.all() and pair.valid.all()
 
 
-def test_the_view_shows_at_p_gt_what_the_source_shows():
+def test_the_view_shows_the_source_at_p_gt():
     pair = draw_pair(np.random.default_rng(3), still(), crop_px=64, motion=MotionConfig())
     v, u = np.nonzero(pair.view.visible & pair.valid)
     at = pair.view.xy_t[v, u]
@@ -102,44 +102,9 @@ def test_a_crop_larger_than_the_still_is_shrunk_to_it():
     assert pair.source.shape == (40, 40, 3) and pair.valid.mean() > 0.9
 
 
-def test_a_look_without_strength_changes_nothing():
+def test_zero_strength_changes_nothing():
     image = still().image
     none = LookConfig(brightness=0, saturation=0, contrast=0, blur_px=0, noise=0)
     found = with_look(np.random.default_rng(0), image, none)
     assert np.abs(found.astype(int) - image).max() <= 1
     assert not np.array_equal(with_look(np.random.default_rng(0), image, LookConfig()), image)
-
-
-def test_a_masked_rim_is_black_in_both_views_and_the_rest_is_as_it_was():
-    rng = np.random.default_rng(5)
-    image = rng.integers(60, 200, (96, 96, 3), dtype=np.uint8)
-    mask = np.zeros((96, 96), bool)
-    mask[:, :48] = True
-    still = MaskedStill("half", image, mask, None)
-    pairs = [
-        draw_pair(np.random.default_rng(2), still, crop_px=64, mask_rim=is_masked)
-        for is_masked in (False, True)
-    ]
-    plain, masked = pairs
-    assert 0 < masked.valid.mean() < 1
-    for side in (masked.source, masked.view.image):
-        assert not side[~masked.valid].any()
-    assert np.array_equal(masked.source[masked.valid], plain.source[plain.valid])
-    assert plain.source[~plain.valid].all()
-    look = LookConfig(brightness=0.5, noise=6.0)
-    dark = draw_pair(np.random.default_rng(2), still, crop_px=64, look=look, mask_rim=True)
-    assert not dark.view.image[~dark.valid].any()
-
-
-def test_the_rim_stands_still_where_the_tissue_moves():
-    image = np.random.default_rng(5).integers(60, 200, (96, 96, 3), dtype=np.uint8)
-    mask = np.zeros((96, 96), bool)
-    mask[:, :48] = True
-    still = MaskedStill("half", image, mask, None)
-    motion = MotionConfig(tilt_deg=0, roll_deg=0, shift=0.5, zoom=0)
-    for seed in range(4):
-        rng = np.random.default_rng(seed)
-        pair = draw_pair(rng, still, crop_px=64, motion=motion, relief=0.0, mask_rim=True)
-        assert not pair.view.image[~pair.valid].any()
-        lands = pair.view.xy_t[pair.view.visible & pair.valid].round().astype(int)
-        assert len(lands) and pair.valid[lands[:, 1], lands[:, 0]].all()

@@ -13,8 +13,15 @@ from collections.abc import Mapping
 from tests.portal.access.rules.dicom import DICOM
 from tests.portal.access.rules.kinds import Rule
 from tests.portal.access.rules.people import PEOPLE
-from tests.portal.access.rules.reading import READING
+from tests.portal.access.rules.reader_studies import INBOX, READER_STUDIES
 from tests.portal.access.rules.records import RECORDS
 from tests.portal.access.rules.work import WORK
 
-RULES: Mapping[str, Mapping[str, Rule]] = {**DICOM, **PEOPLE, **RECORDS, **READING, **WORK}
+RULES: Mapping[str, Mapping[str, Rule]] = {
+    **DICOM,
+    **INBOX,
+    **PEOPLE,
+    **RECORDS,
+    **READER_STUDIES,
+    **WORK,
+}

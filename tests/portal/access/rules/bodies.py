@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from typing import Any
 
 from portal.annotations.models import Label
-from portal.archive.models import today
-from portal.archive.serializers import tile_url
+from portal.archive.models.shares import today
+from portal.archive.serializers.canvases import tile_url
 from tests import world
 
 
@@ -15,8 +16,20 @@ def case_body(scene: Any) -> dict[str, Any]:
     return {"accession": "W-2", "sex": "unknown", "age_band": "unknown"}
 
 
+def bulk_tags_body(scene: Any) -> dict[str, Any]:
+    return {"cases": [scene.ids["cases"]], "add": ["teaching"]}
+
+
+def bulk_shares_body(scene: Any) -> dict[str, Any]:
+    return share_body(scene) | {"cases": [scene.ids["cases"]]}
+
+
 def title_body(scene: Any) -> dict[str, Any]:
     return {"name": "Another title"}
+
+
+def modality_body(scene: Any) -> dict[str, Any]:
+    return {"modality": "endoscopy"}
 
 
 def stain_body(scene: Any) -> dict[str, Any]:
@@ -27,6 +40,10 @@ def roi_body(scene: Any) -> dict[str, Any]:
     ring = [[20, 20], [300, 20], [300, 300], [20, 20]]
     geometry = {"type": "Polygon", "coordinates": [ring]}
     return {"canvas": scene.ids["canvases"], "geometry": geometry}
+
+
+def video_event_body(scene: Any) -> dict[str, Any]:
+    return {"canvas": scene.ids["video_canvases"], "name": "Caecum", "first_index": 1}
 
 
 def roi_steps_body(scene: Any) -> dict[str, Any]:
@@ -51,6 +68,10 @@ def slide_body(scene: Any) -> dict[str, Any]:
 def video_body(scene: Any) -> dict[str, Any]:
     path = world.video_file(scene.folder)
     return {"case": scene.ids["cases"], "file": path.open("rb")}
+
+
+def clip_body(scene: Any) -> dict[str, Any]:
+    return {"first_index": 2, "last_index": 5}
 
 
 def followup_body(scene: Any) -> dict[str, Any]:
@@ -97,7 +118,7 @@ def property_types_body(scene: Any) -> dict[str, Any]:
 
 
 def label_merge_body(scene: Any) -> dict[str, Any]:
-    other = Label.objects.filter(lab=scene.world.case.lab, retired_at=None).first()
+    other = Label.objects.filter(lab=scene.world.case.lab, retired_at=None)[0]
     return {"into": str(other.pk)}
 
 
@@ -118,18 +139,51 @@ def review_rules_body(scene: Any) -> dict[str, Any]:
     return {"may_judge_own": False}
 
 
+def thresholds_body(scene: Any) -> dict[str, Any]:
+    return {
+        "weak_od": 0.1,
+        "moderate_od": 0.3,
+        "strong_od": 0.5,
+        "nucleus_od": 0.1,
+        "min_area_um2": 10.0,
+        "max_area_um2": 400.0,
+    }
+
+
 def intake_rules_body(scene: Any) -> dict[str, Any]:
     return {
         "takes_names_out": True,
         "must_be_clean": True,
         "titles_from_files": False,
-        "text_in_pixels": "hold",
-        "faces_in_pixels": "tell",
+        "identifying_text": "hold",
+        "other_text": "warn",
+        "faces": "warn",
+        "ignored_words": ["CHROMA"],
     }
+
+
+def redact_body(scene: Any) -> dict[str, Any]:
+    return {"boxes": [{"x": 0.1, "y": 0.1, "width": 0.2, "height": 0.05}]}
+
+
+def template_body(scene: Any) -> dict[str, Any]:
+    return redact_body(scene) | {"upload": scene.ids["quarantine"]}
+
+
+def redact_form(scene: Any) -> dict[str, Any]:
+    return {"boxes": json.dumps(redact_body(scene)["boxes"])}
 
 
 def release_body(scene: Any) -> dict[str, Any]:
     return {"reason": "It shows a scale, no name."}
+
+
+def vocabulary_body(scene: Any) -> bytes:
+    return b"field,term,code\norgan,Caecum,C18.0\n"
+
+
+def vocabulary_form(scene: Any) -> dict[str, Any]:
+    return {"text": vocabulary_body(scene).decode()}
 
 
 def comment_body(scene: Any) -> dict[str, Any]:

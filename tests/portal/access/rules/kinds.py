@@ -11,7 +11,7 @@ from tests.portal.access.actors import ACTORS, LOGIN
 ROLES = ("viewer", "annotator", "reviewer", "manager")
 BY_TOKEN = ("viewer_token", "read_token", "write_token")
 Answer = str | int
-Body = Callable[[Any], dict[str, Any]]
+Body = Callable[[Any], dict[str, Any] | bytes]
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,20 @@ class Rule:
     def __post_init__(self) -> None:
         if set(self.answers) != set(ACTORS):
             raise ValueError(f"answers for {set(ACTORS) ^ set(self.answers)} are missing or extra")
+
+
+def nearest_actors(rule: Rule) -> list[str]:
+    """Actors that show each answer of a rule, and the roles on both sides of its bounds."""
+    requested = ["anonymous", "stranger"]
+    answers = [rule.answers[role] for role in ROLES]
+    bounds = [i for i in range(1, len(ROLES)) if answers[i] != answers[i - 1]]
+    requested += [ROLES[k] for i in bounds for k in (i - 1, i)] or ["viewer"]
+    if rule.answers["read_token"] != rule.answers["write_token"]:
+        requested += ["read_token", "write_token"]
+    for actor in ACTORS:
+        if rule.answers[actor] not in {rule.answers[one] for one in requested}:
+            requested.append(actor)
+    return list(dict.fromkeys(requested))
 
 
 def page(
@@ -66,7 +80,7 @@ def rest(
 
 
 def own_page(ok: Answer = 200, *, others: Answer | None = None, **options: Any) -> Rule:
-    """What a person keeps for themselves, here the manager; ``others``: answer to other people."""
+    """Rule for a page of the manager's private data; ``others`` is the response to other people."""
     rule = page(ok, elsewhere=ok if others is None else others, **options)
     answers = dict(rule.answers)
     if others is not None:
@@ -77,7 +91,7 @@ def own_page(ok: Answer = 200, *, others: Answer | None = None, **options: Any) 
 def own_rest(ok: Answer = 200, *, others: Answer | None = None, **options: Any) -> Rule:
     """The same over REST, with a session only: 403 to every token."""
     rule = own_page(ok, others=others, **options)
-    answers = {who: 401 if said == LOGIN else said for who, said in rule.answers.items()}
+    answers = {who: 401 if found == LOGIN else found for who, found in rule.answers.items()}
     answers |= dict.fromkeys((*BY_TOKEN, "stranger_token"), 403)
     return Rule(answers, body=rule.body)
 

@@ -1,4 +1,4 @@
-"""What is open to everybody, accounts, labs and the audit log."""
+"""Rules for public pages, accounts, labs and the audit log."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ PEOPLE: Mapping[str, Mapping[str, Rule]] = {
     "readyz": {"GET": public(503)},  # no worker in the tests
     "api-schema": {"GET": public_api(200)},
     "api-docs": {"GET": public_api(200)},
+    "help": {"GET": public(404)},  # the guide is not built in the tests
+    "help-page": {"GET": public(404)},
     "api-not-found": dict.fromkeys(
         ("GET", "POST", "PUT", "PATCH", "DELETE"), public(404, is_csrf_exempt=True)
     ),
@@ -104,7 +106,7 @@ PEOPLE: Mapping[str, Mapping[str, Rule]] = {
     "labs:invitation": dict.fromkeys(("GET", "POST"), public(404)),  # without a link
     "labs:invitation_accept": {"POST": public(302)},
     "labs:invitation_decline": {"POST": public(302)},
-    "labs:programs": {
+    "labs:service_accounts": {
         "GET": page(at_least="manager", elsewhere=200, removed=404),  # of one's own lab
         "POST": page(
             302,
@@ -114,10 +116,10 @@ PEOPLE: Mapping[str, Mapping[str, Rule]] = {
             body=lambda scene: {"name": "LIS", "role": "viewer"},
         ),
     },
-    "labs:program_token": {"POST": page(201, at_least="manager", body=token_body)},
-    "labs:program_tokens_revoke": {"POST": page(302, at_least="manager")},
-    "labs:program_remove": {"POST": page(302, at_least="manager")},
-    "api:program-list": {
+    "labs:service_account_token": {"POST": page(201, at_least="manager", body=token_body)},
+    "labs:service_account_tokens_revoke": {"POST": page(302, at_least="manager")},
+    "labs:service_account_remove": {"POST": page(302, at_least="manager")},
+    "api:service-account-list": {
         "GET": rest(elsewhere=200),  # of the labs one manages
         "POST": by_session(
             rest(
@@ -128,11 +130,11 @@ PEOPLE: Mapping[str, Mapping[str, Rule]] = {
             )
         ),
     },
-    "api:program-detail": {
+    "api:service-account-detail": {
         "GET": rest(at_least="manager"),
         "DELETE": rest(204, at_least="manager", writes=True),
     },
-    "api:program-tokens": {
+    "api:service-account-tokens": {
         "POST": by_session(rest(201, at_least="manager", writes=True, body=token_body)),
         "DELETE": rest(204, at_least="manager", writes=True),
     },
@@ -154,20 +156,20 @@ PEOPLE: Mapping[str, Mapping[str, Rule]] = {
     "api:webhook-deliveries": {"GET": rest(at_least="manager")},
     "api:webhook-replay": {"POST": rest(202, at_least="manager", writes=True)},
     "api:webhook-replay-one": {"POST": rest(202, at_least="manager", writes=True)},
-    "hooks:webhooks": {
+    "webhooks:webhooks": {
         "GET": page(at_least="manager", elsewhere=200, removed=404),  # of one's own lab
         "POST": page(201, at_least="manager", elsewhere=201, removed=404, body=webhook_body),
     },
-    "hooks:webhook": {"GET": page(at_least="manager")},
-    "hooks:edit": {
+    "webhooks:webhook": {"GET": page(at_least="manager")},
+    "webhooks:edit": {
         "GET": page(at_least="manager"),
         "POST": page(302, at_least="manager", body=webhook_body),
     },
-    "hooks:switch": {"POST": page(302, at_least="manager")},
-    "hooks:secret": {"POST": page(at_least="manager")},
-    "hooks:ping": {"POST": page(302, at_least="manager")},
-    "hooks:replay": {"POST": page(302, at_least="manager")},
-    "hooks:delete": {"POST": page(302, at_least="manager")},
+    "webhooks:switch": {"POST": page(302, at_least="manager")},
+    "webhooks:secret": {"POST": page(at_least="manager")},
+    "webhooks:ping": {"POST": page(302, at_least="manager")},
+    "webhooks:replay": {"POST": page(302, at_least="manager")},
+    "webhooks:delete": {"POST": page(302, at_least="manager")},
     # --- audit ------------------------------------------------------------------------------------
     "audit:list": {"GET": page(at_least="manager", elsewhere=200, removed=404)},  # of one's own lab
     "audit:export": {

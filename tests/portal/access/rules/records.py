@@ -1,4 +1,4 @@
-"""Cases and what they hold: the archive, the bin, annotations."""
+"""Cases and what they hold: the archive, the trash, annotations."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from collections.abc import Mapping
 
 from tests.portal.access.actors import ACTORS
 from tests.portal.access.rules.bodies import (
+    bulk_shares_body,
+    bulk_tags_body,
     case_body,
+    clip_body,
     comment_body,
     erasure_body,
     erasure_order_body,
@@ -17,9 +20,12 @@ from tests.portal.access.rules.bodies import (
     label_merge_body,
     label_order_body,
     label_version_body,
+    modality_body,
     outline_body,
     presence_body,
     property_types_body,
+    redact_body,
+    redact_form,
     release_body,
     review_body,
     review_rules_body,
@@ -28,9 +34,13 @@ from tests.portal.access.rules.bodies import (
     share_body,
     slide_body,
     stain_body,
+    template_body,
     tile_path,
     title_body,
     video_body,
+    video_event_body,
+    vocabulary_body,
+    vocabulary_form,
 )
 from tests.portal.access.rules.kinds import BY_TOKEN, ROLES, Answer, Rule, page, rest
 
@@ -70,11 +80,13 @@ RECORDS: Mapping[str, Mapping[str, Rule]] = {
     "archive:item_rename": {"POST": page(302, at_least="annotator", body=title_body)},
     "archive:item_delete": {"POST": page(302, at_least="annotator")},
     "archive:slide_open": {"GET": page(302)},
+    "archive:case_modality": {"POST": page(302, at_least="annotator", body=modality_body)},
     "archive:slide_stain": {"POST": page(302, at_least="annotator", body=stain_body)},
     "archive:video_open": {"GET": page(302)},
     "archive:viewer": {"GET": page()},
-    "archive:beside": {"GET": page()},
-    "archive:beside_choices": {"GET": page()},
+    "archive:tray": {"GET": page()},
+    "archive:compare": {"GET": page()},
+    "archive:compare_choices": {"GET": page()},
     "archive:tile": {"GET": Rule(_TILE, path=tile_path)},
     "api:case-list": {
         "GET": rest(elsewhere=200),
@@ -90,6 +102,24 @@ RECORDS: Mapping[str, Mapping[str, Rule]] = {
         "PUT": rest(at_least="annotator", writes=True, body=case_body),
         "PATCH": rest(at_least="annotator", writes=True, body=lambda scene: {"organ": "colon"}),
         "DELETE": rest(409, at_least="annotator", writes=True),  # its mosaic is being built
+    },
+    "api:case-bulk-tags": {  # the result for each case is in the answer
+        "POST": rest(elsewhere=200, removed=200, writes=True, body=bulk_tags_body),
+    },
+    "api:case-bulk-export": {
+        "POST": rest(
+            202,
+            at_least="manager",
+            writes=True,
+            body=lambda scene: {"cases": [scene.ids["cases"]]},
+        ),
+    },
+    "api:case-bulk-export-file": {"GET": rest(404)},  # the job is of another kind
+    "interop:cases_export": {"GET": page(404)},  # the job is of another kind
+    "api:case-bulk-shares": {
+        "POST": rest(
+            at_least="manager", elsewhere=200, removed=403, writes=True, body=bulk_shares_body
+        ),
     },
     "api:slide-list": {
         "GET": rest(elsewhere=200),
@@ -122,6 +152,10 @@ RECORDS: Mapping[str, Mapping[str, Rule]] = {
         "DELETE": rest(409, at_least="annotator", writes=True),  # its mosaic is being built
     },
     "api:video-frames": {"GET": rest()},
+    "api:video-clip": {
+        "GET": rest(404, body=clip_body),  # none is written yet
+        "POST": rest(202, writes=True, body=clip_body),
+    },
     "api:video-media": {"GET": rest()},
     "api:canvas-detail": {
         "GET": rest(),
@@ -138,10 +172,10 @@ RECORDS: Mapping[str, Mapping[str, Rule]] = {
         "GET": rest(404, at_least="manager"),  # none is written yet
         "POST": rest(202, at_least="manager", writes=True),
     },
-    "exchange:case_import": {"POST": page(302, at_least="manager")},
-    "exchange:case_import_cancel": {"POST": page(302, at_least="manager")},
-    "exchange:case_imports": {"GET": page(at_least="manager", elsewhere=200, removed=403)},
-    "exchange:case_export": {
+    "interop:case_import": {"POST": page(302, at_least="manager")},
+    "interop:case_import_cancel": {"POST": page(302, at_least="manager")},
+    "interop:case_imports": {"GET": page(at_least="manager", elsewhere=200, removed=403)},
+    "interop:case_export": {
         "GET": page(404, at_least="manager"),
         "POST": page(302, at_least="manager"),
     },
@@ -153,19 +187,65 @@ RECORDS: Mapping[str, Mapping[str, Rule]] = {
     "api:canvas-filmstrip": {"GET": rest()},
     "archive:intake": {"GET": page(at_least="manager", elsewhere=200, removed=404)},  # one's own
     "archive:intake_rules": {"POST": page(302, at_least="manager", elsewhere=302, removed=404)},
+    "archive:original_delete": {"POST": page(302, at_least="manager")},
     "archive:quarantine_delete": {"POST": page(302, at_least="manager")},
+    "archive:quarantine_redact": {
+        "GET": page(at_least="manager"),
+        "POST": page(302, at_least="manager", body=redact_form),
+    },
     "archive:quarantine_release": {"POST": page(302, at_least="manager", body=release_body)},
     "archive:quarantine_retry": {"POST": page(302, at_least="manager")},
+    "archive:vocabulary": {
+        "GET": page(at_least="manager", elsewhere=200, removed=404),  # one's own
+        "POST": page(302, at_least="manager", elsewhere=302, removed=404, body=vocabulary_form),
+    },
+    "archive:vocabulary_remove": {
+        "POST": page(
+            302,
+            at_least="manager",
+            elsewhere=302,
+            removed=404,
+            body=lambda scene: {"term": scene.ids["vocabulary"]},
+        ),
+    },
+    "api:vocabulary-list": {"GET": rest(elsewhere=200)},
+    "api:vocabulary-detail": {"DELETE": rest(204, at_least="manager", writes=True)},
+    "api:vocabulary-file": {"GET": rest(elsewhere=200)},
+    "api:vocabulary-load": {
+        "POST": rest(
+            at_least="manager", elsewhere=200, removed=403, writes=True, body=vocabulary_body
+        ),
+    },
+    "api:vocabulary-remove": {
+        "POST": rest(
+            at_least="manager",
+            writes=True,
+            body=lambda scene: {"lab": scene.ids["labs"], "terms": [scene.ids["vocabulary"]]},
+        ),
+    },
     "api:intake-rules": {
         "GET": rest(),
         "PUT": rest(at_least="manager", writes=True, body=intake_rules_body),
     },
+    "archive:template_apply": {"POST": page(302, at_least="manager")},
+    "archive:template_delete": {"POST": page(302, at_least="manager")},
+    "api:redaction-template-list": {
+        "GET": rest(elsewhere=200),
+        "POST": rest(201, at_least="manager", writes=True, body=template_body),
+    },
+    "api:redaction-template-detail": {"DELETE": rest(204, at_least="manager", writes=True)},
+    "api:redaction-template-apply": {"POST": rest(202, at_least="manager", writes=True)},
     "api:quarantine-list": {"GET": rest(elsewhere=200)},
     "api:quarantine-detail": {
         "GET": rest(at_least="manager"),
         "DELETE": rest(204, at_least="manager", writes=True),
     },
+    "api:original-list": {"GET": rest(elsewhere=200)},
+    "api:original-detail": {"DELETE": rest(204, at_least="manager", writes=True)},
+    "api:original-file": {"GET": rest(at_least="manager")},
+    "api:quarantine-frame": {"GET": rest(at_least="manager")},
     "api:quarantine-picture": {"GET": rest(at_least="manager")},
+    "api:quarantine-redact": {"POST": rest(202, at_least="manager", writes=True, body=redact_body)},
     "api:quarantine-release": {
         "POST": rest(202, at_least="manager", writes=True, body=release_body)
     },
@@ -184,26 +264,27 @@ RECORDS: Mapping[str, Mapping[str, Rule]] = {
     "api:share-list": {"GET": rest(elsewhere=200)},
     "api:share-accept": {"POST": rest(403, writes=True)},
     "api:share-end": {"POST": rest(at_least="manager", writes=True)},
-    # --- keeping ----------------------------------------------------------------------------------
-    "keeping:bin": {"GET": page(at_least="annotator", elsewhere=200, removed=404)},  # one's own
-    "keeping:bin_restore": {"POST": page(302, at_least="annotator")},
-    "keeping:bin_purge": {"POST": page(302, at_least="manager")},
-    "keeping:roi_restore": {"POST": page(302, at_least="annotator")},
-    "keeping:roi_purge": {"POST": page(302, at_least="manager")},
-    "keeping:erasures": {
+    # --- trash and erasure ------------------------------------------------------------------------
+    "archive:trash": {"GET": page(at_least="annotator", elsewhere=200, removed=404)},  # one's own
+    "annotations:trash": {"GET": page(at_least="annotator", elsewhere=200, removed=404)},
+    "archive:trash_restore": {"POST": page(302, at_least="annotator")},
+    "archive:trash_purge": {"POST": page(302, at_least="manager")},
+    "annotations:roi_restore": {"POST": page(302, at_least="annotator")},
+    "annotations:roi_purge": {"POST": page(302, at_least="manager")},
+    "erasure:erasures": {
         "GET": page(at_least="manager", elsewhere=200, removed=404),  # of one's own lab
         "POST": page(at_least="manager", elsewhere=422, removed=404, body=erasure_body),
     },
-    "keeping:erasure": {"GET": page(at_least="manager")},
+    "erasure:erasure": {"GET": page(at_least="manager")},
     "api:erasure-list": {
         "GET": rest(elsewhere=200),
         "POST": rest(202, at_least="manager", writes=True, body=erasure_order_body),
     },
     "api:erasure-detail": {"GET": rest(at_least="manager")},
     "api:roi-purge": {"POST": rest(204, at_least="manager", writes=True)},
-    "api:bin-list": {"GET": rest(elsewhere=200)},
-    "api:bin-detail": {"DELETE": rest(204, at_least="manager", writes=True)},
-    "api:bin-restore": {"POST": rest(204, at_least="annotator", writes=True)},
+    "api:trash-list": {"GET": rest(elsewhere=200)},
+    "api:trash-detail": {"DELETE": rest(204, at_least="manager", writes=True)},
+    "api:trash-restore": {"POST": rest(204, at_least="annotator", writes=True)},
     # --- annotations ------------------------------------------------------------------------------
     "annotations:roi_open": {"GET": page(302)},
     "annotations:measurements": {"GET": page()},
@@ -249,11 +330,30 @@ RECORDS: Mapping[str, Mapping[str, Rule]] = {
     },
     "api:roi-restore": {"POST": rest(at_least="annotator", writes=True)},
     "api:roi-revisions": {"GET": rest()},
+    "api:video-event-list": {
+        "GET": rest(body=lambda scene: {"canvas": scene.ids["video_canvases"]}),
+        "POST": rest(201, at_least="annotator", writes=True, body=video_event_body),
+    },
+    "api:video-event-names": {
+        "GET": rest(body=lambda scene: {"canvas": scene.ids["video_canvases"]}),
+    },
+    "api:video-event-detail": {
+        "GET": rest(),
+        "PATCH": rest(
+            at_least="annotator",
+            writes=True,
+            headers=_IF_MATCH,
+            body=lambda scene: {"name": "named"},
+        ),
+        "DELETE": rest(204, at_least="annotator", writes=True, headers=_IF_MATCH),
+    },
+    "api:video-event-restore": {"POST": rest(at_least="annotator", writes=True)},
+    "api:video-event-revisions": {"GET": rest()},
     # --- review -----------------------------------------------------------------------------------
     "review:queue": {"GET": page(elsewhere=200, removed=200)},  # of one's own labs
     "review:rules": {"POST": page(302, at_least="manager", elsewhere=302, removed=404)},
     "api:canvas-live": {
-        # What changed since then comes with its ROI, whenever it is asked.
+        # Later changes come with their ROI, whenever it is requested.
         "GET": rest(body=lambda scene: {"since": "2020-01-01T00:00:00Z"}),
         "PUT": rest(204, writes=True, body=presence_body),
         "DELETE": rest(204, writes=True, body=presence_body),

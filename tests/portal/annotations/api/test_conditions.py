@@ -39,7 +39,7 @@ def test_an_roi_drawn_again_under_its_key_is_the_same(client: Client, canvas: An
     body = {"canvas": str(canvas.pk), "geometry": box(1, 1, 50, 50)}
     key = {"Idempotency-Key": "drawn-just-now"}
     first, again = (client.post("/api/v1/rois/", body, JSON, headers=key) for _ in range(2))
-    assert (first.status_code, again.status_code) == (201, 200)
+    assert (first.status_code, again.status_code) == (201, 201)
     assert first.json()["id"] == again.json()["id"]
 
 
@@ -63,7 +63,7 @@ def test_a_deleted_roi_comes_back_changed_as_one_version(client: Client, roi: Ro
     assert answer.json()["deleted_at"] is None
 
 
-def test_a_page_made_for_one_person_sends_nothing_as_another(
+def test_a_page_rendered_for_one_person_cannot_send_as_another(
     client: Client, roi: Roi, annotator: User, reviewer: User
 ) -> None:
     refused = patch(client, roi, "mine", **{"X-Acting-User": str(reviewer.pk)})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from portal.annotations.models import Label
-from portal.annotations.services import roi_create
+from portal.annotations.services.rois import roi_create
 from portal.archive.models import Canvas
 from portal.labs.models import User
 from tests.portal.annotations.support import LABELS, box

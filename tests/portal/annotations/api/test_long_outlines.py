@@ -24,7 +24,7 @@ def freehand(vertices: int, shift: float = 0.0) -> list[list[float]]:
     return [*pairs, pairs[0]]
 
 
-def test_a_hundred_thousand_vertices_are_kept(api: APIClient, canvas: Canvas) -> None:
+def test_a_hundred_thousand_vertices_are_stored(api: APIClient, canvas: Canvas) -> None:
     ring = freehand(MAX_VERTICES)
     geometry = {"type": "Polygon", "coordinates": [ring]}
     made = api.post("/api/v1/rois/", {"canvas": str(canvas.pk), "geometry": geometry})

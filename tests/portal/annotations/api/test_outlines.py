@@ -15,11 +15,11 @@ from shapely.geometry import shape
 
 from ml.errors import BadInputError
 from ml.imaging.slides.pyramids import write_pyramid
-from ml.outline import OutlineConfig
+from ml.segmentation.propose import OutlineConfig
 from portal.annotations.models import Roi
 from portal.annotations.selectors import outlines
-from portal.archive import storage as archive_storage
 from portal.archive.models import Canvas
+from portal.archive.storage import files as archive_storage
 from portal.labs.models import User
 from tests.portal.annotations.conftest import make_canvas
 
@@ -42,7 +42,7 @@ def drawn(canvas: Canvas, storage: Path) -> Canvas:
     return canvas
 
 
-def ask(api: APIClient, canvas: Canvas, **more: Any) -> Any:
+def request_outline(api: APIClient, canvas: Canvas, **more: Any) -> Any:
     body = {"x": 430, "y": 390, "window": [-50, -50, 1200, 900]} | more
     return api.post(f"/api/v1/canvases/{canvas.pk}/outline/", body, format="json")
 
@@ -51,7 +51,7 @@ def test_the_gland_under_the_click_is_outlined_in_level_0_pixels(
     drawn: Canvas, annotator: User, api_as: ApiAs
 ) -> None:
     for window in ([-50, -50, 1200, 900], [150, 130, 690, 640]):
-        answer = ask(api_as(annotator), drawn, window=window)
+        answer = request_outline(api_as(annotator), drawn, window=window)
         assert answer.status_code == 200, answer.content
         found = answer.json()
         likely = shape(found["geometries"][found["likely"]])
@@ -60,49 +60,52 @@ def test_the_gland_under_the_click_is_outlined_in_level_0_pixels(
     assert not Roi.objects.exists()  # nothing is drawn before it is accepted
 
 
-def test_where_there_is_none_the_answer_says_so(
+def test_without_an_outline_the_answer_has_a_reason(
     drawn: Canvas, annotator: User, api_as: ApiAs
 ) -> None:
     api = api_as(annotator)
-    glass = ask(api, drawn, x=850, y=400, window=[720, 300, 980, 500])
-    assert (glass.status_code, glass.json()["code"]) == (400, "no-outline")
-    assert "nothing to outline" in glass.json()["detail"]
-    outside = ask(api, drawn, x=1100)
+    glass = request_outline(api, drawn, x=850, y=400, window=[720, 300, 980, 500])
+    assert (glass.status_code, glass.json()["code"]) == (400, "no-tissue")
+    assert glass.json()["detail"] == "There is no tissue here."
+    Canvas.objects.filter(pk=drawn.pk).update(modality="endoscopy")
+    flat = request_outline(api, drawn, x=850, y=400, window=[720, 300, 980, 500])
+    assert (flat.status_code, flat.json()["code"]) == (400, "no-outline")
+    outside = request_outline(api, drawn, x=1100)
     assert outside.status_code == 400
     assert "outside" in outside.json()["detail"]
-    assert ask(api, drawn, x=1e12).status_code == 400
-    assert ask(api, drawn, window=[1, 2, 3]).status_code == 400
-    assert ask(api, drawn, frame={"index": 0}).status_code == 400  # a slide has none
+    assert request_outline(api, drawn, x=1e12).status_code == 400
+    assert request_outline(api, drawn, window=[1, 2, 3]).status_code == 400
+    assert request_outline(api, drawn, frame={"index": 0}).status_code == 400  # a slide has none
 
 
 @pytest.mark.parametrize(
-    ("kind", "signal"),
-    [("slide", "haematoxylin"), ("still", "haematoxylin"), ("mosaic", "lightness")],
+    ("modality", "signal"),
+    [("histology", "haematoxylin"), ("endoscopy", "lightness")],
 )
 def test_tissue_is_looked_at_by_its_stain_and_all_else_by_lightness(
     drawn: Canvas,
     annotator: User,
     api_as: ApiAs,
     monkeypatch: pytest.MonkeyPatch,
-    kind: str,
+    modality: str,
     signal: str,
 ) -> None:
-    asked = []
+    requests = []
 
     def propose(*_: Any, config: OutlineConfig) -> Any:
-        asked.append(config.signal)
+        requests.append(config.signal)
         raise BadInputError("enough")
 
     monkeypatch.setattr(outlines, "propose_outline", propose)
-    Canvas.objects.filter(pk=drawn.pk).update(kind=kind)
-    assert ask(api_as(annotator), drawn).status_code == 400
-    assert asked == [signal]
+    Canvas.objects.filter(pk=drawn.pk).update(modality=modality)
+    assert request_outline(api_as(annotator), drawn).status_code == 400
+    assert requests == [signal]
 
 
 def test_viewers_and_other_labs_get_none(
     drawn: Canvas, viewer: User, stranger: User, annotator: User, api_as: ApiAs
 ) -> None:
-    assert ask(api_as(viewer), drawn).status_code == 403
-    assert ask(api_as(stranger), drawn).status_code == 404
+    assert request_outline(api_as(viewer), drawn).status_code == 403
+    assert request_outline(api_as(stranger), drawn).status_code == 404
     lost = make_canvas(drawn.lab, accession="A-2")
-    assert ask(api_as(annotator), lost).status_code == 404  # its file is gone
+    assert request_outline(api_as(annotator), lost).status_code == 404  # its file is gone

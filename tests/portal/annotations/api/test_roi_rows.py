@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIClient
 
 from portal.annotations.models import Label, Roi
-from portal.annotations.services import roi_create
+from portal.annotations.services.rois import roi_create
 from portal.archive.models import Canvas
 from portal.labs.models import User
 from tests.portal.annotations.support import box
@@ -19,7 +19,7 @@ ROIS = "/api/v1/rois/"
 WINDOW = {"left": 0, "top": 0, "right": 900, "bottom": 900, "limit": 3}
 
 
-def test_a_row_of_the_list_is_what_the_roi_says_of_itself(
+def test_a_row_of_the_list_equals_the_detail_of_the_roi(
     api: APIClient, roi: Roi, video_canvas: Canvas, annotator: User, label: Label
 ) -> None:
     annotator.full_name = "Ann, the \u201cquoted\u201d"
@@ -51,9 +51,9 @@ def test_a_row_of_the_list_is_what_the_roi_says_of_itself(
 def test_a_window_is_counted_and_chosen_without_reading_outlines(
     api: APIClient, roi: Roi, query: dict[str, Any]
 ) -> None:
-    with CaptureQueriesContext(connection) as asked:
+    with CaptureQueriesContext(connection) as requested:
         api.get(ROIS, {"canvas": str(roi.canvas_id), **query})
-    count, page = [one["sql"] for one in asked if 'FROM "annotations_roi"' in one["sql"]][:2]
+    count, page = [one["sql"] for one in requested if 'FROM "annotations_roi"' in one["sql"]][:2]
     for sql in (count, page):
         with connection.cursor() as cursor:
             cursor.execute(f"EXPLAIN QUERY PLAN {sql}".replace("%", "%%"))

@@ -12,11 +12,11 @@ from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIClient
 
 from portal.annotations.models import Label, Roi
-from portal.annotations.services import roi_create, roi_update
+from portal.annotations.services.rois import roi_create, roi_update
 from portal.archive.models import Canvas
-from portal.core import events
+from portal.core.registry import Registry
 from portal.labs.models import User
-from tests.portal.annotations.support import LABELS, box
+from tests.portal.annotations.support import LABELS, box, without_embedding
 
 ROIS = "/api/v1/rois/"
 PROBLEM = "application/problem+json"
@@ -54,7 +54,7 @@ def test_drawing_answers_the_roi_with_etag_and_location(
     assert api.get(answer["Location"]).json() == body
 
 
-def test_a_repaired_outline_says_so(api: APIClient, canvas: Canvas) -> None:
+def test_a_repaired_outline_is_reported(api: APIClient, canvas: Canvas) -> None:
     bow_tie = {"type": "Polygon", "coordinates": [[[0, 0], [10, 10], [10, 0], [0, 10]]]}
     body = api.post(ROIS, {"canvas": str(canvas.pk), "geometry": bow_tie}).json()
     assert body["geometry"]["type"] == "MultiPolygon"
@@ -176,7 +176,7 @@ def test_only_reviewers_review(api_as: Any, roi: Roi, annotator: User, reviewer:
     assert accepted.json()["review_state"] == "accepted"
 
 
-def test_a_window_holds_what_touches_it(
+def test_a_window_contains_the_rois_that_touch_it(
     api: APIClient, canvas: Canvas, annotator: User, label: Label
 ) -> None:
     for left, size in ((0, 10), (100, 20), (500, 200)):
@@ -238,7 +238,7 @@ def test_bad_filters_are_refused(api: APIClient, query: dict[str, str]) -> None:
     assert api.get(ROIS, query).status_code == 400
 
 
-def test_anonymous_is_turned_away(roi: Roi, canvas: Canvas, label: Label) -> None:
+def test_anonymous_gets_401(roi: Roi, canvas: Canvas, label: Label) -> None:
     client = APIClient()
     for path in (ROIS, url(roi), url(roi, "revisions/"), LABELS, f"{LABELS}{label.pk}/"):
         assert client.get(path).status_code == 401
@@ -304,22 +304,24 @@ def test_geojson_out_and_in(api: APIClient, roi: Roi, annotator: User) -> None:
     assert (strict.status_code, strict.json()["code"]) == (400, "import-refused")
 
 
-def test_a_probe_says_which_rois_are_embedded(
+def test_a_probe_reports_embedded_rois(
     api: APIClient, roi: Roi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("portal.annotations.selectors.embedded._embedded_probes", [set])
+    monkeypatch.setattr(
+        "portal.annotations.selectors.embedded.EMBEDDED_PROBES", Registry({"test": (set,)})
+    )
     assert api.get(url(roi)).json()["is_embedded"] is True
     assert api.get(ROIS).json()["results"][0]["is_embedded"] is True
 
 
-def test_listing_asks_the_same_for_1_and_300_rois(
+def test_listing_1_and_300_rois_needs_equal_queries(
     api: APIClient,
     canvas: Canvas,
     annotator: User,
     label: Label,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(events._BATCH_HANDLERS, "roi.saved", [])
+    without_embedding(monkeypatch)
 
     def draw() -> None:
         roi_create(canvas=canvas, user=annotator, geometry=box(1, 1, 9, 9), label=label)
@@ -337,9 +339,9 @@ def test_listing_asks_the_same_for_1_and_300_rois(
     assert len(for_one) == len(for_300) <= 3
 
 
-def test_writing_asks_a_fixed_number_of_times(
+def test_writing_needs_a_fixed_number_of_queries(
     api: APIClient, roi: Roi, monkeypatch: pytest.MonkeyPatch, django_assert_max_num_queries: Any
 ) -> None:
-    monkeypatch.setitem(events._BATCH_HANDLERS, "roi.saved", [])  # mine alone
+    without_embedding(monkeypatch)  # only mine
     with django_assert_max_num_queries(15):
         api.patch(url(roi), {"geometry": box(0, 0, 5, 5)}, headers=if_match(1))

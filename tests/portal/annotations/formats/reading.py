@@ -6,7 +6,8 @@ import io
 import uuid
 from typing import Any
 
-from portal.annotations.formats import Plane, reader_of
+from portal.annotations.formats.registry import reader_of
+from portal.annotations.formats.types import Plane
 from portal.annotations.geometry import shape_from_geojson
 from portal.annotations.qupath import Feature
 

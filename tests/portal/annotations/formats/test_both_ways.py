@@ -1,4 +1,4 @@
-"""What is written is read back as it was, but for what docs/formats.md says is lost."""
+"""Round trips of each format, except for the losses listed in reference/formats.md."""
 
 from __future__ import annotations
 
@@ -18,16 +18,10 @@ import shapely
 import tifffile
 from PIL import Image
 
-from portal.annotations.formats import (
-    READERS,
-    WRITERS,
-    ExportChoices,
-    Plane,
-    cell,
-    masks,
-    pictures,
-    reader_of,
-)
+from portal.annotations.formats import masks, pictures
+from portal.annotations.formats.registry import READERS, WRITERS, reader_of
+from portal.annotations.formats.tables import cell
+from portal.annotations.formats.types import ExportChoices, Plane
 from portal.annotations.geometry import shape_from_geojson
 from portal.annotations.marks import outline_from_geojson
 from portal.annotations.models import Label, Roi, RoiKind
@@ -145,7 +139,7 @@ def test_a_table_has_measures_with_units_and_no_formulas() -> None:
 
 
 @pytest.mark.parametrize("step", [1, 4])
-def test_a_mask_has_each_pixel_whose_centre_is_inside(step: int) -> None:
+def test_a_mask_contains_each_pixel_whose_centre_is_inside(step: int) -> None:
     rois = [roi(RING), roi(TWO, label=""), roi(ellipse(700, 560, 200, 150), label="Stroma")]
     with tifffile.TiffFile(io.BytesIO(written("mask", *rois, downsample=step))) as file:
         page, found = file.pages[0], file.asarray()
@@ -168,7 +162,7 @@ def test_a_mask_tile_equals_the_slow_way_for_any_outline() -> None:
         assert (masks.filled(shape, 0, 0, 64) == shapely.contains_xy(shape, x, y)).all()
 
 
-def test_what_a_mask_cannot_be_is_refused() -> None:
+def test_invalid_masks_are_refused() -> None:
     large = Plane(uuid.UUID(int=3), "Huge", 300_000, 300_000, None, None)
     for plane, choices in ((large, {}), (VIDEO, {}), (PLANE, {"downsample": 3})):
         with pytest.raises(InvalidInputError):
@@ -254,8 +248,8 @@ def test_web_annotations_are_on_the_canvas_and_keep_holes_and_parts() -> None:
     assert two["motivation"] == "highlighting"
     assert str(PLANE.canvas_id) in ring["target"]["source"]["id"]
     film = replace(VIDEO, time_base_s=0.01)
-    (told,) = json.loads(written("web", roi(RING, frame_pts=90), plane=film))["items"]
-    assert told["target"]["selector"][1]["value"] == "t=0.900000&xywh=10,10,190,191"
+    (found,) = json.loads(written("web", roi(RING, frame_pts=90), plane=film))["items"]
+    assert found["target"]["selector"][1]["value"] == "t=0.900000&xywh=10,10,190,191"
 
 
 @pytest.mark.parametrize(

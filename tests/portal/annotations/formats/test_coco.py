@@ -51,7 +51,7 @@ def test_coco_polygons_masks_and_boxes_are_read() -> None:
 
 
 def _packed(runs: list[int]) -> str:
-    """COCO's text of runs, written from its description alone."""
+    """COCO's run-length text, encoded independently from its specification."""
     text = ""
     for place, run in enumerate(runs):
         value = run - runs[place - 2] if place > 2 else run
@@ -71,7 +71,7 @@ def test_compressed_runs_are_unpacked() -> None:
         assert runs_unpacked(_packed(runs)).tolist() == runs
 
 
-def test_a_mask_of_an_enormous_image_costs_nothing() -> None:
+def test_a_mask_of_an_enormous_image_needs_little_memory() -> None:
     mask = {"size": [2**30, 2**30], "counts": [5, 10]}
     (found,) = read(coco({"segmentation": mask}))
     assert area(found) == 10.0
@@ -138,6 +138,6 @@ def test_of_several_images_the_one_of_this_name_and_size_is_taken() -> None:
         '{"categories": [{"id": {"a": 1}}], "annotations": []}',
     ],
 )
-def test_coco_documents_that_cannot_be_read_are_refused_whole(text: str) -> None:
+def test_unreadable_coco_documents_are_refused_completely(text: str) -> None:
     with pytest.raises(DocumentError):
         read(text)

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from portal.annotations.documents import DocumentError
-from portal.annotations.formats import Plane, reader_of
+from portal.annotations.formats.registry import reader_of
+from portal.annotations.formats.types import Plane
 from portal.annotations.qupath import Problem
 from tests.portal.annotations.formats.reading import SLIDE, VIDEO, read
 
@@ -90,7 +91,7 @@ def test_an_image_of_the_name_and_another_size_does_not_give_way_to_another(writ
 
 
 @each_format
-def test_an_only_image_of_another_name_is_read_and_that_is_said(written: Any) -> None:
+def test_a_single_image_of_another_name_is_read_with_a_notice(written: Any) -> None:
     text = written(("scan 7.png", 1000, 800))
     assert len(split(text, STILL)[0]) == 1
     assert "by its size" in decided(text, STILL) and "scan 7.png" in decided(text, STILL)
@@ -151,5 +152,5 @@ def test_tracks_over_several_frames_are_refused_on_one_image() -> None:
 
 def test_asap_is_refused_on_a_video_because_it_names_no_frame() -> None:
     text = "<ASAP_Annotations><Annotations/></ASAP_Annotations>"
-    with pytest.raises(DocumentError, match="have no frame"):
+    with pytest.raises(DocumentError, match="frame"):
         read(text, VIDEO)

@@ -12,9 +12,10 @@ import pytest
 import shapely
 
 from portal.annotations.documents import DocumentError
-from portal.annotations.formats import reader_of
+from portal.annotations.formats.registry import reader_of
 from portal.annotations.models import RoiKind
 from portal.annotations.qupath import FeatureError, Problem, feature_read
+from portal.core.errors import InvalidInputError
 from tests.portal.annotations.formats.reading import SLIDE, VIDEO, area, read
 
 
@@ -70,9 +71,9 @@ def test_asap_coordinates_are_taken_by_their_order() -> None:
 def test_asap_numbers_that_are_none_are_refused_one_by_one() -> None:
     found = read(asap(annotation("a 1,2 2,3 3"), annotation("nan 1,2 2,9 3"), annotation("1 1")))
     assert found[0] == Problem("coordinate 0 has no numbers X and Y")
-    with pytest.raises(Exception, match="not a finite number"):
+    with pytest.raises(Exception, match="finite"):
         area(found[1])
-    with pytest.raises(Exception, match="fewer than 3"):
+    with pytest.raises(InvalidInputError, match=r"geometry: .*\b3\b"):
         area(found[2])
 
 
@@ -97,7 +98,7 @@ _LOL = "".join(
 def test_entities_and_document_types_are_refused(text: str) -> None:
     tracemalloc.start()
     began = time.perf_counter()
-    with pytest.raises(DocumentError, match="document type or entities"):
+    with pytest.raises(DocumentError, match="entities"):
         read(text)
     assert time.perf_counter() - began < 2
     assert tracemalloc.get_traced_memory()[1] < 50 * 2**20
@@ -107,7 +108,7 @@ def test_entities_and_document_types_are_refused(text: str) -> None:
 @pytest.mark.parametrize("depth", [40, 10_000])
 def test_deep_xml_is_refused(depth: int) -> None:
     text = "<annotations>" + "<a>" * depth + "</a>" * depth + "</annotations>"
-    with pytest.raises(DocumentError, match="nested too deeply"):
+    with pytest.raises(DocumentError, match="deeply"):
         read(text)
 
 
@@ -121,14 +122,14 @@ def test_deep_xml_is_refused(depth: int) -> None:
         b"<annotations>\xff\xfe</annotations>",
     ],
 )
-def test_broken_xml_is_refused_whole(text: str | bytes) -> None:
+def test_broken_xml_is_refused_completely(text: str | bytes) -> None:
     with pytest.raises(DocumentError):
         read(text)
 
 
 def test_a_tag_without_end_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("portal.annotations.formats.xml.ELEMENT_BYTES", 2**20)
-    with pytest.raises(DocumentError, match="one element is larger"):
+    with pytest.raises(DocumentError, match="larger"):
         read("<annotations><track label='" + "x" * 3 * 2**20)
 
 
@@ -193,7 +194,7 @@ def test_a_track_that_is_held_comes_back_or_is_broken_in_part() -> None:
     assert read(cvat(f'<track id="5" label="a">{shape(1, outside=1)}</track>'), VIDEO) == []
 
 
-def test_cvat_images_ellipses_turned_boxes_masks_lines_and_points() -> None:
+def test_cvat_images_ellipses_rotated_boxes_masks_lines_and_points() -> None:
     inner = (
         '<image id="0" name="a" width="1000" height="800">'
         '<ellipse label="Polyp" cx="100" cy="100" rx="40" ry="20"/>'
@@ -205,12 +206,10 @@ def test_cvat_images_ellipses_turned_boxes_masks_lines_and_points() -> None:
         '<image id="1" name="b" width="9" height="9"><box xtl="1" ytl="1" xbr="5" ybr="5"/></image>'
     )
     found = read(cvat(inner))
-    assert (found[0].kind, area(found[0])) == (
-        RoiKind.ELLIPSE,
-        pytest.approx(800 * np.pi, rel=3e-3),
-    )
-    turned = shapely.geometry.shape(found[1].geometry)
-    assert turned.bounds == pytest.approx((125, 75, 175, 175))
+    assert found[0].kind == RoiKind.ELLIPSE
+    assert area(found[0]) == pytest.approx(800 * np.pi, rel=3e-3)
+    rotated = shapely.geometry.shape(found[1].geometry)
+    assert rotated.bounds == pytest.approx((125, 75, 175, 175))
     assert shapely.geometry.shape(found[2].geometry).equals(
         shapely.union_all([shapely.box(11, 10, 13, 11), shapely.box(11, 11, 13, 12)])
     )
@@ -221,8 +220,8 @@ def test_cvat_images_ellipses_turned_boxes_masks_lines_and_points() -> None:
     ]
 
 
-def test_a_cvat_document_of_another_size_is_refused_whole() -> None:
-    with pytest.raises(DocumentError, match="640 x 480 pixels; this canvas has 1000 x 800"):
+def test_a_cvat_document_of_another_size_is_refused_completely() -> None:
+    with pytest.raises(DocumentError, match=r"640 x 480 .* 1000 x 800"):
         read(cvat("", size=(640, 480)), VIDEO)
 
 
@@ -259,13 +258,13 @@ def test_cvat_shapes_that_are_broken_are_refused_one_by_one(inner: str) -> None:
         (b"<annotations><version>1.1</version>", "cvat"),
     ],
 )
-def test_the_content_tells_the_format(head: bytes, name: str) -> None:
+def test_the_content_determines_the_format(head: bytes, name: str) -> None:
     assert reader_of(io.BytesIO(head)).name == name
 
 
 @pytest.mark.parametrize(
     "head", [b"", b"PK\x03\x04", b"<svg/>", b'{"a": 1}', b"\0" * 99, b"<" * 9_999]
 )
-def test_what_is_of_no_format_is_refused(head: bytes) -> None:
-    with pytest.raises(DocumentError, match="was not recognised"):
+def test_an_unknown_format_is_refused(head: bytes) -> None:
+    with pytest.raises(DocumentError, match="recognised"):
         reader_of(io.BytesIO(head))

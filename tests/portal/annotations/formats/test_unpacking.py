@@ -15,7 +15,7 @@ import pytest
 from portal.annotations.documents import DocumentError
 from portal.annotations.formats import unpacking
 from portal.annotations.models import Roi
-from portal.annotations.services import roi_import
+from portal.annotations.services.exchange import roi_import
 from portal.annotations.services.reading import file_source
 from portal.archive.models import Canvas
 from portal.labs.models import User
@@ -95,7 +95,7 @@ def test_of_several_documents_those_with_the_canvas_name_are_read(
     data = zipped(**{"Section 1__geojson": geojson("mine"), "Section 2__geojson": geojson("x")})
     report = brought(canvas, annotator, data)
     assert statuses(report) == ["created", "refused"] and names() == ["mine"]
-    assert report.items[1].said == "Polygon “x”: it belongs to another image: Section 2.geojson"
+    assert report.items[1].message == "Polygon “x”: it belongs to another image: Section 2.geojson"
     assert "Section 1.geojson" in report.image_decided
 
 

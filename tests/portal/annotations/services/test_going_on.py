@@ -9,13 +9,10 @@ from typing import Any
 import pytest
 
 from portal.annotations.models import Roi, RoiRevision
-from portal.annotations.services import (
-    ImportChoices,
-    import_folder,
-    reading,
-    roi_import_start,
-    roi_import_undo,
-)
+from portal.annotations.services import reading
+from portal.annotations.services.exchange import ImportChoices
+from portal.annotations.services.imports import roi_import_undo
+from portal.annotations.services.staged import import_folder, roi_import_start
 from portal.archive.models import Canvas
 from portal.jobs.models import Job, JobState
 from portal.jobs.worker.runner import job_run
@@ -28,7 +25,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("dies_at", [1, 3])
-def test_a_worker_that_is_killed_loses_and_doubles_nothing(
+def test_a_killed_worker_loses_and_doubles_no_roi(
     canvas: Canvas,
     annotator: User,
     storage: Path,
@@ -66,7 +63,7 @@ def staged_insert() -> Any:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_import_that_is_cancelled_says_how_far_it_came_and_is_undone(
+def test_a_cancelled_import_reports_its_progress_and_is_undone(
     canvas: Canvas, annotator: User, storage: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reading, "CHUNK", 4)
@@ -87,26 +84,26 @@ def test_an_import_that_is_cancelled_says_how_far_it_came_and_is_undone(
 
 
 def gives_way_at(monkeypatch: pytest.MonkeyPatch, *parts: int) -> list[bool]:
-    asked: list[bool] = []
+    requests: list[bool] = []
 
     def must(*_: Any, **__: Any) -> bool:
-        asked.append(True)
-        return len(asked) in parts
+        requests.append(True)
+        return len(requests) in parts
 
-    monkeypatch.setattr("portal.jobs.ledger.must_give_way", must)
-    return asked
+    monkeypatch.setattr("portal.jobs.claims.must_yield", must)
+    return requests
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("kept", [True, False], ids=["its trail", "no trail"])
-def test_an_import_gives_way_and_goes_on(
+@pytest.mark.parametrize("expected", [True, False], ids=["with its progress", "without"])
+def test_an_import_yields_and_resumes(
     canvas: Canvas,
     annotator: User,
     storage: Path,
     monkeypatch: pytest.MonkeyPatch,
-    kept: bool,
+    expected: bool,
 ) -> None:
-    """Without its trail it reads all again; either way nothing is written or counted twice."""
+    """Without its progress file it reads all again; nothing is written or counted twice."""
     monkeypatch.setattr(reading, "CHUNK", 4)
     features = json.loads(document(10))["features"]
     twice = json.dumps(collection(*features, features[1], {"type": "Odd"})).encode()
@@ -122,12 +119,12 @@ def test_an_import_gives_way_and_goes_on(
         return planned(run, index, raw)
 
     monkeypatch.setattr(reading, "_planned", seen)
-    if kept:
+    if expected:
         monkeypatch.delattr(reading, "_surveyed")
     else:
-        (import_folder(row) / "trail").unlink()
+        (import_folder(row) / "import_progress").unlink()
     row = run(row)
-    assert read == list(range(8 if kept else 0, 13))
+    assert read == list(range(8 if expected else 0, 13))
     assert (state(row), counts(row)) == ("succeeded", (10, 0, 0, 0, 3))
     assert row.report and "the same object as feature 2" in str(row.report["items"])
     assert [item["index"] for item in row.report["items"]] == list(range(13))
@@ -135,13 +132,13 @@ def test_an_import_gives_way_and_goes_on(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_preview_gives_way_and_goes_on_and_foresees_the_same(
+def test_a_preview_yields_resumes_and_reports_the_same(
     canvas: Canvas, annotator: User, storage: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reading, "CHUNK", 4)
     features = json.loads(document(10))["features"]
     twice = json.dumps(collection(*features, features[1], {"type": "Odd"})).encode()
-    whole = run(stage(canvas, annotator, twice, is_preview=True))
+    uninterrupted = run(stage(canvas, annotator, twice, is_preview=True))
     row = stage(canvas, annotator, twice, is_preview=True)
     gives_way_at(monkeypatch, 2)
     row = run(row)
@@ -157,15 +154,15 @@ def test_a_preview_gives_way_and_goes_on_and_foresees_the_same(
     monkeypatch.delattr(reading, "_surveyed")
     row = run(row)
     assert read == list(range(8, 13))
-    assert (state(row), row.stage, row.report) == ("succeeded", "previewed", whole.report)
-    tables = [(import_folder(one) / "report.csv").read_text() for one in (row, whole)]
+    assert (state(row), row.stage, row.report) == ("succeeded", "previewed", uninterrupted.report)
+    tables = [(import_folder(one) / "report.csv").read_text() for one in (row, uninterrupted)]
     assert tables[0] == tables[1] and not Roi.objects.exists()
     row = run(roi_import_start(row=row, user=annotator, choices=ImportChoices(), is_preview=False))
     assert (state(row), counts(row)) == ("succeeded", (10, 0, 0, 0, 3))
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_import_of_a_format_without_places_goes_on(
+def test_an_import_of_a_format_without_offsets_resumes(
     canvas: Canvas, annotator: User, storage: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reading, "CHUNK", 2)
@@ -183,7 +180,7 @@ def test_an_import_of_a_format_without_places_goes_on(
     assert Roi.objects.count() == 5
 
 
-def test_what_a_preview_surveyed_the_import_does_not(
+def test_an_import_does_not_survey_the_document_after_its_preview(
     canvas: Canvas, annotator: User, storage: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     row = run(stage(canvas, annotator, document(3), is_preview=True))

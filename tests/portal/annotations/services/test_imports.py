@@ -10,25 +10,17 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from portal.annotations.models import Label, Roi, RoiImport, RoiRevision
-from portal.annotations.services import (
-    ImportChoices,
-    exchange,
-    imports,
-    label_set_ensure,
-    reading,
-    roi_create,
-    roi_delete,
-    roi_import,
-    roi_import_preview,
-    roi_import_undo,
-    roi_update,
-)
+from portal.annotations.services import exchange, imports, reading
+from portal.annotations.services.exchange import ImportChoices, roi_import, roi_import_preview
+from portal.annotations.services.imports import import_fields_update, roi_import_undo
+from portal.annotations.services.labels import label_set_ensure
+from portal.annotations.services.rois import roi_create, roi_delete, roi_update
 from portal.archive.models import Canvas
 from portal.core.errors import ForbiddenError, InvalidInputError
 from portal.core.models import Event
 from portal.jobs.models import Job
 from portal.labs.models import User
-from tests.portal.annotations.support import box, feature
+from tests.portal.annotations.support import box, feature, import_of
 
 pytestmark = pytest.mark.django_db
 
@@ -74,21 +66,19 @@ def test_rows_that_a_part_names_are_locked_in_the_order_of_their_ids(
     )
 
 
-def test_an_import_is_undone_as_one_step_and_touches_nothing_else(
-    canvas: Canvas, annotator: User
-) -> None:
+def test_an_import_is_undone_as_one_step(canvas: Canvas, annotator: User) -> None:
     other = roi_create(canvas=canvas, user=annotator, geometry=box(0, 0, 50, 50)).roi
     before = roi_create(canvas=canvas, user=annotator, geometry=box(9, 9, 80, 80), name="old").roi
-    gone = roi_create(canvas=canvas, user=annotator, geometry=box(5, 5, 60, 60)).roi
-    roi_delete(roi=gone, user=annotator, expected_version=1)
+    deleted = roi_create(canvas=canvas, user=annotator, geometry=box(5, 5, 60, 60)).roi
+    roi_delete(roi=deleted, user=annotator, expected_version=1)
     features = [
         *document(3)["features"],
         feature(box(1, 1, 40, 40), id=str(before.pk), name="new"),
-        feature(box(2, 2, 40, 40), id=str(gone.pk)),
+        feature(box(2, 2, 40, 40), id=str(deleted.pk)),
     ]
     report = roi_import(canvas=canvas, user=annotator, document=features)
-    undone = roi_import_undo(roi_import=RoiImport.objects.get(pk=report.import_id), user=annotator)
-    assert (undone.removed, undone.reverted, undone.kept) == (4, 1, 0)
+    undone = roi_import_undo(roi_import=import_of(report), user=annotator)
+    assert (undone.removed, undone.reverted, undone.skipped) == (4, 1, 0)
     assert set(Roi.objects.live()) == {other, before}
     before.refresh_from_db()
     assert (before.name, before.geometry) == ("old", box(9, 9, 80, 80))
@@ -109,7 +99,7 @@ def test_undoing_lets_others_write_between_its_parts(
 
     monkeypatch.setattr(imports, "CHUNK", 2)
     monkeypatch.setattr(imports, "_part_undone", seen)
-    roi_import_undo(roi_import=RoiImport.objects.get(pk=report.import_id), user=annotator)
+    roi_import_undo(roi_import=import_of(report), user=annotator)
     assert left == [3, 1, 0]  # each part was committed before the next began
 
 
@@ -117,29 +107,27 @@ def test_undoing_takes_few_statements_for_many_rois(
     canvas: Canvas, annotator: User, django_assert_max_num_queries: Any
 ) -> None:
     report = roi_import(canvas=canvas, user=annotator, document=document(60))
-    row = RoiImport.objects.get(pk=report.import_id)
+    row = import_of(report)
     with django_assert_max_num_queries(32):  # it was six for each ROI
         undone = roi_import_undo(roi_import=row, user=annotator)
     assert (undone.removed, Roi.objects.live().count()) == (60, 0)
     assert Event.objects.filter(name="roi.deleted").count() == 60
 
 
-def test_what_an_import_said_of_a_region_is_taken_back_too(canvas: Canvas, annotator: User) -> None:
+def test_messages_of_an_import_about_a_region_are_undone(canvas: Canvas, annotator: User) -> None:
     roi = roi_create(canvas=canvas, user=annotator, geometry=box(9, 9, 80, 80)).roi
-    said = {"ANNOTATION_DESCRIPTION": "from a file", "Grade": "2"}
-    one = feature(box(9, 9, 80, 80), id=str(roi.pk), metadata=said)
+    data = {"ANNOTATION_DESCRIPTION": "from a file", "Grade": "2"}
+    one = feature(box(9, 9, 80, 80), id=str(roi.pk), metadata=data)
     report = roi_import(canvas=canvas, user=annotator, document=[one])
     roi.refresh_from_db()
     assert (roi.description, roi.properties) == ("from a file", {"Grade": "2"})
-    row = RoiImport.objects.get(pk=report.import_id)
+    row = import_of(report)
     assert roi_import_undo(roi_import=row, user=annotator).reverted == 1
     roi.refresh_from_db()
     assert (roi.description, roi.properties) == ("", {})
 
 
-def test_a_region_whose_label_was_retired_since_does_not_stop_the_undoing(
-    canvas: Canvas, annotator: User
-) -> None:
+def test_a_retired_label_does_not_prevent_undo(canvas: Canvas, annotator: User) -> None:
     label = Label.objects.create(
         lab_id=canvas.lab_id, label_set=label_set_ensure(lab=canvas.lab), name="Before"
     )
@@ -147,60 +135,58 @@ def test_a_region_whose_label_was_retired_since_does_not_stop_the_undoing(
     document_of = [feature(box(9, 9, 80, 80), id=str(roi.pk)), *document(2)["features"]]
     report = roi_import(canvas=canvas, user=annotator, document=document_of)
     Label.objects.update(retired_at=timezone.now())
-    row = RoiImport.objects.get(pk=report.import_id)
+    row = import_of(report)
     undone = roi_import_undo(roi_import=row, user=annotator)
-    assert (undone.removed, undone.reverted, undone.kept) == (2, 0, 1)
+    assert (undone.removed, undone.reverted, undone.skipped) == (2, 0, 1)
 
 
-def test_what_somebody_changed_since_the_import_stays(canvas: Canvas, annotator: User) -> None:
+def test_later_changes_survive_undo(canvas: Canvas, annotator: User) -> None:
     report = roi_import(canvas=canvas, user=annotator, document=document(3))
-    kept = Roi.objects.select_related("canvas").get(name="n1")
-    roi_update(roi=kept, user=annotator, expected_version=1, changes={"name": "mine"})
-    row = RoiImport.objects.get(pk=report.import_id)
+    stored = Roi.objects.select_related("canvas").get(name="n1")
+    roi_update(roi=stored, user=annotator, expected_version=1, changes={"name": "mine"})
+    row = import_of(report)
     undone = roi_import_undo(roi_import=row, user=annotator)
-    assert (undone.removed, undone.kept) == (2, 1)
+    assert (undone.removed, undone.skipped) == (2, 1)
     assert [roi.name for roi in Roi.objects.live()] == ["mine"]
     row.refresh_from_db()
-    assert roi_import_undo(roi_import=row, user=annotator).kept == 0  # a second time: nothing
+    assert roi_import_undo(roi_import=row, user=annotator).skipped == 0  # a second time: nothing
 
 
-def test_an_import_that_changed_nothing_leaves_nothing_to_undo(
-    canvas: Canvas, annotator: User
-) -> None:
+def test_an_import_without_changes_has_nothing_to_undo(canvas: Canvas, annotator: User) -> None:
     roi_import(canvas=canvas, user=annotator, document=document(2))
     again = roi_import(canvas=canvas, user=annotator, document=document(2))
     assert (again.import_id, RoiImport.objects.count()) == (None, 1)
 
 
-def test_what_was_undone_is_back_when_it_is_imported_again(canvas: Canvas, annotator: User) -> None:
-    """Its features have no ids: they are recognised by their content, deleted or not."""
+def test_undone_rois_return_when_imported_again(canvas: Canvas, annotator: User) -> None:
+    """Features without ids are matched by content, including deleted ones."""
     first = roi_import(canvas=canvas, user=annotator, document=document(2))
-    row = RoiImport.objects.get(pk=first.import_id)
+    row = import_of(first)
     roi_import_undo(roi_import=row, user=annotator)
     foreseen = roi_import_preview(canvas=canvas, user=annotator, document=document(2))
     assert (foreseen.count("restored"), len(foreseen.outlines)) == (2, 2)
     again = roi_import(canvas=canvas, user=annotator, document=document(2))
     assert (again.count("restored"), Roi.objects.live().count()) == (2, 2)
-    row = RoiImport.objects.get(pk=again.import_id)
+    row = import_of(again)
     assert roi_import_undo(roi_import=row, user=annotator).removed == 2
     assert not Roi.objects.live().exists()
 
 
-def test_an_import_that_writes_nothing_for_long_says_that_it_lives(
+def test_a_long_import_without_writes_sends_heartbeats(
     canvas: Canvas, annotator: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reading, "CHUNK", 2)
     monkeypatch.setattr(exchange, "LIVES_EVERY_S", 0.0)
-    said: list[int] = []
-    kept = exchange.import_kept
-    monkeypatch.setattr(
-        exchange,
-        "import_kept",
-        lambda row, **more: (said.append(more.get("done", -1)), kept(row, **more)),
-    )
+    messages: list[int] = []
+
+    def counted(row: RoiImport, **more: Any) -> None:
+        messages.append(more.get("done", -1))
+        import_fields_update(row, **more)
+
+    monkeypatch.setattr(exchange, "import_fields_update", counted)
     odd = [feature({"type": "Circle", "coordinates": [1, 1]})] * 5
     roi_import(canvas=canvas, user=annotator, document=[*document(1)["features"], *odd])
-    assert said == [2, 2, 4, 6, -1]
+    assert messages == [2, 2, 4, 6, -1]
 
 
 def test_ids_that_another_import_wrote_in_between_are_met_again(
@@ -211,10 +197,12 @@ def test_ids_that_another_import_wrote_in_between_are_met_again(
     roi_import(canvas=canvas, user=annotator, document=features[:1])
     looked: list[int] = []
 
-    def before_the_other(run: Any, plans: Any, **asked: Any) -> Any:
+    def before_the_other(run: Any, plans: Any, model: Any) -> Any:
         """The first look is as it was before the other import wrote its row."""
+        known: Any = reading.plans_known(run, plans, model)
+        if model is not Roi:
+            return known
         looked.append(len(plans))
-        known = reading.plans_known(run, plans, **asked)
         return [(plan, None) for plan, _ in known] if len(looked) == 1 else known
 
     monkeypatch.setattr(exchange, "plans_known", before_the_other)
@@ -224,7 +212,7 @@ def test_ids_that_another_import_wrote_in_between_are_met_again(
     assert {str(roi.pk) for roi in Roi.objects.live()} == set(ids)
 
 
-def test_a_strict_import_that_is_refused_leaves_nothing(canvas: Canvas, annotator: User) -> None:
+def test_a_refused_strict_import_writes_nothing(canvas: Canvas, annotator: User) -> None:
     features = [*document(2)["features"], feature({"type": "Circle", "coordinates": [1, 1]})]
     with pytest.raises(InvalidInputError, match="feature 3"):
         roi_import(
@@ -233,17 +221,17 @@ def test_a_strict_import_that_is_refused_leaves_nothing(canvas: Canvas, annotato
     assert not Roi.objects.exists() and not RoiImport.objects.exists()
 
 
-def test_a_viewer_undoes_nothing(canvas: Canvas, annotator: User, viewer: User) -> None:
+def test_a_viewer_cannot_undo(canvas: Canvas, annotator: User, viewer: User) -> None:
     report = roi_import(canvas=canvas, user=annotator, document=document(1))
     with pytest.raises(ForbiddenError):
-        roi_import_undo(roi_import=RoiImport.objects.get(pk=report.import_id), user=viewer)
+        roi_import_undo(roi_import=import_of(report), user=viewer)
 
 
-def test_over_rest_an_import_is_undone_by_its_id_and_by_its_lab_alone(
+def test_rest_undoes_an_import_by_id_within_its_lab(
     canvas: Canvas, annotator: User, stranger: User, api_as: Any
 ) -> None:
     url = f"/api/v1/canvases/{canvas.pk}/roi-file/"
     made = api_as(annotator).post(url, document(2), format="json").json()
     undo = f"/api/v1/roi-imports/{made['id']}/undo/"
     assert api_as(stranger).post(undo).status_code == 404
-    assert api_as(annotator).post(undo).json() == {"removed": 2, "reverted": 0, "kept": 0}
+    assert api_as(annotator).post(undo).json() == {"removed": 2, "reverted": 0, "skipped": 0}

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from portal.annotations.models import Label, Roi
-from portal.annotations.services import (
+from portal.annotations.services.labels import (
     label_create,
     label_delete,
     label_set_ensure,
     label_update,
-    roi_update,
 )
+from portal.annotations.services.rois import roi_update
 from portal.core.errors import (
     ConflictError,
     ForbiddenError,
@@ -27,7 +27,7 @@ def test_a_lab_gets_starter_labels_once(lab: Lab) -> None:
     assert first.labels.count() == 8
 
 
-def test_labels_are_kept_by_managers(lab: Lab, manager: User, reviewer: User) -> None:
+def test_only_managers_edit_labels(lab: Lab, manager: User, reviewer: User) -> None:
     with pytest.raises(ForbiddenError):
         label_create(lab=lab, user=reviewer, name="Gland")
     label = label_create(lab=lab, user=manager, name=" Gland ")
@@ -41,7 +41,7 @@ def test_labels_are_kept_by_managers(lab: Lab, manager: User, reviewer: User) ->
 
 
 def test_two_labels_of_one_name_are_refused(lab: Lab, manager: User, label: Label) -> None:
-    with pytest.raises(ConflictError, match='already has a label "tumor"'):
+    with pytest.raises(ConflictError, match="tumor"):
         label_create(lab=lab, user=manager, name="tumor")
     other = label_create(lab=lab, user=manager, name="Gland")
     with pytest.raises(ConflictError):
@@ -58,7 +58,7 @@ def test_a_label_in_use_or_in_history_stays(
     roi: Roi, label: Label, annotator: User, manager: User
 ) -> None:
     roi_update(roi=roi, user=annotator, expected_version=1, changes={"label": label})
-    with pytest.raises(ConflictError, match="1 ROIs have it") as error:
+    with pytest.raises(ConflictError, match=r"Tumor.*\b1 ROI") as error:
         label_delete(label=label, user=manager)
     assert error.value.details == {"in_use": 1}
     roi_update(roi=roi, user=annotator, expected_version=2, changes={"label": None})

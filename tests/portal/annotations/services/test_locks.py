@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from portal.annotations.models import ReviewState, Roi, RoiRevision
-from portal.annotations.services import RoiChanges, roi_create, roi_delete, roi_update
+from portal.annotations.services.fields import RoiChanges
+from portal.annotations.services.rois import roi_create, roi_delete, roi_update
 from portal.archive.models import Canvas
 from portal.core.errors import ConflictError, InvalidInputError
 from portal.labs.models import User

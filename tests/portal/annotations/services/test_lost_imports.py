@@ -8,16 +8,10 @@ import pytest
 from django.utils import timezone
 
 from portal.annotations.models import ImportStage, Roi, RoiImport, RoiRevision
-from portal.annotations.services import (
-    Once,
-    exchange,
-    imports,
-    reading,
-    roi_create,
-    roi_delete,
-    roi_import,
-    roi_import_undo,
-)
+from portal.annotations.services import exchange, imports, reading
+from portal.annotations.services.exchange import roi_import
+from portal.annotations.services.imports import roi_import_undo
+from portal.annotations.services.rois import roi_create, roi_delete
 from portal.archive.models import Canvas
 from portal.core.errors import ConflictError, ForbiddenError
 from portal.labs.models import User
@@ -32,7 +26,6 @@ def broken_off(
     user: User,
     monkeypatch: pytest.MonkeyPatch,
     error: type[BaseException],
-    once: Once | None = None,
     first: str | None = None,
 ) -> RoiImport:
     """An import of five that ended after two, the first with an id if one is given."""
@@ -49,15 +42,14 @@ def broken_off(
     with monkeypatch.context() as patch:
         patch.setattr(exchange, "_write", dies)
         with pytest.raises(error):
-            roi_import(canvas=canvas, user=user, document=five, once=once)
+            roi_import(canvas=canvas, user=user, document=five)
     return RoiImport.objects.get()
 
 
-def test_an_import_whose_process_is_gone_is_taken_back(
+def test_an_import_of_a_dead_process_is_undone(
     canvas: Canvas, annotator: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    once = Once.of(annotator, key="a key", request="five")
-    row = broken_off(canvas, annotator, monkeypatch, KeyboardInterrupt, once)
+    row = broken_off(canvas, annotator, monkeypatch, KeyboardInterrupt)
     assert (row.done, Roi.objects.live().count()) == (2, 2)
     assert imports.imports_lost_undo() == 0  # it may be alive still
     with pytest.raises(ConflictError, match="still running"):
@@ -65,7 +57,7 @@ def test_an_import_whose_process_is_gone_is_taken_back(
     RoiImport.objects.update(updated_at=timezone.now() - 2 * imports.SILENT)
     assert (imports.imports_lost_undo(), imports.imports_lost_undo()) == (1, 0)
     assert not Roi.objects.live().exists()
-    report = roi_import(canvas=canvas, user=annotator, document=document(5), once=once)
+    report = roi_import(canvas=canvas, user=annotator, document=document(5))
     assert (report.count("restored"), report.count("created")) == (2, 3)
 
 
@@ -79,17 +71,17 @@ def test_an_import_that_ends_while_the_chore_looks_at_others_stays(
     RoiImport.objects.update(updated_at=timezone.now() - 2 * imports.SILENT)
     undo = imports.import_undo_unasked
 
-    def meanwhile(row: RoiImport, **more: Any) -> bool:
+    def undo_refused(row: RoiImport, **more: Any) -> bool:
         other = slow if row.pk == lost.pk else lost
         RoiImport.objects.filter(pk=other.pk).update(stage=ImportStage.IMPORTED)
         return undo(row, **more)
 
-    monkeypatch.setattr(imports, "import_undo_unasked", meanwhile)
+    monkeypatch.setattr(imports, "import_undo_unasked", undo_refused)
     assert imports.imports_lost_undo() == 1
     assert RoiImport.objects.filter(undone_at=None).count() == 1
 
 
-def test_an_import_that_cannot_be_taken_back_keeps_nothing_else_from_its_work(
+def test_a_failed_undo_does_not_stop_the_other_imports(
     canvas: Canvas, annotator: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     row = broken_off(canvas, annotator, monkeypatch, KeyboardInterrupt)
@@ -130,10 +122,10 @@ def test_a_chore_that_is_killed_takes_back_the_rest_next_time(
     assert imports.imports_lost_undo() == 1
     assert not Roi.objects.live().exists()
     with pytest.raises(ConflictError, match="undone"):
-        imports.import_kept(row)  # of a process that was only paused
+        imports.import_fields_update(row)  # of a process that was only paused
 
 
-def test_an_import_whose_author_is_gone_is_taken_back_in_nobodys_name(
+def test_an_import_of_a_deleted_author_is_undone_without_an_author(
     canvas: Canvas, annotator: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old = roi_create(canvas=canvas, user=annotator, geometry=box(9, 9, 80, 80)).roi
@@ -142,10 +134,10 @@ def test_an_import_whose_author_is_gone_is_taken_back_in_nobodys_name(
     RoiImport.objects.update(author=None, updated_at=timezone.now() - 2 * imports.SILENT)
     assert imports.imports_lost_undo() == 1
     row.refresh_from_db()
-    assert (row.stage, row.undone) == ("imported", {"removed": 2, "reverted": 0, "kept": 0})
+    assert (row.stage, row.undone) == ("imported", {"removed": 2, "reverted": 0, "skipped": 0})
     assert not Roi.objects.live().exists()
-    said = RoiRevision.objects.filter(action="delete").exclude(version=2, roi=old)
-    assert set(said.values_list("author", flat=True)) == {None}
+    found = RoiRevision.objects.filter(action="delete").exclude(version=2, roi=old)
+    assert set(found.values_list("author", flat=True)) == {None}
 
 
 def test_the_chore_takes_a_large_import_back_in_several_passes(
@@ -158,10 +150,10 @@ def test_the_chore_takes_a_large_import_back_in_several_passes(
     assert (imports.imports_lost_undo(), Roi.objects.live().count()) == (0, 1)
     assert [imports.imports_lost_undo() for _ in range(2)] == [1, 0]
     row.refresh_from_db()
-    assert row.undone == {"removed": 2, "reverted": 0, "kept": 0}
+    assert row.undone == {"removed": 2, "reverted": 0, "skipped": 0}
 
 
-def test_an_import_that_meets_an_error_leaves_nothing(
+def test_a_failed_import_writes_nothing(
     canvas: Canvas, annotator: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     row = broken_off(canvas, annotator, monkeypatch, RuntimeError)

@@ -1,4 +1,4 @@
-"""A preview: what an import would do, said whole, and nothing written."""
+"""Preview of an import: a complete report, without any write."""
 
 from __future__ import annotations
 
@@ -10,17 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from portal.annotations.models import Label, LabelSet, Roi, RoiImport
-from portal.annotations.services import (
-    ImportChoices,
-    label_create,
-    label_set_ensure,
-    reports,
-    roi_create,
-    roi_delete,
-    roi_import,
-    roi_import_preview,
-)
+from portal.annotations.services import reports
+from portal.annotations.services.exchange import ImportChoices, roi_import, roi_import_preview
+from portal.annotations.services.labels import label_create, label_set_ensure
 from portal.annotations.services.reading import ImportWork
+from portal.annotations.services.rois import roi_create, roi_delete
 from portal.archive.models import Canvas
 from portal.core.errors import ForbiddenError
 from portal.core.models import Event
@@ -31,18 +25,18 @@ pytestmark = pytest.mark.django_db
 NAN = float("nan")
 
 
-def fates(report: Any) -> dict[str, tuple[str, str]]:
+def outcomes(report: Any) -> dict[str, tuple[str, str]]:
     return {one.name: (one.fate, one.label_name) for one in report.classes}
 
 
-def test_a_preview_says_what_the_import_then_does(canvas: Canvas, manager: User) -> None:
+def test_a_preview_reports_the_result_of_the_import(canvas: Canvas, manager: User) -> None:
     old = roi_create(canvas=canvas, user=manager, geometry=box(9, 9, 80, 80), name="old").roi
-    gone = roi_create(canvas=canvas, user=manager, geometry=box(5, 5, 60, 60)).roi
-    roi_delete(roi=gone, user=manager, expected_version=1)
+    deleted = roi_create(canvas=canvas, user=manager, geometry=box(5, 5, 60, 60)).roi
+    roi_delete(roi=deleted, user=manager, expected_version=1)
     same = roi_create(canvas=canvas, user=manager, geometry=box(3, 3, 60, 60), name="same").roi
     document = [
         feature(box(1, 1, 40, 40), id=str(old.pk), name="new"),
-        feature(box(5, 5, 60, 60), id=str(gone.pk)),
+        feature(box(5, 5, 60, 60), id=str(deleted.pk)),
         feature(box(3, 3, 60, 60), id=str(same.pk), name="same"),
         feature(box(-20, 0, 30, 30), classification="Gland"),
         feature({"type": "Circle", "coordinates": [1, 1]}),
@@ -70,20 +64,20 @@ def test_preview_of_a_new_lab_leaves_no_label_set(canvas: Canvas, annotator: Use
 def test_reasons_are_grouped_counted_and_capped(
     canvas: Canvas, annotator: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reports, "ITEMS_MOST", 3)
-    monkeypatch.setattr(reports, "FIRST_MOST", 2)
+    monkeypatch.setattr(reports, "MAX_ITEMS", 3)
+    monkeypatch.setattr(reports, "MAX_FEATURES_PER_REASON", 2)
     document = [
         *(feature(box(n, 0, n + 9, 9)) for n in range(4)),
         *(feature(box(NAN, n, 20, 30)) for n in range(3)),
         *(feature({"type": "Curve", "coordinates": [[0, 0], [n, 9]]}) for n in range(2)),
         feature(box(-20, 0, 30, 30)),
     ]
-    told: list[int] = []
+    messages: list[int] = []
     report = roi_import_preview(
         canvas=canvas,
         user=annotator,
         document=document,
-        work=ImportWork(told=lambda item: told.append(item.index)),
+        work=ImportWork(on_item=lambda item: messages.append(item.index)),
     )
     assert [(group.status, group.count, group.first) for group in report.groups] == [
         ("refused", 3, [4, 5]),
@@ -93,13 +87,13 @@ def test_reasons_are_grouped_counted_and_capped(
     assert "nan, not a finite number" in report.groups[0].reason
     assert "not 'Curve'" in report.groups[1].reason
     assert [item.index for item in report.items] == [4, 5, 6]
-    assert told == list(range(10))
-    monkeypatch.setattr(reports, "GROUPS_MOST", 1)
+    assert messages == list(range(10))
+    monkeypatch.setattr(reports, "MAX_REASONS", 1)
     fewer = roi_import_preview(canvas=canvas, user=annotator, document=document)
     assert [group.reason for group in fewer.groups[1:]] == ["other reasons"] * 2
 
 
-def test_what_is_left_out_or_mended_is_said(canvas: Canvas, annotator: User) -> None:
+def test_omitted_and_repaired_objects_are_reported(canvas: Canvas, annotator: User) -> None:
     raised = [[10, 10, 5], [90, 10, 5], [90, 80, 5], [10, 80, 5]]
     document = [feature({"type": "Polygon", "coordinates": [raised]})]
     (item,) = roi_import(canvas=canvas, user=annotator, document=document).items
@@ -119,7 +113,7 @@ def test_classes_the_lab_lacks_are_mapped_by_who_may_not_create_them(
     labels = {"tu": tumor.pk, "junk": None}
     choices = ImportChoices(labels=labels)
     seen = roi_import_preview(canvas=canvas, user=annotator, document=document, choices=choices)
-    assert fates(seen) == {
+    assert outcomes(seen) == {
         "tumor": ("known", "Tumor"),
         "TU": ("mapped", "Tumor"),
         "Junk": ("none", ""),
@@ -127,9 +121,9 @@ def test_classes_the_lab_lacks_are_mapped_by_who_may_not_create_them(
     }
     assert (seen.count("refused"), seen.classes[3].count) == (2, 2)
     done = roi_import(canvas=canvas, user=annotator, document=document, choices=choices)
-    assert fates(done) == fates(seen)
+    assert outcomes(done) == outcomes(seen)
     assert [roi.label for roi in Roi.objects.order_by("left")] == [tumor, tumor, None]
-    assert fates(roi_import(canvas=canvas, user=manager, document=document))["Other"] == (
+    assert outcomes(roi_import(canvas=canvas, user=manager, document=document))["Other"] == (
         "created",
         "Other",
     )
@@ -172,7 +166,7 @@ def test_the_size_of_the_parts_changes_nothing(
 ) -> None:
     from portal.annotations.services import reading
 
-    Roi.everything.all().delete()
+    Roi.all_objects.all().delete()
     document = [feature(box(n % 5, 0, n % 5 + 9, 9)) for n in range(count)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reading, "CHUNK", chunk)
@@ -202,8 +196,8 @@ def test_over_rest_a_preview_a_table_and_a_mapping(
     table = api.post(f"{query}&dry_run=1&report=csv", document, format="json")
     lines = b"".join(table.streaming_content).decode().splitlines()
     assert lines[0] == "feature,status,notes,reason,shape"
-    said = [line.split(",")[:2] for line in lines[1:]]
-    assert said == [["1", "created"], ["2", "created"], ["3", "refused"]]
+    found = [line.split(",")[:2] for line in lines[1:]]
+    assert found == [["1", "created"], ["2", "created"], ["3", "refused"]]
     assert not Roi.objects.exists()
     done = api.post(query, document, format="json").json()
     assert (done["created"], done["repaired"], done["classes"][0]["fate"]) == (2, 1, "mapped")
@@ -212,7 +206,7 @@ def test_over_rest_a_preview_a_table_and_a_mapping(
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "expected"),
     [
         (b'[{"type": "Feature"', "invalid JSON at character 1"),
         (b"[" * 10_000, "nested too deeply"),
@@ -221,12 +215,12 @@ def test_over_rest_a_preview_a_table_and_a_mapping(
         (b"<html>", "not recognised"),
     ],
 )
-def test_a_document_that_cannot_be_read_changes_nothing(
-    canvas: Canvas, annotator: User, api_as: Any, body: bytes, said: str
+def test_an_unreadable_document_changes_nothing(
+    canvas: Canvas, annotator: User, api_as: Any, body: bytes, expected: str
 ) -> None:
     url = f"/api/v1/canvases/{canvas.pk}/roi-file/"
     answer = api_as(annotator).post(url, body, content_type="application/geo+json")
-    assert answer.status_code == 400 and said in answer.json()["detail"]
+    assert answer.status_code == 400 and expected in answer.json()["detail"]
     assert not Roi.objects.exists() and not RoiImport.objects.exists()
 
 

@@ -1,4 +1,4 @@
-"""What each version of QuPath writes comes in whole, and goes out as the newest would write it."""
+"""Files of each QuPath version import completely and export in the newest format."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 import shapely
 
 from portal.annotations.models import Roi
-from portal.annotations.services import roi_import
+from portal.annotations.services.exchange import roi_import
 from portal.annotations.services.reading import file_source
 from portal.archive.models import Canvas
 from portal.labs.models import Lab, User
@@ -22,7 +22,7 @@ from tests.portal.annotations.support import exported, statuses
 pytestmark = pytest.mark.django_db
 DERIVED = ("Area px^2", "Area um^2", "Length px", "Length um", "Num points")
 """Measurements that an export adds."""
-QUPATHS_OWN = Path(__file__).parents[1] / "formats" / "written"
+QUPATH_FILES = Path(__file__).parents[1] / "formats" / "written"
 """Files that QuPath wrote, of other projects; NOTICE names them."""
 
 
@@ -38,17 +38,17 @@ def brought(canvas: Canvas, user: User, text: str) -> list[dict[str, Any]]:
 def as_qupath_has_it(feature: dict[str, Any]) -> dict[str, Any]:
     properties = feature["properties"]
     for key, ours in (("measurements", DERIVED), ("metadata", ("tessera.review_state",))):
-        kept = {name: value for name, value in properties[key].items() if name not in ours}
+        stored = {name: value for name, value in properties[key].items() if name not in ours}
         properties = {name: value for name, value in properties.items() if name != key}
-        properties |= {key: kept} if kept else {}
+        properties |= {key: stored} if stored else {}
     return feature | {"properties": properties}
 
 
-def test_what_0_5_writes_goes_out_exactly_as_it_came(canvas: Canvas, manager: User) -> None:
+def test_a_0_5_document_is_exported_unchanged(canvas: Canvas, manager: User) -> None:
     assert brought(canvas, manager, written.V05) == json.loads(written.V05)["features"]
 
 
-def test_a_plane_and_metadata_that_stands_twice(video_canvas: Canvas, manager: User) -> None:
+def test_a_plane_and_duplicated_metadata(video_canvas: Canvas, manager: User) -> None:
     assert (
         brought(video_canvas, manager, written.V07_VIDEO)
         == json.loads(written.V07_VIDEO)["features"]
@@ -56,18 +56,16 @@ def test_a_plane_and_metadata_that_stands_twice(video_canvas: Canvas, manager: U
 
 
 @pytest.mark.parametrize("name", ["qupath05.geojson", "qupath_classes.geojson"])
-def test_a_file_that_qupath_wrote_goes_out_exactly_as_it_came(
-    lab: Lab, manager: User, name: str
-) -> None:
+def test_a_file_written_by_qupath_is_exported_unchanged(lab: Lab, manager: User, name: str) -> None:
     slide = make_canvas(lab, width_px=60_000, height_px=40_000)
-    text = (QUPATHS_OWN / name).read_text()
+    text = (QUPATH_FILES / name).read_text()
     assert brought(slide, manager, text) == json.loads(text)["features"]
     again = roi_import(canvas=slide, user=manager, document=json.loads(text))
     assert set(statuses(again)) == {"unchanged"}
 
 
 @pytest.mark.parametrize("text", [written.V02, written.V03, written.V05], ids=["0.2", "0.3", "0.5"])
-def test_outlines_are_what_they_were(canvas: Canvas, manager: User, text: str) -> None:
+def test_outlines_are_unchanged(canvas: Canvas, manager: User, text: str) -> None:
     document = json.loads(text)
     features = document if isinstance(document, list) else document["features"]
     for before, after in zip(features, brought(canvas, manager, text), strict=True):
@@ -77,7 +75,9 @@ def test_outlines_are_what_they_were(canvas: Canvas, manager: User, text: str) -
 
 
 @pytest.mark.parametrize("text", [written.V02, written.V03, written.V05], ids=["0.2", "0.3", "0.5"])
-def test_a_second_time_out_and_in_changes_nothing(canvas: Canvas, manager: User, text: str) -> None:
+def test_a_second_export_and_import_changes_nothing(
+    canvas: Canvas, manager: User, text: str
+) -> None:
     brought(canvas, manager, text)
     document = exported(canvas)
     again = roi_import(canvas=canvas, user=manager, document=document)
@@ -87,7 +87,7 @@ def test_a_second_time_out_and_in_changes_nothing(canvas: Canvas, manager: User,
     assert exported(canvas) == document
 
 
-def test_what_0_2_says_is_said_as_0_5_does(canvas: Canvas, manager: User) -> None:
+def test_a_0_2_document_is_exported_like_0_5(canvas: Canvas, manager: User) -> None:
     annotation, detection = (one["properties"] for one in brought(canvas, manager, written.V02))
     assert annotation == {
         "objectType": "annotation",
@@ -99,7 +99,7 @@ def test_what_0_2_says_is_said_as_0_5_does(canvas: Canvas, manager: User) -> Non
     assert detection["measurements"] == {"Circularity": 0.8123, "DAB: Mean": "NaN"}
 
 
-def test_what_0_3_says_is_said_as_0_5_does(canvas: Canvas, manager: User) -> None:
+def test_a_0_3_document_is_exported_like_0_5(canvas: Canvas, manager: User) -> None:
     annotation, cell, core = (one["properties"] for one in brought(canvas, manager, written.V03))
     assert annotation == {
         "objectType": "annotation",

@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from portal.annotations.models import Label, Roi
-from portal.annotations.services import roi_create, roi_import
+from portal.annotations.services.exchange import roi_import
+from portal.annotations.services.rois import roi_create
 from portal.archive.models import Canvas
 from portal.labs.models import Lab, User
 from tests.portal.annotations.support import box, collection, exported, feature, statuses

@@ -10,13 +10,10 @@ from typing import Any
 import pytest
 
 from portal.annotations.models import Label, Roi, RoiImport
-from portal.annotations.services import (
-    ImportChoices,
-    import_folder,
-    reading,
-    roi_import_start,
-    roi_import_undo,
-)
+from portal.annotations.services import reading
+from portal.annotations.services.exchange import ImportChoices
+from portal.annotations.services.imports import roi_import_undo
+from portal.annotations.services.staged import import_folder, roi_import_start
 from portal.archive.models import Canvas
 from portal.core.errors import ConflictError, ForbiddenError, InvalidInputError
 from portal.jobs.models import Job
@@ -42,7 +39,7 @@ def test_a_document_is_previewed_then_imported_and_undone(
     lines = list(csv.reader((import_folder(row) / "report.csv").open(newline="")))
     assert [line[1] for line in lines] == ["status", *["created"] * 5, "refused"]
     assert "Circle" in lines[-1][3]
-    with pytest.raises(ConflictError, match="already been imported"):
+    with pytest.raises(ConflictError, match="imported"):
         roi_import_start(row=row, user=annotator, choices=ImportChoices(), is_preview=False)
     assert roi_import_undo(roi_import=row, user=annotator).removed == 5
 
@@ -62,17 +59,17 @@ def test_a_job_waits_can_be_cancelled_and_the_document_started_again(
     canvas: Canvas, annotator: User, storage: Path
 ) -> None:
     row = stage(canvas, annotator, document(2), is_preview=True)
-    with pytest.raises(ConflictError, match="already being read"):
+    with pytest.raises(ConflictError, match="being read"):
         roi_import_start(row=row, user=annotator, choices=ImportChoices(), is_preview=True)
     job_cancel(job=Job.objects.get(pk=row.job_id), user=annotator)
     row = roi_import_start(row=row, user=annotator, choices=ImportChoices(), is_preview=True)
     assert counts(run(row))[0] == 2
 
 
-def test_what_cannot_be_read_is_refused_before_anything_is_kept(
+def test_an_unreadable_document_is_refused_before_it_is_stored(
     canvas: Canvas, annotator: User, viewer: User, storage: Path
 ) -> None:
-    with pytest.raises(InvalidInputError, match="ZIP archive is truncated"):
+    with pytest.raises(InvalidInputError, match="truncated"):
         stage(canvas, annotator, b"PK\x03\x04")
     with pytest.raises(ForbiddenError):
         stage(canvas, viewer, document(1))
@@ -83,14 +80,14 @@ def test_what_cannot_be_read_is_refused_before_anything_is_kept(
     (import_folder(row) / "document").unlink()
     row.stage = "previewed"
     row.save()
-    with pytest.raises(ConflictError, match="no longer kept"):
+    with pytest.raises(ConflictError, match="kept"):
         roi_import_start(row=row, user=annotator, choices=ImportChoices(), is_preview=False)
 
 
 # --- over REST ------------------------------------------------------------------------------------
 
 
-def test_over_rest_a_document_is_sent_once_and_asked_after(
+def test_rest_accepts_a_document_once_and_reports_its_state(
     canvas: Canvas, annotator: User, stranger: User, api_as: Any, storage: Path
 ) -> None:
     api, url = api_as(annotator), f"/api/v1/canvases/{canvas.pk}/roi-file/"
@@ -137,12 +134,9 @@ def test_the_same_key_imports_once(
     assert send(document(3), "m" * 9).status_code in {200, 202}
     if not background:
         assert first.json() == again.json()
-        RoiImport.objects.filter(pk=first.json()["id"]).update(report=None)
-        waits = send(document(2), "k" * 9)
-        assert (waits.status_code, waits["Retry-After"]) == (409, "5")
 
 
-def test_asking_after_an_import_takes_few_queries(
+def test_polling_an_import_needs_few_queries(
     canvas: Canvas, annotator: User, api_as: Any, storage: Path, django_assert_max_num_queries: Any
 ) -> None:
     row = stage(canvas, annotator, document(30), is_preview=True)
@@ -185,13 +179,13 @@ def test_the_features_of_a_large_document_are_counted_aloud(
 ) -> None:
     """The first pass over a gigabyte takes minutes: until it ends nobody knows how many."""
     monkeypatch.setattr(reading, "COUNTED", 2)
-    said: list[tuple[int, int, str]] = []
+    messages: list[tuple[int, int, str]] = []
     monkeypatch.setattr(
-        "portal.jobs.worker.context.LedgerContext.progress",
-        lambda self, *told: said.append(told),
+        "portal.jobs.worker.context.LeasedJobContext.progress",
+        lambda self, *found: messages.append(found),
     )
     run(stage(canvas, annotator, document(5), is_preview=True))
-    assert [told for told in said if told[2] == "counting"] == [
+    assert [found for found in messages if found[2] == "counting"] == [
         (2, 0, "counting"),
         (4, 0, "counting"),
         (6, 0, "counting"),

@@ -8,16 +8,10 @@ from typing import Any
 import pytest
 
 from portal.annotations.models import Roi, RoiAction
-from portal.annotations.services import (
-    RoiStep,
-    roi_create,
-    roi_import,
-    roi_import_undo,
-    roi_restore,
-    roi_update,
-    rois_change,
-    version_changes,
-)
+from portal.annotations.services.bulk import RoiStep, rois_change
+from portal.annotations.services.exchange import roi_import
+from portal.annotations.services.imports import roi_import_undo
+from portal.annotations.services.rois import roi_create, roi_restore, roi_update, version_changes
 from portal.archive.models import Canvas
 from portal.core.errors import ConflictError, InvalidInputError
 from portal.labs.models import Lab, User
@@ -70,7 +64,7 @@ def test_each_key_frame_is_repaired_and_clipped_like_any_outline(
 
 
 @pytest.mark.parametrize(
-    ("key", "says"),
+    ("key", "message"),
     [
         ({"index": 99, "geometry": box(1, 1, 9)}, "no frame with index 99"),
         ({"index": True, "geometry": box(1, 1, 9)}, "no frame with index"),
@@ -82,20 +76,20 @@ def test_each_key_frame_is_repaired_and_clipped_like_any_outline(
     ],
 )
 def test_a_key_frame_that_makes_no_sense_is_refused(
-    video_canvas: Canvas, annotator: User, key: dict[str, Any], says: str
+    video_canvas: Canvas, annotator: User, key: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(InvalidInputError, match=says):
+    with pytest.raises(InvalidInputError, match=message):
         _roi(video_canvas, annotator, key)
 
 
-def test_a_frame_stands_in_a_track_once(video_canvas: Canvas, annotator: User) -> None:
+def test_a_track_has_one_roi_per_frame(video_canvas: Canvas, annotator: User) -> None:
     with pytest.raises(InvalidInputError, match="twice"):
         _roi(video_canvas, annotator, _key(3), _key(3))
 
 
 def test_only_a_video_has_tracks(lab: Lab, annotator: User) -> None:
     slide = make_canvas(lab)
-    with pytest.raises(InvalidInputError, match="only an ROI on a video"):
+    with pytest.raises(InvalidInputError, match="video"):
         roi_create(canvas=slide, user=annotator, geometry=box(10, 10, 50), track=[_key(1)])
 
 
@@ -113,7 +107,7 @@ def test_a_change_of_the_track_is_a_version_that_can_be_brought_back(
     assert not same.changed
 
 
-def test_a_locked_roi_keeps_its_track(video_canvas: Canvas, annotator: User) -> None:
+def test_a_locked_roi_stays_in_its_track(video_canvas: Canvas, annotator: User) -> None:
     roi = _roi(video_canvas, annotator, _key(5))
     roi_update(roi=roi, user=annotator, expected_version=1, changes={"is_locked": True})
     with pytest.raises(ConflictError):
@@ -155,7 +149,7 @@ def test_geojson_carries_the_track_both_ways(
 
 
 @pytest.mark.parametrize("text", ["{", '[{"index": 99}]', '"x"', "1"])
-def test_a_broken_track_refuses_its_feature_alone(
+def test_a_broken_track_refuses_only_its_feature(
     video_canvas: Canvas, annotator: User, text: str
 ) -> None:
     def feature(track: str | None) -> dict[str, Any]:

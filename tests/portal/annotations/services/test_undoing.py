@@ -9,17 +9,11 @@ from typing import Any
 import pytest
 
 from portal.annotations.models import Roi, RoiImport, RoiRevision
-from portal.annotations.services import (
-    ImportChoices,
-    exchange,
-    imports,
-    reading,
-    roi_import,
-    roi_import_start,
-    roi_import_undo,
-    roi_import_undo_start,
-    roi_update,
-)
+from portal.annotations.services import exchange, imports, reading
+from portal.annotations.services.exchange import ImportChoices, roi_import
+from portal.annotations.services.imports import roi_import_undo, roi_import_undo_start
+from portal.annotations.services.rois import roi_update
+from portal.annotations.services.staged import roi_import_start
 from portal.archive.models import Canvas
 from portal.core.errors import ConflictError, ForbiddenError
 from portal.jobs.models import Job, JobState
@@ -45,16 +39,16 @@ def brought(canvas: Canvas, user: User, count: int = 10) -> RoiImport:
     return RoiImport.objects.get(pk=report.import_id)
 
 
-def asked(row: RoiImport, user: User) -> RoiImport:
+def undo_requested(row: RoiImport, user: User) -> RoiImport:
     assert roi_import_undo_start(roi_import=row, user=user) is None
     return row
 
 
-def is_taken_back(row: RoiImport, *, removed: int = 10, kept: int = 0) -> bool:
+def is_taken_back(row: RoiImport, *, removed: int = 10, stored: int = 0) -> bool:
     row.refresh_from_db()
     deleted = RoiRevision.objects.filter(action="delete")
-    assert row.undone == {"removed": removed, "reverted": 0, "kept": kept}
-    assert (deleted.count(), Roi.objects.live().count()) == (removed, kept)
+    assert row.undone == {"removed": removed, "reverted": 0, "skipped": stored}
+    assert (deleted.count(), Roi.objects.live().count()) == (removed, stored)
     return row.undone_at is not None and row.stage == "imported"
 
 
@@ -65,10 +59,10 @@ def test_a_small_one_is_taken_back_at_once_and_a_large_one_by_a_job(
     assert (
         small is not None and small.removed == 9 and not Job.objects.filter(kind=imports.UNDO_KIND)
     )
-    row = asked(brought(canvas, annotator, 10), annotator)
+    row = undo_requested(brought(canvas, annotator, 10), annotator)
     assert (row.stage, Roi.objects.live().count()) == ("undoing", 10)
     row = run(row)
-    assert row.undone == {"removed": 10, "reverted": 0, "kept": 0}
+    assert row.undone == {"removed": 10, "reverted": 0, "skipped": 0}
     assert row.undone_at and row.stage == "imported" and not Roi.objects.live().exists()
     job = Job.objects.get(pk=row.job_id)
     assert (job.state, job.result) == ("succeeded", row.undone)
@@ -77,10 +71,10 @@ def test_a_small_one_is_taken_back_at_once_and_a_large_one_by_a_job(
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("dies_at", [1, 2, 4])
-def test_a_worker_that_is_killed_takes_nothing_back_twice(
+def test_a_killed_worker_undoes_nothing_twice(
     canvas: Canvas, annotator: User, monkeypatch: pytest.MonkeyPatch, dies_at: int
 ) -> None:
-    row = asked(brought(canvas, annotator), annotator)
+    row = undo_requested(brought(canvas, annotator), annotator)
     save, calls = imports.rois_save, []
 
     def dies(*arguments: Any) -> None:
@@ -99,10 +93,10 @@ def test_a_worker_that_is_killed_takes_nothing_back_twice(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_one_that_is_cancelled_goes_on_when_it_is_asked_for_again(
+def test_a_cancelled_undo_resumes_on_the_next_request(
     canvas: Canvas, annotator: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    row = asked(brought(canvas, annotator), annotator)
+    row = undo_requested(brought(canvas, annotator), annotator)
     save = imports.rois_save
 
     def cancels(*arguments: Any) -> None:
@@ -115,28 +109,28 @@ def test_one_that_is_cancelled_goes_on_when_it_is_asked_for_again(
         row = run(row)
     assert Job.objects.get(pk=row.job_id).state == "cancelled"
     assert (row.stage, row.undone_at, Roi.objects.live().count()) == ("undoing", None, 4)
-    kept = Roi.objects.select_related("canvas").live().first()
-    assert kept is not None
-    roi_update(roi=kept, user=annotator, expected_version=1, changes={"name": "mine"})
+    stored = Roi.objects.select_related("canvas").live().first()
+    assert stored is not None
+    roi_update(roi=stored, user=annotator, expected_version=1, changes={"name": "mine"})
     with monkeypatch.context() as patch:
         patch.setattr(imports, "AT_ONCE", 100)
         undone = roi_import_undo_start(roi_import=row, user=annotator)
     assert undone is not None and undone.removed == 9
-    assert is_taken_back(row, removed=9, kept=1)
+    assert is_taken_back(row, removed=9, stored=1)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_it_gives_way_and_goes_on(
+def test_an_undo_yields_and_resumes(
     canvas: Canvas, annotator: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    row = asked(brought(canvas, annotator), annotator)
+    row = undo_requested(brought(canvas, annotator), annotator)
     turns: list[bool] = []
 
     def must(*_: Any, **__: Any) -> bool:
         turns.append(True)
         return len(turns) in {1, 3}
 
-    monkeypatch.setattr("portal.jobs.ledger.must_give_way", must)
+    monkeypatch.setattr("portal.jobs.claims.must_yield", must)
     left = []
     while Job.objects.get(pk=row.job_id).state == "queued":
         row = run(row)
@@ -144,13 +138,13 @@ def test_it_gives_way_and_goes_on(
     assert left == [7, 1, 0] and is_taken_back(row)
 
 
-def test_what_is_asked_twice_is_one_job(canvas: Canvas, annotator: User, viewer: User) -> None:
-    row = asked(brought(canvas, annotator), annotator)
+def test_two_requests_share_one_job(canvas: Canvas, annotator: User, viewer: User) -> None:
+    row = undo_requested(brought(canvas, annotator), annotator)
     again = RoiImport.objects.get(pk=row.pk)
     assert roi_import_undo_start(roi_import=again, user=annotator) is None
     assert again.job_id == row.job_id
     assert Job.objects.filter(kind=imports.UNDO_KIND).count() == 1
-    with pytest.raises(ConflictError, match="already being undone"):
+    with pytest.raises(ConflictError, match="being undone"):
         roi_import_undo(roi_import=again, user=annotator)
     with pytest.raises(ForbiddenError):
         roi_import_undo_start(roi_import=again, user=viewer)
@@ -159,7 +153,7 @@ def test_what_is_asked_twice_is_one_job(canvas: Canvas, annotator: User, viewer:
     assert done is not None and done.removed == 0  # nothing is left to do
 
 
-def test_two_at_once_count_nothing_twice(canvas: Canvas, annotator: User) -> None:
+def test_two_concurrent_undos_count_nothing_twice(canvas: Canvas, annotator: User) -> None:
     row = brought(canvas, annotator)
     mine, theirs = (RoiImport.objects.get(pk=row.pk) for _ in range(2))
     work = imports.UndoWork(
@@ -167,20 +161,20 @@ def test_two_at_once_count_nothing_twice(canvas: Canvas, annotator: User) -> Non
             done == 3 and imports._undo(theirs, annotator, imports.UndoWork())
         )
     )
-    with pytest.raises(ConflictError, match="already being undone"):
+    with pytest.raises(ConflictError, match="being undone"):
         imports._undo(mine, annotator, work)
     row.refresh_from_db()
-    assert row.undone == {"removed": 10, "reverted": 0, "kept": 0}
+    assert row.undone == {"removed": 10, "reverted": 0, "skipped": 0}
 
 
-def test_who_asked_may_leave_before_it_is_done(canvas: Canvas, annotator: User) -> None:
-    row = asked(brought(canvas, annotator), annotator)
+def test_the_requester_may_be_deleted_before_the_undo_ends(canvas: Canvas, annotator: User) -> None:
+    row = undo_requested(brought(canvas, annotator), annotator)
     job = Job.objects.get(pk=row.job_id)
     Job.objects.filter(pk=job.pk).update(args=job.args | {"user_id": str(uuid.uuid4())})
     assert is_taken_back(run(row))
 
 
-def test_a_document_that_was_only_looked_at_has_nothing_to_take_back(
+def test_a_previewed_document_has_nothing_to_undo(
     canvas: Canvas, annotator: User, storage: Path
 ) -> None:
     row = run(stage(canvas, annotator, document(2), is_preview=True))
@@ -193,7 +187,7 @@ def test_a_document_that_was_only_looked_at_has_nothing_to_take_back(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_import_that_is_taken_back_is_not_gone_on_with_by_its_job(
+def test_the_job_of_an_undone_import_does_not_resume(
     canvas: Canvas, annotator: User, storage: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A cancelled job is tried again from the list of jobs, which knows nothing of the undo."""
@@ -210,14 +204,14 @@ def test_an_import_that_is_taken_back_is_not_gone_on_with_by_its_job(
         row = run(row)
     first = Job.objects.get(pk=row.job_id)
     assert (first.state, Roi.objects.live().count()) == ("cancelled", 10)
-    asked(row, annotator)
+    undo_requested(row, annotator)
     again = job_retry(job=first, user=annotator)
     job_run(again.pk)
     again.refresh_from_db()
     assert (again.state, again.error_code) == ("failed", "import-ended")
     assert Roi.objects.live().count() == 10
     with pytest.raises(ConflictError, match="undone"):
-        imports.import_kept(row)  # of one that was under way
+        imports.import_fields_update(row)  # of one that was under way
     assert is_taken_back(run(row))
 
 
@@ -240,9 +234,9 @@ def test_over_rest_a_large_one_is_followed_by_its_job(
     assert seen["undone_at"]
 
 
-def test_one_that_waits_can_be_cancelled_and_asked_for_again(
+def test_a_queued_undo_can_be_cancelled_and_requested_again(
     canvas: Canvas, annotator: User
 ) -> None:
-    row = asked(brought(canvas, annotator), annotator)
+    row = undo_requested(brought(canvas, annotator), annotator)
     job_cancel(job=Job.objects.get(pk=row.job_id), user=annotator)
-    assert is_taken_back(run(asked(row, annotator)))
+    assert is_taken_back(run(undo_requested(row, annotator)))

@@ -55,12 +55,12 @@ def test_another_labs_video_is_not_found(api_as: Any, stranger: User, video: Vid
 
 
 @pytest.mark.parametrize("path", LISTS)
-def test_lists_show_nothing_of_another_lab(api: APIClient, foreign_slide: Slide, path: str) -> None:
+def test_lists_do_not_contain_another_lab(api: APIClient, foreign_slide: Slide, path: str) -> None:
     assert len(api.get(path).json()["results"]) == 0
 
 
 @pytest.mark.parametrize("path", [*READS, *LISTS])
-def test_nobody_reads_without_signing_in(still: Slide, path: str) -> None:
+def test_anonymous_readers_are_refused(still: Slide, path: str) -> None:
     answer = APIClient().get(filled(path, still))
     assert answer.status_code == 401
     assert answer.headers["Content-Type"] == "application/problem+json"

@@ -13,11 +13,11 @@ from PIL import Image
 from rest_framework.test import APIClient
 
 from ml.imaging.slides.jpeg import encode_jpeg
-from ml.imaging.videos import read_frame
+from ml.imaging.videos.video import read_frame
 from portal.archive.models import Canvas, Slide, Video
 from portal.archive.selectors.frame_runs import RUN_FRAMES
 from portal.archive.selectors.frames import SCHEME
-from portal.archive.storage import resolve
+from portal.archive.storage.files import resolve
 from portal.audit.models import AuditEntry
 from portal.labs.models import User
 
@@ -89,7 +89,7 @@ def test_a_frame_brings_its_neighbours_along(api: APIClient, video: Video, stora
     rows = api.get(f"/api/v1/videos/{video.pk}/frames/").json()["frames"]
     assert len(rows) > RUN_FRAMES
     url = f"/api/v1/canvases/{video.canvas_id}/frames/{{}}.jpg"
-    asked = api.get(url.format(rows[7]["pts"])).content
+    requested = api.get(url.format(rows[7]["pts"])).content
     folder = storage / "cache" / str(video.canvas_id) / f"frames-{SCHEME}"
     wanted = {f"{row['pts']}.jpg" for row in rows[:RUN_FRAMES]}
     for _ in range(500):  # the thread that decodes goes on after the answer
@@ -97,7 +97,7 @@ def test_a_frame_brings_its_neighbours_along(api: APIClient, video: Video, stora
             break
         time.sleep(0.01)
     assert {path.name for path in folder.glob("[0-9]*.jpg")} == wanted
-    assert (folder / f"{rows[7]['pts']}.jpg").read_bytes() == asked
+    assert (folder / f"{rows[7]['pts']}.jpg").read_bytes() == requested
 
 
 def test_every_frame_of_a_run_is_the_frame_decoded_by_itself(
@@ -123,8 +123,8 @@ def test_the_filmstrip_shows_the_video_from_end_to_end(api: APIClient, video: Vi
         frame = Image.fromarray(read_frame(source, rows[at]["pts"])).convert("L").resize((120, 90))
         off = np.abs(strip[:, at * 120 : (at + 1) * 120] - np.asarray(frame, np.float64))
         assert np.median(off) < 4, at
-    kept = api.get(shown["filmstrip_url"], headers={"If-None-Match": answer.headers["ETag"]})
-    assert kept.status_code == 304
+    response = api.get(shown["filmstrip_url"], headers={"If-None-Match": answer.headers["ETag"]})
+    assert response.status_code == 304
 
 
 def test_a_slide_has_no_filmstrip(api: APIClient, slide: Slide) -> None:

@@ -9,7 +9,7 @@ import pytest
 from rest_framework.test import APIClient
 
 from portal.archive.models import Case
-from portal.archive.services import case_create
+from portal.archive.services.cases import case_create
 from portal.labs.models import Lab, Membership, User
 from tests.portal.archive.support import picture
 
@@ -35,6 +35,22 @@ def test_a_case_is_created_read_changed_and_deleted(api: APIClient, lab: Lab) ->
     )
     assert api.delete(path).status_code == 204
     assert api.get(path).status_code == 404
+
+
+def test_question_and_notes_are_stored_and_found(api: APIClient, lab: Lab) -> None:
+    body = {"accession": "S-9", "clinical_question": "Margins?", "notes": "First\nSecond"}
+    made = api.post("/api/v1/cases/", body)
+    assert (made.json()["clinical_question"], made.json()["notes"]) == ("Margins?", "First\nSecond")
+    path = f"/api/v1/cases/{made.json()['id']}/"
+    stale = made.headers["ETag"]
+    assert api.patch(path, {"notes": "Third"}, headers={"If-Match": stale}).status_code == 200
+    lost = api.patch(path, {"notes": "Fourth"}, headers={"If-Match": stale})
+    assert lost.status_code == 412
+    assert len(api.get("/api/v1/cases/", {"q": "third"}).json()["results"]) == 1
+    assert api.get("/api/v1/cases/", {"q": "second"}).json()["results"] == []
+    too_long = api.patch(path, {"notes": "x" * 10_001}, headers={"If-Match": "*"})
+    assert too_long.status_code == 400
+    assert "notes" in str(too_long.json())
 
 
 def test_an_accession_is_used_once_in_a_lab(api: APIClient, case: Case) -> None:
@@ -117,3 +133,32 @@ def test_lists_cost_the_same_for_one_row_and_thirty(
 
 
 # --- who may ---------------------------------------------------------------------------------
+
+
+def test_the_matches_of_a_filter_are_tagged(api: APIClient, lab: Lab, annotator: User) -> None:
+    for number, organ in enumerate(("colon", "colon", "lung")):
+        case_create(lab=lab, user=annotator, accession=f"F-{number}", organ=organ)
+    body = {"filter": {"organ": "Colon"}, "add": ["teaching"]}
+    answer = api.post("/api/v1/cases/bulk/tags/", body)
+    assert answer.status_code == 200
+    assert (len(answer.json()["changed"]), answer.json()["problems"]) == (2, [])
+    assert len(api.get("/api/v1/cases/", {"tag": "teaching"}).json()["results"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ({"add": ["a"]}, "give one of them"),
+        ({"cases": [], "filter": {}, "add": ["a"]}, "give one of them"),
+        ({"cases": [], "add": ["a"]}, "1 to 1,000"),
+        ({"filter": {"colour": "red"}, "add": ["a"]}, "unknown parameter colour"),
+        ({"filter": {"sex": "robot"}, "add": ["a"]}, "filter: sex"),
+        ({"filter": {}}, "at least one tag"),
+    ],
+)
+def test_a_bad_selection_is_refused(
+    api: APIClient, case: Case, body: dict[str, Any], says: str
+) -> None:
+    answer = api.post("/api/v1/cases/bulk/tags/", body)
+    assert answer.status_code == 400
+    assert says in str(answer.json())

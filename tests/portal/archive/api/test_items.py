@@ -14,7 +14,7 @@ from PIL import Image
 from rest_framework.test import APIClient
 
 from portal.archive.models import Case, Slide, Video
-from tests.ml.imaging.videos.samples import MATRICES, corners, write_video
+from tests.ml.imaging.videos.sample_files import MATRICES, corners, write_video
 from tests.portal.archive.support import picture, png, run_job
 
 pytestmark = pytest.mark.django_db
@@ -118,11 +118,11 @@ def test_media_answers_ranges(api: APIClient, video: Video, video_file: Path) ->
     answer = api.get(f"/api/v1/videos/{video.pk}/media/", headers={"Range": "bytes=4-7"})
     assert answer.status_code == 206
     assert b"".join(answer.streaming_content) == video_file.read_bytes()[4:8]
-    whole = api.get(f"/api/v1/videos/{video.pk}/media/", headers={"Accept": "video/mp4"})
-    assert (whole.status_code, whole.headers["Content-Type"]) == (200, "video/mp4")
+    complete = api.get(f"/api/v1/videos/{video.pk}/media/", headers={"Accept": "video/mp4"})
+    assert (complete.status_code, complete.headers["Content-Type"]) == (200, "video/mp4")
 
 
-def test_a_video_says_how_its_file_stores_frames(
+def test_a_video_reports_how_its_file_stores_frames(
     api: APIClient, case: Case, receive: Any, quick: None, tmp_path: Path
 ) -> None:
     """Shown with square pixels and upright: PAL, mirrored and turned."""
@@ -182,7 +182,7 @@ def _pieces(response: Any) -> Any:
         ),
     ],
 )
-def test_a_form_that_cannot_be_read_is_refused_with_what_to_do(
+def test_an_unreadable_form_is_refused_with_advice(
     api: APIClient, case: Case, storage: Path, field: str, named: str
 ) -> None:
     answer = _sent(api, case, field, b"x")

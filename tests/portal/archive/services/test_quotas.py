@@ -1,4 +1,4 @@
-"""What a lab's originals may hold."""
+"""Storage quota of a lab's originals."""
 
 from __future__ import annotations
 
@@ -14,10 +14,14 @@ from django.core.management import call_command
 from django.db import connection, connections
 from rest_framework.test import APIClient
 
-from portal.archive import services
 from portal.archive.models import Case, Upload
 from portal.archive.services import uploads
+from portal.archive.services.items import item_receive
+from portal.archive.services.quotas import quota_limit_bytes, quota_set
 from portal.archive.services.transfers import crates
+from portal.archive.services.transfers.arriving import upload_append, upload_begin, upload_discard
+from portal.archive.services.transfers.crates import crate_begin
+from portal.archive.services.uploads import upload_admit
 from portal.core.errors import StorageFullError
 from portal.jobs.models import Job
 from portal.labs.models import Lab, User
@@ -31,7 +35,7 @@ def files_below(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file()]
 
 
-def test_a_lab_beyond_its_quota_gets_nothing_more(
+def test_a_lab_beyond_its_quota_cannot_upload(
     api: APIClient, case: Case, settings: Any, storage: Path
 ) -> None:
     settings.TESSERA_LAB_QUOTA_BYTES = 5000
@@ -45,14 +49,14 @@ def test_a_lab_beyond_its_quota_gets_nothing_more(
     assert len(files_below(storage)) == 1
 
 
-def test_what_is_announced_counts_before_it_has_come(case: Case, annotator: User, lab: Lab) -> None:
-    services.quota_set(lab=lab, limit_bytes=100)
-    services.upload_begin(case=case, filename="a", size_bytes=60, user=annotator)
-    with pytest.raises(StorageFullError, match="60 bytes of 100 bytes are used"):
-        services.upload_begin(case=case, filename="b", size_bytes=60, user=annotator)
+def test_announced_uploads_count_before_they_arrive(case: Case, annotator: User, lab: Lab) -> None:
+    quota_set(lab=lab, limit_bytes=100)
+    upload_begin(case=case, filename="a", size_bytes=60, user=annotator)
+    with pytest.raises(StorageFullError, match="60 bytes of 100 bytes"):
+        upload_begin(case=case, filename="b", size_bytes=60, user=annotator)
 
 
-class FilledMeanwhile(io.BytesIO):
+class FillsQuota(io.BytesIO):
     """A file that is on its way while something else happens, once its first bytes were read."""
 
     def __init__(self, data: bytes, act: Callable[[], object]) -> None:
@@ -66,22 +70,22 @@ class FilledMeanwhile(io.BytesIO):
         return found
 
 
-def test_a_file_under_way_is_refused_where_another_filled_the_quota_and_nothing_is_lost(
+def test_an_upload_is_refused_when_the_quota_fills_during_it(
     case: Case, annotator: User, lab: Lab, storage: Path
 ) -> None:
     data = picture(40, 30, seed=1)
-    before = services.item_receive(case=case, file=png(), filename="there.png", user=annotator)
+    before = item_receive(case=case, file=png(), filename="there.png", user=annotator)
     stored = before.item.asset.size_bytes
-    services.quota_set(lab=lab, limit_bytes=stored + len(data) + 10)
+    quota_set(lab=lab, limit_bytes=stored + len(data) + 10)
     there = files_below(storage)
 
     def fill() -> None:
-        services.upload_begin(case=case, filename="b", size_bytes=20, user=annotator)
+        upload_begin(case=case, filename="b", size_bytes=20, user=annotator)
 
-    services.upload_admit(case=case, user=annotator, size_bytes=len(data))
-    running = FilledMeanwhile(data, fill)
-    with pytest.raises(StorageFullError, match="more do not fit") as refused:
-        services.item_receive(case=case, file=running, filename="a.png", user=annotator)
+    upload_admit(case=case, user=annotator, size_bytes=len(data))
+    running = FillsQuota(data, fill)
+    with pytest.raises(StorageFullError, match=r"full: .* of .* more") as refused:
+        item_receive(case=case, file=running, filename="a.png", user=annotator)
     assert refused.value.code == "lab-quota"
     assert refused.value.details == {
         "limit_bytes": stored + len(data) + 10,
@@ -92,34 +96,30 @@ def test_a_file_under_way_is_refused_where_another_filled_the_quota_and_nothing_
         ("b", "receiving"),
         ("there.png", "stored"),
     ]
-    services.upload_discard(upload=Upload.objects.get(filename="b"))
-    again = services.item_receive(
-        case=case, file=io.BytesIO(data), filename="a.png", user=annotator
-    )
+    upload_discard(upload=Upload.objects.get(filename="b"))
+    again = item_receive(case=case, file=io.BytesIO(data), filename="a.png", user=annotator)
     assert again.is_new
 
 
-def test_a_transfer_in_pieces_keeps_the_room_it_was_given(
+def test_a_transfer_in_pieces_reserves_its_size(
     case: Case, annotator: User, lab: Lab, storage: Path
 ) -> None:
-    """Whatever comes beside it, and though the limit is lowered before its last byte."""
+    """Parallel transfers, or a lower limit before its last byte, do not change that."""
     data = picture(40, 30)
-    services.quota_set(lab=lab, limit_bytes=len(data) + 10)
-    running = services.upload_begin(
-        case=case, filename="a.png", size_bytes=len(data), user=annotator
-    )
-    services.upload_append(upload=running, offset=0, chunks=[data[:100]], user=annotator)
+    quota_set(lab=lab, limit_bytes=len(data) + 10)
+    running = upload_begin(case=case, filename="a.png", size_bytes=len(data), user=annotator)
+    upload_append(upload=running, offset=0, chunks=[data[:100]], user=annotator)
     other = io.BytesIO(picture(40, 30, seed=1))
-    with pytest.raises(StorageFullError, match="more do not fit"):
-        services.item_receive(case=case, file=other, filename="b.png", user=annotator)
-    services.quota_set(lab=lab, limit_bytes=50)
-    services.upload_append(upload=running, offset=100, chunks=[data[100:]], user=annotator)
+    with pytest.raises(StorageFullError, match=r"full: .* of .* more"):
+        item_receive(case=case, file=other, filename="b.png", user=annotator)
+    quota_set(lab=lab, limit_bytes=50)
+    upload_append(upload=running, offset=100, chunks=[data[100:]], user=annotator)
     job = run_job(Job.objects.get(kind="upload_finish", target_id=running.pk))
     assert job.state == "succeeded", job.error_message
     running.refresh_from_db()
     assert running.state == "stored"
     with pytest.raises(StorageFullError):
-        services.upload_begin(case=case, filename="c", size_bytes=1, user=annotator)
+        upload_begin(case=case, filename="c", size_bytes=1, user=annotator)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -128,8 +128,8 @@ def test_a_transfer_in_pieces_keeps_the_room_it_was_given(
 def test_of_two_that_begin_at_once_only_one_takes_the_last_room(
     case: Case, manager: User, lab: Lab, monkeypatch: pytest.MonkeyPatch, is_crate: bool
 ) -> None:
-    services.quota_set(lab=lab, limit_bytes=100)
-    both, said = threading.Barrier(2), list[str]()
+    quota_set(lab=lab, limit_bytes=100)
+    both, found = threading.Barrier(2), list[str]()
 
     def slow(size_bytes: int) -> None:
         with suppress(threading.BrokenBarrierError):  # the other is kept waiting, as it should be
@@ -141,32 +141,32 @@ def test_of_two_that_begin_at_once_only_one_takes_the_last_room(
     def begin() -> None:
         try:
             if is_crate:
-                services.crate_begin(lab=lab, filename="a", size_bytes=60, user=manager)
+                crate_begin(lab=lab, filename="a", size_bytes=60, user=manager)
             else:
-                services.upload_begin(case=case, filename="a", size_bytes=60, user=manager)
-            said.append("begun")
+                upload_begin(case=case, filename="a", size_bytes=60, user=manager)
+            found.append("begun")
         except StorageFullError as error:
-            said.append(error.code)
+            found.append(error.code)
         connections.close_all()
 
     at_once(begin)
-    assert sorted(said) == ["begun", "lab-quota"]
+    assert sorted(found) == ["begun", "lab-quota"]
 
 
 def test_another_labs_files_do_not_count(
     case: Case, foreign_case: Case, annotator: User, stranger: User, lab: Lab
 ) -> None:
-    services.quota_set(lab=lab, limit_bytes=100)
-    services.upload_begin(case=foreign_case, filename="a", size_bytes=90, user=stranger)
-    services.upload_begin(case=case, filename="a", size_bytes=90, user=annotator)
+    quota_set(lab=lab, limit_bytes=100)
+    upload_begin(case=foreign_case, filename="a", size_bytes=90, user=stranger)
+    upload_begin(case=case, filename="a", size_bytes=90, user=annotator)
 
 
 def test_the_command_sets_and_lists(lab: Lab, other_lab: Lab, settings: Any) -> None:
     settings.TESSERA_LAB_QUOTA_BYTES = 0
-    said = io.StringIO()
-    call_command("archive_quota", "north", "--gib", "2", stdout=said)
-    call_command("archive_quota", stdout=said)
-    assert "north: 0 bytes of 2.0 GiB" in said.getvalue()
-    assert "south: 0 bytes of any amount" in said.getvalue()
-    call_command("archive_quota", "north", "--default", stdout=said)
-    assert services.quota_limit_bytes(lab.pk) == 0
+    output = io.StringIO()
+    call_command("archive_quota", "north", "--gib", "2", stdout=output)
+    call_command("archive_quota", stdout=output)
+    assert "north: 0 bytes of 2.0 GiB" in output.getvalue()
+    assert "south: 0 bytes of any amount" in output.getvalue()
+    call_command("archive_quota", "north", "--default", stdout=output)
+    assert quota_limit_bytes(lab.pk) == 0

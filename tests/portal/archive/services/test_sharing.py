@@ -9,9 +9,12 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from portal.archive.models import Case, CaseShare, today
-from portal.archive.selectors import case_get, share_seen, shares_received
-from portal.archive.services import case_delete, share_accept, share_end, share_offer
+from portal.archive.models import Case, CaseShare
+from portal.archive.models.shares import today
+from portal.archive.selectors.cases import case_get
+from portal.archive.selectors.sharing import share_seen, shares_received
+from portal.archive.services.cases import case_delete
+from portal.archive.services.sharing import share_accept, share_end, share_offer
 from portal.core.errors import (
     ConflictError,
     ForbiddenError,
@@ -104,7 +107,7 @@ def test_a_lab_is_named_exactly_and_for_a_year_at_most(
         offered(case, manager)
 
 
-def test_a_case_in_the_bin_shares_nothing(
+def test_a_case_in_the_trash_is_not_shared(
     case: Case, manager: User, stranger: User, reader: User
 ) -> None:
     share_accept(share=offered(case, manager), user=stranger)
@@ -116,7 +119,7 @@ def test_a_case_in_the_bin_shares_nothing(
         offered(case, manager, name="south")
 
 
-def test_a_member_of_both_labs_reads_it_as_their_own(
+def test_a_member_of_both_labs_reads_it_as_owner(
     case: Case, lab: Lab, manager: User, stranger: User
 ) -> None:
     share_accept(share=offered(case, manager), user=stranger)
@@ -124,7 +127,7 @@ def test_a_member_of_both_labs_reads_it_as_their_own(
     assert share_seen(stranger, case_get(user=stranger, case_id=case.pk)) is None
 
 
-def test_the_pages_offer_accept_and_say_by_whom(
+def test_the_pages_offer_and_accept_and_name_the_other_lab(
     client: Client, case: Case, manager: User, stranger: User, reader: User
 ) -> None:
     client.force_login(manager)

@@ -1,4 +1,4 @@
-"""What the sweep clears away, what it leaves, and when it refuses."""
+"""Files that the sweep deletes and keeps, and cases in which it refuses to run."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from portal.archive import services
 from portal.archive.models import Asset, Case, Slide, StorageIdentity, Upload
-from portal.archive.services import storage_sweep
-from portal.archive.services.sweep import orphans_at_once
+from portal.archive.services.identity import identity_adopt, identity_problem
+from portal.archive.services.sweep import orphans_at_once, storage_sweep
+from portal.archive.services.transfers.arriving import upload_begin
 from portal.labs.models import Lab, User
 
 pytestmark = pytest.mark.django_db
@@ -44,28 +44,28 @@ def originals(storage: Path, lab: Lab, count: int, *, named: int = 0) -> list[st
     return hashes
 
 
-def test_what_crashes_leave_goes_and_what_is_used_stays(still: Slide, storage: Path) -> None:
+def test_files_of_crashes_are_removed_and_used_files_remain(still: Slide, storage: Path) -> None:
     used = files_below(storage)
     litter(storage)
     swept = storage_sweep(older_than=AT_ONCE, cache_bytes=10**9)
     assert (swept.transfers, swept.scratch, swept.orphans, swept.cached) == (1, 1, 1, 0)
     left = files_below(storage) - used
     assert [name.partition("/assets/")[2] for name in left] == ["lab/ab/abc"]
-    assert all(name.startswith("trash/") for name in left)
+    assert all(name.startswith("orphans/") for name in left)
 
 
-def test_what_is_young_stays(case: Case, annotator: User, storage: Path) -> None:
+def test_young_files_remain(case: Case, annotator: User, storage: Path) -> None:
     litter(storage)
-    services.upload_begin(case=case, filename="a", size_bytes=5, user=annotator)
+    upload_begin(case=case, filename="a", size_bytes=5, user=annotator)
     before = files_below(storage)
     storage_sweep(older_than=timedelta(hours=1), cache_bytes=0)
     assert files_below(storage) == before
 
 
-def test_an_abandoned_transfer_goes_with_its_row(
+def test_an_abandoned_transfer_is_deleted_with_its_row(
     case: Case, annotator: User, storage: Path
 ) -> None:
-    services.upload_begin(case=case, filename="a", size_bytes=5, user=annotator)
+    upload_begin(case=case, filename="a", size_bytes=5, user=annotator)
     storage_sweep(older_than=AT_ONCE, cache_bytes=0)
     assert not Upload.objects.exists()
     assert files_below(storage) == set()
@@ -88,7 +88,7 @@ def test_an_empty_database_costs_no_file(storage: Path, lab: Lab, count: int) ->
     assert f"has no files at all, but the storage holds {count}" in swept.refused
 
 
-def test_too_many_originals_without_a_row_are_left_alone(storage: Path, lab: Lab) -> None:
+def test_too_many_originals_without_a_row_are_not_removed(storage: Path, lab: Lab) -> None:
     originals(storage, lab, 300, named=296)
     before = files_below(storage)
     swept = storage_sweep(older_than=AT_ONCE)
@@ -105,11 +105,11 @@ def test_one_percent_and_never_above_twenty_go_at_a_time(files: int, at_once: in
     assert orphans_at_once(files) == at_once
 
 
-def test_files_of_another_database_are_left_alone(
+def test_files_of_another_database_are_not_removed(
     storage: Path, lab: Lab, case: Case, annotator: User, django_capture_on_commit_callbacks: Any
 ) -> None:
     with django_capture_on_commit_callbacks(execute=True):
-        services.identity_adopt()
+        identity_adopt()
     originals(storage, lab, 200, named=199)
     (storage / "incoming").mkdir()
     (storage / "incoming" / str(uuid.uuid4())).write_bytes(b"x")
@@ -125,7 +125,7 @@ def test_files_of_another_database_are_left_alone(
     assert files_below(storage) == before
 
     with django_capture_on_commit_callbacks(execute=True):
-        services.identity_adopt()
+        identity_adopt()
     assert storage_sweep(older_than=AT_ONCE).orphans == 1
 
 
@@ -138,9 +138,9 @@ def test_an_upload_marks_the_storage_with_its_database(
         receive(case, picture(), "a.png")
     written = json.loads((storage / "identity.json").read_text())
     assert written["database"] == str(StorageIdentity.objects.get().pk)
-    assert services.identity_problem() == ""
+    assert identity_problem() == ""
     (storage / "identity.json").write_text("{")
-    assert "cannot be read" in services.identity_problem()
+    assert "cannot be read" in identity_problem()
 
 
 def test_a_dry_run_changes_nothing(storage: Path, lab: Lab) -> None:
@@ -152,7 +152,7 @@ def test_a_dry_run_changes_nothing(storage: Path, lab: Lab) -> None:
     assert files_below(storage) == before
 
 
-def test_what_a_row_names_comes_back_from_the_trash(storage: Path, lab: Lab) -> None:
+def test_referenced_files_return_from_the_orphan_folder(storage: Path, lab: Lab) -> None:
     hashes = originals(storage, lab, 10, named=9)
     before = files_below(storage)
     assert storage_sweep(older_than=AT_ONCE).orphans == 1
@@ -161,13 +161,13 @@ def test_what_a_row_names_comes_back_from_the_trash(storage: Path, lab: Lab) -> 
     assert files_below(storage) == before
 
 
-def test_the_trash_is_emptied_after_its_days_and_not_before(
+def test_the_orphan_folder_is_emptied_after_its_days_and_not_before(
     storage: Path, lab: Lab, settings: Any
 ) -> None:
-    settings.TESSERA_TRASH_DAYS = 30
+    settings.TESSERA_ORPHAN_DAYS = 30
     hashes = originals(storage, lab, 10, named=9)
     storage_sweep(older_than=AT_ONCE)
-    today = next((storage / "trash").iterdir())
+    today = next((storage / "orphans").iterdir())
     today.rename(today.with_name("2020-01-01"))
     assert storage_sweep(older_than=AT_ONCE, dry_run=True).expired == 1
     assert storage_sweep(older_than=AT_ONCE).expired == 1
@@ -177,7 +177,7 @@ def test_the_trash_is_emptied_after_its_days_and_not_before(
     assert storage_sweep(older_than=AT_ONCE).expired == 0
 
 
-def test_the_command_says_what_went(storage: Path, db: None) -> None:
-    said = io.StringIO()
-    call_command("archive_sweep", stdout=said)
-    assert said.getvalue().startswith("deleted: 0 transfers")
+def test_the_command_reports_the_removed_files(storage: Path, db: None) -> None:
+    output = io.StringIO()
+    call_command("archive_sweep", stdout=output)
+    assert output.getvalue().startswith("deleted: 0 transfers")

@@ -11,17 +11,17 @@ from django.test import Client
 from django.urls import reverse
 from rest_framework.test import APIClient
 
-from portal.annotations.services import roi_create
+from portal.annotations.services.rois import roi_create
 from portal.archive import inspection
 from portal.archive.models import Case, ItemState, Slide, Upload, Video
-from portal.archive.services import item_rename
+from portal.archive.services.items import item_rename
 from portal.audit.models import AuditEntry
 from portal.core.errors import ForbiddenError, InvalidInputError
 from portal.core.models import Event
 from portal.jobs.models import JobState
 from portal.jobs.services import job_submit
 from portal.labs.models import User
-from portal.retrieval.models import Query, Report, ReportRegion
+from portal.search.models import Query, Report, ReportRegion
 from tests.portal.archive.support import png, run_job
 
 pytestmark = pytest.mark.django_db
@@ -29,7 +29,7 @@ NAME = "Erika Mustermann 1956"
 
 
 def rows_with(word: str) -> list[str]:
-    """Every row of every table in which the word stands, by its model."""
+    """Rows of every table that contain the word, by model."""
     found = []
     for model in apps.get_models():
         kinds = (models.CharField, models.TextField, models.JSONField)
@@ -50,7 +50,7 @@ def named(case: Case, receive: Any, quick: None) -> Slide:
     return item
 
 
-def test_a_name_is_gone_from_every_table(named: Slide, annotator: User) -> None:
+def test_a_replaced_title_is_in_no_table(named: Slide, annotator: User) -> None:
     assert {"Slide", "Canvas", "Job", "Upload"} <= set(rows_with("Mustermann"))
     item_rename(item=named, user=annotator, name="  Section\n1 ")
     assert rows_with("Mustermann") == []
@@ -63,7 +63,7 @@ def test_a_name_is_gone_from_every_table(named: Slide, annotator: User) -> None:
     assert (entry.object_id, entry.details) == (named.pk, {"item_kind": "slide"})
 
 
-def test_what_others_made_of_it_follows_too(named: Slide, annotator: User) -> None:
+def test_derived_titles_are_replaced_too(named: Slide, annotator: User) -> None:
     """Jobs of a region, of a search and of the transfer, and a report that was kept."""
     canvas = named.canvas
     assert canvas is not None
@@ -93,7 +93,7 @@ def test_what_others_made_of_it_follows_too(named: Slide, annotator: User) -> No
     assert region.content == {"image": "Section 1"}
 
 
-def test_what_only_reads_like_the_title_stays(named: Slide, annotator: User) -> None:
+def test_unrelated_texts_like_the_title_remain(named: Slide, annotator: User) -> None:
     """A slide may be called as an organ, a case or a label is."""
     canvas = named.canvas
     assert canvas is not None
@@ -102,15 +102,15 @@ def test_what_only_reads_like_the_title_stays(named: Slide, annotator: User) -> 
     report = Report.objects.create(
         lab=lab, name="Region on another", canvas=canvas, content={"facts": facts}
     )
-    said = {"image": title, "organ": title, "diagnosis": title, "accession": title}
+    data = {"image": title, "organ": title, "diagnosis": title, "accession": title}
     region = ReportRegion.objects.create(
-        lab=lab, report=report, rank=1, canvas=canvas, content=said
+        lab=lab, report=report, rank=1, canvas=canvas, content=data
     )
     item_rename(item=named, user=annotator, name="Section 1")
     report.refresh_from_db()
     region.refresh_from_db()
     assert report.content["facts"] == [["Case", title], ["Label", title], ["Still", "Section 1"]]
-    assert region.content == said | {"image": "Section 1"}
+    assert region.content == data | {"image": "Section 1"}
 
 
 def test_pages_and_rest_show_the_new_title(
@@ -149,10 +149,10 @@ def test_a_video_is_renamed_too(video: Video, api: APIClient) -> None:
     assert video.canvas and video.canvas.name == "Second look"
 
 
-def test_no_title_and_no_right_change_nothing(
+def test_an_empty_title_or_a_missing_right_changes_nothing(
     named: Slide, annotator: User, viewer: User, client: Client, api: APIClient
 ) -> None:
-    with pytest.raises(InvalidInputError, match="enter a title"):
+    with pytest.raises(InvalidInputError, match="title"):
         item_rename(item=named, user=annotator, name=" ")
     with pytest.raises(ForbiddenError):
         item_rename(item=named, user=viewer, name="x")
@@ -181,12 +181,12 @@ def test_a_title_that_changes_while_the_file_is_prepared_stays(
     received = receive(case, png().read(), f"{NAME}.png")
     look = inspection.slide_inspect
 
-    def meanwhile(*arguments: Any, **options: Any) -> Any:
+    def rename_first(*arguments: Any, **options: Any) -> Any:
         item = Slide.objects.get(pk=received.item.pk)
         item_rename(item=item, user=annotator, name="Section 1")
         return look(*arguments, **options)
 
-    monkeypatch.setattr(inspection, "slide_inspect", meanwhile)
+    monkeypatch.setattr(inspection, "slide_inspect", rename_first)
     assert run_job(received.job).state == JobState.SUCCEEDED
     slide = Slide.objects.select_related("canvas").get(pk=received.item.pk)
     assert (slide.name, slide.canvas and slide.canvas.name) == ("Section 1", "Section 1")
@@ -201,16 +201,17 @@ def test_the_canvas_of_an_image_that_failed_follows_too(named: Slide, annotator:
     assert rows_with("Mustermann") == []
 
 
-def test_a_title_is_not_put_over_one_that_somebody_gave_meanwhile(
+def test_a_concurrently_set_title_is_not_overwritten(
     named: Slide, annotator: User, client: Client
 ) -> None:
     client.force_login(annotator)
     page = client.get(f"/cases/{named.case_id}/").content.decode()
-    seen = page.partition('name="seen" value="')[2].partition('"')[0]
     at = reverse("archive:item_rename", args=["slide", named.pk])
+    form = page.partition(at)[2]
+    seen = form.partition('name="seen" value="')[2].partition('"')[0]
     client.post(at, {"name": "Section 1", "seen": seen})
     late = client.post(at, {"name": "Section 2", "seen": seen}, follow=True).content.decode()
-    assert "Someone else changed it meanwhile. Its title is now “Section 1”" in late
+    assert "Someone else changed it in the meantime. Its title is now “Section 1”" in late
     assert "Yours was not saved: “Section 2”" in late
     named.refresh_from_db()
     assert named.name == "Section 1"

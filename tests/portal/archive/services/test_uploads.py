@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
-from portal.archive import services
 from portal.archive.models import Asset, Case, Slide, Upload
-from portal.archive.services import filename_clean
+from portal.archive.services.cases import case_create
+from portal.archive.services.items import item_delete, item_receive
+from portal.archive.services.transfers.arriving import upload_begin
+from portal.archive.services.uploads import filename_clean, upload_receive
 from portal.core.errors import (
     TooLargeInputError,
 )
@@ -22,9 +24,9 @@ from tests.portal.archive.support import files_below, picture
 pytestmark = pytest.mark.django_db
 
 
-def test_an_asset_lies_under_its_hash(case: Case, annotator: User, storage: Path) -> None:
+def test_an_asset_is_stored_under_its_hash(case: Case, annotator: User, storage: Path) -> None:
     content = picture()
-    upload = services.upload_receive(
+    upload = upload_receive(
         case=case, file=io.BytesIO(content), filename="C:\\scans\\a.png", user=annotator
     )
     sha = hashlib.sha256(content).hexdigest()
@@ -38,9 +40,7 @@ def test_labs_do_not_share_a_file(
     case: Case, foreign_case: Case, annotator: User, stranger: User, storage: Path
 ) -> None:
     for target, user in ((case, annotator), (foreign_case, stranger)):
-        services.upload_receive(
-            case=target, file=io.BytesIO(picture()), filename="a.png", user=user
-        )
+        upload_receive(case=target, file=io.BytesIO(picture()), filename="a.png", user=user)
     assert len(files_below(storage)) == 2
     assert Asset.objects.count() == 2
 
@@ -49,33 +49,31 @@ def test_the_same_file_in_two_cases_is_stored_once(
     case: Case, lab: Lab, annotator: User, receive: Any, storage: Path,
     django_capture_on_commit_callbacks: Any,
 ) -> None:  # fmt: skip
-    second = services.case_create(lab=lab, user=annotator, accession="S-2")
+    second = case_create(lab=lab, user=annotator, accession="S-2")
     first_item = receive(case, picture(), "a.png").item
     receive(second, picture(), "a.png")
     assert (Asset.objects.count(), len(files_below(storage))) == (1, 1)
     Slide.objects.filter(pk=first_item.pk).update(state="failed")
     first_item.refresh_from_db()
     with django_capture_on_commit_callbacks(execute=True):
-        services.item_delete(item=first_item, user=annotator)
+        item_delete(item=first_item, user=annotator)
     assert (Asset.objects.count(), len(files_below(storage))) == (1, 1)
 
 
-def test_beyond_the_limit_nothing_is_kept(
+def test_an_upload_beyond_the_limit_is_discarded(
     case: Case, annotator: User, settings: Any, storage: Path
 ) -> None:
     settings.TESSERA_UPLOAD_MAX_BYTES = 100
-    with pytest.raises(TooLargeInputError, match=r"the limit is 100 bytes \(100 bytes\)"):
-        services.upload_receive(
-            case=case, file=io.BytesIO(picture()), filename="a.png", user=annotator
-        )
+    with pytest.raises(TooLargeInputError, match="100 bytes"):
+        upload_receive(case=case, file=io.BytesIO(picture()), filename="a.png", user=annotator)
     with pytest.raises(TooLargeInputError):
-        services.upload_begin(case=case, filename="a.png", size_bytes=101, user=annotator)
+        upload_begin(case=case, filename="a.png", size_bytes=101, user=annotator)
     assert files_below(storage) == []
     assert not Upload.objects.exists()
 
 
 @pytest.mark.parametrize(
-    ("sent", "kept"),
+    ("sent", "expected"),
     [
         ("../../etc/passwd", "passwd"),
         ("a\x00b\n.svs", "ab .svs"),
@@ -84,23 +82,21 @@ def test_beyond_the_limit_nothing_is_kept(
         ("ä" * 300, "ä" * 200),
     ],
 )
-def test_file_names_become_harmless(sent: str, kept: str) -> None:
-    assert filename_clean(sent) == kept
+def test_file_names_become_harmless(sent: str, expected: str) -> None:
+    assert filename_clean(sent) == expected
 
 
-def test_bytes_whose_kept_file_is_deleted_meanwhile_are_kept_anew(
+def test_a_concurrently_deleted_file_is_stored_again(
     case: Case, annotator: User, storage: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = picture(64, 48, 3)
-    gone = Asset(pk=uuid.uuid4(), lab_id=case.lab_id, sha256=hashlib.sha256(data).hexdigest())
-    found = [gone]  # known when it was looked up, deleted before the lock was taken
+    deleted = Asset(pk=uuid.uuid4(), lab_id=case.lab_id, sha256=hashlib.sha256(data).hexdigest())
+    found = [deleted]  # known when it was looked up, deleted before the lock was taken
     monkeypatch.setattr(
         "portal.archive.services.uploads.asset_received",
         lambda lab_id, sha256: found.pop() if found else None,
     )
-    received = services.item_receive(
-        case=case, file=io.BytesIO(data), filename="a.png", user=annotator
-    )
+    received = item_receive(case=case, file=io.BytesIO(data), filename="a.png", user=annotator)
     assert received.is_new
-    assert Asset.objects.get().sha256 == gone.sha256
+    assert Asset.objects.get().sha256 == deleted.sha256
     assert found == []

@@ -11,17 +11,18 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from ml.imaging.formats import folders
-from portal.archive import storage
 from portal.archive.models import Case, Slide
-from portal.archive.services import case_delete, watching
+from portal.archive.services import watching
+from portal.archive.services.cases import case_delete
 from portal.archive.services.watching import FolderWatch, WatchOutcome
+from portal.archive.storage import files as storage
 from portal.archive.tiles.reading import plane_of, tile_read
 from portal.core.errors import ForbiddenError, StorageFullError
 from portal.jobs.models import Job
 from portal.labs.models import Lab, Membership, Role, User
 from tests.ml.imaging import zarrs
-from tests.ml.imaging.deidentify.support import write_dicom
-from tests.ml.imaging.several import SECRET, write_mrxs, write_vms
+from tests.ml.imaging.deidentification.support import write_dicom
+from tests.ml.imaging.multi_file import SECRET, write_mrxs, write_vms
 from tests.ml.imaging.zarrs import write_ngff
 from tests.portal.archive.support import picture, run_job
 
@@ -76,9 +77,7 @@ def test_stills_of_a_case_are_received_in_the_order_of_their_numbers(
     assert [slide.name for slide in slides] == names
 
 
-def test_the_same_bytes_again_are_known_and_lie_beside_the_first(
-    watch: FolderWatch, folder: Path
-) -> None:
+def test_identical_bytes_are_recognised(watch: FolderWatch, folder: Path) -> None:
     for now in (0, 20):
         put(folder, "S-1/a.png", picture())
         found = looked(watch, now, now + 10)
@@ -87,14 +86,14 @@ def test_the_same_bytes_again_are_known_and_lie_beside_the_first(
     assert {p.name for p in (folder / ".received/S-1").iterdir()} == {"a.png", "a-2.png"}
 
 
-def test_what_is_refused_is_put_aside_with_the_reason(watch: FolderWatch, folder: Path) -> None:
+def test_a_refused_file_is_moved_aside_with_the_reason(watch: FolderWatch, folder: Path) -> None:
     put(folder, "S-1/words.svs", b"no slide at all" * 50)
     assert looked(watch, 0, 10) == [("S-1/words.svs", WatchOutcome.REFUSED)]
     reason = (folder / ".refused/S-1/words.svs.reason.txt").read_text()
     assert len(reason) > 10 and (folder / ".refused/S-1/words.svs").exists()
 
 
-def test_the_number_of_a_case_in_the_bin_is_a_new_case(
+def test_the_number_of_a_case_in_the_trash_is_a_new_case(
     watch: FolderWatch, folder: Path, case: Case, annotator: User
 ) -> None:
     case_delete(case=case, user=annotator)
@@ -129,7 +128,7 @@ def test_without_room_a_file_stays_and_comes_later(
     assert path.exists() and looked(watch, 15) == [("S-1/a.png", WatchOutcome.RECEIVED)]
 
 
-def test_a_file_that_is_taken_away_meanwhile_ends_nothing(watch: FolderWatch, folder: Path) -> None:
+def test_a_file_removed_during_the_scan_stops_nothing(watch: FolderWatch, folder: Path) -> None:
     for name in ("S-1/a.png", "S-1/b.png"):
         put(folder, name, picture())
     assert looked(watch, 0) == []
@@ -140,7 +139,7 @@ def test_a_file_that_is_taken_away_meanwhile_ends_nothing(watch: FolderWatch, fo
     assert looked(watch, 20) == []
 
 
-def test_a_file_that_is_renamed_while_its_folder_is_read_ends_nothing(
+def test_a_file_renamed_during_the_scan_stops_nothing(
     watch: FolderWatch, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     part = put(folder, "S-1/series/0001.dcm.part", b"DICM")
@@ -157,7 +156,7 @@ def test_a_file_that_is_renamed_while_its_folder_is_read_ends_nothing(
     assert part.with_suffix("").exists()
 
 
-def test_whoever_may_not_write_ends_the_watch_and_no_file_is_moved(
+def test_a_missing_write_permission_ends_the_watch_without_moves(
     watch: FolderWatch, folder: Path, annotator: User
 ) -> None:
     Membership.objects.filter(user=annotator).update(role=Role.VIEWER)
@@ -167,24 +166,32 @@ def test_whoever_may_not_write_ends_the_watch_and_no_file_is_moved(
     assert path.exists()
 
 
-def test_the_command_takes_what_is_there_and_names_what_is_wrong(
+def test_the_command_imports_present_files_and_names_errors(
     folder: Path, lab: Lab, annotator: User
 ) -> None:
     put(folder, "S-1/a.png", picture())
     put(folder, "S-1/b.svs", b"nothing")
     put(folder, "stray.png", picture())
     out, err = StringIO(), StringIO()
-    asked = ["archive_watch", str(folder), "--once", "--lab", lab.slug, "--person", annotator.email]
-    call_command(*asked, stdout=out, stderr=err)
+    requested = [
+        "archive_watch",
+        str(folder),
+        "--once",
+        "--lab",
+        lab.slug,
+        "--person",
+        annotator.email,
+    ]
+    call_command(*requested, stdout=out, stderr=err)
     assert out.getvalue() == "S-1/a.png: received\n"
     assert "S-1/b.svs: refused: " in err.getvalue() and "stray.png is not in" in err.getvalue()
-    for wrong, said in (
+    for wrong, found in (
         ({1: str(folder / "none")}, "no such folder"),
         ({4: "nobody"}, f"Labs: .*{lab.slug}"),
-        ({6: "x@y.example"}, "No member or program"),
+        ({6: "x@y.example"}, "No member or service account"),
     ):
-        words = [wrong.get(number, word) for number, word in enumerate(asked)]
-        with pytest.raises(CommandError, match=said):
+        words = [wrong.get(number, word) for number, word in enumerate(requested)]
+        with pytest.raises(CommandError, match=found):
             call_command(*words)
 
 
@@ -234,9 +241,7 @@ def test_an_incomplete_set_stays_until_the_file_comes_that_is_named(
     assert looked(watch, 12, 22) == [("S-1/slide.mrxs", WatchOutcome.RECEIVED)]
 
 
-def test_a_dicom_series_in_a_folder_of_its_own_is_one_item(
-    watch: FolderWatch, folder: Path
-) -> None:
+def test_a_dicom_series_in_a_folder_is_one_item(watch: FolderWatch, folder: Path) -> None:
     for number in (1, 2):
         (folder / f"S-1/series {number}").mkdir(parents=True)
         for level in range(number):
@@ -264,11 +269,11 @@ def test_an_ome_zarr_is_one_item_and_leaves_no_name(
     assert slide.canvas.mpp == pytest.approx(0.25)
     assert "names of files" in slide.asset.removed
     assert tile_read(plane_of(slide.canvas), 0, 0, 0)[:2] == b"\xff\xd8"
-    kept = storage.asset_path(slide.lab_id, slide.asset.sha256).read_bytes()
-    assert zarrs.SECRET.encode() not in kept
+    stored = storage.asset_path(slide.lab_id, slide.asset.sha256).read_bytes()
+    assert zarrs.SECRET.encode() not in stored
 
 
-def test_a_set_that_leads_out_of_its_folder_takes_nothing_from_there(
+def test_a_set_with_paths_outside_its_folder_imports_nothing(
     watch: FolderWatch, folder: Path
 ) -> None:
     put(folder, "S-2/b/secret.jpg", picture())
@@ -303,7 +308,7 @@ def test_a_file_of_a_set_that_gets_its_name_last_completes_it(
     assert looked(watch, 12, 22) == [("S-1/slide.mrxs", WatchOutcome.RECEIVED)]
 
 
-def test_an_index_with_a_name_that_no_file_can_have_holds_up_nothing(
+def test_an_index_with_an_impossible_file_name_stops_nothing(
     watch: FolderWatch, folder: Path
 ) -> None:
     index = f"[Virtual Microscope Specimen]\nMapFile={'a' * 300}\n"

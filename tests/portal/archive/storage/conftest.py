@@ -25,7 +25,7 @@ from portal.archive.storage.store import Store
 HOST = "127.0.0.1"
 PART = "partNumber"  # in the address of each part of an upload
 Fault = Callable[[bytes], bytes]
-"""What becomes of the bytes of an answer; fewer than announced end the connection."""
+"""Changes the bytes of a response; fewer than announced end the connection."""
 
 
 class Door(ThreadingHTTPServer):
@@ -46,7 +46,7 @@ class Door(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Where it stands."""
+        """Address of the server."""
         return f"http://{HOST}:{self.server_address[1]}"
 
     def handle_error(self, *_: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import select
 import socket
 import threading
 import time
@@ -16,13 +17,14 @@ from urllib.parse import SplitResult
 
 import pytest
 
-from portal.archive import storage as volume
 from portal.archive.models import Case, Slide
+from portal.archive.storage import files as volume
 from portal.archive.storage import s3_store
 from portal.archive.storage.s3_store import S3Settings, S3Store
 from portal.archive.storage.store import DamagedError, StoreAwayError
-from portal.keeping.services import backup_take, backup_verify, erasure_begin, erasure_run
-from portal.keeping.vault import Vault
+from portal.backups.repository import BackupRepository
+from portal.backups.services.backup import backup_create, backup_verify
+from portal.erasure.services.erasures import erasure_begin, erasure_run
 from portal.labs.models import User
 from tests.portal.archive.support import picture
 
@@ -76,7 +78,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(int(status), {"Content-Type": "application/xml"}, error.encode())
             return
         if fault == "silent":
-            time.sleep(4)
+            select.select([self.connection], [], [])  # until the client gives up
+            self.close_connection = True
+            return
         where = self.server.behind
         behind = HTTPConnection(where.hostname or HOST, where.port, timeout=20)
         behind.request(self.command, self.path, body, dict(self.headers))
@@ -137,7 +141,7 @@ FAULTS = ["500", "503", "silent", "cut request", "403 AccessDenied", "403 Reques
 
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("data", [DATA, LARGE], ids=["at once", "in parts"])
-def test_what_is_sent_is_stored_as_a_whole_or_refused_and_still_here(
+def test_an_upload_is_stored_completely_or_remains_local(
     store: S3Store, proxy: Proxy, received: Received, fault: str, data: bytes
 ) -> None:
     path, name = received(data)
@@ -154,7 +158,7 @@ def test_what_is_sent_is_stored_as_a_whole_or_refused_and_still_here(
 
 
 @pytest.mark.parametrize("fault", [*FAULTS, "cut body", "wrong length", "other bytes"])
-def test_what_is_fetched_is_intact_or_refused_and_never_half_here(
+def test_a_download_is_intact_or_refused(
     store: S3Store, proxy: Proxy, received: Received, fault: str, tmp_path: Path
 ) -> None:
     path, name = received(DATA)
@@ -184,7 +188,7 @@ def test_one_fault_is_waited_out(
     ("code", "advice"),
     [("RequestTimeTooSkewed", "clock"), ("ExpiredToken", "renew"), ("AccessDenied", "ACCESS_KEY")],
 )
-def test_a_refusal_says_what_to_do_in_the_log_and_does_not_claim_silence(
+def test_a_refusal_is_logged_with_advice(
     store: S3Store, proxy: Proxy, caplog: pytest.LogCaptureFixture, code: str, advice: str
 ) -> None:
     proxy.fail(f"403 {code}")
@@ -193,7 +197,7 @@ def test_a_refusal_says_what_to_do_in_the_log_and_does_not_claim_silence(
     assert code in caplog.text and advice in caplog.text
 
 
-def test_a_file_that_changed_in_the_bucket_is_told_from_one_that_cannot_be_reached(
+def test_a_changed_object_is_distinguished_from_an_unreachable_one(
     store: S3Store, proxy: Proxy, received: Received
 ) -> None:
     path, name = received(DATA)
@@ -218,7 +222,7 @@ def in_bucket(behind: S3Settings, settings: Any) -> None:
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("fault", ["503", "cut body", "403 ExpiredToken"])
-def test_a_backup_under_faults_keeps_no_generation_and_succeeds_afterwards(
+def test_a_backup_under_faults_writes_no_generation_and_succeeds_later(
     in_bucket: None, still: Slide, proxy: Proxy, tmp_path: Path, storage: Path, fault: str
 ) -> None:
     from django.db import connection
@@ -228,13 +232,13 @@ def test_a_backup_under_faults_keeps_no_generation_and_succeeds_afterwards(
     volume.folder_drop(storage / "fetched")
     proxy.fail(fault, method="GET")
     with pytest.raises(StoreAwayError):
-        backup_take(destination=tmp_path / "vault")
-    vault = Vault(tmp_path / "vault")
-    assert vault.names() == []
-    assert [path for path in vault.objects.rglob("*") if path.is_file()] == []
+        backup_create(destination=tmp_path / "backups")
+    repository = BackupRepository(tmp_path / "backups")
+    assert repository.names() == []
+    assert [path for path in repository.objects.rglob("*") if path.is_file()] == []
     proxy.fail("", count=0)
-    assert backup_take(destination=tmp_path / "vault").manifest.missing == []
-    assert backup_verify(destination=tmp_path / "vault").files > 0
+    assert backup_create(destination=tmp_path / "backups").manifest.missing == []
+    assert backup_verify(destination=tmp_path / "backups").files > 0
 
 
 @pytest.mark.django_db(transaction=True)
@@ -251,5 +255,5 @@ def test_an_erasure_under_faults_is_not_called_done_and_continues(
     proxy.fail("", count=0)
     done = erasure_run(erasure)
     assert done.state == "done" and done.certificate["verified"]["is_gone"]
-    assert [*volume.the_store().files("assets"), *volume.the_store().files("trash")] == []
+    assert [*volume.the_store().files("assets"), *volume.the_store().files("orphans")] == []
     assert [one["size_bytes"] for one in done.certificate["originals"]] == [len(picture())]

@@ -31,7 +31,7 @@ def _no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def held(s3: S3Store, received: Received) -> str:
-    """A file that lies in the bucket alone."""
+    """A file that is only in the bucket."""
     path, name = received(DATA)
     s3.send(path, name)
     return name
@@ -52,32 +52,32 @@ def test_a_file_is_fetched_once_and_then_opened_here(s3: S3Store, held: str, doo
     assert len(door.downloads) == 1
 
 
-def test_what_was_put_needs_no_fetching(s3: S3Store, received: Received, door: Door) -> None:
+def test_an_uploaded_file_needs_no_download(s3: S3Store, received: Received, door: Door) -> None:
     path, name = received(DATA)
     s3.put(path, name)
     assert s3.local(name).read_bytes() == DATA
     assert door.downloads == []
 
 
-def test_a_broken_download_goes_on_where_it_broke(s3: S3Store, held: str, door: Door) -> None:
+def test_a_broken_download_resumes(s3: S3Store, held: str, door: Door) -> None:
     door.faults = [lambda data: data[:700_000], lambda data: data[:500_000]]
     assert s3.local(held).read_bytes() == DATA
-    starts = [int(asked.removeprefix("bytes=").rstrip("-")) for asked in door.downloads]
+    starts = [int(requested.removeprefix("bytes=").rstrip("-")) for requested in door.downloads]
     assert len(starts) == 3 and starts[0] == 0 < starts[1] < starts[2] < len(DATA)
 
 
-def test_a_download_that_always_breaks_is_given_up_and_leaves_nothing(
+def test_a_download_that_always_breaks_fails_without_files(
     s3: S3Store, held: str, door: Door, tmp_path: Path
 ) -> None:
     door.faults = [lambda data: b""] * 20
-    with pytest.raises(StoreAwayError, match="does not answer"):
+    with pytest.raises(StoreAwayError, match="answer"):
         s3.local(held)
     assert copies(tmp_path) == []
     door.faults = []
     assert s3.local(held).read_bytes() == DATA
 
 
-def test_other_bytes_than_the_name_says_are_refused(
+def test_bytes_of_another_hash_are_refused(
     s3: S3Store, held: str, door: Door, tmp_path: Path
 ) -> None:
     door.faults = [lambda data: data[:-1] + b"?"]
@@ -86,14 +86,14 @@ def test_other_bytes_than_the_name_says_are_refused(
     assert copies(tmp_path) == []
 
 
-def test_many_ask_at_once_and_one_fetches(s3: S3Store, held: str, door: Door) -> None:
+def test_concurrent_readers_share_one_download(s3: S3Store, held: str, door: Door) -> None:
     begin, found = threading.Barrier(8), []
 
-    def ask() -> None:
+    def fetch() -> None:
         begin.wait()
         found.append(s3.local(held).read_bytes())
 
-    at_once(ask, 8)
+    at_once(fetch, 8)
     assert found == [DATA] * 8
     assert len(door.downloads) == 1
 
@@ -104,35 +104,35 @@ def test_who_waits_for_a_download_that_fails_tries_himself(
     door.faults = [lambda data: data[:-1] + b"?"]
     begin, ended = threading.Barrier(2), []
 
-    def ask() -> None:
+    def fetch() -> None:
         begin.wait()
         try:
             ended.append(s3.local(held).read_bytes() == DATA)
         except StoreAwayError:
             ended.append(False)
 
-    at_once(ask)
+    at_once(fetch)
     assert sorted(ended) == [False, True]
 
 
-def test_a_server_that_is_down_is_named_and_nothing_is_lost(
+def test_an_unreachable_server_is_named_and_no_file_is_lost(
     bucket: S3Settings, tmp_path: Path, received: Received
 ) -> None:
     away = S3Store(replace(bucket, endpoint="http://127.0.0.1:9"), tmp_path / "fetched")
     path, name = received(DATA)
-    asked: list[Callable[[], object]] = [
+    requested: list[Callable[[], object]] = [
         lambda: away.put(path, name),
         lambda: away.stat(name),
         lambda: away.local(name),
         lambda: away.delete(name),
         lambda: list(away.files("assets")),
-        lambda: away.move(name, "trash/x"),
+        lambda: away.move(name, "orphans/x"),
         lambda: away.read("identity.json"),
         away.check,
     ]
-    for ask in asked:
-        with pytest.raises(StoreAwayError, match="does not answer") as caught:
-            ask()
+    for fetch in requested:
+        with pytest.raises(StoreAwayError, match="answer") as caught:
+            fetch()
         assert caught.value.status == 503
     assert path.read_bytes() == DATA
 
@@ -152,7 +152,7 @@ def test_a_missing_bucket_is_no_missing_file(bucket: S3Settings, tmp_path: Path)
     assert "NoSuchBucket" in str(caught.value.__cause__)
 
 
-def test_a_full_cache_drops_what_was_used_longest_ago(
+def test_a_full_cache_evicts_the_least_recently_used(
     bucket: S3Settings, tmp_path: Path, received: Received, door: Door
 ) -> None:
     store = S3Store(replace(bucket, cache_bytes=2_500), tmp_path / "fetched")
@@ -185,7 +185,7 @@ def test_who_has_a_dropped_copy_open_reads_on(
         assert open_file.read() == b"a" * 1_000
 
 
-def test_a_file_larger_than_the_cache_is_fetched_alone(
+def test_a_file_larger_than_the_cache_is_downloaded(
     bucket: S3Settings, tmp_path: Path, received: Received
 ) -> None:
     store = S3Store(replace(bucket, cache_bytes=1_500), tmp_path / "fetched")
@@ -211,7 +211,7 @@ def test_without_room_on_the_disk_a_file_is_refused_and_the_others_stay_in_the_b
     assert s3.local(name).read_bytes() == b"before"
 
 
-def test_what_a_dead_process_left_half_fetched_is_begun_anew(
+def test_a_partial_download_of_a_dead_process_starts_over(
     s3: S3Store, held: str, tmp_path: Path
 ) -> None:
     part = (tmp_path / "fetched" / held).with_name(held.rsplit("/", 1)[-1] + ".part")
@@ -221,18 +221,18 @@ def test_what_a_dead_process_left_half_fetched_is_begun_anew(
     assert [path.name for path in copies(tmp_path)] == [held.rsplit("/", 1)[-1]]
 
 
-def test_copies_of_what_another_machine_deleted_are_tidied_away(
+def test_copies_of_remotely_deleted_objects_are_removed(
     s3: S3Store, bucket: S3Settings, held: str, received: Received, tmp_path: Path
 ) -> None:
-    path, kept = received(b"kept")
-    s3.put(path, kept)
+    path, stored = received(b"kept")
+    s3.put(path, stored)
     s3.local(held)
     S3Store(bucket, tmp_path / "of another machine").delete(held)
     assert s3.tidy() == 1
-    assert [one.name for one in copies(tmp_path)] == [kept.rsplit("/", 1)[-1]]
+    assert [one.name for one in copies(tmp_path)] == [stored.rsplit("/", 1)[-1]]
 
 
-LARGE = 20 * 2**20 + 7  # three parts: what is above 5 GB differs from it in their number alone
+LARGE = 20 * 2**20 + 7  # three parts: what is above 5 GB differs only in their number
 
 
 def test_a_large_file_is_sent_copied_and_fetched_in_parts(
@@ -243,7 +243,7 @@ def test_a_large_file_is_sent_copied_and_fetched_in_parts(
     path, name = received(data)
     s3.send(path, name)
     assert sorted(door.parts) == [1, 2, 3]
-    target = f"trash/2026-01-02/{name}"
+    target = f"orphans/2026-01-02/{name}"
     s3.move(name, target)
     assert sorted(door.parts) == [1, 1, 2, 2, 3, 3]
     assert s3.stat(name) is None
@@ -252,8 +252,8 @@ def test_a_large_file_is_sent_copied_and_fetched_in_parts(
     assert hashlib.sha256(s3.local(target).read_bytes()).hexdigest() == name.rsplit("/", 1)[-1]
 
 
-def begun(s3: S3Store, name: str) -> Any:
-    """As a process that is killed after its first part."""
+def start_upload(s3: S3Store, name: str) -> Any:
+    """Start a multipart upload and leave it after the first part, like a killed process."""
     client: Any = s3._client
     where = {"Bucket": s3._bucket, "Key": name}
     upload = client.create_multipart_upload(**where)
@@ -267,17 +267,17 @@ def unfinished(s3: S3Store) -> list[str]:
     return sorted(one["Key"] for one in found)
 
 
-def test_parts_of_what_is_deleted_are_deleted_too(s3: S3Store, held: str) -> None:
-    begun(s3, held)
-    begun(s3, "assets/other")
+def test_parts_of_deleted_objects_are_deleted_too(s3: S3Store, held: str) -> None:
+    start_upload(s3, held)
+    start_upload(s3, "assets/other")
     s3.delete(held)
     assert unfinished(s3) == ["assets/other"]
 
 
-def test_what_was_never_sent_to_its_end_goes_after_a_day(
+def test_incomplete_uploads_are_removed_after_a_day(
     s3: S3Store, held: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begun(s3, "assets/half")
+    start_upload(s3, "assets/half")
     assert timedelta(days=1) == s3_store.PARTS_WAIT
     # moto says of every upload that it began in 2010
     monkeypatch.setattr(s3_store, "PARTS_WAIT", timedelta(days=100 * 365))

@@ -1,4 +1,4 @@
-"""What every store has to do, asked of both: a folder, and a bucket on a real server."""
+"""Behaviour of every store, tested with a folder and with a bucket on a real server."""
 
 from __future__ import annotations
 
@@ -22,9 +22,7 @@ def put(store: Store, received: Received, data: bytes) -> str:
     return name
 
 
-def test_what_was_put_is_there_with_its_size_and_its_bytes(
-    store: Store, received: Received
-) -> None:
+def test_a_stored_object_has_its_size_and_bytes(store: Store, received: Received) -> None:
     before_s = time.time() - 2  # the server tells whole seconds
     name = put(store, received, b"slide")
     found = store.stat(name)
@@ -34,7 +32,7 @@ def test_what_was_put_is_there_with_its_size_and_its_bytes(
     assert store.local(name).read_bytes() == b"slide"
 
 
-def test_what_was_sent_ahead_is_put_as_well(store: Store, received: Received) -> None:
+def test_an_object_uploaded_in_advance_is_stored(store: Store, received: Received) -> None:
     path, name = received(b"large")
     store.send(path, name)
     assert path.exists(), "sending takes nothing away"
@@ -57,11 +55,11 @@ def test_a_file_that_is_not_there(store: Store, received: Received) -> None:
     with pytest.raises(FileNotFoundError):
         store.read("identity.json")
     with pytest.raises(FileNotFoundError):
-        store.move(name, f"trash/2026-01-01/{name}")
-    assert list(store.files("assets")) == [] == list(store.files("trash"))
+        store.move(name, f"orphans/2026-01-01/{name}")
+    assert list(store.files("assets")) == [] == list(store.files("orphans"))
 
 
-def test_what_is_deleted_while_a_folder_is_listed_ends_no_listing(
+def test_a_deletion_during_a_listing_is_tolerated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("gone", "kept"):
@@ -83,27 +81,27 @@ def test_what_is_deleted_while_a_folder_is_listed_ends_no_listing(
     assert store.stat("gone") is None
 
 
-def test_small_files_are_replaced_as_a_whole(store: Store) -> None:
+def test_small_files_are_replaced_atomically(store: Store) -> None:
     store.write("identity.json", b"longer than the next")
     store.write("identity.json", b"short")
     assert store.read("identity.json") == b"short"
 
 
-def test_a_file_goes_to_the_trash_and_back(store: Store, received: Received) -> None:
+def test_a_file_moves_to_the_orphan_folder_and_back(store: Store, received: Received) -> None:
     name = put(store, received, b"deleted")
-    kept = put(store, received, b"kept")
-    trashed = f"trash/2026-01-02/{name}"
-    store.move(name, trashed)
-    assert store.stat(name) is None and store.folders("trash") == ["2026-01-02"]
-    assert [one.name for one in store.files("trash/2026-01-02")] == [trashed]
-    assert [one.name for one in store.files("assets")] == [kept]
+    response = put(store, received, b"kept")
+    orphan = f"orphans/2026-01-02/{name}"
+    store.move(name, orphan)
+    assert store.stat(name) is None and store.folders("orphans") == ["2026-01-02"]
+    assert [one.name for one in store.files("orphans/2026-01-02")] == [orphan]
+    assert [one.name for one in store.files("assets")] == [response]
     with pytest.raises(FileNotFoundError):
         store.local(name).open("rb")
-    store.move(trashed, name)
+    store.move(orphan, name)
     assert store.local(name).read_bytes() == b"deleted"
 
 
-def test_deleting_leaves_nothing_to_open(store: Store, received: Received) -> None:
+def test_a_deleted_object_cannot_be_opened(store: Store, received: Received) -> None:
     name = put(store, received, b"gone")
     assert store.delete(name) is True
     assert store.stat(name) is None
@@ -113,13 +111,13 @@ def test_deleting_leaves_nothing_to_open(store: Store, received: Received) -> No
 
 def test_a_folder_is_deleted_with_all_in_it(store: Store, received: Received) -> None:
     names = [put(store, received, bytes([65 + at])) for at in range(3)]
-    store.move(names[0], f"trash/2026-01-02/{names[0]}")
-    store.move(names[1], f"trash/2026-01-03/{names[1]}")
-    store.delete_folder("trash/2026-01-02")
-    assert store.folders("trash") == ["2026-01-03"]
+    store.move(names[0], f"orphans/2026-01-02/{names[0]}")
+    store.move(names[1], f"orphans/2026-01-03/{names[1]}")
+    store.delete_folder("orphans/2026-01-02")
+    assert store.folders("orphans") == ["2026-01-03"]
     assert store.stat(names[2]) is not None
 
 
-def test_a_whole_store_passes_its_own_check_and_keeps_nothing_of_it(store: Store) -> None:
+def test_a_working_store_passes_its_check_without_leftovers(store: Store) -> None:
     store.check()
     assert list(store.files("check")) == []

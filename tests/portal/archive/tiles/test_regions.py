@@ -71,7 +71,7 @@ def test_every_tile_that_is_named_is_given_at_its_exact_size(canvas: Canvas) -> 
                 assert abs(middle[1] - at[1] / HEIGHT * 255) < 6
 
 
-def test_a_whole_tile_is_the_stored_one(canvas: Canvas, tmp_path: Path) -> None:
+def test_an_aligned_tile_is_the_stored_one(canvas: Canvas, tmp_path: Path) -> None:
     level = canvas.levels[0]
     side = level["tile_width_px"]
     found = region_read(canvas, Box(side, 0, side, side), (side, side))
@@ -79,7 +79,7 @@ def test_a_whole_tile_is_the_stored_one(canvas: Canvas, tmp_path: Path) -> None:
         assert found.jpeg == source.tile(0, 1, 0).data
 
 
-def test_what_is_no_tile_is_read_at_its_size(canvas: Canvas) -> None:
+def test_an_unaligned_region_is_read_at_its_size(canvas: Canvas) -> None:
     found = region_read(canvas, Box(100, 200, 333, 200), (111, 50))
     assert found.jpeg is None
     assert found.pixels().shape == (50, 111, 3)
@@ -87,16 +87,14 @@ def test_what_is_no_tile_is_read_at_its_size(canvas: Canvas) -> None:
 
 
 def test_too_many_pixels_are_not_read(canvas: Canvas, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(regions, "MOST_READ_PIXELS", 10_000)
+    monkeypatch.setattr(regions, "MAX_READ_PIXELS", 10_000)
     with pytest.raises(InvalidInputError) as refused:
         region_read(canvas, Box(0, 0, 500, 500), (499, 499))
     assert refused.value.code == "too-costly"
     assert region_read(canvas, Box(0, 0, 50, 50), (49, 49)).pixels().shape == (49, 49, 3)
 
 
-def test_who_finds_others_reading_is_asked_to_come_back(
-    canvas: Canvas, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_busy_reader_answers_retry_later(canvas: Canvas, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(regions, "PATIENCE_S", 0.01)
     taken = [regions._TURNS.acquire(timeout=1) for _ in range(regions.AT_ONCE)]
     try:
@@ -108,7 +106,7 @@ def test_who_finds_others_reading_is_asked_to_come_back(
     assert refused.value.details["retry_after_s"] > 0
 
 
-def test_a_file_that_is_gone_is_not_available(canvas: Canvas, tmp_path: Path) -> None:
+def test_a_missing_file_is_unavailable(canvas: Canvas, tmp_path: Path) -> None:
     (tmp_path / "slide.tif").unlink()
     with pytest.raises(UnavailableError):
         region_read(canvas, Box(0, 0, 50, 50), (49, 49))

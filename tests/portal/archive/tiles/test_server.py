@@ -12,20 +12,19 @@ from django.contrib.auth import get_user
 from django.db import DatabaseError
 from django.test import Client
 
-from portal.archive import selectors
 from portal.archive.models import Slide, Video
-from portal.archive.serializers import tile_url
+from portal.archive.serializers.canvases import tile_url
 from portal.archive.tiles import permits
-from portal.archive.tiles.permits import Credential
+from portal.archive.tiles.permits import Credential, Permits
 from portal.archive.tiles.server import TILES, TileRequest
 from portal.labs.models import Membership, TokenScope, User
-from portal.labs.services import token_create, token_revoke
+from portal.labs.services.tokens import token_create, token_revoke
 from portal.labs.session_life import SEEN
 
 pytestmark = pytest.mark.django_db
 
 
-class Asking:
+class Fetch:
     """Asks for tiles as a signed-in browser does."""
 
     def __init__(self, user: User) -> None:
@@ -52,8 +51,8 @@ class Asking:
 
 
 @pytest.fixture
-def ask(viewer: User) -> Asking:
-    return Asking(viewer)
+def fetch(viewer: User) -> Fetch:
+    return Fetch(viewer)
 
 
 def address(slide: Slide, tail: str = "0/0/0.jpg") -> str:
@@ -61,10 +60,10 @@ def address(slide: Slide, tail: str = "0/0/0.jpg") -> str:
     return tile_url(slide.canvas).replace("{z}/{x}/{y}.jpg", tail)
 
 
-def test_a_tile_is_a_jpeg_that_may_be_kept_for_good(
-    ask: Asking, slide: Slide, viewer: User
+def test_a_tile_is_a_jpeg_with_an_immutable_cache_policy(
+    fetch: Fetch, slide: Slide, viewer: User
 ) -> None:
-    status, headers, body = ask(address(slide))
+    status, headers, body = fetch(address(slide))
     assert status == 200
     assert body.startswith(b"\xff\xd8\xff")
     assert headers["Content-Length"] == str(len(body))
@@ -72,25 +71,25 @@ def test_a_tile_is_a_jpeg_that_may_be_kept_for_good(
 
 
 def test_the_answer_is_the_same_as_over_rest(
-    ask: Asking, slide: Slide, viewer: User, api: Any
+    fetch: Fetch, slide: Slide, viewer: User, api: Any
 ) -> None:
     assert slide.canvas is not None
     tail = f"{len(slide.canvas.levels) - 1}/3/1.jpg"
-    _, headers, body = ask(address(slide, tail))
+    _, headers, body = fetch(address(slide, tail))
     rest = api.get(f"/api/v1/canvases/{slide.canvas_id}/tiles/{tail}")
     assert (rest.content, rest.headers["ETag"]) == (body, headers["Etag"])
 
 
-def test_a_known_etag_is_not_sent_again(ask: Asking, slide: Slide, viewer: User) -> None:
-    etag = ask(address(slide))[1]["Etag"]
+def test_a_known_etag_is_not_sent_again(fetch: Fetch, slide: Slide, viewer: User) -> None:
+    etag = fetch(address(slide))[1]["Etag"]
     for sent in (etag, f'"x", W/{etag}', "*"):
-        status, headers, body = ask(address(slide), if_none_match=sent)
+        status, headers, body = fetch(address(slide), if_none_match=sent)
         assert (status, body, headers["Etag"]) == (304, b"", etag)
-    assert ask(address(slide), if_none_match='"other"')[0] == 200
+    assert fetch(address(slide), if_none_match='"other"')[0] == 200
 
 
-def test_tiles_are_only_read(ask: Asking, slide: Slide, viewer: User) -> None:
-    status, headers, body = ask(address(slide), "POST")
+def test_tiles_are_only_read(fetch: Fetch, slide: Slide, viewer: User) -> None:
+    status, headers, body = fetch(address(slide), "POST")
     assert (status, headers["Allow"]) == (405, "GET, HEAD")
     assert int(headers["Content-Length"]) == len(body)
 
@@ -100,82 +99,78 @@ def test_tiles_are_only_read(ask: Asking, slide: Slide, viewer: User) -> None:
     ["9/0/0.jpg", "0/9/0.jpg", "0/0/9.jpg", "00/0/0.jpg", "-1/0/0.jpg", "0/0.jpg", "0/0/0.png", "",
      "0/0/٣.jpg", "0/0/99999999999999999999.jpg", "../../x"],
 )  # fmt: skip
-def test_what_is_no_tile_is_not_found(ask: Asking, slide: Slide, viewer: User, tail: str) -> None:
-    assert ask(address(slide, tail))[0] == 404
+def test_an_invalid_tile_is_not_found(fetch: Fetch, slide: Slide, viewer: User, tail: str) -> None:
+    assert fetch(address(slide, tail))[0] == 404
 
 
-def test_the_address_alone_opens_nothing(ask: Asking, slide: Slide) -> None:
-    assert ask(address(slide))[0] == 200
+def test_an_address_without_a_session_is_refused(fetch: Fetch, slide: Slide) -> None:
+    assert fetch(address(slide))[0] == 200
     for cookie in ("", "sessionid=invented", "sessionid="):
-        status, headers, body = ask(address(slide), cookie=cookie)
+        status, headers, body = fetch(address(slide), cookie=cookie)
         assert (status, headers["Cache-Control"]) == (403, "no-store")
         assert b"Sign in" in body
 
 
-def test_no_address_holds_a_secret_or_ends(ask: Asking, slide: Slide, viewer: User) -> None:
+def test_no_address_holds_a_secret_or_ends(fetch: Fetch, slide: Slide, viewer: User) -> None:
     assert slide.canvas is not None
-    key = ask.client.cookies["sessionid"].value
+    key = fetch.client.cookies["sessionid"].value
     assert key not in address(slide)
     assert tile_url(slide.canvas).split("/")[2] == str(slide.canvas_id)
 
 
-def test_a_session_that_was_signed_out_opens_nothing_even_with_its_cookie(
-    ask: Asking, slide: Slide, monkeypatch: pytest.MonkeyPatch
+def test_a_signed_out_session_is_refused_even_with_its_cookie(
+    fetch: Fetch, slide: Slide, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = time.monotonic()
-    monkeypatch.setattr(permits.time, "monotonic", lambda: now)
-    cookie = ask.cookie()
-    assert ask(address(slide), cookie=cookie)[0] == 200
-    ask.client.logout()
+    monkeypatch.setattr(TILES, "permits", Permits(timer=lambda: now))
+    cookie = fetch.cookie()
+    assert fetch(address(slide), cookie=cookie)[0] == 200
+    fetch.client.logout()
     now += 11  # ten seconds are promised (docs/security.md)
-    assert ask(address(slide), cookie=cookie)[0] == 403
+    assert fetch(address(slide), cookie=cookie)[0] == 403
 
 
-def test_a_session_that_was_idle_too_long_opens_nothing(ask: Asking, slide: Slide) -> None:
-    session = ask.client.session
+def test_an_idle_session_is_refused(fetch: Fetch, slide: Slide) -> None:
+    session = fetch.client.session
     session[SEEN] = 1.0
     session.save()
-    assert ask(address(slide))[0] == 403
+    assert fetch(address(slide))[0] == 403
 
 
-def test_a_session_of_an_old_password_opens_nothing(
-    ask: Asking, slide: Slide, viewer: User
-) -> None:
+def test_a_session_of_an_old_password_is_refused(fetch: Fetch, slide: Slide, viewer: User) -> None:
     viewer.set_password("quite another password")
     viewer.save()
-    assert ask(address(slide))[0] == 403
+    assert fetch(address(slide))[0] == 403
 
 
-def test_a_shared_cache_may_not_keep_it_and_the_browser_keeps_it_for_one_session(
-    ask: Asking, slide: Slide
-) -> None:
-    headers = ask(address(slide))[1]
+def test_only_the_browser_of_one_session_may_cache_a_tile(fetch: Fetch, slide: Slide) -> None:
+    headers = fetch(address(slide))[1]
     assert "private" in headers["Cache-Control"]
     assert headers["Vary"] == "Cookie, Authorization"
 
 
 def test_a_token_opens_tiles_until_it_is_revoked(
-    ask: Asking, slide: Slide, viewer: User, monkeypatch: pytest.MonkeyPatch
+    fetch: Fetch, slide: Slide, viewer: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     token, secret = token_create(
         viewer, name="t", scope=TokenScope.READ, expires_in=timedelta(days=1)
     )
     now = time.monotonic()
-    monkeypatch.setattr(permits.time, "monotonic", lambda: now)
+    monkeypatch.setattr(TILES, "permits", Permits(timer=lambda: now))
     sent = {"cookie": "", "authorization": f"Bearer {secret}"}
-    assert ask(address(slide), **sent)[0] == 200
-    assert ask(address(slide), authorization="Bearer tess_invented")[0] == 403
+    assert fetch(address(slide), **sent)[0] == 200
+    assert fetch(address(slide), authorization="Bearer tess_invented")[0] == 403
     token_revoke(token)
     now += 11  # ten seconds are promised (docs/security.md)
-    assert ask(address(slide), **sent)[0] == 403
+    assert fetch(address(slide), **sent)[0] == 403
 
 
 @pytest.mark.parametrize("whom", ["all", "managers"])
 def test_who_owes_a_second_factor_sees_no_tile(
-    ask: Asking, slide: Slide, manager: User, settings: Any, whom: str
+    fetch: Fetch, slide: Slide, manager: User, settings: Any, whom: str
 ) -> None:
     settings.TESSERA_REQUIRE_SECOND_FACTOR = whom
-    owes = ask if whom == "all" else Asking(manager)
+    owes = fetch if whom == "all" else Fetch(manager)
     status, headers, body = owes(address(slide))
     assert (status, headers["Cache-Control"]) == (403, "no-store") and b"Sign in" in body
     totp = {"secret": "x"}
@@ -184,72 +179,72 @@ def test_who_owes_a_second_factor_sees_no_tile(
     assert owes(address(slide))[0] == 200
 
 
-def _email(asking: Asking) -> str:
-    user = get_user(asking.client)  # type: ignore[arg-type] # it has a session
+def _email(server: Fetch) -> str:
+    user = get_user(server.client)  # type: ignore[arg-type] # it has a session
     return str(getattr(user, "email", ""))
 
 
 def test_another_content_of_the_canvas_is_not_served_under_this_name(
-    ask: Asking, slide: Slide
+    fetch: Fetch, slide: Slide
 ) -> None:
     assert slide.canvas is not None
     other = f"/tiles/{slide.canvas_id}/1-{'0' * 24}/0/0/0.jpg"
-    assert ask(other)[0] == 404
+    assert fetch(other)[0] == 404
 
 
-def test_cookies_beyond_measure_are_refused(ask: Asking, slide: Slide) -> None:
-    assert ask(address(slide), cookie=ask.cookie() + "; x=" + "y" * 3000)[0] == 403
+def test_cookies_beyond_measure_are_refused(fetch: Fetch, slide: Slide) -> None:
+    assert fetch(address(slide), cookie=fetch.cookie() + "; x=" + "y" * 3000)[0] == 403
 
 
-def test_another_labs_canvas_is_not_found(ask: Asking, foreign_slide: Slide, viewer: User) -> None:
-    assert ask(address(foreign_slide))[0] == 404
+def test_another_labs_canvas_is_not_found(fetch: Fetch, foreign_slide: Slide, viewer: User) -> None:
+    assert fetch(address(foreign_slide))[0] == 404
 
 
 @pytest.mark.parametrize("ending", ["membership", "user"])
 def test_who_may_no_longer_see_it_is_shut_out_after_the_recheck(
-    ask: Asking, slide: Slide, viewer: User, ending: str, monkeypatch: pytest.MonkeyPatch
+    fetch: Fetch, slide: Slide, viewer: User, ending: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = time.monotonic()
-    monkeypatch.setattr(permits.time, "monotonic", lambda: now)
-    assert ask(address(slide))[0] == 200
+    monkeypatch.setattr(TILES, "permits", Permits(timer=lambda: now))
+    assert fetch(address(slide))[0] == 200
     if ending == "membership":
         Membership.objects.filter(user=viewer).delete()
     else:
         User.objects.filter(pk=viewer.pk).update(is_active=False)
-    assert ask(address(slide))[0] == 200
+    assert fetch(address(slide))[0] == 200
     now += 11  # ten seconds are promised (docs/security.md)
-    assert ask(address(slide))[0] in (403, 404)
+    assert fetch(address(slide))[0] in (403, 404)
 
 
 def test_a_hundred_tiles_cost_one_look_at_the_database(
-    ask: Asking, slide: Slide, viewer: User, django_assert_num_queries: Any
+    fetch: Fetch, slide: Slide, viewer: User, django_assert_num_queries: Any
 ) -> None:
     with django_assert_num_queries(4):
         for _ in range(100):
-            assert ask(address(slide))[0] == 200
+            assert fetch(address(slide))[0] == 200
 
 
-def test_a_database_that_is_down_is_said_and_not_remembered(
-    ask: Asking, slide: Slide, viewer: User, monkeypatch: pytest.MonkeyPatch
+def test_an_unreachable_database_is_reported_and_not_cached(
+    fetch: Fetch, slide: Slide, viewer: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def down(**_: object) -> None:
         raise DatabaseError
 
     with monkeypatch.context() as patch:
-        patch.setattr(selectors, "canvas_get", down)
-        assert ask(address(slide))[0] == 503
-    assert ask(address(slide))[0] == 200
+        patch.setattr(permits, "canvas_get", down)
+        assert fetch(address(slide))[0] == 503
+    assert fetch(address(slide))[0] == 200
 
 
-def test_a_video_has_no_tiles(ask: Asking, video: Video, viewer: User) -> None:
+def test_a_video_has_no_tiles(fetch: Fetch, video: Video, viewer: User) -> None:
     assert video.canvas_id is not None
-    assert ask(f"/tiles/{video.canvas_id}/1-{'0' * 24}/0/0/0.jpg")[0] == 404
+    assert fetch(f"/tiles/{video.canvas_id}/1-{'0' * 24}/0/0/0.jpg")[0] == 404
 
 
-def test_invented_cookies_fill_no_memory(ask: Asking, slide: Slide) -> None:
+def test_invented_cookies_fill_no_memory(fetch: Fetch, slide: Slide) -> None:
     before = len(TILES.permits)
     for number in range(50):
-        ask(address(slide), cookie=f"sessionid=invented{number}")
+        fetch(address(slide), cookie=f"sessionid=invented{number}")
     assert len(TILES.permits) == before
 
 

@@ -23,8 +23,8 @@ PAGES = [
     ("post", "/items/slide/{slide}/delete/"),
     ("get", "/slides/{slide}/"),
     ("get", "/canvases/{canvas}/"),
-    ("get", "/canvases/{canvas}/beside/"),
-    ("get", "/canvases/{canvas}/beside/choices/"),
+    ("get", "/canvases/{canvas}/compare/"),
+    ("get", "/canvases/{canvas}/compare/choices/"),
 ]
 
 
@@ -36,7 +36,7 @@ def test_another_labs_ids_are_not_found(
 
 
 @pytest.mark.parametrize(("method", "path"), [*PAGES, ("get", "/cases/"), ("get", "/cases/new/")])
-def test_nobody_signed_in_is_sent_to_sign_in(
+def test_anonymous_is_redirected_to_sign_in(
     client: Client, still: Slide, method: str, path: str
 ) -> None:
     response = getattr(client, method)(_filled(path, still))

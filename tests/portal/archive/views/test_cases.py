@@ -7,15 +7,16 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from portal.archive.models import BinEntry, Case, Slide, Upload
-from portal.archive.services import case_create
-from portal.labs.models import Lab, User
+from portal.archive.models import Case, Slide, TrashEntry, Upload
+from portal.archive.services.cases import case_create
+from portal.labs.models import Lab, Membership, Role, User
+from portal.labs.requests import CURRENT_LAB
 from tests.portal.archive.support import picture, run_job, text_of
 
 pytestmark = pytest.mark.django_db
 
 
-def test_the_empty_list_says_so(page: Client) -> None:
+def test_the_empty_list_has_a_message(page: Client) -> None:
     assert "No cases yet" in text_of(page.get("/cases/"))
 
 
@@ -44,7 +45,7 @@ def test_search_and_filters(page: Client, case: Case, query: str, found: bool) -
     assert ("S-1" in text_of(page.get(f"/cases/?{query}"))) is found
 
 
-def test_htmx_gets_the_table_alone(page: Client, case: Case) -> None:
+def test_htmx_gets_only_the_table(page: Client, case: Case) -> None:
     response = page.get("/cases/?q=S-1&organ=", headers={"HX-Request": "true"})
     body = text_of(response)
     assert response.headers["HX-Push-Url"] == "/cases/?q=S-1"
@@ -73,8 +74,28 @@ def test_the_list_costs_the_same_for_one_row_and_thirty(
 ) -> None:
     for number in range(count):
         case_create(lab=lab, user=annotator, accession=f"N-{number}", tags=["x"])
-    with django_assert_max_num_queries(15):
+    with django_assert_max_num_queries(16):
         page.get("/cases/")
+
+
+def test_buttons_for_managers_follow_the_labs_that_are_shown(
+    page: Client, case: Case, lab: Lab, other_lab: Lab, annotator: User, manager: User
+) -> None:
+    buttons = ("share-cases", "data-selection-go", "data-selection-export")
+
+    def shown(user: User, chosen: str = "") -> tuple[bool, ...]:
+        page.force_login(user)
+        session = page.session
+        session[CURRENT_LAB] = chosen
+        session.save()
+        body = text_of(page.get("/cases/"))
+        return tuple(button in body for button in (*buttons, "/import"))
+
+    assert shown(manager) == (True, True, True, True)
+    assert shown(annotator) == (False, False, False, False)
+    Membership.objects.create(lab=other_lab, user=annotator, role=Role.MANAGER)
+    assert shown(annotator) == (True, True, True, True)
+    assert shown(annotator, lab.slug) == (False, False, False, True)
 
 
 @pytest.mark.parametrize("count", [1, 30])
@@ -83,17 +104,17 @@ def test_a_case_costs_the_same_for_one_item_and_thirty(
 ) -> None:
     for number in range(count):
         receive(case, picture(16, 16, seed=number), f"{number}.png")
-    with django_assert_max_num_queries(21):
+    with django_assert_max_num_queries(22):
         body = text_of(page.get(f"/cases/{case.pk}/"))
     assert body.count('data-item-state="preparing"') == count
 
 
-def test_who_sent_a_file_reads_on_the_case_why_it_was_not_taken_in(
+def test_the_sender_reads_on_the_case_why_a_file_was_refused(
     page: Client, case: Case, receive: Any, quick: None, manager: User
 ) -> None:
     run_job(receive(case, picture()[:5000], "cut.png").job)
     body = text_of(page.get(f"/cases/{case.pk}/"))
-    assert "Not taken in" in body
+    assert "In quarantine or refused" in body
     assert "The PNG file is truncated." in body
     assert "This case is empty" not in body
     assert "/lab/intake/" not in body
@@ -123,6 +144,28 @@ def test_a_case_is_created_and_edited(page: Client, lab: Lab) -> None:
     assert "adenoma" in case.search_text
 
 
+def test_question_and_notes_are_edited_and_shown(page: Client, case: Case) -> None:
+    sent = {"accession": "S-1", "sex": "unknown", "age_band": "unknown"}
+    sent |= {"clinical_question": "Margins free?", "notes": "First <b>\r\nSecond"}
+    assert page.post(f"/cases/{case.pk}/edit/", sent).status_code == 302
+    case.refresh_from_db()
+    assert case.notes == "First <b>\nSecond"
+    shown = page.get(f"/cases/{case.pk}/").content.decode()
+    assert "Margins free?" in shown
+    assert "First &lt;b&gt;\nSecond" in shown
+
+
+def test_the_form_suggests_only_words_of_the_lab(
+    page: Client, case: Case, foreign_case: Case
+) -> None:
+    for path in ("/cases/new/", f"/cases/{case.pk}/edit/"):
+        body = text_of(page.get(path))
+        assert 'list="words-organ"' in body
+        words = body.partition('<datalist id="words-organ">')[2].partition("</datalist>")[0]
+        assert '<option value="colon">' in words
+        assert "lung" not in body
+
+
 def test_a_taken_accession_is_shown_at_its_field(page: Client, lab: Lab, case: Case) -> None:
     sent = {"lab": str(lab.pk), "accession": "S-1", "sex": "unknown", "age_band": "unknown"}
     response = page.post("/cases/new/", sent)
@@ -134,7 +177,7 @@ def test_a_full_case_is_deleted_and_one_click_takes_it_back(page: Client, slide:
     text = text_of(page.post(f"/cases/{slide.case_id}/delete/", follow=True))
     assert "It can be restored for 30 days." in text
     assert not Case.objects.exists()
-    undo = f"/bin/{BinEntry.objects.get().pk}/restore/"
+    undo = f"/trash/{TrashEntry.objects.get().pk}/restore/"
     assert undo in text
     response = page.post(undo, follow=True)
     assert response.redirect_chain == [(f"/cases/{slide.case_id}/", 302)]

@@ -9,8 +9,10 @@ import pytest
 from django.test import Client
 
 from portal.archive import extensions
-from portal.archive.models import BinEntry, Case, Slide, Upload, Video
-from portal.archive.services import bin_purge
+from portal.archive.extensions import Slot
+from portal.archive.models import Case, Slide, TrashEntry, Upload, Video
+from portal.archive.services.trash import trash_purge
+from portal.core.registry import Registry
 from portal.jobs.services import job_cancel
 from portal.labs.models import User
 from tests.portal.archive.support import picture, run_job, text_of
@@ -18,9 +20,7 @@ from tests.portal.archive.support import picture, run_job, text_of
 pytestmark = pytest.mark.django_db
 
 
-def test_a_preparing_card_shows_its_job_and_asks_again(
-    page: Client, case: Case, receive: Any
-) -> None:
+def test_a_preparing_card_shows_its_job_and_polls(page: Client, case: Case, receive: Any) -> None:
     received = receive(case, picture(), "a.png")
     body = text_of(page.get(f"/cases/{case.pk}/"))
     assert f'id="job-{received.job.pk}"' in body
@@ -49,10 +49,10 @@ def test_a_card_is_deleted_with_its_bytes_once_it_is_purged(
     page.post(f"/items/slide/{still.pk}/delete/")
     assert not Slide.objects.exists()
     with django_capture_on_commit_callbacks(execute=True):
-        bin_purge(entry=BinEntry.objects.get(), user=None)
+        trash_purge(entry=TrashEntry.objects.get(), user=None)
     assert not Upload.objects.exists()
     left = [path.relative_to(storage) for path in storage.rglob("*") if path.is_file()]
-    assert [path.parts[0] for path in left] == ["trash"]
+    assert [path.parts[0] for path in left] == ["orphans"]
 
 
 def test_an_item_opens_in_the_viewer(page: Client, video: Video) -> None:
@@ -62,14 +62,21 @@ def test_an_item_opens_in_the_viewer(page: Client, video: Video) -> None:
 def test_other_apps_add_sections_and_actions(
     page: Client, video: Video, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(extensions, "case_sections", [lambda request, case: "<b>section</b>"])
-    monkeypatch.setattr(extensions, "video_actions", [lambda request, video: "<i>action</i>"])
+    parts: Registry[Slot, Any] = Registry(
+        {
+            Slot.CASE_SECTION: (lambda request, case: "<b>section</b>",),
+            Slot.VIDEO_ACTION: (lambda request, video: "<i>action</i>",),
+        }
+    )
+    monkeypatch.setattr(extensions, "PAGE_PARTS", parts)
     body = text_of(page.get(f"/cases/{video.case_id}/"))
     assert "<b>section</b>" in body
     assert "<i>action</i>" in body
 
 
-def test_a_card_says_that_the_pixel_size_is_unknown(page: Client, case: Case, still: Slide) -> None:
+def test_a_card_shows_that_the_pixel_size_is_unknown(
+    page: Client, case: Case, still: Slide
+) -> None:
     assert "pixel size unknown" in text_of(page.get(f"/cases/{case.pk}/"))
     type(still.canvas).objects.update(mpp_x=0.25, mpp_y=0.25)
     body = text_of(page.get(f"/cases/{case.pk}/"))

@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 
 from tests import databases
 from tests.ports import free_port
+from tests.processes import wait_until_served
 
 ROOT = Path(__file__).resolve().parents[4]
 
@@ -28,6 +28,7 @@ def _get(port: int, path: str) -> tuple[int, str]:
 
 
 @pytest.mark.slow
+@pytest.mark.endurance
 def test_the_portal_serves_under_production_settings(tmp_path: Path) -> None:
     if not (ROOT / "static" / "dist" / "app.js").exists():
         pytest.skip("static/dist is not built: run `npm run build`")
@@ -48,7 +49,9 @@ def test_the_portal_serves_under_production_settings(tmp_path: Path) -> None:
     command = [sys.executable, "manage.py", "serve", "--web-only", "--port", str(port)]
     server = subprocess.Popen(command, cwd=ROOT, env=env)
     try:
-        _wait(port)
+        address = f"http://127.0.0.1:{port}/healthz"
+        wait_until_served(server, address, headers={"Host": "t.example"})
+        assert _get(port, "/healthz") == (200, '{"status": "ok"}')
         status, page = _get(port, "/accounts/login/")
         assert status == 200 and "Sign in" in page
         hashed = re.findall(r"/static/app\.[0-9a-f]{12}\.(?:css|js)", page)
@@ -61,15 +64,3 @@ def test_the_portal_serves_under_production_settings(tmp_path: Path) -> None:
     finally:
         server.terminate()
         server.wait(15)
-
-
-def _wait(port: int) -> None:
-    ends = time.monotonic() + 60
-    while time.monotonic() < ends:
-        try:
-            assert _get(port, "/healthz") == (200, '{"status": "ok"}')
-        except OSError:
-            time.sleep(0.1)
-        else:
-            return
-    raise TimeoutError("the portal does not answer")

@@ -12,8 +12,8 @@ from django.db import connection, connections
 from portal.annotations.models import ReviewRules
 from portal.archive.api.cases import CaseViewSet
 from portal.archive.models import Case
-from portal.archive.services import case_create
-from portal.core.api.conditions import tags_sent
+from portal.archive.services.cases import case_create
+from portal.core.api.etags import tags_sent
 from portal.labs.models import Lab, User
 from portal.review.api import reviews
 
@@ -33,7 +33,7 @@ def change(api: Any, case: Case, tag: str, **fields: str) -> Any:
     return api.patch(place(case), fields, headers={"If-Match": tag})
 
 
-def test_the_tag_of_a_change_is_not_that_of_what_another_wrote_after_it(
+def test_the_etag_of_a_change_excludes_a_later_write(
     api: Any, case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answered = CaseViewSet.finalize_response
@@ -60,19 +60,19 @@ def test_tags_are_found_in_a_list_and_weakened_on_their_way(
 
 
 @pytest.mark.parametrize("header", ["", ",", '""', "W/", '"\xe4"', "*, *", '"' * 5000])
-def test_what_is_no_tag_matches_nothing(api: Any, case: Case, header: str) -> None:
+def test_an_invalid_etag_matches_nothing(api: Any, case: Case, header: str) -> None:
     assert change(api, case, header, organ="lung").status_code == 412
     assert tags_sent(header) is not None
 
 
-def test_what_was_deleted_meanwhile_is_not_found(
+def test_a_concurrently_deleted_object_is_not_found(
     api: Any, case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tag = api.get(place(case))["ETag"]
     found = CaseViewSet.seen
 
     def late(view: Any, row: Case) -> Any:
-        Case.everything.filter(pk=row.pk).delete()
+        Case.all_objects.filter(pk=row.pk).delete()
         return found(view, row)
 
     monkeypatch.setattr(CaseViewSet, "seen", late)
@@ -86,7 +86,7 @@ def test_what_was_deleted_meanwhile_is_not_found(
 def test_of_two_who_make_settings_first_one_sees_the_others(
     lab: Lab, manager: User, api_as: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    at, both, said = f"/api/v1/review-rules/{lab.pk}/", threading.Barrier(2), list[int]()
+    at, both, found = f"/api/v1/review-rules/{lab.pk}/", threading.Barrier(2), list[int]()
     tag = api_as(manager).get(at)["ETag"]
     write = reviews.review_rules_set
 
@@ -99,7 +99,7 @@ def test_of_two_who_make_settings_first_one_sees_the_others(
 
     def send(may: bool) -> None:
         sent = {"may_judge_own": may}
-        said.append(api_as(manager).put(at, sent, headers={"If-Match": tag}).status_code)
+        found.append(api_as(manager).put(at, sent, headers={"If-Match": tag}).status_code)
         connections.close_all()
 
     threads = [threading.Thread(target=send, args=(may,)) for may in (True, False)]
@@ -107,4 +107,4 @@ def test_of_two_who_make_settings_first_one_sees_the_others(
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(said) == [200, 412]
+    assert sorted(found) == [200, 412]

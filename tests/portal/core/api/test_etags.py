@@ -1,4 +1,4 @@
-"""What was read before and has not changed is 304."""
+"""Conditional GET: an unchanged object is 304."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from portal.archive.services import case_create
+from portal.archive.services.cases import case_create
 from portal.labs.models import Lab, User
 
 pytestmark = pytest.mark.django_db
@@ -14,7 +14,7 @@ CASES = "/api/v1/cases/"
 
 
 @pytest.mark.parametrize("place", [CASES, f"{CASES}?fields=id,organ", "/api/v1/me/"])
-def test_what_has_not_changed_is_not_sent_again(
+def test_an_unchanged_object_is_not_sent_again(
     lab: Lab, annotator: User, api_as: Any, place: str
 ) -> None:
     case_create(lab=lab, user=annotator, accession="S-1", organ="colon")
@@ -34,7 +34,7 @@ def test_what_has_not_changed_is_not_sent_again(
         assert changed.status_code == 200 and changed.headers["ETag"] != tag
 
 
-def test_a_tag_opens_nothing(lab: Lab, annotator: User, stranger: User, api_as: Any) -> None:
+def test_an_etag_grants_no_access(lab: Lab, annotator: User, stranger: User, api_as: Any) -> None:
     case = case_create(lab=lab, user=annotator, accession="S-1")
     place = f"{CASES}{case.pk}/"
     tag = api_as(annotator).get(place).headers["ETag"]

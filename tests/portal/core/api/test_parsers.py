@@ -64,7 +64,7 @@ def test_huge_numbers_are_refused(body: str) -> None:
     "text",
     [r"\u0000", r"a\\\u0000", r"\ud83d", r"\ude00", r"\ud83dx", r"\ud83d\ud83d", r"\uDE00\uD83D"],
 )
-def test_characters_that_no_database_keeps_are_refused(text: str) -> None:
+def test_characters_that_no_database_stores_are_refused(text: str) -> None:
     with pytest.raises(ParseError, match="null character"):
         parsed(f'{{"name": "{text}"}}')
 
@@ -78,7 +78,7 @@ def test_other_escapes_are_read(text: str, value: str) -> None:
 
 
 @pytest.mark.parametrize("body", ["", "{", "[1,]", "'a'", b"\xff", "[1] 2", '"'])
-def test_what_is_no_json_is_refused(body: str | bytes) -> None:
+def test_invalid_json_is_refused(body: str | bytes) -> None:
     with pytest.raises(ParseError):
         parsed(body)
 
@@ -104,7 +104,7 @@ def test_an_endpoint_takes_no_more_than_its_bound(viewer: User, path: str) -> No
     assert answer.json()["limit_bytes"] == API_BODY_BYTES
 
 
-def test_what_is_longer_than_announced_is_not_read_on() -> None:
+def test_a_body_beyond_its_length_is_not_read() -> None:
     class Endless(io.RawIOBase):
         count = 0
 

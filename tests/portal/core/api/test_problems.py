@@ -15,7 +15,7 @@ from portal.core.errors import ConflictError, NotFoundError, PortalError, StaleV
 
 
 def answer_to(error: Exception, method: str = "get") -> Any:
-    """What the API answers when a view raises this."""
+    """Response of the API when a view raises an error."""
 
     @api_view(["GET"])
     @permission_classes([])
@@ -57,12 +57,12 @@ def test_every_error_is_a_problem(error: Exception, status: int, code: str) -> N
     assert body["detail"]
 
 
-def test_details_of_an_error_stand_beside_its_members() -> None:
+def test_details_of_an_error_are_next_to_its_members() -> None:
     error = StaleVersionError("Now at version 4.", details={"current_version": 4})
     assert json.loads(answer_to(error).content)["current_version"] == 4
 
 
-def test_a_validation_error_says_where_it_is_wrong() -> None:
+def test_a_validation_error_names_its_field() -> None:
     palette = Palette(data={"name": "x", "colours": [{"red": 1}, {"red": 999}]})
     with pytest.raises(exceptions.ValidationError) as caught:
         palette.is_valid(raise_exception=True)
@@ -78,7 +78,7 @@ def test_a_wrong_method_names_the_right_ones() -> None:
     assert "GET" in response["Allow"]
 
 
-def test_waiting_is_told_in_a_header() -> None:
+def test_retry_after_is_a_header() -> None:
     assert answer_to(exceptions.Throttled(wait=7))["Retry-After"] == "7"
 
 

@@ -30,7 +30,7 @@ def _cold() -> Iterator[None]:
 
 @pytest.fixture
 def rendered(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """One entry for each time that the document is made; it takes until all threads have asked."""
+    """Calls that render the document; each takes 0.2 s, so that all threads overlap."""
     calls: list[object] = []
 
     def made(self: Any, **options: Any) -> Any:
@@ -48,12 +48,12 @@ def test_twenty_threads_on_a_cold_cache_render_it_once_and_get_the_same(
     barrier = threading.Barrier(20)
     answers: list[tuple[int, bytes]] = []
 
-    def ask() -> None:
+    def fetch() -> None:
         barrier.wait()
         response = Client().get(URL, {"format": "json"})
         answers.append((response.status_code, response.content))
 
-    at_once(ask, count=20)
+    at_once(fetch, count=20)
     assert len(rendered) == 1
     assert len(answers) == 20
     assert set(answers) == {(200, answers[0][1])}
@@ -81,7 +81,7 @@ def test_a_client_that_has_it_gets_no_body(rendered: list[object], client: Clien
     ("accepted", "is_compressed"),
     [("gzip, br", True), ("*", True), ("gzip;q=0, *", False), ("br", False), ("gzip;q=x", False)],
 )
-def test_it_is_compressed_for_whoever_takes_that(
+def test_the_schema_is_compressed_on_request(
     rendered: list[object], client: Client, accepted: str, is_compressed: bool
 ) -> None:
     plain = client.get(URL)

@@ -1,4 +1,4 @@
-"""What a view that is to go says of itself."""
+"""Headers and schema of a deprecated view."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.test import APIRequestFactory
 
-from portal.core.api.views import ApiView, Leaving
+from portal.core.api.views import ApiView, Deprecation
 
 
 class StayingApi(ApiView):
@@ -26,10 +26,10 @@ class StayingApi(ApiView):
 
 
 class LeavingApi(StayingApi):
-    leaving: ClassVar = Leaving(since=date(2026, 1, 1), until=date(2027, 1, 1))
+    deprecation: ClassVar = Deprecation(since=date(2026, 1, 1), until=date(2027, 1, 1))
 
 
-def test_what_is_to_go_says_since_when_and_until_when() -> None:
+def test_deprecated_addresses_have_deprecation_and_sunset_headers() -> None:
     request = APIRequestFactory().get("/")
     answer = LeavingApi.as_view()(request)
     assert answer["Deprecation"] == "@1767225600"
@@ -43,6 +43,6 @@ def test_what_is_to_go_says_since_when_and_until_when() -> None:
 def test_the_schema_marks_it() -> None:
     patterns = [path("api/v1/a/", LeavingApi.as_view()), path("api/v1/b/", StayingApi.as_view())]
     made: Any = SchemaGenerator(patterns=patterns)  # type: ignore[no-untyped-call]
-    said = made.get_schema(request=None, public=True)["paths"]
-    assert said["/api/v1/a/"]["get"]["deprecated"] is True
-    assert "deprecated" not in said["/api/v1/b/"]["get"]
+    found = made.get_schema(request=None, public=True)["paths"]
+    assert found["/api/v1/a/"]["get"]["deprecated"] is True
+    assert "deprecated" not in found["/api/v1/b/"]["get"]

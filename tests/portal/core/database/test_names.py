@@ -9,13 +9,16 @@ import pytest
 from django.db import IntegrityError
 
 from portal.annotations.models import Label, Roi
-from portal.annotations.services import label_create, label_update, roi_create, roi_import
+from portal.annotations.services.exchange import roi_import
+from portal.annotations.services.labels import label_create, label_update
+from portal.annotations.services.rois import roi_create
 from portal.archive.models import Case, Slide
-from portal.archive.services import case_create, case_update, item_rename
+from portal.archive.services.cases import case_create, case_update
+from portal.archive.services.items import item_rename
 from portal.core.database.rows import rows_insert, rows_update
 from portal.core.errors import ConflictError, InvalidInputError
 from portal.labs.models import Lab, User
-from portal.retrieval.selectors.filters import Filters, canvases_matching
+from portal.search.selectors.filters import Filters, canvases_matching
 from tests.portal.annotations.conftest import make_canvas
 from tests.portal.annotations.support import box, feature, statuses
 
@@ -30,7 +33,9 @@ SPELLINGS = (
     "Schädel  1\u3000",
 )
 each_spelling = pytest.mark.parametrize("spelling", SPELLINGS)
-each_nothing = pytest.mark.parametrize("nothing", ["\u200b", "\u3164\u00a0", "\u2800", "\u202e"])
+each_empty_name = pytest.mark.parametrize(
+    "empty_name", ["\u200b", "\u3164\u00a0", "\u2800", "\u202e"]
+)
 
 
 @each_spelling
@@ -45,7 +50,7 @@ def test_a_case_is_one_in_every_spelling(lab: Lab, manager: User, spelling: str)
 
 
 @each_spelling
-def test_no_writer_goes_around_the_uniqueness(lab: Lab, spelling: str) -> None:
+def test_no_writer_circumvents_the_uniqueness(lab: Lab, spelling: str) -> None:
     Case.objects.create(lab=lab, accession=NAME)
     with pytest.raises(IntegrityError):
         Case.objects.bulk_create([Case(lab=lab, accession=spelling)])
@@ -120,23 +125,23 @@ def test_lists_over_rest_take_every_spelling(
         assert [one["accession"] for one in answer["results"]] == [NAME], name
 
 
-@each_nothing
+@each_empty_name
 def test_names_of_invisible_characters_are_refused(
-    lab: Lab, manager: User, nothing: str, api_as: Any
+    lab: Lab, manager: User, empty_name: str, api_as: Any
 ) -> None:
     with pytest.raises(InvalidInputError):
-        case_create(lab=lab, user=manager, accession=nothing)
+        case_create(lab=lab, user=manager, accession=empty_name)
     with pytest.raises(InvalidInputError):
-        label_create(lab=lab, user=manager, name=nothing)
+        label_create(lab=lab, user=manager, name=empty_name)
     answer = api_as(manager).post(
-        "/api/v1/cases/", {"lab": str(lab.pk), "accession": nothing}, format="json"
+        "/api/v1/cases/", {"lab": str(lab.pk), "accession": empty_name}, format="json"
     )
     assert answer.status_code == 400
     case = case_create(lab=lab, user=manager, accession="A-1")
     with pytest.raises(InvalidInputError):
-        case_update(case=case, user=manager, accession=nothing)
+        case_update(case=case, user=manager, accession=empty_name)
     with pytest.raises(InvalidInputError, match="title"):
-        item_rename(item=Slide(lab=lab, case=case), user=manager, name=nothing)
+        item_rename(item=Slide(lab=lab, case=case), user=manager, name=empty_name)
     canvas = make_canvas(lab, accession="A-1")
-    roi = roi_create(canvas=canvas, user=manager, geometry=box(1, 1, 9, 9), name=nothing).roi
+    roi = roi_create(canvas=canvas, user=manager, geometry=box(1, 1, 9, 9), name=empty_name).roi
     assert roi.name == ""

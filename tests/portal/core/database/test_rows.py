@@ -11,7 +11,8 @@ from django.forms.models import model_to_dict
 from django.test.utils import CaptureQueriesContext
 
 from portal.annotations.models import Label, Roi, RoiAction, RoiRevision
-from portal.annotations.services import label_set_ensure, roi_create
+from portal.annotations.services.labels import label_set_ensure
+from portal.annotations.services.rois import roi_create
 from portal.annotations.services.writing import label_words, roi_revision
 from portal.archive.models import Canvas
 from portal.core.database.rows import rows_insert, rows_update
@@ -71,17 +72,17 @@ def test_a_row_reads_as_one_that_was_saved(roi: Roi, annotator: User) -> None:
     assert RoiRevision.objects.get(pk=one.pk).name == "changed"
 
 
-def test_a_number_is_the_databases_and_times_may_be_kept(lab: Lab) -> None:
+def test_the_database_assigns_numbers_and_given_times_are_stored(lab: Lab) -> None:
     long_ago = datetime(2020, 1, 2, 3, 4, 5, 678, tzinfo=UTC)
     events = [Event(name="x", lab_id=lab.pk, payload={"n": n}) for n in range(2)]
     rows_insert(events)
-    kept = Event(name="old", payload={}, created_at=long_ago)
-    rows_insert([kept], keeps_times=True)
+    stored = Event(name="old", payload={}, created_at=long_ago)
+    rows_insert([stored], keeps_times=True)
     assert list(Event.objects.filter(name="x").values_list("payload__n", flat=True)) == [0, 1]
     assert Event.objects.get(name="old").created_at == long_ago
 
 
-def test_an_update_writes_the_named_fields_of_its_rows_alone(
+def test_an_update_writes_only_the_named_fields_of_its_rows(
     canvas: Canvas, annotator: User, roi: Roi, label: Label
 ) -> None:
     others = [
@@ -97,7 +98,7 @@ def test_an_update_writes_the_named_fields_of_its_rows_alone(
     with CaptureQueriesContext(connection) as queries:
         rows_update(changed, ["geometry", "name", "label", "deleted_at"])
     assert len(queries) == 1
-    now = [model_to_dict(one) for one in Roi.everything.order_by("created_at")]
+    now = [model_to_dict(one) for one in Roi.all_objects.order_by("created_at")]
     wanted = [
         row | {name: getattr(one, name) for name in ("geometry", "name", "label", "deleted_at")}
         for row, one in zip(before, changed, strict=False)
@@ -105,6 +106,6 @@ def test_an_update_writes_the_named_fields_of_its_rows_alone(
     assert now == [*wanted, before[2]]
 
 
-def test_of_no_rows_nothing_is_asked() -> None:
+def test_an_empty_list_needs_no_query() -> None:
     rows_insert([])
     rows_update([], ["name"])

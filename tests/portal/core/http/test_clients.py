@@ -30,7 +30,7 @@ def request(peer: str, forwarded: str | None = None) -> Any:
         (0, "", None, "unknown"),
     ],
 )
-def test_only_trusted_proxies_say_who_asks(
+def test_only_trusted_proxies_set_the_client_address(
     settings: Any, trusted: int, peer: str, forwarded: str | None, address: str
 ) -> None:
     settings.TESSERA_TRUSTED_PROXIES = trusted

@@ -21,7 +21,7 @@ def names(value: str) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("name", "plain", "whole"),
+    ("name", "plain", "full"),
     [
         ("Section 1", "Section 1.svs", "Section 1.svs"),
         ("Schädel Ödem", "Schadel Odem.svs", "Schädel Ödem.svs"),
@@ -34,22 +34,22 @@ def names(value: str) -> tuple[str, str]:
         ("", "file.svs", "file.svs"),
     ],
 )
-def test_the_name_is_whole_and_has_an_ascii_form(name: str, plain: str, whole: str) -> None:
+def test_the_file_name_is_complete_and_has_an_ascii_form(name: str, plain: str, full: str) -> None:
     value = attachment(name, ".svs", fallback="file")
     assert value.isascii() and value.isprintable()
-    found_plain, found_whole = names(value)
-    assert (found_plain, found_whole) == (plain, whole)
+    found_plain, found_full = names(value)
+    assert (found_plain, found_full) == (plain, full)
 
 
 @pytest.mark.parametrize("name", ["شريحة", "شريحة.png", "😀.jpeg"])
-def test_what_is_added_to_a_name_is_no_stem_by_itself(name: str) -> None:
-    plain, whole = names(attachment(name, "-rois.csv", fallback="image"))
+def test_a_suffix_without_a_stem_uses_the_fallback(name: str) -> None:
+    plain, full = names(attachment(name, "-rois.csv", fallback="image"))
     assert plain == "image-rois.csv"
-    assert whole == f"{name}-rois.csv"
+    assert full == f"{name}-rois.csv"
 
 
 @pytest.mark.parametrize(
-    ("name", "whole"),
+    ("name", "full"),
     [
         ("../../etc/passwd", "_.._etc_passwd"),
         ("C:\\Windows\\a", "C__Windows_a"),
@@ -61,6 +61,6 @@ def test_what_is_added_to_a_name_is_no_stem_by_itself(name: str) -> None:
         ("x" * 900, "x" * 200),
     ],
 )
-def test_a_hostile_name_is_made_harmless(name: str, whole: str) -> None:
+def test_a_hostile_name_is_made_harmless(name: str, full: str) -> None:
     response = HttpResponse(headers={"Content-Disposition": attachment(name, fallback="file")})
-    assert names(response["Content-Disposition"])[1] == whole
+    assert names(response["Content-Disposition"])[1] == full

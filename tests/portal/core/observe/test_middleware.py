@@ -13,14 +13,14 @@ from portal.core.observe import ids
 pytestmark = pytest.mark.django_db
 
 
-def test_every_answer_has_an_id_of_its_own(client: Client) -> None:
+def test_every_answer_has_a_request_id(client: Client) -> None:
     first, second = client.get("/healthz"), client.get("/healthz")
     assert len(first["X-Request-ID"]) == 32
     assert first["X-Request-ID"] != second["X-Request-ID"]
     assert ids.request_id() == "", "nothing is left over for the next one"
 
 
-def test_a_proxys_id_is_kept_and_an_unfit_one_replaced(client: Client) -> None:
+def test_a_valid_id_of_a_proxy_is_used_and_an_invalid_one_replaced(client: Client) -> None:
     sent = client.get("/healthz", headers={"X-Request-ID": "proxy-1234.a_b"})
     assert sent["X-Request-ID"] == "proxy-1234.a_b"
     for unfit in ("short", "x" * 65, "two words here", 'a"quoted"one'):
@@ -42,7 +42,7 @@ def test_a_broken_page_shows_the_id(page: Client, monkeypatch: pytest.MonkeyPatc
     def broken(*args: Any, **options: Any) -> None:
         raise RuntimeError("bug")
 
-    monkeypatch.setattr("portal.jobs.selectors.job_list", broken)
+    monkeypatch.setattr("portal.jobs.selectors.jobs.job_list", broken)
     page.raise_request_exception = False
     answer = page.get("/jobs/")
     assert answer.status_code == 500

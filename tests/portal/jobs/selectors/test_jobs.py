@@ -1,4 +1,4 @@
-"""Jobs as they are looked up."""
+"""Reads of jobs."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from portal.jobs.models import Job
-from portal.jobs.selectors import job_latest_for
+from portal.jobs.selectors.jobs import job_latest_for
 from portal.jobs.services import job_submit
 from portal.labs.models import Lab, User
 from tests.portal.jobs.conftest import Kind
 
 
-def test_the_newest_job_of_each_target_is_all_that_is_read(
+def test_only_the_newest_job_of_each_target_is_read(
     lab: Lab, annotator: User, kind: Kind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name, targets = kind(lambda context: None), [uuid.uuid4(), uuid.uuid4()]

@@ -1,27 +1,27 @@
-"""A pool whose processes are killed while they wait: ``python -m`` and this module's name.
-
-A process of its own: what it forks has none of the signals' handlers and pipes of a test run.
-"""
+"""Kill the processes of a pool; run by ``python -m`` to inherit nothing of a test run."""
 
 from __future__ import annotations
 
 import os
 import signal
-import time
+from queue import SimpleQueue
+from typing import Any
 
-from portal.jobs.worker.pool import KillablePool
+from portal.jobs.worker.workarounds import KillablePool
 
 
 def main() -> None:
-    """Kill both, of which one holds the lock, and both again; each time the others work on."""
-    pool = KillablePool(2)
+    """Kill both processes, of which one holds the lock, three times; their successors work."""
+    started: SimpleQueue[Any] = SimpleQueue()
+    pool = KillablePool(2, on_process_up=started.put)
+    for _ in range(2):
+        started.get(timeout=20)
     assert pool.apply_async(os.getppid).get(timeout=20) == os.getpid()
     for _ in range(3):
-        waiting = {process.pid for process in pool._pool}
-        for pid in waiting:
-            os.kill(pid, signal.SIGKILL)
-        while waiting & {process.pid for process in pool._pool} or len(pool._pool) < 2:
-            time.sleep(0.05)
+        for process in tuple(pool._pool):
+            os.kill(process.pid, signal.SIGKILL)
+        for _ in range(2):
+            started.get(timeout=20)
         assert pool.apply_async(os.getppid).get(timeout=20) == os.getpid()
     pool.terminate()
     pool.join()

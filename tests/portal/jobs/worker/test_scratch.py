@@ -1,4 +1,4 @@
-"""What killed attempts leave in scratch goes with them: it may be a file of a patient."""
+"""Temporary folders of killed and running attempts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from portal.jobs import ledger
+from portal.jobs import claims
 from portal.jobs.models import Job, JobState
 from portal.jobs.services import job_submit
 from portal.jobs.worker.reaper import reap
@@ -25,9 +25,9 @@ def job(lab: Lab, kind: Kind) -> Job:
     return job_submit(kind=kind(lambda context: None), args={}, lab=lab, user=None)
 
 
-def begun(job: Job) -> Path:
+def start(job: Job) -> Path:
     """The folder of an attempt, with what it wrote."""
-    assert ledger.claim(job.pk, worker="gone") is not None
+    assert claims.claim(job.pk, worker="gone") is not None
     folder = scratch_make(job.pk)
     (folder / "evidence.jpg").write_bytes(b"a name")
     return folder
@@ -41,10 +41,10 @@ def begun(job: Job) -> Path:
         ({"cancel_requested": True}, JobState.CANCELLED),
     ],
 )
-def test_a_killed_attempt_leaves_nothing_however_its_job_goes_on(
+def test_the_folder_of_a_killed_attempt_is_removed(
     job: Job, storage: Path, fields: dict[str, Any], state: JobState
 ) -> None:
-    folder = begun(job)
+    folder = start(job)
     past = timezone.now() - timedelta(seconds=1)
     Job.objects.filter(pk=job.pk).update(lease_until=past, **fields)
     reap()
@@ -52,7 +52,7 @@ def test_a_killed_attempt_leaves_nothing_however_its_job_goes_on(
     assert (job.state, folder.exists()) == (state, False)
 
 
-def test_a_living_attempt_keeps_its_folder(job: Job, storage: Path) -> None:
-    folder = begun(job)
+def test_the_folder_of_a_running_attempt_remains(job: Job, storage: Path) -> None:
+    folder = start(job)
     reap()
     assert (folder / "evidence.jpg").exists()

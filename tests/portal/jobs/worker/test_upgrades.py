@@ -1,4 +1,4 @@
-"""Jobs outlive releases: older arguments are brought up to date, newer ones are left alone."""
+"""Jobs of older and newer releases."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from django.utils import timezone
 
 from portal.core.tasks import REGISTRY
-from portal.jobs import ledger
+from portal.jobs import claims
 from portal.jobs.models import Job, JobState
 from portal.jobs.services import job_submit
 from portal.jobs.worker.runner import job_run
@@ -25,7 +25,7 @@ def _upgrade(args: dict[str, Any], version: int) -> dict[str, Any]:
     return {"item_id": args["slide_id"]}
 
 
-def test_a_job_of_the_last_release_runs_with_present_arguments(lab: Lab, kind: Kind) -> None:
+def test_arguments_of_the_last_release_are_upgraded(lab: Lab, kind: Kind) -> None:
     got: list[str] = []
 
     def prepare(context: Any, *, item_id: str) -> None:
@@ -40,7 +40,7 @@ def test_a_job_of_the_last_release_runs_with_present_arguments(lab: Lab, kind: K
     assert not Job.objects.exclude(state=JobState.SUCCEEDED).exists()
 
 
-def test_a_job_of_the_next_release_waits_for_its_workers(lab: Lab, kind: Kind) -> None:
+def test_a_job_of_the_next_release_waits_for_newer_workers(lab: Lab, kind: Kind) -> None:
     name = kind(lambda context: None)
     job = job_submit(kind=name, args={"new": 1}, lab=lab, user=None)
     Job.objects.filter(pk=job.pk).update(payload_version=2)
@@ -49,9 +49,7 @@ def test_a_job_of_the_next_release_waits_for_its_workers(lab: Lab, kind: Kind) -
     assert (job.state, job.attempts) == (JobState.QUEUED, 0)
 
 
-def test_a_kind_of_the_next_release_waits_and_fails_only_when_nobody_came(
-    lab: Lab, kind: Kind
-) -> None:
+def test_an_unknown_kind_fails_only_after_a_timeout(lab: Lab, kind: Kind) -> None:
     name = kind(lambda context: None)
     job = job_submit(kind=name, args={}, lab=lab, user=None)
     del REGISTRY[name]
@@ -64,19 +62,17 @@ def test_a_kind_of_the_next_release_waits_and_fails_only_when_nobody_came(
 
 
 def test_a_later_version_needs_an_upgrade(kind: Kind) -> None:
-    with pytest.raises(ValueError, match="later ones need one"):
+    with pytest.raises(ValueError, match="later"):
         kind(lambda context: None, version=2)
 
 
-def test_what_a_stopped_worker_ran_is_queued_again_and_no_attempt_is_spent(
-    lab: Lab, kind: Kind
-) -> None:
+def test_jobs_of_a_stopped_worker_are_released_without_an_attempt(lab: Lab, kind: Kind) -> None:
     name = kind(lambda context: None)
     jobs = [job_submit(kind=name, args={}, lab=lab, user=None) for _ in range(2)]
-    mine = ledger.claim(jobs[0].pk, worker="host:1")
-    ledger.claim(jobs[1].pk, worker="host:2")
+    mine = claims.claim(jobs[0].pk, worker="host:1")
+    claims.claim(jobs[1].pk, worker="host:2")
     assert mine is not None and mine.lease_token is not None
-    assert ledger.hand_back(ledger.run_by(["host:1"]), message="stopped") == 1
+    assert claims.release(claims.jobs_run_by(["host:1"]), message="stopped") == 1
     states = {job.pk: (job.state, job.attempts) for job in Job.objects.all()}
     assert states == {jobs[0].pk: (JobState.QUEUED, 0), jobs[1].pk: (JobState.RUNNING, 1)}
-    assert not ledger.renew(mine.pk, mine.lease_token), "who was stopped has lost its lease"
+    assert not claims.renew_lease(mine.pk, mine.lease_token), "who was stopped has lost its lease"

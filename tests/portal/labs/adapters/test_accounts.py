@@ -12,11 +12,11 @@ from django.core.cache import cache
 from django.test import Client
 from django.urls import NoReverseMatch, reverse
 
-from portal.config import environment
-from portal.config.demo.people import PASSWORD, cast
+from portal.core import environment
 from portal.core.mail import mail_flush
 from portal.labs.models import Attempt, TokenScope, User
-from portal.labs.services import token_create
+from portal.labs.services.tokens import token_create
+from portal.operations.demo.people import PASSWORD, cast
 
 pytestmark = pytest.mark.django_db
 LOGIN = "/accounts/login/"
@@ -38,7 +38,7 @@ def test_people_sign_in_with_address_and_password(client: Client, viewer: User, 
     assert client.get("/account/tokens/").status_code == 200
 
 
-def test_a_wrong_password_is_refused_without_saying_which_part(
+def test_a_wrong_password_is_refused_without_naming_the_wrong_part(
     client: Client, viewer: User
 ) -> None:
     answers = {
@@ -53,9 +53,9 @@ def test_guessing_shuts_out_the_guesser_and_not_the_owner(client: Client, viewer
         sign_in(client, viewer.email, "wrong")
     response = client.post(LOGIN, {"login": viewer.email, "password": "correct horse battery"})
     assert "Too many failed" in response.content.decode()
-    elsewhere = {"REMOTE_ADDR": "192.0.2.7"}
+    other_client = {"REMOTE_ADDR": "192.0.2.7"}
     owner = {"login": viewer.email, "password": "correct horse battery"}
-    assert client.post(LOGIN, owner, **elsewhere).status_code == 302
+    assert client.post(LOGIN, owner, **other_client).status_code == 302
 
 
 def test_a_right_password_does_not_wash_guesses_away(client: Client, viewer: User) -> None:
@@ -77,7 +77,7 @@ def test_a_known_browser_gets_in_where_others_are_refused(viewer: User) -> None:
     assert cookie["httponly"] and cookie["samesite"] == "Lax"
 
 
-def test_clients_behind_one_proxy_are_told_apart(viewer: User, settings: Any) -> None:
+def test_clients_behind_one_proxy_are_distinguished(viewer: User, settings: Any) -> None:
     settings.TESSERA_TRUSTED_PROXIES = 1
     guesser, owner = ({"X-Forwarded-For": address} for address in ("203.0.113.9", "192.0.2.7"))
     for _ in range(6):
@@ -133,7 +133,7 @@ def test_the_owner_proves_by_mail_and_is_in_while_others_guess(viewer: User) -> 
     assert Client().get(path, follow=True).status_code == 404
 
 
-def test_asking_for_a_link_tells_nothing_of_accounts(viewer: User) -> None:
+def test_requesting_a_link_reveals_no_account(viewer: User) -> None:
     answers = [
         re.sub(
             r'(value|Token"): ?"[^"]*"|value="[^"]*"',
@@ -147,9 +147,9 @@ def test_asking_for_a_link_tells_nothing_of_accounts(viewer: User) -> None:
     assert [message.to for message in mail.outbox] == [[viewer.email]]
 
 
-def test_links_are_not_asked_for_without_end(viewer: User) -> None:
-    said = [Client().post("/link/ask/", {"email": viewer.email}).status_code for _ in range(4)]
-    assert said == [200, 200, 200, 429]
+def test_link_requests_are_limited(viewer: User) -> None:
+    found = [Client().post("/link/ask/", {"email": viewer.email}).status_code for _ in range(4)]
+    assert found == [200, 200, 200, 429]
     mail_flush()
 
 
@@ -195,7 +195,7 @@ def test_a_reset_mail_goes_to_accounts_only(client: Client, viewer: User) -> Non
     assert [message.to for message in mail.outbox] == [[viewer.email]]
 
 
-def test_who_forgot_a_password_is_told_where_no_mail_will_come(
+def test_the_reset_page_states_that_no_mail_is_sent(
     client: Client, db: None, settings: Any
 ) -> None:
     for url in (RESET, f"{RESET}done/"):
@@ -230,7 +230,7 @@ class SilentServer:
 
 
 @pytest.mark.parametrize("server", ["none", "down", "silent"])
-def test_a_reset_tells_nothing_of_accounts_when_mail_fails(
+def test_a_reset_reveals_no_account_when_mail_fails(
     viewer: User, settings: Any, server: str
 ) -> None:
     smtp, dummy = ("django.core.mail.backends.smtp", "django.core.mail.backends.dummy")
@@ -267,9 +267,7 @@ def test_a_reset_revokes_tokens_and_ends_sessions(
     assert page.get("/account/tokens/").status_code == 302
 
 
-def test_a_password_change_revokes_tokens_and_other_sessions_but_not_ones_own(
-    page: Client, annotator: User
-) -> None:
+def test_a_password_change_revokes_tokens_and_other_sessions(page: Client, annotator: User) -> None:
     token, _ = token_create(
         annotator, name="LIS", scope=TokenScope.READ, expires_in=timedelta(days=1)
     )
@@ -296,12 +294,12 @@ def test_a_reset_mail_is_ours_and_its_link_works_once(client: Client, viewer: Us
     assert "no longer works" in Client().get(link).content.decode()
 
 
-def test_a_used_up_reset_link_says_so(client: Client, db: None) -> None:
+def test_a_used_reset_link_is_reported(client: Client, db: None) -> None:
     response = client.get("/accounts/password/reset/key/1-nonsense/")
     assert "no longer works" in response.content.decode()
 
 
-def test_nobody_changes_their_own_address() -> None:
+def test_a_person_cannot_change_their_address() -> None:
     with pytest.raises(NoReverseMatch):
         reverse("account_email")
 
@@ -309,7 +307,7 @@ def test_nobody_changes_their_own_address() -> None:
 @pytest.mark.parametrize(
     "url", [LOGIN, "/accounts/password/reset/", "/accounts/password/reset/done/"]
 )
-def test_pages_before_signing_in_stand_alone(client: Client, db: None, url: str) -> None:
+def test_pages_before_signing_in_have_no_navigation(client: Client, db: None, url: str) -> None:
     text = client.get(url).content.decode()
     assert "entrance" in text
     assert 'class="bar"' not in text

@@ -17,9 +17,10 @@ from django.contrib.sessions.models import Session
 from django.core.exceptions import ImproperlyConfigured
 from django.test import Client
 
-from portal.config import environment
+from portal.core import environment
 from portal.labs.models import Lab, Membership, Role, User
-from portal.labs.services import email_prove, invitation_accept_new, invitation_create
+from portal.labs.services.invitations import invitation_accept_new, invitation_create
+from portal.labs.services.proof import email_prove
 
 pytestmark = pytest.mark.django_db
 BEGIN = "/accounts/oidc/lab/"
@@ -121,16 +122,16 @@ def test_a_verified_address_with_an_account_gets_in(provider: Provider, viewer: 
     assert viewer.email_proven_at and len(provider.verifiers) == 2
 
 
-@pytest.mark.parametrize("said", [False, None, "false", "true", 1, 0])
+@pytest.mark.parametrize("expected", [False, None, "false", "true", 1, 0])
 def test_an_address_that_is_not_verified_is_none(
-    provider: Provider, viewer: User, said: Any
+    provider: Provider, viewer: User, expected: Any
 ) -> None:
-    answer, client = come(provider, email=viewer.email, email_verified=said)
+    answer, client = come(provider, email=viewer.email, email_verified=expected)
     assert answer.headers["Location"] == LOGIN and not is_in(client)
     assert not SocialAccount.objects.exists()
 
 
-def test_nobody_who_is_refused_leaves_a_session(provider: Provider, viewer: User) -> None:
+def test_a_refused_person_gets_no_session(provider: Provider, viewer: User) -> None:
     _, client = come(provider, email="else@north.example")
     client.get(f"{BEGIN}callback/", {"code": "c", "state": "invented"})
     assert not Session.objects.exists()
@@ -150,7 +151,7 @@ def test_an_invited_person_gets_an_account_and_no_lab(provider: Provider, manage
     assert not Membership.objects.filter(user__email="new@north.example").exists()
 
 
-def test_an_address_that_went_to_another_person_opens_nothing(
+def test_an_address_reassigned_to_another_person_gives_no_access(
     provider: Provider, viewer: User
 ) -> None:
     come(provider, email=viewer.email)
@@ -158,7 +159,7 @@ def test_an_address_that_went_to_another_person_opens_nothing(
     assert not is_in(client)
 
 
-def test_a_person_whose_address_changed_does_not_become_somebody_else(
+def test_a_person_with_a_new_address_remains_the_same_account(
     provider: Provider, viewer: User, manager: User
 ) -> None:
     come(provider, email=viewer.email)
@@ -167,7 +168,7 @@ def test_a_person_whose_address_changed_does_not_become_somebody_else(
 
 
 @pytest.mark.parametrize("change", [{"is_active": False}, {"is_service": True}])
-def test_closed_accounts_and_programs_stay_out(
+def test_closed_accounts_and_service_accounts_stay_out(
     provider: Provider, viewer: User, change: dict[str, bool]
 ) -> None:
     User.objects.filter(pk=viewer.pk).update(**change)
@@ -175,7 +176,7 @@ def test_closed_accounts_and_programs_stay_out(
     assert not is_in(client)
 
 
-def test_nobody_links_another_identity_to_an_account(
+def test_another_identity_cannot_be_linked_to_an_account(
     provider: Provider, viewer: User, manager: User
 ) -> None:
     client = Client()
@@ -184,7 +185,7 @@ def test_nobody_links_another_identity_to_an_account(
     assert not SocialAccount.objects.exists()
 
 
-def test_the_second_factor_is_asked_for_as_well(provider: Provider, viewer: User) -> None:
+def test_the_second_factor_is_required_as_well(provider: Provider, viewer: User) -> None:
     email_prove(viewer)  # what is added before the first proof ends with it
     Authenticator.objects.create(user=viewer, type="totp", data={"secret": "x"})
     answer, client = come(provider, email=viewer.email)
@@ -201,7 +202,7 @@ def test_a_token_for_somebody_else_is_refused(
     assert answer.headers["Location"] == LOGIN and not is_in(client)
 
 
-def test_an_answer_nobody_asked_for_is_refused(provider: Provider, viewer: User) -> None:
+def test_an_unsolicited_answer_is_refused(provider: Provider, viewer: User) -> None:
     client = Client()
     answer = client.get(f"{BEGIN}callback/", {"code": "c", "state": "made-up"})
     assert answer.headers["Location"] == LOGIN and not is_in(client)
@@ -214,14 +215,14 @@ def test_a_service_that_is_down_is_no_error_of_ours(provider: Provider) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "says"),
+    ("changed", "message"),
     [
         ({"TESSERA_OIDC_CLIENT_SECRET": ""}, "CLIENT_SECRET must be set"),
         ({"TESSERA_OIDC_SERVER": "http://sso.example"}, "https://"),
     ],
 )
 def test_a_half_configured_service_is_refused_at_start(
-    monkeypatch: pytest.MonkeyPatch, changed: dict[str, str], says: str
+    monkeypatch: pytest.MonkeyPatch, changed: dict[str, str], message: str
 ) -> None:
     good = {"NAME": "Clinic", "SERVER": "https://sso.example/", "CLIENT_ID": "t"}
     for name, value in (good | {"CLIENT_SECRET": "s"}).items():
@@ -229,11 +230,11 @@ def test_a_half_configured_service_is_refused_at_start(
     assert environment.oidc()[0]["settings"] == {"server_url": "https://sso.example"}
     for name, value in changed.items():
         monkeypatch.setenv(name, value)
-    with pytest.raises(ImproperlyConfigured, match=says):
+    with pytest.raises(ImproperlyConfigured, match=message):
         environment.oidc()
 
 
-def test_the_first_sign_in_shuts_out_whoever_made_the_account(
+def test_the_first_sign_in_excludes_the_creator_of_the_account(
     provider: Provider, manager: User
 ) -> None:
     invitation, _ = invitation_create(

@@ -47,7 +47,7 @@ def test_a_password_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("password", ["short\n", "password123\n", "\n"])
-def test_a_bad_password_makes_nothing(monkeypatch: pytest.MonkeyPatch, password: str) -> None:
+def test_a_weak_password_creates_nothing(monkeypatch: pytest.MonkeyPatch, password: str) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(password))
     with pytest.raises(CommandError):
         setup_lab("--password-stdin")
@@ -67,6 +67,6 @@ def test_an_account_that_exists_accepts_by_itself(stranger: User, settings: Any)
 
 
 def test_a_second_lab_of_the_name_is_refused(lab: Lab) -> None:
-    with pytest.raises(CommandError, match="already a lab"):
+    with pytest.raises(CommandError, match="already"):
         call_command("setup_lab", "--lab", "North", "--manager", MANAGER)
     assert not Invitation.objects.exists()

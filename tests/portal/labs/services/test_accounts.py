@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from portal.core.errors import ConflictError, InvalidInputError
-from portal.labs import services
 from portal.labs.models import User
+from portal.labs.services import accounts as services
 
 pytestmark = pytest.mark.django_db
 

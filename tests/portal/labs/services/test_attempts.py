@@ -6,25 +6,34 @@ import pytest
 from django.utils import timezone
 
 from portal.core.errors import TooManyRequestsError
-from portal.labs import services
 from portal.labs.models import Attempt, KnownDevice, User
-from portal.labs.services.attempts import ACCOUNT, ADDRESS, DEVICE, PAIR
+from portal.labs.services.accounts import password_set
+from portal.labs.services.attempts import (
+    ACCOUNT,
+    ADDRESS,
+    DEVICE,
+    PAIR,
+    attempt_begin,
+    attempt_forget,
+    attempts_sweep,
+    device_remember,
+)
 
 pytestmark = pytest.mark.django_db
-OWNER, HOME, ELSEWHERE = "owner@lab.example", "192.0.2.1", "203.0.113.9"
+OWNER, HOME, OTHER_ADDRESS = "owner@lab.example", "192.0.2.1", "203.0.113.9"
 
 
-def fail(times: int, *, email: str = OWNER, network: str = ELSEWHERE, device: str = "") -> None:
+def fail(times: int, *, email: str = OWNER, network: str = OTHER_ADDRESS, device: str = "") -> None:
     for _ in range(times):
-        services.attempt_begin(email=email, network=network, device=device)
+        attempt_begin(email=email, network=network, device=device)
 
 
-def is_open(*, email: str = OWNER, network: str = ELSEWHERE, device: str = "") -> bool:
+def is_open(*, email: str = OWNER, network: str = OTHER_ADDRESS, device: str = "") -> bool:
     try:
-        rows = services.attempt_begin(email=email, network=network, device=device)
+        rows = attempt_begin(email=email, network=network, device=device)
     except TooManyRequestsError:
         return False
-    services.attempt_forget(rows)
+    attempt_forget(rows)
     return True
 
 
@@ -57,8 +66,8 @@ def test_one_address_does_not_try_many_accounts() -> None:
     assert not is_open(email="another@lab.example")
 
 
-def test_a_known_browser_is_slowed_only_by_its_own_failures(viewer: User) -> None:
-    device = services.device_remember(viewer)
+def test_a_known_browser_is_throttled_only_by_its_own_failures(viewer: User) -> None:
+    device = device_remember(viewer)
     for number in range(ACCOUNT[0].count):
         fail(1, email=viewer.email, network=f"198.51.100.{number}")
     assert is_open(email=viewer.email, device=device)
@@ -66,26 +75,26 @@ def test_a_known_browser_is_slowed_only_by_its_own_failures(viewer: User) -> Non
     assert not is_open(email=viewer.email, device=device)
 
 
-def test_a_browser_is_known_for_its_own_people_only(viewer: User, reviewer: User) -> None:
-    device = services.device_remember(viewer)
-    assert services.device_remember(reviewer, device=device) == device  # one at a shared desk
+def test_a_browser_is_trusted_only_for_its_accounts(viewer: User, reviewer: User) -> None:
+    device = device_remember(viewer)
+    assert device_remember(reviewer, device=device) == device  # one at a shared desk
     fail(PAIR[0].count, email="victim@lab.example", device=device)
     assert not is_open(email="victim@lab.example", device=device)
     assert is_open(email=reviewer.email, device=device)
 
 
 def test_a_cookie_that_somebody_made_up_is_not_taken_over(viewer: User) -> None:
-    assert services.device_remember(viewer, device="mine") != "mine"
+    assert device_remember(viewer, device="mine") != "mine"
 
 
 def test_a_new_password_forgets_the_browsers(viewer: User) -> None:
-    services.device_remember(viewer)
-    services.password_set(viewer, "another long one")
+    device_remember(viewer)
+    password_set(viewer, "another long one")
     assert not KnownDevice.objects.exists()
 
 
-def test_what_counts_no_longer_is_swept() -> None:
+def test_expired_attempts_are_swept() -> None:
     fail(2)
     Attempt.objects.update(at=timezone.now() - timedelta(days=2))
-    assert services.attempts_sweep() == 6
+    assert attempts_sweep() == 6
     assert not Attempt.objects.exists()

@@ -13,7 +13,6 @@ from django.test import Client
 
 from portal.audit.models import AuditEntry
 from portal.core.mail import mail_flush
-from portal.labs import services
 from portal.labs.models import (
     ApiToken,
     BrowserSession,
@@ -27,6 +26,19 @@ from portal.labs.models import (
     TokenScope,
     User,
 )
+from portal.labs.services.accounts import password_set
+from portal.labs.services.invitations import (
+    invitation_accept,
+    invitation_accept_new,
+    invitation_create,
+    invitation_deliver,
+)
+from portal.labs.services.labs import lab_create
+from portal.labs.services.links import link_make, link_take
+from portal.labs.services.proof import email_prove
+from portal.labs.services.set_up import lab_set_up
+from portal.labs.services.sign_in_links import link_use
+from portal.labs.services.tokens import token_create
 
 pytestmark = pytest.mark.django_db(transaction=True)
 VICTIM = "victim@hospital.example"
@@ -63,7 +75,7 @@ class Attack:
 @pytest.fixture
 def hostile(lab: Lab) -> Lab:
     """Another lab, whose manager attacks."""
-    made = services.lab_create("Hostile")
+    made = lab_create("Hostile")
     boss = User.objects.create_user("boss@hostile.example", "correct horse battery")
     Membership.objects.create(user=boss, lab=made, role=Role.MANAGER)
     return made
@@ -72,13 +84,13 @@ def hostile(lab: Lab) -> Lab:
 @pytest.fixture
 def attack(hostile: Lab) -> Attack:
     boss = User.objects.get(email="boss@hostile.example")
-    invitation, _ = services.invitation_create(hostile, email=VICTIM, role=Role.MANAGER, by=boss)
+    invitation, _ = invitation_create(hostile, email=VICTIM, role=Role.MANAGER, by=boss)
     Invitation.objects.filter(pk=invitation.pk).update(delivery=Delivery.HAND)
     invitation.refresh_from_db()
-    user, _ = services.invitation_accept_new(invitation, full_name="V", password=PASSWORD)
+    user, _ = invitation_accept_new(invitation, full_name="V", password=PASSWORD)
     session = Client()
     session.post("/accounts/login/", {"login": VICTIM, "password": PASSWORD})
-    _, secret = services.token_create(
+    _, secret = token_create(
         user, name="kept", scope=TokenScope.WRITE, expires_in=timedelta(days=300)
     )
     Authenticator.objects.create(
@@ -90,7 +102,7 @@ def attack(hostile: Lab) -> Attack:
 
 
 def by_mailed_link(user: User) -> None:
-    secret = services.link_make(Purpose.SIGN_IN, user=user, is_mailed=True)
+    secret = link_make(Purpose.SIGN_IN, user=user, is_mailed=True)
     client = Client()
     client.get(f"/link/{secret}/")
     assert client.post("/link/").status_code == 302
@@ -112,10 +124,10 @@ def by_reset(user: User) -> None:
 
 def by_mailed_invitation(user: User) -> None:
     lab = Lab.objects.get(slug="north")
-    invitation, _ = services.invitation_create(lab, email=VICTIM, role=Role.VIEWER, by=None)
-    services.invitation_deliver(invitation, link="https://x/y")
+    invitation, _ = invitation_create(lab, email=VICTIM, role=Role.VIEWER, by=None)
+    invitation_deliver(invitation, link="https://x/y")
     invitation.refresh_from_db()
-    services.invitation_accept(invitation, user=user)
+    invitation_accept(invitation, user=user)
 
 
 WAYS: dict[str, Callable[[User], None]] = {
@@ -126,10 +138,10 @@ WAYS: dict[str, Callable[[User], None]] = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_the_first_proof_shuts_out_whoever_made_the_account(attack: Attack, way: str) -> None:
+def test_the_first_proof_excludes_the_creator_of_the_account(attack: Attack, way: str) -> None:
     WAYS[way](attack.user)
     left = attack.ways_in()
-    # Whoever proved by a link is signed in meanwhile, with a browser of their own.
+    # Whoever proved by a link is signed in with another browser at the same time.
     assert left <= ({"browser"} if way == "link" else set())
     attack.user.refresh_from_db()
     assert attack.user.email_proven_at is not None
@@ -137,20 +149,20 @@ def test_the_first_proof_shuts_out_whoever_made_the_account(attack: Attack, way:
 
 
 def test_a_later_proof_removes_nothing(viewer: User) -> None:
-    assert services.email_prove(viewer)
-    services.password_set(viewer, "words of my own")
-    services.token_create(viewer, name="mine", scope=TokenScope.READ, expires_in=timedelta(days=1))
-    assert not services.email_prove(viewer)
+    assert email_prove(viewer)
+    password_set(viewer, "words of my own")
+    token_create(viewer, name="mine", scope=TokenScope.READ, expires_in=timedelta(days=1))
+    assert not email_prove(viewer)
     viewer.refresh_from_db()
     assert viewer.check_password("words of my own")
     assert ApiToken.objects.get(user=viewer).is_live
 
 
-def test_a_new_account_by_a_mailed_invitation_keeps_its_password(lab: Lab) -> None:
-    invitation, _ = services.invitation_create(lab, email=VICTIM, role=Role.VIEWER, by=None)
-    services.invitation_deliver(invitation, link="https://x/y")
+def test_a_new_account_by_a_mailed_invitation_retains_its_password(lab: Lab) -> None:
+    invitation, _ = invitation_create(lab, email=VICTIM, role=Role.VIEWER, by=None)
+    invitation_deliver(invitation, link="https://x/y")
     invitation.refresh_from_db()
-    user, _ = services.invitation_accept_new(invitation, full_name="V", password="words of my own")
+    user, _ = invitation_accept_new(invitation, full_name="V", password="words of my own")
     user.refresh_from_db()
     assert user.check_password("words of my own") and user.email_proven_at is not None
     assert not AuditEntry.objects.filter(action="account.proven").exists()
@@ -158,7 +170,7 @@ def test_a_new_account_by_a_mailed_invitation_keeps_its_password(lab: Lab) -> No
 
 def test_a_membership_from_before_waits_for_the_owner(attack: Attack) -> None:
     client = Client()
-    secret = services.link_make(Purpose.SIGN_IN, user=attack.user, is_mailed=True)
+    secret = link_make(Purpose.SIGN_IN, user=attack.user, is_mailed=True)
     client.get(f"/link/{secret}/")
     assert client.post("/link/")["Location"] == "/invitation/"
     page = client.get("/invitation/").content.decode()
@@ -172,8 +184,8 @@ def test_a_membership_from_before_waits_for_the_owner(attack: Attack) -> None:
     assert client.get("/account/tokens/").status_code == 200
 
 
-def test_nobody_sees_invitations_of_an_address_that_is_not_proven(attack: Attack, lab: Lab) -> None:
-    services.invitation_create(lab, email=VICTIM, role=Role.VIEWER, by=None)
+def test_invitations_of_an_unproven_address_are_hidden(attack: Attack, lab: Lab) -> None:
+    invitation_create(lab, email=VICTIM, role=Role.VIEWER, by=None)
     assert attack.session.get("/invitation/").status_code == 404
     attack.session.post("/invitation/accept/")
     assert not Membership.objects.filter(user=attack.user, lab=lab).exists()
@@ -182,8 +194,8 @@ def test_nobody_sees_invitations_of_an_address_that_is_not_proven(attack: Attack
 def test_the_one_who_proves_by_accepting_stays_signed_in_and_all_others_do_not(
     attack: Attack, lab: Lab
 ) -> None:
-    invitation, secret = services.invitation_create(lab, email=VICTIM, role=Role.VIEWER, by=None)
-    services.invitation_deliver(invitation, link="https://x/y")
+    invitation, secret = invitation_create(lab, email=VICTIM, role=Role.VIEWER, by=None)
+    invitation_deliver(invitation, link="https://x/y")
     owner = Client()
     Authenticator.objects.all().delete()
     owner.post("/accounts/login/", {"login": VICTIM, "password": PASSWORD})
@@ -194,11 +206,11 @@ def test_the_one_who_proves_by_accepting_stays_signed_in_and_all_others_do_not(
     assert BrowserSession.objects.filter(user=attack.user).count() == 1
 
 
-def test_the_owner_and_the_managers_concerned_are_told(
+def test_the_owner_and_the_managers_concerned_are_notified(
     attack: Attack, lab: Lab, manager: User
 ) -> None:
-    services.invitation_create(lab, email=VICTIM, role=Role.VIEWER, by=manager)
-    services.email_prove(attack.user)
+    invitation_create(lab, email=VICTIM, role=Role.VIEWER, by=manager)
+    email_prove(attack.user)
     mail_flush()
     assert sorted(message.to[0] for message in mail.outbox) == sorted(
         [VICTIM, "boss@hostile.example", manager.email]
@@ -210,24 +222,24 @@ def test_the_owner_and_the_managers_concerned_are_told(
 
 
 def test_the_person_who_set_up_a_lab_stays_its_manager(lab: Lab) -> None:
-    _, _ = services.lab_set_up("First", email=VICTIM, password="words of my own")
+    _, _ = lab_set_up("First", email=VICTIM, password="words of my own")
     user = User.objects.get(email=VICTIM)
-    services.email_prove(user)
+    email_prove(user)
     assert Membership.objects.get(user=user).role == Role.MANAGER
     assert not user.has_usable_password()
 
 
-def test_a_password_link_that_was_handed_over_leaves_no_passkey_of_the_attacker(
+def test_a_forwarded_password_link_removes_passkeys_of_the_attacker(
     attack: Attack,
 ) -> None:
-    secret = services.link_make(Purpose.PASSWORD, user=attack.user)
-    services.link_use(secret, purpose=Purpose.PASSWORD, password="words of my own")
+    secret = link_make(Purpose.PASSWORD, user=attack.user)
+    link_use(secret, purpose=Purpose.PASSWORD, password="words of my own")
     attack.user.refresh_from_db()
     assert attack.ways_in() == set()
     assert attack.user.email_proven_at is None
 
 
 def test_earlier_links_of_the_account_stop_working(attack: Attack) -> None:
-    earlier = services.link_make(Purpose.PASSWORD, user=attack.user)
+    earlier = link_make(Purpose.PASSWORD, user=attack.user)
     by_mailed_link(attack.user)
-    assert services.link_take(earlier, purpose=Purpose.PASSWORD) is None
+    assert link_take(earlier, purpose=Purpose.PASSWORD) is None

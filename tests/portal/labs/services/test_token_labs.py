@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from portal.archive.services import case_create
+from portal.archive.services.cases import case_create
 from portal.audit.models import AuditEntry
 from portal.audit.services import entry_note
 from portal.core.errors import NotFoundError
-from portal.labs import services
 from portal.labs.models import Lab, Membership, Role, TokenScope, User
+from portal.labs.services.members import member_add, member_remove
+from portal.labs.services.tokens import token_create
 
 pytestmark = pytest.mark.django_db
 DAY = timedelta(days=1)
@@ -21,16 +22,14 @@ DAY = timedelta(days=1)
 
 @pytest.fixture
 def both(lab: Lab, other_lab: Lab, manager: User) -> User:
-    services.member_add(other_lab, user=manager, role=Role.MANAGER)
+    member_add(other_lab, user=manager, role=Role.MANAGER)
     for where in (lab, other_lab):
         case_create(lab=where, user=manager, accession=f"{where.slug}-1")
     return manager
 
 
 def token_for(user: User, lab: Lab | None) -> tuple[Any, Client]:
-    token, secret = services.token_create(
-        user, name="x", scope=TokenScope.WRITE, expires_in=DAY, lab=lab
-    )
+    token, secret = token_create(user, name="x", scope=TokenScope.WRITE, expires_in=DAY, lab=lab)
     return token, Client(headers={"Authorization": f"Bearer {secret}"})
 
 
@@ -38,7 +37,9 @@ def accessions(client: Client) -> list[str]:
     return sorted(row["accession"] for row in client.get("/api/v1/cases/").json()["results"])
 
 
-def test_it_sees_and_writes_in_its_lab_alone(both: User, lab: Lab, other_lab: Lab) -> None:
+def test_a_token_of_one_lab_reads_and_writes_only_there(
+    both: User, lab: Lab, other_lab: Lab
+) -> None:
     _, narrow = token_for(both, lab)
     _, wide = token_for(both, None)
     assert accessions(narrow) == ["north-1"]
@@ -57,7 +58,9 @@ def test_it_sees_and_writes_in_its_lab_alone(both: User, lab: Lab, other_lab: La
     assert "south" not in str(narrow.get("/api/v1/labels/").json()).lower()
 
 
-def test_it_is_made_for_ones_own_labs_only(lab: Lab, other_lab: Lab, manager: User) -> None:
+def test_a_token_is_created_only_for_labs_of_its_owner(
+    lab: Lab, other_lab: Lab, manager: User
+) -> None:
     with pytest.raises(NotFoundError):
         token_for(manager, other_lab)
     client = Client()
@@ -73,8 +76,8 @@ def test_it_is_made_for_ones_own_labs_only(lab: Lab, other_lab: Lab, manager: Us
 def test_leaving_a_lab_ends_the_tokens_that_reach_it(both: User, lab: Lab, other_lab: Lab) -> None:
     tokens = [token_for(both, where)[0] for where in (lab, other_lab, None)]
     leaving = Membership.objects.get(user=both, lab=other_lab)
-    services.member_add(other_lab, user=User.objects.create_user("m@x.example"), role=Role.MANAGER)
-    services.member_remove(leaving)
+    member_add(other_lab, user=User.objects.create_user("m@x.example"), role=Role.MANAGER)
+    member_remove(leaving)
     for token in tokens:
         token.refresh_from_db()
     assert [token.is_live for token in tokens] == [True, False, False]
@@ -88,7 +91,7 @@ def test_the_page_offers_ones_labs(both: User, other_lab: Lab) -> None:
     assert "<td>South</td>" in text
 
 
-def test_its_owner_sees_the_log_of_its_lab_alone(both: User, lab: Lab, other_lab: Lab) -> None:
+def test_its_owner_sees_only_the_log_of_its_lab(both: User, lab: Lab, other_lab: Lab) -> None:
     entry_note("case.viewed", lab_ids=[lab.pk, other_lab.pk], actor_id=both.pk)
     both.only_lab_id = lab.pk
     seen = AuditEntry.objects.visible_to(both).values_list("lab_id", flat=True)

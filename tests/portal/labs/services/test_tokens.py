@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from portal.core.errors import InvalidInputError
 from portal.core.models import Event
-from portal.labs import services
 from portal.labs.models import ApiToken, TokenScope, User
+from portal.labs.services import tokens as services
 
 pytestmark = pytest.mark.django_db
 
@@ -57,7 +57,7 @@ def test_a_token_that_is_not_acceptable_is_refused(
     assert not ApiToken.objects.exists()
 
 
-def test_revoking_twice_keeps_the_first_time(viewer: User) -> None:
+def test_revoking_twice_preserves_the_first_time(viewer: User) -> None:
     token, _ = make_token(viewer)
     first = services.token_revoke(token).revoked_at
     assert first is not None

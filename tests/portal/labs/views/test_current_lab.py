@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from portal.archive.services import case_create
+from portal.archive.services.cases import case_create
 from portal.labs.models import Lab, Membership, Role, User
-from portal.labs.services import member_add, member_remove
+from portal.labs.services.members import member_add, member_remove
 
 pytestmark = pytest.mark.django_db
 CHOOSE = "/account/lab/"
@@ -61,7 +61,7 @@ def test_a_lab_that_one_has_left_is_chosen_no_longer(
     assert "<h1>North</h1>" in text_of(page, "/lab/")
 
 
-def test_who_has_one_lab_has_nothing_to_choose(page: Client, annotator: User) -> None:
+def test_a_member_of_one_lab_gets_no_choice(page: Client, annotator: User) -> None:
     assert CHOOSE not in text_of(page, "/lab/")
 
 
@@ -74,7 +74,7 @@ def test_rest_lists_one_lab_where_it_is_named(both: User, api: Any, path: str) -
     assert api.get(f"/api/v1/{path}/?lab=nonsense").status_code == 400
 
 
-def test_rest_shows_nothing_of_a_lab_that_is_named_but_not_ones_own(
+def test_rest_lists_nothing_of_a_lab_without_membership(
     both: User, api_as: Any, viewer: User
 ) -> None:
     south = Lab.objects.get(slug="south")

@@ -13,8 +13,10 @@ from django.core.cache import cache
 from django.test import Client
 
 from portal.audit.models import AuditEntry
-from portal.labs import selectors, services
+from portal.labs import selectors
 from portal.labs.models import TokenScope, User
+from portal.labs.services.links import link_make
+from portal.labs.services.tokens import token_create
 
 pytestmark = pytest.mark.django_db
 PASSWORD = "correct horse battery"
@@ -68,7 +70,7 @@ def app_added(client: Client) -> tuple[str, list[str]]:
 
 
 def codes_in(answer: Any) -> str:
-    """What stands in the box of the recovery codes."""
+    """Text of the box of recovery codes."""
     text: str = answer.content.decode()
     return text.partition('id="codes">')[2].partition("</pre>")[0]
 
@@ -77,7 +79,7 @@ def is_in(client: Client) -> bool:
     return client.get(CASES).status_code == 200
 
 
-def test_the_password_alone_is_not_enough_once_an_app_was_added(viewer: User) -> None:
+def test_the_password_is_not_enough_after_an_app_was_added(viewer: User) -> None:
     secret, _ = app_added(sign_in(viewer))
     client = sign_in(viewer)
     assert not is_in(client)
@@ -131,12 +133,12 @@ def test_recovery_codes_are_shown_once_and_work_once(viewer: User) -> None:
     assert again.post(SECOND, {"code": codes[0]}).status_code == 200 and not is_in(again)
 
 
-def test_a_one_time_link_asks_for_the_second_factor_as_well(viewer: User) -> None:
+def test_a_one_time_link_requires_the_second_factor_as_well(viewer: User) -> None:
     app_added(sign_in(viewer))
     from portal.labs.models import Purpose
 
     client = Client()
-    client.get(f"/link/{services.link_make(Purpose.SIGN_IN, user=viewer)}/")
+    client.get(f"/link/{link_make(Purpose.SIGN_IN, user=viewer)}/")
     assert client.post("/link/").headers["Location"] == SECOND
     assert not is_in(client)
 
@@ -148,7 +150,7 @@ def test_the_secret_of_the_app_is_not_in_the_database(viewer: User) -> None:
     assert Authenticator.objects.get(type="totp").wrap().validate_code(code_of(secret, -1))
 
 
-def test_adding_and_removing_ask_who_one_is(viewer: User) -> None:
+def test_adding_and_removing_require_reauthentication(viewer: User) -> None:
     client = sign_in(viewer)
     for path in ("totp/add/", "passkeys/add/"):
         assert "/accounts/reauthenticate/" in client.get(f"{FACTORS}{path}").headers["Location"]
@@ -161,7 +163,7 @@ def test_adding_and_removing_ask_who_one_is(viewer: User) -> None:
     assert not Authenticator.objects.exists()  # the recovery codes went with it
 
 
-def test_the_audit_log_names_what_was_added_failed_and_removed(
+def test_the_audit_log_has_added_failed_and_removed_factors(
     viewer: User, django_capture_on_commit_callbacks: Any
 ) -> None:
     mine = sign_in(viewer)
@@ -174,7 +176,7 @@ def test_the_audit_log_names_what_was_added_failed_and_removed(
 
 
 @pytest.mark.parametrize("text", BROKEN)
-def test_a_passkey_that_is_none_signs_nobody_in(viewer: User, text: str) -> None:
+def test_an_invalid_passkey_does_not_sign_in(viewer: User, text: str) -> None:
     client = Client()
     client.get("/accounts/passkey/", headers={"Accept": "application/json"})
     assert client.post("/accounts/passkey/", {"credential": text}).headers["Location"] == LOGIN
@@ -187,7 +189,7 @@ def test_a_passkey_that_is_none_signs_nobody_in(viewer: User, text: str) -> None
     assert not Authenticator.objects.exists()
 
 
-def test_who_owes_a_second_factor_sees_nothing_but_its_pages(
+def test_a_person_without_a_required_factor_sees_only_its_pages(
     viewer: User, manager: User, settings: Any
 ) -> None:
     settings.TESSERA_REQUIRE_SECOND_FACTOR = "managers"
@@ -200,17 +202,17 @@ def test_who_owes_a_second_factor_sees_nothing_but_its_pages(
     assert is_in(client) and client.get("/api/v1/cases/").status_code == 200
 
 
-def test_everybody_may_owe_one_and_tokens_owe_none(viewer: User, settings: Any) -> None:
+def test_the_requirement_applies_to_people_and_not_to_tokens(viewer: User, settings: Any) -> None:
     settings.TESSERA_REQUIRE_SECOND_FACTOR = "all"
     assert not is_in(sign_in(viewer))
-    _, secret = services.token_create(
+    _, secret = token_create(
         viewer, name="LIS", scope=TokenScope.READ, expires_in=timedelta(days=1)
     )
     answer = Client().get("/api/v1/cases/", headers={"Authorization": f"Bearer {secret}"})
     assert answer.status_code == 200
 
 
-def test_recovery_codes_alone_are_no_second_factor(viewer: User, settings: Any) -> None:
+def test_recovery_codes_are_no_second_factor(viewer: User, settings: Any) -> None:
     settings.TESSERA_REQUIRE_SECOND_FACTOR = "all"
     Authenticator.objects.create(user=viewer, type="recovery_codes", data={})
     assert selectors.second_factor_missing(viewer)
@@ -224,7 +226,7 @@ def test_removing_the_last_leads_back_to_set_one_up(viewer: User, settings: Any)
     assert client.get(CASES).headers["Location"] == FACTORS
 
 
-def test_without_the_requirement_a_page_asks_nothing_more(
+def test_without_the_requirement_a_page_needs_no_more_queries(
     viewer: User, settings: Any, django_assert_num_queries: Any
 ) -> None:
     with django_assert_num_queries(0):

@@ -7,8 +7,8 @@ import pytest
 from django.core import mail
 from django.test import Client
 
-from portal.labs import services
 from portal.labs.models import Invitation, Lab, Membership, Role, User
+from portal.labs.services import proof as services
 
 pytestmark = pytest.mark.django_db
 NEW = "new@lab.example"
@@ -45,7 +45,7 @@ def mailed(manager: User, lab: Lab, email: str = NEW) -> str:
     return path_of(mail.outbox[-1].body)
 
 
-def test_the_link_goes_to_the_mailbox_and_is_not_shown(lab: Lab, manager: User) -> None:
+def test_the_link_is_mailed_and_not_shown(lab: Lab, manager: User) -> None:
     secret = mailed(manager, lab).split("/")[2]
     page = browser(manager).get("/lab/").content.decode()
     assert NEW in page and "Sent by e-mail" in page
@@ -66,7 +66,7 @@ def test_without_mail_the_link_is_shown_once_to_the_manager(
     assert Client().get(path, follow=True).status_code == 200
 
 
-def test_a_mail_server_that_is_down_leaves_nothing_half_done(
+def test_an_unreachable_mail_server_rolls_back_the_invitation(
     lab: Lab, manager: User, settings: Any
 ) -> None:
     settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
@@ -77,7 +77,7 @@ def test_a_mail_server_that_is_down_leaves_nothing_half_done(
     assert Client().get(path_of(response.content.decode()), follow=True).status_code == 200
 
 
-def test_a_new_person_chooses_their_own_password_and_is_in(lab: Lab, manager: User) -> None:
+def test_a_new_person_chooses_a_password_and_is_a_member(lab: Lab, manager: User) -> None:
     path, client = mailed(manager, lab), Client()
     response = client.get(path)
     assert response["Location"] == "/invitation/"  # the secret is in no further address
@@ -113,7 +113,7 @@ def test_a_bad_password_is_refused_and_the_link_still_works(
     assert client.post("/invitation/", ACCOUNT).status_code == 302
 
 
-def test_another_labs_manager_takes_over_nothing(
+def test_a_manager_of_another_lab_cannot_take_over_an_account(
     lab: Lab, manager: User, other_lab: Lab, stranger: User, without_mail: None
 ) -> None:
     """The attack: invite an address with a password of one's own, wait until another lab does."""
@@ -162,7 +162,9 @@ def test_an_account_that_exists_is_not_made_by_the_form(
     assert stranger.check_password("correct horse battery")
 
 
-def test_who_is_signed_in_as_somebody_else_is_told(lab: Lab, manager: User, viewer: User) -> None:
+def test_a_person_signed_in_to_another_account_gets_a_message(
+    lab: Lab, manager: User, viewer: User
+) -> None:
     path, client = mailed(manager, lab), browser(viewer)
     assert f"signed in as {viewer.email}" in client.get(path, follow=True).content.decode()
     assert NEW in client.post("/invitation/accept/", follow=True).content.decode()
@@ -186,7 +188,7 @@ def test_a_new_link_ends_the_old_one(lab: Lab, manager: User) -> None:
     assert "Make my account" in Client().get(fresh, follow=True).content.decode()
 
 
-def test_a_revoked_link_opens_nothing(lab: Lab, manager: User) -> None:
+def test_a_revoked_link_is_refused(lab: Lab, manager: User) -> None:
     path = mailed(manager, lab)
     browser(manager).post(f"/lab/invitations/{Invitation.objects.get().pk}/revoke/")
     assert Client().get(path, follow=True).status_code == 404
@@ -209,7 +211,7 @@ def test_who_is_no_manager_sees_and_changes_no_invitation(
     ("email", "status", "complaint"),
     [("nonsense", 400, "valid email"), ("manager@north.example", 409, "already a member")],
 )
-def test_a_refused_invitation_keeps_what_was_typed(
+def test_a_refused_invitation_redisplays_the_input(
     lab: Lab, manager: User, email: str, status: int, complaint: str
 ) -> None:
     response = invite(manager, lab, email)
@@ -218,10 +220,8 @@ def test_a_refused_invitation_keeps_what_was_typed(
     assert f'value="{email}"' in response.content.decode()
 
 
-def test_the_members_page_says_which_addresses_are_not_proven(
-    lab: Lab, manager: User, viewer: User
-) -> None:
+def test_the_members_page_marks_unproven_addresses(lab: Lab, manager: User, viewer: User) -> None:
     services.email_prove(manager)
     text = browser(manager).get("/lab/").content.decode()
-    assert text.count("Not proven") == 1
-    assert "Not proven" not in browser(viewer).get("/lab/").content.decode()
+    assert text.count("Address not confirmed") == 1
+    assert "Address not confirmed" not in browser(viewer).get("/lab/").content.decode()

@@ -9,8 +9,9 @@ from django.contrib.sessions.models import Session
 from django.test import Client
 from django.utils import timezone
 
-from portal.labs import services
 from portal.labs.models import BrowserSession, User
+from portal.labs.services.accounts import user_deactivate
+from portal.labs.services.sessions import sessions_sweep
 
 pytestmark = pytest.mark.django_db
 SESSIONS = "/account/sessions/"
@@ -29,7 +30,7 @@ def is_in(client: Client) -> bool:
 
 
 def shift(seconds: float, *names: str) -> None:
-    """As if the session's times lay so far back."""
+    """Set time stamps of all sessions to ``seconds`` ago."""
     for row in Session.objects.all():
         store = row.get_session_store_class()(row.session_key)
         for name in names:
@@ -89,7 +90,7 @@ def test_a_session_ends_when_idle_and_in_the_end(
     assert (client.get("/api/v1/me/").status_code == 200) == lasts
 
 
-def test_a_session_in_use_goes_on_and_is_written_once_a_minute(
+def test_a_session_in_use_is_prolonged_and_written_once_a_minute(
     viewer: User, django_assert_max_num_queries: Any
 ) -> None:
     client = sign_in(viewer)
@@ -125,7 +126,7 @@ def test_a_new_password_leaves_only_the_session_that_chose_it(viewer: User) -> N
 
 def test_a_closed_account_has_no_sessions(viewer: User) -> None:
     client = sign_in(viewer)
-    services.user_deactivate(viewer)
+    user_deactivate(viewer)
     assert not Session.objects.exists()
     User.objects.update(is_active=True)
     assert not is_in(client)
@@ -134,7 +135,7 @@ def test_a_closed_account_has_no_sessions(viewer: User) -> None:
 def test_sessions_that_expired_are_swept(viewer: User) -> None:
     sign_in(viewer)
     Session.objects.update(expire_date=timezone.now())
-    assert services.sessions_sweep() == 1
+    assert sessions_sweep() == 1
     assert not Session.objects.exists()
 
 

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from portal.core.errors import ConflictError
 from portal.labs.models import Membership, OneTimeLink, Role, User
-from portal.labs.services import first_run_finish
+from portal.labs.services.set_up import first_run_finish
 
 pytestmark = pytest.mark.django_db
 FORM = {
@@ -39,7 +39,7 @@ def test_who_reads_the_log_makes_the_first_lab_and_is_in(client: Client) -> None
 
 
 @pytest.mark.parametrize("token", ["", "guessed"])
-def test_without_the_token_nothing_is_made(client: Client, token: str) -> None:
+def test_without_the_token_nothing_is_created(client: Client, token: str) -> None:
     printed()
     assert client.post("/set-up/", FORM | {"token": token}).status_code == 400
     assert not User.objects.exists()
@@ -51,17 +51,17 @@ def test_the_last_token_printed_counts(client: Client) -> None:
     assert client.post("/set-up/", FORM | {"token": second}).status_code == 302
 
 
-def test_a_token_that_is_a_day_old_opens_nothing(client: Client) -> None:
+def test_a_token_older_than_a_day_is_refused(client: Client) -> None:
     token = printed()
     OneTimeLink.objects.update(expires_at=timezone.now())
     assert client.post("/set-up/", FORM | {"token": token}).status_code == 400
     assert not User.objects.exists()
 
 
-def test_a_token_opens_nothing_once_somebody_has_an_account() -> None:
+def test_a_token_is_refused_when_an_account_exists() -> None:
     token = printed()
     User.objects.create_user("other@lab.example", password="correct horse battery")
-    with pytest.raises(ConflictError, match="already been set up"):
+    with pytest.raises(ConflictError, match="set up"):
         first_run_finish(
             token,
             lab_name="Pathology North",
@@ -88,7 +88,7 @@ def test_once_somebody_has_an_account_there_is_no_set_up(client: Client) -> None
     assert client.post("/set-up/", FORM | {"token": token}).status_code == 404
 
 
-def test_the_sign_in_page_shows_the_way_only_while_nobody_is_there(client: Client) -> None:
+def test_the_sign_in_page_links_to_set_up_only_without_accounts(client: Client) -> None:
     assert "/set-up/" in client.get("/accounts/login/").content.decode()
     User.objects.create_user("first@lab.example", "x")
     assert "/set-up/" not in client.get("/accounts/login/").content.decode()

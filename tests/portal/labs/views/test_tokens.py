@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from portal.labs import services
 from portal.labs.models import ApiToken, TokenScope, User
+from portal.labs.services import tokens as services
 
 pytestmark = pytest.mark.django_db
 

@@ -11,12 +11,12 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIClient
 
-from portal.archive import storage as archive_storage
 from portal.archive.models import Video
+from portal.archive.storage import files as archive_storage
 from portal.labs.models import User
 from portal.mosaics.build_cache import build_cache_preview
 from portal.mosaics.models import Mosaic, MosaicComponent, MosaicFrame
-from portal.mosaics.services import mosaic_create
+from portal.mosaics.services.mosaics import mosaic_create
 
 MOSAICS = "/api/v1/mosaics/"
 
@@ -25,7 +25,7 @@ def url(mosaic: Mosaic, tail: str = "") -> str:
     return f"{MOSAICS}{mosaic.pk}/{tail}"
 
 
-def test_asking_for_a_mosaic_is_accepted_with_its_job(api: APIClient, ready_video: Video) -> None:
+def test_requesting_a_mosaic_is_accepted_with_its_job(api: APIClient, ready_video: Video) -> None:
     answer = api.post(MOSAICS, {"video": str(ready_video.pk)})
     assert answer.status_code == 202
     body = answer.json()
@@ -104,7 +104,7 @@ def test_lost_frames_are_named_by_seconds_and_reason_in_every_state(
         ]
 
 
-def test_a_failed_one_says_why(api: APIClient, built: Mosaic) -> None:
+def test_a_failed_mosaic_has_a_reason(api: APIClient, built: Mosaic) -> None:
     Mosaic.objects.update(state="failed", error_code="mosaic-failed", error_message="No two.")
     body = api.get(url(built)).json()
     assert body["error"] == {"code": "mosaic-failed", "message": "No two."}
@@ -264,7 +264,7 @@ def test_an_estimate_counts_the_span_and_takes_the_rate_of_earlier_builds(
     assert api.get(MOSAICS + "estimate/", query).json()["seconds"] is None
 
 
-def test_an_estimate_of_nothing_says_what_there_is(api: APIClient, video: Video) -> None:
+def test_an_estimate_without_frames_lists_the_available_spans(api: APIClient, video: Video) -> None:
     for more, words in (
         ({"start_s": 5}, "from 0.00 s to 0.36 s"),
         ({"start_s": 0.3, "end_s": 0.2}, "not after its start"),
@@ -276,7 +276,7 @@ def test_an_estimate_of_nothing_says_what_there_is(api: APIClient, video: Video)
         assert words in answer.json()["detail"]
 
 
-def test_a_span_that_holds_no_frames_is_not_begun(api: APIClient, video: Video) -> None:
+def test_a_span_without_frames_is_refused(api: APIClient, video: Video) -> None:
     body = {"video": str(video.pk), "config": {"start_s": 2, "end_s": 3}}
     answer = api.post(MOSAICS, body)
     assert (answer.status_code, answer.json()["code"]) == (400, "span-empty")
@@ -312,7 +312,7 @@ def test_roles(api_as: Any, viewer: User, annotator: User, built: Mosaic) -> Non
     assert api_as(annotator).post(MOSAICS, body).status_code == 202
 
 
-def test_anonymous_is_turned_away(built: Mosaic) -> None:
+def test_anonymous_gets_401(built: Mosaic) -> None:
     client = APIClient()
     for path in (MOSAICS, url(built), url(built, "frames/"), url(built, "frames-at-point/")):
         assert client.get(path).status_code == 401
@@ -320,7 +320,7 @@ def test_anonymous_is_turned_away(built: Mosaic) -> None:
 
 
 def test_queries_do_not_grow_with_frames_or_mosaics(api: APIClient, built: Mosaic) -> None:
-    def asked(path: str, **query: Any) -> int:
+    def queries_of(path: str, **query: Any) -> int:
         with CaptureQueriesContext(connection) as queries:
             assert api.get(path, query).status_code == 200
         return len(queries)
@@ -332,12 +332,14 @@ def test_queries_do_not_grow_with_frames_or_mosaics(api: APIClient, built: Mosai
         (url(built, "frames-at-point/"), {"x": 45, "y": 40}),
         (url(built, "outlines/"), {}),
     ]
-    before = [asked(path, **query) for path, query in paths * 2][-len(paths) :]  # noted in the log
+    before = [queries_of(path, **query) for path, query in paths * 2][
+        -len(paths) :
+    ]  # noted in the log
     MosaicFrame.objects.bulk_create(
         MosaicFrame(mosaic=built, index=i, pts=40 * i, status="failed") for i in range(8, 308)
     )
     for step in range(2, 7):
         body = {"video": str(built.video_id), "config": {"step": step}}
         assert api.post(MOSAICS, body).status_code == 202
-    assert [asked(path, **query) for path, query in paths] == before
+    assert [queries_of(path, **query) for path, query in paths] == before
     assert max(before) <= 5

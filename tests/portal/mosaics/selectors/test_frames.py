@@ -1,4 +1,4 @@
-"""Which frames saw a point; what became of the frames."""
+"""Frames that saw a point, and the status of each frame."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import pytest
 
 from portal.core.errors import NotFoundError
 from portal.mosaics.models import Mosaic, MosaicFrame
-from portal.mosaics.selectors import (
+from portal.mosaics.selectors.frames import (
     frame_columns,
     frame_runs,
-    mosaic_get,
     mosaic_report,
     reasons_of,
     runs_lost,
 )
+from portal.mosaics.selectors.mosaics import mosaic_get
 
 
 def test_the_report_counts_every_frame_once(built: Mosaic) -> None:
@@ -25,7 +25,7 @@ def test_the_report_counts_every_frame_once(built: Mosaic) -> None:
     ]
 
 
-def test_runs_join_neighbours_that_ended_alike(built: Mosaic) -> None:
+def test_runs_join_neighbours_of_equal_outcome(built: Mosaic) -> None:
     runs = frame_runs(built)
     assert [(run.start, run.stop, run.status) for run in runs] == [
         (0, 3, "registered"),

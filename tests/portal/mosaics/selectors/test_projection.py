@@ -16,7 +16,7 @@ from ml.geometry import FrameMaps
 from portal.annotations.models import Roi
 from portal.labs.models import User
 from portal.mosaics.models import Mosaic, MosaicFrame
-from portal.mosaics.selectors import frames_of_roi, projected_geometry, rois_in_frame
+from portal.mosaics.selectors.projection import frames_of_roi, projected_geometry, rois_in_frame
 
 VIEW = shapely.box(0, 0, 99, 79)
 
@@ -64,7 +64,7 @@ def url(mosaic: Mosaic, tail: str) -> str:
 
 
 def test_an_roi_of_a_frame_appears_on_the_mosaic(api: APIClient, built: Mosaic) -> None:
-    """Frame 2 lies 20 px to the right; frame 3 was skipped, so its ROI has no place."""
+    """Frame 2 is 20 px to the right; frame 3 was skipped, so its ROI has no position."""
     roi = on_frame(built, 2)
     on_frame(built, 3)
     body = api.get(url(built, "projected-rois")).json()
@@ -80,8 +80,8 @@ def test_an_roi_of_the_mosaic_appears_in_a_frame_cut_to_its_view(
 ) -> None:
     """In frame 7 it begins 10 px left of the edge: half of it is seen."""
     on_mosaic(built)
-    whole = api.get(url(built, "projected-rois"), {"pts": 80}).json()["results"][0]
-    assert ring_of(whole["geometry"]) == {(40, 30), (60, 30), (60, 50), (40, 50)}
+    projected = api.get(url(built, "projected-rois"), {"pts": 80}).json()["results"][0]
+    assert ring_of(projected["geometry"]) == {(40, 30), (60, 30), (60, 50), (40, 50)}
     half = api.get(url(built, "projected-rois"), {"pts": 280}).json()["results"][0]
     assert half["share"] == pytest.approx(0.5)
     assert ring_of(half["geometry"]) == {(0, 30), (10, 30), (10, 50), (0, 50)}
@@ -105,8 +105,8 @@ def test_the_frames_of_an_roi_come_sharpest_first_those_that_see_all_before(
     assert body["results"][1]["xy_frame"] == [30, 40]
     assert [row["share"] for row in body["results"]] == [1, 1, 1, 1, 1, 0.5]
     assert "image_url" in body["results"][0]
-    elsewhere = on_frame(built, 2)
-    answer = api.get(url(built, "roi-frames"), {"roi": str(elsewhere.pk)})
+    other_frame = on_frame(built, 2)
+    answer = api.get(url(built, "roi-frames"), {"roi": str(other_frame.pk)})
     assert (answer.status_code, answer.json()["code"]) == (404, "roi-elsewhere")
     assert api.get(url(built, "roi-frames")).status_code == 400
 
@@ -123,7 +123,7 @@ def test_another_labs_mosaics_and_rois_are_not_found(
 def test_queries_do_not_grow_with_rois(api: APIClient, built: Mosaic) -> None:
     roi = on_mosaic(built)
 
-    def asked(tail: str, **query: Any) -> int:
+    def queries_of(tail: str, **query: Any) -> int:
         with CaptureQueriesContext(connection) as queries:
             assert api.get(url(built, tail), query).status_code == 200
         return len(queries)
@@ -134,11 +134,13 @@ def test_queries_do_not_grow_with_rois(api: APIClient, built: Mosaic) -> None:
         ("roi-frames", {"roi": str(roi.pk)}),
     ]
     on_frame(built, 2)
-    before = [asked(tail, **query) for tail, query in paths * 2][-len(paths) :]  # noted in the log
+    before = [queries_of(tail, **query) for tail, query in paths * 2][
+        -len(paths) :
+    ]  # noted in the log
     for index in range(3):
         on_mosaic(built, left=20 * index)
         on_frame(built, index)
-    assert [asked(tail, **query) for tail, query in paths] == before
+    assert [queries_of(tail, **query) for tail, query in paths] == before
     assert max(before) <= 5
 
 
@@ -156,7 +158,7 @@ def test_there_and_back_is_the_same_outline() -> None:
         assert shapely.symmetric_difference(found, truth).area < 2
 
 
-def test_holes_and_parts_are_kept_and_lines_are_dropped() -> None:
+def test_holes_and_parts_remain_and_lines_are_dropped() -> None:
     hole = [[30, 30], [40, 30], [40, 40], [30, 40], [30, 30]]
     outer = square(20, 20, 40)["coordinates"][0]
     found = projected_geometry(
@@ -186,7 +188,7 @@ BENT[..., 1] = 4 * np.sin(np.linspace(0, np.pi, 9))[None, :]
 """Down by four px in the middle columns, by nothing at the rim."""
 
 
-def test_a_frame_with_a_mesh_bends_the_outline_and_says_where_the_point_lies(
+def test_a_frame_with_a_mesh_bends_the_outline_and_locates_the_point(
     built: Mosaic, annotator: User
 ) -> None:
     roi = on_mosaic(built)

@@ -1,4 +1,4 @@
-"""A place of one examination in another: who may ask, what is found, and what is said where not."""
+"""Finding a place of one examination in another: permissions, hits, and reasons without hits."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from PIL import Image
 from rest_framework.test import APIClient
 
 from portal.annotations.models import Roi
-from portal.annotations.services import roi_create
-from portal.archive import storage as archive_storage
-from portal.archive.models import Case, Video
+from portal.annotations.services.rois import roi_create
+from portal.archive.models import Canvas, Case, Video
+from portal.archive.storage import files as archive_storage
 from portal.core.errors import ConflictError, InvalidInputError
 from portal.core.tasks import LeaseLost
 from portal.jobs.models import Job
 from portal.labs.models import Lab, User
 from portal.mosaics.models import Followup, Mosaic
-from portal.mosaics.selectors import followup_targets
-from portal.mosaics.services import followup_create
+from portal.mosaics.selectors.followups import followup_targets
+from portal.mosaics.services.followups import followup_create
 from tests.portal.mosaics.conftest import (
     STEP_PX,
     make_mosaic,
@@ -70,14 +70,14 @@ def later(lab: Lab, annotator: User, patient: Video) -> Video:
     return video
 
 
-def test_targets_are_videos_and_mosaics_of_the_patient_alone(
+def test_targets_are_videos_and_mosaics_of_the_patient(
     lab: Lab, other_lab: Lab, annotator: User, stranger: User, patient: Video, later: Video
 ) -> None:
     mosaic = make_mosaic(later)
     other_patient = make_video(lab, annotator, accession="V-3")
     Case.objects.filter(pk=other_patient.case_id).update(patient_key="p-8")
-    elsewhere = make_video(other_lab, stranger)
-    Case.objects.filter(pk=elsewhere.case_id).update(patient_key=PATIENT)
+    foreign = make_video(other_lab, stranger)
+    Case.objects.filter(pk=foreign.case_id).update(patient_key=PATIENT)
     found = set(followup_targets(make_place(patient)).values_list("pk", flat=True))
     assert found == {later.canvas_id, mosaic.canvas_id}
 
@@ -86,9 +86,9 @@ def test_without_a_pseudonym_only_the_case_counts(
     lab: Lab, annotator: User, ready_video: Video
 ) -> None:
     make_video(lab, annotator, accession="V-2")
-    beside = make_video(lab, annotator, accession="V-1", name="Beside")
+    same_patient = make_video(lab, annotator, accession="V-1", name="Beside")
     found = followup_targets(make_place(ready_video)).values_list("pk", flat=True)
-    assert list(found) == [beside.canvas_id]
+    assert list(found) == [same_patient.canvas_id]
 
 
 def test_another_patient_a_deleted_place_and_a_slide_are_refused(
@@ -107,7 +107,7 @@ def test_another_patient_a_deleted_place_and_a_slide_are_refused(
         followup_create(roi=place, target=later.canvas, user=annotator)
     place.deleted_at = None
     place.canvas.kind = "slide"
-    with pytest.raises(InvalidInputError, match="on neither"):
+    with pytest.raises(InvalidInputError, match="endoscopy"):
         followup_create(roi=place, target=later.canvas, user=annotator)
 
 
@@ -151,19 +151,19 @@ def test_queries_do_not_grow_with_followups(
 ) -> None:
     assert later.canvas is not None
 
-    def asked() -> int:
+    def query_count() -> int:
         with CaptureQueriesContext(connection) as queries:
             assert api.get(FOLLOWUPS).status_code == 200
         return len(queries)
 
     followup_create(roi=make_place(patient), target=later.canvas, user=annotator)
-    before = asked()
+    before = query_count()
     for _ in range(5):
         followup_create(roi=make_place(patient), target=later.canvas, user=annotator)
-    assert asked() == before <= 4  # one of them is the audit log's
+    assert query_count() == before <= 4  # one of them is the audit log's
 
 
-def test_pages_offer_targets_and_say_what_was_found(
+def test_pages_offer_targets_and_show_results(
     page: Client, annotator: User, patient: Video, later: Video
 ) -> None:
     assert later.canvas is not None
@@ -176,7 +176,7 @@ def test_pages_offer_targets_and_say_what_was_found(
     followup = Followup.objects.get()
     detail = reverse("mosaics:followup_detail", args=[followup.pk])
     assert answer["Location"] == detail
-    assert "Searching for it" in page.get(detail).content.decode()
+    assert "Searching" in page.get(detail).content.decode()
     Followup.objects.update(state="ready", searched_count=48)
     text = page.get(detail).content.decode()
     assert "Not found." in text
@@ -195,11 +195,11 @@ def test_strangers_find_no_page(
     client: Client, stranger: User, annotator: User, patient: Video, later: Video
 ) -> None:
     assert later.canvas is not None
-    asked = followup_create(roi=make_place(patient), target=later.canvas, user=annotator)
+    requested = followup_create(roi=make_place(patient), target=later.canvas, user=annotator)
     client.force_login(stranger)
     for path in (
-        reverse("mosaics:followup_new", args=[asked.followup.roi_id]),
-        reverse("mosaics:followup_detail", args=[asked.followup.pk]),
+        reverse("mosaics:followup_new", args=[requested.followup.roi_id]),
+        reverse("mosaics:followup_detail", args=[requested.followup.pk]),
     ):
         assert client.get(path).status_code == 404
 
@@ -210,9 +210,9 @@ def visits(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("visits")
     wall, other = texture(SIZE + 8 * STEP_PX, SIZE, 1), texture(SIZE + 8 * STEP_PX, SIZE, 2)
 
-    def sweep(scene: Any, turned: bool) -> list[Any]:
+    def sweep(scene: Any, is_rotated: bool) -> list[Any]:
         views = [scene[:, STEP_PX * i : STEP_PX * i + SIZE] for i in range(8)]
-        return [np.ascontiguousarray(np.rot90(v) if turned else v) for v in views]
+        return [np.ascontiguousarray(np.rot90(v) if is_rotated else v) for v in views]
 
     return {
         "first": write_video(folder / "first.mp4", sweep(wall, False)),
@@ -247,10 +247,10 @@ def test_a_place_is_found_again_in_the_frames_that_show_it(
 ) -> None:
     roi, second = place_on(visit("first"), annotator), visit("second")
     assert second.canvas is not None
-    asked = followup_create(roi=roi, target=second.canvas, user=annotator)
-    job = run_job(asked.job)
+    requested = followup_create(roi=roi, target=second.canvas, user=annotator)
+    job = run_job(requested.job)
     assert job.state == "succeeded", job.error_message + job.traceback
-    body = api.get(f"{FOLLOWUPS}{asked.followup.pk}/").json()
+    body = api.get(f"{FOLLOWUPS}{requested.followup.pk}/").json()
     assert body["searched_count"] == 8
     best = body["results"][0]
     assert (best["rank"], best["index"]) == (1, best["pts"] // second_pts(second))
@@ -268,56 +268,91 @@ def test_a_place_is_found_again_in_the_frames_that_show_it(
 
 
 def second_pts(video: Video) -> int:
-    from portal.archive.selectors import frame_table
+    from portal.archive.selectors.frames import frame_table
 
     return int(frame_table(video).pts[1])
 
 
-def test_another_wall_is_said_to_be_not_found(
+def test_another_wall_is_reported_as_not_found(
     visit: Callable[[str], Video], annotator: User
 ) -> None:
     roi, other = place_on(visit("first"), annotator), visit("other")
     assert other.canvas is not None
-    asked = followup_create(roi=roi, target=other.canvas, user=annotator)
-    assert run_job(asked.job).state == "succeeded"
-    asked.followup.refresh_from_db()
-    assert (asked.followup.state, asked.followup.result) == ("ready", [])
-    assert asked.followup.searched_count == 8
+    requested = followup_create(roi=roi, target=other.canvas, user=annotator)
+    assert run_job(requested.job).state == "succeeded"
+    requested.followup.refresh_from_db()
+    assert (requested.followup.state, requested.followup.result) == ("ready", [])
+    assert requested.followup.searched_count == 8
 
 
 def test_a_place_is_found_on_a_mosaic(visit: Callable[[str], Video], annotator: User) -> None:
-    from portal.mosaics.services import mosaic_create
+    from portal.mosaics.services.mosaics import mosaic_create
 
     roi, second = place_on(visit("first"), annotator), visit("second")
     assert run_job(mosaic_create(video=second, user=annotator).job).state == "succeeded"
     canvas = Mosaic.objects.select_related("canvas").get().canvas
     assert canvas is not None
-    asked = followup_create(roi=roi, target=canvas, user=annotator)
-    job = run_job(asked.job)
+    requested = followup_create(roi=roi, target=canvas, user=annotator)
+    job = run_job(requested.job)
     assert job.state == "succeeded", job.error_message + job.traceback
-    asked.followup.refresh_from_db()
-    (hit,) = asked.followup.result
+    requested.followup.refresh_from_db()
+    (hit,) = requested.followup.result
     assert hit["pts"] is None
     middle = np.mean(hit["outline"][:4], axis=0)
     assert (middle > 0).all()
     assert (middle < (canvas.width_px, canvas.height_px)).all()
 
 
-def test_a_search_that_loses_its_lease_leaves_nothing(
+def test_a_place_of_a_still_is_found_and_found_from(
+    visit: Callable[[str], Video], annotator: User, visits: dict[str, Path]
+) -> None:
+    second = visit("second")
+    frame = texture(SIZE + 8 * STEP_PX, SIZE, 1)[:, :SIZE]
+    path = archive_storage.resolve("still.png")
+    Image.fromarray(np.ascontiguousarray(frame)).save(path)
+    still = Canvas.objects.create(
+        lab=second.lab,
+        case=second.case,
+        kind="still",
+        modality="endoscopy",
+        name="Still",
+        width_px=SIZE,
+        height_px=SIZE,
+        pixels_path=path.name,
+        content_hash="s",
+    )
+    of_still = roi_create(canvas=still, user=annotator, geometry=square(150, 130)).roi
+    assert second.canvas is not None
+    of_video = place_on(visit("first"), annotator)
+    for roi, target in ((of_still, second.canvas), (of_video, still)):
+        requested = followup_create(roi=roi, target=target, user=annotator)
+        job = run_job(requested.job)
+        assert job.state == "succeeded", job.error_message + job.traceback
+        requested.followup.refresh_from_db()
+        assert requested.followup.result
+    middle = np.mean(requested.followup.result[0]["outline"][:4], axis=0)
+    assert middle == pytest.approx((180, 160), abs=3)
+    still.modality = "histology"
+    still.save()
+    with pytest.raises(InvalidInputError, match="same patient"):
+        followup_create(roi=of_video, target=still, user=annotator)
+
+
+def test_a_search_that_loses_its_lease_writes_nothing(
     visit: Callable[[str], Video], annotator: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     roi, other = place_on(visit("first"), annotator), visit("other")
     assert other.canvas is not None
-    asked = followup_create(roi=roi, target=other.canvas, user=annotator)
+    requested = followup_create(roi=roi, target=other.canvas, user=annotator)
 
     def lose(self: Any) -> Any:
         raise LeaseLost("taken over")
 
-    monkeypatch.setattr("portal.jobs.worker.context.LedgerContext.effect", lose)
-    assert run_job(asked.job).state == "running"
-    asked.followup.refresh_from_db()
-    assert asked.followup.state == "preparing"
-    assert not archive_storage.derived_folder(asked.followup.pk).exists()
+    monkeypatch.setattr("portal.jobs.worker.context.LeasedJobContext.effect", lose)
+    assert run_job(requested.job).state == "running"
+    requested.followup.refresh_from_db()
+    assert requested.followup.state == "preparing"
+    assert not archive_storage.derived_folder(requested.followup.pk).exists()
 
 
 def test_a_missing_file_fails_clearly_and_can_be_tried_again(
@@ -326,9 +361,9 @@ def test_a_missing_file_fails_clearly_and_can_be_tried_again(
     roi, other = place_on(visit("first"), annotator), visit("other")
     assert other.canvas is not None
     archive_storage.resolve(other.canvas.pixels_path).unlink()
-    asked = followup_create(roi=roi, target=other.canvas, user=annotator)
-    job = run_job(asked.job)
-    asked.followup.refresh_from_db()
-    assert (job.state, asked.followup.state) == ("failed", "failed")
-    assert asked.followup.error_message
+    requested = followup_create(roi=roi, target=other.canvas, user=annotator)
+    job = run_job(requested.job)
+    requested.followup.refresh_from_db()
+    assert (job.state, requested.followup.state) == ("failed", "failed")
+    assert requested.followup.error_message
     assert followup_create(roi=roi, target=other.canvas, user=annotator).is_new

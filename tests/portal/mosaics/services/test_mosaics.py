@@ -7,22 +7,18 @@ from typing import Any
 
 import pytest
 
-from portal.archive.models import BinEntry, Canvas, Video
-from portal.archive.services import item_rename
+from portal.archive.models import Canvas, TrashEntry, Video
+from portal.archive.services.items import item_rename
 from portal.core.errors import ConflictError, ForbiddenError, InvalidInputError
 from portal.jobs.models import Job
 from portal.labs.models import User
 from portal.mosaics.build import BuiltComponent, BuiltMosaic
 from portal.mosaics.models import Mosaic
-from portal.mosaics.services import (
-    mosaic_create,
-    mosaic_delete,
-    mosaic_job_ended,
-    mosaic_ready,
-)
+from portal.mosaics.services.mosaics import mosaic_create, mosaic_job_ended, mosaic_ready
+from portal.mosaics.services.removal import mosaic_delete
 
 
-def test_asking_twice_starts_one_build(ready_video: Video, annotator: User) -> None:
+def test_two_requests_start_one_build(ready_video: Video, annotator: User) -> None:
     first = mosaic_create(video=ready_video, user=annotator)
     again = mosaic_create(
         video=ready_video, user=annotator, config={"step": 1, "motion_model": "auto"}
@@ -43,8 +39,8 @@ def test_another_configuration_is_another_mosaic(ready_video: Video, annotator: 
 
 
 def test_a_built_mosaic_is_answered_and_not_built_again(built: Mosaic, annotator: User) -> None:
-    asked = mosaic_create(video=built.video, user=annotator)
-    assert (asked.mosaic, asked.is_new, asked.job) == (built, False, None)
+    requested = mosaic_create(video=built.video, user=annotator)
+    assert (requested.mosaic, requested.is_new, requested.job) == (built, False, None)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +76,7 @@ def test_viewers_do_not_build(ready_video: Video, viewer: User) -> None:
         mosaic_create(video=ready_video, user=viewer)
 
 
-def test_a_ready_mosaic_stays_ready_whatever_a_job_says(built: Mosaic) -> None:
+def test_a_ready_mosaic_remains_ready_when_a_job_fails(built: Mosaic) -> None:
     payload = {"kind": "mosaic_build", "state": "failed", "target_id": str(built.pk)}
     mosaic_job_ended(payload=payload)
     built.refresh_from_db()
@@ -96,7 +92,7 @@ def test_the_end_of_other_jobs_changes_nothing(ready_video: Video, annotator: Us
 
 
 def test_mosaics_follow_the_title_of_their_video(built: Mosaic, annotator: User) -> None:
-    """What named a patient in the video's title names it in none of theirs."""
+    """A patient's name removed from the title of a video is gone from its mosaics' titles, too."""
     before = built.video.name
     item_rename(item=built.video, user=annotator, name="Second look")
     built.refresh_from_db()
@@ -106,12 +102,12 @@ def test_mosaics_follow_the_title_of_their_video(built: Mosaic, annotator: User)
     assert not Job.objects.filter(target_name__contains=before).exists()
 
 
-def test_a_mosaic_in_the_bin_follows_the_title_too(built: Mosaic, annotator: User) -> None:
+def test_a_mosaic_in_the_trash_follows_the_title_too(built: Mosaic, annotator: User) -> None:
     mosaic_delete(mosaic=built, user=annotator)
     item_rename(item=built.video, user=annotator, name="Second look")
-    names = Canvas.everything.filter(mosaic_component__mosaic=built).values_list("name", flat=True)
+    names = Canvas.all_objects.filter(mosaic_component__mosaic=built).values_list("name", flat=True)
     assert names and all(name.startswith("Second look mosaic") for name in names)
-    assert BinEntry.objects.get(target_id=built.pk).name.startswith("Second look mosaic")
+    assert TrashEntry.objects.get(target_id=built.pk).name.startswith("Second look mosaic")
 
 
 def test_a_title_that_changes_while_its_mosaic_is_built_stays(

@@ -12,10 +12,10 @@ from django.urls import reverse
 from rest_framework.test import APIClient
 
 from portal.annotations.models import Roi
-from portal.annotations.services import roi_create
-from portal.archive import storage as archive_storage
+from portal.annotations.services.rois import roi_create
 from portal.archive.models import Canvas, Video
-from portal.archive.services import bin_purge, bin_restore
+from portal.archive.services.trash import trash_purge, trash_restore
+from portal.archive.storage import files as archive_storage
 from portal.core.errors import ForbiddenError
 from portal.core.models import Event
 from portal.jobs.models import Job
@@ -23,7 +23,9 @@ from portal.labs.models import Lab, User
 from portal.mosaics.build_cache import build_cache_folder, build_cache_stages
 from portal.mosaics.models import Followup, Mosaic, MosaicComponent, MosaicFrame
 from portal.mosaics.options import options_hash
-from portal.mosaics.services import followup_create, mosaic_create, mosaic_delete
+from portal.mosaics.services.followups import followup_create
+from portal.mosaics.services.mosaics import mosaic_create
+from portal.mosaics.services.removal import mosaic_delete
 from tests.portal.mosaics.conftest import make_mosaic, make_video, run_job
 
 SQUARE = {"type": "Polygon", "coordinates": [[[5, 5], [50, 5], [50, 50], [5, 50], [5, 5]]]}
@@ -53,13 +55,13 @@ def test_rows_and_files_go_and_the_video_stays(
     with django_capture_on_commit_callbacks(execute=True):
         entry = mosaic_delete(mosaic=built, user=annotator)
         assert not Mosaic.objects.exists()
-        bin_purge(entry=entry, user=None)
+        trash_purge(entry=entry, user=None)
         assert all(path.exists() for path in files), "not before the rows are gone for good"
     assert [path for path in files if path.parent.exists()] == []
-    assert not Mosaic.everything.exists()
+    assert not Mosaic.all_objects.exists()
     for model in (MosaicComponent, MosaicFrame):
         assert not model.objects.exists()
-    assert not Canvas.everything.filter(kind="mosaic").exists()
+    assert not Canvas.all_objects.filter(kind="mosaic").exists()
     video.refresh_from_db()
     assert video.canvas is not None
     event = Event.objects.get(name="mosaic.deleted")
@@ -68,7 +70,7 @@ def test_rows_and_files_go_and_the_video_stays(
     assert event.lab_id == video.lab_id
 
 
-def test_a_deleted_mosaic_can_be_asked_for_again(built: Mosaic, annotator: User) -> None:
+def test_a_deleted_mosaic_can_be_requested_again(built: Mosaic, annotator: User) -> None:
     video = built.video
     mosaic_delete(mosaic=built, user=annotator)
     assert mosaic_create(video=video, user=annotator).is_new
@@ -79,7 +81,7 @@ def test_regions_are_not_lost_silently(built: Mosaic, annotator: User) -> None:
     rois = [roi_create(canvas=built.canvas, user=annotator, geometry=SQUARE).roi for _ in range(2)]
     entry = mosaic_delete(mosaic=built, user=annotator)
     assert not Roi.objects.exists()
-    bin_restore(entry=entry, user=annotator)
+    trash_restore(entry=entry, user=annotator)
     assert set(Roi.objects.live()) == set(rois)
     assert Mosaic.objects.get() == built
 
@@ -91,19 +93,19 @@ def test_follow_ups_into_it_are_stopped_and_go_with_it(
     assert later.canvas is not None
     assert built.canvas is not None
     roi = roi_create(canvas=later.canvas, user=annotator, geometry=SQUARE).roi
-    asked = followup_create(roi=roi, target=built.canvas, user=annotator)
-    picture = archive_storage.derived_folder(asked.followup.pk) / "hit-1.jpg"
+    requested = followup_create(roi=roi, target=built.canvas, user=annotator)
+    picture = archive_storage.derived_folder(requested.followup.pk) / "hit-1.jpg"
     picture.parent.mkdir(parents=True)
     picture.write_bytes(b"x")
     with django_capture_on_commit_callbacks(execute=True):
-        bin_purge(entry=mosaic_delete(mosaic=built, user=annotator), user=None)
+        trash_purge(entry=mosaic_delete(mosaic=built, user=annotator), user=None)
     assert Job.objects.get(kind="followup_find").state == "cancelled"
     assert not Followup.objects.exists()
     assert not picture.parent.exists()
     assert Roi.objects.get() == roi
 
 
-def test_stages_that_another_one_goes_on_from_stay(
+def test_stages_in_use_by_another_mosaic_remain(
     ready_video: Video, annotator: User, django_capture_on_commit_callbacks: OnCommit
 ) -> None:
     def stopped(**config: Any) -> Mosaic:
@@ -123,7 +125,7 @@ def test_stages_that_another_one_goes_on_from_stay(
     for mosaic, is_left in ((short, True), (other, False), (longer, False)):
         folder = build_cache_folder(mosaic)
         with django_capture_on_commit_callbacks(execute=True):
-            bin_purge(entry=mosaic_delete(mosaic=mosaic, user=annotator), user=None)
+            trash_purge(entry=mosaic_delete(mosaic=mosaic, user=annotator), user=None)
         assert folder.exists() == is_left
 
 
@@ -134,12 +136,12 @@ def test_a_waiting_build_is_cancelled_first(
     build_cache_stages(mosaic).mkdir(parents=True)
     with django_capture_on_commit_callbacks(execute=True):
         entry = mosaic_delete(mosaic=mosaic, user=annotator)
-        bin_purge(entry=entry, user=None)
+        trash_purge(entry=entry, user=None)
     assert Job.objects.get().state == "cancelled"
     assert not build_cache_folder(mosaic).exists()
 
 
-def test_a_running_build_stops_and_leaves_nothing(
+def test_a_deleted_running_build_stops_and_leaves_no_files(
     video: Video,
     annotator: User,
     monkeypatch: pytest.MonkeyPatch,
@@ -147,25 +149,25 @@ def test_a_running_build_stops_and_leaves_nothing(
 ) -> None:
     import ml.mosaic as engine
 
-    asked, build, kept = mosaic_create(video=video, user=annotator), engine.build_mosaic, []
+    requested, build, stored = mosaic_create(video=video, user=annotator), engine.build_mosaic, []
 
-    def deleted_meanwhile(*args: Any, progress: Any, **more: Any) -> Any:
+    def delete_during_build(*args: Any, progress: Any, **more: Any) -> Any:
         def note(done: int, total: int, phase: str) -> None:
             if phase == "register" and Mosaic.objects.exists():
                 mosaic_delete(mosaic=Mosaic.objects.get(), user=annotator)
-                kept.append(build_cache_stages(asked.mosaic).exists())
+                stored.append(build_cache_stages(requested.mosaic).exists())
             progress(done, total, phase)
 
         return build(*args, progress=note, **more)
 
-    monkeypatch.setattr(engine, "build_mosaic", deleted_meanwhile)
+    monkeypatch.setattr(engine, "build_mosaic", delete_during_build)
     with django_capture_on_commit_callbacks(execute=True):
-        job = run_job(asked.job)
-    assert (job.state, kept) == ("cancelled", [True])
+        job = run_job(requested.job)
+    assert (job.state, stored) == ("cancelled", [True])
     assert not Mosaic.objects.exists()
-    assert Mosaic.everything.get().state == "failed", "it does not wait for ever if it comes back"
-    assert not Canvas.everything.filter(kind="mosaic").exists()
-    assert not archive_storage.derived_folder(asked.mosaic.pk).exists()
+    assert Mosaic.all_objects.get().state == "failed", "it does not wait for ever if it comes back"
+    assert not Canvas.all_objects.filter(kind="mosaic").exists()
+    assert not archive_storage.derived_folder(requested.mosaic.pk).exists()
 
 
 def test_who_may_delete(built: Mosaic, viewer: User, manager: User, annotator: User) -> None:
@@ -181,7 +183,9 @@ def test_who_may_delete(built: Mosaic, viewer: User, manager: User, annotator: U
     assert not Mosaic.objects.exists()
 
 
-def test_the_page_deletes_and_goes_to_the_others_of_its_video(page: Client, built: Mosaic) -> None:
+def test_the_page_deletes_and_redirects_to_the_mosaics_of_its_video(
+    page: Client, built: Mosaic
+) -> None:
     path = reverse("mosaics:mosaic_delete", args=[built.pk])
     assert path in page.get(reverse("mosaics:mosaic_detail", args=[built.pk])).content.decode()
     assert page.get(path).status_code == 405
@@ -190,7 +194,7 @@ def test_the_page_deletes_and_goes_to_the_others_of_its_video(page: Client, buil
     assert "Sweep mosaic was deleted." in answer.content.decode()
 
 
-def test_the_page_does_not_stop_what_another_person_builds(
+def test_the_page_does_not_stop_a_build_of_another_person(
     page: Client, built: Mosaic, manager: User
 ) -> None:
     theirs = mosaic_create(video=built.video, user=manager, config={"step": 2}).mosaic
@@ -215,7 +219,9 @@ def test_rest(
     assert Mosaic.objects.get() == foreign_built
 
 
-def test_strangers_find_nothing_to_delete(client: Client, stranger: User, built: Mosaic) -> None:
+def test_a_member_of_another_lab_cannot_delete(
+    client: Client, stranger: User, built: Mosaic
+) -> None:
     path = reverse("mosaics:mosaic_delete", args=[built.pk])
     assert client.post(path).status_code == 302
     client.force_login(stranger)

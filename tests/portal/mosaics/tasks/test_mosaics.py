@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from ml.errors import MosaicError
-from portal.annotations.services import roi_create
-from portal.archive import storage as archive_storage
+from portal.annotations.services.rois import roi_create
 from portal.archive.models import Canvas, Video
-from portal.archive.selectors import frame_table
+from portal.archive.selectors.frames import frame_table
+from portal.archive.storage import files as archive_storage
 from portal.core.models import Event
 from portal.core.tasks import LeaseLost
 from portal.jobs.models import Job
@@ -23,14 +23,10 @@ from portal.labs.models import Lab, User
 from portal.mosaics.build_cache import build_cache_folder
 from portal.mosaics.models import Mosaic, MosaicFrame
 from portal.mosaics.options import MOTION_MODELS
-from portal.mosaics.selectors import (
-    frame_runs,
-    frames_at_point,
-    mosaic_get,
-    mosaic_report,
-    runs_lost,
-)
-from portal.mosaics.services import mosaic_create, mosaic_refused
+from portal.mosaics.selectors.frames import frame_runs, mosaic_report, runs_lost
+from portal.mosaics.selectors.frames_at_point import frames_at_point
+from portal.mosaics.selectors.mosaics import mosaic_get
+from portal.mosaics.services.mosaics import mosaic_create, mosaic_refused
 from tests.portal.mosaics.conftest import (
     FRAME_HEIGHT,
     FRAME_WIDTH,
@@ -95,16 +91,16 @@ def test_transforms_follow_the_scope_and_a_point_names_its_frames(mosaic: Mosaic
     assert 4 not in seen
 
 
-def test_a_span_is_built_of_its_frames_alone(video: Video, annotator: User) -> None:
-    asked = mosaic_create(video=video, user=annotator, config={"start_s": 0.2, "end_s": 0.32})
-    job = run_job(asked.job)
+def test_a_span_is_built_only_from_its_frames(video: Video, annotator: User) -> None:
+    requested = mosaic_create(video=video, user=annotator, config={"start_s": 0.2, "end_s": 0.32})
+    job = run_job(requested.job)
     assert job.state == "succeeded", job.error_message + job.traceback
-    assert [row[1] for row in rows(asked.mosaic)] == [5, 6, 7, 8]
-    asked.mosaic.refresh_from_db()
-    assert asked.mosaic.name.endswith("mosaic (0.2 s to 0.32 s)")
+    assert [row[1] for row in rows(requested.mosaic)] == [5, 6, 7, 8]
+    requested.mosaic.refresh_from_db()
+    assert requested.mosaic.name.endswith("mosaic (0.2 s to 0.32 s)")
 
 
-def test_the_parts_and_bounds_of_a_build_are_kept(mosaic: Mosaic) -> None:
+def test_the_parts_and_bounds_of_a_build_are_stored(mosaic: Mosaic) -> None:
     component = mosaic.components.get()
     assert (component.index, component.canvas) == (0, mosaic.canvas)
     assert component.registered_count == mosaic.registered_count
@@ -126,17 +122,17 @@ def test_a_cut_in_the_scene_gives_two_parts_each_with_its_frames_and_layers(
             for i in range(10)
         ]
     video = ingest(lab, annotator, write_video(tmp_path / "cut.mp4", frames))
-    asked = mosaic_create(video=video, user=annotator)
-    job = run_job(asked.job)
+    requested = mosaic_create(video=video, user=annotator)
+    job = run_job(requested.job)
     assert job.state == "succeeded", job.error_message + job.traceback
-    components = list(asked.mosaic.components.select_related("canvas"))
+    components = list(requested.mosaic.components.select_related("canvas"))
     assert [component.index for component in components] == [0, 1]
     assert [component.canvas.name for component in components] == [
         "cut.mp4 mosaic, component 1",
         "cut.mp4 mosaic, component 2",
     ]
     for component, wanted in zip(components, (set(range(10)), set(range(10, 20))), strict=True):
-        placed = MosaicFrame.objects.filter(mosaic=asked.mosaic, component=component.index)
+        placed = MosaicFrame.objects.filter(mosaic=requested.mosaic, component=component.index)
         assert set(placed.values_list("index", flat=True)) <= wanted
         assert placed.count() == component.registered_count >= 8
         assert component.spans[0]["first_s"] is not None
@@ -144,8 +140,8 @@ def test_a_cut_in_the_scene_gives_two_parts_each_with_its_frames_and_layers(
         names = {layer["name"] for layer in component.layers}
         assert {"coverage", "count", "uncertainty", "time"} <= names
         for layer in component.layers:
-            assert (archive_storage.derived_folder(asked.mosaic.pk) / layer["png"]).is_file()
-    again = mosaic_get(annotator, asked.mosaic.pk)
+            assert (archive_storage.derived_folder(requested.mosaic.pk) / layer["png"]).is_file()
+    again = mosaic_get(annotator, requested.mosaic.pk)
     second = frames_at_point(
         again, x=components[1].canvas.width_px / 2, y=FRAME_HEIGHT / 2, component=1
     )
@@ -168,21 +164,21 @@ def test_running_twice_leaves_the_same_rows_and_bytes(mosaic: Mosaic, annotator:
     assert archive_storage.resolve(canvas.pixels_path).read_bytes() == pixels
 
 
-def test_a_build_that_loses_its_lease_leaves_nothing(
+def test_a_build_that_loses_its_lease_writes_nothing(
     video: Video, annotator: User, monkeypatch: pytest.MonkeyPatch, storage: Path
 ) -> None:
-    asked = mosaic_create(video=video, user=annotator)
+    requested = mosaic_create(video=video, user=annotator)
 
     def lose(self: Any) -> Any:
         raise LeaseLost("taken over")
 
-    monkeypatch.setattr("portal.jobs.worker.context.LedgerContext.effect", lose)
-    assert run_job(asked.job).state == "running"  # another worker has it now
+    monkeypatch.setattr("portal.jobs.worker.context.LeasedJobContext.effect", lose)
+    assert run_job(requested.job).state == "running"  # another worker has it now
     assert not Canvas.objects.filter(kind="mosaic").exists()
     assert not MosaicFrame.objects.exists()
-    assert not archive_storage.derived_folder(asked.mosaic.pk).exists()
+    assert not archive_storage.derived_folder(requested.mosaic.pk).exists()
     assert [p.name for p in (storage / "scratch").iterdir()] == [
-        build_cache_folder(asked.mosaic).name
+        build_cache_folder(requested.mosaic).name
     ]
 
 
@@ -190,8 +186,8 @@ def test_a_video_without_anything_to_see_fails_with_the_reason(
     ingest: Callable[..., Video], lab: Lab, annotator: User, blind_file: Path
 ) -> None:
     video = ingest(lab, annotator, blind_file)
-    asked = mosaic_create(video=video, user=annotator)
-    job = run_job(asked.job)
+    requested = mosaic_create(video=video, user=annotator)
+    job = run_job(requested.job)
     mosaic = Mosaic.objects.get()
     assert (job.state, mosaic.state) == ("failed", "failed")
     assert (job.attempts, mosaic.error_code) == (1, job.error_code)
@@ -202,32 +198,32 @@ def test_a_video_without_anything_to_see_fails_with_the_reason(
     assert Event.objects.filter(name="mosaic.failed").count() == 1
 
 
-def test_a_video_of_which_nothing_is_usable_says_which_seconds_and_why(
+def test_a_video_without_usable_frames_reports_seconds_and_reasons(
     ingest: Callable[..., Video], lab: Lab, annotator: User, tmp_path: Path
 ) -> None:
     """Half a second of darkness, then a wall without structure, 25 frames a second."""
     shape = (FRAME_HEIGHT, FRAME_WIDTH, 3)
     frames = [np.zeros(shape, np.uint8)] * 12 + [np.full(shape, 128, np.uint8)] * 8
     video = ingest(lab, annotator, write_video(tmp_path / "lost.mp4", frames))
-    asked = mosaic_create(video=video, user=annotator)
-    job = run_job(asked.job)
-    asked.mosaic.refresh_from_db()
+    requested = mosaic_create(video=video, user=annotator)
+    job = run_job(requested.job)
+    requested.mosaic.refresh_from_db()
     assert (
-        asked.mosaic.error_message
+        requested.mosaic.error_message
         == job.error_message
         == (
             "None of 20 frames is usable; too dark: 0:00.0 to 0:00.4 (12 frames);"
             " no structure: 0:00.5 to 0:00.8 (8 frames)."
         )
     )
-    lost = runs_lost(frame_runs(mosaic_get(annotator, asked.mosaic.pk)))
+    lost = runs_lost(frame_runs(mosaic_get(annotator, requested.mosaic.pk)))
     assert [(run.kind.code, run.width, run.first_s, run.last_s) for run in lost] == [
         ("dark", 12, 0.0, 0.44),
         ("uniform", 8, 0.48, 0.76),
     ]
     again = run_job(mosaic_create(video=video, user=annotator).job)
     assert again.error_message == job.error_message
-    assert MosaicFrame.objects.filter(mosaic=asked.mosaic).count() == 20
+    assert MosaicFrame.objects.filter(mosaic=requested.mosaic).count() == 20
 
 
 def test_a_span_that_fails_otherwise_is_named(
@@ -239,32 +235,32 @@ def test_a_span_that_fails_otherwise_is_named(
         raise MosaicError("blend: the mosaic would be too large")
 
     monkeypatch.setattr(engine, "build_mosaic", refuse)
-    asked = mosaic_create(video=video, user=annotator, config={"start_s": 0.1})
-    assert run_job(asked.job).error_message == (
+    requested = mosaic_create(video=video, user=annotator, config={"start_s": 0.1})
+    assert run_job(requested.job).error_message == (
         "From 0.12 s to 0.36 s: The mosaic would be too large."
     )
 
 
-def test_what_was_refused_changes_nothing_of_a_mosaic_that_is_ready(built: Mosaic) -> None:
+def test_a_refused_build_does_not_change_a_ready_mosaic(built: Mosaic) -> None:
     mosaic_refused(mosaic=built, frames=[])
     assert built.frames.count() == 8
 
 
-def test_a_build_is_cancelled_while_it_runs_and_can_be_asked_for_again(
+def test_a_running_build_is_cancelled_and_can_be_requested_again(
     video: Video, annotator: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import ml.mosaic as engine
 
-    asked = mosaic_create(video=video, user=annotator)
-    assert asked.job is not None
+    requested = mosaic_create(video=video, user=annotator)
+    assert requested.job is not None
     build = engine.build_mosaic
 
     def build_slowly(*args: Any, progress: Any, **kwargs: Any) -> Any:
-        Job.objects.filter(pk=asked.job.pk).update(cancel_requested=True)  # type: ignore[union-attr]
+        Job.objects.filter(pk=requested.job.pk).update(cancel_requested=True)  # type: ignore[union-attr]
         return build(*args, progress=progress, **kwargs)
 
     monkeypatch.setattr(engine, "build_mosaic", build_slowly)
-    assert run_job(asked.job).state == "cancelled"
+    assert run_job(requested.job).state == "cancelled"
     mosaic = Mosaic.objects.get()
     assert (mosaic.state, mosaic.error_code) == ("failed", "cancelled")
     assert not MosaicFrame.objects.exists()
@@ -272,24 +268,24 @@ def test_a_build_is_cancelled_while_it_runs_and_can_be_asked_for_again(
     again = mosaic_create(video=video, user=annotator)
     assert (again.is_new, again.mosaic.pk) == (True, mosaic.pk)
     assert again.job is not None
-    assert again.job.pk != asked.job.pk
+    assert again.job.pk != requested.job.pk
 
 
 def test_a_waiting_build_is_cancelled_at_once(video: Video, annotator: User) -> None:
-    asked = mosaic_create(video=video, user=annotator)
-    assert asked.job is not None
-    job_cancel(job=asked.job, user=annotator)
+    requested = mosaic_create(video=video, user=annotator)
+    assert requested.job is not None
+    job_cancel(job=requested.job, user=annotator)
     mosaic = Mosaic.objects.get()
     assert (mosaic.state, mosaic.error_code) == ("failed", "cancelled")
-    retried = run_job(job_retry(job=Job.objects.get(pk=asked.job.pk), user=annotator))
+    retried = run_job(job_retry(job=Job.objects.get(pk=requested.job.pk), user=annotator))
     mosaic.refresh_from_db()
     assert (retried.state, mosaic.state, mosaic.error_code) == ("succeeded", "ready", "")
 
 
 def test_a_mosaic_deleted_before_its_job_ran_fails_clearly(video: Video, annotator: User) -> None:
-    asked = mosaic_create(video=video, user=annotator)
+    requested = mosaic_create(video=video, user=annotator)
     Mosaic.objects.all().delete()
-    job = run_job(asked.job)
+    job = run_job(requested.job)
     assert (job.state, job.error_code) == ("failed", "gone")
 
 
@@ -301,8 +297,8 @@ def test_a_missing_file_fails_clearly(video: Video, annotator: User) -> None:
 
 
 def test_the_portals_choices_are_the_engines() -> None:
-    from ml.keypoints import MODEL_NAMES
-    from ml.mosaic import MosaicConfig
+    from ml.keypoints.verification.estimation import MODEL_NAMES
+    from ml.mosaic.config import MosaicConfig
 
     fields = {field.name: field.default for field in dataclasses.fields(MosaicConfig)}
     assert (fields["step"], fields["motion_model"]) == (1, "auto")

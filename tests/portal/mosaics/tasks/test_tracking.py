@@ -9,12 +9,12 @@ import pytest
 from rest_framework.test import APIClient
 
 from portal.annotations.models import Roi
-from portal.annotations.services import roi_create, roi_delete, roi_update
+from portal.annotations.services.rois import roi_create, roi_delete, roi_update
 from portal.archive.models import Video
 from portal.core.errors import ConflictError, ForbiddenError, InvalidInputError, StaleVersionError
 from portal.jobs.models import Job
 from portal.labs.models import User
-from portal.mosaics.services import roi_track
+from portal.mosaics.services.tracking import roi_track
 from tests.portal.archive.support import run_job
 
 pytestmark = pytest.mark.django_db
@@ -52,7 +52,7 @@ def test_an_outline_is_followed_both_ways_as_one_version_each(roi: Roi, annotato
     assert roi.version == 3
 
 
-def test_following_again_replaces_what_was_followed_and_keeps_what_the_hand_set(
+def test_tracking_again_replaces_tracked_outlines_and_preserves_manual_ones(
     roi: Roi, annotator: User
 ) -> None:
     by_hand = {"index": 8, "geometry": roi.geometry}
@@ -66,7 +66,7 @@ def test_following_again_replaces_what_was_followed_and_keeps_what_the_hand_set(
     assert [key for key in roi.track if key["by"] == "tracking"] == tracked
 
 
-def test_what_was_changed_meanwhile_is_not_written_over(roi: Roi, annotator: User) -> None:
+def test_a_concurrent_change_is_not_overwritten(roi: Roi, annotator: User) -> None:
     job = roi_track(roi=roi, user=annotator, expected_version=1)
     roi_update(roi=roi, user=annotator, expected_version=1, changes={"name": "mine"})
     assert run_job(job).error_code == "changed"
@@ -80,12 +80,12 @@ def test_a_deleted_roi_ends_the_job_in_words(roi: Roi, annotator: User) -> None:
     assert run_job(job).error_code == "gone"
 
 
-def test_who_may_and_what_may_be_followed(roi: Roi, annotator: User, viewer: User) -> None:
+def test_permissions_and_valid_targets_of_tracking(roi: Roi, annotator: User, viewer: User) -> None:
     with pytest.raises(ForbiddenError):
         roi_track(roi=roi, user=viewer, expected_version=1)
     with pytest.raises(StaleVersionError):
         roi_track(roi=roi, user=annotator, expected_version=9)
-    with pytest.raises(InvalidInputError, match="no key frame"):
+    with pytest.raises(InvalidInputError, match="key frame"):
         roi_track(roi=roi, user=annotator, expected_version=1, from_index=7)
     roi_update(roi=roi, user=annotator, expected_version=1, changes={"is_locked": True})
     with pytest.raises(ConflictError):

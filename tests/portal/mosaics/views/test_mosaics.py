@@ -12,7 +12,7 @@ from portal.jobs.models import Job
 from portal.labs.models import Lab, User
 from portal.mosaics.build_cache import build_cache_preview
 from portal.mosaics.models import Mosaic, MosaicComponent
-from portal.mosaics.services import mosaic_create
+from portal.mosaics.services.mosaics import mosaic_create
 from portal.mosaics.views.mosaics import STEPS
 
 
@@ -33,7 +33,40 @@ def test_a_built_mosaic_shows_size_counts_reasons_and_the_strip(
     assert reverse("archive:viewer", args=[built.canvas_id]) in text
 
 
-def test_building_goes_to_a_page_that_asks_again(page: Client, ready_video: Video) -> None:
+def test_list_shows_mosaics_of_all_cases_with_filters(page: Client, built: Mosaic) -> None:
+    listed = reverse("mosaics:mosaic_list")
+    accession = built.case.accession
+    for query, count in (
+        ({}, 1),
+        ({"q": accession}, 1),
+        ({"q": f"{accession} {built.name}"}, 1),
+        ({"q": "elsewhere"}, 0),
+        ({"state": "failed"}, 0),
+        ({"state": "ready"}, 1),
+        ({"state": "unknown"}, 1),
+        ({"page": "9"}, 1),
+    ):
+        text = page.get(listed, query).content.decode()
+        assert (text.count(detail(built)) > 0) == count, query
+        assert ("Nothing matches" in text) == (not count), query
+
+
+def test_list_without_mosaics_leads_to_videos(page: Client) -> None:
+    text = page.get(reverse("mosaics:mosaic_list")).content.decode()
+    assert "No mosaics yet" in text
+    assert reverse("archive:case_list") + "?kind=video" in text
+
+
+def test_list_shows_progress_during_a_build(
+    page: Client, ready_video: Video, annotator: User
+) -> None:
+    mosaic_create(video=ready_video, user=annotator)
+    text = page.get(reverse("mosaics:mosaic_list")).content.decode()
+    assert "Being built" in text
+    assert 'role="progressbar"' in text or "<progress" in text
+
+
+def test_building_redirects_to_a_polling_page(page: Client, ready_video: Video) -> None:
     answer = page.post(reverse("mosaics:mosaic_create", args=[ready_video.pk]))
     mosaic = Mosaic.objects.get()
     assert (answer.status_code, answer["Location"]) == (302, detail(mosaic))
@@ -45,7 +78,7 @@ def test_building_goes_to_a_page_that_asks_again(page: Client, ready_video: Vide
     assert 'id="mosaic"' in component
 
 
-def test_a_failed_one_says_why_and_can_be_tried_again(page: Client, built: Mosaic) -> None:
+def test_a_failed_build_shows_its_reason_and_can_be_retried(page: Client, built: Mosaic) -> None:
     Mosaic.objects.update(state="failed", error_code="mosaic-failed", error_message="No two.")
     text = page.get(detail(built)).content.decode()
     assert "No two." in text
@@ -61,7 +94,7 @@ def test_other_configurations_come_through_the_form(page: Client, ready_video: V
     assert page.post(path, {"step": "many"}).status_code == 400
 
 
-def test_the_mosaics_of_a_video_stand_beside_a_form_with_an_estimate(
+def test_the_mosaics_of_a_video_are_next_to_a_form_with_an_estimate(
     page: Client, video: Video, annotator: User
 ) -> None:
     path = reverse("mosaics:video_mosaics", args=[video.pk])
@@ -99,7 +132,7 @@ def test_a_mosaic_of_a_span_leads_to_a_longer_one(
     assert text.context["steps"] == list(STEPS)  # no build takes every 0th frame
 
 
-def test_a_stopped_build_says_that_it_goes_on(
+def test_a_stopped_build_shows_that_it_resumes(
     page: Client, ready_video: Video, annotator: User
 ) -> None:
     mosaic = mosaic_create(
@@ -118,9 +151,9 @@ def test_a_stopped_build_says_that_it_goes_on(
 def test_stages_are_shown_as_done_now_and_next(
     page: Client, ready_video: Video, annotator: User
 ) -> None:
-    asked = mosaic_create(video=ready_video, user=annotator)
+    requested = mosaic_create(video=ready_video, user=annotator)
     Job.objects.update(state="running", phase="register")
-    text = page.get(detail(asked.mosaic)).content.decode()
+    text = page.get(detail(requested.mosaic)).content.decode()
     assert '<li data-state="done">Survey frames</li>' in text
     assert '<li data-state="now" aria-current="step">Register</li>' in text
 
@@ -131,7 +164,7 @@ def test_the_case_shows_mosaics_and_the_button(
     case = reverse("archive:case_detail", args=[ready_video.case_id])
     text = page.get(case).content.decode()
     assert "Build mosaic" in text
-    assert "Mosaics" not in text
+    assert "mosaics-heading" not in text
     mosaic = mosaic_create(video=ready_video, user=annotator).mosaic
     text = page.get(case).content.decode()
     assert reverse("mosaics:mosaic_create", args=[ready_video.pk]) not in text
@@ -167,7 +200,7 @@ def test_viewers_see_and_do_not_build(client: Client, viewer: User, ready_video:
     assert client.post(path).status_code == 403
 
 
-def test_strangers_and_the_anonymous_get_nothing(
+def test_other_labs_and_anonymous_get_nothing(
     client: Client, stranger: User, built: Mosaic
 ) -> None:
     create = reverse("mosaics:mosaic_create", args=[built.video_id])
@@ -179,24 +212,26 @@ def test_strangers_and_the_anonymous_get_nothing(
     assert client.get(create).status_code == 405
     listed = reverse("mosaics:video_mosaics", args=[built.video_id])
     assert client.get(listed).status_code == 404
+    text = client.get(reverse("mosaics:mosaic_list")).content.decode()
+    assert detail(built) not in text
 
 
-def test_pages_ask_as_often_for_many_parts_and_mosaics_as_for_one(
+def test_pages_need_equal_queries_for_many_parts_and_mosaics(
     page: Client, built: Mosaic, annotator: User
 ) -> None:
     listed = reverse("mosaics:video_mosaics", args=[built.video_id])
     Video.objects.update(state="preparing")  # its estimate reads a file that is not here
 
-    def asked() -> list[int]:
+    def query_counts() -> list[int]:
         counts = []
-        for path in (detail(built), listed):
+        for path in (detail(built), listed, reverse("mosaics:mosaic_list")):
             with CaptureQueriesContext(connection) as queries:
                 assert page.get(path).status_code == 200
             counts.append(len(queries))
         return counts
 
-    asked()  # the first opening of a page is noted in the audit log
-    before = asked()
+    query_counts()  # the first opening of a page is noted in the audit log
+    before = query_counts()
     first = Canvas.objects.get(pk=built.canvas_id)
 
     def copy() -> Canvas:
@@ -214,19 +249,25 @@ def test_pages_ask_as_often_for_many_parts_and_mosaics_as_for_one(
             state="ready",
             config_hash=str(index),
         )
-    assert asked() == before
+    assert query_counts() == before
 
 
-def test_the_case_asks_as_often_for_many_videos_as_for_two(
+def test_the_case_needs_equal_queries_for_many_videos(
     page: Client, lab: Lab, ready_video: Video, annotator: User
 ) -> None:
-    """What mosaics add to the page; the archive's own questions grow not either."""
+    """The number of queries, of mosaics and of the archive, does not grow."""
 
     def add(number: int) -> None:
         for index in range(number):
             fields = {"lab": lab, "case": ready_video.case, "name": f"{number}-{index}"}
             canvas = Canvas.objects.create(
-                **fields, kind="video", width_px=9, height_px=9, pixels_path="-", content_hash="v"
+                **fields,
+                kind="video",
+                modality="endoscopy",
+                width_px=9,
+                height_px=9,
+                pixels_path="-",
+                content_hash="v",
             )
             asset = Asset.objects.create(
                 lab=lab, sha256=f"{number}-{index}", size_bytes=1, media_type="v"
@@ -235,12 +276,12 @@ def test_the_case_asks_as_often_for_many_videos_as_for_two(
             if index % 2:
                 mosaic_create(video=video, user=annotator)
 
-    def asked() -> int:
+    def query_counts() -> int:
         with CaptureQueriesContext(connection) as queries:
             page.get(reverse("archive:case_detail", args=[ready_video.case_id]))
         return len(queries)
 
     add(2)
-    before = asked()
+    before = query_counts()
     add(10)
-    assert asked() == before
+    assert query_counts() == before

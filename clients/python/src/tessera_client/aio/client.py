@@ -1,4 +1,4 @@
-"""The client: one class for everything that a program can do with a portal."""
+"""The client of a portal."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from typing import Any
 
 import httpx2 as httpx
 
-from tessera_client import asking
+from tessera_client import request_rules
 from tessera_client.aio.events import Events
 from tessera_client.aio.rois import Rois
 from tessera_client.aio.uploads import Uploads
-from tessera_client.answers import Learning, RegionMap, Report, Similar
+from tessera_client.concurrency import a_call, a_sleep
+from tessera_client.errors import ConflictError, InvalidError, JobError
 from tessera_client.files import LocalFile, Progress, transfer_key
-from tessera_client.problems import ConflictError, InvalidError, JobError
-from tessera_client.reading import made
-from tessera_client.things import (
+from tessera_client.models import (
     Canvas,
     Case,
     Job,
@@ -29,28 +28,29 @@ from tessera_client.things import (
     Video,
     id_of,
 )
-from tessera_client.waiting import a_call, a_sleep
+from tessera_client.parsing import parse
+from tessera_client.results import Learning, RegionMap, Report, Similar
 
 OnJob = Callable[[Job], None]
 
 
 class AsyncClient(Uploads, Rois, Events):
-    """A portal, seen with one API token.
+    """Client of a portal with one API token.
 
     Args:
         url: of the portal, ``https://tessera.example.org``. token: from the page *API tokens*.
         timeout_s: of each step of a request: connecting, sending, waiting for an answer.
-        transfers: file in which unfinished uploads are kept; by default in the cache folder.
+        transfers: file with the unfinished uploads; by default in the cache folder.
         transport: an httpx transport, for tests and special networks.
     Raises:
-        TesseraError: by every method, as one of the classes in ``problems``.
+        TesseraError: by every method, as one of the classes in ``errors``.
     """
 
     # Labs, cases, labels
 
     async def memberships(self) -> tuple[Membership, ...]:
         """The labs that the token gives access to, and your role in each."""
-        return tuple(made(Membership, one) for one in (await self.get("me/"))["memberships"])
+        return tuple(parse(Membership, one) for one in (await self.get("me/"))["memberships"])
 
     def cases(self, **filters: Any) -> AsyncIterator[Case]:
         """Cases, newest first; filters are ``organ``, ``diagnosis``, ``q`` and so on."""
@@ -62,16 +62,16 @@ class AsyncClient(Uploads, Rois, Events):
 
     async def create_case(self, accession: str, **fields: Any) -> Case:
         """Create a case; fields are ``lab`` (if you are in several), ``patient_key`` and so on."""
-        said = {"accession": accession, **fields}
-        return made(Case, (await self.ask("POST", "cases/", json=said)).json())
+        data = {"accession": accession, **fields}
+        return parse(Case, (await self.request("POST", "cases/", json=data)).json())
 
     async def export_case(
         self, case: Case | str, path: str | Path, *, on_job: OnJob | None = None
     ) -> Path:
-        """Write a whole case of your lab to a zip, as an RO-Crate; managers only."""
-        where = f"cases/{id_of(case)}/export/"
-        await self.wait((await self.ask("POST", where)).json()["id"], on_job)
-        return await self._download(where, path, {})
+        """Write a case of your lab to a zip, as an RO-Crate; managers only."""
+        address = f"cases/{id_of(case)}/export/"
+        await self.wait((await self.request("POST", address)).json()["id"], on_job)
+        return await self._download(address, path, {})
 
     async def import_case(
         self,
@@ -81,7 +81,7 @@ class AsyncClient(Uploads, Rois, Events):
         progress: Progress | bool = False,
         on_job: OnJob | None = None,
     ) -> Case:
-        """Import a whole case that was exported, with the ids it had; managers only.
+        """Import an exported case with its ids; managers only.
 
         The file is sent in pieces, as by ``upload``. If this process ends before it is done, or
         the import is refused, the same call continues where it stopped. The images of the case are
@@ -95,14 +95,14 @@ class AsyncClient(Uploads, Rois, Events):
         """
         file = await a_call(LocalFile.of, path)
         if lab is None:
-            mine = await self.memberships()
-            if len(mine) != 1:
+            memberships = await self.memberships()
+            if len(memberships) != 1:
                 raise InvalidError("Name the lab by its id: the token is for several.", code="lab")
-            lab = mine[0].lab.id
+            lab = memberships[0].lab.id
         key = transfer_key(self.url, lab, file)
-        address = await self._sent(key, file, {"lab": lab}, progress)
+        address = await self._send_file(key, file, {"lab": lab}, progress)
         if (await self._one(Upload, address)).case is None:
-            await self.wait((await self.ask("POST", f"{address}import/")).json()["id"], on_job)
+            await self.wait((await self.request("POST", f"{address}import/")).json()["id"], on_job)
         case = (await self._one(Upload, address)).case
         self._transfers.put(key, None)
         return await self.case(str(case))
@@ -113,8 +113,8 @@ class AsyncClient(Uploads, Rois, Events):
 
     async def create_label(self, name: str, **fields: Any) -> Label:
         """Create a label; managers only."""
-        return made(
-            Label, (await self.ask("POST", "labels/", json={"name": name, **fields})).json()
+        return parse(
+            Label, (await self.request("POST", "labels/", json={"name": name, **fields})).json()
         )
 
     # Slides, videos, canvases
@@ -141,16 +141,18 @@ class AsyncClient(Uploads, Rois, Events):
 
     async def tile(self, canvas: Canvas | str, z: int, x: int, y: int) -> bytes:
         """A JPEG tile; z 0 is the coarsest level."""
-        return (await self.ask("GET", f"canvases/{id_of(canvas)}/tiles/{z}/{x}/{y}.jpg")).content
+        return (
+            await self.request("GET", f"canvases/{id_of(canvas)}/tiles/{z}/{x}/{y}.jpg")
+        ).content
 
     async def thumbnail(self, canvas: Canvas | str) -> bytes:
         """A small JPEG of a canvas."""
-        return (await self.ask("GET", f"canvases/{id_of(canvas)}/thumbnail.jpg")).content
+        return (await self.request("GET", f"canvases/{id_of(canvas)}/thumbnail.jpg")).content
 
     # Jobs
 
     async def job(self, job: Job | str) -> Job:
-        """A job as it is now."""
+        """One job by its id, in its current state."""
         return await self._one(Job, f"jobs/{id_of(job)}/")
 
     async def wait(self, job: Job | str, on_job: OnJob | None = None) -> Job:
@@ -159,19 +161,19 @@ class AsyncClient(Uploads, Rois, Events):
         Raises:
             JobError: it failed or was cancelled.
         """
-        pause = asking.POLL_S
+        pause = request_rules.POLL_S
         while not (found := await self.job(job)).is_over:
             if on_job:
                 on_job(found)
             await a_sleep(pause)
-            pause = min(pause * asking.POLL_GROWTH, asking.SLOWEST_POLL_S)
+            pause = min(pause * request_rules.POLL_GROWTH, request_rules.SLOWEST_POLL_S)
         if on_job:
             on_job(found)
         if found.state != "succeeded":
-            why = found.error or {}
+            failure = found.error or {}
             raise JobError(
-                why.get("message") or f"{found.title}: {found.state}",
-                code=why.get("code", found.state),
+                failure.get("message") or f"{found.title}: {found.state}",
+                code=failure.get("code", found.state),
             )
         return found
 
@@ -194,24 +196,24 @@ class AsyncClient(Uploads, Rois, Events):
             filters: ``organ``, ``label``, ``review_state`` and so on.
             options: ``by_case``, ``facets``, ``exclude_same_patient``, ``diffuse`` and so on.
         """
-        said: dict[str, Any] = {"roi": id_of(roi), "k": k, **options}
+        data: dict[str, Any] = {"roi": id_of(roi), "k": k, **options}
         if filters:
-            said["filters"] = dict(filters)
+            data["filters"] = dict(filters)
         for name, examples in (("liked", liked), ("unliked", unliked)):
             if examples:
-                said[name] = [id_of(one) for one in examples]
-        for _ in range(asking.TRIES):
-            answer = await self.ask("POST", "search/", json=said)
+                data[name] = [id_of(one) for one in examples]
+        for _ in range(request_rules.MAX_ATTEMPTS):
+            answer = await self.request("POST", "search/", json=data)
             if answer.status_code != httpx.codes.ACCEPTED:
-                return made(Similar, answer.json())
+                return parse(Similar, answer.json())
             await self.wait(answer.json()["job"]["id"])
         raise ConflictError("The ROI changes faster than it can be embedded.")
 
-    async def why(self, roi: Roi | str, other: Roi | str) -> Any:
-        """Why a search with ``roi`` finds ``other``, as the API answers; waits for the answer."""
+    async def explain(self, roi: Roi | str, other: Roi | str) -> Any:
+        """Explain why a search with ``roi`` finds ``other``; waits for the API's answer."""
         path = f"rois/{id_of(roi)}/similar/{id_of(other)}/"
-        for _ in range(asking.TRIES):
-            answer = await self.ask("GET", path)
+        for _ in range(request_rules.MAX_ATTEMPTS):
+            answer = await self.request("GET", path)
             if answer.status_code != httpx.codes.ACCEPTED:
                 return answer.json()
             await self.wait(answer.json()["job"]["id"])
@@ -224,16 +226,16 @@ class AsyncClient(Uploads, Rois, Events):
         return self._all(Report, "reports/", filters)
 
     async def create_report(self, roi: Roi | str, **options: Any) -> Report:
-        """Search with an ROI and keep the answer; waits until the ROI is embedded.
+        """Search with an ROI and save the answer; waits until the ROI is embedded.
 
         Args:
             options: those of ``search``, ``filters`` among them.
         """
-        said = {"roi": id_of(roi), **options}
-        for _ in range(asking.TRIES):
-            answer = await self.ask("POST", "reports/", json=said)
+        data = {"roi": id_of(roi), **options}
+        for _ in range(request_rules.MAX_ATTEMPTS):
+            answer = await self.request("POST", "reports/", json=data)
             if answer.status_code != httpx.codes.ACCEPTED:
-                return made(Report, answer.json())
+                return parse(Report, answer.json())
             await self.wait(answer.json()["job"]["id"])
         raise ConflictError("The ROI changes faster than it can be embedded.")
 
@@ -243,16 +245,16 @@ class AsyncClient(Uploads, Rois, Events):
 
     async def delete_report(self, report: Report | str) -> None:
         """Delete a report."""
-        await self.ask("DELETE", f"reports/{id_of(report)}/")
+        await self.request("DELETE", f"reports/{id_of(report)}/")
 
     # Maps of all regions
 
     async def draw_map(
         self, lab: str | None = None, kind: str = "histology", on_job: OnJob | None = None
     ) -> RegionMap:
-        """Make a map of all regions of a lab by similarity, and wait for it."""
-        said = {"kind": kind} | ({"lab": lab} if lab else {})
-        job = (await self.ask("POST", "maps/", json=said)).json()
+        """Compute a map of all regions of a lab by similarity, and wait for it."""
+        data = {"kind": kind} | ({"lab": lab} if lab else {})
+        job = (await self.request("POST", "maps/", json=data)).json()
         await self.wait(job["id"], on_job)
         done = await self.get(f"jobs/{job['id']}/")
         return await self._one(RegionMap, f"maps/{done['result']['map']}/")
@@ -274,21 +276,21 @@ class AsyncClient(Uploads, Rois, Events):
             fields: ``lab`` (an id, if you manage several), ``kind``, ``method`` (``metric`` or
                 ``encoder``), and for an encoder the largest ``steps`` and ``hours``.
         """
-        accepted = (await self.ask("POST", "learnings/", json=fields)).json()
+        accepted = (await self.request("POST", "learnings/", json=fields)).json()
         if accepted["job"]:
             await self.wait(accepted["job"], on_job)
         return await self._one(Learning, f"learnings/{accepted['id']}/")
 
     async def promote(self, learning: Learning | str, *, on_job: OnJob | None = None) -> Learning:
-        """Use what was learned for the lab's searches, and wait until they do."""
-        where = f"learnings/{id_of(learning)}/"
-        await self.wait((await self.ask("POST", f"{where}promote/")).json()["id"], on_job)
-        return await self._one(Learning, where)
+        """Use the learned metric or encoder for the lab's searches, and wait until it is in use."""
+        path = f"learnings/{id_of(learning)}/"
+        await self.wait((await self.request("POST", f"{path}promote/")).json()["id"], on_job)
+        return await self._one(Learning, path)
 
     async def roll_back(self, learning: Learning | str) -> Learning:
-        """Return the lab's searches to what they used before."""
-        answer = await self.ask("POST", f"learnings/{id_of(learning)}/roll-back/")
-        return made(Learning, answer.json())
+        """Return the lab's searches to the metric and encoder used before."""
+        answer = await self.request("POST", f"learnings/{id_of(learning)}/roll-back/")
+        return parse(Learning, answer.json())
 
     # Mosaics
 
@@ -308,8 +310,8 @@ class AsyncClient(Uploads, Rois, Events):
         Args:
             config: ``start_s``, ``end_s``, ``step``, ``motion_model``; each may be left out.
         """
-        said = {"video": id_of(video), "config": config}
-        accepted = (await self.ask("POST", "mosaics/", json=said)).json()
+        data = {"video": id_of(video), "config": config}
+        accepted = (await self.request("POST", "mosaics/", json=data)).json()
         if accepted["job"]:
             await self.wait(accepted["job"]["id"], on_job)
         return await self.mosaic(accepted["id"])

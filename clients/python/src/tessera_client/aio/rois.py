@@ -8,12 +8,12 @@ from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import Any
 
-from tessera_client import asking
+from tessera_client import request_rules
 from tessera_client.aio.requests import Requests
-from tessera_client.reading import made
+from tessera_client.concurrency import a_call
+from tessera_client.models import Canvas, Roi, ThreadEntry, id_of
+from tessera_client.parsing import parse
 from tessera_client.shapes import geojson_of
-from tessera_client.things import Canvas, Roi, ThreadEntry, id_of
-from tessera_client.waiting import a_call
 
 
 class Rois(Requests):
@@ -21,8 +21,8 @@ class Rois(Requests):
 
     def rois(self, canvas: Canvas | str, **filters: Any) -> AsyncIterator[Roi]:
         """ROIs of a canvas; filters are ``label``, ``review_state``, ``frame_pts`` and so on."""
-        known = {"canvas": id_of(canvas), "page_size": asking.ROIS_A_REQUEST, **filters}
-        return self._all(Roi, "rois/", known)
+        params = {"canvas": id_of(canvas), "page_size": request_rules.ROIS_A_REQUEST, **filters}
+        return self._all(Roi, "rois/", params)
 
     async def roi(self, roi: Roi | str) -> Roi:
         """One ROI by its id."""
@@ -35,13 +35,13 @@ class Rois(Requests):
             outline: see ``shapes.geojson_of``.
             fields: ``label`` (an id), ``name``, ``properties``, ``frame`` (``{"index": 12}``).
         """
-        said = {
+        data = {
             "id": str(uuid.uuid4()),
             "canvas": id_of(canvas),
             "geometry": geojson_of(outline),
             **fields,
         }
-        return made(Roi, await self._write("POST", "rois/", said))
+        return parse(Roi, await self._write("POST", "rois/", data))
 
     async def create_rois(
         self, canvas: Canvas | str, outlines: Iterable[Any], **fields: Any
@@ -51,14 +51,14 @@ class Rois(Requests):
             {"do": "create", "id": str(uuid.uuid4()), "geometry": geojson_of(one), **fields}
             for one in outlines
         ]
-        made_now: list[Roi] = []
-        for start in range(0, len(new), asking.ROIS_A_REQUEST):
-            changes = new[start : start + asking.ROIS_A_REQUEST]
-            said = await self._write(
+        created: list[Roi] = []
+        for start in range(0, len(new), request_rules.ROIS_A_REQUEST):
+            changes = new[start : start + request_rules.ROIS_A_REQUEST]
+            data = await self._write(
                 "POST", "rois/bulk/", {"canvas": id_of(canvas), "changes": changes}
             )
-            made_now += [made(Roi, row) for row in said["rois"]]
-        return made_now
+            created += [parse(Roi, row) for row in data["rois"]]
+        return created
 
     async def change_roi(self, roi: Roi, **fields: Any) -> Roi:
         """Change ``outline``, ``label``, ``name``, ``properties`` and so on.
@@ -68,16 +68,18 @@ class Rois(Requests):
         """
         if "outline" in fields:
             fields["geometry"] = geojson_of(fields.pop("outline"))
-        said = await self._write("PATCH", f"rois/{roi.id}/", fields, asking.etag(roi.version))
-        return made(Roi, said)
+        data = await self._write(
+            "PATCH", f"rois/{roi.id}/", fields, request_rules.if_match(roi.version)
+        )
+        return parse(Roi, data)
 
     async def delete_roi(self, roi: Roi) -> None:
-        """Move an ROI into the bin.
+        """Move an ROI into the trash.
 
         Raises:
             ConflictError: somebody changed it since ``roi`` was read.
         """
-        await self._write("DELETE", f"rois/{roi.id}/", None, asking.etag(roi.version))
+        await self._write("DELETE", f"rois/{roi.id}/", None, request_rules.if_match(roi.version))
 
     def thread(self, roi: Roi | str) -> AsyncIterator[ThreadEntry]:
         """Steps of its review and comments on it, oldest first."""
@@ -85,8 +87,8 @@ class Rois(Requests):
 
     async def comment(self, roi: Roi | str, text: str) -> ThreadEntry:
         """Comment on an ROI; returns the new entry of its thread."""
-        answer = await self.ask("POST", f"rois/{id_of(roi)}/thread/", json={"text": text})
-        return made(ThreadEntry, answer.json())
+        answer = await self.request("POST", f"rois/{id_of(roi)}/thread/", json={"text": text})
+        return parse(ThreadEntry, answer.json())
 
     async def import_rois(self, canvas: Canvas | str, path: str | Path, **options: Any) -> Any:
         """Import a file of GeoJSON, ASAP, COCO or CVAT; returns the report of the import.
@@ -96,7 +98,7 @@ class Rois(Requests):
         """
         if "labels" in options:
             options["labels"] = json_text.dumps(options["labels"])
-        answer = await self.ask(
+        answer = await self.request(
             "POST",
             f"canvases/{id_of(canvas)}/roi-file/",
             params=options,

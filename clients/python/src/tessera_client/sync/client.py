@@ -1,5 +1,5 @@
 # Written by unasync.py from aio/client.py: change that one.
-"""The client: one class for everything that a program can do with a portal."""
+"""The client of a portal."""
 
 from __future__ import annotations
 
@@ -9,15 +9,11 @@ from typing import Any
 
 import httpx2 as httpx
 
-from tessera_client import asking
-from tessera_client.answers import Learning, RegionMap, Report, Similar
+from tessera_client import request_rules
+from tessera_client.concurrency import call, sleep
+from tessera_client.errors import ConflictError, InvalidError, JobError
 from tessera_client.files import LocalFile, Progress, transfer_key
-from tessera_client.problems import ConflictError, InvalidError, JobError
-from tessera_client.reading import made
-from tessera_client.sync.events import Events
-from tessera_client.sync.rois import Rois
-from tessera_client.sync.uploads import Uploads
-from tessera_client.things import (
+from tessera_client.models import (
     Canvas,
     Case,
     Job,
@@ -30,28 +26,32 @@ from tessera_client.things import (
     Video,
     id_of,
 )
-from tessera_client.waiting import call, sleep
+from tessera_client.parsing import parse
+from tessera_client.results import Learning, RegionMap, Report, Similar
+from tessera_client.sync.events import Events
+from tessera_client.sync.rois import Rois
+from tessera_client.sync.uploads import Uploads
 
 OnJob = Callable[[Job], None]
 
 
 class Client(Uploads, Rois, Events):
-    """A portal, seen with one API token.
+    """Client of a portal with one API token.
 
     Args:
         url: of the portal, ``https://tessera.example.org``. token: from the page *API tokens*.
         timeout_s: of each step of a request: connecting, sending, waiting for an answer.
-        transfers: file in which unfinished uploads are kept; by default in the cache folder.
+        transfers: file with the unfinished uploads; by default in the cache folder.
         transport: an httpx transport, for tests and special networks.
     Raises:
-        TesseraError: by every method, as one of the classes in ``problems``.
+        TesseraError: by every method, as one of the classes in ``errors``.
     """
 
     # Labs, cases, labels
 
     def memberships(self) -> tuple[Membership, ...]:
         """The labs that the token gives access to, and your role in each."""
-        return tuple(made(Membership, one) for one in (self.get("me/"))["memberships"])
+        return tuple(parse(Membership, one) for one in (self.get("me/"))["memberships"])
 
     def cases(self, **filters: Any) -> Iterator[Case]:
         """Cases, newest first; filters are ``organ``, ``diagnosis``, ``q`` and so on."""
@@ -63,16 +63,16 @@ class Client(Uploads, Rois, Events):
 
     def create_case(self, accession: str, **fields: Any) -> Case:
         """Create a case; fields are ``lab`` (if you are in several), ``patient_key`` and so on."""
-        said = {"accession": accession, **fields}
-        return made(Case, (self.ask("POST", "cases/", json=said)).json())
+        data = {"accession": accession, **fields}
+        return parse(Case, (self.request("POST", "cases/", json=data)).json())
 
     def export_case(
         self, case: Case | str, path: str | Path, *, on_job: OnJob | None = None
     ) -> Path:
-        """Write a whole case of your lab to a zip, as an RO-Crate; managers only."""
-        where = f"cases/{id_of(case)}/export/"
-        self.wait((self.ask("POST", where)).json()["id"], on_job)
-        return self._download(where, path, {})
+        """Write a case of your lab to a zip, as an RO-Crate; managers only."""
+        address = f"cases/{id_of(case)}/export/"
+        self.wait((self.request("POST", address)).json()["id"], on_job)
+        return self._download(address, path, {})
 
     def import_case(
         self,
@@ -82,7 +82,7 @@ class Client(Uploads, Rois, Events):
         progress: Progress | bool = False,
         on_job: OnJob | None = None,
     ) -> Case:
-        """Import a whole case that was exported, with the ids it had; managers only.
+        """Import an exported case with its ids; managers only.
 
         The file is sent in pieces, as by ``upload``. If this process ends before it is done, or
         the import is refused, the same call continues where it stopped. The images of the case are
@@ -96,14 +96,14 @@ class Client(Uploads, Rois, Events):
         """
         file = call(LocalFile.of, path)
         if lab is None:
-            mine = self.memberships()
-            if len(mine) != 1:
+            memberships = self.memberships()
+            if len(memberships) != 1:
                 raise InvalidError("Name the lab by its id: the token is for several.", code="lab")
-            lab = mine[0].lab.id
+            lab = memberships[0].lab.id
         key = transfer_key(self.url, lab, file)
-        address = self._sent(key, file, {"lab": lab}, progress)
+        address = self._send_file(key, file, {"lab": lab}, progress)
         if (self._one(Upload, address)).case is None:
-            self.wait((self.ask("POST", f"{address}import/")).json()["id"], on_job)
+            self.wait((self.request("POST", f"{address}import/")).json()["id"], on_job)
         case = (self._one(Upload, address)).case
         self._transfers.put(key, None)
         return self.case(str(case))
@@ -114,7 +114,7 @@ class Client(Uploads, Rois, Events):
 
     def create_label(self, name: str, **fields: Any) -> Label:
         """Create a label; managers only."""
-        return made(Label, (self.ask("POST", "labels/", json={"name": name, **fields})).json())
+        return parse(Label, (self.request("POST", "labels/", json={"name": name, **fields})).json())
 
     # Slides, videos, canvases
 
@@ -140,16 +140,16 @@ class Client(Uploads, Rois, Events):
 
     def tile(self, canvas: Canvas | str, z: int, x: int, y: int) -> bytes:
         """A JPEG tile; z 0 is the coarsest level."""
-        return (self.ask("GET", f"canvases/{id_of(canvas)}/tiles/{z}/{x}/{y}.jpg")).content
+        return (self.request("GET", f"canvases/{id_of(canvas)}/tiles/{z}/{x}/{y}.jpg")).content
 
     def thumbnail(self, canvas: Canvas | str) -> bytes:
         """A small JPEG of a canvas."""
-        return (self.ask("GET", f"canvases/{id_of(canvas)}/thumbnail.jpg")).content
+        return (self.request("GET", f"canvases/{id_of(canvas)}/thumbnail.jpg")).content
 
     # Jobs
 
     def job(self, job: Job | str) -> Job:
-        """A job as it is now."""
+        """One job by its id, in its current state."""
         return self._one(Job, f"jobs/{id_of(job)}/")
 
     def wait(self, job: Job | str, on_job: OnJob | None = None) -> Job:
@@ -158,19 +158,19 @@ class Client(Uploads, Rois, Events):
         Raises:
             JobError: it failed or was cancelled.
         """
-        pause = asking.POLL_S
+        pause = request_rules.POLL_S
         while not (found := self.job(job)).is_over:
             if on_job:
                 on_job(found)
             sleep(pause)
-            pause = min(pause * asking.POLL_GROWTH, asking.SLOWEST_POLL_S)
+            pause = min(pause * request_rules.POLL_GROWTH, request_rules.SLOWEST_POLL_S)
         if on_job:
             on_job(found)
         if found.state != "succeeded":
-            why = found.error or {}
+            failure = found.error or {}
             raise JobError(
-                why.get("message") or f"{found.title}: {found.state}",
-                code=why.get("code", found.state),
+                failure.get("message") or f"{found.title}: {found.state}",
+                code=failure.get("code", found.state),
             )
         return found
 
@@ -193,24 +193,24 @@ class Client(Uploads, Rois, Events):
             filters: ``organ``, ``label``, ``review_state`` and so on.
             options: ``by_case``, ``facets``, ``exclude_same_patient``, ``diffuse`` and so on.
         """
-        said: dict[str, Any] = {"roi": id_of(roi), "k": k, **options}
+        data: dict[str, Any] = {"roi": id_of(roi), "k": k, **options}
         if filters:
-            said["filters"] = dict(filters)
+            data["filters"] = dict(filters)
         for name, examples in (("liked", liked), ("unliked", unliked)):
             if examples:
-                said[name] = [id_of(one) for one in examples]
-        for _ in range(asking.TRIES):
-            answer = self.ask("POST", "search/", json=said)
+                data[name] = [id_of(one) for one in examples]
+        for _ in range(request_rules.MAX_ATTEMPTS):
+            answer = self.request("POST", "search/", json=data)
             if answer.status_code != httpx.codes.ACCEPTED:
-                return made(Similar, answer.json())
+                return parse(Similar, answer.json())
             self.wait(answer.json()["job"]["id"])
         raise ConflictError("The ROI changes faster than it can be embedded.")
 
-    def why(self, roi: Roi | str, other: Roi | str) -> Any:
-        """Why a search with ``roi`` finds ``other``, as the API answers; waits for the answer."""
+    def explain(self, roi: Roi | str, other: Roi | str) -> Any:
+        """Explain why a search with ``roi`` finds ``other``; waits for the API's answer."""
         path = f"rois/{id_of(roi)}/similar/{id_of(other)}/"
-        for _ in range(asking.TRIES):
-            answer = self.ask("GET", path)
+        for _ in range(request_rules.MAX_ATTEMPTS):
+            answer = self.request("GET", path)
             if answer.status_code != httpx.codes.ACCEPTED:
                 return answer.json()
             self.wait(answer.json()["job"]["id"])
@@ -223,16 +223,16 @@ class Client(Uploads, Rois, Events):
         return self._all(Report, "reports/", filters)
 
     def create_report(self, roi: Roi | str, **options: Any) -> Report:
-        """Search with an ROI and keep the answer; waits until the ROI is embedded.
+        """Search with an ROI and save the answer; waits until the ROI is embedded.
 
         Args:
             options: those of ``search``, ``filters`` among them.
         """
-        said = {"roi": id_of(roi), **options}
-        for _ in range(asking.TRIES):
-            answer = self.ask("POST", "reports/", json=said)
+        data = {"roi": id_of(roi), **options}
+        for _ in range(request_rules.MAX_ATTEMPTS):
+            answer = self.request("POST", "reports/", json=data)
             if answer.status_code != httpx.codes.ACCEPTED:
-                return made(Report, answer.json())
+                return parse(Report, answer.json())
             self.wait(answer.json()["job"]["id"])
         raise ConflictError("The ROI changes faster than it can be embedded.")
 
@@ -242,16 +242,16 @@ class Client(Uploads, Rois, Events):
 
     def delete_report(self, report: Report | str) -> None:
         """Delete a report."""
-        self.ask("DELETE", f"reports/{id_of(report)}/")
+        self.request("DELETE", f"reports/{id_of(report)}/")
 
     # Maps of all regions
 
     def draw_map(
         self, lab: str | None = None, kind: str = "histology", on_job: OnJob | None = None
     ) -> RegionMap:
-        """Make a map of all regions of a lab by similarity, and wait for it."""
-        said = {"kind": kind} | ({"lab": lab} if lab else {})
-        job = (self.ask("POST", "maps/", json=said)).json()
+        """Compute a map of all regions of a lab by similarity, and wait for it."""
+        data = {"kind": kind} | ({"lab": lab} if lab else {})
+        job = (self.request("POST", "maps/", json=data)).json()
         self.wait(job["id"], on_job)
         done = self.get(f"jobs/{job['id']}/")
         return self._one(RegionMap, f"maps/{done['result']['map']}/")
@@ -273,21 +273,21 @@ class Client(Uploads, Rois, Events):
             fields: ``lab`` (an id, if you manage several), ``kind``, ``method`` (``metric`` or
                 ``encoder``), and for an encoder the largest ``steps`` and ``hours``.
         """
-        accepted = (self.ask("POST", "learnings/", json=fields)).json()
+        accepted = (self.request("POST", "learnings/", json=fields)).json()
         if accepted["job"]:
             self.wait(accepted["job"], on_job)
         return self._one(Learning, f"learnings/{accepted['id']}/")
 
     def promote(self, learning: Learning | str, *, on_job: OnJob | None = None) -> Learning:
-        """Use what was learned for the lab's searches, and wait until they do."""
-        where = f"learnings/{id_of(learning)}/"
-        self.wait((self.ask("POST", f"{where}promote/")).json()["id"], on_job)
-        return self._one(Learning, where)
+        """Use the learned metric or encoder for the lab's searches, and wait until it is in use."""
+        path = f"learnings/{id_of(learning)}/"
+        self.wait((self.request("POST", f"{path}promote/")).json()["id"], on_job)
+        return self._one(Learning, path)
 
     def roll_back(self, learning: Learning | str) -> Learning:
-        """Return the lab's searches to what they used before."""
-        answer = self.ask("POST", f"learnings/{id_of(learning)}/roll-back/")
-        return made(Learning, answer.json())
+        """Return the lab's searches to the metric and encoder used before."""
+        answer = self.request("POST", f"learnings/{id_of(learning)}/roll-back/")
+        return parse(Learning, answer.json())
 
     # Mosaics
 
@@ -307,8 +307,8 @@ class Client(Uploads, Rois, Events):
         Args:
             config: ``start_s``, ``end_s``, ``step``, ``motion_model``; each may be left out.
         """
-        said = {"video": id_of(video), "config": config}
-        accepted = (self.ask("POST", "mosaics/", json=said)).json()
+        data = {"video": id_of(video), "config": config}
+        accepted = (self.request("POST", "mosaics/", json=data)).json()
         if accepted["job"]:
             self.wait(accepted["job"]["id"], on_job)
         return self.mosaic(accepted["id"])

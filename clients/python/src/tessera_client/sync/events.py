@@ -1,20 +1,20 @@
 # Written by unasync.py from aio/events.py: change that one.
-"""Server-sent events: what happens in the portal."""
+"""Server-sent events of the portal."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tessera_client import asking
-from tessera_client.problems import BusyError, UnreachableError
-from tessera_client.streams import Happened, stream_read
+from tessera_client import request_rules
+from tessera_client.concurrency import sleep
+from tessera_client.errors import BusyError, UnreachableError
+from tessera_client.models import Canvas, id_of
+from tessera_client.streams import Event, parse_events
 from tessera_client.sync.requests import Requests
-from tessera_client.things import Canvas, id_of
-from tessera_client.waiting import sleep
 
 
 class Events(Requests):
-    """Listens to the portal's server-sent events."""
+    """Methods for the portal's server-sent events."""
 
     def events(
         self,
@@ -22,8 +22,8 @@ class Events(Requests):
         canvas: Canvas | str | None = None,
         after: str | None = None,
         once: bool = False,
-    ) -> Iterator[Happened]:
-        """Events in order, each once, without end; a portal that goes away is waited for.
+    ) -> Iterator[Event]:
+        """Yield events in order, each once, without end; waits while the portal is unavailable.
 
         Args:
             types: ``roi.saved``, ``job.ended`` and so on; by default all.
@@ -37,20 +37,20 @@ class Events(Requests):
         has_answered = False
         params = {"types": ",".join(types) or None, "canvas": id_of(canvas) if canvas else None}
         while True:
-            said = {"Accept": "text/event-stream"} | ({"Last-Event-ID": after} if after else {})
+            headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": after} if after else {})
             try:
-                answer = self.ask("GET", "events/", params=params, headers=said)
+                answer = self.request("GET", "events/", params=params, headers=headers)
             except (BusyError, UnreachableError):
                 if once or not has_answered:
                     raise
-                sleep(asking.LONGEST_PAUSE_S)
+                sleep(request_rules.LONGEST_PAUSE_S)
                 continue
             has_answered = True
-            stretch = stream_read(answer.text)
-            for event in stretch.events:
+            batch = parse_events(answer.text)
+            for event in batch.events:
                 after = event.id
                 yield event
-            after = stretch.last_id or after
-            if once and not stretch.events:
+            after = batch.last_id or after
+            if once and not batch.events:
                 return
-            sleep(stretch.retry_s)
+            sleep(batch.retry_s)

@@ -10,11 +10,11 @@ from typing import Any, Self, TypeVar
 
 import httpx2 as httpx
 
-from tessera_client import asking
+from tessera_client import request_rules
+from tessera_client.concurrency import call, sleep
+from tessera_client.errors import UnreachableError
 from tessera_client.files import Download, OpenTransfers
-from tessera_client.problems import UnreachableError
-from tessera_client.reading import made
-from tessera_client.waiting import call, sleep
+from tessera_client.parsing import parse
 
 T = TypeVar("T")
 
@@ -50,7 +50,7 @@ class Requests:
         """Close all connections."""
         self._http.close()
 
-    def ask(
+    def request(
         self,
         method: str,
         path: str,
@@ -61,45 +61,47 @@ class Requests:
         headers: Mapping[str, str] | None = None,
     ) -> httpx.Response:
         """Make any request below ``/api/v1/``. A POST takes effect once, even if sent again."""
-        sent = asking.named(method, headers or {})
-        known = {k: v for k, v in (params or {}).items() if v is not None}
+        sent = request_rules.request_headers(method, headers or {})
+        given = {k: v for k, v in (params or {}).items() if v is not None}
         request = self._http.build_request(
-            method, path, params=known, json=json, content=content, headers=sent
+            method, path, params=given, json=json, content=content, headers=sent
         )
-        return self._answered(request)
+        return self._send_with_retries(request)
 
-    def _answered(self, request: httpx.Request, into: Download | None = None) -> httpx.Response:
-        """Send a request until it is answered; the body goes into the download, if there is one."""
-        for tried in range(1, asking.TRIES + 1):
-            last = tried == asking.TRIES or not asking.is_repeatable(
+    def _send_with_retries(
+        self, request: httpx.Request, target: Download | None = None
+    ) -> httpx.Response:
+        """Send a request with retries; the body is written to the download, if there is one."""
+        for attempt in range(1, request_rules.MAX_ATTEMPTS + 1):
+            last = attempt == request_rules.MAX_ATTEMPTS or not request_rules.is_repeatable(
                 request.method, request.headers
             )
             try:
-                answer = self._carried(request, into)
+                answer = self._send_once(request, target)
             except httpx.TransportError as error:
                 if last:
                     raise UnreachableError(
                         f"{self.url}: {error or type(error).__name__}"
                     ) from error
-                sleep(asking.pause_s(tried))
+                sleep(request_rules.pause_s(attempt))
                 continue
             if answer.is_success:
                 return answer
-            if last or not asking.may_pass(answer):
-                raise asking.error_of(answer)
-            sleep(asking.pause_s(tried, answer))
+            if last or not request_rules.is_transient(answer):
+                raise request_rules.error_of(answer)
+            sleep(request_rules.pause_s(attempt, answer))
         raise AssertionError("the last try returns or raises")
 
-    def _carried(self, request: httpx.Request, into: Download | None) -> httpx.Response:
-        if into is None:
+    def _send_once(self, request: httpx.Request, target: Download | None) -> httpx.Response:
+        if target is None:
             return self._http.send(request)
         answer = self._http.send(request, stream=True)
         try:
             if not answer.is_success:
                 answer.read()
                 return answer
-            into.take_name(answer.headers.get("Content-Disposition", ""))
-            with into as file:
+            target.set_name(answer.headers.get("Content-Disposition", ""))
+            with target as file:
                 for chunk in answer.iter_bytes():
                     call(file.write, chunk)
         finally:
@@ -107,49 +109,51 @@ class Requests:
         return answer
 
     def get(self, path: str, **params: Any) -> Any:
-        """The JSON at an address below ``/api/v1/``."""
-        return (self.ask("GET", path, params=params)).json()
+        """Read the JSON at an address below ``/api/v1/``."""
+        return (self.request("GET", path, params=params)).json()
 
-    def read(self, path: str) -> asking.Seen:
+    def read(self, path: str) -> request_rules.VersionedObject:
         """Read an object to change it with ``change``: ``cases/<id>/`` and so on.
 
         Raises:
             TesseraError: the portal sent no ETag, so a change could overwrite another person's.
         """
-        return asking.seen_of(path, self.ask("GET", path))
+        return request_rules.versioned_object(path, self.request("GET", path))
 
-    def change(self, seen: asking.Seen, **fields: Any) -> asking.Seen:
+    def change(
+        self, item: request_rules.VersionedObject, **fields: Any
+    ) -> request_rules.VersionedObject:
         """Change an object that was read, unless somebody else has changed it since.
 
         Raises:
-            ConflictError: somebody has; ``said["current"]`` is the object as it is now.
+            ConflictError: somebody has; ``data["current"]`` is the object as it is now.
         """
-        headers = {"If-Match": seen.tag}
-        answer = self.ask("PATCH", seen.path, json=fields, headers=headers)
-        return asking.seen_of(seen.path, answer)
+        headers = {"If-Match": item.tag}
+        answer = self.request("PATCH", item.path, json=fields, headers=headers)
+        return request_rules.versioned_object(item.path, answer)
 
     def _one(self, kind: type[T], path: str) -> T:
-        return made(kind, self.get(path))
+        return parse(kind, self.get(path))
 
     def _all(self, kind: type[T], path: str, params: Mapping[str, Any]) -> Iterator[T]:
-        place: Mapping[str, str] = {}
+        cursor: Mapping[str, str] = {}
         while True:
-            said = self.get(path, **params, **place)
-            for row in said["results"]:
-                yield made(kind, row)
-            if not said["next"]:
+            page = self.get(path, **params, **cursor)
+            for row in page["results"]:
+                yield parse(kind, row)
+            if not page["next"]:
                 return
-            place = asking.place_of(said["next"])
+            cursor = request_rules.cursor_params(page["next"])
 
     def _write(
         self, method: str, path: str, json: Any, headers: Mapping[str, str] | None = None
     ) -> Any:
         """Write ROIs; takes effect once, however often it is sent."""
-        named = {"Idempotency-Key": str(uuid.uuid4()), **(headers or {})}
-        answer = self.ask(method, path, json=json, headers=named)
+        request_headers = {"Idempotency-Key": str(uuid.uuid4()), **(headers or {})}
+        answer = self.request(method, path, json=json, headers=request_headers)
         return answer.json() if answer.content else None
 
     def _download(self, address: str, path: str | Path, params: Mapping[str, Any]) -> Path:
         download = Download(path)
-        self._answered(self._http.build_request("GET", address, params=params), download)
+        self._send_with_retries(self._http.build_request("GET", address, params=params), download)
         return download.path

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from tessera_client import asking
-from tessera_client.reading import made
+from tessera_client import request_rules
+from tessera_client.concurrency import call
+from tessera_client.models import Canvas, Roi, ThreadEntry, id_of
+from tessera_client.parsing import parse
 from tessera_client.shapes import geojson_of
 from tessera_client.sync.requests import Requests
-from tessera_client.things import Canvas, Roi, ThreadEntry, id_of
-from tessera_client.waiting import call
 
 
 class Rois(Requests):
@@ -22,8 +22,8 @@ class Rois(Requests):
 
     def rois(self, canvas: Canvas | str, **filters: Any) -> Iterator[Roi]:
         """ROIs of a canvas; filters are ``label``, ``review_state``, ``frame_pts`` and so on."""
-        known = {"canvas": id_of(canvas), "page_size": asking.ROIS_A_REQUEST, **filters}
-        return self._all(Roi, "rois/", known)
+        params = {"canvas": id_of(canvas), "page_size": request_rules.ROIS_A_REQUEST, **filters}
+        return self._all(Roi, "rois/", params)
 
     def roi(self, roi: Roi | str) -> Roi:
         """One ROI by its id."""
@@ -36,13 +36,13 @@ class Rois(Requests):
             outline: see ``shapes.geojson_of``.
             fields: ``label`` (an id), ``name``, ``properties``, ``frame`` (``{"index": 12}``).
         """
-        said = {
+        data = {
             "id": str(uuid.uuid4()),
             "canvas": id_of(canvas),
             "geometry": geojson_of(outline),
             **fields,
         }
-        return made(Roi, self._write("POST", "rois/", said))
+        return parse(Roi, self._write("POST", "rois/", data))
 
     def create_rois(
         self, canvas: Canvas | str, outlines: Iterable[Any], **fields: Any
@@ -52,12 +52,12 @@ class Rois(Requests):
             {"do": "create", "id": str(uuid.uuid4()), "geometry": geojson_of(one), **fields}
             for one in outlines
         ]
-        made_now: list[Roi] = []
-        for start in range(0, len(new), asking.ROIS_A_REQUEST):
-            changes = new[start : start + asking.ROIS_A_REQUEST]
-            said = self._write("POST", "rois/bulk/", {"canvas": id_of(canvas), "changes": changes})
-            made_now += [made(Roi, row) for row in said["rois"]]
-        return made_now
+        created: list[Roi] = []
+        for start in range(0, len(new), request_rules.ROIS_A_REQUEST):
+            changes = new[start : start + request_rules.ROIS_A_REQUEST]
+            data = self._write("POST", "rois/bulk/", {"canvas": id_of(canvas), "changes": changes})
+            created += [parse(Roi, row) for row in data["rois"]]
+        return created
 
     def change_roi(self, roi: Roi, **fields: Any) -> Roi:
         """Change ``outline``, ``label``, ``name``, ``properties`` and so on.
@@ -67,16 +67,16 @@ class Rois(Requests):
         """
         if "outline" in fields:
             fields["geometry"] = geojson_of(fields.pop("outline"))
-        said = self._write("PATCH", f"rois/{roi.id}/", fields, asking.etag(roi.version))
-        return made(Roi, said)
+        data = self._write("PATCH", f"rois/{roi.id}/", fields, request_rules.if_match(roi.version))
+        return parse(Roi, data)
 
     def delete_roi(self, roi: Roi) -> None:
-        """Move an ROI into the bin.
+        """Move an ROI into the trash.
 
         Raises:
             ConflictError: somebody changed it since ``roi`` was read.
         """
-        self._write("DELETE", f"rois/{roi.id}/", None, asking.etag(roi.version))
+        self._write("DELETE", f"rois/{roi.id}/", None, request_rules.if_match(roi.version))
 
     def thread(self, roi: Roi | str) -> Iterator[ThreadEntry]:
         """Steps of its review and comments on it, oldest first."""
@@ -84,8 +84,8 @@ class Rois(Requests):
 
     def comment(self, roi: Roi | str, text: str) -> ThreadEntry:
         """Comment on an ROI; returns the new entry of its thread."""
-        answer = self.ask("POST", f"rois/{id_of(roi)}/thread/", json={"text": text})
-        return made(ThreadEntry, answer.json())
+        answer = self.request("POST", f"rois/{id_of(roi)}/thread/", json={"text": text})
+        return parse(ThreadEntry, answer.json())
 
     def import_rois(self, canvas: Canvas | str, path: str | Path, **options: Any) -> Any:
         """Import a file of GeoJSON, ASAP, COCO or CVAT; returns the report of the import.
@@ -95,7 +95,7 @@ class Rois(Requests):
         """
         if "labels" in options:
             options["labels"] = json_text.dumps(options["labels"])
-        answer = self.ask(
+        answer = self.request(
             "POST",
             f"canvases/{id_of(canvas)}/roi-file/",
             params=options,

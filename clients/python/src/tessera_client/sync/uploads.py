@@ -1,25 +1,25 @@
 # Written by unasync.py from aio/uploads.py: change that one.
-"""Uploads in pieces, by tus: what has arrived is never sent again, whichever side is killed."""
+"""Uploads in pieces, by tus: received bytes are never sent again, even after a crash."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
 
-from tessera_client import asking, files
+from tessera_client import files, request_rules
+from tessera_client.concurrency import call, sleep
+from tessera_client.errors import InvalidError, JobError, NotFoundError, TesseraError
 from tessera_client.files import (
     LocalFile,
     Progress,
-    Sent,
+    UploadSource,
     bar,
     checksum,
     metadata,
     transfer_key,
 )
-from tessera_client.problems import InvalidError, JobError, NotFoundError, TesseraError
+from tessera_client.models import Case, Slide, Upload, Video, id_of
 from tessera_client.sync.requests import Requests
-from tessera_client.things import Case, Slide, Upload, Video, id_of
-from tessera_client.waiting import call, sleep
 
 
 class Uploads(Requests):
@@ -46,73 +46,78 @@ class Uploads(Requests):
             progress: called with the bytes sent and the bytes in all; True draws a tqdm bar.
         Raises:
             InvalidError: the portal refused the file, or files of the slide are missing; ``code``
-                says why.
+                gives the reason.
             JobError: the file could not be prepared.
             OSError: the file cannot be read.
         """
         file = call(LocalFile.of, path)
         key = transfer_key(self.url, id_of(case), file)
-        said = {"case": id_of(case), "name": name, "sha256": file.sha256}
-        address = self._sent(key, file, said, progress)
-        item = self._stored(address)
+        fields = {"case": id_of(case), "name": name, "sha256": file.sha256}
+        address = self._send_file(key, file, fields, progress)
+        item = self._wait_until_ready(address)
         self._transfers.put(key, None)
         return item
 
-    def _sent(
-        self, key: str, file: Sent, said: Mapping[str, str], progress: Progress | bool
+    def _send_file(
+        self, key: str, file: UploadSource, fields: Mapping[str, str], progress: Progress | bool
     ) -> str:
-        """Send what has not arrived yet; returns the address of the transfer."""
+        """Send the remaining bytes; returns the address of the transfer."""
         shown = bar(file.path.name) if progress is True else progress or None
-        address, offset = self._transfer(key, file, said)
-        self._send(address, file, offset, shown)
+        address, offset = self._transfer(key, file, fields)
+        self._send_pieces(address, file, offset, shown)
         return address
 
-    def _transfer(self, key: str, file: Sent, said: Mapping[str, str]) -> tuple[str, int]:
-        """The address of a transfer, resumed or new, and the bytes that have arrived."""
+    def _transfer(self, key: str, file: UploadSource, fields: Mapping[str, str]) -> tuple[str, int]:
+        """Resume or start a transfer; returns its address and the number of received bytes."""
         known = self._transfers.get(key)
         if known:
             try:
                 return known, self._offset(known)
             except NotFoundError:
-                self._transfers.put(key, None)  # it stood still for too long
-        sent = metadata(filename=file.path.name, **said)
-        headers = {**asking.TUS, "Upload-Length": str(file.size), "Upload-Metadata": sent}
-        answer = self.ask("POST", "uploads/", headers=headers)
+                self._transfers.put(key, None)  # it was idle for too long
+        sent = metadata(filename=file.path.name, **fields)
+        headers = {**request_rules.TUS, "Upload-Length": str(file.size), "Upload-Metadata": sent}
+        answer = self.request("POST", "uploads/", headers=headers)
         address = answer.headers["Location"].partition("/api/v1/")[2]
         self._transfers.put(key, address)
         return address, int(answer.headers["Upload-Offset"])
 
     def _offset(self, address: str) -> int:
-        answer = self.ask("HEAD", address, headers=asking.TUS)
+        answer = self.request("HEAD", address, headers=request_rules.TUS)
         return int(answer.headers["Upload-Offset"])
 
-    def _send(self, address: str, file: Sent, offset: int, progress: Progress | None) -> None:
+    def _send_pieces(
+        self, address: str, file: UploadSource, offset: int, progress: Progress | None
+    ) -> None:
         failed = 0
         while offset < file.size:
             if progress:
                 progress(offset, file.size)
             piece = call(file.bytes_from, offset, files.PIECE_BYTES)
             headers = {
-                **asking.TUS,
+                **request_rules.TUS,
                 "Content-Type": "application/offset+octet-stream",
                 "Upload-Offset": str(offset),
                 "Upload-Checksum": checksum(piece),
             }
             try:
-                answer = self.ask("PATCH", address, content=piece, headers=headers)
+                answer = self.request("PATCH", address, content=piece, headers=headers)
                 offset, failed = int(answer.headers["Upload-Offset"]), 0
             except TesseraError as error:
                 failed += 1
-                passes = not error.status or error.status in {400, 409, 423, 460} | asking.TRY_AGAIN
-                if failed == asking.TRIES or not passes:
+                passes = (
+                    not error.status
+                    or error.status in {400, 409, 423, 460} | request_rules.RETRY_STATUSES
+                )
+                if failed == request_rules.MAX_ATTEMPTS or not passes:
                     raise
-                sleep(asking.pause_s(failed))
+                sleep(request_rules.pause_s(failed))
                 offset = self._offset(address)
         if progress:
             progress(file.size, file.size)
 
-    def _stored(self, address: str) -> Slide | Video:
-        pause = asking.POLL_S
+    def _wait_until_ready(self, address: str) -> Slide | Video:
+        pause = request_rules.POLL_S
         while True:
             upload = self._one(Upload, address)
             if upload.state in {"refused", "quarantined"}:
@@ -131,4 +136,4 @@ class Uploads(Requests):
                         code=item.error.code if item.error else "",
                     )
             sleep(pause)
-            pause = min(pause * asking.POLL_GROWTH, asking.SLOWEST_POLL_S)
+            pause = min(pause * request_rules.POLL_GROWTH, request_rules.SLOWEST_POLL_S)

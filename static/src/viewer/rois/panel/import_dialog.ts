@@ -2,11 +2,11 @@
 
 import { element, required } from "../../../dom/elements";
 import { ApiError } from "../../lib/http";
-import { jobEnded } from "../../lib/jobs";
+import { waitForJob } from "../../lib/jobs";
 import type { CanvasData } from "../../lib/types";
-import { countsOf, importButtonText, progressText, stageText, undoneText } from "../saved/import_text";
+import { countsOf, importButtonText, progressText, stageText, undoneText } from "../store/import_texts";
 import {
-  goesOn,
+  isWriting,
   importGet,
   importSend,
   importStart,
@@ -15,17 +15,17 @@ import {
   importUndo,
   isUnderWay,
   isUndoable,
-  writtenOf,
-} from "../saved/imports";
-import type { ImportLabels, ImportUndone, RoiImport } from "../saved/imports";
-import type { Labels } from "../saved/labels";
-import { UNLABELLED_COLOR } from "../saved/labels";
-import { importMap } from "../shown/import_map";
+  writtenCount,
+} from "../store/imports";
+import type { ImportLabels, ImportUndone, RoiImport } from "../store/imports";
+import type { Labels } from "../store/labels";
+import { UNLABELLED_COLOR } from "../store/labels";
+import { importPreview } from "../rendering/import_preview";
 import { classRows, reasonRows } from "./import_rows";
 
 type Step = "choose" | "busy" | "preview" | "done";
 
-const NONE_UNDONE: ImportUndone = { removed: 0, reverted: 0, kept: 0 };
+const NONE_UNDONE: ImportUndone = { removed: 0, reverted: 0, skipped: 0 };
 
 export interface ImportHost {
   root: HTMLElement;
@@ -33,7 +33,7 @@ export interface ImportHost {
   labels: Labels;
   /** The ROIs on the server have changed. */
   reload: () => Promise<void>;
-  tell: (text: string) => void;
+  showNotice: (text: string) => void;
 }
 
 export class ImportDialog {
@@ -99,7 +99,7 @@ export class ImportDialog {
 
   private showLast(): void {
     this.row = this.last;
-    if (this.row) this.showDone(goesOn(this.row));
+    if (this.row) this.showDone(isWriting(this.row));
   }
 
   private async send(file: File): Promise<void> {
@@ -161,13 +161,13 @@ export class ImportDialog {
 
   private async follow(row: RoiImport): Promise<void> {
     this.row = row;
-    const writes = goesOn(row);
+    const writes = isWriting(row);
     if (writes) this.remember(row);
     this.part("[data-import-what]").textContent = stageText(row);
     this.part("[data-import-leave]").hidden = !writes;
     if (!row.job) return;
-    const what = row.stage === "undoing" ? "ROIs" : "features";
-    const job = await jobEnded(
+    const what = row.stage === "undoing" ? "regions" : "features";
+    const job = await waitForJob(
       row.job,
       ({ progress: { done, total }, seconds_left }) => this.bar(done, total, progressText(done, total, seconds_left, what)),
       this.stop.signal,
@@ -185,7 +185,7 @@ export class ImportDialog {
     else this.showPreview();
   }
 
-  /** Run what takes a while; what goes wrong is said, and another file can be chosen. */
+  /** Run a slow step; on failure show the error and return to the choice of a file. */
   private async work(title: string, run: (signal: AbortSignal) => Promise<void>): Promise<void> {
     this.stop = new AbortController();
     this.part("[data-import-what]").textContent = title;
@@ -203,7 +203,7 @@ export class ImportDialog {
       else this.choose();
       this.part("[data-import-problem]").textContent = `${title}: ${text}`;
       this.part("[data-import-problem]").hidden = false;
-      if (!this.dialog.open) this.host.tell(`${wasUndoing ? title : "The import failed"}: ${text}`);
+      if (!this.dialog.open) this.host.showNotice(`${wasUndoing ? title : "The import failed"}: ${text}`);
     }
   }
 
@@ -214,7 +214,7 @@ export class ImportDialog {
     try {
       await importStop(job.id);
     } catch {
-      // it has ended meanwhile: its end is shown
+      // it has ended since: show its end
     }
   }
 
@@ -229,14 +229,14 @@ export class ImportDialog {
       await this.host.reload();
       this.undone(answer);
     } catch (error) {
-      this.host.tell(`The import was not undone: ${error instanceof ApiError ? error.message : "unknown error"}`);
+      this.host.showNotice(`The import was not undone: ${error instanceof ApiError ? error.message : "unknown error"}`);
     } finally {
       button.disabled = false;
     }
   }
 
   private undone(counts: ImportUndone | null): void {
-    if (counts) this.host.tell(undoneText(counts));
+    if (counts) this.host.showNotice(undoneText(counts));
     this.keepLast(null);
     this.show("done");
     this.dialog.close();
@@ -248,7 +248,7 @@ export class ImportDialog {
     if (!report || !this.row) return this.choose();
     this.fill(false);
     const colors = new Map(report.classes.map((one) => [one.name, this.colorOf(one.label, one.color)]));
-    const map = importMap(this.host.canvas, report.outlines ?? [], (name) => colors.get(name) ?? UNLABELLED_COLOR);
+    const map = importPreview(this.host.canvas, report.outlines ?? [], (name) => colors.get(name) ?? UNLABELLED_COLOR);
     this.part("[data-import-map]").replaceChildren(map);
     const choose = (name: string, label: string | null | undefined): void => {
       const others = Object.entries(this.labels).filter(([one]) => one !== name);
@@ -260,7 +260,7 @@ export class ImportDialog {
     this.part("[data-import-class-rows]").replaceChildren(...rows);
     const button = this.part<HTMLButtonElement>("[data-import-go]");
     button.textContent = importButtonText(report);
-    button.disabled = writtenOf(report) === 0;
+    button.disabled = writtenCount(report) === 0;
     this.show("preview");
     (button.disabled ? this.part("[data-import-again]") : button).focus();
   }
@@ -280,10 +280,10 @@ export class ImportDialog {
     if (wasUndoing) title = `Stopped. ${undoneText(this.row?.undone ?? NONE_UNDONE, "Undone so far")}`;
     this.part("[data-import-summary]").prepend(element("strong", {}, report ? title : "Stopped. Nothing was imported."));
     this.show("done");
-    undo.hidden = !report || writtenOf(report) === 0;
+    undo.hidden = !report || writtenCount(report) === 0;
     if (!undo.hidden) this.keepLast(this.row);
     if (!this.dialog.open && report) {
-      this.host.tell(`${title} ${countsOf(report, true).map(({ text }) => text).join(", ")}.`);
+      this.host.showNotice(`${title} ${countsOf(report, true).map(({ text }) => text).join(", ")}.`);
     }
   }
 
@@ -323,7 +323,7 @@ export class ImportDialog {
 
   /** Closing stops what is only being looked at; an import goes on. */
   private closed(): void {
-    if (this.dialog.dataset.step === "busy" && !(this.row && goesOn(this.row))) {
+    if (this.dialog.dataset.step === "busy" && !(this.row && isWriting(this.row))) {
       void this.cancel();
     } else if (this.dialog.dataset.step === "done") {
       this.row = null;

@@ -1,10 +1,10 @@
 /** The tables of an import's preview: classes with what they become, and reasons. */
 
 import { element, swatch } from "../../../dom/elements";
-import { fateText, placesText, reasonText } from "../saved/import_text";
-import type { ImportClass, ImportGroup, ImportLabels } from "../saved/imports";
-import { UNLABELLED_COLOR } from "../saved/labels";
-import type { Labels } from "../saved/labels";
+import { fateText, placesText, reasonText } from "../store/import_texts";
+import type { ImportClass, ImportGroup, ImportLabels } from "../store/imports";
+import { UNLABELLED_COLOR } from "../store/labels";
+import type { Labels } from "../store/labels";
 
 const NONE = "none";
 const RULE = "";

@@ -1,10 +1,11 @@
-/** What people say about the selected ROI: a description, and texts by key, some of them of a type that the lab set. */
+/** Description and properties of the selected ROI; some properties have a type set by the lab. */
 
 import { element, required } from "../../../dom/elements";
-import { titleOf } from "../saved/property_types";
-import type { PropertyType } from "../saved/property_types";
+import { freeText, titleOf } from "../store/property_types";
+import type { PropertyType } from "../store/property_types";
 import type { Properties } from "../../lib/types";
-import type { RoiState } from "../saved/state";
+import { ordinaryProperties } from "../shapes/fixed_size";
+import type { RoiState } from "../store/roi_state";
 
 type Change = (state: RoiState, patch: { description?: string; properties?: Properties }, label: string) => void;
 
@@ -22,7 +23,6 @@ export function propertyChanges(before: Properties = {}, after: Properties = {})
 
 export class PropertiesPanel {
   private readonly rows: HTMLElement;
-  private readonly count: HTMLElement;
   private readonly description: HTMLTextAreaElement;
   private readonly added: HTMLInputElement | null;
   private state: RoiState | null = null;
@@ -30,12 +30,12 @@ export class PropertiesPanel {
 
   constructor(
     private readonly host: HTMLElement,
+    private readonly count: HTMLElement,
     private readonly types: PropertyType[],
     private readonly canAnnotate: boolean,
     private readonly change: Change,
   ) {
     this.rows = required(host, "[data-property-rows]");
-    this.count = required(host, "[data-properties-count]");
     this.description = required<HTMLTextAreaElement>(host, "[data-roi-description]");
     this.added = host.querySelector("[data-property-key]");
     this.description.addEventListener("change", () => this.describe());
@@ -50,7 +50,7 @@ export class PropertiesPanel {
     const isOther = this.state !== state;
     this.state = state;
     this.isEditable = this.canAnnotate && !state.locked;
-    const number = Object.keys(state.properties).length + (state.description ? 1 : 0);
+    const number = Object.keys(ordinaryProperties(state.properties)).length + (state.description ? 1 : 0);
     this.count.textContent = number ? String(number) : "";
     this.description.readOnly = !this.isEditable;
     if (isOther || document.activeElement !== this.description) this.description.value = state.description;
@@ -58,7 +58,7 @@ export class PropertiesPanel {
     if (isOther || !this.rows.contains(document.activeElement)) this.fill(state);
   }
 
-  /** What was typed and not left yet is kept, on the ROI that it was typed for. */
+  /** Blur the focused field, so that its change is saved on the previous ROI. */
   private leave(): void {
     (document.activeElement as HTMLElement | null)?.blur();
   }
@@ -72,10 +72,10 @@ export class PropertiesPanel {
   private fill(state: RoiState): void {
     const said = new Set(Object.keys(state.properties).map((key) => key.toLowerCase()));
     const typed = new Set(this.types.map((type) => type.key.toLowerCase()));
-    const free = Object.keys(state.properties).filter((key) => !typed.has(key.toLowerCase()));
+    const free = Object.keys(ordinaryProperties(state.properties)).filter((key) => !typed.has(key.toLowerCase()));
     const rows = [
       ...this.types.filter((type) => !type.retired || said.has(type.key.toLowerCase())).map((type) => this.row(state, type)),
-      ...free.map((key) => this.row(state, { key, kind: "text", choices: [] })),
+      ...free.map((key) => this.row(state, freeText(key))),
     ];
     this.rows.replaceChildren(...rows);
   }
@@ -88,9 +88,9 @@ export class PropertiesPanel {
     input.addEventListener("change", set);
     const id = `property-${type.key.replace(/\W+/g, "-").toLowerCase()}`;
     input.id = id;
-    const isKept = this.types.includes(type);
-    const isFree = !isKept || type.retired;
-    const title = isKept ? titleOf(type) : key;
+    const isStoredLocally = this.types.includes(type);
+    const isFree = !isStoredLocally || type.retired;
+    const title = isStoredLocally ? titleOf(type) : key;
     const remove = element("button", { type: "button", class: "btn btn--quiet btn--small", "aria-label": `Remove ${title}`, click: () => this.set(state, key, "") }, "×");
     return element("div", { class: "property-row" }, element("label", { for: id }, title), input, ...(isFree && this.isEditable ? [remove] : []));
   }
@@ -119,10 +119,10 @@ export class PropertiesPanel {
   private add(): void {
     const word = this.added?.value.trim().replace(/\s+/g, " ") ?? "";
     if (!this.state || !word || !this.isEditable) return;
-    const named = this.types.find((type) => type.name?.toLowerCase() === word.toLowerCase());
+    const named = this.types.find((type) => type.name.toLowerCase() === word.toLowerCase());
     const key = named?.key ?? word; // the word may be the shown name of a key that the lab has set
     const known = this.rows.querySelector<HTMLElement>(`#property-${CSS.escape(key.replace(/\W+/g, "-").toLowerCase())}`);
-    if (!known) this.rows.append(this.row(this.state, { key, kind: "text", choices: [] }));
+    if (!known) this.rows.append(this.row(this.state, freeText(key)));
     if (this.added) this.added.value = "";
     (known ?? this.rows.lastElementChild?.querySelector<HTMLElement>("input"))?.focus();
   }

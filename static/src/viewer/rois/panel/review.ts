@@ -1,11 +1,12 @@
-/** Where the chosen ROI stands in review, who may move it on, and what was said about it. */
+/** Review state, review actions and comments of the selected ROI. */
 
 import { required } from "../../../dom/elements";
-import { commentAdd, roisReview, threadGet, threadRows } from "../../../dom/thread";
-import type { ThreadEntry } from "../../../dom/thread";
-import type { RoiLayer } from "../shown/layer";
-import type { RoiState } from "../saved/state";
-import type { RoiStore } from "../saved/store";
+import { commentAdd, roisReview, threadGet, threadRows } from "../../../dom/review_thread";
+import type { ThreadEntry } from "../../../dom/review_thread";
+import type { PanelTabs } from "../../lib/panel_tabs";
+import type { RoiLayer } from "../rendering/roi_layer";
+import type { RoiState } from "../store/roi_state";
+import type { RoiStore } from "../store/roi_store";
 
 const WORDS: Record<string, string> = {
   draft: "Draft",
@@ -20,10 +21,12 @@ const STEPS: Record<string, string[]> = {
   accepted: ["rejected", "submitted"],
   rejected: ["accepted", "submitted"],
 };
+const COMMENTS = "roi-comments";
 
 export class Review {
   private readonly state: HTMLElement;
-  private readonly talk: HTMLDetailsElement;
+  private readonly comments: HTMLElement;
+  private readonly count: HTMLElement;
   private readonly text: HTMLTextAreaElement | null;
   private shown: RoiState | null = null;
   private seen = "";
@@ -31,21 +34,24 @@ export class Review {
 
   constructor(
     private readonly host: HTMLElement,
+    root: HTMLElement,
+    private readonly tabs: PanelTabs,
     private readonly store: RoiStore,
     layer: RoiLayer,
-    private readonly tell: (text: string) => void,
+    private readonly showNotice: (text: string) => void,
   ) {
     this.state = required(host, "[data-review-state]");
-    this.talk = required<HTMLDetailsElement>(host, "[data-review-talk]");
-    this.text = host.querySelector("textarea");
+    this.comments = required(root, `#${COMMENTS}`);
+    this.count = required(root, "[data-review-count]");
+    this.text = this.comments.querySelector("textarea");
     for (const button of this.buttons()) {
       button.addEventListener("click", () => void this.move(button.dataset.reviewTo ?? ""));
     }
-    host.querySelector("[data-review-comment]")?.addEventListener("submit", (event) => {
+    this.comments.querySelector("form")?.addEventListener("submit", (event) => {
       event.preventDefault();
       void this.comment();
     });
-    this.talk.addEventListener("toggle", () => this.talk.open && void this.load());
+    this.comments.addEventListener("toggle", () => void this.load());
     layer.on("select", (state) => this.show(state));
     store.on("changed", (state) => state === this.shown && this.show(state));
   }
@@ -76,15 +82,15 @@ export class Review {
 
   private async load(): Promise<void> {
     const state = this.shown;
-    if (!state) return;
+    if (!state?.server) return;
     const entries = await threadGet(state.id).catch(() => null);
     if (entries && this.shown === state) this.showThread(entries);
   }
 
   private showThread(entries: ThreadEntry[]): void {
     this.thread = entries;
-    required(this.host, "[data-review-thread]").replaceChildren(...threadRows(entries));
-    required(this.host, "[data-review-count]").textContent = entries.length ? `(${entries.length})` : "";
+    required(this.comments, "[data-review-thread]").replaceChildren(...threadRows(entries));
+    this.count.textContent = entries.length ? `(${entries.length})` : "";
   }
 
   private async move(to: string): Promise<void> {
@@ -92,32 +98,32 @@ export class Review {
     if (!state?.server || !state.isSettled) return;
     const words = this.text?.value.trim() ?? "";
     if (to === "rejected" && !words) {
-      this.talk.open = true;
+      this.tabs.open(COMMENTS);
       this.text?.focus();
-      return this.tell("Say why it is rejected, then reject it.");
+      return this.showNotice("Say why it is rejected, then reject it.");
     }
     try {
       const [verdict] = await roisReview([{ id: state.id, version: state.server.version }], to, words);
       await this.store.fetchOne(state.id);
-      if (verdict && !["done", "unchanged"].includes(verdict.outcome)) return this.tell(verdict.detail);
+      if (verdict && !["done", "unchanged"].includes(verdict.outcome)) return this.showNotice(verdict.detail);
       if (this.text) this.text.value = "";
     } catch (error) {
-      this.tell(error instanceof Error ? error.message : "That did not work.");
+      this.showNotice(error instanceof Error ? error.message : "That did not work.");
     }
   }
 
   private async comment(): Promise<void> {
     const state = this.shown;
     const words = this.text?.value.trim();
-    if (!state || !words || !this.text) return;
+    if (!state?.server || !words || !this.text) return;
     try {
       const added = await commentAdd(state.id, words);
       if (this.shown !== state) return;
       this.text.value = "";
       this.showThread([...this.thread, added]);
-      void this.load(); // with what others said meanwhile
+      void this.load(); // including comments of others
     } catch (error) {
-      this.tell(error instanceof Error ? error.message : "The comment was not kept.");
+      this.showNotice(error instanceof Error ? error.message : "The comment was not kept.");
     }
   }
 }

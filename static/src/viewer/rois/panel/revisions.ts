@@ -1,14 +1,14 @@
 /** Who changed what of an ROI and when, with drawings; any version can be brought back as a new one. */
 
-import { roiRevisions } from "../saved/api";
+import { roiRevisions } from "../store/api";
 import { element, required } from "../../../dom/elements";
-import type { Labels } from "../saved/labels";
+import type { Labels } from "../store/labels";
 import { sameGeometry } from "../../map/pixel_plane";
-import { sameTrack } from "../saved/state";
+import { sameTrack } from "../store/roi_state";
 import { propertyChanges } from "./properties";
-import { preview } from "../shown/preview";
-import type { RoiState } from "../saved/state";
-import type { RoiEdits } from "../saved/edits";
+import { outlinePreview } from "../rendering/outline_preview";
+import type { RoiState } from "../store/roi_state";
+import type { RoiEdits } from "../store/edits";
 import type { RoiRevision } from "../../lib/types";
 
 const WORDS: Record<string, string> = {
@@ -23,7 +23,7 @@ export function changesText(before: RoiRevision, after: RoiRevision, nameOf: (la
   const changes: string[] = [];
   if (!sameGeometry(before.geometry, after.geometry)) changes.push("outline");
   if (!sameTrack(before.track, after.track)) changes.push(`key frames ${before.track.length} → ${after.track.length}`);
-  if (before.label !== after.label) changes.push(`label ${calledIn(before, nameOf)} → ${calledIn(after, nameOf)}`);
+  if (before.label !== after.label) changes.push(`label ${labelNameIn(before, nameOf)} → ${labelNameIn(after, nameOf)}`);
   if (before.name !== after.name) changes.push(`name ${before.name || "none"} → ${after.name || "none"}`);
   if ((before.description || "") !== (after.description || "")) changes.push("description");
   changes.push(...propertyChanges(before.properties, after.properties));
@@ -32,8 +32,8 @@ export function changesText(before: RoiRevision, after: RoiRevision, nameOf: (la
   return changes;
 }
 
-/** What the label was called when the version was made. */
-const calledIn = ({ label, label_name }: RoiRevision, nameOf: (label: string | null) => string): string =>
+/** Name of the label at the time of the revision. */
+const labelNameIn = ({ label, label_name }: RoiRevision, nameOf: (label: string | null) => string): string =>
   label_name || nameOf(label);
 
 export class Revisions {
@@ -53,13 +53,13 @@ export class Revisions {
 
   show(state: RoiState): void {
     this.state = state;
-    this.host.hidden = !state.server;
+    if (!state.server) this.list.replaceChildren();
     void this.load();
   }
 
   private async load(): Promise<void> {
     const { state } = this;
-    if (!state?.server || !this.host.hasAttribute("open")) return;
+    if (!state?.server || this.host.hidden) return;
     const key = `${state.id}/${state.server.version}`;
     if (key === this.shown) return;
     this.shown = key;
@@ -84,7 +84,7 @@ export class Revisions {
       "li",
       {},
       element("span", { class: "revision-number" }, String(revision.version)),
-      preview(revision.geometry, this.labels.colorOf(revision.label), isRedrawn ? before.geometry : null),
+      outlinePreview(revision.geometry, this.labels.colorOf(revision.label), isRedrawn ? before.geometry : null),
       element("span", {}, changes.length ? `${facts}: ${changes.join(", ")}` : facts),
       element("time", { datetime: revision.created_at }, when.toLocaleString()),
     );

@@ -1,16 +1,18 @@
-/** What can be done with the selected ROIs: buttons, a label for all, and the slider that simplifies. */
+/** Panel of the selected ROIs: actions, a common label, and the simplification slider. */
 
 import { element, required } from "../../../dom/elements";
+import type { PanelTabs } from "../../lib/panel_tabs";
 import { areaText } from "../../lib/units";
 import { geometryFromL0 } from "../../map/pixel_plane";
 import { polygonsOf, simplified } from "../shapes/areas";
+import { fixedSizeOf, gridText } from "../shapes/fixed_size";
 import { isArea } from "../shapes/outlines";
 import { areaOfAll } from "../tools/commands";
 import type { RoiCommands } from "../tools/commands";
-import type { Labels } from "../saved/labels";
-import type { RoiLayer } from "../shown/layer";
-import { documentOf } from "../saved/exchange_text";
-import type { RoiState } from "../saved/state";
+import type { Labels } from "../store/labels";
+import type { RoiLayer } from "../rendering/roi_layer";
+import { featureCollectionOf } from "../store/geojson_text";
+import type { RoiState } from "../store/roi_state";
 import type { CanvasData } from "../../lib/types";
 
 /** The slider's steps are powers: fine where it matters. */
@@ -33,19 +35,19 @@ export class SelectionPanel {
     private readonly layer: RoiLayer,
     private readonly labels: Labels,
     private readonly commands: RoiCommands,
+    private readonly tabs: PanelTabs,
     actions: PanelActions,
   ) {
     this.host = required(root, "[data-selection]");
     this.label = this.host.querySelector("[data-selection-label]");
-    const options = labels.all.map((label) => element("option", { value: label.id }, labels.indented(label)));
-    const several = element("option", { value: "several", disabled: true }, "Several labels");
-    this.label?.replaceChildren(several, element("option", { value: "" }, "No label"), ...options);
+    this.fillLabels();
+    labels.on("list", () => this.fillLabels());
     this.label?.addEventListener("change", () => {
       actions.setLabel(this.label?.value || null);
       this.label?.blur(); // the keys belong to the image again
     });
     const run: Record<string, () => void> = {
-      ...{ all: () => commands.selectAll(), like: () => commands.selectLike(), duplicate: () => commands.duplicate() },
+      ...{ all: () => commands.selectAll(), like: () => commands.selectSameLabel(), duplicate: () => commands.duplicate() },
       ...{ lock: () => commands.toggleLock(), unite: () => commands.combine("unite"), remove: () => actions.remove() },
       ...{ subtract: () => commands.combine("subtract"), intersect: () => commands.combine("intersect") },
       ...{ split: () => actions.split(), holes: () => commands.fillHoles(), export: () => this.download() },
@@ -54,8 +56,16 @@ export class SelectionPanel {
       button.addEventListener("click", () => run[button.dataset.command ?? ""]?.());
     }
     this.connectSlider();
-    layer.on("choose", (states) => this.show(states));
+    layer.on("selection", (states) => this.show(states));
     layer.on("select", () => this.show(layer.selection));
+  }
+
+  private fillLabels(): void {
+    const before = this.label?.value;
+    const options = this.labels.all.map((label) => element("option", { value: label.id }, this.labels.indented(label)));
+    const several = element("option", { value: "several", disabled: true }, "Several labels");
+    this.label?.replaceChildren(several, element("option", { value: "" }, "No label"), ...options);
+    if (this.label && before !== undefined) this.label.value = before;
   }
 
   private show(states: RoiState[]): void {
@@ -70,16 +80,19 @@ export class SelectionPanel {
     const lock = this.host.querySelector("[data-command=lock]");
     if (lock) lock.textContent = states.length && states.every((state) => state.locked) ? "Unlock" : "Lock";
     if (isOne) return;
+    this.tabs.open("roi-edit"); // the page for several
     const area = areaOfAll(states);
     const { mpp_x, mpp_y } = this.canvas;
-    const text = areas ? ` · ${areaText(area, mpp_x && mpp_y ? area * mpp_x * mpp_y : null)}` : "";
-    required(this.host, "[data-selection-count]").textContent = `${states.length} ROIs${text}`;
+    const areaUm2 = (px2: number): number | null => (mpp_x && mpp_y ? px2 * mpp_x * mpp_y : null);
+    const text = areas ? ` · ${areaText(area, areaUm2(area))}` : "";
+    const grid = gridText(states.map((state) => fixedSizeOf(state.properties, areaUm2(areaOfAll([state])))));
+    required(this.host, "[data-selection-count]").textContent = grid ?? `${states.length} regions${text}`;
     const labels = new Set(states.map((state) => state.label ?? ""));
     if (this.label) this.label.value = labels.size === 1 ? ([...labels][0] ?? "") : "several";
   }
 
   private download(): void {
-    const text = JSON.stringify(documentOf(this.layer.selection, this.canvas, this.labels));
+    const text = JSON.stringify(featureCollectionOf(this.layer.selection, this.canvas, this.labels));
     const href = URL.createObjectURL(new Blob([text], { type: "application/geo+json" }));
     const name = `${this.canvas.name.replace(/[^\w.-]+/g, "_")}-selection.geojson`;
     element("a", { href, download: name }).click();
@@ -115,13 +128,13 @@ export class SelectionPanel {
     }
     const unit = this.canvas.mpp_x ? "µm" : "px";
     const words = `${tolerance.toPrecision(2)} ${unit}: ${before} → ${after} points`;
-    required(this.host, "[data-simplify-says]").textContent = words;
+    required(this.host, "[data-simplify-text]").textContent = words;
   }
 
   private stopPreview(): void {
     for (const state of this.previewed) this.layer.featureOf(state.id)?.setGeometry(geometryFromL0(state.geometry));
     this.previewed = [];
-    const says = this.host.querySelector("[data-simplify-says]");
+    const says = this.host.querySelector("[data-simplify-text]");
     if (says) says.textContent = "";
   }
 }

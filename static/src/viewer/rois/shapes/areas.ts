@@ -11,7 +11,7 @@ import { isArea } from "./outlines";
 
 /** Clipper computes in whole numbers: a hundredth of a pixel is finer than any pointer. */
 const UNITS_PER_PX = 100;
-/** Vertices of the circle that lies around what is split: far enough out to be a circle. */
+/** Vertices of the circle around the outline to split. */
 const ARC_STEPS = 16;
 
 type Rings = Position[][];
@@ -22,7 +22,7 @@ export function polygonsOf(geometry: RoiGeometry): Rings[] {
   return geometry.type === "Polygon" ? [geometry.coordinates] : geometry.coordinates;
 }
 
-/** One outline of several polygons; null where there are none. */
+/** One outline of several polygons; null if there are none. */
 export function joined(polygons: Rings[]): AreaGeometry | null {
   const [first] = polygons;
   if (!first) return null;
@@ -46,8 +46,8 @@ export function intersect(first: RoiGeometry, others: RoiGeometry[]): RoiGeometr
   );
 }
 
-/** What a round brush of this radius covers on its way. */
-export function swept(way: Position[], radius: number): RoiGeometry | null {
+/** Area covered by a round brush of this radius along a path. */
+export function strokeArea(way: Position[], radius: number): RoiGeometry | null {
   const path = way.map(pointOf);
   const paths = Clipper.inflatePaths([path], radius * UNITS_PER_PX, JoinType.Round, EndType.Round);
   return combined(ClipType.Union, paths, []);
@@ -64,20 +64,32 @@ export function withoutHoles(geometry: RoiGeometry): RoiGeometry {
   return unite(outer.map((coordinates) => ({ type: "Polygon", coordinates }))) ?? geometry;
 }
 
-/** Rings that may cross each other, as outlines of areas: inside is what lies in an odd number of them. */
+/**
+ * The parts of an outline that crosses itself, each with at least this area; null if it does not, or by less than
+ * that area. By the nonzero rule: both loops of an eight, and no hole where the ends of an outline overlap.
+ */
+export function uncrossed(ring: Position[], leastPx2: number): AreaGeometry | null {
+  const found = combined(ClipType.Union, [ring.slice(0, -1).map(pointOf)], []);
+  const parts = found ? polygonsOf(found) : [];
+  const covered = parts.reduce((sum, rings) => sum + areaPx(rings), 0);
+  if (Math.abs(covered - areaPx([ring])) < leastPx2) return null;
+  return joined(parts.filter((rings) => areaPx(rings) >= leastPx2));
+}
+
+/** Area of possibly crossing rings by the even-odd rule. */
 export function areaOf(rings: Rings): RoiGeometry | null {
   return combined(ClipType.Union, rings.map((ring) => ring.map(pointOf)), [], FillRule.EvenOdd);
 }
 
 /**
- * The pieces into which a line cuts an outline, the largest first; null where it cuts nothing. The
+ * The pieces into which a line cuts an outline, the largest first; null if it cuts nothing. The
  * line is extended straight beyond its ends. What it does not touch stays with the largest piece.
  */
 export function split(geometry: RoiGeometry, line: Position[]): RoiGeometry[] | null {
   const side = sideOf(geometry, line);
   if (!side) return null;
   const pieces: Rings[] = [];
-  const whole: Rings[] = [];
+  const untouched: Rings[] = [];
   for (const rings of polygonsOf(geometry)) {
     const part = pathsOf({ type: "Polygon", coordinates: rings });
     const cut = [ClipType.Intersection, ClipType.Difference].flatMap((type) => {
@@ -85,15 +97,15 @@ export function split(geometry: RoiGeometry, line: Position[]): RoiGeometry[] | 
       return found ? polygonsOf(found) : [];
     });
     if (cut.length > 1) pieces.push(...cut);
-    else whole.push(rings);
+    else untouched.push(rings);
   }
   pieces.sort((a, b) => areaPx(b) - areaPx(a));
   const [largest, ...others] = pieces;
   if (!largest) return null;
-  return [[largest, ...whole], ...others.map((rings) => [rings])].map((polygons) => joined(polygons) as RoiGeometry);
+  return [[largest, ...untouched], ...others.map((rings) => [rings])].map((polygons) => joined(polygons) as RoiGeometry);
 }
 
-/** Of a polygon, less its holes. */
+/** Area of a polygon without its holes. */
 export function areaPx(rings: Rings): number {
   const areas = rings.map((ring) => Math.abs(Clipper.area(ring.map(pointOf))) / UNITS_PER_PX ** 2);
   return areas.reduce((sum, area, index) => (index ? sum - area : area), 0);
@@ -106,8 +118,8 @@ function sideOf(geometry: RoiGeometry, line: Position[]): Path64 | null {
   const points = [...polygonsOf(geometry).flat(2), ...line];
   const xs = points.map(([x]) => x);
   const ys = points.map(([, y]) => y);
-  const [left, right] = [least(xs), -least(xs.map((x) => -x))];
-  const [top, bottom] = [least(ys), -least(ys.map((y) => -y))];
+  const [left, right] = [minOf(xs), -minOf(xs.map((x) => -x))];
+  const [top, bottom] = [minOf(ys), -minOf(ys.map((y) => -y))];
   const centre: Position = [(left + right) / 2, (top + bottom) / 2];
   const radius = 2 * Math.hypot(right - left, bottom - top);
   const ends = [onCircle(first, last, centre, radius), onCircle(last, first, centre, radius)] as const;
@@ -120,7 +132,7 @@ function sideOf(geometry: RoiGeometry, line: Position[]): Path64 | null {
   return [ends[0], ...line, ends[1], ...arc].map(pointOf);
 }
 
-/** Where the line from `towards` through `end` leaves a circle. */
+/** Intersection of the ray from `towards` through `end` with a circle. */
 function onCircle(end: Position, towards: Position, centre: Position, radius: number): Position {
   const length = Math.hypot(end[0] - towards[0], end[1] - towards[1]);
   const [dx, dy] = [(end[0] - towards[0]) / length, (end[1] - towards[1]) / length];
@@ -130,7 +142,7 @@ function onCircle(end: Position, towards: Position, centre: Position, radius: nu
   return [end[0] + dx * far, end[1] + dy * far];
 }
 
-const least = (values: number[]): number => values.reduce((a, b) => Math.min(a, b), Infinity);
+const minOf = (values: number[]): number => values.reduce((a, b) => Math.min(a, b), Infinity);
 
 function combined(type: ClipType, subject: Paths64, clip: Paths64, rule = FillRule.NonZero): RoiGeometry | null {
   const tree = new PolyTree64();
@@ -140,7 +152,7 @@ function combined(type: ClipType, subject: Paths64, clip: Paths64, rule = FillRu
   return joined(polygons);
 }
 
-/** Outer rings, each with the holes in it; what lies in a hole is a polygon again. */
+/** Collect outer rings with their holes; rings inside holes are polygons again. */
 function collect(node: PolyPath64, into: Rings[]): void {
   for (let index = 0; index < node.count; index += 1) {
     const outer = node.child(index);
@@ -158,7 +170,7 @@ function ringOf(path: Path64): Position[] {
   return ring[0] ? [...ring, ring[0]] : ring;
 }
 
-/** Outer rings one way round, holes the other: then many outlines can be given at once. */
+/** Paths with outer rings and holes in opposite directions, as Clipper expects for many outlines. */
 function pathsOf(geometry: RoiGeometry): Paths64 {
   return polygonsOf(geometry).flatMap((rings) =>
     rings.map((ring, index) => {

@@ -32,18 +32,18 @@ export function isArea(geometry: RoiGeometry): geometry is AreaGeometry {
   return geometry.type === "Polygon" || geometry.type === "MultiPolygon";
 }
 
-/** What a geometry is by its type; an ellipse is a polygon that is said to be one. */
+/** Shape of a geometry by its type; ellipses are stored as polygons. */
 export function shapeOf({ type }: RoiGeometry): RoiShape {
   if (type.endsWith("Point")) return "point";
   return type.endsWith("LineString") ? "line" : "polygon";
 }
 
-export function moved(geometry: RoiGeometry, [dx, dy]: Position): RoiGeometry {
+export function translated(geometry: RoiGeometry, [dx, dy]: Position): RoiGeometry {
   return mapped(geometry, ([x, y]) => [x + dx, y + dy]);
 }
 
 /** Turned to the right on the screen, as y points down. */
-export function turned(geometry: RoiGeometry, [cx, cy]: Position, radians: number): RoiGeometry {
+export function rotated(geometry: RoiGeometry, [cx, cy]: Position, radians: number): RoiGeometry {
   const [cos, sin] = [Math.cos(radians), Math.sin(radians)];
   return mapped(geometry, ([x, y]) => [cx + (x - cx) * cos - (y - cy) * sin, cy + (x - cx) * sin + (y - cy) * cos]);
 }

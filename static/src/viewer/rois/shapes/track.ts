@@ -1,10 +1,10 @@
 /** An ROI on more than one frame of a video: its key frames, and what it is between them. */
 
 import type { FrameRef, KeyFrame, RoiGeometry, RoiShape } from "../../lib/types";
-import { between } from "./between";
-import type { ShapedOutline } from "./between";
+import { interpolatedOutline } from "./interpolation";
+import type { ShapedOutline } from "./interpolation";
 
-/** What a track belongs to: an ROI with its own frame and outline. */
+/** An ROI with its own frame and outline, and its track. */
 export interface Tracked {
   frame: FrameRef | null;
   geometry: RoiGeometry;
@@ -12,7 +12,7 @@ export interface Tracked {
   track: KeyFrame[];
 }
 
-/** All key frames in order; the ROI's own is one of them. */
+/** All key frames in order, including the ROI's own. */
 export function keyFrames({ frame, geometry, shape, track }: Tracked): KeyFrame[] {
   if (!frame) return [];
   const flagged = track.find(({ index }) => index === frame.index);
@@ -23,7 +23,7 @@ export function keyFrames({ frame, geometry, shape, track }: Tracked): KeyFrame[
   return [...track.filter(({ index }) => index !== frame.index), own].sort((a, b) => a.index - b.index);
 }
 
-/** The outline on a frame, or null where the ROI is not there. */
+/** The outline on a frame, or null if the ROI is not there. */
 export function outlineOn(roi: Tracked, index: number): ShapedOutline | null {
   const keys = keyFrames(roi);
   const at = keys.findLastIndex((key) => key.index <= index);
@@ -32,11 +32,11 @@ export function outlineOn(roi: Tracked, index: number): ShapedOutline | null {
   const from = { geometry: last.geometry, shape: last.shape };
   if (last.index === index) return from;
   if (!next) return null;
-  if (!next.geometry) return from; // it stands still until it goes
-  return between(from, { geometry: next.geometry, shape: next.shape }, (index - last.index) / (next.index - last.index));
+  if (!next.geometry) return from; // it does not move until it ends
+  return interpolatedOutline(from, { geometry: next.geometry, shape: next.shape }, (index - last.index) / (next.index - last.index));
 }
 
-/** How uncertain a tracked outline is between its key frames; 0 where it is drawn by hand. */
+/** Uncertainty of a tracked outline in pixels; 0 if drawn by hand. */
 export function driftOn(roi: Tracked, index: number): number {
   const keys = keyFrames(roi);
   const at = keys.findLastIndex((key) => key.index <= index);
@@ -46,8 +46,8 @@ export function driftOn(roi: Tracked, index: number): number {
   return Math.max(last.drift_px, next.drift_px);
 }
 
-/** The track with this outline on this frame: a key frame set by hand. */
-export function withKey(roi: Tracked, frame: FrameRef, outline: ShapedOutline): KeyFrame[] {
+/** The track with a manual key frame added. */
+export function withKeyFrame(roi: Tracked, frame: FrameRef, outline: ShapedOutline): KeyFrame[] {
   const key: KeyFrame = {
     ...{ index: frame.index, pts: frame.pts, ...outline },
     ...{ outside: false, by: "hand", drift_px: 0 },
@@ -64,7 +64,7 @@ const outside = ({ index, pts }: FrameRef): KeyFrame => ({
 /** Frames by their index. */
 export type FrameAt = (index: number) => FrameRef;
 
-/** Not there on this one frame: its neighbours keep what they have. Null where nothing is left then. */
+/** Not there on this one frame: its neighbours keep what they have. Null if nothing is left then. */
 export function withoutFrame(roi: Tracked, frame: FrameRef, frameAt: FrameAt): KeyFrame[] | null {
   const { index } = frame;
   const keys = keyFrames(roi);
@@ -75,18 +75,18 @@ export function withoutFrame(roi: Tracked, frame: FrameRef, frameAt: FrameAt): K
   for (const near of [index - 1, index + 1]) {
     const outline = near >= first && near <= last ? outlineOn(roi, near) : null;
     const isKey = near === own || track.some((key) => key.index === near);
-    if (outline && !isKey) track = withKey({ ...roi, track }, frameAt(near), outline);
+    if (outline && !isKey) track = withKeyFrame({ ...roi, track }, frameAt(near), outline);
   }
   track = sorted([...without(track, index), outside(frame)]);
-  return isSomewhere({ ...roi, track }) ? trimmed(track, own) : null;
+  return isVisibleSomewhere({ ...roi, track }) ? withoutLeadingOutside(track, own) : null;
 }
 
-/** It ends with this frame: later key frames go. */
+/** End the track at this frame, without later key frames. */
 export function endedAt(roi: Tracked, frame: FrameRef): KeyFrame[] | null {
   return cut(roi, frame, (index) => index > frame.index);
 }
 
-/** It begins with this frame: earlier key frames go. */
+/** Begin the track at this frame, without earlier key frames. */
 export function begunAt(roi: Tracked, frame: FrameRef): KeyFrame[] | null {
   return cut(roi, frame, (index) => index < frame.index);
 }
@@ -96,24 +96,24 @@ function cut(roi: Tracked, frame: FrameRef, isGone: (index: number) => boolean):
   if (!outline || !roi.frame) return null;
   const track = roi.track.filter((key) => !isGone(key.index));
   const isKey = roi.frame.index === frame.index || track.some((key) => key.index === frame.index);
-  const kept = isKey ? track : withKey({ ...roi, track }, frame, outline);
+  const kept = isKey ? track : withKeyFrame({ ...roi, track }, frame, outline);
   // its own frame stays known, as one where it is not
   return isGone(roi.frame.index) ? sorted([...without(kept, roi.frame.index), outside(roi.frame)]) : kept;
 }
 
-/** Without key frames that say nothing: those outside at its beginning, except the ROI's own frame. */
-function trimmed(track: KeyFrame[], own: number | undefined): KeyFrame[] {
+/** Drop leading "outside" key frames, except the ROI's own. */
+function withoutLeadingOutside(track: KeyFrame[], own: number | undefined): KeyFrame[] {
   const kept = [...track];
   while (kept[0]?.outside && kept[0].index !== own && (own === undefined || kept[0].index < own)) kept.shift();
   return kept;
 }
 
-function isSomewhere(roi: Tracked): boolean {
+function isVisibleSomewhere(roi: Tracked): boolean {
   return keyFrames(roi).some((key) => !key.outside);
 }
 
-/** The key frame before or after a frame, by index; null where there is none. */
-export function nextKey(roi: Tracked, index: number, by: 1 | -1): number | null {
+/** The key frame before or after a frame, by index; null if there is none. */
+export function nextKeyFrame(roi: Tracked, index: number, by: 1 | -1): number | null {
   const places = keyFrames(roi).map((key) => key.index);
   const found = by > 0 ? places.find((place) => place > index) : places.findLast((place) => place < index);
   return found ?? null;

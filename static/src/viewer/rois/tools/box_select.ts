@@ -4,7 +4,7 @@ import DragBox from "ol/interaction/DragBox";
 import { primaryAction } from "ol/events/condition";
 
 import type { Extent } from "ol/extent";
-import type { RoiLayer } from "../shown/layer";
+import type { RoiLayer } from "../rendering/roi_layer";
 
 function newBox(isPanning: () => boolean): DragBox {
   return new DragBox({
@@ -22,16 +22,16 @@ export function boxSearch(isPanning: () => boolean, take: (extent: Extent) => vo
 export function boxSelect(layer: RoiLayer, isPanning: () => boolean): DragBox {
   const box = newBox(isPanning);
   box.on("boxend", (event) => {
-    const [area, moved] = [box.getGeometry(), event.mapBrowserEvent];
-    if (!moved) return;
-    const isTurned = moved.map.getView().getRotation() !== 0;
+    const [area, translated] = [box.getGeometry(), event.mapBrowserEvent];
+    if (!translated) return;
+    const isTurned = translated.map.getView().getRotation() !== 0;
     const inside: string[] = [];
     layer.source.forEachFeatureIntersectingExtent(area.getExtent(), (feature) => {
       const at = feature.getGeometry()?.getClosestPoint(middle(area.getExtent()));
       if (!isTurned || (at && area.intersectsCoordinate(at))) inside.push(String(feature.getId()));
     });
-    const before = moved.originalEvent.shiftKey ? [...layer.chosen] : [];
-    layer.choose([...before, ...inside]);
+    const before = translated.originalEvent.shiftKey ? [...layer.selectedIds] : [];
+    layer.selectMany([...before, ...inside]);
   });
   return box;
 }

@@ -1,4 +1,4 @@
-/** The brush: what it passes over is added to the ROI in hand, with Alt taken from it. */
+/** Brush tool: adds the painted area to the selected ROI, with Alt removes it. */
 
 import Feature from "ol/Feature";
 import LineString from "ol/geom/LineString";
@@ -15,12 +15,12 @@ import { primaryAction } from "ol/events/condition";
 import { element } from "../../../dom/elements";
 import { l0FromMap } from "../../map/pixel_plane";
 import { viewportOf } from "../../map/viewport";
-import { swept } from "../shapes/areas";
+import { strokeArea } from "../shapes/areas";
 import type { Painting } from "./painting";
 import type { Position } from "../../lib/types";
 
 const RADIUS_SCREEN_PX = { first: 20, least: 3, most: 200 };
-/** A change that is seen; some ten steps lead from the first radius to the largest. */
+/** Factor between two brush sizes. */
 const STEP = 1.25;
 /** Points of the way nearer to each other than this share of the radius add nothing. */
 const SPACING = 0.1;
@@ -38,7 +38,7 @@ export class Brush extends PointerInteraction {
     private readonly painting: Painting,
     private readonly color: () => string,
     private readonly isPanning: () => boolean,
-    private readonly tell: (text: string) => void,
+    private readonly showNotice: (text: string) => void,
   ) {
     super();
     this.trail = new VectorLayer({
@@ -57,7 +57,7 @@ export class Brush extends PointerInteraction {
     const next = Brush.radius * (larger ? STEP : 1 / STEP);
     Brush.radius = Math.min(Math.max(next, RADIUS_SCREEN_PX.least), RADIUS_SCREEN_PX.most);
     this.sizeRing();
-    this.tell(`Brush: ${Math.round(2 * Brush.radius)} px on screen.`);
+    this.showNotice(`Brush: ${Math.round(2 * Brush.radius)} px on screen.`);
   }
 
   leave(): void {
@@ -66,7 +66,7 @@ export class Brush extends PointerInteraction {
     this.ring.remove();
   }
 
-  /** True where a stroke was under way: it is dropped. */
+  /** True if a stroke was under way: it is dropped. */
   cancel(): boolean {
     const isDrawing = this.way.getCoordinates().length > 0;
     this.way.setCoordinates([]);
@@ -106,12 +106,12 @@ export class Brush extends PointerInteraction {
     way.push(event.coordinate);
     this.way.setCoordinates([]);
     const points = way.map((at): Position => l0FromMap(at));
-    const stroke = swept(points, this.radius);
-    const start = swept(points.slice(0, 1), this.radius);
+    const stroke = strokeArea(points, this.radius);
+    const start = strokeArea(points.slice(0, 1), this.radius);
     if (!stroke || !start) return false;
     const target = this.painting.target(start, this.isErasing, this.isExtending);
     const problem = this.painting.apply(stroke, target, this.isErasing, this.resolution);
-    if (problem) this.tell(problem);
+    if (problem) this.showNotice(problem);
     return false;
   }
 

@@ -2,15 +2,15 @@
 
 import { isTyping } from "../../../dom/focus";
 import type { RoiCommands } from "./commands";
-import { documentOf, readCopy } from "../saved/exchange_text";
-import type { Labels } from "../saved/labels";
-import type { RoiLayer } from "../shown/layer";
-import { boundsOf, centreOf, moved } from "../shapes/outlines";
-import type { Outlined } from "../saved/exchange_text";
+import { featureCollectionOf, parseCopiedRois } from "../store/geojson_text";
+import type { Labels } from "../store/labels";
+import type { RoiLayer } from "../rendering/roi_layer";
+import { boundsOf, centreOf, translated } from "../shapes/outlines";
+import type { OutlineFields } from "../store/geojson_text";
 import type { CanvasData, Position } from "../../lib/types";
 
 interface Place {
-  /** Under the pointer; null where it is not over the image. */
+  /** Under the pointer; null if it is not over the image. */
   pointer: () => Position | null;
   /** The middle of what is on screen. */
   centre: () => Position;
@@ -22,38 +22,39 @@ export function clipboard(
   layer: RoiLayer,
   commands: RoiCommands,
   place: Place,
-  tell: (text: string) => void,
+  showNotice: (text: string) => void,
+  leaving: AbortSignal,
 ): void {
   let inPlace = false; // a paste event does not tell of Shift
-  addEventListener("keydown", (event) => (inPlace = event.shiftKey), { capture: true });
+  addEventListener("keydown", (event) => (inPlace = event.shiftKey), { capture: true, signal: leaving });
   document.addEventListener("copy", (event) => {
     const states = layer.selection;
     if (!states.length || isTyping(event.target) || hasSelectedText()) return;
     event.preventDefault();
-    event.clipboardData?.setData("text/plain", JSON.stringify(documentOf(states, canvas, labels)));
-    tell(states.length === 1 ? "ROI copied." : `${states.length} ROIs copied.`);
-  });
+    event.clipboardData?.setData("text/plain", JSON.stringify(featureCollectionOf(states, canvas, labels)));
+    showNotice(states.length === 1 ? "Region copied." : `${states.length} regions copied.`);
+  }, { signal: leaving });
   if (!canvas.can_annotate) return;
   document.addEventListener("paste", (event) => {
     if (isTyping(event.target) || document.querySelector("dialog[open]")) return;
-    const copy = readCopy(event.clipboardData?.getData("text/plain") ?? "", canvas, labels);
-    if (!copy) return tell("The clipboard holds no ROIs.");
+    const copy = parseCopiedRois(event.clipboardData?.getData("text/plain") ?? "", canvas, labels);
+    if (!copy) return showNotice("The clipboard holds no regions.");
     event.preventDefault();
     commands.paste(placed(copy.rois, canvas, inPlace ? null : place.pointer(), place.centre()));
     const number = copy.rois.length;
-    tell(`${number === 1 ? "1 ROI" : `${number} ROIs`} pasted.`);
-  });
+    showNotice(`${number === 1 ? "1 region" : `${number} regions`} pasted.`);
+  }, { signal: leaving });
 }
 
 const hasSelectedText = (): boolean => !(getSelection()?.isCollapsed ?? true);
 
 /** In place, or their middle at a point; what would lie outside of the image comes to the middle of the view. */
-export function placed(rois: Outlined[], canvas: CanvasData, at: Position | null, centre: Position): Outlined[] {
+export function placed(rois: OutlineFields[], canvas: CanvasData, at: Position | null, centre: Position): OutlineFields[] {
   const bounds = boundsOf(rois.map((roi) => roi.geometry));
   const isInside = bounds[0] < canvas.width && bounds[1] < canvas.height && bounds[2] > 0 && bounds[3] > 0;
   const to = at ?? (isInside ? null : centre);
   if (!to) return rois;
   const from = centreOf(bounds);
   const by: Position = [to[0] - from[0], to[1] - from[1]];
-  return rois.map((roi) => ({ ...roi, geometry: moved(roi.geometry, by) }));
+  return rois.map((roi) => ({ ...roi, geometry: translated(roi.geometry, by) }));
 }

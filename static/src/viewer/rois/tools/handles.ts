@@ -6,21 +6,21 @@ import type OlMap from "ol/Map";
 import { element } from "../../../dom/elements";
 import { geometryFromL0, l0FromMap, mapFromL0 } from "../../map/pixel_plane";
 import type { RoiCommands } from "./commands";
-import type { RoiEdits } from "../saved/edits";
-import type { RoiLayer } from "../shown/layer";
-import { boundsOf, centreOf, ellipseIn, turned } from "../shapes/outlines";
+import type { RoiEdits } from "../store/edits";
+import type { RoiLayer } from "../rendering/roi_layer";
+import { boundsOf, centreOf, ellipseIn, rotated } from "../shapes/outlines";
 import type { Bounds } from "../shapes/outlines";
-import type { RoiState } from "../saved/state";
+import type { RoiState } from "../store/roi_state";
 import type { Position, RoiGeometry } from "../../lib/types";
 
 /** The sides of the bounds that a handle moves: left or right, top or bottom. */
 const SIDES = ["nw", "n", "ne", "e", "se", "s", "sw", "w"] as const;
 type Side = (typeof SIDES)[number];
-/** How far above the selection the handle lies that turns it. */
+/** Distance of the rotation handle above the selection. */
 const LIFT_SCREEN_PX = 26;
 const SNAP_DEG = 15;
 /** A click on the handle that moved by less turns nothing. */
-const LEAST_DEG = 0.2;
+const MIN_ROTATION_DEG = 0.2;
 
 export class Handles {
   private readonly overlays: Overlay[] = [];
@@ -33,12 +33,12 @@ export class Handles {
     private readonly commands: RoiCommands,
     private readonly isIdle: () => boolean,
   ) {
-    layer.on("choose", () => this.place());
+    layer.on("selection", () => this.place());
     layer.on("select", () => this.place());
     map.getView().on("change:resolution", () => this.place());
   }
 
-  /** Place them anew around what is selected; while one is dragged all stay, or it would be taken out of the hand. */
+  /** Place the handles around the selection, except while one is dragged. */
   place(): void {
     if (this.isDragged) return;
     for (const overlay of this.overlays.splice(0)) this.map.removeOverlay(overlay);
@@ -47,7 +47,7 @@ export class Handles {
     const bounds = boundsOf(states.map((state) => state.geometry));
     const resolution = this.map.getView().getResolution() ?? 1;
     const [x] = centreOf(bounds);
-    this.add([x, bounds[1] - LIFT_SCREEN_PX * resolution], "turn", "Turn (Shift: by 15°)", () => this.turning(states, bounds));
+    this.add([x, bounds[1] - LIFT_SCREEN_PX * resolution], "turn", "Turn (Shift: by 15°)", () => this.signedAreaDoubled(states, bounds));
     const [only] = states;
     if (states.length !== 1 || only?.shape !== "ellipse") return;
     for (const side of SIDES) this.add(placeOf(side, bounds), side, "Ellipse", () => this.resizing(only, side, bounds));
@@ -84,7 +84,7 @@ export class Handles {
     }
   }
 
-  private turning(states: RoiState[], bounds: Bounds): Drag {
+  private signedAreaDoubled(states: RoiState[], bounds: Bounds): Drag {
     const centre = centreOf(bounds);
     const angle = ([x, y]: Position): number => (Math.atan2(y - centre[1], x - centre[0]) * 180) / Math.PI;
     let degrees = 0;
@@ -92,11 +92,11 @@ export class Handles {
       move: (at, from, isSnapped) => {
         degrees = angle(at) - angle(from);
         if (isSnapped) degrees = Math.round(degrees / SNAP_DEG) * SNAP_DEG;
-        for (const state of states) this.preview(state, turned(state.geometry, centre, (degrees * Math.PI) / 180));
+        for (const state of states) this.preview(state, rotated(state.geometry, centre, (degrees * Math.PI) / 180));
       },
       end: (isMeant) => {
         for (const state of states) this.preview(state, state.geometry);
-        if (isMeant && Math.abs(degrees) >= LEAST_DEG) this.commands.rotate(degrees);
+        if (isMeant && Math.abs(degrees) >= MIN_ROTATION_DEG) this.commands.rotate(degrees);
       },
     };
   }

@@ -1,19 +1,18 @@
 /** Rulers and angles: drawn over the image, not stored. */
 
-import Draw from "ol/interaction/Draw";
-import type Feature from "ol/Feature";
+import Feature from "ol/Feature";
 import LineString from "ol/geom/LineString";
 import Point from "ol/geom/Point";
 import VectorLayer from "ol/layer/Vector";
 import type OlMap from "ol/Map";
 import VectorSource from "ol/source/Vector";
-import { primaryAction } from "ol/events/condition";
 import type Style from "ol/style/Style";
 import type { FeatureLike } from "ol/Feature";
 
 import { lengthText } from "../../lib/units";
 import { l0FromMap } from "../../map/pixel_plane";
-import { nameStyle, sketchStyle } from "../shown/style";
+import { LineDrawing } from "./line_drawing";
+import { nameStyle, sketchStyle } from "../rendering/styles";
 import type { Position } from "../../lib/types";
 
 export type MeasureTool = "ruler" | "angle";
@@ -31,41 +30,48 @@ export class Measuring {
     map.addLayer(new VectorLayer({ source: this.source, style, className: "canvas-measures" }));
   }
 
-  /** Two points make a ruler, three an angle; what was measured before goes. */
-  interaction(tool: MeasureTool, isPanning: () => boolean): Draw {
-    const draw = new Draw({
-      type: "LineString",
-      source: this.source,
-      maxPoints: tool === "ruler" ? 2 : 3,
-      minPoints: tool === "ruler" ? 2 : 3,
-      condition: (event) => !isPanning() && primaryAction(event),
-      freehandCondition: () => false,
-      style: (feature) => this.styleOf(feature),
-      stopClick: true,
+  /** Two points make a ruler, three an angle; the measure before is removed. */
+  drawing(
+    tool: MeasureTool,
+    isPanning: () => boolean,
+    { progress, measured }: { progress: (placedCount: number) => void; measured: (text: string) => void },
+  ): LineDrawing {
+    return new LineDrawing({
+      ...{ pointCount: tool === "ruler" ? 2 : 3, isPanning, style: (feature) => this.styleOf(feature) },
+      progress: (placedCount) => {
+        if (placedCount) this.source.clear();
+        progress(placedCount);
+      },
+      drawn: (line) => {
+        this.source.addFeature(new Feature(line));
+        measured(this.textOf(line));
+      },
     });
-    draw.on("drawstart", () => this.source.clear());
-    return draw;
   }
 
-  /** True where there was something to take away. */
+  /** True if there was something to take away. */
   clear(): boolean {
     const isAny = this.source.getFeatures().length > 0;
     this.source.clear();
     return isAny;
   }
 
-  /** Length of the ruler's line in level-0 pixels; null where there is none. */
+  /** Length of the ruler's line in level-0 pixels; null if there is none. */
   rulerPx(): number | null {
     const points = this.source.getFeatures()[0]?.getGeometry()?.getCoordinates().map((at) => l0FromMap(at));
     const [a, b, c] = points ?? [];
     return a && b && !c ? Math.hypot(b[0] - a[0], b[1] - a[1]) || null : null;
   }
 
+  private textOf(line: LineString): string {
+    return measureText(line.getCoordinates().map((at) => l0FromMap(at)), this.mpp);
+  }
+
   private styleOf(feature: FeatureLike): Style[] {
     const geometry = feature.getGeometry();
     const styles = sketchStyle(COLOR);
-    if (!(geometry instanceof LineString)) return styles;
-    const text = measureText(geometry.getCoordinates().map((at) => l0FromMap(at)), this.mpp);
+    if (!(geometry instanceof LineString) || geometry.getFlatCoordinates().length === 0) return styles;
+    const text = this.textOf(geometry);
     const label = nameStyle(text).clone();
     label.setGeometry(new Point(geometry.getLastCoordinate()));
     label.getText()?.setOffsetY(-18);

@@ -1,14 +1,14 @@
-/** Where a stroke of the brush or the wand goes: into the ROI in hand, out of it, or into a new one. */
+/** Applies brush and wand strokes: adds to the selected ROI, erases from it, or creates one. */
 
 import { intersect, simplified, subtract, unite } from "../shapes/areas";
 import { isArea } from "../shapes/outlines";
-import type { DrawContext } from "../sketch/drawing";
-import type { RoiEdits } from "../saved/edits";
-import type { RoiLayer } from "../shown/layer";
-import type { RoiState } from "../saved/state";
+import type { DrawContext } from "../drawing/draw_interaction";
+import type { RoiEdits } from "../store/edits";
+import type { RoiLayer } from "../rendering/roi_layer";
+import type { RoiState } from "../store/roi_state";
 import type { RoiGeometry } from "../../lib/types";
 
-/** A vertex that lies nearer to the line than this on screen is left out. */
+/** Vertices closer to the line than this on screen are dropped. */
 const TOLERANCE_SCREEN_PX = 0.5;
 
 export class Painting {
@@ -18,7 +18,7 @@ export class Painting {
     private readonly context: DrawContext,
   ) {}
 
-  /** What a stroke that begins with this area goes into; null: a new ROI, or nothing to erase. */
+  /** ROI that a stroke starting with this area changes; null: a new ROI, or nothing to erase. */
   target(start: RoiGeometry, isErasing: boolean, isExtending: boolean): RoiState | null {
     const states = this.layer.selection;
     if (isErasing || isExtending) return states.length === 1 && states[0] && isArea(states[0].geometry) ? states[0] : null;

@@ -1,10 +1,10 @@
 /** The point tool: a click makes points, and the next clicks add to them until Enter or Esc. */
 
-import type { RoiEdits } from "../saved/edits";
-import type { RoiLayer } from "../shown/layer";
+import type { RoiEdits } from "../store/edits";
+import type { RoiLayer } from "../rendering/roi_layer";
 import { verticesOf } from "../shapes/outlines";
-import type { DrawContext } from "../sketch/drawing";
-import type { RoiState } from "../saved/state";
+import type { DrawContext } from "../drawing/draw_interaction";
+import type { RoiState } from "../store/roi_state";
 import { inHundredths } from "../../lib/units";
 import type { Position } from "../../lib/types";
 
@@ -27,7 +27,7 @@ export class Points {
     this.edits.change(state, { geometry: { type: "MultiPoint", coordinates } }, "Add point");
   }
 
-  /** True where points were being added: the next one begins others. */
+  /** True if points were being added: the next one begins others. */
   end(): boolean {
     const isOpen = this.open !== null;
     if (isOpen) this.layer.select(null);

@@ -1,17 +1,17 @@
-/** What a drawn point snaps to: the selected ROI and its neighbours. */
+/** Snap targets: the selected ROI and its neighbours. */
 
 import Collection from "ol/Collection";
 import Snap from "ol/interaction/Snap";
 import type OlMap from "ol/Map";
 import type VectorSource from "ol/source/Vector";
 
-import type { RoiFeature } from "../shown/layer";
+import type { RoiFeature } from "../rendering/roi_layer";
 
 /** With more outlines than this nearby, a point would snap wherever it is put. */
-const SNAP_AT_MOST = 60;
-/** How far around the selected ROI its neighbours are snapped to. */
+const MAX_SNAP_TARGETS = 60;
+/** Neighbours within this distance are snap targets. */
 const SNAP_REACH_SCREEN_PX = 300;
-/** How near the pointer has to be: less than the 10 of OpenLayers, so that a point can be put beside a line. */
+/** Snap tolerance, below OpenLayers' 10, so that points can be placed close to a line. */
 const TOLERANCE_SCREEN_PX = 6;
 
 export class SnapTargets {
@@ -26,7 +26,7 @@ export class SnapTargets {
   }
 
   /** Snap to the selected ROI and to what is near, never to thousands. */
-  gather(chosen: RoiFeature | undefined): void {
+  collect(chosen: RoiFeature | undefined): void {
     const view = this.map.getView();
     const resolution = view.getResolution() ?? 1;
     const reach = SNAP_REACH_SCREEN_PX * resolution;
@@ -35,12 +35,12 @@ export class SnapTargets {
     const margin = chosen ? reach : 0;
     const near = this.source.getFeaturesInExtent([left - margin, low - margin, right + margin, high + margin]);
     this.targets.clear();
-    if (near.length <= SNAP_AT_MOST) this.targets.extend(near.filter((other) => other.getId() !== chosen?.getId()));
-    if (chosen) this.targets.push(chosen); // the hand takes hold of its very vertex, not of a place beside it
+    if (near.length <= MAX_SNAP_TARGETS) this.targets.extend(near.filter((other) => other.getId() !== chosen?.getId()));
+    if (chosen) this.targets.push(chosen); // the pointer grabs the vertex itself, not a place next to it
   }
 
   /** One that is being dragged by a vertex would be held where it was: it snaps to others only. */
-  leaveOut(dragged: RoiFeature | undefined): void {
+  exclude(dragged: RoiFeature | undefined): void {
     if (dragged) this.targets.remove(dragged);
   }
 }

@@ -1,16 +1,16 @@
 /** The tools, and what each may do. */
 
-import type { DrawTool } from "../sketch/drawing";
+import type { DrawTool } from "../drawing/draw_interaction";
 import type { MeasureTool } from "./measuring";
 
-export type ToolName = "move" | "frames" | "select" | "search" | "brush" | "wand" | "outline" | "split" | "line" | "point" | DrawTool | MeasureTool;
+export type ToolName = "move" | "frames" | "select" | "search" | "brush" | "wand" | "outline" | "fixed" | "split" | "line" | "point" | DrawTool | MeasureTool;
 
-const DRAWN: ReadonlySet<ToolName> = new Set<DrawTool>(["rectangle", "ellipse", "polygon", "freehand"]);
+const DRAW_TOOLS: ReadonlySet<ToolName> = new Set<DrawTool>(["rectangle", "ellipse", "polygon", "freehand"]);
 /** Also for those who may only look. */
-export const FOR_ALL: ReadonlySet<ToolName> = new Set<ToolName>(["move", "frames", "select", "search", "ruler", "angle"]);
+export const READ_ONLY_TOOLS: ReadonlySet<ToolName> = new Set<ToolName>(["move", "frames", "select", "search", "ruler", "angle"]);
 /** A click selects. */
-export const SELECTING: ReadonlySet<ToolName> = new Set<ToolName>(["move", "select"]);
+export const SELECTING_TOOLS: ReadonlySet<ToolName> = new Set<ToolName>(["move", "select"]);
 
 export function isDrawTool(tool: ToolName): tool is DrawTool {
-  return DRAWN.has(tool);
+  return DRAW_TOOLS.has(tool);
 }

@@ -1,4 +1,4 @@
-/** What the pointer does: one tool is in hand at a time. Vertices of the selected ROI are moved with `move`. */
+/** The active tool. Vertices of the selected ROI are moved with the tool `move`. */
 
 import Collection from "ol/Collection";
 import { altKeyOnly } from "ol/events/condition";
@@ -7,6 +7,7 @@ import type Interaction from "ol/interaction/Interaction";
 import type Modify from "ol/interaction/Modify";
 import type OlMap from "ol/Map";
 import type MapBrowserEvent from "ol/MapBrowserEvent";
+import type LineString from "ol/geom/LineString";
 import type Polygon from "ol/geom/Polygon";
 
 import { Emitter } from "../../lib/events";
@@ -15,53 +16,69 @@ import { viewportOf } from "../../map/viewport";
 import { boxSearch, boxSelect } from "./box_select";
 import { Brush } from "./brush";
 import type { RoiCommands } from "./commands";
-import { SHAPES, drawInteraction, drawnInView, drawnOutline } from "../sketch/drawing";
-import type { DrawContext, DrawTool } from "../sketch/drawing";
-import type { Outline, RoiEdits } from "../saved/edits";
-import { hasVertices } from "../shown/layer";
-import type { RoiFeature, RoiLayer } from "../shown/layer";
+import { SHAPES, drawInteraction, drawnInView, drawnOutline } from "../drawing/draw_interaction";
+import type { DrawContext, DrawTool } from "../drawing/draw_interaction";
+import type { Outline, RoiEdits } from "../store/edits";
+import { sketchStyle } from "../rendering/styles";
+import { hasVertices } from "../rendering/roi_layer";
+import type { RoiFeature, RoiLayer } from "../rendering/roi_layer";
+import { FixedSizeTool } from "./fixed_size";
+import type { FixedSizePlanner } from "../drawing/fixed_size_planner";
+import { FIXED_SIZE_KEY, propertiesOfSize } from "../shapes/fixed_size";
 import { Measuring } from "./measuring";
-import { MoveRois } from "./move";
-import type { OpenOutline } from "../sketch/open_outlines";
+import { MoveRois } from "./move_rois";
+import { newUnfinishedOutline } from "../drawing/unfinished_outlines";
+import type { UnfinishedOutline } from "../drawing/unfinished_outlines";
 import { Painting } from "./painting";
-import { knifeInteraction, lineInView, lineInteraction } from "./lines";
+import { LineDrawing } from "./line_drawing";
+import { lineInView } from "./lines";
 import { Points } from "./points";
+import { Press } from "./press";
 import { modifyInteraction } from "./vertices";
-import { Sketch } from "../sketch/sketch";
+import { Sketch } from "../drawing/sketch";
 import { SnapTargets } from "./snapping";
-import type { RoiStore } from "../saved/store";
-import { FOR_ALL, SELECTING, isDrawTool } from "./tool_names";
+import type { RoiStore } from "../store/roi_store";
+import { READ_ONLY_TOOLS, SELECTING_TOOLS, isDrawTool } from "./tool_names";
 import type { ToolName } from "./tool_names";
 import { TouchCount, TwoFingerPan } from "./touches";
 import type { Extent } from "ol/extent";
-import type { LineGeometry, Position, RoiShape } from "../../lib/types";
+import type { Position, RoiShape } from "../../lib/types";
 import { Wand } from "./wand";
 
 interface ToolEvents {
   tool: ToolName;
   notice: string;
+  /** Number of points placed of a line or an outline, for the hint. */
+  step: number;
+  /** A length or an angle, as it is shown. */
+  measured: string;
   /** A point of the outline under the pen was set. */
-  drawn: OpenOutline;
+  drawn: UnfinishedOutline;
   /** The outline of this id is finished, or came to nothing. */
   ended: string;
   /** Esc while one was open. */
-  cancelled: OpenOutline;
+  cancelled: UnfinishedOutline;
   /** Another tool or another frame while one was open. */
-  left: OpenOutline;
-  /** A click on no ROI, in level-0 pixels; `asked` if it was made with the tool that asks for frames. */
+  left: UnfinishedOutline;
+  /** A click outside of ROIs, in level-0 pixels; `asked` if made with the frames tool. */
   point: { at: Position; asked: boolean };
   search: Extent; // a box, on the map
+}
+
+const UNSCALED = "The size of a pixel is unknown, so no region of a fixed size can be placed. Set the pixel size first.";
+
+/** Tools with a layer or a ring of their own on the map. */
+function hasLayer(interaction: Interaction | null): interaction is Brush | Wand | FixedSizeTool {
+  return interaction instanceof Brush || interaction instanceof Wand || interaction instanceof FixedSizeTool;
 }
 
 export class Tools extends Emitter<ToolEvents> {
   current: ToolName = "move";
   commands: RoiCommands | null = null; // set once the page has them
   private isPanning = false;
-  private hand: Interaction | null = null;
-  /** A line, ruler, angle or knife is being drawn. */
-  private isMeasuring = false;
+  private activeInteraction: Interaction | null = null;
   private sketch: Sketch | null = null;
-  private resumed: OpenOutline | null = null;
+  private resumed: UnfinishedOutline | null = null;
   private readonly selected = new Collection<RoiFeature>();
   private readonly modify: Modify | null;
   private readonly snapping: SnapTargets;
@@ -74,8 +91,9 @@ export class Tools extends Emitter<ToolEvents> {
     private readonly store: RoiStore,
     private readonly edits: RoiEdits,
     private readonly layer: RoiLayer,
-    private readonly context: DrawContext & { mpp: [number, number] | null },
+    private readonly context: DrawContext & { mpp: [number, number] | null; fixedSizes: FixedSizePlanner | null },
     private readonly canAnnotate: boolean,
+    leaving: AbortSignal,
   ) {
     super();
     this.snapping = new SnapTargets(map, layer.source);
@@ -89,39 +107,40 @@ export class Tools extends Emitter<ToolEvents> {
     map.on("click", (event) => this.click(event));
     map.on("moveend", () => this.gatherSnapTargets());
     map.on("pointermove", (event) => this.hover(event));
-    new TouchCount(viewportOf(map), (isSeveral) => this.letMove(isSeveral));
-    map.addInteraction(new TwoFingerPan(() => this.hand !== null));
+    new TouchCount(viewportOf(map), (isSeveral) => this.switchToPan(isSeveral), leaving);
+    map.addInteraction(new TwoFingerPan(() => this.activeInteraction !== null));
   }
 
-  /** True where a drag may move what is selected. */
+  /** True if a drag may move what is selected. */
   isIdle(): boolean {
     return this.current === "move" && !this.isPanning && this.canAnnotate;
   }
 
   use(tool: ToolName): void {
-    if (!FOR_ALL.has(tool) && !this.canAnnotate) return;
+    if (!READ_ONLY_TOOLS.has(tool) && !this.canAnnotate) return;
+    if (tool === "fixed" && !this.context.fixedSizes) return this.emit("notice", UNSCALED);
     if (this.sketch && tool === this.current) return;
     this.leave();
-    if (this.hand) this.map.removeInteraction(this.hand);
-    if (this.hand instanceof Brush || this.hand instanceof Wand) this.hand.leave();
+    if (this.activeInteraction) this.map.removeInteraction(this.activeInteraction);
+    if (hasLayer(this.activeInteraction)) this.activeInteraction.leave();
     this.map.removeInteraction(this.snapping.interaction);
-    this.isMeasuring = false;
-    this.hand = this.newHand(tool);
+    this.activeInteraction = this.createInteraction(tool);
     if (isDrawTool(tool) || tool === "line" || tool === "point") this.layer.select(null);
-    if (this.hand || tool === "point") {
-      if (!this.layer.layer.getVisible()) this.layer.toggle("visible");
-      if (this.hand) this.map.addInteraction(this.hand);
+    if (this.activeInteraction) {
+      if (tool !== "frames" && !this.layer.layer.getVisible()) this.layer.toggle("visible");
+      this.map.addInteraction(this.activeInteraction);
       this.gatherSnapTargets();
     }
     this.modify?.setActive(tool === "move");
     // after the others: it moves their points; those of strokes and boxes stay where the hand is
-    if (this.canAnnotate && (this.draw || !this.hand)) this.map.addInteraction(this.snapping.interaction);
+    if (this.canAnnotate && (this.draw || !this.activeInteraction)) this.map.addInteraction(this.snapping.interaction);
     this.current = tool;
     this.setCursor(this.idleCursor());
     this.emit("tool", tool);
+    this.emit("step", 0);
   }
 
-  /** How long the ruler's line is in level-0 pixels; null where none is drawn. */
+  /** Length of the ruler in level-0 pixels; null if there is none. */
   rulerPx(): number | null {
     return this.measuring.rulerPx();
   }
@@ -136,49 +155,50 @@ export class Tools extends Emitter<ToolEvents> {
     const isShort = this.current === "polygon" && (this.sketch?.outline().points.length ?? 3) < 3;
     if (isShort) this.emit("notice", "An outline has at least three points.");
     else if (this.sketch) this.draw?.finishDrawing();
-    else if (this.current === "rectangle" || this.current === "ellipse") this.takeMiddle(this.current);
-    else if (this.current === "line") this.keep({ geometry: lineInView(this.extent()), shape: "line" });
+    else if (this.current === "rectangle" || this.current === "ellipse") this.drawInMiddle(this.current);
+    else if (this.current === "fixed") this.placeFixedSize(l0FromMap(this.map.getView().getCenter() ?? []));
+    else if (this.current === "line") this.createRoi({ geometry: lineInView(this.extent()), shape: "line" });
     else if (this.current === "point" && !this.points.end()) this.points.add(l0FromMap(this.map.getView().getCenter() ?? []));
   }
 
   /** By the keyboard: in the middle of what is on screen, to be moved from there. */
-  private takeMiddle(tool: "rectangle" | "ellipse"): void {
-    this.take(drawnInView(tool, this.extent()), tool, SHAPES[tool]);
+  private drawInMiddle(tool: "rectangle" | "ellipse"): void {
+    this.finishOutline(drawnInView(tool, this.extent()), tool, SHAPES[tool]);
   }
 
   private extent(): Extent {
     return this.map.getView().calculateExtent(this.map.getSize());
   }
 
-  goOn(outline: OpenOutline): void {
+  resume(outline: UnfinishedOutline): void {
     this.leave();
     this.use("polygon");
     this.resumed = outline;
     this.draw?.appendCoordinates(outline.points.map(mapFromL0));
   }
 
-  lift(): OpenOutline | null {
+  stopDrawing(): UnfinishedOutline | null {
     const outline = this.sketch?.outline() ?? null;
     this.sketch = null;
     this.draw?.abortDrawing();
     return outline?.points.length ? outline : null;
   }
 
-  /** Another frame is on screen: what was begun stays on its own. */
+  /** Put an outline begun on another frame aside. */
   frameChanged(): void {
     if (this.sketch && this.sketch.frame?.pts !== this.context.frame()?.pts) this.leave();
   }
 
   /** Esc: first the sketch, then the selection or the tool. */
   cancel(): void {
-    const cancelled = this.lift();
+    const cancelled = this.stopDrawing();
     if (cancelled) this.emit("cancelled", cancelled);
-    else if (this.dropStroke() || (this.current === "point" && this.points.end()) || this.measuring.clear()) return;
+    else if (this.cancelStroke() || (this.current === "point" && this.points.end()) || this.measuring.clear()) return;
     else if (this.current !== "move") this.use("move");
     else this.layer.select(null);
   }
 
-  /** True where a point of the sketch was taken back. */
+  /** True if a point of the sketch was taken back. */
   removeLastPoint(): boolean {
     if (!this.draw || !this.sketch || this.current !== "polygon") return false;
     this.draw.removeLastPoint();
@@ -187,30 +207,29 @@ export class Tools extends Emitter<ToolEvents> {
 
   /** The brush larger or smaller. */
   resizeBrush(larger: boolean): void {
-    if (this.hand instanceof Brush) this.hand.resize(larger);
+    if (this.activeInteraction instanceof Brush) this.activeInteraction.resize(larger);
   }
 
   private get draw(): Draw | null {
-    return this.hand instanceof Draw ? this.hand : null;
+    return this.activeInteraction instanceof Draw ? this.activeInteraction : null;
   }
 
   private leave(): void {
-    const left = this.lift();
+    const left = this.stopDrawing();
     if (left) this.emit("left", left);
   }
 
-  /** True where a stroke, a line, a ruler or a knife was under way: what it would have done is not kept. */
-  private dropStroke(): boolean {
-    if (this.hand instanceof Brush || this.hand instanceof Wand) return this.hand.cancel();
-    if (!this.isMeasuring) return false;
-    this.draw?.abortDrawing();
-    return true;
+  /** Abort a stroke or a line; returns whether one was under way. */
+  private cancelStroke(): boolean {
+    const { activeInteraction } = this;
+    return (hasLayer(activeInteraction) || activeInteraction instanceof LineDrawing || activeInteraction instanceof Press) && activeInteraction.cancel();
   }
 
   /** Two fingers move the image, whatever the tool; what the first one began is dropped. */
-  private letMove(isSeveral: boolean): void {
-    if (isSeveral && !this.dropStroke() && this.current !== "polygon") this.lift();
-    if (this.hand && this.current !== "polygon") this.hand.setActive(!isSeveral);
+  private switchToPan(isSeveral: boolean): void {
+    if (isSeveral && this.activeInteraction instanceof LineDrawing) this.activeInteraction.interrupt();
+    else if (isSeveral && !this.cancelStroke() && this.current !== "polygon") this.stopDrawing();
+    if (this.activeInteraction && this.current !== "polygon") this.activeInteraction.setActive(!isSeveral);
   }
 
   private idleCursor(): string {
@@ -222,25 +241,44 @@ export class Tools extends Emitter<ToolEvents> {
     if (target) target.style.cursor = cursor;
   }
 
-  private newHand(tool: ToolName): Interaction | null {
+  private createInteraction(tool: ToolName): Interaction | null {
     const isPanning = (): boolean => this.isPanning;
-    const tell = (text: string): void => this.emit("notice", text);
+    const showNotice = (text: string): void => this.emit("notice", text);
     if (tool === "select") return boxSelect(this.layer, isPanning);
     if (tool === "search") return boxSearch(isPanning, (extent) => this.emit("search", extent));
-    if (tool === "brush") return new Brush(this.map, this.painting, () => this.context.color(), isPanning, tell);
-    if (tool === "wand") return new Wand(this.map, this.painting, this.context.color(), isPanning, tell);
-    if (tool === "split") return this.watched(knifeInteraction(isPanning, (line) => this.commands?.split(line)));
-    if (tool === "line") return this.watched(lineInteraction(this.context.color(), isPanning, (line) => this.takeLine(line)));
-    if (tool === "ruler" || tool === "angle") return this.watched(this.measuring.interaction(tool, isPanning));
+    if (tool === "brush") return new Brush(this.map, this.painting, () => this.context.color(), isPanning, showNotice);
+    if (tool === "wand") return new Wand(this.map, this.painting, this.context.color(), isPanning, showNotice);
+    if (tool === "fixed" && this.context.fixedSizes) return new FixedSizeTool(this.map, this.context.fixedSizes, isPanning, (at) => this.placeFixedSize(at));
+    if (tool === "point") return new Press(isPanning, (at) => this.points.add(at));
+    if (tool === "frames") return new Press(isPanning, (at) => this.emit("point", { at, asked: true }));
+    if (tool === "outline") return new Press(isPanning, () => undefined); // its clicks are the map's
+    const progress = (placedCount: number): void => this.emit("step", placedCount);
+    if (tool === "ruler" || tool === "angle") return this.measuring.drawing(tool, isPanning, { progress, measured: (text) => this.emit("measured", text) });
+    const line = { pointCount: 2, isPanning, progress };
+    if (tool === "split") return new LineDrawing({ ...line, isFreehand: true, style: sketchStyle("#ffffff"), drawn: (drawn) => this.cut(drawn) });
+    if (tool === "line") return new LineDrawing({ ...line, style: sketchStyle(this.context.color()), drawn: (drawn) => this.keepLine(drawn) });
     return isDrawTool(tool) ? this.newDraw(tool) : null;
   }
 
-  private watched(draw: Draw): Draw {
-    const isDrawing = (now: boolean) => (): void => void (this.isMeasuring = now); // false would stop the event
-    draw.on("drawstart", isDrawing(true));
-    draw.on("drawabort", isDrawing(false));
-    draw.on("drawend", isDrawing(false));
-    return draw;
+  /** Place the planned regions around a point, as one step of the history. */
+  private placeFixedSize(at: Position): void {
+    const planner = this.context.fixedSizes;
+    const planned = planner?.plan(at) ?? [];
+    const shortfall = planner?.shortfall(planned.length);
+    if (shortfall) this.emit("notice", shortfall);
+    if (!planned.length) return;
+    const [label, frame] = [this.context.label(), this.context.frame()];
+    const made = planned.map(({ geometry, size }) => ({ wanted: { geometry, label, properties: propertiesOfSize(size) }, frame }));
+    this.commands?.create(made.length > 1 ? "Place fields" : "Place region", made);
+    queueMicrotask(() => this.use("move")); // as in createRoi
+  }
+
+  private cut(line: LineString): void {
+    this.commands?.split(line.getCoordinates().map((at) => l0FromMap(at)));
+  }
+
+  private keepLine(line: LineString): void {
+    this.createRoi({ geometry: geometryToL0(line), shape: "line" });
   }
 
   private newDraw(tool: DrawTool): Draw {
@@ -248,13 +286,15 @@ export class Tools extends Emitter<ToolEvents> {
     draw.on("drawstart", ({ feature }) => {
       const given = { tool, frame: this.context.frame(), resumed: this.resumed };
       this.resumed = null;
+      this.emit("step", 1);
       this.sketch = Sketch.begin(feature, given, (outline) => this.emit("drawn", outline));
     });
     draw.on("drawabort", () => this.ended());
     draw.on("drawend", (event) => {
       const begunWith = this.sketch?.tool ?? tool;
+      const drawn = event.feature.getGeometry() as Polygon; // every tool draws one
       this.ended();
-      this.take(event.feature.getGeometry() as Polygon, begunWith, SHAPES[tool]); // every tool draws one
+      if (!this.finishOutline(drawn, begunWith, SHAPES[tool])) this.refuse(drawn, tool);
     });
     return draw;
   }
@@ -262,24 +302,31 @@ export class Tools extends Emitter<ToolEvents> {
   private ended(): void {
     if (this.sketch) this.emit("ended", this.sketch.id);
     this.sketch = null;
+    this.emit("step", 0);
   }
 
-  private takeLine(geometry: LineGeometry | null): void {
-    if (geometry) this.keep({ geometry, shape: "line" });
-    else this.emit("notice", "Too short to be a line, so nothing was drawn.");
-  }
-
-  private take(drawn: Polygon, tool: DrawTool, shape: RoiShape): void {
+  /** Returns whether it became a region. */
+  private finishOutline(drawn: Polygon, tool: DrawTool, shape: RoiShape): boolean {
     const resolution = this.map.getView().getResolution() ?? 1;
-    const outline = drawnOutline(drawn, tool, resolution);
-    if (!outline) {
-      this.emit("notice", "Too small to be an ROI, so nothing was drawn.");
-      return;
+    const geometry = drawnOutline(drawn, tool, resolution);
+    if (!geometry) return false;
+    this.createRoi({ geometry, shape });
+    if (geometry.type === "MultiPolygon") {
+      const count = geometry.coordinates.length;
+      this.emit("notice", `The outline crosses itself, so it became one region of ${count} parts. Ctrl+Z undoes it.`);
     }
-    this.keep({ geometry: geometryToL0(outline), shape });
+    return true;
   }
 
-  private keep(made: Outline): void {
+  /** An outline that came to nothing; one set point by point can be brought back. */
+  private refuse(drawn: Polygon, tool: DrawTool): void {
+    if (tool !== "polygon") return this.emit("notice", "Too small to be a region, so nothing was drawn.");
+    const points = (drawn.getCoordinates()[0] ?? []).slice(0, -1).map((at) => l0FromMap(at));
+    this.emit("cancelled", newUnfinishedOutline({ points, tool, frame: this.context.frame() }));
+    this.emit("notice", "Too small to be a region. Ctrl+Z brings the drawing back.");
+  }
+
+  private createRoi(made: Outline): void {
     const state = this.edits.create(made, this.context.label(), this.context.frame());
     this.layer.select(state.id);
     // after the click that ends the drawing, which would select what lies beneath; before the next key or press
@@ -290,24 +337,26 @@ export class Tools extends Emitter<ToolEvents> {
     const modify = modifyInteraction(this.selected, () => this.isPanning);
     modify.on("modifystart", () => {
       this.layer.isModifying = true;
-      this.snapping.leaveOut(this.selected.item(0));
+      this.snapping.exclude(this.selected.item(0));
     });
-    modify.on("modifyend", () => this.takeModified());
+    modify.on("modifyend", () => this.finishModify());
     this.map.addInteraction(modify);
     this.map.addInteraction(this.snapping.interaction);
     return modify;
   }
 
-  private takeModified(): void {
+  private finishModify(): void {
     this.layer.isModifying = false;
     const feature = this.selected.item(0) as RoiFeature | undefined;
-    this.snapping.gather(feature);
+    this.snapping.collect(feature);
     const state = feature && this.store.get(String(feature.getId()));
     if (!state) return;
     const geometry = geometryToL0(feature.getGeometry());
     if (sameGeometry(geometry, state.geometry)) return this.layer.refresh(state);
     feature.set("shown", geometry, true);
+    const hadSize = FIXED_SIZE_KEY in state.properties;
     this.edits.change(state, { geometry }, "Edit outline");
+    if (hadSize && !(FIXED_SIZE_KEY in state.properties)) this.emit("notice", "The region no longer has its fixed size. Ctrl+Z undoes it.");
   }
 
   private followSelection(): void {
@@ -320,30 +369,28 @@ export class Tools extends Emitter<ToolEvents> {
   }
 
   private gatherSnapTargets(): void {
-    if (this.canAnnotate) this.snapping.gather(this.selected.item(0));
+    if (this.canAnnotate) this.snapping.collect(this.selected.item(0));
   }
 
   private click(event: MapBrowserEvent): void {
-    if (this.current === "point" && !this.isPanning) return this.points.add(l0FromMap(event.coordinate));
-    const asked = this.current === "frames";
-    if (this.isPanning || (!SELECTING.has(this.current) && !asked)) return;
+    if (this.isPanning || !SELECTING_TOOLS.has(this.current)) return;
     if (altKeyOnly(event)) return; // removes a vertex
-    if (!asked && this.layer.layer.getVisible()) {
+    if (this.layer.layer.getVisible()) {
       const found = this.layer.at(event.coordinate, this.map.getView().getResolution() ?? 1);
       const isAdded = event.originalEvent.shiftKey;
-      if (isAdded && found) this.layer.toggleChosen(found.id);
+      if (isAdded && found) this.layer.toggleSelected(found.id);
       else if (!isAdded) this.layer.select(found?.id ?? null);
       if (found || isAdded || this.current === "select") return;
     }
-    this.emit("point", { at: l0FromMap(event.coordinate), asked });
+    this.emit("point", { at: l0FromMap(event.coordinate), asked: false });
   }
 
   private hover(event: MapBrowserEvent): void {
-    if (!SELECTING.has(this.current) || this.isPanning || event.dragging) return;
+    if (!SELECTING_TOOLS.has(this.current) || this.isPanning || event.dragging) return;
     const found = this.layer.layer.getVisible()
       ? this.layer.at(event.coordinate, this.map.getView().getResolution() ?? 1)
       : null;
-    const isMovable = found && this.layer.chosen.has(found.id) && !found.locked && this.isIdle();
+    const isMovable = found && this.layer.selectedIds.has(found.id) && !found.locked && this.isIdle();
     this.setCursor(isMovable ? "move" : found ? "pointer" : this.idleCursor());
   }
 }

@@ -8,27 +8,28 @@ export class TouchCount {
 
   constructor(
     target: HTMLElement,
-    private readonly tell: (isSeveral: boolean) => void,
+    private readonly showNotice: (isSeveral: boolean) => void,
+    leaving: AbortSignal,
   ) {
     target.addEventListener("pointerdown", (event) => this.add(event), { capture: true });
     for (const type of ["pointerup", "pointercancel"] as const) {
-      addEventListener(type, (event) => this.remove(event), { capture: true });
+      addEventListener(type, (event) => this.remove(event), { capture: true, signal: leaving });
     }
   }
 
   private add(event: PointerEvent): void {
     if (event.pointerType !== "touch") return;
     this.down.add(event.pointerId);
-    if (this.down.size === 2) this.tell(true);
+    if (this.down.size === 2) this.showNotice(true);
   }
 
-  /** The tool is back in hand once the last finger has left. */
+  /** Re-activate the tool when the last finger has left. */
   private remove(event: PointerEvent): void {
-    if (this.down.delete(event.pointerId) && this.down.size === 0) this.tell(false);
+    if (this.down.delete(event.pointerId) && this.down.size === 0) this.showNotice(false);
   }
 }
 
-/** Two fingers move the image while a tool holds on to the first; with none in hand the map does so by itself. */
+/** Pans with two fingers while a tool is active; without one the map does. */
 export class TwoFingerPan extends PointerInteraction {
   private last: number[] = [0, 0];
 

@@ -10,10 +10,10 @@ import LineString from "ol/geom/LineString";
 import MultiLineString from "ol/geom/MultiLineString";
 import Modify from "ol/interaction/Modify";
 
-import { sketchStyle } from "../shown/style";
-import type { RoiFeature } from "../shown/layer";
+import { sketchStyle } from "../rendering/styles";
+import type { RoiFeature } from "../rendering/roi_layer";
 
-/** How near the pointer has to be to a vertex or an edge. */
+/** Hit tolerance of vertices and edges. */
 const TOLERANCE_SCREEN_PX = 8;
 
 export function modifyInteraction(features: Collection<RoiFeature>, isPanning: () => boolean): Modify {

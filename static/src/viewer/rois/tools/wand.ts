@@ -11,21 +11,21 @@ import { primaryAction } from "ol/events/condition";
 
 import { geometryFromL0, l0FromMap } from "../../map/pixel_plane";
 import { viewportOf } from "../../map/viewport";
-import { oncePerRedraw } from "../../lib/redraw";
+import { oncePerFrame } from "../../lib/scheduling";
 import { areaOf, simplified } from "../shapes/areas";
 import type { Painting } from "./painting";
-import { grown, ringsOf, smoothed } from "../shapes/region";
-import type { Pixels } from "../shapes/region";
-import { sketchStyle } from "../shown/style";
+import { floodFilled, ringsOf, smoothed } from "../shapes/flood_fill";
+import type { Pixels } from "../shapes/flood_fill";
+import { sketchStyle } from "../rendering/styles";
 import type { Position, RoiGeometry } from "../../lib/types";
 
-/** Of a press without a drag: two neighbouring shades of a stain. */
+/** Tolerance of a click: two neighbouring shades of a stain. */
 const FIRST_TOLERANCE = 24;
 const TOLERANCE_PER_PX = 0.4;
 const SMOOTHING_PX = 2;
 /** Corners of pixels become slopes. */
 const SIMPLIFY_SCREEN_PX = 0.8;
-const LAYERS_OF_THE_IMAGE = ".canvas-thumbnail, .canvas-tiles, .canvas-frame";
+const IMAGE_LAYERS = ".canvas-thumbnail, .canvas-tiles, .canvas-frame";
 
 export class Wand extends PointerInteraction {
   private readonly source = new VectorSource<Feature>();
@@ -36,14 +36,14 @@ export class Wand extends PointerInteraction {
   private tolerance = FIRST_TOLERANCE;
   private isErasing = false;
   private isExtending = false;
-  private readonly redraw = oncePerRedraw(() => this.show());
+  private readonly redraw = oncePerFrame(() => this.show());
 
   constructor(
     private readonly map: OlMap,
     private readonly painting: Painting,
     color: string,
     private readonly isPanning: () => boolean,
-    private readonly tell: (text: string) => void,
+    private readonly showNotice: (text: string) => void,
   ) {
     super();
     this.preview = new VectorLayer({ source: this.source, style: sketchStyle(color), className: "canvas-wand" });
@@ -64,7 +64,7 @@ export class Wand extends PointerInteraction {
   override handleDownEvent(event: MapBrowserEvent): boolean {
     if (this.isPanning() || !primaryAction(event) || (event.activePointers?.length ?? 1) > 1) return false;
     const [x = 0, y = 0] = event.pixel;
-    this.picture = pictureOf(this.map);
+    this.picture = imagePixels(this.map);
     this.seed = [Math.round(x), Math.round(y)];
     this.seedX = x;
     this.tolerance = FIRST_TOLERANCE;
@@ -87,7 +87,7 @@ export class Wand extends PointerInteraction {
     const resolution = event.map.getView().getResolution() ?? 1;
     const target = this.painting.target(found, this.isErasing, this.isExtending);
     const problem = this.painting.apply(found, target, this.isErasing, resolution);
-    if (problem) this.tell(problem);
+    if (problem) this.showNotice(problem);
     return false;
   }
 
@@ -102,7 +102,7 @@ export class Wand extends PointerInteraction {
   private region(): RoiGeometry | null {
     if (!this.picture) return null;
     const { width } = this.picture;
-    const mask = smoothed(grown(this.picture, this.seed, this.tolerance), width, SMOOTHING_PX);
+    const mask = smoothed(floodFilled(this.picture, this.seed, this.tolerance), width, SMOOTHING_PX);
     const rings = ringsOf(mask, width).map((ring) =>
       ring.map((at): Position => l0FromMap(this.map.getCoordinateFromPixel(at))),
     );
@@ -111,14 +111,14 @@ export class Wand extends PointerInteraction {
   }
 }
 
-/** What is on screen of the image, one pixel for each of the page's; null where it cannot be read. */
-function pictureOf(map: OlMap): Pixels | null {
+/** Visible image at one pixel per CSS pixel; null if it cannot be read. */
+function imagePixels(map: OlMap): Pixels | null {
   const [width = 0, height = 0] = (map.getSize() ?? [0, 0]).map(Math.round);
   const canvas = document.createElement("canvas");
   [canvas.width, canvas.height] = [width, height];
   const context = canvas.getContext("2d", { willReadFrequently: true });
   if (!context || !width || !height) return null;
-  for (const layer of viewportOf(map).querySelectorAll<HTMLElement>(LAYERS_OF_THE_IMAGE)) {
+  for (const layer of viewportOf(map).querySelectorAll<HTMLElement>(IMAGE_LAYERS)) {
     const drawn = layer instanceof HTMLCanvasElement ? layer : layer.querySelector("canvas");
     if (!drawn?.width) continue;
     const matrix = new DOMMatrix(getComputedStyle(drawn).transform);

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 
-import { saysAll } from "../../../../../static/src/viewer/rois/panel/list";
+import { matchesSearch } from "../../../../../static/src/viewer/rois/panel/roi_filter";
 import { propertiesText, propertyChanges } from "../../../../../static/src/viewer/rois/panel/properties";
-import { differing } from "../../../../../static/src/viewer/rois/saved/merge";
-import { versionOf } from "../../../../../static/src/viewer/rois/saved/state";
-import { roi } from "../server";
+import { ROI_MERGE } from "../../../../../static/src/viewer/rois/store/merge";
+import { versionOf } from "../../../../../static/src/viewer/rois/store/roi_state";
+import { roi } from "../fake_server";
 
 describe("properties", () => {
   it("are told in words, and so is what changed of them", () => {
@@ -18,14 +18,14 @@ describe("properties", () => {
 
   it("differ by what they say, whatever their order", () => {
     const mine = versionOf(roi({ properties: { a: "1", b: "2" } }));
-    expect(differing(mine, versionOf(roi({ properties: { b: "2", a: "1" } })))).toEqual([]);
-    expect(differing(mine, versionOf(roi({ properties: { a: "1" }, description: "d" })))).toEqual(["description", "properties"]);
+    expect(ROI_MERGE.differing(mine, versionOf(roi({ properties: { b: "2", a: "1" } })))).toEqual([]);
+    expect(ROI_MERGE.differing(mine, versionOf(roi({ properties: { a: "1" }, description: "d" })))).toEqual(["description", "properties"]);
   });
 
   it("are searched with name, label and description, word by word", () => {
     const said = { name: "Gland 7", description: "near the margin", properties: { Grade: "2" } };
-    expect(saysAll(said, "Tumor", "")).toBe(true);
-    expect(saysAll(said, "Tumor", "tumor GRADE margin 7")).toBe(true);
-    expect(saysAll(said, "Tumor", "stroma")).toBe(false);
+    expect(matchesSearch(said, "Tumor", "")).toBe(true);
+    expect(matchesSearch(said, "Tumor", "tumor GRADE margin 7")).toBe(true);
+    expect(matchesSearch(said, "Tumor", "stroma")).toBe(false);
   });
 });

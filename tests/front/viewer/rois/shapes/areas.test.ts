@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 
 import type { Position, RoiGeometry } from "@/viewer/lib/types";
-import { areaOf, areaPx, intersect, polygonsOf, simplified, split, subtract, swept, unite, withoutHoles } from "@/viewer/rois/shapes/areas";
+import { areaOf, areaPx, intersect, polygonsOf, simplified, split, subtract, strokeArea, unite, withoutHoles } from "@/viewer/rois/shapes/areas";
 
 function box(left: number, top: number, right: number, bottom: number): RoiGeometry {
   return { type: "Polygon", coordinates: [[[left, top], [right, top], [right, bottom], [left, bottom], [left, top]]] };
@@ -83,8 +83,8 @@ describe("splitting", () => {
 
 describe("brush and clean-up", () => {
   it("covers a disc for a press and a capsule for a way", () => {
-    expect(area(swept([[50, 50]], 10))).toBeCloseTo(Math.PI * 100, -1);
-    expect(area(swept([[0, 0], [100, 0]], 10))).toBeCloseTo(2000 + Math.PI * 100, -1);
+    expect(area(strokeArea([[50, 50]], 10))).toBeCloseTo(Math.PI * 100, -1);
+    expect(area(strokeArea([[0, 0], [100, 0]], 10))).toBeCloseTo(2000 + Math.PI * 100, -1);
   });
 
   it("leaves out vertices that carry no shape", () => {

@@ -1,19 +1,19 @@
 import { describe, expect, it } from "vitest";
 
-import { boundsOf, centreOf, ellipseIn, moved, turned } from "@/viewer/rois/shapes/outlines";
+import { boundsOf, centreOf, ellipseIn, translated, rotated } from "@/viewer/rois/shapes/outlines";
 import { stretched } from "@/viewer/rois/tools/handles";
 import { measureText } from "@/viewer/rois/tools/measuring";
-import { square } from "../server";
+import { square } from "../fake_server";
 
 describe("outlines", () => {
   it("move and turn in hundredths of a pixel", () => {
-    expect(boundsOf([moved(square(), [0.333, -5])])).toEqual([0.33, -5, 10.33, 5]);
-    const [first] = turned(square(), [0, 0], Math.PI / 2).coordinates as [number, number][][];
+    expect(boundsOf([translated(square(), [0.333, -5])])).toEqual([0.33, -5, 10.33, 5]);
+    const [first] = rotated(square(), [0, 0], Math.PI / 2).coordinates as [number, number][][];
     expect(first?.[1]).toEqual([0, 10]); // from (10, 0): to the right on the screen is down
   });
 
   it("turned all around are where they were", () => {
-    expect(turned(square(3), centreOf(boundsOf([square(3)])), 2 * Math.PI)).toEqual(square(3));
+    expect(rotated(square(3), centreOf(boundsOf([square(3)])), 2 * Math.PI)).toEqual(square(3));
   });
 
   it("of an ellipse fill the bounds exactly", () => {

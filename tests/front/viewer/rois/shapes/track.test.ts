@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { begunAt, driftOn, endedAt, keyFrames, nextKey, outlineOn, withKey, withoutFrame } from "@/viewer/rois/shapes/track";
+import { begunAt, driftOn, endedAt, keyFrames, nextKeyFrame, outlineOn, withKeyFrame, withoutFrame } from "@/viewer/rois/shapes/track";
 import type { Tracked } from "@/viewer/rois/shapes/track";
 import { boundsOf } from "@/viewer/rois/shapes/outlines";
 import type { FrameRef, KeyFrame, RoiGeometry } from "@/viewer/lib/types";
@@ -34,7 +34,7 @@ describe("a track", () => {
 
   it("takes a correction anywhere, also on its own frame's neighbours", () => {
     const tracked = roi([key(20, 100)]);
-    const track = withKey(tracked, frameAt(15), { geometry: box(7), shape: "polygon" });
+    const track = withKeyFrame(tracked, frameAt(15), { geometry: box(7), shape: "polygon" });
     expect([12.5, 15].map((index) => leftOn({ ...tracked, track }, index))).toEqual([3.5, 7]);
     expect(track.find(({ index }) => index === 15)?.by).toBe("hand");
   });
@@ -74,6 +74,6 @@ describe("a track", () => {
 
   it("leads from key frame to key frame", () => {
     const tracked = roi([key(5, 50), key(20, 100)]);
-    expect([nextKey(tracked, 5, 1), nextKey(tracked, 12, -1), nextKey(tracked, 20, 1)]).toEqual([10, 10, null]);
+    expect([nextKeyFrame(tracked, 5, 1), nextKeyFrame(tracked, 12, -1), nextKeyFrame(tracked, 20, 1)]).toEqual([10, 10, null]);
   });
 });

@@ -1,4 +1,4 @@
-"""``python -m ml evaluate places`` on a tiny data folder, and what it refuses in one line."""
+"""``python -m ml evaluate places`` on a tiny data folder."""
 
 from __future__ import annotations
 
@@ -57,6 +57,7 @@ def weights(tmp_path_factory):
 
 
 @pytest.mark.slow
+@pytest.mark.endurance
 def test_encoders_and_baselines_are_scored_and_written(data, small, weights, tmp_path, capsys):
     card = tmp_path / "card.md"
     card.write_text("# mine\n\n<!-- places -->\n<!-- /places -->\n")
@@ -70,7 +71,7 @@ def test_encoders_and_baselines_are_scored_and_written(data, small, weights, tmp
         "bag of RootSIFT",
         "mine 1",
         "the same, 2 queries",
-        "reranked",
+        "rerank",
     ]
     near = found["scores"]["mine 1"]["sweep"]["near"]
     assert near["low"] <= near["score"] <= near["high"] <= 1 and 0 < near["chance"] < 1
@@ -104,7 +105,7 @@ def test_bad_input_is_refused_in_one_line(tmp_path, capsys, words, message):
     assert capsys.readouterr().err == f"error: {message}\n"
 
 
-def test_the_table_has_a_row_a_method_and_says_chance():
+def test_the_table_has_a_row_for_each_method_and_chance():
     def score(value):
         return PlaceScore(value, value - 0.1, value + 0.1, 0.05, 7)
 

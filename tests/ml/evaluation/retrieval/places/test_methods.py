@@ -1,4 +1,4 @@
-"""What is compared on places: encoders by name, baselines on the same views."""
+"""Methods compared on places."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from ml.evaluation.retrieval.places.methods import (
 from ml.evaluation.retrieval.places.scenes import PlaceRegion, Scene, square
 from ml.keypoints.descriptors.tessera import load
 from ml.networks.vlad import Vlad, VladConfig
-from ml.roi import KeypointEncoder
-from ml.roi.keypoints.encoder import KeypointEncoderConfig
+from ml.roi.keypoints.encoder import KeypointEncoder, KeypointEncoderConfig
 from tests.ml.roi.conftest import draw_mucosa
 
 
@@ -70,7 +69,7 @@ def test_an_encoder_is_named_with_its_version(views, scene):
     )
 
 
-def test_what_cannot_be_embedded_is_far_from_all(scene):
+def test_a_region_that_cannot_be_embedded_is_far_from_all(scene):
     class Blind:
         name, version, dim = "blind", "1", 4
 

@@ -1,4 +1,4 @@
-"""Scenes: which regions are near a query, which are far, and what a mask sees."""
+"""Scenes: near and far regions, and the mask."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def test_near_is_neither_the_same_moment_nor_far_away():
     assert made.gallery(3, "far").tolist() == []
 
 
-def test_another_visit_is_far_however_few_frames_lie_between():
+def test_another_visit_is_far_after_any_number_of_frames():
     made = scene([3, 4, 5, 6, 7], (0, 0, 0, 0, 0, 1, 1, 1), near_gap=1, far_gap=99)
     assert made.gallery(1, "near").tolist() == [0]
     assert made.gallery(1, "far").tolist() == [2, 3, 4]
     assert made.gallery(3, "near").tolist() == [2, 4]
 
 
-def test_a_region_is_never_in_its_own_gallery():
+def test_a_region_is_never_in_its_gallery():
     made = scene([0, 3, 9], (0,) * 10)
     for query in range(3):
         assert query not in [*made.gallery(query, "near"), *made.gallery(query, "far")]

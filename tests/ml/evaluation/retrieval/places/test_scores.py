@@ -17,7 +17,7 @@ from ml.evaluation.retrieval.places.scores import (
     score_vectors,
     summed,
 )
-from ml.index.answers.calibration import Calibration
+from ml.index.ranking.calibration import Calibration
 
 OUTLINE = square(np.array([5.0, 5.0]), 4)
 
@@ -43,7 +43,7 @@ def query(same):
 
 
 def test_average_precision_by_hand():
-    """Found at ranks 1 and 3 of two: (1/1 + 2/3) / 2; at rank 2 alone: 1/2."""
+    """Found at ranks 1 and 3 of two: (1/1 + 2/3) / 2; only at rank 2: 1/2."""
     two = query([True, False, True])
     assert ranked_score(two, np.array([0, 1, 2])) == pytest.approx((1 + 2 / 3) / 2)
     assert ranked_score(two, np.array([0, 2, 1])) == 1.0
@@ -98,7 +98,7 @@ def test_near_and_far_and_each_truth_are_scored_apart():
     assert set(nested["sweep"]) == {"near", "far"} and nested["sfm"]["near"].score == 1.0
 
 
-def test_intervals_draw_whole_places():
+def test_intervals_resample_places():
     """Two places, one always found, one never: a drawn mean is 0, 1/2 or 1."""
     made = scene([(0, 0), (1, 0), (0, 1), (1, 1)])
     asked = list(queries([made], "sweep", "near"))
@@ -107,8 +107,8 @@ def test_intervals_draw_whole_places():
     assert (found.score, found.low, found.high) == (0.5, 0.0, 1.0)
 
 
-def test_what_is_called_close_by_hand():
-    """Of four places two are near enough for three searched; of the other operation one is."""
+def test_shares_of_close_hits_by_hand():
+    """Two of four places are near enough for three searched; one of the other operation is."""
     own = scene([(0, 0), (1, 0), (2, 1), (3, 1)], name="1-still")
     same_operation = scene([(0, 0)], name="1-other")
     other = scene([(0, 0), (1, 1)], name="2-still", truth="sfm")

@@ -1,4 +1,4 @@
-"""Places of a sequence: carried along exactly where the camera goes, refused without points."""
+"""Places of a sequence with structure from motion."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_a_place_moves_with_the_plane(scene):
     assert len(first) > 5
 
 
-def test_places_lie_whole_in_their_frames_and_apart(scene):
+def test_places_are_inside_their_frames_and_far_from_each_other(scene):
     for region in scene.regions:
         assert region.outline.min() >= 0
         assert (region.outline.max(axis=0) <= (WIDTH, HEIGHT)).all()
@@ -49,7 +49,7 @@ def test_every_fourth_frame_is_searched_and_every_place_seen_twice(scene):
     assert (scene.truth, scene.name, len(scene.frames)) == ("sfm", "sfm", FRAMES)
 
 
-def test_what_the_mask_hides_is_no_place(sequence):
+def test_there_is_no_place_outside_the_mask(sequence):
     mask = np.ones((HEIGHT, WIDTH), np.bool_)
     mask[:, : WIDTH // 2] = False
     masked = dataclasses.replace(read_sequence(sequence), mask=mask)
@@ -60,7 +60,7 @@ def test_what_the_mask_hides_is_no_place(sequence):
 def test_without_points_or_places_a_sequence_is_refused(sequence):
     known = read_sequence(sequence)
     bare = dataclasses.replace(known, points=np.zeros((0, 3)), seen=np.zeros((0, 2), np.int64))
-    with pytest.raises(BadInputError, match="sfm: no scene points: places cannot be followed"):
+    with pytest.raises(BadInputError, match="scene points"):
         sequence_scene(bare, CONFIG)
-    with pytest.raises(BadInputError, match="sfm: no place is seen in two frames"):
+    with pytest.raises(BadInputError, match="two frames"):
         sequence_scene(known, dataclasses.replace(CONFIG, min_points=10_000))

@@ -1,4 +1,4 @@
-"""Simulated sweeps: outlines hold what they held in the still, in both visits."""
+"""Simulated sweeps: outlines show the same tissue in both visits."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def marker(frame):
 
 
 def share_of(outline, point):
-    """Where in a place a point of the frame lies, the place's corners at 0 and 1."""
+    """Position of a point of the frame in a place, whose corners are at 0 and 1."""
     unit = np.array([[0, 0], [1, 0], [1, 1], [0, 1]], np.float32)
     matrix = cv2.getPerspectiveTransform(outline.astype(np.float32), unit)
     return cv2.perspectiveTransform(np.asarray(point, np.float64)[None, None], matrix)[0, 0]
@@ -60,7 +60,7 @@ def test_there_are_two_visits_and_every_place_is_seen_twice(scene):
     assert len(counts) > 5 and (counts >= 2).all()
 
 
-def test_outlines_lie_in_the_view_of_the_scope(scene):
+def test_outlines_are_in_the_view_of_the_scope(scene):
     corners = np.concatenate([region.outline for region in scene.regions])
     assert np.hypot(*(corners - 100).T).max() < 96
     for frame in scene.frames:

@@ -1,4 +1,4 @@
-"""Plots: drawn for any data set; the map keeps neighbours together."""
+"""Plots of a retrieval."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from ml.roi.stain import RUIFROK_HE, WHITE
+from ml.roi.stain.deconvolution import RUIFROK_HE, WHITE
 
 SIDE = 224
 UNIT = RUIFROK_HE / np.linalg.norm(RUIFROK_HE, axis=1, keepdims=True)

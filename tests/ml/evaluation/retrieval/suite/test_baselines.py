@@ -1,4 +1,4 @@
-"""The baselines: words learned from tiles alone, the same vectors every time."""
+"""The baselines of a suite."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_there_are_four_of_them_with_one_vector_a_region(methods):
         assert method.baseline
 
 
-def test_kept_words_give_the_same_vectors(methods):
+def test_cached_words_give_the_same_vectors(methods):
     region = RegionImage(stained_dots(5, seed=4), None, None)
     for first, again in zip(*methods, strict=True):
         assert first.key == again.key
@@ -83,7 +83,7 @@ def test_grey_patterns_do_not_know_the_stain(methods):
     assert np.abs(weak - strong).sum() < 0.5 * np.abs(weak - other).sum()
 
 
-def test_only_what_lies_in_the_polygon_counts():
+def test_only_pixels_in_the_polygon_count():
     image = stained_dots(5)
     half = image.copy()
     half[:, 112:] = 0

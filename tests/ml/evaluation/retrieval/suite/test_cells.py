@@ -1,4 +1,4 @@
-"""Adjacent sections as a set: which cells are the same place."""
+"""Adjacent sections as a set of a suite."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from ml.errors import BadInputError
-from ml.evaluation.retrieval.suite.cells import section_set
+from ml.evaluation.retrieval.suite.cells import section_pairs, section_set
 from ml.evaluation.retrieval.suite.config import SetConfig
 from ml.types import no_progress
 from tests.ml.evaluation.retrieval.suite.conftest import stained_dots
@@ -52,7 +52,7 @@ def test_cells_that_overlap_are_right_answers_up_to_half_a_side_away(sections):
     assert min(query.relevant.sum() for query in task.queries) > 1
 
 
-def test_cells_are_drawn_together_by_the_millimetre(sections):
+def test_cells_are_sampled_per_millimetre(sections):
     task = section_set(CONFIG, sections, no_progress).tasks[0]
     assert len({query.group for query in task.queries}) == 1  # all of it is within one
 
@@ -65,5 +65,37 @@ def test_a_cell_is_read_at_a_micron_per_pixel(sections):
 
 def test_a_folder_of_one_section_is_refused(tmp_path):
     (tmp_path / "sections").mkdir()
-    with pytest.raises(BadInputError, match="two adjacent sections"):
+    with pytest.raises(BadInputError, match="two"):
         section_set(CONFIG, tmp_path, no_progress)
+
+
+def test_sections_are_neighbours_in_the_order_of_their_numbers(tmp_path):
+    for number in (1, 2, 9, 10):
+        (tmp_path / f"cut_{number}.png").write_bytes(b"x")
+    names = [(a.name, b.name) for a, b in section_pairs(tmp_path)]
+    assert names == [
+        ("cut_1.png", "cut_2.png"),
+        ("cut_2.png", "cut_9.png"),
+        ("cut_9.png", "cut_10.png"),
+    ]
+
+
+def test_sections_with_incompatible_outlines_are_refused(sections, tmp_path):
+    folder = tmp_path / "sections"
+    folder.mkdir()
+    (folder / "b.png").write_bytes((sections / "sections" / "0.png").read_bytes())
+    line = np.full((900, 900, 3), 240, np.uint8)
+    line[440:460, 50:850] = 60
+    Image.fromarray(line).save(folder / "a.png")
+    with pytest.raises(BadInputError, match="adjacent"):
+        section_set(CONFIG, tmp_path, no_progress)
+
+
+def test_rearranged_cells_are_wrong_answers(sections):
+    plain = section_set(CONFIG, sections, no_progress)
+    found = section_set(replace(CONFIG, rearranged=1), sections, no_progress)
+    assert len(found.gallery) == 2 * len(plain.gallery)
+    for query, same in zip(found.tasks[0].queries, plain.tasks[0].queries, strict=True):
+        count = len(same.gallery)
+        assert np.array_equal(query.relevant[:count], same.relevant)
+        assert not query.relevant[count:].any()

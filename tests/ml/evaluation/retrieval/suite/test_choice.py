@@ -1,4 +1,4 @@
-"""The rule, on numbers worked by hand."""
+"""The rule of choice, by hand."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_the_margin_is_over_the_best_baseline_of_each_cell():
     assert margins["a"].worst == pytest.approx(0.05) and margins["a"].passes
 
 
-def test_a_set_counts_once_however_many_tasks_it_has():
+def test_a_set_counts_the_same_with_any_number_of_tasks():
     found = cells(a=(0.5, 0.4, 0.3))
     found["one", "other", "as_is"] = {"hsv": 0.3, "lbp": 0.2, "a": 0.3}
     margin = margins_of(found, ["a"], BASELINES)["a"]
@@ -47,7 +47,7 @@ def test_where_none_passes_the_best_mean_is_named_and_that_it_does_not_pass():
     assert choice.chosen == "a" and not choice.passes
 
 
-def test_without_a_set_another_is_chosen_and_the_cost_says_so():
+def test_without_a_set_another_is_chosen_at_a_cost():
     found = cells(a=(0.9, 0.3, 0.3), b=(0.3, 0.5, 0.5))
     choice = choose(margins_of(found, ["a", "b"], BASELINES))
     # margins: a .65 .05 .05, b .05 .25 .25
@@ -59,7 +59,7 @@ def test_without_a_set_another_is_chosen_and_the_cost_says_so():
     assert choice.cost == pytest.approx(0.25 - (0.05 + 0.05 + 0.05) / 3)
 
 
-def test_of_one_set_there_is_nothing_to_leave_out():
+def test_leave_one_out_of_one_set_is_empty():
     found = {key: value for key, value in cells(a=(0.5, 0.4, 0.3)).items() if key[0] == "one"}
     choice = choose(margins_of(found, ["a"], BASELINES))
     assert choice.left_out == {} and choice.cost is None

@@ -1,4 +1,4 @@
-"""Suite files: the shipped one, and what is refused."""
+"""Suite files: the shipped ones, and bad ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_the_shipped_suite_is_found_by_its_name(tmp_path, monkeypatch):
     assert config.sets[0].tasks["four grades"] == []
 
 
-def test_the_shipped_suite_says_the_rule_it_chooses_by():
+def test_the_shipped_suite_states_its_rule_of_choice():
     assert "largest mean margin" in SHIPPED.read_text()
 
 
@@ -44,7 +44,7 @@ def test_a_file_of_that_name_where_one_works_comes_first(tmp_path, monkeypatch, 
         ("draws = -1", "at least 0"),
         ("", r"no \[\[sets\]\]"),
         ("[[sets]]\npath='x'", "name of its own"),
-        ("[[sets]]\nname='a'\nkind='slides'", "expected one of manifest, table, sections"),
+        ("[[sets]]\nname='a'\nkind='frames'", "expected one of manifest, table, sections"),
         ("[[sets]]\nname='a'\npath='x'\nstride_um=-1", "stride_um of 0 or more"),
         ("[[sets]]\nname='a'\npath='x'\ncell_um=0", "a cell_um above 0"),
         ("[[sets]]\nname='a'\npath='x'\nunrelated=['b']", "no other set is called b"),
@@ -60,5 +60,5 @@ def test_a_file_that_makes_no_sense_is_refused(tmp_path, text, message):
 
 
 def test_a_missing_file_is_refused(tmp_path):
-    with pytest.raises(BadInputError, match="no such suite file"):
+    with pytest.raises(BadInputError, match="suite file"):
         read_suite(tmp_path / "mine.toml")

@@ -1,4 +1,4 @@
-"""The whole of it: from a suite file to its tables, through the command line."""
+"""Suites end to end, from the file to the tables."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from ml.errors import BadInputError
 from ml.evaluation.retrieval.closeness import CalledClose
 from ml.evaluation.retrieval.regions import RegionImage
 from ml.evaluation.retrieval.suite import run
-from ml.evaluation.retrieval.suite.asking import Asking
 from ml.evaluation.retrieval.suite.command import write_card
 from ml.evaluation.retrieval.suite.config import read_suite
 from ml.evaluation.retrieval.suite.methods import SuiteMethod, encoder_methods
+from ml.evaluation.retrieval.suite.query_methods import QueryMethod
 from ml.evaluation.retrieval.suite.run import read_sets, run_suite
 from ml.evaluation.retrieval.suite.table import card_figures, card_lines, describe
-from ml.index.answers.calibration import Calibration
+from ml.index.ranking.calibration import Calibration
 from ml.networks.vertex_mean import VertexMean, vertex_mean_config
-from ml.roi import RoiEncoder
+from ml.roi.embed import RoiEncoder
 from ml.roi.load import load_graph_encoder
 from ml.roi.weights import save_encoder
 from ml.types import no_progress
@@ -65,7 +65,7 @@ def test_structure_survives_the_swap_and_colour_does_not(result):
     assert methods["colour"].swapped.score < 0.75
 
 
-def test_chance_pull_and_counts_stand_beside_the_scores(result):
+def test_results_hold_chance_pull_and_counts(result):
     found = result["sets"]["dots"]
     assert (found["items"], found["patients"]) == (16, 4)
     assert found["tasks"]["sizes"]["classes"] == {"large": 8, "small": 8}
@@ -85,7 +85,7 @@ def test_the_margin_is_that_of_the_cells(result):
     assert margin.sets["dots"] == pytest.approx(np.mean(by_hand))
 
 
-def test_the_same_vectors_asked_otherwise_are_computed_once_and_labels_are_no_candidate(data):
+def test_query_methods_share_vectors_and_labels_are_no_candidate(data):
     config = read_suite(data / "suite.toml")
     calls = []
 
@@ -94,10 +94,13 @@ def test_the_same_vectors_asked_otherwise_are_computed_once_and_labels_are_no_ca
         return roughness(region)
 
     plain = SuiteMethod("structure", "s", False, counted)
-    ways = {"expanded": Asking(expand=1), "learned": Asking(learn=True)}
+    ways = {"expanded": QueryMethod(expand=1), "learned": QueryMethod(learn=True)}
     methods = [
         plain,
-        *(replace(plain, name=name, asking=asking) for name, asking in ways.items()),
+        *(
+            replace(plain, name=name, query_method=query_method)
+            for name, query_method in ways.items()
+        ),
         SuiteMethod("colour", "c", True, mean_colour),
     ]
     sets = read_sets(config, data, no_progress)
@@ -114,16 +117,16 @@ def test_the_same_vectors_asked_otherwise_are_computed_once_and_labels_are_no_ca
     assert len(calls) == 2 * own
 
 
-def test_what_is_called_close_stands_on_the_card_of_an_encoder_that_is_calibrated(
-    data, monkeypatch
-):
+def test_the_card_of_a_calibrated_encoder_has_the_shares_of_close_hits(data, monkeypatch):
     config = read_suite(data / "suite.toml")
     dots = replace(config.sets[0], unrelated=("more",), swap=False)
     config = replace(config, sets=(dots, replace(dots, name="more", unrelated=())), draws=0)
     methods = [
         SuiteMethod("colour", "c", True, mean_colour),
         SuiteMethod("structure", "s", False, roughness, {"config_hash": "known"}),
-        SuiteMethod("structure, diffused", "s", False, roughness, asking=Asking(diffuse=True)),
+        SuiteMethod(
+            "structure, diffused", "s", False, roughness, query_method=QueryMethod(diffuse=True)
+        ),
     ]
     everything = Calibration.from_quantiles([0.001, 0.9], [10.0, 20.0])
     monkeypatch.setattr(run, "calibration_of", {"known": everything}.get)
@@ -196,7 +199,7 @@ def test_the_command_scores_an_encoder_and_every_baseline(data, tmp_path):
     assert result["methods"]["roi-default"]["config_hash"]
 
 
-def test_encoders_over_the_same_patches_look_at_them_once(data, tmp_path, monkeypatch):
+def test_encoders_with_the_same_patches_share_them(data, tmp_path, monkeypatch):
     """Each still gets its own vector, that of its own ``embed``."""
     encoder = load_graph_encoder("default")
     network = VertexMean(vertex_mean_config(encoder.patches.dim))
@@ -246,9 +249,7 @@ TWICE = ["--encoder", "default", "--encoder", "roi-default"]
         (["{data}/rois", "--encoder", "a", "--encoder", "b"], "several --encoder"),
     ],
 )
-def test_what_cannot_be_scored_is_refused_in_one_line(
-    data, monkeypatch, capsys, arguments, message
-):
+def test_bad_suites_are_refused_in_one_line(data, monkeypatch, capsys, arguments, message):
     monkeypatch.delenv("TESSERA_DATA", raising=False)
     filled = [word.replace("{data}", str(data)) for word in arguments]
     assert main(["evaluate", "retrieval", *filled]) == 2

@@ -22,7 +22,7 @@ from ml.evaluation.retrieval.suite.scores import (
 )
 from ml.evaluation.retrieval.suite.sets import label_task
 from ml.evaluation.retrieval.suite.vectors import SetVectors
-from ml.index.answers.calibration import Calibration
+from ml.index.ranking.calibration import Calibration
 
 CONFIG = SuiteConfig(bootstrap=200)
 
@@ -71,7 +71,7 @@ def test_the_swapped_score_is_the_mean_of_the_draws_and_its_cost_a_share_of_the_
     assert found.cost_percent > 0
 
 
-def test_queries_keep_their_own_stains():
+def test_queries_retain_their_stains():
     gallery = LINE + 100  # a shift of the whole gallery would cancel, were the queries shifted too
     found = query_precisions(label_task("t", RECORDS), LINE, gallery, 10)
     # from below, every query sees the gallery in order of the line: y(B) y(C) x(B) for 0 and 1;
@@ -79,7 +79,7 @@ def test_queries_keep_their_own_stains():
     assert found == pytest.approx([1 / 3, 1 / 3, 1, 1 / 3, 1 / 3])
 
 
-def test_chance_is_what_random_rankings_reach():
+def test_chance_is_the_score_of_random_rankings():
     # one relevant region among two: first 1, second 1/2
     records = [record("A", "x"), record("B", "x"), record("C", "y"), record("D", "y")]
     task = label_task("t", [*records])
@@ -87,16 +87,16 @@ def test_chance_is_what_random_rankings_reach():
 
 
 def test_pull_is_how_often_the_nearest_is_of_the_same_patient():
-    # 0 and 1 find each other; 2 (B) finds 4 (C); 3 (B) finds 4; C has one region and is not asked
+    # 0 and 1 find each other; 2 (B) finds 4 (C); 3 (B) finds 4; C has one region and is no query
     assert patient_pull(RECORDS, LINE) == pytest.approx(2 / 4)
 
 
-def test_labels_alone_pull_is_the_share_of_the_patient_among_its_label():
+def test_the_pull_by_labels_is_the_share_of_the_patient_in_its_label():
     # 0 and 1: one of two others with x is of A; 2: none of two; 3 (y): none of one
     assert labels_alone_pull(RECORDS) == pytest.approx((1 / 2 + 1 / 2 + 0 + 0) / 4)
 
 
-def test_what_is_called_close_by_hand():
+def test_shares_of_close_hits_by_hand():
     """Close is nearer than 2; the right answers are 5, 4.99, 4.99, .1 and .1 away."""
     calibration = Calibration.from_quantiles([0.001, 0.9], [2.0, 20.0])
     unrelated = np.array([[5.5]], np.float32)  # near the third region alone

@@ -1,4 +1,4 @@
-"""Sets and their questions: the query's patient is never in its gallery."""
+"""Sets and their queries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def record(patient, label):
     return RoiRecord(Path("x.png"), patient, label, None, None)
 
 
-def test_no_query_finds_its_own_patient(data):
+def test_no_query_finds_its_patient(data):
     found = labelled_set(SetConfig(name="dots", path="rois", tasks={"sizes": []}), data)
     patients = [item.patient for item in found.items]
     (task,) = found.tasks
@@ -32,7 +32,7 @@ def test_a_query_without_a_right_answer_is_counted_and_not_scored():
     task = label_task("t", [record("A", "x"), record("A", "x"), record("B", "y"), record("C", "y")])
     assert [query.item for query in task.queries] == [2, 3]
     assert task.unscored == 2
-    with pytest.raises(BadInputError, match="t: no query has a relevant region"):
+    with pytest.raises(BadInputError, match=r"t: .*query"):
         label_task("t", [record("A", "x"), record("A", "x"), record("B", "y"), record("B", "y")])
 
 

@@ -20,7 +20,7 @@ from ml.evaluation.retrieval.suite.swap import (
     recolourings,
     restained,
 )
-from ml.roi.stain import RUIFROK_HE, StainEstimate, optical_density
+from ml.roi.stain.deconvolution import RUIFROK_HE, StainEstimate, optical_density
 from tests.ml.evaluation.retrieval.suite.conftest import stained_dots
 
 OWN = RUIFROK_HE / np.linalg.norm(RUIFROK_HE, axis=1, keepdims=True)
@@ -46,7 +46,7 @@ def test_pure_haematoxylin_becomes_the_donor_s_at_the_donor_s_strength():
     assert OWN[1] @ found == pytest.approx(OTHER[1], abs=1e-9)
 
 
-def test_one_s_own_stains_change_nothing_but_rounding():
+def test_swapping_to_the_same_stains_changes_only_rounding():
     image = stained_dots(5)
     a = unit("a")
     assert np.abs(changed(image, a, a).astype(int) - image.astype(int)).max() <= 1
@@ -87,7 +87,7 @@ def test_the_donor_is_of_another_patient_and_another_draw_has_others():
     assert any(donors["p0/0"].name != donors["p0/1"].name for donors in drawn)
 
 
-def test_what_is_drawn_for_one_does_not_hang_on_who_else_is_drawn_for():
+def test_donors_do_not_depend_on_the_other_batches():
     units = [unit(f"p{i}") for i in range(6)]
     assert (
         drawn_donors(units[:1], units, draw=1, seed=0)["p0"]
@@ -96,7 +96,7 @@ def test_what_is_drawn_for_one_does_not_hang_on_who_else_is_drawn_for():
 
 
 def test_a_suite_of_one_patient_cannot_be_swapped():
-    with pytest.raises(BadInputError, match="no other patient than p"):
+    with pytest.raises(BadInputError, match="other patient"):
         drawn_donors([unit("p")], [unit("p"), unit("p/2", "p")], draw=1, seed=0)
 
 

@@ -1,4 +1,4 @@
-"""Vectors: each region embedded once a part, kept, and taken up where a run was stopped."""
+"""Cached vectors of a suite."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def darker(found):
 
 
 class Counting:
-    """Mean colour, and how often it was asked."""
+    """Mean colour, counting the calls."""
 
     def __init__(self, stop_at=None):
         self.calls, self.stop_at = 0, stop_at
@@ -49,14 +49,14 @@ def vectors(dots, embed, cache, *, key="1", swaps=1):
     )["mean"]
 
 
-def test_the_gallery_of_a_draw_is_stained_anew_and_the_clean_vectors_are_not(dots):
+def test_only_the_gallery_of_a_draw_is_recoloured(dots):
     found = vectors(dots, Counting(), None)
     assert found.clean.shape == (16, 3) and len(found.swapped) == 1
     assert (found.swapped[0] < found.clean - 5).all()
     assert found.clean[0] == pytest.approx(dots[1][0].pixels.mean(axis=(0, 1)), abs=1e-3)
 
 
-def test_what_is_kept_is_not_computed_again(dots, tmp_path):
+def test_cached_vectors_are_not_computed_again(dots, tmp_path):
     first, again = Counting(), Counting()
     a, b = vectors(dots, first, tmp_path), vectors(dots, again, tmp_path)
     assert (first.calls, again.calls) == (32, 0)
@@ -64,15 +64,15 @@ def test_what_is_kept_is_not_computed_again(dots, tmp_path):
     assert len(list(tmp_path.iterdir())) == 2  # whole files, nothing temporary
 
 
-def test_a_run_that_was_stopped_goes_on_after_its_last_whole_part(dots, tmp_path):
-    with pytest.raises(BadInputError, match=r"mean: rois/.*\.png: no tissue"):
+def test_a_stopped_run_resumes_after_its_last_complete_part(dots, tmp_path):
+    with pytest.raises(BadInputError, match=r"rois/.*\.png"):
         vectors(dots, Counting(stop_at=20), tmp_path)
     again = Counting()
     vectors(dots, again, tmp_path)
     assert again.calls == 16
 
 
-def test_other_weights_or_another_swap_are_computed_anew(dots, tmp_path):
+def test_other_weights_or_swaps_are_computed(dots, tmp_path):
     vectors(dots, Counting(), tmp_path)
     other = Counting()
     vectors(dots, other, tmp_path, key="2", swaps=0)

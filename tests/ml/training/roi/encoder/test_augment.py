@@ -7,14 +7,14 @@ import numpy as np
 from ml.training.roi.encoder.augment import random_look, vertex_dropout, with_look
 
 
-def test_no_strength_changes_nothing():
+def test_zero_strength_changes_nothing():
     image = np.random.default_rng(0).integers(20, 245, (40, 40, 3), dtype=np.uint8)
     look = random_look(np.random.default_rng(1), stain=0.0, zoom=0.0)
     assert look.zoom == 1.0
     assert np.abs(with_look(image, look).astype(int) - image).max() <= 1
 
 
-def test_a_look_changes_tissue_and_keeps_background_white():
+def test_a_colour_change_affects_tissue_and_leaves_background_white():
     image = np.full((4, 4, 3), 255, np.uint8)
     image[0] = (120, 60, 150)
     changed = with_look(image, random_look(np.random.default_rng(3), stain=0.3, zoom=0.2))
@@ -22,7 +22,7 @@ def test_a_look_changes_tissue_and_keeps_background_white():
     assert changed[1:].min() >= 244
 
 
-def test_dropout_keeps_the_asked_share_and_no_duplicates():
+def test_dropout_leaves_the_requested_share_without_duplicates():
     rng = np.random.default_rng(0)
     for _ in range(50):
         kept = vertex_dropout(rng, 40, drop=(0.2, 0.6), keep_at_least=2)

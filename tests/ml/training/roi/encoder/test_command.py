@@ -1,4 +1,4 @@
-"""Training on a tiny configuration: interrupted and resumed, the weights are the same."""
+"""Training of the ROI encoder on a tiny configuration."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from ml.errors import BadInputError, CancelledError, EmptyRegionError, WeightsEr
 from ml.networks.gcn import GcnConfig, RoiGcn
 from ml.networks.patch_cnn import PatchCnn, PatchCnnConfig
 from ml.networks.vertex_mean import vertex_mean_config
-from ml.roi import encoder_from_file
 from ml.roi.config import EncoderConfig
 from ml.roi.encoders.patch_cnn import save_patch_cnn
+from ml.roi.weights import read_graph_encoder
 from ml.training.common.run import TrainingRun
 from ml.training.roi.encoder.command import train_roi
 from ml.training.roi.encoder.config import RoiTrainConfig
@@ -72,7 +72,7 @@ def test_a_run_gives_an_encoder_that_embeds(straight, data):
     out, summary = straight
     # Two makes of processors differ by two per cent here.
     assert_first_losses(out, [2.399867], rel=0.05)
-    encoder = encoder_from_file(out / "tiny.safetensors")
+    encoder = read_graph_encoder(out / "tiny.safetensors")
     image = np.asarray(Image.open(data / "a.png"))
     assert encoder.embed(image, box(0, 0, 900, 900)).shape == (NETWORK.embedding_dim,)
     assert summary["sources"] == ["a.png", "b.png"] and summary["patches"] > 20
@@ -95,7 +95,7 @@ def test_interrupted_and_resumed_the_weights_are_the_same(straight, data, tmp_pa
     assert resumed["loss_last"] == straight[1]["loss_last"]
 
 
-def test_our_own_patch_network_travels_with_the_encoder_and_how_it_is_read(data, tmp_path):
+def test_the_patch_network_is_stored_with_the_encoder_and_its_configuration(data, tmp_path):
     torch.manual_seed(0)
     sizes = PatchCnnConfig(widths=(4, 6, 8, 10))
     weights = tmp_path / "own.safetensors"
@@ -110,24 +110,24 @@ def test_our_own_patch_network_travels_with_the_encoder_and_how_it_is_read(data,
         TINY, sources=("a.png",), pool_density=0.8, encoder=encoder, steps=2
     )
     summary = train_roi(TrainingRun(config, tmp_path), data=data, patch_weights=weights)
-    found = encoder_from_file(tmp_path / "tiny.safetensors")
+    found = read_graph_encoder(tmp_path / "tiny.safetensors")
     image = np.asarray(Image.open(data / "a.png"))
     assert found.patches.dim == 20 and np.isfinite(summary["loss_last"])
     assert found.embed(image).shape == (NETWORK.embedding_dim,)
 
 
-def test_without_graph_layers_the_metric_alone_is_learned(straight, data, tmp_path):
-    """The vertex part of what has a graph, from the atlas alone."""
+def test_without_graph_layers_only_the_metric_is_learned(straight, data, tmp_path):
+    """The vertex part of what has a graph, from the atlas only."""
     network = vertex_mean_config(NETWORK.in_dim, NETWORK.vertex_dim)
     config = dataclasses.replace(TINY, encoder=EncoderConfig(network=network), sources=("none",))
     summary = train_roi(TrainingRun(config, tmp_path), data=data)
     assert (summary["steps"], summary["patches"], summary["loss_last"]) == (0, 0, None)
-    found = encoder_from_file(tmp_path / "tiny.safetensors")
+    found = read_graph_encoder(tmp_path / "tiny.safetensors")
     image = np.asarray(Image.open(data / "a.png"))
-    with_graph = encoder_from_file(straight[0] / "tiny.safetensors").embed(image)
+    with_graph = read_graph_encoder(straight[0] / "tiny.safetensors").embed(image)
     assert found.embed(image) == pytest.approx(with_graph[: NETWORK.vertex_dim], abs=1e-4)
     full = dataclasses.replace(config, encoder=EncoderConfig(network=vertex_mean_config(273)))
-    with pytest.raises(BadInputError, match="vertex_dim: expected fewer than the 273"):
+    with pytest.raises(BadInputError, match=r"vertex_dim: .*273"):
         train_roi(TrainingRun(full, tmp_path), data=data)
 
 
@@ -151,45 +151,45 @@ def test_without_graph_layers_a_run_starts_from_the_patch_encoder_of_another(dat
     moved = {key for key in before if not np.array_equal(before[key], after[key])}
     assert moved == {"feature_mean", "feature_scale", "metric"}
     other = dataclasses.replace(tuned, encoder=dataclasses.replace(encoder, keep_strength=0.5))
-    with pytest.raises(WeightsError, match="the run trains EncoderConfig"):
+    with pytest.raises(WeightsError, match="EncoderConfig"):
         train_roi(TrainingRun(other, tmp_path / "third", start=start), data=data)
-    with pytest.raises(BadInputError, match="--from has its own"):
+    with pytest.raises(BadInputError, match="--from"):
         train_roi(
             TrainingRun(tuned, tmp_path / "third", start=start),
             data=data,
             patch_weights=tmp_path / "own",
         )
     bare = dataclasses.replace(tuned, slides=())
-    with pytest.raises(BadInputError, match="atlas, slides: expected tissue"):
+    with pytest.raises(BadInputError, match="tissue"):
         train_roi(TrainingRun(bare, tmp_path / "third", start=start), data=data)
 
 
 def test_a_network_for_other_features_is_refused(data, tmp_path):
     encoder = EncoderConfig(network=dataclasses.replace(NETWORK, in_dim=99))
     config = dataclasses.replace(TINY, encoder=encoder)
-    with pytest.raises(BadInputError, match=r"in_dim: expected 273, the length of 'classical-1'"):
+    with pytest.raises(BadInputError, match=r"in_dim: .*273.*'classical-1'"):
         train_roi(TrainingRun(config, tmp_path), data=data)
 
 
-def test_features_of_the_atlas_are_kept(straight):
+def test_features_of_the_atlas_are_cached(straight):
     assert len(list(straight[0].glob("atlas-*.npz"))) == 1
 
 
 def test_a_checkpoint_of_another_configuration_is_refused(straight, data):
     other = dataclasses.replace(TINY, temperature=0.9)
-    with pytest.raises(BadInputError, match="checkpoint of another configuration"):
+    with pytest.raises(BadInputError, match="configuration"):
         train_roi(TrainingRun(other, straight[0]), data=data)
 
 
 def test_a_missing_source_is_named(tmp_path):
-    with pytest.raises(BadInputError, match=r"source 'a\.png' is not in the data folder"):
+    with pytest.raises(BadInputError, match=r"'a\.png'"):
         train_roi(TrainingRun(TINY, tmp_path / "out"), data=tmp_path)
 
 
 def test_a_slide_without_tissue_cannot_be_trained_on(tmp_path):
     Image.fromarray(np.full((1200, 1200, 3), 255, np.uint8)).save(tmp_path / "white.png")
     config = dataclasses.replace(TINY, sources=("white.png",))
-    with pytest.raises(EmptyRegionError, match="white: only 0 patches of tissue"):
+    with pytest.raises(EmptyRegionError, match=r"white: .*0 patches"):
         train_roi(TrainingRun(config, tmp_path / "out"), data=tmp_path)
 
 
@@ -242,11 +242,11 @@ def test_on_a_device_it_learns_in_half_precision_and_ends_on_the_processor(
     found, expected = (load_file(out / "tiny.safetensors") for out in (tmp_path, straight[0]))
     assert found.keys() == expected.keys()
     image = np.asarray(Image.open(data / "a.png"))
-    encoder = encoder_from_file(tmp_path / "tiny.safetensors")
+    encoder = read_graph_encoder(tmp_path / "tiny.safetensors")
     assert encoder.embed(image, box(0, 0, 900, 900)).shape == (NETWORK.embedding_dim,)
 
 
-def test_what_a_step_learns_from_is_sent_to_the_device_of_its_network(elsewhere, monkeypatch):
+def test_the_batch_of_a_step_is_on_the_device_of_its_network(elsewhere, monkeypatch):
     rng = np.random.default_rng(0)
     xy = rng.uniform(0, 2_000, (80, 2))
     features = rng.normal(size=(2, 80, NETWORK.in_dim)).astype(np.float32)
@@ -263,7 +263,7 @@ def test_what_a_step_learns_from_is_sent_to_the_device_of_its_network(elsewhere,
     assert {tensor.device.type for tensor in given} == {"meta"}
 
 
-def test_held_out_regions_are_looked_at_and_change_nothing(data, tmp_path):
+def test_held_out_regions_are_evaluated_without_effect_on_training(data, tmp_path):
     told = []
     without = dataclasses.replace(TINY, sources=("a.png",))
     config = dataclasses.replace(without, held_out=("more",))
@@ -277,7 +277,7 @@ def test_held_out_regions_are_looked_at_and_change_nothing(data, tmp_path):
     assert [key for key in expected if not np.array_equal(expected[key], found[key])] == []
 
 
-def test_files_of_one_name_in_two_folders_have_features_of_their_own(data, tmp_path):
+def test_files_of_one_name_in_two_folders_have_separate_features(data, tmp_path):
     (data / "named").mkdir()
     shutil.copy(data / "more" / "b.png", data / "named" / "a.png")
     config = dataclasses.replace(TINY, sources=("a.png",), held_out=("named",), steps=1)
@@ -287,9 +287,9 @@ def test_files_of_one_name_in_two_folders_have_features_of_their_own(data, tmp_p
     assert pools[0].shape != pools[1].shape or not np.array_equal(*pools)
 
 
-def test_what_is_learned_from_is_not_held_out_as_well(data, tmp_path):
+def test_sources_cannot_be_held_out_as_well(data, tmp_path):
     config = dataclasses.replace(TINY, held_out=("more",))
-    with pytest.raises(BadInputError, match=r"held_out: more/b\.png: also among the sources"):
+    with pytest.raises(BadInputError, match=r"held_out: more/b\.png"):
         train_roi(TrainingRun(config, tmp_path), data=data)
 
 
@@ -308,6 +308,6 @@ def test_a_step_that_does_not_fit_is_taken_with_half_the_regions(data, tmp_path,
     assert sizes == [6, 3, 3, 3, 3] and run.history["batch"] == [[0, 3]]
 
 
-def test_a_run_that_its_hours_ended_tells_the_steps_it_took(data, tmp_path):
+def test_a_run_ended_by_its_hours_reports_its_steps(data, tmp_path):
     summary = train_roi(TrainingRun(TINY, tmp_path, hours=0.0), data=data)
     assert (summary["stopped_early"], summary["steps"]) == (True, 1)

@@ -31,7 +31,7 @@ def regions():
 
 
 @pytest.mark.parametrize("name", GRAPH_ENCODERS)
-def test_labels_teach_every_encoder_to_tell_the_kinds_apart(regions, name):
+def test_labels_train_every_encoder_to_separate_the_kinds(regions, name):
     graphs, labels = regions
     config = GraphTrainConfig(encoder=name, hidden_dim=8, out_dim=8, steps=60, learning_rate=1e-2)
     vectors = embed_graphs(train_graph_encoder(graphs, labels, config=config), graphs)
@@ -51,7 +51,7 @@ def test_without_labels_the_same_seed_gives_the_same_vectors(regions):
     assert np.allclose(np.linalg.norm(first, axis=1), 1, atol=1e-5)
 
 
-def test_a_subgraph_keeps_the_edges_between_its_vertices():
+def test_a_subgraph_retains_the_edges_between_its_vertices():
     x = np.arange(4, dtype=np.float32)[:, None]
     graph = build_graph(x, np.array([[0, 0], [400, 0], [800, 0], [1200, 0]], float))
     part = subgraph(graph, np.array([0, 2, 3]))
@@ -60,10 +60,10 @@ def test_a_subgraph_keeps_the_edges_between_its_vertices():
 
 
 def test_one_label_is_refused(regions):
-    with pytest.raises(BadInputError, match="expected two labels or more, got 1"):
+    with pytest.raises(BadInputError, match=r"labels .*got 1"):
         train_graph_encoder(regions[0], ["a"] * 16)
 
 
 def test_one_region_is_refused(regions):
-    with pytest.raises(BadInputError, match="expected two regions or more, got 1"):
+    with pytest.raises(BadInputError, match=r"regions .*got 1"):
         train_graph_encoder(regions[0][:1])

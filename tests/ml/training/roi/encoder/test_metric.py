@@ -1,4 +1,4 @@
-"""The learned metric: what differs within a patient counts, what differs between patients not."""
+"""The metric learned without labels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DIM = 12
 
 
 def slabs(seed=0, apart=0.0):
-    """Two patients, three looks of 400 patches; their means lie apart along feature 0."""
+    """Two patients, three looks of 400 patches; their means differ in feature 0."""
     rng = np.random.default_rng(seed)
     out = []
     for side in (-1, 1):
@@ -26,7 +26,7 @@ def mapped(metric, slab):
     return ((slab.reshape(-1, DIM) - metric.mean) * metric.scale) @ metric.matrix
 
 
-def test_what_sets_patients_apart_counts_no_more_than_what_differs_within():
+def test_differences_between_patients_do_not_dominate():
     data = slabs(apart=10.0)
     metric = learn_metric(data, dim=DIM, ridge=0.01)
     first, second = (mapped(metric, slab) for slab in data)
@@ -38,14 +38,14 @@ def test_what_sets_patients_apart_counts_no_more_than_what_differs_within():
     assert np.linalg.norm(first.mean(axis=0) - second.mean(axis=0)) > 0
 
 
-def test_without_a_power_the_directions_are_only_turned():
+def test_without_a_power_the_directions_are_only_rotated():
     data = slabs()
     metric = learn_metric(data, dim=DIM, ridge=0.1, power=0.0)
     gram = metric.matrix.T @ metric.matrix
     assert np.allclose(gram, gram[0, 0] * np.eye(DIM), atol=1e-5)
 
 
-def test_each_direction_is_divided_by_its_own_deviation():
+def test_each_direction_is_divided_by_its_deviation():
     """By numpy, patient by patient, without the ridge."""
     data = slabs(apart=3.0)
     metric = learn_metric(data, dim=DIM, ridge=0.0)
@@ -55,7 +55,7 @@ def test_each_direction_is_divided_by_its_own_deviation():
     assert np.allclose(found.T @ within @ found, np.eye(DIM) / DIM, atol=1e-4)
 
 
-def test_the_main_directions_are_kept_and_their_mean_square_is_one():
+def test_the_main_directions_have_a_mean_square_of_one():
     data = slabs()
     metric = learn_metric(data, dim=5, ridge=0.3)
     assert metric.matrix.shape == (DIM, 5)

@@ -1,58 +1,39 @@
-"""The self-supervised schemes: against slow re-derivations, and what trains."""
+"""The self-supervised loss of the patch encoder."""
 
 from __future__ import annotations
 
-import numpy as np
-import pytest
 import torch
 from torch import nn
 
-from ml.errors import UnknownNameError
-from ml.training.roi.patches.ssl import SCHEMES, Scheme, vicreg
+from ml.training.roi.patches.ssl import SimClr
 
 
-def slow_vicreg(a, b):
-    total = 25 * float(np.mean((a - b) ** 2))
-    for x in (a, b):
-        deviation = np.sqrt(x.var(axis=0, ddof=1) + 1e-4)
-        total += 25 * float(np.maximum(0, 1 - deviation).mean()) / 2
-        moment = np.cov(x, rowvar=False)
-        total += float((moment**2).sum() - (np.diag(moment) ** 2).sum()) / x.shape[1]
-    return total
-
-
-def test_vicreg_is_what_its_definition_gives():
-    rng = np.random.default_rng(0)
-    a, b = rng.normal(0, 0.5, (2, 9, 4))
-    found = float(vicreg(torch.from_numpy(a), torch.from_numpy(b)))
-    assert found == pytest.approx(slow_vicreg(a, b))
-
-
-def scheme(name):
+def model(label_weight=0.0):
     torch.manual_seed(0)
     encoder = nn.Sequential(nn.Linear(5, 6), nn.ReLU())
-    return Scheme(name, encoder, 6, 8, 4, 0.2)
+    return SimClr(
+        encoder, dim=6, hidden_dim=8, out_dim=4, temperature=0.2, label_weight=label_weight
+    )
 
 
-@pytest.mark.parametrize("name", SCHEMES)
-def test_the_encoder_of_every_scheme_learns(name):
-    model = scheme(name)
-    loss = model(torch.randn(12, 5, generator=torch.Generator().manual_seed(1)))
+def views():
+    return torch.randn(12, 5, generator=torch.Generator().manual_seed(1))
+
+
+def test_the_encoder_learns():
+    simclr = model()
+    loss = simclr(views())
     loss.backward()
     assert torch.isfinite(loss)
-    assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in model.encoder.parameters())
+    assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in simclr.encoder.parameters())
 
 
-def test_byols_target_follows_slowly_and_is_not_trained():
-    model = scheme("byol")
-    before = model.target[0][0].weight.clone()
-    with torch.no_grad():
-        model.encoder[0].weight.add_(1.0)
-    model.after_step()
-    assert torch.allclose(model.target[0][0].weight - before, torch.full_like(before, 0.01))
-    assert not any(p.requires_grad for p in model.target.parameters())
-
-
-def test_an_unknown_scheme_is_refused():
-    with pytest.raises(UnknownNameError, match="unknown scheme 'dino'; known: byol"):
-        scheme("dino")
+def test_labels_add_their_loss_and_train_a_separate_head():
+    simclr, both = model(0.5), views()
+    labels, domains = torch.tensor([0, 0, 1, 1, -1, -1]), torch.arange(6)
+    plain, labelled = simclr(both), simclr(both, labels, domains)
+    assert float(labelled) > float(plain)
+    labelled.backward()
+    assert all(p.grad.abs().sum() > 0 for p in simclr.label_head[0].parameters())
+    assert torch.equal(simclr(both, torch.full((6,), -1), domains), plain)
+    assert not hasattr(model(), "label_head")

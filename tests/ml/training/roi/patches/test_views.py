@@ -8,10 +8,16 @@ import numpy as np
 import pytest
 import torch
 
-from ml.networks.patch_cnn import standardised
-from ml.roi.stain import optical_density
+from ml.networks.patch_cnn import standardise
+from ml.roi.stain.deconvolution import optical_density
 from ml.training.roi.patches.blocks import make_block
-from ml.training.roi.patches.views import ViewConfig, _mixing, draw_pair, restained
+from ml.training.roi.patches.views import (
+    ViewConfig,
+    _mixing,
+    draw_pair,
+    draw_stains,
+    restained,
+)
 
 STILL = ViewConfig(
     crop_px=32,
@@ -43,7 +49,7 @@ def places():
 
 
 def middle(view):
-    """Where in its block a view's middle lies, from the colours."""
+    """Position of a view's middle in its block, from the colours."""
     return (view[14:18, 14:18, :2].reshape(-1, 2).mean(axis=0) - 20) * 4
 
 
@@ -59,7 +65,7 @@ def test_the_two_views_are_of_one_place(places, shift):
         assert np.abs(middle(first) - middle(second)).max() < reach + 24
 
 
-def test_a_view_covers_as_much_as_its_microns_say(places):
+def test_a_view_covers_its_size_in_microns(places):
     for mpp, px in ((1.0, 2.0), (2.0, 4.0)):
         config = with_view(mpp=(mpp, mpp))
         view = draw_pair(places, np.random.default_rng(0), config)[0].astype(float)
@@ -68,13 +74,24 @@ def test_a_view_covers_as_much_as_its_microns_say(places):
         assert per_pixel == pytest.approx(px, rel=0.1)
 
 
-def test_a_small_block_is_not_asked_for_more_than_it_holds():
+def test_a_view_fits_into_a_small_block():
     y, x = np.mgrid[:96, :96]
     block = make_block(np.stack([x, y, x * 0 + 60], axis=2).astype(np.uint8), 0.5)
     config = with_view(mpp=(3.0, 3.0))
     view = draw_pair(block, np.random.default_rng(0), config)[0].astype(float)
     spread = np.hypot(np.ptp(view[..., 0]), np.ptp(view[..., 1]))
     assert spread < 0.67 * 96 * 2**0.5 * 1.45
+
+
+def test_a_block_is_not_enlarged_beyond_the_limit(places):
+    """At 1.0 um a block allows examples of at least 0.8 um: all of those that reach up to 0.8."""
+    config = with_view(mpp=(0.2, 0.8), min_step=0.8)
+    block = dataclasses.replace(places, mpp=1.0)
+    view = draw_pair(block, np.random.default_rng(0), config)[0].astype(float)
+    spread = np.hypot(np.ptp(view[..., 0]), np.ptp(view[..., 1]))
+    assert spread > 32 * 0.8 / 4  # the colours change every four pixels
+    assert config.max_block_mpp == pytest.approx(1.0)
+    assert ViewConfig().max_block_mpp == np.inf
 
 
 def test_the_same_seed_draws_the_same(places):
@@ -90,14 +107,15 @@ def views(tissue):
 
 def restain(views, config, others=EYE[None], seed=0):
     rng = np.random.default_rng(seed)
-    return restained(views, [EYE] * len(views), others, rng, config)
+    change = draw_stains([EYE] * len(views), others, rng, config)
+    return restained(torch.from_numpy(np.stack(views)), change)
 
 
-def test_without_augmentation_a_view_is_what_the_encoder_sees(views):
+def test_without_augmentation_a_view_is_the_input_of_the_encoder(views):
     found = restain(views, STILL)
     od = torch.from_numpy(optical_density(np.stack(views))).permute(0, 3, 1, 2)
     assert found.shape == (6, 3, 32, 32) and found.dtype == torch.float32
-    assert torch.allclose(found, standardised(od).clamp(-6, 6), atol=1e-4)
+    assert torch.allclose(found, standardise(od).clamp(-6, 6), atol=1e-4)
 
 
 def test_another_colour_leaves_the_structure(views):
@@ -127,13 +145,13 @@ def test_colours_are_exchanged_for_those_of_another_patient():
     assert np.allclose(found, np.linalg.solve(own, other), atol=1e-4)
 
 
-def test_strength_alone_is_what_standardising_takes_away(views):
+def test_standardising_removes_only_the_strength(views):
     plain, strong = restain(views, STILL), restain(views, with_view(gain=0.2))
     assert torch.allclose(plain, strong, atol=0.3)
     assert (plain - strong).abs().mean() < 0.02
 
 
-def test_a_grey_view_says_the_same_in_all_channels(views):
+def test_a_grey_view_is_equal_in_all_channels(views):
     found = restain(views, with_view(grey=1.0))
     assert torch.allclose(found[:, 0], found[:, 1], atol=1e-5)
     assert torch.allclose(found[:, 0], found[:, 2], atol=1e-5)
@@ -144,7 +162,7 @@ def test_noise_stays_below_its_bound(views):
     assert 0 < (noisy - plain).std() < 0.06
 
 
-def test_nothing_is_ever_infinite(views):
+def test_no_value_is_infinite(views):
     blank = [np.full((32, 32, 3), 255, np.uint8), np.zeros((32, 32, 3), np.uint8)]
     found = restain([*views, *blank], ViewConfig(crop_px=32))
     assert torch.isfinite(found).all() and found.abs().max() <= 6

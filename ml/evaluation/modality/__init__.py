@@ -1,0 +1,1 @@
+"""Evaluation of the proposed modality of images."""

@@ -1,0 +1,1 @@
+"""Protected health information in pixels, found and falsely flagged."""

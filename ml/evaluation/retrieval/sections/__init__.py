@@ -1,1 +1,0 @@
-"""Adjacent sections: aligned by their outlines, paired cell by cell."""

@@ -1,1 +1,0 @@
-"""What a change of stain costs: queries in other stains, vectors beside their originals."""

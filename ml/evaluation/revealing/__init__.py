@@ -1,1 +1,0 @@
-"""How well what pixels reveal is found: text, faces, frames outside the body."""

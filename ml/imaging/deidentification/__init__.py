@@ -1,0 +1,1 @@
+"""De-identified copies of files; every pixel stays as it was stored."""

@@ -1,0 +1,1 @@
+"""Protected health information in pixels: identifying text, faces, frames outside the body."""

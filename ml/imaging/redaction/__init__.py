@@ -1,0 +1,1 @@
+"""Redaction: boxes of a picture, slide or video are made black, and the file is written again."""

@@ -1,1 +1,0 @@
-"""What pixels reveal of a person: text burnt into them, faces, views from outside the body."""

@@ -1,0 +1,1 @@
+"""Tissue and glass of stained sections, by optical density."""

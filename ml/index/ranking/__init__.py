@@ -1,0 +1,1 @@
+"""Processing of search results: query expansion, diffusion, and calibration of distances."""

@@ -1,0 +1,1 @@
+"""Outline proposals for the structure under a click; without torch."""

@@ -1,1 +1,0 @@
-"""The network that finds text burnt into images: drawn letters, training, measurement."""

@@ -1,0 +1,1 @@
+"""Training of graph encoders by the arrangement of tissue in large regions."""

@@ -1,0 +1,36 @@
+"""REST: delete ROIs for good."""
+
+from __future__ import annotations
+
+import uuid
+
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import status
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.annotations.selectors.trash import roi_in_trash
+from portal.annotations.services.trash import roi_purge
+from portal.core.api.views import ApiView
+from portal.core.http.audit_rules import audited, rejections
+from portal.labs.models import TokenArea
+from portal.labs.requests import user_of
+
+
+@audited(POST=rejections("roi.purged", "roi", "roi_id"))
+class RoiPurgeApi(ApiView):
+    """A deleted ROI, deleted for good."""
+
+    area = TokenArea.ROIS
+
+    @extend_schema(
+        request=None,
+        responses={204: None},
+        parameters=[OpenApiParameter("roi_id", uuid.UUID, OpenApiParameter.PATH)],
+        summary="Delete a deleted ROI for good",
+    )
+    def post(self, request: Request, roi_id: uuid.UUID) -> Response:
+        """With its history, vectors and follow-ups; managers only. 404 while it is not deleted."""
+        user = user_of(request)
+        roi_purge(roi=roi_in_trash(user, roi_id), user=user)
+        return Response(status=status.HTTP_204_NO_CONTENT)

@@ -1,0 +1,67 @@
+"""``/api/v1/cases/bulk/``: tag and share many cases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.archive.filters import cases_chosen
+from portal.archive.serializers.bulk import (
+    BulkResultSerializer,
+    CaseSelectionSerializer,
+    CasesShareSerializer,
+    CasesTagSerializer,
+)
+from portal.archive.services.bulk import BulkResult, cases_tag
+from portal.archive.services.sharing import shares_offer
+from portal.core.api.views import ApiView
+from portal.core.http.audit_rules import audited, rejections
+from portal.labs.models import TokenArea
+from portal.labs.requests import user_of
+
+
+@audited(POST=rejections("case.changed"))
+class CasesTagApi(ApiView):
+    """Tags of many cases."""
+
+    area = TokenArea.CASES
+
+    @extend_schema(
+        operation_id="cases_bulk_tags",
+        request=CasesTagSerializer,
+        responses=BulkResultSerializer,
+        summary="Tag many cases",
+    )
+    def post(self, request: Request) -> Response:
+        """Add and remove tags in one transaction; each case takes the role of annotator."""
+        return _changed(request, CasesTagSerializer(data=request.data), cases_tag)
+
+
+@audited(POST=rejections("share.offered"))
+class CasesShareApi(ApiView):
+    """Shares of many cases with another lab."""
+
+    area = TokenArea.LAB
+
+    @extend_schema(
+        operation_id="cases_bulk_shares",
+        request=CasesShareSerializer,
+        responses=BulkResultSerializer,
+        summary="Offer many cases to another lab",
+    )
+    def post(self, request: Request) -> Response:
+        """In one transaction; each case takes the role of manager. Accepted one by one."""
+        return _changed(request, CasesShareSerializer(data=request.data), shares_offer)
+
+
+def _changed(
+    request: Request, body: CaseSelectionSerializer, change: Callable[..., BulkResult]
+) -> Response:
+    """Change the chosen cases by the other fields of the body."""
+    body.is_valid(raise_exception=True)
+    data, user = dict(body.validated_data), user_of(request)
+    result = change(user=user, case_ids=cases_chosen(user, data), **data)
+    return Response(BulkResultSerializer(result).data)

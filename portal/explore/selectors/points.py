@@ -1,0 +1,142 @@
+"""Points of a map in columns, since a hundred thousand are sent at once."""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from portal.annotations.models import Label, ReviewState
+from portal.archive.selectors.scanners import scanner_name
+from portal.explore.selectors.maps import VisibleMap
+
+K = TypeVar("K")
+
+COLOURS = ("label", "organ", "diagnosis", "stain", "case", "scanner", "review_state")
+"""Attributes that points can be coloured by."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColourValue:
+    """A value of a colouring.
+
+    Attributes:
+        color: Colour of a label, else empty.
+        count: Number of points with the value.
+    """
+
+    value: str
+    name: str
+    color: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Colouring:
+    """A way to colour the points.
+
+    Attributes:
+        values: Most frequent first.
+        at: Index into ``values`` for each point, -1 for none.
+    """
+
+    name: str
+    values: tuple[ColourValue, ...]
+    at: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class MapPoints:
+    """Points, one entry each in every list.
+
+    Attributes:
+        x, y: 0 to 65535, y down.
+        canvas: Index into ``canvases``, which have id, name and accession.
+    """
+
+    rois: list[uuid.UUID]
+    versions: list[int]
+    x: list[int]
+    y: list[int]
+    canvas: list[int]
+    canvases: list[tuple[uuid.UUID, str, str]]
+    colourings: tuple[Colouring, ...]
+
+
+def map_points(seen: VisibleMap) -> MapPoints:
+    """Visible points of the map, with present labels and cases. Two queries."""
+    labels = {label.pk: label for label in Label.objects.filter(lab_id=seen.map.lab_id)}
+    rows = list(seen.rows.values())
+    positions = seen.positions
+    number: dict[uuid.UUID, int] = {}
+    canvas = [number.setdefault(row.canvas_id, len(number)) for row in rows]
+    known = [seen.canvases[pk] for pk in number]
+
+    def word_of(words: Iterable[str | None]) -> list[_Value]:
+        return [((word or "").lower(), word or "", "") for word in words]
+
+    def label_of(key: uuid.UUID | None) -> _Value:
+        label = labels.get(key) if key else None
+        return (str(label.pk), label.name, label.color) if label else ("", "", "")
+
+    cases: list[_Value] = [(str(one.case_id), one.accession, "") for one in known]
+    # Values are computed once; points refer to them by index.
+    ways: dict[str, tuple[list[_Value], list[int]]] = {
+        "label": _numbered([row.label_id for row in rows], label_of),
+        "organ": (word_of(one.organ for one in known), canvas),
+        "diagnosis": (word_of(one.diagnosis for one in known), canvas),
+        "stain": (word_of(one.stain for one in known), canvas),
+        "case": (cases, canvas),
+        "scanner": ([_scanner(one.scanner or "") for one in known], canvas),
+        "review_state": _numbered(
+            [row.review_state for row in rows], lambda key: (key, ReviewState(key).label, "")
+        ),
+    }
+    return MapPoints(
+        rois=[row.roi_id for row in rows],
+        versions=[row.version for row in rows],
+        x=positions[:, 0].tolist(),
+        y=positions[:, 1].tolist(),
+        canvas=canvas,
+        canvases=[(one.pk, one.name, one.accession) for one in known],
+        colourings=tuple(_coloured(name, *ways[name]) for name in COLOURS),
+    )
+
+
+_Value = tuple[str, str, str]
+"""Value, display name and colour; three empty strings for none."""
+
+
+def _scanner(vendor: str) -> _Value:
+    return vendor.lower(), scanner_name(vendor), ""
+
+
+def _numbered(keys: list[K], values: Callable[[K], _Value]) -> tuple[list[_Value], list[int]]:
+    """Distinct values, and the index of each point's value."""
+    number: dict[K, int] = {}
+    at = [number.setdefault(key, len(number)) for key in keys]
+    return [values(key) for key in number], at
+
+
+def _coloured(name: str, values: list[_Value], at: list[int]) -> Colouring:
+    """Merge values that differ only in case, named as for the first point."""
+    points = np.array(at, np.int64)
+    own = np.bincount(points, minlength=len(values)).tolist()
+    counts: Counter[str] = Counter()
+    names: dict[str, tuple[str, str]] = {}
+    for (value, text, color), count in zip(values, own, strict=True):
+        if value and count:
+            counts[value] += count
+            names.setdefault(value, (text, color))
+    ordered = sorted(counts, key=lambda value: (-counts[value], names[value][0].lower(), value))
+    number = {value: place for place, value in enumerate(ordered)}
+    positions = np.array([number.get(value, -1) for value, _, _ in values], np.int64)
+    return Colouring(
+        name,
+        tuple(ColourValue(value, *names[value], counts[value]) for value in ordered),
+        positions[points].tolist() if len(values) else [],
+    )

@@ -1,0 +1,227 @@
+"""``/api/v1/dicomweb/``: WADO-RS, frames and pictures."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.http import HttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.exceptions import NotAcceptable
+from rest_framework.request import Request
+
+from ml.errors import MlError
+from ml.imaging.dicom.transfer_syntax import DECODED, OCTETS, decoded, drawn, picture, plain_pixels
+from portal.archive.tiles.regions import Box, region_read
+from portal.core.errors import InvalidInputError, NotFoundError, UnavailableError
+from portal.core.http.audit_rules import HOUR_S, AuditRule, audited
+from portal.core.http.files import bytes_response
+from portal.interop.dicomweb.api.retrieve import IDS, accepts, frames_address
+from portal.interop.dicomweb.formats.media_types import (
+    AnswerPart,
+    FrameCoding,
+    boundary,
+    frame_coding,
+    in_parts,
+    parts_type,
+    picture_kind,
+    wanted,
+)
+from portal.interop.dicomweb.selectors.objects import SlideObject
+from portal.interop.dicomweb.selectors.studies import Series, dicom_object
+from portal.interop.http import CACHE_CONTROL, StandardApi
+from portal.interop.iiif.formats.image_requests import largest
+from portal.labs.requests import user_of
+
+MAX_FRAMES_PER_REQUEST = 256
+MAX_PIXEL_BYTES = 64 * 2**20  # of their pixels: they are put together in memory
+_NUMBER_LETTERS = 8  # more frames than any slide has
+_PICTURES = {
+    (200, "image/jpeg"): OpenApiTypes.BINARY,
+    (200, "image/png"): OpenApiTypes.BINARY,
+}
+
+
+@audited(GET=AuditRule("canvas.read", "canvas", "canvas_id", every_s=HOUR_S))
+class FramesApi(StandardApi):
+    """Tiles."""
+
+    @extend_schema(
+        operation_id="dicom_frames",
+        summary="DICOMweb: frames of an instance",
+        parameters=[
+            *IDS,
+            OpenApiParameter(
+                "frames", str, OpenApiParameter.PATH, description="`1,2,3`, from 1", default="1"
+            ),
+        ],
+        responses={(200, "multipart/related"): OpenApiTypes.BINARY},
+    )
+    def get(
+        self,
+        request: Request,
+        case_id: uuid.UUID,
+        canvas_id: uuid.UUID,
+        instance_id: uuid.UUID,
+        frames: str,
+    ) -> HttpResponse:
+        """Stored frames as they are, for `image/jpeg` (or what they are), `*/*`, or octets of any
+        transfer syntax; plain pixels for `application/octet-stream` of explicit VR.
+        """
+        series, one = dicom_object(user_of(request), case_id, canvas_id, instance_id)
+        numbers = _numbers(frames, one)
+        coding = frame_coding(wanted(accepts(request)), one.syntax)
+        if coding is None or (not coding.in_parts and len(numbers) > 1):
+            raise NotAcceptable(
+                f"Frames are returned as they are stored ({one.syntax}), as multipart."
+            )
+        etag = _etag(series, one, frames, coding)
+        line = boundary(etag)
+        media_type = (
+            coding.media_type if not coding.in_parts else parts_type(coding.media_type, line)
+        )
+
+        def body() -> bytes:
+            data = [_frame(one, number, coding) for number in numbers]
+            if not coding.in_parts:
+                return data[0]
+            parts = [
+                AnswerPart(
+                    f"{coding.media_type}; transfer-syntax={coding.syntax}",
+                    frames_address(request, series, one, number),
+                    [frame],
+                )
+                for number, frame in zip(numbers, data, strict=True)
+            ]
+            return b"".join(in_parts(parts, line))
+
+        response = bytes_response(
+            request._request, body, etag=etag, media_type=media_type, cache=CACHE_CONTROL
+        )
+        response["Vary"] = "Accept"
+        return response
+
+
+@audited(GET=AuditRule("canvas.read", "canvas", "canvas_id", every_s=HOUR_S))
+class FrameRenderedApi(StandardApi):
+    """A tile for a browser."""
+
+    @extend_schema(
+        operation_id="dicom_frame_rendered",
+        summary="DICOMweb: a frame as a picture",
+        parameters=[*IDS, OpenApiParameter("frame", int, OpenApiParameter.PATH)],
+        responses=_PICTURES,
+    )
+    def get(
+        self,
+        request: Request,
+        case_id: uuid.UUID,
+        canvas_id: uuid.UUID,
+        instance_id: uuid.UUID,
+        frame: int,
+    ) -> HttpResponse:
+        """JPEG or PNG; a stored JPEG is not coded again. Colours are the stored ones."""
+        series, one = dicom_object(user_of(request), case_id, canvas_id, instance_id)
+        (number,) = _numbers(str(frame), one)
+        kind = _picture_kind(request)
+        data = _drawn(one, number, as_png=kind == "image/png")
+        return _picture(request, data, f"{series.canvas.picture_tag}-{one.number}-{number}", kind)
+
+
+@audited(GET=AuditRule("canvas.read", "canvas", "canvas_id", every_s=HOUR_S))
+class InstanceRenderedApi(StandardApi):
+    """A level for a browser."""
+
+    @extend_schema(
+        operation_id="dicom_instance_rendered",
+        summary="DICOMweb: an instance as a picture",
+        parameters=IDS,
+        responses=_PICTURES,
+    )
+    def get(
+        self, request: Request, case_id: uuid.UUID, canvas_id: uuid.UUID, instance_id: uuid.UUID
+    ) -> HttpResponse:
+        """The whole slide at the size of this level, at most 2,048 px a side."""
+        series, one = dicom_object(user_of(request), case_id, canvas_id, instance_id)
+        kind, canvas, brief = _picture_kind(request), series.canvas, one.brief()
+        size = (int(brief.TotalPixelMatrixColumns), int(brief.TotalPixelMatrixRows))
+        width, height = largest(*size)
+        out = (min(width, canvas.width_px), min(height, canvas.height_px))
+        region = region_read(canvas, Box(0, 0, canvas.width_px, canvas.height_px), out)
+        data = drawn(region.pixels(), as_png=kind == "image/png")
+        return _picture(request, data, f"{canvas.picture_tag}-{one.number}-0", kind)
+
+
+def _numbers(text: str, one: SlideObject) -> list[int]:
+    """Frames of a request, from 1."""
+    words = text.split(",")
+    if len(words) > MAX_FRAMES_PER_REQUEST:
+        raise InvalidInputError(f"frames: at most {MAX_FRAMES_PER_REQUEST} at once.")
+    if not all(w.isascii() and w.isdecimal() and len(w) <= _NUMBER_LETTERS for w in words):
+        raise InvalidInputError("frames: numbers from 1, separated by commas.")
+    numbers = [int(word) for word in words]
+    for number in numbers:
+        if not 1 <= number <= one.frame_count:
+            raise NotFoundError(
+                f"There is no frame {number}; this instance has {one.frame_count:,}."
+            )
+    brief = one.brief()
+    samples = 3 * int(brief.Rows) * int(brief.Columns) * max(1, int(brief.BitsAllocated) // 8)
+    if samples * len(numbers) > max(MAX_PIXEL_BYTES, samples):
+        raise InvalidInputError(
+            f"frames: up to {MAX_PIXEL_BYTES // samples} of these frames at once."
+        )
+    return numbers
+
+
+def _frame(one: SlideObject, number: int, coding: FrameCoding) -> bytes:
+    data = one.frame(number - 1)
+    if not coding.is_decoded:
+        return data
+    try:
+        return decoded(data, size=_size(one), is_rgb=_is_rgb(one))
+    except MlError as error:
+        raise UnavailableError("This frame cannot be decoded.") from error
+
+
+def _drawn(one: SlideObject, number: int, *, as_png: bool) -> bytes:
+    data, whole = one.frame(number - 1), one.data()
+    try:
+        if one.syntax in DECODED:
+            return picture(data, size=_size(one), is_rgb=_is_rgb(one), as_png=as_png)
+        pixels = plain_pixels(data, int(whole.Rows), int(whole.Columns), int(whole.SamplesPerPixel))
+        return drawn(pixels, as_png=as_png)
+    except MlError as error:
+        raise NotAcceptable(f"Frames of {one.syntax} cannot be rendered: {error}.") from error
+
+
+def _size(one: SlideObject) -> tuple[int, int]:
+    brief = one.brief()
+    return int(brief.Columns), int(brief.Rows)
+
+
+def _is_rgb(one: SlideObject) -> bool:
+    return str(one.data().PhotometricInterpretation) == "RGB"
+
+
+def _picture_kind(request: Request) -> str:
+    kind = picture_kind(wanted(accepts(request)))
+    if kind is None:
+        raise NotAcceptable("Pictures are returned as image/jpeg or image/png.")
+    return kind
+
+
+def _picture(request: Request, data: bytes, name: str, kind: str) -> HttpResponse:
+    etag = f'"r-{name}-{kind.rpartition("/")[2]}"'
+    response = bytes_response(
+        request._request, data, etag=etag, media_type=kind, cache=CACHE_CONTROL
+    )
+    response["Vary"] = "Accept"
+    return response
+
+
+def _etag(series: Series, one: SlideObject, frames: str, coding: FrameCoding) -> str:
+    """ETag of a frames response; ``frames`` holds digits and commas."""
+    numbers = frames.replace(",", ".")
+    how = f"{coding.syntax}-{coding.media_type == OCTETS:d}{coding.in_parts:d}"
+    return f'"f-{series.canvas.picture_tag}-{one.number}-{numbers}-{how}"'

@@ -1,0 +1,55 @@
+"""``/api/v1/cases/{id}/fhir/``: a case as HL7 FHIR."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.urls import path
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.archive.models import CanvasKind
+from portal.archive.selectors.sharing import share_seen
+from portal.core.api.views import ApiView
+from portal.core.http.audit_rules import AuditRule, audited
+from portal.interop.dicomweb.selectors.objects import object_count
+from portal.interop.fhir.formats import MEDIA_TYPE, case_bundle
+from portal.interop.http import base_of
+from portal.interop.selectors import case_canvases
+from portal.labs.models import TokenArea
+from portal.labs.requests import user_of
+
+
+@audited(GET=AuditRule("case.exported", "case", "id"))
+class CaseFhirApi(ApiView):
+    """Out only: reports are signed elsewhere."""
+
+    area = TokenArea.CASES
+
+    def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:
+        """A client asks for its own type of JSON."""
+        return super().perform_content_negotiation(request, force=True)
+
+    @extend_schema(
+        operation_id="case_fhir",
+        summary="A case as FHIR",
+        parameters=[OpenApiParameter("id", uuid.UUID, OpenApiParameter.PATH)],
+        responses={(200, MEDIA_TYPE): OpenApiTypes.OBJECT},
+    )
+    def get(self, request: Request, id: uuid.UUID) -> Response:
+        """A Bundle of R4 with a DiagnosticReport, an ImagingStudy of up to 500 images, the Endpoint
+        that shows them, and a Patient with a pseudonym where the case has one.
+        """
+        user = user_of(request)
+        case, canvases = case_canvases(user=user, case_id=id)
+        is_own = share_seen(user, case) is None
+        slides = [one for one in canvases if one.kind == CanvasKind.SLIDE]
+        counts = {one.pk: object_count(one) for one in slides}
+        bundle = case_bundle(case, canvases, base_of(request), counts=counts, with_patient=is_own)
+        return Response(bundle, content_type=MEDIA_TYPE)
+
+
+urlpatterns = [path("cases/<uuid:id>/fhir/", CaseFhirApi.as_view(), name="case-fhir")]

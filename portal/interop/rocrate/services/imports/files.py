@@ -1,0 +1,244 @@
+"""Files of a crate, taken out into a folder from which one rename puts them in place.
+
+An import that was killed finds there what it had taken out, and trusts it by its hash.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import tempfile
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from ml.errors import BadInputError
+from ml.files import replacing
+from ml.imaging.formats.sniff import FileKind
+from ml.imaging.sandbox.parent import run_limited
+from ml.imaging.sandbox.policy import Limits
+from ml.types import JsonObject, Progress, no_progress
+from portal.archive import inspection
+from portal.archive.models import Asset, Canvas, Slide
+from portal.archive.selectors.intake import asset_received
+from portal.archive.services.quotas import require_quota
+from portal.archive.services.uploads import MEDIA_TYPES, content_kind, content_kind_of
+from portal.archive.storage import files as storage
+from portal.core.disk import full_disk_refused, require_room
+from portal.interop.rocrate.formats.reader import CrateError, CrateReader, shown
+from portal.interop.rocrate.selectors.exports import import_folder
+from portal.interop.rocrate.services.imports.checks import mosaic_file
+from portal.interop.rocrate.services.imports.rows import CaseRows
+
+_PICTURES = (".png", ".jpg")
+_NAMES = (*_PICTURES, ".tif", ".json")
+_BUSY = "another process is importing this case; try again when it is done"
+
+
+_MIN_CPU_S = 600  # of a look at a crate: records shrink to a hundredth, and lines are parsed
+_S_PER_MIB = 0.05  # of processor time: 20 MB/s, a tenth of what a slow core hashes
+
+
+def crate_look(source: Path, name: str, *, progress: Progress) -> None:
+    """Open a crate in a confined child before any other process reads it.
+
+    Raises:
+        CrateError: it is damaged, of another version, or made to do harm; or takes too much.
+        OSError: it cannot be read.
+    """
+    size_mib = sum(one.stat().st_size for one in _files(source)) / 2**20
+    cpu_s = _MIN_CPU_S + round(size_mib * _S_PER_MIB)
+    limits = Limits(cpu_s=cpu_s, wall_s=4.0 * cpu_s, file_bytes=2**20)
+    target = "portal.interop.rocrate.formats.opening:crate_open"
+    try:
+        refused = run_limited(
+            target,
+            {"path": str(source), "name": name},
+            reads=(source,),
+            limits=limits,
+            progress=progress,
+        )
+    except BadInputError as error:
+        raise CrateError(f"{name}: {error}.") from error
+    if refused:
+        raise CrateError(str(refused["message"]), code=str(refused["code"]))
+
+
+def _files(source: Path) -> list[Path]:
+    return [path for path in source.rglob("*") if path.is_file()] if source.is_dir() else [source]
+
+
+@contextmanager
+def staging_held(folder: Path) -> Iterator[Path]:
+    """Lock the folder of an import for this process: two crates may hold the same case.
+
+    Raises:
+        BlockingIOError: another process imports this case.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise BlockingIOError(_BUSY) from error
+        if not _is_at(folder, held):
+            raise BlockingIOError(_BUSY)
+        try:
+            yield folder
+        finally:
+            if _is_at(folder, held):  # not what the next import made after this one dropped it
+                with suppress(OSError):  # what was taken out stays for the next attempt
+                    folder.rmdir()
+    finally:
+        os.close(held)
+
+
+def _is_at(folder: Path, held: int) -> bool:
+    try:
+        return os.path.samestat(os.fstat(held), folder.stat())
+    except FileNotFoundError:
+        return False
+
+
+def staging_keep(rows: CaseRows) -> None:
+    """Mark what was taken out before as new: the sweep deletes what nobody continues with."""
+    folder = import_folder(rows.lab.pk, rows.case.pk)
+    if folder.exists():
+        os.utime(folder)
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedFile:
+    """A file to be placed.
+
+    Attributes:
+        ours: the asset in which the lab keeps these bytes already; the crate's are not taken then.
+        path: where the bytes are, if they have to be placed.
+    """
+
+    asset: Asset
+    kind: FileKind
+    ours: Asset | None
+    path: Path | None
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 of the stored file."""
+        return self.ours.sha256 if self.ours else self.asset.sha256
+
+
+def originals_stage(rows: CaseRows, *, frees_bytes: int) -> list[PlacedFile]:
+    """Take out what the lab does not have; each was looked at in the sandbox, as an upload is.
+
+    Fills in ``rows.assets``.
+
+    Args:
+        frees_bytes: of the lab's quota, once the import is done.
+    Raises:
+        CrateError: not the kind that its record says. InvalidInputError: a kind not opened here.
+        StorageFullError, TooLargeInputError: before anything was written.
+    """
+    assets = sorted(rows.originals.values(), key=lambda one: one.sha256)
+    stored = {one.pk: asset_received(rows.lab.pk, one.sha256) for one in assets}
+    new = [one for one in assets if stored[one.pk] is None]
+    for asset in new:
+        storage.require_size(asset.size_bytes)
+    folder = import_folder(rows.lab.pk, rows.case.pk) / "originals"
+    size_bytes = sum(one.size_bytes for one in new)
+    require_quota(rows.lab.pk, size_bytes, frees_bytes=frees_bytes)
+    require_room(sum(one.size_bytes for one in new if not (folder / one.sha256).exists()))
+    staged = []
+    for asset in assets:
+        ours, path = stored[asset.pk], folder / asset.sha256
+        if ours is None:
+            file_take(rows.crate, f"originals/{asset.sha256}", path)
+            kind = content_kind(path, filename=asset.sha256)
+        else:
+            rows.crate.passed(f"originals/{asset.sha256}")
+            kind = content_kind_of(ours)
+        row = ours or Asset.objects.filter(lab=rows.lab, sha256=asset.sha256).first()
+        if row is not None:  # without its bytes, perhaps
+            rows.assets[asset.pk] = row.pk
+        elif Asset.objects.filter(pk=asset.pk).exists():  # as another lab's: cases share files
+            rows.assets[asset.pk] = uuid.uuid4()
+        asset.media_type = MEDIA_TYPES[kind]
+        for item in rows.items.values():
+            if item.asset_id == asset.pk and isinstance(item, Slide) == (kind == "video"):
+                raise CrateError(f"originals/{asset.sha256} is not what its record says: {kind}.")
+        staged.append(PlacedFile(asset, kind, ours, None if ours else path))
+    return staged
+
+
+def mosaics_stage(rows: CaseRows) -> dict[str, Path]:
+    """A folder for each mosaic that has files, by its id; pictures were opened in the sandbox."""
+    found: dict[str, Path] = {}
+    staged = import_folder(rows.lab.pk, rows.case.pk)
+    _drop_others(staged, rows.crate)
+    ids = {str(pk) for pk in rows.mosaics}
+    names = [name for name in rows.crate.files if name.startswith("mosaics/")]
+    missing = [name for name in names if not (staged / name).exists()]
+    require_room(sum(rows.crate.files[name].size_bytes for name in missing))
+    for name in names:
+        _, mosaic, *rest = name.split("/")
+        if mosaic not in ids or not rest or Path(name).suffix not in _NAMES:
+            raise CrateError(f"{shown(name)} is not a file of a mosaic in the crate.")
+        path = staged / name
+        file_take(rows.crate, name, path)
+        if path.suffix in _PICTURES and _kind(path, name) != "still":
+            raise CrateError(f"{shown(name)} is not a picture.")
+        found[mosaic] = staged / "mosaics" / mosaic
+    for component in rows.components.values():
+        canvas = rows.canvases[component.canvas_id]
+        name = mosaic_file(component, canvas.pixels_path, rows.crate, ".tif")
+        canvas.levels = _pyramid_levels(staged, name, canvas)
+        canvas.content_hash = rows.crate.files[name].sha256
+    return found
+
+
+def _drop_others(folder: Path, crate: CrateReader) -> None:
+    """Delete partial files of mosaics, and those that another crate of the same case had."""
+    for path in (folder / "mosaics").rglob("*"):
+        if path.is_file() and path.relative_to(folder).as_posix() not in crate.files:
+            path.unlink()
+
+
+def file_take(crate: CrateReader, name: str, path: Path) -> None:
+    """Write a file of the crate, verified and on the disk, unless those bytes are there already."""
+    known = crate.files[name]
+    is_there = path.is_file() and path.stat().st_size == known.size_bytes
+    if is_there and storage.file_sha256(path) == known.sha256:
+        crate.passed(name)
+        return
+    written = 0
+    with full_disk_refused():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path, durable=True) as new, new.open("wb") as file:
+            for chunk in crate.chunks(name):
+                file.write(chunk)
+                written += len(chunk)
+                if written >= storage.ROOM_EVERY_BYTES:
+                    written = 0
+                    require_room()
+
+
+def _kind(path: Path, name: str) -> str:
+    try:
+        return inspection.file_kind(path)
+    except BadInputError as error:
+        raise CrateError(f"{shown(name)}: {error}.") from error
+
+
+def _pyramid_levels(folder: Path, name: str, canvas: Canvas) -> list[JsonObject]:
+    """The tile grid as a confined child finds it, not as the crate says it."""
+    with tempfile.TemporaryDirectory(dir=folder) as made:
+        try:
+            found = inspection.slide_inspect(folder / name, Path(made), progress=no_progress)
+        except BadInputError as error:
+            raise CrateError(f"{shown(name)}: {error}.") from error
+    size_px = (canvas.width_px, canvas.height_px)
+    if found.pixels is not None or (found.width_px, found.height_px) != size_px:
+        raise CrateError(f"{shown(name)} is not the pyramid of its canvas.")
+    return [asdict(level) for level in found.levels]

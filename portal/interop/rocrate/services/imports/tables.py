@@ -1,0 +1,60 @@
+"""The tables of a crate in the order and in the batches in which they are written and compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from django.db import models
+
+from portal.annotations.marks import rings_of
+from portal.annotations.models import Roi, RoiRevision
+from portal.interop.rocrate.services.imports.rows import TABLES, CaseRows
+
+_BATCH = 500  # rows asked for or written at once: SQLite takes a thousand parameters
+_BATCH_VERTICES = 200_000  # fewer rows where outlines are long: 500 of the longest fill the memory
+BY_ID = ("case", "canvases", "slides", "videos", "mosaics", "mosaic_components")
+STREAMED = ("mosaic_frames", "rois", "roi_revisions")
+
+
+def table_rows(rows: CaseRows, table: str) -> Iterable[Any]:
+    """The rows of a table, as they will be here."""
+    return rows.stream(table) if table in STREAMED else held(rows, table)
+
+
+def held(rows: CaseRows, table: str) -> list[Any]:
+    """The rows of a small table, with what the lab has in place of what the crate has."""
+    if table in ("slides", "videos"):
+        items = [one for one in rows.items.values() if isinstance(one, TABLES[table])]
+        for item in items:
+            item.asset_id = rows.assets.get(item.asset_id, item.asset_id)
+        return items
+    found: dict[str, Iterable[Any]] = {
+        "case": [rows.case],
+        "canvases": rows.canvases.values(),
+        "mosaics": rows.mosaics.values(),
+        "mosaic_components": rows.components.values(),
+    }
+    return list(found[table])
+
+
+def batches(rows: Iterable[Any]) -> Iterator[list[Any]]:
+    """Few enough rows at a time for a query, and for the memory."""
+    batch: list[Any] = []
+    vertices = 0
+    for row in rows:
+        batch.append(row)
+        vertices += _vertices(row)
+        if len(batch) == _BATCH or vertices >= _BATCH_VERTICES:
+            yield batch
+            batch, vertices = [], 0
+    if batch:
+        yield batch
+
+
+def _vertices(row: models.Model) -> int:
+    """Number of vertices of a region's outlines, on its own frame and on others."""
+    if not isinstance(row, Roi | RoiRevision):
+        return 0
+    outlines = [row.geometry, *(one["geometry"] for one in row.track)]
+    return sum(len(ring) for one in outlines if one for ring in rings_of(one))

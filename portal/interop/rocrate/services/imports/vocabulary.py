@@ -1,0 +1,92 @@
+"""Labels and encoders of a crate, and those of the lab that stand for them."""
+
+from __future__ import annotations
+
+import re
+import uuid
+
+from django.db.models import Q
+from django.utils import timezone
+
+from portal.annotations.models import Label, LabelSet
+from portal.annotations.services.labels import MAX_DEPTH, label_set_ensure
+from portal.core.text import name_key
+from portal.embeddings.models import Encoder
+from portal.interop.rocrate.formats.reader import CrateError, shown
+from portal.interop.rocrate.services.imports.rows import CaseRows
+
+_COLOR = re.compile(r"#[0-9a-fA-F]{6}\Z")
+
+
+def encoders_match(rows: CaseRows) -> None:
+    """An encoder is known by its configuration; none is made, for its weights are not here."""
+    for pk, encoder in rows.described.items():
+        ours = Encoder.objects.filter(Q(lab=None) | Q(lab=rows.lab), dim=encoder.dim)
+        known = ours.filter(
+            name=encoder.name, version=encoder.version, config_hash=encoder.config_hash
+        ).first()
+        if known is not None:
+            rows.encoders[pk] = known
+
+
+def labels_match(rows: CaseRows) -> list[Label]:
+    """Fill ``rows.labels`` for those in use; returns the labels to create, parents first.
+
+    A label is matched by id, else by name, ignoring case, since names are unique in a lab. A
+    retired one is matched by id only.
+
+    Raises:
+        CrateError: a label is below itself, or its colour is invalid.
+    """
+    made: list[Label] = []
+    label_set = label_set_ensure(lab=rows.lab) if rows.used else LabelSet()
+    for pk in sorted(rows.used):
+        for label in _path(rows, pk):
+            if label.pk not in rows.labels:
+                rows.labels[label.pk] = _ours(rows, label, label_set, made)
+    return made
+
+
+def _path(rows: CaseRows, pk: uuid.UUID) -> list[Label]:
+    """From the top to the label."""
+    path: list[Label] = []
+    above: uuid.UUID | None = pk
+    while above is not None:
+        label = rows.vocabulary.get(above)
+        if label is None or label in path or not _COLOR.match(label.color):
+            raise CrateError(
+                f"records/labels.jsonl: {shown(above)}: its parent or its colour is not valid."
+            )
+        path.insert(0, label)
+        above = label.parent_id
+    return path[-MAX_DEPTH:]
+
+
+def _ours(rows: CaseRows, label: Label, label_set: LabelSet, made: list[Label]) -> uuid.UUID:
+    mine = Label.objects.filter(lab=rows.lab)
+    known = mine.filter(pk=label.pk).first()
+    if known is None and label.retired_at is None:
+        live = mine.filter(label_set=label_set, retired_at=None)
+        known = live.filter(name_key=name_key(label.name)).first()
+    if known is not None:
+        return known.pk
+    twin = next((one for one in made if name_key(one.name) == name_key(label.name)), None)
+    if twin is not None and label.retired_at is None and twin.retired_at is None:
+        return twin.pk
+    is_free = not Label.objects.filter(pk=label.pk).exists()
+    keys = {*mine.values_list("key", flat=True), *(one.key for one in made)}
+    new = Label(
+        pk=label.pk if is_free else uuid.uuid4(),
+        lab=rows.lab,
+        label_set=label_set,
+        name=label.name,
+        color=label.color,
+        position=label.position,
+        parent_id=rows.labels.get(label.parent_id) if label.parent_id else None,
+        key="" if label.key in keys else label.key,
+        retired_at=label.retired_at,
+        created_at=label.created_at,
+        updated_at=timezone.now(),
+    )
+    made.append(new)
+    return new.pk

@@ -1,0 +1,1 @@
+"""Assignments, and studies of several readers."""

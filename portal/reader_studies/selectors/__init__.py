@@ -1,0 +1,1 @@
+"""Selectors of assignments and studies, filtered by permission."""

@@ -1,1 +1,0 @@
-"""Tessera's app for assignments and studies of several readers."""

@@ -1,1 +1,0 @@
-"""Index files: which there are, opened, and checked against the database."""

@@ -1,1 +1,0 @@
-"""Reads of what is learned from a lab's archive."""

@@ -1,0 +1,65 @@
+"""Sets of embedding ids that restrict a search."""
+
+from __future__ import annotations
+
+import uuid
+
+from ml.types import ArrayI64
+from portal.annotations.models import Roi
+from portal.archive.models import Canvas, Case
+from portal.embeddings.indexes import Scope
+from portal.embeddings.models import CURRENT, Embedding
+from portal.embeddings.selectors.embeddings import ids_in, ids_of_rows, ids_on
+from portal.labs.models import User
+from portal.search.selectors.filters import Filters, canvases_matching, rois_matching
+
+
+def ids_of_patient(scope: Scope, case: Case) -> ArrayI64:
+    """Embeddings of the case's patient, or of the case if its patient is unknown."""
+    canvases = Canvas.objects.filter(lab_id=scope.lab_id)
+    if case.patient_key:
+        canvases = canvases.filter(case__patient_key=case.patient_key)
+    else:
+        canvases = canvases.filter(case=case)
+    return ids_on(scope, canvases)
+
+
+def ids_matching(scope: Scope, filters: Filters, *, case_id: uuid.UUID | None) -> ArrayI64:
+    """Current embeddings of ROIs that match all filters.
+
+    Args:
+        case_id: Case of the query; None if it has none.
+    """
+    canvases = canvases_matching(scope.lab_id, filters, case_id=case_id)
+    rois = rois_matching(scope.lab_id, filters)
+    if rois is None:
+        return ids_on(
+            scope, canvases if canvases is not None else Canvas.objects.filter(lab_id=scope.lab_id)
+        )
+    if canvases is not None:
+        rois = rois.filter(canvas__in=canvases.order_by().values("pk"))
+    rows = Embedding.objects.filter(CURRENT, encoder=scope.encoder)
+    return ids_of_rows(rows.filter(roi__in=rois.order_by().values("pk")).order_by())
+
+
+def ids_hidden(scope: Scope, user: User) -> ArrayI64:
+    """Current embeddings of ROIs that are hidden from the person.
+
+    The ROIs are read first, since they are few: in a single query, a planner walks all embeddings
+    of the lab.
+    """
+    hidden = list(Roi.all_objects.hidden_from(user).order_by().values_list("pk", flat=True))
+    rows = Embedding.objects.filter(CURRENT, encoder=scope.encoder, lab_id=scope.lab_id)
+    return ids_in(rows, "roi", hidden)
+
+
+def hits_of(user: User, ids: ArrayI64) -> dict[int, Embedding]:
+    """Rows of the hits for a page, filtered by permission. One query."""
+    rows = (
+        Embedding.objects.owned_by(user)
+        .filter(pk__in=ids.tolist(), roi__deleted_at__isnull=True)
+        .select_related("roi__canvas__case", "roi__canvas__slide", "roi__label")
+        .defer("vector", "roi__foreign", "roi__geometry", "roi__canvas__levels")
+        .defer("roi__canvas__slide__properties", "roi__canvas__slide__warnings")
+    )
+    return {row.pk: row for row in rows}

@@ -1,0 +1,8 @@
+/** Components of the REST API's OpenAPI schema, as types. */
+
+import type { components } from "./schema";
+
+/** Without `readonly`: it tells requests from answers there. */
+type Mutable<T> = T extends object ? { -readonly [K in keyof T]: Mutable<T[K]> } : T;
+
+export type Schemas = Mutable<components["schemas"]>;

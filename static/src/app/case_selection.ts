@@ -1,0 +1,247 @@
+/**
+ * Chosen rows of the list of cases, and what is done with them: tag, share, assign.
+ *
+ * A click with Shift takes all rows since the last click; so do Shift and the arrows. The table is replaced by each
+ * search: rows that are still there stay chosen.
+ */
+import type { Schemas } from "../api/schemas";
+import { required } from "../dom/elements";
+import { isTyping } from "../dom/focus";
+import { API_ROOT, ApiError, postJson } from "../dom/http";
+import { toast } from "./toasts";
+
+type Result = Schemas["BulkResult"];
+type Selection = { cases: string[] } | { filter: Record<string, string> };
+
+const MAX_PROBLEMS = 3; // named in a message; the number of the others follows
+
+export function watchCaseSelection(): void {
+  if (document.querySelector("[data-case-selection]") || document.getElementById("tag-cases")) new CaseSelection();
+}
+
+class CaseSelection {
+  private readonly chosen = new Set<string>();
+  private isAll = false;
+  private last: HTMLInputElement | null = null;
+
+  constructor() {
+    document.addEventListener("click", (event) => this.click(event));
+    document.addEventListener("change", (event) => this.change(event));
+    document.addEventListener("keydown", (event) => this.key(event));
+    document.addEventListener("submit", (event) => this.submit(event));
+    document.addEventListener("htmx:load", () => this.keep());
+    this.keep();
+  }
+
+  private ticks(): HTMLInputElement[] {
+    return [...document.querySelectorAll<HTMLInputElement>("[data-case-tick]")];
+  }
+
+  private bar(): HTMLElement | null {
+    return document.querySelector<HTMLElement>("[data-case-selection]");
+  }
+
+  private count(): number {
+    return this.isAll ? Number(this.bar()?.dataset.total) : this.chosen.size;
+  }
+
+  /** Rows that a new table still has stay chosen, also those that the browser ticked when it went back. */
+  private keep(): void {
+    const ticks = this.ticks();
+    const before = new Set(this.chosen);
+    this.chosen.clear();
+    this.last = null;
+    for (const tick of ticks) {
+      tick.checked ||= this.isAll || before.has(tick.value);
+      if (tick.checked) this.chosen.add(tick.value);
+    }
+    this.show();
+  }
+
+  private click(event: MouseEvent): void {
+    const target = event.target as Element;
+    const tick = target.closest<HTMLInputElement>("[data-case-tick]");
+    if (tick) this.tick(tick, event.shiftKey);
+    else if (target.closest("[data-selection-clear]")) this.clear();
+    else if (target.closest("[data-selection-go]")) this.go(target.closest<HTMLElement>("[data-selection-go]"));
+    else if (target.closest("[data-selection-export]")) void this.export();
+    else if (target.closest("[data-selection-all]")) {
+      for (const one of this.ticks()) this.set(one, true);
+      this.isAll = true;
+      this.show();
+    }
+  }
+
+  private change(event: Event): void {
+    const all = event.target as HTMLInputElement;
+    if (!all.matches("[data-case-tick-all]")) return;
+    this.isAll = false;
+    for (const tick of this.ticks()) this.set(tick, all.checked);
+    this.show();
+  }
+
+  private tick(tick: HTMLInputElement, isRange: boolean): void {
+    this.isAll = false;
+    const ticks = this.ticks();
+    const from = this.last ? ticks.indexOf(this.last) : -1;
+    const to = ticks.indexOf(tick);
+    const range = isRange && from >= 0 ? ticks.slice(Math.min(from, to), Math.max(from, to) + 1) : [tick];
+    for (const one of range) this.set(one, tick.checked);
+    this.last = tick;
+    this.show();
+  }
+
+  private key(event: KeyboardEvent): void {
+    if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+    const tick = event.target as HTMLInputElement;
+    const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (by && tick.matches("[data-case-tick]")) {
+      const ticks = this.ticks();
+      const next = ticks[ticks.indexOf(tick) + by];
+      event.preventDefault();
+      next?.focus();
+      if (next && event.shiftKey) {
+        for (const one of [tick, next]) this.set(one, true);
+        this.isAll = false;
+        this.last = next;
+        this.show();
+      }
+    } else if (event.key === "Escape" && this.chosen.size && !isTyping(event.target)) {
+      this.clear();
+    }
+  }
+
+  private set(tick: HTMLInputElement, isChosen: boolean): void {
+    tick.checked = isChosen;
+    if (isChosen) this.chosen.add(tick.value);
+    else this.chosen.delete(tick.value);
+  }
+
+  private clear(): void {
+    this.isAll = false;
+    for (const tick of this.ticks()) this.set(tick, false);
+    this.chosen.clear();
+    this.last = null;
+    this.show();
+  }
+
+  private show(): void {
+    const ticks = this.ticks();
+    const all = document.querySelector<HTMLInputElement>("[data-case-tick-all]");
+    if (all) {
+      all.checked = ticks.length > 0 && this.chosen.size === ticks.length;
+      all.indeterminate = this.chosen.size > 0 && !all.checked;
+    }
+    for (const tick of ticks) tick.closest("tr")?.classList.toggle("is-chosen", tick.checked);
+    const bar = this.bar();
+    if (!bar) return;
+    bar.hidden = this.chosen.size === 0;
+    required(bar, "[data-selection-count]").textContent = `${this.count()} chosen`;
+    const more = bar.querySelector<HTMLElement>("[data-selection-all]");
+    if (more) more.hidden = this.isAll;
+    for (const title of document.querySelectorAll("[data-selection-title]")) title.textContent = cases(this.count());
+  }
+
+  private selection(): Selection {
+    if (!this.isAll) return { cases: [...this.chosen] };
+    return { filter: JSON.parse(this.bar()?.dataset.filter ?? "{}") as Record<string, string> };
+  }
+
+  /** To the page of a button, which takes the choice from its query string. */
+  private go(button: HTMLElement | null): void {
+    const url = new URL(button?.dataset.selectionGo ?? "", location.href);
+    const selection = this.selection();
+    if ("cases" in selection) for (const one of selection.cases) url.searchParams.append("cases", one);
+    else {
+      url.searchParams.set("all", "1");
+      for (const [name, value] of Object.entries(selection.filter)) {
+        if (name !== "lab") url.searchParams.set(name, value); // the address of the button names it
+      }
+    }
+    location.assign(url);
+  }
+
+  /** To the page of the job that writes the exports. */
+  private async export(): Promise<void> {
+    try {
+      const job = await postJson<Schemas["Job"]>(`${API_ROOT}/cases/bulk/export/`, this.selection());
+      location.assign(`/cases/exports/${job.id}/`);
+    } catch (error) {
+      toast(error instanceof ApiError ? error.message : "That did not work.", "error");
+    }
+  }
+
+  private submit(event: SubmitEvent): void {
+    const form = event.target as HTMLFormElement;
+    const kind = form.dataset.selectionForm;
+    if (!kind) return;
+    event.preventDefault();
+    const data = Object.fromEntries(new FormData(form)) as Record<string, string>;
+    const button = event.submitter as HTMLButtonElement | null;
+    if (kind === "share") void this.share(form, data);
+    else void this.tag(form, data.tag?.trim() ?? "", button?.value === "remove" ? "remove" : "add");
+  }
+
+  private async tag(form: HTMLFormElement, tag: string, change: "add" | "remove"): Promise<void> {
+    const result = await this.send(form, "tags", { ...this.selection(), [change]: [tag] });
+    if (!result) return;
+    form.reset();
+    const done = `“${tag}” ${change === "add" ? "added to" : "removed from"} ${cases(result.changed.length)}`;
+    const back = change === "add" ? "remove" : "add";
+    announce(done, result, result.changed.length ? () => void this.undo(result.changed, tag, back) : undefined);
+    refresh();
+  }
+
+  private async undo(ids: string[], tag: string, change: "add" | "remove"): Promise<void> {
+    try {
+      const result = await postJson<Result>(`${API_ROOT}/cases/bulk/tags/`, { cases: ids, [change]: [tag] });
+      announce(`Undone for ${cases(result.changed.length)}`, result);
+      refresh();
+    } catch (error) {
+      toast(error instanceof ApiError ? error.message : "That did not work.", "error");
+    }
+  }
+
+  private async share(form: HTMLFormElement, data: Record<string, string>): Promise<void> {
+    const result = await this.send(form, "shares", { ...this.selection(), ...data });
+    if (result) announce(`${cases(result.changed.length)} offered to ${data.with_lab}`, result);
+  }
+
+  /** The result, and the dialog closes; null if all was refused, and the dialog shows why. */
+  private async send(form: HTMLFormElement, path: string, body: object): Promise<Result | null> {
+    const problem = required(form, "[data-selection-problem]");
+    const buttons = document.querySelectorAll<HTMLButtonElement>(`button[form="${form.id}"]`);
+    problem.hidden = true;
+    buttons.forEach((button) => (button.disabled = true));
+    try {
+      const result = await postJson<Result>(`${API_ROOT}/cases/bulk/${path}/`, body);
+      form.closest("dialog")?.close();
+      return result;
+    } catch (error) {
+      problem.textContent = error instanceof ApiError ? error.message.replace(/^\w+: /, "") : "That did not work.";
+      problem.hidden = false;
+      return null;
+    } finally {
+      buttons.forEach((button) => (button.disabled = false));
+    }
+  }
+}
+
+function cases(count: number): string {
+  return count === 1 ? "1 case" : `${count} cases`;
+}
+
+function announce(done: string, result: Result, undo?: () => void): void {
+  const { problems } = result;
+  const named = problems.slice(0, MAX_PROBLEMS).map((one) => `${one.accession || "A deleted case"}: ${one.detail}`);
+  if (problems.length > MAX_PROBLEMS) named.push(`And ${problems.length - MAX_PROBLEMS} more.`);
+  const refused = problems.length ? `, ${problems.length} could not be changed. ${named.join(" ")}` : ".";
+  const same = result.unchanged ? ` ${cases(result.unchanged)} needed no change.` : "";
+  const kind = problems.length ? "warning" : "success";
+  toast(`${done}${refused}${same}`, kind, undo ? { label: "Undo", run: undo } : undefined);
+}
+
+function refresh(): void {
+  const here = location.pathname + location.search;
+  void window.htmx.ajax("get", here, { target: "#cases", swap: "outerHTML" });
+}

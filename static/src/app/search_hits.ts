@@ -1,0 +1,96 @@
+/**
+ * The list of hits, `[data-hits]`: J and K go from one to the next, L and U press its marks, W asks why. A mark
+ * redraws the list; the focus stays in its place. After coming back from a hit, or from why it was found, the focus
+ * is on that hit again and the list is where it was.
+ */
+import { isTyping } from "../dom/focus";
+
+const STORAGE_KEY = "tessera.hit";
+const MARK_KEYS: Readonly<Record<string, string>> = { l: "alike", u: "unlike" };
+
+let place = -1;
+
+export function watchHits(): void {
+  document.addEventListener("focusin", (event) => {
+    const card = cardOf(event.target);
+    if (card) place = cards().indexOf(card);
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+    if (document.querySelector("dialog[open]") || !cards().length) return;
+    const key = event.key.toLowerCase();
+    const done = key === "j" ? go(1) : key === "k" ? go(-1) : key === "w" ? openExplanation() : mark(MARK_KEYS[key]);
+    if (done) event.preventDefault();
+  });
+  document.addEventListener("click", (event) => {
+    const link = event.target instanceof Element ? event.target.closest("a") : null;
+    const title = cardOf(link)?.querySelector(".card__link");
+    if (title) storePlace({ page: location.href, id: title.id, top: scrollY });
+  });
+  document.addEventListener("htmx:afterSettle", (event) => {
+    const isAnswer = (event.target as HTMLElement).id === "similar";
+    if (isAnswer && place >= 0 && document.activeElement === document.body) focusAt(place);
+  });
+}
+
+/** Once the page is loaded: focus the hit that was opened last, where the browser came back to the list. */
+export function restoreHit(): void {
+  const [entry] = performance.getEntriesByType("navigation") as PerformanceNavigationTiming[];
+  const left = storedPlace();
+  const isBack = entry?.type === "back_forward" || document.referrer.includes("/explanation/");
+  if (!left || !isBack || left.page.split("#")[0] !== location.href.split("#")[0]) return;
+  document.getElementById(left.id)?.focus({ preventScroll: true });
+  scrollTo({ top: left.top, behavior: "instant" });
+}
+
+interface Place {
+  readonly page: string;
+  readonly id: string;
+  readonly top: number;
+}
+
+function storePlace(left: Place): void {
+  sessionStorage.setItem(STORAGE_KEY, JSON.stringify(left));
+}
+
+function storedPlace(): Place | null {
+  try {
+    return JSON.parse(sessionStorage.getItem(STORAGE_KEY) ?? "null") as Place | null;
+  } catch {
+    return null; // written by an earlier version
+  }
+}
+
+function go(step: number): boolean {
+  return focusAt(cardOf(document.activeElement) ? place + step : Math.max(place, 0));
+}
+
+function mark(word: string | undefined): boolean {
+  const card = word ? cardOf(document.activeElement) : null;
+  const button = card?.querySelector<HTMLButtonElement>(`[data-mark="${word}"]`);
+  button?.click();
+  return Boolean(button);
+}
+
+function openExplanation(): boolean {
+  const link = cardOf(document.activeElement)?.querySelector<HTMLElement>("[data-explanation]");
+  link?.click();
+  return Boolean(link);
+}
+
+function focusAt(index: number): boolean {
+  const all = cards();
+  const card = all[Math.min(Math.max(index, 0), all.length - 1)];
+  const link = card?.querySelector<HTMLElement>(".card__link");
+  link?.focus();
+  link?.scrollIntoView({ block: "nearest" });
+  return Boolean(link);
+}
+
+function cards(): HTMLElement[] {
+  return [...document.querySelectorAll<HTMLElement>("[data-hits] > li")];
+}
+
+function cardOf(target: EventTarget | null): HTMLElement | null {
+  return target instanceof Element ? target.closest<HTMLElement>("[data-hits] > li") : null;
+}

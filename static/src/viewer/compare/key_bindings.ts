@@ -1,0 +1,63 @@
+/** Key bindings of the compare page. */
+
+import type { KeyBinding, KeyGroup } from "../lib/key_bindings";
+import type { Pane } from "./pane";
+
+export interface CompareActions {
+  panes: Pane[];
+  /** The pane used last. */
+  active: () => Pane;
+  toggleSync: () => void;
+  matchScale: () => void;
+  fit: () => void;
+  toggle: (what: "visible" | "names") => void;
+  add: () => void;
+  openSheet: () => void;
+}
+
+export function compareKeyBindings(actions: CompareActions): KeyGroup[] {
+  const { panes, active } = actions;
+  const view = (run: (pane: Pane) => void) => () => run(active());
+  const all: KeyBinding[] = [
+    { keys: ["t"], shown: "T", does: "Synchronise the images, or let each move alone", run: actions.toggleSync },
+    { keys: ["shift+t"], shown: "Shift + T", does: "One magnification for all", run: actions.matchScale },
+    { keys: ["i"], shown: "I", does: "Add another image", run: actions.add },
+    { keys: ["a"], shown: "A", does: "Show or hide regions", run: () => actions.toggle("visible") },
+    { keys: ["n"], shown: "N", does: "Show or hide names", run: () => actions.toggle("names") },
+    { keys: ["?"], shown: "?", does: "This sheet", run: actions.openSheet },
+    ...panes.map((pane, at) => ({
+      keys: [String(at + 1)],
+      shown: String(at + 1),
+      does: `To image ${at + 1}`,
+      run: () => pane.target.focus(),
+    })),
+  ];
+  const one: KeyBinding[] = [
+    { keys: [], shown: "Arrows", does: "Move the image" },
+    { keys: ["+", "="], shown: "+", does: "Zoom in", run: view((pane) => pane.mapView.zoomBy(2)), repeats: true },
+    { keys: ["-"], shown: "-", does: "Zoom out", run: view((pane) => pane.mapView.zoomBy(0.5)), repeats: true },
+    { keys: ["z"], shown: "Z", does: "To the next higher objective", run: view((pane) => pane.mapView.stepMagnification(1)), repeats: true },
+    { keys: ["shift+z"], shown: "Shift + Z", does: "To the next lower objective", run: view((pane) => pane.mapView.stepMagnification(-1)), repeats: true },
+    { keys: ["home"], shown: "Home", does: "Fit the image", run: actions.fit },
+    { keys: ["q"], shown: "Q", does: "Turn left by 15°", run: view((pane) => pane.mapView.rotateBy(-15)), repeats: true },
+    { keys: ["e"], shown: "E", does: "Turn right by 15°", run: view((pane) => pane.mapView.rotateBy(15)), repeats: true },
+    { keys: ["0"], shown: "0", does: "Reset rotation", run: view((pane) => pane.mapView.resetRotation()) },
+  ];
+  const groups = [{ title: "All images", bindings: all }, { title: "The image in use", bindings: one }];
+  return panes.some(({ player }) => player) ? [...groups, videoKeys(actions)] : groups;
+}
+
+function videoKeys({ panes, active }: CompareActions): KeyGroup {
+  const player = () => active().player ?? panes.find((pane) => pane.player)?.player;
+  const step = (by: number) => () => void player()?.step(by);
+  return {
+    title: "Video",
+    bindings: [
+      { keys: ["d"], shown: "D", does: "One frame back", run: step(-1), repeats: true },
+      { keys: ["f"], shown: "F", does: "One frame on", run: step(1), repeats: true },
+      { keys: ["c"], shown: "C", does: "Ten frames back", run: step(-10), repeats: true },
+      { keys: ["v"], shown: "V", does: "Ten frames on", run: step(10), repeats: true },
+      { keys: ["space"], shown: "Space", does: "Play or pause", run: () => void player()?.toggle() },
+    ],
+  };
+}

@@ -1,0 +1,80 @@
+/** The keyboard: QuPath's keys on images, CVAT's on videos. One table, also shown as the key sheet. */
+
+import { element, required } from "../../dom/elements";
+import { isTyping } from "../../dom/focus";
+
+export interface KeyBinding {
+  /** `KeyboardEvent.key` in lower case, prefixed by `ctrl+` and `shift+` in this order. */
+  keys: string[];
+  shown: string;
+  does: string;
+  run?: () => void;
+  /** For keys that are held. */
+  release?: () => void;
+  /** A held key repeats (stepping through frames). */
+  repeats?: boolean;
+}
+
+export interface KeyGroup {
+  title: string;
+  bindings: KeyBinding[];
+}
+
+/** The name of a key as the table has it: lower case, with the modifiers that matter before it. */
+export function keyName(event: Pick<KeyboardEvent, "key" | "ctrlKey" | "metaKey" | "shiftKey">): string {
+  const key = event.key === " " ? "space" : event.key.toLowerCase();
+  const isShifted = event.shiftKey && /^([a-z]|arrow\w+)$/.test(key); // with other keys, Shift yields another key
+  const modifiers = `${event.ctrlKey || event.metaKey ? "ctrl+" : ""}${isShifted ? "shift+" : ""}`;
+  return modifiers + key;
+}
+
+/** Space and Enter press a focused button; everything else is ours. */
+function belongsToControl(event: KeyboardEvent): boolean {
+  const { target } = event;
+  if (isTyping(target)) return true;
+  if (!(target instanceof HTMLElement)) return false;
+  if (target.matches("[type=range]") && /^(Arrow|Home|End|Page)/.test(event.key)) return true;
+  const presses = event.key === " " || event.key === "Enter";
+  return presses && target.matches("button, a, summary, input, [role=option]");
+}
+
+/** Run what the keys stand for, until `leaving` is aborted. */
+export function listenToKeys(groups: KeyGroup[], leaving?: AbortSignal): void {
+  const table = new Map<string, KeyBinding>();
+  const options = leaving ? { signal: leaving } : {};
+  for (const { bindings } of groups) {
+    for (const binding of bindings) for (const key of binding.keys) table.set(key, binding);
+  }
+  addEventListener("keydown", (event) => {
+    if (event.altKey || document.querySelector("dialog[open]") || belongsToControl(event)) return;
+    const binding = table.get(keyName(event));
+    if (!binding) return;
+    event.preventDefault();
+    if (event.repeat && !binding.repeats) return;
+    binding.run?.();
+  }, options);
+  addEventListener("keyup", (event) => {
+    const key = event.key === " " ? "space" : event.key.toLowerCase();
+    table.get(key)?.release?.();
+  }, options);
+  addEventListener("blur", () => {
+    for (const binding of table.values()) binding.release?.();
+  }, options);
+}
+
+export function keySheet(root: HTMLElement, groups: KeyGroup[]): () => void {
+  const dialog = required<HTMLDialogElement>(root, "[data-dialog=keys]");
+  const host = required(dialog, "[data-key-groups]");
+  for (const group of groups) {
+    const rows = group.bindings.filter(({ shown }) => shown).flatMap(({ shown, does }) => [
+      element("dt", {}, ...keyCaps(shown)),
+      element("dd", {}, does),
+    ]);
+    host.append(element("section", {}, element("h3", {}, group.title), element("dl", {}, ...rows)));
+  }
+  return () => dialog.showModal();
+}
+
+function keyCaps(shown: string): (Node | string)[] {
+  return shown.split(" ").map((part) => (part === "/" ? " / " : element("kbd", {}, part)));
+}

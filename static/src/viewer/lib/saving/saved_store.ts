@@ -1,0 +1,107 @@
+/** The loaded things of one kind on a canvas; emits events when they change. */
+
+import { Emitter } from "../events";
+import type { Autosave } from "./autosave";
+import type { SavedObject, SavedState } from "./saved_state";
+
+/** A state after a local change; `wasDeleted` is the value before. */
+export interface AppliedChange<T> {
+  state: T;
+  wasDeleted: boolean;
+}
+
+export interface StoreEvents<T> {
+  added: T[];
+  changed: T;
+  removed: T[];
+  loaded: { total: number; windowed: boolean };
+  error: string;
+  /** The server repaired or clipped an outline, and says so. */
+  noted: string[];
+}
+
+export abstract class SavedStore<F extends object, S extends SavedObject & F, T extends SavedState<F, S>> extends Emitter<StoreEvents<T>> {
+  readonly states = new Map<string, T>();
+
+  constructor(readonly sync: Autosave<F, S, T>) {
+    super();
+    sync.on("adopted", (state) => this.emit("changed", state));
+    sync.on("troubled", (state) => this.emit("changed", state));
+    sync.on("confirmed", (state) => this.emit("changed", state));
+  }
+
+  protected abstract stateOf(object: S): T;
+
+  /** Load one that is named elsewhere and not held yet; nothing happens if it is not there. */
+  abstract fetchOne(id: string): Promise<void>;
+
+  live(): T[] {
+    return [...this.states.values()].filter((state) => !state.deleted);
+  }
+
+  get(id: string | null): T | null {
+    return (id && this.states.get(id)) || null;
+  }
+
+  merge(objects: S[]): void {
+    const added: T[] = [];
+    for (const object of objects) {
+      const known = this.states.get(object.id);
+      if (!known) {
+        const state = this.stateOf(object);
+        this.states.set(object.id, state);
+        if (!state.deleted) added.push(state);
+      } else if (known.isSettled && (known.server?.version ?? 0) < object.version) {
+        const wasDeleted = known.deleted;
+        known.acceptServer(object);
+        this.emitChange(known, wasDeleted);
+      }
+    }
+    if (added.length) this.emit("added", added);
+  }
+
+  /** Hold one that was made here. */
+  add(state: T): void {
+    this.states.set(state.id, state);
+    this.emit("added", [state]);
+  }
+
+  /** Hold what waited on this computer, and send it. */
+  hold(state: T): void {
+    if (this.states.has(state.id)) return;
+    this.states.set(state.id, state);
+    if (!state.deleted) this.emit("added", [state]);
+    this.sync.schedule(state, 0);
+  }
+
+  /** Let go of one that was never sent. */
+  forget(state: T): void {
+    this.states.delete(state.id);
+    this.emit("removed", [state]);
+  }
+
+  /** Hold a state again that the history still has but a load has let go of. */
+  attachAgain(state: T): void {
+    const present = this.states.get(state.id);
+    if (present === state) return;
+    if (present?.server && present.server.version !== state.server?.version) state.acceptServer(present.server);
+    this.states.set(state.id, state);
+    this.emit("added", [state]);
+  }
+
+  /** Emit the event of a local change; `wasDeleted` is the previous value. */
+  emitChange(state: T, wasDeleted: boolean): void {
+    if (state.deleted && !wasDeleted) this.emit("removed", [state]);
+    else if (!state.deleted && wasDeleted) this.emit("added", [state]);
+    else if (!state.deleted) this.emit("changed", state);
+  }
+
+  /** Emit one event for many changes. */
+  emitChanges(changed: AppliedChange<T>[]): void {
+    const gone = changed.filter(({ state, wasDeleted }) => state.deleted && !wasDeleted);
+    const back = changed.filter(({ state, wasDeleted }) => !state.deleted && wasDeleted);
+    if (gone.length) this.emit("removed", gone.map(({ state }) => state));
+    if (back.length) this.emit("added", back.map(({ state }) => state));
+    for (const { state, wasDeleted } of changed) if (!state.deleted && !wasDeleted) this.emit("changed", state);
+  }
+}

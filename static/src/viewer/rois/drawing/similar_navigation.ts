@@ -1,0 +1,135 @@
+/** From place to place of a slide, the most similar to one ROI first. Events report what has changed. */
+
+import { Emitter } from "../../lib/events";
+import { ApiError } from "../../lib/http";
+import type { Bounds } from "../shapes/outlines";
+import type { Place, SimilarRegions, OnProgress } from "../store/similar_regions";
+
+/** A place that overlaps an earlier one by more than this share counts as that one again. */
+const SAME_PLACE = 0.25;
+
+export interface Anchor {
+  id: string;
+  name: string;
+}
+
+/** Reason for the end: no place at all, all places seen, or the next one is not similar. */
+export type EndReason = "none" | "seen" | "far";
+
+interface NextSimilarEvents {
+  /** `anchor`, `place` or `waiting` changed. */
+  change: null;
+  end: EndReason;
+  failed: string;
+}
+
+export interface Waiting {
+  isQueued: boolean;
+  done: number;
+  total: number;
+}
+
+export class SimilarNavigation extends Emitter<NextSimilarEvents> {
+  /** The ROI that places are compared with; null before the first. */
+  anchor: Anchor | null = null;
+  waiting: Waiting | null = null;
+  private seen: Place[] = [];
+  private shown = 0;
+  private asking: AbortController | null = null;
+
+  constructor(private readonly ask: (roi: string, onProgress: OnProgress, signal: AbortSignal) => Promise<SimilarRegions>) {
+    super();
+  }
+
+  /** The one that is shown. */
+  get place(): Place | null {
+    return this.seen[this.shown - 1] ?? null;
+  }
+
+  /** Which one it is, from 1. */
+  get at(): number {
+    return this.shown;
+  }
+
+  /** Go to the next place; another anchor restarts. Returns whether a place was found. */
+  async next(anchor: Anchor, { includeDistant = false } = {}): Promise<boolean> {
+    if (this.asking) return false;
+    if (anchor.id !== this.anchor?.id) this.begin(anchor);
+    if (this.shown < this.seen.length) return this.go(1); // it went back before
+    const asking = new AbortController();
+    this.asking = asking;
+    this.wait({ isQueued: false, done: 0, total: 0 });
+    try {
+      const found = await this.ask(anchor.id, (waiting) => this.wait(waiting), asking.signal);
+      if (this.asking !== asking) return false;
+      this.asking = null;
+      return this.take(found, includeDistant);
+    } catch (error) {
+      if (this.asking !== asking) return false; // it was dismissed
+      this.asking = null;
+      if (!(error instanceof ApiError)) throw error;
+      this.wait(null);
+      this.emit("failed", error.message);
+      return false;
+    }
+  }
+
+  /** To the place before; false if there is none, and nothing is shown any more. */
+  back(): boolean {
+    if (this.waiting || !this.shown) this.dismiss();
+    else this.go(-1);
+    return this.place !== null;
+  }
+
+  /** True if something was shown or waited for. */
+  dismiss(): boolean {
+    const wasThere = this.anchor !== null;
+    this.asking?.abort();
+    this.asking = null;
+    this.anchor = this.waiting = null;
+    this.seen = [];
+    this.shown = 0;
+    if (wasThere) this.emit("change", null);
+    return wasThere;
+  }
+
+  private begin(anchor: Anchor): void {
+    this.dismiss();
+    this.anchor = anchor;
+  }
+
+  private go(by: 1 | -1): boolean {
+    this.shown += by;
+    if (!this.shown) this.dismiss();
+    else this.emit("change", null);
+    return this.shown > 0;
+  }
+
+  private take({ regions }: SimilarRegions, includeDistant: boolean): boolean {
+    const fresh = regions.filter(({ bounds }) => !this.seen.some((one) => overlapShare(one.bounds, bounds) > SAME_PLACE));
+    const [place] = fresh;
+    this.waiting = null;
+    if (!place) return this.end(this.seen.length ? "seen" : "none");
+    if (place.is_close === false && !includeDistant && !this.seen.some((one) => one.is_close === false)) return this.end("far");
+    this.seen.push(place);
+    return this.go(1);
+  }
+
+  private end(why: EndReason): false {
+    this.emit("change", null);
+    this.emit("end", why);
+    return false;
+  }
+
+  private wait(waiting: Waiting | null): void {
+    this.waiting = waiting;
+    this.emit("change", null);
+  }
+}
+
+/** The share of the smaller of two boxes that the other one covers. */
+export function overlapShare(a: Bounds, b: Bounds): number {
+  const [width, height] = [0, 1].map((axis) => Math.min(a[axis + 2] ?? 0, b[axis + 2] ?? 0) - Math.max(a[axis] ?? 0, b[axis] ?? 0));
+  const size = ([left, top, right, bottom]: Bounds): number => (right - left) * (bottom - top);
+  return (Math.max(width ?? 0, 0) * Math.max(height ?? 0, 0)) / Math.max(Math.min(size(a), size(b)), 1e-9);
+}

@@ -1,0 +1,148 @@
+/**
+ * Outlines that were begun and not finished. Esc cancels one, and undo brings it back, still open;
+ * whoever takes another tool, goes to another frame or leaves the page finds it put aside and can go on with it.
+ */
+
+import { Emitter } from "../../lib/events";
+import type { History } from "../../lib/history";
+import type { DraftShelf } from "../../lib/draft_storage";
+import { randomUuid } from "../../lib/uuid";
+import type { FrameRef, Position } from "../../lib/types";
+import type { DrawTool } from "./draw_interaction";
+
+export interface UnfinishedOutline {
+  id: string;
+  /** Set so far, in level-0 pixels; where the pointer is does not count. */
+  points: Position[];
+  tool: DrawTool;
+  frame: FrameRef | null;
+}
+
+/** Drawing tool that can resume and stop an outline. */
+export interface OutlinePen {
+  /** Draw on at the end of this outline. */
+  resume: (outline: UnfinishedOutline) => void;
+  /** Stop drawing, and give what was drawn so far. */
+  stopDrawing: () => UnfinishedOutline | null;
+}
+
+/** A single point is not kept on the map; undo restores it as well. */
+const POINTS_WORTH_KEEPING = 2;
+
+export class UnfinishedOutlines extends Emitter<{ change: UnfinishedOutline[] }> {
+  private readonly setAside = new Map<string, UnfinishedOutline>();
+  private isResuming = false;
+
+  constructor(
+    private readonly pen: OutlinePen,
+    private readonly history: History,
+    private readonly shelf: DraftShelf<UnfinishedOutline>,
+  ) {
+    super();
+  }
+
+  /** Load outlines left unfinished by an earlier visit, also after a crash. */
+  async load(): Promise<void> {
+    for (const { value } of await this.shelf.all()) {
+      if (value.points.length >= POINTS_WORTH_KEEPING) this.setAside.set(value.id, value);
+    }
+    this.onProgress();
+  }
+
+  /** Unfinished outlines of a frame, or of an image without frames. */
+  ofFrame(frame: FrameRef | null): UnfinishedOutline[] {
+    return [...this.setAside.values()].filter((outline) => outline.frame?.pts === frame?.pts);
+  }
+
+  get all(): UnfinishedOutline[] {
+    return [...this.setAside.values()];
+  }
+
+  /** A point was set: a crash must not take it. */
+  drawn(outline: UnfinishedOutline): void {
+    void this.shelf.put(outline.id, outline);
+  }
+
+  /** The outline became an ROI or was discarded. */
+  finished(id: string): void {
+    void this.shelf.remove(id);
+  }
+
+  /** Esc: gone, unless it is undone. */
+  cancelled(outline: UnfinishedOutline): void {
+    let gone = outline;
+    this.forget(outline.id);
+    this.history.record({
+      label: "Cancel outline",
+      undo: () => this.resume(gone),
+      redo: () => {
+        gone = this.stopOr(gone);
+        this.forget(gone.id);
+      },
+    });
+  }
+
+  /** Another tool, another frame. */
+  left(outline: UnfinishedOutline): void {
+    if (outline.points.length < POINTS_WORTH_KEEPING) return this.cancelled(outline);
+    let kept = outline;
+    this.keep(kept);
+    this.history.record({
+      label: "Put outline aside",
+      undo: () => this.resume(this.setAside.get(kept.id) ?? kept),
+      redo: () => {
+        kept = this.stopOr(kept);
+        this.keep(kept);
+      },
+    });
+  }
+
+  /** Go on with the last one that was put aside on this frame. */
+  resumeLast(frame: FrameRef | null): void {
+    const last = this.ofFrame(frame).at(-1);
+    if (last && !this.isResuming) this.resume(last);
+  }
+
+  resume(outline: UnfinishedOutline): void {
+    this.setAside.delete(outline.id);
+    this.onProgress();
+    this.drawn(outline);
+    this.isResuming = true; // taking up the pen here is no wish for another outline
+    this.pen.resume(outline);
+    this.isResuming = false;
+  }
+
+  /** Discard one that is put aside; undo puts it back. */
+  discard(outline: UnfinishedOutline): void {
+    this.forget(outline.id);
+    this.history.record({
+      label: "Discard outline",
+      undo: () => this.keep(outline),
+      redo: () => this.forget(outline.id),
+    });
+  }
+
+  private stopOr(otherwise: UnfinishedOutline): UnfinishedOutline {
+    return this.pen.stopDrawing() ?? otherwise;
+  }
+
+  private keep(outline: UnfinishedOutline): void {
+    this.setAside.set(outline.id, outline);
+    this.drawn(outline);
+    this.onProgress();
+  }
+
+  private forget(id: string): void {
+    this.finished(id);
+    if (this.setAside.delete(id)) this.onProgress();
+  }
+
+  private onProgress(): void {
+    this.emit("change", this.all);
+  }
+}
+
+/** A new one; `points` are what is set. */
+export function newUnfinishedOutline(given: Omit<UnfinishedOutline, "id">): UnfinishedOutline {
+  return { id: randomUuid(), ...given };
+}

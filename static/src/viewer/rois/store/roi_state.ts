@@ -1,0 +1,181 @@
+/** One ROI as this page knows it: what the user wants, and what the server last confirmed. */
+
+import type { RoiFields, RoiPatch } from "./api";
+import { SavedState } from "../../lib/saving/saved_state";
+import type { Attempt, Step, VersionOf } from "../../lib/saving/saved_state";
+import { sameGeometry } from "../../map/pixel_plane";
+import type { FrameRef, KeyFrame, Properties, Roi, RoiGeometry, RoiShape } from "../../lib/types";
+import type { ShapedOutline } from "../shapes/interpolation";
+import { shapeOf } from "../shapes/outlines";
+import { outlineOn } from "../shapes/track";
+import type { Tracked } from "../shapes/track";
+
+type Field = keyof RoiFields;
+const FIELDS: Field[] = ["geometry", "shape", "track", "label", "name", "description", "properties", "locked"];
+
+/** Add the shape to a patch with a new geometry. */
+export function withShape(patch: RoiPatch): RoiPatch {
+  return patch.geometry && !patch.shape ? { ...patch, shape: shapeOf(patch.geometry) } : patch;
+}
+
+/** True if two tracks are equal; a missing track counts as empty. */
+export function sameTrack(a: KeyFrame[] = [], b: KeyFrame[] = []): boolean {
+  return a === b || (a.length === b.length && JSON.stringify(a) === JSON.stringify(b));
+}
+
+/** The same texts by the same keys, in whatever order. */
+export function sameProperties(a: Properties = {}, b: Properties = {}): boolean {
+  const keys = Object.keys(a);
+  return keys.length === Object.keys(b).length && keys.every((key) => a[key] === b[key]);
+}
+
+/** Fields of an ROI that users see and merge. */
+export type Version = VersionOf<RoiFields>;
+
+/** An unsaved ROI in local storage. */
+export interface StoredEdit extends Version {
+  id: string;
+  frame: FrameRef | null;
+  dirty: Field[];
+  server: Roi | null;
+  attempt: Attempt<RoiFields> | null;
+  /** Why the server does not take it. */
+  refused: string | null;
+}
+
+export function versionOf(roi: Roi): Version {
+  const { geometry, shape, track, label, name, description, properties, locked } = roi;
+  return { geometry, shape, track, label, name, description, properties, locked, deleted: roi.deleted_at !== null };
+}
+
+export class RoiState extends SavedState<RoiFields, Roi> {
+  /** Outline on the ROI's own frame; `geometry` and `shape` are those on the current frame. */
+  private ownOutline: ShapedOutline;
+  track: KeyFrame[];
+  /** Current video frame; null is the ROI's own. */
+  private viewedFrame: FrameRef | null = null;
+  /** Its outline there; null if it is not there. */
+  private outlineInView: ShapedOutline | null = null;
+  label: string | null;
+  name: string;
+  description: string;
+  properties: Properties;
+  locked: boolean;
+
+  constructor(
+    id: string,
+    readonly frame: FrameRef | null,
+    wanted: RoiPatch & { geometry: RoiGeometry },
+  ) {
+    super(id, FIELDS);
+    this.ownOutline = { geometry: wanted.geometry, shape: wanted.shape ?? shapeOf(wanted.geometry) };
+    this.track = wanted.track ?? [];
+    this.label = wanted.label ?? null;
+    this.name = wanted.name ?? "";
+    this.description = wanted.description ?? "";
+    this.properties = wanted.properties ?? {};
+    this.locked = wanted.locked ?? false;
+  }
+
+  /** The outline on the frame on screen. */
+  get geometry(): RoiGeometry {
+    return (this.outlineInView ?? this.ownOutline).geometry;
+  }
+
+  set geometry(geometry: RoiGeometry) {
+    this.ownOutline = { ...this.ownOutline, geometry };
+  }
+
+  get shape(): RoiShape {
+    return (this.outlineInView ?? this.ownOutline).shape;
+  }
+
+  set shape(shape: RoiShape) {
+    this.ownOutline = { ...this.ownOutline, shape };
+  }
+
+  /** The ROI with its own outline and track. */
+  get tracked(): Tracked {
+    return { frame: this.frame, ...this.ownOutline, track: this.track };
+  }
+
+  /** A frame of the video is on screen; true if the outline there differs from the one before. */
+  view(frame: FrameRef | null): boolean {
+    const [wasThere, before] = [this.isInView, this.geometry];
+    this.viewedFrame = frame;
+    this.updateOutlineInView();
+    return wasThere !== this.isInView || before !== this.geometry;
+  }
+
+  /** False if it is not on the frame on screen. */
+  get isInView(): boolean {
+    if (!this.frame || !this.viewedFrame) return true;
+    return this.track.length ? this.outlineInView !== null : this.frame.pts === this.viewedFrame.pts;
+  }
+
+  /** The frame on screen, where a change of the outline makes a key frame there; else null. */
+  get keyFrameAt(): FrameRef | null {
+    const { frame, viewedFrame } = this;
+    return frame && viewedFrame && this.track.length && viewedFrame.index !== frame.index ? viewedFrame : null;
+  }
+
+  private updateOutlineInView(): void {
+    const { viewedFrame, frame, track } = this;
+    this.outlineInView = viewedFrame && frame && track.length ? outlineOn(this.tracked, viewedFrame.index) : null;
+  }
+
+  static fromServer(roi: Roi): RoiState {
+    const state = new RoiState(roi.id, roi.frame, roi);
+    state.server = roi;
+    state.deleted = roi.deleted_at !== null;
+    return state;
+  }
+
+  /** Restore from local storage. */
+  static fromStored(stored: StoredEdit): RoiState {
+    const state = new RoiState(stored.id, stored.frame, stored);
+    const { deleted, attempt, refused } = stored;
+    // what an older page kept says nothing of these
+    const server = stored.server && Object.assign({ description: "", properties: {} }, stored.server);
+    Object.assign(state, { deleted, server, attempt });
+    for (const field of stored.dirty) state.dirty.add(field);
+    if (refused !== null) state.problem = { kind: "refused", message: refused };
+    return state;
+  }
+
+  stored(): StoredEdit {
+    const { id, frame, server, attempt, problem } = this;
+    const refused = problem?.kind === "refused" ? problem.message : null;
+    return { id, frame, ...this.version, dirty: [...this.dirty], server, attempt, refused };
+  }
+
+  /** All of what the user wants of an ROI that is there. */
+  wanted(): RoiFields {
+    const { ownOutline, track, label, name, description, properties, locked } = this;
+    return { ...ownOutline, track, label, name, description, properties, locked };
+  }
+
+  /** A region locked on the server is unlocked before it is deleted. */
+  override get nextStep(): Step | null {
+    const step = super.nextStep;
+    const isLocked = !this.attempt && this.server?.locked && !this.locked;
+    return step === "delete" && isLocked ? "update" : step;
+  }
+
+  protected take(field: Field, value: unknown): void {
+    Object.assign(this, { [field]: value });
+    this.updateOutlineInView();
+  }
+
+  protected override sameField(field: Field, a: RoiFields, b: RoiFields): boolean {
+    if (field === "geometry") return sameGeometry(a.geometry, b.geometry);
+    if (field === "track") return sameTrack(a.track, b.track);
+    if (field === "properties") return sameProperties(a.properties, b.properties);
+    return a[field] === b[field];
+  }
+
+  override patch(): RoiPatch {
+    const patch = super.patch();
+    return patch.geometry ? { ...patch, shape: this.wanted().shape } : patch;
+  }
+}

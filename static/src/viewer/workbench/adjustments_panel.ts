@@ -1,0 +1,108 @@
+/** The panel with which the look of the image is changed, and its button. */
+
+import { required } from "../../dom/elements";
+import { UNADJUSTED, isUnadjusted } from "../map/adjustments";
+import type { ImageAdjustments, Shown } from "../map/adjustments";
+import { AdjustmentsFilter } from "../map/adjustments_filter";
+
+const SLIDERS = ["brightness", "contrast", "gamma"] as const;
+/** Sliders of factors go by powers of two: the middle changes nothing. */
+const FACTORS = new Set<string>(["contrast", "gamma"]);
+
+/** Effects of the panel outside of it. */
+export interface AdjustmentsTargets {
+  giveFocus: () => void;
+  /** The stored values instead of colours by the file's profile. */
+  showRaw: (isRaw: boolean) => void;
+}
+
+export class AdjustmentsPanel {
+  private adjustments: ImageAdjustments = { ...UNADJUSTED };
+  private readonly host: HTMLElement;
+  private readonly filter: AdjustmentsFilter;
+
+  constructor(
+    private readonly root: HTMLElement,
+    private readonly targets: AdjustmentsTargets,
+  ) {
+    this.host = required(root, "[data-adjustments-panel]");
+    this.filter = new AdjustmentsFilter(required(root, ".stage"));
+    this.shown.addEventListener("change", () => this.change({ shown: this.shown.value as Shown }));
+    for (const name of SLIDERS) {
+      const input = this.slider(name);
+      input.addEventListener("input", () => this.change({ [name]: valueOf(name, input.valueAsNumber) }));
+    }
+    this.profile?.addEventListener("change", () => this.takeProfile());
+    required(this.host, "[data-adjustments-reset]").addEventListener("click", () => this.reset());
+    required(this.host, "[data-adjustments-close]").addEventListener("click", () => this.toggle());
+    this.host.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape") return;
+      event.stopPropagation();
+      this.toggle();
+    });
+  }
+
+  /** Open with the focus in it, or closed with the focus on the image. */
+  toggle(): void {
+    this.host.hidden = !this.host.hidden;
+    for (const button of this.root.querySelectorAll("[data-action=adjustments]")) {
+      button.setAttribute("aria-expanded", String(!this.host.hidden));
+    }
+    if (this.host.hidden) this.targets.giveFocus();
+    else this.shown.focus();
+  }
+
+  private get shown(): HTMLSelectElement {
+    return required<HTMLSelectElement>(this.host, "[data-adjustments-channel]");
+  }
+
+  /** Only where the file carries a profile. */
+  private get profile(): HTMLInputElement | null {
+    return this.host.querySelector("[data-adjustments-profile]");
+  }
+
+  private get isRaw(): boolean {
+    return this.profile?.checked === false;
+  }
+
+  private takeProfile(): void {
+    this.targets.showRaw(this.isRaw);
+    this.mark();
+  }
+
+  private slider(name: string): HTMLInputElement {
+    return required<HTMLInputElement>(this.host, `[data-adjustments-slider=${name}]`);
+  }
+
+  private change(part: Partial<ImageAdjustments>): void {
+    this.adjustments = { ...this.adjustments, ...part };
+    this.filter.show(this.adjustments);
+    for (const name of SLIDERS) {
+      const value = this.adjustments[name];
+      const text = FACTORS.has(name) ? `${value.toFixed(2)}×` : `${value > 0 ? "+" : ""}${Math.round(100 * value)} %`;
+      required(this.host, `[data-adjustments-value=${name}]`).textContent = text;
+      this.slider(name).setAttribute("aria-valuetext", text);
+    }
+    this.mark();
+  }
+
+  /** The button says that the colours are not those of the file. */
+  private mark(): void {
+    for (const button of this.root.querySelectorAll("[data-action=adjustments]")) {
+      button.toggleAttribute("data-changed", this.isRaw || !isUnadjusted(this.adjustments));
+    }
+  }
+
+  private reset(): void {
+    this.shown.value = UNADJUSTED.shown;
+    for (const name of SLIDERS) this.slider(name).value = "0";
+    this.change(UNADJUSTED);
+    if (!this.profile || !this.isRaw) return;
+    this.profile.checked = true;
+    this.takeProfile();
+  }
+}
+
+function valueOf(name: string, position: number): number {
+  return FACTORS.has(name) ? 2 ** position : position;
+}

@@ -1,0 +1,35 @@
+/** Whether the tray is open: as it was left; at first where the case has several images and the window has room. */
+
+const KEY = "tessera-tray";
+/** The tray, two columns of tools, the panel and an image wider than any of them. */
+const ROOM = "(min-width: 75rem)";
+
+export class TrayState {
+  private isOpen: boolean | null = stored();
+
+  /** Show the state on a page whose `data-image-count` is the number of images. */
+  apply(root: HTMLElement): void {
+    const isOpen = this.isOpen ?? (Number(root.dataset.imageCount) > 1 && matchMedia(ROOM).matches);
+    root.dataset.trayState = isOpen ? "open" : "closed";
+    root.querySelector("[data-tray-toggle]")?.setAttribute("aria-expanded", String(isOpen));
+  }
+
+  toggle(root: HTMLElement): void {
+    this.isOpen = root.dataset.trayState !== "open";
+    try {
+      localStorage.setItem(KEY, this.isOpen ? "open" : "closed");
+    } catch {
+      // the browser stores nothing: it holds while the page is open
+    }
+    this.apply(root);
+  }
+}
+
+function stored(): boolean | null {
+  try {
+    const text = localStorage.getItem(KEY);
+    return text === null ? null : text === "open";
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,124 @@
+"""A rejected region reaches its author: badge, inbox, region, read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from django.test import Client
+from playwright.sync_api import expect
+
+from portal.annotations.models import Roi
+from portal.annotations.services.rois import roi_create
+from portal.review.services.comments import comment_add
+from portal.review.services.verdicts import rois_review
+from tests.browser.conftest import DATABASE
+from tests.browser.test_accessibility import Seen
+
+pytestmark = pytest.mark.browser
+UNREAD_IS_ZERO = """async () => {
+  const response = await fetch("/api/v1/notifications/unread/");
+  return (await response.json()).count === 0;
+}"""
+
+
+@pytest.fixture
+def submitted(ingest: Any, slide_file: Any, annotator: Any) -> Roi:
+    """A region of the annotator that waits for review."""
+    canvas = ingest(slide_file)
+    ring = [[100, 100], [320, 100], [320, 300], [100, 100]]
+    geometry = {"type": "Polygon", "coordinates": [ring]}
+    roi = roi_create(canvas=canvas, user=annotator, geometry=geometry, name="margin").roi
+    rois_review(user=annotator, rois=[(roi.pk, 1)], state="submitted")
+    roi.refresh_from_db()
+    return roi
+
+
+@pytest.fixture
+def open_as(browser: Any, open_server: Any) -> Iterator[Callable[..., Any]]:
+    """``open_as(user, path)``: a page as that user."""
+    contexts: list[Any] = []
+
+    def run(user: Any, path: str, *, width: int = 1366) -> Any:
+        context = browser.new_context(viewport={"width": width, "height": 768})
+        contexts.append(context)
+        with DATABASE:
+            client = Client()
+            client.force_login(user)
+        cookie = {"name": "sessionid", "value": client.cookies["sessionid"].value}
+        context.add_cookies([cookie | {"url": open_server.url}])
+        page = context.new_page()
+        page.goto(f"{open_server.url}{path}")
+        return page
+
+    yield run
+    for context in contexts:
+        context.close()
+
+
+def test_a_rejection_is_seen_opened_and_read(
+    submitted: Roi,
+    open_as: Callable[..., Any],
+    open_server: Any,
+    annotator: Any,
+    reviewer: Any,
+    shoot: Any,
+) -> None:
+    queue = open_as(reviewer, "/review/")
+    queue.wait_for_selector("[data-review]")
+    queue.keyboard.press("k")
+    expect(queue.locator("#review-text")).to_be_focused()
+    queue.keyboard.type("The margin is missing")
+    queue.keyboard.press("Escape")
+    queue.keyboard.press("k")
+    expect(queue.locator(".review__row.is-done")).to_have_count(1)
+
+    page = open_as(annotator, "/cases/")
+    inbox = page.get_by_role("link", name="Inbox 1 unread")
+    expect(inbox).to_be_visible()
+    inbox.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/inbox/")
+    entry = page.locator(".inbox__entry")
+    expect(entry).to_contain_text("The margin is missing")
+    seen = Seen(page, open_server.url)
+    seen.look("the inbox")
+    assert not seen.complaints, "\n".join(seen.complaints)
+    shoot(page, "inbox-unread")
+    with page.expect_request(lambda sent: sent.url.endswith("/read/")):
+        entry.get_by_role("link").click()
+    page.wait_for_url(f"**/canvases/{submitted.canvas_id}/?roi={submitted.pk}*")
+    page.wait_for_selector("[data-viewer][data-ready]")
+    page.wait_for_function(UNREAD_IS_ZERO, polling=200)  # the request outlives its page
+    page.goto(f"{open_server.url}/work/")
+    work = page.get_by_role("row").filter(has_text="The margin is missing")
+    expect(work.get_by_role("link", name="margin")).to_be_visible()
+    seen.look("rejected regions in the work list")
+    assert not seen.complaints, "\n".join(seen.complaints)
+    shoot(page, "work-rejected")
+    page.goto(f"{open_server.url}/inbox/")
+    expect(page.get_by_role("link", name="Inbox", exact=True)).to_be_visible()
+    expect(page.locator(".inbox__entry.is-unread")).to_have_count(0)
+
+
+def test_the_badge_is_updated_while_a_page_is_open(
+    submitted: Roi, open_as: Callable[..., Any], annotator: Any, reviewer: Any, shoot: Any
+) -> None:
+    page = open_as(annotator, "/account/notifications/")
+    number = page.locator("[data-inbox-number]")
+    expect(number).to_be_hidden()
+    shoot(page, "inbox-preferences")
+    with DATABASE:
+        for n in range(3):
+            comment_add(roi=submitted, user=reviewer, text=f"Look here, {n}: @{annotator.email}")
+        comment_add(roi=submitted, user=reviewer, text="Is this the margin?")
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    expect(number).to_have_text("4")
+    narrow = open_as(annotator, "/inbox/", width=768)
+    shoot(narrow, "inbox-tablet")
+    narrow.get_by_role("button", name="Mark all as read").click()
+    expect(narrow.locator("[data-inbox-number]")).to_be_hidden()
+    viewer = open_as(annotator, f"/canvases/{submitted.canvas_id}/?roi={submitted.pk}")
+    viewer.wait_for_selector("[data-viewer][data-ready]")
+    shoot(viewer, "inbox-viewer")

@@ -1,0 +1,87 @@
+"""Vocabulary of a lab in a real browser: a file is imported, and its terms are suggested."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings as django_settings
+from playwright.sync_api import expect
+
+from portal.archive.models import Case, VocabularyTerm
+from portal.archive.services.vocabulary import EXAMPLE
+from tests.browser.conftest import DATABASE
+
+pytestmark = pytest.mark.browser
+
+
+def test_a_vocabulary_is_imported_and_its_term_entered_by_code(
+    browser: Any,
+    open_server: Any,
+    storage: Path,
+    manager: Any,
+    shoot: Any,
+    tmp_path: Path,
+) -> None:
+    from django.test import Client
+
+    with DATABASE:
+        client = Client()
+        client.force_login(manager)
+    context = browser.new_context(viewport={"width": 1366, "height": 768})
+    cookie = client.cookies[django_settings.SESSION_COOKIE_NAME].value
+    context.add_cookies([{"name": "sessionid", "value": cookie, "url": open_server.url}])
+    page = context.new_page()
+    problems: list[str] = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.goto(open_server.url + "/lab/vocabulary/")
+    page.get_by_text("No vocabulary yet").wait_for()
+    shoot(page, "vocabulary-empty")
+    with page.expect_download() as example:
+        page.get_by_role("link", name="Example file").click()
+    assert Path(example.value.path()).read_text() == EXAMPLE
+    assert example.value.suggested_filename == "vocabulary-example.csv"
+    file = tmp_path / "terms.csv"
+    file.write_text("field,term,code\norgan,Caecum,C18.0\nstain,HE,\n")
+    page.get_by_label("CSV file").set_input_files(file)
+    page.get_by_role("button", name="Check file").click()
+    page.get_by_text("row 3, column field").wait_for()
+    file.write_text(EXAMPLE.replace(",", ";"), encoding="utf-8-sig")
+    page.get_by_label("CSV file").set_input_files(file)
+    page.get_by_role("button", name="Check file").click()
+    expect(page.get_by_role("status")).to_contain_text("5 new, 0 changed, 0 unchanged")
+    shoot(page, "vocabulary-preview")
+    page.get_by_role("button", name="Import 5 terms").click()
+    page.get_by_text("Imported: 5 new").wait_for()
+    shoot(page, "vocabulary")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1366
+    page.goto(open_server.url + "/cases/new/")
+    words = "input => [...input.list.options].map(one => [one.value, one.label])"
+    organs = page.get_by_label("Organ").evaluate(words)
+    assert ["Caecum", "Caecum · C18.0"] in organs
+    page.get_by_label("Accession number").fill("S-1")
+    page.get_by_label("Organ").fill("C18.0")
+    page.get_by_label("Diagnosis").fill("tubular adenoma")
+    page.get_by_role("button", name="Create and add files").click()
+    page.wait_for_url("**/upload/")
+    with DATABASE:
+        case = Case.objects.get()
+        assert (case.organ, case.diagnosis) == ("Caecum", "Tubular adenoma")
+    page.goto(open_server.url + "/cases/")
+    page.get_by_label("Any organ").select_option(label="Caecum · C18.0")
+    page.wait_for_url("**/cases/?organ=Caecum")
+    page.locator("#case-q").fill("C18.7")
+    page.get_by_text("No matching cases").wait_for()
+    page.locator("#case-q").fill("c18.0")
+    page.get_by_role("link", name="S-1").wait_for()
+    shoot(page, "cases-by-code")
+    page.goto(open_server.url + "/lab/vocabulary/?q=c18")
+    page.get_by_role("checkbox", name="Caecum").check()
+    page.get_by_role("button", name="Delete chosen terms").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    page.get_by_text("1 term deleted").wait_for()
+    with DATABASE:
+        assert VocabularyTerm.objects.count() == 4
+    assert problems == []
+    context.close()

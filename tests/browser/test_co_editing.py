@@ -1,0 +1,42 @@
+"""Two people on one canvas, in real browsers: presence, edits, and a verdict that reaches both."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+SQUARE = [(700, 500), (1100, 500), (1100, 900), (700, 900)]
+SOON_MS = 6_000  # two questions of a page; without them it would never come
+
+
+def test_edits_and_reviews_appear_on_another_open_page(
+    open_viewer: Any, ingest: Any, slide_file: Any, reviewer: Any
+) -> None:
+    canvas = ingest(slide_file)
+    first_viewer = open_viewer(canvas).centred()
+    second_viewer = open_viewer(canvas, user=reviewer)
+    first_viewer.polygon(SQUARE)
+    first_viewer.wait_saved()
+    second_viewer.wait_count(1)
+    second_viewer.page.locator("[data-roi-list] [role=option]").first.click()
+    first_viewer.page.locator("[data-collaborators] .avatar").wait_for(timeout=SOON_MS)
+    first_viewer.page.locator("[data-roi-others]").wait_for(timeout=2 * SOON_MS)
+    first_viewer.page.click("[data-roi-review] [data-review-to=submitted]")
+    review = first_viewer.page.get_by_role("group", name="Review")
+    review.get_by_text("Submitted", exact=True).wait_for(timeout=SOON_MS)
+    second_viewer.page.goto(f"{second_viewer.base}/review/")
+    second_viewer.page.locator("[data-review-row][aria-current]").wait_for()
+    second_viewer.key("k")  # without a reason
+    second_viewer.page.keyboard.type("Too wide at the left.")
+    second_viewer.key("Escape")
+    second_viewer.key("k")
+    second_viewer.page.locator("[data-review-row].is-done").wait_for()
+    review.get_by_text("Rejected", exact=True).wait_for(timeout=SOON_MS)
+    first_viewer.tab("Comments")
+    first_viewer.page.get_by_text("Too wide at the left.").wait_for(timeout=SOON_MS)
+    (roi,) = first_viewer.stored()
+    assert (roi.version, roi.review_state) == (3, "rejected")
+    assert first_viewer.problems == second_viewer.problems == []

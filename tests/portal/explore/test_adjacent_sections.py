@@ -1,0 +1,127 @@
+"""Real sections and the shipped encoder: the first hit is the same place of the next section.
+
+The adjacent sections are HER2ST's D1 and D2, cut from one piece (``TESSERA_DATA``); E1 and E2 are
+of another. Of its C sections the development data have only one (``slides/her2st-c2.tif``), which
+has no neighbour. D2 is laid onto D1 by its thumbnail, so that the same place of both is known.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from django.test import Client
+from PIL import Image
+from rest_framework.test import APIClient
+
+from ml.imaging.slides.slide import open_slide
+from portal.annotations.models import Roi
+from portal.annotations.services.rois import roi_create
+from portal.archive.models import Canvas, Case
+from portal.jobs.models import Job, JobState
+from portal.jobs.worker.runner import job_run
+from portal.labs.models import Lab, User
+from tests.sections import laid_onto
+
+pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.endurance]
+SIDE, COUNT = 1024, 16
+OFF_PX = 1.5 * SIDE  # a hit so near to the same place shows the same tissue
+
+
+def canvas_of(lab: Lab, case: Case, path: Path, storage: Path) -> Canvas:
+    (storage / path.name).symlink_to(path)
+    with Image.open(path) as image:
+        width, height = image.size
+    return Canvas.objects.create(
+        lab=lab,
+        case=case,
+        kind="still",
+        name=path.stem,
+        width_px=width,
+        height_px=height,
+        levels=[],
+        pixels_path=path.name,
+        content_hash="0" * 64,
+    )
+
+
+def drawn(canvas: Canvas, user: User, middles: Any) -> list[Roi]:
+    found = []
+    for x, y in np.asarray(middles, float).tolist():
+        left, top, right, bottom = (
+            round(v, 1) for v in (x - SIDE / 2, y - SIDE / 2, x + SIDE / 2, y + SIDE / 2)
+        )
+        ring = [[left, top], [right, top], [right, bottom], [left, bottom], [left, top]]
+        geometry = {"type": "Polygon", "coordinates": [ring]}
+        found.append(roi_create(canvas=canvas, user=user, geometry=geometry).roi)
+    return found
+
+
+@pytest.fixture
+def sections(
+    lab: Lab, annotator: User, storage: Path, tessera_data: Path
+) -> tuple[list[Roi], list[Roi]]:
+    """ROIs on D1, at the same places of D2, and at other tissue of E1 and E2; embedded."""
+    from ml.roi.stain.squares import tissue_squares
+
+    folder = tessera_data / "histology" / "sections"
+    paths = {name: folder / f"5714_HE_BT_{name}.jpg" for name in ("D1", "D2", "E1", "E2")}
+    canvases, middles = {}, {}
+    for name, path in paths.items():
+        case = Case.objects.create(lab=lab, accession=name)
+        canvases[name] = canvas_of(lab, case, path, storage)
+        with open_slide(path) as slide:
+            squares = tissue_squares(slide, SIDE, max_count=400)
+        middles[name] = (squares[:, :2] + squares[:, 2:]) / 2
+    turn = laid_onto(paths["D1"], paths["D2"])
+    same = np.c_[middles["D1"], np.ones(len(middles["D1"]))] @ turn.T
+    size = np.array([canvases["D2"].width_px, canvases["D2"].height_px])
+    inside = ((same > SIDE / 2) & (same < size - SIDE / 2)).all(axis=1)
+    requested = drawn(canvases["D1"], annotator, middles["D1"][inside][:COUNT])
+    there = drawn(canvases["D2"], annotator, same[inside][:COUNT])
+    for name in ("E1", "E2"):
+        drawn(canvases[name], annotator, middles[name][:COUNT])
+    while queued := list(Job.objects.filter(state=JobState.QUEUED).order_by("created_at")):
+        for job in queued:
+            job_run(job.pk)
+    return requested, there
+
+
+def hits_of(api: APIClient, roi: Roi, **more: Any) -> list[str]:
+    body = {"roi": str(roi.pk), "k": 100, "exclude_same_patient": False} | more
+    answer = api.post("/api/v1/search/", body, format="json")
+    assert answer.status_code == 200, answer.content
+    return [hit["roi"]["id"] for hit in answer.json()["results"]]
+
+
+def middle(roi: Roi) -> Any:
+    return np.array([roi.centroid_x, roi.centroid_y])
+
+
+def test_the_same_place_of_the_next_section_is_first_and_enters_a_report(
+    api: APIClient, client: Client, annotator: User, sections: tuple[list[Roi], list[Roi]]
+) -> None:
+    requested, there = sections
+    by_id = {str(roi.pk): roi for roi in there}
+    own = {str(roi.pk) for roi in requested}
+    ranks, near = [], []
+    for one, same in zip(requested, there, strict=True):
+        found = hits_of(api, one)
+        hits = [hit for hit in found if hit not in own]  # not the section that was drawn on
+        ranks.append(hits.index(str(same.pk)) + 1)
+        first = by_id.get(hits[0])
+        near.append(first is not None and np.hypot(*(middle(first) - middle(same))) < OFF_PX)
+    assert len(ranks) == COUNT
+    assert np.mean(near) >= 0.75, ranks  # by chance: less than one in ten
+    assert np.mean(np.array(ranks) <= 3) >= 0.75, ranks
+
+    one, first = requested[0], hits_of(api, requested[0])[0]
+    data = {"other": first, "verdict": "unlike"}
+    assert api.post(f"/api/v1/rois/{one.pk}/judgements/", data, format="json").status_code == 200
+    assert first not in hits_of(api, one, judged=True)
+    client.force_login(annotator)
+    made = client.post(f"/rois/{one.pk}/similar/report/?exclude_same_patient=")
+    printed = client.get(f"{made['Location']}report.pdf")
+    assert printed["Content-Type"] == "application/pdf" and printed.content.startswith(b"%PDF")

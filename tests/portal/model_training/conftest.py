@@ -1,0 +1,1 @@
+from tests.portal.embedded_rois import encoder, world  # noqa: F401 - fixtures
