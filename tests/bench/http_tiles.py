@@ -125,7 +125,7 @@ def _server(
 
 
 def _wait(request: urllib.request.Request) -> None:
-    for _ in range(100):
+    for _ in range(600):
         with contextlib.suppress(OSError), urllib.request.urlopen(request, timeout=2) as answer:
             data = answer.read()
             if data[:2] != b"\xff\xd8":
