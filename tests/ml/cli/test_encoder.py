@@ -48,7 +48,7 @@ def test_an_invalid_encoder_is_refused_in_one_line(
     assert message in capsys.readouterr().err and not out.exists()
 
 
-def test_another_ending_is_refused(tmp_path, capsys):
+def test_an_unsupported_file_extension_raises_an_error(tmp_path, capsys):
     arguments = ["encoder", "make", "--features", "classical-1", "--out", str(tmp_path / "e.pt")]
     assert main(arguments) == 2
     assert "expected a name that ends in .safetensors" in capsys.readouterr().err

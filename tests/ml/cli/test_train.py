@@ -24,7 +24,7 @@ def recorded_runs(monkeypatch):
 
 
 @pytest.mark.parametrize("scheme", sorted(set(train.SCHEMES) - {"metric", "calibration"}))
-def test_every_training_takes_the_device_that_it_is_given(scheme, recorded_runs, monkeypatch):
+def test_every_training_uses_the_requested_device(scheme, recorded_runs, monkeypatch):
     monkeypatch.setenv(VARIABLE, "auto")
     assert main(["train", scheme, *OPTIONS, "--device", "cpu"]) == 0
     assert main(["train", scheme, *OPTIONS]) == 0
@@ -32,9 +32,7 @@ def test_every_training_takes_the_device_that_it_is_given(scheme, recorded_runs,
     assert os.environ[VARIABLE] == "auto"
 
 
-def test_a_device_that_is_not_there_is_refused_before_anything_is_read(
-    recorded_runs, monkeypatch, capsys
-):
+def test_a_missing_device_raises_an_error_before_data_is_read(recorded_runs, monkeypatch, capsys):
     monkeypatch.delenv(VARIABLE, raising=False)
     assert main(["train", "metric", *METRIC, "--device", "cuda:7"]) == 2
     assert "'cuda:7' was asked for, but this machine has" in capsys.readouterr().err
