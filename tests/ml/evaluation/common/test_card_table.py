@@ -38,7 +38,7 @@ def test_the_best_variant_of_the_hand_crafted_has_separate_rows() -> None:
     assert rows[-1] == "| sift (best form) | 0.9600 | 0.9000 | 0.4000 | - | - | - |"
 
 
-def test_of_two_rows_of_one_descriptor_the_first_counts_and_other_rows_are_added() -> None:
+def test_the_first_row_of_a_descriptor_is_used_and_new_rows_are_added() -> None:
     far = {"all": {**POSES, "epipolar_px": 9.0}}
     other = {"scores": {"sift": far, "triplet:build/paper/triplet.safetensors": far}}
     rows = card_table([EPIPOLAR, other]).splitlines()[2:]
@@ -49,7 +49,7 @@ def test_of_two_rows_of_one_descriptor_the_first_counts_and_other_rows_are_added
     assert card_table([EPIPOLAR, other], names=["triplet paper"]).splitlines()[2:] == rows[1:]
 
 
-def test_earlier_results_are_read_and_others_refused(tmp_path: Path) -> None:
+def test_earlier_results_are_read_and_other_files_raise_an_error(tmp_path: Path) -> None:
     path = tmp_path / "found.json"
     path.write_text(json.dumps(PAPERS))
     assert read_results([path]) == [PAPERS]

@@ -15,7 +15,7 @@ def _view(x: int) -> np.ndarray:
     return np.ascontiguousarray(packaged_image("retina.jpg")[400:640, x : x + 300])
 
 
-def test_matches_are_those_of_match_images() -> None:
+def test_cached_matches_equal_those_of_match_images() -> None:
     a, b, c = _view(400), _view(412), _view(430)
     cache = FeatureCache()
     for one, two in ((a, b), (a, c), (b, c), (a, b)):
@@ -27,7 +27,7 @@ def test_matches_are_those_of_match_images() -> None:
     assert len(cache._features) == 3
 
 
-def test_another_mask_descriptor_or_number_is_extracted_again() -> None:
+def test_the_cache_depends_on_mask_descriptor_and_number_of_key_points() -> None:
     image, cache = _view(400), FeatureCache()
     orb, sift = load_descriptor("orb"), load_descriptor("sift")
     mask = np.zeros(image.shape[:2], np.uint8)
@@ -43,7 +43,7 @@ def test_another_mask_descriptor_or_number_is_extracted_again() -> None:
     assert (others[0].xy > 39).all()
 
 
-def test_mutual_neighbours_are_the_first_stage() -> None:
+def test_cached_mutual_neighbours_equal_those_of_the_matcher() -> None:
     a, b = _view(400), _view(412)
     orb = load_descriptor("orb")
     found = FeatureCache().mutual((a, None), (b, None), orb, keypoints=200, ratio=orb.ratio)
@@ -53,6 +53,6 @@ def test_mutual_neighbours_are_the_first_stage() -> None:
     np.testing.assert_allclose(found.xy_b, two.view.to_image(slow.xy_b))
 
 
-def test_no_pair_takes_no_time() -> None:
+def test_the_time_per_pair_is_undefined_without_pairs() -> None:
     assert np.isnan(seconds_a_pair([], "orb", 100))
     assert seconds_a_pair([((_view(400), None), (_view(410), None))], "orb", 50) > 0

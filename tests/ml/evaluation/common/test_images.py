@@ -10,7 +10,7 @@ import numpy as np
 from ml.evaluation.common.images import consecutive_pairs, image_paths
 
 
-def test_frames_of_a_sequence_come_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+def test_frames_of_a_sequence_are_ordered_by_number(tmp_path: Path) -> None:
     names = [f"frame_{number}.png" for number in range(1, 13)]
     for number, name in enumerate(names):
         cv2.imwrite(str(tmp_path / name), np.full((16, 16, 3), number, np.uint8))

@@ -36,7 +36,7 @@ def test_only_the_new_rows_change(tmp_path: Path) -> None:
     assert merged == found  # what a card is written from
 
 
-def test_a_result_of_other_options_or_protocols_is_refused(tmp_path: Path) -> None:
+def test_a_result_of_other_options_or_protocols_raises_an_error(tmp_path: Path) -> None:
     path = tmp_path / "old.json"
     path.write_text(json.dumps(OLD))
     with pytest.raises(BadInputError, match="options: expected"):

@@ -23,7 +23,7 @@ def _matches(count: int) -> Matches:
     return Matches(xy, xy, np.ones(count, np.float32))
 
 
-def test_right_lines_are_green_and_wrong_ones_red(tmp_path: Path) -> None:
+def test_correct_matches_are_green_and_wrong_ones_red(tmp_path: Path) -> None:
     grey = np.full((100, 120, 3), 90, np.uint8)
     sheet = draw_pair(grey, grey, _matches(2), np.array([True, False]), title="orb")
     title = len(sheet) - 100

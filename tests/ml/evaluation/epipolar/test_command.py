@@ -56,7 +56,7 @@ def _scene() -> CalibratedSequence:
     return CalibratedSequence("scene", (Path("a"), Path("b")), CAMERA, poses, None, points, seen)
 
 
-def test_projections_of_one_point_are_on_each_others_lines() -> None:
+def test_projections_of_a_point_are_on_their_epipolar_lines() -> None:
     scene = _scene()
     views = [scene.project(np.arange(60), frame) for frame in (0, 1)]
     truth = scene.fundamental(0, 1)
@@ -99,7 +99,7 @@ def test_exact_matches_give_the_pose_and_all_inliers() -> None:
     assert np.isnan(inlier_share(_matches(exact.xy_a[:0], exact.xy_b[:0])))
 
 
-def test_inliers_are_the_share_that_agrees() -> None:
+def test_inliers_are_the_share_of_consistent_matches() -> None:
     """Eq. 19: of 80 matches 60 are exact and 20 far off."""
     scene = _scene()
     a, b = (scene.project(np.arange(60), frame) for frame in (0, 1))
@@ -134,7 +134,7 @@ def test_the_t_test_compares_pairs_that_both_matched() -> None:
     assert np.isnan(t_test(ours[:2], worse[:2]))
 
 
-def test_gaps_beyond_the_sequence_are_refused() -> None:
+def test_gaps_beyond_the_sequence_raise_an_error() -> None:
     scene = _scene()
     assert gap_pairs(scene, 1, 5) == [(0, 1)]
     with pytest.raises(BadInputError, match=r"gap 2: .*2 frames"):
@@ -160,7 +160,7 @@ def _with_points(folder: Path) -> Path:
     return folder
 
 
-def test_the_layout_is_read(tmp_path: Path) -> None:
+def test_the_folder_layout_is_read(tmp_path: Path) -> None:
     sequence = read_sequence(_with_points(_write(tmp_path)))
     assert [p.name for p in sequence.frames] == ["00000010.jpg", "00000011.jpg", "00000012.jpg"]
     np.testing.assert_allclose(sequence.camera, CAMERA)
@@ -170,7 +170,7 @@ def test_the_layout_is_read(tmp_path: Path) -> None:
     assert sequence.seen.tolist() == [[0, 0], [0, 1], [1, 1], [1, 2]]
 
 
-def test_missing_or_short_files_are_named(tmp_path: Path) -> None:
+def test_missing_or_short_files_raise_an_error_with_their_name(tmp_path: Path) -> None:
     with pytest.raises(BadInputError, match="visible_view_indexes"):
         read_sequence(tmp_path)
     _write(tmp_path, 1)
@@ -207,7 +207,9 @@ def _args(*words: Any) -> argparse.Namespace:
     return parser.parse_args([str(word) for word in words])
 
 
-def test_a_sliding_camera_is_scored_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_translating_camera_is_scored_correctly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rules = []
 
     def quick(a: np.ndarray, b: np.ndarray, *, descriptor: object, config: object) -> Matches:
@@ -235,7 +237,7 @@ def test_a_sliding_camera_is_scored_right(tmp_path: Path, monkeypatch: pytest.Mo
     assert "p against orb" in describe(result)
 
 
-def test_options_out_of_range_are_refused(tmp_path: Path) -> None:
+def test_options_out_of_range_raise_an_error(tmp_path: Path) -> None:
     film = _film(tmp_path)
     with pytest.raises(BadInputError, match=r"gaps: .*one"):
         run(_args(film, "--gaps", "one"), no_progress)
@@ -245,7 +247,7 @@ def test_options_out_of_range_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.endurance
 @pytest.mark.slow
-def test_neighbouring_frames_obey_the_poses(tessera_data: Path) -> None:
+def test_matches_of_neighbouring_frames_agree_with_the_poses(tessera_data: Path) -> None:
     folder = tessera_data / "endoscopy/sinus-4584"
     args = _args(folder, "--descriptors", "akaze", "--gaps", 1, "--pairs", 2)
     scores = run(args, no_progress)["scores"]["akaze"]["1"]

@@ -22,11 +22,11 @@ def result(name: str) -> dict[str, object]:
     return found
 
 
-def test_the_table_of_poses_is_that_of_its_result() -> None:
+def test_the_table_of_poses_equals_its_result() -> None:
     assert section("poses") == poses_table(result("keypoints.epipolar"))
 
 
-def test_the_table_of_the_paper_schedule_is_that_of_its_result() -> None:
+def test_the_table_of_the_paper_schedule_equals_its_result() -> None:
     assert section("schedule") == result("triplet.schedule")["table"]
 
 

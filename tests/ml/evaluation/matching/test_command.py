@@ -75,7 +75,7 @@ def test_a_run_scores_every_protocol(folder: Path) -> None:
     assert "Not scored: nonsense" in text
 
 
-def test_the_card_is_written_between_its_marks(folder: Path, tmp_path: Path) -> None:
+def test_the_card_is_written_between_its_markers(folder: Path, tmp_path: Path) -> None:
     card = tmp_path / "card.md"
     card.write_text("before\n<!-- figures: matching -->\nold\n<!-- end figures -->\nafter\n")
     words = ["--descriptors", "orb", "--protocols", "papers", "--families", "translation"]
@@ -87,7 +87,7 @@ def test_the_card_is_written_between_its_marks(folder: Path, tmp_path: Path) -> 
     assert "\nold\n" not in text
 
 
-def test_bad_options_are_refused(folder: Path, tmp_path: Path) -> None:
+def test_bad_options_raise_an_error(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match="unknown family 'wobble'"):
         run(_args(folder, "--families", "wobble"), no_progress)
     with pytest.raises(UnknownNameError, match="unknown protocol"):

@@ -30,7 +30,7 @@ def _pair(distance: list[float], right: list[int], partners: int, **more: object
     )
 
 
-def test_precision_and_matching_score_by_hand() -> None:
+def test_precision_and_matching_score_equal_hand_worked_values() -> None:
     """Eq. 17: 3 of 4 matches are right; 3 of 6 key points with a partner are matched right."""
     assert precision(3, 4) == 0.75
     assert matching_score(3, 6) == 0.5
@@ -38,7 +38,7 @@ def test_precision_and_matching_score_by_hand() -> None:
     assert np.isnan(matching_score(0, 0))
 
 
-def test_recall_against_one_minus_precision_by_hand() -> None:
+def test_recall_and_one_minus_precision_equal_hand_worked_values() -> None:
     distance = np.array([0.3, 0.1, 0.2, 0.2, 0.9], np.float32)
     right = np.array([True, True, True, False, False])
     level, wrong, recall = recall_curve(distance, right, 5)
@@ -66,14 +66,14 @@ def test_without_matches_the_curve_is_empty() -> None:
     assert np.isnan(worst_tenth([]))
 
 
-def test_the_area_is_that_of_the_best_recall_so_far() -> None:
+def test_the_area_uses_the_best_recall_so_far() -> None:
     """Recall .5 from 0 on, .8 from .25 on: .25 * .5 + .75 * .8."""
     area = area_under_curve(np.array([0.0, 0.25]), np.array([0.5, 0.8]))
     assert area == pytest.approx(0.725)
     assert area_under_curve(np.array([0.0]), np.array([1.0])) == 1.0
 
 
-def test_a_threshold_reaches_the_target_with_the_most_right_matches() -> None:
+def test_a_threshold_reaches_the_target_with_the_most_correct_matches() -> None:
     pair = _pair([0.1, 0.2, 0.3, 0.4, 0.5], [1, 1, 0, 1, 1], 5)
     exact = choose_threshold([pair], target=1.0)
     assert exact.reached
@@ -82,7 +82,7 @@ def test_a_threshold_reaches_the_target_with_the_most_right_matches() -> None:
     assert 0.5 < loose.distance < 0.5001
 
 
-def test_without_a_precise_threshold_the_best_f1_counts() -> None:
+def test_without_a_precise_threshold_the_best_f1_is_chosen() -> None:
     pair = _pair([0.1, 0.2, 0.3], [0, 1, 0], 3)
     chosen = choose_threshold([pair], target=0.9)
     assert not chosen.reached
@@ -92,13 +92,13 @@ def test_without_a_precise_threshold_the_best_f1_counts() -> None:
     assert 0.3 < best.distance < 0.31
 
 
-def test_the_worst_tenth_is_a_mean_of_at_least_one() -> None:
+def test_the_worst_tenth_is_the_mean_of_at_least_one_pair() -> None:
     assert worst_tenth([0.9, 0.1, 0.5]) == pytest.approx(0.1)
     assert worst_tenth(list(np.arange(20) / 20)) == pytest.approx(0.025)
     assert worst_tenth([float("nan"), 0.5]) == 0.0
 
 
-def test_thresholds_are_those_of_the_other_half_of_the_images() -> None:
+def test_thresholds_are_fitted_on_the_other_half_of_the_images() -> None:
     """Half 0 is clean up to .5, half 1 only up to .2: each is cut where the other one is clean."""
     clean = _pair([0.1, 0.3, 0.5], [1, 1, 1], 3)
     dirty = _pair([0.1, 0.3, 0.5], [1, 0, 0], 3)
@@ -111,7 +111,7 @@ def test_thresholds_are_those_of_the_other_half_of_the_images() -> None:
     assert result["by_value"] == {"rotation": {"5": pytest.approx(4 / 6, abs=1e-4)}}
 
 
-def test_the_fundamental_error_knows_neither_scale_nor_sign() -> None:
+def test_the_fundamental_error_is_invariant_to_scale_and_sign() -> None:
     """Eq. 18: between unit matrices of right angles to each other it is sqrt(2)."""
     a, b = np.zeros((3, 3)), np.zeros((3, 3))
     a[0, 1], b[2, 0] = 3.0, -0.5
@@ -121,7 +121,7 @@ def test_the_fundamental_error_knows_neither_scale_nor_sign() -> None:
     assert fundamental_error(half, a) == pytest.approx(2 * np.sin(np.pi / 8))
 
 
-def test_auc_by_hand() -> None:
+def test_auc_equals_a_hand_worked_value() -> None:
     assert pose_auc([0.0, 0.0], 10) == pytest.approx(1.0)
     assert pose_auc([90.0, 90.0], 10) == 0.0
     # recall rises linearly to 1/2 at 5 degrees and stays: 0.5 * 5 / 2 + 0.5 * 5

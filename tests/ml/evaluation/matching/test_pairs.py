@@ -41,7 +41,7 @@ def test_pairs_cover_every_value_of_every_family_with_true_maps() -> None:
         assert np.abs(again[inner].astype(float) - pair.b[inner]).mean() < 8
 
 
-def test_few_values_a_family_change_from_image_to_image() -> None:
+def test_limited_values_per_family_vary_between_images() -> None:
     images = [_vessels(300 + 10 * i) for i in range(3)]
     pairs = make_pairs(images, families=("rotation",), per_family=1)
     assert [pair.value for pair in pairs] == [5.0, 10.0, 15.0]
@@ -73,7 +73,7 @@ def test_blur_kernels_are_centred_lines(size_px: int, angle_deg: float) -> None:
     assert abs(spread - (size_px - 1) ** 2 / 12) < 0.6
 
 
-def test_homographies_of_real_frames_are_those_between_them() -> None:
+def test_homographies_of_real_frames_map_between_them() -> None:
     wall = packaged_image("retina.jpg")[300:780, 200:900]
     frames = [
         EvaluationImage("f", np.ascontiguousarray(wall[:, x : x + 600]), None, "f")
@@ -84,21 +84,21 @@ def test_homographies_of_real_frames_are_those_between_them() -> None:
     np.testing.assert_allclose(found, [[1, 0, -0.05], [0, 1, 0], [0, 0, 1]], atol=2e-3)
 
 
-def test_frames_are_one_scene_and_stills_one_an_operation() -> None:
+def test_frames_of_a_folder_and_stills_of_an_operation_share_a_scene() -> None:
     assert scene_of(Path("/data/sinus-4584/00004584.jpg")) == "sinus-4584"
     assert scene_of(Path("/data/feto/frames/00851.jpg")) == "feto"
     assert scene_of(Path("/d/stills/00001-21711-frame-1.jpg")) == "stills/00001"
     assert scene_of(Path("/d/stills/Exp1_0200.jpg")) == "stills/Exp1"
 
 
-def test_unrelated_pairs_are_of_two_scenes_and_none_comes_twice() -> None:
+def test_unrelated_pairs_are_of_two_scenes_without_duplicates() -> None:
     images = [_vessels(300), _vessels(500), _vessels(700), _vessels(300)]
     pairs = unrelated_pairs(images, count=99, seed=3)
     assert len(pairs) == 5
     assert all(a.scene != b.scene for a, b in pairs)
 
 
-def test_images_of_folders_come_in_turn_without_their_masks(tmp_path: Path) -> None:
+def test_images_are_taken_in_turn_from_folders_and_masks_are_skipped(tmp_path: Path) -> None:
     for name, count in (("a", 5), ("b", 1)):
         (tmp_path / name / "frames").mkdir(parents=True)
         for i in range(count):
@@ -120,7 +120,7 @@ def test_images_of_folders_come_in_turn_without_their_masks(tmp_path: Path) -> N
     ]
 
 
-def test_unreadable_input_is_named(tmp_path: Path) -> None:
+def test_unreadable_input_raises_an_error_with_its_name(tmp_path: Path) -> None:
     with pytest.raises(BadInputError, match="nowhere"):
         read_images([tmp_path / "nowhere"], count=1, long_side_px=100)
     (tmp_path / "x.png").write_bytes(b"")
@@ -130,7 +130,7 @@ def test_unreadable_input_is_named(tmp_path: Path) -> None:
         read_images([tmp_path], count=0, long_side_px=100)
 
 
-def test_names_come_apart_or_with_commas_and_a_second_name_is_left_out() -> None:
+def test_names_are_split_at_commas_without_duplicates() -> None:
     assert split_names(["a,b", "b", " c ,"]) == ["a", "b", "c"]
     loaded, skipped = load_descriptors(["orb", "nonsense"])
     assert list(loaded) == ["orb"]

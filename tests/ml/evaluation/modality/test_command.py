@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_each_source_is_scored_by_the_others(folder: Path) -> None:
+def test_each_source_is_scored_by_a_model_of_the_others(folder: Path) -> None:
     card = folder / "card.md"
     card.write_text("<!-- figures: modality -->\n<!-- end figures -->\n")
     result = run(options(folder, card=card), no_progress)
@@ -47,18 +47,18 @@ def test_each_source_is_scored_by_the_others(folder: Path) -> None:
     assert str(result["bias"]) in describe(result)
 
 
-def test_one_source_of_a_modality_is_refused(folder: Path) -> None:
+def test_one_source_of_a_modality_raises_an_error(folder: Path) -> None:
     with pytest.raises(BadInputError):
         run(options(folder, endoscopy=[folder / "e1"]), no_progress)
 
 
-def test_a_folder_without_images_is_named(folder: Path) -> None:
+def test_a_folder_without_images_raises_an_error_with_its_name(folder: Path) -> None:
     (folder / "none").mkdir()
     with pytest.raises(BadInputError, match="none"):
         run(options(folder, endoscopy=[folder / "e1", folder / "none"]), no_progress)
 
 
-def test_sources_of_any_size_weigh_the_same() -> None:
+def test_sources_have_equal_weight_at_any_size() -> None:
     rng = np.random.default_rng(0)
     few, many = rng.normal(-1, 1, (20, 1)), rng.normal(1, 1, (20, 1))
     single = fit_logistic(np.r_[few, many], np.repeat([False, True], 20), np.repeat([0.0, 1.0], 20))

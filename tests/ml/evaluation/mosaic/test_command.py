@@ -36,7 +36,7 @@ def _result(shifts: list[float]) -> MosaicResult:
     return mosaic_result(*frames)
 
 
-def test_corner_errors_by_hand() -> None:
+def test_corner_errors_equal_hand_worked_values() -> None:
     truth = {0: _shift(100), 1: _shift(110), 2: _shift(120)}
     score = score_against_truth(_result([5, 15, 28]), truth, size_px=(50, 50))
     assert score.n == 3
@@ -44,18 +44,18 @@ def test_corner_errors_by_hand() -> None:
     assert score.median_px == 0
 
 
-def test_a_missing_anchor_is_named() -> None:
+def test_a_missing_anchor_raises_an_error() -> None:
     with pytest.raises(BadInputError, match="anchor frame 0"):
         score_against_truth(_result([0, 1]), {1: _shift(0)}, size_px=(9, 9))
 
 
-def test_agreement_with_a_reference_by_hand() -> None:
+def test_agreement_with_a_reference_equals_hand_worked_values() -> None:
     reference = {1: _shift(10), 2: _shift(12)}
     scores = reference_agreement(_result([0, 10, 20]), reference, size_px=(9, 9), distances=(1, 2))
     assert scores == {"1": 1.0, "2": 2.0}
 
 
-def test_two_runs_in_different_planes_agree_by_their_motions() -> None:
+def test_runs_in_different_planes_are_compared_by_their_motions() -> None:
     own = placed_maps(_result([3.0 * i for i in range(21)]))
     other = placed_maps(_result([100 + 3.1 * i for i in range(21)]))
     scores = run_agreement(own, other, np.array([[0.0, 0.0], [8.0, 8.0]]))
@@ -69,7 +69,7 @@ def test_two_runs_in_different_planes_agree_by_their_motions() -> None:
     assert np.isnan(found["20"])
 
 
-def test_points_of_the_view_are_those_of_its_mask() -> None:
+def test_points_of_the_view_are_inside_its_mask() -> None:
     view = np.zeros((9, 9), bool)
     view[3:, 2] = True
     assert view_points(view).tolist() == [[2.0, y] for y in range(3, 9)]
@@ -87,7 +87,7 @@ def test_ncc_rewards_the_true_motion() -> None:
     assert ncc_by_distance(frames, still, distances=(1,))["1"] < 0.5
 
 
-def test_a_damaged_truth_is_named(tmp_path: Path) -> None:
+def test_a_damaged_truth_raises_an_error_with_its_name(tmp_path: Path) -> None:
     path = tmp_path / "truth.csv"
     path.write_text("a,b\n1,2\n")
     with pytest.raises(CorruptFileError, match="index"):
@@ -96,7 +96,7 @@ def test_a_damaged_truth_is_named(tmp_path: Path) -> None:
         read_truth(tmp_path / "none.csv")
 
 
-def test_a_cell_that_is_no_number_is_named_by_file_and_line(tmp_path: Path) -> None:
+def test_a_cell_that_is_no_number_raises_an_error_with_file_and_line(tmp_path: Path) -> None:
     path = tmp_path / "truth.csv"
     heads = ",".join(f"h{i}{j}" for i in range(3) for j in range(3))
     path.write_text(f"index,{heads}\n0,1,0,0,0,1,0,0,0,1\n1,1,0,x,0,1,0,0,0,1\n")
@@ -116,7 +116,7 @@ def test_a_cell_that_is_no_number_is_named_by_file_and_line(tmp_path: Path) -> N
         read_truth(path)
 
 
-def test_a_broken_archive_of_truths_is_named(tmp_path: Path) -> None:
+def test_a_broken_archive_of_truths_raises_an_error_with_its_name(tmp_path: Path) -> None:
     (tmp_path / "truth.npz").write_bytes(b"PK\x03\x04broken")
     with pytest.raises(CorruptFileError, match="H_retina_from_frame"):
         read_truth(tmp_path / "truth.npz")
@@ -141,7 +141,7 @@ def test_the_mask_of_a_folder_limits_the_scored_area(tmp_path: Path) -> None:
     assert scores["ncc"]["tessera"]["1"] > 0.8
 
 
-def test_each_target_has_its_verdict_and_result() -> None:
+def test_each_target_is_reported_as_met_or_not_met_with_its_result() -> None:
     ncc = {"tessera": {"1": 0.7, "5": 0.5}, "SIFT pairs": {"1": 0.71, "5": 0.52, "20": None}}
     similar, apart = target_lines(ncc, {"1": 0.21, "5": 0.6, "60": float("nan")})
     assert "0.700 at 1, met with 0.700; 0.510 at 5, not met with 0.500" in similar

@@ -35,7 +35,7 @@ def sweep() -> SimulatedSweep:
     return simulate_sweep(SMALL)
 
 
-def test_the_truth_carries_one_frame_onto_a_later_one() -> None:
+def test_true_transforms_align_later_frames() -> None:
     sweep = simulate_sweep(SweepConfig(frames=50, size_px=320))
     inner = np.zeros((320, 320), np.bool_)
     inner[100:220, 100:220] = True
@@ -49,7 +49,7 @@ def test_the_truth_carries_one_frame_onto_a_later_one() -> None:
     assert true > like(lambda a, b: np.eye(3)) + 0.1
 
 
-def test_the_same_seed_gives_the_same_frames_and_every_kind_of_fault(sweep: SimulatedSweep) -> None:
+def test_sweeps_are_deterministic_and_contain_every_kind_of_fault(sweep: SimulatedSweep) -> None:
     again = simulate_sweep(SMALL)
     np.testing.assert_array_equal(again.frames[7], sweep.frames[7])
     assert set(sweep.faults.values()) == set(FAULTS)
@@ -57,7 +57,7 @@ def test_the_same_seed_gives_the_same_frames_and_every_kind_of_fault(sweep: Simu
     assert not simulate_sweep(replace(SMALL, frames=9, fault_share=0.0)).faults
 
 
-def test_position_rotation_and_scale_are_free_and_tilt_is_not_fitted() -> None:
+def test_errors_are_invariant_to_similarity_and_not_to_tilt() -> None:
     rng = np.random.default_rng(0)
     truth = {i: np.array([[1, 0, x], [0, 1, y], [0, 0, 1]]) for i, (x, y) in enumerate(
         rng.uniform(0, 300, (9, 2)))}  # fmt: skip
@@ -74,7 +74,7 @@ def test_position_rotation_and_scale_are_free_and_tilt_is_not_fitted() -> None:
     assert corner_errors(tilted, truth, range(9), 50).max() > 1.0
 
 
-def test_an_exact_attempt_scores_no_error_and_names_its_faults(sweep: SimulatedSweep) -> None:
+def test_an_exact_mosaic_has_zero_error_and_lists_its_faults(sweep: SimulatedSweep) -> None:
     usable = {i: m for i, m in sweep.truth.items() if i not in sweep.faults}
     shift = np.array([[1, 0, 3.0], [0, 1, 0], [0, 0, 1]])
     wrong = {**usable, min(usable): usable[min(usable)] @ shift}
@@ -94,7 +94,7 @@ def test_a_sift_chain_stops_where_it_breaks() -> None:
     assert set(sift_chain([frames[0], frames[1], black, frames[2]])) == {0, 1}
 
 
-def test_over_hills_only_the_true_parallax_makes_pairs_agree() -> None:
+def test_pairs_over_relief_agree_only_with_the_true_parallax() -> None:
     side, relief = 120, 0.1
     poses = {i: np.array([[1, 0, 500.0 + 6 * i], [0, 1, 450], [0, 0, 1]]) for i in (0, 5)}
     flat = {i: FrameMaps(pose[None], None, (side, side)) for i, pose in poses.items()}
@@ -106,7 +106,7 @@ def test_over_hills_only_the_true_parallax_makes_pairs_agree() -> None:
     assert seen[0] == pytest.approx([500 + middle[0, 0], 450 + middle[0, 1]])
 
 
-def test_visible_tissue_is_on_the_rays_of_the_scope() -> None:
+def test_visible_tissue_is_on_the_camera_rays() -> None:
     focal, side = 400.0, 60
     y, x = np.mgrid[:300, :420]
     depth = np.exp(0.1 * np.sin(x / 60) * np.cos(y / 50)).astype(np.float32)
@@ -146,7 +146,7 @@ def test_a_sweep_over_a_still_shows_its_window_with_depth(tmp_path: Path) -> Non
         tissue_of(tmp_path / "b.png", relief=0.1, seed=0)
 
 
-def test_frames_over_hills_are_not_those_over_a_plane() -> None:
+def test_frames_over_relief_differ_from_frames_over_a_plane() -> None:
     plane, hills = (
         simulate_sweep(SweepConfig(frames=3, size_px=160, relief=share)).frames[1]
         for share in (0.0, 0.1)
@@ -154,12 +154,12 @@ def test_frames_over_hills_are_not_those_over_a_plane() -> None:
     assert np.abs(plane.astype(float) - hills)[40:120, 40:120].mean() > 0.5
 
 
-def test_an_unknown_sweep_is_named() -> None:
+def test_an_unknown_sweep_raises_an_error_with_its_name() -> None:
     with pytest.raises(BadInputError, match="spiral"):
         simulate_table(["spiral"], lambda done, total, phase: None)
 
 
-def test_figures_go_between_their_marks(tmp_path: Path) -> None:
+def test_figures_are_written_between_their_markers(tmp_path: Path) -> None:
     card = tmp_path / "card.md"
     card.write_text("a\n<!-- figures: x -->\nold\n<!-- end figures -->\nb\n")
     rows = [{"sweep": "x", "method": "m", "registered": 3, "given": 4, "mean_px": 0.5}]
@@ -173,7 +173,7 @@ def test_figures_go_between_their_marks(tmp_path: Path) -> None:
         update_card(card, "y", "")
 
 
-def test_a_sequence_reads_as_a_list() -> None:
+def test_the_scores_of_a_sequence_are_written_as_a_list() -> None:
     ncc = {"tessera": {"1": 0.7, "5": 0.6, "20": 0.5}}
     scores = {
         "data_set": "x",
@@ -192,7 +192,7 @@ def test_a_sequence_reads_as_a_list() -> None:
     assert "2.0 at 1" in text
 
 
-def test_over_hills_frames_are_compared_with_pairs_matched_by_themselves() -> None:
+def test_frames_over_relief_are_compared_with_independently_matched_pairs() -> None:
     config = SweepConfig(frames=9, size_px=240, relief=0.02)
     sweep = simulate_sweep(config)
     found = BaselineMosaic(

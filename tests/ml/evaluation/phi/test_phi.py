@@ -17,7 +17,7 @@ from ml.types import no_progress
 from tests.ml.imaging.phi_detection.support import tissue
 
 
-def test_a_line_over_a_picture_has_its_contrast() -> None:
+def test_a_line_is_drawn_with_the_requested_contrast() -> None:
     ground = np.full((300, 600, 3), 100, np.uint8)
     image = overlay(ground, "12/03/1961", Writing(24, (60, 70)), np.random.default_rng(1))
     assert image.shape == (*SIZE_PX[::-1], 3)
@@ -41,7 +41,7 @@ def test_each_case_counts_pictures_with_and_without_identifying_text(tmp_path: P
     assert "| label of a slide | 2 of 2 | 2 of 2 |" in text_figures(scores)
 
 
-def test_persons_are_measured_on_a_small_folder(tmp_path: Path) -> None:
+def test_person_detection_is_measured_on_a_small_folder(tmp_path: Path) -> None:
     pytest.importorskip("skimage")
     stills = tmp_path / "endoscopy/laparoscopy-stills"
     stills.mkdir(parents=True)
@@ -55,6 +55,6 @@ def test_persons_are_measured_on_a_small_folder(tmp_path: Path) -> None:
     assert f"{len(OTHERS)} pictures of other things" in person_figures(result)
 
 
-def test_a_folder_without_pictures_to_write_into_is_named(tmp_path: Path) -> None:
+def test_a_folder_without_images_raises_an_error_with_its_name(tmp_path: Path) -> None:
     with pytest.raises(BadInputError, match=f"{tmp_path.name}: expected pictures without text"):
         measure_text(tmp_path, seed=1, progress=no_progress)

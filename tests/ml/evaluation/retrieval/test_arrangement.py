@@ -87,7 +87,7 @@ def test_graphs_of_a_set_are_computed_once(parts, tmp_path):
         assert torch.equal(*(torch.from_numpy(encoder.embed_graph(g)) for g in (a, b)))
 
 
-def test_a_folder_without_runs_is_refused(tmp_path):
+def test_a_folder_without_runs_raises_an_error(tmp_path):
     with pytest.raises(BadInputError, match=r"no ARCHITECTURE-SEED\.safetensors"):
         read_runs(tmp_path)
 

@@ -75,13 +75,13 @@ def test_a_query_without_its_label_in_other_patients_is_not_scored():
     assert scores.labels == ("y", "y")
 
 
-def test_queries_without_relevant_regions_are_refused():
+def test_queries_without_relevant_regions_raise_an_error():
     records = [record("A", "x"), record("A", "x"), record("B", "y"), record("B", "y")]
     with pytest.raises(BadInputError, match="score"):
         other_patients_scores(distances([0, 1, 2, 3]), records, RetrievalOptions())
 
 
-def test_the_paper_s_split_allows_the_same_patient():
+def test_the_papers_split_allows_the_same_patient():
     records = [record("A", "x")] * 5 + [record("B", "y")] * 5
     points = np.array([0, 0.1, 0.2, 0.3, 0.4, 9, 9.1, 9.2, 9.3, 9.4])
     assert paper_scores(distances(points), records, RetrievalOptions()).ap.mean() == pytest.approx(
@@ -106,7 +106,7 @@ def test_the_command_scores_encoder_and_baselines(data_set, tmp_path):
         ("0small.png,P0,x,,\n1small.png,P1,x,,\n2small.png,P2,y,,\n", "label 'y' has one example"),
     ],
 )
-def test_a_bad_manifest_is_one_line_and_exit_code_2(data_set, capsys, rows, message):
+def test_an_invalid_manifest_ends_with_one_line_and_exit_code_2(data_set, capsys, rows, message):
     good = (data_set / "rois.csv").read_text()
     (data_set / "rois.csv").write_text(HEAD + rows)
     try:
@@ -118,7 +118,9 @@ def test_a_bad_manifest_is_one_line_and_exit_code_2(data_set, capsys, rows, mess
 
 
 @pytest.mark.parametrize("region", ["", '"POLYGON ((0 0, 90 0, 90 90, 0 90, 0 0))"'])
-def test_a_region_without_tissue_is_named_and_exit_code_2(data_set, tmp_path, capsys, region):
+def test_a_region_without_tissue_ends_with_its_name_and_exit_code_2(
+    data_set, tmp_path, capsys, region
+):
     for path in data_set.glob("*.png"):
         shutil.copy(path, tmp_path)
     white = np.full((224, 224, 3), 255, np.uint8)
@@ -140,7 +142,7 @@ def test_weights_of_another_architecture_are_refused(data_set, tmp_path, capsys)
     assert "x.safetensors: weights of architecture 'yolo-12'" in capsys.readouterr().err
 
 
-def test_plots_without_matplotlib_are_refused_before_the_work(
+def test_plots_without_matplotlib_raise_an_error_before_scoring(
     data_set, tmp_path, capsys, monkeypatch
 ):
     found = importlib.util.find_spec

@@ -51,29 +51,29 @@ def test_a_manifest_is_read(folder):
         (HEAD, "no regions in it"),
     ],
 )
-def test_a_bad_manifest_is_refused(folder, text, message):
+def test_a_bad_manifest_raises_an_error(folder, text, message):
     with pytest.raises(BadInputError, match=message):
         read_manifest(write(folder, text))
 
 
-def test_a_folder_without_a_manifest_is_refused(folder):
+def test_a_folder_without_a_manifest_raises_an_error(folder):
     with pytest.raises(BadInputError, match=r"rois\.csv"):
         read_manifest(folder)
 
 
-def test_a_label_with_one_example_is_refused(folder):
+def test_a_label_with_one_example_raises_an_error(folder):
     write(folder, HEAD + "a.png,P1,x,,\nb.png,P2,x,,\na.png,P3,rare,,\n")
     with pytest.raises(BadInputError, match="'rare'"):
         require_examples(read_manifest(folder))
 
 
-def test_a_single_label_is_refused(folder):
+def test_a_single_label_raises_an_error(folder):
     write(folder, HEAD + "a.png,P1,x,,\nb.png,P2,x,,\n")
     with pytest.raises(BadInputError, match="'x'"):
         require_examples(read_manifest(folder))
 
 
-def test_labels_are_grouped_and_a_forgotten_one_is_named(folder):
+def test_labels_are_grouped_and_a_missing_one_raises_an_error(folder):
     records = read_manifest(write(folder, HEAD + "a.png,P1,x,,\nb.png,P2,y,,\n"))
     assert [r.label for r in grouped(records, parse_groups(["both=x,y"]))] == ["both", "both"]
     with pytest.raises(BadInputError, match="'y'"):

@@ -20,37 +20,37 @@ from ml.evaluation.retrieval.metrics import (
 LIST = np.array([True, False, True, False, False, True])
 
 
-def test_average_precision_by_hand():
+def test_average_precision_equals_a_hand_worked_value():
     # precision at the hits: 1/1, 2/3, 3/6
     assert average_precision_at_k(LIST, k=6, n_relevant=4) == pytest.approx((1 + 2 / 3 + 0.5) / 4)
     assert average_precision_at_k(LIST, k=3, n_relevant=4) == pytest.approx((1 + 2 / 3) / 3)
     assert average_precision_by_hits(LIST, k=6) == pytest.approx((1 + 2 / 3 + 0.5) / 3)
 
 
-def test_a_perfect_list_scores_one_however_many_are_relevant():
+def test_a_perfect_list_scores_one_for_any_number_of_relevant_regions():
     for relevant in (1, 4, 30):
         ranked = np.arange(40) < relevant
         assert average_precision_at_k(ranked, k=10, n_relevant=relevant) == pytest.approx(1)
 
 
-def test_no_hit_scores_zero_in_both_readings():
+def test_no_hit_scores_zero_in_both_definitions():
     ranked = np.zeros(10, bool)
     assert average_precision_at_k(ranked, k=5, n_relevant=3) == 0
     assert average_precision_by_hits(ranked, k=5) == 0
 
 
-def test_the_reading_by_hits_flatters_one_lucky_hit():
+def test_average_precision_by_hits_rewards_a_single_hit():
     ranked = np.arange(20) == 0
     assert average_precision_by_hits(ranked, k=10) == 1
     assert average_precision_at_k(ranked, k=10, n_relevant=10) == pytest.approx(0.1)
 
 
-def test_a_gallery_without_relevant_regions_is_refused():
+def test_a_gallery_without_relevant_regions_raises_an_error():
     with pytest.raises(ShapeError, match=r"n_relevant: .*0"):
         average_precision_at_k(LIST, k=3, n_relevant=0)
 
 
-def test_precision_and_vote():
+def test_precision_and_vote_equal_hand_worked_values():
     assert precision_at_k(LIST, k=5) == pytest.approx(0.4)
     assert majority_vote(["b", "a", "a", "b", "c"]) == "b"
     assert majority_vote(["c", "a", "a"]) == "a"
@@ -74,7 +74,7 @@ def test_precision_at_a_recall_is_the_best_at_that_recall_or_more():
     assert precision_recall_curve([late], levels=np.array([0.0, 0.5]))[1].tolist() == [0.5, 0.5]
 
 
-def test_a_curve_of_a_list_without_hits_is_refused():
+def test_a_curve_of_a_list_without_hits_raises_an_error():
     with pytest.raises(ShapeError, match="relevant"):
         precision_recall_curve([np.zeros(4, bool)])
 
@@ -84,7 +84,7 @@ def test_the_macro_mean_gives_each_class_the_same_weight():
     assert macro_mean(values, ["a", "a", "a", "a", "b"]) == pytest.approx((0.25 + 1) / 2)
 
 
-def test_the_macro_bootstrap_draws_patients_and_not_queries():
+def test_the_macro_bootstrap_resamples_patients_and_not_queries():
     # two patients, both classes of each: three outcomes, 0 (p twice), 1 (q twice) or between
     values = np.array([0.0, 0.0, 0.0, 1.0, 1.0])
     labels, patients = ["a", "a", "b", "a", "b"], ["p", "p", "p", "q", "q"]

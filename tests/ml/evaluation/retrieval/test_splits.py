@@ -27,7 +27,7 @@ def many(seed=0, patients=24):
     ]
 
 
-def test_no_patient_is_in_two_folds_and_none_is_lost():
+def test_every_patient_is_in_exactly_one_fold():
     records = many()
     folds = split_patients(records, SplitConfig(folds=4))
     together = list(itertools.chain(*folds.patients))
@@ -71,7 +71,7 @@ def test_a_class_of_one_patient_is_noted():
     assert notes == ("label 'rare' occurs in 1 patient: 3 of 4 folds cannot have it",)
 
 
-def test_fewer_patients_than_folds_are_refused():
+def test_fewer_patients_than_folds_raise_an_error():
     with pytest.raises(BadInputError, match=r"folds .*2"):
         split_patients([record("A", "x"), record("B", "x")])
     with pytest.raises(BadInputError, match="folds"):

@@ -21,7 +21,7 @@ def queries(places, right):
     )
 
 
-def test_scores_are_those_worked_by_hand():
+def test_scores_equal_hand_worked_values():
     first = queries([3, 1, 2, 4], [True, False, True, False])  # wrong, right, right, wrong
     second = queries([1, 2], [True, False])
     found = tissue_score([first, second])
@@ -37,7 +37,7 @@ def test_chance_is_the_share_of_relevant_regions():
     assert found["precision"] == pytest.approx(0.25, abs=0.02)
 
 
-def test_the_middle_points_where_they_do_and_is_as_long():
+def test_the_mean_vector_has_the_mean_direction_and_length():
     vectors = np.array([[3, 0], [0, 1]], np.float32)
     found = mean_vector(vectors)
     assert np.linalg.norm(found) == pytest.approx(2)

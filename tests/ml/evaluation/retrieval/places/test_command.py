@@ -77,14 +77,14 @@ def test_encoders_and_baselines_are_scored_and_written(data, small, weights, tmp
     assert near["low"] <= near["score"] <= near["high"] <= 1 and 0 < near["chance"] < 1
 
 
-def test_only_operations_left_out_of_training_are_swept(data, small):
+def test_sweeps_use_only_operations_excluded_from_training(data, small):
     scenes = read_scenes(data, PlacesConfig(stills=5), no_progress)
     assert [scene.name for scene in scenes] == ["00010-a", "00011-a", "sinus-4584"]
     assert [scene.truth for scene in scenes] == ["sweep", "sweep", "sfm"]
     assert all(len(scene.regions) >= 2 for scene in scenes)
 
 
-def test_without_such_stills_there_is_one_clear_error(data, tmp_path):
+def test_missing_held_out_stills_raise_one_clear_error(data, tmp_path):
     stills = tmp_path / "endoscopy" / "laparoscopy-stills"
     stills.mkdir(parents=True)
     shutil.copy(data / "endoscopy/laparoscopy-stills/00001-a.jpg", stills)

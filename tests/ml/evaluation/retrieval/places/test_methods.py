@@ -47,7 +47,7 @@ def scene(still):
     )
 
 
-def test_baselines_find_the_place_that_moved_a_little(views, scene):
+def test_baselines_find_a_slightly_moved_place(views, scene):
     other = draw_mucosa(500, 520, seed=3)
     training = [
         views.view_of_image(other, PlaceRegion(0, 0, square(np.array(c), 150.0)).polygon)
@@ -61,7 +61,7 @@ def test_baselines_find_the_place_that_moved_a_little(views, scene):
     assert methods[1].vector(scene, 0).shape == (WORDS,)
 
 
-def test_an_encoder_is_named_with_its_version(views, scene):
+def test_the_name_of_an_encoder_contains_its_version(views, scene):
     method = encoder_method(views)
     assert method.name == "views 1"
     assert np.allclose(
@@ -79,7 +79,7 @@ def test_a_region_that_cannot_be_embedded_is_far_from_all(scene):
     assert np.isinf(encoder_method(Blind()).vector(scene, 0)).all()
 
 
-def test_views_are_of_the_encoders_size(views, scene):
+def test_views_have_the_size_of_the_encoder(views, scene):
     view = region_view(views, scene, 2)
     assert view.downsample == pytest.approx(1.0, abs=0.07)
     assert view.inside.sum() == pytest.approx(128**2, rel=0.05)

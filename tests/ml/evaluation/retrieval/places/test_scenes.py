@@ -21,7 +21,7 @@ def scene(frames, visits, near_gap=2, far_gap=6):
     )
 
 
-def test_near_is_neither_the_same_moment_nor_far_away():
+def test_near_frames_exclude_the_same_moment_and_distant_ones():
     made = scene([0, 1, 2, 5, 6, 9], (0,) * 10)
     assert made.gallery(0, "near").tolist() == [2, 3]
     assert made.gallery(0, "far").tolist() == [4, 5]
@@ -29,7 +29,7 @@ def test_near_is_neither_the_same_moment_nor_far_away():
     assert made.gallery(3, "far").tolist() == []
 
 
-def test_another_visit_is_far_after_any_number_of_frames():
+def test_frames_of_another_visit_are_far_at_any_gap():
     made = scene([3, 4, 5, 6, 7], (0, 0, 0, 0, 0, 1, 1, 1), near_gap=1, far_gap=99)
     assert made.gallery(1, "near").tolist() == [0]
     assert made.gallery(1, "far").tolist() == [2, 3, 4]
@@ -42,14 +42,14 @@ def test_a_region_is_never_in_its_gallery():
         assert query not in [*made.gallery(query, "near"), *made.gallery(query, "far")]
 
 
-def test_a_square_has_its_centre_and_side():
+def test_a_square_has_the_requested_centre_and_side():
     corners = square(np.array([10.0, 20.0]), 6)
     assert corners.tolist() == [[7, 17], [13, 17], [13, 23], [7, 23]]
     region = PlaceRegion(0, 0, corners + 0.04)
     assert region.polygon.bounds == (7, 17, 13, 23)
 
 
-def test_an_outline_is_seen_where_all_its_corners_are():
+def test_an_outline_is_visible_if_all_its_corners_are():
     mask = np.zeros((10, 20), np.bool_)
     mask[2:8, 3:15] = True
     assert sees(np.array([[3.0, 2.0], [14.9, 7.9]]), mask)

@@ -42,7 +42,7 @@ def query(same):
     return PlaceQuery(0, 0, np.arange(1, len(same) + 1), same)
 
 
-def test_average_precision_by_hand():
+def test_average_precision_equals_a_hand_worked_value():
     """Found at ranks 1 and 3 of two: (1/1 + 2/3) / 2; only at rank 2: 1/2."""
     two = query([True, False, True])
     assert ranked_score(two, np.array([0, 1, 2])) == pytest.approx((1 + 2 / 3) / 2)
@@ -50,7 +50,7 @@ def test_average_precision_by_hand():
     assert ranked_score(query([False, True]), np.array([0, 1])) == 0.5
 
 
-def test_only_the_first_ten_count():
+def test_only_the_first_ten_hits_count():
     late = query([False] * 10 + [True])
     assert ranked_score(late, np.arange(11)) == 0.0
 
@@ -66,7 +66,7 @@ def test_queries_need_their_place_and_another_one_in_the_gallery():
     assert not list(queries([alone], "sweep", "near"))
 
 
-def test_the_nearest_comes_first_ties_by_index_and_the_infinite_last():
+def test_hits_are_ordered_by_distance_then_index_with_infinite_ones_last():
     made = query([True, False, False, False])
     vectors = np.array([[0.0], [2.0], [-1.0], [np.inf], [1.0]], np.float32)
     assert nearest(vectors, made).tolist() == [1, 3, 0, 2]
@@ -88,7 +88,7 @@ def test_a_perfect_and_a_useless_method():
     assert useless.chance == best.chance
 
 
-def test_near_and_far_and_each_truth_are_scored_apart():
+def test_near_and_far_are_scored_separately_for_each_truth():
     sweep = scene([(0, 0), (1, 0), (1, 1), (9, 0), (9, 1)], far_gap=5)
     sfm = scene([(0, 0), (1, 0), (1, 1)], truth="sfm")
     vectors = [np.array([[r.place] for r in s.regions], np.float32) for s in (sweep, sfm)]
@@ -107,7 +107,7 @@ def test_intervals_resample_places():
     assert (found.score, found.low, found.high) == (0.5, 0.0, 1.0)
 
 
-def test_shares_of_close_hits_by_hand():
+def test_shares_of_close_hits_equal_hand_worked_values():
     """Two of four places are near enough for three searched; one of the other operation is."""
     own = scene([(0, 0), (1, 0), (2, 1), (3, 1)], name="1-still")
     same_operation = scene([(0, 0)], name="1-other")

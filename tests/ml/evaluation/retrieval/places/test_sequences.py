@@ -49,7 +49,7 @@ def test_every_fourth_frame_is_searched_and_every_place_seen_twice(scene):
     assert (scene.truth, scene.name, len(scene.frames)) == ("sfm", "sfm", FRAMES)
 
 
-def test_there_is_no_place_outside_the_mask(sequence):
+def test_places_are_inside_the_mask(sequence):
     mask = np.ones((HEIGHT, WIDTH), np.bool_)
     mask[:, : WIDTH // 2] = False
     masked = dataclasses.replace(read_sequence(sequence), mask=mask)
@@ -57,7 +57,7 @@ def test_there_is_no_place_outside_the_mask(sequence):
     assert min(region.outline[:, 0].min() for region in found.regions) >= WIDTH / 2
 
 
-def test_without_points_or_places_a_sequence_is_refused(sequence):
+def test_without_points_or_places_a_sequence_raises_an_error(sequence):
     known = read_sequence(sequence)
     bare = dataclasses.replace(known, points=np.zeros((0, 3)), seen=np.zeros((0, 2), np.int64))
     with pytest.raises(BadInputError, match="scene points"):

@@ -35,7 +35,7 @@ def share_of(outline, point):
     return cv2.perspectiveTransform(np.asarray(point, np.float64)[None, None], matrix)[0, 0]
 
 
-def test_a_marker_stays_at_its_place_of_every_outline_in_both_visits(scene):
+def test_a_marker_has_the_same_relative_position_in_both_visits(scene):
     seen = [marker(frame) for frame in scene.frames]
     places = {}
     for region in scene.regions:
@@ -53,7 +53,7 @@ def test_a_marker_stays_at_its_place_of_every_outline_in_both_visits(scene):
     assert held >= 1
 
 
-def test_there_are_two_visits_and_every_place_is_seen_twice(scene):
+def test_every_place_is_visible_in_both_visits(scene):
     assert scene.visits == (0,) * 6 + (1,) * 6 and len(scene.frames) == 12
     assert (scene.truth, scene.near_gap, scene.far_gap) == ("sweep", 3, 12)
     counts = np.bincount([region.place for region in scene.regions])
@@ -73,7 +73,7 @@ def test_only_every_second_frame_is_searched(still):
     assert {region.frame for region in scene.regions} <= {0, 2, 4, 6}
 
 
-def test_the_same_seed_films_the_same(still):
+def test_sweeps_are_deterministic_for_a_seed(still):
     config = StillSweepConfig(size_px=120, frames=3, side_px=40.0)
     one, again, other = (sweep_scene(still, "op", config, seed=seed) for seed in (0, 0, 1))
     assert all(np.array_equal(a, b) for a, b in zip(one.frames, again.frames, strict=True))

@@ -14,7 +14,7 @@ from ml.evaluation.retrieval.protocols import RetrievalOptions
 pytest.importorskip("matplotlib")
 
 
-def test_three_pictures_are_written(tmp_path):
+def test_three_plots_are_written(tmp_path):
     rng, records = np.random.default_rng(0), []
     for i in range(6):
         path = tmp_path / f"{i}.png"

@@ -51,7 +51,7 @@ def test_a_rearranged_copy_has_the_tissue_of_its_region(parts):
     assert np.array_equal(copy, parts.items[parts.gallery[1]].read().pixels)
 
 
-def test_queries_show_half_of_a_region_and_two_thirds_of_another_window(parts):
+def test_queries_are_half_of_a_region_or_two_thirds_of_a_window(parts):
     half, occluded = (parts.items[task.queries[0].item].read() for task in parts.tasks)
     assert half.pixels.shape == (400, 200, 3)
     height, width = occluded.pixels.shape[:2]

@@ -31,7 +31,7 @@ def methods(data, tmp_path_factory):
     ]
 
 
-def test_there_are_four_of_them_with_one_vector_a_region(methods):
+def test_four_baselines_give_one_vector_per_region(methods):
     region = RegionImage(stained_dots(5), None, None)
     names = [method.name for method in methods[0]]
     assert names == ["HSV histogram", "LBP", "bag of RootSIFT", "local textons"]
@@ -48,7 +48,7 @@ def test_cached_words_give_the_same_vectors(methods):
         assert np.array_equal(first.embed(region), again.embed(region))
 
 
-def test_words_and_key_points_are_the_same_with_any_number_of_threads():
+def test_words_and_key_points_do_not_depend_on_the_number_of_threads():
     rng = np.random.default_rng(0)
     rows = rng.random((3000, 128)).astype(np.float32)
     image = np.ascontiguousarray(stained_dots(8, seed=3))
@@ -65,7 +65,7 @@ def test_words_and_key_points_are_the_same_with_any_number_of_threads():
     assert visual_words(rows, count=32, seed=1).tobytes() != found[0][0]
 
 
-def test_another_seed_is_another_key(data, methods):
+def test_the_key_depends_on_the_seed(data, methods):
     other = baseline_methods(TRAINING, data, seed=1, cache=None, progress=no_progress)
     assert [a.key == b.key for a, b in zip(methods[0], other, strict=True)] == [
         True,
@@ -75,7 +75,7 @@ def test_another_seed_is_another_key(data, methods):
     ]
 
 
-def test_grey_patterns_do_not_know_the_stain(methods):
+def test_grey_patterns_do_not_depend_on_stain_strength(methods):
     weak, strong = (
         lbp_vector(RegionImage(stained_dots(5, strength=(s, s)), None, 1.0)) for s in (0.8, 1.2)
     )

@@ -29,7 +29,7 @@ def sections(tmp_path_factory):
     return folder
 
 
-def test_the_same_place_and_its_neighbours_are_right_answers_in_the_next_section(sections):
+def test_the_same_place_and_its_neighbours_are_correct_answers_in_the_next_section(sections):
     found = section_set(CONFIG, sections, no_progress)
     (task,) = found.tasks
     own = len(task.queries)
@@ -43,7 +43,7 @@ def test_the_same_place_and_its_neighbours_are_right_answers_in_the_next_section
     assert {item.stained for item in found.items} == {"s/0", "s/1"}
 
 
-def test_cells_that_overlap_are_right_answers_up_to_half_a_side_away(sections):
+def test_cells_within_half_a_side_are_correct_answers(sections):
     config = replace(CONFIG, cell_um=128.0, stride_um=32.0)
     (task,) = section_set(config, sections, no_progress).tasks
     assert len(task.queries) > len(section_set(CONFIG, sections, no_progress).tasks[0].queries)
@@ -63,7 +63,7 @@ def test_a_cell_is_read_at_a_micron_per_pixel(sections):
     assert region.pixels.shape == (64, 64, 3) and region.mpp == 1.0
 
 
-def test_a_folder_of_one_section_is_refused(tmp_path):
+def test_a_folder_of_one_section_raises_an_error(tmp_path):
     (tmp_path / "sections").mkdir()
     with pytest.raises(BadInputError, match="two"):
         section_set(CONFIG, tmp_path, no_progress)
@@ -80,7 +80,7 @@ def test_sections_are_neighbours_in_the_order_of_their_numbers(tmp_path):
     ]
 
 
-def test_sections_with_incompatible_outlines_are_refused(sections, tmp_path):
+def test_sections_with_incompatible_outlines_raise_an_error(sections, tmp_path):
     folder = tmp_path / "sections"
     folder.mkdir()
     (folder / "b.png").write_bytes((sections / "sections" / "0.png").read_bytes())
@@ -91,7 +91,7 @@ def test_sections_with_incompatible_outlines_are_refused(sections, tmp_path):
         section_set(CONFIG, tmp_path, no_progress)
 
 
-def test_rearranged_cells_are_wrong_answers(sections):
+def test_rearranged_cells_are_incorrect_answers(sections):
     plain = section_set(CONFIG, sections, no_progress)
     found = section_set(replace(CONFIG, rearranged=1), sections, no_progress)
     assert len(found.gallery) == 2 * len(plain.gallery)

@@ -27,7 +27,7 @@ def test_the_margin_is_over_the_best_baseline_of_each_cell():
     assert margins["a"].worst == pytest.approx(0.05) and margins["a"].passes
 
 
-def test_a_set_counts_the_same_with_any_number_of_tasks():
+def test_the_weight_of_a_set_does_not_depend_on_its_tasks():
     found = cells(a=(0.5, 0.4, 0.3))
     found["one", "other", "as_is"] = {"hsv": 0.3, "lbp": 0.2, "a": 0.3}
     margin = margins_of(found, ["a"], BASELINES)["a"]
@@ -42,12 +42,12 @@ def test_an_encoder_below_a_baseline_on_one_set_is_not_chosen():
     assert choice.chosen == "even" and choice.passes
 
 
-def test_where_none_passes_the_best_mean_is_named_and_that_it_does_not_pass():
+def test_the_best_mean_is_chosen_as_not_passing_if_no_encoder_passes():
     choice = choose(margins_of(cells(a=(0.9, 0.9, 0.1), b=(0.1, 0.1, 0.1)), ["a", "b"], BASELINES))
     assert choice.chosen == "a" and not choice.passes
 
 
-def test_without_a_set_another_is_chosen_at_a_cost():
+def test_leaving_out_a_set_can_change_the_choice_at_a_cost():
     found = cells(a=(0.9, 0.3, 0.3), b=(0.3, 0.5, 0.5))
     choice = choose(margins_of(found, ["a", "b"], BASELINES))
     # margins: a .65 .05 .05, b .05 .25 .25

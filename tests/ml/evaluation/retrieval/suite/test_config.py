@@ -30,7 +30,9 @@ def test_the_suite_of_large_regions_is_found_by_its_name(tmp_path, monkeypatch):
     assert config.draws == 0
 
 
-def test_a_file_of_that_name_where_one_works_comes_first(tmp_path, monkeypatch, data):
+def test_a_file_in_the_working_folder_has_priority_over_the_shipped_suite(
+    tmp_path, monkeypatch, data
+):
     monkeypatch.chdir(data)
     assert [s.name for s in read_suite(Path("suite.toml")).sets] == ["dots"]
 
@@ -52,13 +54,13 @@ def test_a_file_of_that_name_where_one_works_comes_first(tmp_path, monkeypatch, 
         ("[[sets]]\nname='a'\npath='x'\n[sets.tasks]\nt=[]", r"\[training\]: expected an index"),
     ],
 )
-def test_a_file_that_makes_no_sense_is_refused(tmp_path, text, message):
+def test_an_invalid_suite_raises_an_error(tmp_path, text, message):
     path = tmp_path / "mine.toml"
     path.write_text(text)
     with pytest.raises(BadInputError, match=message):
         read_suite(path)
 
 
-def test_a_missing_file_is_refused(tmp_path):
+def test_a_missing_suite_raises_an_error(tmp_path):
     with pytest.raises(BadInputError, match="suite file"):
         read_suite(tmp_path / "mine.toml")

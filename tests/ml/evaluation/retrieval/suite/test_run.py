@@ -58,14 +58,14 @@ def result(data):
     return run_suite(config, sets, methods, cache=None, progress=no_progress)
 
 
-def test_structure_survives_the_swap_and_colour_does_not(result):
+def test_swapping_stains_affects_colour_methods_and_not_structure_methods(result):
     methods = result["sets"]["dots"]["tasks"]["sizes"]["methods"]
     assert methods["structure"].as_is.score > 0.9
     assert methods["structure"].cost_percent < 10
     assert methods["colour"].swapped.score < 0.75
 
 
-def test_results_hold_chance_pull_and_counts(result):
+def test_results_contain_chance_patient_pull_and_counts(result):
     found = result["sets"]["dots"]
     assert (found["items"], found["patients"]) == (16, 4)
     assert found["tasks"]["sizes"]["classes"] == {"large": 8, "small": 8}
@@ -75,7 +75,7 @@ def test_results_hold_chance_pull_and_counts(result):
     assert set(found["patient_pull"]["methods"]) == {"colour", "structure"}
 
 
-def test_the_margin_is_that_of_the_cells(result):
+def test_the_margin_equals_that_of_the_cells(result):
     methods = result["sets"]["dots"]["tasks"]["sizes"]["methods"]
     by_hand = [
         getattr(methods["structure"], c).score - getattr(methods["colour"], c).score
@@ -85,7 +85,7 @@ def test_the_margin_is_that_of_the_cells(result):
     assert margin.sets["dots"] == pytest.approx(np.mean(by_hand))
 
 
-def test_query_methods_share_vectors_and_labels_are_no_candidate(data):
+def test_query_methods_share_vectors_and_label_metrics_are_not_candidates(data):
     config = read_suite(data / "suite.toml")
     calls = []
 
@@ -139,7 +139,7 @@ def test_the_card_of_a_calibrated_encoder_has_the_shares_of_close_hits(data, mon
     assert text.count("dots: sizes 1.00 (1.00).") == 1
 
 
-def test_the_tables_show_every_method_and_the_chance(result):
+def test_tables_show_every_method_and_chance(result):
     text = describe({**result, "suite": "suite.toml", "choose": True})
     lines = text.splitlines()
     assert any(line.startswith("| structure |") for line in lines)
@@ -147,7 +147,7 @@ def test_the_tables_show_every_method_and_the_chance(result):
     assert "Chosen: structure." in text and "of the same patient" in text
 
 
-def test_a_card_has_the_first_encoder_its_pull_and_the_choice_among_all(result):
+def test_a_card_has_the_first_encoder_its_patient_pull_and_the_choice(result):
     methods = {**result["methods"], "other": {"baseline": False, "config_hash": "other"}}
     text = card_figures({**result, "methods": methods, "choose": True})
     rows = [line.split(" | ")[0] for line in text.splitlines() if line.startswith("| ")]
@@ -158,7 +158,7 @@ def test_a_card_has_the_first_encoder_its_pull_and_the_choice_among_all(result):
     assert "Chosen" not in no_choice and "of the same patient" in no_choice
 
 
-def test_a_card_has_another_suite_as_lines(result, tmp_path):
+def test_a_second_suite_is_written_to_the_card_as_lines(result, tmp_path):
     lines = card_lines(result)
     score = result["sets"]["dots"]["tasks"]["sizes"]["methods"]["structure"].as_is.score
     assert lines.startswith(f"- dots: sizes: structure {score:.3f} (")

@@ -49,7 +49,7 @@ def test_precisions_are_those_of_the_honest_protocol():
     assert found == pytest.approx(honest.ap)
 
 
-def test_a_class_of_few_queries_counts_like_one_of_many():
+def test_every_class_has_the_same_weight():
     found = task_scores(label_task("t", RECORDS), SetVectors(LINE, (), 0.0), CONFIG).as_is
     x = (1 / 3 + 1 / 3 + 7 / 12) / 3
     assert found.by_label == pytest.approx({"x": x, "y": 1.0})
@@ -58,7 +58,7 @@ def test_a_class_of_few_queries_counts_like_one_of_many():
     assert found.interval[0] < found.score < found.interval[1]
 
 
-def test_the_swapped_score_is_the_mean_of_the_draws_and_its_cost_a_share_of_the_clean_one():
+def test_the_swapped_score_is_the_mean_of_draws_and_its_cost_a_percentage():
     # the gallery of the second draw answers every query wrongly: x and y have changed places
     wrong = np.array([[1.0], [1.1], [1.2], [0.0], [0.1]], np.float32)
     found = task_scores(label_task("t", RECORDS), SetVectors(LINE, (LINE, wrong), 0.0), CONFIG)
@@ -86,17 +86,17 @@ def test_chance_is_the_score_of_random_rankings():
     assert chance(task, CONFIG) == pytest.approx((1 + 1 / 2 + 1 / 3) / 3, abs=0.03)
 
 
-def test_pull_is_how_often_the_nearest_is_of_the_same_patient():
+def test_patient_pull_is_the_share_of_nearest_hits_of_the_same_patient():
     # 0 and 1 find each other; 2 (B) finds 4 (C); 3 (B) finds 4; C has one region and is no query
     assert patient_pull(RECORDS, LINE) == pytest.approx(2 / 4)
 
 
-def test_the_pull_by_labels_is_the_share_of_the_patient_in_its_label():
+def test_patient_pull_by_labels_is_the_share_of_the_patient_in_its_label():
     # 0 and 1: one of two others with x is of A; 2: none of two; 3 (y): none of one
     assert labels_alone_pull(RECORDS) == pytest.approx((1 / 2 + 1 / 2 + 0 + 0) / 4)
 
 
-def test_shares_of_close_hits_by_hand():
+def test_shares_of_close_hits_equal_hand_worked_values():
     """Close is nearer than 2; the right answers are 5, 4.99, 4.99, .1 and .1 away."""
     calibration = Calibration.from_quantiles([0.001, 0.9], [2.0, 20.0])
     unrelated = np.array([[5.5]], np.float32)  # near the third region alone

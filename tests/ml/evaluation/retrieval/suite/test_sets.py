@@ -17,7 +17,7 @@ def record(patient, label):
     return RoiRecord(Path("x.png"), patient, label, None, None)
 
 
-def test_no_query_finds_its_patient(data):
+def test_hits_exclude_the_patient_of_the_query(data):
     found = labelled_set(SetConfig(name="dots", path="rois", tasks={"sizes": []}), data)
     patients = [item.patient for item in found.items]
     (task,) = found.tasks
@@ -28,7 +28,7 @@ def test_no_query_finds_its_patient(data):
         assert f"dots/{query.group}" == patients[query.item]
 
 
-def test_a_query_without_a_right_answer_is_counted_and_not_scored():
+def test_a_query_without_a_correct_answer_is_counted_and_not_scored():
     task = label_task("t", [record("A", "x"), record("A", "x"), record("B", "y"), record("C", "y")])
     assert [query.item for query in task.queries] == [2, 3]
     assert task.unscored == 2
@@ -43,20 +43,20 @@ def test_groups_make_a_second_task_of_the_same_items(data):
     assert {query.label for query in found.tasks[1].queries} == {"x", "y"}
 
 
-def test_a_table_without_labels_is_refused(data):
+def test_a_table_without_labels_raises_an_error(data):
     config = SetConfig(name="t", kind="table", path="tiles/index.csv", tasks={"a": []})
     with pytest.raises(BadInputError, match=r"0\.png has no label"):
         labelled_set(config, data)
 
 
-def test_another_image_has_another_key(data):
+def test_every_image_has_its_own_key(data):
     found = labelled_set(SetConfig(name="dots", path="rois", tasks={"sizes": []}), data)
     assert len({item.key for item in found.items}) == 16
     assert found.items[0].key.startswith("rois/0small0.png ")
     assert found.items[0].read().mpp is None
 
 
-def test_others_with_the_label_may_be_of_any_patient_and_never_oneself():
+def test_same_label_regions_are_of_any_patient_and_exclude_the_query():
     found = same_label([record("A", "x"), record("A", "x"), record("B", "y"), record("B", "x")])
     assert {item: others.tolist() for item, others in found.items()} == {
         0: [1, 3],

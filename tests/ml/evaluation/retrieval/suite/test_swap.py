@@ -40,7 +40,7 @@ def changed(image, own, donor):
     return restained(image, recolourings([own], {own.name: donor})[own.name])
 
 
-def test_pure_haematoxylin_becomes_the_donor_s_at_the_donor_s_strength():
+def test_pure_haematoxylin_has_the_donor_s_vector_and_strength():
     found = od_map(stains(scale=(1.0, 0.5)), stains(matrix=OTHER, scale=(2.0, 0.5)))
     assert OWN[0] @ found == pytest.approx(2 * OTHER[0], abs=1e-9)
     assert OWN[1] @ found == pytest.approx(OTHER[1], abs=1e-9)
@@ -52,7 +52,7 @@ def test_swapping_to_the_same_stains_changes_only_rounding():
     assert np.abs(changed(image, a, a).astype(int) - image.astype(int)).max() <= 1
 
 
-def test_empty_glass_takes_the_donor_s_colour():
+def test_empty_glass_has_the_donor_s_colour():
     glass = np.full((4, 4, 3), 245, np.uint8)
     donor = unit("b", white=(250.0, 240.0, 230.0))
     assert changed(glass, unit("a"), donor)[0, 0].tolist() == [250, 240, 230]
@@ -69,13 +69,13 @@ def test_colours_change_and_structure_does_not():
     assert np.corrcoef(*edges)[0, 1] > 0.95
 
 
-def test_the_way_back_leads_back():
+def test_recolouring_back_restores_the_image():
     image = stained_dots(5)
     a, b = unit("a"), unit("b", matrix=OTHER, scale=(1.2, 0.6))
     assert np.abs(changed(changed(image, a, b), b, a).astype(int) - image.astype(int)).max() <= 4
 
 
-def test_the_donor_is_of_another_patient_and_another_draw_has_others():
+def test_donors_are_of_other_patients_and_differ_between_draws():
     units = [unit(f"p{i}/{s}", f"p{i}") for i in range(6) for s in range(2)]
     drawn = [drawn_donors(units, units, draw=draw, seed=0) for draw in range(1, 6)]
     for donors in drawn:
@@ -87,7 +87,7 @@ def test_the_donor_is_of_another_patient_and_another_draw_has_others():
     assert any(donors["p0/0"].name != donors["p0/1"].name for donors in drawn)
 
 
-def test_donors_do_not_depend_on_the_other_batches():
+def test_donors_do_not_depend_on_other_batches():
     units = [unit(f"p{i}") for i in range(6)]
     assert (
         drawn_donors(units[:1], units, draw=1, seed=0)["p0"]
@@ -113,13 +113,13 @@ def test_the_stains_of_a_patient_are_measured_on_all_of_its_images():
     assert strong.stains.scale[0] > 1.4 * weak.stains.scale[0]
 
 
-def test_a_montage_holds_no_pixel_that_is_not_of_an_image():
+def test_a_montage_contains_only_pixels_of_its_images():
     images = [np.full((h, 5, 3), h, np.uint8) for h in (4, 6)]
     assert montage(images).shape == (4, 10, 3)
     assert set(np.unique(montage(images)).tolist()) == {4, 6}
 
 
-def test_other_colours_are_other_bytes():
+def test_recolourings_of_other_stains_have_other_bytes():
     a, b = unit("a"), unit("b", scale=(1.0, 0.6))
     c = replace(b, stains=stains(scale=(1.0, 0.7)))
     one, two = (recolourings([a], {"a": d})["a"].as_bytes() for d in (b, c))

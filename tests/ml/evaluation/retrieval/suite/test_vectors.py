@@ -49,7 +49,7 @@ def vectors(dots, embed, cache, *, key="1", swaps=1):
     )["mean"]
 
 
-def test_only_the_gallery_of_a_draw_is_recoloured(dots):
+def test_draws_recolour_only_the_gallery(dots):
     found = vectors(dots, Counting(), None)
     assert found.clean.shape == (16, 3) and len(found.swapped) == 1
     assert (found.swapped[0] < found.clean - 5).all()
