@@ -109,7 +109,7 @@ def test_sixteen_bit_and_transparent_stills_are_read(tmp_path: Path) -> None:
             assert abs(np.asarray(thumbnail).astype(int) - expected).max() <= 2
 
 
-def test_running_again_gives_the_same(tmp_path: Path, gradient: ImageU8) -> None:
+def test_ingesting_twice_gives_the_same_result(tmp_path: Path, gradient: ImageU8) -> None:
     Image.fromarray(gradient).save(tmp_path / "s.png")
     first = _inspect(tmp_path / "s.png", tmp_path / "out")
     pixels = (tmp_path / "out" / "pixels.tif").read_bytes()
@@ -219,7 +219,9 @@ def test_a_zip_bomb_is_refused_unopened(tmp_path: Path) -> None:
         _inspect(tmp_path / "bomb.svs", tmp_path / "out")
 
 
-def test_a_bomb_inside_the_limits_of_size_meets_those_of_the_child(tmp_path: Path) -> None:
+def test_a_bomb_within_the_size_limits_is_stopped_by_the_limits_of_the_child(
+    tmp_path: Path,
+) -> None:
     # 20,000 x 20,000 claimed, almost nothing there: refused as cut, not filled up
     (tmp_path / "bomb.png").write_bytes(_bomb_png(20_000))
     with pytest.raises(BadInputError):
@@ -265,7 +267,7 @@ def test_a_file_with_only_sound_is_refused(
         inspect_video(path=str(wav_file), out_dir=str(tmp_path))
 
 
-def test_a_video_uploaded_as_a_slide_is_recognised(
+def test_a_video_uploaded_as_a_slide_is_detected(
     make_video: MakeVideo, pyramid: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(UnsupportedFormatError, match="video"):

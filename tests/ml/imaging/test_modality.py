@@ -38,13 +38,13 @@ def test_a_red_view_that_fills_the_picture_is_endoscopy() -> None:
     assert propose_modality(red).modality == "endoscopy"
 
 
-def test_a_dark_field_is_no_surround() -> None:
+def test_dark_field_fluorescence_is_histology() -> None:
     dark = np.full((200, 300, 3), (5, 5, 8), np.uint8)
     dark[::7, ::5] = (10, 20, 220)  # fluorescence
     assert propose_modality(dark).modality == "histology"
 
 
-def test_features_are_those_worked_out_by_hand() -> None:
+def test_features_equal_hand_worked_values() -> None:
     image = np.zeros((100, 100, 3), np.uint8)
     image[20:80, 20:80] = (199, 60, 99)
     surround, blue_to_red, brightness = modality_features(image)
@@ -61,7 +61,7 @@ def test_rotating_the_image_changes_nothing(turn: int) -> None:
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 3), (2, 700, 3), (1500, 3, 3)])
-def test_any_size_has_a_modality(shape: tuple[int, ...]) -> None:
+def test_images_of_any_size_have_a_modality(shape: tuple[int, ...]) -> None:
     assert propose_modality(np.zeros(shape, np.uint8)).modality in ("histology", "endoscopy")
 
 

@@ -14,12 +14,12 @@ def test_each_pixel_is_the_mean_of_those_it_covers() -> None:
     assert np.abs(reduce_to(image, 4).astype(float) - expected).max() <= 1
 
 
-def test_a_smaller_image_is_returned_as_it_is() -> None:
+def test_a_smaller_image_is_returned_unchanged() -> None:
     image = np.zeros((5, 9, 3), np.uint8)
     assert reduce_to(image, 9) is image
 
 
 @pytest.mark.parametrize(("height", "width"), [(1, 3000), (3000, 1), (2999, 3001)])
-def test_no_side_becomes_zero(height: int, width: int) -> None:
+def test_sides_have_at_least_one_pixel(height: int, width: int) -> None:
     small = reduce_to(np.zeros((height, width, 3), np.uint8), 100)
     assert max(small.shape[:2]) == 100 and min(small.shape[:2]) >= 1

@@ -114,13 +114,13 @@ def _stays(tag: int) -> bool:
     return tag in data and not str(data[tag].value).startswith("2.25.")
 
 
-def test_a_label_is_no_slide(tmp_path: Path) -> None:
+def test_a_label_is_not_a_slide(tmp_path: Path) -> None:
     source = write_dicom(tmp_path / "l.dcm", image_type="LABEL")
     with pytest.raises(UnsupportedFormatError, match="label"):
         clean_dicom(source, tmp_path / "out.dcm", DeidentificationResult(), key=b"k")
 
 
-def test_a_series_loses_label_macro_and_the_names_of_its_files(tmp_path: Path) -> None:
+def test_label_macro_and_file_names_are_removed_from_a_series(tmp_path: Path) -> None:
     path = tmp_path / "s.zip"
     with zipfile.ZipFile(path, "w") as archive:
         for kind in ("VOLUME", "LABEL", "OVERVIEW"):
@@ -142,7 +142,7 @@ def test_a_series_loses_label_macro_and_the_names_of_its_files(tmp_path: Path) -
         (b"\x08\0\x60\0CS\x02\0SM", b"\x08\0\x60\0SQ\x02\0SM"),  # a text as a sequence
     ],
 )
-def test_a_value_that_cannot_be_is_a_damaged_object(
+def test_an_invalid_value_raises_a_corrupt_file_error(
     tmp_path: Path, before: bytes, after: bytes
 ) -> None:
     """pydicom converts a value only on access."""

@@ -50,7 +50,7 @@ def test_a_set_contains_no_names_and_equal_pixels(write: Write, tmp_path: Path) 
     assert cleaned.left == []
 
 
-def test_an_mrxs_loses_its_label_and_its_id(
+def test_label_and_id_are_removed_from_an_mrxs(
     tmp_path: Path,
 ) -> None:
     write_mrxs(tmp_path / "from", named=True)
@@ -80,14 +80,14 @@ def test_removing_names_twice_changes_nothing(write: Write, tmp_path: Path) -> N
     assert (twice, cleaned.removed) == (None, [])
 
 
-def test_a_name_that_only_a_file_name_has_is_removed(tmp_path: Path) -> None:
+def test_a_name_in_a_file_name_is_removed(tmp_path: Path) -> None:
     write_vms(tmp_path / "from" / SECRET)
     made, cleaned = clean(zipped(tmp_path / "from", tmp_path / "a.zip"), tmp_path / "out")
     assert made is not None and cleaned.removed == ["names of files"]
     assert SECRET.encode() not in made.read_bytes()
 
 
-def test_a_vms_without_its_list_of_restart_markers_is_complete(tmp_path: Path) -> None:
+def test_a_vms_without_restart_markers_is_complete(tmp_path: Path) -> None:
     index = write_vms(tmp_path / "from", named=True)
     index.write_text(index.read_text() + "OptimisationFile=gone.opt\nAuthCode=77\n")
     made, cleaned = clean(zipped(tmp_path / "from", tmp_path / "a.zip"), tmp_path / "out")

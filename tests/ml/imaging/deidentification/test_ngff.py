@@ -45,7 +45,9 @@ def pixels_of(path: Path, out: Path) -> Any:
     ],
     ids=["2", "3", "3-shards-of-several"],
 )
-def test_names_go_and_chunks_stay(tmp_path: Path, way: dict[str, Any]) -> None:
+def test_names_are_removed_from_a_zarr_and_chunks_unchanged(
+    tmp_path: Path, way: dict[str, Any]
+) -> None:
     folder = write_ngff(tmp_path / "from" / f"{SECRET}.zarr", **way)
     (folder / "OME").mkdir()
     (folder / "OME" / "METADATA.ome.xml").write_text(f"<OME>{SECRET}</OME>")
@@ -74,7 +76,7 @@ def test_names_go_and_chunks_stay(tmp_path: Path, way: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_free_words_in_descriptions_go_too(tmp_path: Path, version: int) -> None:
+def test_free_text_in_zarr_descriptions_is_removed(tmp_path: Path, version: int) -> None:
     folder = write_ngff(tmp_path / "a", version=version, unit=SECRET)
     file = folder / ("zarr.json" if version == 3 else ".zattrs")
     told = file.read_text().replace('"channel"', f'"{SECRET}"').replace('"0.5"', f'"{SECRET}"')

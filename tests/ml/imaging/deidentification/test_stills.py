@@ -105,7 +105,7 @@ def test_only_the_orientation_of_an_exif_block_is_copied(
 
 
 @pytest.mark.parametrize("name", ["a.jpg", "a.png", "a.webp"])
-def test_orientation_and_resolution_are_no_name(tmp_path: Path, name: str) -> None:
+def test_orientation_and_resolution_are_not_identifying(tmp_path: Path, name: str) -> None:
     path, exif = tmp_path / name, Image.Exif()
     exif[274], exif[282], exif[283], exif[296] = 8, 118.11, 118.11, 3
     Image.fromarray(np.zeros((8, 8, 3), np.uint8)).save(path, exif=exif)
@@ -240,7 +240,7 @@ def test_only_known_segments_of_a_jpeg_are_copied(
 @pytest.mark.parametrize(
     "kind", [b"pHYs", b"gAMA", b"tRNS", b"sRGB", b"eXIf", b"prVt", b"sPLT", b"zTXt", b"iTXt"]
 )
-def test_of_a_png_no_chunk_holds_more_than_its_numbers(tmp_path: Path, kind: bytes) -> None:
+def test_chunks_of_a_png_contain_no_added_text(tmp_path: Path, kind: bytes) -> None:
     path = tmp_path / "a.png"
     pixels = np.random.default_rng(3).integers(0, 255, (30, 40, 3), dtype=np.uint8)
     Image.fromarray(pixels).save(path)

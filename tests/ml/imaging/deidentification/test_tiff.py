@@ -23,7 +23,7 @@ from tests.ml.imaging.multi_file import picture
 
 
 @pytest.mark.parametrize("bigtiff", [False, True])
-def test_an_aperio_slide_loses_names_label_and_macro_and_no_tile(
+def test_names_label_and_macro_are_removed_from_an_aperio_slide_and_tiles_unchanged(
     tmp_path: Path, bigtiff: bool
 ) -> None:
     source = write_svs(tmp_path / "a.svs", bigtiff=bigtiff)
@@ -48,7 +48,7 @@ def test_an_aperio_slide_loses_names_label_and_macro_and_no_tile(
             assert after.tile(0, x, 0).passthrough
 
 
-def test_a_second_cleaning_removes_nothing(tmp_path: Path) -> None:
+def test_cleaning_twice_removes_nothing_more(tmp_path: Path) -> None:
     made, _ = clean(write_svs(tmp_path / "a.svs"), tmp_path / "out")
     assert made is not None
     again, cleaned = clean(made, tmp_path / "again")
@@ -61,7 +61,7 @@ def test_a_slide_without_names_is_not_copied(tmp_path: Path) -> None:
     assert clean(path, tmp_path / "out")[0] is None
 
 
-def test_a_free_description_and_personal_xml_go_and_technical_xml_stays(tmp_path: Path) -> None:
+def test_descriptions_and_personal_xml_are_removed_and_technical_xml_kept(tmp_path: Path) -> None:
     xml = (
         '<OME Creator="tool"><Experimenter FirstName="Jane" ID="E:0"/>'
         f'<Image ID="Image:0" Name="{SECRET}.svs"><AcquisitionDate>2020-01-01</AcquisitionDate>'
@@ -142,7 +142,7 @@ _TEXT = SECRET.encode() + b"\0"
 
 @pytest.mark.parametrize("pointer", [330, 34665])
 @pytest.mark.parametrize("further", [330, 34665, 34853, 40965, 0])
-def test_names_go_from_directories_within_directories(
+def test_names_are_removed_from_nested_directories(
     tmp_path: Path, pointer: int, further: int
 ) -> None:
     tiff = _Tiff()
@@ -178,7 +178,7 @@ def test_names_are_removed_from_referenced_bytes_and_texts_of_any_count(
     assert b"Maker" in made.read_bytes()
 
 
-def test_a_field_that_comes_twice_is_cleaned_twice(tmp_path: Path) -> None:
+def test_every_occurrence_of_a_field_is_cleaned(tmp_path: Path) -> None:
     tiff = _Tiff()
     tiff.lead(330, tiff.directory([(315, 2, _TEXT), (315, 2, b"x\0")]))
     made, cleaned = clean(tiff.write(tmp_path / "a.tif"), tmp_path / "out")
@@ -207,7 +207,7 @@ def test_a_directory_that_leads_to_too_many_is_refused(tmp_path: Path) -> None:
         clean(tiff.write(tmp_path / "a.tif"), tmp_path / "out")
 
 
-def test_a_chain_longer_than_any_slide_is_refused_and_not_cleaned_in_part(tmp_path: Path) -> None:
+def test_an_overlong_chain_is_refused_without_partial_cleaning(tmp_path: Path) -> None:
     tiff = _Tiff()
     following = 0
     for _ in range(4_100):
@@ -223,7 +223,7 @@ def test_a_chain_longer_than_any_slide_is_refused_and_not_cleaned_in_part(tmp_pa
     "name",
     ["cmu-1-small-region.svs", "tcga-cr-7395.svs", "fluorescence-dapi.ndpi", "her2st-c2.tif"],
 )
-def test_real_slides_open_as_before(tmp_path: Path, name: str) -> None:
+def test_real_slides_open_after_cleaning(tmp_path: Path, name: str) -> None:
     source = Path(os.environ["TESSERA_DATA"]) / "histology" / "slides" / name
     made, cleaned = clean(source, tmp_path / "out")
     if made is None:
@@ -241,7 +241,7 @@ def test_real_slides_open_as_before(tmp_path: Path, name: str) -> None:
     assert after.read_region(at, 0, size).tobytes() == before.read_region(at, 0, size).tobytes()
 
 
-def test_the_macro_of_an_ndpi_beyond_four_gibibytes_is_emptied_where_it_is(tmp_path: Path) -> None:
+def test_the_macro_of_an_ndpi_beyond_four_gibibytes_is_overwritten_in_place(tmp_path: Path) -> None:
     path = tmp_path / "a.ndpi"
     low, high = 4096, 2**32 + 4096
     lens = struct.unpack("<I", struct.pack("<f", -1.0))[0]
@@ -289,7 +289,7 @@ def test_a_hidden_label_is_removed_and_named(
     assert clean(made, tmp_path / "again")[0] is None
 
 
-def test_images_that_ome_xml_calls_label_and_macro_are_named_so(tmp_path: Path) -> None:
+def test_label_and_macro_are_recognised_by_ome_xml(tmp_path: Path) -> None:
     path = tmp_path / "a.ome.tif"
     with tifffile.TiffWriter(path, ome=True) as tiff:
         options = TILES | {"metadata": None}
@@ -304,7 +304,7 @@ def test_images_that_ome_xml_calls_label_and_macro_are_named_so(tmp_path: Path) 
         assert [(one.width_px, one.height_px) for one in slide.stored] == LEVELS[:2]
 
 
-def test_tiles_that_a_label_shares_with_a_level_stay(tmp_path: Path) -> None:
+def test_tiles_shared_by_a_label_and_a_level_are_kept(tmp_path: Path) -> None:
     from ml.imaging.formats.tiff import read_directories
 
     path = write_with_label(tmp_path / "a.tif", "reduced")
@@ -337,7 +337,7 @@ def test_a_label_in_a_directory_within_a_directory_is_removed(tmp_path: Path) ->
     assert pixels not in made.read_bytes()
 
 
-def test_pages_of_a_stack_stay_and_are_noted(tmp_path: Path) -> None:
+def test_pages_of_a_stack_are_kept_and_reported(tmp_path: Path) -> None:
     path = tmp_path / "a.tif"
     with tifffile.TiffWriter(path) as tiff:
         for _ in range(3):
@@ -388,7 +388,7 @@ def _write_scn(path: Path) -> Path:
     return path
 
 
-def test_the_picture_of_the_glass_in_an_scn_is_emptied(tmp_path: Path) -> None:
+def test_the_macro_of_an_scn_is_blanked(tmp_path: Path) -> None:
     path = _write_scn(tmp_path / "a.scn")
     assert openslide.OpenSlide.detect_format(path) == "leica"
     made, cleaned = clean(path, tmp_path / "out")

@@ -19,7 +19,9 @@ def _packets(path: Path) -> list[tuple[int | None, bytes]]:
 
 
 @pytest.mark.parametrize("name", ["v.mp4", "v.mov", "v.avi"])
-def test_notes_and_dates_go_and_frames_stay(tmp_path: Path, name: str) -> None:
+def test_notes_and_dates_of_a_video_are_removed_and_frames_unchanged(
+    tmp_path: Path, name: str
+) -> None:
     path = tmp_path / name
     with av.open(str(path), "w") as container:
         container.metadata.update(
@@ -41,7 +43,7 @@ def test_notes_and_dates_go_and_frames_stay(tmp_path: Path, name: str) -> None:
     assert clean(made, tmp_path / "again")[0] is None
 
 
-def test_a_video_that_only_names_its_program_is_not_copied(
+def test_a_video_with_only_its_encoder_name_is_not_copied(
     tmp_path: Path, make_video: MakeVideo
 ) -> None:
     path = make_video("v.mp4", "mpeg4", frames=3)
@@ -107,7 +109,7 @@ _SHORT_TIMES = _box(b"mvhd", b"\2\0\0\0" + b"DoeJane!" + bytes(90))
         (b"", b"DoeJane" + bytes(40), "unnamed data"),
     ],
 )
-def test_a_name_stays_nowhere_in_the_boxes_of_a_video(
+def test_names_are_removed_from_every_box_of_a_video(
     tmp_path: Path, make_video: MakeVideo, holder: bytes, more: bytes, told: str
 ) -> None:
     path = make_video("v.mp4", "mpeg4", frames=3)
@@ -127,7 +129,7 @@ def test_a_name_stays_nowhere_in_the_boxes_of_a_video(
 
 @pytest.mark.parametrize("size", [2, 7, 1, 1_000_000])
 @pytest.mark.parametrize("holder", [b"moov", b"trak", b"stbl"])
-def test_a_box_that_cannot_be_passed_is_refused_by_name(
+def test_a_box_of_invalid_size_is_refused_by_name(
     tmp_path: Path, make_video: MakeVideo, holder: bytes, size: int
 ) -> None:
     path = make_video("v.mp4", "mpeg4", frames=3)
@@ -197,7 +199,7 @@ _INFO = _chunk(b"LIST", b"INFO" + _chunk(b"INAM", _NAME))
         (b"", _chunk(b"LIST", b"INFO" + _chunk(b"ISFT", b"x") + b"ab"), "LIST"),
     ],
 )
-def test_a_name_stays_nowhere_in_the_chunks_of_a_video(
+def test_names_are_removed_from_every_chunk_of_a_video(
     tmp_path: Path, make_video: MakeVideo, inside: bytes, more: bytes, told: str
 ) -> None:
     path = make_video("v.avi", "mpeg4", frames=3)

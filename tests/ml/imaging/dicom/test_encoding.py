@@ -63,7 +63,7 @@ def test_wsidicom_places_the_entire_image_on_the_glass() -> None:
     assert far == pytest.approx((0, 0))
 
 
-def test_the_same_slide_measures_the_same_on_each_level() -> None:
+def test_every_level_has_the_same_physical_size() -> None:
     for number in (1, 2):
         data = level_of(_slide(), number, Coding(is_rgb=True, ratio=10, icc_profile=None))
         (shared,) = data.SharedFunctionalGroupsSequence
@@ -93,7 +93,7 @@ def test_uids_map_back_to_their_objects() -> None:
     assert len(uid_of(uuid.UUID(int=2**128 - 1))) <= 64
 
 
-def test_the_profile_is_the_same_each_time() -> None:
+def test_the_icc_profile_is_deterministic() -> None:
     first = srgb_profile()
     srgb_profile.cache_clear()
     assert srgb_profile() == first

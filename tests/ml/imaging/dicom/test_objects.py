@@ -76,7 +76,7 @@ def test_each_frame_is_found(tmp_path: Path, how: str) -> None:
     assert dcmread(path).pixel_array.shape == (COUNT, 16, 16, 3)
 
 
-def test_frames_that_are_not_coded_are_reckoned(tmp_path: Path) -> None:
+def test_uncompressed_frames_are_located_by_their_size(tmp_path: Path) -> None:
     stored = StoredObject(write_dicom(tmp_path / "a.dcm"))
     assert stored.frame(1) == bytes(range(16, 32))
     assert not stored.is_deidentified()
@@ -139,7 +139,7 @@ def test_a_table_without_integers_is_ignored(tmp_path: Path, value: bytes) -> No
     assert StoredObject(path).frame(3).rstrip(b"\0") == frames[3].rstrip(b"\0")
 
 
-def test_a_table_that_is_a_text_is_passed_over(tmp_path: Path) -> None:
+def test_an_offset_table_of_another_type_is_ignored(tmp_path: Path) -> None:
     frames, path = _frames(), tmp_path / "a.dcm"
     data, _ = _head(frames, extended=True)
     head = head_of(data, JPEG).replace(b"\xe0\x7f\x01\x00OV", b"\xe0\x7f\x01\x00UT")

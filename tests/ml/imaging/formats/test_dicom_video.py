@@ -40,7 +40,7 @@ KINDS = [
 
 
 @pytest.mark.parametrize(("codec", "container", "syntax", "fragments"), KINDS)
-def test_the_confined_child_unwraps_it_and_lists_its_frames(
+def test_a_dicom_video_is_unwrapped_in_the_confined_child(
     make_video: MakeVideo, tmp_path: Path, codec: str, container: str, syntax: str, fragments: int
 ) -> None:
     video = make_video("v", codec, frames=20, container=container)
@@ -63,7 +63,7 @@ def test_the_confined_child_unwraps_it_and_lists_its_frames(
 
 
 @pytest.mark.parametrize(("syntax", "fragments"), [(AVC, 1), (AVC_FRAGMENTABLE, 4)])
-def test_names_around_the_stream_and_in_it_are_taken_out(
+def test_names_around_and_in_the_stream_are_removed(
     tmp_path: Path, syntax: str, fragments: int
 ) -> None:
     video = tmp_path / "v.mp4"

@@ -38,7 +38,7 @@ def _clean(source: Path, target: Path) -> Path:
 
 @pytest.mark.endurance
 @BOTH
-def test_names_are_taken_out_of_each_frame_in_bounded_memory(tmp_path: Path, is_open: bool) -> None:
+def test_names_are_removed_from_each_frame_in_bounded_memory(tmp_path: Path, is_open: bool) -> None:
     source, made = write_sparse(tmp_path / "a.dcm", COUNT, is_open=is_open), tmp_path / "out.dcm"
     _clean(write_sparse(tmp_path / "few.dcm", 3, is_open=is_open), made)  # what is loaded once
     assert _peak(lambda: _clean(source, made)) < 3 * MIB

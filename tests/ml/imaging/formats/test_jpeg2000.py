@@ -37,7 +37,7 @@ def with_boxes(path: Path, *, head: bytes = b"", tail: bytes = b"") -> Path:
 
 
 @pytest.mark.parametrize("name", ["a.jp2", "a.j2k"])
-def test_the_confined_child_reads_it(tmp_path: Path, name: str) -> None:
+def test_jpeg2000_is_read_in_the_confined_child(tmp_path: Path, name: str) -> None:
     path = write(tmp_path / name, tile_size=(64, 64))
     out = tmp_path / "out"
     found = inspected_apart(path, out)
@@ -71,7 +71,7 @@ def test_a_cut_image_is_refused(tmp_path: Path, kept: float, options: dict[str, 
         inspect_slide(path=str(path), out_dir=str(tmp_path / "out"))
 
 
-def test_a_claim_of_more_pixels_than_can_be_decoded_is_refused_before(tmp_path: Path) -> None:
+def test_excessive_claimed_dimensions_are_refused_before_decoding(tmp_path: Path) -> None:
     path = write(tmp_path / "a.j2k", no_jp2=True)
     data = bytearray(path.read_bytes())
     struct.pack_into(">II", data, 8, 20_000, 20_000)  # Xsiz and Ysiz
@@ -82,7 +82,7 @@ def test_a_claim_of_more_pixels_than_can_be_decoded_is_refused_before(tmp_path: 
         open_slide(path)
 
 
-def test_notes_are_taken_out_and_no_coded_pixel_changes(tmp_path: Path) -> None:
+def test_comments_are_removed_and_coded_pixels_unchanged(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jp2", comment=SECRET, tile_size=(64, 64))
     with_boxes(
         path,
@@ -101,7 +101,7 @@ def test_notes_are_taken_out_and_no_coded_pixel_changes(tmp_path: Path) -> None:
     assert clean(write(tmp_path / "plain.jp2"), tmp_path / "plain")[0] is None
 
 
-def test_bytes_after_the_pixels_are_removed_too(tmp_path: Path) -> None:
+def test_bytes_after_the_pixels_are_removed(tmp_path: Path) -> None:
     path = write(tmp_path / "a.j2k", no_jp2=True)
     path.write_bytes(path.read_bytes() + SECRET.encode())
     made, cleaned = clean(path, tmp_path / "out")

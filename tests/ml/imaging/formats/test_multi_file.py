@@ -113,7 +113,7 @@ def test_two_series_in_one_archive_are_refused(tmp_path: Path) -> None:
         inspect_slide(path=str(archive), out_dir=str(tmp_path / "out"))
 
 
-def test_an_archive_is_packed_as_it_is_unpacked(tmp_path: Path) -> None:
+def test_packed_files_round_trip_through_unpacking(tmp_path: Path) -> None:
     write_mrxs(tmp_path / "from")
     files = [path for path in sorted((tmp_path / "from").rglob("*")) if path.is_file()]
     members = [(path.relative_to(tmp_path / "from").as_posix(), path) for path in files]
@@ -133,7 +133,7 @@ def test_two_slides_in_one_archive_are_refused(tmp_path: Path) -> None:
         inspect_slide(path=str(archive), out_dir=str(tmp_path / "out"))
 
 
-def test_an_archive_without_a_set_is_named(tmp_path: Path) -> None:
+def test_an_archive_without_a_set_is_refused(tmp_path: Path) -> None:
     (tmp_path / "from").mkdir()
     (tmp_path / "from" / "a.svs").write_bytes(bytes(100))
     archive = zipped(tmp_path / "from", tmp_path / "a.zip")
@@ -141,7 +141,7 @@ def test_an_archive_without_a_set_is_named(tmp_path: Path) -> None:
         sniff(archive)
 
 
-def test_an_mrxs_without_its_folder_is_an_image_or_refused(tmp_path: Path) -> None:
+def test_an_mrxs_without_its_folder_is_read_as_an_image_or_refused(tmp_path: Path) -> None:
     """Without its folder the file is the small JPEG that it is."""
     alone = tmp_path / "upload"
     alone.write_bytes(write_mrxs(tmp_path / "from").read_bytes())

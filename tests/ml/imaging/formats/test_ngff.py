@@ -44,7 +44,7 @@ def shown(path: Path, out: Path) -> Any:
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: "-".join(map(str, way.values())))
-def test_it_is_shown_as_it_was_written(tmp_path: Path, way: dict[str, Any]) -> None:
+def test_a_written_image_is_displayed_unchanged(tmp_path: Path, way: dict[str, Any]) -> None:
     archive = ozx(write_ngff(tmp_path / "a", **way), tmp_path / "a-file-of-a-user")
     assert sniff(archive) == "slide"
     assert np.abs(shown(archive, tmp_path / "out") - picture(300, 200)).mean() < 4
@@ -82,9 +82,7 @@ def test_without_a_unit_the_scale_is_unknown(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_of_several_images_the_largest_that_is_no_label_is_the_slide(
-    tmp_path: Path, version: int
-) -> None:
+def test_the_largest_image_that_is_no_label_is_the_slide(tmp_path: Path, version: int) -> None:
     folder = write_ngff(tmp_path / "a", version=version, within="1")
     sizes = {"0": (60, 90), "2": (400, 600)}
     for name, (height, width) in sizes.items():
@@ -101,7 +99,7 @@ def test_of_several_images_the_largest_that_is_no_label_is_the_slide(
     assert np.abs(pixels - picture(300, 200)).mean() < 4
 
 
-def test_channels_are_added_up_in_their_colours_and_windows(tmp_path: Path) -> None:
+def test_channels_are_summed_in_their_colours_and_windows(tmp_path: Path) -> None:
     deep = np.zeros((1, 2, 3, 64, 64), np.uint16)  # t, c, z, y, x
     deep[0, 0, 1], deep[0, 1, 1, :32] = 2_000, 1_000
     deep[0, :, 0] = 65_535  # a plane that is not the default
@@ -121,7 +119,7 @@ def test_channels_are_added_up_in_their_colours_and_windows(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("window", [None, {"start": 0, "end": 65_535}])
-def test_16_bits_without_a_window_are_shown_in_the_bits_that_they_use(
+def test_sixteen_bits_without_a_window_use_the_range_of_their_values(
     tmp_path: Path, window: dict[str, int] | None
 ) -> None:
     deep = np.zeros((1, 64, 64), np.uint16)
@@ -256,7 +254,7 @@ def test_a_row_of_chunks_too_large_for_the_memory_is_refused_by_size(
         inspected(archive, tmp_path / "out")
 
 
-def test_a_zarr_that_is_no_image_and_two_in_one_archive_are_refused(tmp_path: Path) -> None:
+def test_a_zarr_without_an_image_and_an_archive_of_two_are_refused(tmp_path: Path) -> None:
     folder = write_ngff(tmp_path / "from" / "a.zarr")
     (folder / ".zattrs").write_text("{}")
     with pytest.raises(UnsupportedFormatError, match="OME-NGFF"):

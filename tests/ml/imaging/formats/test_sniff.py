@@ -65,7 +65,7 @@ def test_videos_are_known_under_any_name(
         (b"\x01\x02\x03\x04" + bytes(40), "of an unknown kind .it begins with 01 02 03 04"),
     ],
 )
-def test_the_rest_is_named_and_refused(tmp_path: Path, content: bytes, found: str) -> None:
+def test_unsupported_files_are_refused_by_name(tmp_path: Path, content: bytes, found: str) -> None:
     (tmp_path / "x.svs").write_bytes(content)
     with pytest.raises(UnsupportedFormatError, match=found) as caught:
         sniff(tmp_path / "x.svs")
@@ -105,7 +105,7 @@ def test_a_text_that_names_other_files_is_no_slide(
         inspect_slide(path=str(index), out_dir=str(tmp_path))
 
 
-def test_a_playlist_is_no_video_whatever_it_begins_with(tmp_path: Path) -> None:
+def test_a_playlist_is_never_a_video(tmp_path: Path) -> None:
     """FFmpeg guesses by the whole head; only the container the first bytes name may open it."""
     (tmp_path / "theirs.ts").write_bytes(b"secret" * 100)
     lists = (

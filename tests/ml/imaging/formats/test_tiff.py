@@ -63,7 +63,7 @@ def test_many_directories_that_share_one_large_value_are_refused(tmp_path: Path)
         read_directories(path)
 
 
-def test_a_chain_of_too_many_directories_is_refused_and_not_cut(tmp_path: Path) -> None:
+def test_a_chain_of_too_many_directories_is_refused_and_not_truncated(tmp_path: Path) -> None:
     one = tiff_bytes([(256, _SHORT, 1, 1)])[8:-4]
     body = b"II*\0" + struct.pack("<I", 8)
     for _ in range(MAX_DIRECTORIES):
@@ -94,7 +94,7 @@ def test_a_value_outside_the_file_is_refused_by_the_number_of_its_tag(
         read_directories(path)
 
 
-def test_numbers_that_are_not_finite_are_as_if_they_were_not_stated(tmp_path: Path) -> None:
+def test_non_finite_numbers_are_ignored(tmp_path: Path) -> None:
     nan = struct.unpack("<I", struct.pack("<f", float("nan")))[0]
     path = tmp_path / "nan.tif"
     path.write_bytes(tiff_bytes([(256, 11, 1, nan), (258, 11, 1, nan), (340, 11, 1, nan)]))
@@ -102,7 +102,7 @@ def test_numbers_that_are_not_finite_are_as_if_they_were_not_stated(tmp_path: Pa
     assert (found.width_px, found.bits, found.min_value) == (0, (1,), None)
 
 
-def test_a_number_with_many_values_is_its_first(tmp_path: Path) -> None:
+def test_the_first_of_many_values_is_used(tmp_path: Path) -> None:
     claims = [(256, _LONG, 1, 512), (257, _LONG, MIB, 4096), *_tiled()[2:]]
     path = _sparse(tmp_path / "many.tif", claims, 8 * MIB)
     with path.open("r+b") as file:
@@ -111,7 +111,7 @@ def test_a_number_with_many_values_is_its_first(tmp_path: Path) -> None:
     assert read_directories(path)[0].height_px == 77
 
 
-def test_an_ndpi_is_recognised_by_its_mark_for_any_directory_offset(
+def test_an_ndpi_is_recognised_by_its_tag_at_any_directory_offset(
     tmp_path: Path, tessera_data: Path, pyramid: Path
 ) -> None:
     real = tessera_data / "histology/slides/fluorescence-dapi.ndpi"

@@ -48,7 +48,7 @@ def shown(path: Path, pixels: Any) -> ImageU8:
         ("png", "PNG"),
     ],
 )
-def test_a_compression_that_cannot_be_read_is_named(
+def test_an_unsupported_compression_is_refused_by_name(
     tmp_path: Path, gradient: ImageU8, compression: str, name: str, layout: dict[str, Any]
 ) -> None:
     path = write(tmp_path / "a.tif", gradient, compression=compression, **layout)
@@ -58,7 +58,7 @@ def test_a_compression_that_cannot_be_read_is_named(
 
 @pytest.mark.parametrize("layout", [TILED, STRIPS], ids=["tiles", "strips"])
 @pytest.mark.parametrize(("number", "name"), [(6, "OJPEG"), (34_661, "JBIG"), (61_000, "61000")])
-def test_a_compression_that_no_library_writes_is_named_too(
+def test_a_compression_that_no_library_writes_is_refused_by_name(
     tmp_path: Path, gradient: ImageU8, number: int, name: str, layout: dict[str, Any]
 ) -> None:
     path = write(tmp_path / "a.tif", gradient, **layout)
@@ -71,7 +71,7 @@ def test_a_compression_that_no_library_writes_is_named_too(
 @pytest.mark.parametrize(
     ("number", "name"), [(8, "CIELAB"), (9, "ICCLAB"), (32_803, "CFA"), (60_000, "60000")]
 )
-def test_colours_that_cannot_be_read_are_named(
+def test_unsupported_colours_are_refused_by_name(
     tmp_path: Path, gradient: ImageU8, number: int, name: str, layout: dict[str, Any]
 ) -> None:
     path = write(tmp_path / "a.tif", gradient, **layout)
@@ -91,7 +91,7 @@ def test_colours_that_cannot_be_read_are_named(
         ("complex64", "complex"),
     ],
 )
-def test_samples_that_cannot_be_read_are_named(
+def test_unsupported_samples_are_refused_by_name(
     tmp_path: Path, gradient: ImageU8, kind: str, name: str, layout: dict[str, Any]
 ) -> None:
     grey = gradient[..., 0].astype(kind)
@@ -101,7 +101,7 @@ def test_samples_that_cannot_be_read_are_named(
 
 
 @pytest.mark.parametrize("bits", [10, 12, 14])
-def test_packed_bits_are_named(tmp_path: Path, gradient: ImageU8, bits: int) -> None:
+def test_packed_bits_are_refused_by_name(tmp_path: Path, gradient: ImageU8, bits: int) -> None:
     grey = gradient[..., 0].astype(np.uint16)
     path = write(tmp_path / "a.tif", grey, photometric="minisblack", bitspersample=bits, **TILED)
     with pytest.raises(UnsupportedFormatError, match=f"numbers of {bits} bits"):
@@ -110,7 +110,7 @@ def test_packed_bits_are_named(tmp_path: Path, gradient: ImageU8, bits: int) -> 
 
 @pytest.mark.parametrize("layout", [TILED, STRIPS], ids=["tiles", "strips"])
 @pytest.mark.parametrize("bits", [1, 2, 4])
-def test_few_bits_are_read(
+def test_images_of_few_bits_are_read(
     tmp_path: Path, gradient: ImageU8, bits: int, layout: dict[str, Any]
 ) -> None:
     grey = gradient[..., 0] >> (8 - bits)
@@ -156,9 +156,7 @@ def test_lossless_tiles_of_eight_bits_are_read(
     assert np.array_equal(shown(path, gradient), gradient)
 
 
-def test_inks_are_the_same_colours_in_tiles_and_in_strips(
-    tmp_path: Path, gradient: ImageU8
-) -> None:
+def test_cmyk_has_the_same_colours_in_tiles_and_strips(tmp_path: Path, gradient: ImageU8) -> None:
     inks = np.concatenate([255 - gradient, np.zeros_like(gradient[..., :1])], axis=-1)
     tiled = write(tmp_path / "t.tif", inks, photometric="separated", **TILED)
     strips = write(tmp_path / "s.tif", inks, photometric="separated", **STRIPS)

@@ -45,7 +45,7 @@ def _pyramid() -> list[ImageU8]:
 
 
 @pytest.mark.parametrize("name", ["macro", "Image0"])
-def test_of_a_macro_and_a_scan_the_scan_is_the_slide(tmp_path: Path, name: str) -> None:
+def test_the_scan_and_not_the_macro_is_the_slide(tmp_path: Path, name: str) -> None:
     macro = [label(600, 200), halved(label(600, 200))]
     path = _ome(tmp_path / "a.tif", [(name, macro, 16.4), ("scan", _pyramid(), 0.5)])
     found = _inspect(path)

@@ -47,7 +47,9 @@ def inspect_video(path: Path, folder: Path) -> PixelInspection:
     return config_from_dict(PixelInspection, report)
 
 
-def test_many_faces_do_not_push_text_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_is_reported_despite_many_faces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     faces = [FaceBox(0.01 * n, 0.1, 0.1, 0.1) for n in range(MAX_FINDINGS + 5)]
     monkeypatch.setattr("ml.imaging.phi_detection.detection.face_boxes", lambda _: faces)
     report = detect_in_slide(
@@ -59,7 +61,7 @@ def test_many_faces_do_not_push_text_out(tmp_path: Path, monkeypatch: pytest.Mon
     assert {one["kind"] for one in report["findings"][:2]} == {"face", "date"}
 
 
-def test_a_still_with_a_name_has_a_picture_that_shows_it(tmp_path: Path) -> None:
+def test_a_still_with_a_name_has_evidence(tmp_path: Path) -> None:
     path = still(tmp_path, named(tissue()))
     report = detect_in_slide(path=path, out_dir=str(tmp_path), config={"faces": True, "text": True})
     inspection = config_from_dict(PixelInspection, report)
@@ -88,7 +90,7 @@ def test_text_over_all_frames_of_a_video_has_no_time(tmp_path: Path) -> None:
     assert {(one.kind, one.at_s) for one in inspection.findings} == {("date", None)}
 
 
-def test_text_of_a_moment_and_frames_outside_have_one(tmp_path: Path) -> None:
+def test_momentary_text_and_frames_outside_the_body_have_a_time(tmp_path: Path) -> None:
     frames = [tissue(seed=seed) for seed in range(21)]
     for at in (9, 10):
         frames[at] = named(frames[at])
@@ -100,7 +102,7 @@ def test_text_of_a_moment_and_frames_outside_have_one(tmp_path: Path) -> None:
     assert times["outside_body"] == pytest.approx(19 / 25, abs=0.01)
 
 
-def test_frames_of_another_size_are_looked_at_too(tmp_path: Path) -> None:
+def test_frames_of_another_size_are_inspected(tmp_path: Path) -> None:
     """A recorder that changes its resolution writes one stream of two sizes."""
     first = [tissue(seed=seed) for seed in range(12)]
     other = [named(tissue(800, 600, seed=seed)) for seed in range(12)]
@@ -114,7 +116,7 @@ def test_frames_of_another_size_are_looked_at_too(tmp_path: Path) -> None:
         assert picture.height > 480  # 640 px wide of 4:3, and the place below it
 
 
-def test_a_clock_that_runs_is_one_finding_and_a_date_makes_it_identify() -> None:
+def test_a_running_clock_is_one_finding_and_identifying_with_a_date() -> None:
     frames = [named(tissue(seed=n), f"14:24:0{n}", (30, 200)) for n in range(3)]
     ((line, kind, numbers),) = text_of_frames(frames, Vocabulary())
     assert (kind, numbers) == ("other", [0, 1, 2])
@@ -147,7 +149,7 @@ def test_a_damaged_video_is_refused(tmp_path: Path) -> None:
         )  # fmt: skip
 
 
-def test_work_is_bounded() -> None:
+def test_the_amount_of_inspected_pixels_is_limited() -> None:
     assert not is_inspected_by_key_frames(1_500, 1920 * 1080)
     assert is_inspected_by_key_frames(1_501, 16)
     assert is_inspected_by_key_frames(400, 8_192 * 8_192)

@@ -31,7 +31,7 @@ def kind_of(text: str, vocabulary: Vocabulary = CASE) -> TextKind | None:
         ("other", ["14:24:00", "<00:05:02>", "CVP:1", "Scale: 20 um", "S-1"]),
     ],
 )
-def test_a_line_has_a_kind(kind: TextKind, texts: list[str]) -> None:
+def test_lines_are_classified(kind: TextKind, texts: list[str]) -> None:
     assert {text: kind_of(text) for text in texts} == dict.fromkeys(texts, kind)
 
 

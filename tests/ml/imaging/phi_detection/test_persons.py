@@ -10,7 +10,7 @@ from ml.imaging.phi_detection.outside_body import outside_frames, red_share
 from tests.ml.imaging.phi_detection.support import named, tissue
 
 
-def test_a_face_is_found_where_it_is() -> None:
+def test_a_face_is_found_at_its_position() -> None:
     data = pytest.importorskip("skimage.data")
     found = face_boxes(data.astronaut())
     assert len(found) == 1

@@ -10,7 +10,7 @@ from ml.imaging.phi_detection.text import TextLine, read_text
 from tests.ml.imaging.phi_detection.support import named, tissue
 
 
-def test_a_line_is_read_where_it_is() -> None:
+def test_a_line_is_read_at_its_position() -> None:
     (line,) = read_text(named(tissue()))
     assert line.text == "Jane Doe 12/03/1961"
     assert line.overlap(TextLine("", 1, 30 / 640, 22 / 400, 260 / 640, 20 / 400)) > 0.5
@@ -23,7 +23,7 @@ def test_a_line_rotated_by_90_degrees_is_read(turn: int) -> None:
 
 
 @pytest.mark.parametrize("width", [400, 3_000])
-def test_boxes_are_shares_of_a_picture_of_any_shape(width: int) -> None:
+def test_boxes_are_relative_to_the_image_size(width: int) -> None:
     strip = named(tissue(width, 60), "12/03/1961")
     (line,) = read_text(strip)
     assert line.text == "12/03/1961"
@@ -32,5 +32,5 @@ def test_boxes_are_shares_of_a_picture_of_any_shape(width: int) -> None:
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (2, 3_000), (3_000, 2)])
-def test_a_picture_without_room_for_text_has_none(shape: tuple[int, int]) -> None:
+def test_an_image_too_small_for_text_has_none(shape: tuple[int, int]) -> None:
     assert read_text(np.full((*shape, 3), 90, np.uint8)) == []

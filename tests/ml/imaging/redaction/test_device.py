@@ -23,13 +23,13 @@ def _exif(**tags: str) -> Image.Exif:
 
 
 @pytest.mark.parametrize("suffix", [".jpg", ".png", ".tif"])
-def test_a_still_names_maker_model_and_software(tmp_path: Path, suffix: str) -> None:
+def test_maker_model_and_software_are_read_from_a_still(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"still{suffix}"
     PICTURE.save(path, exif=_exif(make="OLYMPUS", model="CV-190", software="4.1"))
     assert device(path=str(path)) == {"device": "OLYMPUS CV-190 4.1"}
 
 
-def test_a_still_without_metadata_names_none(tmp_path: Path) -> None:
+def test_a_still_without_metadata_has_no_device(tmp_path: Path) -> None:
     PICTURE.save(tmp_path / "still.png")
     assert device(path=str(tmp_path / "still.png")) == {"device": ""}
 
@@ -41,7 +41,7 @@ def test_a_name_is_bounded_and_printable(tmp_path: Path) -> None:
     assert found.startswith("AB xxx") and len(found) == MAX_CHARS
 
 
-def test_a_video_names_its_device(tmp_path: Path) -> None:
+def test_the_device_is_read_from_a_video(tmp_path: Path) -> None:
     path = tmp_path / "clip.mov"
     with av.open(str(path), "w", options={"movflags": "use_metadata_tags"}) as container:
         container.metadata["make"] = "STORZ"
@@ -55,13 +55,13 @@ def test_a_video_names_its_device(tmp_path: Path) -> None:
     assert str(device(path=str(path))["device"]).startswith("STORZ IMAGE1 S")
 
 
-def test_a_slide_of_no_maker_names_none(tmp_path: Path) -> None:
+def test_a_slide_without_a_maker_has_no_device(tmp_path: Path) -> None:
     path = tmp_path / "slide.tif"
     write_pyramid(np.full((600, 600, 3), 200, np.uint8), path)
     assert device(path=str(path)) == {"device": ""}
 
 
-def test_a_damaged_file_names_none(tmp_path: Path) -> None:
+def test_a_damaged_file_has_no_device(tmp_path: Path) -> None:
     path = tmp_path / "broken.jpg"
     path.write_bytes(b"\xff\xd8\xff\xe1" + b"\0" * 40)
     assert device(path=str(path)) == {"device": ""}

@@ -71,7 +71,7 @@ def test_a_box_without_area_in_the_picture_is_refused(box: tuple[float, ...]) ->
         ("a.jp2", "PNG", 0),
     ],
 )
-def test_a_still_is_black_in_its_boxes_and_as_before_outside(
+def test_a_still_is_black_inside_its_boxes_and_unchanged_outside(
     tmp_path: Path, name: str, expected: str, tolerance: int
 ) -> None:
     source = still(tmp_path / name, **({"lossless": True} if name == "a.webp" else {}))
@@ -89,7 +89,7 @@ def test_a_still_is_black_in_its_boxes_and_as_before_outside(
     assert rest.mean() <= tolerance / 4 and rest.max() <= 4 * tolerance
 
 
-def test_a_turned_still_with_names_in_its_metadata_is_upright_and_without_them(
+def test_a_rotated_still_is_saved_upright_without_names_in_metadata(
     tmp_path: Path,
 ) -> None:
     exif = Image.Exif()
@@ -106,7 +106,7 @@ def test_a_turned_still_with_names_in_its_metadata_is_upright_and_without_them(
     assert np.abs(after.astype(int) - upright)[64:].mean() < 4
 
 
-def test_values_of_16_bits_stay_outside_the_boxes(tmp_path: Path) -> None:
+def test_sixteen_bit_values_outside_the_boxes_are_unchanged(tmp_path: Path) -> None:
     values = np.arange(64 * 96, dtype=np.uint16).reshape(64, 96) * 10
     source = tmp_path / "deep.png"
     cv2.imwrite(str(source), values)
@@ -197,7 +197,7 @@ def test_a_video_is_black_in_every_frame_and_all_its_frames_have_their_times(
     assert count == 40
 
 
-def test_titles_and_sound_of_a_video_are_gone(tmp_path: Path) -> None:
+def test_titles_and_sound_of_a_video_are_removed(tmp_path: Path) -> None:
     import av
 
     titled = tmp_path / "titled.mkv"
@@ -220,7 +220,7 @@ def test_titles_and_sound_of_a_video_are_gone(tmp_path: Path) -> None:
         assert container.streams.video[0].frames == 12
 
 
-def test_redaction_stops_where_its_progress_raises(tmp_path: Path) -> None:
+def test_an_error_in_progress_stops_redaction(tmp_path: Path) -> None:
     source = still(tmp_path / "a.png")
 
     def stop(done: int, total: int, phase: str) -> None:
@@ -231,7 +231,7 @@ def test_redaction_stops_where_its_progress_raises(tmp_path: Path) -> None:
     assert not (tmp_path / REDACTED_NAME).exists()
 
 
-def test_the_picture_to_draw_on_is_that_of_the_still_the_label_or_a_frame(tmp_path: Path) -> None:
+def test_the_preview_is_the_still_the_label_or_a_frame(tmp_path: Path) -> None:
     def shown(path: Path, **arguments: Any) -> tuple[Any, Any]:
         found = preview(path=str(path), out_dir=str(tmp_path), **arguments)
         return found, np.asarray(Image.open(tmp_path / PREVIEW_NAME))

@@ -15,6 +15,6 @@ def test_a_packaged_image_is_rgb() -> None:
     assert retina[..., 0].mean() > retina[..., 2].mean()  # a fundus is red
 
 
-def test_an_image_that_is_not_in_the_wheel_is_named() -> None:
+def test_a_missing_packaged_image_raises_an_error_with_its_name() -> None:
     with pytest.raises(UnsupportedFormatError, match=r"nothing\.png"):
         packaged_image("nothing.png")

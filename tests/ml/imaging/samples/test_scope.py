@@ -8,13 +8,13 @@ from ml.geometry import transform_points
 from ml.imaging.samples.scope import Highlights, light_view, scope_light, scope_pose, scope_view
 
 
-def test_the_middle_of_the_frame_sees_the_centre() -> None:
+def test_the_centre_of_the_frame_shows_the_scope_position() -> None:
     H = scope_pose((120.0, 80.0), 0.4, 0.9, np.array([1e-4, -2e-4]), size_px=101)
     np.testing.assert_allclose(transform_points(H, np.array([[50.0, 50.0]])), [[120, 80]])
     assert H[2, 2] == 1
 
 
-def test_a_level_scope_copies_the_picture() -> None:
+def test_a_level_scope_copies_the_image() -> None:
     picture = np.random.default_rng(0).integers(0, 255, (90, 90, 3)).astype(np.uint8)
     H = scope_pose((40.0, 30.0), 0.0, 1.0, np.zeros(2), size_px=21)
     np.testing.assert_array_equal(scope_view(picture, H, 21), picture[20:41, 30:51])

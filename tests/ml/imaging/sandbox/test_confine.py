@@ -80,7 +80,7 @@ def test_the_filter_leaves_no_socket_of_any_kind(
     assert {answers[name] for name in ("tcp", "udp", "unix", "program")} == {"PermissionError"}
 
 
-def test_without_any_means_the_same_attempts_succeed(
+def test_the_same_attempts_succeed_without_confinement(
     child_module: str, readable: Path, other: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Guards the tests above: what they see refused would work."""
@@ -108,7 +108,7 @@ def test_a_folder_to_read_cannot_be_written_to(
         assert [path.name for path in readable.parent.iterdir()] == ["file"]
 
 
-def test_a_signal_does_not_leave_a_child_under_landlock(
+def test_a_child_under_landlock_cannot_signal_other_processes(
     child_module: str, readable: Path, other: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if landlock.version() < 6:
@@ -122,7 +122,7 @@ def test_a_signal_does_not_leave_a_child_under_landlock(
     assert answers["signal_parent"] == "PermissionError"
 
 
-def test_a_process_with_threads_is_not_confined_by_half() -> None:
+def test_a_process_with_threads_raises_an_error_instead_of_partial_confinement() -> None:
     free = threading.Event()
     thread = threading.Thread(target=free.wait)
     thread.start()
@@ -134,7 +134,7 @@ def test_a_process_with_threads_is_not_confined_by_half() -> None:
         thread.join()
 
 
-def test_the_confinement_names_its_means(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_confinement_lists_its_mechanisms(monkeypatch: pytest.MonkeyPatch) -> None:
     found = _means(monkeypatch, *MEANS)
     assert found == Confinement(files="landlock", network="seccomp", programs="seccomp")
     assert found.is_complete

@@ -24,7 +24,7 @@ def _open_descriptors() -> int:
     return sum(1 for _ in Path("/proc/self/fd").iterdir())
 
 
-def test_the_result_comes_back_and_progress_is_passed_on(child_module: str) -> None:
+def test_result_and_progress_of_the_child_are_returned(child_module: str) -> None:
     steps: list[tuple[int, int, str]] = []
     result = run_limited(
         f"{child_module}:answer", {"n": 3}, progress=lambda *step: steps.append(step)
@@ -35,7 +35,7 @@ def test_the_result_comes_back_and_progress_is_passed_on(child_module: str) -> N
     assert (1, 2, "half") in steps
 
 
-def test_the_childs_environment_holds_none_of_the_callers_secrets(
+def test_the_environment_of_the_child_contains_no_secrets(
     child_module: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", "postgres://user:secret@db/x")
@@ -66,7 +66,7 @@ def test_a_crash_of_the_child_is_a_damaged_file(child_module: str, number: int) 
         run_limited(f"{child_module}:crash", {"number": int(number)})
 
 
-def test_a_kill_by_the_system_is_named(child_module: str) -> None:
+def test_a_kill_by_the_system_raises_an_error_that_names_it(child_module: str) -> None:
     with pytest.raises(LimitExceededError, match="stopped by the system"):
         run_limited(f"{child_module}:crash", {"number": int(signal.SIGKILL)})
 
@@ -94,7 +94,7 @@ def test_memory_is_limited(child_module: str) -> None:
         run_limited(f"{child_module}:devour", {}, limits=Limits(memory_bytes=1024**3))
 
 
-def test_files_it_writes_are_limited(child_module: str, tmp_path: Path) -> None:
+def test_the_size_of_written_files_is_limited(child_module: str, tmp_path: Path) -> None:
     limits = Limits(file_bytes=1024**2)
     with pytest.raises(OSError, match="too large"):
         run_limited(

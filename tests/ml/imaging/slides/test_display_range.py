@@ -99,7 +99,7 @@ def test_sixteen_bit_colours_are_displayed_like_eight_bit(tmp_path: Path, is_til
 
 
 @pytest.mark.parametrize("is_tiled", [True, False])
-def test_opacity_of_sixteen_bits_is_no_colour(tmp_path: Path, is_tiled: bool) -> None:
+def test_transparent_sixteen_bit_pixels_are_displayed_white(tmp_path: Path, is_tiled: bool) -> None:
     opaque = np.full((HEIGHT, WIDTH), 65_535, np.uint16)
     opaque[:, 192:] = 0
     rgba = np.stack([quadrants()] * 3 + [opaque], axis=-1)
@@ -115,9 +115,7 @@ def test_a_png_of_sixteen_bits_is_displayed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("bits", [12, 16])
 @pytest.mark.parametrize("channels", [1, 3])
-def test_jpeg_2000_is_displayed_whatever_bits_it_states(
-    tmp_path: Path, bits: int, channels: int
-) -> None:
+def test_jpeg_2000_of_any_bit_depth_is_displayed(tmp_path: Path, bits: int, channels: int) -> None:
     grey = quadrants()
     pixels = grey if channels == 1 else np.repeat(grey[..., None], 3, axis=-1)
     data = imagecodecs.jpeg2k_encode(pixels, level=0, codecformat="jp2", bitspersample=bits)
@@ -126,14 +124,14 @@ def test_jpeg_2000_is_displayed_whatever_bits_it_states(
 
 
 @pytest.mark.parametrize("is_tiled", [True, False])
-def test_shares_are_displayed_from_zero_to_one(tmp_path: Path, is_tiled: bool) -> None:
+def test_floats_are_displayed_from_zero_to_one(tmp_path: Path, is_tiled: bool) -> None:
     share = quadrants("float32") / np.float32(4095)
     path = write_tiff(tmp_path / "a.tif", share, is_tiled=is_tiled)
     assert_displayed(path, tmp_path / "out")
 
 
 @pytest.mark.parametrize("is_tiled", [True, False])
-def test_white_may_be_the_lowest_value(tmp_path: Path, is_tiled: bool) -> None:
+def test_images_with_inverted_grey_are_displayed(tmp_path: Path, is_tiled: bool) -> None:
     path = write_tiff(tmp_path / "a.tif", quadrants(), is_tiled=is_tiled, photometric="miniswhite")
     assert_displayed(path, tmp_path / "out", (230, 155, 81, 6))
 
@@ -147,7 +145,7 @@ def test_white_may_be_the_lowest_value(tmp_path: Path, is_tiled: bool) -> None:
     ],
     ids=["MaxSampleValue", "OME"],
 )
-def test_bits_that_the_file_states_count_before_its_values(
+def test_stated_bits_have_priority_over_values(
     tmp_path: Path, stated: dict[str, Any], is_tiled: bool
 ) -> None:
     dark = quadrants(values=(100, 200, 300, 400))
@@ -168,7 +166,7 @@ def test_eight_bits_have_no_range(tmp_path: Path, gradient: ImageU8) -> None:
     assert ingested(path, tmp_path / "out")[0] is None
 
 
-def test_another_range_gives_another_picture(tmp_path: Path) -> None:
+def test_the_display_range_changes_the_image(tmp_path: Path) -> None:
     path = write_tiff(tmp_path / "a.tif", quadrants())
     wanted = DisplayRange(1600, 2800)
     with open_slide(path, display_range=wanted) as slide:
@@ -238,19 +236,19 @@ def test_deep_grey_with_opacity_in_jpeg_2000_is_refused_by_name(tmp_path: Path) 
         (np.array([0.5, 2.5], np.float32), 0.5, 2.5),
     ],
 )
-def test_a_range_follows_from_the_values(values: Any, low: float, high: float) -> None:
+def test_the_range_is_derived_from_the_values(values: Any, low: float, high: float) -> None:
     found = range_of(values, StatedDepth())
     assert (found.low, found.high) == pytest.approx((low, high), rel=0.01, abs=0.01)
 
 
-def test_values_outside_the_range_and_no_numbers_are_black_or_white() -> None:
+def test_values_outside_the_range_and_nan_are_black_or_white() -> None:
     values = np.array([[-5, 0, 5, 10, 99, np.nan]], np.float32)
     displayed = shown(values, DisplayRange(0, 10))
     assert displayed[0, :, 0].tolist() == [0, 0, 128, 255, 255, 0]
     assert shown(values, DisplayRange(10, 0))[0, :4, 0].tolist() == [255, 255, 128, 0]
 
 
-def test_a_large_picture_is_sampled_at_places() -> None:
+def test_a_large_image_is_sampled() -> None:
     reads: list[tuple[int, int, int, int]] = []
 
     def read(x: int, y: int, width: int, height: int) -> Any:

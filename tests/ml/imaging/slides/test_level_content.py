@@ -75,7 +75,7 @@ def test_a_level_that_is_blank_where_the_slide_is_not_is_no_level(tmp_path: Path
     assert _sizes(path) == LEVELS[:1]
 
 
-def test_a_name_stamped_into_a_corner_of_a_level_makes_it_none() -> None:
+def test_a_level_with_a_stamped_name_is_no_level() -> None:
     blank = np.full((1_024, 1_536, 3), 240, np.uint8)
     small = halved(blank)
     assert _alike(small, blank)
@@ -90,7 +90,7 @@ def test_a_level_is_compared_by_content_and_not_only_by_colour() -> None:
     assert not _alike(halved(tissue(), 2), np.full((1_024, 1_536, 3), 128, np.uint8))
 
 
-def test_the_levels_reported_are_those_that_tiles_come_from(tmp_path: Path) -> None:
+def test_reported_levels_equal_those_of_the_tiles(tmp_path: Path) -> None:
     path = write_with_label(tmp_path / "a.tif", "of_the_same_shape")
     (tmp_path / "out").mkdir()
     found = inspect_slide(path=str(path), out_dir=str(tmp_path / "out"))

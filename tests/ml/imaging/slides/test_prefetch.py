@@ -65,7 +65,7 @@ def test_prefetched_pixels_equal_those_read_in_this_process(readers, slide):
     assert source.read(CORNERS[0], 50).shape == (50, 50, 3)
 
 
-def test_more_patches_than_the_buffer_holds_come_in_parts(readers, slide, monkeypatch):
+def test_more_patches_than_the_buffer_are_returned_in_parts(readers, slide, monkeypatch):
     side = 480
     assert len(CORNERS) * side**2 * 3 > 2 * BUFFER_BYTES
     source, plain = begun(readers, slide, side=side)
@@ -111,7 +111,7 @@ def test_a_killed_process_is_reported_and_replaced_for_the_next_request(slide):
     readers.close()
 
 
-def test_a_dropped_request_is_not_read_to_its_end(slide):
+def test_reading_stops_for_a_dropped_request(slide):
     readers = PrefetchPool(1)
     dropped, _ = begun(readers, slide, side=480)
     dropped.close()
@@ -143,7 +143,7 @@ os.kill(os.getpid(), 9)
     assert not stat.exists() or stat.read_text().split()[2] == "Z"
 
 
-def test_the_number_of_readers_has_to_be_a_number(monkeypatch):
+def test_a_number_of_readers_that_is_no_number_raises_an_error(monkeypatch):
     monkeypatch.delenv(module.VARIABLE, raising=False)
     assert prefetch_process_count(default=3) == 3
     monkeypatch.setenv(module.VARIABLE, "2")

@@ -25,7 +25,7 @@ def still(tmp_path: Path, gradient: ImageU8) -> Path:
     return tmp_path / "s.png"
 
 
-def test_a_region_at_full_size_is_the_pixels_themselves(still: Path, gradient: ImageU8) -> None:
+def test_a_region_at_full_size_equals_the_pixels(still: Path, gradient: ImageU8) -> None:
     with open_slide(still) as slide:
         region = slide.read_region((100, 50), (300, 200), (300, 200))
     assert np.array_equal(region, gradient[50:250, 100:400])
@@ -47,7 +47,7 @@ def test_a_property_of_a_damaged_name_is_left_out(tmp_path: Path) -> None:
         assert slide.info.mpp_x == 0.5
 
 
-def test_halving_averages_as_a_box_does(still: Path, gradient: ImageU8) -> None:
+def test_halving_equals_a_box_filter(still: Path, gradient: ImageU8) -> None:
     with open_slide(still) as slide:
         region = slide.read_region((0, 0), (640, 512), (320, 256)).astype(float)
     boxed = gradient[:512, :640].reshape(256, 2, 320, 2, 3).mean(axis=(1, 3))
@@ -62,7 +62,7 @@ def test_scaling_preserves_positions(still: Path) -> None:
     assert np.abs(region[..., 0].mean(axis=0) - expected).max() < 1.5
 
 
-def test_a_shift_of_half_a_pixel_is_honoured(still: Path) -> None:
+def test_regions_can_start_at_half_a_pixel(still: Path) -> None:
     with open_slide(still) as slide:
         here = slide.read_region((200, 200), (64, 64), (64, 64)).astype(float)
         next_px = slide.read_region((201, 200), (64, 64), (64, 64)).astype(float)
@@ -91,7 +91,7 @@ def test_a_thumbnail_is_never_enlarged(still: Path) -> None:
         assert slide.thumbnail(5_000).shape == (600, 700, 3)
 
 
-def test_reading_by_microns_per_pixel(pyramid: Path) -> None:
+def test_regions_are_read_at_the_requested_microns_per_pixel(pyramid: Path) -> None:
     with open_slide(pyramid) as slide:
         assert slide.info.mpp_x == pytest.approx(0.25)
         assert slide.read_at_mpp((0, 0), (400, 200), 0.5).shape == (100, 200, 3)
@@ -103,7 +103,7 @@ def test_regions_without_area_are_refused(pyramid: Path, size: tuple[float, floa
         slide.read_region((0, 0), size, (10, 10))
 
 
-def test_an_output_without_bounds_is_refused(pyramid: Path) -> None:
+def test_an_unlimited_output_is_refused(pyramid: Path) -> None:
     with open_slide(pyramid) as slide, pytest.raises(ShapeError, match="out_px"):
         slide.read_region((0, 0), (10, 10), (100_000, 100_000))
 
@@ -138,7 +138,7 @@ def test_a_still_opened_before_a_fork_is_read_after_it(still: Path, gradient: Im
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 
 
-def test_only_numbers_of_allowed_names_pass() -> None:
+def test_only_allowed_numeric_properties_are_kept() -> None:
     properties = {
         "openslide.mpp-x": "0.25",
         "openslide.objective-power": "40",
@@ -166,7 +166,7 @@ def test_only_numbers_of_allowed_names_pass() -> None:
         (None, None, 3, (None, None)),
     ],
 )
-def test_a_resolution_counts_where_it_is_plausible(
+def test_a_plausible_resolution_is_used(
     x: float | None, y: float | None, unit: int, expected: tuple[float | None, float | None]
 ) -> None:
     assert mpp_from_resolution(x, y, unit) == expected
@@ -177,7 +177,7 @@ def test_implausible_microns_per_pixel_are_unknown() -> None:
     assert plausible_mpp(0.0, 0.5) == plausible_mpp(352.7, 352.7) == (None, None)
 
 
-def test_a_slide_that_openslide_refuses_is_named_as_damaged(tmp_path: Path) -> None:
+def test_a_slide_that_openslide_cannot_open_raises_a_corrupt_file_error(tmp_path: Path) -> None:
     uid = b"1.2.840.10008.5.1.4.1.1.77.1.6"
     (tmp_path / "x").write_bytes(bytes(128) + b"DICM" + uid + bytes(400))
     with pytest.raises(CorruptFileError, match="damaged, or of a variant"):

@@ -60,7 +60,9 @@ def _assert_as_openslide(path: Path, tolerance: int = 2) -> int:
 
 
 @pytest.mark.parametrize("quality", [75, 90])
-def test_own_pyramids_pass_through(tmp_path: Path, gradient: ImageU8, quality: int) -> None:
+def test_tiles_of_written_pyramids_pass_through(
+    tmp_path: Path, gradient: ImageU8, quality: int
+) -> None:
     # below 90 libvips stores subsampled YCbCr, from 90 on RGB: both must show the same colours
     path = write_pyramid(gradient, tmp_path / "p.tif", tile_px=128, quality=quality)
     assert _assert_as_openslide(path) >= 20
@@ -209,7 +211,7 @@ def test_missing_coarse_levels_are_computed(tmp_path: Path) -> None:
     assert right[140:].min() > 240  # beyond the slide
 
 
-def test_a_still_gives_tiles_too(tmp_path: Path, gradient: ImageU8) -> None:
+def test_a_still_has_tiles(tmp_path: Path, gradient: ImageU8) -> None:
     Image.fromarray(gradient).save(tmp_path / "s.png")
     with TileSource(tmp_path / "s.png") as source:
         tile = source.tile(0, 1, 1)
@@ -218,7 +220,7 @@ def test_a_still_gives_tiles_too(tmp_path: Path, gradient: ImageU8) -> None:
 
 
 @pytest.mark.parametrize("where", [(9, 0, 0), (-1, 0, 0), (0, 6, 0), (0, 0, 5), (0, -1, 0)])
-def test_tiles_outside_are_refused(pyramid: Path, where: tuple[int, int, int]) -> None:
+def test_tiles_outside_the_image_are_refused(pyramid: Path, where: tuple[int, int, int]) -> None:
     with TileSource(pyramid) as source, pytest.raises(TileOutsideError, match="no "):
         source.tile(*where)
 
@@ -265,7 +267,7 @@ def test_a_source_opened_before_a_fork_serves_both_processes(tmp_path: Path) -> 
         assert [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids] == [0, 0, 0]
 
 
-def test_closing_twice_is_harmless_and_frees_descriptors(pyramid: Path) -> None:
+def test_closing_twice_frees_descriptors_without_error(pyramid: Path) -> None:
     TileSource(pyramid).close()
     before = _open_descriptors()
     source = TileSource(pyramid)

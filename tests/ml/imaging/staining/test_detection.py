@@ -55,11 +55,11 @@ def write_stained(path: Path, stain: str, patient: str = SECRET) -> Path:
         ("|stain" * 100_000, ""),
     ],
 )
-def test_the_field_of_the_stain_is_read_and_no_other(text: str, stain: str) -> None:
+def test_only_the_stain_field_is_read(text: str, stain: str) -> None:
     assert stain_in_text(text) == stain
 
 
-def test_a_slide_names_its_stain_and_loses_the_field(tmp_path: Path) -> None:
+def test_the_stain_of_a_slide_is_read_and_its_field_removed(tmp_path: Path) -> None:
     source = write_tiff(tmp_path / "a.svs", f"{APERIO}H&E|User = {SECRET}")
     assert stain_of_file(source) == "H&E"
     made, cleaned = clean(source, tmp_path / "out")
@@ -69,13 +69,13 @@ def test_a_slide_names_its_stain_and_loses_the_field(tmp_path: Path) -> None:
     assert {"Stain", "User"} <= set(cleaned.removed)
 
 
-def test_another_text_in_that_field_is_not_read(tmp_path: Path) -> None:
+def test_free_text_in_the_stain_field_is_ignored(tmp_path: Path) -> None:
     source = write_tiff(tmp_path / "a.svs", f"{APERIO}{SECRET}|AppMag = 20")
     assert stain_of_file(source) == ""
     assert clean(source, tmp_path / "out")[1].stain == ""
 
 
-def test_an_object_names_its_stain_and_loses_its_preparation(tmp_path: Path) -> None:
+def test_the_stain_of_an_object_is_read_and_its_preparation_removed(tmp_path: Path) -> None:
     source = write_stained(tmp_path / "a.dcm", "H&E")
     assert stain_of_file(source) == "H&E"
     made, cleaned = clean(source, tmp_path / "out")
@@ -85,7 +85,7 @@ def test_an_object_names_its_stain_and_loses_its_preparation(tmp_path: Path) -> 
     assert SECRET.encode() not in made.read_bytes()
 
 
-def test_a_series_names_its_stain(tmp_path: Path) -> None:
+def test_the_stain_of_a_series_is_read(tmp_path: Path) -> None:
     path = tmp_path / "s.zip"
     with zipfile.ZipFile(path, "w") as archive:
         archive.write(write_stained(tmp_path / "a.dcm", "PAS"), "a.dcm")
@@ -100,7 +100,7 @@ def test_an_inspected_file_has_its_stain(tmp_path: Path) -> None:
     assert inspect_slide(path=str(source), out_dir=str(out))["stain"] == "H&E"
 
 
-def test_a_cut_file_names_none(tmp_path: Path) -> None:
+def test_a_truncated_file_has_no_stain(tmp_path: Path) -> None:
     for name, bytes_of in (("a.tif", b"II*\0\xff\xff\0\0"), ("b.png", b"\x89PNG"), ("c", b"")):
         (tmp_path / name).write_bytes(bytes_of)
         assert stain_of_file(tmp_path / name) == ""

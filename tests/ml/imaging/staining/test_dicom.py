@@ -63,11 +63,11 @@ HEMATOXYLIN, EOSIN, PAS = (("SCT", one) for one in ("12710003", "36879007", "255
         (["Hematoxylin and Eosin"], "H&E"),
     ],
 )
-def test_known_substances_make_a_stain(values: list[Any], stain: str) -> None:
+def test_stains_are_recognised_by_their_substances(values: list[Any], stain: str) -> None:
     assert stain_of(stained_with(*values)) == stain
 
 
-def test_older_spellings_of_codes_count() -> None:
+def test_older_codes_are_recognised() -> None:
     assert stain_of(stained_with(("SRT", "C-22968"), ("SRT", "C-22919"), old=True)) == "H&E"
 
 
@@ -105,13 +105,13 @@ def test_an_embedding_medium_is_no_stain() -> None:
 
 
 @pytest.mark.parametrize("name", [*STAIN_NAMES])
-def test_a_written_stain_is_read_again(name: str) -> None:
+def test_a_stain_round_trips_through_dicom(name: str) -> None:
     steps = preparation_of(name, "S-1")
     assert stain_of(of(steps)) == name
     first = steps[0].SpecimenPreparationStepContentItemSequence[0]
     assert (first.ValueType, first.TextValue) == ("TEXT", "S-1")
 
 
-def test_a_word_of_a_lab_is_written_as_a_text() -> None:
+def test_a_local_term_is_written_as_text() -> None:
     last = preparation_of("Ki-67", "S-1")[0].SpecimenPreparationStepContentItemSequence[-1]
     assert (last.ValueType, last.TextValue) == ("TEXT", "Ki-67")

@@ -26,11 +26,11 @@ def test_spellings_of_a_stain_have_one_name(text: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "Jane Doe", "H&E of Jane Doe", "stain", "x" * 1000])
-def test_any_other_text_names_no_stain(text: str) -> None:
+def test_other_text_is_no_stain(text: str) -> None:
     assert stain_named(text) == ""
 
 
-def test_each_name_names_itself_and_each_code_has_its_meaning() -> None:
+def test_each_name_is_its_own_spelling_and_each_code_has_a_meaning() -> None:
     from pydicom.sr.codedict import codes
 
     assert [stain_named(name) for name in STAIN_NAMES] == list(STAIN_NAMES)

@@ -103,7 +103,7 @@ def test_the_outline_of_a_slide_on_tinted_glass_is_that_of_its_tissue(tmp_path: 
 
 
 @pytest.mark.parametrize("name", ["D1", "E1"])
-def test_the_glass_of_real_sections_is_refused(tessera_data: Path, name: str) -> None:
+def test_the_glass_of_real_sections_is_no_tissue(tessera_data: Path, name: str) -> None:
     """Half of the glass of these scans is pink, as dark as pale stroma."""
     path = tessera_data / "histology" / "sections" / f"5714_HE_BT_{name}.jpg"
     with open_slide(path) as slide:

@@ -44,7 +44,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("name", "codec", "size", "matrix", "pix_fmt", "tags"), CASES)
-def test_frames_and_rendition_have_the_colours_that_were_recorded(
+def test_frames_and_rendition_have_the_recorded_colours(
     tmp_path: Path,
     name: str,
     codec: str,
@@ -191,7 +191,7 @@ def test_highlights_of_a_high_dynamic_range_keep_their_order(tmp_path: Path) -> 
         ("a.webm", "libvpx", Tags(), HD, False),
     ],
 )
-def test_browsers_play_the_file_itself_only_where_they_show_its_colours(
+def test_the_original_is_played_only_if_browsers_show_its_colours(
     tmp_path: Path, name: str, codec: str, tags: Tags, size: tuple[int, int], is_played: bool
 ) -> None:
     frame = yuv_frame(patches(size), "601", is_full=tags.range == 2)

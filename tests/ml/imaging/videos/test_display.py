@@ -127,7 +127,7 @@ def box_of_disc(rgb: ImageU8) -> tuple[float, float, float, float]:
         ("a.mp4", "libx264", (322, 240), Fraction(77, 76), (326, 240)),
     ],
 )
-def test_a_circle_is_round_in_every_picture(
+def test_a_circle_is_round_in_every_rendition(
     tmp_path: Path,
     name: str,
     codec: str,

@@ -69,7 +69,7 @@ def test_an_empty_entry_of_the_edit_list_delays_the_frames(tmp_path: Path) -> No
     assert info.duration_s == pytest.approx(60 / 25)
 
 
-def test_a_false_count_of_frames_is_not_believed(make_video: MakeVideo) -> None:
+def test_a_false_frame_count_in_the_header_is_ignored(make_video: MakeVideo) -> None:
     path = make_video("a.avi", "mpeg4")
     data = bytearray(path.read_bytes())
     for chunk, at in ((b"avih", 24), (b"strh", 40)):  # dwTotalFrames, dwLength
@@ -83,7 +83,7 @@ def test_a_false_count_of_frames_is_not_believed(make_video: MakeVideo) -> None:
 
 
 @pytest.mark.parametrize("name", ["a.mp4", "a.mkv", "a.webm", "a.avi", "a.wmv"])
-def test_a_file_is_cut_where_its_last_element_is(make_video: MakeVideo, name: str) -> None:
+def test_a_file_without_its_last_element_is_truncated(make_video: MakeVideo, name: str) -> None:
     codec = {"a.webm": "libvpx", "a.wmv": "wmv2", "a.avi": "mpeg4"}.get(name, "libx264")
     path = make_video(name, codec, frames=20)
     assert not is_cut(path)

@@ -29,7 +29,7 @@ def video(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_each_picture_is_the_frame_at_its_place(video: Path) -> None:
+def test_each_thumbnail_is_the_frame_at_its_time(video: Path) -> None:
     table = probe_video(video).frames
     strip = filmstrip(video, table, evenly(table, 5), is_long=False)
     assert strip.shape == (HEIGHT_PX, 5 * 120, 3)
@@ -37,7 +37,7 @@ def test_each_picture_is_the_frame_at_its_place(video: Path) -> None:
     assert greys == pytest.approx([8 * at for at in (0, 7, 14, 22, 29)], abs=5)
 
 
-def test_of_a_long_video_each_is_the_key_frame_before_it(video: Path) -> None:
+def test_thumbnails_of_a_long_video_are_the_preceding_key_frames(video: Path) -> None:
     table = probe_video(video).frames
     strip = filmstrip(video, table, evenly(table, 5), is_long=True)
     greys = [int(strip[45, 120 * i + 60].mean()) for i in range(5)]

@@ -144,7 +144,7 @@ def sample(
     return path, sum(map(len, request.param.parts))
 
 
-def test_frame_n_is_one_picture_however_it_is_reached(
+def test_a_frame_is_the_same_by_iteration_and_by_seeking(
     sample: tuple[Path, int], tmp_path: Path
 ) -> None:
     """Seeks the first frame, the last and twelve others; ``make endurance`` seeks each."""
@@ -174,7 +174,7 @@ def test_every_frame_is_found_by_a_seek(sample: tuple[Path, int]) -> None:
         assert np.array_equal(read_frame(path, int(table.pts[n]), table=table), in_order[n]), n
 
 
-def test_the_small_pictures_are_those_frames(sample: tuple[Path, int]) -> None:
+def test_thumbnails_show_the_requested_frames(sample: tuple[Path, int]) -> None:
     path, count = sample
     table = probe_video(path).frames
     wanted = [0, count // 3, count // 2, count - 1]

@@ -14,7 +14,7 @@ def _threads() -> set[str]:
     return {thread.name for thread in threading.enumerate() if thread.name.startswith("frames")}
 
 
-def test_frames_come_in_order_and_only_a_limited_number_in_advance() -> None:
+def test_frames_are_prefetched_in_order_up_to_a_limit() -> None:
     made: list[int] = []
     room = threading.Semaphore(0)
 
@@ -33,7 +33,7 @@ def test_frames_come_in_order_and_only_a_limited_number_in_advance() -> None:
     assert list(prefetch([])) == []
 
 
-def test_an_error_is_raised_where_its_frame_would_have_come() -> None:
+def test_an_error_is_raised_at_the_position_of_its_frame() -> None:
     def frames() -> Iterator[int]:
         yield 1
         raise OSError("torn")
@@ -45,7 +45,7 @@ def test_an_error_is_raised_where_its_frame_would_have_come() -> None:
     assert not _threads()
 
 
-def test_who_stops_early_closes_the_source_and_leaves_no_thread() -> None:
+def test_stopping_early_closes_the_source_and_its_thread() -> None:
     closed: list[str] = []
 
     def frames() -> Iterator[int]:

@@ -36,7 +36,9 @@ WRAPPING = ClockRules(wrap=2**33, jump=900_000, step=3_600)
         pytest.param([], [], 0, id="no frames"),
     ],
 )
-def test_times_by_hand(stamps: list[int | None], times: list[int], restarts: int) -> None:
+def test_times_equal_hand_worked_values(
+    stamps: list[int | None], times: list[int], restarts: int
+) -> None:
     found, count = presentation_times(stamps, RULES)
     assert (found.tolist(), count) == (times, restarts)
 
@@ -50,7 +52,7 @@ def test_a_clock_that_wraps_continues() -> None:
 
 
 @pytest.mark.parametrize("largest", [2**40, 2**62, 2**63 - 1])
-def test_any_stamps_give_ascending_times(largest: int) -> None:
+def test_any_time_stamps_give_ascending_times(largest: int) -> None:
     rng = np.random.default_rng(3)
     for rules in (RULES, WRAPPING):
         stamps = [
@@ -61,7 +63,7 @@ def test_any_stamps_give_ascending_times(largest: int) -> None:
         assert all(before < after for before, after in pairwise(found.tolist()))
 
 
-def test_the_usual_step_is_the_median_of_steps_forward() -> None:
+def test_the_usual_step_is_the_median_of_positive_steps() -> None:
     assert usual_step([0, 10, 20, None, 30, 0, 10, 200]) == 10
     assert usual_step([5, 5]) == 1
     assert usual_step([]) == 1

@@ -50,7 +50,7 @@ def test_uneven_time_stamps_are_preserved(make_video: MakeVideo, tmp_path: Path)
     assert number_of(read_frame(tmp_path / "out.mp4", int(after.pts[5]))) == 5
 
 
-def test_a_recorders_clock_is_taken_off(make_video: MakeVideo, tmp_path: Path) -> None:
+def test_the_start_time_of_a_recorder_is_subtracted(make_video: MakeVideo, tmp_path: Path) -> None:
     pts = [3_600_000 + 40 * n for n in range(10)]
     path = make_video("a.mkv", "libx264", frames=10, pts=pts, base=Fraction(1, 1_000))
     rendition = transcode_h264(path, tmp_path / "out.mp4")
@@ -143,7 +143,7 @@ def test_a_clip_has_exactly_its_frames_at_their_times(
         assert wrong < 3.0  # of 255: h264 at a quality of 20
 
 
-def test_uneven_time_stamps_of_a_clip_keep_their_distances(
+def test_uneven_time_stamps_of_a_clip_keep_their_intervals(
     make_video: MakeVideo, tmp_path: Path
 ) -> None:
     pts = [7, 11, 12, 90, 95, 180, 181]
@@ -154,7 +154,7 @@ def test_uneven_time_stamps_of_a_clip_keep_their_distances(
 
 
 @pytest.mark.parametrize(("first", "last"), [(-1, 3), (5, 4), (3, 10)])
-def test_a_clip_of_frames_that_are_not_there_is_refused(
+def test_a_clip_of_missing_frames_is_refused(
     make_video: MakeVideo, tmp_path: Path, first: int, last: int
 ) -> None:
     path = make_video("a.mkv", "libx264", frames=10)

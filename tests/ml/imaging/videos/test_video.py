@@ -82,7 +82,7 @@ def test_a_late_span_is_reached_without_decoding_earlier_frames(
         assert len(decoded) < 80
 
 
-def test_iteration_by_steps_between_two_time_stamps(make_video: MakeVideo) -> None:
+def test_iteration_supports_steps_between_two_time_stamps(make_video: MakeVideo) -> None:
     path = make_video("a.mp4", "libx264")
     pts = probe_video(path).frames.pts
     met = [
@@ -137,7 +137,7 @@ def test_a_file_cut_in_half_has_its_decodable_frames_and_a_warning(
     assert number_of(read_frame(path, int(info.frames.pts[last]))) == last
 
 
-def test_a_cut_mp4_without_its_index_is_refused_clearly(make_video: MakeVideo) -> None:
+def test_a_truncated_mp4_without_its_index_is_refused(make_video: MakeVideo) -> None:
     path = make_video("a.mp4", "libx264", frames=200)
     data = path.read_bytes()
     path.write_bytes(data[: len(data) // 2])
@@ -169,14 +169,14 @@ def test_garbage_after_a_video_header_is_refused(tmp_path: Path) -> None:
         ("a.avi", "mpeg4", "yuv420p", False),
     ],
 )
-def test_formats_a_browser_plays(
+def test_browser_playable_formats_are_recognised(
     make_video: MakeVideo, name: str, codec: str, pix_fmt: str, playable: bool
 ) -> None:
     path = make_video(name, codec, frames=5, pix_fmt=pix_fmt)
     assert probe_video(path).browser_playable is playable
 
 
-def test_rotation_is_honoured(make_video: MakeVideo) -> None:
+def test_frames_are_rotated_by_the_display_matrix(make_video: MakeVideo) -> None:
     path = make_video("a.mp4", "libx264", frames=5, rotation_deg=90)
     info = probe_video(path)
     assert (info.width_px, info.height_px) == (64, 192)
@@ -196,7 +196,7 @@ def test_rotation_is_honoured(make_video: MakeVideo) -> None:
         ("a.mp4", "libx264", {"options": {"flags": "+ildct+ilme"}}, 8, True),
     ],
 )
-def test_ten_bits_and_two_fields_lose_no_frame(
+def test_ten_bit_and_interlaced_videos_lose_no_frame(
     make_video: MakeVideo, name: str, codec: str, extra: dict[str, object], bits: int,
     is_interlaced: bool,
 ) -> None:  # fmt: skip
@@ -213,7 +213,7 @@ def test_ten_bits_and_two_fields_lose_no_frame(
         assert number_of(read_frame(one, int(table.pts[31]))) == 31
 
 
-def test_the_poster_is_no_black_lead_in(make_video: MakeVideo) -> None:
+def test_the_poster_skips_a_black_lead_in(make_video: MakeVideo) -> None:
     path = make_video("a.mp4", "libx264", frames=40)
     poster = poster_frame(path, probe_video(path))
     assert poster.std() > 20
@@ -230,14 +230,14 @@ def test_frames_beyond_the_limit_are_refused_by_the_decoder(
         probe_video(path)
 
 
-def test_an_unknown_codec_is_named(make_video: Callable[..., Path]) -> None:
+def test_an_unknown_codec_raises_an_error_with_its_name(make_video: Callable[..., Path]) -> None:
     path = make_video("a.mp4", "libx264", frames=8)
     path.write_bytes(path.read_bytes().replace(b"avc1", b"zzzz"))
     with pytest.raises(CorruptFileError, match="codec"):
         probe_video(path)
 
 
-def test_frames_are_found_where_seeking_fails(
+def test_frames_are_read_if_seeking_fails(
     make_video: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A damaged index refuses every seek; reading from the start still leads to the frame."""
