@@ -29,7 +29,7 @@ def test_an_unreachable_server_raises_an_error():
 class TestMilvus:
     pytestmark = on_server
 
-    def test_a_stopped_filling_resumes(self, opens_milvus, monkeypatch):
+    def test_an_interrupted_fill_resumes(self, opens_milvus, monkeypatch):
         monkeypatch.setattr(stored, "_MAX_REQUEST_ROWS", 8)
         index = opens_milvus()
         index.build([1], VECTORS[:1])
@@ -46,7 +46,7 @@ class TestMilvus:
         assert (index.stats.count, index.stats.version, index.source) == (COUNT, 2, "of then")
         assert index.search(VECTORS[17], 1)[0].tolist() == [IDS[17]]
 
-    def test_missing_vectors_raise_an_error_when_filling_finishes(self, opens_milvus):
+    def test_missing_vectors_raise_an_error_at_the_end_of_a_fill(self, opens_milvus):
         index = opens_milvus()
         filling = index.fill("x")
         filling.put(IDS, VECTORS)
@@ -88,7 +88,7 @@ class TestMilvus:
                 assert excluded is None or not np.isin(found, excluded).any()
                 assert np.isin(found, want).sum() >= 9 and (np.diff(distance) >= 0).all()
 
-    def test_a_server_killed_during_filling_loses_no_confirmed_vectors(self, milvus):
+    def test_a_server_killed_during_a_fill_loses_no_confirmed_vectors(self, milvus):
         vectors = np.random.default_rng(2).standard_normal((100, DIM)).astype(np.float32)
         index = open_milvus(milvus.server, "killed", DIM)
         filling, confirmed = index.fill("all"), threading.Event()
