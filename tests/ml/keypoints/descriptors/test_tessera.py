@@ -68,7 +68,7 @@ def _turned(image: np.ndarray, xy: np.ndarray, angle_deg: float) -> tuple[np.nda
     )
 
 
-def test_it_is_loaded_by_its_name() -> None:
+def test_the_descriptor_is_loaded_by_its_name() -> None:
     assert load_descriptor("tessera").name == "tessera"
 
 
