@@ -46,7 +46,7 @@ def test_a_variable_frame_rate_retains_its_time_stamps(slow_sweep: Sweep, tmp_pa
     assert score_against_truth(result, slow_sweep.truth, size_px=(200, 200)).mean_px < 1.5
 
 
-def test_after_a_change_of_resolution_the_first_resolution_is_used(
+def test_after_a_change_of_resolution_the_first_size_is_kept(
     slow_sweep: Sweep, tmp_path: Path
 ) -> None:
     """In another shape, too: wider and lower."""
@@ -90,7 +90,7 @@ def test_ten_seconds_of_smoke_are_reported_and_both_sides_remain(
     assert sides == ({0, 1} if is_moving else {0})
 
 
-def test_a_cut_in_a_video_gives_two_components_each_with_its_seconds(
+def test_a_cut_in_a_video_gives_two_components_with_their_seconds(
     slow_sweep: Sweep, tmp_path: Path
 ) -> None:
     other = [np.ascontiguousarray(f[::-1, :, ::-1]) for f in slow_sweep.frames[:10]]
@@ -126,7 +126,7 @@ def test_a_static_video_is_one_view_whatever_its_noise(slow_sweep: Sweep, tmp_pa
     assert max(result.width_px, result.height_px) <= 200
 
 
-def test_two_frames_are_a_map_and_two_strangers_are_refused(
+def test_two_overlapping_frames_give_a_mosaic_and_unrelated_ones_an_error(
     slow_sweep: Sweep, tmp_path: Path
 ) -> None:
     near = write_video(tmp_path / "near.mp4", slow_sweep.frames[:2], pts_ms=[0, 40])
@@ -141,7 +141,7 @@ def test_two_frames_are_a_map_and_two_strangers_are_refused(
     assert (tmp_path / "out/mosaic.json").read_bytes() == before
 
 
-def test_a_black_video_is_refused_with_its_seconds(tmp_path: Path) -> None:
+def test_a_black_video_raises_an_error_with_its_seconds(tmp_path: Path) -> None:
     black = [np.zeros((120, 120, 3), np.uint8)] * 20
     video = write_video(tmp_path / "a.mp4", black, pts_ms=range(0, 800, 40))
     with pytest.raises(MosaicError, match=r"too dark: 0:00\.0"):
@@ -166,7 +166,7 @@ def test_stills_of_different_operations_are_not_stitched(
 
 
 @pytest.mark.endurance
-def test_the_sinus_is_refused_or_split_into_parts_that_hold(
+def test_the_sinus_raises_an_error_or_gives_consistent_components(
     tessera_data: Path, tmp_path: Path
 ) -> None:
     folder = tessera_data / "endoscopy/sinus-4584"

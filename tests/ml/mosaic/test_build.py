@@ -58,7 +58,7 @@ def test_the_mosaic_shows_the_scene(built: MosaicResult, sweep: Sweep) -> None:
     assert np.corrcoef(seen[middle].ravel(), sweep.frames[6][middle].ravel())[0, 1] > 0.95
 
 
-def test_the_manifest_reads_back_as_the_result(built: MosaicResult) -> None:
+def test_the_manifest_round_trips_to_the_result(built: MosaicResult) -> None:
     again = read_manifest(built.manifest.parent)
     assert (again.width_px, again.height_px, again.registered_count) == (
         built.width_px,
@@ -174,13 +174,15 @@ def test_a_given_mask_bounds_the_visible_area(sweep: Sweep, tmp_path: Path) -> N
     ],
     ids=["black", "uniform", "none"],
 )
-def test_unsuitable_input_is_refused(frames: list[np.ndarray], text: str, tmp_path: Path) -> None:
+def test_unsuitable_input_raises_an_error(
+    frames: list[np.ndarray], text: str, tmp_path: Path
+) -> None:
     with pytest.raises(MosaicError, match=text):
         build_mosaic(frames, tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_refusal_names_the_reasons_per_frame(tmp_path: Path) -> None:
+def test_the_error_contains_the_reason_of_each_frame(tmp_path: Path) -> None:
     black, flat = np.zeros((64, 64, 3), np.uint8), np.full((64, 64, 3), 90, np.uint8)
     with pytest.raises(NothingRegisteredError) as caught:
         build_mosaic([black, black, flat, flat, flat], tmp_path / "out")
@@ -192,7 +194,7 @@ def test_a_refusal_names_the_reasons_per_frame(tmp_path: Path) -> None:
     assert {f.status for f in caught.value.frames} == {"skipped"}
 
 
-def test_a_mask_among_the_frames_of_a_folder_is_no_frame(sweep: Sweep, tmp_path: Path) -> None:
+def test_a_mask_in_a_folder_of_frames_is_not_a_frame(sweep: Sweep, tmp_path: Path) -> None:
     for name, frame in zip(("001.png", "002.png", "mask.png"), sweep.frames, strict=False):
         cv2.imwrite(str(tmp_path / name), frame)
     source = open_source(tmp_path)

@@ -50,7 +50,7 @@ def test_a_place_is_found_at_its_position_and_others_are_left_out(wall: np.ndarr
     assert len(hits[0].xy_place) <= hits[0].matches
 
 
-def test_the_surest_comes_first_and_ties_by_key(wall: np.ndarray) -> None:
+def test_hits_are_ordered_by_confidence_and_ties_by_key(wall: np.ndarray) -> None:
     place = wall[200:500, 200:500]
     same = np.ascontiguousarray(wall[150:550, 150:550])
     half, _ = seen(wall, 0, 1.0, (230, 0))
@@ -64,7 +64,7 @@ def test_the_surest_comes_first_and_ties_by_key(wall: np.ndarray) -> None:
     assert hits[0].score >= hits[-1].score
 
 
-def test_surroundings_without_the_place_are_no_hit(wall: np.ndarray) -> None:
+def test_surroundings_without_the_place_give_no_hit(wall: np.ndarray) -> None:
     """The right part of the view overlaps the place's surroundings; the outline is outside."""
     place = wall[200:500, 200:500]
     beside = np.ascontiguousarray(wall[150:550, 380:700])
@@ -80,14 +80,14 @@ def test_a_place_without_features_is_not_found(wall: np.ndarray) -> None:
     assert find_place(place, OUTLINE, []) == ()
 
 
-def test_a_mirror_image_is_refused(wall: np.ndarray) -> None:
+def test_a_mirror_image_gives_no_hit(wall: np.ndarray) -> None:
     """No scope shows a wall mirrored."""
     place = wall[200:500, 200:500]
     mirrored = np.ascontiguousarray(wall[150:550, 150:550][:, ::-1])
     assert find_place(place, OUTLINE, [Candidate(1, mirrored)], config=CONFIG) == ()
 
 
-def test_progress_counts_and_may_stop_the_work(wall: np.ndarray) -> None:
+def test_progress_is_reported_and_can_cancel(wall: np.ndarray) -> None:
     place = wall[200:500, 200:500]
     told: list[tuple[int, int, str]] = []
 
@@ -101,7 +101,7 @@ def test_progress_counts_and_may_stop_the_work(wall: np.ndarray) -> None:
     assert told == [(0, 3, "search"), (1, 3, "search")]
 
 
-def test_an_outline_of_two_corners_is_refused(wall: np.ndarray) -> None:
+def test_an_outline_of_two_corners_raises_an_error(wall: np.ndarray) -> None:
     with pytest.raises(BadInputError, match=r"expected \(P, 2\) with P >= 3, got \(2, 2\)"):
         find_place(wall, OUTLINE[:2], [])
 

@@ -22,7 +22,7 @@ def frames(codes: str, *, per_s: float | None = 10.0) -> list[FrameResult]:
     ]
 
 
-def test_seconds_by_reason_the_commonest_first() -> None:
+def test_gaps_are_listed_by_reason_in_order_of_frequency() -> None:
     text = reasons_in_words(frames("ddbbbrrbrb"))
     assert text == (
         "blurred: 0:00.2 to 0:00.4, 0:00.7, 0:00.9 (5 frames);"
@@ -36,7 +36,7 @@ def test_many_runs_are_named_by_their_number_and_ends() -> None:
     )
 
 
-def test_without_a_clock_frames_are_counted() -> None:
+def test_gaps_without_time_stamps_are_counted_in_frames() -> None:
     assert reasons_in_words(frames("rbbr", per_s=None)) == "blurred: frames 1 to 2 (2 frames)"
     assert span_in_words(span_of(frames("d", per_s=None))) == "frame 0"
 

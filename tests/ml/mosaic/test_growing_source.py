@@ -70,7 +70,7 @@ def assert_same(grown: MosaicResult, at_once: MosaicResult, *, within_px: float)
 
 
 @pytest.mark.endurance
-def test_24_frames_and_16_more_are_40_at_once(
+def test_growing_from_24_to_40_frames_equals_building_40(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sweep = simulate_sweep(SweepConfig(frames=40, size_px=200, fault_share=0.05))
@@ -129,7 +129,7 @@ def test_a_build_killed_during_growth_resumes(
     assert_same(grown, at_once, within_px=0.01)
 
 
-def test_another_video_in_the_same_folder_is_built_from_scratch(
+def test_a_different_video_in_the_same_folder_is_built_from_scratch(
     sweep: Sweep, tmp_path: Path
 ) -> None:
     other = [np.ascontiguousarray(frame[::-1]) for frame in sweep.frames]
@@ -141,6 +141,6 @@ def test_another_video_in_the_same_folder_is_built_from_scratch(
     assert [frame.status for frame in shorter.frames] == ["registered"] * 6
 
 
-def test_growing_needs_a_work_dir(tmp_path: Path) -> None:
+def test_growing_without_a_work_dir_raises_an_error(tmp_path: Path) -> None:
     with pytest.raises(BadInputError, match="work_dir"):
         build_mosaic([np.zeros((64, 64, 3), np.uint8)] * 2, tmp_path / "out", grows=True)

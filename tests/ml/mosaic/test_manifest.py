@@ -15,7 +15,7 @@ from ml.mosaic.manifest import read_manifest, to_manifest, write_manifest
 from tests.ml.mosaic.conftest import dropped_frame, mosaic_result, registered_frame
 
 
-def test_the_manifest_reads_back_and_another_format_is_refused(tmp_path: Path) -> None:
+def test_the_manifest_round_trips_and_another_format_raises_an_error(tmp_path: Path) -> None:
     placed = registered_frame(0, 3, covariance=np.eye(3), uncertainty_px=0.5)
     result = mosaic_result(placed, dropped_frame(1, "dark"))
     write_manifest(result, tmp_path)

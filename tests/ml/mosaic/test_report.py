@@ -8,7 +8,7 @@ from ml.mosaic.report import find_gaps
 from tests.ml.mosaic.conftest import dropped_frame, registered_frame
 
 
-def test_gaps_are_named_by_their_seconds_and_commonest_reason() -> None:
+def test_gaps_have_their_seconds_and_most_frequent_reason() -> None:
     frames = [
         registered_frame(0, 0),
         *[dropped_frame(i, "smoke") for i in range(1, 251)],

@@ -58,7 +58,7 @@ def _built(folder: Path, out: Path, work: Path | None) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("phase", ["survey", "register", "align", "blend", "write"])
-def test_killed_in_a_stage_it_ends_with_the_same_bytes(
+def test_a_build_killed_in_a_stage_resumes_to_the_same_bytes(
     phase: str, folder: Path, whole: dict[str, bytes], tmp_path: Path
 ) -> None:
     out, work = tmp_path / "out", tmp_path / "work"
@@ -89,7 +89,7 @@ def test_a_cancelled_build_stores_its_stages_only_in_a_work_dir(
     assert {"survey.npz", "registration.npz", "aligned.npz"} <= names
 
 
-def test_a_folder_of_another_configuration_is_not_taken_up(folder: Path, tmp_path: Path) -> None:
+def test_a_work_dir_of_another_configuration_is_not_resumed(folder: Path, tmp_path: Path) -> None:
     first = build_key(folder, None, MosaicConfig())
     assert first != build_key(folder, None, MosaicConfig(motion_model="affine"))
     Stages(tmp_path, first).save("survey", (1, 2))

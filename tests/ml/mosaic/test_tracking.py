@@ -41,7 +41,7 @@ def _frames(poses: list[ArrayF64]) -> list[ImageU8]:
     ]
 
 
-def test_the_outline_follows_a_known_motion_and_knows_how_well() -> None:
+def test_the_outline_follows_a_known_motion_within_its_stated_error() -> None:
     poses = _poses(12)
     track = track_outline(enumerate(_frames(poses)), SQUARE)
     assert (track.lost, len(track.outlines)) == ("", 12)
@@ -54,7 +54,7 @@ def test_the_outline_follows_a_known_motion_and_knows_how_well() -> None:
     assert all(0 < one.drift_px < 2 for one in track.outlines[1:])
 
 
-def test_it_stops_where_the_scene_changes_and_never_guesses() -> None:
+def test_tracking_stops_at_a_change_of_scene() -> None:
     frames = _frames(_poses(6))
     rng = np.random.default_rng(0)
     other = [rng.integers(0, 255, frames[0].shape, np.uint8) for _ in range(7)]
@@ -63,7 +63,7 @@ def test_it_stops_where_the_scene_changes_and_never_guesses() -> None:
     assert [one.index for one in track.outlines] == list(range(6))
 
 
-def test_a_blurred_frame_is_stepped_over() -> None:
+def test_a_blurred_frame_is_skipped() -> None:
     frames = _frames(_poses(8))
     frames[4] = np.full_like(frames[4], 120)
     track = track_outline(enumerate(frames), SQUARE)
@@ -78,12 +78,12 @@ def test_an_outline_that_leaves_the_picture_is_lost() -> None:
     assert track.outlines[-1].index == 10  # 220 of 190 + 50 px
 
 
-def test_no_frame_after_the_first_is_no_track() -> None:
+def test_a_single_frame_has_only_its_outline() -> None:
     track = track_outline(enumerate(_frames(_poses(1))), SQUARE)
     assert (track.lost, len(track.outlines)) == ("", 1)
 
 
-def test_key_outlines_give_the_others_back_within_the_tolerance() -> None:
+def test_interpolated_key_outlines_stay_within_the_tolerance() -> None:
     xy = [SQUARE + np.array([at**2 / 10, 3 * at]) for at in range(30)]
     track = Track(tuple(TrackedOutline(at, one, 0.1, 30) for at, one in enumerate(xy)), "")
     keys = list(key_outlines(track, 0.75))
@@ -97,7 +97,7 @@ def test_key_outlines_give_the_others_back_within_the_tolerance() -> None:
                 assert abs(between - one.xy[vertex, axis]) <= 0.75
 
 
-def test_the_standard_error_is_that_of_repeated_measurements() -> None:
+def test_the_standard_error_equals_that_of_repeated_measurements() -> None:
     rng = np.random.default_rng(0)
     a = rng.uniform(0, 200, (40, 2))
     at = np.array([[10.0, 10], [300, 100]])

@@ -65,7 +65,7 @@ def _error(placed: dict[int, np.ndarray], truth: dict[int, np.ndarray], anchor: 
 
 
 @pytest.mark.parametrize("model", ["similarity", "affine", "homography"])
-def test_exact_links_give_back_the_truth(model: str) -> None:
+def test_exact_links_recover_the_truth(model: str) -> None:
     truth = _truth(10)
     links = _links(truth, (1, 2), 0.0)
     start = {f: np.eye(3) for f in truth} | {
@@ -111,7 +111,7 @@ def test_skip_links_drift_less_than_only_neighbours() -> None:
     assert _error(joint, truth, 20) < 0.4 * _error(composed, truth, 20)
 
 
-def test_one_wrong_link_does_not_pull() -> None:
+def test_a_wrong_link_has_little_influence() -> None:
     truth = _truth(12)
     links = _links(truth, (1, 2, 3), 0.2)
     wrong = _link(11, 0, {**truth, 0: truth[0] + [[0, 0, 60], [0, 0, 0], [0, 0, 0]]}, 0.2, 1)
@@ -122,13 +122,13 @@ def test_one_wrong_link_does_not_pull() -> None:
     assert np.median(link_residuals(wrong, placed)) > 40
 
 
-def test_paths_go_backwards_and_forwards_from_the_anchor() -> None:
+def test_transforms_are_composed_in_both_directions_from_the_anchor() -> None:
     truth = _truth(6)
     placed = compose_along_paths(_links(truth, (1,), 0.0), 3)
     assert _error(placed, truth, 3) < 1e-6
 
 
-def test_the_largest_connected_set_is_the_main_one() -> None:
+def test_the_largest_connected_set_is_the_main_component() -> None:
     truth = _truth(9)
     links = tuple(link for link in _links(truth, (1,), 0.0) if (link.a, link.b) != (4, 3))
     assert connected_components(links, list(truth)) == [{4, 5, 6, 7, 8}, {0, 1, 2, 3}]

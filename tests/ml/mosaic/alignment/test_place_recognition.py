@@ -7,7 +7,7 @@ import numpy as np
 from ml.mosaic.alignment.place_recognition import similar_pairs
 
 
-def test_look_alikes_far_apart_are_candidates_and_neighbours_are_not() -> None:
+def test_distant_similar_frames_are_candidates_and_neighbours_are_not() -> None:
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(12, 32)).astype(np.float32)
     rows[10] = rows[2] + 0.05 * rows[3]

@@ -41,7 +41,7 @@ def _align(a: np.ndarray, b: np.ndarray, model: str, gain: float = 1.0) -> Direc
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("gain", [1.0, 0.6])
-def test_a_shift_is_found_to_a_tenth_of_a_pixel(model: str, gain: float) -> None:
+def test_a_shift_is_estimated_to_a_tenth_of_a_pixel(model: str, gain: float) -> None:
     found = _align(_pose(6.3, -4.6), _pose(0, 0), model, gain)
     assert found is not None
     assert found.ncc > 0.8
@@ -50,7 +50,7 @@ def test_a_shift_is_found_to_a_tenth_of_a_pixel(model: str, gain: float) -> None
     np.testing.assert_allclose(shift.mean(axis=0), [6.3, -4.6], atol=0.1)
 
 
-def test_a_turn_and_a_tilt_are_found() -> None:
+def test_rotation_and_tilt_are_estimated() -> None:
     a, b = _pose(3, 2, 0.03, 2e-5), _pose(0, 0)
     found = _align(a, b, "homography")
     assert found is not None
@@ -59,7 +59,7 @@ def test_a_turn_and_a_tilt_are_found() -> None:
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_the_motion_back_is_the_motion_there_undone(model: str) -> None:
+def test_swapping_the_views_gives_the_inverse_motion(model: str) -> None:
     a = direct_view(_view(_pose(6.3, -4.6, 0.01), seed=1), MASK)
     b = direct_view(_view(_pose(0, 0), seed=2), MASK)
     generators = motion_generators(model)
@@ -87,7 +87,7 @@ def test_unrelated_views_correlate_little() -> None:
     assert found is None or found.ncc < 0.36
 
 
-def test_views_without_overlap_give_none() -> None:
+def test_views_without_overlap_have_no_alignment() -> None:
     far = np.array([[1, 0, 400.0], [0, 1, 0], [0, 0, 1]])
     view = direct_view(_view(_pose(0, 0)), MASK)
     generators = motion_generators("affine")
@@ -115,7 +115,7 @@ def test_an_edge_constrains_only_the_direction_across_it() -> None:
         assert info[0, 0] > 100 * abs(info[1, 1])
 
 
-def test_the_nearest_motion_of_a_model_by_hand() -> None:
+def test_the_nearest_motion_of_a_model_equals_a_hand_worked_value() -> None:
     matrix = np.array([[1.1, 0.2, 5], [-0.2, 1.1, 7], [1e-4, 0, 1]])
     shape = (101, 101)
     similar = nearest_in_model(matrix, "similarity", shape)

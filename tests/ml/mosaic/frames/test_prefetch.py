@@ -32,7 +32,7 @@ def test_frames_are_prefetched_with_a_gpu_or_if_configured(
     assert prefetched_frames(frames) is frames
 
 
-def test_the_frames_of_a_video_are_the_same(
+def test_prefetching_does_not_change_the_frames_of_a_video(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rng = np.random.default_rng(0)

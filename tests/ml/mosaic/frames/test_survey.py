@@ -68,7 +68,7 @@ def test_the_working_size_follows_the_visible_detail_up_to_a_factor_of_two(
     assert np.allclose(middle, [20 + side_px / 2, 20 + side_px / 2], atol=6)
 
 
-def test_a_view_that_fills_the_frame_and_fibres_keep_the_size(
+def test_full_frame_views_and_fibre_bundles_keep_their_size(
     sweep: Sweep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     moving = [*sweep.frames, *sweep.frames[::-1]]

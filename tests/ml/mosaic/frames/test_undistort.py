@@ -11,7 +11,7 @@ from ml.mosaic.frames.sources import ArraySource
 from ml.mosaic.frames.undistort import UndistortedSource
 
 
-def test_a_straight_line_is_straight_again_after_correction() -> None:
+def test_undistorting_straightens_lines() -> None:
     distortion = (80.0, 80.0, 60.0, 60.0, -0.25, 0.05, 0.0, 0.0)
     straight = np.zeros((121, 121, 3), np.uint8)
     straight[20:24] = 255

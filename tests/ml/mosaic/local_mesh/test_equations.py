@@ -59,9 +59,7 @@ def _written_out(found: list[Cells], meshes: np.ndarray, links: float) -> np.nda
 
 
 @pytest.mark.parametrize("at_once", [10_000, 40])
-def test_a_step_is_that_of_the_problem_written_out(
-    at_once: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_step_equals_the_dense_solution(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local_equations, "BLOCK_CELLS", at_once)
     monkeypatch.setattr(local_equations, "SOLVER_SHARE", 1e-6)
     monkeypatch.setattr(local_equations, "SOLVER_STEPS", 3_000)
@@ -78,7 +76,7 @@ def test_a_step_is_that_of_the_problem_written_out(
     assert np.abs(step - without_affine(step, AFFINE)).max() < 1e-9
 
 
-def test_no_affine_part_is_left_at_the_nodes_of_the_view() -> None:
+def test_the_affine_part_at_the_nodes_of_the_view_is_zero() -> None:
     view = np.zeros((SIZE[1], SIZE[0]), bool)
     view[20:61, 12:49] = (
         True  # from the second node to the fifth, and from the third to the seventh
@@ -98,7 +96,7 @@ def test_no_affine_part_is_left_at_the_nodes_of_the_view() -> None:
     assert kept[0, beyond] == pytest.approx(mesh[0, beyond], abs=1e-9)
 
 
-def test_all_nodes_count_where_the_view_is_about_the_frame() -> None:
+def test_all_nodes_count_if_the_view_nearly_fills_the_frame() -> None:
     ones = np.ones((SIZE[1], SIZE[0]), bool)
     nearly = np.hypot(COLUMNS - 48, (ROWS - 40) * 1.2) < 46
     assert affine_of(nearly) == pytest.approx(affine_of(ones))
@@ -108,7 +106,7 @@ def test_all_nodes_count_where_the_view_is_about_the_frame() -> None:
     assert np.linalg.matrix_rank(np.vstack([wanted, affine_of(ones)])) == 6
 
 
-def test_the_spread_is_that_of_numpy() -> None:
+def test_the_spread_equals_that_of_numpy() -> None:
     rng = np.random.default_rng(1)
     for count in (1, 2, 401, 1400):
         lack = rng.normal(size=(40, 50)).astype(np.float32)

@@ -84,7 +84,7 @@ def _error_px(result: MosaicResult, sources: list[np.ndarray], *, bent: bool) ->
     return float(np.mean(errors))
 
 
-def test_meshes_take_away_most_of_the_parallax(hills: Hills, fitted: MosaicResult) -> None:
+def test_meshes_remove_most_of_the_parallax(hills: Hills, fitted: MosaicResult) -> None:
     plane = _error_px(fitted, hills[1], bent=False)
     assert plane > 1.0
     assert _error_px(fitted, hills[1], bent=True) < 0.75 * plane
@@ -103,7 +103,7 @@ def test_every_map_can_be_inverted(fitted: MosaicResult) -> None:
     assert np.linalg.norm(np.diff(meshes, axis=2), axis=3).max() <= MAX_SLOPE * spacing + 1e-6
 
 
-def test_no_mesh_absorbs_a_homography(fitted: MosaicResult) -> None:
+def test_meshes_contain_no_homography(fitted: MosaicResult) -> None:
     along = np.linspace(-1, 1, 9)
     x, y = (axis.ravel() for axis in np.meshgrid(along, along))
     affine = np.stack([np.ones(81), x, y], axis=1)
@@ -112,7 +112,9 @@ def test_no_mesh_absorbs_a_homography(fitted: MosaicResult) -> None:
         assert np.abs(np.linalg.lstsq(affine, mesh, rcond=None)[0]).max() < 1e-6
 
 
-def test_vertices_outside_the_view_are_excluded_from_that(hills: Hills, tmp_path: Path) -> None:
+def test_vertices_outside_the_view_do_not_affect_the_affine_part(
+    hills: Hills, tmp_path: Path
+) -> None:
     wide = [cv2.copyMakeBorder(frame, 0, 0, 20, SIDE, cv2.BORDER_CONSTANT) for frame in hills[0]]
     mask = np.zeros(wide[0].shape[:2], np.uint8)
     mask[:, 20 : 20 + SIDE] = 255
@@ -130,21 +132,21 @@ def test_the_manifest_contains_the_meshes(fitted: MosaicResult) -> None:
             assert kept.mesh == pytest.approx(own.mesh, abs=1e-3)
 
 
-def test_over_a_plane_the_frames_keep_their_homographies(tmp_path: Path) -> None:
+def test_frames_of_a_plane_have_no_meshes(tmp_path: Path) -> None:
     frames = simulate_sweep(SweepConfig(frames=24, size_px=200, path="loops-slow")).frames
     result = build_mosaic(frames, tmp_path / "m")
     assert result.registered_count >= 12
     assert all(frame.mesh is None for frame in result.frames)
 
 
-def test_pairs_that_judge_are_not_fitted() -> None:
+def test_held_out_pairs_are_not_fitted() -> None:
     pairs = [(i, i + 1) for i in range(40)]
     fitted, held_out = split_pairs(pairs)
     assert sorted(fitted + held_out) == pairs
     assert len(held_out) == 5
 
 
-def test_meshes_that_align_frames_lower_the_differences_of_judging_pairs() -> None:
+def test_aligned_meshes_lower_the_differences_of_held_out_pairs() -> None:
     rng = np.random.default_rng(2)
     texture = cv2.GaussianBlur(rng.normal(size=(60, 80)).astype(np.float32), (0, 0), 2)
     images = np.stack([texture, np.roll(texture, 1, axis=1)])
@@ -158,7 +160,7 @@ def test_meshes_that_align_frames_lower_the_differences_of_judging_pairs() -> No
 
 
 @pytest.mark.parametrize(("settled_px", "rounds"), [(1e9, 2), (0.0, len(local_fit.ROUNDS))])
-def test_rounds_end_where_the_meshes_have_settled(
+def test_fitting_ends_when_the_meshes_converge(
     hills: Hills, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settled_px: float, rounds: int
 ) -> None:
     real, seen = local_fit._round, []
@@ -168,12 +170,12 @@ def test_rounds_end_where_the_meshes_have_settled(
     assert len(seen) == rounds
 
 
-def test_it_can_be_left_out(hills: Hills, tmp_path: Path) -> None:
+def test_meshes_can_be_disabled(hills: Hills, tmp_path: Path) -> None:
     result = build_mosaic(hills[0][:5], tmp_path / "m", config=MosaicConfig(local_fit=False))
     assert all(frame.mesh is None for frame in result.frames)
 
 
-def test_a_frame_that_rides_along_bends_as_its_keyframe_does() -> None:
+def test_a_tracked_frame_has_the_mesh_of_its_keyframe() -> None:
     turn = np.array([[0.98, -0.1, 6], [0.1, 0.98, -3], [0, 0, 1.0]])
     mesh = np.random.default_rng(0).normal(size=(9, 9, 2))
     view = np.ones((80, 100), bool)

@@ -28,14 +28,14 @@ def _cost(meshes: np.ndarray, matrices: np.ndarray) -> float:
     return float(row @ (prior(matrices, SIZE, SIDE) @ row) - separate)
 
 
-def test_an_equal_displacement_of_equal_tissue_has_no_cost() -> None:
+def test_equal_displacements_of_the_same_tissue_have_no_cost() -> None:
     tissue = np.random.default_rng(0).normal(size=(NODES, NODES + 1, 2))
     meshes = np.stack([tissue[:, :NODES], tissue[:, 1:]])
     assert _cost(meshes, _beside(0, STEP)) == pytest.approx(0, abs=1e-3)
     assert _cost(meshes, _beside(0, -STEP)) > 20
 
 
-def test_a_change_may_be_as_large_as_parallax_for_the_way_between() -> None:
+def test_displacements_may_differ_by_the_parallax_of_the_motion() -> None:
     meshes = np.zeros((2, NODES, NODES, 2))
     meshes[1, :, :, 1] = PARALLAX_SHARE * STEP
     shared = NODES * (NODES - 1)
@@ -60,7 +60,7 @@ def test_keyframes_without_overlap_do_not_constrain_each_other() -> None:
     assert _cost(meshes[:1], _beside(0)) == pytest.approx(0, abs=1e-6)
 
 
-def test_nearness_is_measured_by_the_view_not_by_the_frame() -> None:
+def test_distances_are_relative_to_the_view_and_not_to_the_frame() -> None:
     meshes = np.zeros((2, NODES, NODES, 2))
     meshes[1, :, :, 1] = 1.0
     still = _beside(0, 0)

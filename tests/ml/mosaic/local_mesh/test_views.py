@@ -28,7 +28,7 @@ class _Losing(ArraySource):
             yield SourceFrame(frame.index, frame.pts, rgb)
 
 
-def test_missing_keyframes_are_reported_and_not_taken_for_dark(
+def test_missing_keyframes_are_reported_and_not_treated_as_dark(
     slow_sweep: Sweep, tmp_path: Path
 ) -> None:
     source = _Losing(slow_sweep.frames[:6], 1)

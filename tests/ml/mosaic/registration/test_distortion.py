@@ -66,7 +66,7 @@ def test_frames_without_distortion_are_not_changed() -> None:
 
 
 @pytest.mark.endurance
-def test_a_map_with_the_distortion_taken_off_is_nearer_to_the_truth(tmp_path: Path) -> None:
+def test_correcting_distortion_reduces_the_error(tmp_path: Path) -> None:
     frames, truth = distorted_sweep(-0.2, 60)
     errors = []
     for estimates in (False, True):

@@ -34,7 +34,7 @@ def _alignment(strays_px: float, sigma_px: float) -> DirectAlignment:
     ("strays_px", "sigma_px", "rides"),
     [(0.0, 0.01, True), (0.09, 0.01, True), (0.12, 0.01, False), (0.12, 0.2, True)],
 )
-def test_cells_may_stray_by_a_tenth_of_a_px_beyond_their_noise(
+def test_planar_motion_tolerates_a_tenth_of_a_pixel_above_the_noise(
     strays_px: float, sigma_px: float, rides: bool
 ) -> None:
     assert is_planar_motion(_alignment(strays_px, sigma_px)) == rides
@@ -52,7 +52,7 @@ def _view(parallax_px: float) -> DirectView:
 
 
 @pytest.mark.parametrize(("parallax_px", "rides"), [(0.0, True), (0.8, False)])
-def test_a_plane_is_ridden_along_hills_are_not(parallax_px: float, rides: bool) -> None:
+def test_a_plane_is_tracked_and_relief_is_not(parallax_px: float, rides: bool) -> None:
     found = align_views(
         _view(parallax_px),
         _view(-1),

@@ -17,7 +17,7 @@ def _link(a: int, b: int) -> Link:
     return Link(a, b, none, none, np.eye(3), 1, np.zeros(3, np.float32), np.zeros((0, 2, 2)))
 
 
-def test_the_valid_part_ends_before_the_first_frame_judged_otherwise() -> None:
+def test_the_reusable_part_ends_at_the_first_changed_frame() -> None:
     earlier = Registration(
         links=(_link(2, 0), _link(5, 2)),
         keys=(0, 2, 5),

@@ -52,7 +52,7 @@ def test_constant_frames_blend_to_their_value(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir()), "temporary tiles are gone"
 
 
-def test_two_brightnesses_meet_without_a_step(tmp_path: Path) -> None:
+def test_frames_of_different_brightness_blend_without_a_step(tmp_path: Path) -> None:
     frames = [np.full((80, 80, 3), v, np.uint8) for v in (100, 140)]
     row = _blend(frames, tmp_path)[40, 5:-5, 0].astype(int)
     assert row[0] <= 104
@@ -60,7 +60,7 @@ def test_two_brightnesses_meet_without_a_step(tmp_path: Path) -> None:
     assert np.abs(np.diff(row)).max() <= 6
 
 
-def test_tiles_on_disk_give_the_same_pixels(
+def test_blending_on_disk_gives_the_same_pixels(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rng = np.random.default_rng(0)
@@ -84,7 +84,7 @@ def test_working_coordinates_keep_pixel_centres() -> None:
     np.testing.assert_allclose(point, [0.0, 0.0, 1.0])
 
 
-def test_no_frame_placed_leaves_the_canvas_black(tmp_path: Path) -> None:
+def test_a_canvas_without_frames_is_black(tmp_path: Path) -> None:
     out: Any = np.zeros((10, 10, 3), np.uint8)
     empty: Any = SimpleNamespace(transforms={}, width_px=10, height_px=10)
     blend_frames(

@@ -28,7 +28,7 @@ def _frame(tool_at: int | None = None) -> np.ndarray:
     return frame
 
 
-def test_hues_and_their_agreement_by_hand() -> None:
+def test_hues_and_their_agreement_equal_hand_worked_values() -> None:
     # 180 and 70 of 180 + 70 + 50 + 20
     hue = hue_of(np.full((1, 1, 3), TISSUE, np.float32))
     np.testing.assert_allclose(hue[0, 0], [0.5625, 0.21875])
@@ -41,7 +41,7 @@ def test_hues_and_their_agreement_by_hand() -> None:
     np.testing.assert_allclose(agreement(hue, metal), [[MIN_SHARE]])
 
 
-def test_most_frames_decide_and_not_their_mean() -> None:
+def test_the_common_hue_is_that_of_the_majority_and_not_the_mean() -> None:
     frames = [_frame(40), _frame(40), _frame(), _frame(), _frame()]
     feather = np.ones((80, 100), np.float32)
     some = [(i, frame.astype(np.float32)) for i, frame in enumerate(frames)]

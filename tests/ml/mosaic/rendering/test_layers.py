@@ -19,7 +19,7 @@ def _placed(index: int, shift: float, sigma: float) -> PlacedFrame:
     return PlacedFrame(index, index, index * 0.5, matrix, sigma)
 
 
-def test_layers_of_two_overlapping_frames(tmp_path: Path) -> None:
+def test_layers_of_two_overlapping_frames_equal_hand_worked_values(tmp_path: Path) -> None:
     canvas = MosaicCanvas(60, 20, {}, {})
     placed = (_placed(2, 0, 0.4), _placed(6, 20, 0.1))
     layers = write_layers(
