@@ -51,7 +51,7 @@ def test_an_unknown_name_raises_an_error():
         make_graph_encoder("gin", in_dim=5, hidden_dim=8, out_dim=4)
 
 
-def test_the_order_of_vertices_does_not_matter_to_pooling_where_scores_are_saturated():
+def test_pooling_of_saturated_scores_does_not_depend_on_vertex_order():
     torch.manual_seed(0)
     network = make_graph_encoder("topk", in_dim=6, hidden_dim=16, out_dim=8)
     x = torch.randn(40, 6) * 100  # the tanh of most scores is 1
@@ -65,7 +65,7 @@ def test_the_order_of_vertices_does_not_matter_to_pooling_where_scores_are_satur
     assert torch.allclose(found, network(x[order], place[pairs].T, batch), rtol=1e-4)
 
 
-def test_pooling_is_that_of_the_library_where_scores_differ():
+def test_pooling_equals_the_library_for_distinct_scores():
     torch.manual_seed(0)
     pool, x = TopKPooling(8, 0.6), torch.randn(30, 8) * 0.1
     edges, batch = torch.randint(0, 30, (2, 90)), torch.arange(30) // 15
