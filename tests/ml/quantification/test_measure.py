@@ -59,7 +59,7 @@ def test_separate_nuclei_are_counted_and_their_density_is_per_square_millimetre(
     assert found.nuclei_per_mm2 == pytest.approx(50 / 0.02)
 
 
-def test_a_nucleus_has_the_place_and_the_radius_that_were_drawn() -> None:
+def test_nuclei_have_the_drawn_position_and_radius() -> None:
     found = measured(Pixels(section([Nucleus(101.5, 63.5, radius_px=9)], (200, 128))))
     assert found.nuclei is not None
     assert found.nuclei.xy_l0[0] == pytest.approx((101.5, 63.5), abs=0.2)
@@ -67,27 +67,27 @@ def test_a_nucleus_has_the_place_and_the_radius_that_were_drawn() -> None:
 
 
 @pytest.mark.parametrize("radius_px", [6, 8, 11, 14])
-def test_nuclei_that_touch_are_two(radius_px: float) -> None:
+def test_touching_nuclei_are_separated(radius_px: float) -> None:
     pair = [Nucleus(80, 80, radius_px), Nucleus(80 + 2 * radius_px, 80, radius_px)]
     assert measured(Pixels(section(pair, (200, 160)))).nucleus_count == 2
 
 
 @pytest.mark.parametrize("radius_px", [5, 8, 12, 18])
-def test_one_nucleus_is_one_at_every_size(radius_px: float) -> None:
+def test_a_nucleus_of_any_size_is_counted_once(radius_px: float) -> None:
     image = section([Nucleus(80, 80, radius_px)], (160, 160), noise=4)
     assert measured(Pixels(image)).nucleus_count == 1
 
 
 @pytest.mark.parametrize("background", [0.0, 0.08])
 @pytest.mark.parametrize("staining", list(Staining))
-def test_tissue_without_nuclei_has_none(background: float, staining: Staining) -> None:
+def test_tissue_without_nuclei_has_a_count_of_zero(background: float, staining: Staining) -> None:
     image = section([], (300, 300), background=background, noise=3)
     found = measured(Pixels(image), staining=staining)
     assert (found.nucleus_count, found.nuclei_per_mm2) == (0, 0)
     assert found.positive_percent is None and found.h_score is None
 
 
-def test_bins_are_by_the_mean_of_dab_and_the_h_score_is_their_weighted_per_cent() -> None:
+def test_bins_follow_the_mean_dab_and_the_h_score_is_their_weighted_percentage() -> None:
     nuclei = grid_of(10, 4, second=(0.0, 0.3, 0.5, 0.9, 0.0))
     found = measured(Pixels(section(nuclei, (400, 160))))
     assert found.bin_counts == (16, 8, 8, 8)
@@ -112,7 +112,7 @@ def test_thresholds_of_the_lab_decide_positivity() -> None:
 
 @pytest.mark.parametrize("tile_px", [96, 128, 333])
 @pytest.mark.parametrize("source", ["drawn", "photographed"])
-def test_figures_do_not_depend_on_the_tiles(tile_px: int, source: str) -> None:
+def test_measures_do_not_depend_on_the_tiles(tile_px: int, source: str) -> None:
     if source == "drawn":  # nuclei with centres on the borders of tiles of 96 and 128
         image = section(
             [Nucleus(32 * x, 32 * y) for x in range(1, 12) for y in range(1, 12)], (384,) * 2
@@ -175,7 +175,7 @@ def test_tinted_glass_is_not_tissue() -> None:
     assert half.tissue_mm2 == pytest.approx(half.area_mm2 / 2, rel=0.1)
 
 
-def test_a_section_of_haematoxylin_and_eosin_has_nuclei_and_no_positive_ones() -> None:
+def test_a_section_of_haematoxylin_and_eosin_has_no_positive_nuclei() -> None:
     image = section(grid_of(5, 5), (200, 200), staining=Staining.HE)
     found = measured(Pixels(image), staining=Staining.HE)
     assert found.nucleus_count == 25
@@ -183,7 +183,7 @@ def test_a_section_of_haematoxylin_and_eosin_has_nuclei_and_no_positive_ones() -
     assert found.positive_area_percent is None and found.positive_count is None
 
 
-def test_unmixing_gives_back_the_densities_of_hand_worked_colours() -> None:
+def test_unmixing_equals_hand_worked_densities() -> None:
     # DAB alone of density 1: 256 * 10^-(0.268, 0.570, 0.776 at unit length) - 1
     pure = np.array([[[137, 68, 42]]], np.uint8)
     stains = unmixed(channel_densities(pure), Staining.DAB)[0, 0]
@@ -191,7 +191,7 @@ def test_unmixing_gives_back_the_densities_of_hand_worked_colours() -> None:
     assert unmixed(channel_densities(np.full((1, 1, 3), 255, np.uint8)), Staining.HE).max() == 0
 
 
-def test_dab_agrees_with_the_separation_of_scikit_image() -> None:
+def test_dab_agrees_with_scikit_image() -> None:
     image = packaged_image("ihc.png")
     densities = unmixed(channel_densities(image), Staining.DAB)[..., 1].ravel()
     reference = rgb2hed(image)[..., 2].ravel()
@@ -206,7 +206,7 @@ def test_dab_agrees_with_the_separation_of_scikit_image() -> None:
     ],
     ids=["stroma", "gland"],
 )
-def test_nuclei_of_a_photographed_section_are_those_that_the_eye_sees(
+def test_nuclei_of_a_real_section_agree_with_centres_marked_by_hand(
     by_eye: str,
     bounds: tuple[int, int, int, int],
     found_of_them: float,
@@ -227,7 +227,7 @@ def test_nuclei_of_a_photographed_section_are_those_that_the_eye_sees(
     assert len(xy) - hits <= false_of_found * len(xy)
 
 
-def test_a_slide_of_other_pixels_gives_the_same_count(tmp_path: Any) -> None:
+def test_the_count_does_not_depend_on_the_pixel_size(tmp_path: Any) -> None:
     """A pyramid of 0.25 microns is read at 0.5; the sizes of nuclei remain those in microns."""
     nuclei = [Nucleus(2 * n.x, 2 * n.y, radius_px=16) for n in grid_of(8, 6)]
     path = tmp_path / "slide.tif"
@@ -251,22 +251,22 @@ def test_pixels_too_coarse_for_nuclei_give_area_and_means_only() -> None:
 
 
 @pytest.mark.parametrize("mpp", [(None, None), (0.5, None), (0.0, 0.5), (float("nan"), 0.5)])
-def test_an_unknown_pixel_size_is_refused_by_name(mpp: Any) -> None:
+def test_an_unknown_pixel_size_raises_an_error(mpp: Any) -> None:
     with pytest.raises(UnknownPixelSizeError, match="microns per pixel"):
         measured(Pixels(section([], (10, 10))), mpp=mpp)
 
 
-def test_a_region_above_the_bound_is_refused_before_a_pixel_is_read() -> None:
+def test_a_region_above_the_limit_raises_an_error_before_pixels_are_read() -> None:
     with pytest.raises(TooLargeError, match="25 mm²"):
         quantify_region(None, None, size_l0=(20_000, 20_000), mpp=MPP)  # type: ignore[arg-type]
 
 
-def test_a_region_outside_the_image_is_refused() -> None:
+def test_a_region_outside_the_image_raises_an_error() -> None:
     with pytest.raises(EmptyRegionError):
         measured(Pixels(section([], (10, 10))), box(20, 20, 30, 30))
 
 
-def test_progress_counts_tiles_and_may_cancel() -> None:
+def test_progress_counts_tiles_and_can_cancel() -> None:
     calls: list[tuple[int, int]] = []
 
     def progress(done: int, total: int, phase: str) -> None:
@@ -289,6 +289,6 @@ def test_progress_counts_tiles_and_may_cancel() -> None:
         {"min_area_um2": 500.0},
     ],
 )
-def test_thresholds_that_contradict_each_other_are_refused(values: dict[str, float]) -> None:
+def test_contradictory_thresholds_raise_an_error(values: dict[str, float]) -> None:
     with pytest.raises(BadInputError, match="expected"):
         QuantificationConfig(**values)  # type: ignore[arg-type]
