@@ -18,12 +18,12 @@ class Point:
     x: float
 
 
-def test_results_become_plain_json() -> None:
+def test_results_are_converted_to_json() -> None:
     value = {"a": np.float32(0.5), 1: [np.nan, np.int64(3)], "p": Point(2.0), "f": Path("x")}
     assert to_jsonable(value) == {"a": 0.5, "1": [None, 3], "p": {"x": 2.0}, "f": "x"}
 
 
-def test_times_rows_and_points_of_curves_are_no_figures() -> None:
+def test_figures_exclude_times_rows_and_points_of_curves() -> None:
     result = {
         "seconds": {"sift": 2.0},
         "rows": [{"mean_px": 0.5, "cpu_s": 3.0}],

@@ -9,7 +9,7 @@ import pytest
 from ml.reports.tables import markdown_table, number
 
 
-def test_a_table_by_hand() -> None:
+def test_a_table_equals_hand_worked_markdown() -> None:
     assert markdown_table(["name", "px"], [["sift", 1.5], ["orb", None]]) == (
         "| name | px |\n| --- | --- |\n| sift | 1.5000 |\n| orb | - |"
     )
@@ -28,5 +28,5 @@ def test_a_table_by_hand() -> None:
         (-math.inf, "-"),
     ],
 )
-def test_numbers_have_the_digits_that_matter(value: float | None, text: str) -> None:
+def test_numbers_are_rounded_to_significant_digits(value: float | None, text: str) -> None:
     assert number(value) == text
