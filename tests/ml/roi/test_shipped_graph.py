@@ -32,25 +32,25 @@ def graph():
     return load_graph_encoder("graph").image_graph((tissue(), None, 1.0))
 
 
-def test_it_is_loaded_by_name_and_small():
+def test_the_graph_encoder_is_small_and_loaded_by_name():
     encoder, default = load_encoder("graph"), load_encoder("default")
     assert (encoder.name, encoder.kind) == ("roi-graph", default.kind)
     assert encoder.config_hash != default.config_hash
     assert (WEIGHTS_FOLDER / "roi-graph.safetensors").stat().st_size < 30e6
 
 
-def test_its_distances_are_calibrated():
+def test_distances_of_the_graph_encoder_are_calibrated():
     found = calibration_of(load_encoder("graph").config_hash)
     assert found is not None and found.pairs > 1000
 
 
-def test_the_first_part_of_its_vector_is_that_of_the_default(graph):
+def test_the_first_part_of_the_vector_equals_the_default_encoder(graph):
     mean = load_graph_encoder("default").embed_graph(graph)
     found = load_graph_encoder("graph").embed_graph(graph)
     assert np.allclose(found[:VERTEX_DIM], mean, atol=1e-6)
 
 
-def test_it_depends_on_the_arrangement_where_the_mean_does_not(graph):
+def test_the_graph_encoder_depends_on_the_arrangement_and_the_mean_does_not(graph):
     other = rearranged_graph(graph, np.random.default_rng(0), grid=4, edge_px=448.0)
     default, encoder = load_graph_encoder("default"), load_graph_encoder("graph")
     assert np.allclose(default.embed_graph(graph), default.embed_graph(other), atol=1e-6)
@@ -70,7 +70,7 @@ def test_the_same_region_gives_the_same_bits():
     assert hashlib.sha256(first.tobytes()).digest() == hashlib.sha256(second.tobytes()).digest()
 
 
-def test_the_parts_of_patches_add_up_to_the_vector(graph):
+def test_contributions_of_patches_sum_to_the_vector(graph):
     encoder = load_graph_encoder("graph")
     with torch.inference_mode():
         parts = encoder.network.parts(torch.from_numpy(graph.x), torch.from_numpy(graph.edge_index))

@@ -43,7 +43,7 @@ def patches(tissue):
     return [tissue(64, 64, seed=seed) for seed in range(5)]
 
 
-def test_it_implements_the_protocol_and_ignores_stains(encoder, patches):
+def test_a_published_encoder_implements_the_protocol_and_ignores_stains(encoder, patches):
     assert isinstance(encoder, PatchEncoder) and encoder.batch == 1
     found = encoder.encode(patches, published_stains(patches[0]))
     assert found.shape == (5, encoder.dim) == (5, 64) and found.dtype == np.float32

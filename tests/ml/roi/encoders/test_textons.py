@@ -28,7 +28,7 @@ def encoder(tissue):
     return TextonEncoder(fit_bank(jets, SMALL, fit=TextonFitConfig(rounds=4), seed=0), SMALL)
 
 
-def test_it_implements_the_protocol_with_unit_vectors(encoder, tissue):
+def test_a_texton_encoder_implements_the_protocol_with_unit_vectors(encoder, tissue):
     patches = [tissue(224, 224, seed=seed) for seed in (1, 2)]
     found = encoder.encode(patches, published_stains(patches[0]))
     assert isinstance(encoder, PatchEncoder)
@@ -61,7 +61,7 @@ def test_another_file_raises_an_error(tmp_path):
         load_textons(tmp_path / "words.safetensors")
 
 
-def test_the_registry_supports_it_with_a_dictionary(encoder):
+def test_the_registry_loads_textons_with_a_dictionary(encoder):
     assert make_patch_encoder("local-textons-1", textons=encoder) is encoder
     with pytest.raises(WeightsError, match="local-textons-1"):
         make_patch_encoder("local-textons-1")

@@ -47,7 +47,7 @@ def test_more_nuclei_raise_the_count_feature(tissue):
     assert many > few + 0.3
 
 
-def test_blank_background_is_no_tissue(tissue):
+def test_blank_background_has_no_tissue(tissue):
     assert tissue_share(np.full((224, 224, 3), 244, np.uint8)) == 0
     assert tissue_share(tissue(224, 224)) > 0.9
 
