@@ -152,7 +152,7 @@ def test_invalid_input_raises_an_error_that_names_it() -> None:
         propose_outline(image, (200.0, 150.0), config=OutlineConfig(signal="heat"))
 
 
-def test_the_closed_path_of_minimum_cost_is_found() -> None:
+def test_the_closed_path_has_minimum_cost() -> None:
     cost = np.ones((1, 16, 20), np.float32)
     planted = np.array([9, 10, 11, 12, 12, 11, 10, 9, 8, 7, 6, 5, 5, 6, 7, 8])
     cost[0, np.arange(16), planted] = -1
