@@ -23,13 +23,13 @@ def test_a_run_resumes_from_its_checkpoint(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["checkpoint.pt"]
 
 
-def test_the_state_of_another_run_is_refused(tmp_path):
+def test_the_state_of_another_run_raises_an_error(tmp_path):
     write_checkpoint(tmp_path / "checkpoint.pt", Run(), {})
     with pytest.raises(BadInputError, match="configuration"):
         read_checkpoint(tmp_path / "checkpoint.pt", Run(steps=4))
 
 
-def test_the_state_of_an_earlier_release_is_refused(tmp_path):
+def test_the_state_of_an_earlier_release_raises_an_error(tmp_path):
     @dataclass(frozen=True)
     class More(Run):
         held_out: tuple[str, ...] = ()

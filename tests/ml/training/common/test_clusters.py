@@ -16,7 +16,7 @@ def points():
     return (CENTRES[:, None] + 0.3 * torch.randn(4, 50, 2, generator=generator)).reshape(-1, 2)
 
 
-def test_clusters_are_found_where_they_are(points):
+def test_cluster_centres_are_recovered(points):
     found = k_means(points, 4, 10, seed=0)
     away = torch.cdist(CENTRES, found)
     assert sorted(away.argmin(dim=1).tolist()) == [0, 1, 2, 3]
@@ -35,11 +35,11 @@ def test_the_same_seed_gives_the_same_centres(points):
     assert not torch.equal(k_means(points, 7, 3, seed=1), k_means(points, 7, 3, seed=2))
 
 
-def test_without_rounds_the_centres_are_points(points):
+def test_centres_without_iterations_are_points(points):
     found = k_means(points, 5, 0, seed=0)
     assert torch.cdist(found, points).min(dim=1).values.max() == 0
 
 
-def test_a_centre_that_loses_its_points_stays():
+def test_an_empty_cluster_keeps_its_centre():
     same = torch.ones(6, 3)
     assert torch.equal(k_means(same, 2, 4, seed=0), torch.ones(2, 3))

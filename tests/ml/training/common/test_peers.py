@@ -80,7 +80,7 @@ def points(number):
     return x, (x @ torch.tensor([[2.0], [-1.0]]) + 0.5)
 
 
-def test_a_single_process_takes_every_draw():
+def test_a_single_process_uses_every_draw():
     alone = peers()
     assert alone == Peers() and [alone.draw_number(step) for step in range(4)] == [0, 1, 2, 3]
     assert (alone.minimum(7), alone.mean(0.25), alone.first_decides(value=True)) == (7, 0.25, True)
@@ -91,7 +91,7 @@ def test_a_single_process_takes_every_draw():
         assert here is alone
 
 
-def test_variables_that_are_no_numbers_are_named(monkeypatch):
+def test_environment_variables_that_are_no_numbers_raise_an_error(monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "two")
     with pytest.raises(BadInputError, match="WORLD_SIZE"), joined():
         pass
@@ -99,7 +99,7 @@ def test_variables_that_are_no_numbers_are_named(monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.endurance
-def test_two_processes_take_the_steps_of_one_with_both_their_examples(tmp_path):
+def test_two_processes_take_the_steps_of_a_single_process_with_all_examples(tmp_path):
     script = tmp_path / "train.py"
     script.write_text(SCRIPT)
     out = tmp_path / "out"

@@ -120,7 +120,7 @@ def test_a_longer_run_resumes_and_a_finished_one_takes_no_step(tmp_path: Path) -
     assert longer.losses[:6] == first.losses and len(longer.losses) == 8
 
 
-def test_another_configuration_and_other_starting_weights_are_refused(tmp_path: Path) -> None:
+def test_another_configuration_and_other_starting_weights_raise_an_error(tmp_path: Path) -> None:
     _trained(TrainingRun(LineConfig(), tmp_path))
     with pytest.raises(BadInputError, match="configuration"):
         _trained(TrainingRun(LineConfig(rate=0.2), tmp_path))
@@ -129,7 +129,7 @@ def test_another_configuration_and_other_starting_weights_are_refused(tmp_path: 
         _trained(TrainingRun(LineConfig(), tmp_path, start=tmp_path / "start"))
 
 
-def test_networks_are_seeded_and_learn_on_one_thread(tmp_path: Path) -> None:
+def test_networks_are_seeded_and_trained_on_one_thread(tmp_path: Path) -> None:
     before = torch.get_num_threads()
     weights = []
     for name in ("a", "b"):
@@ -159,7 +159,7 @@ def test_the_summary_has_the_configuration_and_the_log_every_number(tmp_path: Pa
 
 
 @pytest.mark.parametrize("has_card", [True, False])
-def test_the_arguments_make_the_run(tmp_path: Path, has_card: bool) -> None:
+def test_command_line_arguments_configure_the_run(tmp_path: Path, has_card: bool) -> None:
     parser = argparse.ArgumentParser()
     add_run_arguments(parser, has_card=has_card)
     words = ["--data", "d", "--out", str(tmp_path / "new" / "out")]
@@ -195,7 +195,7 @@ def test_a_run_ends_after_its_hours_and_the_same_call_resumes(tmp_path: Path) ->
     assert rest.losses == straight.losses and not rest.summary()["stopped_early"]
 
 
-def test_the_length_is_the_widest_that_a_configuration_counts_by() -> None:
+def test_the_length_sets_the_largest_unit_of_a_configuration() -> None:
     @dataclass(frozen=True)
     class Both(LongConfig):
         epochs: int = 2

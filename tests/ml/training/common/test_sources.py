@@ -19,7 +19,7 @@ def test_folders_are_expanded_in_name_order_among_files(data):
     assert names == ["a.jpg", "b.PNG", "one.svs"]
 
 
-def test_missing_sources_are_named_and_no_source_is_refused(data):
+def test_missing_sources_are_named_and_no_source_raises_an_error(data):
     with pytest.raises(BadInputError, match=r"'two\.svs'"):
         source_files(("one.svs", "two.svs"), data)
     with pytest.raises(BadInputError, match="no source"):

@@ -25,7 +25,7 @@ HISTORY = {
 }
 
 
-def test_the_share_of_easy_triplets_is_that_of_the_first_and_the_last_epoch():
+def test_the_card_has_the_share_of_easy_triplets_of_the_first_and_last_epoch():
     text = training_text(SUMMARY, HISTORY, {})
     assert "20 epochs, loss 1.5 (first tenth) to 0.75 (last tenth)" in text
     assert "Share of easy triplets: 0.500 in the first epoch, 0.900 in the last." in text
@@ -48,7 +48,7 @@ def test_scores_are_in_one_table_with_the_baseline_below():
     assert rows == [f"| triplet | {figures} |", f"| sift | {figures} |"]
 
 
-def test_figures_go_between_the_markers_and_a_card_without_them_is_refused(tmp_path):
+def test_figures_are_written_between_the_markers_and_missing_markers_raise_an_error(tmp_path):
     card = tmp_path / "card.md"
     card.write_text("before\n<!-- figures: training -->\nold\n<!-- end figures -->\nafter\n")
     written = write_training(card, SUMMARY, HISTORY, [])

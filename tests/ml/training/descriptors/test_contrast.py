@@ -76,7 +76,7 @@ def trained(config, data, *, out, **more):
 
 
 @pytest.mark.parametrize("config", [TINY, GRAPH, BANK], ids=["cnn", "graph", "graph over a bank"])
-def test_interrupted_and_resumed_the_weights_are_the_same(config, data, tmp_path):
+def test_an_interrupted_run_resumes_to_the_same_weights(config, data, tmp_path):
     def stop(done, total, phase):
         if phase.startswith("training") and done == 3:
             raise CancelledError("stop")
@@ -93,7 +93,7 @@ def test_interrupted_and_resumed_the_weights_are_the_same(config, data, tmp_path
     assert any(key.startswith("graph.") for key in expected) == config.has_graph
 
 
-def test_the_graph_starts_from_the_cnn_and_may_leave_it_as_it_is(data, tmp_path):
+def test_the_graph_starts_from_the_cnn_and_can_freeze_it(data, tmp_path):
     trained(TINY, data, out=tmp_path / "cnn")
     start = tmp_path / "cnn" / "cnn.safetensors"
     frozen = dataclasses.replace(GRAPH, train_cnn=False)
@@ -138,13 +138,13 @@ def test_training_lowers_the_loss(data, tmp_path):
     assert result["loss_last"] < result["loss_first"]
 
 
-def test_a_checkpoint_of_another_configuration_is_refused(data, tmp_path):
+def test_a_checkpoint_of_another_configuration_raises_an_error(data, tmp_path):
     trained(TINY, data, out=tmp_path)
     with pytest.raises(BadInputError, match="configuration"):
         trained(dataclasses.replace(TINY, temperature=0.1), data, out=tmp_path)
 
 
-def test_the_default_runs_are_those_of_the_paper():
+def test_the_default_runs_equal_those_of_the_paper():
     config = ContrastConfig()
     assert (config.temperature, config.neighbours, config.learning_rate) == (0.08, 10, 5e-4)
     assert not config.has_graph
@@ -154,7 +154,7 @@ def test_the_default_runs_are_those_of_the_paper():
     assert joint_config().train_cnn and joint_config().graph.attention == "cosine"
 
 
-def test_the_scale_of_attention_by_cosines_is_learned(data, tmp_path):
+def test_the_scale_of_cosine_attention_is_learned(data, tmp_path):
     graph = KeypointGnnConfig(dim=6, position_hidden=(4,), hidden=5, attention="cosine", nearest=4)
     trained(dataclasses.replace(GRAPH, graph=graph), data, out=tmp_path)
     made = descriptor_from_file(tmp_path / "graph.safetensors").graph
@@ -163,14 +163,14 @@ def test_the_scale_of_attention_by_cosines_is_learned(data, tmp_path):
     assert first != pytest.approx(last, abs=1e-6)
 
 
-def test_a_mini_batch_is_a_node_and_those_next_to_it():
+def test_a_mini_batch_contains_a_node_and_its_nearest_neighbours():
     xy = np.array([[0, 0], [1, 0], [2.5, 0], [9, 0]], np.float32)
     rng = np.random.default_rng(0)
     assert neighbour_batches(rng, xy, 2).tolist() == [[0, 1], [1, 0], [2, 1], [3, 2]]
     assert neighbour_batches(rng, xy, 10).shape == (4, 4)
 
 
-def test_far_neighbours_are_drawn_among_all_others_and_none_twice():
+def test_distant_neighbours_are_drawn_from_all_others_without_duplicates():
     xy = np.stack([np.arange(12.0) ** 1.5, np.zeros(12)], axis=1).astype(np.float32)
     drawn = set()
     for seed in range(60):

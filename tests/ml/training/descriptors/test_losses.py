@@ -31,7 +31,7 @@ def test_a_triplet_costs_near_minus_far_plus_half_of_near():
 
 
 @pytest.mark.parametrize("hinge", [False, True])
-def test_the_triplet_loss_is_equations_1_and_2_one_triplet_at_a_time(hinge):
+def test_the_triplet_loss_equals_equations_1_and_2_summed_over_triplets(hinge):
     a, p, n = torch.randn(3, 7, 5)
     total = 0.0
     for i in range(7):
@@ -42,7 +42,7 @@ def test_the_triplet_loss_is_equations_1_and_2_one_triplet_at_a_time(hinge):
     assert float(adaptive_triplet(a, p, n, hinge=hinge)) == pytest.approx(total, rel=1e-4)
 
 
-def test_the_least_margin_counts_where_half_the_distance_is_less():
+def test_the_minimum_margin_replaces_a_smaller_half_distance():
     a, n = rows((1.0, 0.0), (1.0, 0.0)), rows((0.0, 1.0), (-1.0, 0.0))
     assert float(adaptive_triplet(a, a, n, hinge=True)) == 0
     # near is 0, far 2 and 4: of a margin of 3 the first lacks 1
@@ -50,7 +50,7 @@ def test_the_least_margin_counts_where_half_the_distance_is_less():
     assert float(adaptive_triplet(a, n, a, least_margin=1.5)) == pytest.approx(2 + 1.5 + 4 + 2)
 
 
-def test_the_hardest_negative_is_the_nearest_of_all_others_one_by_one():
+def test_the_hardest_negative_equals_a_slow_search():
     a, p = torch.nn.functional.normalize(torch.randn(2, 6, 4), dim=2)
     first, second, negative = hardest_triplets(a, p)
     turned = 0
@@ -69,12 +69,12 @@ def test_the_hardest_negative_is_the_nearest_of_all_others_one_by_one():
     assert 0 < turned < 6
 
 
-def test_one_triplet_has_no_negative():
+def test_a_single_triplet_has_no_negative():
     with pytest.raises(ShapeError, match="N >= 2"):
         hardest_triplets(torch.ones(1, 3), torch.ones(1, 3))
 
 
-def test_unit_features_bound_the_loss_at_minus_four_a_triplet():
+def test_the_loss_of_unit_features_is_at_least_minus_four_per_triplet():
     a = rows((1.0, 0.0), (0.0, 1.0))
     assert float(adaptive_triplet(a, a, -a)) == pytest.approx(-8)
 
@@ -88,7 +88,7 @@ def test_shares_count_easy_semi_hard_and_hard():
     assert shares.semi_hard == pytest.approx(0.5)
 
 
-def test_contrast_of_two_orthogonal_nodes_is_the_one_worked_by_hand():
+def test_contrast_of_two_orthogonal_nodes_equals_a_hand_worked_value():
     nodes = torch.eye(2)
     # positive 1 / tau above; below, one intra-view and one inter-view node, cosine 0 each
     assert float(cross_view(nodes, nodes, temperature=0.5)) == pytest.approx(math.log(2) - 2)
@@ -110,7 +110,7 @@ def slow_cross_view(first: torch.Tensor, second: torch.Tensor, tau: float) -> fl
     return sum(one(first, second, i) + one(second, first, i) for i in range(n)) / (2 * n)
 
 
-def test_contrast_is_equations_5_and_6_node_by_node():
+def test_contrast_equals_equations_5_and_6_summed_over_nodes():
     first, second = torch.randn(2, 4, 6, 5)
     expected = sum(slow_cross_view(a, b, 0.2) for a, b in zip(first, second, strict=True)) / 4
     assert float(cross_view(first, second, temperature=0.2)) == pytest.approx(expected, rel=1e-4)
@@ -118,7 +118,7 @@ def test_contrast_is_equations_5_and_6_node_by_node():
     assert float(cross_view(first[0], second[0], temperature=0.08)) == pytest.approx(one, rel=1e-4)
 
 
-def test_contrast_does_not_depend_on_which_view_is_first_nor_on_lengths():
+def test_contrast_does_not_depend_on_the_order_of_views_or_vector_length():
     first, second = torch.randn(2, 6, 5)
     loss = cross_view(first, second, temperature=0.1)
     assert torch.allclose(cross_view(second, first, temperature=0.1), loss, atol=1e-5)
@@ -132,7 +132,7 @@ def test_the_gradient_of_the_contrast_is_finite():
     assert first.grad.isfinite().all()
 
 
-def test_mismatched_views_are_refused():
+def test_mismatched_views_raise_an_error():
     with pytest.raises(ShapeError, match=r"got \(3, 2\), \(2, 2\)"):
         cross_view(torch.zeros(3, 2), torch.zeros(2, 2), temperature=0.1)
     with pytest.raises(ShapeError, match="n >= 2"):

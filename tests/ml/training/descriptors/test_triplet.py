@@ -63,7 +63,7 @@ def stills(data) -> tuple[list[KeypointStill], list[KeypointStill]]:
     return read_stills(data, TINY.stills, progress=no_progress)
 
 
-def test_interrupted_and_resumed_the_weights_are_the_same(stills, tmp_path):
+def test_an_interrupted_run_resumes_to_the_same_weights(stills, tmp_path):
     def stop(done, total, phase):
         if done == 3:
             raise CancelledError("stop")
@@ -111,14 +111,14 @@ def test_training_lowers_the_loss(stills, tmp_path):
     assert np.mean(log["loss"][-5:]) < 0.7 * np.mean(log["loss"][:3])
 
 
-def test_the_margin_is_the_papers_after_the_easy_share_has_settled(stills):
+def test_the_margin_switches_to_the_papers_after_the_easy_share_converges(stills):
     learner = TripletLearner(dataclasses.replace(TINY, settled=0.5), stills[0], ())
     assert learner._least_margin({}) == TINY.least_margin
     assert learner._least_margin({"mined_easy": [0.2, 0.49]}) == TINY.least_margin
     assert learner._least_margin({"mined_easy": [0.2, 0.5, 0.3]}) == 0
 
 
-def test_a_checkpoint_of_another_configuration_is_refused(stills, tmp_path):
+def test_a_checkpoint_of_another_configuration_raises_an_error(stills, tmp_path):
     train_triplet(TrainingRun(dataclasses.replace(TINY, epochs=1), tmp_path), *stills)
     with pytest.raises(BadInputError, match="configuration"):
         train_triplet(TrainingRun(dataclasses.replace(TINY, epochs=1, seed=4), tmp_path), *stills)
@@ -154,7 +154,7 @@ def test_a_schedule_that_ends_early_reports_its_length(data, tmp_path):
         assert f"<!-- figures: schedule -->\n{table}\n<!-- end" in page.read_text()
 
 
-def test_starting_weights_of_other_sizes_are_refused(stills, tmp_path):
+def test_starting_weights_of_other_sizes_raise_an_error(stills, tmp_path):
     train_triplet(TrainingRun(dataclasses.replace(TINY, epochs=0), tmp_path), *stills)
     other = dataclasses.replace(TINY, network=dataclasses.replace(TINY.network, dim=4))
     with pytest.raises(WeightsError, match="TripletCnnConfig"):
@@ -193,7 +193,7 @@ def test_a_positive_has_the_key_point_in_its_middle():
         assert middle == pytest.approx([15.5, 15.5], abs=0.25)
 
 
-def test_a_negative_is_of_another_triplet_and_all_others_come_up():
+def test_a_negative_is_drawn_from_all_other_triplets():
     seen = set()
     for seed in range(200):
         rows = random_negatives(np.random.default_rng(seed), 4)
@@ -202,7 +202,7 @@ def test_a_negative_is_of_another_triplet_and_all_others_come_up():
     assert len(seen) == 4 * 6
 
 
-def test_batches_hold_every_row_once_grouped_by_still():
+def test_batches_contain_every_row_once_grouped_by_still():
     still = np.array([2, 0, 0, 2, 0, 0, 2, 2, 1, 1])
     seen = set()
     for seed in range(20):
@@ -227,7 +227,7 @@ def test_each_switch_changes_the_weights(stills, tmp_path, switch):
     assert not np.array_equal(*found)
 
 
-def test_too_few_key_points_are_refused():
+def test_too_few_key_points_raise_an_error():
     one = KeypointStill(
         "a", np.zeros((40, 40), np.uint8), np.zeros((40, 40), np.uint8), points(np.ones((1, 2)))
     )

@@ -36,7 +36,7 @@ def points(xy: np.ndarray) -> Keypoints:
     )
 
 
-def test_neighbours_are_counted_by_hand():
+def test_neighbour_counts_equal_hand_worked_values():
     rows = np.array([[0.1, 1], [0.2, 1], [0.3, 0], [0.6, 0]])  # distance, right
     found = _scores(rows, threshold=0.5)
     assert found["precision"] == 0.5
@@ -44,7 +44,7 @@ def test_neighbours_are_counted_by_hand():
     assert found["nnt_score"] == 0.5
 
 
-def test_the_threshold_is_that_of_the_best_f1():
+def test_the_threshold_maximises_f1():
     distance = np.array([0.3, 0.1, 0.2, 0.4])
     # kept 1, 2, 3, 4 in order of distance: F1 2/5, 4/6, 4/7, 4/8
     found = best_threshold(distance, np.array([False, True, True, False]))

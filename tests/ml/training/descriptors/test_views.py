@@ -71,13 +71,13 @@ def test_the_same_generator_gives_the_same_view(still):
     assert np.array_equal(views[0].equalised, views[1].equalised)
 
 
-def test_selected_points_are_apart_and_the_first_ones():
+def test_selected_points_are_the_first_that_are_far_enough_apart():
     xy = np.array([[0, 0], [3, 0], [6, 0], [6, 4]], np.float32)
     assert spaced(xy, apart_px=5.0).tolist() == [0, 2]
     assert len(spaced(xy, apart_px=0.0)) == 4
 
 
-def test_key_points_keep_off_the_burnt_in_text():
+def test_key_points_are_outside_burnt_in_text():
     image = np.dstack([texture(3)] * 3)
     made = make_still("a", image, long_side_px=200, config=StillsConfig())
     assert made is not None
@@ -100,7 +100,7 @@ def test_a_still_is_cropped_to_the_visible_circle():
     assert 120 <= made.grey.shape[1] < 150
 
 
-def test_a_motion_kernel_is_a_line_of_sum_one():
+def test_a_motion_kernel_is_a_line_that_sums_to_one():
     for seed in range(20):
         kernel = random_motion_kernel(np.random.default_rng(seed), 15)
         assert kernel.sum() == pytest.approx(1, abs=1e-5)
@@ -119,6 +119,6 @@ def test_operations_are_held_out_by_name(tmp_path):
     assert [s.name for s in held_out] == ["00002-1.png"]
 
 
-def test_a_folder_without_images_is_refused(tmp_path):
+def test_a_folder_without_images_raises_an_error(tmp_path):
     with pytest.raises(BadInputError, match="stills"):
         read_stills(tmp_path, StillsConfig(folder="stills"), progress=no_progress)

@@ -112,7 +112,7 @@ def test_whitened_directions_have_one_variance():
     assert torch.allclose(gram, torch.eye(3), atol=1e-5)
 
 
-def test_too_few_regions_are_refused(data, tmp_path):
+def test_too_few_regions_raise_an_error(data, tmp_path):
     few = dataclasses.replace(TINY, regions=6)
     with pytest.raises(BadInputError, match=r"regions: .*6 .*got 6"):
         train_endoscopy(TrainingRun(few, tmp_path), data=data)

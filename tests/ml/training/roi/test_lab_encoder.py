@@ -38,7 +38,7 @@ def data(tmp_path_factory, tissue):
     return folder
 
 
-def test_an_encoder_learns_on_and_a_killed_one_ends_as_if_it_was_not(data, tmp_path):
+def test_a_killed_training_resumes_to_the_result_of_an_uninterrupted_one(data, tmp_path):
     base = load_encoder("default")
     plain = train_lab_encoder(base, data, tmp_path / "plain", steps=5, patches=TINY)
     assert len(plain.losses) == len(plain.held_out) == 5
@@ -70,7 +70,7 @@ def test_an_encoder_learns_on_and_a_killed_one_ends_as_if_it_was_not(data, tmp_p
     assert 0 < moved < 2  # unit vectors: another encoder, and one at all
 
 
-def test_the_hours_end_it_with_weights(data, tmp_path):
+def test_training_ends_after_its_hours_with_weights(data, tmp_path):
     base = load_encoder("default")
     found = train_lab_encoder(base, data, tmp_path, steps=9, hours=1e-9, patches=TINY)
     assert found.stopped_early and len(found.losses) == 1
@@ -90,13 +90,13 @@ def test_a_loss_that_is_not_finite_fails(data, tmp_path):
         train_lab_encoder(load_encoder("default"), data, tmp_path, steps=3, patches=wild)
 
 
-def test_unusable_training_sets_are_refused(tmp_path):
+def test_unusable_training_sets_raise_an_error(tmp_path):
     for name, words in (("default", "slide or still"), ("endoscopy", "video or mosaic")):
         with pytest.raises(BadInputError, match=words):
             train_lab_encoder(load_encoder(name), tmp_path, tmp_path / name, steps=1)
 
 
-def test_excess_pictures_are_left_out_evenly_per_patient(data):
+def test_excess_images_are_dropped_evenly_per_patient(data):
     rows = [(f"histology/p{n}-r1.png", f"p{n % 2}", 0.5) for n in range(4)]
     one = 520 * 520 * 5
     assert within_memory(rows, data, 4 * one) == tuple(rows)

@@ -45,7 +45,7 @@ def test_a_metric_is_written_with_its_figures(tmp_path):
         json.dumps({"regions": [*regions()[:3], {"patient": "p", "label": "a", "vector": [1.0]}]}),
     ],
 )
-def test_another_file_is_refused_with_one_line(tmp_path, capsys, text):
+def test_an_unsupported_file_fails_with_one_line(tmp_path, capsys, text):
     (tmp_path / "x.json").write_text(text)
     out = tmp_path / "metric.npz"
     assert main(["train", "metric", str(tmp_path / "x.json"), "--out", str(out)]) == 2

@@ -31,7 +31,7 @@ def slow_nt_xent(first, second, temperature):
 
 
 @pytest.mark.parametrize("temperature", [0.07, 0.5, 1.0])
-def test_it_equals_the_slow_version(temperature):
+def test_the_loss_equals_a_slow_version(temperature):
     generator = torch.Generator().manual_seed(0)
     first, second = (torch.randn(6, 5, generator=generator, dtype=torch.float64) for _ in range(2))
     found = nt_xent(first, second, temperature=temperature)
@@ -44,13 +44,13 @@ def test_views_that_agree_cost_less_than_views_that_do_not():
     assert good < 0.01 < 5 < bad
 
 
-def test_length_does_not_matter():
+def test_the_loss_does_not_depend_on_vector_length():
     first, second = torch.randn(4, 3), torch.randn(4, 3)
     longer = nt_xent(first * 7, second * 0.3, temperature=0.5)
     assert torch.allclose(nt_xent(first, second, temperature=0.5), longer)
 
 
-def test_a_single_example_is_refused():
+def test_a_single_example_raises_an_error():
     with pytest.raises(ShapeError, match="M >= 2"):
         nt_xent(torch.randn(1, 3), torch.randn(1, 3), temperature=0.5)
 
@@ -88,7 +88,7 @@ def test_labels_of_only_one_domain_have_zero_loss():
     assert float(loss) == 0 and torch.equal(z.grad, torch.zeros_like(z))
 
 
-def test_labels_of_another_number_are_refused():
+def test_labels_of_another_number_raise_an_error():
     with pytest.raises(ShapeError, match="domains"):
         label_contrast(torch.ones(3, 2), torch.zeros(2), torch.zeros(3), temperature=1)
 

@@ -30,7 +30,7 @@ def tiles(tmp_path):
     return [*out, Tile(blank, "p2", "")]
 
 
-def test_a_dictionary_is_learned_written_and_the_same_every_time(tiles, tmp_path):
+def test_a_dictionary_is_written_and_deterministic(tiles, tmp_path):
     fit = TextonFitConfig(points=40, rounds=3)
     first, again = (
         fit_textons(tiles, config=SMALL, fit=fit, out=tmp_path / name)
@@ -58,7 +58,7 @@ def test_progress_is_reported(tiles):
     assert seen[-1] == (5, 5, "textons: measuring")
 
 
-def test_tiles_without_tissue_are_refused(tiles):
+def test_tiles_without_tissue_raise_an_error(tiles):
     with pytest.raises(BadInputError, match="in 1 tile"):
         fit_textons(tiles[4:], config=SMALL)
     with pytest.raises(BadInputError, match="in 0 tile"):

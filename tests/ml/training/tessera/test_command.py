@@ -54,11 +54,11 @@ def data(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_operations_held_out_never_train(data: Path) -> None:
+def test_held_out_operations_are_excluded_from_training(data: Path) -> None:
     assert [path.stem for path in training_files(TINY, data)] == ["a-1", "a-2"]
 
 
-def test_burnt_in_text_is_made_black(data: Path) -> None:
+def test_burnt_in_text_is_blackened(data: Path) -> None:
     still = load_stills(training_files(TINY, data), [(0.0, 0.9, 0.2, 1.0)])[0]
     assert still[144:, :40].max() == 0 and still[:144].min() > 0
 
@@ -115,7 +115,7 @@ def test_an_interrupted_run_ends_with_the_same_weights(data: Path, tmp_path: Pat
     assert all(np.array_equal(whole[key], cut[key]) for key in whole)
 
 
-def test_a_checkpoint_of_another_configuration_is_refused(data: Path, tmp_path: Path) -> None:
+def test_a_checkpoint_of_another_configuration_raises_an_error(data: Path, tmp_path: Path) -> None:
     short = dataclasses.replace(TINY, rounds=1)
     train_tessera(TrainingRun(short, tmp_path / "out"), data=data)
     with pytest.raises(BadInputError, match="another configuration"):
@@ -123,7 +123,7 @@ def test_a_checkpoint_of_another_configuration_is_refused(data: Path, tmp_path: 
         train_tessera(TrainingRun(other, tmp_path / "out"), data=data)
 
 
-def test_no_stills_and_too_few_key_points_are_refused(data: Path, tmp_path: Path) -> None:
+def test_no_stills_and_too_few_key_points_raise_an_error(data: Path, tmp_path: Path) -> None:
     with pytest.raises(BadInputError, match="no still"):
         train_tessera(TrainingRun(dataclasses.replace(TINY, source="x"), tmp_path / "a"), data=data)
     big = dataclasses.replace(TINY, group=4096, batch=4096)
@@ -131,7 +131,7 @@ def test_no_stills_and_too_few_key_points_are_refused(data: Path, tmp_path: Path
         train_tessera(TrainingRun(big, tmp_path / "b"), data=data)
 
 
-def test_boxes_of_three_numbers_are_refused(data: Path, tmp_path: Path) -> None:
+def test_boxes_of_three_numbers_raise_an_error(data: Path, tmp_path: Path) -> None:
     config = dataclasses.replace(TINY, blank=(0.0, 0.1, 0.2))
     with pytest.raises(BadInputError, match=r"4 .*3"):
         train_tessera(TrainingRun(config, tmp_path / "a"), data=data)

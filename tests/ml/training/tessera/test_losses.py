@@ -39,7 +39,7 @@ def test_contrastive_agrees_with_a_slow_version() -> None:
     assert float(contrastive(a, b, ignored, temperature=0.1)) == pytest.approx(total / 12, abs=1e-4)
 
 
-def test_descriptors_of_two_sizes_are_refused() -> None:
+def test_descriptors_of_two_sizes_raise_an_error() -> None:
     with pytest.raises(ShapeError, match=r"two of \(M, D\), M >= 2, got \(6, 5\), \(3, 5\)"):
         contrastive(_rows(0), _rows(1, 3), NONE, temperature=0.1)
     with pytest.raises(ShapeError, match=r"ignored: expected \(6, 6\), got \(2, 2\)"):

@@ -21,7 +21,7 @@ STILL = dataclasses.replace(
 )
 
 
-def test_no_motion_at_all_is_the_identity() -> None:
+def test_zero_motion_gives_the_identity() -> None:
     rng = np.random.default_rng(0)
     found = random_homography(rng, width=120, height=80, config=STILL)
     np.testing.assert_allclose(found, np.eye(3), atol=1e-12)
@@ -58,7 +58,7 @@ def test_a_motion_kernel_is_a_line_that_sums_to_one() -> None:
     assert middle.sum() > 0.99 and (middle > 0.05).sum() == 9
 
 
-def test_degraded_views_stay_images_and_the_same_seed_gives_the_same() -> None:
+def test_degraded_views_are_valid_images_and_deterministic_for_a_seed() -> None:
     still = np.random.default_rng(0).integers(0, 255, (90, 110)).astype(np.uint8)
     for seed in range(12):
         a = degraded(still, np.random.default_rng(seed), CONFIG)

@@ -68,7 +68,7 @@ def saved(path):
     return {key: value.numpy() for key, value in load_file(path / "vit.safetensors").items()}
 
 
-def test_interrupted_and_resumed_the_weights_are_the_same(data, tmp_path):
+def test_an_interrupted_run_resumes_to_the_same_weights(data, tmp_path):
     def stop(done, total, phase):
         if phase.startswith("training") and done == 5:
             raise CancelledError("stop")
@@ -95,7 +95,7 @@ def test_a_run_gives_a_descriptor_a_log_and_refuses_another_configuration(data, 
         train_vit(TrainingRun(dataclasses.replace(TINY, seed=1), tmp_path), data=data)
 
 
-def test_the_loss_falls(data, tmp_path):
+def test_training_lowers_the_loss(data, tmp_path):
     config = dataclasses.replace(
         TINY, steps=20, epochs=2, warmup_steps=40, rates=(3e-3, 2e-3), held_out=()
     )
@@ -123,7 +123,7 @@ def test_every_switch_changes_the_weights(data, everything, tmp_path, change):
     assert any(not np.array_equal(one[key], other[key]) for key in one)
 
 
-def test_a_frozen_backbone_stays_as_it_was(data, tmp_path):
+def test_a_frozen_backbone_is_unchanged(data, tmp_path):
     from transformers import Dinov2Config, Dinov2Model
 
     torch.manual_seed(0)
@@ -148,7 +148,7 @@ def _stills(config, data):
     return read_stills(config, source_files(config.sources, data))
 
 
-def test_rates_follow_the_paper_where_they_do_not_decay(data):
+def test_learning_rates_without_decay_follow_the_paper(data):
     config = dataclasses.replace(
         TINY, bootstrap_epochs=3, epochs=100, rates=(1e-4, 5e-5), decay=False, held_out=()
     )
@@ -172,7 +172,7 @@ def test_the_settings_of_the_paper_take_one_step_on_dinov2(data, tmp_path):
     assert descriptor_from_file(tmp_path / "out" / "vit.safetensors").network.patch_px == 14
 
 
-def test_settings_that_cannot_be_trained_are_refused(data, tmp_path):
+def test_settings_that_cannot_be_trained_raise_an_error(data, tmp_path):
     odd = dataclasses.replace(TINY, crop_px=33)
     with pytest.raises(BadInputError, match=r"crop_px: .*4 px"):
         train_vit(TrainingRun(odd, tmp_path), data=data)
@@ -215,7 +215,7 @@ def test_the_command_trains_and_writes_the_card(data, tmp_path, capsys):
     assert capsys.readouterr().err.startswith("error: config.json: unknown key 'learning'")
 
 
-def test_a_card_without_markers_is_refused(data, tmp_path):
+def test_a_card_without_markers_raises_an_error(data, tmp_path):
     card = tmp_path / "vit.md"
     card.write_text("# vit\n")
     with pytest.raises(BadInputError, match="markers"):
@@ -241,7 +241,7 @@ def test_a_pair_without_motion_scores_one(data):
     assert score["precision"] == 1 and score["recall"] == 1
 
 
-def test_no_pair_has_no_precision():
+def test_precision_without_pairs_is_undefined():
     assert np.isnan(score_pairs(Exact().eval(), [])["precision"])
 
 

@@ -10,7 +10,7 @@ from ml.errors import BadInputError, CorruptFileError, WeightsError
 from ml.training.vit.depth import DptDepth, folder_depth, scaled_depth, synthetic_depth
 
 
-def test_the_drawn_surface_is_smooth_positive_and_repeats():
+def test_the_random_surface_is_smooth_positive_and_deterministic():
     depth = synthetic_depth(np.random.default_rng(1), (60, 90), relief=0.4)
     assert depth.shape == (60, 90) and depth.min() > 0
     assert np.isclose(np.median(depth), 1, atol=0.02)
@@ -24,7 +24,7 @@ def test_without_relief_the_surface_is_flat():
     assert np.allclose(synthetic_depth(np.random.default_rng(0), (20, 20), relief=0), 1)
 
 
-def test_depth_without_a_unit_is_brought_to_median_one():
+def test_depth_without_a_unit_is_scaled_to_median_one():
     assert np.allclose(scaled_depth(np.array([[2.0, 4.0, 8.0]])), [[0.5, 1, 2]])
     assert np.allclose(scaled_depth(np.array([[2.0, 4.0, 8.0]]), relief=2), [[0.25, 1, 4]])
     assert scaled_depth(np.array([[0.0, 4.0, 8.0]])).min() == 0.05
@@ -113,7 +113,7 @@ def test_a_dpt_of_the_published_shape_is_loaded_and_gives_depth(tmp_path):
     assert np.isclose(np.median(depth), 1, rtol=0.05)
 
 
-def test_a_depth_model_that_is_not_there_is_named_without_its_folder(tmp_path):
+def test_a_missing_depth_model_raises_an_error_without_its_folder(tmp_path):
     with pytest.raises(WeightsError, match="'nothing'") as caught:
         DptDepth(str(tmp_path / "nothing"))
     assert str(tmp_path) not in str(caught.value)

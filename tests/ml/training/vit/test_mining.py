@@ -39,7 +39,7 @@ def rows(count, dim=5, seed=0):
     return torch.randn(count, dim, generator=torch.Generator().manual_seed(seed))
 
 
-def test_distances_by_hand():
+def test_distances_equal_hand_worked_values():
     # equation 14: equal 0, at right angles sqrt 2, opposite 2; lengths do not count
     a = torch.tensor([[1.0, 0.0]])
     b = torch.tensor([[3.0, 0.0], [0.0, 2.0], [-5.0, 0.0]])
@@ -53,7 +53,7 @@ def test_the_distance_has_a_finite_slope_where_it_is_zero():
     assert torch.isfinite(a.grad).all()
 
 
-def test_the_loss_by_hand():
+def test_the_loss_equals_a_hand_worked_value():
     # equation 13, m = 1: d(A, P) = sqrt 2, d(A, N) = 2 gives 0.414; P = A, N opposite gives 0
     anchor = torch.tensor([[1.0, 0.0], [1.0, 0.0]])
     positive = torch.tensor([[0.0, 1.0], [1.0, 0.0]])
@@ -62,7 +62,7 @@ def test_the_loss_by_hand():
     assert float(loss) == pytest.approx((math.sqrt(2) - 2 + 1) / 2, abs=1e-5)
 
 
-def test_the_hardest_negative_by_hand():
+def test_the_hardest_negative_equals_a_hand_worked_value():
     # the first row is the partner; the third is nearest to the anchor, the fourth to the positive
     anchor, positive = torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]])
     target = torch.tensor([[0.0, 1.0], [-1.0, 0.0], [1.0, 0.3], [0.1, 1.0]])
@@ -90,7 +90,7 @@ def test_the_hardest_negatives_agree_with_loops():
     assert hardest_negatives(anchor, positive, target, near).tolist() == slow
 
 
-def test_random_negatives_are_never_excluded_and_repeat():
+def test_random_negatives_are_never_excluded_and_deterministic():
     near = torch.eye(5, dtype=torch.bool)[:4]
     drawn = [random_negatives(near, torch.Generator().manual_seed(s)) for s in range(20)]
     assert all((d != torch.arange(4)).all() for d in drawn)
@@ -119,7 +119,7 @@ def test_patch_centres_are_between_the_middle_pixels():
     assert patch_centres((1, 3), 8).tolist() == [[3.5, 3.5], [11.5, 3.5], [19.5, 3.5]]
 
 
-def test_a_camera_that_stays_pairs_each_patch_with_itself():
+def test_a_static_camera_pairs_each_patch_with_itself():
     pairs = patch_pairs(moved_view(np.ones(SHAPE)), patch_px=8, cycle_px=0.1)
     assert np.array_equal(pairs.source, np.arange(48)) and np.array_equal(
         pairs.target, pairs.source
@@ -165,7 +165,7 @@ def test_patches_with_an_untrusted_pixel_give_no_pair():
     assert np.array_equal(pairs.source, np.arange(1, 47))
 
 
-def test_near_patches_by_hand():
+def test_near_patches_equal_hand_worked_values():
     xy_t = np.array([[11.5, 3.5], [15.0, 3.5]], np.float32)
     assert near_patches(xy_t, (1, 4), 8, 0).tolist() == [
         [False, True, False, False],

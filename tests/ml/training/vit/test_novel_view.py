@@ -47,14 +47,14 @@ def mapped(matrix):
     return points[:, :, :2] / points[:, :, 2:]
 
 
-def test_a_pixel_is_back_projected_by_hand():
+def test_back_projection_equals_a_hand_worked_value():
     # equation 9: 2 * ((50 - 40) / 100, (10 - 30) / 100, 1)
     points = back_project(np.full(SHAPE, 2.0), CAMERA)
     assert np.allclose(points[10, 50], [0.2, -0.4, 2.0])
     assert np.allclose(points[30, 40], [0, 0, 2.0])
 
 
-def test_a_point_is_moved_and_projected_by_hand():
+def test_projection_equals_a_hand_worked_value():
     # equation 10: a quarter turn about z takes (0.2, -0.4, 2) to (0.4, 0.2, 2), then + (0, 0, 2)
     moved = move(np.array([0.2, -0.4, 2.0]), motion((0, 0, np.pi / 2), (0, 0, 2)))
     assert np.allclose(moved, [0.4, 0.2, 4.0])
@@ -68,7 +68,7 @@ def test_a_point_behind_the_camera_has_no_pixel():
     assert np.isnan(xy[0]).all() and np.allclose(xy[1], [40, 30]) and z[0] == -1
 
 
-def test_a_camera_that_stays_sees_the_same():
+def test_a_static_camera_gives_the_same_view():
     image = texture()
     view = synthesise_view(image, np.ones(SHAPE), camera=CAMERA, T_t_from_s=np.eye(4))
     assert np.array_equal(view.image, image)
@@ -109,7 +109,7 @@ def test_the_view_of_a_plane_is_its_homography(rotation, translation):
     assert np.abs(truth.astype(int) - view.image)[inner].max() <= 6
 
 
-def test_the_nearer_of_two_points_is_seen():
+def test_the_nearer_of_two_points_is_visible():
     xy = np.array([[2.0, 1.0], [2.0, 1.0], [np.nan, np.nan], [0.5, 0.0]])
     seen = z_buffer(xy, np.array([3.0, 2.0, 1.0, 5.0]), (2, 4))
     assert seen.tolist() == [[3, 3, -1, -1], [-1, -1, 1, -1]]
@@ -141,7 +141,7 @@ def test_a_near_plane_hides_a_plane_behind_it():
     assert not view.covered[:, 41:44].any() and not view.image[:, 41:44].any()
 
 
-def test_depth_that_is_not_positive_or_of_another_size_is_refused():
+def test_depth_that_is_not_positive_or_of_another_size_raises_an_error():
     with pytest.raises(ShapeError, match="finite, positive"):
         back_project(np.zeros(SHAPE), CAMERA)
     with pytest.raises(ShapeError, match="depth: expected"):
@@ -160,7 +160,7 @@ def test_a_random_motion_is_rigid_with_the_centre_near():
         assert np.abs(xy - 31.5).max() < 64 * 0.5
 
 
-def test_a_motion_without_any_range_is_none():
+def test_a_motion_of_zero_range_is_the_identity():
     still = MotionConfig(tilt_deg=0, roll_deg=0, shift=0, zoom=0)
     T = random_motion(np.random.default_rng(0), distance=1, field=1, config=still)
     assert np.allclose(T, np.eye(4))

@@ -25,7 +25,7 @@ def still(shape=(120, 200), depth=None, mask=None):
     return MaskedStill("a", image, np.ones(shape, bool) if mask is None else mask, depth)
 
 
-def test_text_and_logo_are_not_trusted():
+def test_text_and_logo_are_masked():
     mask = areas_mask((720, 1280), BURNT_IN)
     assert mask[655:715, 60:260].all() and mask[675:715, 1120:1195].all()
     assert not mask[:640].any() and not mask[650:690, 300:1050].any()
@@ -43,7 +43,7 @@ def test_a_still_is_scaled_and_masked(tmp_path):
         make_still(tmp_path / "b.png", working_px=80)
 
 
-def test_without_motion_and_looks_both_crops_are_the_same():
+def test_without_motion_and_colour_changes_both_crops_are_equal():
     pair = draw_pair(np.random.default_rng(0), still(), crop_px=48)
     assert pair.source.shape == (48, 48, 3)
     assert np.array_equal(pair.source, pair.view.image)
@@ -59,7 +59,7 @@ def test_the_view_shows_the_source_at_p_gt():
     assert len(v) > 500 and np.median(away) < 6
 
 
-def test_a_pair_repeats_with_its_seed():
+def test_a_pair_is_deterministic_for_a_seed():
     one, two = (
         draw_pair(
             np.random.default_rng(5),

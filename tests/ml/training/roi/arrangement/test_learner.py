@@ -69,7 +69,7 @@ def test_the_order_of_the_vertices_does_not_matter(architecture):
     assert torch.allclose(embed(network, graph), embed(network, other), atol=1e-4)
 
 
-def test_training_is_the_same_with_the_same_seed():
+def test_training_is_deterministic_for_a_seed():
     first, second = (learner(steps=2).finish().state_dict() for _ in range(2))
     assert all(torch.equal(first[key], second[key]) for key in first)
 
@@ -90,6 +90,6 @@ def test_half_a_region_is_nearer_to_it_than_to_a_rearranged_one_after_training()
     assert np.mean(wins) > 0.8  # the mean is the same for both
 
 
-def test_an_unknown_architecture_is_refused():
+def test_an_unknown_architecture_raises_an_error():
     with pytest.raises(UnknownNameError, match="architecture"):
         learner("perceptron")

@@ -79,7 +79,7 @@ def test_a_run_gives_an_encoder_that_embeds(straight, data):
     assert np.isfinite(summary["loss_last"])
 
 
-def test_interrupted_and_resumed_the_weights_are_the_same(straight, data, tmp_path):
+def test_an_interrupted_run_resumes_to_the_same_weights(straight, data, tmp_path):
     def stop(done, total, phase):
         if phase.startswith("training") and done == 5:
             raise CancelledError("stop")
@@ -164,7 +164,7 @@ def test_without_graph_layers_a_run_starts_from_the_patch_encoder_of_another(dat
         train_roi(TrainingRun(bare, tmp_path / "third", start=start), data=data)
 
 
-def test_a_network_for_other_features_is_refused(data, tmp_path):
+def test_a_network_for_other_features_raises_an_error(data, tmp_path):
     encoder = EncoderConfig(network=dataclasses.replace(NETWORK, in_dim=99))
     config = dataclasses.replace(TINY, encoder=encoder)
     with pytest.raises(BadInputError, match=r"in_dim: .*273.*'classical-1'"):
@@ -175,7 +175,7 @@ def test_features_of_the_atlas_are_cached(straight):
     assert len(list(straight[0].glob("atlas-*.npz"))) == 1
 
 
-def test_a_checkpoint_of_another_configuration_is_refused(straight, data):
+def test_a_checkpoint_of_another_configuration_raises_an_error(straight, data):
     other = dataclasses.replace(TINY, temperature=0.9)
     with pytest.raises(BadInputError, match="configuration"):
         train_roi(TrainingRun(other, straight[0]), data=data)
@@ -202,7 +202,7 @@ def test_the_command_refuses_an_unknown_key_in_one_line(data, tmp_path, capsys):
     assert error.startswith("error: config.json: unknown key 'learning'") and error.count("\n") == 1
 
 
-def test_regions_are_connected_in_size_and_drawn_the_same_by_seed():
+def test_regions_are_connected_of_the_requested_size_and_deterministic():
     rng = np.random.default_rng(0)
     pool = PatchPool(rng.uniform(0, 3000, (500, 2)), np.zeros((1, 500, 1), np.float32))
     tree = cKDTree(pool.centre_px)
@@ -230,7 +230,7 @@ def test_fine_tuning_starts_from_the_weights_of_an_encoder(straight, data, tmp_p
     assert moved == []
 
 
-def test_on_a_device_it_learns_in_half_precision_and_ends_on_the_processor(
+def test_training_on_a_device_uses_half_precision_and_ends_on_the_cpu(
     straight, data, tmp_path, fast
 ):
     train_roi(TrainingRun(TINY, tmp_path, compute=fast), data=data)
@@ -287,7 +287,7 @@ def test_files_of_one_name_in_two_folders_have_separate_features(data, tmp_path)
     assert pools[0].shape != pools[1].shape or not np.array_equal(*pools)
 
 
-def test_sources_cannot_be_held_out_as_well(data, tmp_path):
+def test_sources_that_are_also_held_out_raise_an_error(data, tmp_path):
     config = dataclasses.replace(TINY, held_out=("more",))
     with pytest.raises(BadInputError, match=r"held_out: more/b\.png"):
         train_roi(TrainingRun(config, tmp_path), data=data)

@@ -59,11 +59,11 @@ def test_a_subgraph_retains_the_edges_between_its_vertices():
     assert sorted(map(tuple, part.edge_index.T.tolist())) == [(1, 2), (2, 1)]
 
 
-def test_one_label_is_refused(regions):
+def test_one_label_raises_an_error(regions):
     with pytest.raises(BadInputError, match=r"labels .*got 1"):
         train_graph_encoder(regions[0], ["a"] * 16)
 
 
-def test_one_region_is_refused(regions):
+def test_one_region_raises_an_error(regions):
     with pytest.raises(BadInputError, match=r"regions .*got 1"):
         train_graph_encoder(regions[0][:1])

@@ -73,7 +73,7 @@ def test_a_patient_counts_by_the_square_root_of_its_patches():
     assert np.allclose(metric.mean, (10 * means[0] + 20 * means[1]) / 30, atol=1e-4)
 
 
-def test_a_feature_that_never_varies_does_no_harm():
+def test_a_constant_feature_gives_a_finite_metric():
     data = slabs()
     for slab in data:
         slab[..., 3] = 7.0

@@ -32,7 +32,7 @@ def measure(atlas, cache, encoder, **values):
     return load_or_measure(atlas.parent, atlas, cache, encoder=encoder, **known)
 
 
-def test_every_patient_has_its_patches_under_every_look(atlas, tmp_path):
+def test_every_patient_has_patches_of_every_stain_variant(atlas, tmp_path):
     found = measure(atlas, tmp_path / "f.npz", MeanColour())
     assert [slab.shape for slab in found] == [(3, 1, 3), (3, 2, 3), (3, 1, 3)]
     for slab in found:

@@ -108,7 +108,7 @@ def test_thin_strands_of_tissue_have_their_densest_cell():
     assert block.cells.shape == (1, 2)
 
 
-def test_blank_glass_is_no_block():
+def test_blank_glass_gives_no_blocks():
     assert make_block(np.full((508, 508, 3), 245, np.uint8), 0.5) is None
 
 
@@ -147,7 +147,7 @@ def test_missing_sources_are_named_in_one_line(tmp_path):
         read_blocks(tmp_path, tmp_path / "index.csv", (), no_progress)
 
 
-def test_sources_without_tissue_are_refused(tmp_path):
+def test_sources_without_tissue_raise_an_error(tmp_path):
     Image.fromarray(np.full((600, 600, 3), 255, np.uint8)).save(tmp_path / "white.png")
     with pytest.raises(BadInputError, match="tissue"):
         read_blocks(tmp_path, None, (("white.png", "p", 0.5),), no_progress)

@@ -86,7 +86,7 @@ def test_missing_held_out_sources_are_named(data, tmp_path):
         train_patches(TrainingRun(config, tmp_path), data=data)
 
 
-def test_interrupted_and_resumed_the_weights_are_the_same(data, tmp_path):
+def test_an_interrupted_run_resumes_to_the_same_weights(data, tmp_path):
     def stop(done, total, phase):
         if phase.startswith("training") and done == 3:
             raise CancelledError("stop")
@@ -188,7 +188,7 @@ def test_organs_are_learned_from_only_if_they_are_given_weight(with_kept_back, t
     assert losses[0.5] > losses[0.0]
 
 
-def test_patients_are_drawn_by_a_power_of_their_blocks(blocks):
+def test_patients_are_sampled_by_a_power_of_their_block_count(blocks):
     for power, share in ((0.5, 2 / 3), (0.0, 1 / 2), (1.0, 4 / 5)):
         batches = TissueBatches(dataclasses.replace(TINY, patient_power=power), blocks)
         assert batches.share[0] == pytest.approx(share)

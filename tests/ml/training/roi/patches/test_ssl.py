@@ -20,7 +20,7 @@ def views():
     return torch.randn(12, 5, generator=torch.Generator().manual_seed(1))
 
 
-def test_the_encoder_learns():
+def test_training_lowers_the_loss_of_the_encoder():
     simclr = model()
     loss = simclr(views())
     loss.backward()
