@@ -24,7 +24,7 @@ def vectors(tmp_path):
     return tmp_path / "v.npy"
 
 
-def test_help_lists_every_command_and_loads_none():
+def test_help_lists_every_command_without_importing_it():
     code = (
         "import sys; from ml.cli import main\n"
         "try: main(['--help'])\n"
@@ -85,7 +85,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("words", "text"), BAD)
-def test_bad_input_is_one_clear_line_and_exit_code_2(tmp_path, vectors, words, text, capsys):
+def test_invalid_input_ends_with_one_line_and_exit_code_2(tmp_path, vectors, words, text, capsys):
     (tmp_path / "text.npy").write_text("no array")
     (tmp_path / "text.txt").write_text("one\ntwo\n")
     (tmp_path / "zip.npz").write_bytes(b"PK\x03\x04broken")
@@ -100,13 +100,13 @@ def test_bad_input_is_one_clear_line_and_exit_code_2(tmp_path, vectors, words, t
 
 
 @pytest.mark.parametrize("words", [[], ["nonsense"], ["index"], ["index", "build"]])
-def test_a_wrong_command_line_is_exit_code_2(words):
+def test_a_wrong_command_line_ends_with_exit_code_2(words):
     with pytest.raises(SystemExit) as caught:
         main(words)
     assert caught.value.code == 2
 
 
-def test_ctrl_c_is_exit_code_130(tmp_path, monkeypatch, capsys):
+def test_ctrl_c_ends_with_exit_code_130(tmp_path, monkeypatch, capsys):
     import ml.cli.index
 
     def interrupted(args):
@@ -130,7 +130,7 @@ def test_a_closed_pipe_is_no_error(tmp_path, vectors):
     child.stderr.close()
 
 
-def test_a_bug_is_neither_hidden_nor_bad_input(tmp_path, monkeypatch):
+def test_an_unexpected_error_is_not_reported_as_invalid_input(tmp_path, monkeypatch):
     import ml.cli.index
 
     def bug(args):
@@ -157,7 +157,7 @@ def test_progress_is_drawn_on_a_terminal_only(capsys):
     assert b"frames" in drawn
 
 
-def test_sigint_is_understood_by_the_real_process(tmp_path):
+def test_the_command_keeps_the_default_handler_of_sigint(tmp_path):
     # SIGINT's default handler must not have been replaced.
     code = "import signal, ml.__main__; print(signal.getsignal(signal.SIGINT).__name__)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -45,7 +45,7 @@ ALL = sorted(set(_commands()))
 
 
 @pytest.mark.parametrize(("page", "command"), ALL, ids=[f"{p}: {c[:60]}" for p, c in ALL])
-def test_a_command_that_a_page_names_is_taken(
+def test_commands_in_the_docs_are_parsed(
     page: str, command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = shlex.split(command)
@@ -58,5 +58,5 @@ def test_a_command_that_a_page_names_is_taken(
         pytest.fail(f"{page}: {command}\n{capsys.readouterr().err.splitlines()[-1]}")
 
 
-def test_the_pages_name_commands() -> None:
+def test_the_docs_contain_commands() -> None:
     assert len(ALL) > 40

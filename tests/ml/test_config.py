@@ -29,24 +29,24 @@ class Span:
     names: dict[str, list[str]] = field(default_factory=dict)
 
 
-def test_a_configuration_survives_plain_data():
+def test_a_configuration_round_trips_through_a_dict():
     config = EncoderConfig(stain="macenko")
     assert config_from_dict(EncoderConfig, dataclasses.asdict(config)) == config
 
 
-def test_an_unknown_key_is_refused_by_name_and_place():
+def test_an_unknown_key_raises_an_error_with_its_name_and_path():
     with pytest.raises(BadInputError, match=r"config\.sampling: .*'patches'"):
         config_from_dict(EncoderConfig, {"sampling": {"patches": 3}})
 
 
-def test_a_value_of_another_type_is_refused():
+def test_a_value_of_another_type_raises_an_error():
     with pytest.raises(BadInputError, match=r"config\.edge_px: .*float.*'448'"):
         config_from_dict(EncoderConfig, {"edge_px": "448"})
     with pytest.raises(BadInputError, match=r"object.*3"):
         config_from_dict(EncoderConfig, {"network": 3})
 
 
-def test_the_items_of_a_tuple_are_looked_at():
+def test_the_items_of_a_tuple_are_validated():
     shape = config_from_json(Shape, '{"rates": [1, 2.5], "widths": [4, 8, 16]}')
     assert shape == Shape(rates=(1.0, 2.5), widths=(4, 8, 16))
     assert isinstance(shape.rates[0], float)
@@ -58,7 +58,7 @@ def test_the_items_of_a_tuple_are_looked_at():
         config_from_dict(Shape, {"widths": [True]})
 
 
-def test_a_non_object_json_is_refused(tmp_path: Path):
+def test_json_that_is_no_object_raises_an_error(tmp_path: Path):
     with pytest.raises(BadInputError, match="config: not JSON"):
         config_from_json(Shape, "{")
     (tmp_path / "shape.json").write_text("[1]")
@@ -87,14 +87,14 @@ def test_the_hash_is_that_of_the_compact_json():
     assert config_hash(Shape()) == "3a63105074591c1b"
 
 
-def test_no_list_is_refused_where_values_are_expected():
+def test_a_scalar_instead_of_a_list_raises_an_error():
     with pytest.raises(BadInputError, match=r"config\.widths: .*list.*5"):
         config_from_dict(Shape, {"widths": 5})
     with pytest.raises(BadInputError, match=r"config\.rates: .*list.*'ab'"):
         config_from_dict(Shape, {"rates": "ab"})
 
 
-def test_optional_fields_are_validated_too():
+def test_optional_fields_are_validated():
     assert config_from_dict(Span, {"first": None}) == Span()
     given = config_from_dict(Span, {"first": 3, "inner": {"rates": [1, 2]}})
     assert given == Span(3, Shape(rates=(1.0, 2.0)))
@@ -104,7 +104,7 @@ def test_optional_fields_are_validated_too():
         config_from_dict(Span, {"inner": 3})
 
 
-def test_names_and_their_values_are_looked_at():
+def test_keys_and_values_of_a_mapping_are_validated():
     given = config_from_dict(Span, {"places": {"a": "b"}, "names": {"a": ["b", "c"]}})
     assert given == Span(places={"a": "b"}, names={"a": ["b", "c"]})
     with pytest.raises(BadInputError, match=r"config\.places: .*object.*\['a'\]"):
@@ -115,7 +115,7 @@ def test_names_and_their_values_are_looked_at():
         config_from_dict(Span, {"names": {"a": "b"}})
 
 
-def test_a_file_of_other_letters_than_utf_8_is_refused(tmp_path: Path):
+def test_a_file_that_is_not_utf_8_raises_an_error(tmp_path: Path):
     (tmp_path / "shape.json").write_bytes('{"name": "Größe"}'.encode("latin-1"))
     with pytest.raises(BadInputError, match=r"shape\.json: not UTF-8"):
         config_from_file(Shape(), tmp_path / "shape.json")

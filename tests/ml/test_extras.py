@@ -29,7 +29,9 @@ def test_installed_packages_pass() -> None:
         ("skimage", "demo", lambda: packaged_image("retina.jpg")),
     ],
 )
-def test_work_without_its_library_names_the_extra(monkeypatch, package, extra, work) -> None:
+def test_a_missing_library_raises_an_error_with_its_extra(
+    monkeypatch, package, extra, work
+) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(MissingDependencyError, match=rf"pip install 'tessera\[{extra}\]'") as error:
         work()

@@ -12,7 +12,7 @@ import pytest
 from ml.files import replacing, write_bytes, write_json, write_npz, write_text
 
 
-def test_a_failure_leaves_only_the_old_file(tmp_path: Path):
+def test_a_failed_write_leaves_the_old_file_unchanged(tmp_path: Path):
     path = tmp_path / "card.md"
     write_text(path, "old")
     with pytest.raises(RuntimeError), replacing(path) as temporary:
@@ -32,7 +32,7 @@ def test_the_new_file_is_invisible_until_the_block_ends(tmp_path: Path):
 
 
 @pytest.mark.parametrize("durable", [False, True])
-def test_text_bytes_json_and_arrays_read_back(tmp_path: Path, durable: bool):
+def test_text_bytes_json_and_arrays_round_trip(tmp_path: Path, durable: bool):
     write_bytes(tmp_path / "a", b"\x00\r\n", durable=durable)
     write_text(tmp_path / "b", "µm\n", durable=durable)
     write_json(tmp_path / "c.json", {"mpp": 0.5, "levels": [1, 2]}, durable=durable)
@@ -44,7 +44,7 @@ def test_text_bytes_json_and_arrays_read_back(tmp_path: Path, durable: bool):
         assert stored["n"].tolist() == [0, 1, 2] and stored["x"].shape == (2, 2)
 
 
-def test_json_outside_the_standard_is_refused_and_preserves_the_file(tmp_path: Path):
+def test_non_standard_json_raises_an_error_and_preserves_the_file(tmp_path: Path):
     path = tmp_path / "scores.json"
     write_json(path, [1])
     with pytest.raises(ValueError, match="JSON"):
@@ -61,7 +61,7 @@ def test_a_file_has_the_permissions_of_any_new_file(tmp_path: Path):
     assert (tmp_path / "tile").stat().st_mode == expected
 
 
-def test_writers_at_the_same_time_do_not_mix(tmp_path: Path):
+def test_concurrent_writers_do_not_mix(tmp_path: Path):
     path = tmp_path / "tile.jpeg"
     parts = [bytes([i]) * 200_000 for i in range(8)]
     threads = [threading.Thread(target=write_bytes, args=(path, part)) for part in parts]
@@ -72,7 +72,7 @@ def test_writers_at_the_same_time_do_not_mix(tmp_path: Path):
     assert path.read_bytes() in parts and list(tmp_path.iterdir()) == [path]
 
 
-def test_a_folder_that_is_missing_is_named(tmp_path: Path):
+def test_a_missing_folder_raises_an_error_with_its_name(tmp_path: Path):
     with pytest.raises(FileNotFoundError, match="none"):
         write_text(tmp_path / "none" / "a", "")
     assert not list(tmp_path.iterdir())

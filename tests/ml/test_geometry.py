@@ -33,7 +33,7 @@ def _homographies(count: int) -> np.ndarray:
     return np.eye(3) + 0.01 * rng.normal(size=(count, 3, 3)) * np.array([[1], [1], [1e-3]])
 
 
-def test_points_go_through_many_transforms_as_through_one() -> None:
+def test_many_transforms_equal_single_transforms() -> None:
     H = _homographies(5)
     xy = np.random.default_rng(1).uniform(0, 100, (7, 2))
     found, is_front = project_points(H, xy)
@@ -47,7 +47,7 @@ def test_points_go_through_many_transforms_as_through_one() -> None:
             assert depth_of(H[i], xy)[j] == pytest.approx(w)
 
 
-def test_the_way_back_leads_to_the_start() -> None:
+def test_the_inverse_returns_the_points() -> None:
     H = _homographies(3)
     xy = box_corners(0, 0, 40, 30)
     there = transform_points(H[0], xy)
@@ -62,7 +62,7 @@ def test_points_behind_the_plane_are_reported_and_divide_by_no_zero() -> None:
     assert depth_of(TILTED, np.array([[0.5, 1], [1, 1], [2, 1]])).tolist() == [0.5, 0, -1]
 
 
-def test_the_jacobian_is_the_slope_of_the_map() -> None:
+def test_the_jacobian_equals_finite_differences() -> None:
     H, step = _homographies(1)[0], 1e-5
     xy = np.random.default_rng(2).uniform(0, 100, (6, 2))
     slow = np.stack(
@@ -76,7 +76,7 @@ def test_the_jacobian_is_the_slope_of_the_map() -> None:
     np.testing.assert_allclose(homography_jacobian(H, xy), slow, atol=1e-7)
 
 
-def test_a_similarity_turns_scales_and_moves_by_hand() -> None:
+def test_a_similarity_equals_a_hand_worked_matrix() -> None:
     found = transform_points(similarity(2.0, np.pi / 2, 10, 20), np.array([[1.0, 0], [0, 1]]))
     np.testing.assert_allclose(found, [[10, 22], [8, 20]], atol=1e-12)
     np.testing.assert_array_equal(similarity(1.0, 0.0, 3, 4), translation(3, 4))
@@ -89,7 +89,7 @@ def test_a_normalised_homography_is_the_same_map() -> None:
     np.testing.assert_allclose(transform_points(normalised(H), xy), transform_points(H, xy))
 
 
-def test_inside_is_the_same_whichever_way_the_outline_runs() -> None:
+def test_inside_does_not_depend_on_the_orientation_of_the_outline() -> None:
     square = box_corners(0, 0, 10, 10)
     points = np.array([[5.0, 5], [10.4, 5], [11, 5], [-0.6, 5]])
     assert inside_convex(square, points).tolist() == [True, True, False, False]
@@ -105,7 +105,7 @@ def test_bounds_of_a_frame_behind_the_plane_are_infinite() -> None:
     assert np.isinf(found[1]).all()
 
 
-def test_the_web_process_gets_it_without_torch() -> None:
+def test_geometry_does_not_import_torch() -> None:
     code = "import sys, ml.geometry, ml.files, ml.config; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
@@ -115,7 +115,7 @@ def _bent(count: int) -> FrameMaps:
     return FrameMaps(_homographies(count), meshes, (120, 90))
 
 
-def test_a_mesh_is_bilinear_between_its_nodes_and_even_beyond_its_rim() -> None:
+def test_a_mesh_is_bilinear_between_its_nodes_and_constant_beyond_its_edge() -> None:
     mesh = np.zeros((1, 3, 3, 2))
     mesh[0, 1, 1] = (2, -4)
     xy = np.array([[[10, 10], [5, 10], [5, 5], [20, 20], [-3, 10], [10, 99.0]]])
@@ -131,7 +131,7 @@ def test_maps_without_meshes_are_the_homographies() -> None:
     assert maps.to_frame(xy)[0] == pytest.approx(project_points(back, xy)[0])
 
 
-def test_maps_with_meshes_go_there_and_back() -> None:
+def test_maps_with_meshes_round_trip() -> None:
     maps, xy = _bent(5), np.random.default_rng(2).uniform(5, 85, (40, 2))
     there, is_front = maps.to_plane(xy)
     assert is_front.all()

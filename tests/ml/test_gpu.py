@@ -23,7 +23,7 @@ def driver(monkeypatch):
     return says
 
 
-def test_without_a_driver_it_is_the_processor_and_a_requested_gpu_is_missing(monkeypatch):
+def test_without_a_driver_the_device_is_the_cpu_and_a_requested_gpu_is_missing(monkeypatch):
     def no_driver(name):
         raise OSError(name)
 
@@ -45,7 +45,7 @@ def test_with_a_driver_a_separate_process_probes_the_gpu(driver):
     assert device_line() == "unknown"
 
 
-def test_the_process_that_looks_is_waited_for_only_so_long(monkeypatch):
+def test_a_probe_that_times_out_reports_an_unknown_device(monkeypatch):
     monkeypatch.setattr(ctypes, "CDLL", lambda name: object())
 
     def slow(*args, **options):
@@ -55,6 +55,6 @@ def test_the_process_that_looks_is_waited_for_only_so_long(monkeypatch):
     assert device_line() == "unknown"
 
 
-def test_it_needs_no_torch():
+def test_the_probe_does_not_import_torch():
     code = "import sys, ml.gpu; ml.gpu.device_line(); sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

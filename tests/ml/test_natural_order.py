@@ -27,7 +27,7 @@ from ml.natural_order import natural_key, natural_sort
     ],
     ids=lambda names: names[0][:20],
 )
-def test_numbers_in_names_count_as_numbers(names: list[str]) -> None:
+def test_numbers_in_names_are_sorted_by_value(names: list[str]) -> None:
     shuffled = [Path(name) for name in names]
     random.Random(3).shuffle(shuffled)
     assert natural_sort(shuffled) == [Path(name) for name in names]
