@@ -72,7 +72,7 @@ def test_synchronised_images_keep_an_offset_made_while_not_synchronised(
     assert viewer.problems == []
 
 
-def test_four_synchronised_images_move_and_rotate_jointly(
+def test_four_synchronised_images_move_and_rotate_together(
     open_viewer: Any, ingest: Any, slide_file: Any, video_file: Any
 ) -> None:
     slide, video = ingest(slide_file), ingest(video_file)

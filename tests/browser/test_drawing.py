@@ -76,7 +76,7 @@ def test_a_number_key_sets_the_label(viewer: Any) -> None:
     assert viewer.text(f"[data-roi='{roi.pk}'] .roi-row-title") == roi.label.name
 
 
-def test_renaming_and_bringing_an_older_version_back(viewer: Any) -> None:
+def test_an_roi_is_renamed_and_an_older_version_restored(viewer: Any) -> None:
     viewer.polygon(SQUARE)
     viewer.wait_saved()
     viewer.page.fill("#roi-name", "Margin")

@@ -82,7 +82,7 @@ def test_a_region_is_measured_and_its_nuclei_are_shown(
     assert viewer.problems == []
 
 
-def test_a_refusal_contains_advice(open_viewer: Any, canvas: Any) -> None:
+def test_an_error_of_a_measurement_contains_advice(open_viewer: Any, canvas: Any) -> None:
     Canvas.objects.filter(pk=canvas.pk).update(mpp_x=None, mpp_y=None)
     viewer = open_viewer(canvas).centred(scale=1.0)
     (at,) = viewer.places([(300, 200)])

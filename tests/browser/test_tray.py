@@ -145,7 +145,7 @@ def test_unsent_outlines_wait_for_the_next_visit_of_their_image(
     assert viewer.problems == []
 
 
-def test_others_see_a_person_on_the_image_that_is_open(
+def test_other_users_see_who_has_the_image_open(
     open_viewer: Any, ingest: Any, slide_file: Path, add_images: Any, reviewer: Any
 ) -> None:
     first = ingest(slide_file)
@@ -189,7 +189,7 @@ def test_the_tray_remembers_whether_it_is_open(
 
 
 @pytest.mark.parametrize("is_open", [True, False])
-def test_the_image_has_most_of_a_tablet_held_upright(
+def test_the_image_fills_most_of_a_tablet_in_portrait(
     open_viewer: Any, ingest: Any, slide_file: Path, add_images: Any, shoot: Any, is_open: bool
 ) -> None:
     first = ingest(slide_file)
@@ -217,7 +217,7 @@ def _stored(viewer: Any, canvas: Any) -> list[Any]:
         return list(Roi.objects.live().filter(canvas=canvas))
 
 
-def test_only_thumbnails_in_sight_are_loaded_of_a_large_case(
+def test_a_large_case_loads_only_visible_thumbnails(
     open_viewer: Any, ingest: Any, slide_file: Path, add_images: Any
 ) -> None:
     from portal.archive.models import Canvas

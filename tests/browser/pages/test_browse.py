@@ -141,7 +141,7 @@ def test_the_map_selects_regions_by_legend_and_by_outline(open_page: Any, archiv
     assert page.complaints == []
 
 
-def test_a_map_that_was_drawn_again_is_shown_without_a_click(
+def test_a_recomputed_map_is_shown_without_a_click(
     open_page: Any, archive: Any, annotator: Any
 ) -> None:
     page = open_page("/browse/")
@@ -297,7 +297,7 @@ def test_a_hundred_thousand_points_pan_and_zoom_smoothly(
 
 
 @pytest.mark.skipif(not SHOTS, reason="pictures are taken where they are asked for")
-def test_pictures(open_page: Any, archive: Any) -> None:
+def test_screenshots_of_every_tab_are_written(open_page: Any, archive: Any) -> None:
     for tab in ("", "near-duplicates/", "unlike/", "unannotated/"):
         for width, theme in ((1366, "light"), (1920, "dark"), (420, "light")):
             size = {"width": width, "height": 900}

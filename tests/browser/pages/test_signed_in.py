@@ -147,7 +147,7 @@ def test_the_api_docs_work_under_the_content_security_policy(
     assert page.complaints == []
 
 
-def test_no_page_scrolls_sideways(
+def test_no_page_scrolls_horizontally(
     open_page: Callable[..., Any], open_server: Any, manager: Any
 ) -> None:
     page = open_page("/lab/", user=manager)

@@ -131,7 +131,7 @@ def test_fields_stay_inside_the_selected_region(open_viewer: Any, canvas: Any) -
     assert all(roi.left >= 600 and roi.right <= 1300 for roi in fields)
 
 
-def test_without_a_pixel_size_the_tool_says_why_it_is_not_there(
+def test_without_a_pixel_size_the_tool_explains_why_it_is_disabled(
     open_viewer: Any, ingest: Any, slide_file: Any
 ) -> None:
     canvas = ingest(slide_file)

@@ -123,7 +123,7 @@ def test_tags_of_cvat_are_events_of_a_video_until_they_are_undone(
     assert viewer.problems == []
 
 
-def test_an_import_that_ended_without_its_page_can_be_undone_later(
+def test_an_import_that_ended_after_its_page_was_closed_can_be_undone(
     open_viewer: Any, slide: Any
 ) -> None:
     viewer = open_viewer(slide)

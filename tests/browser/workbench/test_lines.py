@@ -43,7 +43,7 @@ def test_a_line_and_its_ends_are_moved_and_undone(viewer: Any) -> None:
     assert places(viewer) == [[[760, 420], [1060, 820]]]
 
 
-def test_selected_lines_and_points_move_jointly(viewer: Any) -> None:
+def test_selected_lines_and_points_move_together(viewer: Any) -> None:
     viewer.key(".")
     for x, y in viewer.places([(1000, 500), (1100, 600)]):
         viewer.click(x, y)

@@ -48,7 +48,7 @@ def canvas(
     return asked.mosaic.canvas
 
 
-def test_the_primary_actions_of_a_region_are_in_sight_on_small_screens(
+def test_the_primary_actions_of_a_region_are_visible_on_small_screens(
     open_viewer: Any, canvas: Any, annotator: Any, reviewer: Any, shoot: Any
 ) -> None:
     ring = [[40, 40], [140, 40], [140, 140], [40, 140], [40, 40]]

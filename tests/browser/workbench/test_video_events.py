@@ -216,7 +216,7 @@ def test_a_viewer_sees_events_and_cannot_change_them(
     assert looking.problems == []
 
 
-def test_a_change_of_someone_else_is_shown_and_decided(
+def test_a_conflicting_change_of_another_user_is_shown_and_resolved(
     video: ViewerPage, add_event: Any, annotator: Any
 ) -> None:
     from portal.annotations.services.video_events import video_event_update
@@ -243,7 +243,7 @@ def test_a_change_of_someone_else_is_shown_and_decided(
     assert stored(video) == [("Adenoma", 5, 5)]
 
 
-def test_an_event_waits_while_the_server_is_away(video: ViewerPage) -> None:
+def test_an_event_is_saved_when_the_server_returns(video: ViewerPage) -> None:
     page = video.page
     events_tab(video)
     expect(page.locator("[data-event-empty]")).to_be_visible()
