@@ -68,7 +68,10 @@ def pytest_configure(config: pytest.Config) -> None:
     # tests wait for the workers of the portals they start
     os.environ.setdefault("TESSERA_WORKER_NICE", "0")
     # OCR takes seconds a file; tests of it set the rule they need
-    os.environ.setdefault("TESSERA_PHI_IN_PIXELS", "off")
+    from django.conf import settings
+
+    rule = os.environ.setdefault("TESSERA_PHI_IN_PIXELS", "off")
+    settings.TESSERA_PHI_IN_PIXELS = rule  # read from the environment before this file was
     gc.disable()  # until collection ends: little of what is imported is garbage
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # a shell starts background jobs with SIGINT ignored, and child processes inherit that
