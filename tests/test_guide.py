@@ -49,6 +49,24 @@ def test_every_picture_of_the_guide_is_shown_and_described() -> None:
     assert taken - shown == set()
 
 
+def test_buttons_and_tabs_of_the_guide_are_on_pages() -> None:
+    sources = [
+        *(ROOT / "templates").rglob("*.html"),
+        *(ROOT / "static" / "src").rglob("*.ts"),
+        *(ROOT / "portal").rglob("*.py"),
+    ]
+    on_pages = " ".join(" ".join(path.read_text() for path in sources).split())
+    missing = []
+    for page in PAGES:
+        text = re.sub(r"```.*?```|`[^`]*`|\\\*", "", page.read_text(), flags=re.DOTALL)
+        for italic in re.findall(r"(?<![*\w])\*([^*]+)\*(?!\*)", text):
+            for name in " ".join(italic.split()).split(" > "):
+                parts = re.split(" ?… ?", name)  # a count or a name in the middle
+                if not all(part in on_pages for part in parts):
+                    missing.append((page.name, name))
+    assert missing == []
+
+
 def test_a_page_of_the_site_asks_no_other_host(site: Path) -> None:
     loads = r'<(?:script|img|iframe|source)[^>]*\ssrc="([^"]+)"|<link[^>]*\shref="([^"]+)"'
     pages = list(site.rglob("*.html"))
