@@ -12,7 +12,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
 from portal.archive import extensions
-from portal.archive.models import Slide, Video
+from portal.archive.models import Modality, Slide, Video
 from portal.archive.rules import may_edit
 from portal.archive.selectors.items import ItemCard, item_cards, item_get, slide_get
 from portal.archive.services.items import item_delete as delete_item
@@ -50,8 +50,10 @@ def item_card(request: HttpRequest, kind: str, item_id: uuid.UUID) -> HttpRespon
         "card": card,
         "actions": video_actions(request, card),
         "may_edit": may_edit(user, item.lab_id),
+        "case": item.case,
+        "modalities": Modality.choices,
     }
-    return render(request, "archive/_item_card.html", context)
+    return render(request, "archive/_item_card_reply.html", context)
 
 
 @audited(POST=AuditRule("item.retried", ITEM, "item_id"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -82,3 +83,12 @@ def test_a_card_shows_that_the_pixel_size_is_unknown(
     body = text_of(page.get(f"/cases/{case.pk}/"))
     assert "pixel size unknown" not in body
     assert "0.250 µm/px" in body
+
+
+def test_the_card_of_a_ready_item_updates_the_modality_of_its_case(
+    page: Client, still: Slide
+) -> None:
+    Case.objects.filter(pk=still.case_id).update(modality="histology")
+    text = text_of(page.get(f"/items/slide/{still.pk}/"))
+    modality = text.partition('id="case-modality" hx-swap-oob="innerHTML"')[2]
+    assert re.search(r'value="histology"\s+aria-pressed="true"', modality)
