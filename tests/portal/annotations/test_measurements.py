@@ -70,13 +70,6 @@ def test_the_table_is_read_in_few_queries(
         client.get(f"/canvases/{measured.pk}/measurements/")
 
 
-def test_another_lab_finds_no_table(measured: Canvas, client: Client, stranger: User) -> None:
-    client.force_login(stranger)
-    assert client.get(f"/canvases/{measured.pk}/measurements/").status_code == 404
-    assert client.get(f"/cases/{measured.case_id}/measurements/").status_code == 404
-    assert measurements_of(stranger, canvas=measured).rows == []
-
-
 def test_areas_follow_a_pixel_size_set_by_hand(
     measured: Canvas, annotator: User, api_as: Any, client: Client
 ) -> None:

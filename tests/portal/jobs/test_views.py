@@ -37,43 +37,6 @@ def job(lab: Lab, annotator: User, name: str) -> Job:
 
 
 PAGES = ("/jobs/", "/jobs/{}/", "/jobs/{}/?part=progress")
-READS = ("/api/v1/jobs/", "/api/v1/jobs/{}/")
-WRITES = ("/api/v1/jobs/{}/cancel/", "/api/v1/jobs/{}/retry/")
-
-
-@pytest.mark.parametrize("url", PAGES)
-def test_pages_redirect_the_anonymous_to_the_login(client: Client, job: Job, url: str) -> None:
-    answer = client.get(url.format(job.pk))
-    assert answer.status_code == 302 and answer["Location"].startswith("/accounts/login/")
-
-
-@pytest.mark.parametrize("url", (*READS, *WRITES))
-def test_the_api_answers_401_to_the_anonymous(client: Client, job: Job, url: str) -> None:
-    answer = client.post(url.format(job.pk)) if url in WRITES else client.get(url.format(job.pk))
-    assert answer.status_code == 401
-    assert answer["Content-Type"] == "application/problem+json"
-
-
-def test_another_labs_job_is_not_found(
-    client: Client, stranger: User, job: Job, api_as: Any
-) -> None:
-    client.force_login(stranger)
-    assert client.get(f"/jobs/{job.pk}/").status_code == 404
-    assert client.post(f"/jobs/{job.pk}/cancel/").status_code == 404
-    assert client.post(f"/jobs/{job.pk}/retry/").status_code == 404
-    assert b"slide.svs" not in client.get("/jobs/").content
-    api = api_as(stranger)
-    assert api.get("/api/v1/jobs/").json()["results"] == []
-    assert api.get(f"/api/v1/jobs/{job.pk}/").status_code == 404
-    for url in WRITES:
-        assert api.post(url.format(job.pk)).status_code == 404
-
-
-def test_a_viewer_can_read_but_not_cancel(viewer: User, job: Job, api_as: Any) -> None:
-    api = api_as(viewer)
-    assert api.get(f"/api/v1/jobs/{job.pk}/").json()["state"] == "queued"
-    refused = api.post(f"/api/v1/jobs/{job.pk}/cancel/")
-    assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")
 
 
 def test_cancel_returns_202_and_then_409(api: Any, job: Job) -> None:

@@ -10,7 +10,6 @@ from portal.archive.models import Modality
 from portal.embeddings.models import Embedding
 from portal.jobs.models import WorkerHeartbeat
 from portal.model_training.models import Learning
-from portal.model_training.services.learnings import learning_promote
 from tests.portal.model_training.archives import filled, learned, promoted
 
 URL = "/api/v1/learnings/"
@@ -68,18 +67,6 @@ def test_too_little_data_is_a_conflict_with_a_reason(world, manager, api_as):
     assert refused.status_code == 409
     assert refused.json()["code"] == "too-little-data"
     assert "Found: 3 patients" in refused.json()["detail"]
-
-
-def test_another_lab_gets_404_and_empty_lists(learning, stranger, api_as, world, manager):
-    learning_promote(learning=learning, user=manager)
-    world.run_jobs()
-    api = api_as(stranger)
-    one = f"{URL}{learning.pk}/"
-    codes = [api.get(one), api.post(f"{one}promote/"), api.post(f"{one}roll-back/")]
-    assert {answer.status_code for answer in codes} == {404}
-    assert api.get(URL).json()["results"] == []
-    assert api.get(f"/api/v1/encoders/{learning.encoder_id}/").status_code == 404
-    assert str(learning.encoder_id) not in api.get("/api/v1/encoders/").content.decode()
 
 
 def test_members_see_the_encoder_but_not_its_learning(learning, annotator, api_as):

@@ -135,15 +135,6 @@ def test_guests_see_changes_but_no_people_and_are_not_listed(
     assert [one.id for one in now_of(stranger, canvas).changed] == [roi.pk]
 
 
-def test_changes_of_another_labs_canvas_are_not_listed(
-    api_as: Any, canvas: Canvas, stranger: User
-) -> None:
-    url = f"/api/v1/canvases/{canvas.pk}/live/"
-    assert api_as(stranger).get(url).status_code == 404
-    assert api_as(stranger).put(url, {"tab": str(TAB)}, format="json").status_code == 404
-    assert not CanvasPresence.objects.exists()
-
-
 def test_rest_answers_304_without_changes_in_few_queries(
     api_as: Any,
     canvas: Canvas,

@@ -131,27 +131,6 @@ def test_a_deleted_roi_is_a_conflict(api, world, pair):
     assert (answer.status_code, answer.json()["code"]) == (409, "roi-deleted")
 
 
-def test_another_lab_gets_404_everywhere(api_as, stranger, pair, client):
-    theirs, roi = api_as(stranger), pair[0]
-    assert theirs.post(URL, {"roi": str(roi.pk)}).status_code == 404
-    assert theirs.get(f"/api/v1/rois/{roi.pk}/similar/").status_code == 404
-    client.force_login(stranger)
-    for address in ("similar/", "thumbnail.jpg"):
-        assert client.get(f"/rois/{roi.pk}/{address}").status_code == 404
-    assert client.post(f"/rois/{roi.pk}/embed/").status_code == 404
-
-
-def test_anonymous_users_are_redirected(client, pair):
-    assert client.post(URL, {"roi": str(pair[0].pk)}).status_code == 401
-    assert client.get(f"/api/v1/rois/{pair[0].pk}/similar/").status_code == 401
-    assert client.get("/api/v1/encoders/").status_code == 401
-    assert client.get(f"/rois/{pair[0].pk}/similar/").status_code == 302
-
-
-def test_a_viewer_may_search(api_as, viewer, pair):
-    assert api_as(viewer).post(URL, {"roi": str(pair[0].pk)}).status_code == 200
-
-
 @pytest.mark.parametrize(
     ("body", "text"),
     [

@@ -21,7 +21,6 @@ from portal.annotations.selectors import outlines
 from portal.archive.models import Canvas
 from portal.archive.storage import files as archive_storage
 from portal.labs.models import User
-from tests.portal.annotations.conftest import make_canvas
 
 ApiAs = Callable[[User], APIClient]
 CENTRE, RADIUS_PX = (420, 380), 110
@@ -100,12 +99,3 @@ def test_tissue_is_looked_at_by_its_stain_and_all_else_by_lightness(
     Canvas.objects.filter(pk=drawn.pk).update(modality=modality)
     assert request_outline(api_as(annotator), drawn).status_code == 400
     assert requests == [signal]
-
-
-def test_viewers_and_other_labs_get_none(
-    drawn: Canvas, viewer: User, stranger: User, annotator: User, api_as: ApiAs
-) -> None:
-    assert request_outline(api_as(viewer), drawn).status_code == 403
-    assert request_outline(api_as(stranger), drawn).status_code == 404
-    lost = make_canvas(drawn.lab, accession="A-2")
-    assert request_outline(api_as(annotator), lost).status_code == 404  # its file is gone

@@ -16,7 +16,7 @@ from portal.annotations.services.rois import roi_create, roi_update
 from portal.archive.models import Canvas
 from portal.core.registry import Registry
 from portal.labs.models import User
-from tests.portal.annotations.support import LABELS, box, without_embedding
+from tests.portal.annotations.support import box, without_embedding
 
 ROIS = "/api/v1/rois/"
 PROBLEM = "application/problem+json"
@@ -236,58 +236,6 @@ def test_a_frame_of_a_video(api: APIClient, video_canvas: Canvas) -> None:
 )
 def test_bad_filters_are_refused(api: APIClient, query: dict[str, str]) -> None:
     assert api.get(ROIS, query).status_code == 400
-
-
-def test_anonymous_gets_401(roi: Roi, canvas: Canvas, label: Label) -> None:
-    client = APIClient()
-    for path in (ROIS, url(roi), url(roi, "revisions/"), LABELS, f"{LABELS}{label.pk}/"):
-        assert client.get(path).status_code == 401
-    assert client.get(f"/api/v1/canvases/{canvas.pk}/roi-file/").status_code == 401
-
-
-def test_another_labs_ids_are_not_found(
-    api: APIClient, foreign_roi: Roi, foreign_canvas: Canvas, foreign_label: Label
-) -> None:
-    geojson = f"/api/v1/canvases/{foreign_canvas.pk}/roi-file/"
-    body = {"canvas": str(foreign_canvas.pk), "geometry": box(1, 1, 9, 9)}
-    answers = [
-        api.get(url(foreign_roi)),
-        api.patch(url(foreign_roi), {"name": "x"}, headers=if_match(1)),
-        api.delete(url(foreign_roi), headers=if_match(1)),
-        api.post(url(foreign_roi, "restore/")),
-        api.get(url(foreign_roi, "revisions/")),
-        api.post(ROIS, body),
-        api.get(geojson),
-        api.post(geojson, {"type": "FeatureCollection", "features": []}),
-        api.get(LABELS, {"canvas": str(foreign_canvas.pk)}),
-        api.get(f"{LABELS}{foreign_label.pk}/"),
-        api.patch(f"{LABELS}{foreign_label.pk}/", {"name": "x"}),
-        api.delete(f"{LABELS}{foreign_label.pk}/"),
-        api.post(LABELS, {"lab": str(foreign_label.lab_id), "name": "x"}),
-    ]
-    assert [answer.status_code for answer in answers] == [404] * len(answers)
-    assert api.get(ROIS).json()["count"] == 0
-    assert api.get(ROIS, {"canvas": str(foreign_canvas.pk)}).json()["count"] == 0
-    assert api.get(LABELS, {"lab": str(foreign_label.lab_id)}).json()["results"] == []
-    foreign_roi.refresh_from_db()
-    assert foreign_roi.version == 1
-
-
-def test_viewers_read_and_do_not_write(api_as: Any, roi: Roi, viewer: User) -> None:
-    client = api_as(viewer)
-    assert client.get(url(roi)).status_code == 200
-    assert client.get(f"/api/v1/canvases/{roi.canvas_id}/roi-file/").status_code == 200
-    body = {"canvas": str(roi.canvas_id), "geometry": box(1, 1, 9, 9)}
-    geojson = {"type": "FeatureCollection", "features": []}
-    for answer in (
-        client.post(ROIS, body),
-        client.patch(url(roi), {"name": "x"}, headers=if_match(1)),
-        client.delete(url(roi), headers=if_match(1)),
-        client.post(url(roi, "restore/")),
-        client.post(f"/api/v1/canvases/{roi.canvas_id}/roi-file/", geojson),
-        client.post(LABELS, {"name": "x"}),
-    ):
-        assert answer.status_code == 403
 
 
 def test_geojson_out_and_in(api: APIClient, roi: Roi, annotator: User) -> None:

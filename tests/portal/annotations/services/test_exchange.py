@@ -217,11 +217,6 @@ def test_a_new_labs_starter_labels_are_known(canvas: Canvas, annotator: User) ->
     assert (statuses(report), report.labels_created) == (["created"], ())
 
 
-def test_viewers_do_not_import(canvas: Canvas, viewer: User) -> None:
-    with pytest.raises(ForbiddenError):
-        roi_import(canvas=canvas, user=viewer, document=[feature()])
-
-
 def test_importing_twice_changes_nothing(canvas: Canvas, annotator: User) -> None:
     document = collection(feature(), feature(box(5, 5, 50, 50), id=QUPATH_ID, name="with id"))
     roi_import(canvas=canvas, user=annotator, document=document)

@@ -16,7 +16,7 @@ from portal.annotations.services.imports import import_fields_update, roi_import
 from portal.annotations.services.labels import label_set_ensure
 from portal.annotations.services.rois import roi_create, roi_delete, roi_update
 from portal.archive.models import Canvas
-from portal.core.errors import ForbiddenError, InvalidInputError
+from portal.core.errors import InvalidInputError
 from portal.core.models import Event
 from portal.jobs.models import Job
 from portal.labs.models import User
@@ -219,12 +219,6 @@ def test_a_refused_strict_import_writes_nothing(canvas: Canvas, annotator: User)
             canvas=canvas, user=annotator, document=features, choices=ImportChoices(strict=True)
         )
     assert not Roi.objects.exists() and not RoiImport.objects.exists()
-
-
-def test_a_viewer_cannot_undo(canvas: Canvas, annotator: User, viewer: User) -> None:
-    report = roi_import(canvas=canvas, user=annotator, document=document(1))
-    with pytest.raises(ForbiddenError):
-        roi_import_undo(roi_import=import_of(report), user=viewer)
 
 
 def test_rest_undoes_an_import_by_id_within_its_lab(

@@ -16,7 +16,6 @@ from portal.annotations.services.labels import label_create, label_set_ensure
 from portal.annotations.services.reading import ImportWork
 from portal.annotations.services.rois import roi_create, roi_delete
 from portal.archive.models import Canvas
-from portal.core.errors import ForbiddenError
 from portal.core.models import Event
 from portal.labs.models import User
 from tests.portal.annotations.support import box, feature
@@ -143,11 +142,6 @@ def test_anothers_label_is_no_choice(
     )
     assert report.classes[0].problem == "the label chosen for it is not a label of this lab."
     assert report.count("refused") == 1
-
-
-def test_a_viewer_has_no_preview(canvas: Canvas, viewer: User) -> None:
-    with pytest.raises(ForbiddenError):
-        roi_import_preview(canvas=canvas, user=viewer, document=[])
 
 
 def test_markup_in_names_stays_text(canvas: Canvas, manager: User) -> None:

@@ -175,10 +175,3 @@ def test_a_video_has_no_one_pixel_size(api: APIClient, video: Video) -> None:
     address = f"/api/v1/canvases/{video.canvas_id}/"
     assert api.patch(address, {"mpp_x": 3}).status_code == 400
     assert api.get(address).json()["can_scale"] is False
-
-
-def test_a_viewer_sets_no_pixel_size(api_as: Any, viewer: User, still: Slide) -> None:
-    client = api_as(viewer)
-    address = f"/api/v1/canvases/{still.canvas_id}/"
-    assert client.get(address).json()["can_scale"] is False
-    assert client.patch(address, {"mpp_x": 3}).status_code == 403

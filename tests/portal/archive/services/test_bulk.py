@@ -12,7 +12,7 @@ from portal.archive.models.shares import today
 from portal.archive.services.bulk import MAX_CASES, cases_tag
 from portal.archive.services.cases import case_create
 from portal.archive.services.sharing import share_offer, shares_offer
-from portal.core.errors import ForbiddenError, InvalidInputError
+from portal.core.errors import InvalidInputError
 from portal.core.models import Event
 from portal.labs.models import Lab, Membership, Role, User
 
@@ -104,9 +104,3 @@ def test_cases_are_offered_once_each(three: list[Case], manager: User) -> None:
     over.refresh_from_db()
     assert over.ended_at is not None
     assert CaseShare.all_objects.filter(with_lab=east, ended_at=None).count() == 3
-
-
-def test_offering_many_cases_takes_a_manager(three: list[Case], annotator: User) -> None:
-    Lab.objects.create(name="East", slug="east")
-    with pytest.raises(ForbiddenError):
-        shares_offer(user=annotator, case_ids=[three[0].pk], with_lab="east", until=today())

@@ -408,12 +408,6 @@ def test_messages_contain_place_and_time() -> None:
     assert findings_as_sentences([]) == []
 
 
-def test_only_a_manager_decides(held: Upload, annotator: User) -> None:
-    for act in (quarantine_retry, quarantine_delete):
-        with pytest.raises(ForbiddenError):
-            act(upload=held, user=annotator)
-
-
 def test_only_sender_and_managers_read_the_reason_of_quarantine(
     held: Upload, annotator: User, manager: User, api_as: Any, client: Any
 ) -> None:

@@ -18,7 +18,7 @@ from portal.archive.services.items import canvas_id_of
 from portal.archive.services.modality import canvas_modality_set, case_modality_set
 from portal.archive.services.trash import trash_put
 from portal.audit.models import AuditEntry
-from portal.core.errors import ForbiddenError, InvalidInputError, NotFoundError
+from portal.core.errors import NotFoundError
 from portal.core.models import Event
 from portal.embeddings.services.embeddings import canvas_is_unchanged
 from portal.labs.models import User
@@ -135,25 +135,6 @@ def test_endoscopy_has_no_pixel_size(api: APIClient, scope_still: Canvas) -> Non
     assert api.patch(address, {"modality": "histology"}, format="json").status_code == 200
     assert api.get(address).json()["can_scale"] is True
     assert api.patch(address, {"mpp_x": 0.5}, format="json").status_code == 200
-
-
-def test_only_those_who_may_edit_set_it(
-    scope_still: Canvas, case: Case, viewer: User, stranger: User, annotator: User, api_as: Any
-) -> None:
-    for user in (viewer, stranger):
-        with pytest.raises(ForbiddenError):
-            canvas_modality_set(canvas=scope_still, user=user, modality="histology")
-        with pytest.raises(ForbiddenError):
-            case_modality_set(case=case, user=user, modality="histology")
-    for address in (f"/api/v1/canvases/{scope_still.pk}/", f"/api/v1/cases/{case.pk}/"):
-        sent: Any = {"format": "json", "headers": {"If-Match": "*"}}
-        body = {"modality": "histology"}
-        assert APIClient().patch(address, body, **sent).status_code in (401, 403)
-        assert api_as(viewer).patch(address, body, **sent).status_code == 403
-        assert api_as(stranger).patch(address, body, **sent).status_code == 404
-    with pytest.raises(InvalidInputError):
-        case_modality_set(case=case, user=annotator, modality="")
-    assert Canvas.objects.get(pk=scope_still.pk).modality == "endoscopy"
 
 
 def test_items_in_the_trash_are_not_changed(

@@ -11,7 +11,7 @@ from ml.roi.stain.storage import stain_to_dict
 from portal.annotations.models import Roi
 from portal.annotations.selectors.embedded import rois_embedded
 from portal.annotations.services.rois import roi_delete, roi_restore, roi_update
-from portal.core.errors import ConflictError, ForbiddenError
+from portal.core.errors import ConflictError
 from portal.embeddings.models import CanvasStain, Embedding, Unembeddable
 from portal.embeddings.selectors.embeddings import (
     embedding_current,
@@ -141,12 +141,6 @@ def test_an_invalid_region_fails_with_its_reason(world, encoder):
     with pytest.raises(ConflictError, match="empty") as refused:
         embed_request(roi=roi, user=world.user)
     assert refused.value.code == "embedding-failed"
-
-
-def test_a_viewer_may_not_retry(world, viewer):
-    roi = world.roi(world.canvas(world.case("A1")))
-    with pytest.raises(ForbiddenError):
-        embed_request(roi=roi, user=viewer, is_retry=True)
 
 
 def test_a_request_returns_the_unfinished_job(world):

@@ -15,7 +15,6 @@ from PIL import Image
 from portal.annotations.services.rois import roi_create
 from portal.archive.models import Slide, Video
 from portal.interop.web_annotation import selectors
-from portal.labs.models import Lab, Membership, Role, User
 from tests.portal.interop.conftest import Lab1
 from tests.portal.interop.iiif.presentation_rules import presentation_errors
 
@@ -207,24 +206,6 @@ def test_a_page_of_more_annotations_needs_no_more_queries(
     path = f"/api/v1/canvases/{held.world.canvas.pk}/annotations/"
     with django_assert_max_num_queries(9):  # token, membership, canvas, ROIs, the audit log's five
         assert len(held.client().get(path).json()["items"]) == 11
-
-
-def test_another_lab_gets_404(held: Lab1) -> None:
-    other = User.objects.create_user("other@elsewhere.example", "correct horse battery")
-    lab = Lab.objects.create(name="Elsewhere", slug="elsewhere")
-    Membership.objects.create(user=other, lab=lab, role=Role.MANAGER)
-    client = Client()
-    client.force_login(other)
-    canvas, case = held.world.canvas.pk, held.world.case.pk
-    for path in (
-        f"iiif/{canvas}",
-        f"iiif/{canvas}/info.json",
-        f"iiif/{canvas}/full/max/0/default.jpg",
-        f"canvases/{canvas}/manifest/",
-        f"canvases/{canvas}/annotations/",
-        f"cases/{case}/manifest/",
-    ):
-        assert client.get(f"/api/v1/{path}").status_code == 404
 
 
 def test_a_broken_manifest_would_be_seen(held: Lab1) -> None:

@@ -8,7 +8,7 @@ from django.contrib.auth import authenticate
 from django.core import mail
 from django.test import Client
 
-from portal.core.errors import ConflictError, ForbiddenError, InvalidInputError
+from portal.core.errors import ConflictError, InvalidInputError
 from portal.core.mail import mail_flush
 from portal.labs.models import ApiToken, Lab, Membership, Role, User
 from portal.labs.services.accounts import user_deactivate
@@ -83,28 +83,6 @@ def test_a_service_account_is_no_person_of_the_lab(
     assert "LIS export" not in browser(manager).get("/lab/").content.decode()
     with pytest.raises(ConflictError, match="role"):
         member_set_role(service_account, role=Role.MANAGER, by=manager)
-
-
-def test_only_managers_see_service_accounts(
-    lab: Lab, service_account: Membership, reviewer: User
-) -> None:
-    with pytest.raises(ForbiddenError):
-        service_account_create(lab, name="x", role=Role.VIEWER, by=reviewer)
-    client = browser(reviewer)
-    assert client.get(SERVICE_ACCOUNTS).status_code == 403
-    for action in ("token", "revoke", "remove"):
-        assert client.post(f"{SERVICE_ACCOUNTS}{service_account.pk}/{action}/").status_code == 403
-
-
-def test_another_labs_service_account_and_a_person_are_not_found(
-    service_account: Membership, stranger: User, manager: User, viewer: User
-) -> None:
-    for client, row in (
-        (browser(stranger), service_account),
-        (browser(manager), viewer.memberships.get()),
-    ):
-        for action in ("token", "revoke", "remove"):
-            assert client.post(f"{SERVICE_ACCOUNTS}{row.pk}/{action}/").status_code == 404
 
 
 @pytest.mark.parametrize("action", ["revoke", "remove"])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from portal.archive.models import Modality
-from portal.core.errors import ConflictError, ForbiddenError, NotFoundError
+from portal.core.errors import ConflictError, NotFoundError
 from portal.embeddings.models import Embedding, Encoder
 from portal.embeddings.selectors.embeddings import vector_of
 from portal.embeddings.selectors.encoders import encoder_default, encoders_visible
@@ -101,19 +101,6 @@ def test_too_little_data_is_reported_before_a_job_is_created(world, manager):
     with pytest.raises(ConflictError, match=r"14 patients .*8 patients"):
         learning_submit(lab=world.lab, kind=HISTOLOGY, user=manager)
     assert not Job.objects.exists() and not Learning.objects.exists()
-
-
-def test_only_managers_learn_promote_and_roll_back(world, manager, annotator, stranger):
-    filled(world)
-    for user in (annotator, stranger):
-        with pytest.raises(ForbiddenError):
-            learning_submit(lab=world.lab, kind=HISTOLOGY, user=user)
-    learning = learned(world, manager)
-    for act in (learning_promote, learning_roll_back):
-        with pytest.raises(ForbiddenError):
-            act(learning=learning, user=annotator)
-    with pytest.raises(NotFoundError):
-        learning_get(stranger, learning.pk)
 
 
 def test_simultaneous_requests_get_one_learning(world, manager):

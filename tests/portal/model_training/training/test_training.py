@@ -16,7 +16,6 @@ from portal.core.errors import (
     ConflictError,
     ForbiddenError,
     InvalidInputError,
-    NotFoundError,
     StorageFullError,
 )
 from portal.embeddings.models import Embedding, Encoder, Unembeddable
@@ -305,11 +304,3 @@ def test_too_little_data_and_invalid_limits_are_errors(lab, annotator, storage, 
     refused = api_as(manager).post(URL, {"method": "encoder", "steps": 3}, format="json")
     assert refused.status_code == 400 and "steps" in refused.content.decode()
     assert jobs("encoder_learn") == [] and not Learning.objects.exists()
-
-
-def test_another_lab_sees_nothing_of_a_training(archive, manager, stranger):
-    learning = request_training(archive, manager)
-    with pytest.raises(NotFoundError):
-        learning_get(stranger, learning.pk)
-    with pytest.raises(ForbiddenError):
-        request_training(archive, stranger)

@@ -283,42 +283,6 @@ def test_a_span_without_frames_is_refused(api: APIClient, video: Video) -> None:
     assert not Mosaic.objects.exists()
 
 
-def test_another_labs_mosaics_and_videos_are_not_found(
-    api: APIClient, foreign_built: Mosaic
-) -> None:
-    answers = [
-        api.get(url(foreign_built)),
-        api.get(url(foreign_built, "frames/")),
-        api.get(url(foreign_built, "frames-at-point/"), {"x": 1, "y": 1}),
-        api.get(url(foreign_built, "outlines/")),
-        api.get(url(foreign_built, "layers/time.png")),
-        api.get(url(foreign_built, "preview.jpg")),
-        api.get(url(foreign_built, "image.png")),
-        api.get(url(foreign_built, "pyramid.tif")),
-        api.get(url(foreign_built, "manifest.json")),
-        api.get(MOSAICS + "estimate/", {"video": str(foreign_built.video_id)}),
-        api.post(MOSAICS, {"video": str(foreign_built.video_id)}),
-    ]
-    assert [answer.status_code for answer in answers] == [404] * len(answers)
-    assert len(api.get(MOSAICS).json()["results"]) == 0
-    assert len(api.get(MOSAICS, {"video": str(foreign_built.video_id)}).json()["results"]) == 0
-
-
-def test_roles(api_as: Any, viewer: User, annotator: User, built: Mosaic) -> None:
-    assert api_as(viewer).get(url(built)).status_code == 200
-    assert api_as(viewer).get(url(built, "frames/")).status_code == 200
-    body = {"video": str(built.video_id), "config": {"step": 2}}
-    assert api_as(viewer).post(MOSAICS, body).status_code == 403
-    assert api_as(annotator).post(MOSAICS, body).status_code == 202
-
-
-def test_anonymous_gets_401(built: Mosaic) -> None:
-    client = APIClient()
-    for path in (MOSAICS, url(built), url(built, "frames/"), url(built, "frames-at-point/")):
-        assert client.get(path).status_code == 401
-    assert client.post(MOSAICS, {"video": str(built.video_id)}, format="json").status_code == 401
-
-
 def test_queries_do_not_grow_with_frames_or_mosaics(api: APIClient, built: Mosaic) -> None:
     def queries_of(path: str, **query: Any) -> int:
         with CaptureQueriesContext(connection) as queries:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-from portal.core.errors import NotFoundError
 from portal.mosaics.models import Mosaic, MosaicFrame
 from portal.mosaics.selectors.frames import (
     frame_columns,
@@ -13,7 +10,6 @@ from portal.mosaics.selectors.frames import (
     reasons_of,
     runs_lost,
 )
-from portal.mosaics.selectors.mosaics import mosaic_get
 
 
 def test_the_report_counts_every_frame_once(built: Mosaic) -> None:
@@ -59,8 +55,3 @@ def test_columns_hold_every_frame_with_its_reason_and_outline(built: Mosaic) -> 
     assert reasons == ["", "", "", "blurred", "", "no-match", "", ""]
     assert columns["outline"][2] == [20, 0, 119, 0, 119, 79, 20, 79]
     assert columns["outline"][3] is None
-
-
-def test_another_labs_mosaic_is_not_there(foreign_built: Mosaic, manager: object) -> None:
-    with pytest.raises(NotFoundError):
-        mosaic_get(manager, foreign_built.pk)  # type: ignore[arg-type]

@@ -191,19 +191,6 @@ def test_pages_offer_targets_and_show_results(
     assert page.post(new, {"target": "x"}).status_code == 400
 
 
-def test_strangers_find_no_page(
-    client: Client, stranger: User, annotator: User, patient: Video, later: Video
-) -> None:
-    assert later.canvas is not None
-    requested = followup_create(roi=make_place(patient), target=later.canvas, user=annotator)
-    client.force_login(stranger)
-    for path in (
-        reverse("mosaics:followup_new", args=[requested.followup.roi_id]),
-        reverse("mosaics:followup_detail", args=[requested.followup.pk]),
-    ):
-        assert client.get(path).status_code == 404
-
-
 @pytest.fixture(scope="session")
 def visits(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Two sweeps over one wall, the second turned a quarter; one over another wall."""

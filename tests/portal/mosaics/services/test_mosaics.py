@@ -9,7 +9,7 @@ import pytest
 
 from portal.archive.models import Canvas, TrashEntry, Video
 from portal.archive.services.items import item_rename
-from portal.core.errors import ConflictError, ForbiddenError, InvalidInputError
+from portal.core.errors import ConflictError, InvalidInputError
 from portal.jobs.models import Job
 from portal.labs.models import User
 from portal.mosaics.build import BuiltComponent, BuiltMosaic
@@ -69,11 +69,6 @@ def test_a_video_that_is_not_ready_is_refused(ready_video: Video, annotator: Use
         with pytest.raises(ConflictError, match="not ready"):
             mosaic_create(video=ready_video, user=annotator)
     assert not Job.objects.exists()
-
-
-def test_viewers_do_not_build(ready_video: Video, viewer: User) -> None:
-    with pytest.raises(ForbiddenError):
-        mosaic_create(video=ready_video, user=viewer)
 
 
 def test_a_ready_mosaic_remains_ready_when_a_job_fails(built: Mosaic) -> None:

@@ -200,22 +200,6 @@ def test_viewers_see_and_do_not_build(client: Client, viewer: User, ready_video:
     assert client.post(path).status_code == 403
 
 
-def test_other_labs_and_anonymous_get_nothing(
-    client: Client, stranger: User, built: Mosaic
-) -> None:
-    create = reverse("mosaics:mosaic_create", args=[built.video_id])
-    assert client.get(detail(built)).status_code == 302
-    client.force_login(stranger)
-    assert client.get(detail(built)).status_code == 404
-    assert client.post(create).status_code == 404
-    assert client.get(reverse("mosaics:case_mosaics", args=[built.case_id])).status_code == 404
-    assert client.get(create).status_code == 405
-    listed = reverse("mosaics:video_mosaics", args=[built.video_id])
-    assert client.get(listed).status_code == 404
-    text = client.get(reverse("mosaics:mosaic_list")).content.decode()
-    assert detail(built) not in text
-
-
 def test_pages_need_equal_queries_for_many_parts_and_mosaics(
     page: Client, built: Mosaic, annotator: User
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from dataclasses import dataclass
 from datetime import timedelta
 from types import SimpleNamespace
@@ -17,7 +16,6 @@ from django.utils import timezone
 from portal.core.errors import InvalidInputError, NotFoundError
 from portal.jobs.models import Job, JobState
 from portal.search.models import Explanation, Query, QuerySource
-from portal.search.selectors.explanations import explanations_of
 from portal.search.services.explanations import (
     explanations_sweep,
     query_match_explain,
@@ -200,23 +198,6 @@ def test_a_query_is_explained_where_it_has_pixels(world, two, api_as):
     assert "data-explanation" not in text
     answer = api_as(world.user).get(f"/api/v1/queries/{several.pk}/similar/{two[0].pk}/")
     assert (answer.status_code, answer.json()["code"]) == (400, "nothing-to-explain")
-
-
-def test_explanations_are_not_visible_to_another_lab(world, two, stranger, other_lab, api_as):
-    explain(world, *two)
-    world.run_jobs()
-    address = f"/api/v1/rois/{two[0].pk}/similar/{two[1].pk}/"
-    unknown = f"/api/v1/rois/{uuid.uuid4()}/similar/{two[1].pk}/"
-    answers = [api_as(stranger).get(one) for one in (address, unknown)]
-    assert [answer.status_code for answer in answers] == [404, 404]
-    assert answers[0].json()["code"] == answers[1].json()["code"]
-    assert list(explanations_of(stranger)) == []
-    assert (
-        page_of(stranger).get(f"/rois/{two[0].pk}/similar/explanation/{two[1].pk}/").status_code
-        == 404
-    )
-    with pytest.raises(NotFoundError):  # itself is no hit
-        explain(world, two[0], two[0])
 
 
 def test_a_judgement_is_deleted_with_either_region(world, two):
