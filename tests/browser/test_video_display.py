@@ -70,15 +70,53 @@ QUARTERS = [(0.25, 0.25), (0.75, 0.25), (0.25, 0.75), (0.75, 0.75)]
     ("name", "codec", "size", "matrix", "pix_fmt", "tags", "within"),
     [
         ("mjpeg.avi", "mjpeg", HD, "601", "yuvj422p", Tags(), WITHIN),
-        ("untagged.avi", "mpeg4", HD, "709", "yuv420p", Tags(), WITHIN),
+        pytest.param(
+            "untagged.avi",
+            "mpeg4",
+            HD,
+            "709",
+            "yuv420p",
+            Tags(),
+            WITHIN,
+            marks=pytest.mark.endurance,
+        ),
         ("untagged.mp4", "libx264", HD, "709", "yuv420p", Tags(), BT709_WITHIN),
         ("untagged-sd.mp4", "libx264", SD, "601", "yuv420p", Tags(), WITHIN),
         ("full.mp4", "libx264", HD, "709", "yuvj420p", Tags(1, 1, 1, 2), WITHIN),
-        ("full-untagged.mp4", "libx264", HD, "601", "yuvj420p", Tags(range=2), WITHIN),
-        ("matrix-only.mp4", "libx264", HD, "601", "yuv420p", Tags(matrix=6), WITHIN),
-        ("pal-tags.mp4", "libx264", SD, "601", "yuv420p", Tags(5, 5, 5, 1), WITHIN),
+        pytest.param(
+            "full-untagged.mp4",
+            "libx264",
+            HD,
+            "601",
+            "yuvj420p",
+            Tags(range=2),
+            WITHIN,
+            marks=pytest.mark.endurance,
+        ),
+        pytest.param(
+            "matrix-only.mp4",
+            "libx264",
+            HD,
+            "601",
+            "yuv420p",
+            Tags(matrix=6),
+            WITHIN,
+            marks=pytest.mark.endurance,
+        ),
+        pytest.param(
+            "pal-tags.mp4",
+            "libx264",
+            SD,
+            "601",
+            "yuv420p",
+            Tags(5, 5, 5, 1),
+            WITHIN,
+            marks=pytest.mark.endurance,
+        ),
         ("vp9.webm", "libvpx-vp9", HD, "601", "yuv420p", Tags(), WITHIN),
-        ("vp8.webm", "libvpx", HD, "601", "yuv420p", Tags(), WITHIN),
+        pytest.param(
+            "vp8.webm", "libvpx", HD, "601", "yuv420p", Tags(), WITHIN, marks=pytest.mark.endurance
+        ),
     ],
 )
 def test_player_and_still_frame_have_the_recorded_colours(
@@ -104,7 +142,15 @@ def rgb_frame(rgb: ImageU8) -> av.VideoFrame:
     return av.VideoFrame.from_ndarray(rgb, format="rgb24").reformat(format="yuv420p")
 
 
-@pytest.mark.parametrize("name", MATRICES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        if name in {"as stored", "turned clockwise", "mirrored left to right"}
+        else pytest.param(name, marks=pytest.mark.endurance)
+        for name in MATRICES
+    ],
+)
 def test_player_and_still_frame_have_the_same_orientation(
     open_viewer: Any, ingest: Any, tmp_path: Path, name: str
 ) -> None:

@@ -110,8 +110,9 @@ def test_thresholds_of_the_lab_decide_positivity() -> None:
     assert strict.positive_count == 0
 
 
-@pytest.mark.parametrize("tile_px", [96, 128, 333])
-@pytest.mark.parametrize("source", ["drawn", "photographed"])
+@pytest.mark.parametrize(
+    ("tile_px", "source"), [(96, "drawn"), (128, "drawn"), (333, "photographed")]
+)
 def test_measures_do_not_depend_on_the_tiles(tile_px: int, source: str) -> None:
     if source == "drawn":  # nuclei with centres on the borders of tiles of 96 and 128
         image = section(
