@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup docs demo dev serve test endurance check lint-fix fuzz bench bench-gpu chaos swapping screenshots clean lock sbom
+.PHONY: help setup docs demo dev serve test endurance check lint-fix fuzz bench bench-gpu gpu-once gpu-wheels chaos swapping screenshots clean lock sbom
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -121,6 +121,12 @@ bench: setup ## measure; writes docs/benchmarks.md
 
 bench-gpu: setup ## measure a GPU against the processors; writes docs/benchmarks-gpu.md
 	$(BIN)/python -m tests.bench.gpu
+
+gpu-once: setup ## GPU tests and measures within ten minutes, into the folder OUT
+	$(BIN)/python -m tests.bench.gpu.all_steps
+
+gpu-wheels: setup ## packages that a bare machine with a GPU lacks, into build/gpu-wheels
+	$(BIN)/python -m tests.bench.gpu.wheels
 
 chaos: setup ## ten minutes of killed processes, servers and clocks; reports what was lost (SEED=1)
 	$(BIN)/python -m tests.chaos --minutes $(or $(MINUTES),10) --seed $(or $(SEED),1)

@@ -182,6 +182,14 @@ def index(sizes: Sizes) -> Figures:
     return found
 
 
+NEEDS: Mapping[str, tuple[str, ...]] = {
+    "networks": ("cv2", "shapely", "openslide", "pyvips", "av", "torch_geometric"),
+    "pairs": ("cv2", "scipy"),
+    "mosaic": ("cv2", "scipy", "av", "pyvips", "openslide"),
+    "index": ("faiss",),
+}
+"""Packages without which a measure cannot begin: a machine with a GPU need not have them."""
+
 MEASURES: Mapping[str, Callable[[Sizes], Figures]] = {
     "networks": networks,
     "pairs": pairs,

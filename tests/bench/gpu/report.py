@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from tests.bench.gpu.measures import Figure
@@ -13,6 +13,8 @@ These were not run: no GPU was at hand. On a machine with one, `make bench-gpu` 
 second (the shipped encoder, ResNet-50, ViT-L, each as it is and compiled), matched pairs, mosaic
 frames, and the build and search of indexes of 1 and 10 million vectors, each on the GPU and on the
 processors of the same machine, and writes them here, with whether `TESSERA_COMPILE=1` pays.
+`OUT=folder make gpu-once` runs the tests that need a GPU and these measures within ten minutes, and
+leaves what it found in the folder.
 
 The command was tried out whole with the processor in the place of the GPU:
 `python -m tests.bench.gpu --stand-in --quick --out FILE` fills every row in a tiny size by the code
@@ -22,8 +24,12 @@ COMPILED = ", compiled"
 Measured = Mapping[str, Mapping[str, Figure]]
 
 
-def report(gpu: Measured, processors: Measured, *, device: str) -> str:
-    """The page: by measure and name what the GPU and the processors did."""
+def report(gpu: Measured, processors: Measured, *, device: str, missing: Sequence[str] = ()) -> str:
+    """The page: by measure and name what the GPU and the processors did.
+
+    Args:
+        missing: measures that came to no end.
+    """
     networks = gpu.get("networks", {}).values()
     peak = max((one.value * one.operations for one in networks if _is_peak(one)), default=0.0)
     lines = [
@@ -47,6 +53,8 @@ def report(gpu: Measured, processors: Measured, *, device: str) -> str:
             other = others.get(what.removesuffix(COMPILED))
             lines.append(_line(what, figure, other, peak))
     lines += _compile_gains(gpu)
+    if missing:
+        lines += ["", f"Not measured: {', '.join(missing)}."]
     return "\n".join(lines) + "\n"
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sys
+import zipfile
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -11,10 +14,12 @@ import torch
 
 from ml.index.files.segments import gpu_centroids
 from tests.bench.gpu import __main__ as bench
+from tests.bench.gpu import all_steps
 from tests.bench.gpu.__main__ import DOC, main
 from tests.bench.gpu.cpu_device import cpu_as_gpu
 from tests.bench.gpu.measures import FULL, MEASURES, PROCESSOR, QUICK, VIT_L, Figure
 from tests.bench.gpu.report import report
+from tests.bench.gpu.wheels import cut, pinned
 
 ROWS = """Patches, shipped encoder (patch-cnn)
 Patches, shipped encoder (patch-cnn), compiled
@@ -103,6 +108,50 @@ def test_results_of_the_processor_are_not_published() -> None:
     assert DOC.read_text() == before
 
 
+@pytest.mark.endurance
+def test_one_call_runs_tests_and_measures_and_lists_missing_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OUT", str(tmp_path / "out"))
+    stub = tmp_path / "stub.py"
+    stub.write_text("def test_one():\n    assert True\n")
+    real = all_steps.Call.step
+
+    def step(
+        self: all_steps.Call, name: str, command: list[str], limit_s: float, **more: str
+    ) -> object:
+        hangs = [sys.executable, "-c", "import time; time.sleep(60)"]
+        is_slow = name == "index on processors"
+        return real(self, name, hangs if is_slow else command, 2 if is_slow else limit_s, **more)
+
+    monkeypatch.setattr(all_steps.Call, "step", step)
+    none = tmp_path / "wheels"
+    options = ["--stand-in", "--quick", "--only", "index", "--tests", str(stub), "--wheels"]
+    options.append(str(none))
+    assert all_steps.main(options) == 1
+    out = tmp_path / "out"
+    assert "1 passed" in (out / "tests.txt").read_text()
+    assert json.loads((out / "facts.json").read_text())["torch"]
+    page = (out / "benchmarks-gpu.md").read_text()
+    assert "Index of 20,000 vectors: build" in page
+    assert page.endswith("Not measured: index on processors.\n")
+    figures = json.loads((out / "figures.json").read_text())
+    assert figures["gpu"]["index"] and not figures["processors"]
+    assert "index on processors: 2." in (out / "log.txt").read_text()
+
+
+def test_one_call_without_a_folder_or_without_time_claims_no_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OUT", raising=False)
+    with pytest.raises(SystemExit):
+        all_steps.main([])
+    monkeypatch.setenv("OUT", str(tmp_path))
+    assert all_steps.main(["--seconds", "0"]) == 1
+    assert not (tmp_path / "benchmarks-gpu.md").exists()
+    assert "no time was left" in (tmp_path / "log.txt").read_text()
+
+
 def test_ratios_and_shares_are_worked_out_from_the_figures() -> None:
     gpu = {
         "networks": {
@@ -136,3 +185,39 @@ def test_the_page_reports_whether_compiling_pays() -> None:
         " Patches of 224 px, ViT-L/16 0.95 times as fast." in page
     )
     assert "COMPILE" not in report({"networks": {}}, {}, device="A GPU")
+
+
+@pytest.mark.endurance
+def test_wheels_are_joined_and_installed_and_missing_ones_skipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wheel = tmp_path / "carried_along-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("carried_along.py", "HERE = 'it is here'\n" + "# padding\n" * 50)
+        about = "Metadata-Version: 2.1\nName: carried-along\nVersion: 1.0\n"
+        archive.writestr("carried_along-1.0.dist-info/METADATA", about)
+        archive.writestr("carried_along-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\n")
+        archive.writestr("carried_along-1.0.dist-info/RECORD", "")
+    carried = tmp_path / "carried"
+    assert cut([wheel], tmp_path / "trips", 300) == -(-wheel.stat().st_size // 300)
+    carried.mkdir()
+    for part in (tmp_path / "trips").rglob("*.whl.*"):
+        shutil.copy(part, carried)
+    (carried / "broken-1.0-py3-none-any.whl").write_text("no archive")
+    monkeypatch.setenv("OUT", str(tmp_path / "out"))
+    monkeypatch.setitem(all_steps.NEEDS, "index", ("not_there_at_all",))
+    monkeypatch.setattr(
+        all_steps, "_FACTS", all_steps._FACTS.replace('"faiss"', '"not_there_at_all"', 1)
+    )
+    stub = tmp_path / "stub.py"
+    stub.write_text("import carried_along\ndef test_one():\n    assert carried_along.HERE\n")
+    options = ["--stand-in", "--only", "index", "--tests", str(stub), "--wheels", str(carried)]
+    assert all_steps.main(options) == 1
+    said = capsys.readouterr().out
+    assert "wheel broken: FAILED" in said and "wheel carried_along: done" in said
+    assert "index on gpu: skipped, not_there_at_all missing on this machine" in said
+    assert "1 passed" in (tmp_path / "out" / "tests.txt").read_text()
+
+
+def test_versions_are_those_of_the_constraints() -> None:
+    assert pinned("# no\nAv==18.1.0\nshapely==2.2.0 # why\n")["av"] == "Av==18.1.0"

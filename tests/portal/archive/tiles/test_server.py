@@ -196,6 +196,10 @@ def test_cookies_beyond_measure_are_refused(fetch: Fetch, slide: Slide) -> None:
     assert fetch(address(slide), cookie=fetch.cookie() + "; x=" + "y" * 3000)[0] == 403
 
 
+def test_another_labs_canvas_is_not_found(fetch: Fetch, foreign_slide: Slide, viewer: User) -> None:
+    assert fetch(address(foreign_slide))[0] == 404
+
+
 @pytest.mark.parametrize("ending", ["membership", "user"])
 def test_who_may_no_longer_see_it_is_shut_out_after_the_recheck(
     fetch: Fetch, slide: Slide, viewer: User, ending: str, monkeypatch: pytest.MonkeyPatch
