@@ -19,8 +19,9 @@ from ml.reports.cards import update_card
 from ml.training.common.run import RunSummary, TrainingRun, add_run_arguments
 from ml.training.common.sources import source_files
 from ml.training.vit.config import VitTrainConfig, paper_config
+from ml.training.vit.depth import DptDepth, folder_depth
 from ml.training.vit.learner import VitLearner
-from ml.training.vit.pairs import MaskedStill, make_still
+from ml.training.vit.pairs import DepthOf, MaskedStill, make_still
 from ml.types import Progress, no_progress
 
 
@@ -46,6 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             "as in the paper"
         ),
     )
+    parser.add_argument("--depth-model", help="folder or hub name of a transformers DPT")
+    parser.add_argument("--depth-folder", type=Path, help="folder of <image stem>.npy depths")
 
 
 def run(args: argparse.Namespace, progress: Progress) -> VitSummary:
@@ -58,19 +61,23 @@ def run(args: argparse.Namespace, progress: Progress) -> VitSummary:
     return train_vit(
         TrainingRun.of(args, config, progress),
         data=args.data,
+        depth_of=depth_source(config, model=args.depth_model, folder=args.depth_folder),
     )
 
 
-def train_vit(run: TrainingRun[VitTrainConfig], *, data: Path) -> VitSummary:
+def train_vit(
+    run: TrainingRun[VitTrainConfig], *, data: Path, depth_of: DepthOf | None = None
+) -> VitSummary:
     """Train the descriptor.
 
     Args:
         run: resumed from its checkpoint, or started from ``run.start``, if there is one.
         data: folder the sources are relative to.
+        depth_of: depth of a still; None draws a smooth surface for each pair.
     """
     config = run.config
     files = source_files(config.sources, data)
-    stills, held_out = read_stills(config, files, progress=run.progress)
+    stills, held_out = read_stills(config, files, depth_of=depth_of, progress=run.progress)
     with run.learning():
         learner = VitLearner(
             config,
@@ -94,10 +101,29 @@ def train_vit(run: TrainingRun[VitTrainConfig], *, data: Path) -> VitSummary:
     return summary
 
 
+def depth_source(
+    config: VitTrainConfig, *, model: str | None, folder: Path | None
+) -> DepthOf | None:
+    """Source of depths: a DPT head, or files; None if a surface is to be drawn for each pair.
+
+    Raises:
+        BadInputError: both are given. WeightsError: no such model.
+    """
+    if model is not None and folder is not None:
+        raise BadInputError("expected --depth-model or --depth-folder, got both")
+    if model is not None:
+        dpt = DptDepth(model, inverse=config.depth_inverse)
+        return lambda stem, image: dpt(image)
+    if folder is not None:
+        return lambda stem, image: folder_depth(folder, stem, (image.shape[0], image.shape[1]))
+    return None
+
+
 def read_stills(
     config: VitTrainConfig,
     files: Sequence[Path],
     *,
+    depth_of: DepthOf | None = None,
     progress: Progress = no_progress,
 ) -> tuple[list[MaskedStill], list[MaskedStill]]:
     """Read the stills to train on and those held out, by the prefix of their names.
@@ -110,7 +136,7 @@ def read_stills(
     for done, path in enumerate(files, 1):
         is_held = path.name.startswith(config.held_out) if config.held_out else False
         chosen = held_out if is_held else stills
-        chosen.append(make_still(path, working_px=config.working_px))
+        chosen.append(make_still(path, working_px=config.working_px, depth_of=depth_of))
         progress(done, len(files), "reading")
     if not stills:
         raise BadInputError("every still is held out, so none is left to train on")

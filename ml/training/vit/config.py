@@ -43,6 +43,7 @@ class VitTrainConfig:
     photometric: bool = True  # random looks of the novel view
     novel_view: bool = True  # rigid motion by depth; off: photometric shifts only
     depth_relief: float = 0.35  # of the synthetic depth
+    depth_inverse: bool = False  # what the DPT head gives, see ``DptDepth``
     validation_pairs: int = 24  # synthetic pairs of the held-out stills
     validate_every: int = 160  # steps
     checkpoint_every: int = 80  # steps

@@ -213,6 +213,7 @@ class MotionConfig:
     shift: float = 0.12  # largest lateral shift, share of the field's width
     zoom: float = 0.35  # largest log scale by moving along the optical axis
     focal: tuple[float, float] = (0.8, 1.6)  # focal length, share of the width
+    depth_scale: tuple[float, float] = (0.7, 1.4)  # of the depth's relief, which has no unit
 
 
 def random_camera(rng: np.random.Generator, size_px: int, config: MotionConfig) -> ArrayF64:

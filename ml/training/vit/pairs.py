@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,6 +43,8 @@ _MIN_VALID = 0.6
 
 _TRIES = 12
 """Largest number of draws of a crop; the best one is taken."""
+DepthOf = Callable[[str, ImageU8], ArrayF64]
+"""Depth of a whole still by its stem: (H, W, 3) to (H, W), median 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +60,16 @@ class LookConfig:
 
 @dataclass(frozen=True, slots=True)
 class MaskedStill:
-    """A still and the mask of its usable area.
+    """A still, the mask of its usable area, and its depth if it is known.
 
     Attributes:
-        name: file stem. image: (H, W, 3) RGB. mask: (H, W) bool.
+        name: file stem. image: (H, W, 3) RGB. mask: (H, W) bool. depth: (H, W) or None.
     """
 
     name: str
     image: ImageU8
     mask: ArrayBool
+    depth: ArrayF64 | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +81,7 @@ class NovelViewPair:
     valid: ArrayBool
 
 
-def make_still(path: Path, *, working_px: int) -> MaskedStill:
+def make_still(path: Path, *, working_px: int, depth_of: DepthOf | None = None) -> MaskedStill:
     """Read a still, scaled to ``working_px`` on its longer side.
 
     Raises:
@@ -85,7 +89,8 @@ def make_still(path: Path, *, working_px: int) -> MaskedStill:
     """
     image = resized(read_still(path), long_side_px=working_px, min_px=_MIN_PX)
     mask = scope_mask(to_grey(image), margin_px=4) & ~areas_mask(image.shape, BURNT_IN)
-    return MaskedStill(path.stem, image, mask)
+    depth = None if depth_of is None else depth_of(path.stem, image)
+    return MaskedStill(path.stem, image, mask, depth)
 
 
 def draw_pair(
@@ -103,15 +108,18 @@ def draw_pair(
     Args:
         zoom_out: range of the pixels of the still per pixel of the crop.
         motion: None for a fixed camera. look: None for unchanged colours.
-        relief: of the synthetic depth.
+        relief: of the synthetic depth, if the still has no depth.
     Source: dinov2-adaptation-endoscopic-matching, section III-B and III-D.
     """
     margin = round(crop_px * CONTEXT)
     side = crop_px + 2 * margin
     motion = motion or NO_MOTION
     matrix, mask = placed_crop(rng, still, side, margin, zoom_out)
-    image = _resampled(still.image, matrix, side)
-    depth = synthetic_depth(rng, (side, side), relief=relief * rng.uniform(0, 1))
+    image, depth = _cut(still, matrix, side)
+    if depth is None:
+        depth = synthetic_depth(rng, (side, side), relief=relief * rng.uniform(0, 1))
+    else:
+        depth = depth ** rng.uniform(*motion.depth_scale)
     distance = float(depth[side // 2, side // 2])
     camera, T_t_from_s = moved_camera(rng, distance, crop_px, motion)
     view = synthesise_view(image, depth, camera=camera, T_t_from_s=T_t_from_s)
@@ -184,6 +192,20 @@ def moved_camera(
     camera = random_camera(rng, crop_px + 2 * round(crop_px * CONTEXT), motion)
     field = distance * crop_px / camera[0, 0]
     return camera, random_motion(rng, distance=distance, field=field, config=motion)
+
+
+def _cut(still: MaskedStill, matrix: ArrayF64, side: int) -> tuple[ImageU8, ArrayF64 | None]:
+    image = np.asarray(_resampled(still.image, matrix, side), np.uint8)
+    depth = None
+    if still.depth is not None:
+        depth = cv2.warpAffine(
+            still.depth,
+            matrix,
+            (side, side),
+            flags=cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP,
+            borderMode=cv2.BORDER_REPLICATE,
+        ).astype(np.float64)
+    return image, depth
 
 
 def _resampled(plane: ImageU8, matrix: ArrayF64, side: int) -> ImageU8:

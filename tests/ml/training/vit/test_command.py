@@ -16,7 +16,7 @@ from ml.errors import BadInputError, CancelledError, WeightsError
 from ml.keypoints.descriptors.vit import descriptor_from_file
 from ml.networks.vit_adapter import SmallVitConfig, VitConfig
 from ml.training.common.run import TrainingRun
-from ml.training.vit.command import read_stills, train_vit
+from ml.training.vit.command import depth_source, read_stills, train_vit
 from ml.training.vit.config import VitTrainConfig, paper_config
 from ml.training.vit.learner import VitLearner, to_batch
 from ml.training.vit.score import score_pairs
@@ -183,6 +183,21 @@ def test_settings_that_cannot_be_trained_raise_an_error(data, tmp_path):
         train_vit(TrainingRun(nothing, tmp_path), data=data)
     with pytest.raises(BadInputError, match="none"):
         train_vit(TrainingRun(dataclasses.replace(TINY, held_out=("",)), tmp_path), data=data)
+    with pytest.raises(BadInputError, match="got both"):
+        depth_source(TINY, model="x", folder=tmp_path)
+
+
+def test_given_depth_is_used(data, tmp_path):
+    depths = tmp_path / "depths"
+    depths.mkdir()
+    for stem in ("a", "b"):
+        np.save(depths / f"{stem}.npy", np.linspace(1, 2, 68 * 120).reshape(68, 120))
+    source = depth_source(TINY, model=None, folder=depths)
+    with pytest.raises(BadInputError, match=r"c\.npy: expected"):
+        train_vit(TrainingRun(TINY, tmp_path / "a"), data=data, depth_of=source)
+    np.save(depths / "c.npy", np.ones((68, 120)))
+    summary = train_vit(TrainingRun(TINY, tmp_path / "b"), data=data, depth_of=source)
+    assert np.isfinite(summary["loss_last"])
 
 
 def test_the_command_trains_and_writes_the_card(data, tmp_path, capsys):

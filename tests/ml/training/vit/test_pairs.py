@@ -19,10 +19,10 @@ from ml.training.vit.pairs import (
 )
 
 
-def still(shape=(120, 200), mask=None):
+def still(shape=(120, 200), depth=None, mask=None):
     noise = np.random.default_rng(0).integers(40, 256, (*shape, 3)).astype(np.uint8)
     image = cv2.GaussianBlur(noise, (0, 0), 1.5)
-    return MaskedStill("a", image, np.ones(shape, bool) if mask is None else mask)
+    return MaskedStill("a", image, np.ones(shape, bool) if mask is None else mask, depth)
 
 
 def test_text_and_logo_are_masked():
@@ -34,9 +34,10 @@ def test_text_and_logo_are_masked():
 def test_a_still_is_scaled_and_masked(tmp_path):
     noise = np.random.default_rng(0).integers(60, 256, (90, 160, 3)).astype(np.uint8)
     cv2.imwrite(str(tmp_path / "a.png"), noise)
-    found = make_still(tmp_path / "a.png", working_px=80)
+    found = make_still(tmp_path / "a.png", working_px=80, depth_of=lambda s, i: np.ones((45, 80)))
     assert found.image.shape == (45, 80, 3) and found.name == "a"
     assert found.mask[:40].all() and not found.mask[-2:, :10].any()
+    assert found.depth is not None and found.depth.shape == (45, 80)
     (tmp_path / "b.png").write_bytes(b"none")
     with pytest.raises(BadInputError, match=r"b\.png"):
         make_still(tmp_path / "b.png", working_px=80)
@@ -72,6 +73,18 @@ def test_a_pair_is_deterministic_for_a_seed():
     )
     assert np.array_equal(one.view.image, two.view.image)
     assert np.array_equal(one.view.xy_t, two.view.xy_t, equal_nan=True)
+
+
+def test_given_depth_decides_the_parallax():
+    flat, steep = np.ones((120, 200)), np.linspace(0.5, 2, 200)[None].repeat(120, axis=0)
+    motion = MotionConfig(tilt_deg=0, roll_deg=0, shift=0.1, zoom=0)
+    views = [
+        draw_pair(np.random.default_rng(1), still(depth=d), crop_px=40, motion=motion).view
+        for d in (flat, steep)
+    ]
+    v, u = np.mgrid[:40, :40]
+    shift = [np.nanstd((view.xy_t - np.stack([u, v], axis=2))[:, :, 0]) for view in views]
+    assert shift[0] < 1e-2 < shift[1]
 
 
 def test_crops_prefer_the_trusted_field():
