@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NotRequired, cast
+from typing import Any, cast
 
 from ml.errors import BadInputError
 from ml.evaluation.retrieval.manifest import parse_groups, read_manifest
@@ -14,17 +14,15 @@ from ml.evaluation.retrieval.report import score_tables
 from ml.evaluation.retrieval.scores import RetrievalScores, evaluate_retrieval
 from ml.evaluation.retrieval.suite import command as suite
 from ml.evaluation.retrieval.suite.table import describe as suite_tables
-from ml.extras import require_extra
 from ml.reports.cards import update_card
 from ml.roi.load import load_graph_encoder
-from ml.types import ArrayF32, Progress
+from ml.types import Progress
 
 
 class RetrievalReport(RetrievalScores):
-    """Scores of one folder, and the plots written."""
+    """Scores of one folder."""
 
     data_set: str
-    plots: NotRequired[list[str]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,8 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--card", type=Path, help="model card whose figures are replaced")
-    parser.add_argument("--folds", type=int, help="score each of this many patient-disjoint folds")
-    parser.add_argument("--plots", type=Path, help="folder for the plots (made if needed)")
+    parser.add_argument("--plots", type=Path, help="folder for the plots of a suite")
     suite.add_arguments(parser)
 
 
@@ -62,22 +59,15 @@ def run(args: argparse.Namespace, progress: Progress) -> RetrievalReport | suite
     encoder = load_graph_encoder(args.encoder[0] if args.encoder else "default")
     records = tuple(r for r in read_manifest(args.folder) if r.label not in args.ignore)
     options = RetrievalOptions(k=args.k, bootstrap=args.bootstrap, seed=args.seed)
-    vectors: dict[str, ArrayF32] = {}
     scores = evaluate_retrieval(
         records,
         encoder,
         groups=parse_groups(args.groups),
-        folds=args.folds,
         options=options,
-        keep=vectors,
         progress=progress,
     )
     # mypy cannot see that ``scores`` has none of the other keys.
     result = cast("RetrievalReport", {"data_set": Path(args.folder).resolve().name, **scores})
-    if args.plots is not None:
-        from ml.evaluation.retrieval.plots.figures import write_plots
-
-        result["plots"] = write_plots(args.plots, records, vectors, encoder.name, options)
     if args.card is not None:
         update_card(args.card, result["data_set"], score_tables(result))
     return result
@@ -97,5 +87,4 @@ def _check(args: argparse.Namespace) -> None:
     if args.k < 1 or args.bootstrap < 1:
         raise BadInputError("-k and --bootstrap: expected at least 1")
     if args.plots is not None:
-        require_extra("matplotlib", extra="plots")
-        args.plots.mkdir(parents=True, exist_ok=True)
+        raise BadInputError("--plots: expected --suite with it")

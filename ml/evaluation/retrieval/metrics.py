@@ -117,32 +117,6 @@ def macro_bootstrap(
     return np.asarray(means.sum(axis=1) / (seen > 0).sum(axis=1), np.float64)
 
 
-def precision_recall_curve(
-    ranked: Sequence[ArrayBool], *, levels: ArrayF64 | None = None
-) -> tuple[ArrayF64, ArrayF64]:
-    """Mean interpolated precision over queries at fixed levels of recall.
-
-    Args:
-        ranked: for each query, (N,) bool over its whole gallery, nearest first, with one relevant
-            result at least.
-        levels: of recall, 0 to 1; 101 of them by default.
-    Returns:
-        (levels, precision), each (L,) float64; precision at a level is the best at that recall or
-        more.
-    """
-    levels = np.linspace(0, 1, 101) if levels is None else levels
-    total = np.zeros(len(levels))
-    for relevant in ranked:
-        hits = np.cumsum(relevant)
-        if not relevant.any():
-            raise ShapeError("ranked", expected="a relevant result in each list", actual="none")
-        at_hits = (hits / np.arange(1, len(relevant) + 1))[relevant]
-        best = np.maximum.accumulate(at_hits[::-1])[::-1]
-        needed = np.ceil(np.round(levels * hits[-1], 9)).astype(int)
-        total += best[np.maximum(needed, 1) - 1]
-    return levels, total / max(len(ranked), 1)
-
-
 def _precision_sum(relevant: npt.NDArray[np.bool_]) -> float:
     ranks = np.arange(1, relevant.size + 1)
     return float((np.cumsum(relevant) / ranks)[relevant].sum())

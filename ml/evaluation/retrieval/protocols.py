@@ -1,8 +1,7 @@
-"""Protocols of retrieval: against other patients, and the paper's.
+"""Retrieval against other patients.
 
-Against other patients: leave one out, without regions of the query's own patient; queries whose
-label no other patient has are not scored. The paper's: queries to gallery 1 : 4, same patient
-allowed, mean over random splits.
+Leave one out, without regions of the query's own patient; queries whose label no other patient has
+are not scored.
 """
 
 from __future__ import annotations
@@ -21,13 +20,7 @@ from ml.evaluation.retrieval.metrics import (
     majority_vote,
     precision_at_k,
 )
-from ml.evaluation.retrieval.splits import Folds
 from ml.types import ArrayF64, ArrayI64
-
-_PAPER_SPLITS = 20
-"""Number of random splits that are averaged."""
-_PAPER_QUERY_SHARE = 0.2
-"""Share of queries: the paper's split is 1 : 4."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +31,7 @@ class RetrievalOptions:
     long_k: int = 25  # results of the longer list, which mAP is also given for
     vote_k: int = 5  # results that precision and the vote count
     bootstrap: int = 1000  # draws of the intervals
-    seed: int = 0  # of random rankings, splits, vocabularies and draws
+    seed: int = 0  # of random rankings, vocabularies and draws
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,36 +63,6 @@ def other_patients(records: Sequence[RoiRecord]) -> list[tuple[int, ArrayI64]]:
     patients = np.array([record.patient for record in records])
     everyone = np.arange(len(records))
     return [(int(query), everyone[patients != patients[query]]) for query in everyone]
-
-
-def other_folds(
-    distance: ArrayF64, records: Sequence[RoiRecord], folds: Folds, options: RetrievalOptions
-) -> tuple[QueryScores | None, ...]:
-    """Scores of each fold's regions among those of the other folds; None if none can be scored."""
-    fold_of = folds.fold_of()
-    fold = np.array([fold_of[record.patient] for record in records])
-    out: list[QueryScores | None] = []
-    for number in range(len(folds.patients)):
-        gallery = np.flatnonzero(fold != number)
-        pairs = [(int(query), gallery) for query in np.flatnonzero(fold == number)]
-        try:
-            out.append(_scores(distance, records, pairs, options))
-        except BadInputError:
-            out.append(None)
-    return tuple(out)
-
-
-def paper_scores(
-    distance: ArrayF64, records: Sequence[RoiRecord], options: RetrievalOptions
-) -> QueryScores:
-    """Score by random splits of queries and gallery, 1 : 4, with the same patient allowed."""
-    rng = np.random.default_rng(options.seed)
-    queries = max(1, round(len(records) * _PAPER_QUERY_SHARE))
-    pairs = []
-    for _ in range(_PAPER_SPLITS):
-        order = rng.permutation(len(records))
-        pairs += [(query, np.sort(order[queries:])) for query in order[:queries]]
-    return _scores(distance, records, pairs, options)
 
 
 def _scores(

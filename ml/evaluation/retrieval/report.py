@@ -8,24 +8,16 @@ from typing import Any
 from ml.reports.tables import markdown_table
 
 _COLUMNS = ("method", "mAP@{k}", "95 % interval", "mAP@{l}", "P@{v}", "vote", "mAP@{k} by hits")
-_TITLES = {
-    "other_patients": "leave one out, same patient excluded",
-    "paper_split": "the paper's split 1 : 4, same patient allowed: leaks, never quote alone",
-}
 
 
 def score_tables(result: Mapping[str, Any]) -> str:
-    """Markdown tables of one data set's scores, one for each task and protocol."""
+    """Markdown tables of one data set's scores, one for each task."""
     parts = []
     for task in ("labels", "groups"):
         if task in result:
-            parts += [
-                _table(f"{task}, {title}", result[task][protocol], result["options"])
-                for protocol, title in _TITLES.items()
-            ]
+            title = f"{task}, leave one out, same patient excluded"
+            parts.append(_table(title, result[task]["other_patients"], result["options"]))
             parts.append(_class_table(task, result[task]["other_patients"], result))
-    if "folds" in result:
-        parts.append(_folds(result))
     encoder = result["encoder"]
     head = (
         f"{result['data_set']}: {result['n_regions']} regions of {result['n_patients']} patients;"
@@ -62,15 +54,3 @@ def _class_table(task: str, table: Mapping[str, Any], result: Mapping[str, Any])
         numbers = [f"{score[key]:.3f}" for key in ("map", "precision", "vote_accuracy")]
         rows.append([label, str(score["queries"]), *numbers])
     return f"{title}\n\n{markdown_table(heads, rows)}"
-
-
-def _folds(result: Mapping[str, Any]) -> str:
-    folds = result["folds"]
-    heads = ["method", *(f"fold {n}" for n in range(1, len(folds["folds"]) + 1))]
-    title = f"**mAP@{result['options']['k']} by patient-disjoint fold, the other folds as gallery**"
-    rows = [
-        [name, *("-" if v is None else f"{v:.3f}" for v in scores)]
-        for name, scores in folds["map_by_fold"].items()
-    ]
-    notes = [f"- {note}" for note in folds["notes"]]
-    return "\n".join([title, "", markdown_table(heads, rows), "", *notes]).rstrip()

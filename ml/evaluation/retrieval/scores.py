@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NotRequired, TypedDict
 
 import numpy as np
@@ -15,18 +15,9 @@ from ml.evaluation.retrieval.metrics import RANDOM_RUNS, bootstrap_interval
 from ml.evaluation.retrieval.protocols import (
     QueryScores,
     RetrievalOptions,
-    other_folds,
     other_patients_scores,
-    paper_scores,
 )
 from ml.evaluation.retrieval.regions import region_image
-from ml.evaluation.retrieval.splits import (
-    Folds,
-    FoldsReport,
-    SplitConfig,
-    folds_report,
-    split_patients,
-)
 from ml.evaluation.retrieval.suite.baselines import (
     HSV,
     LBP,
@@ -39,9 +30,6 @@ from ml.evaluation.retrieval.suite.baselines import (
 from ml.imaging.slides.slide import open_slide
 from ml.roi.embed import RoiEncoder
 from ml.types import ArrayF32, ArrayF64, Progress, no_progress
-
-Protocol = Callable[[ArrayF64, Sequence[RoiRecord], RetrievalOptions], QueryScores]
-"""Scores of every query from (N, N) distances."""
 
 
 class LabelScores(TypedDict):
@@ -66,10 +54,9 @@ class MethodScores(TypedDict):
 
 
 class TaskScores(TypedDict):
-    """Scores under one set of labels, by protocol and method, ``chance`` among the methods."""
+    """Scores under one set of labels, by method, ``chance`` among the methods."""
 
     other_patients: dict[str, MethodScores]
-    paper_split: dict[str, MethodScores]
     n_queries_scored: int
     n_queries_without_relevant: int
 
@@ -83,12 +70,6 @@ class EncoderIdentity(TypedDict):
     dim: int
 
 
-class FoldScores(FoldsReport):
-    """The folds, and the mAP of each by method; None if no query of a fold could be scored."""
-
-    map_by_fold: dict[str, list[float | None]]
-
-
 class RetrievalScores(TypedDict):
     """Result of ``evaluate_retrieval``; intervals are 95 % over patients."""
 
@@ -99,7 +80,6 @@ class RetrievalScores(TypedDict):
     seconds_per_region: float
     labels: TaskScores
     groups: NotRequired[TaskScores]
-    folds: NotRequired[FoldScores]
 
 
 def evaluate_retrieval(
@@ -107,9 +87,7 @@ def evaluate_retrieval(
     encoder: RoiEncoder,
     *,
     groups: dict[str, tuple[str, ...]] | None = None,
-    folds: int | None = None,
     options: RetrievalOptions | None = None,
-    keep: dict[str, ArrayF32] | None = None,
     progress: Progress = no_progress,
 ) -> RetrievalScores:
     """Score an encoder and the baselines on the same regions.
@@ -117,11 +95,9 @@ def evaluate_retrieval(
     Args:
         records: regions with labels and patients.
         groups: coarser labels to score as well, see ``grouped``.
-        folds: number of patient-disjoint folds to score as well, each against the others.
-        keep: filled with the vectors of each method, for plots.
     Raises:
         BadInputError: a label with one example, or one that no group holds; a region without
-            tissue; more folds than patients.
+            tissue.
     """
     options = options or RetrievalOptions()
     tasks = {"labels": tuple(records)}
@@ -129,11 +105,7 @@ def evaluate_retrieval(
         tasks["groups"] = grouped(records, groups)
     for task in tasks.values():
         require_examples(task)
-    config = SplitConfig(folds=folds, seed=options.seed) if folds else None
-    dealt = split_patients(records, config) if config else None
     vectors, seconds = _vectors(records, encoder, seed=options.seed, progress=progress)
-    if keep is not None:
-        keep.update(vectors)
     scored = {name: _score_task(task, vectors, options) for name, task in tasks.items()}
     result: RetrievalScores = {
         "encoder": {
@@ -155,8 +127,6 @@ def evaluate_retrieval(
     }
     if "groups" in scored:
         result["groups"] = scored["groups"]
-    if dealt is not None and config is not None:
-        result["folds"] = _score_folds(records, vectors, dealt, config, options)
     return result
 
 
@@ -192,20 +162,6 @@ def _vectors(
     return vectors, float(np.mean(seconds))
 
 
-def _score_folds(
-    records: Sequence[RoiRecord],
-    vectors: dict[str, ArrayF32],
-    folds: Folds,
-    config: SplitConfig,
-    options: RetrievalOptions,
-) -> FoldScores:
-    scores: dict[str, list[float | None]] = {}
-    for name, v in vectors.items():
-        rows = other_folds(cdist(v, v).astype(np.float64), records, folds, options)
-        scores[name] = [None if row is None else float(row.ap.mean()) for row in rows]
-    return {**folds_report(folds, config), "map_by_fold": scores}
-
-
 def _score_task(
     records: Sequence[RoiRecord],
     vectors: dict[str, ArrayF32],
@@ -214,31 +170,30 @@ def _score_task(
     distances = {name: cdist(v, v).astype(np.float64) for name, v in vectors.items()}
     scored = other_patients_scores(next(iter(distances.values())), records, options)
     return {
-        "other_patients": _table(other_patients_scores, distances, records, options),
-        "paper_split": _table(paper_scores, distances, records, options),
+        "other_patients": _table(distances, records, options),
         "n_queries_scored": len(scored.labels),
         "n_queries_without_relevant": len(records) - len(scored.labels),
     }
 
 
 def _table(
-    protocol: Protocol,
     distances: dict[str, ArrayF64],
     records: Sequence[RoiRecord],
     options: RetrievalOptions,
 ) -> dict[str, MethodScores]:
-    table = {"chance": _chance(protocol, records, options)}
+    table = {"chance": _chance(records, options)}
     for name, distance in distances.items():
-        table[name] = _summary(protocol(distance, records, options), options)
+        table[name] = _summary(other_patients_scores(distance, records, options), options)
     return table
 
 
-def _chance(
-    protocol: Protocol, records: Sequence[RoiRecord], options: RetrievalOptions
-) -> MethodScores:
+def _chance(records: Sequence[RoiRecord], options: RetrievalOptions) -> MethodScores:
     rng = np.random.default_rng(options.seed)
     shape = (len(records), len(records))
-    runs = [_means(protocol(rng.random(shape), records, options)) for _ in range(RANDOM_RUNS)]
+    runs = [
+        _means(other_patients_scores(rng.random(shape), records, options))
+        for _ in range(RANDOM_RUNS)
+    ]
     map_, map_long, by_hits, precision, vote = np.mean(runs, axis=0).tolist()
     return {
         "map": map_,

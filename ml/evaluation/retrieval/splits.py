@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypedDict
 
 import numpy as np
 
@@ -43,47 +42,18 @@ class Folds:
 
     Attributes:
         patients: of each fold, sorted.
-        labels: the classes, sorted.
         rois, slides: (folds, labels) int64 counts; a slide counts for each class it holds.
-        roi_totals, slide_totals: (folds,) regions and slides of each fold.
         imbalance: mean distance of the folds' shares from even ones, 0 is perfect.
-        notes: labels that cannot be in every fold, one line each.
     """
 
     patients: tuple[tuple[str, ...], ...]
-    labels: tuple[str, ...]
     rois: ArrayI64
     slides: ArrayI64
-    roi_totals: ArrayI64
-    slide_totals: ArrayI64
     imbalance: float
-    notes: tuple[str, ...]
 
     def fold_of(self) -> dict[str, int]:
         """Patient to fold."""
         return {name: fold for fold, names in enumerate(self.patients) for name in names}
-
-
-class FoldReport(TypedDict):
-    """One fold: its patients; by label the regions and slides, their shares, and the totals."""
-
-    patients: list[str]
-    rois: dict[str, int]
-    rois_share: dict[str, float]
-    rois_total: int
-    slides: dict[str, int]
-    slides_share: dict[str, float]
-    slides_total: int
-
-
-class FoldsReport(TypedDict):
-    """Folds as plain data; the names are those of ``Folds``."""
-
-    labels: list[str]
-    seed: int
-    imbalance: float
-    folds: list[FoldReport]
-    notes: list[str]
 
 
 def split_patients(
@@ -118,38 +88,7 @@ def split_patients(
     labels = sorted({record.label for record in records})
     counts = _counts(records, names, labels)
     best = _evolved(counts, config, progress)
-    return _folds(best, names, labels, counts, config)
-
-
-def folds_report(folds: Folds, config: SplitConfig) -> FoldsReport:
-    """Folds as plain data: patients, counts and shares of each class at both levels."""
-    rows: list[FoldReport] = []
-    for number, patients in enumerate(folds.patients):
-        rois = _by_label(folds.labels, folds.rois[number])
-        slides = _by_label(folds.labels, folds.slides[number])
-        roi_total, slide_total = int(folds.roi_totals[number]), int(folds.slide_totals[number])
-        rows.append(
-            {
-                "patients": list(patients),
-                "rois": rois,
-                "rois_share": {label: n / max(roi_total, 1) for label, n in rois.items()},
-                "rois_total": roi_total,
-                "slides": slides,
-                "slides_share": {label: n / max(slide_total, 1) for label, n in slides.items()},
-                "slides_total": slide_total,
-            }
-        )
-    return {
-        "labels": list(folds.labels),
-        "seed": config.seed,
-        "imbalance": folds.imbalance,
-        "folds": rows,
-        "notes": list(folds.notes),
-    }
-
-
-def _by_label(labels: Sequence[str], counts: ArrayI64) -> dict[str, int]:
-    return {label: int(n) for label, n in zip(labels, counts, strict=True)}
+    return _folds(best, names, len(labels), counts, config)
 
 
 def _counts(records: Sequence[RoiRecord], names: Sequence[str], labels: Sequence[str]) -> ArrayF64:
@@ -220,32 +159,20 @@ def _shares(lives: ArrayI64, counts: ArrayF64, folds: int) -> ArrayF64:
 def _folds(
     dealt: ArrayI64,
     names: Sequence[str],
-    labels: Sequence[str],
+    width: int,
     counts: ArrayF64,
     config: SplitConfig,
 ) -> Folds:
     # Folds are in the order of their first patient.
     order = sorted(set(dealt.tolist()), key=dealt.tolist().index)
     held = np.stack([counts[dealt == fold].sum(axis=0) for fold in order]).astype(np.int64)
-    width = len(labels)
     share = _shares(dealt[None], counts, config.folds)[0, :, :-2]
-    holders = (counts[:, :width] > 0).sum(axis=0)
-    notes = [
-        f"label {label!r} occurs in {n} patient{'s' if n > 1 else ''}: {config.folds - n} of "
-        f"{config.folds} folds cannot have it"
-        for label, n in zip(labels, holders.tolist(), strict=True)
-        if n < config.folds
-    ]
     return Folds(
         patients=tuple(
             tuple(name for name, fold in zip(names, dealt, strict=True) if fold == wanted)
             for wanted in order
         ),
-        labels=tuple(labels),
         rois=held[:, :width],
         slides=held[:, width : 2 * width],
-        roi_totals=held[:, -2],
-        slide_totals=held[:, -1],
         imbalance=float(np.abs(share - 1 / config.folds).mean()),
-        notes=tuple(notes),
     )

@@ -16,7 +16,7 @@ from safetensors.numpy import save_file
 from ml.cli import main
 from ml.errors import BadInputError
 from ml.evaluation.retrieval.manifest import RoiRecord
-from ml.evaluation.retrieval.protocols import RetrievalOptions, other_patients_scores, paper_scores
+from ml.evaluation.retrieval.protocols import RetrievalOptions, other_patients_scores
 
 HEAD = "image,patient,label,mpp,geometry\n"
 
@@ -81,14 +81,6 @@ def test_queries_without_relevant_regions_raise_an_error():
         other_patients_scores(distances([0, 1, 2, 3]), records, RetrievalOptions())
 
 
-def test_the_papers_split_allows_the_same_patient():
-    records = [record("A", "x")] * 5 + [record("B", "y")] * 5
-    points = np.array([0, 0.1, 0.2, 0.3, 0.4, 9, 9.1, 9.2, 9.3, 9.4])
-    assert paper_scores(distances(points), records, RetrievalOptions()).ap.mean() == pytest.approx(
-        1
-    )
-
-
 def test_the_command_scores_encoder_and_baselines(data_set, tmp_path):
     out = tmp_path / "scores.json"
     assert main(["evaluate", "retrieval", str(data_set), "--json", str(out)]) == 0
@@ -149,33 +141,11 @@ def test_plots_without_matplotlib_raise_an_error_before_scoring(
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name, *a: None if name == "matplotlib" else found(name)
     )
-    assert main(["evaluate", "retrieval", str(data_set), "--plots", str(tmp_path / "p")]) == 2
+    words = ["evaluate", "retrieval", "--suite", "--data", str(data_set)]
+    assert main([*words, "--plots", str(tmp_path / "p")]) == 2
     error = capsys.readouterr().err
     assert error.startswith("error: this needs the Python package 'matplotlib'")
     assert error.endswith("pip install 'tessera[plots]'\n")
-
-
-def test_more_folds_than_patients_are_refused(data_set, capsys):
-    assert main(["evaluate", "retrieval", str(data_set), "--folds", "9"]) == 2
-    assert capsys.readouterr().err == "error: 9 folds need 9 patients or more, got 4\n"
-
-
-def test_folds_and_plots_are_in_one_report(data_set, tmp_path, capsys):
-    rows = (data_set / "rois.csv").read_text().splitlines()[:5]
-    for row in rows[1:]:
-        shutil.copy(data_set / row.split(",")[0], tmp_path)
-    (tmp_path / "rois.csv").write_text("\n".join(rows) + "\n")
-    out = tmp_path / "scores.json"
-    words = ["evaluate", "retrieval", str(tmp_path), "--json", str(out), "--folds", "2"]
-    words += ["--plots", str(tmp_path / "plots")]
-    assert main([*words, "--groups", "a=small", "b=large"]) == 0
-    result = json.loads(out.read_text())
-    assert result["plots"] == ["precision-recall.png", "queries.png"]
-    assert all((tmp_path / "plots" / name).is_file() for name in result["plots"])
-    assert len(result["folds"]["map_by_fold"]["roi-default"]) == 2
-    shown = capsys.readouterr().out
-    for text in ("each class, same patient excluded", "mAP@25", "by patient-disjoint fold"):
-        assert text in shown
 
 
 def test_embedding_by_command_writes_the_vectors(data_set, tmp_path, capsys):

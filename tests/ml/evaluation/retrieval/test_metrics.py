@@ -14,7 +14,6 @@ from ml.evaluation.retrieval.metrics import (
     macro_mean,
     majority_vote,
     precision_at_k,
-    precision_recall_curve,
 )
 
 LIST = np.array([True, False, True, False, False, True])
@@ -63,20 +62,6 @@ def test_the_interval_resamples_patients():
     assert few == (0.0, 1.0)
     assert 0.35 < many[0] < 0.5 < many[1] < 0.65
     assert many == bootstrap_interval(values, [str(i) for i in range(100)])
-
-
-def test_precision_at_a_recall_is_the_best_at_that_recall_or_more():
-    # hits at ranks 1, 3 and 6: precision 1, 2/3, 1/2 at recall 1/3, 2/3, 1
-    levels, precision = precision_recall_curve([LIST], levels=np.array([0, 1 / 3, 0.5, 2 / 3, 1]))
-    assert levels.tolist() == pytest.approx([0, 1 / 3, 0.5, 2 / 3, 1])
-    assert precision.tolist() == pytest.approx([1, 1, 2 / 3, 2 / 3, 1 / 2])
-    late = np.array([False, False, True, True])
-    assert precision_recall_curve([late], levels=np.array([0.0, 0.5]))[1].tolist() == [0.5, 0.5]
-
-
-def test_a_curve_of_a_list_without_hits_raises_an_error():
-    with pytest.raises(ShapeError, match="relevant"):
-        precision_recall_curve([np.zeros(4, bool)])
 
 
 def test_the_macro_mean_gives_each_class_the_same_weight():

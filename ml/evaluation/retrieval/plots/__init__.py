@@ -1,1 +1,0 @@
-"""Plots of a retrieval: curves and query sheets."""
