@@ -132,6 +132,9 @@ def test_a_span_is_set_on_the_timeline_estimated_and_built(open_viewer: Any, mos
         viewer.key(key)
         viewer.wait_exact()
     viewer.wait_text("[data-span-text]", "0.08 s to 0.20 s")
+    bar = viewer.page.locator("[data-span-bar]").bounding_box()
+    controls = viewer.page.locator(".timeline-buttons").bounding_box()
+    assert bar["y"] + bar["height"] <= controls["y"], "it covers the controls"
     expect(viewer.page.locator("[data-span-estimate]")).to_contain_text("4 frames, about")
     link = viewer.page.get_by_role("link", name="Mosaic", exact=True)
     assert parse_qs(urlsplit(link.get_attribute("href")).query) == {

@@ -23,7 +23,6 @@ export class SpanPicker {
     leaving: AbortSignal,
   ) {
     const bar = required(root, "[data-span-bar]");
-    bar.addEventListener("pointerdown", (event) => event.stopPropagation()); // not a seek
     bar.addEventListener("keydown", (event) => event.stopPropagation());
     required(root, "[data-span-clear]").addEventListener("click", () => this.clear());
     required(root, "[data-span-loop]").addEventListener("click", () => this.toggleLoop());

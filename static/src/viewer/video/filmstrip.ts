@@ -56,7 +56,7 @@ function connectPreview(host: HTMLElement, preview: HTMLElement, film: HTMLImage
     required(preview, "[data-preview-text]").textContent = `Frame ${frame.index + 1} · ${timeText(frame.time_s)}`;
     const inside = Math.min(Math.max(share * box.width, one / 2), Math.max(box.width - one / 2, one / 2));
     preview.style.left = `${inside}px`;
-    preview.hidden = event.target instanceof Element && event.target.closest("[data-span-bar]") !== null;
+    preview.hidden = false;
   });
   track.addEventListener("pointerleave", () => (preview.hidden = true));
 }

@@ -109,7 +109,7 @@ export class VideoEventPanel {
     const state = edits.create({ name: this.nextName, note: "", first: frames.at(first), last: frames.at(last) });
     this.search.value = "";
     this.select(state);
-    notice.show(`${state.name} added: ${placeText(state)}.`, { label: "Undo", run: undo });
+    notice.show(`Event added: ${placeText(state)}.`, { label: "Undo", run: undo });
     if (player.isPlaying) return; // the keys stay with the player
     this.parts.tabs.open(EVENTS_PAGE);
     this.name.focus();
