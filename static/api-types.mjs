@@ -2,7 +2,8 @@
 // `--check` writes nothing and fails where the file is out of date.
 //
 // The whole schema would be 650 kB of TypeScript. Only the components that static/src names
-// (`Schemas["Roi"]`), and those that they refer to, are written.
+// (`Schemas["Roi"]`), and those that they refer to, are written; descriptions are left to the schema, so
+// that a reworded sentence changes no type.
 import { execFileSync } from "node:child_process";
 import { readFile, readdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -44,7 +45,7 @@ function componentsWithReferences(schemas, names) {
 const { openapi, info, components } = openApiSchema();
 const schemas = componentsWithReferences(components.schemas, await componentsNamed());
 const types = await openapiTS({ openapi, info, paths: {}, components: { schemas } }, { arrayLength: true, alphabetize: true });
-const text = HEAD + astToString(types);
+const text = HEAD + astToString(types, { formatOptions: { removeComments: true } });
 if (!process.argv.includes("--check")) {
   await writeFile(TARGET, text);
 } else if ((await readFile(TARGET, "utf8").catch(() => "")) !== text) {

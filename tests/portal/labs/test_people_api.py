@@ -46,12 +46,6 @@ def test_a_role_is_changed_and_a_membership_ended(managing: APIClient, viewer: U
     assert {"member.role_changed", "member.removed"} <= found
 
 
-def test_the_last_manager_stays(managing: APIClient, manager: User) -> None:
-    path = f"{MEMBERS}{manager.memberships.get().pk}/"
-    assert managing.patch(path, {"role": "viewer"}).status_code == 409
-    assert managing.delete(path).json()["code"] == "last-manager"
-
-
 def test_an_invitation_without_mail_answers_its_link_once(
     managing: APIClient, client: Client, settings: Any
 ) -> None:

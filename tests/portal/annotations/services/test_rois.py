@@ -11,7 +11,6 @@ from django.db import OperationalError, connections
 
 from portal.annotations.geometry import InvalidRoiGeometryError
 from portal.annotations.models import Label, Roi, RoiRevision
-from portal.annotations.services.fields import RoiChanges
 from portal.annotations.services.rois import (
     roi_create,
     roi_delete,
@@ -23,7 +22,6 @@ from portal.annotations.services.writing import ROIS
 from portal.archive.models import Canvas
 from portal.core.errors import (
     ConflictError,
-    ForbiddenError,
     InvalidInputError,
     StaleVersionError,
 )
@@ -119,26 +117,6 @@ def test_deleting_is_a_revision_that_can_be_undone(roi: Roi, annotator: User) ->
 def test_restoring_a_live_roi_changes_nothing(roi: Roi, annotator: User) -> None:
     assert roi_restore(roi=roi, user=annotator).roi.version == 1
     assert RoiRevision.objects.count() == 1
-
-
-def test_roles_are_required(
-    roi: Roi, canvas: Canvas, viewer: User, annotator: User, reviewer: User
-) -> None:
-    with pytest.raises(ForbiddenError):
-        roi_create(canvas=canvas, user=viewer, geometry=box(1, 1, 9, 9))
-    with pytest.raises(ForbiddenError):
-        roi_update(roi=roi, user=viewer, expected_version=1, changes={"name": "x"})
-    with pytest.raises(ForbiddenError):
-        roi_delete(roi=roi, user=viewer, expected_version=1)
-    with pytest.raises(ForbiddenError):
-        roi_restore(roi=roi, user=viewer)
-    accept: RoiChanges = {"review_state": "accepted"}
-    with pytest.raises(ForbiddenError, match="reviewer"):
-        roi_update(roi=roi, user=annotator, expected_version=1, changes=accept)
-    with pytest.raises(ConflictError, match="Submit"):
-        roi_update(roi=roi, user=reviewer, expected_version=1, changes=accept)
-    roi_update(roi=roi, user=annotator, expected_version=1, changes={"review_state": "submitted"})
-    roi_update(roi=roi, user=reviewer, expected_version=2, changes=accept)
 
 
 def test_a_new_outline_takes_the_review_back(roi: Roi, annotator: User, reviewer: User) -> None:

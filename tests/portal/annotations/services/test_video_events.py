@@ -25,7 +25,6 @@ from portal.annotations.services.video_events import (
 from portal.archive.models import Canvas
 from portal.core.errors import (
     ConflictError,
-    ForbiddenError,
     InvalidInputError,
     StaleVersionError,
 )
@@ -111,18 +110,6 @@ def test_an_event_that_is_wrong_is_refused(
 def test_an_image_has_no_events(canvas: Canvas, annotator: User) -> None:
     with pytest.raises(InvalidInputError, match="only a video"):
         create(canvas, annotator)
-
-
-def test_a_viewer_sees_events_and_writes_none(
-    video_canvas: Canvas, annotator: User, viewer: User, stranger: User
-) -> None:
-    event = create(video_canvas, annotator)
-    assert video_events(viewer, video_canvas).get() == event
-    assert not video_events(stranger, video_canvas).exists()
-    with pytest.raises(ForbiddenError):
-        create(video_canvas, viewer)
-    with pytest.raises(ForbiddenError):
-        video_event_delete(event=event, user=viewer, expected_version=1)
 
 
 def test_events_are_found_by_name_and_by_frame(video_canvas: Canvas, annotator: User) -> None:

@@ -14,7 +14,6 @@ from portal.archive.models import Video
 from portal.archive.services import clips
 from portal.audit.models import AuditEntry
 from portal.jobs.models import Job
-from portal.labs.models import User
 from tests.portal.archive.support import run_job
 
 pytestmark = pytest.mark.django_db
@@ -90,21 +89,6 @@ def test_frames_that_are_not_there_or_too_many_are_refused(
         assert answer.status_code == 400
         assert reason in str(answer.json())
     assert not Job.objects.filter(kind=clips.CLIP_KIND).exists()
-
-
-def test_another_lab_gets_404_and_a_viewer_a_clip(
-    api: APIClient, video: Video, viewer: User, stranger: User
-) -> None:
-    written(order(api, video, 0, 4))
-    other = APIClient()
-    other.force_login(stranger)
-    assert order(other, video, 0, 4).status_code == 404
-    assert download(other, video, 0, 4).status_code == 404
-    looking = APIClient()
-    looking.force_login(viewer)
-    assert order(looking, video, 0, 4).status_code == 202
-    assert download(looking, video, 0, 4).status_code == 200
-    assert order(APIClient(), video, 0, 4).status_code == 401
 
 
 def test_a_clip_is_in_the_audit_log(api: APIClient, video: Video) -> None:

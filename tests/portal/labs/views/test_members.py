@@ -18,13 +18,6 @@ def browser(user: User) -> Client:
     return client
 
 
-@pytest.mark.parametrize("url", ["/account/tokens/", "/lab/"])
-def test_pages_require_signing_in(client: Client, url: str) -> None:
-    response = client.get(url)
-    assert response.status_code == 302
-    assert response["Location"] == f"/accounts/login/?next={url}"
-
-
 @pytest.mark.parametrize("role", ["viewer", "annotator", "reviewer", "manager"])
 def test_members_are_seen_by_all_and_edited_by_managers(
     role: str, lab: Lab, request: pytest.FixtureRequest

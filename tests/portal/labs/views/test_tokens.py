@@ -51,22 +51,6 @@ def test_a_token_is_revoked_on_the_page(page: Client, annotator: User) -> None:
     assert not token.is_live
 
 
-def test_another_persons_token_is_not_found(page: Client, manager: User) -> None:
-    token, _ = services.token_create(
-        manager, name="LIS", scope=TokenScope.READ, expires_in=timedelta(days=1)
-    )
-    assert page.post(f"{TOKENS}{token.id}/revoke/").status_code == 404
-    token.refresh_from_db()
-    assert token.is_live
-
-
-def test_revoking_needs_a_post(page: Client, annotator: User) -> None:
-    token, _ = services.token_create(
-        annotator, name="LIS", scope=TokenScope.READ, expires_in=timedelta(days=1)
-    )
-    assert page.get(f"{TOKENS}{token.id}/revoke/").status_code == 405
-
-
 def test_ticks_limit_a_token_to_areas(client: Client, viewer: User) -> None:
     client.force_login(viewer)
     sent = {"name": "Robot", "days": 30, "scope": "chosen"}
