@@ -1,0 +1,1 @@
+"""Cases, assets and canvases."""

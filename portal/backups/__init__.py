@@ -1,0 +1,1 @@
+"""Backups, their restoration, and moves of an installation."""

@@ -1,0 +1,1 @@
+"""Encoders, vectors of ROIs, and their index files."""

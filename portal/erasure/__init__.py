@@ -1,0 +1,1 @@
+"""The erasure of a patient's data."""

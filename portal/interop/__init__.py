@@ -1,0 +1,1 @@
+"""Standards of other systems."""

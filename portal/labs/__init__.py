@@ -1,0 +1,1 @@
+"""Labs, memberships and tokens."""

@@ -1,0 +1,1 @@
+"""Metrics and encoders trained on a lab's archive."""

@@ -1,0 +1,1 @@
+"""Commands, health, metrics and web server of a portal."""

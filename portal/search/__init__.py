@@ -1,0 +1,1 @@
+"""Similar cases, queries, explanations and reports."""

@@ -1,0 +1,1 @@
+"""Signed messages to other systems about events."""
