@@ -70,6 +70,7 @@ ONCE = (
     "embeddings/selectors/test_encoder_comparison.py",
     "embeddings/services/test_index_on_milvus.py",
     "embeddings/tasks/test_embedding.py",
+    "erasure/services/test_every_place.py",
     "explore/selectors/test_unannotated.py",
     "explore/services/test_maps.py",
     "interop/dicomweb/test_clients.py",
@@ -122,7 +123,8 @@ def test_the_portals_tests_pass_on_postgresql() -> None:
                 *(f"tests/portal/{app}" for app in AGAIN),
             ],
             cwd=ROOT,
-            env=os.environ | {"TESSERA_DATABASE_URL": url},
+            env=os.environ
+            | {"TESSERA_DATABASE_URL": url, "PGOPTIONS": "-c synchronous_commit=off"},
             capture_output=True,
             text=True,
             check=False,
