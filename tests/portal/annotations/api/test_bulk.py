@@ -15,7 +15,7 @@ from portal.annotations.services import bulk
 from portal.annotations.services.rois import roi_create, roi_restore, roi_update
 from portal.archive.models import Canvas
 from portal.labs.models import User
-from tests.portal.annotations.support import box, names, without_embedding
+from tests.portal.annotations.support import box, names
 
 BULK = "/api/v1/rois/bulk/"
 
@@ -120,17 +120,6 @@ def test_under_its_key_it_is_carried_out_once_whatever_others_changed_since(
     assert send(api, canvas, *changes, key="another-key").status_code == 412
 
 
-def test_a_used_key_is_refused_for_other_changes(
-    api: APIClient, canvas: Canvas, rois: list[Roi]
-) -> None:
-    changes = [step("update", roi, name="mine") for roi in rois[:2]]
-    send(api, canvas, *changes, key="all-of-these")
-    other = send(api, canvas, changes[0], step("delete", rois[2]), key="all-of-these")
-    assert (other.status_code, other.json()["code"]) == (422, "key-reused")
-    assert send(api, canvas, *changes, key="short").status_code == 400
-    assert Roi.objects.live().count() == 3
-
-
 def test_the_same_new_ones_sent_twice_at_once_are_made_once(
     api: APIClient, canvas: Canvas, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -194,17 +183,6 @@ def test_rois_of_another_lab_or_canvas_are_not_found(
     answer = send(api, canvas, taken)
     assert (answer.status_code, answer.json()["code"]) == (409, "id-taken")
     assert Roi.objects.live().count() == 4
-
-
-def test_the_price_in_queries_does_not_rise_with_the_rois(
-    api: APIClient, canvas: Canvas, rois: list[Roi], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    without_embedding(monkeypatch)  # only mine
-    with CaptureQueriesContext(connection) as for_one:
-        send(api, canvas, step("update", rois[0], name="a"))
-    with CaptureQueriesContext(connection) as for_three:
-        send(api, canvas, *[step("update", roi, roi.version, name="b") for roi in rois[1:]])
-    assert len(for_one) == len(for_three) <= 19
 
 
 @pytest.mark.parametrize("operation", ["redraw", "delete", "restore"])

@@ -1,4 +1,4 @@
-"""Idempotency-Key, bringing versions back, and who a page acts for, over REST."""
+"""Bringing versions back, and who a page acts for, over REST."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from django.test import Client
 
 from portal.annotations.models import Roi
 from portal.labs.models import User
-from tests.portal.annotations.support import box
 
 JSON = "application/json"
 
@@ -24,23 +23,6 @@ def client(annotator: User) -> Client:
 def patch(client: Client, roi: Roi, name: str, **headers: str) -> Any:
     sent = {"If-Match": '"1"', "Idempotency-Key": "a-key-of-mine"} | headers
     return client.patch(f"/api/v1/rois/{roi.pk}/", {"name": name}, JSON, headers=sent)
-
-
-def test_a_request_sent_again_under_its_key_is_carried_out_once(client: Client, roi: Roi) -> None:
-    first, again = patch(client, roi, "mine"), patch(client, roi, "mine")
-    assert (first.status_code, again.status_code) == (200, 200)
-    assert first.json()["version"] == again.json()["version"] == 2
-    other = patch(client, roi, "other")
-    assert (other.status_code, other.json()["code"]) == (422, "key-reused")
-    assert patch(client, roi, "x", **{"Idempotency-Key": "short"}).status_code == 400
-
-
-def test_an_roi_drawn_again_under_its_key_is_the_same(client: Client, canvas: Any) -> None:
-    body = {"canvas": str(canvas.pk), "geometry": box(1, 1, 50, 50)}
-    key = {"Idempotency-Key": "drawn-just-now"}
-    first, again = (client.post("/api/v1/rois/", body, JSON, headers=key) for _ in range(2))
-    assert (first.status_code, again.status_code) == (201, 201)
-    assert first.json()["id"] == again.json()["id"]
 
 
 def test_a_version_is_brought_back_by_its_number(client: Client, roi: Roi) -> None:

@@ -10,8 +10,8 @@ import pytest
 from django.db import connection
 from rest_framework.test import APIClient
 
-from portal.annotations.models import Roi, RoiRevision
-from portal.annotations.services.rois import roi_create, roi_update
+from portal.annotations.models import RoiRevision
+from portal.annotations.services.rois import roi_create
 from portal.archive.models import Canvas
 from portal.core.models import Event
 from portal.labs.models import User
@@ -97,23 +97,3 @@ def test_whatever_statement_was_the_last_one_it_is_written_once(
     assert (again.status_code, again.content) == (first.status_code, first.content)
     assert again["Idempotency-Replayed"] == "true"
     assert (RoiRevision.objects.count(), Event.objects.count()) == written
-
-
-def test_a_repeated_change_is_answered_as_before_whatever_others_changed_since(
-    send: Callable[[str, str], Any], reviewer: User
-) -> None:
-    first = send("rename", "one-key-for-all")
-    roi = Roi.objects.get(pk=first.json()["id"])
-    roi_update(roi=roi, user=reviewer, expected_version=2, changes={"name": "theirs"})
-    again = send("rename", "one-key-for-all")
-    assert (again.status_code, again.json()["version"], again["ETag"]) == (200, 2, '"2"')
-    assert roi.revisions.count() == 3
-
-
-def test_a_key_is_of_its_user(send: Callable[[str, str], Any], api_as: Any, reviewer: User) -> None:
-    first = send("rename", "one-key-for-all")
-    url, headers = f"{ROIS}{first.json()['id']}/", {"Idempotency-Key": "one-key-for-all"}
-    other = api_as(reviewer).patch(
-        url, {"name": "mine"}, format="json", headers=headers | {"If-Match": '"1"'}
-    )
-    assert other.status_code == 412

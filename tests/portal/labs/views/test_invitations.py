@@ -151,17 +151,6 @@ def test_somebody_with_an_account_joins_by_signing_in_and_accepting(
     assert Membership.objects.get(user=stranger, lab=lab).role == Role.VIEWER
 
 
-def test_an_account_that_exists_is_not_made_by_the_form(
-    lab: Lab, manager: User, stranger: User
-) -> None:
-    client = Client()
-    client.get(mailed(manager, lab, stranger.email))
-    response = client.post("/invitation/", ACCOUNT)
-    assert response.status_code == 400
-    stranger.refresh_from_db()
-    assert stranger.check_password("correct horse battery")
-
-
 def test_a_person_signed_in_to_another_account_gets_a_message(
     lab: Lab, manager: User, viewer: User
 ) -> None:
@@ -171,14 +160,6 @@ def test_a_person_signed_in_to_another_account_gets_a_message(
     assert Invitation.objects.open().exists()
 
 
-def test_an_invitation_is_declined(lab: Lab, manager: User, stranger: User) -> None:
-    path, client = mailed(manager, lab, stranger.email), browser(stranger)
-    client.get(path)
-    client.post("/invitation/decline/")
-    assert "no longer works" in client.get(path, follow=True).content.decode()
-    assert not Membership.objects.filter(user=stranger, lab=lab).exists()
-
-
 def test_a_new_link_ends_the_old_one(lab: Lab, manager: User) -> None:
     old = mailed(manager, lab)
     invitation = Invitation.objects.get()
@@ -186,13 +167,6 @@ def test_a_new_link_ends_the_old_one(lab: Lab, manager: User) -> None:
     fresh = path_of(mail.outbox[-1].body)
     assert "no longer works" in Client().get(old, follow=True).content.decode()
     assert "Make my account" in Client().get(fresh, follow=True).content.decode()
-
-
-def test_a_revoked_link_is_refused(lab: Lab, manager: User) -> None:
-    path = mailed(manager, lab)
-    browser(manager).post(f"/lab/invitations/{Invitation.objects.get().pk}/revoke/")
-    assert Client().get(path, follow=True).status_code == 404
-    assert NEW not in browser(manager).get("/lab/").content.decode().split("no longer works")[-1]
 
 
 @pytest.mark.parametrize(
