@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
+
+if TYPE_CHECKING:
+    from portal.annotations.models import Label
+    from portal.archive.models import Canvas
+    from portal.labs.models import Lab
 
 
 @pytest.fixture(autouse=True)
@@ -36,3 +41,19 @@ def backup_folder(tmp_path: Path, transactional_db: None) -> Path:
     """Destination of a test's backups. The tests' database is made without migrations."""
     MigrationRecorder(connection).ensure_schema()
     return tmp_path / "backups"
+
+
+@pytest.fixture
+def canvas(lab: Lab) -> Canvas:
+    """A slide's canvas of the lab, 1000 x 800 px."""
+    from tests.portal.annotations.conftest import make_canvas
+
+    return make_canvas(lab)
+
+
+@pytest.fixture
+def label(lab: Lab) -> Label:
+    """The lab's label "Tumor"."""
+    from portal.annotations.services.labels import label_set_ensure
+
+    return label_set_ensure(lab=lab).labels.get(name="Tumor")

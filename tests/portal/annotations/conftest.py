@@ -60,12 +60,6 @@ def make_video_canvas(lab: Lab, *, pts: list[int]) -> Canvas:
 
 
 @pytest.fixture
-def canvas(lab: Lab) -> Canvas:
-    """A slide's canvas of the lab."""
-    return make_canvas(lab)
-
-
-@pytest.fixture
 def foreign_canvas(other_lab: Lab) -> Canvas:
     """A canvas of the other lab."""
     return make_canvas(other_lab, accession="X-1")
@@ -75,12 +69,6 @@ def foreign_canvas(other_lab: Lab) -> Canvas:
 def video_canvas(lab: Lab, storage: Path) -> Canvas:
     """A video's canvas with frames at 0, 40, 80 and 200 ms."""
     return make_video_canvas(lab, pts=[0, 40, 80, 200])
-
-
-@pytest.fixture
-def label(lab: Lab) -> Label:
-    """The lab's label "Tumor"."""
-    return label_set_ensure(lab=lab).labels.get(name="Tumor")
 
 
 @pytest.fixture

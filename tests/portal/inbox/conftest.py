@@ -9,14 +9,7 @@ from portal.annotations.services.rois import roi_create
 from portal.archive.models import Canvas
 from portal.labs.models import Lab, Membership, User
 from portal.review.services.verdicts import rois_review
-from tests.portal.annotations.conftest import make_canvas
 from tests.portal.annotations.support import box
-
-
-@pytest.fixture
-def canvas(lab: Lab) -> Canvas:
-    """A slide's canvas of the lab."""
-    return make_canvas(lab)
 
 
 @pytest.fixture

@@ -7,27 +7,13 @@ from typing import Any
 import pytest
 
 from portal.annotations.models import Label, Roi
-from portal.annotations.services.labels import label_set_ensure
 from portal.annotations.services.rois import roi_create
 from portal.archive.models import Canvas
 from portal.labs.models import Lab, Membership, User
 from portal.reader_studies.models import Assignment, Study
 from portal.reader_studies.services.assignments import WantedReadings
 from portal.reader_studies.services.studies import readings_assign, study_create
-from tests.portal.annotations.conftest import make_canvas
 from tests.portal.annotations.support import box
-
-
-@pytest.fixture
-def canvas(lab: Lab) -> Canvas:
-    """A slide's canvas of the lab, 1000 x 800 px."""
-    return make_canvas(lab)
-
-
-@pytest.fixture
-def label(lab: Lab) -> Label:
-    """The lab's label "Tumor"."""
-    return label_set_ensure(lab=lab).labels.get(name="Tumor")
 
 
 @pytest.fixture

@@ -5,25 +5,11 @@ from __future__ import annotations
 import pytest
 
 from portal.annotations.models import Label, Roi
-from portal.annotations.services.labels import label_set_ensure
 from portal.annotations.services.rois import roi_create
 from portal.archive.models import Canvas
-from portal.labs.models import Lab, User
+from portal.labs.models import User
 from portal.review.services.verdicts import rois_review
-from tests.portal.annotations.conftest import make_canvas
 from tests.portal.annotations.support import box
-
-
-@pytest.fixture
-def canvas(lab: Lab) -> Canvas:
-    """A slide's canvas of the lab."""
-    return make_canvas(lab)
-
-
-@pytest.fixture
-def label(lab: Lab) -> Label:
-    """The lab's label "Tumor"."""
-    return label_set_ensure(lab=lab).labels.get(name="Tumor")
 
 
 @pytest.fixture

@@ -11,25 +11,13 @@ from django.forms.models import model_to_dict
 from django.test.utils import CaptureQueriesContext
 
 from portal.annotations.models import Label, Roi, RoiAction, RoiRevision
-from portal.annotations.services.labels import label_set_ensure
 from portal.annotations.services.rois import roi_create
 from portal.annotations.services.writing import label_words, roi_revision
 from portal.archive.models import Canvas
 from portal.core.database.rows import rows_insert, rows_update
 from portal.core.models import Event
 from portal.labs.models import Lab, User
-from tests.portal.annotations.conftest import make_canvas
 from tests.portal.annotations.support import box
-
-
-@pytest.fixture
-def canvas(lab: Lab) -> Canvas:
-    return make_canvas(lab)
-
-
-@pytest.fixture
-def label(lab: Lab) -> Label:
-    return label_set_ensure(lab=lab).labels.get(name="Tumor")
 
 
 @pytest.fixture

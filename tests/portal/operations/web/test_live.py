@@ -28,15 +28,9 @@ from portal.reader_studies.models import Assignment
 from portal.review.api import live_updates
 from portal.review.api.live_answers import RENEWED_S
 from portal.review.services.presence import presence_note
-from tests.portal.annotations.conftest import make_canvas
 from tests.portal.annotations.support import box
 
 Exchange = Callable[..., tuple[int, Any, str]]
-
-
-@pytest.fixture
-def canvas(lab: Lab) -> Canvas:
-    return make_canvas(lab)
 
 
 def cookie_of(user: User) -> str:
