@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ml.keypoints.features import ImageFeatures
+from ml.keypoints.verification.patch_alignment import AlignConfig, align_patches, smooth_plane
 from ml.types import ArrayBool, ArrayF32
 
 STATIC_PX = 0.75
@@ -24,6 +25,14 @@ CELLS_A_SIDE = 16
 tissue that two images have in common many."""
 
 
+COARSE_PX = 6.0
+"""Blur, and spacing of the samples of a patch, px, at which noise and the fixed pattern of a sensor
+or a fibre bundle vanish and the light and shade of tissue remain."""
+
+COARSE_POINTS = 200
+"""Largest number of still matches that are aligned in the blurred images."""
+
+
 @dataclass(frozen=True, slots=True)
 class CredibilityConfig:
     """Required matches; chosen on the development sequences (docs/models/keypoints.md).
@@ -34,11 +43,16 @@ class CredibilityConfig:
             recordings is consistent in a corner.
         min_still_share: Without motion, smallest share of the cells with key points of a that have
             matches, as recordings of the same device have its text in common.
+        max_coarse_px, min_coarse_zncc: Without motion, half of the blurred surroundings of matches
+            move less and correlate more, as dark images of the same device have the pattern of its
+            sensor in common.
     """
 
     min_agreeing: int = 12
     min_cells: int = 4
     min_still_share: float = 0.4
+    max_coarse_px: float = 2.0
+    min_coarse_zncc: float = 0.95
 
 
 def is_credible(
@@ -60,8 +74,40 @@ def is_credible(
     if len(xy_a) < config.min_agreeing or cells < config.min_cells:
         return False
     shift = np.hypot(*(a.view.to_image(xy_a) - b.view.to_image(xy_b)).T)
-    is_still = float(np.median(shift)) < STATIC_PX
-    return not is_still or cells >= config.min_still_share * covered_cells(a.keypoints.xy, shape_a)
+    if float(np.median(shift)) >= STATIC_PX:
+        return True
+    if cells < config.min_still_share * covered_cells(a.keypoints.xy, shape_a):
+        return False
+    return is_tissue_still(a, b, xy_a, xy_b, config=config)
+
+
+def is_tissue_still(
+    a: ImageFeatures,
+    b: ImageFeatures,
+    xy_a: ArrayF32,
+    xy_b: ArrayF32,
+    *,
+    config: CredibilityConfig = CredibilityConfig(),
+) -> bool:
+    """Return whether the blurred surroundings of still matches are still, too.
+
+    Args:
+        a, b: Features of the images.
+        xy_a, xy_b: (N, 2) matches, in pixels of the views of a and b, N >= 1.
+    """
+    rows = np.linspace(0, len(xy_a) - 1, min(len(xy_a), COARSE_POINTS)).astype(np.int64)
+    start = xy_b[rows].astype(np.float64)
+    alignment = align_patches(
+        smooth_plane(a.view.grey, COARSE_PX),
+        smooth_plane(b.view.grey, COARSE_PX),
+        xy_a[rows].astype(np.float64),
+        start,
+        np.tile(np.eye(2), (len(rows), 1, 1)),
+        config=AlignConfig(step_px=COARSE_PX),
+    )
+    moved_px = np.hypot(*(alignment.xy_b - start).T)
+    still = (moved_px < config.max_coarse_px) & (alignment.zncc >= config.min_coarse_zncc)
+    return bool(still.mean() >= 0.5)
 
 
 def moves_with_scene(xy_a: ArrayF32, xy_b: ArrayF32) -> ArrayBool:

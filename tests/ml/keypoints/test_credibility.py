@@ -5,7 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ml.keypoints.credibility import covered_cells, is_credible, moves_with_scene
+from ml.keypoints.credibility import (
+    covered_cells,
+    is_credible,
+    is_tissue_still,
+    moves_with_scene,
+)
 from ml.keypoints.features import ImageFeatures, extract
 
 
@@ -39,6 +44,20 @@ def test_without_motion_a_large_share_of_key_points_must_match(
     assert is_credible(features, features, few, few + 3)
     assert not is_credible(features, features, few, few)
     assert is_credible(features, features, features.keypoints.xy, features.keypoints.xy)
+
+
+def test_still_matches_are_credible_over_still_tissue_only(
+    vessels: np.ndarray, features: ImageFeatures
+) -> None:
+    """A quarter of the light and other noise change nothing; motion of the tissue does."""
+    mask = np.full(vessels.shape[:2], 255, np.uint8)
+    noise = np.random.default_rng(1).normal(0, 2, vessels.shape)
+    xy = features.keypoints.xy
+    for shift, is_still in ((0, True), (1, True), (9, False), (30, False)):
+        dark = np.clip(np.roll(vessels, shift, axis=1) * 0.25 + noise, 0, 255).astype(np.uint8)
+        other = extract(dark, descriptor="orb", max_keypoints=50, mask=mask)
+        assert is_tissue_still(features, other, xy, xy) is is_still
+        assert is_credible(features, other, xy, xy) is is_still
 
 
 def test_static_points_in_a_moving_scene_are_rejected() -> None:

@@ -191,3 +191,26 @@ def test_invalid_input_raises_an_error(vessels: np.ndarray) -> None:
         match_images(vessels, np.zeros((3, 3), np.uint8))
     with pytest.raises(MlError):
         match_images(vessels, np.zeros(7))
+
+
+def _dark(image: np.ndarray, *, seed: int) -> np.ndarray:
+    """The image in a tenth of its light, with the pattern of a sensor and noise of its own."""
+    pattern = np.random.default_rng(0).normal(0, 1, image.shape[:2]).astype(np.float32)
+    pattern = cv2.GaussianBlur(pattern, (0, 0), 1)
+    noise = np.random.default_rng(seed).normal(0, 0.5, image.shape)
+    dark = 0.1 * image + (2.5 / pattern.std() * pattern)[..., None] + noise
+    return np.clip(np.rint(dark), 0, 255).astype(np.uint8)
+
+
+@pytest.mark.parametrize("shift", [(-40, 10), (6, 6)])
+def test_the_pattern_of_a_sensor_gives_no_matches_of_dark_moved_tissue(
+    shift: tuple[int, int], vessels: np.ndarray
+) -> None:
+    moved = np.roll(vessels, shift, axis=(0, 1))
+    assert len(match_images(_dark(vessels, seed=1), _dark(moved, seed=2))) == 0
+
+
+def test_dark_tissue_that_is_still_matches_below_the_pattern(vessels: np.ndarray) -> None:
+    found = match_images(_dark(vessels, seed=1), _dark(vessels, seed=2))
+    assert len(found) > 80
+    assert np.median(np.hypot(*(found.xy_a - found.xy_b).T)) < 0.5
