@@ -1,4 +1,4 @@
-"""Homographies and convex outlines in NumPy alone, for the engine and for the web process.
+"""Homographies and convex outlines in NumPy only, for the engine and for the web process.
 
 A homography is a (3, 3) float64 matrix that maps pixels (x right, y down) of one plane to another;
 ``H_b_from_a`` maps a to b. Where a function takes (..., 3, 3) it maps by each of the matrices.
@@ -41,7 +41,7 @@ def project_points(
     """Map points like ``transform_points``, and tell which are in front of the plane.
 
     Returns:
-        (..., P, 2) float64, finite, of no meaning where the point lies behind the plane;
+        (..., P, 2) float64, finite, undefined if the point is behind the plane;
         (..., P) bool, False there.
     """
     mapped = _homogeneous(H_b_from_a, xy)
@@ -118,7 +118,7 @@ class FrameMaps:
 
     Attributes:
         H_plane_from_frame: (N, 3, 3).
-        meshes: (N, R, C, 2) displacements of the nodes, frame px; None: homographies alone.
+        meshes: (N, R, C, 2) displacements of the nodes, frame px; None: homographies only.
         size_px: (width, height) of the frames.
     """
 
@@ -153,7 +153,7 @@ class FrameMaps:
 def outline_bounds(maps: FrameMaps, outline: ArrayF64) -> ArrayF64:
     """(N, 4) float64: left, top, right, bottom on the plane of an outline (K, 2) of the frames.
 
-    Infinite if a corner lies behind the plane: such a frame is never left out of a search.
+    Infinite if a corner is behind the plane: such a frame is never left out of a search.
     """
     xy, is_front = maps.to_plane(outline)
     found = np.concatenate([xy.min(axis=1), xy.max(axis=1)], axis=1)

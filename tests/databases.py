@@ -64,7 +64,7 @@ def _migrate(url: str) -> None:
 
 
 def _dump(url: str) -> str:
-    """Statements alone, without those for ``psql``; nothing where ``pg_dump`` is not here or older
+    """SQL statements without those for ``psql``; nothing if ``pg_dump`` is missing or older
     than the server.
     """
     if shutil.which("pg_dump") is None:

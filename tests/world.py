@@ -56,7 +56,7 @@ class World:
     learning: Learning
 
     def ids(self) -> dict[str, str]:
-        """Ids by the word that stands before them in an URL."""
+        """Ids by the preceding word of a URL."""
         return {
             "cases": str(self.case.pk),
             "slides": str(self.slide.pk),

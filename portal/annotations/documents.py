@@ -76,7 +76,7 @@ class FeatureStream(Iterator[Any]):
         return next(self._given)
 
     def place(self) -> ResumePoint | None:
-        """After the feature that was given last; None if the document is that feature."""
+        """Position after the last feature; None if the document is that feature."""
         if self._in_object is None:
             return None
         return ResumePoint(self._start + self._text.byte_at(), self._in_object)

@@ -53,7 +53,7 @@ class PropertyType:
         return self.name or self.key
 
     def problem(self, value: str) -> str:
-        """Why a value is not of this type; empty if it is."""
+        """Expected type in words if a value is not of it, else empty."""
         if self.kind == "number":
             return "" if _is_number(value) else "a number"
         options = {"choice": self.choices, "yes-no": YES_NO}.get(self.kind)

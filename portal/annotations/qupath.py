@@ -30,7 +30,7 @@ TRACK_KEY = "tessera.track"
 
 
 class FeatureError(Exception):
-    """Why one feature cannot become an ROI. The others still can."""
+    """One feature cannot become an ROI; the message has the reason."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,7 @@ class CaseFilter(django_filters.FilterSet):
         fields: tuple[str, ...] = ()
 
     def search(self, cases: QuerySet[Case], name: str, value: str) -> QuerySet[Case]:
-        """Every word must occur."""
+        """Require every word."""
         return case_search(cases, value)
 
     def worded(self, cases: QuerySet[Case], name: str, value: str) -> QuerySet[Case]:

@@ -40,7 +40,7 @@ def paths_of(query: Query) -> set[str]:
 
 
 def other_files() -> Iterator[WantedFile]:
-    """All other files to include, also those that no ``Place`` declares."""
+    """List the other files to include, also those that no ``Place`` declares."""
     top = root()
     for entry in sorted(top.iterdir()) if top.is_dir() else ():
         if entry.name in LEFT_OUT or entry.name == storage.ASSETS:

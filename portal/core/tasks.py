@@ -97,7 +97,7 @@ class Batching:
         max_size: Return the largest batch, once the worker has claimed its first job; 1 disables
             batching.
         keys: Return a key for each job's arguments. Jobs with equal keys share a batch; None: the
-            job runs alone.
+            job runs on its own.
         run: Process the jobs of a batch and return a value for each, its ``batch_result``. A
             context raises ``JobCancelled`` or ``LeaseLost`` for its own job only.
     """

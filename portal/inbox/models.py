@@ -109,7 +109,7 @@ class Notification(LabOwned):
 
 
 class MailChoice(models.TextChoices):
-    """When a person receives notifications by mail."""
+    """Times at which a person receives notifications by mail."""
 
     AT_ONCE = "at-once", "At once"
     DAILY = "daily", "Once a day"

@@ -59,7 +59,7 @@ def read(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "POST"])
 def preferences(request: HttpRequest) -> HttpResponse:
-    """When the user receives notifications by mail."""
+    """Show and save when the user receives notifications by mail."""
     user = user_of(request)
     now = selectors.preferences_of(user)
     form = PreferencesForm(request.POST or None, initial={"mail": now.mail})

@@ -146,7 +146,7 @@ def claim_batch(first: Job, batching: Batching, *, worker: str) -> list[Job]:
 
     Takes only jobs that this worker would have run next anyway, up to the first of another kind or
     priority, and leaves the other workers of the queue their share. A job that was tried before
-    runs alone, so that one that kills its process does not take others with it again.
+    runs on its own, so that one that kills its process does not take others with it again.
     """
     max_size = batching.max_size() if first.attempts == 1 else 1
     if max_size <= 1 or not runnable_jobs(first.queue).filter(kind=first.kind).exists():

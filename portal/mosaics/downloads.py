@@ -104,7 +104,7 @@ def png_response(
 
 
 def _make_png(source: Path, target: Path, size_px: int) -> None:
-    """Once, and one at a time in this process: many requests cannot add up their memory."""
+    """Write the PNG unless it exists, one at a time in this process to limit memory."""
     if target.exists():
         return
     ends = time.monotonic() + PNG_WITHIN_S

@@ -41,5 +41,5 @@ REASONS = {
 
 
 def reason_of(*, status: str, code: str) -> Reason:
-    """Why a frame is not in the mosaic; ``REGISTERED`` where it is."""
+    """Reason that a frame is not in the mosaic; ``REGISTERED`` if it is."""
     return REGISTERED if status == "registered" else REASONS.get(code or OTHER.code, OTHER)

@@ -181,7 +181,7 @@ def _embedded(address: Address) -> list[ipaddress.IPv4Address]:
 
 
 def _judged(parts: SplitResult) -> list[str]:
-    """All addresses of the host; refused unless each of them is permitted."""
+    """Addresses of the host; raises an error unless all of them are permitted."""
     port = parts.port or (443 if parts.scheme == "https" else 80)
     try:
         found = socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM)

@@ -137,7 +137,7 @@ HANDS: dict[str, Callable[[Page], None]] = {
 
 
 def first_content(open_page: Callable[[], Page], url: str, count: int) -> list[Row]:
-    """When a page shows text, tiles and ROIs, and when its tools can be used; medians.
+    """Median times until a page shows text, tiles and ROIs, and its tools can be used.
 
     The tools do not wait for the ROIs of the window: where there are thousands these come after.
     """
@@ -205,7 +205,7 @@ def measured(portal: BenchPortal, counts: Sequence[int]) -> Section:
 
 
 def fill(portal: BenchPortal, count: int) -> None:
-    """So many squares, as QuPath writes detections, and none else."""
+    """Replace the ROIs by a number of squares, as QuPath writes detections."""
     from portal.annotations.models import Roi
     from portal.annotations.services.exchange import roi_import
 

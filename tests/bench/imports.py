@@ -27,7 +27,7 @@ _SIDE_PX = 60
 
 
 def document(count: int, *, width_px: int, height_px: int) -> list[dict[str, Any]]:
-    """So many squares over the whole canvas, as QuPath writes detections."""
+    """Squares over the canvas, as QuPath writes detections."""
     columns = max(1, int((count * width_px / height_px) ** 0.5))
     step_x = (width_px - _SIDE_PX) / columns
     step_y = (height_px - _SIDE_PX) / (count // columns + 1)

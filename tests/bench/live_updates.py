@@ -47,7 +47,7 @@ PAGE = ROOT / "static/src/viewer/rois/store/live_updates.ts"
 
 @dataclass(slots=True)
 class Seen:
-    """When edits were sent, and how long each took to each viewer."""
+    """Times at which edits were sent, and their delay to each viewer."""
 
     sent: dict[str, float] = field(default_factory=dict)
     seconds: list[float] = field(default_factory=list)

@@ -332,7 +332,7 @@ def main() -> int:
 
 
 def _answered(port: int, person: Person) -> None:
-    """Once it serves."""
+    """Wait until the server responds."""
     ends = time.monotonic() + 120
     while True:
         try:

@@ -44,7 +44,7 @@ def rois_per_window(portal: BenchPortal) -> Section:
 
 
 def _fill(portal: BenchPortal, rng: np.random.Generator, count: int) -> None:
-    """So many round outlines of 8 to 36 px across, as nuclei are, anywhere on the canvas."""
+    """Round outlines of 8 to 36 px, the size of nuclei, anywhere on the canvas."""
     from portal.annotations.models import Roi
 
     canvas = portal.canvas

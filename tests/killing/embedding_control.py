@@ -30,7 +30,7 @@ SIDE = 2600
 
 
 def draw(count: str) -> object:
-    """That many ROIs, drawn by hand: a job each."""
+    """Draw a number of ROIs by hand, with a job each."""
     _drawn(count)
     return None
 
@@ -82,7 +82,7 @@ def embedded() -> object:
 
 
 def picture(count: str) -> object:
-    """That many ROIs on a still, and the job that makes their pictures at one scale."""
+    """Draw a number of ROIs on a still, with the job for their pictures at one scale."""
     canvas = _drawn(count)
     Job.objects.all().delete()  # their vectors are not wanted here
     rois = list(Roi.objects.filter(canvas=canvas).select_related("canvas").order_by("pk"))

@@ -1,4 +1,4 @@
-"""Whatever dies, every job ends exactly once in effect and nothing stays stuck."""
+"""Every job takes effect exactly once and none is stuck, for any killed process."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def _map_path_parameters(context: Any, path_parameters: dict[str, Any]) -> dict[
 
 
 def _map_body(context: Any, body: Any) -> Any:
-    """So are those named in a body: ``case``, ``canvas``, ``roi``, ``video``."""
+    """Replace the ids of ``case``, ``canvas``, ``roi`` and ``video`` in a body."""
     words = {
         "case": "cases",
         "canvas": "canvases",

@@ -130,7 +130,7 @@ def _faceless(data: Path) -> FlaggedPictures:
 
 
 def _outside(data: Path) -> list[OutsideFrames]:
-    """Scores of each video alone, and with pictures from outside inserted."""
+    """Scores of each video without and with inserted pictures from outside."""
     videos = operations(data)
     videos |= {name: frames_of(data, name) for name in ("fetoscopy", "sinus")}
     others = [_picture(name) for name in OTHERS]

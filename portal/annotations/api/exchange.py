@@ -135,7 +135,7 @@ class ImportQuerySerializer(serializers.Serializer[Any]):
 
 
 class JsonAlways(BaseContentNegotiation):
-    """Whatever ``Accept``, ``Content-Type`` and ``format=`` say: a file in, JSON out."""
+    """Negotiation that ignores the request: any file is accepted, JSON is returned."""
 
     def select_parser(self, request: Request, parsers: Any) -> Any:
         """The one there is."""

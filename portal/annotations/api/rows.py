@@ -90,7 +90,7 @@ def _text(row: RoiRow, is_embedded: bool) -> JsonText:
 
 
 def _tight(geometry: str) -> str:
-    """Without spaces: a geometry's only strings are its keys and its type, which have none."""
+    """Remove spaces: the strings of a geometry are its keys and its type, which have none."""
     return geometry.replace(", ", ",").replace(": ", ":")
 
 

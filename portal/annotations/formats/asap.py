@@ -30,7 +30,7 @@ class Asap:
     for_video = True
 
     def sniff(self, head: bytes) -> bool:
-        """By its root element."""
+        """Recognise the format by its root element."""
         return root_name(head) == "ASAP_Annotations"
 
     def read(self, stream: IO[bytes], plane: Plane) -> Iterator[Any]:
@@ -53,7 +53,7 @@ class Asap:
             yield _feature(found, colors)
 
     def image_decided(self, stream: IO[bytes], plane: Plane) -> str:
-        """Nothing: the format names no image."""
+        """Return nothing: the format names no image."""
         return ""
 
     def write(self, rois: Rois, plane: Plane, choices: ExportChoices) -> Iterator[bytes]:

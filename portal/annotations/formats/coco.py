@@ -74,7 +74,7 @@ class Coco:
     for_video = True
 
     def sniff(self, head: bytes) -> bool:
-        """By its first member."""
+        """Recognise the format by its first member."""
         return first_key(head) in _KEYS
 
     def read(self, stream: IO[bytes], plane: Plane) -> Iterator[Any]:
@@ -84,7 +84,7 @@ class Coco:
         yield from features_on_canvas(_features(stream, tables), drawn_on, plane)
 
     def image_decided(self, stream: IO[bytes], plane: Plane) -> str:
-        """By what the image of the canvas was found."""
+        """Property by which the image of the canvas was found."""
         return _tables(stream, plane)[1].images.decided
 
     def write(self, rois: Rois, plane: Plane, choices: ExportChoices) -> Iterator[bytes]:

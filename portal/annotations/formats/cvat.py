@@ -55,7 +55,7 @@ class Cvat:
     for_video = True
 
     def sniff(self, head: bytes) -> bool:
-        """By its root element."""
+        """Recognise the format by its root element."""
         return root_name(head) == "annotations"
 
     def read(self, stream: IO[bytes], plane: Plane) -> Iterator[Any]:
@@ -67,7 +67,7 @@ class Cvat:
         yield from features_on_canvas(found, drawn_on, plane)
 
     def image_decided(self, stream: IO[bytes], plane: Plane) -> str:
-        """By what the image of the canvas was found."""
+        """Property by which the image of the canvas was found."""
         return _images(stream, plane)[1].decided
 
     def write(self, rois: Rois, plane: Plane, choices: ExportChoices) -> Iterator[bytes]:

@@ -29,7 +29,7 @@ class GeoJson:
         return features_read(stream)
 
     def image_decided(self, stream: IO[bytes], plane: Plane) -> str:
-        """Nothing: the format names no image."""
+        """Return nothing: the format names no image."""
         return ""
 
     def write(self, rois: Rois, plane: Plane, choices: ExportChoices) -> Iterator[bytes]:

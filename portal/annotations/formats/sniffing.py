@@ -12,7 +12,7 @@ _ROOT = re.compile(  # possessive: no document makes it backtrack
 
 
 def head_clean(head: bytes) -> bytes:
-    """Without byte order mark and leading space."""
+    """Remove the byte order mark and leading space."""
     return head.removeprefix(b"\xef\xbb\xbf").lstrip()
 
 

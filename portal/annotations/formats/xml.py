@@ -14,7 +14,7 @@ _CONTROL = dict.fromkeys({*range(32), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF} - 
 
 
 def elements(stream: IO[bytes], *names: str, kind: str) -> Iterator[Any]:
-    """Each element of these names with all that is in it, as soon as it ends; then it is let go.
+    """Yield each element of these names when it ends, and release it afterwards.
 
     Args:
         kind: of the document, for messages.

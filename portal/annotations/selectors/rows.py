@@ -107,7 +107,7 @@ def roi_rows_by_id(user: User, canvas: Canvas, ids: Sequence[uuid.UUID]) -> list
 
 
 def roi_rows_small(ids: Sequence[uuid.UUID], *, max_chars: int) -> list[RoiRow]:
-    """These ROIs, which the person is known to see, without those whose outlines are long."""
+    """ROIs of a set that the person is known to see, without those of long outlines."""
     long = Length(Cast("geometry", TextField())) + Length(Cast("track", TextField()))
     rows = Roi.all_objects.filter(pk__in=ids).annotate(chars=long).filter(chars__lte=max_chars)
     return _read(rows, with_outlines=True)

@@ -20,7 +20,7 @@ from portal.labs.models import User
 MAX_CLASSES = 1_000  # a file with more uses classes for something else
 
 ClassesFound = Mapping[str, tuple[str, str | None, int]]
-"""By ``name_key``: first spelling of the name, its colour, and number of features."""
+"""Map from ``name_key`` to first spelling of the name, its colour, and number of features."""
 
 
 class Classes:

@@ -113,7 +113,7 @@ def roi_import(
 
 
 def _run_whole(row: RoiImport, source: Source, choices: ImportChoices) -> ImportReport:
-    """All of it or, where it breaks off, nothing that stays."""
+    """Read the document in full; undo everything if it breaks off."""
     lives_s = time.monotonic()
 
     def progress(run: ImportRun) -> None:

@@ -68,7 +68,7 @@ def property_type_update(*, lab: Lab, user: User, mark: str, key: str, data: Pro
 def property_type_retire(
     *, lab: Lab, user: User, mark: str, key: str, is_retired: bool = True
 ) -> Types:
-    """No longer ask for it, or ask for it again."""
+    """Retire a property, or restore it."""
     return _replaced(lab, user, mark, key, lambda one: replace(one, retired=is_retired))
 
 

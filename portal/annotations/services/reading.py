@@ -477,7 +477,7 @@ def _id_by_content(canvas: Canvas, feature: Feature, shape: RoiShape) -> uuid.UU
 def plans_known(
     run: ImportRun, plans: list[AnyPlan], model: type[Row], *, lock: bool = True
 ) -> list[tuple[AnyPlan, Row | None]]:
-    """Each plan with the ROI or event of this canvas that it names, if there is one."""
+    """Pair each plan with the ROI or event of this canvas that it names, or None."""
     if not plans:
         return []
     ids = {one for plan in plans for one in (plan.row_id, _derived(run, plan))}

@@ -84,7 +84,7 @@ def words_of_vocabulary(user: User) -> dict[str, list[str]]:
 def vocabulary_spelling(lab_id: uuid.UUID, words: Mapping[str, str]) -> dict[str, str]:
     """The lab's terms for words of fields: of the same name in any spelling, or by their code.
 
-    A code that several terms share stands for none of them. One query; none without words.
+    A code that several terms share matches none of them. One query; none without words.
     """
     wanted = Q()
     for field, word in words.items():

@@ -102,7 +102,7 @@ def _save(case: Case, values: Mapping[str, Any], *, event: str) -> Case:
 
 
 def _spell(case: Case, names: Set[str]) -> None:
-    """Write words as the lab's vocabulary does, which a code stands for too, or its cases."""
+    """Replace words and codes by the spelling of the lab's vocabulary, or of its cases."""
     terms = {name: getattr(case, name) for name in names & set(VocabularyField.values)}
     spelled = vocabulary_spelling(case.lab_id, terms)
     for name in names:

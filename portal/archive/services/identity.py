@@ -35,7 +35,7 @@ def identity_adopt() -> None:
 
 
 def identity_problem() -> str:
-    """Why the files do not belong to this database; empty if they do, or say nothing yet."""
+    """Reason that the files do not belong to this database; empty if they do or name none."""
     try:
         found = json.loads(storage.the_store().read(storage.IDENTITY))["database"]
     except FileNotFoundError:

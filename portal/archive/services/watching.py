@@ -47,7 +47,7 @@ class WatchOutcome(Enum):
     KNOWN = "known"  # the case has these bytes already
     REFUSED = "refused"
     LATER = "later"
-    """No room, a part of the portal does not answer, or a set lacks a file: all of it stays."""
+    """The file stays for the next look: no space, no answer of the portal, or an incomplete set."""
 
 
 @dataclass(frozen=True, slots=True)

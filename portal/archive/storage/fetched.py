@@ -155,7 +155,7 @@ def _is(path: Path, file: BinaryIO) -> bool:
 
 
 def _drop_idle(path: Path) -> bool:
-    """Delete a copy, or a part that a dead process left; not one that is being fetched."""
+    """Delete a copy, or a partial file of a dead process; return False if it is being fetched."""
     if path.suffix != PART:
         path.unlink(missing_ok=True)
         return True

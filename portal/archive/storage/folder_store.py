@@ -83,7 +83,7 @@ class FolderStore:
         sync_folder(source.parent)
 
     def delete(self, name: str) -> bool:
-        """There are no copies."""
+        """Delete the file; this store has no copies of it."""
         path = self._root / name
         was_there = path.is_file()
         path.unlink(missing_ok=True)
@@ -102,7 +102,7 @@ class FolderStore:
             return False
 
     def tidy(self) -> int:
-        """There are no copies."""
+        """Return 0: this store has no copies to delete."""
         return 0
 
     def check(self) -> None:

@@ -125,7 +125,7 @@ class VisibleMap:
 
 
 def map_source(scope: Scope) -> MapSource:
-    """For a task: the current embeddings of a lab with their patients and cases."""
+    """Current embeddings of a lab with their patients and cases (for tasks)."""
     rows = Embedding.objects.filter(
         CURRENT, lab_id=scope.lab_id, encoder=scope.encoder, roi__deleted_at__isnull=True
     )

@@ -87,7 +87,7 @@ def sample_for(
 
 
 def sample_of(key: SampleKey) -> TissueSample | None:
-    """For a task: the sample to fill, if it has begun."""
+    """The sample to fill, if it was started (for tasks)."""
     rows = TissueSample.all_objects.filter(canvas=key.canvas, encoder=key.encoder)
     return rows.filter(side_px=key.side_px, user=key.user_id).first()
 

@@ -81,7 +81,7 @@ def selection_action(request: HttpRequest, lab: Lab) -> str:
 
 
 def case_section(request: HttpRequest, case: Case) -> str:
-    """For managers: the button, the work under way, the download."""
+    """Show the export of a case to managers: button, running job, download."""
     user = user_of(request)
     if not may_export(user, case.lab_id):
         return ""
@@ -152,5 +152,5 @@ def _to_imports(upload: Upload) -> HttpResponse:
 
 
 def import_action(request: HttpRequest, lab: Lab) -> str:
-    """For managers: where a whole case comes in."""
+    """Show the page to import a case, for managers."""
     return render_to_string("interop/_import_action.html", {}, request)

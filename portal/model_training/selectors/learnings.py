@@ -33,7 +33,7 @@ def learning_get(user: User, learning_id: uuid.UUID) -> Learning:
 
 
 def learning_to_run(learning_id: uuid.UUID) -> Learning | None:
-    """For a task: the row with its lab and base, or None."""
+    """The row with its lab and base, or None (for tasks)."""
     rows = Learning.objects.select_related("lab", "base", "encoder", "user").defer("weights")
     found: Learning | None = rows.filter(pk=learning_id).first()
     return found

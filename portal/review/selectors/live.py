@@ -128,7 +128,7 @@ def pages_open(
 def people_met(
     pages: Iterable[OpenPage], user_id: uuid.UUID, tab: uuid.UUID | None
 ) -> Iterable[Person]:
-    """Each person once, without the requesting page."""
+    """People on the image without duplicates and without the requesting page."""
     listed = set[uuid.UUID]()
     for page in pages:
         person = page.person

@@ -29,7 +29,7 @@ class DateRange:
 
     @property
     def key(self) -> str:
-        """Both dates, joined by two dots."""
+        """Text of both dates, joined by two dots."""
         return f"{self.since or ''}..{self.until or ''}"
 
 

@@ -140,7 +140,7 @@ def require_pixels(query: Query) -> None:
 
 
 def explanation_to_make(explanation_id: uuid.UUID) -> Explanation | None:
-    """For a task: the row with both regions, or None if one of them is gone."""
+    """The row with both regions, or None if one was deleted (for tasks)."""
     found: Explanation | None = _with_regions().filter(pk=explanation_id).first()
     return found
 

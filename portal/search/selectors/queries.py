@@ -63,7 +63,7 @@ def query_get(user: User, query_id: uuid.UUID) -> Query:
 
 
 def query_to_embed(query_id: uuid.UUID) -> Query | None:
-    """For a task: the query with its picture, or None if it is gone."""
+    """The query with its picture, or None if it was deleted (for tasks)."""
     found: Query | None = Query.objects.select_related("canvas", "lab").filter(pk=query_id).first()
     return found
 

@@ -85,7 +85,7 @@ class Line:
 
     @property
     def marks(self) -> tuple[Mark, Mark]:
-        """Both ends."""
+        """Points of both ends."""
         return self.a, self.b
 
 

@@ -10,7 +10,7 @@ const FRAME_DELAY_MS = 200; // a slider that is dragged asks for the frame where
 
 interface Drag {
   start: [number, number];
-  /** Of the box that is moved or resized; -1 draws a new one. */
+  /** Index of the box that is moved or resized; -1 draws a new one. */
   index: number;
   isResize: boolean;
   box: Box | null;

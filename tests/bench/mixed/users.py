@@ -23,7 +23,7 @@ HOST = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Who is signed in, and what their browser sends."""
+    """A signed-in user and the headers of their browser."""
 
     cookie: str
     csrf: str

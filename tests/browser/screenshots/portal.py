@@ -133,7 +133,7 @@ def _session(user: Any) -> str:
 
 
 def crowd(canvas: Any, user: Any, count: int) -> None:
-    """So many outlines of the size of nuclei, of two labels, where there are fewer."""
+    """Add outlines of the size of nuclei, of two labels, up to a number."""
     from portal.annotations.models import Label, Roi
 
     if Roi.objects.live().filter(canvas=canvas).count() >= count:

@@ -98,7 +98,7 @@ def conflict(studio: Studio) -> None:
 
 
 def history(studio: Studio) -> None:
-    """Who changed what of an ROI, drawn."""
+    """Show the history of an ROI."""
     page = studio.viewer("D-1001", f"roi={studio.portal.roi}")
     page.get_by_role("tab", name="History").click()
     page.locator("#roi-history button").first.wait_for()

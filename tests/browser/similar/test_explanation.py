@@ -1,4 +1,4 @@
-"""Why a region was found, of what is no ROI: a frame, a picture from elsewhere, a whole slide."""
+"""Explanations of matches that are no ROIs: a frame, an uploaded picture, a slide."""
 
 from __future__ import annotations
 

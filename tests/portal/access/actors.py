@@ -1,4 +1,4 @@
-"""Who asks: everybody that a rule of access must have an answer for, as real requests."""
+"""Users for whom every access rule has an answer, as clients."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def test_a_view_without_a_declaration_and_an_undeclared_action_have_no_rules() -
 
 
 def test_every_method_that_needs_a_role_is_audited() -> None:
-    """Whatever a viewer may not do, or another lab may not see."""
+    """Methods that are forbidden to viewers, or hidden from other labs, are audited."""
     missing = [
         (name, method)
         for name, methods in RULES.items()

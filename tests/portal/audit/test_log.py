@@ -1,4 +1,4 @@
-"""Who finds what in the log: the page, the exports, REST; and what signs in and out."""
+"""Access to the audit log by page, export and REST; entries of signing in and out."""
 
 from __future__ import annotations
 

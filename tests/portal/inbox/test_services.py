@@ -1,4 +1,4 @@
-"""Who is notified of what, and what takes a notification along."""
+"""Recipients of notifications, and their deletion with their subjects."""
 
 from __future__ import annotations
 

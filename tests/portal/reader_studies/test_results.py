@@ -36,7 +36,7 @@ def read(study: Study, canvas: Canvas, annotator: User, second: User, label: Lab
 
 @pytest.fixture
 def shared_cache(settings: Any, tmp_path: Path) -> FallbackCache:
-    """That of production, where it has no Redis."""
+    """Cache of production without Redis."""
     settings.CACHES = {"default": environment.cache("filesystem://", folder=tmp_path / "cache")}
     FallbackCache._away_until.clear()
     return FallbackCache(str(tmp_path / "cache"), {"KEY_PREFIX": "tessera-cache"})

@@ -59,7 +59,7 @@ def _place_or_time(one: PixelFinding) -> str:
 
 
 def _listed(words: Iterable[str]) -> str:
-    """Each once, as "a, b and c"."""
+    """Join without duplicates, as "a, b and c"."""
     once = list(dict.fromkeys(words))
     more = len(once) - _MAX_NAMED
     if more > 0:

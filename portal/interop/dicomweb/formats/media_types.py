@@ -70,8 +70,8 @@ def wanted(accept: str) -> list[Wanted]:
 def frame_coding(kinds: list[Wanted], stored: str) -> FrameCoding | None:
     """Encoding of stored frames for a client that accepts ``kinds``; None if there is none.
 
-    Stored bytes as they are, wherever they will do. ``application/octet-stream`` without a transfer
-    syntax means plain pixels, with "*" the stored bytes whatever they are.
+    Stored bytes are sent unchanged if the client accepts them. ``application/octet-stream`` without
+    a transfer syntax means plain pixels, with "*" the stored bytes of any encoding.
     """
     name, is_plain = media_type_of(stored), media_type_of(stored) == OCTETS
     for one in kinds:

@@ -19,7 +19,7 @@ MAX_OFFSET = 10_000_000  # beyond, a number is a mistake
 MAX_VALUES = 50  # UIDs of one search
 UIDS = ("StudyInstanceUID", "SeriesInstanceUID", "SOPInstanceUID")
 TEXTS = ("PatientID", "AccessionNumber", "StudyDescription", "SeriesDescription")
-"""With * for any letters and ? for one."""
+"""Attributes with wildcards: ``*`` matches any letters and ``?`` one."""
 CODES = ("Modality", "ModalitiesInStudy", "SOPClassUID", "PatientSex")
 EMPTY = ("PatientName", "PatientBirthDate", "ReferringPhysicianName", "StudyID")
 """They have no value here: only a search for any value finds something."""

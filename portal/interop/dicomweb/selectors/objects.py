@@ -66,7 +66,7 @@ class SlideObject(Protocol):
         ...
 
     def data(self) -> Dataset:
-        """All but its pixels and what it says of each frame."""
+        """Attributes of the object without pixels and per-frame groups."""
         ...
 
     def groups(self) -> Iterator[Dataset]:
@@ -173,7 +173,7 @@ class LevelObject:
         return encoding.level_of(self._slide, self.number, self._coding)
 
     def groups(self) -> Iterator[Dataset]:
-        """None: its frames are a whole grid."""
+        """Return no groups: the frames are a complete grid."""
         return iter(())
 
     def frame(self, index: int) -> bytes:

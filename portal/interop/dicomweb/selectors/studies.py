@@ -198,7 +198,7 @@ def dicom_object(
 
 
 def _series(user: User, query: DicomQuery, *, case_id: uuid.UUID | None) -> QuerySet[Canvas] | None:
-    """None if nothing can match."""
+    """Images that match the query; None if nothing can match."""
     if case_id is not None:
         dicom_study(user, case_id)
         found = _slides(user, query, ids=[case_id]).filter(case=case_id)

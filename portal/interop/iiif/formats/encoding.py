@@ -1,4 +1,4 @@
-"""From pixels of a region to the bytes of a IIIF answer."""
+"""Encoding of the pixels of a region for a IIIF response."""
 
 from __future__ import annotations
 

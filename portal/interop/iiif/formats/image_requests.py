@@ -69,7 +69,7 @@ def image_request(
     Args:
         canvas: (width, height) in level-0 pixels.
     Raises:
-        InvalidInputError: a part is malformed, lies outside, enlarges, or is not supported.
+        InvalidInputError: a part is malformed, outside the image, enlarges, or is not supported.
     """
     if extension not in FORMATS:
         raise _wrong("format", extension, "jpg or png")

@@ -286,7 +286,7 @@ def _finite(text: str) -> float:
 
 
 def _is_text(text: str) -> bool:
-    """Not with half of a surrogate pair."""
+    """True if the text has no unpaired surrogate."""
     return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 

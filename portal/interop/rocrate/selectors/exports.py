@@ -128,7 +128,7 @@ def many_written(*, user: User, job: Job) -> list[WrittenExport]:
 
 
 def rows_of(query: QuerySet[Any]) -> Iterator[JsonObject]:
-    """Each row as JSON, by id."""
+    """Yield each row as JSON, by id."""
     for row in query.order_by("pk").iterator(chunk_size=CHUNK):
         yield _row(row)
 

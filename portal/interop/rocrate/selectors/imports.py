@@ -50,7 +50,7 @@ def import_job(upload: Upload) -> Job | None:
 
 
 def imports_of(*, lab: Lab, user: User) -> Imports:
-    """For managers of the lab."""
+    """Imports of the lab, for its managers."""
     jobs = Job.objects.visible_to(user).filter(kind=IMPORT_KIND, lab=lab)
     newest: dict[uuid.UUID | None, Job] = {}
     for job in jobs.order_by("-created_at", "-id")[: 2 * SHOWN]:

@@ -182,8 +182,7 @@ def _originals_bytes(whole: WholeCase) -> int:
 
 
 def _write(user: User, case: Case, crate: CrateWriter) -> tuple[WholeCase, int]:
-    """All records as of one moment, so that none refers to what came or went while they were read;
-    then the files of these."""
+    """Write all records from one snapshot, so that no reference is missing, then their files."""
     rows = 0
     try:
         with snapshot():

@@ -80,7 +80,7 @@ function focusMap(target: HTMLElement): void {
   target.focus({ preventScroll: true });
 }
 
-/** What the page of an image consists of; it ends when `leaving` is aborted. */
+/** Create the parts of the page of an image; they end when `leaving` is aborted. */
 export async function makeParts(root: HTMLElement, leaving: AbortSignal): Promise<Parts> {
   const canvas = readCanvas();
   const projection = projectionOf(canvas);

@@ -87,7 +87,7 @@ def test_a_tiff_cut_in_its_header_or_directory_is_refused(
 def test_a_text_that_names_other_files_is_no_slide(
     tmp_path: Path, gradient: ImageU8, prefix: str
 ) -> None:
-    """OpenSlide follows the names in such a file, wherever they lead."""
+    """OpenSlide follows the names in such a file to any path."""
     (tmp_path / "theirs").mkdir()
     Image.fromarray(gradient).save(tmp_path / "theirs" / "secret.jpg")
     (tmp_path / "mine").mkdir()

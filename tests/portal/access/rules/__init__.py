@@ -1,4 +1,4 @@
-"""Who gets what answer: one rule for each method of each address of the portal.
+"""Access rules: one for each method of each address of the portal.
 
 A new address fails ``test_matrix`` until it has a rule in ``people``, ``records``,
 ``reading`` or ``work``.

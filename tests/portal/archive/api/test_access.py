@@ -1,4 +1,4 @@
-"""Who reads and writes the archive over REST."""
+"""Access to the archive over REST."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who sees and changes what on the pages of the archive."""
+"""Access to the pages of the archive."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def test_the_viewer_gets_its_canvas(page: Client, slide: Slide) -> None:
 
 @pytest.mark.parametrize("path", ["", "compare/"])
 def test_a_button_has_its_text_as_accessible_name(page: Client, slide: Slide, path: str) -> None:
-    """Who speaks to the computer says what they read (WCAG 2.1, 2.5.3)."""
+    """Speech input uses the visible label (WCAG 2.1, 2.5.3)."""
     body = text_of(page.get(f"/canvases/{slide.canvas_id}/{path}"))
     buttons = re.findall(r'<button[^>]*aria-label="([^"]*)"[^>]*>([^<>]*)</button>', body)
     named = [(name, text) for name, text in buttons if re.search(r"\w", text)]

@@ -1,4 +1,4 @@
-"""Why a region was found: worked out once, for those who may see both regions."""
+"""Explanations are computed once, for users who may see both regions."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ def _numbers(values: object) -> np.ndarray[Any, np.dtype[np.float64]] | None:
 
 
 def _are_numbers(values: Sequence[Any]) -> bool:
-    """Not texts that look like some: NumPy takes these too."""
+    """True for numbers only: NumPy also accepts texts that look like numbers."""
     return all(
         _are_numbers(one)
         if isinstance(one, list)

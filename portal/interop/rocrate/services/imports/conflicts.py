@@ -79,7 +79,7 @@ def _taken(table: str, pk: object, column: str = "") -> ConflictError:
 
 
 def _unnamed() -> ConflictError:
-    """If another lab has it, neither the record nor the lab is named."""
+    """Conflict that names neither record nor lab, for an id of another lab."""
     return ConflictError(
         "This crate cannot be imported here under the ids of its records.",
         code="import-conflict",

@@ -55,7 +55,7 @@ TABLES: Mapping[str, type[models.Model]] = {
     "encoders": Encoder,
     "embeddings": Embedding,
 }
-"""In the order in which rows are written: each after what it refers to."""
+"""Models in the order of writing: each follows those that it refers to."""
 MAX_TABLE_ROWS = 20_000  # rows of a small table; as many as files in a crate
 MAX_ROI_ROWS = 2_000_000  # of which ids are held: a tenth of a GiB
 NOT_BUILT = "It had not been built when its case was exported."
@@ -328,7 +328,7 @@ def _check_ranges(canvas: Canvas, where: str) -> None:
 
 
 def _canvases(rows: CaseRows) -> None:
-    """No path and no grid is trusted; those of images come from their ingest."""
+    """Check canvases, and reset paths and levels that the ingest of the images computes."""
     items = {canvas_id_of(item.pk): item for item in rows.items.values()}
     components = {one.canvas_id: one for one in rows.components.values()}
     for canvas in rows.canvases.values():

@@ -48,7 +48,7 @@ def labels_match(rows: CaseRows) -> list[Label]:
 
 
 def _path(rows: CaseRows, pk: uuid.UUID) -> list[Label]:
-    """From the top to the label."""
+    """Labels from the top of the tree to this one."""
     path: list[Label] = []
     above: uuid.UUID | None = pk
     while above is not None:

@@ -35,9 +35,9 @@ interface BatchStep {
   do: string;
 }
 
-/** How one kind of thing is saved. */
+/** Saving of one kind of object. */
 export interface SaveKind<F extends object, S extends SavedObject & F, T extends SavedState<F, S>> {
-  /** What people call it. */
+  /** Name of the kind in messages. */
   noun: string;
   merge: { same: (a: VersionOf<F>, b: VersionOf<F>) => boolean };
   versionOf: (object: S) => VersionOf<F>;
@@ -82,7 +82,7 @@ interface SyncEvents<F extends object, S extends SavedObject & F, T extends Save
   status: SaveReport;
 }
 
-/** What the page needs to know of a queue, whatever it saves. */
+/** State of a queue that the page shows, for any kind of object. */
 export interface SaveQueue {
   readonly report: SaveReport;
   readonly isSafeToLeave: boolean;

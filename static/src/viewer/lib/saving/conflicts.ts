@@ -13,7 +13,7 @@ interface Revision {
   created_at: string;
 }
 
-/** How the conflicts of one kind of thing are shown and decided. */
+/** Display and resolution of the conflicts of one kind of object. */
 export interface ConflictKind<F extends object, S extends SavedObject & F, T extends SavedState<F, S>, K extends keyof VersionOf<F>> {
   noun: string;
   merge: Merge<VersionOf<F>, K>;
@@ -23,7 +23,7 @@ export interface ConflictKind<F extends object, S extends SavedObject & F, T ext
   textBefore: (field: K, base: VersionOf<F>) => string;
   revisions: (id: string) => Promise<Revision[]>;
   save: (state: T, theirs: S, result: VersionOf<F>) => void;
-  /** What has to be known besides; empty if nothing. */
+  /** Additional note for the reader; empty if there is none. */
   note?: (theirs: S) => string;
   /** Field drawn on the map, with lines in the colours of the two sides. */
   drawnField?: K;

@@ -2,7 +2,7 @@
 
 export interface FixedSizeChoice {
   kind: "circle" | "square" | "grid";
-  /** Of a grid: number of fields, area of each, space between them. */
+  /** Grid: number of fields, area of each, space between them. */
   count: number;
   areaMm2: number;
   spacingUm: number;

@@ -59,7 +59,7 @@ export class RoiList {
     fill(this.filter, options);
   }
 
-  /** Those who drew the loaded ROIs. */
+  /** Authors of the loaded ROIs. */
   private fillAuthors(): void {
     const select = this.choice("author");
     const authors = new Set(this.store.live().map(({ server }) => server?.created_by ?? ""));

@@ -91,7 +91,7 @@ export function isCongruent(a: RoiGeometry, b: RoiGeometry): boolean {
   return one.every((length, index) => Math.abs(length - (other[index] ?? 0)) <= MAX_DISTORTION_PX);
 }
 
-/** Of each vertex from the mean of all, and from the next one. */
+/** Distances of each vertex to the mean and to the next vertex. */
 function distances(vertices: Position[]): number[] {
   const mean = [0, 1].map((axis) => vertices.reduce((sum, at) => sum + (at[axis] ?? 0), 0) / vertices.length) as Position;
   const between = (a: Position, b: Position): number => Math.hypot(a[0] - b[0], a[1] - b[1]);

@@ -1,11 +1,11 @@
-/** How a person shows labels on this computer: own colours and opacity until they are reset, hidden ones while the tab is open. */
+/** Display of labels on this computer: own colours and opacity until they are reset, hidden ones while the tab is open. */
 
 export interface LabelDisplay {
   /** Colour #rrggbb by id of a label, where it is not that of the lab. */
   colors: Readonly<Record<string, string>>;
   /** Ids of hidden labels. */
   hidden: readonly string[];
-  /** Of all ROIs that are not selected, 0 to 1. */
+  /** Opacity of all ROIs that are not selected, 0 to 1. */
   opacity: number;
 }
 

@@ -55,7 +55,7 @@ export class Labels extends Emitter<LabelEvents> {
     this.emit("list", null);
   }
 
-  /** What differs on this screen from the colours of the lab, and which labels are hidden. */
+  /** Differences from the colours of the lab on this screen, and hidden labels. */
   get display(): LabelDisplay {
     return this.changes;
   }

@@ -62,7 +62,7 @@ export function sizeRows({ fixed_size, grid }: RegionFigures): [string, string][
   return rows;
 }
 
-/** What the reader has to know of the figures, most important first. */
+/** Notes on the figures of a region, most important first. */
 export function figureNotes({ figures, is_stale }: RegionFigures): string {
   if (!figures) return "Not measured yet.";
   if (is_stale) return "The outline or the scale has changed since: measure again.";

@@ -187,7 +187,7 @@ def test_halves_of_files_are_not_published(
 
 
 def _many(folder: Path, count: int) -> int:
-    """So many more regions, each with the history of the first; returns rows of both."""
+    """Add regions with the history of the first; returns rows of both."""
     rows: dict[str, list[Entity]] = {}
     for table in ("rois", "roi_revisions"):
         text = (folder / "records" / f"{table}.jsonl").read_text()
