@@ -214,7 +214,7 @@ def test_invalid_queries_raise_an_error(opens):
 
 def test_another_dimension_or_encoder_raises_an_error(opens):
     opens(tag="gnn-1").build([1], vectors(1))
-    with pytest.raises(IndexFormatError, match=r"7.*6"):
+    with pytest.raises(IndexFormatError, match=r"dim 7\b.*\b6$"):
         opens(dim=7, tag="gnn-1")
     with pytest.raises(IndexFormatError, match=r"'gnn-2'.*'gnn-1'"):
         opens(tag="gnn-2")

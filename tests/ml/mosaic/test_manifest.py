@@ -23,7 +23,7 @@ def test_the_manifest_round_trips_and_another_format_raises_an_error(tmp_path: P
     assert to_manifest(again) == to_manifest(result)
     text = (tmp_path / "mosaic.json").read_text()
     (tmp_path / "mosaic.json").write_text(text.replace('"format": 1', '"format": 9'))
-    with pytest.raises(CorruptFileError, match=r"9.*1"):
+    with pytest.raises(CorruptFileError, match=r"format 9\b.*\b1$"):
         read_manifest(tmp_path)
     (tmp_path / "mosaic.json").write_text(text.replace("anchor_index", "anchor"))
     with pytest.raises(CorruptFileError, match="'anchor_index'"):

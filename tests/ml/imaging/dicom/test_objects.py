@@ -69,7 +69,7 @@ def test_each_frame_is_found(tmp_path: Path, how: str) -> None:
     assert (stored.frame_count, stored.syntax) == (COUNT, JPEG)
     for number in (0, 3, COUNT - 1):
         assert stored.frame(number).rstrip(b"\0") == frames[number].rstrip(b"\0")
-    with pytest.raises(FrameOutsideError, match="10"):
+    with pytest.raises(FrameOutsideError, match=rf"{COUNT + 1}: .*{COUNT}"):
         stored.frame(COUNT)
     assert b"".join(stored.pixel_pieces()) == pixels
     assert stored.pixel_bytes() == len(pixels)

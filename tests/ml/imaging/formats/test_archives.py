@@ -45,7 +45,7 @@ def test_a_path_that_leads_out_is_refused_before_anything_is_written(
     name: str, tmp_path: Path
 ) -> None:
     path = _archive(tmp_path / "a.zip", "first.dat", name)
-    with pytest.raises(UnsupportedFormatError, match=r"leads outside it|control characters"):
+    with pytest.raises(UnsupportedFormatError):
         unpack(path, tmp_path / "out")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.zip"]
 

@@ -67,13 +67,13 @@ def test_a_crash_of_the_child_is_a_damaged_file(child_module: str, number: int) 
 
 
 def test_a_kill_by_the_system_raises_an_error_that_names_it(child_module: str) -> None:
-    with pytest.raises(LimitExceededError, match="stopped by the system"):
+    with pytest.raises(LimitExceededError, match="system"):
         run_limited(f"{child_module}:crash", {"number": int(signal.SIGKILL)})
 
 
 def test_a_hanging_child_is_killed_with_its_children(child_module: str, tmp_path: Path) -> None:
     pids = tmp_path / "pids"
-    with pytest.raises(LimitExceededError, match="2 s"):
+    with pytest.raises(LimitExceededError, match=r"\b2 s\b"):
         run_limited(
             f"{child_module}:hang",
             {"pid_path": str(pids)},
@@ -85,7 +85,7 @@ def test_a_hanging_child_is_killed_with_its_children(child_module: str, tmp_path
 
 
 def test_cpu_time_is_limited(child_module: str) -> None:
-    with pytest.raises(LimitExceededError, match="1 s"):
+    with pytest.raises(LimitExceededError, match=r"\b1 s\b"):
         run_limited(f"{child_module}:spin", {}, limits=Limits(cpu_s=1, wall_s=120))
 
 

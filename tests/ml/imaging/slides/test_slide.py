@@ -180,5 +180,5 @@ def test_implausible_microns_per_pixel_are_unknown() -> None:
 def test_a_slide_that_openslide_cannot_open_raises_a_corrupt_file_error(tmp_path: Path) -> None:
     uid = b"1.2.840.10008.5.1.4.1.1.77.1.6"
     (tmp_path / "x").write_bytes(bytes(128) + b"DICM" + uid + bytes(400))
-    with pytest.raises(CorruptFileError, match="damaged, or of a variant"):
+    with pytest.raises(CorruptFileError):
         open_slide(tmp_path / "x")

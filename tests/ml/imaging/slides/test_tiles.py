@@ -221,7 +221,7 @@ def test_a_still_has_tiles(tmp_path: Path, gradient: ImageU8) -> None:
 
 @pytest.mark.parametrize("where", [(9, 0, 0), (-1, 0, 0), (0, 6, 0), (0, 0, 5), (0, -1, 0)])
 def test_tiles_outside_the_image_are_refused(pyramid: Path, where: tuple[int, int, int]) -> None:
-    with TileSource(pyramid) as source, pytest.raises(TileOutsideError, match="no "):
+    with TileSource(pyramid) as source, pytest.raises(TileOutsideError):
         source.tile(*where)
 
 

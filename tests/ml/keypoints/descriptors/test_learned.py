@@ -141,7 +141,7 @@ def test_other_weights_are_loaded_and_named_by_name_and_file(tmp_path, image):
     assert np.array_equal(described(found, image, xy), described(again, image, xy))
     with pytest.raises(WeightsError, match=r"w\.safetensors.*graph.*cnn"):
         load_descriptor(f"cnn:{file}")
-    with pytest.raises(WeightsError, match="none"):
+    with pytest.raises(WeightsError, match=r"none\.safetensors"):
         load_descriptor(f"cnn:{tmp_path}/none.safetensors")
 
 

@@ -204,7 +204,7 @@ def test_the_length_sets_the_largest_unit_of_a_configuration() -> None:
     assert with_length(LongConfig(), 5) == LongConfig(steps=5)
     with pytest.raises(BadInputError, match="steps"):
         with_length(LineConfig(), 5)
-    with pytest.raises(BadInputError, match="-1"):
+    with pytest.raises(BadInputError, match=r"steps: .*-1$"):
         with_length(LongConfig(), -1)
 
 

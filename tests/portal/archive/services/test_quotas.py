@@ -84,7 +84,7 @@ def test_an_upload_is_refused_when_the_quota_fills_during_it(
 
     upload_admit(case=case, user=annotator, size_bytes=len(data))
     running = FillsQuota(data, fill)
-    with pytest.raises(StorageFullError, match=r"full: .* of .* more") as refused:
+    with pytest.raises(StorageFullError) as refused:
         item_receive(case=case, file=running, filename="a.png", user=annotator)
     assert refused.value.code == "lab-quota"
     assert refused.value.details == {
@@ -110,7 +110,7 @@ def test_a_transfer_in_pieces_reserves_its_size(
     running = upload_begin(case=case, filename="a.png", size_bytes=len(data), user=annotator)
     upload_append(upload=running, offset=0, chunks=[data[:100]], user=annotator)
     other = io.BytesIO(picture(40, 30, seed=1))
-    with pytest.raises(StorageFullError, match=r"full: .* of .* more"):
+    with pytest.raises(StorageFullError):
         item_receive(case=case, file=other, filename="b.png", user=annotator)
     quota_set(lab=lab, limit_bytes=50)
     upload_append(upload=running, offset=100, chunks=[data[100:]], user=annotator)

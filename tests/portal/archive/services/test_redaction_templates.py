@@ -141,7 +141,7 @@ def test_what_cannot_be_a_template_is_refused(held: Upload, manager: User, annot
             act(template=template, user=annotator)
     Evidence.objects.all().delete()
     without = Upload.objects.get(pk=held.pk)
-    with pytest.raises(ConflictError, match="device and size are not known"):
+    with pytest.raises(ConflictError):
         redaction_template_save(upload=without, user=manager, boxes=[LINE])
 
 
