@@ -59,7 +59,7 @@ class RowSet:
     def nbytes(self) -> int:
         """Memory of the rows and of everything derived from them."""
         arrays = (self.rows, self._bits, self._per_list, self._part, self._copies)
-        return sum(int(one.nbytes) for one in arrays if one is not None)
+        return sum(int(array.nbytes) for array in arrays if array is not None)
 
     def positions(self, excluded: ArrayI64) -> ArrayI64:
         """Positions of the ``excluded`` (G,) base rows, ascending, in these rows."""

@@ -211,7 +211,7 @@ def inside_of(outline: Region, tile: Tile) -> ArrayBool:
         return np.ones((tile.height, tile.width), bool)
     mask = np.zeros((tile.height, tile.width), np.uint8)
     polygons = shapely.get_parts(outline)
-    rings = [ring for one in polygons for ring in (one.exterior, *one.interiors)]
+    rings = [ring for polygon in polygons for ring in (polygon.exterior, *polygon.interiors)]
     # a pixel's centre is an integer to OpenCV, and +0.5 here
     points = [
         (np.asarray(r.coords) - (tile.x + 0.5, tile.y + 0.5)) * 2**_SUBPIXEL_BITS for r in rings
@@ -262,8 +262,8 @@ def _result(
 
 def _joined(tables: list[NucleusTable]) -> NucleusTable:
     return NucleusTable(
-        xy_l0=np.concatenate([one.xy_l0 for one in tables]),
-        radius_um=np.concatenate([one.radius_um for one in tables]),
-        dab_od=np.concatenate([one.dab_od for one in tables]),
-        bins=np.concatenate([one.bins for one in tables]),
+        xy_l0=np.concatenate([table.xy_l0 for table in tables]),
+        radius_um=np.concatenate([table.radius_um for table in tables]),
+        dab_od=np.concatenate([table.dab_od for table in tables]),
+        bins=np.concatenate([table.bins for table in tables]),
     )

@@ -169,7 +169,7 @@ def prefetched_batches(
     regions: Sequence[SampledRegion], begin: Callable[[SampledRegion], PatchSource]
 ) -> Generator[tuple[list[SampledRegion], list[PatchSource]], None, None]:
     """Yield batches of regions with their sources, prefetched during the previous batch."""
-    counts = [len(one.sample.centre_px) for one in regions]
+    counts = [len(region.sample.centre_px) for region in regions]
     batches = [[regions[i] for i in batch] for batch in batches_by_patches(counts)]
     sources: list[PatchSource] = []
     next_sources: list[PatchSource] = []

@@ -102,6 +102,8 @@ class RegionEncoder(Protocol):
     ) -> list[list[RegionEmbedding | BadInputError]]:
         """Embed regions of several slides; vectors equal ``embed_regions``."""
         return [
-            self.embed_regions(one.slide, one.polygons_l0, one.mpp, progress, stain=one.stain)
-            for one in slides
+            self.embed_regions(
+                slide.slide, slide.polygons_l0, slide.mpp, progress, stain=slide.stain
+            )
+            for slide in slides
         ]

@@ -31,5 +31,7 @@ PAGE_PARTS: Registry[Slot, Callable[[HttpRequest, Any], str]] = Registry()
 
 def rendered(slot: Slot, request: HttpRequest, *subjects: Any) -> SafeString:
     """All parts of a slot for each subject, one after the other; empty without a subject."""
-    parts = [function(request, one) for one in subjects for function in PAGE_PARTS.all(slot)]
+    parts = [
+        function(request, subject) for subject in subjects for function in PAGE_PARTS.all(slot)
+    ]
     return mark_safe("".join(parts))  # noqa: S308 - each part is a rendered template

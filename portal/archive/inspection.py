@@ -238,10 +238,12 @@ def _phi_detect(
         _inside(inspected.picture)
         if inspected.picture is not None:
             (Path(made) / inspected.picture).replace(folder.parent / EVIDENCE_NAME)
-    for one in inspected.findings:
-        numbers = [one.x, one.y, one.width, one.height, one.at_s or 0.0]
-        if one.kind not in get_args(PixelKind) or not all(map(isfinite, numbers)):
-            raise ValueError(f"the child reported something impossible: {one.kind!r} at {numbers}")
+    for finding in inspected.findings:
+        numbers = [finding.x, finding.y, finding.width, finding.height, finding.at_s or 0.0]
+        if finding.kind not in get_args(PixelKind) or not all(map(isfinite, numbers)):
+            raise ValueError(
+                f"the child reported something impossible: {finding.kind!r} at {numbers}"
+            )
     return inspected
 
 

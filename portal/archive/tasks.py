@@ -290,7 +290,9 @@ def _pixels_checked(
         return [sentence]
     except MlError as error:
         raise UserError(_sentence(error), code=error.code) from error
-    wanted = tuple(one for one in inspected.findings if rule_of[one.kind] != PixelRule.OFF)
+    wanted = tuple(
+        finding for finding in inspected.findings if rule_of[finding.kind] != PixelRule.OFF
+    )
     sentences = findings_as_sentences(wanted)
     if may_hold and any(rule_of[one.kind] == PixelRule.HOLD for one in wanted):
         picture = (folder.parent / inspection.EVIDENCE_NAME).read_bytes()

@@ -32,7 +32,7 @@ def notify_thread(event: Event) -> None:
 @subscribe_batches(AssignmentEvent.MADE)
 def notify_assignees(events: Sequence[Event]) -> None:
     """Notify the assignees."""
-    services.notify_of_assignments([uuid.UUID(one.payload["assignment_id"]) for one in events])
+    services.notify_of_assignments([uuid.UUID(event.payload["assignment_id"]) for event in events])
 
 
 @subscribe(JobEvent.ENDED)

@@ -91,7 +91,7 @@ def learning(request: HttpRequest, learning_id: uuid.UUID) -> HttpResponse:
         result = LearningResult.from_json(found.result)
         context |= {
             "result": result,
-            "measures": [(MEASURES[one.name], one) for one in result.measures],
+            "measures": [(MEASURES[measure.name], measure) for measure in result.measures],
             "judges_by": MEASURES[result.judges_by],
             "examples": _examples(user, result),
         }
@@ -231,18 +231,18 @@ class _Example:
 
 def _examples(user: User, result: LearningResult) -> list[_Example]:
     """Examples whose region still exists and is visible to the person. One query."""
-    keys = {key for one in result.examples for key in (one.roi, *one.old, *one.new)}
+    keys = {key for example in result.examples for key in (example.roi, *example.old, *example.new)}
     rois = Roi.objects.owned_by(user).filter(pk__in=keys, deleted_at__isnull=True)
     known = {str(roi.pk): roi for roi in rois.select_related("canvas__case", "label")}
     return [
         _Example(
-            known[one.roi],
-            one.gain,
-            old=[known.get(key) for key in one.old],
-            new=[known.get(key) for key in one.new],
+            known[example.roi],
+            example.gain,
+            old=[known.get(key) for key in example.old],
+            new=[known.get(key) for key in example.new],
         )
-        for one in result.examples
-        if one.roi in known
+        for example in result.examples
+        if example.roi in known
     ]
 
 

@@ -15,7 +15,7 @@ from portal.reader_studies.selectors.tables import agreement_csv
 def agreement_download(study: Study) -> StreamingHttpResponse:
     """Agreement of a study as CSV, UTF-8 with a byte order mark for spreadsheets."""
     results = image_results(study)
-    ids = {reader for one in results for reader in one.readers}
+    ids = {reader for result in results for reader in result.readers}
     people = {user.pk: str(user) for user in User.objects.filter(pk__in=ids)}
     labels = {str(one.pk): one.name for one in Label.objects.filter(lab_id=study.lab_id)}
     lines = agreement_csv(results, people=people, labels=labels)

@@ -126,7 +126,10 @@ def _portraits() -> SmallPortraits:
 def _faceless(data: Path) -> FlaggedPictures:
     pictures = list(clean_stills(data))
     pictures += [image for stills in operations(data).values() for image in stills]
-    return {"pictures": len(pictures), "flagged": sum(bool(face_boxes(one)) for one in pictures)}
+    return {
+        "pictures": len(pictures),
+        "flagged": sum(bool(face_boxes(picture)) for picture in pictures),
+    }
 
 
 def _outside(data: Path) -> list[OutsideFrames]:

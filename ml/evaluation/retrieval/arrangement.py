@@ -165,7 +165,7 @@ def run(args: argparse.Namespace, progress: Progress) -> ArrangementResult:
         },
         "tasks": [one.task for one in tasks],
         "overall": gains_over_sets(tasks),
-        "pairs": [one.task for one in pairs],
+        "pairs": [pair.task for pair in pairs],
         "overall_pairs": gains_over_sets(pairs),
         "validation": validation,
         "suite": gains_over_sets(scored(read_sets(today, data, progress))) if args.today else {},

@@ -194,9 +194,9 @@ def mean_vector(vectors: ArrayF32) -> ArrayF32:
 def tissue_score(queries: Sequence[_Query]) -> TissueScore:
     """Mean scores of galleries ranked by Euclidean distance."""
     ranked = []
-    for one in queries:
-        order = np.argsort(np.linalg.norm(one.gallery - one.vector, axis=1), kind="stable")
-        ranked.append(one.right[order])
+    for query in queries:
+        order = np.argsort(np.linalg.norm(query.gallery - query.vector, axis=1), kind="stable")
+        ranked.append(query.right[order])
     return _score(queries, [_order_scores(right) for right in ranked])
 
 
@@ -204,8 +204,8 @@ def chance_score(queries: Sequence[_Query], *, draws: int = 2_000) -> TissueScor
     """Mean scores of random orders."""
     rng = np.random.default_rng(0)
     rows = [
-        np.mean([_order_scores(rng.permutation(one.right)) for _ in range(draws)], axis=0)
-        for one in queries
+        np.mean([_order_scores(rng.permutation(query.right)) for _ in range(draws)], axis=0)
+        for query in queries
     ]
     return _score(queries, rows)
 
@@ -220,7 +220,7 @@ def _score(
     queries: Sequence[_Query], rows: Sequence[tuple[float, float, float] | np.ndarray]
 ) -> TissueScore:
     first, precision, ap = np.mean(np.array(rows, float), axis=0).round(4).tolist()
-    gallery = float(np.mean([len(one.right) for one in queries]))
+    gallery = float(np.mean([len(query.right) for query in queries]))
     return {
         "slides": len(queries),
         "gallery": round(gallery, 1),

@@ -55,7 +55,7 @@ def images_of(path: Path, cleaned: DeidentificationResult) -> TiffImages:
         )
     shown = [layout.levels[0], *layout.planes]
     ome_pages = layout.ome.pages if layout.ome else frozenset()
-    if hidden := sum(one.page not in ome_pages for one in layout.planes):
+    if hidden := sum(plane.page not in ome_pages for plane in layout.planes):
         cleaned.add_left(f"pages of the size of the picture that are not shown ({hidden:,})")
     if layout.levels[0].is_tiled:
         shown += _copies(path, layout)

@@ -63,22 +63,29 @@ def layout_of(pages: Sequence[TiffDirectory]) -> TiffLayout:
     directories = [one for page in pages for one in (page, *page.sub_ifds) if _has_size(one)]
     if not directories:
         raise CorruptFileError("the TIFF file's first image has no width or height")
-    names = {one.offset: _name(pages[one.page], one, images) for one in directories}
+    names = {
+        directory.offset: _name(pages[directory.page], directory, images)
+        for directory in directories
+    }
     base = _largest(directories, names)
     levels = [base]
     for one in _smaller(base, directories):
         if names[one.offset] in ("", "thumbnail") and has_shape_of_level(one, base, levels[-1]):
             levels.append(one)
     planes = [
-        one
-        for one in directories
-        if one.sub_ifd < 0 and one is not base and _is_plane(one, base, names)
+        directory
+        for directory in directories
+        if directory.sub_ifd < 0 and directory is not base and _is_plane(directory, base, names)
     ]
     shown = {one.offset for one in (*levels, *planes)}
     return TiffLayout(
         tuple(levels),
         tuple(planes),
-        tuple((one, names[one.offset]) for one in directories if one.offset not in shown),
+        tuple(
+            (directory, names[directory.offset])
+            for directory in directories
+            if directory.offset not in shown
+        ),
         _ome_image(base, images),
     )
 
@@ -107,10 +114,10 @@ def _has_size(one: TiffDirectory) -> bool:
 
 
 def _largest(directories: Sequence[TiffDirectory], names: dict[int, str]) -> TiffDirectory:
-    plain = [one for one in directories if not one.subfile & (_REDUCED | _MASK)]
+    plain = [directory for directory in directories if not directory.subfile & (_REDUCED | _MASK)]
     tests = (
         [one for one in plain if not names[one.offset]],
-        [one for one in directories if not names[one.offset]],
+        [directory for directory in directories if not names[directory.offset]],
         directories,
     )
     candidates = next(found for found in tests if found)
@@ -120,9 +127,13 @@ def _largest(directories: Sequence[TiffDirectory], names: dict[int, str]) -> Tif
 def _smaller(base: TiffDirectory, directories: Sequence[TiffDirectory]) -> Iterator[TiffDirectory]:
     """Candidates for levels, the largest first."""
     sub_ifds = [
-        one for one in directories if one.page == base.page and one.sub_ifd >= 0 and one is not base
+        directory
+        for directory in directories
+        if directory.page == base.page and directory.sub_ifd >= 0 and directory is not base
     ]
-    candidates = sub_ifds or [one for one in directories if one.sub_ifd < 0 and one is not base]
+    candidates = sub_ifds or [
+        directory for directory in directories if directory.sub_ifd < 0 and directory is not base
+    ]
     yield from sorted(candidates, key=lambda one: -one.width_px)
 
 
@@ -145,6 +156,6 @@ def _name(page: TiffDirectory, one: TiffDirectory, images: Sequence[OmeImage]) -
 
 
 def _ome_image(base: TiffDirectory, images: Sequence[OmeImage]) -> OmeImage | None:
-    images_of_page = [one for one in images if base.page in one.pages]
-    sized = [one for one in images if one.size_px == (base.width_px, base.height_px)]
+    images_of_page = [image for image in images if base.page in image.pages]
+    sized = [image for image in images if image.size_px == (base.width_px, base.height_px)]
     return next(iter(images_of_page or sized), None)

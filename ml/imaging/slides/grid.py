@@ -44,7 +44,7 @@ def match_directories(
     Raises:
         UnsupportedFormatError: OpenSlide would show another image.
     """
-    by_size = {(one.width_px, one.height_px): one for one in layout.levels}
+    by_size = {(level.width_px, level.height_px): level for level in layout.levels}
     first = layout.levels[0]
     if sizes[0] != (first.width_px, first.height_px):
         raise UnsupportedFormatError(

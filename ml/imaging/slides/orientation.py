@@ -25,7 +25,7 @@ def is_turned(directory: TiffDirectory) -> bool:
 def upright(reader: Reader) -> Reader:
     """Return the reader itself, or one that rotates its levels upright."""
     orientations = _orientations([level.directory for level in reader.stored])
-    if all(one == UPRIGHT for one in orientations):
+    if all(orientation == UPRIGHT for orientation in orientations):
         return reader
     return UprightReader(reader, orientations)
 

@@ -55,7 +55,7 @@ def preparation_of(stain: str, specimen_id: str) -> list[Dataset]:
     from pydicom.dataset import Dataset
 
     stain_entry = next((one for one in STAINS if one.name == stain), Stain(stain))
-    substances = [_coded(_USING, ("SCT", one, MEANINGS[one])) for one in stain_entry.codes]
+    substances = [_coded(_USING, ("SCT", code, MEANINGS[code])) for code in stain_entry.codes]
     step = Dataset()
     step.SpecimenPreparationStepContentItemSequence = [
         _text(_SPECIMEN, specimen_id),
@@ -106,11 +106,11 @@ def _known_code(item: Dataset) -> str:
 
 def _named_by(codes: set[str]) -> str:
     """The stain with most of the codes, if the others are counterstains; otherwise all names."""
-    fitting = [one for one in STAINS if one.codes and codes.issuperset(one.codes)]
+    fitting = [stain for stain in STAINS if stain.codes and codes.issuperset(stain.codes)]
     fitting.sort(key=lambda one: (-len(one.codes), one.codes[0] in _COUNTERSTAINS))
     if fitting and codes - set(fitting[0].codes) <= _COUNTERSTAINS:
         return fitting[0].name
-    names = {one.codes[0]: one.name for one in STAINS if len(one.codes) == 1}
+    names = {stain.codes[0]: stain.name for stain in STAINS if len(stain.codes) == 1}
     return " + ".join(names.get(code) or _meaning(code) for code in sorted(codes))
 
 

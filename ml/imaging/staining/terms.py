@@ -88,7 +88,7 @@ STAINS = (
     Stain("DAPI"),
 )
 """The most frequent first."""
-STAIN_NAMES = tuple(one.name for one in STAINS)
+STAIN_NAMES = tuple(stain.name for stain in STAINS)
 _ENDS = re.compile(r"(stain|staining|stained)$")
 _MAX_LENGTH = 80  # of a name; longer texts are ignored
 
@@ -105,4 +105,4 @@ def _key(text: str) -> str:
     return _ENDS.sub("", key.replace("haema", "hema"))
 
 
-_KNOWN = {_key(word): one.name for one in STAINS for word in (one.name, *one.words)}
+_KNOWN = {_key(word): stain.name for stain in STAINS for word in (stain.name, *stain.words)}

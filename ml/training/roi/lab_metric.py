@@ -88,14 +88,22 @@ def _figures(dataset: RegionDataset, min_test_patients: int, progress: Progress)
     except TooLittleError as error:
         return f"Refused: {error}"
     measures: list[list[str | float | None]] = [
-        [one.name, str(one.patients), one.old, one.new, one.gain, one.low, one.high]
-        for one in found.comparison.measures
+        [
+            measure.name,
+            str(measure.patients),
+            measure.old,
+            measure.new,
+            measure.gain,
+            measure.low,
+            measure.high,
+        ]
+        for measure in found.comparison.measures
     ]
     heads = ["Measure", "Patients", "Before", "Learned", "Gain", "from", "to"]
     changes = [
-        f"- {one.label}, {one.regions} regions: {one.old:.3f} to {one.new:.3f}; "
-        f"{one.better} better, {one.same} the same, {one.worse} worse"
-        for one in found.comparison.labels
+        f"- {label.label}, {label.regions} regions: {label.old:.3f} to {label.new:.3f}; "
+        f"{label.better} better, {label.same} the same, {label.worse} worse"
+        for label in found.comparison.labels
     ]
     parts = [_summary(found, dataset), markdown_table(heads, measures), "\n".join(changes)]
     return "\n\n".join(parts)

@@ -81,7 +81,9 @@ class TesseraLearner:
     def _held_out_loss(self) -> float:
         self.network.eval()
         with torch.no_grad():
-            found = [float(self._loss(*self._descriptors(*one))) for one in self._held_out_batches]
+            found = [
+                float(self._loss(*self._descriptors(*batch))) for batch in self._held_out_batches
+            ]
         return float(np.mean(found))
 
     def _batches_of(

@@ -71,8 +71,8 @@ class ColorClash:
 
 def label_tree(labels: Iterable[Label]) -> list[LabelRow]:
     """Labels in their order, each followed by those below it; retired ones are left out."""
-    rows = [one for one in labels if one.retired_at is None]
-    ids = {one.pk for one in rows}
+    rows = [label for label in labels if label.retired_at is None]
+    ids = {row.pk for row in rows}
     below: defaultdict[uuid.UUID | None, list[Label]] = defaultdict(list)
     for one in rows:
         below[one.parent_id if one.parent_id in ids else None].append(one)

@@ -85,7 +85,7 @@ def measurements_of(
     kinds = {roi.shape for roi in found}
     marks = [name for kind, name in _OF_MARKS.items() if kind in kinds]
     keys = [units.get(name, name) for name in (*_SHOWN, *marks)]
-    columns = tuple(next(one for one in MEASURES if one.key == key) for key in keys)
+    columns = tuple(next(measure for measure in MEASURES if measure.key == key) for key in keys)
     rows = [Measured(roi, _values(roi, keys), _fixed_size(roi)) for roi in found]
     grids = list(grid_sums(row.fixed_size for row in rows).values())
     total = len(found) if len(found) < MAX_ROWS else rois.count()

@@ -136,7 +136,7 @@ def properties_given(lab_id: uuid.UUID, *payloads: Mapping[str, Any]) -> Any:
     Raises:
         InvalidInputError: a value is not of its type.
     """
-    given = [one["properties"] for one in payloads if "properties" in one]
+    given = [payload["properties"] for payload in payloads if "properties" in payload]
     if given:
         types = property_types_of(lab_id)
         for properties in given:

@@ -113,15 +113,15 @@ class FileSource:
 
     def _own(self) -> Sequence[Document]:
         """The documents with the canvas' name; all, where none has it."""
-        named = [one for one in self.documents if name_is_of(one.name, self.plane)]
+        named = [document for document in self.documents if name_is_of(document.name, self.plane)]
         return named or self.documents
 
     def _of_many(self, document: Document) -> Iterator[Any]:
         is_own = document in self._own()
         try:
-            for one in self._features(document):
+            for feature in self._features(document):
                 reason = f"it belongs to another image: {document.name}"
-                yield one if is_own else Problem(reason, describe_feature(one))
+                yield feature if is_own else Problem(reason, describe_feature(feature))
         except DocumentError as error:
             raise FormatError(f"{document.name}: {error.message}", code=error.code) from None
 

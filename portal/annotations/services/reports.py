@@ -167,19 +167,19 @@ def report_json(report: ImportReport) -> JsonObject:
             }
             for one in report.classes
         ],
-        "groups": [asdict(one) for one in report.groups],
+        "groups": [asdict(group) for group in report.groups],
         "id": report.import_id and str(report.import_id),
         "is_preview": report.is_preview,
         "items": [
             {
-                "index": one.index,
-                "status": one.status,
-                "roi": one.roi_id and str(one.roi_id),
-                "shape": one.shape,
-                "notes": list(one.notes),
-                "reason": one.message,
+                "index": item.index,
+                "status": item.status,
+                "roi": item.roi_id and str(item.roi_id),
+                "shape": item.shape,
+                "notes": list(item.notes),
+                "reason": item.message,
             }
-            for one in report.items
+            for item in report.items
         ],
     }
 

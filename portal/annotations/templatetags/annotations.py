@@ -21,11 +21,11 @@ def roi_export_menu(
 ) -> dict[str, Any]:
     """The formats that the ROIs of a canvas can be downloaded in."""
     is_video = kind == CanvasKind.VIDEO
-    writers = [one for one in WRITERS.values() if one.for_video or not is_video]
+    writers = [writer for writer in WRITERS.values() if writer.for_video or not is_video]
     return {
         "canvas_id": canvas_id,
         "in_viewer": in_viewer,
-        "formats": [(one.name, one.title) for one in writers if one.name != "png"],
+        "formats": [(writer.name, writer.title) for writer in writers if writer.name != "png"],
     }
 
 

@@ -138,7 +138,7 @@ def _orphans(before_s: float, many_orphans: bool, dry_run: bool) -> tuple[int, s
         asset_name(lab_id, sha256)
         for lab_id, sha256 in Asset.objects.values_list("lab_id", "sha256").iterator()
     }
-    found = [one.name for one in files if one.name not in known and one.changed_s < before_s]
+    found = [file.name for file in files if file.name not in known and file.changed_s < before_s]
     most = orphans_at_once(len(files))
     if found and not known and not many_orphans:
         return 0, (

@@ -167,7 +167,7 @@ def _item_purge(item: Slide | Video, *, erase: bool) -> list[str]:
         originals = list(Asset.objects.filter(uploads__in=withheld).distinct())
         withheld.delete()
         uploads.delete()
-    purged = [one.sha256 for one in originals if asset_release(one, purge=True)]
+    purged = [original.sha256 for original in originals if asset_release(original, purge=True)]
     return purged + ([asset.sha256] if asset_release(asset, purge=erase) else [])
 
 

@@ -187,7 +187,9 @@ def _units_of(case: Path) -> Iterator[tuple[Path, FoundSet | None]]:
     sets = sets_in(case)
     for found in sets:
         folders = {file.parent for file in found.files}
-        if not any(file.suffix.lower() in UNFINISHED for one in folders for file in one.iterdir()):
+        if not any(
+            file.suffix.lower() in UNFINISHED for folder in folders for file in folder.iterdir()
+        ):
             yield found.main, found
     taken = {file for found in sets for file in found.files}
     for path in natural_sort(case.iterdir()):

@@ -73,7 +73,7 @@ def case_table(request: HttpRequest, *, user: User, per_page: int) -> CaseTable:
     paginator = Paginator(with_thumbnails(found.qs).defer("notes", "search_text"), per_page)
     page = paginator.get_page(request.GET.get("page"))
     memberships = memberships_of(user)
-    managed = [one.lab for one in memberships if one.role == Role.MANAGER]
+    managed = [membership.lab for membership in memberships if membership.role == Role.MANAGER]
     shown = [one for one in managed if lab in (None, one)]
     return {
         "lab": lab,
@@ -88,7 +88,7 @@ def case_table(request: HttpRequest, *, user: User, per_page: int) -> CaseTable:
             "modality": Modality.choices,
         },
         "filter_json": _filter_json(request, lab),
-        "may_create": any(one.role != Role.VIEWER for one in memberships),
+        "may_create": any(membership.role != Role.VIEWER for membership in memberships),
         "managed": managed,
         "may_manage": bool(shown),
         "selection_actions": rendered(Slot.SELECTION_ACTION, request, *shown[:1]),

@@ -71,27 +71,29 @@ class Order:
         query, model = rows.query, rows.model
         fields = query.order_by or (query.default_ordering and model._meta.ordering) or ()
         nulls_first = connections[rows.db].features.order_by_nulls_first
-        columns = [_column(rows, one, nulls_first=nulls_first) for one in fields]
+        columns = [_column(rows, field, nulls_first=nulls_first) for field in fields]
         key = model._meta.pk.name
-        if key not in {one.name for one in columns}:
+        if key not in {column.name for column in columns}:
             columns.append(_column(rows, "pk", nulls_first=nulls_first))
-        return cls(tuple({one.name: one for one in reversed(columns)}.values())[::-1])
+        return cls(tuple({column.name: column for column in reversed(columns)}.values())[::-1])
 
     @property
     def name(self) -> str:
         """Name of the order, unique within a model."""
-        return ",".join(f"{'-' if one.is_descending else ''}{one.name}" for one in self.columns)
+        return ",".join(
+            f"{'-' if column.is_descending else ''}{column.name}" for column in self.columns
+        )
 
     def rows(
         self, rows: QuerySet[Any], *, after: Sequence[Any] | None, backward: bool
     ) -> QuerySet[Any]:
         """Rows beyond the row with these values, nearest first; None: from the end."""
-        found = rows.order_by(*(one.order(backward=backward) for one in self.columns))
+        found = rows.order_by(*(column.order(backward=backward) for column in self.columns))
         return found if after is None else found.filter(self._beyond(after, backward=backward))
 
     def values(self, row: Any) -> list[Any]:
         """Values of a row in the list's order, as JSON."""
-        return [_json_value(_value(row, one.name)) for one in self.columns]
+        return [_json_value(_value(row, column.name)) for column in self.columns]
 
     def read(self, values: Sequence[Any]) -> list[Any]:
         """The reverse of ``values``."""

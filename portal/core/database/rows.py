@@ -48,11 +48,11 @@ def rows_insert(
     first, database = rows[0], connections[using]
     meta, is_numbered = first._meta, first.pk is None
     fields: list[Any] = [
-        one for one in meta.concrete_fields if not (is_numbered and one.primary_key)
+        field for field in meta.concrete_fields if not (is_numbered and field.primary_key)
     ]
-    columns = [_column(one, rows, database, sets_times=not keeps_times) for one in fields]
+    columns = [_column(field, rows, database, sets_times=not keeps_times) for field in fields]
     quote = database.ops.quote_name
-    names = ", ".join(quote(one.column) for one in fields)
+    names = ", ".join(quote(field.column) for field in fields)
     marks = ", ".join(["%s"] * len(fields))
     with database.cursor() as cursor:
         cursor.executemany(
@@ -72,7 +72,7 @@ def rows_update(rows: Sequence[models.Model], names: Iterable[str]) -> None:
     key: Any = meta.pk
     columns = [_column(one, rows, database, sets_times=False) for one in (*fields, key)]
     quote = database.ops.quote_name
-    sets = ", ".join(f"{quote(one.column)} = %s" for one in fields)
+    sets = ", ".join(f"{quote(field.column)} = %s" for field in fields)
     with database.cursor() as cursor:
         cursor.executemany(
             f"UPDATE {quote(meta.db_table)} SET {sets} WHERE {quote(key.column)} = %s",  # noqa: S608

@@ -34,7 +34,7 @@ def certificate_json(erasure: Erasure, found: Inventory, texts: dict[str, int]) 
         "cases": erasure.case_ids,
         "names": sorted(_keyed(word) for word in found.words),
         "rows": found.numbers | texts,
-        "originals": [asdict(one) for one in found.originals],
+        "originals": [asdict(original) for original in found.originals],
         "places": {place.name.lower(): str(place.erased) for place in Place},
         "tables": {
             model._meta.label: str(rule_of(model) or WITH_CASE)

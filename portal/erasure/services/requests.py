@@ -54,14 +54,14 @@ def erasure_preview(
     require_erase(user, lab.pk)
     found = inventory_of(lab.pk, [case.pk for case in cases])
     rows = found.numbers
-    originals = [one for one in found.originals if not one.is_shared]
+    originals = [original for original in found.originals if not original.is_shared]
     accessions = tuple(case.accession for case in cases)
     return Preview(
         typed=patient_key or accessions[0],
         accessions=accessions,
         counts={name: rows.get(name, 0) for name in COUNTED},
         originals=len(originals),
-        size_bytes=sum(one.size_bytes for one in originals),
+        size_bytes=sum(original.size_bytes for original in originals),
         backups=Backup.objects.filter(gone_at=None).count(),
     )
 

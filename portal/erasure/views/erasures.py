@@ -79,7 +79,7 @@ def erasure(request: HttpRequest, erasure_id: uuid.UUID) -> HttpResponse:
 
 def _in_words(rows: Mapping[str, int]) -> list[tuple[str, int]]:
     """Display names of the models in a certificate with their numbers of rows, without zeros."""
-    of = {str(one._meta.model_name): one._meta for one in apps.get_models()}
+    of = {str(model._meta.model_name): model._meta for model in apps.get_models()}
     return [(_words(of.get(name), name, count), count) for name, count in rows.items() if count]
 
 

@@ -207,14 +207,14 @@ def points_represent(points: MapPoints) -> JsonObject:
         ],
         "colourings": [
             {
-                "name": one.name,
+                "name": colouring.name,
                 "values": [
                     {"value": v.value, "name": v.name, "color": v.color, "count": v.count}
-                    for v in one.values
+                    for v in colouring.values
                 ],
-                "at": one.at,
+                "at": colouring.at,
             }
-            for one in points.colourings
+            for colouring in points.colourings
         ],
     }
 

@@ -46,8 +46,8 @@ class CaseFhirApi(ApiView):
         user = user_of(request)
         case, canvases = case_canvases(user=user, case_id=id)
         is_own = share_seen(user, case) is None
-        slides = [one for one in canvases if one.kind == CanvasKind.SLIDE]
-        counts = {one.pk: object_count(one) for one in slides}
+        slides = [canvas for canvas in canvases if canvas.kind == CanvasKind.SLIDE]
+        counts = {slide.pk: object_count(slide) for slide in slides}
         bundle = case_bundle(case, canvases, base_of(request), counts=counts, with_patient=is_own)
         return Response(bundle, content_type=MEDIA_TYPE)
 

@@ -57,7 +57,9 @@ class LabOidcAdapter(DefaultSocialAccountAdapter):
         email_prove(user)
 
     def _owner(self, request: HttpRequest, sociallogin: SocialLogin) -> User:
-        proven = [one.email for one in sociallogin.email_addresses if one.verified is True]
+        proven = [
+            address.email for address in sociallogin.email_addresses if address.verified is True
+        ]
         if not proven:
             refuse(request, UNPROVEN)
         email = proven[0].strip().lower()

@@ -73,7 +73,7 @@ def email_prove(user: User, *, has_new_password: bool = False) -> bool:
     for membership in consents:
         _await_consent(membership)
     user.was_reclaimed = True
-    _notify(user, labs, [one.lab for one in consents])
+    _notify(user, labs, [consent.lab for consent in consents])
     return True
 
 

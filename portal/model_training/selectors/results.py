@@ -132,16 +132,16 @@ def learning_result(found: LearningOutcome, data_set: TrainingData) -> LearningR
         judges_by=comparison.measure,
         measures=comparison.measures,
         changes=tuple(
-            LabelChange(**{**asdict(one), "label": data_set.labels.get(one.label, "")})
-            for one in comparison.labels
+            LabelChange(**{**asdict(label), "label": data_set.labels.get(label.label, "")})
+            for label in comparison.labels
         ),
         examples=tuple(
             RetrievalExample(
-                str(data_set.rois[one.row]),
-                one.gain,
-                tuple(str(data_set.rois[row]) for row in one.old),
-                tuple(str(data_set.rois[row]) for row in one.new),
+                str(data_set.rois[example.row]),
+                example.gain,
+                tuple(str(data_set.rois[row]) for row in example.old),
+                tuple(str(data_set.rois[row]) for row in example.new),
             )
-            for one in comparison.examples
+            for example in comparison.examples
         ),
     )

@@ -160,14 +160,14 @@ def mosaics_follow_title(video: Video) -> None:
         rows.update(name=mosaic.name, updated_at=Now())
         TrashEntry.objects.filter(target_id=mosaic.pk).update(name=mosaic.name)
         components = list(mosaic.components.select_related("canvas"))
-        for one in components:
-            before = one.canvas.name
-            name = _component_name(mosaic, one.index, len(components))
-            jobs = Job.objects.filter(target_type="canvas", target_id=one.canvas_id)
+        for component in components:
+            before = component.canvas.name
+            name = _component_name(mosaic, component.index, len(components))
+            jobs = Job.objects.filter(target_type="canvas", target_id=component.canvas_id)
             jobs.update(target_name=name)
-            Canvas.all_objects.filter(pk=one.canvas_id).update(name=name, updated_at=Now())
+            Canvas.all_objects.filter(pk=component.canvas_id).update(name=name, updated_at=Now())
             for follow in TITLE_HANDLERS.all(Canvas):
-                follow(one.canvas_id, before, name)
+                follow(component.canvas_id, before, name)
 
 
 def component_ids(mosaic_id: uuid.UUID, index: int) -> tuple[uuid.UUID, uuid.UUID]:

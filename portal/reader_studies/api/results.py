@@ -57,12 +57,12 @@ class StudyAgreementApi(ApiView):
         results = image_results(study_get(user_of(request), id))
         images = [
             {
-                "canvas": one.canvas.pk,
-                "canvas_name": one.canvas.name,
-                "left_out": one.left_out,
-                "pairs": pairs_represent(one.pairs),
+                "canvas": result.canvas.pk,
+                "canvas_name": result.canvas.name,
+                "left_out": result.left_out,
+                "pairs": pairs_represent(result.pairs),
             }
-            for one in results
+            for result in results
         ]
         pairs = pairs_represent(agreement_of(results))
         return Response(StudyAgreementSerializer({"pairs": pairs, "images": images}).data)
@@ -154,7 +154,7 @@ class StudyDecideApi(ApiView):
                 roi_id=data.get("roi"),
             )
         result = image_result(study, canvas)
-        decided = [one for one in result.findings if one.id in data["findings"]]
+        decided = [finding for finding in result.findings if finding.id in data["findings"]]
         return Response(_represent(study, result, decided))
 
 
@@ -162,6 +162,6 @@ def _represent(study: Study, result: ImageResult, found: Sequence[Finding]) -> A
     rows = Decision.objects.filter(
         study=study, canvas=result.canvas, finding__in=[one.id for one in found]
     )
-    decisions = {one.finding: one for one in rows}
+    decisions = {row.finding: row for row in rows}
     shown = [finding_represent(one, result, decisions.get(one.id)) for one in found]
     return FindingSerializer(shown, many=True).data

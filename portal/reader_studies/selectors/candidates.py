@@ -21,21 +21,21 @@ def canvases_named(
     missing."""
     wanted, of_cases = set(canvases), set(cases)
     rows = Canvas.objects.owned_by(user).select_related("case").defer("levels")
-    found = {one.pk: one for one in rows.filter(pk__in=wanted)} if wanted else {}
+    found = {row.pk: row for row in rows.filter(pk__in=wanted)} if wanted else {}
     if wanted - found.keys():
         raise NotFoundError("No such canvas.")
     if of_cases:
         known = Case.objects.owned_by(user).filter(pk__in=of_cases).count()
         if known != len(of_cases):
             raise NotFoundError("No such case.")
-        found |= {one.pk: one for one in rows.filter(case__in=of_cases)}
+        found |= {row.pk: row for row in rows.filter(case__in=of_cases)}
     return sorted(found.values(), key=lambda one: (one.case.accession, one.created_at))
 
 
 def people_named(lab: Lab, ids: Collection[uuid.UUID]) -> list[User]:
     """Members of a lab; ``NotFoundError`` if one is not a member."""
     rows = Membership.objects.filter(lab=lab, user__in=set(ids), user__is_active=True)
-    found = [one.user for one in rows.select_related("user").order_by("user__email")]
+    found = [row.user for row in rows.select_related("user").order_by("user__email")]
     if len(found) != len(set(ids)):
         raise NotFoundError("people: somebody is not a member of this lab.")
     return found

@@ -61,9 +61,9 @@ def image_result(study: Study, canvas: Canvas) -> ImageResult:
         ConflictError: it is still read blindly, or fewer than two readings are submitted.
     """
     rows = list(study.readings.filter(canvas=canvas).order_by("person_id"))
-    if any(one.is_blind for one in rows):
+    if any(row.is_blind for row in rows):
         raise ConflictError("This image is still being read blindly.", code="blind")
-    rows = [one for one in rows if one.submitted_at is not None]
+    rows = [row for row in rows if row.submitted_at is not None]
     if len(rows) < 2:
         raise ConflictError("Fewer than two readings have been handed in.", code="not-submitted")
     return _results(study, [(canvas, rows)])[0]
@@ -124,7 +124,7 @@ def _outline(geometry: JsonObject) -> BaseGeometry:
 
 
 def _computed(study: Study, canvas: Canvas, rows: list[Assignment]) -> ImageResult:
-    name, readers = _name(study, rows), tuple(one.person_id for one in rows)
+    name, readers = _name(study, rows), tuple(row.person_id for row in rows)
     regions, left_out = _regions(rows)
     plane = float(canvas.width_px) * canvas.height_px
     pairs = {
@@ -152,12 +152,12 @@ def _as_json(result: ImageResult) -> JsonObject:
         ],
         "findings": [
             [
-                str(one.id),
-                one.state,
-                [[k, str(r.id), str(r.roi), r.label, r.frame] for k, r in one.regions],
-                one.iou,
+                str(finding.id),
+                finding.state,
+                [[k, str(r.id), str(r.roi), r.label, r.frame] for k, r in finding.regions],
+                finding.iou,
             ]
-            for one in result.findings
+            for finding in result.findings
         ],
         "left_out": result.left_out,
     }
@@ -192,7 +192,7 @@ def _region(
 
 
 def _name(study: Study, rows: Iterable[Assignment]) -> str:
-    key = repr([study.min_iou, *((str(one.pk), str(one.submitted_at)) for one in rows)])
+    key = repr([study.min_iou, *((str(row.pk), str(row.submitted_at)) for row in rows)])
     return f"agreement:{hashlib.sha256(key.encode()).hexdigest()[:40]}"
 
 

@@ -67,7 +67,7 @@ def progress_of(study: Study) -> tuple[list[User], list[ImageReadings]]:
         .defer("canvas__levels")
         .order_by("created_at", "canvas__created_at", "id")
     )
-    readers = sorted({one.person for one in readings}, key=lambda one: str(one).lower())
+    readers = sorted({reading.person for reading in readings}, key=lambda one: str(one).lower())
     of_canvas: dict[uuid.UUID, list[Assignment]] = {}
     for one in readings:
         of_canvas.setdefault(one.canvas_id, []).append(one)
@@ -75,7 +75,7 @@ def progress_of(study: Study) -> tuple[list[User], list[ImageReadings]]:
 
 
 def _progress(canvas: Canvas, rows: Iterable[Assignment], readers: Iterable[User]) -> ImageReadings:
-    by_reader = {one.person_id: one for one in rows}
+    by_reader = {row.person_id: row for row in rows}
     is_blind = any(one.is_blind for one in by_reader.values())
     handed_in = sum(one.submitted_at is not None for one in by_reader.values())
     readings = tuple(by_reader.get(reader.pk) for reader in readers)

@@ -182,8 +182,10 @@ def lift_where_complete(study: Study, canvas_id: uuid.UUID) -> None:
     if study.blind_until == BlindUntil.IMAGE:
         rows = rows.filter(canvas=canvas_id)
     readings = list(rows.order_by("pk"))
-    if readings and all(one.submitted_at for one in readings):
-        Assignment.all_objects.filter(pk__in=[one.pk for one in readings]).update(is_blind=False)
+    if readings and all(reading.submitted_at for reading in readings):
+        Assignment.all_objects.filter(pk__in=[reading.pk for reading in readings]).update(
+            is_blind=False
+        )
         study_event_emit("completed", study, readings=len(readings))
 
 

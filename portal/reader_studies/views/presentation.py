@@ -144,8 +144,11 @@ def findings_shown(
     """Findings for display, with their decisions."""
     people = {user.pk: user for user in User.objects.filter(pk__in=result.readers)}
     rows = Decision.objects.filter(study=study, canvas=result.canvas)
-    decisions = {one.finding: one for one in rows.select_related("decided_by")}
-    return [_shown(one, result, people, labels, decisions.get(one.id)) for one in result.findings]
+    decisions = {row.finding: row for row in rows.select_related("decided_by")}
+    return [
+        _shown(finding, result, people, labels, decisions.get(finding.id))
+        for finding in result.findings
+    ]
 
 
 def _shown(

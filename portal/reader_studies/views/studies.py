@@ -92,12 +92,12 @@ def study(request: HttpRequest, study_id: uuid.UUID) -> HttpResponse:
         "bars": bars(total, readers, labels),
         "images": [
             {
-                "result": one,
-                "rows": agreement_rows(one.pairs, readers, labels),
-                "open": sum(f.state != "agreed" and f.id not in decided for f in one.findings),
-                "count": len(one.findings),
+                "result": result,
+                "rows": agreement_rows(result.pairs, readers, labels),
+                "open": sum(f.state != "agreed" and f.id not in decided for f in result.findings),
+                "count": len(result.findings),
             }
-            for one in results
+            for result in results
         ],
     }
     return render(request, "reader_studies/study.html", context)

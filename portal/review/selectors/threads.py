@@ -42,7 +42,7 @@ class ThreadEntry:
 def thread_of(roi: Roi) -> list[ThreadEntry]:
     """Thread of a visible ROI; the review steps come from its revisions, so none is missing."""
     comments = list(RoiComment.objects.filter(roi=roi).select_related("author"))
-    explained = {one.version: one for one in comments if one.goes_with_verdict}
+    explained = {comment.version: comment for comment in comments if comment.goes_with_verdict}
     revisions = (
         RoiRevision.objects.filter(roi=roi)
         .select_related("author")
@@ -54,7 +54,7 @@ def thread_of(roi: Roi) -> list[ThreadEntry]:
         if one.review_state != before:
             entries.append(_entry(one.review_state, explained.get(one.version), one))
         before = one.review_state
-    entries += [comment_entry(one) for one in comments if not one.goes_with_verdict]
+    entries += [comment_entry(comment) for comment in comments if not comment.goes_with_verdict]
     return sorted(entries, key=lambda entry: entry.place)
 
 

@@ -252,7 +252,7 @@ def _remarks(content: ReportContent, left: int, style: dict[str, ParagraphStyle]
             f"{content.hits - left} of {content.hits} results are no longer kept, or not shown to "
             "the person who asked for these pages."
         )
-    return [Paragraph(_text(one), style["warn"]) for one in remarks]
+    return [Paragraph(_text(remark), style["warn"]) for remark in remarks]
 
 
 def _grid(hits: Sequence[ReportHit], style: dict[str, ParagraphStyle]) -> list[Flowable]:

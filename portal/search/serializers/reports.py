@@ -183,12 +183,12 @@ def changes_represent(changes: Changes) -> JsonObject:
     return {
         "results": [
             {
-                "change": str(one.change),
-                "before": one.before,
-                "now": one.now,
-                "roi": str(one.hit.roi.pk) if one.hit else _roi_id(one.region),
+                "change": str(hit.change),
+                "before": hit.before,
+                "now": hit.now,
+                "roi": str(hit.hit.roi.pk) if hit.hit else _roi_id(hit.region),
             }
-            for one in changes.hits
+            for hit in changes.hits
         ],
         "encoder_before": changes.encoder[0] if changes.encoder else None,
         "index_before": changes.index[0] if changes.index else None,

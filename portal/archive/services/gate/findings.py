@@ -26,7 +26,7 @@ def findings_as_sentences(findings: Sequence[PixelFinding]) -> list[str]:
     """A sentence for each kind of finding, without a full stop at the end."""
     sentences = []
     for kind in TEXT_KINDS:
-        of_kind = [one for one in findings if one.kind == kind]
+        of_kind = [finding for finding in findings if finding.kind == kind]
         standing = [one for one in of_kind if one.at_s is None]
         if standing:
             places = _listed(_place(one) for one in standing)
@@ -35,7 +35,7 @@ def findings_as_sentences(findings: Sequence[PixelFinding]) -> list[str]:
         if passing:
             sentences.append(f"{_LABELS[kind]} in frames at {_listed(map(_time, passing))}")
     for kind in ("face", "outside_body"):
-        persons = [one for one in findings if one.kind == kind]
+        persons = [finding for finding in findings if finding.kind == kind]
         if persons:
             sentences.append(f"{_LABELS[kind]} at {_listed(map(_place_or_time, persons))}")
     return sentences

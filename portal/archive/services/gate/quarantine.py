@@ -142,7 +142,7 @@ def quarantine_redact(
             Redaction.objects.create(
                 lab_id=upload.lab_id,
                 upload=first,
-                boxes=[[one.x, one.y, one.width, one.height] for one in boxes],
+                boxes=[[box.x, box.y, box.width, box.height] for box in boxes],
                 created_by=user,
             )
         _taken(upload, UploadState.STORED, release_reason="")
@@ -218,7 +218,7 @@ def evidence_keep(
             upload=first,
             defaults={
                 "lab_id": item.lab_id,
-                "findings": [asdict(one) for one in inspected.findings],
+                "findings": [asdict(finding) for finding in inspected.findings],
                 "picture": picture,
                 **asdict(scope),
             },

@@ -48,7 +48,7 @@ def redaction_template_save(
             lab_id=upload.lab_id,
             **asdict(scope),
             defaults={
-                "boxes": [[one.x, one.y, one.width, one.height] for one in boxes],
+                "boxes": [[box.x, box.y, box.width, box.height] for box in boxes],
                 "created_by": user,
             },
         )

@@ -74,19 +74,19 @@ def frame_coding(kinds: list[Wanted], stored: str) -> FrameCoding | None:
     a transfer syntax means plain pixels, with "*" the stored bytes of any encoding.
     """
     name, is_plain = media_type_of(stored), media_type_of(stored) == OCTETS
-    for one in kinds:
-        in_parts = one.in_parts or one.media_type == "*/*"
-        if one.media_type in {"*/*", "image/*"} and one.syntax in {"", "*", stored}:
-            if one.media_type == "image/*" and is_plain:
+    for kind in kinds:
+        in_parts = kind.in_parts or kind.media_type == "*/*"
+        if kind.media_type in {"*/*", "image/*"} and kind.syntax in {"", "*", stored}:
+            if kind.media_type == "image/*" and is_plain:
                 continue
             return FrameCoding(name, stored, False, in_parts)
-        if one.media_type == name and not is_plain and one.syntax in {"", "*", stored}:
+        if kind.media_type == name and not is_plain and kind.syntax in {"", "*", stored}:
             return FrameCoding(name, stored, False, in_parts)
-        if one.media_type != OCTETS:
+        if kind.media_type != OCTETS:
             continue
-        if one.syntax in {"*", stored} or (is_plain and one.syntax in {"", EXPLICIT}):
+        if kind.syntax in {"*", stored} or (is_plain and kind.syntax in {"", EXPLICIT}):
             return FrameCoding(OCTETS, stored, False, in_parts)
-        if one.syntax in {"", EXPLICIT} and stored in DECODED:
+        if kind.syntax in {"", EXPLICIT} and stored in DECODED:
             return FrameCoding(OCTETS, EXPLICIT, True, in_parts)
     return None
 
@@ -95,9 +95,10 @@ def file_kind(kinds: list[Wanted], stored: str) -> Wanted | None:
     """The first that lets a file go out as it is stored: they are not coded again."""
     return next(
         (
-            one
-            for one in kinds
-            if one.media_type in {DICOM, "*/*", "application/*"} and one.syntax in {"", "*", stored}
+            kind
+            for kind in kinds
+            if kind.media_type in {DICOM, "*/*", "application/*"}
+            and kind.syntax in {"", "*", stored}
         ),
         None,
     )
@@ -106,15 +107,15 @@ def file_kind(kinds: list[Wanted], stored: str) -> Wanted | None:
 def takes_json(kinds: list[Wanted]) -> bool:
     """Return whether JSON will do; XML is not written."""
     names = {"*/*", "application/*", JSON, "application/json"}
-    return any(one.media_type in names for one in kinds)
+    return any(kind.media_type in names for kind in kinds)
 
 
 def picture_kind(kinds: list[Wanted]) -> str | None:
     """JPEG or PNG, whichever is preferred; None if neither is accepted."""
-    for one in kinds:
-        if one.media_type in {"*/*", "image/*", "image/jpeg"}:
+    for kind in kinds:
+        if kind.media_type in {"*/*", "image/*", "image/jpeg"}:
             return "image/jpeg"
-        if one.media_type == "image/png":
+        if kind.media_type == "image/png":
             return "image/png"
     return None
 

@@ -75,7 +75,7 @@ def parse_query(params: QueryDict) -> DicomQuery:
         texts={name: _pattern(name, restrictions[name]) for name in TEXTS if name in restrictions},
         codes={name: restrictions[name] for name in CODES if name in restrictions},
         dates=_dates(restrictions.get("StudyDate")),
-        numbers=[_number(one, "InstanceNumber", 0, MAX_OFFSET) for one in numbers]
+        numbers=[_number(number, "InstanceNumber", 0, MAX_OFFSET) for number in numbers]
         if numbers
         else None,
         is_empty=any(name in restrictions for name in EMPTY),

@@ -40,7 +40,7 @@ class Imports:
     @property
     def is_running(self) -> bool:
         """Return whether a job has not ended."""
-        return any(not one.job.has_ended for one in self.jobs)
+        return any(not job.job.has_ended for job in self.jobs)
 
 
 def import_job(upload: Upload) -> Job | None:
@@ -62,11 +62,11 @@ def imports_of(*, lab: Lab, user: User) -> Imports:
     ids = [(job.result or {}).get("case_id") for job in seen if job.state == JobState.SUCCEEDED]
     cases = Case.objects.visible_to(user).in_bulk([uuid.UUID(pk) for pk in ids if pk])
     return Imports(
-        half=[one for one in uploads.values() if one.received_bytes < one.size_bytes],
+        half=[upload for upload in uploads.values() if upload.received_bytes < upload.size_bytes],
         waiting=[
-            one
-            for one in uploads.values()
-            if one.received_bytes == one.size_bytes and one.pk not in newest
+            upload
+            for upload in uploads.values()
+            if upload.received_bytes == upload.size_bytes and upload.pk not in newest
         ],
         jobs=[ImportSeen(job, uploads.get(job.target_id), _case(job, cases)) for job in seen],
     )

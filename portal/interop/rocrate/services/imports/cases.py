@@ -153,10 +153,10 @@ def _write(
     rows: CaseRows, originals: list[PlacedFile], mosaics: dict[str, Path], effect: Effect
 ) -> CaseImported:
     published: list[Path] = []
-    received = {one.sha256: one.path for one in originals}
+    received = {original.sha256: original.path for original in originals}
     try:
         with assets_placing(rows.lab.pk, received), effect(rows.case):
-            new = [one for one in originals if one.ours is None]
+            new = [original for original in originals if original.ours is None]
             require_quota(rows.lab.pk, sum(one.asset.size_bytes for one in new))
             labels = labels_match(rows)
             _insert([rows.case])
@@ -198,7 +198,7 @@ def _write(
 def _keep_originals(rows: CaseRows, originals: list[PlacedFile]) -> None:
     """Store the originals as uploads of the user; an asset keeps its id unless that is taken."""
     names = {item.asset_id: item.name for item in rows.items.values()}
-    ours = [rows.assets.get(one.asset.pk, one.asset.pk) for one in originals]
+    ours = [rows.assets.get(original.asset.pk, original.asset.pk) for original in originals]
     here = set(Asset.objects.filter(pk__in=ours).values_list("pk", flat=True))
     for pk, one in zip(ours, originals, strict=True):
         if pk not in here:
@@ -252,5 +252,5 @@ def _queue(rows: CaseRows) -> None:
     """Images are prepared, and then their regions embedded; a mosaic's are embedded at once."""
     for item in rows.items.values():
         item_submit(item, user=rows.user)
-    built = {one.canvas_id for one in rows.components.values()}
+    built = {component.canvas_id for component in rows.components.values()}
     canvases_restored(lab_id=rows.lab.pk, canvas_ids=built)

@@ -80,7 +80,7 @@ def mosaic_check(mosaic: Mosaic, where: str) -> None:
         raise CrateError(
             f"{where}: view_outline: expected three or more points, each with x and y."
         )
-    if not all(isinstance(one, str) for one in mosaic.warnings):
+    if not all(isinstance(warning, str) for warning in mosaic.warnings):
         raise CrateError(f"{where}: warnings: expected a list of texts.")
     mosaic.name = filename_clean(mosaic.name)
 
@@ -107,7 +107,7 @@ def component_check(component: MosaicComponent, files: Mapping[str, object], whe
         is_there = isinstance(png, str) and f"mosaics/{component.mosaic_id}/{png}" in files
         if not is_there or not str(png).endswith(".png"):
             raise CrateError(f"{where}: layers: {shown(png)} is not a picture of its mosaic.")
-        if _numbers([layer.get(one) for one in _LAYER_NUMBERS]) is None:
+        if _numbers([layer.get(number) for number in _LAYER_NUMBERS]) is None:
             raise CrateError(f"{where}: layers: expected numbers for {', '.join(_LAYER_NUMBERS)}.")
 
 
@@ -130,7 +130,7 @@ def frame_check(frame: MosaicFrame, components: set[int], frames: int, where: st
 
 
 def _objects(values: Sequence[Any], what: str) -> None:
-    if not all(isinstance(one, dict) for one in values):
+    if not all(isinstance(value, dict) for value in values):
         raise CrateError(f"{what}: expected a list of objects.")
 
 
@@ -159,8 +159,8 @@ def _numbers(values: object) -> np.ndarray[Any, np.dtype[np.float64]] | None:
 def _are_numbers(values: Sequence[Any]) -> bool:
     """True for numbers only: NumPy also accepts texts that look like numbers."""
     return all(
-        _are_numbers(one)
-        if isinstance(one, list)
-        else isinstance(one, int | float) and not isinstance(one, bool)
-        for one in values
+        _are_numbers(value)
+        if isinstance(value, list)
+        else isinstance(value, int | float) and not isinstance(value, bool)
+        for value in values
     )

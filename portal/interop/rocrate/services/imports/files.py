@@ -48,7 +48,7 @@ def crate_look(source: Path, name: str, *, progress: Progress) -> None:
         CrateError: it is damaged, of another version, or made to do harm; or takes too much.
         OSError: it cannot be read.
     """
-    size_mib = sum(one.stat().st_size for one in _files(source)) / 2**20
+    size_mib = sum(file.stat().st_size for file in _files(source)) / 2**20
     cpu_s = _MIN_CPU_S + round(size_mib * _S_PER_MIB)
     limits = Limits(cpu_s=cpu_s, wall_s=4.0 * cpu_s, file_bytes=2**20)
     target = "portal.interop.rocrate.formats.opening:crate_open"

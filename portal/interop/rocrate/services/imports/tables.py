@@ -57,4 +57,4 @@ def _vertices(row: models.Model) -> int:
     if not isinstance(row, Roi | RoiRevision):
         return 0
     outlines = [row.geometry, *(one["geometry"] for one in row.track)]
-    return sum(len(ring) for one in outlines if one for ring in rings_of(one))
+    return sum(len(ring) for outline in outlines if outline for ring in rings_of(outline))
