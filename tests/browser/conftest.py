@@ -238,26 +238,62 @@ def ingest(storage: Path, annotator: Any, monkeypatch: pytest.MonkeyPatch) -> Ca
 
 
 @pytest.fixture
-def open_viewer(browser: Any, open_server: Any, annotator: Any) -> Iterator[Callable[..., Any]]:
-    """``open_viewer(canvas, query="x=..", user=...)``: the viewer, ready, as a ``ViewerPage``."""
+def open_context(browser: Any, open_server: Any) -> Iterator[Callable[..., Any]]:
+    """``open_context(user, **options)``: a context of chromium, signed in as that user."""
     from django.test import Client
-
-    from tests.browser.viewer_page import ViewerPage
 
     contexts: list[Any] = []
 
-    def run(canvas: Any, query: str = "", user: Any = None) -> ViewerPage:
+    def run(user: Any, **options: Any) -> Any:
         with DATABASE:
             client = Client()
-            client.force_login(user or annotator)
-        context = browser.new_context(viewport={"width": 1366, "height": 768})
+            client.force_login(user)
+        context = browser.new_context(**{"viewport": {"width": 1366, "height": 768}} | options)
         contexts.append(context)
         cookie = client.cookies[django_settings.SESSION_COOKIE_NAME].value
         context.add_cookies([{"name": "sessionid", "value": cookie, "url": open_server.url}])
-        viewer = ViewerPage(context.new_page(), open_server.url, canvas, DATABASE)
-        viewer.open(query)
-        return viewer
+        return context
 
     yield run
     for context in contexts:
         context.close()
+
+
+@pytest.fixture
+def open_page(
+    open_context: Callable[..., Any], open_server: Any, annotator: Any
+) -> Callable[..., Any]:
+    """``open_page(path, user=..., **options)``: a page as the annotator or that user.
+
+    Its ``complaints`` are the errors of its scripts. Pages of one user and options share a context.
+    """
+    contexts: dict[str, Any] = {}
+
+    def run(path: str, *, user: Any = None, **options: Any) -> Any:
+        user = user or annotator
+        key = f"{user.pk} {options}"
+        if key not in contexts:
+            contexts[key] = open_context(user, **options)
+        page = contexts[key].new_page()
+        page.complaints = []
+        page.on("pageerror", lambda error: page.complaints.append(str(error)))
+        page.goto(open_server.url + path)
+        return page
+
+    return run
+
+
+@pytest.fixture
+def open_viewer(
+    open_context: Callable[..., Any], open_server: Any, annotator: Any
+) -> Callable[..., Any]:
+    """``open_viewer(canvas, query="x=..", user=...)``: the viewer, ready, as a ``ViewerPage``."""
+    from tests.browser.viewer_page import ViewerPage
+
+    def run(canvas: Any, query: str = "", user: Any = None) -> ViewerPage:
+        context = open_context(user or annotator)
+        viewer = ViewerPage(context.new_page(), open_server.url, canvas, DATABASE)
+        viewer.open(query)
+        return viewer
+
+    return run

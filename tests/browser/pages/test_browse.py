@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from django.conf import settings as django_settings
 from playwright.sync_api import expect
 
 from portal.annotations.models import Label, LabelSet, Roi
@@ -83,32 +82,6 @@ def _copy(path: Path, number: int) -> Path:
     if not made.exists():
         made.write_bytes(path.read_bytes() + bytes([number]))
     return made
-
-
-@pytest.fixture
-def open_page(browser: Any, open_server: Any, annotator: Any) -> Iterator[Callable[..., Any]]:
-    """``open_page(path)``: chromium on that page as the annotator, complaints collected."""
-    from django.test import Client
-
-    with DATABASE:
-        client = Client()
-        client.force_login(annotator)
-    cookie = client.cookies[django_settings.SESSION_COOKIE_NAME].value
-    contexts = []
-
-    def run(path: str, **options: Any) -> Any:
-        context = browser.new_context(**{"viewport": {"width": 1366, "height": 900}} | options)
-        contexts.append(context)
-        context.add_cookies([{"name": "sessionid", "value": cookie, "url": open_server.url}])
-        page = context.new_page()
-        page.complaints = []
-        page.on("pageerror", lambda error: page.complaints.append(str(error)))
-        page.goto(open_server.url + path)
-        return page
-
-    yield run
-    for context in contexts:
-        context.close()
 
 
 def test_the_map_selects_regions_by_legend_and_by_outline(open_page: Any, archive: Any) -> None:

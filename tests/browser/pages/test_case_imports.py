@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.conf import settings as django_settings
 
 from portal.annotations.services.rois import roi_create
 from portal.archive.models import Case, Upload
@@ -24,30 +23,10 @@ RING = [[20, 20], [300, 20], [300, 300], [20, 300], [20, 20]]
 WIDE = {"width": 1366, "height": 900}
 
 
-@pytest.fixture
-def open_page(
-    browser: Any, open_server: Any, storage: Path, annotator: Any, lab: Any
-) -> Iterator[Callable[[str], Any]]:
-    """``open_page(path)``: chromium on that page as a manager."""
-    from django.test import Client
-
+@pytest.fixture(autouse=True)
+def _manager(annotator: Any, lab: Any, transactional_db: None) -> None:
     with DATABASE:
         Membership.objects.filter(user=annotator, lab=lab).update(role=Role.MANAGER)
-        client = Client()
-        client.force_login(annotator)
-    cookie = client.cookies[django_settings.SESSION_COOKIE_NAME].value
-    context = browser.new_context(viewport=WIDE)
-    context.add_cookies([{"name": "sessionid", "value": cookie, "url": open_server.url}])
-
-    def run(path: str) -> Any:
-        page = context.new_page()
-        page.complaints = []
-        page.on("pageerror", lambda error: page.complaints.append(str(error)))
-        page.goto(open_server.url + path)
-        return page
-
-    yield run
-    context.close()
 
 
 @pytest.fixture

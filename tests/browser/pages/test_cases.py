@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.conf import settings as django_settings
 from playwright.sync_api import expect
 
 from portal.archive.models import Slide, Upload
@@ -19,31 +18,6 @@ from tests.browser.conftest import DATABASE, run_job, wait_for_jobs
 from tests.ml.imaging.multi_file import write_mrxs, write_vms
 
 pytestmark = pytest.mark.browser
-
-
-@pytest.fixture
-def open_page(
-    browser: Any, open_server: Any, storage: Path, annotator: Any
-) -> Iterator[Callable[[str], Any]]:
-    """``open_page(path)``: chromium on that page as the annotator, complaints collected."""
-    from django.test import Client
-
-    with DATABASE:
-        client = Client()
-        client.force_login(annotator)
-    cookie = client.cookies[django_settings.SESSION_COOKIE_NAME].value
-    context = browser.new_context(viewport={"width": 1280, "height": 800})
-    context.add_cookies([{"name": "sessionid", "value": cookie, "url": open_server.url}])
-
-    def run(path: str) -> Any:
-        page = context.new_page()
-        page.complaints = []
-        page.on("pageerror", lambda error: page.complaints.append(str(error)))
-        page.goto(open_server.url + path)
-        return page
-
-    yield run
-    context.close()
 
 
 @pytest.fixture

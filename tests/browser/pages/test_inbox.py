@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.test import Client
 from playwright.sync_api import expect
 
 from portal.annotations.models import Roi
@@ -35,37 +34,15 @@ def submitted(ingest: Any, slide_file: Any, annotator: Any) -> Roi:
     return roi
 
 
-@pytest.fixture
-def open_as(browser: Any, open_server: Any) -> Iterator[Callable[..., Any]]:
-    """``open_as(user, path)``: a page as that user."""
-    contexts: list[Any] = []
-
-    def run(user: Any, path: str, *, width: int = 1366) -> Any:
-        context = browser.new_context(viewport={"width": width, "height": 768})
-        contexts.append(context)
-        with DATABASE:
-            client = Client()
-            client.force_login(user)
-        cookie = {"name": "sessionid", "value": client.cookies["sessionid"].value}
-        context.add_cookies([cookie | {"url": open_server.url}])
-        page = context.new_page()
-        page.goto(f"{open_server.url}{path}")
-        return page
-
-    yield run
-    for context in contexts:
-        context.close()
-
-
 def test_a_rejection_is_seen_opened_and_read(
     submitted: Roi,
-    open_as: Callable[..., Any],
+    open_page: Callable[..., Any],
     open_server: Any,
     annotator: Any,
     reviewer: Any,
     shoot: Any,
 ) -> None:
-    queue = open_as(reviewer, "/review/")
+    queue = open_page("/review/", user=reviewer)
     queue.wait_for_selector("[data-review]")
     queue.keyboard.press("k")
     expect(queue.locator("#review-text")).to_be_focused()
@@ -74,7 +51,7 @@ def test_a_rejection_is_seen_opened_and_read(
     queue.keyboard.press("k")
     expect(queue.locator(".review__row.is-done")).to_have_count(1)
 
-    page = open_as(annotator, "/cases/")
+    page = open_page("/cases/", user=annotator)
     inbox = page.get_by_role("link", name="Inbox 1 unread")
     expect(inbox).to_be_visible()
     inbox.focus()
@@ -103,9 +80,9 @@ def test_a_rejection_is_seen_opened_and_read(
 
 
 def test_the_badge_is_updated_while_a_page_is_open(
-    submitted: Roi, open_as: Callable[..., Any], annotator: Any, reviewer: Any, shoot: Any
+    submitted: Roi, open_page: Callable[..., Any], annotator: Any, reviewer: Any, shoot: Any
 ) -> None:
-    page = open_as(annotator, "/account/notifications/")
+    page = open_page("/account/notifications/", user=annotator)
     number = page.locator("[data-inbox-number]")
     expect(number).to_be_hidden()
     shoot(page, "inbox-preferences")
@@ -115,10 +92,10 @@ def test_the_badge_is_updated_while_a_page_is_open(
         comment_add(roi=submitted, user=reviewer, text="Is this the margin?")
     page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
     expect(number).to_have_text("4")
-    narrow = open_as(annotator, "/inbox/", width=768)
+    narrow = open_page("/inbox/", user=annotator, viewport={"width": 768, "height": 768})
     shoot(narrow, "inbox-tablet")
     narrow.get_by_role("button", name="Mark all as read").click()
     expect(narrow.locator("[data-inbox-number]")).to_be_hidden()
-    viewer = open_as(annotator, f"/canvases/{submitted.canvas_id}/?roi={submitted.pk}")
+    viewer = open_page(f"/canvases/{submitted.canvas_id}/?roi={submitted.pk}", user=annotator)
     viewer.wait_for_selector("[data-viewer][data-ready]")
     shoot(viewer, "inbox-viewer")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import cv2
 import pytest
-from django.conf import settings as django_settings
 from playwright.sync_api import expect
 
 from ml.imaging.slides.stills import decode_still
@@ -26,20 +26,11 @@ from tests.ml.imaging.phi_detection.support import named, tissue
 pytestmark = pytest.mark.browser
 
 
-@pytest.mark.parametrize(("size", "scheme"), [((1366, 768), "light"), ((1920, 1080), "dark")])
-def test_a_manager_views_and_releases_a_quarantined_picture(
-    browser: Any,
-    open_server: Any,
-    storage: Path,
-    manager: Any,
-    monkeypatch: pytest.MonkeyPatch,
-    shoot: Any,
-    settings: Any,
-    size: tuple[int, int],
-    scheme: str,
+@pytest.fixture
+def held(
+    storage: Path, manager: Any, monkeypatch: pytest.MonkeyPatch, settings: Any, open_server: Any
 ) -> None:
-    from django.test import Client
-
+    """A still with a date in its picture, which was held back."""
     settings.TESSERA_PHI_IN_PIXELS = "hold"
     world.in_process(monkeypatch)
     still = io.BytesIO(bytes(cv2.imencode(".png", named(tissue())[..., ::-1])[1]))
@@ -49,14 +40,20 @@ def test_a_manager_views_and_releases_a_quarantined_picture(
         received = item_receive(case=case, file=still, filename="named.png", user=manager)
         assert received.job is not None
         job_run(received.job.pk)
-        client = Client()
-        client.force_login(manager)
+
+
+@pytest.mark.parametrize(("size", "scheme"), [((1366, 768), "light"), ((1920, 1080), "dark")])
+def test_a_manager_views_and_releases_a_quarantined_picture(
+    open_page: Callable[..., Any],
+    held: None,
+    manager: Any,
+    shoot: Any,
+    size: tuple[int, int],
+    scheme: str,
+) -> None:
     width, height = size
-    context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
-    cookie = client.cookies[django_settings.SESSION_COOKIE_NAME].value
-    context.add_cookies([{"name": "sessionid", "value": cookie, "url": open_server.url}])
-    page = context.new_page()
-    page.goto(open_server.url + "/lab/intake/")
+    viewport = {"width": width, "height": height}
+    page = open_page("/lab/intake/", user=manager, viewport=viewport, color_scheme=scheme)
     page.get_by_text("A date in the picture at the upper left").wait_for()
     page.get_by_text("Show what was found").click()
     image = page.locator(".evidence img")
@@ -69,36 +66,12 @@ def test_a_manager_views_and_releases_a_quarantined_picture(
     page.get_by_text("was released").wait_for()
     with DATABASE:
         assert Slide.objects.get().state == "preparing"
-    context.close()
 
 
 def test_a_manager_redacts_a_picture_by_keys_and_by_mouse(
-    browser: Any,
-    open_server: Any,
-    storage: Path,
-    manager: Any,
-    monkeypatch: pytest.MonkeyPatch,
-    shoot: Any,
-    settings: Any,
+    open_page: Callable[..., Any], held: None, manager: Any, shoot: Any
 ) -> None:
-    from django.test import Client
-
-    settings.TESSERA_PHI_IN_PIXELS = "hold"
-    world.in_process(monkeypatch)
-    still = io.BytesIO(bytes(cv2.imencode(".png", named(tissue())[..., ::-1])[1]))
-    with DATABASE:
-        lab = manager.memberships.get().lab
-        case = case_create(lab=lab, user=manager, accession="S-1")
-        received = item_receive(case=case, file=still, filename="named.png", user=manager)
-        assert received.job is not None
-        job_run(received.job.pk)
-        client = Client()
-        client.force_login(manager)
-    context = browser.new_context(viewport={"width": 1366, "height": 768}, color_scheme="dark")
-    cookie = client.cookies[django_settings.SESSION_COOKIE_NAME].value
-    context.add_cookies([{"name": "sessionid", "value": cookie, "url": open_server.url}])
-    page = context.new_page()
-    page.goto(open_server.url + "/lab/intake/")
+    page = open_page("/lab/intake/", user=manager, color_scheme="dark")
     page.get_by_role("link", name="Redact").click()
     count = page.locator("[data-redaction-count]")
     expect(count).to_have_text("1 box")  # proposed around the date
@@ -134,20 +107,16 @@ def test_a_manager_redacts_a_picture_by_keys_and_by_mouse(
         job_run(Job.objects.get(target_id=slide.pk, state="queued").pk)
         slide.refresh_from_db()
         assert (slide.state, slide.asset.removed) == ("ready", ["2 places in the picture"])
-    context.close()
 
 
 def test_a_template_of_one_still_redacts_another(
-    browser: Any,
-    open_server: Any,
+    open_page: Callable[..., Any],
     storage: Path,
     manager: Any,
     monkeypatch: pytest.MonkeyPatch,
     shoot: Any,
     settings: Any,
 ) -> None:
-    from django.test import Client
-
     settings.TESSERA_PHI_IN_PIXELS = "hold"
     world.in_process(monkeypatch)
     with DATABASE:
@@ -161,13 +130,7 @@ def test_a_template_of_one_still_redacts_another(
             received = item_receive(case=case, file=still, filename=name, user=manager)
             assert received.job is not None
             job_run(received.job.pk)
-        client = Client()
-        client.force_login(manager)
-    context = browser.new_context(viewport={"width": 1366, "height": 768})
-    cookie = client.cookies[django_settings.SESSION_COOKIE_NAME].value
-    context.add_cookies([{"name": "sessionid", "value": cookie, "url": open_server.url}])
-    page = context.new_page()
-    page.goto(open_server.url + "/lab/intake/")
+    page = open_page("/lab/intake/", user=manager)
     page.locator("tr", has_text="still-0.png").get_by_role("link", name="Redact").click()
     expect(page.locator("[data-redaction-count]")).to_have_text("1 box")
     page.get_by_role("button", name="Add a box").click()
@@ -196,23 +159,14 @@ def test_a_template_of_one_still_redacts_another(
         for slide in Slide.objects.all():
             path = storage_files.asset_path(slide.lab_id, slide.asset.sha256)
             assert decode_still(path)[16:56, 32:320].max() == 0
-    context.close()
 
 
 def test_an_incomplete_set_is_reported_and_can_be_removed(
-    browser: Any, open_server: Any, storage: Path, manager: Any, tmp_path: Path
+    open_page: Callable[..., Any], storage: Path, manager: Any, tmp_path: Path
 ) -> None:
-    from django.test import Client
-
     with DATABASE:
         case = case_create(lab=manager.memberships.get().lab, user=manager, accession="S-1")
-        client = Client()
-        client.force_login(manager)
-    context = browser.new_context(viewport={"width": 1366, "height": 768})
-    cookie = client.cookies[django_settings.SESSION_COOKIE_NAME].value
-    context.add_cookies([{"name": "sessionid", "value": cookie, "url": open_server.url}])
-    page = context.new_page()
-    page.goto(f"{open_server.url}/cases/{case.pk}/upload/")
+    page = open_page(f"/cases/{case.pk}/upload/", user=manager)
     for _ in range(2):  # chosen again, the message appears once
         page.locator("input[name=file]").set_input_files(str(write_mrxs(tmp_path)))
         page.get_by_role("button", name="Upload").click()
@@ -220,4 +174,3 @@ def test_an_incomplete_set_is_reported_and_can_be_removed(
     assert page.locator("[data-refused]").count() == 1
     page.get_by_role("button", name="Remove slide.mrxs").click()
     expect(page.locator("[data-refused]")).to_have_count(0)
-    context.close()

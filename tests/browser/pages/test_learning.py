@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from django.conf import settings as django_settings
-from django.test import Client
 from playwright.sync_api import expect
 
 from portal.jobs.models import Job, JobState
@@ -24,26 +22,10 @@ WIDE = {"width": 1366, "height": 900}
 DETAILS = "details:has-text('Train an encoder')"
 
 
-@pytest.fixture
-def open_page(
-    browser: Any, open_server: Any, annotator: Any, lab: Any
-) -> Iterator[Callable[[str], Any]]:
-    """``open_page(path)``: chromium on that page as a manager."""
+@pytest.fixture(autouse=True)
+def _manager(annotator: Any, lab: Any, transactional_db: None) -> None:
     with DATABASE:
         Membership.objects.filter(user=annotator, lab=lab).update(role=Role.MANAGER)
-        client = Client()
-        client.force_login(annotator)
-    cookie = client.cookies[django_settings.SESSION_COOKIE_NAME].value
-    context = browser.new_context(viewport=WIDE)
-    context.add_cookies([{"name": "sessionid", "value": cookie, "url": open_server.url}])
-
-    def run(path: str) -> Any:
-        page = context.new_page()
-        page.goto(open_server.url + path)
-        return page
-
-    yield run
-    context.close()
 
 
 def is_within(page: Any) -> bool:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.test import Client
 from playwright.sync_api import expect
 
 from portal.annotations.models import Roi
@@ -33,26 +32,15 @@ def waiting(ingest: Any, slide_file: Any, annotator: Any) -> list[Roi]:
 
 
 @pytest.fixture
-def open_queue(browser: Any, open_server: Any, reviewer: Any) -> Any:
+def open_queue(open_page: Callable[..., Any], reviewer: Any) -> Callable[[], Any]:
     """The page of the queue, as a reviewer."""
-    contexts: list[Any] = []
 
     def run() -> Any:
-        context = browser.new_context()
-        contexts.append(context)
-        with DATABASE:
-            client = Client()
-            client.force_login(reviewer)
-        cookie = {"name": "sessionid", "value": client.cookies["sessionid"].value}
-        context.add_cookies([cookie | {"url": open_server.url}])
-        page = context.new_page()
-        page.goto(f"{open_server.url}/review/")
+        page = open_page("/review/", user=reviewer)
         page.wait_for_selector("[data-review]")
         return page
 
-    yield run
-    for context in contexts:
-        context.close()
+    return run
 
 
 def state_of(roi: Roi) -> str:

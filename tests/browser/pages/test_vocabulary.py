@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.conf import settings as django_settings
 from playwright.sync_api import expect
 
 from portal.archive.models import Case, VocabularyTerm
@@ -17,25 +17,14 @@ pytestmark = pytest.mark.browser
 
 
 def test_a_vocabulary_is_imported_and_its_term_entered_by_code(
-    browser: Any,
+    open_page: Callable[..., Any],
     open_server: Any,
     storage: Path,
     manager: Any,
     shoot: Any,
     tmp_path: Path,
 ) -> None:
-    from django.test import Client
-
-    with DATABASE:
-        client = Client()
-        client.force_login(manager)
-    context = browser.new_context(viewport={"width": 1366, "height": 768})
-    cookie = client.cookies[django_settings.SESSION_COOKIE_NAME].value
-    context.add_cookies([{"name": "sessionid", "value": cookie, "url": open_server.url}])
-    page = context.new_page()
-    problems: list[str] = []
-    page.on("pageerror", lambda error: problems.append(str(error)))
-    page.goto(open_server.url + "/lab/vocabulary/")
+    page = open_page("/lab/vocabulary/", user=manager)
     page.get_by_text("No vocabulary yet").wait_for()
     shoot(page, "vocabulary-empty")
     with page.expect_download() as example:
@@ -83,5 +72,4 @@ def test_a_vocabulary_is_imported_and_its_term_entered_by_code(
     page.get_by_text("1 term deleted").wait_for()
     with DATABASE:
         assert VocabularyTerm.objects.count() == 4
-    assert problems == []
-    context.close()
+    assert page.complaints == []
