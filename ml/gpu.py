@@ -127,5 +127,5 @@ def device_line() -> str:
     except (OSError, subprocess.TimeoutExpired):
         return "unknown"
     lines = (found.stderr if found.returncode else found.stdout).strip().splitlines()
-    said = lines[-1].removeprefix("ml.errors.BadInputError: ") if lines else "unknown"
-    return PROCESSOR if said.startswith(PROCESSOR) else said
+    message = lines[-1].removeprefix("ml.errors.BadInputError: ") if lines else "unknown"
+    return PROCESSOR if message.startswith(PROCESSOR) else message

@@ -120,12 +120,12 @@ def _rois_on_blind_canvases() -> QuerySet[Roi]:
 
 def _drawn_blindly() -> Exists:
     """Condition on an ROI: drawn by a blind reader of the image since the assignment."""
-    theirs = _blind_assignments().filter(
+    assignments = _blind_assignments().filter(
         canvas=OuterRef("canvas_id"),
         person=OuterRef("created_by_id"),
         created_at__lte=OuterRef("created_at"),
     )
-    return Exists(theirs)
+    return Exists(assignments)
 
 
 def _blind_assignments() -> QuerySet[Assignment]:
@@ -135,10 +135,14 @@ def _blind_assignments() -> QuerySet[Assignment]:
 def _on_blind_canvas(user: User, *, author: str, canvas: str = "canvas_id") -> Q:
     """Condition on others' work on an image: hidden from its readers, and a reader's from all
     others."""
-    mine = _blind_assignments().filter(person=user).values("canvas_id")
-    theirs = _blind_assignments().filter(canvas=OuterRef(canvas), person=OuterRef(f"{author}_id"))
+    read_by_user = _blind_assignments().filter(person=user).values("canvas_id")
+    assignments = _blind_assignments().filter(
+        canvas=OuterRef(canvas), person=OuterRef(f"{author}_id")
+    )
     not_own = ~Q(**{author: user})
-    return not_own & (Q(**{f"{canvas.removesuffix('_id')}__in": mine}) | Q(Exists(theirs)))
+    return not_own & (
+        Q(**{f"{canvas.removesuffix('_id')}__in": read_by_user}) | Q(Exists(assignments))
+    )
 
 
 def _video_events(user: User) -> Q:
@@ -173,12 +177,14 @@ def _interpretations(user: User) -> Q:
 def _jobs(user: User) -> Q:
     """Condition on jobs of a hidden region, or of others' work on an image with a blind reading."""
     created_by_user = Q(created_by=user) & Q(created_by__isnull=False)
-    mine = _blind_assignments().filter(person=user).values("canvas_id")
-    theirs = _blind_assignments().filter(
+    read_by_user = _blind_assignments().filter(person=user).values("canvas_id")
+    assignments = _blind_assignments().filter(
         canvas=OuterRef("target_id"), person=OuterRef("created_by_id")
     )
     on_canvas = (
-        Q(target_type="canvas") & ~created_by_user & (Q(target_id__in=mine) | Q(Exists(theirs)))
+        Q(target_type="canvas")
+        & ~created_by_user
+        & (Q(target_id__in=read_by_user) | Q(Exists(assignments)))
     )
     queries = Query.all_objects.filter(_queries(user)).order_by().values("pk")
     on_query = Q(target_type="query", target_id__in=queries)
@@ -187,9 +193,11 @@ def _jobs(user: User) -> Q:
 
 def _entries(user: User) -> Q:
     """Condition on audit entries of a hidden region, and of a reader's work on a blind image."""
-    theirs = _blind_assignments().filter(person=OuterRef("actor_id"), canvas=OuterRef("object_id"))
+    assignments = _blind_assignments().filter(
+        person=OuterRef("actor_id"), canvas=OuterRef("object_id")
+    )
     of_work = Q(action__startswith="roi.") | Q(action__startswith="video_event.")
-    on_canvas = Q(kind="canvas") & of_work & ~Q(actor_id=user.pk) & Q(Exists(theirs))
+    on_canvas = Q(kind="canvas") & of_work & ~Q(actor_id=user.pk) & Q(Exists(assignments))
     events = VideoEvent.all_objects.filter(_video_events(user)).order_by().values("pk")
     on_event = Q(kind="video_event", object_id__in=events)
     return Q(kind="roi", object_id__in=rois_hidden_from(user)) | on_canvas | on_event

@@ -62,11 +62,11 @@ class FeatureCache:
         ratio: float | None = None,
     ) -> Matches:
         """Match the same key points by mutual nearest neighbours, without geometry."""
-        one, other = (self.extract(image, descriptor, keypoints) for image in (a, b))
+        first, second = (self.extract(image, descriptor, keypoints) for image in (a, b))
         pairs, distance = match_descriptors(
-            one.descriptors, other.descriptors, strategy="mutual", ratio=ratio
+            first.descriptors, second.descriptors, strategy="mutual", ratio=ratio
         )
-        return Matches(one.xy[pairs[:, 0]], other.xy[pairs[:, 1]], -distance)
+        return Matches(first.xy[pairs[:, 0]], second.xy[pairs[:, 1]], -distance)
 
 
 def seconds_a_pair(

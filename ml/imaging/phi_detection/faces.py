@@ -58,11 +58,11 @@ def _detect(name: str, grey: ImageU8, min_px: int) -> list[tuple[int, int, int, 
     ]
 
 
-def _is_same_face(one: tuple[int, int, int, int], other: tuple[int, int, int, int]) -> bool:
+def _is_same_face(first: tuple[int, int, int, int], second: tuple[int, int, int, int]) -> bool:
     """Return whether two boxes are close and of similar size, within a factor of two."""
-    middles = [(box[0] + box[2] / 2, box[1] + box[3] / 2) for box in (one, other)]
+    middles = [(box[0] + box[2] / 2, box[1] + box[3] / 2) for box in (first, second)]
     distance = max(abs(middles[0][0] - middles[1][0]), abs(middles[0][1] - middles[1][1]))
-    smaller, larger = sorted((one[2], other[2]))
+    smaller, larger = sorted((first[2], second[2]))
     return distance < smaller / 2 and larger <= 2 * smaller
 
 

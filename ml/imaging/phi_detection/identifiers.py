@@ -234,16 +234,16 @@ def _has_known_word(text: str, words: frozenset[str]) -> bool:
         if word in words:
             return True
         if len(word) >= _SIMILAR_LETTERS and any(
-            len(one) >= _SIMILAR_LETTERS and _is_similar(word, one) for one in words
+            len(known) >= _SIMILAR_LETTERS and _is_similar(word, known) for known in words
         ):
             return True
     return False
 
 
-def _is_similar(one: str, other: str, *, min_ratio: float = _SIMILAR) -> bool:
-    if abs(len(one) - len(other)) > 2:
+def _is_similar(first: str, second: str, *, min_ratio: float = _SIMILAR) -> bool:
+    if abs(len(first) - len(second)) > 2:
         return False
-    return SequenceMatcher(None, one, other, autojunk=False).ratio() >= min_ratio
+    return SequenceMatcher(None, first, second, autojunk=False).ratio() >= min_ratio
 
 
 def _words(text: str) -> list[str]:

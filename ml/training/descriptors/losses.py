@@ -26,14 +26,14 @@ def adaptive_triplet(
     negative: Tensor,
     *,
     hinge: bool = False,
-    least_margin: float = 0.0,
+    min_margin: float = 0.0,
 ) -> Tensor:
     """Triplet loss whose margin is half the squared distance of anchor and positive.
 
     As printed, without a hinge, negatives are pushed away without end; for features of unit length
     the loss is at least -4 a triplet. With ``hinge`` a triplet costs at least 0; as the margin
     vanishes with the distances, features in a single point are then a minimum too, which
-    ``least_margin`` prevents.
+    ``min_margin`` prevents.
 
     Args:
         anchor, positive, negative: (N, D), row i of each is triplet i.
@@ -45,7 +45,7 @@ def adaptive_triplet(
         are ours.
     """
     near, far = _squared(anchor, positive, negative)
-    loss = near - far + (near / 2).clamp(min=least_margin)
+    loss = near - far + (near / 2).clamp(min=min_margin)
     return (loss.clamp(min=0) if hinge else loss).sum()
 
 

@@ -80,7 +80,7 @@ class TripletLearner:
         wanted = number // self.config.renew_every
         if self._drawn is None or self._drawn[0] != wanted:
             self._drawn = (wanted, self._triplets(wanted, self.stills))
-        min_margin = self._least_margin(history)
+        min_margin = self._min_margin(history)
         loss, shares, easy = self._epoch(number, self._drawn[1], min_margin)
         _record(history, "", shares)
         history.setdefault(_MINED_EASY, []).append(round(easy, 5))
@@ -101,13 +101,13 @@ class TripletLearner:
             light=self.config.light,
         )
 
-    def _least_margin(self, history: History) -> float:
+    def _min_margin(self, history: History) -> float:
         """Least margin; zero once the share of easy triplets has settled."""
         easy = max(history.get(_MINED_EASY, []), default=0.0)
         return self.config.least_margin if easy < self.config.settled else 0.0
 
     def _epoch(
-        self, epoch: int, triplets: TripletSet, least_margin: float
+        self, epoch: int, triplets: TripletSet, min_margin: float
     ) -> tuple[float, np.ndarray, float]:
         """Mean loss, shares of kinds with random negatives, share of easy ones as learned."""
         config = self.config
@@ -123,7 +123,7 @@ class TripletLearner:
                 anchor, positive, negative = hardest_triplets(anchor, positive)
             easy += len(batch) * triplet_shares(anchor, positive, negative).easy
             loss = adaptive_triplet(
-                anchor, positive, negative, hinge=config.hinge, least_margin=least_margin
+                anchor, positive, negative, hinge=config.hinge, min_margin=min_margin
             )
             total, seen = total + descend(self.optimiser, loss), seen + len(batch)
         return total / seen, shares / seen, easy / seen

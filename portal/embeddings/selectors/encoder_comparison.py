@@ -95,12 +95,12 @@ def encoder_compare(
 def _labelled(current: Encoder, following: Encoder, lab_id: uuid.UUID) -> _Labelled:
     """The newest labelled ROIs that both encoders have embedded as they are now."""
     rows = Embedding.objects.filter(CURRENT, lab_id=lab_id, roi__deleted_at__isnull=True)
-    theirs = rows.filter(encoder=following, roi__label__isnull=False).order_by("-pk")
-    new = dict(theirs.values_list("roi_id", "vector")[:MAX_ROIS])
-    ours = rows.filter(encoder=current, roi_id__in=list(new)).order_by("pk")
+    labelled = rows.filter(encoder=following, roi__label__isnull=False).order_by("-pk")
+    new = dict(labelled.values_list("roi_id", "vector")[:MAX_ROIS])
+    in_current = rows.filter(encoder=current, roi_id__in=list(new)).order_by("pk")
     case = "roi__canvas__case"
     fields = ("roi_id", "vector", "roi__label_id", f"{case}__patient_key", f"{case}_id")
-    found = list(ours.values_list(*fields))
+    found = list(in_current.values_list(*fields))
     patients = [patient_of(case_id, key) for _, _, _, key, case_id in found]
     return _Labelled(
         roi=[row[0] for row in found],

@@ -85,10 +85,10 @@ def near_duplicates(
     calibration = calibration_for(seen.map.encoder)
     pairs = []
     for kind, (a, b, distance) in shown:
-        one, other = (rois.get(seen.rows[at].roi_id) for at in (a, b))
-        if one and other:
+        first, second = (rois.get(seen.rows[at].roi_id) for at in (a, b))
+        if first and second:
             p_value = calibration.p_value(distance) if calibration else None
-            pairs.append(NearPair(one, other, kind, distance, closer_than(p_value)))
+            pairs.append(NearPair(first, second, kind, distance, closer_than(p_value)))
     counts = {kind: len(pairs_of) for kind, pairs_of in found.items()}
     return Duplicates(tuple(pairs), len(wanted), counts, seen.map.pairs_cut)
 
@@ -101,8 +101,8 @@ def rois_shown(user: User, ids: set[uuid.UUID]) -> dict[uuid.UUID, Roi]:
 
 
 def _between(seen: VisibleMap, a: int, b: int) -> Between:
-    one, other = seen.rows[a].canvas_id, seen.rows[b].canvas_id
-    if one == other:
+    first, second = seen.rows[a].canvas_id, seen.rows[b].canvas_id
+    if first == second:
         return Between.REGIONS
-    same = seen.canvases[one].case_id == seen.canvases[other].case_id
+    same = seen.canvases[first].case_id == seen.canvases[second].case_id
     return Between.IMAGES if same else Between.CASES

@@ -169,9 +169,9 @@ class LabOwnedQuerySet(models.QuerySet[_Model]):
         """
         if not user.is_authenticated or not user.is_active:
             return self.none()
-        mine = models.Q(lab_id__in=Membership.objects.of(user).values("lab_id"))
-        theirs: models.Q | None = getattr(self.model, "shared_with", lambda _: None)(user)
-        return self.filter(mine if theirs is None else mine | theirs).not_hidden_from(user)
+        owned = models.Q(lab_id__in=Membership.objects.of(user).values("lab_id"))
+        shared: models.Q | None = getattr(self.model, "shared_with", lambda _: None)(user)
+        return self.filter(owned if shared is None else owned | shared).not_hidden_from(user)
 
 
 class ShownManager(models.Manager[_Model]):

@@ -110,8 +110,8 @@ def followup_job_ended(*, payload: Mapping[str, Any]) -> None:
 
 def followups_follow_title(canvas_id: uuid.UUID, before: str, now: str) -> None:
     """Call the jobs that look for a place on a canvas by its present title."""
-    theirs = Followup.all_objects.filter(target=canvas_id).order_by().values("pk")
-    jobs = Job.objects.filter(target_type="followup", target_id__in=theirs)
+    followups = Followup.all_objects.filter(target=canvas_id).order_by().values("pk")
+    jobs = Job.objects.filter(target_type="followup", target_id__in=followups)
     jobs.update(target_name=f"Place in {now}"[:200])
 
 

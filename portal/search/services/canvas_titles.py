@@ -22,10 +22,10 @@ def canvas_title_update(canvas_id: uuid.UUID, before: str, now: str) -> None:
     """
     rois = Roi.all_objects.filter(canvas=canvas_id).order_by().values("pk")
     queries = Query.all_objects.filter(canvas=canvas_id).order_by().values("pk")
-    theirs = Q(target_type="roi", target_id__in=rois) | Q(
+    of_canvas = Q(target_type="roi", target_id__in=rois) | Q(
         target_type="query", target_id__in=queries
     )
-    Job.objects.filter(theirs).update(target_name=now[:MAX_NAME])
+    Job.objects.filter(of_canvas).update(target_name=now[:MAX_NAME])
     for report in Report.all_objects.filter(canvas=canvas_id).defer("picture"):
         name, content = _renamed(report.name, before, now), report.content
         facts = [

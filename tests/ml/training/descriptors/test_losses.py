@@ -46,8 +46,8 @@ def test_the_minimum_margin_replaces_a_smaller_half_distance():
     a, n = rows((1.0, 0.0), (1.0, 0.0)), rows((0.0, 1.0), (-1.0, 0.0))
     assert float(adaptive_triplet(a, a, n, hinge=True)) == 0
     # near is 0, far 2 and 4: of a margin of 3 the first lacks 1
-    assert float(adaptive_triplet(a, a, n, hinge=True, least_margin=3.0)) == pytest.approx(1)
-    assert float(adaptive_triplet(a, n, a, least_margin=1.5)) == pytest.approx(2 + 1.5 + 4 + 2)
+    assert float(adaptive_triplet(a, a, n, hinge=True, min_margin=3.0)) == pytest.approx(1)
+    assert float(adaptive_triplet(a, n, a, min_margin=1.5)) == pytest.approx(2 + 1.5 + 4 + 2)
 
 
 def test_the_hardest_negative_equals_a_slow_search():
