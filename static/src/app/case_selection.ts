@@ -233,7 +233,7 @@ function cases(count: number): string {
 
 function announce(done: string, result: Result, undo?: () => void): void {
   const { problems } = result;
-  const named = problems.slice(0, MAX_PROBLEMS).map((one) => `${one.accession || "A deleted case"}: ${one.detail}`);
+  const named = problems.slice(0, MAX_PROBLEMS).map((problem) => `${problem.accession || "A deleted case"}: ${problem.detail}`);
   if (problems.length > MAX_PROBLEMS) named.push(`And ${problems.length - MAX_PROBLEMS} more.`);
   const refused = problems.length ? `, ${problems.length} could not be changed. ${named.join(" ")}` : ".";
   const same = result.unchanged ? ` ${cases(result.unchanged)} needed no change.` : "";

@@ -71,7 +71,7 @@ class RegionMap {
   }
 
   private named(name: string): Colouring {
-    return this.points.colourings.find((one) => one.name === name) ?? NO_COLOURING;
+    return this.points.colourings.find((colouring) => colouring.name === name) ?? NO_COLOURING;
   }
 
   private addressOf(at: number): string {

@@ -33,7 +33,7 @@ export async function groupFiles(found: SourceFile[]): Promise<UploadItem[]> {
   const zarrs = zarrsOf(found);
   const ofZarr = new Set(zarrs.flatMap(({ files }) => files.map(({ file }) => file)));
   const seen = found.filter(({ path, file }) => !ofZarr.has(file) && !path.split("/").some((part) => part.startsWith(".")));
-  const byPath = new Map(seen.map((one) => [one.path, one]));
+  const byPath = new Map(seen.map((entry) => [entry.path, entry]));
   const sets: UploadItem[] = [...zarrs];
   const taken = new Set<SourceFile>();
   for (const main of seen.filter(({ path }) => INDEXES.some((ending) => path.toLowerCase().endsWith(ending)))) {
@@ -49,8 +49,8 @@ export async function groupFiles(found: SourceFile[]): Promise<UploadItem[]> {
     taken.add(one);
   }
   for (const [folder, files] of series) sets.push(setOf(folder.split("/").at(-2) ?? folder, folder, files, ""));
-  const single = seen.filter((one) => !taken.has(one)).sort((one, other) => NATURAL.compare(one.path, other.path));
-  return [...sets, ...single.map((one) => ({ name: one.file.name, files: [one], isSet: false, missing: "" }))];
+  const single = seen.filter((entry) => !taken.has(entry)).sort((first, second) => NATURAL.compare(first.path, second.path));
+  return [...sets, ...single.map((entry) => ({ name: entry.file.name, files: [entry], isSet: false, missing: "" }))];
 }
 
 /** Folders that are Zarr hierarchies, with the hidden files that are theirs. */

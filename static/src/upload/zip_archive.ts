@@ -52,7 +52,7 @@ export async function zipArchive(name: string, files: SourceFile[], read: (bytes
     parts.push(head, file);
     at += head.length + file.size;
   }
-  const size = listing.reduce((sum, one) => sum + one.length, 0);
+  const size = listing.reduce((sum, part) => sum + part.length, 0);
   const count = files.length;
   const far: Field[] = [[0x06064b50, 4], [44, 8], [VERSION, 2], [VERSION, 2], [0, 8], [count, 8], [count, 8], [size, 8], [at, 8]];
   const where: Field[] = [[0x07064b50, 4], [0, 4], [at + size, 8], [1, 4]];

@@ -206,7 +206,7 @@ function labelKeys({ labels, setLabel }: KeyTargets): KeyGroup {
   const free = Array.from({ length: 9 }, (_, index) => String(index + 1)).filter((key) => !used.has(key)).map((key): KeyBinding => ({
     ...{ keys: [key], shown: "", does: "" },
     run: () => {
-      const label = labels.onKeys.find((one) => one.key === key); // made while the image was open
+      const label = labels.onKeys.find((candidate) => candidate.key === key); // made while the image was open
       if (label) setLabel(label.id);
     },
   }));

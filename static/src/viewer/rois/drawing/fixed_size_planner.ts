@@ -95,7 +95,7 @@ export class FixedSizePlanner {
     const side = sideUmOf(this.chosen.areaMm2);
     const [width, height] = [columns, rows].map((number, axis) => (number * (side + this.chosen.spacingUm) - this.chosen.spacingUm) / scale[axis as 0 | 1]);
     const centre = centreWithin(at, [width ?? 0, height ?? 0], this.imageSize) ?? at;
-    return gridCentres(centre, this.chosen, scale).filter((one) => isInside(this.boundsAt(one), this.imageSize));
+    return gridCentres(centre, this.chosen, scale).filter((fieldCentre) => isInside(this.boundsAt(fieldCentre), this.imageSize));
   }
 
   private boundsAt([x, y]: Position): Bounds {

@@ -81,7 +81,7 @@ export class PropertiesPanel {
   }
 
   private row(state: RoiState, type: PropertyType): HTMLElement {
-    const key = Object.keys(state.properties).find((one) => one.toLowerCase() === type.key.toLowerCase()) ?? type.key;
+    const key = Object.keys(state.properties).find((name) => name.toLowerCase() === type.key.toLowerCase()) ?? type.key;
     const value = state.properties[key] ?? "";
     const input = this.input(type, value);
     const set = (): void => this.set(state, key, input.value.trim());

@@ -72,7 +72,7 @@ export class Labels extends Emitter<LabelEvents> {
   /** Show or hide the ROIs of a label; null: those without one. */
   setHidden(id: string | null, isHidden: boolean): void {
     if (this.isHidden(id) === isHidden) return;
-    const others = this.changes.hidden.filter((one) => one !== (id ?? UNLABELLED));
+    const others = this.changes.hidden.filter((hidden) => hidden !== (id ?? UNLABELLED));
     this.setDisplay({ hidden: isHidden ? [...others, id ?? UNLABELLED] : others });
   }
 

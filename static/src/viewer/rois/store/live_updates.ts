@@ -127,7 +127,7 @@ export class LiveUpdates extends Emitter<LiveEvents> {
     const carried = news.flatMap(({ roi }) => roi ?? []);
     if (carried.length) this.store.applyRemoteChanges(carried);
     for (const isDeleted of [false, true]) {
-      const ids = news.filter((one) => !one.roi && one.is_deleted === isDeleted).map(({ id }) => id);
+      const ids = news.filter((item) => !item.roi && item.is_deleted === isDeleted).map(({ id }) => id);
       for (let start = 0; start < ids.length; start += IDS_PER_REQUEST) {
         this.store.applyRemoteChanges(await roisByIds(this.canvas, ids.slice(start, start + IDS_PER_REQUEST), isDeleted));
       }
